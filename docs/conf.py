@@ -12,6 +12,7 @@ copyright = f"2026, {author}"  # noqa: A001 - Sphinx names it
 version = release = udfdask.__version__
 
 extensions = [
+    "matplotlib.sphinxext.plot_directive",
     "myst_parser",
     "numpydoc",
     "sphinx.ext.autodoc",
@@ -29,6 +30,13 @@ autosummary_generate = True
 autosummary_ignore_module_all = False
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
+
+# pictures are made by the code that is shown
+plot_include_source = True
+plot_formats = [("png", 120)]
+plot_html_show_formats = False
+plot_html_show_source_link = False
+plot_rcparams = {"font.size": 8, "image.cmap": "viridis"}
 
 # Fetching inventories needs the network, which a build in a clone should not.
 if os.environ.get("UDFDASK_INTERSPHINX"):

@@ -41,7 +41,7 @@ class EachUDF:
     param_names: ClassVar = ["layout", "udf"]
     params: ClassVar[Any] = (
         ["scan", "float32", "eds", "large", "events"],
-        ["SumUDF", "SumSigUDF", "StdDevUDF", "CoMUDF", "ApplyMasksUDF"],
+        ["SumUDF", "SumSigUDF", "StdDevUDF", "CoMUDF", "ApplyMasksUDF", "NeighborSimilarityUDF"],
     )
 
     def setup(self, layout: str, udf: str) -> None:

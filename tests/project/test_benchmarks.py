@@ -250,6 +250,20 @@ def test_sparse_events_agree_and_write_their_part_of_a_page(folder, tmp_path, mo
     assert page.count(events.START) == page.count(events.STOP) == 1
 
 
+def test_averages_of_neighbors_agree(monkeypatch, capsys):
+    """All contestants find the same, each in a process of its own."""
+    pytest.importorskip("zarr", reason="zarr is an extra")
+    monkeypatch.syspath_prepend(FOLDER)
+    neighborhoods = importlib.import_module("neighborhoods")
+    monkeypatch.setattr(neighborhoods, "SIG", (8, 9))
+    neighborhoods.main(["--megabytes", "0.1", "--rounds", "1"])
+    text = capsys.readouterr().out
+    for name in ("udfdask", "map_overlap, the same kernel", "with a halo", "without"):
+        assert f"| {name} | " in text
+    rows = [line for line in text.splitlines() if line.startswith("| udfdask | ")]
+    assert rows[0].endswith("| 1.0, 1.0, 1.0 |")
+
+
 def test_a_difference_between_sparse_and_dense_is_seen(monkeypatch):
     pytest.importorskip("sparse", reason="sparse is an extra")
     monkeypatch.syspath_prepend(FOLDER)

@@ -75,6 +75,19 @@ def harmonics():
     return np.einsum("abyx,kyx->abk", WIDE, np.array(waves))
 
 
+def cosines():
+    norm = np.sqrt((WIDE**2).sum(axis=(2, 3)))
+    return np.einsum("abyx,abyx->ab", WIDE, np.roll(WIDE, -1, axis=1)) / (
+        norm * np.roll(norm, -1, axis=1)
+    )
+
+
+def drift_of_a_disk():
+    frames = [masks.circular(6 + 2 * k, 10, 24, 20, radius=3) for k in range(4)]
+    x = da.from_array(np.stack(frames).astype("uint16"), chunks=(2, 20, 24))
+    return ud.run_udf(x, udfs.ScanDriftUDF()).compute()["shifts"][1:, 0]
+
+
 def written(tmp_path):
     ud.run_udf(array(), udfs.RecordUDF(tmp_path / "a.npy")).compute()
     return np.load(tmp_path / "a.npy")
@@ -101,6 +114,16 @@ UDFS = {
         result_of(udfs.LogsumUDF(), "logsum"),
         np.log(WIDE - WIDE.min(axis=(2, 3), keepdims=True) + 1).sum(axis=(0, 1)),
     ),
+    "NeighborAverageUDF": lambda _: (
+        result_of(udfs.NeighborAverageUDF([[0.5, 0, 0.5]], boundary="periodic")),
+        (np.roll(WIDE, 1, axis=1) + np.roll(WIDE, -1, axis=1)) / 2,
+    ),
+    "NeighborSimilarityUDF": lambda _: (
+        result_of(
+            udfs.NeighborSimilarityUDF([[0, 1, 1]], zero_mean=False, boundary="periodic"), "mean"
+        ),
+        cosines(),
+    ),
     "NoOpUDF": lambda _: (len(ud.run_udf(array(), udfs.NoOpUDF()).compute()), 0),
     "PickUDF": lambda _: (result_of(udfs.PickUDF(), roi=(1, 2)), DATA[1:2, 2]),
     "RadialFourierUDF": lambda _: (
@@ -112,6 +135,7 @@ UDFS = {
         np.einsum("abyx,kyx->abk", WIDE, radial_weights()) / radial_weights().sum(axis=(1, 2)),
     ),
     "RecordUDF": lambda tmp_path: (written(tmp_path), DATA),
+    "ScanDriftUDF": lambda _: (drift_of_a_disk(), [[0, 2], [0, 2], [0, 2]]),
     "StdDevUDF": lambda _: (result_of(udfs.StdDevUDF(), "std"), WIDE.std(axis=(0, 1))),
     "SumSigUDF": lambda _: (result_of(udfs.SumSigUDF()), DATA.sum(axis=(2, 3))),
     "SumUDF": lambda _: (result_of(udfs.SumUDF()), DATA.sum(axis=(0, 1))),
@@ -126,6 +150,7 @@ UDFS = {
         (4, 4),
     ),
     "guess_corrections": lambda _: (guess(), (25, True)),
+    "integrate_drift": lambda _: (udfs.integrate_drift(np.ones((3, 1, 1)))[:, 0], (0, 1, 2)),
     "to_beam_shift": lambda _: (udfs.to_beam_shift([1.0, 2.0]), (-2, -1)),
 }
 """What each name of `udfdask.udfs` gives, and what NumPy does; called with a folder."""

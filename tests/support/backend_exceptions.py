@@ -16,6 +16,10 @@ _BY_REASON = {
         udfs/test_given_masks::test_masks_that_are_none
         udfs/test_monitor::test_a_mistake
         udfs/test_near_misses
+        udfs/test_neighbor_average::test_mistakes
+        udfs/test_neighbor_drift::test_mistakes
+        udfs/test_neighbor_drift::test_mistakes_in_the_integral
+        udfs/test_neighbor_similarity::test_mistakes
         udfs/test_own_centers::test_other_detectors_have_no_center
         udfs/test_own_centers::test_wrong_centers
         udfs/test_radial_fourier::test_wrong_parameters_are_named
@@ -48,6 +52,9 @@ _BY_REASON = {
         udfs/test_com_corrections::test_beam_shifts_are_x_before_y_and_point_back
         udfs/test_com_corrections::test_corrections_are_lazy_on_lazy_arrays
         udfs/test_com_corrections::test_the_beam_shift_of_a_signal_keeps_its_axes
+        udfs/test_neighbor_drift::test_integrals_are_least_squares
+        udfs/test_neighbor_drift::test_integrals_of_differences
+        udfs/test_neighbor_drift::test_parts_that_nothing_connects
         udfs/test_record::test_many_open_it_at_once
         udfs/test_record::test_nobody_writes_back_what_it_has_read
         udfs/test_record::test_unwritten_rows_of_a_new_file_are_zero

@@ -6,7 +6,10 @@ from typing import NamedTuple
 
 
 class Fence(NamedTuple):
-    """One fenced block: its language, its text, and the line the text starts on, from 0."""
+    """One fenced block: its language, its text, and the line the text starts on, from 0.
+
+    The language of a directive is ``{name}``.
+    """
 
     language: str
     text: str
@@ -16,5 +19,5 @@ class Fence(NamedTuple):
 def read_fences(page: Path) -> list[Fence]:
     """All fenced blocks of `page`, from top to bottom."""
     source = page.read_text(encoding="utf-8")
-    blocks = re.finditer(r"^```(\w*)\n(.*?)^```$", source, flags=re.MULTILINE | re.DOTALL)
+    blocks = re.finditer(r"^```(\{?[\w-]*\}?)\n(.*?)^```$", source, flags=re.MULTILINE | re.DOTALL)
     return [Fence(m[1], m[2], source.count("\n", 0, m.start(2))) for m in blocks]

@@ -7,11 +7,14 @@ from udfdask.udfs.correlation import CorrelationUDF
 from udfdask.udfs.crystallinity import CrystallinityUDF
 from udfdask.udfs.fem import FEMUDF
 from udfdask.udfs.logsum import LogsumUDF
+from udfdask.udfs.neighbor_average import NeighborAverageUDF
+from udfdask.udfs.neighbor_similarity import NeighborSimilarityUDF
 from udfdask.udfs.noop import NoOpUDF
 from udfdask.udfs.pick import PickUDF
 from udfdask.udfs.radial_fourier import RadialFourierUDF
 from udfdask.udfs.radial_profile import RadialProfileUDF
 from udfdask.udfs.record import RecordUDF
+from udfdask.udfs.scan_drift import ScanDriftUDF
 from udfdask.udfs.shared.com_corrections import (
     GuessResult,
     apply_correction,
@@ -19,6 +22,7 @@ from udfdask.udfs.shared.com_corrections import (
     to_beam_shift,
 )
 from udfdask.udfs.shared.find_center import find_center
+from udfdask.udfs.shared.integrate_drift import integrate_drift
 from udfdask.udfs.stddev import StdDevUDF
 from udfdask.udfs.sum import SumUDF
 from udfdask.udfs.sumsig import SumSigUDF
@@ -33,11 +37,14 @@ __all__ = [
     "CrystallinityUDF",
     "GuessResult",
     "LogsumUDF",
+    "NeighborAverageUDF",
+    "NeighborSimilarityUDF",
     "NoOpUDF",
     "PickUDF",
     "RadialFourierUDF",
     "RadialProfileUDF",
     "RecordUDF",
+    "ScanDriftUDF",
     "StdDevUDF",
     "SumSigUDF",
     "SumUDF",
@@ -45,5 +52,6 @@ __all__ = [
     "apply_correction",
     "find_center",
     "guess_corrections",
+    "integrate_drift",
     "to_beam_shift",
 ]

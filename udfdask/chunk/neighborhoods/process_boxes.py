@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 
 from udfdask.arrays.backends.backend import DenseBackend
 from udfdask.arrays.backends.read_only import locked
@@ -235,17 +236,45 @@ def _process_partition(
     cursor.picked = chosen
     cursor.neighborhood = Neighborhood(locked(exists), core, locked(selected))
     views: dict[str, AnyArray] = {}
+    places: dict[str, AnyArray | None] = {}
+    in_place = vars(type(udf)).get("_writes_strided", False)
     for name, spec in instance.declared.allocated.items():
         if spec.kind == "nav":
             array = instance.arrays[name]
-            views[name] = array[rows] if selected.all() else _spread(array, rows, selected)
+            place = places[name] = _place(array, rows) if selected.all() else None
+            if place is None:
+                views[name] = _spread(array, rows, selected)
+            else:
+                views[name] = place if in_place else place.copy()
     udf.results.__dict__.update(views)
     udf.params.__dict__.update(aux)
     if instance.writable_input:
         frames = instance.dense.own_copy(frames, frames.dtype)
     instance.call("process_partition", frames)
     for name, view in views.items():
-        instance.arrays[name][chosen] = view[selected]
+        place = places[name]
+        if place is None:
+            instance.arrays[name][chosen] = view[selected]
+        elif place is not view:
+            place[...] = view
+
+
+def _place(array: AnyArray, rows: AnyArray) -> AnyArray | None:
+    """Return the rows of the positions of a box as a view, None if there is no such view."""
+    if not array.flags.c_contiguous or not isinstance(array, np.ndarray):
+        return None
+    first = int(rows.flat[0])
+    steps = [
+        int(rows[(0,) * axis + (1,) + (0,) * (rows.ndim - axis - 1)]) - first if n > 1 else 0
+        for axis, n in enumerate(rows.shape)
+    ]
+    regular: AnyArray = np.full((), first)
+    for step, n in zip(steps, rows.shape, strict=True):
+        regular = np.add.outer(regular, step * np.arange(n))
+    if not np.array_equal(regular, rows):
+        return None
+    strides = (*(step * array.strides[0] for step in steps), *array.strides[1:])
+    return as_strided(array[first:], (*rows.shape, *array.shape[1:]), strides)
 
 
 def _spread(array: AnyArray, rows: AnyArray, selected: AnyArray) -> AnyArray:

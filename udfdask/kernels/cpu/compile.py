@@ -67,6 +67,9 @@ inner_kernel = _inner_compiler("contract")
 lean_inner_kernel = _inner_compiler("contract", _nrt=False)
 """Do the same for a function that a `lean_kernel` calls."""
 
+summing_inner_kernel = _inner_compiler("contract", "nsz", "reassoc")
+"""Do the same as `inner_kernel`, and allow additions in any order, as `summing_kernel` does."""
+
 rounding_inner_kernel = _inner_compiler()
 """Compile an inner function that rounds each product: `a * n - b * m` is 0 if both are equal."""
 

@@ -1,0 +1,232 @@
+"""NeighborAverageUDF against sums over shifted copies of the whole scan."""
+
+import dask.array as da
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from scipy import ndimage, signal
+
+import udfdask as ud
+from plain_neighbors import BOUNDARIES, neighbors, scans
+from suites import examples
+from udfdask.testing import check_udf, raise_if_dask_computes
+from udfdask.udfs import NeighborAverageUDF
+
+# small chunks of large frames
+pytestmark = pytest.mark.filterwarnings("ignore:.*task:udfdask.UDFWarning")
+
+SHAPE = (5, 6, 4, 3)
+DATA = np.random.default_rng(0).integers(0, 4000, SHAPE).astype("uint16")
+CHUNKS = [SHAPE, (2, 6, 4, 3), (2, 4, 4, 3), (1, 1, 4, 3), (5, 3, 2, 3)]
+
+
+def expected(data, nav_dims, weights, boundary="mask", normalize=True):
+    """The formula in float64, or complex128."""
+    wide = data.astype(np.result_type(data.dtype, np.float64))
+    total, share = np.zeros_like(wide), np.zeros(data.shape[:nav_dims])
+    for index, frames, exists in neighbors(wide, nav_dims, weights.shape, boundary):
+        total += weights[index] * frames
+        share += weights[index] * exists
+    share = share.reshape(share.shape + (1,) * (data.ndim - nav_dims))
+    with np.errstate(invalid="ignore"):
+        return total / share if normalize else total
+
+
+def average(x, *args, roi=None, sig_dims=2, **options):
+    res = ud.run_udf(x, NeighborAverageUDF(*args, **options), roi=roi, sig_dims=sig_dims)
+    return res["intensity"].compute(scheduler="synchronous")
+
+
+@pytest.mark.parametrize("chunks", CHUNKS)
+@pytest.mark.parametrize("boundary", BOUNDARIES)
+@pytest.mark.full
+def test_chunks_and_boundaries(chunks, boundary):
+    weights = np.arange(1.0, 16).reshape(3, 5)
+    found = average(da.from_array(DATA, chunks=chunks), weights, boundary=boundary)
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found, expected(DATA, 2, weights, boundary), rtol=1e-6)
+
+
+@settings(deadline=None, max_examples=examples(60), suppress_health_check=list(HealthCheck))
+@given(scan=scans(), boundary=st.sampled_from(BOUNDARIES), n=st.sampled_from([1, 3, 5]))
+def test_any_scan(scan, boundary, n):
+    data, nav_dims, chunks, roi = scan
+    x = da.from_array(data, chunks=chunks)
+    found = average(
+        x, "rectangular", shape=n, boundary=boundary, roi=roi, sig_dims=data.ndim - nav_dims
+    )
+    wanted = expected(data, nav_dims, np.ones((n,) * nav_dims), boundary)
+    inside = np.ones(data.shape[:nav_dims], bool) if roi is None else roi
+    np.testing.assert_allclose(found[inside], wanted[inside], rtol=1e-6)
+    assert np.isnan(found[~inside]).all()
+
+
+@settings(deadline=None, max_examples=examples(40, 6), suppress_health_check=list(HealthCheck))
+@given(scan=scans(dtypes=("float32", "uint16")), std=st.floats(0.3, 3))
+def test_the_last_bit_does_not_depend_on_chunks(scan, std):
+    data, nav_dims, chunks, roi = scan
+    data = data / np.array(7, data.dtype) if data.dtype.kind == "f" else data
+    cut, whole = (
+        average(da.from_array(data, chunks=c), "gaussian", std=std, shape=5, roi=roi,
+                sig_dims=data.ndim - nav_dims)
+        for c in (chunks, -1)
+    )  # fmt: skip
+    np.testing.assert_array_equal(cut, whole)
+
+
+@pytest.mark.parametrize("mode", ["nearest", "reflect", "periodic"])
+def test_it_is_a_correlation_of_scipy(mode):
+    weights = np.random.default_rng(1).random((3, 5))
+    found = average(da.from_array(DATA, chunks=(2, 4, 4, 3)), weights, boundary=mode)
+    plain = ndimage.correlate(
+        DATA.astype("f8"), weights[:, :, None, None], mode={"periodic": "wrap"}.get(mode, mode)
+    )
+    np.testing.assert_allclose(found, plain / weights.sum(), rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("window", "options", "weights"),
+    [
+        ("circular", {}, [[0, 1, 0], [1, 1, 1], [0, 1, 0]]),
+        ("circular", {"shape": (1, 3)}, [[1, 1, 1]]),
+        ("rectangular", {"shape": 3}, np.ones((3, 3))),
+        ("gaussian", {"std": 1.5, "shape": (5, 3)}, np.outer(
+            signal.windows.gaussian(5, 1.5), signal.windows.gaussian(3, 1.5))),
+        (("kaiser", 2.0), {"shape": 5}, np.outer(*[signal.windows.kaiser(5, 2.0)] * 2)),
+        ([[0, 0, 1]], {}, [[0, 0, 1]]),
+    ],
+)  # fmt: skip
+def test_windows(window, options, weights):
+    found = average(da.from_array(DATA, chunks=(2, 4, 4, 3)), window, **options)
+    np.testing.assert_allclose(found, expected(DATA, 2, np.array(weights, "f8")), rtol=1e-6)
+
+
+def test_a_circle_of_five():
+    """As kikuchipy's circular window: up to half the width of the longest axis."""
+    weights = np.array(
+        [[0, 0, 1, 0, 0], [0, 1, 1, 1, 0], [1, 1, 1, 1, 1], [0, 1, 1, 1, 0], [0, 0, 1, 0, 0]], "f8"
+    )
+    found = average(da.from_array(DATA, chunks=(3, 3, 4, 3)), "circular", shape=5)
+    np.testing.assert_allclose(found, expected(DATA, 2, weights), rtol=1e-6)
+
+
+def test_a_weighted_sum_is_a_derivative():
+    difference = [[0, 0, 0], [-1, 0, 1], [0, 0, 0]]
+    x = da.from_array(DATA.astype("i4"), chunks=(2, 4, 4, 3))
+    found = average(x, difference, normalize=False, boundary="nearest", dtype="f8")
+    wide = np.pad(DATA.astype("f8"), [(0, 0), (1, 1), (0, 0), (0, 0)], mode="edge")
+    np.testing.assert_array_equal(found, wide[:, 2:] - wide[:, :-2])
+
+
+def test_equal_frames_stay_as_they_are():
+    x = da.full((4, 5, 3, 3), 60001, dtype="uint16", chunks=(2, 2, 3, 3))
+    np.testing.assert_array_equal(average(x, "rectangular", shape=5), 60001)
+
+
+@pytest.mark.parametrize("dtype", ["c8", "c16", "f2", ">f4", "i8"])
+def test_dtypes(dtype):
+    data = DATA.astype(dtype)
+    if data.dtype.kind == "c":
+        data = data + np.array(1j, dtype) * data[::-1]
+    found = average(da.from_array(data, chunks=(2, 4, 4, 3)), "rectangular", dtype="f8")
+    assert found.dtype == (np.complex128 if data.dtype.kind == "c" else np.float64)
+    np.testing.assert_allclose(found, expected(data, 2, np.ones((3, 3))), rtol=1e-12)
+
+
+def test_a_broken_frame_spoils_its_neighbors_only():
+    data = DATA.astype("f4")
+    data[2, 2] = np.nan
+    found = average(da.from_array(data, chunks=(2, 4, 4, 3)), "circular")
+    spoiled = np.zeros(SHAPE[:2], bool)
+    spoiled[[2, 2, 2, 1, 3], [2, 1, 3, 2, 2]] = True
+    np.testing.assert_array_equal(np.isnan(found).all(axis=(2, 3)), spoiled)
+    np.testing.assert_array_equal(np.isnan(found).any(axis=(2, 3)), spoiled)
+
+
+def test_without_neighbors_there_is_nothing():
+    """The weight of the middle is 0, and neighbors must be in the region."""
+
+    class Inside(NeighborAverageUDF):
+        neighbors_outside_roi = False
+
+    roi = np.zeros(SHAPE[:2], bool)
+    roi[0, 0] = roi[3, 3:5] = True
+    udf = Inside([[1, 0, 1]])
+    found = ud.run_udf(da.from_array(DATA, chunks=(2, 4, 4, 3)), udf, roi=roi)[
+        "intensity"
+    ].compute()
+    assert np.isnan(found[0, 0]).all()
+    np.testing.assert_array_equal(found[3, 3], DATA[3, 4])
+    np.testing.assert_array_equal(found[3, 4], DATA[3, 3])
+
+
+def test_a_single_frame_has_no_neighbors():
+    frame = DATA[0, 0]
+    np.testing.assert_array_equal(average(da.from_array(frame, chunks=(4, 3))), frame)
+
+
+def test_axes_and_unit():
+    axes = [ud.Axis(name="y"), ud.Axis(name="x", unit="nm", scale=2.0),
+            ud.Axis(name="ky", unit="mrad", scale=0.5), ud.Axis(name="kx")]  # fmt: skip
+    res = ud.run_udf(da.from_array(DATA), NeighborAverageUDF(), axes=axes, unit="counts")
+    assert res.axes["intensity"] == tuple(axes)
+    assert res.units["intensity"] == "counts"
+    other = ud.run_udf(da.from_array(DATA), NeighborAverageUDF(normalize=False), unit="counts")
+    assert other.units["intensity"] is None
+
+
+def test_nothing_is_computed_before_it_is_asked_for():
+    with raise_if_dask_computes():
+        res = ud.run_udf(da.from_array(DATA, chunks=(2, 3, 4, 3)), NeighborAverageUDF())
+        assert res["intensity"].shape == SHAPE
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("udf", [NeighborAverageUDF(), NeighborAverageUDF("rectangular", shape=5)])
+def test_laws(udf):
+    assert not check_udf(udf).notes
+
+
+@pytest.mark.parametrize(
+    ("args", "options", "message"),
+    [
+        (("circular",), {"shape": 4}, "shape must be odd numbers of frames"),
+        (("circular",), {"shape": (3, 2)}, "shape must be odd numbers of frames"),
+        (("circular",), {"shape": ()}, "shape must be odd numbers of frames"),
+        (("circular",), {"shape": 3.0}, "shape must be an odd number of frames"),
+        (("gaussian",), {}, "pass std= in frames"),
+        (("gaussian",), {"std": 0}, "std must be positive"),
+        (("circular",), {"std": 1}, 'std is for window="gaussian", not for'),
+        (("round",), {}, "window='round' cannot be used"),
+        (((),), {}, "odd number of weights"),
+        (([[1, 1]],), {}, "odd number of weights"),
+        (([[1]],), {"shape": 1}, "an array of weights needs no shape"),
+        (([[1, -1, 1]],), {}, "negative weights"),
+        (([[0, 0, 0]],), {}, "no weight other than 0"),
+        (([[np.nan]],), {}, "NaN or infinite"),
+        ((3,), {}, "window must be"),
+        ((None,), {}, "window must be"),
+        (({"a": 1},), {}, "window must be"),
+        (([[1j]],), {}, "window must be"),
+        (("circular",), {"boundary": "wrap"}, "boundary must be one of mask, nearest"),
+        (("circular",), {"normalize": 1}, "normalize must be True or False"),
+        (("circular",), {"dtype": "uint16"}, "'float32' or 'float64'"),
+        (("circular",), {"dtype": "nonsense"}, "is not a NumPy dtype"),
+    ],
+)
+def test_mistakes(args, options, message):
+    with pytest.raises((ud.ArgumentValueError, ud.ArgumentTypeError), match=message):
+        NeighborAverageUDF(*args, **options)
+
+
+@pytest.mark.parametrize(
+    ("udf", "data", "message"),
+    [
+        (NeighborAverageUDF(shape=(3, 3, 3)), DATA, "but the data have 2"),
+        (NeighborAverageUDF(), DATA.astype("m8[s]"), "averages numbers"),
+    ],
+)
+def test_mistakes_in_the_plan(udf, data, message):
+    with pytest.raises((ud.ArgumentValueError, ud.ArgumentTypeError), match=message):
+        ud.run_udf(da.from_array(data), udf)

@@ -1,0 +1,287 @@
+"""Dot products of each frame with the frames around it."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from udfdask.kernels.cpu.compile import inner_kernel, kernel, summing_inner_kernel
+from udfdask.kernels.cpu.neighbor_frames import NeighborFrames, Neighborhood
+from udfdask.kernels.cpu.rows import swapped
+from udfdask.types import AnyArray
+
+BLOCK = 2048
+"""Pixels at a time: those of neighboring rows of the scan stay in the second-level cache. It is
+the same for all chunks, so that the last bits of sums are too."""
+
+TOGETHER = 4
+"""Neighbors that are multiplied together, or half as many if there are few: the pixels of a frame
+are then converted once for all."""
+
+
+class Products(NamedTuple):
+    """Sums over pixels, float64."""
+
+    sums: AnyArray
+    """Sum of each frame, shape (frames,)."""
+    squares: AnyArray
+    """Sum of the squares of each frame, shape (frames,)."""
+    products: AnyArray
+    """Dot product of each position with each of its neighbors, shape (positions, neighbors)."""
+
+
+def cut_pixels(width: int, mask: AnyArray | None) -> tuple[AnyArray, AnyArray]:
+    """Return the pixels of a frame in runs, and the runs in blocks of at most `BLOCK` pixels.
+
+    The first array has the shape (runs, 2): first pixel and stop of each run. Block b has the runs
+    from ``blocks[b]`` to ``blocks[b + 1]``. Without a mask, the runs are all pixels.
+    """
+    if mask is None:
+        bounds = np.array([[0, width]])
+    else:
+        edges = np.diff(np.concatenate([[0], mask.reshape(-1).astype(np.int8), [0]]))
+        bounds = np.stack([np.flatnonzero(edges == 1), np.flatnonzero(edges == -1)], axis=1)
+    cut = [(a, min(a + BLOCK, b)) for start, b in bounds for a in range(start, b, BLOCK)]
+    runs = np.array(cut, np.int64).reshape((-1, 2))
+    # a block spans at most BLOCK pixels, masked ones included: the cache holds it
+    blocks, first = [0], None
+    for k, (start, stop) in enumerate(runs):
+        if first is None:
+            first = start
+        elif stop - first > BLOCK:
+            blocks.append(k)
+            first = start
+    blocks.append(len(runs))
+    return runs, np.array(blocks, np.int64)
+
+
+def multiply_neighbors(
+    frames: NeighborFrames,
+    where: Neighborhood,
+    steps: AnyArray,
+    pixels: tuple[AnyArray, AnyArray],
+) -> Products:
+    """Return the dot products of the active positions with their neighbors, and their moments.
+
+    Neighbor k is `steps[k]` frames after the position. A pair of frames is multiplied once, also if
+    both are positions. Products with neighbors that do not exist are 0, as are those of positions
+    that are not active.
+    """
+    forward = np.unique(np.abs(steps[steps != 0]))
+    n = len(where.exists)
+    sums, squares = np.zeros((2, n))
+    pairs = np.zeros((len(where.places), 2, len(forward)))
+    partners = np.empty((2 * len(forward) + TOGETHER, 3), np.int64)
+    used = np.zeros(n, dtype=bool)
+    active_places = where.places[where.active[where.places]]
+    for step in (0, *steps):
+        used[active_places + step] = True
+    used &= where.exists
+    out = np.zeros((len(where.places), len(steps)))
+    _multiply(
+        frames.flat, frames.starts, frames.swap, *where, forward, *pixels, len(forward) > 2,
+        partners, used, np.zeros(n, np.int64), sums, squares, pairs,
+    )  # fmt: skip
+    index = np.zeros(n, np.int64)
+    index[where.places] = np.arange(len(where.places))
+    _gather(*where, index, steps, forward, squares, pairs, out)
+    return Products(sums, squares, out)
+
+
+@kernel
+def _multiply(
+    flat: AnyArray,
+    starts: AnyArray,
+    swap: Any,
+    places: AnyArray,
+    active: AnyArray,
+    exists: AnyArray,
+    forward: AnyArray,
+    runs: AnyArray,
+    blocks: AnyArray,
+    by_four: bool,
+    partners: AnyArray,
+    used: AnyArray,
+    done: AnyArray,
+    sums: AnyArray,
+    squares: AnyArray,
+    pairs: AnyArray,
+) -> None:
+    """Add the products of each position with its partners, block by block of pixels.
+
+    ``pairs[i, 0, k]`` is the product with the frame `forward[k]` after position i, ``pairs[i, 1,
+    k]`` that with the frame before it, unless this frame is a position itself, whose pair it is.
+    ``done[f]`` is the number of blocks in the moments of frame f, which are only computed of frames
+    that are `used`. `partners` is memory.
+    """
+    for block in range(len(blocks) - 1):
+        block_runs = runs[blocks[block] : blocks[block + 1]]
+        for i in range(len(places)):
+            place = places[i]
+            if not active[place]:
+                continue
+            count = _find_partners(place, active, exists, forward, partners)
+            for p in range(-1, count):
+                frame = place if p < 0 else partners[p, 0]
+                if used[frame] and done[frame] == block:
+                    for run in range(len(block_runs)):
+                        a = starts[frame]
+                        part = flat[a + block_runs[run, 0] : a + block_runs[run, 1]]
+                        total, square = _moments(part, swap)
+                        sums[frame] += total
+                        squares[frame] += square
+                    done[frame] = block + 1
+            for run in range(len(block_runs)):
+                first, stop = block_runs[run, 0], block_runs[run, 1]
+                if by_four:
+                    _add_fours(flat, starts, swap, place, partners, count, first, stop, pairs[i])
+                else:
+                    _add_twos(flat, starts, swap, place, partners, count, first, stop, pairs[i])
+
+
+@inner_kernel
+def _find_partners(
+    place: int, active: AnyArray, exists: AnyArray, forward: AnyArray, partners: AnyArray
+) -> int:
+    """Write the frame, side and number of the pairs of a position; return how many there are.
+
+    More rows follow, with the position itself: groups of partners are always full. Code for other
+    numbers of frames adds up in another order, and the last bits of a product would depend on the
+    other neighbors.
+    """
+    count = 0
+    for side in range(2):
+        for k in range(len(forward)):
+            frame = place + forward[k] if side == 0 else place - forward[k]
+            if frame < 0 or frame >= len(exists) or not exists[frame]:
+                continue
+            if side == 1 and active[frame]:
+                continue
+            partners[count, 0] = frame
+            partners[count, 1] = side
+            partners[count, 2] = k
+            count += 1
+    for k in range(count, min(count + TOGETHER, len(partners))):
+        partners[k, 0] = place
+    return count
+
+
+@inner_kernel
+def _add_fours(
+    flat: AnyArray,
+    starts: AnyArray,
+    swap: Any,
+    place: int,
+    partners: AnyArray,
+    count: int,
+    first: int,
+    stop: int,
+    pairs: AnyArray,
+) -> None:
+    """Add the products of some pixels of a frame with those of its partners, four at a time."""
+    own = flat[starts[place] + first : starts[place] + stop]
+    for p in range(0, count, 4):
+        b, c = starts[partners[p, 0]], starts[partners[p + 1, 0]]
+        d, e = starts[partners[p + 2, 0]], starts[partners[p + 3, 0]]
+        found = _four_products(
+            own,
+            flat[b + first : b + stop],
+            flat[c + first : c + stop],
+            flat[d + first : d + stop],
+            flat[e + first : e + stop],
+            swap,
+        )
+        for m in range(min(4, count - p)):
+            pairs[partners[p + m, 1], partners[p + m, 2]] += found[m]
+
+
+@inner_kernel
+def _add_twos(
+    flat: AnyArray,
+    starts: AnyArray,
+    swap: Any,
+    place: int,
+    partners: AnyArray,
+    count: int,
+    first: int,
+    stop: int,
+    pairs: AnyArray,
+) -> None:
+    """Do the same two at a time."""
+    own = flat[starts[place] + first : starts[place] + stop]
+    for p in range(0, count, 2):
+        b, c = starts[partners[p, 0]], starts[partners[p + 1, 0]]
+        found = _two_products(own, flat[b + first : b + stop], flat[c + first : c + stop], swap)
+        for m in range(min(2, count - p)):
+            pairs[partners[p + m, 1], partners[p + m, 2]] += found[m]
+
+
+@summing_inner_kernel
+def _moments(a: AnyArray, swap: Any) -> tuple[float, float]:
+    """Return the sum and the sum of squares."""
+    total, square = 0.0, 0.0
+    for j in range(len(a)):
+        x = np.float64(swapped(a[j], swap))
+        total += x
+        square += x * x
+    return total, square
+
+
+@summing_inner_kernel
+def _two_products(a: AnyArray, b: AnyArray, c: AnyArray, swap: Any) -> tuple[float, float]:
+    """Return the dot products of `a` with the others."""
+    p, q = 0.0, 0.0
+    for j in range(len(a)):
+        x = np.float64(swapped(a[j], swap))
+        p += x * np.float64(swapped(b[j], swap))
+        q += x * np.float64(swapped(c[j], swap))
+    return p, q
+
+
+@summing_inner_kernel
+def _four_products(
+    a: AnyArray, b: AnyArray, c: AnyArray, d: AnyArray, e: AnyArray, swap: Any
+) -> tuple[float, float, float, float]:
+    """Return the dot products of `a` with the others."""
+    p, q, r, s = 0.0, 0.0, 0.0, 0.0
+    for j in range(len(a)):
+        x = np.float64(swapped(a[j], swap))
+        p += x * np.float64(swapped(b[j], swap))
+        q += x * np.float64(swapped(c[j], swap))
+        r += x * np.float64(swapped(d[j], swap))
+        s += x * np.float64(swapped(e[j], swap))
+    return p, q, r, s
+
+
+@kernel
+def _gather(
+    places: AnyArray,
+    active: AnyArray,
+    exists: AnyArray,
+    index: AnyArray,
+    steps: AnyArray,
+    forward: AnyArray,
+    squares: AnyArray,
+    pairs: AnyArray,
+    out: AnyArray,
+) -> None:
+    """Write the product of each position with each neighbor, shape (positions, neighbors)."""
+    for i in range(len(places)):
+        place = places[i]
+        if not active[place]:
+            continue
+        for n in range(len(steps)):
+            frame = place + steps[n]
+            if not exists[frame]:
+                continue
+            if steps[n] == 0:
+                out[i, n] = squares[place]
+                continue
+            k = np.searchsorted(forward, abs(steps[n]))
+            if steps[n] > 0:
+                out[i, n] = pairs[i, 0, k]
+            elif active[frame]:
+                out[i, n] = pairs[index[frame], 0, k]
+            else:
+                out[i, n] = pairs[i, 1, k]

@@ -1,0 +1,234 @@
+"""Compare each frame with the frames around it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from udfdask.arrays.geometry.axes import Axis
+from udfdask.errors import ArgumentTypeError, ArgumentValueError
+from udfdask.types import AnyArray
+from udfdask.udf import UDF
+from udfdask.udf.buffers import BufferSpec
+from udfdask.udf.promises import Promises
+from udfdask.udfs.shared.neighbor_windows import checked_boundary, read_window, window_axes
+
+FLAT = 1e-13
+"""Relative variance below which a frame is constant: sums in double precision are not closer."""
+
+
+class NeighborSimilarityUDF(UDF):
+    """Compare each frame with the frames around it: the normalized dot product with each of them.
+
+    The mean over the neighbors is a map of the sample: it is high inside of a crystal, and low at
+    its boundaries and where there is only noise.
+
+    Parameters
+    ----------
+    window : str or array-like of numbers
+        The neighbors: ``"circular"``, those up to the distance ``shape // 2``; ``"rectangular"``,
+        all in the window; or an array with an odd size along each navigation axis, where 0 leaves a
+        neighbor out.
+    shape : int or tuple of int, optional
+        Odd number of frames in the window: along all navigation axes, or along each of them; 3 by
+        default.
+    zero_mean : bool
+        Subtract from each frame its mean, so that a product measures the contrast that two frames
+        have in common, and not their brightness.
+    normalize : bool
+        Divide each product by the norms of both frames: it is 1 for frames that are equal up to a
+        factor, 0 for frames that have nothing in common.
+    mask : array-like of bool, shape sig, optional
+        The pixels to compare, by default all. HyperSpy's masks have the opposite meaning.
+    boundary : {"mask", "nearest", "reflect", "periodic"}
+        What stands for frames beyond the ends of the scan. With "mask", they are missing.
+    dtype : dtype-like
+        Floating dtype of the results, which are computed in double precision.
+
+    Raises
+    ------
+    ArgumentTypeError
+        If a parameter has a wrong type; in `run_udf`, if the data are not real numbers.
+    ArgumentValueError
+        If a parameter has an invalid value; in `run_udf`, if the window has another number of axes
+        than the scan, or the mask another shape than a frame.
+
+    See Also
+    --------
+    NeighborAverageUDF : Averages similar neighbors.
+
+    Notes
+    -----
+    Buffers of kind nav, dtype `dtype`:
+
+    - `similarity`, extra shape: that of the window: ``dot(f, g) / (norm(f) * norm(g))`` of the
+      frame f and each neighbor g. The middle is the product of f with itself. It is NaN where the
+      neighbor is missing or not in the window.
+    - `mean`: the mean over all neighbors that exist, without the frame itself; NaN if there is
+      none. It is the average neighbor dot product map of kikuchipy.
+
+    A frame that is 0 everywhere, or constant with `zero_mean`, has no direction: its normalized
+    products are 0, also that with itself. Products with a frame that has a NaN are NaN.
+
+    Examples
+    --------
+    >>> import dask.array as da, numpy as np, udfdask as ud
+    >>> from udfdask.udfs import NeighborSimilarityUDF
+    >>> x = da.from_array(np.array([[[1, 2, 3]], [[2, 4, 6]], [[3, 2, 1]]]), chunks=(2, 1, 3))
+    >>> res = ud.run_udf(x, NeighborSimilarityUDF()).compute()
+    >>> res["mean"]
+    array([ 1.,  0., -1.], dtype=float32)
+    >>> res["similarity"]
+    array([[nan,  1.,  1.],
+           [ 1.,  1., -1.],
+           [-1.,  1., nan]], dtype=float32)
+    """
+
+    promises = Promises(declares_once=True)
+    default_plots = ("mean",)
+
+    def __init__(
+        self,
+        window: Any = "circular",
+        *,
+        shape: Any = None,
+        zero_mean: bool = True,
+        normalize: bool = True,
+        mask: Any = None,
+        boundary: str = "mask",
+        dtype: Any = np.float32,
+    ) -> None:
+        found = read_window(window, shape, None)
+        for name, given in (("zero_mean", zero_mean), ("normalize", normalize)):
+            if not isinstance(given, (bool, np.bool_)):
+                raise ArgumentTypeError(f"{name} must be True or False, not {given!r}")
+        try:
+            kind = np.dtype(dtype).kind
+        except TypeError as error:
+            raise ArgumentTypeError(f"dtype={dtype!r} is not a NumPy dtype: {error}") from None
+        if kind != "f":
+            raise ArgumentTypeError(f"dtype={dtype!r}: similarities need a floating dtype")
+        super().__init__(
+            window=window,
+            shape=shape,
+            zero_mean=bool(zero_mean),
+            normalize=bool(normalize),
+            mask=_read_mask(mask),
+            boundary=checked_boundary(boundary),
+            dtype=dtype,
+        )
+        self._window = found
+        self.halo = found.halo
+        self.boundary = boundary
+
+    def get_preferred_input_dtype(self) -> Any:
+        """Use the native dtype."""
+        return self.USE_NATIVE_DTYPE
+
+    def get_result_buffers(self) -> Mapping[str, BufferSpec]:
+        """Declare the similarities and their mean."""
+        data, dtype, mask = self.meta.input_dtype, self.params.dtype, self.params.mask
+        if data.kind not in "biuf":
+            raise ArgumentTypeError(
+                f"NeighborSimilarityUDF compares real numbers, but the data are {data}: use "
+                "dask.array.absolute(data) for complex numbers"
+            )
+        sig = tuple(self.meta.dataset_shape.sig)
+        if mask is not None and mask.shape != sig:
+            raise ArgumentValueError(
+                f"mask has the shape {mask.shape}, but frames have the shape {sig}"
+            )
+        window = self._window.for_data(self).shape
+        return {
+            "similarity": self.buffer(kind="nav", extra_shape=window, dtype=dtype),
+            "mean": self.buffer(kind="nav", dtype=dtype),
+        }
+
+    def get_result_axes(self) -> Mapping[str, tuple[Axis, ...]]:
+        """Describe the axes of the window: distances from the position."""
+        return {"similarity": window_axes(self, self._window.for_data(self).shape)}
+
+    def get_result_units(self) -> Mapping[str, str | None]:
+        """Say that normalized products have no unit."""
+        return dict.fromkeys(("similarity", "mean"), "" if self.params.normalize else None)
+
+    def get_shared_task_data(self) -> Mapping[str, Any]:
+        """Return the window and the runs of pixels."""
+        from udfdask.kernels.cpu.neighbor_products import cut_pixels
+
+        width = self.meta.dataset_shape.sig.size
+        return {
+            "window": self._window.for_data(self),
+            "pixels": cut_pixels(width, self.params.mask),
+        }
+
+    def process_partition(self, frames: Any) -> None:
+        """Multiply each frame with its neighbors."""
+        from udfdask.kernels.cpu.neighbor_frames import Neighborhood, distances, frames_of
+        from udfdask.kernels.cpu.neighbor_products import multiply_neighbors
+
+        window, meta, mask = self.task_data.window, self.meta, self.params.mask
+        similarity, mean = self.results.similarity, self.results.mean
+        if not mean.size:
+            return
+        where = Neighborhood.of(meta.core, meta.core_mask, meta.neighbor_mask)
+        nav = meta.neighbor_mask.shape
+        used = np.argwhere(window) - np.array(window.shape) // 2
+        steps = distances(used, nav)
+        n_pixels = frames[(0,) * len(nav)].size if mask is None else int(mask.sum())
+        if n_pixels:
+            found = multiply_neighbors(
+                frames_of(frames, len(nav)), where, steps, self.task_data.pixels
+            )
+            sums, squares, products = found
+        else:
+            sums = squares = np.zeros(meta.neighbor_mask.size)
+            products = np.zeros((len(where.places), len(steps)))
+        frame, neighbor = where.places[:, np.newaxis], where.places[:, np.newaxis] + steps
+        # sums of infinite pixels are not numbers
+        with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
+            if self.params.zero_mean:
+                means = sums / max(n_pixels, 1)
+                products = products - n_pixels * means[frame] * means[neighbor]
+                squares = _without_rounding(squares - n_pixels * means**2, squares)
+            if self.params.normalize:
+                norms = np.sqrt(squares)
+                size = norms[frame] * norms[neighbor]
+                products = np.divide(products, size, out=np.zeros_like(products), where=size != 0)
+                # a rounding error must not make it larger than 1
+                products = np.clip(products, -1, 1)
+            elif self.params.zero_mean:
+                products = np.where(squares[frame] * squares[neighbor] == 0, 0, products)
+            products = np.where(where.exists[neighbor], products, np.nan)
+            rows = np.full((len(products), window.size), np.nan)
+            rows[:, np.flatnonzero(window)] = products
+            similarity[...] = rows.reshape(similarity.shape)
+            total, count = np.zeros((2, len(products)))
+            # one neighbor after the other: `sum` adds in another order if there are other rows
+            for k in np.flatnonzero(steps):
+                exists = where.exists[neighbor[:, k]]
+                total += np.where(exists, products[:, k], 0)
+                count += exists
+            mean[...] = (total / count).reshape(mean.shape)
+
+
+def _without_rounding(variances: AnyArray, squares: AnyArray) -> AnyArray:
+    """Return variances, 0 for those that are only rounding errors of a constant frame."""
+    return np.where(variances <= FLAT * squares, 0, variances)
+
+
+def _read_mask(mask: Any) -> AnyArray | None:
+    """Return a mask of pixels as an array of bool; raise if it is something else."""
+    if mask is None:
+        return None
+    if hasattr(mask, "__dask_graph__"):
+        raise ArgumentTypeError("mask must be an array in memory: call .compute() first")
+    values = np.asarray(mask)
+    if values.dtype.kind not in "biu" or (values.dtype.kind != "b" and values.max(initial=0) > 1):
+        raise ArgumentTypeError(
+            "mask must be an array of bool, True for pixels to compare, not of dtype "
+            f"{values.dtype}"
+        )
+    return values.astype(bool)

@@ -1,0 +1,219 @@
+"""Measure the shifts between neighboring frames."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+
+from udfdask.arrays.geometry.axes import Axis
+from udfdask.errors import ArgumentTypeError, ArgumentValueError
+from udfdask.masks import checks
+from udfdask.types import AnyArray
+from udfdask.udf import UDF
+from udfdask.udf.buffers import BufferSpec
+from udfdask.udf.promises import Promises
+from udfdask.udfs.shared.neighbor_windows import checked_boundary
+
+
+class ScanDriftUDF(UDF):
+    """Measure how far each frame is shifted, compared to the frame before it along each axis.
+
+    The shift is where the phase correlation of the two frames is highest. `integrate_drift` makes
+    from these differences the shift of each frame for ``descan=``.
+
+    Parameters
+    ----------
+    upsample : int
+        Number of points for each pixel at which the correlation is computed around its maximum;
+        between them, the maximum is that of a parabola. With 1, shifts are whole pixels.
+    normalization : {"phase"} or None
+        With "phase", all spatial frequencies count the same, which makes the maximum sharp. None
+        keeps their amplitudes (cross correlation): better for frames of few counts, whose high
+        frequencies are noise.
+    max_shift : float, optional
+        Largest shift, in pixels, that is looked for. For periodic patterns, it must be below half
+        the period.
+    boundary : {"mask", "nearest", "reflect", "periodic"}
+        What stands for frames beyond the ends of the scan. With "mask", the first frame along an
+        axis has no predecessor.
+
+    Raises
+    ------
+    ArgumentTypeError
+        If a parameter has a wrong type; in `run_udf`, if the data are not real numbers.
+    ArgumentValueError
+        If a parameter has an invalid value; in `run_udf`, if the signal has more than two axes, or
+        the data have no navigation axis.
+
+    See Also
+    --------
+    integrate_drift : Shifts of all frames relative to one of them.
+
+    Notes
+    -----
+    Buffers of kind nav, float32:
+
+    - `shifts`, extra shape (nav dims, sig dims), in pixels: ``shifts[p, a]`` is how far the frame
+      at p is moved, compared to the frame at p - 1 along navigation axis a. It points from the old
+      place of a feature to the new one: the opposite of what
+      `skimage.registration.phase_cross_correlation` returns for the old and the new frame, because
+      that moves the new frame back. So does ``descan=``, which takes the shift to remove.
+    - `correlation`, extra shape (nav dims,): the height of the maximum, 1 for frames that are equal
+      up to a shift, near 0 for frames that have nothing in common.
+
+    Both are NaN where there is no predecessor, and if a frame contains NaN. A constant frame has no
+    shift: NaN, with the correlation 0. Frames count as periodic, as always with Fourier transforms:
+    shifts are between minus half and half the size of a frame.
+
+    References
+    ----------
+    .. [1] M. Guizar-Sicairos, S. T. Thurman, J. R. Fienup, "Efficient subpixel image registration
+       algorithms", Optics Letters 33, 156-158 (2008).
+
+    Examples
+    --------
+    >>> import dask.array as da, numpy as np, udfdask as ud
+    >>> from udfdask.udfs import ScanDriftUDF
+    >>> frame = np.random.default_rng(0).random((16, 16))
+    >>> frames = np.stack([np.roll(frame, n, axis=1) for n in (0, 1, 3)])
+    >>> x = da.from_array(frames, chunks=(2, 16, 16))
+    >>> res = ud.run_udf(x, ScanDriftUDF()).compute()
+    >>> res["shifts"][:, 0].round(2) + 0.0
+    array([[nan, nan],
+           [ 0.,  1.],
+           [ 0.,  2.]], dtype=float32)
+    """
+
+    promises = Promises(declares_once=True)
+    default_plots: ClassVar[tuple[str, ...]] = ("correlation",)
+
+    def __init__(
+        self,
+        *,
+        upsample: int = 10,
+        normalization: str | None = "phase",
+        max_shift: float | None = None,
+        boundary: str = "mask",
+    ) -> None:
+        if normalization not in ("phase", None):
+            raise ArgumentValueError(
+                f'normalization must be "phase" or None, not {normalization!r}'
+            )
+        if max_shift is not None and checks.number("max_shift", max_shift) < 1:
+            raise ArgumentValueError(f"max_shift must be at least 1 pixel, not {max_shift!r}")
+        if isinstance(upsample, (bool, np.bool_)) or not isinstance(upsample, (int, np.integer)):
+            raise ArgumentTypeError(f"upsample must be an integer such as 10, not {upsample!r}")
+        if upsample < 1:
+            raise ArgumentValueError(f"upsample must be at least 1, not {upsample}")
+        super().__init__(
+            upsample=upsample,
+            normalization=normalization,
+            max_shift=max_shift,
+            boundary=checked_boundary(boundary),
+        )
+        self.boundary = boundary
+
+    @property
+    def halo(self) -> Any:
+        """One frame before each position; also one after it, until the data are known."""
+        if "meta" not in vars(self):
+            return 1
+        return ((1, 0),) * len(self.meta.dataset_shape.nav)
+
+    def get_preferred_input_dtype(self) -> Any:
+        """Use the native dtype."""
+        return self.USE_NATIVE_DTYPE
+
+    def get_result_buffers(self) -> Mapping[str, BufferSpec]:
+        """Declare the shifts and the correlations."""
+        data, shape = self.meta.input_dtype, self.meta.dataset_shape
+        if data.kind not in "biuf":
+            raise ArgumentTypeError(
+                f"ScanDriftUDF compares real numbers, but the data are {data}: use "
+                "dask.array.absolute(data) for complex numbers"
+            )
+        nav, sig = tuple(shape.nav), tuple(shape.sig)
+        if not nav:
+            raise ArgumentValueError(
+                "ScanDriftUDF compares neighboring frames, but the data have no navigation axis"
+            )
+        if len(sig) not in (1, 2) or 0 in sig:
+            raise ArgumentValueError(
+                f"ScanDriftUDF works on images and spectra, but the signal has the shape {sig}: "
+                "pass sig_dims=2 or sig_dims=1"
+            )
+        return {
+            "shifts": self.buffer(kind="nav", extra_shape=(len(nav), len(sig))),
+            "correlation": self.buffer(kind="nav", extra_shape=(len(nav),)),
+        }
+
+    def get_result_axes(self) -> Mapping[str, tuple[Axis, ...]]:
+        """Name the axes after those of the scan and of the frames."""
+        axes, n = self.meta.axes, len(self.meta.dataset_shape.nav)
+        along = Axis(name="along", labels=tuple(axis.name for axis in axes[:n]))
+        component = Axis(name="component", labels=("y", "x")[2 - len(axes[n:]) :])
+        return {"shifts": (along, component), "correlation": (along,)}
+
+    def get_result_units(self) -> Mapping[str, str | None]:
+        """Name the units: shifts are in pixels, as ``descan=`` takes them."""
+        return {"shifts": "px", "correlation": ""}
+
+    def get_shared_task_data(self) -> Mapping[str, Any]:
+        """Return the shape of a frame, and which shifts are looked for."""
+        sig = tuple(self.meta.dataset_shape.sig)
+        shape = (1, *sig) if len(sig) == 1 else sig
+        allowed, farthest = None, self.params.max_shift
+        if farthest is not None:
+            y, x = (np.fft.fftfreq(n, 1 / n) for n in shape)
+            allowed = np.hypot(y[:, np.newaxis], x) <= farthest
+        return {"shape": shape, "allowed": allowed}
+
+    def process_partition(self, frames: Any) -> None:
+        """Correlate each frame with its predecessors; each spectrum is computed once."""
+        from udfdask.kernels.cpu.phase_correlation import correlation_of, find_shift
+
+        meta, task = self.meta, self.task_data
+        shifts, correlation = self.results.shifts, self.results.correlation
+        shifts[...] = correlation[...] = np.nan
+        spectra = _Spectra(frames, task.shape, self.params.normalization == "phase")
+        first = [part.start for part in meta.core]
+        for place in np.argwhere(meta.core_mask):
+            here = tuple((place + first).tolist())
+            row = tuple(place.tolist())
+            for axis in range(len(here)):
+                before = (*here[:axis], here[axis] - 1, *here[axis + 1 :])
+                if not meta.neighbor_mask[before]:
+                    continue
+                cross = correlation_of(spectra.at(before), spectra.at(here))
+                y, x, height = find_shift(cross, task.shape, self.params.upsample, task.allowed)
+                shifts[(*row, axis)] = (y, x)[-shifts.shape[-1] :]
+                correlation[(*row, axis)] = height
+
+
+class _Spectra:
+    """Spectra of the frames of a window. Frames that are not needed any more are released.
+
+    Positions come in C order; predecessors of later ones are at most one step along the first axis
+    before them.
+    """
+
+    def __init__(self, frames: AnyArray, shape: tuple[int, int], phase: bool) -> None:
+        self._frames = frames
+        self._shape = shape
+        self._phase = phase
+        self._found: dict[tuple[int, ...], AnyArray] = {}
+
+    def at(self, place: tuple[int, ...]) -> AnyArray:
+        """Return the spectrum of the frame at a place."""
+        from udfdask.kernels.cpu.phase_correlation import spectrum_of
+
+        spectrum = self._found.get(place)
+        if spectrum is None:
+            # a later position needs nothing before this one, moved back along the first axis
+            least = (place[0] - 1, *place[1:])
+            self._found = {key: kept for key, kept in self._found.items() if key >= least}
+            spectrum = spectrum_of(self._frames[place].reshape(self._shape), self._phase)
+            self._found[place] = spectrum
+        return spectrum

@@ -1,0 +1,134 @@
+"""Shifts of all frames from the shifts between neighboring frames."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from udfdask.errors import ArgumentTypeError, ArgumentValueError
+from udfdask.types import AnyArray
+
+
+def integrate_drift(shifts: Any, *, weights: Any = None) -> AnyArray:
+    """Add up the shifts between neighboring frames to the shift of each frame.
+
+    Parameters
+    ----------
+    shifts : array-like of numbers, shape (*nav, nav dims, sig dims)
+        Shift of each frame relative to its predecessor along each navigation axis, in pixels: the
+        result `shifts` of a `ScanDriftUDF`. Shifts that contain NaN are not used. A lazy array is
+        computed.
+    weights : array-like of numbers, shape (*nav, nav dims), optional
+        How reliable each shift is, such as the result `correlation` of a `ScanDriftUDF`: shifts
+        with a weight of 0 or less, or NaN, are not used. By default, all count the same.
+
+    Returns
+    -------
+    numpy.ndarray, shape (*nav, sig dims), float64
+        Shift of each frame, in pixels, relative to the first frame: what ``descan=`` takes and
+        removes. Frames that no chain of shifts connects with the first one are NaN. If the first
+        frame has no shift itself, it is relative to the first frame of the largest connected part.
+
+    Raises
+    ------
+    ArgumentTypeError
+        If an argument does not hold real numbers.
+    ArgumentValueError
+        If an argument has a wrong shape.
+
+    See Also
+    --------
+    ScanDriftUDF : Measures the shifts.
+
+    Notes
+    -----
+    In a scan of two axes, many ways lead to each frame, and measured shifts differ between them.
+    The result minimizes the sum of the squared differences to all of them. Errors add up over the
+    scan: the drift is smooth, but its large parts are less certain than those of a `CoMUDF`, which
+    measures each frame for itself.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from udfdask.udfs import integrate_drift
+    >>> shifts = np.array([[[np.nan, np.nan]], [[0.0, 1.0]], [[0.5, 2.0]]])
+    >>> integrate_drift(shifts)
+    array([[0. , 0. ],
+           [0. , 1. ],
+           [0.5, 3. ]])
+    """
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+    from scipy.sparse.linalg import splu
+
+    found = _numbers("shifts", shifts)
+    nav = found.shape[:-2]
+    if found.ndim < 3 or found.shape[-2] != len(nav):
+        raise ArgumentValueError(
+            "shifts must have the shape (*nav, nav dims, sig dims), with a shift along each "
+            f"navigation axis, not {found.shape}: pass the result 'shifts' of a ScanDriftUDF"
+        )
+    usable: AnyArray = np.asarray(np.isfinite(found).all(axis=-1))
+    strength = np.ones(usable.shape) if weights is None else _numbers("weights", weights)
+    if strength.shape != usable.shape:
+        raise ArgumentValueError(
+            f"weights have the shape {strength.shape}, but the shifts need {usable.shape}"
+        )
+    usable = np.logical_and(usable, strength > 0)
+    n = int(np.prod(nav))
+    drift = np.full((n, found.shape[-1]), np.nan)
+    number = np.arange(n).reshape(nav)
+    firsts, seconds, steps, sizes = [], [], [], []
+    for axis in range(len(nav)):
+        later = (slice(None),) * axis + (slice(1, None),)
+        good = usable[..., axis][later]
+        before = number[(slice(None),) * axis + (slice(None, -1),)][good]
+        firsts.append(before)
+        seconds.append(number[later][good])
+        steps.append(found[..., axis, :][later][good])
+        sizes.append(strength[..., axis][later][good])
+    first, second, size = (np.concatenate(parts) for parts in (firsts, seconds, sizes))
+    if not len(first):
+        if n:
+            drift[0] = 0
+        return drift.reshape((*nav, found.shape[-1]))
+    links = coo_array((np.ones(len(first)), (first, second)), shape=(n, n))
+    _, part = connected_components(links, directed=False)
+    sizes_of_parts = np.bincount(part)
+    chosen = part[0] if sizes_of_parts[part[0]] > 1 else int(sizes_of_parts.argmax())
+    inside = np.flatnonzero(part == chosen)
+    row = np.zeros(n, np.int64)
+    row[inside] = np.arange(len(inside))
+    kept = part[first] == chosen
+    a, b, size = row[first[kept]], row[second[kept]], size[kept]
+    step = np.concatenate(steps)[kept] * size[:, np.newaxis]
+    # normal equations of the least squares, without the first frame, which does not move
+    m = len(inside)
+    matrix = coo_array(
+        (
+            np.concatenate([size, size, -size, -size]),
+            (np.concatenate([a, b, a, b]), np.concatenate([a, b, b, a])),
+        ),
+        shape=(m, m),
+    ).tocsc()
+    target = np.zeros((m, step.shape[1]))
+    np.add.at(target, b, step)
+    np.add.at(target, a, -step)
+    solved = np.zeros_like(target)
+    solved[1:] = splu(matrix[1:, 1:].tocsc()).solve(target[1:])
+    drift[inside] = solved
+    return drift.reshape((*nav, found.shape[-1]))
+
+
+def _numbers(name: str, values: Any) -> AnyArray:
+    """Return an array of real numbers as float64; raise if it is something else."""
+    if hasattr(values, "__dask_graph__"):
+        values = values.compute()
+    found = np.asarray(values)
+    if found.dtype.kind not in "biuf":
+        raise ArgumentTypeError(
+            f"{name} must be an array of real numbers, not {type(values).__name__} of dtype "
+            f"{found.dtype}"
+        )
+    return found.astype(np.float64)

@@ -1,0 +1,178 @@
+"""Windows of neighboring frames, and their weights."""
+
+from __future__ import annotations
+
+import math
+from operator import index
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from udfdask.arrays.geometry.axes import Axis
+from udfdask.errors import ArgumentTypeError, ArgumentValueError
+from udfdask.masks import checks
+from udfdask.types import AnyArray
+from udfdask.udf import UDF
+
+WINDOWS = '"circular", "rectangular", "gaussian" with std=, another window of scipy.signal'
+"""What a window can be, for messages."""
+
+
+class Window(NamedTuple):
+    """The window of a UDF, as parameters that have been checked."""
+
+    kind: Any
+    """Name of a window, tuple of a name and numbers, or array of weights, float64."""
+    shape: int | tuple[int, ...]
+    """Number of frames along all navigation axes, or along each; odd numbers."""
+
+    @property
+    def halo(self) -> int | tuple[int, ...]:
+        """Number of frames on each side: for all navigation axes, or for each."""
+        if isinstance(self.shape, int):
+            return self.shape // 2
+        return tuple(n // 2 for n in self.shape)
+
+    def weights(self, nav_dims: int) -> AnyArray:
+        """Return the weights for this number of navigation axes, float64."""
+        if isinstance(self.kind, np.ndarray):
+            return self.kind
+        shape = (self.shape,) * nav_dims if isinstance(self.shape, int) else self.shape
+        if self.kind == "circular":
+            places = (
+                np.indices(shape).reshape((len(shape), math.prod(shape))).T - np.array(shape) // 2
+            )
+            reach = max((n // 2 for n in shape), default=0)
+            inside: AnyArray = (places**2).sum(axis=1) <= reach**2
+            return inside.reshape(shape).astype(np.float64)
+        weights: AnyArray = np.ones(())
+        for n in shape:
+            weights = np.multiply.outer(weights, _window(self.kind, n))
+        return weights
+
+    def for_data(self, udf: UDF) -> AnyArray:
+        """Return the weights for the data of a UDF; raise if their scan has other axes."""
+        nav = tuple(udf.meta.dataset_shape.nav)
+        if not isinstance(self.shape, int) and len(self.shape) != len(nav):
+            raise ArgumentValueError(
+                f"{type(udf).__name__} has a window of shape {self.shape} for {len(self.shape)} "
+                f"navigation axes, but the data have {len(nav)}, of shape {nav}: pass an odd size "
+                "for each of them, or a single number for all"
+            )
+        return self.weights(len(nav))
+
+
+def read_window(window: Any, shape: Any, std: Any) -> Window:
+    """Return the window for parameters of a UDF, checked."""
+    if not _is_named(window):
+        for name, given in (("shape", shape), ("std", std)):
+            if given is not None:
+                raise ArgumentValueError(f"an array of weights needs no {name}: leave it out")
+        weights = _weights(window)
+        return Window(weights, weights.shape)
+    shape = 3 if shape is None else shape
+    sizes = _sizes(shape)
+    if std is not None:
+        if window != "gaussian":
+            raise ArgumentValueError(f'std is for window="gaussian", not for window={window!r}')
+        window = ("gaussian", checks.number("std", std))
+        if window[1] <= 0:
+            raise ArgumentValueError(f"std must be positive, in frames, not {std!r}")
+    if window != "circular":
+        for n in sizes:
+            _window(window, n)
+    return Window(window, sizes[0] if _is_number(shape) else sizes)
+
+
+def window_axes(udf: UDF, shape: tuple[int, ...]) -> tuple[Axis, ...]:
+    """Return an axis for each axis of a window: the distance from the position.
+
+    It has the unit of the navigation axis if this is evenly spaced, otherwise it counts frames.
+    """
+    nav = udf.meta.axes[: len(shape)]
+    axes = []
+    for axis, n in zip(nav, shape, strict=True):
+        name = f"{axis.name}_offset"
+        if axis.is_calibrated and axis.values is None:
+            start = -(n // 2) * axis.scale
+            axes.append(Axis(name=name, unit=axis.unit, scale=axis.scale, offset=start))
+        else:
+            axes.append(Axis(name=name, offset=float(-(n // 2))))
+    return tuple(axes)
+
+
+def checked_boundary(boundary: Any) -> str:
+    """Return the name of a boundary; raise if there is none of this name."""
+    from udfdask.arrays.geometry.halo import BOUNDARIES
+
+    if boundary not in BOUNDARIES:
+        raise ArgumentValueError(
+            f"boundary must be one of {', '.join(BOUNDARIES)}, not {boundary!r}"
+        )
+    return str(boundary)
+
+
+def _is_named(window: Any) -> bool:
+    """Return whether a window is a name, or a tuple of a name and numbers."""
+    first = window[0] if isinstance(window, tuple) and window else window
+    return isinstance(first, str)
+
+
+def _is_number(shape: Any) -> bool:
+    """Return whether a shape is a single number."""
+    return not isinstance(shape, (tuple, list, np.ndarray))
+
+
+def _sizes(shape: Any) -> tuple[int, ...]:
+    """Return the sizes of a shape; raise if one is not odd."""
+    given = (shape,) if _is_number(shape) else tuple(shape)
+    try:
+        sizes = tuple(index(n) for n in given)
+    except TypeError:
+        raise ArgumentTypeError(
+            f"shape must be an odd number of frames, or one for each navigation axis, not {shape!r}"
+        ) from None
+    if not sizes or any(n < 1 or n % 2 == 0 for n in sizes):
+        raise ArgumentValueError(
+            f"shape must be odd numbers of frames, such as 3 or (3, 5), so that there is a frame "
+            f"in the middle, not {shape!r}"
+        )
+    return sizes
+
+
+def _weights(window: Any) -> AnyArray:
+    """Return weights that were given as an array, float64."""
+    if hasattr(window, "__dask_graph__"):
+        raise ArgumentTypeError("window must be an array in memory: call .compute() first")
+    try:
+        weights = np.array(window, np.float64)
+    except (TypeError, ValueError):
+        weights = np.zeros(())
+    if weights.ndim == 0:
+        raise ArgumentTypeError(f"window must be {WINDOWS}, or an array of weights, not {window!r}")
+    if any(n % 2 == 0 for n in weights.shape):
+        raise ArgumentValueError(
+            "window must have an odd number of weights along each navigation axis, so that there "
+            f"is one in the middle; got the shape {weights.shape}"
+        )
+    if not np.isfinite(weights).all():
+        raise ArgumentValueError("window contains weights that are NaN or infinite")
+    if not weights.any():
+        raise ArgumentValueError("window contains no weight other than 0")
+    return weights
+
+
+def _window(kind: Any, n: int) -> AnyArray:
+    """Return a window of scipy.signal along one axis; it is symmetric."""
+    from scipy.signal import get_window
+
+    try:
+        weights: AnyArray = get_window(kind, n, fftbins=False)
+    except (TypeError, ValueError) as error:
+        hint = "pass std= in frames" if kind == "gaussian" else str(error)
+        raise ArgumentValueError(
+            f"window={kind!r} cannot be used: {hint}; it must be {WINDOWS}, or an array of weights"
+        ) from None
+    if not math.isfinite(weights.sum()):
+        raise ArgumentValueError(f"window={kind!r} has weights that are not finite")
+    return weights
