@@ -22,7 +22,6 @@ from udfdask.errors import (
 )
 from udfdask.plan.merge_tree import plan_merges
 from udfdask.plan.promises import promises_in_force
-from udfdask.plan.read_halo import read_halo
 from udfdask.plan.recipe import Recipe, UDFRecipe
 from udfdask.udf import UDF, UDFMethod
 from udfdask.udf.aux_data import AuxData, check_order, check_size, reshaped
@@ -69,7 +68,11 @@ def declare(
     aux = {name: value for name, value in udf._kwargs.items() if isinstance(value, AuxData)}
     if aux:
         asked.params = _with_all_aux(asked, aux, meta.dataset_shape)
-    halo = read_halo(asked, meta.dataset_shape.nav.dims)
+    halo = None
+    if asked.halo is not None:
+        from udfdask.plan.read_halo import read_halo  # few UDFs have one
+
+        halo = read_halo(asked, meta.dataset_shape.nav.dims)
     method = _method(asked)
     buffers = _buffers(asked)
     merge, progressive_merge = plan_merges(asked, buffers, grid, split_every)

@@ -66,8 +66,8 @@ def make_recipe(
     """Return the recipe of a run; chunk sizes as dask has them, one chunk by default.
 
     If a navigation block has more than `max_task_bytes`, a task takes one of its signal chunks, if
-    all UDFs support it. `present` has the positions that have a frame. `backends` restricts what UDFs are given; `native` is the array backend of
-    the chunks.
+    all UDFs support it. `present` has the positions that have a frame. `backends` restricts what
+    UDFs are given; `native` is the array backend of the chunks.
     """
     full, data_dtype = Shape(shape, sig_dims=sig_dims), np.dtype(dtype)
     grid = Grid.of([[n] for n in full.nav] if nav_chunks is None else nav_chunks, roi)

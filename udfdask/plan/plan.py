@@ -19,7 +19,6 @@ from udfdask.arrays.backends.table import backend_of, known_backends
 from udfdask.arrays.geometry.axes import Axis, Calibration
 from udfdask.arrays.geometry.chunk_grid import BoolArray, Grid
 from udfdask.arrays.geometry.roi import only_present
-from udfdask.arrays.geometry.seams import loaded_for_others
 from udfdask.plan.check_input import check_dtypes
 from udfdask.plan.cost_warnings import cost_warnings
 from udfdask.plan.declarations import result_units
@@ -212,6 +211,8 @@ def _frames_loaded(array: GraphArray, recipe: Recipe) -> int:
     """
     halos = recipe.halos(range(len(recipe.udfs)))
     if halos:
+        from udfdask.arrays.geometry.seams import loaded_for_others  # few runs need it
+
         indices = loaded_for_others(halos, recipe.grid)
         more = (math.prod(recipe.grid.bounds_at(index)[1]) for index in indices)
         return int(recipe.grid.loaded.sum()) + sum(more)

@@ -16,8 +16,8 @@ _EXAMPLES = (
 )
 
 
-def read_halo(udf: UDF, nav_dims: int) -> Halo | None:
-    """Return the halo of a UDF over data with this number of navigation axes; None if it has none.
+def read_halo(udf: UDF, nav_dims: int) -> Halo:
+    """Return the halo of a UDF that has one, over data with this number of navigation axes.
 
     Raises
     ------
@@ -28,8 +28,6 @@ def read_halo(udf: UDF, nav_dims: int) -> Halo | None:
     """
     name, given = type(udf).__name__, udf.halo
     boundary: Any = udf.boundary
-    if given is None:
-        return None
     if boundary not in BOUNDARIES:
         raise ArgumentValueError(
             f"{name}.boundary must be one of {', '.join(map(repr, BOUNDARIES))}, not {boundary!r}"

@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,7 +18,6 @@ from udfdask.arrays.backends.choose import choose_backends
 from udfdask.arrays.backends.dense_backends import NUMPY
 from udfdask.arrays.geometry.axes import Axis, Calibration
 from udfdask.arrays.geometry.chunk_grid import Grid
-from udfdask.arrays.geometry.halo import Halo
 from udfdask.arrays.geometry.shapes import Shape
 from udfdask.arrays.geometry.tiling import TilingScheme, without_caches
 from udfdask.corrections import CorrectionSet
@@ -29,6 +28,9 @@ from udfdask.udf.aux_data import AuxData
 from udfdask.udf.buffers import BufferSpec
 from udfdask.udf.nested_collections import lazy_places, member_at, with_members
 from udfdask.udf.promises import Promises
+
+if TYPE_CHECKING:
+    from udfdask.arrays.geometry.halo import Halo
 
 Slot = tuple[int, Any]
 """One dask collection among the parameters: number of the UDF, or CORRECTIONS, and name of the

@@ -13,7 +13,6 @@ from dask.utils import format_bytes
 
 from udfdask import config
 from udfdask.arrays.backends.backend import Backend
-from udfdask.arrays.geometry.seams import frames_that_travel, loaded_for_others
 from udfdask.arrays.geometry.tiling import TilingScheme
 from udfdask.plan.cost_warnings import small_chunks_note
 from udfdask.plan.plan import Plan
@@ -122,6 +121,7 @@ def describe(plan: Plan, n_tasks: int, loading: LoadingMemory | None = None) -> 
 
     `loading` is what loading the data needs; None if it is not known.
     """
+    from udfdask.arrays.geometry.seams import frames_that_travel, loaded_for_others
     from udfdask.plan.memory import predict_memory
 
     recipe = plan.recipe
