@@ -18,6 +18,8 @@ def waiting_borders(recipe: Recipe) -> int:
         return 0
     sizes = [max(axis, default=0) for axis in grid.nav_chunks]
     every = math.prod(sizes)
+    if any(map(recipe.keeps_chunks, range(len(recipe.udfs)))):
+        return _waiting(recipe) * every * recipe.shape.sig.size * recipe.dtype.itemsize
     kept = sum(
         every
         - math.prod(
@@ -26,11 +28,18 @@ def waiting_borders(recipe: Recipe) -> int:
         )
         for halo in halos
     )
+    waiting = _waiting(recipe)
+    return waiting * min(kept, len(halos) * every) * recipe.shape.sig.size * recipe.dtype.itemsize
+
+
+def _waiting(recipe: Recipe) -> int:
+    """Return the number of chunks that wait for the next line of chunks."""
+    halos, grid = recipe.halos(range(len(recipe.udfs))), recipe.grid
+    sizes = [max(axis, default=0) for axis in grid.nav_chunks]
     cut = next((axis for axis, n in enumerate(grid.numblocks) if n > 1), 0)
     depth = max(1 + -(-max(halo.sides[cut]) // max(1, sizes[cut])) for halo in halos)
     line = math.prod(grid.numblocks[cut + 1 :])
-    waiting = min(grid.n_chunks, depth * line + 2)
-    return waiting * min(kept, len(halos) * every) * recipe.shape.sig.size * recipe.dtype.itemsize
+    return min(grid.n_chunks, depth * line + 2)
 
 
 def copies_of_windows(recipe: Recipe) -> int:

@@ -190,6 +190,17 @@ class Recipe:
         found = (self.udfs[k].halo for k in numbers)
         return tuple(dict.fromkeys(halo for halo in found if halo is not None))
 
+    def keeps_chunks(self, number: int) -> bool:
+        """Return whether a UDF with a halo processes all positions after margins have come.
+
+        Chunks then stay in memory until their neighbors are loaded, in place of the results of most
+        of their positions: those of a UDF whose rows are larger than frames.
+        """
+        udf = self.udfs[number]
+        rows = [spec for spec in udf.allocated.values() if spec.kind == "nav"]
+        row = sum(math.prod(spec.extra_shape) * spec.dtype.itemsize for spec in rows)
+        return udf.halo is not None and row > self.shape.sig.size * self.dtype.itemsize
+
     @property
     def n_blocks(self) -> int:
         """Number of signal chunks."""

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.lib.stride_tricks import as_strided
 
 from udfdask.arrays.backends.backend import DenseBackend
 from udfdask.arrays.backends.read_only import locked
@@ -117,7 +116,7 @@ def _process_slab(
     if instance.declared.method is UDFMethod.NEIGHBORHOOD:
         _process_windows(instance, halo, frames, exists, selected, aux, rows)
     else:
-        _process_partition(instance, halo.core(box), frames, exists, selected, aux, rows)
+        _process_partition(instance, halo, box, chunk, frames, exists, selected, aux, rows)
 
 
 def _rows(instance: Instance, box: Box, chunk: int) -> AnyArray:
@@ -223,7 +222,9 @@ def _process_windows(
 
 def _process_partition(
     instance: Instance,
-    core: tuple[slice, ...],
+    halo: Halo,
+    box: Box,
+    chunk: int,
     frames: AnyArray,
     exists: AnyArray,
     selected: AnyArray,
@@ -234,47 +235,38 @@ def _process_partition(
     cursor, udf = instance.cursor, instance.udf
     chosen = rows[selected]
     cursor.picked = chosen
-    cursor.neighborhood = Neighborhood(locked(exists), core, locked(selected))
-    views: dict[str, AnyArray] = {}
-    places: dict[str, AnyArray | None] = {}
+    cursor.neighborhood = Neighborhood(locked(exists), halo.core(box), locked(selected))
     in_place = vars(type(udf)).get("_writes_strided", False)
+    views: dict[str, AnyArray] = {}
     for name, spec in instance.declared.allocated.items():
         if spec.kind == "nav":
-            array = instance.arrays[name]
-            place = places[name] = _place(array, rows) if selected.all() else None
-            if place is None:
-                views[name] = _spread(array, rows, selected)
+            whole = _place(instance, name, box, chunk)
+            if whole is None:
+                views[name] = _spread(instance.arrays[name], rows, selected)
             else:
-                views[name] = place if in_place else place.copy()
+                views[name] = whole if in_place else whole.copy()
     udf.results.__dict__.update(views)
     udf.params.__dict__.update(aux)
     if instance.writable_input:
         frames = instance.dense.own_copy(frames, frames.dtype)
     instance.call("process_partition", frames)
     for name, view in views.items():
-        place = places[name]
-        if place is None:
+        whole = _place(instance, name, box, chunk)
+        if whole is None:
             instance.arrays[name][chosen] = view[selected]
-        elif place is not view:
-            place[...] = view
+        elif not in_place:
+            whole[...] = view
 
 
-def _place(array: AnyArray, rows: AnyArray) -> AnyArray | None:
-    """Return the rows of the positions of a box as a view, None if there is no such view."""
-    if not array.flags.c_contiguous or not isinstance(array, np.ndarray):
+def _place(instance: Instance, name: str, box: Box, chunk: int) -> AnyArray | None:
+    """Return a view of the rows of a box in a nav buffer; None if some are not selected."""
+    grid = instance.recipe.grid
+    if grid.mask(chunk) is not None:
         return None
-    first = int(rows.flat[0])
-    steps = [
-        int(rows[(0,) * axis + (1,) + (0,) * (rows.ndim - axis - 1)]) - first if n > 1 else 0
-        for axis, n in enumerate(rows.shape)
-    ]
-    regular: AnyArray = np.full((), first)
-    for step, n in zip(steps, rows.shape, strict=True):
-        regular = np.add.outer(regular, step * np.arange(n))
-    if not np.array_equal(regular, rows):
-        return None
-    strides = (*(step * array.strides[0] for step in steps), *array.strides[1:])
-    return as_strided(array[first:], (*rows.shape, *array.shape[1:]), strides)
+    array, (start, shape) = instance.arrays[name], grid.bounds(chunk)
+    window = tuple(slice(a - s, b - s) for (a, b), s in zip(box, start, strict=True))
+    view: AnyArray = array.reshape((*shape, *array.shape[1:]))[window]
+    return view
 
 
 def _spread(array: AnyArray, rows: AnyArray, selected: AnyArray) -> AnyArray:

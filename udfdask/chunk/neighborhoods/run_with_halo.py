@@ -9,7 +9,7 @@ processed by the first.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from udfdask.arrays.backends.backend import Backend
@@ -46,11 +46,11 @@ class LoadedChunk:
     """What is left of a chunk after the task that loads it."""
 
     partials: Partials
-    """Partial results; None for UDFs of another group, and if no frame of the chunk is selected."""
+    """Partial results; None for UDFs of another group and those that have processed nothing."""
     unfinished: tuple[int, ...]
     """Numbers of the UDFs that still have to process the positions at the borders of the chunk."""
     borders: Margin
-    """The frames that their windows need."""
+    """The frames that their windows need; all frames of the chunk if a UDF keeps them."""
     margins: Mapping[int, Margin]
     """Frames that other chunks need, by their numbers."""
 
@@ -86,6 +86,7 @@ def load_chunk(
     partials: dict[int, Partial | None] = {}
     unfinished: list[int] = []
     borders: list[Box] = []
+    keeps_all = False
     with limit_threads(recipe), _device(recipe, numbers, backends, kinds):
         frames = _stored(recipe, index, blocks, kinds)
         if grid.has_selected(index):
@@ -107,6 +108,10 @@ def load_chunk(
                 halo = recipe.udfs[number].halo
                 assert halo is not None
                 division = divide(halo, chunk, grid)
+                if division.seams and recipe.keeps_chunks(number):
+                    unfinished.append(number)
+                    keeps_all = True
+                    continue
                 instance = _started(recipe, number, chunk, rows[number], backends[number])
                 process_boxes(instance, division.inside, chunk, neighbors)
                 if division.seams:
@@ -116,7 +121,8 @@ def load_chunk(
                 else:
                     partials[number] = end_udf(instance)
         halos = recipe.halos(numbers)
-        at_borders = tuple(frames.cut(box) for box in dict.fromkeys(borders))
+        cut = (frames.cut(box) for box in dict.fromkeys(borders))
+        at_borders = (frames,) if keeps_all else tuple(cut)
         return LoadedChunk(
             partials=tuple(partials.get(k) for k in range(len(recipe.udfs))),
             unfinished=tuple(unfinished),
@@ -167,21 +173,15 @@ def finish_chunk(
         for number in numbers:
             halo, before = recipe.udfs[number].halo, loaded.partials[number]
             assert halo is not None
-            assert before is not None
             instance = _started(recipe, number, chunk, rows[number], backends[number])
-            for name, array in before.arrays.items():
-                instance.arrays[name][...] = array
-            seams = divide(halo, chunk, recipe.grid).seams
-            process_boxes(instance, seams, chunk, neighbors)
-            after = end_udf(instance)
-            done[number] = Partial(
-                after.arrays,
-                after.first,
-                after.stop,
-                after.aux,
-                after.looked_beyond or before.looked_beyond,
-                common_generation([before, after]),
-            )
+            division = divide(halo, chunk, recipe.grid)
+            if before is None:
+                process_boxes(instance, division.inside, chunk, neighbors)
+            else:
+                for name, array in before.arrays.items():
+                    instance.arrays[name][...] = array
+            process_boxes(instance, division.seams, chunk, neighbors)
+            done[number] = _together(before, end_udf(instance))
     return tuple(done)
 
 
@@ -226,6 +226,15 @@ def _margin(frames: StoredFrames, borders: Margin, box: Box) -> StoredFrames:
     """Return frames that another chunk needs: a view of those that are kept anyway, or a copy."""
     kept = next((border for border in borders if border.holds(box)), None)
     return frames.cut(box) if kept is None else kept.part(box)
+
+
+def _together(before: Partial | None, after: Partial) -> Partial:
+    """Return the partial result of a chunk, with what is known of its first part."""
+    if before is None:
+        return after
+    looked_beyond = before.looked_beyond or after.looked_beyond
+    generation = common_generation([before, after])
+    return replace(after, looked_beyond=looked_beyond, generation=generation)
 
 
 def _so_far(instance: Instance) -> Partial:
