@@ -24,6 +24,7 @@ class Window(ud.UDF):
 MISTAKES = {
     "three axes": ({"halo": (1, 1, 1)}, ArgumentValueError, r"for 3 navigation axes.*have 2"),
     "negative": ({"halo": -1}, ArgumentValueError, r"halo = -1: .*cannot be negative"),
+    "endless": ({"halo": 2**40}, ArgumentValueError, "cannot be more than 1000000 frames"),
     "negative side": ({"halo": ((0, -2), 1)}, ArgumentValueError, "cannot be negative"),
     "a float": ({"halo": 1.5}, ArgumentTypeError, r"halo = 1.5: it must be an int"),
     "a bool": ({"halo": True}, ArgumentTypeError, r"halo = True: it must be an int"),
@@ -99,3 +100,14 @@ def test_forms_of_a_halo(halo):
     counts = ud.run_udf(LAZY, Given())["n"].compute(scheduler="sync")
     np.testing.assert_array_equal(counts[0], [4, 6, 6, 6, 6, 4])
     np.testing.assert_array_equal(counts[1], [6, 9, 9, 9, 9, 6])
+
+
+def test_large_windows_and_thin_chunks_are_warned_of(recwarn):
+    thin = da.zeros((256, 256, 32, 32), chunks=(1, 256, 32, 32), dtype="uint16")
+    with pytest.warns(ud.UDFWarning, match=r"give 255.00 MiB of .*rechunk\(\(256, 256, -1, -1\)\)"):
+        ud.run_udf(thin, Window())
+    wide = type("Wide", (Window,), {"halo": 3000})
+    with pytest.warns(ud.UDFWarning, match=r"6001 x 6001 frames, .*a smaller halo"):
+        ud.run_udf(LAZY, wide())
+    ud.run_udf(thin.rechunk((64, 64, 32, 32)), Window())
+    assert not recwarn.list

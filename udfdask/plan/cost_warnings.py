@@ -21,6 +21,9 @@ NOTED_BLOCKS, NOTED_BYTES = 100, 4 << 20
 """`explain` has a note from this number of blocks on, if they have fewer bytes on average: dask
 needs 0.2 ms for the two tasks of a block, and the sums of 4 MiB take 0.4 ms."""
 
+MANY_MARGINS = 64 << 20
+"""Bytes of frames that chunks may give to their neighbors without a warning."""
+
 GOOD_CHUNK_BYTES = 128 << 20
 """Size of the chunks that a warning recommends."""
 
@@ -39,6 +42,7 @@ def cost_warnings(recipe: Recipe, task_limit: float) -> tuple[str, ...]:
         _large_tasks(recipe, task_limit),
         _many_blocks(recipe),
         _gathered_rows(recipe, task_limit),
+        _wide_margins(recipe, task_limit) if recipe.halos(range(len(recipe.udfs))) else "",
     )
     return tuple(text for text in texts if text)
 
@@ -131,6 +135,35 @@ def _gathered_rows(recipe: Recipe, task_limit: float) -> str:
         f"nav results of {format_bytes(gathered)} are gathered in one task, more than "
         f"{_share(task_limit)}: if get_results works row by row, set "
         "elementwise_results = True on the UDF"
+    )
+
+
+def _wide_margins(recipe: Recipe, task_limit: float) -> str:
+    """Return a warning if windows are too large for a task, or chunks for their margins too small.
+
+    The text is empty if neither is so.
+    """
+    from udfdask.arrays.geometry.seams import frames_that_travel  # few runs need it
+
+    halos, grid = recipe.halos(range(len(recipe.udfs))), recipe.grid
+    frame_bytes = recipe.shape.sig.size * recipe.dtype.itemsize
+    window = max(halos, key=lambda halo: math.prod(halo.window)).window
+    window_bytes = math.prod(window) * frame_bytes
+    if window_bytes > task_limit:
+        return (
+            f"the window of one position has {' x '.join(map(str, window))} frames, "
+            f"{format_bytes(window_bytes)}, more than {_share(task_limit)}: a smaller halo needs "
+            "less"
+        )
+    travel, data_bytes = frames_that_travel(halos, grid) * frame_bytes, grid.size * frame_bytes
+    if travel <= max(data_bytes, MANY_MARGINS):
+        return ""
+    side = max(1, round((GOOD_CHUNK_BYTES / max(1, frame_bytes)) ** (1 / len(grid.shape))))
+    good = tuple(min(side, n) for n in grid.shape)
+    return (
+        f"chunks give {format_bytes(travel)} of frames to their neighbors, more than the data "
+        f"({format_bytes(data_bytes)}), because they are thin beside the halo: "
+        f"array.rechunk({(*good, *(-1 for _ in recipe.shape.sig))}) would do better"
     )
 
 

@@ -10,6 +10,9 @@ from udfdask.arrays.geometry.halo import BOUNDARIES, Boundary, Halo
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.udf import UDF
 
+MOST = 1_000_000
+"""Largest number of frames on one side."""
+
 _EXAMPLES = (
     "an int for all navigation axes, or a tuple with an int or a pair (before, after) for each of "
     "them, such as 1, (1, 2) or ((0, 1), 0)"
@@ -61,4 +64,6 @@ def _side(axis: Any, given: Any, where: str) -> tuple[int, int]:
         raise ArgumentTypeError(f"{where} = {given!r}: it must be {_EXAMPLES}")
     if min(pair) < 0:
         raise ArgumentValueError(f"{where} = {given!r}: numbers of frames cannot be negative")
+    if max(pair) > MOST:
+        raise ArgumentValueError(f"{where} = {given!r}: there cannot be more than {MOST} frames")
     return int(pair[0]), int(pair[1])
