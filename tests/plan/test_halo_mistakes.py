@@ -106,8 +106,8 @@ def test_large_windows_and_thin_chunks_are_warned_of(recwarn):
     thin = da.zeros((256, 256, 32, 32), chunks=(1, 256, 32, 32), dtype="uint16")
     with pytest.warns(ud.UDFWarning, match=r"give 255.00 MiB of .*rechunk\(\(256, 256, -1, -1\)\)"):
         ud.run_udf(thin, Window())
-    wide = type("Wide", (Window,), {"halo": 3000})
-    with pytest.warns(ud.UDFWarning, match=r"6001 x 6001 frames, .*a smaller halo"):
-        ud.run_udf(LAZY, wide())
+    wide = type("Wide", (Window,), {"halo": 30_000})
+    with pytest.warns(ud.UDFWarning, match=r"60001 x 60001 frames, .*a smaller halo"):
+        ud.run_udf(thin[:2, :3], wide())
     ud.run_udf(thin.rechunk((64, 64, 32, 32)), Window())
     assert not recwarn.list
