@@ -52,7 +52,7 @@ def test_the_style_of_a_drawing_does_not_change_the_page():
     for file in DRAWINGS:
         style = ET.fromstring(file.read_text("utf-8")).find(f"{SVG}style").text
         rules = re.sub(r"@media [^{]*\{", "", style)
-        selectors = [one.strip(" }\n") for one in re.findall(r"[^{]*(?=\{)", rules) if one]
+        selectors = [one.strip() for one in re.findall(r"[^{}]+(?=\{)", rules)]
         assert selectors
         assert set(selectors) == {"svg:root"}
 
