@@ -217,7 +217,7 @@ def halo() -> Drawing:
     legend = [
         ("inner positions", BLUE, 0.35),
         ("positions at borders", ORANGE, 0.4),
-        ("margins", GREEN, 0.3),
+        ("margins of neighbors", GREEN, 0.3),
     ]
     y = top + 12 * cell + 14
     for number, (words, color, fill) in enumerate(legend):

@@ -1,5 +1,6 @@
 """The drawings of the documentation are what their script writes, and pages can hold them."""
 
+import itertools
 import re
 import subprocess
 import sys
@@ -7,6 +8,8 @@ import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
+from matplotlib.font_manager import FontProperties
+from matplotlib.textpath import TextPath
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 FOLDER = DOCS / "drawings"
@@ -45,6 +48,30 @@ def test_a_drawing_is_for_screen_readers_and_both_themes(file):
             for background in (0.0, 1.0):
                 light, dark = sorted([luminance(color), background], reverse=True)
                 assert (light + 0.05) / (dark + 0.05) >= 3, color
+
+
+def box(element):
+    """Left, top, right and bottom of a text, in DejaVu Sans: most fonts of pages are narrower."""
+    name = "DejaVu Sans Mono" if element.get("font-family") else "DejaVu Sans"
+    font = FontProperties(family=name, weight=element.get("font-weight", "normal"))
+    size = float(element.get("font-size"))
+    width = TextPath((0, 0), element.text, size=size, prop=font).get_extents().width
+    left = float(element.get("x")) - {"start": 0, "middle": 0.5}[element.get("text-anchor")] * width
+    base = float(element.get("y"))
+    return left, base - 0.8 * size, left + width, base + 0.2 * size
+
+
+@pytest.mark.parametrize("file", DRAWINGS, ids=lambda file: file.stem)
+def test_labels_are_inside_of_a_drawing_and_do_not_overlap(file):
+    root = ET.fromstring(file.read_text("utf-8"))
+    _, _, width, height = map(float, root.get("viewBox").split())
+    labels = {(e.text, e.get("x"), e.get("y")): box(e) for e in root.iter(f"{SVG}text")}
+    assert len(labels) > 5
+    for label, (left, top, right, bottom) in labels.items():
+        assert min(left, top, width - right, height - bottom) >= 0, label
+    for (one, a), (other, b) in itertools.combinations(labels.items(), 2):
+        beside = a[2] <= b[0] or b[2] <= a[0] or a[3] <= b[1] or b[3] <= a[1]
+        assert beside, (one, other)
 
 
 def test_the_style_of_a_drawing_does_not_change_the_page():
