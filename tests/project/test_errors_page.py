@@ -204,7 +204,6 @@ MISTAKES = {
 }
 
 
-@pytest.mark.full
 @pytest.mark.parametrize("quoted", MISTAKES)
 def test_a_mistake_gets_the_message_that_the_page_explains(quoted, tmp_path):
     with pytest.raises((ud.UDFError, ud.UDFWarning, OSError), match=re.escape(quoted)):
