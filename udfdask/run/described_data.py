@@ -56,7 +56,8 @@ def take_apart(
         chosen["axes"] = described.axes
         if chosen.get("unit") is None:
             chosen["unit"] = described.unit
-    for each in (data, source):
+    sources: tuple[Any, ...] = (data, source)
+    for each in sources:
         if _knows_axes(each) and hasattr(each, "present"):
             # a mask without axes stands for all positions
             chosen["present"] = np.ones((), bool) if each.present is None else each.present

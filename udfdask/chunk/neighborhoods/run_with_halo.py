@@ -30,7 +30,6 @@ from udfdask.chunk.start_and_end import end_udf, start_udf
 from udfdask.chunk.udf_instance import Instance, limit_threads
 from udfdask.plan.device_groups import Group
 from udfdask.plan.recipe import DESCAN, Recipe
-from udfdask.types import AnyArray
 from udfdask.udf.aux_data import AuxData
 from udfdask.udf.base import overrides
 
