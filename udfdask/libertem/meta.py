@@ -49,6 +49,22 @@ class LiberTEMMeta:
         return _slice(self._meta.sig_slice)
 
     @property
+    def corrections(self) -> Any:
+        """Corrections of the data; an empty set if there are none."""
+        import sparse
+        from libertem.io.corrections import CorrectionSet
+
+        ours = self._meta.corrections
+        if ours is None:
+            return CorrectionSet()
+        excluded = ours.excluded_pixels
+        if excluded is not None:
+            shape = tuple(self._meta.dataset_shape.sig)
+            excluded = sparse.COO(excluded, data=True, shape=shape)
+        # how pixels are patched is decided: the data have been corrected
+        return CorrectionSet(ours.dark, ours.gain, excluded, allow_empty=True)
+
+    @property
     def tiling_scheme(self) -> Any:
         """Signal slices of the tiles."""
         from libertem.io.dataset.base.tiling_scheme import TilingScheme
