@@ -468,3 +468,9 @@ def test_other_signal_axes_than_those_of_the_file():
     np.testing.assert_array_equal(rows.valid_mask["intensity"], valid)
     with pytest.raises(ArgumentValueError, match="sig_dims cannot be larger"):
         ud.run_udf(opened, SumSigUDF(), sig_dims=3)
+
+
+def test_an_unknown_number_of_frames_is_refused():
+    x = da.from_array(some_frames(5), chunks=(2, *SIG))
+    with pytest.raises(ArgumentValueError, match=r"not known.*compute_chunk_sizes\(\) first"):
+        with_sync_offset(x[x[:, 0, 0] > 50], (2, 4))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from udfdask.udf.meta import UDFMeta
 
 
@@ -51,16 +53,15 @@ class LiberTEMMeta:
     @property
     def corrections(self) -> Any:
         """Corrections of the data; an empty set if there are none."""
-        import sparse
         from libertem.io.corrections import CorrectionSet
 
         ours = self._meta.corrections
         if ours is None:
             return CorrectionSet()
-        excluded = ours.excluded_pixels
-        if excluded is not None:
-            shape = tuple(self._meta.dataset_shape.sig)
-            excluded = sparse.COO(excluded, data=True, shape=shape)
+        excluded = None
+        if ours.excluded_pixels is not None:
+            excluded = np.zeros(tuple(self._meta.dataset_shape.sig), dtype=bool)
+            excluded[tuple(ours.excluded_pixels)] = True
         # how pixels are patched is decided: the data have been corrected
         return CorrectionSet(ours.dark, ours.gain, excluded, allow_empty=True)
 
