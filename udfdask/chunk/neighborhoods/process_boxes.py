@@ -265,7 +265,8 @@ def _place(instance: Instance, name: str, box: Box, chunk: int) -> AnyArray | No
         return None
     array, (start, shape) = instance.arrays[name], grid.bounds(chunk)
     window = tuple(slice(a - s, b - s) for (a, b), s in zip(box, start, strict=True))
-    view: AnyArray = array.reshape((*shape, *array.shape[1:]))[window]
+    # the ellipsis keeps an array where there are no axes: a scan of a single frame
+    view: AnyArray = array.reshape((*shape, *array.shape[1:]))[(*window, ...)]
     return view
 
 

@@ -1,0 +1,174 @@
+"""Each call in docs/how-do-i.md exists with these arguments, and runs on small data."""
+
+import ast
+import inspect
+import re
+import shutil
+from pathlib import Path
+from types import SimpleNamespace
+
+import click.testing
+import dask.array as da
+import numpy as np
+import pytest
+
+import udfdask as ud
+import udfdask.udfs
+from fences import read_fences
+from udfdask.cli import main
+from udfdask.demo import make_recording
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-do-i.md"
+RUN_ELSEWHERE = {
+    "read data on S3 or a web server": "needs a server; tests/io/test_remote_zarr.py has one",
+    "run on a cluster": "needs a scheduler at this address; tests/scheduling/ has clusters",
+    "use a GPU": "needs a CUDA device; tests/project/test_docs.py runs docs/gpu.md",
+}
+
+
+def read_rows():
+    """The tasks of the tables, and the code spans of the call of each."""
+    lines = PAGE.read_text("utf-8").splitlines()
+    cells = [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines if line[:2] == "| "]
+    rows = [row for row in cells if row[0] not in {"I want to ...", "---"}]
+    assert all(len(row) == 3 for row in rows)
+    return {task: re.findall(r"`([^`]+)`", call) for task, call, _ in rows}
+
+
+ROWS = read_rows()
+
+
+class WindowUDF(ud.UDF):
+    """The largest value in each window."""
+
+    halo = 1
+
+    def get_result_buffers(self):
+        return {"peak": self.buffer(kind="nav", dtype="float32")}
+
+    def process_neighborhood(self, frames):
+        self.results.peak[:] = frames.max()
+
+
+def libertem_udf():
+    try:
+        from libertem.udf.stddev import StdDevUDF
+    except ImportError:
+        pytest.skip("LiberTEM is not installed")
+    return StdDevUDF()
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """A folder with the files that the page names; the signal and the DataArray in them."""
+    h5py = pytest.importorskip("h5py", reason="the extra io brings it")
+    hs = pytest.importorskip("hyperspy.api", reason="the extra hyperspy brings it")
+    xr = pytest.importorskip("xarray", reason="the extra xarray brings it")
+    pytest.importorskip("zarr", reason="the extra io brings it")
+    folder = tmp_path_factory.mktemp("files")
+    frames = make_recording((12, 16), (48, 48)).compute()
+    signal = hs.signals.Signal2D(frames)
+    coords = {
+        "y": ("y", np.arange(12) * 0.5, {"units": "nm"}),
+        "x": ("x", np.arange(16) * 0.5, {"units": "nm"}),
+        "ky": ("ky", np.arange(48.0) - 24, {"units": "mrad"}),
+        "kx": ("kx", np.arange(48.0) - 24, {"units": "mrad"}),
+    }
+    array = da.from_array(frames, chunks=(3, 16, -1, -1))
+    scan = xr.DataArray(array, dims=tuple(coords), coords=coords, name="scan")
+    signal.save(folder / "scan.hspy")
+    scan.to_dataset().to_zarr(folder / "scan.zarr", consolidated=False)
+    np.save(folder / "scan.npy", frames)
+    frames.tofile(folder / "scan.raw")
+    with h5py.File(folder / "several.h5", "w") as file:
+        file["entry/frames"] = frames
+        file["entry/others"] = frames
+    few = frames[:4, :6, 20:28, 20:28].reshape(24, 64)
+    frame, pixel = np.nonzero(few)
+    np.searchsorted(frame, np.arange(25)).astype("int64").tofile(folder / "indptr.raw")
+    pixel.astype("int32").tofile(folder / "indices.raw")
+    few[frame, pixel].tofile(folder / "data.raw")
+    return folder, {"signal": signal, "scan": scan}
+
+
+@pytest.fixture
+def names(files, tmp_path, monkeypatch):
+    """The names that the calls use, in a folder with the files that they open."""
+    folder, data = files
+    shutil.copytree(folder, tmp_path / "here")
+    monkeypatch.chdir(tmp_path / "here")
+    setup = next(fence for fence in read_fences(PAGE) if fence.language == "python")
+    known = {**vars(udfdask.udfs), **data, "WindowUDF": WindowUDF}
+    exec(setup.text, known)
+    known["mask"] = np.hypot(*np.ogrid[-24:24, -24:24]) < 5
+    known["spectra"] = known["array"].reshape((12, 16, -1)).rechunk({2: -1})
+    return known
+
+
+def run_span(span, known):
+    """Run a code span; what it returns is computed if it is lazy."""
+    if span.startswith("udfdask "):
+        done = click.testing.CliRunner().invoke(main, span.split()[1:], catch_exceptions=False)
+        assert done.exit_code == 0, done.output
+        return
+    try:
+        code = compile(span, str(PAGE), "eval")
+    except SyntaxError:
+        exec(span, known)
+        return
+    value = eval(code, known)
+    if hasattr(value, "compute"):
+        value.compute()
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("task", [task for task in ROWS if task not in RUN_ELSEWHERE])
+def test_calls_run(task, names):
+    if any("sparse." in span for span in ROWS[task]):
+        names["sparse"] = pytest.importorskip("sparse", reason="the extra sparse brings it")
+    if any("libertem" in span for span in ROWS[task]):
+        names["libertem_udf"] = libertem_udf()
+    for span in ROWS[task]:
+        run_span(span, names)
+
+
+def calls_of(span):
+    return [node for node in ast.walk(ast.parse(span)) if isinstance(node, ast.Call)]
+
+
+@pytest.fixture
+def known_functions():
+    """What the calls are made of, where no data are needed to know it."""
+    accessor = SimpleNamespace(run_udf=ud.run_udf)
+    return {
+        "np": np,
+        "ud": ud,
+        **vars(udfdask.udfs),
+        "WindowUDF": WindowUDF,
+        "result": ud.Result,
+        "signal": SimpleNamespace(udf=accessor),
+    }
+
+
+def test_functions_take_these_arguments(known_functions):
+    """Without running them: `test_calls_run` does."""
+    checked = set()
+    for span in (one for spans in ROWS.values() for one in spans if not one.startswith("udfdask ")):
+        for call in calls_of(span):
+            name = ast.unparse(call.func)
+            if not name.startswith(("ud.", "result.")) and not name.endswith("UDF"):
+                continue
+            if name.startswith("PeakUDF") or "(" in name or "[" in name:
+                continue
+            function = eval(name, dict(known_functions))
+            given = [object()] * (len(call.args) + name.startswith("result."))
+            options = {one.arg: object() for one in call.keywords}
+            inspect.signature(function).bind(*given, **options)
+            checked.add(name)
+    assert {"ud.run_udf", "ud.explain", "result.compute", "VirtualDetectorUDF"} <= checked
+
+
+def test_each_row_has_a_call():
+    assert all(ROWS.values())
+    assert len(ROWS) >= 60
+    assert set(RUN_ELSEWHERE) < set(ROWS)
