@@ -15,6 +15,7 @@ from hypothesis.extra import numpy as hnp
 
 import udfdask as ud
 from counting import CountedData, counts
+from neighborhood_udfs import WindowsUDF
 from suites import examples
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, FileFormatError, UDFWarning
 from udfdask.io import OpenedFile, from_raw, on_workers, open_file, with_sync_offset
@@ -411,6 +412,30 @@ def test_the_array_without_its_mask_is_a_warning():
         ud.run_udf(opened.array.rechunk((1, 2, *SIG)) + 1, SumSigUDF())
 
 
+def test_zeros_as_neighbors_are_a_warning():
+    x = da.from_array(some_frames(5), chunks=(2, *SIG))
+    opened = with_sync_offset(x, (2, 4), sync_offset=-1)
+    with pytest.warns(UDFWarning, match="take these zeros for neighbors.*axes=opened"):
+        ud.run_udf(opened.array, WindowsUDF(1), roi=opened.present)
+    with pytest.warns(UDFWarning, match="process these zeros.*axes=opened"):
+        ud.run_udf(opened.array, WindowsUDF(1))
+    ud.run_udf(opened.array, WindowsUDF(1, outside=False), roi=opened.present)
+    found = ud.run_udf(opened.array, WindowsUDF(1), axes=opened)["present"]
+    expected = ud.run_udf(opened, WindowsUDF(1))["present"]
+    found, expected = dask.compute(found, expected, scheduler="synchronous")
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_a_complete_part_of_a_scan_is_no_reason_for_a_warning():
+    frames = some_frames(12)
+    opened = with_sync_offset(da.from_array(frames, chunks=(2, *SIG)), (4, 4), sync_offset=-2)
+    for part in (opened[1:3], opened[1, 2], opened[2]):
+        assert part.present is None
+        result = ud.run_udf(part, [SumUDF(), WindowsUDF(1)])[0].compute(scheduler="synchronous")
+        expected = part.array.sum(axis=tuple(range(part.array.ndim - 2))).compute()
+        np.testing.assert_array_equal(result["intensity"], expected)
+
+
 @pytest.mark.parametrize("how", ["roi", "axes", "opened"])
 def test_the_mask_can_be_given_beside_the_array(how):
     x = da.from_array(some_frames(5), chunks=(2, *SIG))
@@ -443,3 +468,9 @@ def test_other_signal_axes_than_those_of_the_file():
     np.testing.assert_array_equal(rows.valid_mask["intensity"], valid)
     with pytest.raises(ArgumentValueError, match="sig_dims cannot be larger"):
         ud.run_udf(opened, SumSigUDF(), sig_dims=3)
+
+
+def test_an_unknown_number_of_frames_is_refused():
+    x = da.from_array(some_frames(5), chunks=(2, *SIG))
+    with pytest.raises(ArgumentValueError, match=r"not known.*compute_chunk_sizes\(\) first"):
+        with_sync_offset(x[x[:, 0, 0] > 50], (2, 4))

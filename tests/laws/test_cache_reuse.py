@@ -8,6 +8,8 @@ import udfdask as ud
 from cache_cases import LooksAround, computed, without_cache
 from counting import counts, note
 from journal_cases import SHAPE, assert_equal, data, loads, mask
+from neighborhood_udfs import PartitionsUDF, WindowsUDF
+from udfdask.io import with_sync_offset
 from udfdask.masks import MaskContainer
 from udfdask.udfs import ApplyMasksUDF, CoMUDF, PickUDF, StdDevUDF, SumSigUDF, SumUDF
 
@@ -185,3 +187,24 @@ def test_tiles_that_others_cut(cache, tmp_path):
         for roi in (*rois, *rois):
             run = ud.run_udf(data(tmp_path, chunks=(2, 2, 3, 4)), udfs, roi=roi)
             assert_equal(computed(*run), without_cache(*run))
+
+
+@pytest.mark.parametrize("kind", [WindowsUDF, PartitionsUDF])
+def test_windows_of_another_region_are_computed(kind, cache, tmp_path):
+    rois = (None, mask(slice(0, 2)), SMALL, LARGE)
+    for roi in (*rois, *reversed(rois)):
+        run = ud.run_udf(data(tmp_path), [kind(1, outside=False), kind(1)], roi=roi)
+        assert_equal(computed(*run), without_cache(*run))
+
+
+@pytest.mark.filterwarnings("ignore:the array was made with sync_offset")
+@pytest.mark.parametrize("backwards", [False, True])
+def test_windows_among_other_frames_are_computed(backwards, cache, tmp_path):
+    opened = with_sync_offset(data(tmp_path), sync_offset=-3)
+    runs = [
+        ud.run_udf(opened, [WindowsUDF(1), SumUDF()]),
+        ud.run_udf(opened.array, [WindowsUDF(1), SumUDF()], roi=opened.present),
+    ]
+    for run in reversed(runs) if backwards else runs:
+        assert_equal(computed(*run), without_cache(*run))
+    assert_equal(computed(*runs[0], *runs[1]), without_cache(*runs[0], *runs[1]))

@@ -11,8 +11,9 @@ import pytest
 import udfdask as ud
 from journal_cases import CASES, data
 from named_data import MODULE
+from neighborhood_udfs import WindowsUDF
 from udfdask.corrections import CorrectionSet
-from udfdask.io import open_file
+from udfdask.io import open_file, with_sync_offset
 from udfdask.records.journal import MANIFEST, different_fields
 from udfdask.udfs import CoMUDF, RecordUDF, SumSigUDF, SumUDF
 
@@ -84,6 +85,14 @@ def test_another_run_is_refused(other, x, tmp_path):
     about = {line.partition(":")[0] for line in expected} | {"shape of tiles"}
     assert {line.partition(":")[0] for line in lines} <= about | {"UDF 1 (CoMUDF)"}
     ud.run_udf(x, CoMUDF()).compute(journal=journal)  # the journal is as it was
+
+
+@pytest.mark.filterwarnings("ignore:the array was made with sync_offset")
+def test_other_absent_frames_are_refused(x, tmp_path):
+    opened, journal = with_sync_offset(x, sync_offset=-3), tmp_path / "journal"
+    ud.run_udf(opened, WindowsUDF(1)).compute(journal=journal)
+    lines = refused(journal, ud.run_udf(opened.array, WindowsUDF(1), roi=opened.present))
+    assert lines == ["positions with a frame: 17 of 20 in the journal, now nothing"]
 
 
 def test_a_changed_file_is_refused(x, tmp_path):

@@ -3,11 +3,14 @@
 import dask.array as da
 import numpy as np
 import pytest
+import sparse
 
 pytest.importorskip("libertem", reason="libertem is in the extra of that name")
 pytest.importorskip("libertem_blobfinder", reason="libertem-blobfinder is in the extra libertem")
 
 import libertem.api as lt
+from libertem.io.corrections import CorrectionSet as TheirCorrectionSet
+from libertem.udf import UDF
 from libertem.udf.auto import AutoUDF as TheirAutoUDF
 from libertem.udf.crystallinity import run_analysis_crystall
 from libertem.udf.FEM import FEMUDF, run_fem
@@ -17,6 +20,7 @@ from libertem.udf.sum import SumUDF
 
 import udfdask as ud
 from libertem_objects import OBJECTS, ROI, make_data
+from udfdask.corrections import CorrectionSet
 from udfdask.libertem import adapt
 from udfdask.testing import run_reference
 from udfdask.udfs import AutoUDF
@@ -183,3 +187,37 @@ def test_a_snapshot_has_the_udf_of_its_moment(x):
         for result in snapshot.buffers:
             valid = result.udf.meta.get_valid_nav_mask(full_nav=True)
             np.testing.assert_array_equal(valid.reshape(ROI.shape), snapshot.damage)
+
+
+class ReadsCorrections(UDF):
+    def get_result_buffers(self):
+        return {"seen": self.buffer(kind="nav", extra_shape=(4,), dtype="float64")}
+
+    def process_frame(self, frame):
+        given = self.meta.corrections
+        excluded = given.get_excluded_pixels()
+        parts = (
+            given.get_dark_frame(),
+            given.get_gain_map(),
+            None if excluded is None else excluded.coords,
+        )
+        sums = [-1.0 if part is None else np.sum(part) for part in parts]
+        self.results.seen[:] = (given.have_corrections(), *sums)
+
+
+@pytest.mark.parametrize("names", [(), ("dark", "gain", "excluded_pixels")])
+def test_a_udf_reads_corrections_as_there(x, data, context, dataset, names):
+    pixels, sig = np.array([[1, 3], [2, 5]]), data.shape[-2:]
+    parts = {"dark": np.full(sig, 2.0), "gain": np.full(sig, 0.5), "excluded_pixels": pixels}
+    theirs = parts | {"excluded_pixels": sparse.COO(pixels, data=True, shape=sig)}
+    found = ud.run_udf(
+        x,
+        ReadsCorrections(),
+        corrections=CorrectionSet(**{n: parts[n] for n in names}) if names else None,
+    )
+    expected = context.run_udf(
+        dataset=dataset,
+        udf=ReadsCorrections(),
+        corrections=TheirCorrectionSet(**{n: theirs[n] for n in names}),
+    )
+    assert_same(found["seen"].compute(**SYNC), expected["seen"].data)

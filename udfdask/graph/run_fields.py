@@ -109,6 +109,10 @@ def fields_of(run: Run, names: DataNames, data: str, udfs: list[str]) -> Fields:
     if grid.roi is not None:
         roi = f"{grid.n_frames} of {grid.size} frames [{names.of_value(np.asarray(grid.roi))}]"
     fields["ROI"] = roi
+    if grid.present is not None:  # absent frames are no neighbors
+        present = np.asarray(grid.present)
+        n_present = np.count_nonzero(present)
+        fields["positions with a frame"] = f"{n_present} of {grid.size} [{names.of_value(present)}]"
     corrected = recipe.corrections
     fields["corrections"] = (
         "none" if corrected is None else f"a CorrectionSet [{names.of_value(corrected)}]"

@@ -116,7 +116,8 @@ def with_sync_offset(
         If an argument has the wrong type, or chunks are sparse.
     ArgumentValueError
         If there are not more frames than the size of `sync_offset`, some positions of `frames`
-        have no frame already, or an argument does not fit the data.
+        have no frame already, the number of frames is not known, or an argument does not fit the
+        data.
 
     Examples
     --------
@@ -165,6 +166,11 @@ def _opened(frames: Any, sig_dims: int | None) -> OpenedFile:
                 f"expected a dask array or an opened file, got {type(frames).__name__}: pass "
                 "dask.array.from_array(frames), or the dask array in a DataArray or a signal, its "
                 "attribute data"
+            )
+        if not all(map(math.isfinite, frames.shape)):
+            raise ArgumentValueError(
+                f"the number of frames of the array is not known, its shape is {frames.shape}: "
+                "call array.compute_chunk_sizes() first"
             )
         sig = choose_sig_dims(sig_dims, frames.ndim)
         return opened_array(frames, sig, reader="dask array", title="frames")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from udfdask.udf.meta import UDFMeta
 
 
@@ -47,6 +49,21 @@ class LiberTEMMeta:
     def sig_slice(self) -> Any:
         """Position of the current data in the signal."""
         return _slice(self._meta.sig_slice)
+
+    @property
+    def corrections(self) -> Any:
+        """Corrections of the data; an empty set if there are none."""
+        from libertem.io.corrections import CorrectionSet
+
+        ours = self._meta.corrections
+        if ours is None:
+            return CorrectionSet()
+        excluded = None
+        if ours.excluded_pixels is not None:
+            excluded = np.zeros(tuple(self._meta.dataset_shape.sig), dtype=bool)
+            excluded[tuple(ours.excluded_pixels)] = True
+        # how pixels are patched is decided: the data have been corrected
+        return CorrectionSet(ours.dark, ours.gain, excluded, allow_empty=True)
 
     @property
     def tiling_scheme(self) -> Any:

@@ -107,7 +107,7 @@ def read_arguments(array: Any, udfs: Sequence[UDF], asked: Asked) -> Arguments:
     shifts = None if asked.descan is None else _shifts(array, asked, roi)
     warnings = (
         empty_roi_warning(asked.roi, selected) or none_present_warning(roi, asked.present),
-        lost_absence_warning(map(str, array.dask.layers), roi is not None),
+        "" if asked.present is not None else _lost_absence(array, udfs, asked),
         "" if shifts is None else shifts.warning,
     )
     return Arguments(
@@ -119,6 +119,12 @@ def read_arguments(array: Any, udfs: Sequence[UDF], asked: Asked) -> Arguments:
         shifts=shifts,
         warnings=tuple(text for text in warnings if text),
     )
+
+
+def _lost_absence(array: GraphArray, udfs: Sequence[UDF], asked: Asked) -> str:
+    """Return a warning if the array may have absent frames that the UDFs would use."""
+    sees_neighbors = any(udf.halo is not None and udf.neighbors_outside_roi for udf in udfs)
+    return lost_absence_warning(map(str, array.dask.layers), asked.roi is not None, sees_neighbors)
 
 
 def _with_copied_parameters(udfs: Sequence[UDF]) -> list[UDF]:

@@ -138,7 +138,7 @@ def look_up(recipe: Recipe, number: int, data: str, udf: str) -> Lookup:
     declared, grid, udf = recipe.udfs[number], recipe.grid, with_versions(udf)
     on_device = _on_device(declared, recipe.merge_backend(number))
     mode = declared.merge.mode
-    names = ChunkNames(data, udf, recipe)
+    names = ChunkNames(data, udf, number, recipe)
     chunks = [
         Node(Saved(names.name(c), False, on_device, names.of_run), c, c + 1)
         for c in range(grid.n_chunks)

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from udfdask.arrays.geometry.chunk_grid import BoolArray
 from udfdask.plan.recipe import DESCAN, Recipe
 from udfdask.tokens.origins import own_version
 
@@ -74,16 +75,17 @@ def with_versions(udf: str) -> str:
 class ChunkNames:
     """Names of the partial results of a UDF over the chunks of a run.
 
-    They depend on the part of the ROI in the chunk only, so that they are valid for other ROIs too.
-    If the UDF looked beyond the chunk while it ran, the name of its record is followed by `of_run`.
+    They depend on the part of the ROI in the chunk only, so that they are valid for other ROIs too;
+    those of a UDF with a halo also on all frames that can be neighbors. If the UDF looked beyond
+    the chunk while it ran, the name of its record is followed by `of_run`.
     """
 
-    def __init__(self, data: str, udf: str, recipe: Recipe) -> None:
-        self._start = ("chunk", data, udf)
+    def __init__(self, data: str, udf: str, number: int, recipe: Recipe) -> None:
         self._recipe = recipe
-        roi = recipe.grid.roi
-        masks = (roi, recipe.grid.present)
-        all_frames = [None if mask is None else np.packbits(mask).tobytes() for mask in masks]
+        roi, halo = recipe.grid.roi, recipe.udfs[number].halo
+        usable = None if halo is None else _packed(recipe.grid.usable(halo.in_roi))
+        self._start = ("chunk", data, udf, usable)
+        all_frames = [_packed(mask) for mask in (roi, recipe.grid.present)]
         tilings = (recipe.tiling, recipe.sparse_tiling)
         self.of_run = f"-{_digest('run', all_frames, tilings)}"
         # The rows of a chunk are contiguous or not, depending on frames around the chunk.
@@ -98,6 +100,11 @@ class ChunkNames:
         # a tile that may have more frames than the chunk has all of them
         depths = [min(depth, n_rows) for depth in self._depths]
         return _digest(*self._start, grid.bounds(chunk), part, depths, self._always)
+
+
+def _packed(mask: BoolArray | None) -> bytes | None:
+    """Return a mask as bytes, with one bit per frame."""
+    return None if mask is None else np.packbits(mask).tobytes()
 
 
 def merge_name(udf: str, of_run: str, mode: str, checked: bool, sources: Sequence[str]) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol, runtime_checkable
 
+import numpy as np
+
 from udfdask.arrays.geometry.axes import Axis
 from udfdask.errors import ArgumentValueError
 
@@ -38,8 +40,8 @@ def take_apart(
 ) -> tuple[Any, int, dict[str, Any]]:
     """Return an array, its number of signal axes, and options of a run with its axes and unit.
 
-    `axes` among the options may be a `Result` or an opened file, whose axes are taken. If some
-    positions of the data have no frame, the options also have `present`, the mask of the others.
+    `axes` among the options may be a `Result` or an opened file, whose axes are taken. With an
+    opened file, the options also have `present`, the mask of the positions that have a frame.
     """
     array, chosen = data, dict(options)
     if _knows_axes(data):
@@ -54,10 +56,11 @@ def take_apart(
         chosen["axes"] = described.axes
         if chosen.get("unit") is None:
             chosen["unit"] = described.unit
-    for each in (data, source):
-        present = getattr(each, "present", None) if _knows_axes(each) else None
-        if present is not None:  # few kinds of data have absent positions
-            chosen["present"] = present
+    sources: tuple[Any, ...] = (data, source)
+    for each in sources:
+        if _knows_axes(each) and hasattr(each, "present"):
+            # a mask without axes stands for all positions
+            chosen["present"] = np.ones((), bool) if each.present is None else each.present
             break
     return array, DEFAULT_SIG_DIMS if sig_dims is None else sig_dims, chosen
 

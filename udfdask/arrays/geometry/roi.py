@@ -54,7 +54,7 @@ def only_present(
     `present` has the positions with a frame, None if all have one. It may have fewer axes than
     `nav` if the run has other signal axes than the file.
     """
-    if present is None:
+    if present is None or (present.size and present.all()):
         return roi
     if present.shape != nav[: present.ndim]:
         raise ArgumentValueError(
@@ -69,19 +69,26 @@ def only_present(
     return mask
 
 
-def lost_absence_warning(layers: Iterable[str], names_positions: bool) -> str:
-    """Return a warning if an array has absent frames and nobody says which; else an empty text.
+def lost_absence_warning(layers: Iterable[str], has_roi: bool, sees_neighbors: bool) -> str:
+    """Return a warning if an array has absent frames that the run would use; else an empty text.
 
-    `layers` are the names of the layers of the array. `names_positions` says whether the caller
-    knows the positions to process.
+    `layers` are the names of the layers of an array of which nobody says what is absent.
+    `sees_neighbors` says whether UDFs see frames outside of a region of interest.
     """
-    if names_positions or not any(name.startswith(ABSENT_LAYER) for name in layers):
+    if (has_roi and not sees_neighbors) or not any(map(_may_lack_frames, layers)):
         return ""
+    what = "take these zeros for neighbors" if has_roi else "process these zeros"
+    remedy = "axes=opened" if sees_neighbors else "roi=opened.present"
     return (
         "the array was made with sync_offset, and positions without a frame are zeros in it: this "
-        "run would process these zeros. Pass the opened file in place of its array, a part of it "
-        "such as opened[2:5], or roi=opened.present"
+        f"run would {what}. Pass the opened file in place of its array, a part of it such as "
+        f"opened[2:5], or {remedy} beside the array"
     )
+
+
+def _may_lack_frames(layer: str) -> bool:
+    """Return whether a layer makes an array in which absent frames are zeros."""
+    return layer.startswith(ABSENT_LAYER)
 
 
 def none_present_warning(roi: BoolArray | None, present: BoolArray | None) -> str:

@@ -30,7 +30,6 @@ from udfdask.chunk.start_and_end import end_udf, start_udf
 from udfdask.chunk.udf_instance import Instance, limit_threads
 from udfdask.plan.device_groups import Group
 from udfdask.plan.recipe import DESCAN, Recipe
-from udfdask.types import AnyArray
 from udfdask.udf.aux_data import AuxData
 from udfdask.udf.base import overrides
 
@@ -112,7 +111,7 @@ def load_chunk(
                     unfinished.append(number)
                     keeps_all = True
                     continue
-                instance = _started(recipe, number, chunk, rows[number], backends[number])
+                instance = start_udf(recipe, number, chunk, rows[number], backends[number])
                 process_boxes(instance, division.inside, chunk, neighbors)
                 if division.seams:
                     unfinished.append(number)
@@ -173,7 +172,7 @@ def finish_chunk(
         for number in numbers:
             halo, before = recipe.udfs[number].halo, loaded.partials[number]
             assert halo is not None
-            instance = _started(recipe, number, chunk, rows[number], backends[number])
+            instance = start_udf(recipe, number, chunk, rows[number], backends[number])
             division = divide(halo, chunk, recipe.grid)
             if before is None:
                 process_boxes(instance, division.inside, chunk, neighbors)
@@ -183,17 +182,6 @@ def finish_chunk(
             process_boxes(instance, division.seams, chunk, neighbors)
             done[number] = _together(before, end_udf(instance))
     return tuple(done)
-
-
-def _started(
-    recipe: Recipe, number: int, chunk: int, aux: dict[str, AnyArray], backend: Backend
-) -> Instance:
-    """Return a UDF that is ready to process positions of a chunk."""
-    instance = start_udf(recipe, number, chunk, aux, backend)
-    halo = recipe.udfs[number].halo
-    if halo is not None and recipe.grid.usable(halo.in_roi) is not None:
-        instance.udf.meta._looks.add("roi")  # its windows depend on the ROI around the chunk
-    return instance
 
 
 def _device(
