@@ -13,6 +13,7 @@ import dask.array as da
 import numpy as np
 
 from udfdask.arrays.geometry.chunk_grid import BoolArray
+from udfdask.arrays.geometry.roi import ABSENT_LAYER
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.io.arrange_frames import arrange
 from udfdask.io.lazy_source import Chunks, choose_frame_chunks, explicit_chunks
@@ -171,6 +172,12 @@ def _opened(frames: Any, sig_dims: int | None) -> OpenedFile:
             raise ArgumentValueError(
                 f"the number of frames of the array is not known, its shape is {frames.shape}: "
                 "call array.compute_chunk_sizes() first"
+            )
+        if any(str(name).startswith(ABSENT_LAYER) for name in frames.dask.layers):
+            raise ArgumentValueError(
+                "the array was made with sync_offset, and positions without a frame are zeros in "
+                "it, which would count as frames: pass the opened file, or a part of it such as "
+                "opened[2:5], in place of its array"
             )
         sig = choose_sig_dims(sig_dims, frames.ndim)
         return opened_array(frames, sig, reader="dask array", title="frames")
