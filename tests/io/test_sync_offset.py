@@ -480,7 +480,7 @@ def test_zeros_of_absent_frames_do_not_become_frames():
     frames = da.ones((20, 4, 4), chunks=(5, 4, 4))
     scan = with_sync_offset(frames, (4, 6), sync_offset=-2)
     for again in (scan.array, scan.array[1:3]):
-        with pytest.raises(ArgumentValueError, match="zeros in it, .* pass the opened file"):
+        with pytest.raises(ArgumentValueError, match="count as frames: pass the opened file"):
             with_sync_offset(again, (2, 6))
     complete = with_sync_offset(scan[1:3], (3, 4))
     assert complete.present is None

@@ -266,7 +266,8 @@ def _place(instance: Instance, name: str, box: Box, chunk: int) -> AnyArray | No
     array, (start, shape) = instance.arrays[name], grid.bounds(chunk)
     window = tuple(slice(a - s, b - s) for (a, b), s in zip(box, start, strict=True))
     # the ellipsis keeps an array where there are no axes: a scan of a single frame
-    view: AnyArray = array.reshape((*shape, *array.shape[1:]))[(*window, ...)]
+    place: Any = (*window, ...)
+    view: AnyArray = array.reshape((*shape, *array.shape[1:]))[place]
     return view
 
 
