@@ -49,6 +49,8 @@ if os.environ.get("UDFDASK_INTERSPHINX"):
 
 html_theme = "furo"
 html_title = "udfdask"
+html_static_path = ["_static"]
+html_css_files = ["pages.css"]
 
 
 LITERAL_OR_STAR = re.compile(r"(`+.*?`+)|(?:(?<=\()|(?<=, ))\*(?=[a-z_]+[,) ])")

@@ -1,5 +1,6 @@
 """References to parts of other files, written by kerchunk: a zarr store that is nowhere stored."""
 
+import gc
 import json
 import os
 from contextlib import closing
@@ -41,12 +42,18 @@ def write_hdf5(path, values):
 
 def references(path, url):
     """References to the chunks of an HDF5 file, as kerchunk writes them."""
-    # kerchunk does not close the HDF5 file by itself, which reads from the stream
-    with (
-        path.open("rb") as stream,
-        closing(hdf.SingleHdf5ToZarr(stream, url, inline_threshold=64)) as file,
-    ):
-        return file.translate()
+    # kerchunk holds the lock of h5py while it waits for a thread of zarr. If the garbage collector
+    # runs in that thread and finds an HDF5 object of another test, it waits for the lock forever.
+    gc.disable()
+    try:
+        # kerchunk does not close the HDF5 file by itself, which reads from the stream
+        with (
+            path.open("rb") as stream,
+            closing(hdf.SingleHdf5ToZarr(stream, url, inline_threshold=64)) as file,
+        ):
+            return file.translate()
+    finally:
+        gc.enable()
 
 
 @pytest.fixture

@@ -369,6 +369,33 @@ def test_calibrated_parameters_are_in_pixels(x):
 
 
 @pytest.mark.point(32)
+@pytest.mark.parametrize("halo", [1, (0, 2), ((1, 0), 1)])
+def test_halo(halo):
+    """A window of frames around each position; tests/laws/test_neighborhoods.py has the laws."""
+
+    class Window(ud.UDF):
+        def __init__(self):
+            super().__init__()
+            self.halo = halo
+
+        def get_result_buffers(self):
+            return {"frames": self.buffer(kind="nav", dtype="int64")}
+
+        def process_neighborhood(self, frames):
+            self.results.frames[:] = frames.any(axis=(2, 3)).sum()
+
+    data = np.ones((3, 4, 2, 2), dtype="uint8")
+    result = ud.run_udf(da.from_array(data, chunks=(2, 3, 2, 2)), Window())["frames"].compute()
+    sides = (halo, halo) if isinstance(halo, int) else halo
+    pairs = [side if isinstance(side, tuple) else (side, side) for side in sides]
+    counts = [
+        [sum(0 <= p + d < n for d in range(-a, b + 1)) for p in range(n)]
+        for n, (a, b) in zip((3, 4), pairs, strict=True)
+    ]
+    np.testing.assert_array_equal(result, np.multiply.outer(*counts))
+
+
+@pytest.mark.point(32)
 def test_every_attribute_has_a_how_to():
     """A section of its own on the page of class attributes, and a test that is named after it."""
     attributes = {
