@@ -136,6 +136,15 @@ def calls_of(span):
     return [node for node in ast.walk(ast.parse(span)) if isinstance(node, ast.Call)]
 
 
+def is_literal(argument):
+    """Whether an argument of a call is a number, a text, or a list of these."""
+    try:
+        ast.literal_eval(argument.value if isinstance(argument, ast.keyword) else argument)
+    except ValueError:
+        return False
+    return True
+
+
 @pytest.fixture
 def known_functions():
     """What the calls are made of, where no data are needed to know it."""
@@ -164,6 +173,8 @@ def test_functions_take_these_arguments(known_functions):
             given = [object()] * (len(call.args) + name.startswith("result."))
             options = {one.arg: object() for one in call.keywords}
             inspect.signature(function).bind(*given, **options)
+            if inspect.isclass(function) and all(map(is_literal, [*call.args, *call.keywords])):
+                eval(ast.unparse(call), dict(known_functions))  # a UDF checks its own parameters
             checked.add(name)
     assert {"ud.run_udf", "ud.explain", "result.compute", "VirtualDetectorUDF"} <= checked
 

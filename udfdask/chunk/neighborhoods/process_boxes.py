@@ -264,10 +264,10 @@ def _place(instance: Instance, name: str, box: Box, chunk: int) -> AnyArray | No
     if grid.mask(chunk) is not None:
         return None
     array, (start, shape) = instance.arrays[name], grid.bounds(chunk)
-    window = tuple(slice(a - s, b - s) for (a, b), s in zip(box, start, strict=True))
+    cuts = (slice(a - s, b - s) for (a, b), s in zip(box, start, strict=True))
     # the ellipsis keeps an array where there are no axes: a scan of a single frame
-    place: Any = (*window, ...)
-    view: AnyArray = array.reshape((*shape, *array.shape[1:]))[place]
+    window: tuple[Any, ...] = (*cuts, ...)
+    view: AnyArray = array.reshape((*shape, *array.shape[1:]))[window]
     return view
 
 
