@@ -248,3 +248,10 @@ def test_mistakes_in_the_plan(data, sig_dims, message):
 def test_mistakes_in_the_integral(shifts, weights, message):
     with pytest.raises((ud.ArgumentValueError, ud.ArgumentTypeError), match=message):
         integrate_drift(shifts, weights=weights)
+
+
+def test_the_largest_shift_can_be_given_as_text():
+    frame = np.random.default_rng(0).random((8, 8))
+    movie = da.from_array(np.stack([frame, np.roll(frame, 2, axis=0)]), chunks=(1, 8, 8))
+    result = ud.run_udf(movie, ScanDriftUDF(max_shift="3")).compute()
+    np.testing.assert_allclose(result["shifts"][1, 0], [2, 0], atol=1e-3)

@@ -214,3 +214,10 @@ def test_mistakes(options, message):
 def test_mistakes_in_the_plan(options, data, message):
     with pytest.raises((ud.ArgumentValueError, ud.ArgumentTypeError), match=message):
         ud.run_udf(da.from_array(data), NeighborSimilarityUDF(**options))
+
+
+def test_a_frame_alone_is_similar_to_itself_only():
+    frame = da.from_array(np.arange(12.0).reshape(3, 4), chunks=-1)
+    result = ud.run_udf(frame, NeighborSimilarityUDF(), sig_dims=2).compute()
+    assert result["similarity"] == 1
+    assert np.isnan(result["mean"])

@@ -101,8 +101,11 @@ class ScanDriftUDF(UDF):
             raise ArgumentValueError(
                 f'normalization must be "phase" or None, not {normalization!r}'
             )
-        if max_shift is not None and checks.number("max_shift", max_shift) < 1:
-            raise ArgumentValueError(f"max_shift must be at least 1 pixel, not {max_shift!r}")
+        if max_shift is not None:
+            farthest = checks.number("max_shift", max_shift)
+            if farthest < 1:
+                raise ArgumentValueError(f"max_shift must be at least 1 pixel, not {max_shift!r}")
+            max_shift = farthest  # numbers can be given as text
         if isinstance(upsample, (bool, np.bool_)) or not isinstance(upsample, (int, np.integer)):
             raise ArgumentTypeError(f"upsample must be an integer such as 10, not {upsample!r}")
         if upsample < 1:
