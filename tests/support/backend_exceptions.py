@@ -17,6 +17,7 @@ _BY_REASON = {
         udfs/test_monitor::test_a_mistake
         udfs/test_near_misses
         udfs/test_neighbor_average::test_mistakes
+        udfs/test_neighbor_average::test_the_size_of_a_window_is_limited
         udfs/test_neighbor_drift::test_mistakes
         udfs/test_neighbor_drift::test_mistakes_in_the_integral
         udfs/test_neighbor_similarity::test_mistakes
@@ -55,6 +56,7 @@ _BY_REASON = {
         udfs/test_neighbor_drift::test_integrals_are_least_squares
         udfs/test_neighbor_drift::test_integrals_of_differences
         udfs/test_neighbor_drift::test_parts_that_nothing_connects
+        udfs/test_neighbor_drift::test_weights_of_many_sizes
         udfs/test_record::test_many_open_it_at_once
         udfs/test_record::test_nobody_writes_back_what_it_has_read
         udfs/test_record::test_unwritten_rows_of_a_new_file_are_zero

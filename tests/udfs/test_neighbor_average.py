@@ -230,3 +230,14 @@ def test_mistakes(args, options, message):
 def test_mistakes_in_the_plan(udf, data, message):
     with pytest.raises((ud.ArgumentValueError, ud.ArgumentTypeError), match=message):
         ud.run_udf(da.from_array(data), udf)
+
+
+def test_the_size_of_a_window_is_limited():
+    with pytest.raises(ud.ArgumentValueError, match="at most 1001 frames"):
+        NeighborAverageUDF(shape=10**9 + 1)
+
+
+def test_weights_for_another_number_of_axes():
+    scan = da.zeros((3, 4, 2, 2), chunks=2)
+    with pytest.raises(ud.ArgumentValueError, match=r"shape \(3,\) for 1 navigation axes"):
+        ud.run_udf(scan, NeighborAverageUDF([1, 2, 1]))

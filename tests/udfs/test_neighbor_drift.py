@@ -255,3 +255,12 @@ def test_the_largest_shift_can_be_given_as_text():
     movie = da.from_array(np.stack([frame, np.roll(frame, 2, axis=0)]), chunks=(1, 8, 8))
     result = ud.run_udf(movie, ScanDriftUDF(max_shift="3")).compute()
     np.testing.assert_allclose(result["shifts"][1, 0], [2, 0], atol=1e-3)
+
+
+def test_weights_of_many_sizes():
+    shifts = np.ones((4, 1, 2))
+    drift = integrate_drift(shifts, weights=[[1], [1e-300], [1e300], [1e295]])
+    # the first shift counts for nothing beside the others
+    np.testing.assert_allclose(drift[:, 0], [np.nan, 0, 1, 2])
+    with pytest.raises(ud.ArgumentValueError, match="weights are infinite"):
+        integrate_drift(shifts, weights=np.full((4, 1), np.inf))

@@ -68,13 +68,13 @@ def declare(
     aux = {name: value for name, value in udf._kwargs.items() if isinstance(value, AuxData)}
     if aux:
         asked.params = _with_all_aux(asked, aux, meta.dataset_shape)
+    method = _method(asked)
+    buffers = _buffers(asked)
     halo = None
     if asked.halo is not None:
         from udfdask.plan.read_halo import read_halo  # few UDFs have one
 
         halo = read_halo(asked, meta.dataset_shape.nav.dims)
-    method = _method(asked)
-    buffers = _buffers(asked)
     merge, progressive_merge = plan_merges(asked, buffers, grid, split_every)
     allowed = allowed_backends(asked, backends)
     if halo is not None:

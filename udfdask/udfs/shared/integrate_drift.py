@@ -9,6 +9,9 @@ import numpy as np
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.types import AnyArray
 
+LEAST = 1e-9
+"""Smallest weight, as a part of the largest, that counts."""
+
 
 def integrate_drift(shifts: Any, *, weights: Any = None) -> AnyArray:
     """Add up the shifts between neighboring frames to the shift of each frame.
@@ -21,7 +24,8 @@ def integrate_drift(shifts: Any, *, weights: Any = None) -> AnyArray:
         computed.
     weights : array-like of numbers, shape (*nav, nav dims), optional
         How reliable each shift is, such as the result `correlation` of a `ScanDriftUDF`: shifts
-        with a weight of 0 or less, or NaN, are not used. By default, all count the same.
+        with a weight of 0 or less, NaN, or less than 1e-9 of the largest are not used. By default,
+        all count the same.
 
     Returns
     -------
@@ -35,7 +39,7 @@ def integrate_drift(shifts: Any, *, weights: Any = None) -> AnyArray:
     ArgumentTypeError
         If an argument does not hold real numbers.
     ArgumentValueError
-        If an argument has a wrong shape.
+        If an argument has a wrong shape, or weights are infinite.
 
     See Also
     --------
@@ -75,7 +79,11 @@ def integrate_drift(shifts: Any, *, weights: Any = None) -> AnyArray:
         raise ArgumentValueError(
             f"weights have the shape {strength.shape}, but the shifts need {usable.shape}"
         )
-    usable = np.logical_and(usable, strength > 0)
+    if np.isinf(strength).any():
+        raise ArgumentValueError("weights are infinite for some shifts: pass finite numbers")
+    # the least squares cannot tell weights of more digits apart
+    strength = strength / max(float(np.nanmax(strength, initial=0)), np.finfo(np.float64).tiny)
+    usable = np.logical_and(usable, strength > LEAST)
     n = int(np.prod(nav))
     drift = np.full((n, found.shape[-1]), np.nan)
     number = np.arange(n).reshape(nav)

@@ -14,6 +14,9 @@ from udfdask.masks import checks
 from udfdask.types import AnyArray
 from udfdask.udf import UDF
 
+LARGEST = 1001
+"""Largest size of a window along an axis, in frames."""
+
 WINDOWS = '"circular", "rectangular", "gaussian" with std=, another window of scipy.signal'
 """What a window can be, for messages."""
 
@@ -137,6 +140,8 @@ def _sizes(shape: Any) -> tuple[int, ...]:
             f"shape must be odd numbers of frames, such as 3 or (3, 5), so that there is a frame "
             f"in the middle, not {shape!r}"
         )
+    if max(sizes) > LARGEST:
+        raise ArgumentValueError(f"shape can be at most {LARGEST} frames, not {shape!r}")
     return sizes
 
 
