@@ -33,7 +33,8 @@ builtins = [
     ApplyMasksUDF(masks), AutoUDF(f=np.sum), AutoUDF(f=lambda frame: np.percentile(frame, 3)),
     CoMUDF(cy=8, cx=8, r=4), CorrelationUDF(where, DiskTemplate(radius=2), steps=2),
     CrystallinityUDF(rad_in=1, rad_out=3), FEMUDF(center=(8, 8), rad_in=1, rad_out=4),
-    LogsumUDF(), NoOpUDF(), PickUDF(), RadialFourierUDF(n_bins=2, max_order=3),
+    LogsumUDF(), NeighborAverageUDF(), NeighborSimilarityUDF(), ScanDriftUDF(),
+    NoOpUDF(), PickUDF(), RadialFourierUDF(n_bins=2, max_order=3),
     RadialProfileUDF(n_bins=3, r=4), RecordUDF("recorded.npy"), StdDevUDF(), SumSigUDF(),
     SumUDF(), VirtualDetectorUDF("ring", ri=2, ro=4),
 ]

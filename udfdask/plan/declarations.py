@@ -63,7 +63,7 @@ def declare(
     # A new instance, as in every task: the user's own does not see what these methods set.
     asked = new_instance(type(udf), udf._kwargs)
     asked.meta = meta
-    input_dtype = _input_dtype(asked)
+    input_dtype = _input_dtype(asked, meta)
     asked.meta = meta.with_input_dtype(input_dtype)
     aux = {name: value for name, value in udf._kwargs.items() if isinstance(value, AuxData)}
     if aux:
@@ -261,9 +261,9 @@ def result_units(
     return {key: given.get(key) for key in outputs}
 
 
-def _input_dtype(udf: UDF) -> np.dtype[Any]:
+def _input_dtype(udf: UDF, meta: UDFMeta) -> np.dtype[Any]:
     """Return the dtype in which a UDF sees the data, in native byte order."""
-    dtype, meta = udf.meta.dataset_dtype, udf.meta
+    dtype = meta.dataset_dtype  # `udf.meta` of an adapted UDF speaks LiberTEM
     computed = meta.corrections is not None or meta._interpolated
     preferred = udf.get_preferred_input_dtype()
     try:
