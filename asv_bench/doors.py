@@ -1,10 +1,10 @@
-"""`map_frames` beside the ways in which HyperSpy and xarray map a function over frames.
+"""Compare `map_frames` with how HyperSpy and xarray map a function over frames.
 
     python asv_bench/doors.py [--megabytes 256] [--repeats 3]
 
-prints a table, and with ``--write docs/performance.md`` replaces the marked part of that page. All
-map the same functions over the same data with as many threads, take turns, and what they find is
-compared. It ends with status 1 if results differ.
+prints a table, and with ``--write PAGE`` replaces the marked part of that page of the
+documentation. All map the same functions over the same data with as many threads, take turns, and
+what they find is compared. It ends with status 1 if results differ.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ import udfdask.hyperspy
 import udfdask.xarray  # noqa: F401  # a door opens when it is imported
 
 START, STOP = "<!-- doors: start -->", "<!-- doors: stop -->"
-HEAD = "| data | function | beside | theirs | udfdask | theirs / udfdask | results |"
+HEAD = "| data | function | compared with | theirs | udfdask | theirs / udfdask | results |"
 
 
 def maximum(frame: Any) -> Any:
@@ -79,7 +79,7 @@ def contestants(data: np.ndarray, sig_dims: int, func: Any) -> dict[str, dict[st
     memory = hs.signals.BaseSignal(data).transpose(signal_axes=sig_dims)
     lazy = hs.signals.BaseSignal(array).transpose(signal_axes=sig_dims).as_lazy()
     dims = [f"nav{k}" for k in range(2)] + [f"sig{k}" for k in range(sig_dims)]
-    labelled = xr.DataArray(array, dims=dims)
+    labeled = xr.DataArray(array, dims=dims)
 
     def by_hyperspy(signal: Any) -> Any:
         given = {"output_signal_size": (), "output_dtype": data.dtype}
@@ -91,7 +91,7 @@ def contestants(data: np.ndarray, sig_dims: int, func: Any) -> dict[str, dict[st
     def by_xarray() -> Any:
         mapped = xr.apply_ufunc(
             func,
-            labelled,
+            labeled,
             input_core_dims=[dims[2:]],
             vectorize=True,
             dask="parallelized",
@@ -100,7 +100,7 @@ def contestants(data: np.ndarray, sig_dims: int, func: Any) -> dict[str, dict[st
         return mapped.to_numpy()
 
     def by_udfdask() -> Any:
-        return labelled.udf.map_frames(func, dims[2:], **told).to_numpy()
+        return labeled.udf.map_frames(func, dims[2:], **told).to_numpy()
 
     return {
         "`s.map`, lazy": {"theirs": lambda: by_hyperspy(lazy), "udfdask": lambda: by_door(lazy)},

@@ -2,9 +2,9 @@
 
     python asv_bench/gpu.py [--gigabytes 4] [--repeats 5]
 
-prints versions, the device and a table, and with ``--write docs/performance.md`` replaces the
-marked part of that page. Runs over chunks on the device are compared with a copy on the device, or
-with CuPy's matrix product of the same size; runs over NumPy chunks with a transfer from pinned
+prints versions, the device and a table, and with ``--write PAGE`` replaces the marked part of that
+page of the documentation. Runs over chunks on the device are compared with a copy on the device,
+or with CuPy's matrix product of the same size; runs over NumPy chunks with a transfer from pinned
 memory. All are measured in one run, in turns, and results are compared with those of the CPU. The
 exit status is 1 if results differ, and 2 without a device.
 """

@@ -2,11 +2,11 @@
 
     python asv_bench/libertem_objects.py [--cases SumUDF,CoMUDF] [--dtypes uint16] [--seconds 5]
 
-prints a Markdown table, and with ``--write docs/libertem.md`` replaces the marked part of that
-page. Both libraries get the same array in memory and as many threads, and take turns in pairs. A
-ratio is LiberTEM's time over the time here, the median over the pairs: work of other processes
-disturbs both partners of a pair. The CPU time counts all threads of the process. Results are
-compared. It ends with status 1 if results differ.
+prints a Markdown table, and with ``--write PAGE`` replaces the marked part of that page of the
+documentation. Both libraries get the same array in memory and as many threads, and take turns in
+pairs. A ratio is LiberTEM's time over the time here, the median over the pairs: work of other
+processes disturbs both partners of a pair. The CPU time counts all threads of the process. Results
+are compared. It ends with status 1 if results differ.
 """
 
 from __future__ import annotations

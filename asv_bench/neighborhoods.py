@@ -2,9 +2,13 @@
 
     python asv_bench/neighborhoods.py [--megabytes 300] [--rounds 3] [--kikuchipy PYTHON]
 
-prints two Markdown tables. The data are a zarr array whose chunks are cut along both axes of the
-scan. The mean of 3 by 3 frames is computed with two threads, and dropped chunk by chunk.
-Contestants take turns, each time in a fresh process, which first does the same to a few frames.
+prints two Markdown tables, and with ``--write PAGE`` replaces the marked part of that page of the
+documentation. With ``--busy``, for a machine on which other programs run, the tables have no times
+of the clock, only those of the processor.
+
+The data are a zarr array whose chunks are cut along both axes of the scan. The mean of 3 by 3
+frames is computed with two threads, and dropped chunk by chunk. Contestants take turns, each time
+in a fresh process, which first does the same to a few frames.
 `PYTHON` is the interpreter of an environment with kikuchipy and zarr; without it, kikuchipy is left
 out unless it is installed here.
 
@@ -14,8 +18,11 @@ The second table has the same arithmetic with and without a halo, in pairs in on
 from __future__ import annotations
 
 import argparse
+import datetime as dt
+import importlib.metadata
 import importlib.util
 import json
+import platform
 import statistics
 import subprocess
 import sys
@@ -27,6 +34,7 @@ from typing import Any
 import dask.array as da
 import numpy as np
 
+START, STOP = "<!-- neighborhoods: start -->", "<!-- neighborhoods: stop -->"
 SIG = (128, 128)
 CHUNK = 24
 HOW = {"scheduler": "threads", "num_workers": 2}
@@ -130,8 +138,11 @@ def turn(name: str, file: str) -> dict[str, Any]:
     }
 
 
-def table_of_contestants(file: str, rounds: int, pythons: dict[str, str]) -> str:
+def table_of_contestants(file: str, rounds: int, pythons: dict[str, str], busy: bool) -> str:
     """Run all contestants in turn; medians of their times and memory."""
+    heads = {"seconds": "time", "cpu": "CPU time", "peak": "peak memory"}
+    if busy:
+        del heads["seconds"]
     found: dict[str, list[dict[str, Any]]] = {name: [] for name in pythons}
     for k in range(rounds):
         names = list(pythons)
@@ -149,20 +160,23 @@ def table_of_contestants(file: str, rounds: int, pythons: dict[str, str]) -> str
         for name, turns in found.items()
     }
     ours = medians["udfdask"]
-    lines = [
-        "| | time | CPU time | peak memory | times / udfdask |",
-        "| --- | --- | --- | --- | --- |",
-    ]
+    columns = ["", *heads.values(), "divided by udfdask"]
+    lines = [row(columns), row(["---"] * len(columns))]
     for name, own in medians.items():
-        ratios = ", ".join(f"{own[key] / ours[key]:.1f}" for key in ("seconds", "cpu", "peak"))
-        lines.append(
-            f"| {name} | {own['seconds']:.2f} s | {own['cpu']:.2f} s | {own['peak'] / 1e6:.0f} MB "
-            f"| {ratios} |"
-        )
+        ratios = ", ".join(f"{own[key] / ours[key]:.1f}" for key in heads)
+        values = [
+            f"{own[key] / 1e6:.0f} MB" if key == "peak" else f"{own[key]:.2f} s" for key in heads
+        ]
+        lines.append(row([name, *values, ratios]))
     return "\n".join(lines)
 
 
-def table_of_halos(file: str, rounds: int) -> str:
+def row(cells: list[str]) -> str:
+    """Return a line of a Markdown table."""
+    return f"| {' | '.join(cells)} |"
+
+
+def table_of_halos(file: str, rounds: int, busy: bool) -> str:
     """The same arithmetic for each position, with its neighbors and with others of its chunk."""
     import zarr
 
@@ -201,16 +215,15 @@ def table_of_halos(file: str, rounds: int) -> str:
             da.store([ud.run_udf(x, udfs[name])["intensity"]], [Sink()], lock=False, **HOW)
             if k:
                 found[name].append((time.perf_counter() - start, time.process_time() - used))
-    lines = ["| nine frames for each position | time | CPU time |", "| --- | --- | --- |"]
+    shown = {"CPU time": 1} if busy else {"time": 0, "CPU time": 1}
+    columns = ["nine frames for each position", *shown]
+    lines = [row(columns), row(["---"] * len(columns))]
     for name, times in found.items():
-        wall, cpu = (statistics.median(t[k] for t in times) for k in (0, 1))
-        lines.append(f"| {name} | {wall:.2f} s | {cpu:.2f} s |")
-    pairs = [
-        [a[k] / b[k] for a, b in zip(found["with a halo"], found["without"], strict=True)]
-        for k in (0, 1)
-    ]
-    wall, cpu = (statistics.median(ratios) for ratios in pairs)
-    return "\n".join([*lines, f"| median of the ratios | {wall:.2f} | {cpu:.2f} |"])
+        medians = [statistics.median(t[k] for t in times) for k in shown.values()]
+        lines.append(row([name, *(f"{median:.2f} s" for median in medians)]))
+    pairs = list(zip(found["with a halo"], found["without"], strict=True))
+    ratios = [statistics.median(a[k] / b[k] for a, b in pairs) for k in shown.values()]
+    return "\n".join([*lines, row(["median of the ratios", *(f"{x:.2f}" for x in ratios)])])
 
 
 def make_file(folder: Path, megabytes: float) -> str:
@@ -228,11 +241,25 @@ def make_file(folder: Path, megabytes: float) -> str:
     return path
 
 
+def about(args: argparse.Namespace) -> str:
+    """Return when and with what the tables were made."""
+    packages = {"dask": "dask", "NumPy": "numpy", "numba": "numba", "SciPy": "scipy"}
+    versions = ", ".join(f"{k} {importlib.metadata.version(v)}" for k, v in packages.items())
+    how = " while other programs were running" if args.busy else ""
+    today = f"{dt.datetime.now(dt.UTC):%Y-%m-%d}"
+    return (
+        f"Measured {today} with 2 threads{how}, {args.megabytes:.0f} MB, "
+        f"medians of {args.rounds}, Python {platform.python_version()}, {versions}."
+    )
+
+
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--megabytes", type=float, default=300, help="size of the data")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--kikuchipy", metavar="PYTHON", help="interpreter that has kikuchipy")
+    parser.add_argument("--busy", action="store_true", help="leave out the times of the clock")
+    parser.add_argument("--write", type=Path, help="page whose marked part is replaced")
     parser.add_argument("--turn", choices=CONTESTANTS, help=argparse.SUPPRESS)
     parser.add_argument("--file", help=argparse.SUPPRESS)
     args = parser.parse_args(arguments)
@@ -247,9 +274,14 @@ def main(arguments: list[str] | None = None) -> None:
         print("kikuchipy is not installed: pass --kikuchipy PYTHON to compare with it\n")
     with tempfile.TemporaryDirectory() as folder:
         file = make_file(Path(folder), args.megabytes)
-        print(table_of_contestants(file, args.rounds, pythons), flush=True)
-        print()
-        print(table_of_halos(file, args.rounds))
+        first = table_of_contestants(file, args.rounds, pythons, args.busy)
+        print(first, flush=True)
+        second = table_of_halos(file, args.rounds, args.busy)
+        print(f"\n{second}")
+    if args.write is not None:
+        before, rest = args.write.read_text().split(START)
+        text = f"{START}\n{about(args)}\n\n{first}\n\n{second}\n{STOP}"
+        args.write.write_text(before + text + rest.split(STOP)[1])
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""What udfdask costs beside the work itself, against dask, in one run.
+"""What udfdask costs in addition to the work itself, compared with dask, in one run.
 
 Run it on a quiet machine: ``python asv_bench/overhead.py``. It prints two tables, and with
-``--write docs/performance.md`` replaces the marked part of that page. Each number is the best of
-several rounds, in which all contestants take turns.
+``--write PAGE`` replaces the marked part of that page of the documentation. Each number is the
+best of several rounds, in which all contestants take turns.
 """
 
 import argparse

@@ -1,11 +1,12 @@
-"""udfdask beside plain dask expressions, LiberTEM, and a bare read of the same file.
+"""Compare udfdask with plain dask expressions, LiberTEM, and a bare read of the same file.
 
     python asv_bench/peers.py [--gigabytes 2] [--cases sum,com] [--repeats 5] [--no-libertem]
 
-prints its tables, and with ``--write docs/performance.md`` replaces the marked part of that page.
-All contestants read the same file from the page cache, with as many threads, and take turns; each
-turn opens the file, builds what is to be computed, and computes it. Results are compared. It ends
-with status 1 if somebody fails or results differ. LiberTEM is left out where it is not installed.
+prints its tables, and with ``--write PAGE`` replaces the marked part of that page of the
+documentation. All contestants read the same file from the page cache, with as many threads, and
+take turns; each turn opens the file, builds what is to be computed, and computes it. Results are
+compared. It ends with status 1 if somebody fails or results differ. LiberTEM is left out where it
+is not installed.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
     python asv_bench/roofline.py [--gigabytes 0.4] [--dtypes uint16,float32] [--works sum,com]
 
-prints a table for each dtype, and with ``--write docs/performance.md`` replaces the marked part of
-that page. It takes 9 to 14 minutes on two quiet cores, most of it for the other libraries.
+prints a table for each dtype, and with ``--write PAGE`` replaces the marked part of that page of
+the documentation. It takes 9 to 14 minutes on two quiet cores, most of it for the other libraries.
 
 The limits are measured in the same run. *Read* is the time to add up the 64-bit words of the same
 file from the page cache. *Products* is the time that the multiplications with dense masks take at

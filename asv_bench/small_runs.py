@@ -1,7 +1,7 @@
 """What a run costs where the data hardly count: eight tiny chunks, and the first run of a process.
 
 Run it on a quiet machine: ``python asv_bench/small_runs.py``. It prints two tables, and with
-``--write docs/performance.md`` replaces the marked part of that page.
+``--write PAGE`` replaces the marked part of that page of the documentation.
 """
 
 from __future__ import annotations

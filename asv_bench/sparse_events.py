@@ -2,10 +2,10 @@
 
     python asv_bench/sparse_events.py [--frames 100000] [--cases sum,com] [--repeats 5]
 
-prints its tables, and with ``--write docs/performance.md`` replaces the marked part of that page.
-About 1 % of the pixels of 256 x 256 are stored. All libraries read files from the page cache, with
-the same number of threads, and take turns. Each turn opens the files, builds the computation, and
-computes it. The results are compared; the exit status is 1 if they differ.
+prints its tables, and with ``--write PAGE`` replaces the marked part of that page of the
+documentation. About 1 % of the pixels of 256 x 256 are stored. All libraries read files from the
+page cache, with the same number of threads, and take turns. Each turn opens the files, builds the
+computation, and computes it. The results are compared; the exit status is 1 if they differ.
 
 *Made dense* are the same sparse chunks with ``backends="numpy"``. The *dense file* is read by
 udfdask, by plain dask expressions and by LiberTEM. These have fewer frames: their times are scaled
@@ -139,7 +139,7 @@ def row(case: str, seconds: dict[str, float], entries: int, wrong: list[str]) ->
 
 def goals_table(outcomes: dict[str, dict[str, float]]) -> str:
     """Return the table of all goals for the contestants that took part."""
-    lines = ["| beside what | at least | found | |", "|---|---|---|---|"]
+    lines = ["| compared with | at least | found | |", "|---|---|---|---|"]
     for case, least in GOALS.items():
         for name, times in least.items():
             seconds = outcomes.get(case, {})

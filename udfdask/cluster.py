@@ -15,6 +15,8 @@ from dask.system import CPU_COUNT
 from udfdask.arrays.backends.device import n_devices
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, missing_package
 
+__all__ = ["visible_devices", "worker_commands", "worker_spec"]
+
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 
 

@@ -92,6 +92,13 @@ class ArrayAccessor:
         Result, tuple of Result or dict of Result
             A `Result` for a UDF, a tuple of them for a list, a dictionary for a dictionary.
 
+        Raises
+        ------
+        ArgumentTypeError, ArgumentValueError
+            If an argument or a UDF's declaration is invalid.
+        UDFError
+            As in `udfdask.run_udf`.
+
         Examples
         --------
         >>> import dask.array as da
@@ -149,6 +156,14 @@ class ArrayAccessor:
         image: da.Array = run_on_array(self._array, udf, sig_dims=sig_dims, roi=roi, **run)[IMAGE]
         return image
 
+    @overload
+    def map_frames(
+        self, func: Callable[..., Any], *, output_names: None = ..., **options: Any
+    ) -> da.Array: ...
+    @overload
+    def map_frames(
+        self, func: Callable[..., Any], *, output_names: Sequence[str], **options: Any
+    ) -> Result: ...
     @documented_by(map_on_array)
     def map_frames(
         self,
@@ -159,20 +174,28 @@ class ArrayAccessor:
         output_shape: tuple[int, ...] | None = None,
         output_dtype: Any = None,
         ragged: bool = False,
+        output_names: Sequence[str] | None = None,
         backends: str | Sequence[str] | None = None,
         **kwargs: Any,
-    ) -> da.Array:
+    ) -> da.Array | Result:
         """Call a function with every frame, lazily.
 
         Parameters
         ----------
-        func, sig_dims, roi, output_shape, output_dtype, ragged, backends, **kwargs
+        func, sig_dims, roi, output_shape, output_dtype, ragged, output_names, backends, **kwargs
             As in `udfdask.map_frames`.
 
         Returns
         -------
-        dask.array.Array, shape (*nav, *output_shape)
-            One entry per frame.
+        dask.array.Array, shape (*nav, *output_shape), or Result
+            One entry per frame. With `output_names`, a `Result` with such an array for each name.
+
+        Raises
+        ------
+        ArgumentTypeError, ArgumentValueError
+            If an argument or a UDF's declaration is invalid.
+        UDFError
+            As in `udfdask.map_frames`.
 
         Examples
         --------
@@ -182,7 +205,7 @@ class ArrayAccessor:
         >>> da.ones((2, 3, 4, 5)).udf.map_frames(np.sum, axis=-1).shape
         (2, 3, 4)
         """
-        return map_on_array(
+        mapped: da.Array | Result = map_on_array(
             self._array,
             func,
             sig_dims=sig_dims,
@@ -190,9 +213,11 @@ class ArrayAccessor:
             output_shape=output_shape,
             output_dtype=output_dtype,
             ragged=ragged,
+            output_names=output_names,
             backends=backends,
             **kwargs,
         )
+        return mapped
 
     @forwards(IterOptions, iterate_on_array)
     def run_udf_iter(
@@ -214,6 +239,13 @@ class ArrayAccessor:
         -------
         UDFIterator
             Yields a `Snapshot` after each merged chunk.
+
+        Raises
+        ------
+        ArgumentTypeError, ArgumentValueError
+            If an argument or a UDF's declaration is invalid.
+        UDFError
+            As in `udfdask.run_udf_iter`.
 
         Examples
         --------
@@ -249,6 +281,13 @@ class ArrayAccessor:
         -------
         Explanation
             `print` shows chunks, tasks, bytes read, memory of a task, tile shape and merges.
+
+        Raises
+        ------
+        ArgumentTypeError, ArgumentValueError
+            If an argument or a UDF's declaration is invalid.
+        UDFError
+            As in `udfdask.explain`.
 
         Examples
         --------

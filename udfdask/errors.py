@@ -25,10 +25,19 @@ An exception from a method that a user wrote is not in this tree: it keeps its o
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+_SECRETS = re.compile(r"(?<=://)[^/\s@'\"]+@|\?[^\s'\"]+")
+"""A user name and password in a URL, and its query, which can contain a signature."""
+
+
+def without_secrets(text: str) -> str:
+    """Return a text with URLs, without passwords and queries."""
+    return _SECRETS.sub("", text)
 
 
 def missing_package(package: str, *, purpose: str, extra: str = "io") -> ImportError:
@@ -65,27 +74,93 @@ def unknown_arguments(
 
 
 class UDFError(Exception):
-    """Base class of all udfdask errors."""
+    """Base class of all udfdask errors.
+
+    Examples
+    --------
+    >>> import dask.array as da, udfdask as ud
+    >>> from udfdask.udfs import SumUDF
+    >>> try:
+    ...     ud.run_udf(da.ones((2, 3, 4, 4)), SumUDF(), sig_dims=9)
+    ... except ud.UDFError as error:
+    ...     print(type(error).__name__, "|", error)
+    ArgumentValueError | ...
+    """
 
 
 class ArgumentTypeError(UDFError, TypeError):
-    """An argument, or a declaration of a UDF, has the wrong type."""
+    """An argument, or a declaration of a UDF, has the wrong type.
+
+    Examples
+    --------
+    >>> import numpy as np, udfdask as ud
+    >>> from udfdask.udfs import SumUDF
+    >>> ud.run_udf(np.ones((2, 3, 4, 4)), SumUDF())
+    Traceback (most recent call last):
+    udfdask.errors.ArgumentTypeError: expected a dask array of shape (*nav, *sig), ...
+    """
 
 
 class ArgumentValueError(UDFError, ValueError):
-    """An argument, or a declaration or return value of a UDF, has an invalid value."""
+    """An argument, or a declaration or return value of a UDF, has an invalid value.
+
+    Examples
+    --------
+    >>> import dask.array as da, udfdask as ud
+    >>> from udfdask.udfs import SumUDF
+    >>> ud.run_udf(da.ones((2, 3, 4, 4)), SumUDF(), sig_dims=9)
+    Traceback (most recent call last):
+    udfdask.errors.ArgumentValueError: ...
+    """
 
 
 class InvalidMaskError(ArgumentValueError):
-    """A valid-data mask is not boolean or does not broadcast to its array."""
+    """A valid-data mask is not boolean or does not broadcast to its array.
+
+    Examples
+    --------
+    >>> import dask.array as da, udfdask as ud
+    >>> class Total(ud.UDF):
+    ...     def get_result_buffers(self):
+    ...         return {"total": self.buffer(kind="nav")}
+    ...     def process_frame(self, frame):
+    ...         self.results.total[:] = frame.sum()
+    ...     def get_results(self):
+    ...         return {"total": self.with_mask(self.results.total, mask=[1.0, 0.0])}
+    >>> ud.run_udf(da.ones((2, 4, 4)), Total())["total"].compute()
+    Traceback (most recent call last):
+    udfdask.errors.InvalidMaskError: ...
+    """
 
 
 class MissingMergeError(UDFError, NotImplementedError):
-    """A UDF has buffers that the default merge cannot combine, and has no `merge` method."""
+    """A UDF has buffers that the default merge cannot combine, and has no `merge` method.
+
+    Examples
+    --------
+    >>> import dask.array as da, udfdask as ud
+    >>> class Total(ud.UDF):
+    ...     def get_result_buffers(self):
+    ...         return {"total": self.buffer(kind="sig")}
+    ...     def process_frame(self, frame):
+    ...         self.results.total += frame
+    >>> ud.run_udf(da.ones((2, 3, 4, 4)), Total())
+    Traceback (most recent call last):
+    udfdask.errors.MissingMergeError: Total has buffers that the default merge cannot combine: ...
+    """
 
 
 class UndeclaredBufferError(UDFError, KeyError):
-    """A UDF returned a buffer, or a user requested a buffer, that was never declared."""
+    """A UDF returned a buffer, or a user requested a buffer, that was never declared.
+
+    Examples
+    --------
+    >>> import dask.array as da, udfdask as ud
+    >>> from udfdask.udfs import SumUDF
+    >>> ud.run_udf(da.ones((2, 3, 4, 4)), SumUDF())["sum"]
+    Traceback (most recent call last):
+    udfdask.errors.UndeclaredBufferError: ...
+    """
 
     def __str__(self) -> str:
         # KeyError would show the repr of the message
@@ -93,36 +168,127 @@ class UndeclaredBufferError(UDFError, KeyError):
 
 
 class NotAvailableError(UDFError, AttributeError):
-    """An attribute of a UDF was used at a time when it does not exist."""
+    """An attribute of a UDF was used at a time when it does not exist.
+
+    Examples
+    --------
+    >>> import udfdask as ud
+    >>> ud.UDF().meta
+    Traceback (most recent call last):
+    udfdask.errors.NotAvailableError: self.meta does not exist yet: ...
+    """
 
 
 class FileFormatError(UDFError, ValueError):
-    """A file exists, but udfdask cannot read it in the requested way."""
+    """A file exists, but udfdask cannot read it in the requested way.
+
+    Examples
+    --------
+    >>> import tempfile, udfdask as ud
+    >>> from pathlib import Path
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "scan.npy")
+    ...     _ = path.write_text("no numbers")
+    ...     ud.io.open_file(path)
+    Traceback (most recent call last):
+    udfdask.errors.FileFormatError: ...
+    """
 
 
 class JournalError(UDFError, ValueError):
-    """A journal belongs to another run, is damaged, or is used by another process."""
+    """A journal belongs to another run, is damaged, or is used by another process.
+
+    Examples
+    --------
+    >>> import tempfile, dask.array as da, udfdask as ud
+    >>> from udfdask.udfs import SumSigUDF, SumUDF
+    >>> x = da.ones((4, 3, 2, 2), chunks=(1, 3, 2, 2))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = ud.compute(ud.run_udf(x, SumUDF()), journal=f"{folder}/run.journal")
+    ...     ud.compute(ud.run_udf(x, SumSigUDF()), journal=f"{folder}/run.journal")
+    Traceback (most recent call last):
+    udfdask.errors.JournalError: ...
+    """
 
 
 # MemoryError comes first: it is made in its own way, which distributed needs to send the error
 class MemoryLimitError(MemoryError, UDFError):
-    """A run would need more memory than its `max_memory=`; the message says what would fit."""
+    """A run would need more memory than its `max_memory=`; the message says what would fit.
+
+    Examples
+    --------
+    >>> import dask.array as da, udfdask as ud
+    >>> from udfdask.udfs import SumUDF
+    >>> x = da.ones((64, 64, 32, 32), chunks=(32, 64, 32, 32))
+    >>> ud.run_udf(x, SumUDF(), max_memory="1 MB")
+    Traceback (most recent call last):
+    udfdask.errors.MemoryLimitError: the run needs ..., more than max_memory='1 MB': ...
+    """
 
 
 class SumOverflowError(UDFError, OverflowError):
-    """A sum of integers needs more than 64 bits, so its result would be wrong."""
+    """A sum of integers needs more than 64 bits, so its result would be wrong.
+
+    Examples
+    --------
+    >>> import dask.array as da, udfdask as ud
+    >>> from udfdask.udfs import SumUDF
+    >>> x = da.full((4, 2, 2), 2**62, dtype="int64")
+    >>> ud.run_udf(x, SumUDF()).compute()
+    Traceback (most recent call last):
+    udfdask.errors.SumOverflowError: ...
+    """
 
 
 class DeviceError(UDFError, RuntimeError):
-    """CUDA is needed, but CuPy or a device is missing, or CuPy does not support the dtype."""
+    """CUDA is needed, but CuPy or a device is missing, or CuPy does not support the dtype.
+
+    Examples
+    --------
+    >>> import dask.array as da, udfdask as ud
+    >>> from udfdask.udfs import SumSigUDF
+    >>> x = da.ones((2, 3, 4, 4))
+    >>> try:
+    ...     result = ud.run_udf(x, SumSigUDF(), backends="cupy").compute()
+    ... except ud.DeviceError:  # no CuPy, or no device: use the CPU
+    ...     result = ud.run_udf(x, SumSigUDF()).compute()
+    >>> result["intensity"].sum()
+    np.float64(96.0)
+    """
 
 
 class ClusterError(UDFError, RuntimeError):
-    """A cluster lost its scheduler, or data that a run needs, before the end of the run."""
+    """A cluster lost its scheduler, or data that a run needs, before the end of the run.
+
+    Examples
+    --------
+    >>> import dask.array as da, udfdask as ud
+    >>> from udfdask.udfs import SumSigUDF
+    >>> lazy = ud.run_udf(da.ones((2, 3, 4, 4)), SumSigUDF())
+    >>> try:
+    ...     result = lazy.compute()  # on the cluster of the current client, if there is one
+    ... except ud.ClusterError as error:
+    ...     print("start the cluster again:", error)
+    >>> result["intensity"].sum()
+    np.float64(96.0)
+    """
 
 
 class RunTimeoutError(UDFError, TimeoutError):
-    """A run took longer than its `timeout=`; the message names the UDFs and chunks that ran."""
+    """A run took longer than its `timeout=`; the message names the UDFs and chunks that ran.
+
+    Examples
+    --------
+    >>> import time, dask.array as da, udfdask as ud
+    >>> def slow(frame):
+    ...     time.sleep(0.3)
+    ...     return frame.sum()
+    >>> udf = ud.udfs.AutoUDF(slow, output_shape=(), output_dtype=float)
+    >>> x = da.ones((2, 4, 4), chunks=(1, 4, 4))
+    >>> ud.run_udf(x, udf).compute(timeout=0.05)
+    Traceback (most recent call last):
+    udfdask.errors.RunTimeoutError: ...
+    """
 
 
 class UDFRunCancelled(UDFError):
@@ -139,6 +305,21 @@ class UDFRunCancelled(UDFError):
     ----------
     chunks_merged : int
         Number of chunks that had been merged.
+
+    Examples
+    --------
+    >>> import threading, dask.array as da, udfdask as ud
+    >>> from udfdask.udfs import SumUDF
+    >>> snapshots = ud.run_udf_iter(da.ones((4, 3, 2, 2), chunks=(1, 3, 2, 2)), SumUDF())
+    >>> _ = next(snapshots)
+    >>> stop = threading.Thread(target=snapshots.close)  # a button, for example
+    >>> stop.start()
+    >>> stop.join()
+    >>> try:
+    ...     next(snapshots)
+    ... except ud.UDFRunCancelled as error:
+    ...     print(error.chunks_merged, "chunk is merged")
+    1 chunk is merged
     """
 
     def __init__(self, *args: object, chunks_merged: int = 0) -> None:
@@ -147,7 +328,18 @@ class UDFRunCancelled(UDFError):
 
 
 class UDFWarning(UserWarning):
-    """A plan is correct but slow or needs much memory; the message says what to change."""
+    """A plan is correct but slow or needs much memory; the message says what to change.
+
+    Examples
+    --------
+    >>> import warnings, dask.array as da, numpy as np, udfdask as ud
+    >>> from udfdask.udfs import SumUDF
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always", ud.UDFWarning)
+    ...     _ = ud.run_udf(da.ones((2, 3, 4, 4)), SumUDF(), roi=np.zeros((2, 3), bool))
+    >>> print(caught[0].category.__name__, "|", caught[0].message)
+    UDFWarning | the roi ...
+    """
 
 
 UDFException = UDFError

@@ -1,4 +1,4 @@
-"""Show users their own line when their code fails: leave the lines of udfdask out of tracebacks.
+"""Show users their own line: errors and warnings leave out the lines of udfdask.
 
 Between the call of `compute` and a method of a UDF there are twenty lines of dask and udfdask. dask
 leaves out its own (setting `admin.traceback.shorten`); an empty setting shows all lines of both.
@@ -11,17 +11,65 @@ from __future__ import annotations
 import functools
 import itertools
 import re
-from collections.abc import Callable, Iterator
-from types import TracebackType
+import sys
+import warnings
+from collections import deque
+from collections.abc import Callable, Hashable, Iterator
+from types import FrameType, TracebackType
 from typing import Any, TypeVar
 
 from udfdask.config import hidden_paths
-from udfdask.errors import UDFError
+from udfdask.errors import UDFError, UDFWarning
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 ORIGINS = ("raised in ", "raised by ")
 """Starts of the notes that udfdask adds to exceptions of user code."""
+
+
+_shown: deque[Hashable] = deque(maxlen=200)
+"""The last problems that `warn_user` has shown."""
+
+
+def warn_user(text: str, category: type[Warning] = UDFWarning, *, problem: Hashable = None) -> None:
+    """Issue a warning that names the first line outside of udfdask that led here.
+
+    A `problem` is shown once, also if another line leads to it with another text, unless a filter
+    of Python shows such warnings each time or turns them into errors.
+    """
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_back is not None and _is_own(frame):
+        frame = frame.f_back
+    assert frame is not None
+    module = str(frame.f_globals.get("__name__", "<unknown>"))
+    place = (frame.f_code.co_filename, frame.f_lineno, module)
+    if problem is None:
+        registry: dict[Any, Any] = frame.f_globals.setdefault("__warningregistry__", {})
+        warnings.warn_explicit(text, category, *place, registry)
+        return
+    action = _action(text, category, module, frame.f_lineno)
+    if problem not in _shown or action in ("always", "all", "error"):
+        warnings.warn_explicit(text, category, *place)
+        if action in ("default", "module", "once"):
+            _shown.append(problem)
+
+
+def _action(text: str, category: type[Warning], module: str, line: int) -> str:
+    """Return what the filters of Python do with a warning."""
+    for action, in_text, kind, in_module, at in warnings.filters:
+        if (
+            (in_text is None or in_text.match(text))
+            and issubclass(category, kind)
+            and (in_module is None or in_module.match(module))
+            and at in (0, line)
+        ):
+            return action
+    return "default"
+
+
+def _is_own(frame: FrameType) -> bool:
+    """Return whether a frame runs a line of udfdask."""
+    return f"{frame.f_globals.get('__name__')}.".startswith("udfdask.")
 
 
 class _Hiding:
@@ -35,14 +83,24 @@ class _Hiding:
     def __exit__(
         self, kind: object, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        if error is None or not _is_for_user(error):
-            return
-        for one in _chain(error):
-            if one.__traceback__ is not None:
-                one.__traceback__ = _shortened(one.__traceback__)
+        if error is not None:
+            hide_own_lines(error)
 
 
 own_lines_hidden = _Hiding()
+
+
+def hide_own_lines(error: BaseException) -> bool:
+    """Remove the lines of udfdask and dask from an exception for users; return whether it is one.
+
+    It is one if code of a user raised it, or if its message says what the user can do.
+    """
+    if not _is_for_user(error):
+        return False
+    for one in _chain(error):
+        if one.__traceback__ is not None:
+            one.__traceback__ = _shortened(one.__traceback__)
+    return True
 
 
 def hides_own_lines(function: F) -> F:

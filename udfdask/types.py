@@ -27,7 +27,19 @@ class _Hook(Protocol):
 
 @runtime_checkable
 class UDFFrameMixin(_Hook, Protocol):
-    """A UDF that processes one frame at a time."""
+    """A UDF that processes one frame at a time.
+
+    Examples
+    --------
+    >>> import dask.array as da, udfdask as ud
+    >>> class MaxUDF(ud.UDFFrameMixin, ud.UDF):
+    ...     def get_result_buffers(self):
+    ...         return {"max": self.buffer(kind="nav")}
+    ...     def process_frame(self, frame):
+    ...         self.results.max[:] = frame.max()
+    >>> ud.run_udf(da.ones((2, 4, 4)), MaxUDF())["max"].compute()
+    array([1., 1.], dtype=float32)
+    """
 
     def process_frame(self, frame: Any) -> None:
         """Process a frame.
@@ -42,7 +54,19 @@ class UDFFrameMixin(_Hook, Protocol):
 
 @runtime_checkable
 class UDFTileMixin(_Hook, Protocol):
-    """A UDF that processes the same part of several frames at a time."""
+    """A UDF that processes the same part of several frames at a time.
+
+    Examples
+    --------
+    >>> import dask.array as da, numpy as np, udfdask as ud
+    >>> class MaxUDF(ud.UDFTileMixin, ud.UDF):
+    ...     def get_result_buffers(self):
+    ...         return {"max": self.buffer(kind="nav")}
+    ...     def process_tile(self, tile):
+    ...         self.results.max[:] = np.maximum(self.results.max, tile.max(axis=(1, 2)))
+    >>> ud.run_udf(da.ones((2, 4, 4)), MaxUDF())["max"].compute()
+    array([1., 1.], dtype=float32)
+    """
 
     def process_tile(self, tile: Any) -> None:
         """Process a tile.
@@ -57,7 +81,19 @@ class UDFTileMixin(_Hook, Protocol):
 
 @runtime_checkable
 class UDFPartitionMixin(_Hook, Protocol):
-    """A UDF that processes all selected frames of a chunk at once."""
+    """A UDF that processes all selected frames of a chunk at once.
+
+    Examples
+    --------
+    >>> import dask.array as da, udfdask as ud
+    >>> class MaxUDF(ud.UDFPartitionMixin, ud.UDF):
+    ...     def get_result_buffers(self):
+    ...         return {"max": self.buffer(kind="nav")}
+    ...     def process_partition(self, partition):
+    ...         self.results.max[:] = partition.max(axis=(1, 2))
+    >>> ud.run_udf(da.ones((2, 4, 4)), MaxUDF())["max"].compute()
+    array([1., 1.], dtype=float32)
+    """
 
     def process_partition(self, partition: Any) -> None:
         """Process a partition.
@@ -72,7 +108,17 @@ class UDFPartitionMixin(_Hook, Protocol):
 
 @runtime_checkable
 class UDFPreprocessMixin(_Hook, Protocol):
-    """A UDF that initializes its buffers."""
+    """A UDF that gives its buffers start values other than 0.
+
+    Examples
+    --------
+    >>> import udfdask as ud
+    >>> class MinUDF(ud.UDFPreprocessMixin, ud.UDF):
+    ...     def preprocess(self):
+    ...         self.results.min[:] = float("inf")
+    >>> isinstance(MinUDF(), ud.UDFPreprocessMixin)
+    True
+    """
 
     def preprocess(self) -> None:
         """Initialize the buffers of a chunk or of a merge."""
@@ -81,7 +127,17 @@ class UDFPreprocessMixin(_Hook, Protocol):
 
 @runtime_checkable
 class UDFPostprocessMixin(_Hook, Protocol):
-    """A UDF that works on the buffers of a chunk once all its frames have been processed."""
+    """A UDF that works on the buffers of a chunk once all its frames have been processed.
+
+    Examples
+    --------
+    >>> import udfdask as ud
+    >>> class NormUDF(ud.UDFPostprocessMixin, ud.UDF):
+    ...     def postprocess(self):
+    ...         self.results.norm **= 0.5
+    >>> isinstance(NormUDF(), ud.UDFPostprocessMixin)
+    True
+    """
 
     def postprocess(self) -> None:
         """Work on the buffers of a chunk."""
@@ -90,7 +146,22 @@ class UDFPostprocessMixin(_Hook, Protocol):
 
 @runtime_checkable
 class UDFMergeAllMixin(_Hook, Protocol):
-    """A UDF that merges the results of several chunks in one call."""
+    """A UDF that merges the results of several chunks in one call.
+
+    Examples
+    --------
+    >>> import dask.array as da, numpy as np, udfdask as ud
+    >>> class MaxUDF(ud.UDFMergeAllMixin, ud.UDF):
+    ...     def get_result_buffers(self):
+    ...         return {"max": self.buffer(kind="sig")}
+    ...     def process_frame(self, frame):
+    ...         self.results.max[:] = np.maximum(self.results.max, frame)
+    ...     def merge_all(self, ordered_results):
+    ...         return {"max": np.max([part.max for part in ordered_results.values()], axis=0)}
+    >>> x = da.arange(12, chunks=4).reshape(6, 2)
+    >>> ud.run_udf(x, MaxUDF(), sig_dims=1)["max"].compute()
+    array([10., 11.], dtype=float32)
+    """
 
     def merge_all(self, ordered_results: Mapping[Any, Any]) -> Mapping[str, Any]:
         """Return merged arrays from the partial results of several chunks.

@@ -30,7 +30,7 @@ def make_udf(name: str, sig: tuple[int, ...]) -> ud.UDF:
     """Return a ready-made UDF; in `setup`, NotImplementedError has asv skip what it cannot do."""
     cls = getattr(udfs, name)
     if name == "CoMUDF" and len(sig) != 2:
-        raise NotImplementedError("a centre of mass needs two signal axes")
+        raise NotImplementedError("a center of mass needs two signal axes")
     return cls(mask_factories=partial(sixteen_masks, sig)) if name == "ApplyMasksUDF" else cls()
 
 

@@ -77,6 +77,21 @@ LAYOUTS = {
 """At 2 gigabytes the scan has 256 x 256 positions; so has the EDS map 512 x 512 at a half."""
 
 
+CHUNK_LAYOUTS = {
+    "rows": (8, 1, 1, 1),
+    "tiles": (4, 4, 1, 1),
+    "signal": (4, 1, 8, 1),
+    "frames": (math.inf, math.inf, 1, 1),
+}
+"""Layouts of the chunks of a scan: into how many parts each axis is cut.
+
+Whole rows of the scan, tiles along both of its axes, parts of frames, and single frames.
+"""
+
+CHUNKED_GIGABYTES = 1 / 8
+"""Size of the data of the chunk layouts, at most: 4096 frames, as many tasks of single frames."""
+
+
 def default_gigabytes() -> float:
     """Return the size that the environment asks for: `UDFDASK_BENCH_GIGABYTES`, by default 2."""
     return float(os.environ.get("UDFDASK_BENCH_GIGABYTES", "2"))
@@ -89,11 +104,11 @@ def default_folder() -> Path:
 
 
 def counts(layout: Layout, frames: int) -> np.ndarray:
-    """Return Poisson counts with a bright disk that is off centre, shape (frames, *sig)."""
+    """Return Poisson counts with a bright disk that is off center, shape (frames, *sig)."""
     rng = np.random.default_rng(7)
     where = np.indices(layout.sig).reshape(layout.sig_dims, -1)
-    centre = np.array([[0.45 * n] for n in layout.sig])
-    distance = np.sqrt(((where - centre) ** 2).sum(axis=0)).reshape(layout.sig)
+    center = np.array([[0.45 * n] for n in layout.sig])
+    distance = np.sqrt(((where - center) ** 2).sum(axis=0)).reshape(layout.sig)
     rate = np.where(distance < 0.25 * min(layout.sig), 3.0, 0.5)
     rate *= layout.mean / rate.mean()
     made = [rng.poisson(rate) for _ in range(min(frames, 64))]
@@ -137,3 +152,13 @@ def dataset(name: str) -> da.Array:
     """Return a data set in the size and the folder that the environment asks for."""
     layout = LAYOUTS[name]
     return opened(make_file(layout, default_gigabytes(), default_folder()), layout)
+
+
+def in_chunks(name: str) -> da.Array:
+    """Return a small scan in one of the layouts of `CHUNK_LAYOUTS`."""
+    scan = LAYOUTS["scan"]
+    path = make_file(scan, min(CHUNKED_GIGABYTES, default_gigabytes()), default_folder())
+    shape = np.load(path, mmap_mode="r").shape
+    parts = zip(shape, CHUNK_LAYOUTS[name], strict=True)
+    chunks = tuple(math.ceil(n / min(n, most)) for n, most in parts)
+    return open_file(path, sig_dims=scan.sig_dims, chunks=chunks).array

@@ -31,7 +31,7 @@ CASES = [
     Case(name="sum", title="sum over the frames", work="sum"),
     Case(name="sumsig", title="sum over the pixels", work="sumsig"),
     Case(name="stddev", title="variance over the frames", work="stddev"),
-    Case(name="com", title="centre of mass", work="com"),
+    Case(name="com", title="center of mass", work="com"),
     Case(name="masks", title="16 dense float32 masks", work="masks", bare="masks"),
     Case(name="rings", title="500 sparse ring masks", work="rings", share=1 / 4),
     Case(name="five", title="all five in one pass", work="five", apart="five-apart"),

@@ -1,4 +1,4 @@
-"""What udfdask sets out to reach beside the others, and whether it did in this run."""
+"""Goals for udfdask compared with the others, and whether this run reached them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Goal:
     """Takes their outcomes."""
 
 
-def _beside(other: str) -> Callable[[Outcome], float]:
+def _compared(other: str) -> Callable[[Outcome], float]:
     """Return what tells how many times faster than another contestant udfdask is."""
     return lambda one: one.seconds[other] / one.seconds["udfdask"]
 
@@ -39,14 +39,14 @@ def _less_shared_reads(five: Outcome) -> float:
 
 
 def _of_one(case: str, text: str, other: str, least: float) -> Goal:
-    return Goal(text=text, least=least, cases=(case,), found=_beside(other))
+    return Goal(text=text, least=least, cases=(case,), found=_compared(other))
 
 
 FOUR = {
     "sum": "sum over the frames",
     "sumsig": "sum over the pixels",
     "stddev": "variance",
-    "com": "centre of mass",
+    "com": "center of mass",
 }
 
 NAMES = {"read": "bare read", "LiberTEM": "LiberTEM"}
@@ -95,7 +95,7 @@ def goals_table(outcomes: Outcomes, first_calls: Mapping[str, float]) -> str:
 
     `first_calls` holds the seconds of a fresh process by kind of work.
     """
-    lines = ["| beside what | at least | found | |", "|---|---|---|---|"]
+    lines = ["| compared with | at least | found | |", "|---|---|---|---|"]
     for goal in GOALS:
         if not all(case in outcomes for case in goal.cases):
             continue

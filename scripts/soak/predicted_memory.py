@@ -1,7 +1,7 @@
 """The memory that a plan predicts, beside the peak that is measured, for many shapes of runs.
 
     python scripts/soak/predicted_memory.py [--only NAME,NAME] [--threads 2] [--cluster]
-                                            [--write docs/memory.md]
+                                            [--write docs/user-guide/operations/memory.md]
 
 Each case makes its data block by block, runs twice on a small part so that everything is imported
 and compiled, and then runs while the peak of the memory of its process is read. The

@@ -60,7 +60,7 @@ class Meet(ud.UDF):
         if self.params.barrier is not None:
             BARRIERS[self.params.barrier].wait(timeout=20)
             if self.meta.coordinates[0, 0] % 2:
-                time.sleep(0.05)  # one task goes while its neighbour is still at work
+                time.sleep(0.05)  # one task goes while its neighbor is still at work
         self.results.after = max(blas_threads())
         self.results.numba = numba.get_num_threads()
         self.results.meta = self.meta.threads_per_worker

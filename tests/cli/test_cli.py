@@ -1,10 +1,12 @@
 """The command line: what it prints and writes, and how it says no."""
 
 import importlib.metadata
+import re
 import subprocess
 import sys
 import textwrap
 import warnings
+from pathlib import Path
 
 import click
 import dask
@@ -12,8 +14,10 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from failing_writes import fails_after
 from udfdask.cli import main
-from udfdask.cli.options import region_mask, to_chunks, to_region, to_shape
+from udfdask.cli.region_option import region_mask, to_region
+from udfdask.cli.typed_values import to_chunks, to_shape
 from udfdask.errors import ArgumentValueError
 
 SHAPE = (6, 8, 10, 12)
@@ -120,7 +124,12 @@ def test_results_are_written(file, values, tmp_path):
     assert figure.read_bytes().startswith(b"\x89PNG")
     with xr.open_zarr(store, consolidated=False, chunks=None) as dataset:
         assert dataset["sum_intensity"].dims == ("sig_y", "sig_x")
-        assert dataset["sumsig_intensity"].attrs == {"kind": "nav", "udf": "sumsig"}
+        assert dataset["sumsig_intensity"].attrs == {
+            "kind": "nav",
+            "udf": "sumsig",
+            "udf_class": "SumSigUDF",
+            "parameters": "{}",
+        }
         np.testing.assert_array_equal(dataset["sum_intensity"], values.sum((0, 1)))
         np.testing.assert_array_equal(dataset["sumsig_intensity"], values.sum((2, 3)))
 
@@ -203,14 +212,45 @@ def test_a_picture_is_only_replaced_if_asked(file, tmp_path):
 
 
 def test_one_output_that_fails_keeps_no_other_from_being_written(file, tmp_path, monkeypatch):
-    def fail(*args, **kwargs):
-        raise OSError(28, "No space left on device")
-
     pytest.importorskip("xarray", reason="xarray is in the io extra")
-    monkeypatch.setattr("xarray.Dataset.to_zarr", fail)
+    fails_after(monkeypatch, ".zarr", 1)
     outputs = ["--out", tmp_path / "a.zarr", "--out", tmp_path / "b.npz"]
     assert "No space left" in call("run", file, *outputs, "--plot", tmp_path / "c.png", code=1)
     assert {path.name for path in tmp_path.iterdir()} == {"scan.npy", "b.npz", "c.png"}
+
+
+def test_results_that_no_output_takes_are_kept(file, tmp_path, monkeypatch):
+    pytest.importorskip("h5py", reason="h5py is in the io extra")
+    for suffix in (".csv", ".h5"):
+        fails_after(monkeypatch, suffix, 1)
+    outputs = ["--out", tmp_path / "a.csv", "--out", tmp_path / "b.h5"]
+    output = call("run", file, "--udf", "sumsig", *outputs, code=1)
+    assert output.count("No space left") == 2
+    kept = Path(re.search(r"are saved in (\S+\.npz): udfdask.io.open_results", output)[1])
+    assert kept.parents[1] == tmp_path
+    assert {path.name for path in tmp_path.iterdir()} == {"scan.npy", kept.parent.name}
+    with np.load(kept) as arrays:
+        np.testing.assert_array_equal(arrays["sumsig_intensity"], np.load(file).sum(axis=(2, 3)))
+
+
+def test_what_cannot_be_written_is_found_before_the_run(file, tmp_path, monkeypatch):
+    fails_after(monkeypatch, ".npz", 0)
+    with dask.config.set(scheduler=no_computing):
+        output = call("run", file, "--center", "find", "--udf", "com", *out(tmp_path), code=1)
+    assert "No space left on device: free some space" in output
+    assert "Nothing was computed" in output
+    monkeypatch.undo()
+    monkeypatch.setattr("shutil.disk_usage", lambda folder: DISK)
+    with dask.config.set(scheduler=no_computing):
+        assert "only 9 B free" in call("run", file, *out(tmp_path), code=1)
+    assert [path.name for path in tmp_path.iterdir()] == ["scan.npy"]
+
+
+def out(folder):
+    return ["--out", folder / "a.npz"]
+
+
+DISK = type("usage", (), {"total": 10**9, "used": 10**9 - 9, "free": 0})
 
 
 @pytest.mark.full
@@ -365,7 +405,14 @@ def test_a_cluster(file, values):
         (["{}/scan.npy", "--nav-shape", "4,x"], 2, "'4,x' is not a shape: write positive sizes"),
         (["{}/scan.npy", "--nav-shape", "6,8"], 2, "--sig-shape and --dtype are missing"),
         (["{}/scan.npy", "--offset", "8"], 2, "--sig-shape and --dtype are missing"),
-        (["{}/scan.npy", "--dtype", "uint15"], 2, "write a type of NumPy, such as uint16"),
+        (["{}/scan.npy", "--dtype", "u16"], 2, "for 16 bits, write 'uint16' or 'u2', which"),
+        (["{}/scan.npy", "--dtype", "U16"], 2, "for 16 bits, write 'uint16' or 'u2', which"),
+        (["{}/scan.npy", "--dtype", ""], 2, "must be a NumPy dtype, got ''"),
+        (
+            ["{}/scan.npy", "--dtype", "uint15"],
+            2,
+            "dtype must be a NumPy dtype, got 'uint15': write for example",
+        ),
         (["{}/scan.npy", "--offset", "-4"], 2, "Invalid value for '--offset'"),
         (
             ["{}/scan.npy", "--scheduler", "treads"],
@@ -416,7 +463,7 @@ def test_the_notes_of_an_error_are_told(file, monkeypatch):
 
 
 def test_warnings_are_told_in_a_line(file, monkeypatch):
-    import udfdask.cli.commands as module
+    import udfdask.cli.command_options as module
 
     open_file = module.open_file
 
@@ -432,7 +479,8 @@ def test_warnings_are_told_in_a_line(file, monkeypatch):
 
 def test_warnings_of_the_plan_are_told_once(file):
     output = call("run", file, "--udf", "pick", "--chunks", "6,8,2,-1")
-    assert output.count("--chunks 6,8,-1,-1 would do better") == 1
+    assert output.count("would do better: --chunks 6,8,-1,-1") == 1
+    assert "rechunk" not in output
 
 
 def test_warnings_of_a_udf_are_told(file, monkeypatch):
@@ -447,7 +495,7 @@ def test_demo(tmp_path):
     output = call("demo", "--plot", figure)
     assert line_of(output, "sum", "intensity", "sig", "96 x 96")
     assert line_of(output, "sumsig", "intensity", "nav", "48 x 64")
-    com = line_of(output, "com", "result", "nav", "48 x 64 x 2")
+    com = line_of(output, "com", "result[0]", "nav", "48 x 64 x 2")
     assert float(com[-3]) == pytest.approx(-0.85, abs=0.2)
     assert float(com[-1]) == pytest.approx(0.85, abs=0.2)
     assert f"wrote {figure}" in output
@@ -467,7 +515,7 @@ def test_the_demo_prints_python_that_does_the_same(tmp_path, monkeypatch):
     np.testing.assert_array_equal(names["pattern"]["intensity"], recording.sum(axis=(0, 1)))
     np.testing.assert_array_equal(names["image"]["intensity"], recording.sum(axis=(2, 3)))
     assert names["shift"]["result"].shape == (48, 64, 2)
-    assert "docs/udfs.md" in output
+    assert "docs/user-guide/writing/basics.md" in output
 
 
 def test_demo_draws_where_it_is_started(tmp_path, monkeypatch):

@@ -60,7 +60,7 @@ def test_particles_absorb_and_deflect(recording):
     assert total[14, 15] < 0.8 * total[0, 0]
     offsets = np.arange(-10, 11)
     com_x = (disk.sum(axis=2) * offsets).sum(axis=-1) / total
-    # Left and right of the first particle's centre, and far from all.
+    # Left and right of the first particle's center, and far from all.
     assert com_x[14, 9:12].mean() > 0.4
     assert com_x[14, 19:22].mean() < -0.4
     assert np.abs(com_x[:3, :6]).max() < 0.3
@@ -68,7 +68,7 @@ def test_particles_absorb_and_deflect(recording):
 
 def test_the_lattice_is_strained_along_x(recording):
     def spot(frames):
-        """The distance of the first disk right of the centre, pixels."""
+        """The distance of the first disk right of the center, pixels."""
         window = frames[..., 34:54, 58:80].mean(axis=(0, 1))
         window = np.clip(window - 0.5 * window.max(), 0, None)
         return (window.sum(axis=0) * np.arange(10, 32)).sum() / window.sum()

@@ -1,4 +1,4 @@
-"""The commands in docs/command-line.md run and print what the page says."""
+"""The commands in docs/user-guide/running/command-line.md run and print what the page says."""
 
 import contextlib
 import doctest
@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from fences import read_fences
 from udfdask.cli import main
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "command-line.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "user-guide" / "running" / "command-line.md"
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 

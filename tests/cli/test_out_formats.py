@@ -225,7 +225,10 @@ REFUSED = [
     (["--out", "a.tif", "--udf", "radialfourier"], "values, and a pixel is a real number"),
     (["--out", "a.tif", "--udf", "auto:mine.py:squares"], "three, and auto_result has 4"),
     (["--out", "a.npz", "--out", "b.tif", "--udf", "noop"], "one result, but there are 0: none"),
-    (["--out", "a.hspy", "--udf", "auto:mine.py:nothing"], "auto_result is empty"),
+    (
+        ["--out", "a.hspy", "--udf", "auto:mine.py:nothing,output_shape=(0,),output_dtype=float64"],
+        "auto_result is empty",
+    ),
     (["--plot", "a.png", "--udf", "noop"], "no result can be drawn (there is no result)"),
     (["--plot", "a.png", "--udf", "auto:mine.py:texts"], "(result: it contains <U3 values"),
     (["--out", "a.zarr", "--udf", "auto:mine.py:texts"], "auto_result contains <U3 values"),

@@ -1,5 +1,7 @@
 """Axes of outputs: names, positions and units are those of the data and of the results."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -150,6 +152,7 @@ def test_names_that_are_taken():
 
     class Result(dict):
         units: dict[str, str] = {}
+        _info = SimpleNamespace(origin={"udf_class": "SumUDF", "parameters": "{}"})
 
         def __init__(self, buffer, *extra):
             shape = (3, 4, *(2 for _ in extra))
@@ -231,6 +234,21 @@ def test_detectors_over_the_sum_of_a_picture(file, tmp_path, monkeypatch):
     monkeypatch.setattr("udfdask.cli.live.save_picture", save)
     detectors = ["--detector", "disk,r=3", "--detector", "ring,ri=0.3 1/nm,ro=0.5 1/nm"]
     call("run", file, "--udf", "sum", "--udf", "logsum", *detectors, "--plot", tmp_path / "a.png")
-    assert list(drawn["sum: intensity"]) == ["disk", "ring"]
+    assert list(drawn["sum: intensity"]) == ["disk", "ring (cut by the edge)"]
     assert not drawn["logsum: logsum"]
     assert drawn["sum: intensity"]["disk"].sum() == 29
+
+
+def test_windows_over_the_spectrum_of_a_picture(tmp_path, monkeypatch):
+    drawn = {}
+
+    def save(path, panels, **options):
+        drawn.update({panel.title: panel.outlines for panel in panels})
+
+    monkeypatch.setattr("udfdask.cli.live.save_picture", save)
+    np.save(tmp_path / "spectra.npy", np.arange(2 * 3 * 20).reshape(2, 3, 20))
+    udfs = ["--udf", "sum", "--udf", "edge=window:start=4,stop=9"]
+    options = ["--sig-dims", "1", "--plot", tmp_path / "a.png"]
+    call("run", tmp_path / "spectra.npy", *udfs, *options)
+    (name, mask), *others = drawn["sum: intensity"].items()
+    assert (name, np.flatnonzero(mask).tolist(), others) == ("edge", [4, 5, 6, 7, 8], [])

@@ -57,7 +57,7 @@ def test_a_bar_goes_to_standard_error_and_results_to_standard_output(file, tmp_p
     assert "48.0/48.0" in done.stderr
     assert "11.25 kiB of 11.25 kiB" in done.stderr
     assert "frame/s" not in done.stdout
-    assert tables(done.stdout)[0][:3] == ["com", "raw_com", "nav"]
+    assert tables(done.stdout)[0][:3] == ["com", "raw_com[y]", "nav"]
     with np.load(tmp_path / "a.npz") as arrays:
         assert arrays["com_field"].shape == (6, 8, 2)
 

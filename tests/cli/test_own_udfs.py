@@ -1,6 +1,7 @@
 """``--udf file.py:Class`` and ``--udf module:Class``: the user's own code, and LiberTEM's."""
 
 import os
+import re
 import subprocess
 import sys
 import textwrap
@@ -8,8 +9,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 from commands import call
+from udfdask.cli import main
 from udfdask.cli.own_code import split_place
 from udfdask.cli.udf_option import to_udf
 
@@ -147,8 +150,13 @@ def test_classes_of_libertem(folder, values):
         ("{0}.py:PeakUDF:scale=0", 2, "PeakUDF failed with ZeroDivisionError: no scale, in"),
         ("{0}.py:PeakUDF:scale=0", 2, 'raise ZeroDivisionError("no scale")'),
         ("{0}.py:Needs:1,2", 1, "Needs has no processing method"),
-        ("{0}.py", 2, "is not one of 'applymasks'"),
-        ("{0}.py:", 2, "is not one of 'applymasks'"),
+        ("{0}.py", 2, "is a file: write {0}.py:Name, with the name of a UDF in it; it has PeakUDF"),
+        (
+            "{0}.py:",
+            2,
+            "is a file: write {0}.py:Name, with the name of a UDF in it; it has PeakUDF",
+        ),
+        ("missing.py", 2, "there is no file missing.py"),
         ("missing.py:Peak", 2, "there is no file missing.py"),
         ("missing:Peak", 2, "there is no module 'missing' in the current folder"),
         ("udfdask.missing:Peak", 2, "there is no module 'udfdask.missing'"),
@@ -183,12 +191,28 @@ def test_code_that_fails(folder, code, message):
         assert name not in sys.modules
 
 
+def test_a_run_that_fails_shows_the_line_of_the_user(folder):
+    code = "import udfdask\nclass Bad(udfdask.UDF):\n    def get_result_buffers(self):\n"
+    code += "        return {'a': self.buffer(kind='nav')}\n    def process_frame(self, frame):\n"
+    Path(f"fails_{folder}.py").write_text(f"{code}        1 / 0\n")
+    outcome = CliRunner().invoke(main, ["run", "scan.npy", "--udf", f"fails_{folder}.py:Bad"])
+    assert outcome.exit_code == 1
+    output = outcome.output
+    lines = re.findall(r'File ".*?(\w+)\.py", line (\d+)', output)
+    assert lines == [(f"fails_{folder}", "6")]
+    assert "ZeroDivisionError: division by zero" in output
+    assert "raised in Bad.process_frame at navigation coordinates (0, 0)" in output
+
+
 def test_a_description(folder):
     output = call("udfs", f"{folder}.py:PeakUDF")
     assert "The highest value of each frame." in output
     assert f"--udf {folder}.py:PeakUDF" in output
     assert "Multiplies it." in output
-    assert "first=...,second=..." in call("udfs", f"{folder}:Needs")
+    description = call("udfs", f"{folder}:Needs")
+    assert "first=...,second=..." in description
+    assert "needs --udf" in " ".join(description.split())
+    assert "Parameters ---------- first second third=3" in " ".join(description.split())
     assert "there is no 'Peek'" in call("udfs", f"{folder}:Peek", code=2)
 
 

@@ -1,4 +1,6 @@
-"""`--scheduler`, `--insecure-scheduler` and `--timeout`; the recipe for TLS in docs/clusters.md."""
+"""`--scheduler`, `--insecure-scheduler` and `--timeout`; the recipe for TLS in
+docs/user-guide/operations/clusters.md.
+"""
 
 import json
 import os
@@ -21,7 +23,7 @@ from udfdask.cli.scheduler_option import check_scheduler
 
 LATE = 300
 """A time limit that guards against hanging, in seconds."""
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "clusters.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "user-guide" / "operations" / "clusters.md"
 
 
 @pytest.mark.parametrize(

@@ -45,8 +45,8 @@ def test_a_file_without_units(tmp_path):
     np.save(tmp_path / "a.npy", np.ones((3, 4, 8, 8)))
     args = ["run", str(tmp_path / "a.npy"), "--detector", "ring,ri=5mrad,ro=9mrad"]
     result = CliRunner().invoke(main, args)
-    assert "give pixels, because the file does not say a unit" in result.output
-    assert "opened.axes" not in result.output
+    assert 'give pixels, or the axes of the data: --axes "y=2 nm' in " ".join(result.output.split())
+    assert "udfdask.Axis" not in result.output
 
 
 def test_channels_without_python_advice(tmp_path):

@@ -10,10 +10,21 @@ from hypothesis import strategies as st
 import udfdask as ud
 from commands import call
 from udfdask import udfs
-from udfdask.cli.udf_option import CATALOGUE, read_value, split_settings, to_udf
+from udfdask.cli.udf_option import CATALOG, read_value, split_settings, to_udf
 from udfdask.masks import DiskTemplate
 
 SHAPE = (6, 8, 16, 16)
+
+OWN = """
+import udfdask as ud
+
+class A(ud.UDF):
+    def get_result_buffers(self):
+        return {"sums": self.buffer("nav", dtype="int64")}
+
+    def process_frame(self, frame):
+        self.results.sums[:] = frame.sum()
+"""
 
 
 @pytest.fixture(scope="module")
@@ -25,6 +36,7 @@ def values():
 def folder(tmp_path, values, monkeypatch):
     """The working folder, with a scan in it."""
     np.save(tmp_path / "scan.npy", values)
+    (tmp_path / "numpy_sum.py").write_text(OWN)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -40,10 +52,41 @@ def found(folder, *options):
         return dict(arrays)
 
 
+def test_names_in_front(folder, values):
+    udfs_by_name = ("--udf", "BF=disk:r=3", "--udf", "sum=com:r=5", "--detector", "all = disk, r=9")
+    arrays = found(
+        folder, *udfs_by_name, "--udf", "sum", "--udf", "sum", "--udf", "own=numpy_sum.py:A"
+    )
+    plain = found(folder, "--udf", "disk:r=3", "--detector", "disk,r=9", "--udf", "com:r=5")
+    np.testing.assert_array_equal(arrays["BF_intensity"], plain["disk_intensity"])
+    np.testing.assert_array_equal(arrays["all_intensity"], plain["disk_2_intensity"])
+    np.testing.assert_array_equal(arrays["sum_raw_com"], plain["com_raw_com"])
+    for name in ("sum_2_intensity", "sum_3_intensity"):  # the name `sum` is that of the user
+        np.testing.assert_array_equal(arrays[name], values.sum((0, 1)))
+    np.testing.assert_array_equal(arrays["own_sums"], values.sum((2, 3)))
+
+
+@pytest.mark.parametrize(
+    ("typed", "message"),
+    [
+        (["BF=disk:r=3", "BF=disk:r=4"], "two UDFs are called 'BF': give them different names"),
+        (["BF=dsk:r=3"], "'dsk' is not one of"),
+        (["BF=disk"], "'BF=disk': a disk takes"),
+        (["BF=disk:q=3"], "'BF=disk:q=3': there is no parameter 'q' (disk takes r, "),
+        (["B F=disk:r=3"], "'B F=disk' is not one of"),
+        (["BF=3"], "'BF=3' is not one of"),
+    ],
+    ids=lambda v: v if isinstance(v, str) else " ".join(v),
+)
+def test_names_in_front_that_are_wrong(folder, typed, message):
+    options = [word for text in typed for word in ("--udf", text)]
+    assert message in call("run", "scan.npy", *options, code=2)
+
+
 def test_all_of_them_are_there():
     classes = {c for c in vars(udfs).values() if inspect.isclass(c) and issubclass(c, ud.UDF)}
-    assert {entry.udf for entry in CATALOGUE.values()} == classes
-    assert {"sum", "com", "radialprofile", "fem", "virtualdetector"} < set(CATALOGUE)
+    assert {entry.udf for entry in CATALOG.values()} == classes
+    assert {"sum", "com", "radialprofile", "fem", "virtualdetector"} < set(CATALOG)
 
 
 # For each UDF what to type, and the object that is meant.
@@ -85,7 +128,7 @@ def load_masks():
     return np.load("masks.npy")
 
 
-@pytest.mark.parametrize("name", sorted(CATALOGUE))
+@pytest.mark.parametrize("name", sorted(CATALOG))
 def test_results_are_those_of_the_class(folder, values, name):
     settings, make = EXAMPLES[name]
     np.save("masks.npy", np.random.default_rng(1).random((3, 16, 16)))

@@ -293,7 +293,7 @@ def test_neighbours():
         ([[1], [1]], [[0, 2], [0]], True),
         ([[1], [1]], [[0, 3], [0, 3]], False),
         ([[1], [1]], [[0, 3], [0, 1]], True),
-        # the neighbours in the other part are no good either
+        # the neighbors in the other part are no good either
         ([[1, 1, 1, 2, 2, 2], [0, 1, 2, 0, 1, 2]], [[0, 2], [0]], False),
         ([[], []], [[0, 1, 2], [0, 1, 2]], False),
     ],

@@ -70,7 +70,7 @@ def spectrum(x):
     return abs(fft.rfft2(x, axes=(2, 3)))
 
 
-def normalised(x):
+def normalized(x):
     return x / x.sum(axis=(2, 3), keepdims=True)
 
 
@@ -78,7 +78,7 @@ def turned(x):
     return x.transpose(1, 0, 3, 2)[::-1]
 
 
-PREPARATIONS = [crop, binned, smoothed, spectrum, normalised, turned]
+PREPARATIONS = [crop, binned, smoothed, spectrum, normalized, turned]
 
 
 @pytest.mark.filterwarnings("ignore::udfdask.UDFWarning")

@@ -176,7 +176,7 @@ def test_explain():
     lazy = Descan(da.from_array(SHIFTS), subpixel=True, fill=1.5)
     plan = ud.explain(X, [SumUDF(), SumSigUDF()], descan=lazy)
     assert "by parts of a pixel, computed chunk by chunk; pixels from outside are 1.5" in str(plan)
-    assert "process_sums on float32" in str(plan)
+    assert "sums of float32 values, which several UDFs share" in str(plan)
     assert "descans" not in str(ud.explain(X, SumUDF()))
 
 

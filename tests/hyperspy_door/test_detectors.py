@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 import udfdask as ud
 from suites import examples
 from udfdask.testing import raise_if_dask_computes
-from udfdask.udfs import ApplyMasksUDF, VirtualDetectorUDF
+from udfdask.udfs import ApplyMasksUDF, SumUDF, VirtualDetectorUDF
 
 hs = pytest.importorskip("hyperspy.api", reason="hyperspy is an extra")
 import udfdask.hyperspy  # noqa: E402
@@ -232,7 +232,7 @@ class TestWidgets:
         (
             lambda: hs.signals.Signal2D(np.ones(SIG, bool)).as_lazy(),
             ud.ArgumentTypeError,
-            r"lazy signal: call its \.compute\(\)",
+            r"lazy signal: write mask\.compute\(\) on a line .* returns None, then pass the mask",
         ),
         (lambda: np.ones((12, 9), bool), ud.ArgumentValueError, r"shape \(12, 9\), but a frame"),
         (lambda: "circle", ud.ArgumentValueError, "one of disk, ring"),
@@ -290,3 +290,65 @@ def test_a_roi_elsewhere_says_what_to_pass():
     roi = hs.roi.CircleROI(4, 4, 2)
     with pytest.raises(TypeError, match=r"hyperspy.api.load\(path, lazy=True\).*r='8 mrad'"):
         ud.run_udf(da.ones((2, 3, 8, 8)), VirtualDetectorUDF(roi))
+
+
+class TestOutlines:
+    """`plot_detectors` of a signal's result draws what `run_udf` and `virtual_image` sum up."""
+
+    ROI = {"cx": 0.0, "cy": 0.0, "r": 1.5}
+
+    @pytest.fixture
+    def total(self, agg):
+        return make_scan().udf.run_udf(SumUDF())
+
+    @pytest.fixture
+    def agg(self):
+        matplotlib = pytest.importorskip("matplotlib")
+        matplotlib.use("Agg")
+
+    @staticmethod
+    def drawn(figure):
+        """The outlines in a picture, in the order in which they were drawn."""
+        axes = figure.axes[0]
+        names = [text.get_text() for text in axes.get_legend().get_texts()]
+        lines = [path for each in axes.collections for path in each.get_paths()]
+        return names, [path.vertices.tolist() for path in lines]
+
+    def test_a_roi_is_drawn_as_the_mask_of_its_pixels(self, total):
+        roi = hs.roi.CircleROI(**self.ROI)
+        one_by_one = make_scan(np.eye(108).reshape(9, 12, 9, 12), lazy=False)
+        mask = image_by_hyperspy(one_by_one, roi) > 0
+        assert 0 < mask.sum() < mask.size
+        expected = self.drawn(total.plot_detectors({"BF": mask}))
+        assert expected[0] == ["BF"]
+        signal = hs.signals.Signal2D(mask)
+        for detector in (roi, VirtualDetectorUDF(roi), VirtualDetectorUDF(signal), signal):
+            assert self.drawn(total.plot_detectors({"BF": detector})) == expected
+        assert self.drawn(total.plot_detectors([roi]))[1] == expected[1]
+        assert self.drawn(total.plot_detectors(roi))[1] == expected[1]
+
+    def test_several_by_name(self, total):
+        roi = hs.roi.CircleROI(**self.ROI)
+        ring = hs.roi.CircleROI(cx=0, cy=0, r=1, r_inner=0.5)
+        figure = total.plot_detectors(ApplyMasksUDF({"BF": roi, "ADF": ring}))
+        assert self.drawn(figure)[0] == ["BF", "ADF"]
+
+    def test_a_roi_outside_of_the_frame(self, total):
+        roi = hs.roi.CircleROI(cx=90, cy=90, r=1)
+        with (
+            raise_if_dask_computes(),
+            pytest.raises(ud.ArgumentValueError, match=r"selects no|cannot"),
+        ):
+            total.plot_detectors(roi)
+
+    def test_a_span_of_spectra(self, agg):
+        spectra = make_scan(DATA[:, 0], scale=(0.5,), offset=(-3.0,))
+        total = spectra.udf.run_udf(SumUDF())
+        span = hs.roi.SpanROI(left=-2.0, right=1.5)
+        window = VirtualDetectorUDF("window", start=2, stop=9)
+        shown = [total.plot_detectors({"both": one}) for one in (span, window)]
+        for figure in shown:
+            (patch,) = figure.axes[0].patches
+            assert patch.get_label() == "both"
+            ends = figure.axes[0].transData.inverted().transform(patch.get_extents())[:, 0]
+            np.testing.assert_allclose(ends, [-2.25, 1.25])

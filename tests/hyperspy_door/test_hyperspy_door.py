@@ -6,7 +6,8 @@ import sys
 import numpy as np
 import pytest
 
-from udfdask.udfs import SumUDF
+import udfdask as ud
+from udfdask.udfs import CoMUDF, SumUDF
 
 hs = pytest.importorskip("hyperspy.api", reason="hyperspy is an extra")
 import udfdask.hyperspy  # noqa: E402
@@ -40,3 +41,35 @@ def test_without_hyperspy_it_says_what_to_install():
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert run.returncode == 1
     assert 'pip install "udfdask[hyperspy]"' in run.stderr
+
+
+@pytest.mark.parametrize(
+    ("signal", "call", "remedy"),
+    [
+        (
+            hs.signals.Signal1D,
+            lambda s: s.udf.run_udf(CoMUDF()),
+            "use signal.transpose(signal_axes=2), or",
+        ),
+        (
+            hs.signals.Signal1D,
+            lambda s: s.udf.explain(CoMUDF()),
+            "use signal.transpose(signal_axes=2), or",
+        ),
+        (
+            hs.signals.Signal1D,
+            lambda s: s.udf.virtual_image("disk", r=1),
+            "use signal.transpose(signal_axes=2), or",
+        ),
+        (
+            hs.signals.Signal2D,
+            lambda s: s.udf.virtual_image("window", start=0, stop=1),
+            "use signal.transpose(signal_axes=1), or",
+        ),
+    ],
+)
+def test_messages_name_what_signals_have(signal, call, remedy):
+    with pytest.raises(ud.ArgumentValueError) as caught:
+        call(signal(np.ones((3, 4, 5, 6))))
+    assert remedy in str(caught.value)
+    assert "sig_dims" not in str(caught.value)

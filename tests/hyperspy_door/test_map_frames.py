@@ -39,7 +39,10 @@ def about_the_data(signal):
 
 
 def assert_same(found, own):
-    """Two signals are the same in all respects."""
+    """Two signals are the same in all respects, but only the first one surely has a title."""
+    assert found.metadata.General.title
+    if not own.metadata.General.title:
+        own.metadata.General.title = found.metadata.General.title
     assert type(found) is type(own)
     assert found.data.dtype == own.data.dtype
     np.testing.assert_array_equal(np.asarray(found.data), np.asarray(own.data))
@@ -166,5 +169,56 @@ def test_a_bar_as_asked(scan, capsys):
 def test_mistakes(scan):
     with pytest.raises(ud.ArgumentTypeError, match="expected a function"):
         scan.udf.map_frames("sum")
-    with pytest.raises(ud.ArgumentTypeError, match="result 'result' of dtype <U1"):
+    with pytest.raises(
+        ud.ArgumentTypeError, match=r"your function returns values of dtype <U1.*ragged"
+    ):
         scan.udf.map_frames(lambda frame: "a", lazy_output=True)
+    with pytest.raises(ud.ArgumentTypeError, match=r"no argument 'inplace'.* always new"):
+        scan.udf.map_frames(spread, inplace=False)
+    with pytest.raises(ud.ArgumentValueError, match=r"empty array .* pass ragged=True"):
+        scan.udf.map_frames(lambda frame: frame[frame > 5])
+
+
+def test_an_exception_names_the_function_of_the_user(scan):
+    def broken(frame):
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError) as caught:
+        scan.udf.map_frames(broken, lazy_output=False, output_shape=(), output_dtype=float)
+    assert caught.value.__notes__[0].startswith("raised in your function at ")
+
+
+def test_a_lazy_constant(scan):
+    level = hs.signals.BaseSignal([3.0]).as_lazy()
+    with pytest.raises(ud.ArgumentTypeError, match=r"scale is a lazy signal .* then pass scale=v"):
+        scan.udf.map_frames(spread, scale=level)
+
+
+class TestNames:
+    """Maps have a title of their own where the signal has none, and never its file name."""
+
+    def test_titles(self, scan):
+        def fit(frame):
+            return frame.max(), frame.min()
+
+        assert scan.udf.map_frames(np.sum).metadata.General.title == "Scan"
+        scan.metadata.General.title = ""
+        assert scan.udf.map_frames(np.sum).metadata.General.title == "sum"
+        assert scan.udf.map_frames(lambda frame: frame[0, 0]).metadata.General.title == "map_frames"
+        found = scan.udf.map_frames(fit, output_names=("high", "low"))
+        assert [one.metadata.General.title for one in found.values()] == ["high", "low"]
+
+    def test_the_file_of_the_signal_is_not_proposed(self, scan):
+        scan.tmp_parameters.add_dictionary({"filename": "scan", "folder": "a", "extension": "hspy"})
+        assert scan.udf.map_frames(np.sum).tmp_parameters.filename == "scan_sum"
+        assert scan.tmp_parameters.filename == "scan"
+
+    def test_in_a_file(self, scan, tmp_path):
+        def fit(frame):
+            return frame.max(), frame.min()
+
+        found = scan.udf.map_frames(fit, output_names=("high", "low"))
+        ud.io.save_results(tmp_path / "a.hspy", found)
+        opened = hs.load(tmp_path / "a.hspy")
+        assert [one.metadata.General.title for one in opened] == ["fit_high", "fit_low"]
+        np.testing.assert_array_equal(opened[1].data, np.asarray(scan.data).min(axis=(2, 3)))

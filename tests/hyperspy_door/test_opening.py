@@ -74,8 +74,8 @@ class TestOnePass:
         assert signal._lazy
 
     def test_a_mapping_and_its_plain_result(self, signal, tmp_path):
-        labelled = signal.udf.run_udf(SumUDF())
-        both = ud.compute(labelled, labelled.result, scheduler="synchronous")
+        labeled = signal.udf.run_udf(SumUDF())
+        both = ud.compute(labeled, labeled.result, scheduler="synchronous")
         assert loads(tmp_path) == ONCE
         assert [type(done) for done in both] == [udfdask.hyperspy.SignalResult, ud.Result]
 

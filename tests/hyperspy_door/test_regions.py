@@ -180,11 +180,23 @@ class TestMistakes:
     def test_lazy_masks(self):
         lazy = hs.signals.BaseSignal(np.ones(NAV, dtype=bool)).T.as_lazy()
         with raise_if_dask_computes():
-            for region in ({"roi": lazy}, {"navigation_mask": lazy}):
-                with pytest.raises(ud.ArgumentTypeError, match=r"lazy signal.*\.compute\(\)"):
-                    selected(make_scan(), **region)
-            with pytest.raises(ud.ArgumentTypeError, match=r"mask is lazy.*\.compute\(\)"):
+            for name in ("roi", "navigation_mask"):
+                message = rf"{name} is a lazy signal: write mask\.compute\(\) on a line of its own"
+                with pytest.raises(ud.ArgumentTypeError, match=message) as caught:
+                    selected(make_scan(), **{name: lazy})
+                assert caught.match(f"in place and returns None, then pass {name}=mask$")
+            with pytest.raises(ud.ArgumentTypeError, match=r"dask array: .*mask\.compute\(\)"):
                 selected(make_scan(), navigation_mask=da.ones(NAV[::-1], dtype=bool))
+
+    def test_what_the_message_on_lazy_masks_advises(self):
+        scan = make_scan().as_lazy()
+        scan.data = scan.data * np.arange(24).reshape(*NAV, 1, 1)
+        mask = scan.sum("sig") > 40
+        with pytest.raises(ud.ArgumentTypeError, match="roi is a lazy signal"):
+            selected(scan, roi=mask)
+        assert mask.compute(show_progressbar=False) is None
+        found = selected(scan, roi=mask, lazy_output=False)
+        np.testing.assert_array_equal(found, np.arange(24).reshape(NAV) > 10)
 
     def test_signals_of_other_shapes(self):
         for mask in (
@@ -212,3 +224,33 @@ class TestMistakes:
             selected(make_scan(), navigation_mask=np.ones(3, dtype=bool))
         with pytest.raises(ud.ArgumentValueError, match="the roi has shape"):
             selected(make_scan(), roi=np.ones(3, dtype=bool))
+
+
+def test_data_arrays_in_memory_are_aligned_by_the_names_of_axes():
+    xr = pytest.importorskip("xarray", reason="xarray is an extra")
+    mask = np.zeros((4, 4), dtype=bool)
+    mask[1, 2] = mask[3, 0] = True
+    scan = make_scan((4, 4))
+    for axis, name in zip(scan.axes_manager.navigation_axes, "xy", strict=True):
+        axis.name = name
+    roi = xr.DataArray(da.from_array(mask), dims=("y", "x")).compute()
+    for given_roi in (roi, roi.T, roi.rename(y="a", x="b")):
+        np.testing.assert_array_equal(selected(scan, roi=given_roi), mask)
+    with pytest.raises(ud.ArgumentTypeError, match=r"write roi = roi\.compute\(\) on a line"):
+        selected(scan, roi=roi.T.chunk())
+
+
+def test_regions_in_a_run_of_an_array():
+    """Only the run of a signal knows the axes of a region; a mask in memory is an array."""
+    x, mask = da.ones((*NAV, 2, 2)), np.arange(24).reshape(NAV) % 3 == 0
+    found = ud.run_udf(x, SumSigUDF(), roi=hs.signals.BaseSignal(mask)).compute()
+    np.testing.assert_array_equal(np.isfinite(found["intensity"]), mask)
+    advice = r"import udfdask.hyperspy, then signal.udf.run_udf\(udf, roi=roi\)"
+    for roi in (hs.roi.CircleROI(1, 1, 1), hs.roi.RectangularROI(0, 0, 1, 1)):
+        words = rf"cannot use {type(roi).__name__}.*{advice}"
+        with pytest.raises(ud.ArgumentTypeError, match=words):
+            ud.run_udf(x, SumSigUDF(), roi=roi)
+    with pytest.raises(ud.ArgumentValueError, match=rf"the roi has shape \(6, 4\).*{advice}"):
+        ud.run_udf(x, SumSigUDF(), roi=hs.signals.BaseSignal(mask.T))
+    with raise_if_dask_computes(), pytest.raises(ud.ArgumentTypeError, match="a lazy signal of"):
+        ud.run_udf(x, SumSigUDF(), roi=hs.signals.BaseSignal(mask).as_lazy())

@@ -315,7 +315,34 @@ class TestObjects:
             scan.udf.run_udf_iter(Names())
 
 
+class TestProgress:
+    def test_another_name_of_show_progressbar(self, scan, capsys):
+        lazy = scan.udf.run_udf(SumUDF(), lazy_output=True)
+        by_name = lazy.compute(progress=True)
+        assert "frame" in capsys.readouterr().err
+        quietly = lazy.compute(progress=False)
+        assert not capsys.readouterr().err
+        np.testing.assert_array_equal(data_of(by_name["intensity"]), data_of(quietly["intensity"]))
+
+    def test_a_function(self, scan):
+        states = []
+        scan.udf.run_udf(SumUDF(), lazy_output=True).compute(progress=states.append)
+        assert states[-1].num_part_complete == states[-1].num_part_total > 0
+
+    def test_both_names(self, scan):
+        lazy = scan.udf.run_udf(SumUDF(), lazy_output=True)
+        with (
+            raise_if_dask_computes(),
+            pytest.raises(ud.ArgumentTypeError, match="two names of one"),
+        ):
+            lazy.compute(show_progressbar=True, progress=False)
+
+
 class TestMapping:
+    def test_the_text_of_valid_masks(self, scan):
+        text = repr(scan.udf.run_udf(SumUDF(), lazy_output=False, **quiet).valid_mask)
+        assert text.startswith("<valid masks of SumUDF>\n  intensity: <Signal2D, title: intensity")
+
     def test_unknown_names(self, scan):
         found = scan.udf.run_udf(SumUDF(), **quiet)
         with pytest.raises(ud.UndeclaredBufferError, match=r"no result 'sum'; there are \['int"):
@@ -378,9 +405,9 @@ def test_no_layer_but_those_of_the_run(data):
     signal = hs.signals.Signal2D(array).as_lazy()
     found = signal.udf.run_udf([SumUDF(), SumSigUDF()])
     expected = ud.run_udf(array, [SumUDF(), SumSigUDF()])
-    for labelled, bare in zip(found, expected, strict=True):
-        assert labelled["intensity"].data.name == bare["intensity"].name
-        assert set(labelled["intensity"].data.dask.layers) == set(bare["intensity"].dask.layers)
+    for labeled, bare in zip(found, expected, strict=True):
+        assert labeled["intensity"].data.name == bare["intensity"].name
+        assert set(labeled["intensity"].data.dask.layers) == set(bare["intensity"].dask.layers)
 
 
 @pytest.mark.full

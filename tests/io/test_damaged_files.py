@@ -372,6 +372,10 @@ class TestNoFiles:
         with pytest.raises(ArgumentTypeError, match=r"a path must be a str or a pathlib\.Path"):
             open_file(path)
 
+    def test_an_array_is_no_path_and_its_numbers_do_not_hide_the_remedy(self):
+        with pytest.raises(ArgumentTypeError, match=r"got ndarray of shape \(2, 3\): .*from_array"):
+            open_file(np.ones((2, 3)))
+
     def test_a_link_to_nothing(self, tmp_path):
         (tmp_path / "a.npy").symlink_to("gone.npy")
         with pytest.raises(FileNotFoundError, match="check the path"):

@@ -167,9 +167,10 @@ def test_the_text_of_an_opened_file_is_short(tmp_path):
     signal.save(tmp_path / "scan.hspy")
     first, *lines = repr(open_file(tmp_path / "scan.hspy")).splitlines()
     assert first.startswith("<OpenedFile 'scan', HyperSpy")
-    assert "uint16 in counts" in lines[0]
-    assert lines[1].endswith("kx 8")
-    assert lines[2:] == ["  kx: -2 to 1.5 mrad, step 0.5"]
+    assert lines[0] == "  2 x 3 scan positions, frames of 8 x 8 pixels"
+    assert "uint16 in counts" in lines[1]
+    assert lines[2].endswith("kx 8")
+    assert lines[3:] == ["  kx: -2 to 1.5 mrad, step 0.5"]
 
 
 @pytest.mark.parametrize("package", ["udfdask.io", "udfdask.masks"])

@@ -1,12 +1,13 @@
 """What open_file decides before any reader comes in."""
 
+import inspect
 import sys
 
 import numpy as np
 import pytest
 from dask.array.utils import assert_eq
 
-from udfdask.errors import ArgumentValueError
+from udfdask.errors import ArgumentTypeError, ArgumentValueError, FileFormatError
 from udfdask.io import open_file
 
 
@@ -81,3 +82,43 @@ def test_a_missing_package_is_named_with_its_extra(tmp_path, monkeypatch, suffix
     match = rf'reading scan{suffix} needs {package}.*pip install "udfdask\[io\]"'
     with pytest.raises(ImportError, match=match):
         open_file(path)
+
+
+@pytest.mark.parametrize("name", ["scan.png", "scan.JPG"])
+def test_a_picture_is_not_a_recording(tmp_path, name):
+    (tmp_path / name).write_bytes(b"picture")
+    with pytest.raises(FileFormatError, match=r"is a picture .*, not a recording of a detector"):
+        open_file(tmp_path / name)
+    array = open_file(tmp_path / name, nav_shape=1, sig_shape=(1, 7), dtype="u1").array
+    assert array.compute().tobytes() == b"picture"  # who describes a raw file gets it
+
+
+def test_arguments_that_do_not_exist(tmp_path):
+    path = tmp_path / "scan.raw"
+    with pytest.raises(
+        ArgumentTypeError, match=r"'header'; did you mean 'offset'\? Pass offset=25"
+    ):
+        open_file(path, header=25, dtype="u1")
+    with pytest.raises(ArgumentTypeError, match="'navshape'; did you mean 'nav_shape'"):
+        open_file(path, navshape=(2, 2))
+    with pytest.raises(TypeError):
+        open_file()
+    assert "offset" in inspect.signature(open_file).parameters
+
+
+@pytest.mark.parametrize("header", [10, 25, 24 + 24 + 7])
+def test_a_forgotten_header(tmp_path, header):
+    values = np.arange(4 * 12, dtype="u2").reshape(2, 2, 3, 4)  # 24 bytes for each frame
+    (tmp_path / "scan.raw").write_bytes(bytes(3 + header) + values.tobytes())
+    layout = {"nav_shape": (2, 2), "sig_shape": (3, 4), "dtype": "u2"}
+    with pytest.raises(FileFormatError, match="file header") as caught:
+        open_file(tmp_path / "scan.raw", **layout, offset=3)
+    assert f"Then pass offset={3 + header}." in str(caught.value)
+    assert "sync_offset" not in str(caught.value)
+    opened = open_file(tmp_path / "scan.raw", **layout, offset=3 + header)
+    assert_eq(opened.array, values)
+
+
+def test_axes_belong_to_the_run(tmp_path):
+    with pytest.raises(TypeError, match="no argument 'axes': pass axes= to run_udf"):
+        open_file(tmp_path / "scan.npy", axes=[])

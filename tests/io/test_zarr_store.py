@@ -1,6 +1,7 @@
 """Writing results: what is read back, and what is never left behind or replaced."""
 
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -8,6 +9,8 @@ import pytest
 from udfdask.arrays.geometry.axes import Axis
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.io import Variable, open_file, result_variables, write_zarr
+from udfdask.io.output_formats import FORMATS
+from udfdask.io.write_zarr import OTHER_SUFFIXES
 
 xr = pytest.importorskip("xarray", reason="xarray is in the io extra")
 pytest.importorskip("zarr", minversion="3", reason="xarray writes with zarr 3 only")
@@ -35,6 +38,7 @@ class FakeResult(dict):
         self.buffers = {name: FakeBuffer(kind, arrays[name].shape) for name, kind in kinds.items()}
         self.valid_mask = {name: np.ones(array.shape, bool) for name, array in arrays.items()}
         self.units = {}
+        self._info = SimpleNamespace(origin={"udf_class": "SumUDF", "parameters": "{}"})
         self.extra_axes = {
             name: tuple(Axis(name=f"{name}_dim_{k}") for k in range(len(spec.extra_shape)))
             for name, spec in self.buffers.items()
@@ -54,7 +58,7 @@ def test_a_name_is_that_of_the_udf_and_of_the_buffer(tmp_path):
     assert list(dataset.data_vars) == ["sum_image"]
     np.testing.assert_array_equal(dataset["sum_image"], np.arange(6).reshape(2, 3))
     assert dataset["sum_image"].attrs == {"kind": "nav"}
-    assert dataset.attrs == {"a": "b"}
+    assert dataset.attrs == {"a": "b", "udfdask_results": '["sum_image"]'}
     np.testing.assert_array_equal(dataset["y"], [1.0, 1.5])
     assert dataset["y"].attrs == {"units": "nm"}
     assert "E" not in dataset.coords
@@ -106,7 +110,12 @@ def test_dimensions_of_results():
         (),
         ("y", "x", "u_many_dim_0"),
     ]
-    assert alone["s"].attrs == {"kind": "sig", "udf": "u"}
+    assert alone["s"].attrs == {
+        "kind": "sig",
+        "udf": "u",
+        "udf_class": "SumUDF",
+        "parameters": "{}",
+    }
     both = result_variables({"u": result, "v": result}, AXES, 1)
     assert both["v"]["many"].dims == ("y", "x", "v_many_dim_0")
 
@@ -209,3 +218,23 @@ def test_names_with_slashes_are_no_paths(tmp_path):
         ("a_b", "nm", 2.0),
     ]
     np.testing.assert_array_equal(found.array, values)
+
+
+@pytest.mark.parametrize(
+    ("name", "remedy"),
+    [
+        ("foo.npz", r"save_results\('foo.npz', result\) writes this format"),
+        ("foo.TIFF", r"save_results\('foo.TIFF', result\)"),
+        ("foo.npy", r"numpy.save\('foo.npy', result\[name\]\)"),
+        ("foo.png", r"result.plot\(\).savefig\('foo.png'\)"),
+    ],
+)
+def test_a_store_has_no_suffix_of_a_file(tmp_path, name, remedy):
+    with pytest.raises(ArgumentValueError, match=f"call it 'foo.zarr'; .*{remedy}"):
+        write_zarr(tmp_path / name, {"sum": {"image": image()}})
+    assert list(tmp_path.iterdir()) == []
+    assert read(write_zarr(tmp_path / "foo", {"sum": {"image": image()}}))
+
+
+def test_suffixes_that_are_refused_are_those_of_other_formats():
+    assert set(FORMATS) - {".zarr"} <= OTHER_SUFFIXES

@@ -400,3 +400,30 @@ def test_cleanup_is_called_as_often_as_task_data_are_made():
     array = da.from_array(DATA, chunks=(3, 4, 4, 5))
     ud.run_udf(array, Opens(1)).compute(scheduler="sync")
     assert len(made) == len(cleaned)
+
+
+@settings(max_examples=examples(20))
+@given(case=cases())
+def test_the_core_of_a_window_is_the_frame_itself(case):
+    shape, chunks, sides, boundary, roi, _, _ = case
+
+    class Own(ud.UDF):
+        def __init__(self, halo, boundary):
+            super().__init__(halo=halo, boundary=boundary)
+            self.halo, self.boundary = halo, boundary
+
+        def get_result_buffers(self):
+            return {"own": self.buffer("nav", (*self.meta.dataset_shape.sig,), dtype="float64")}
+
+        def process_neighborhood(self, frames):
+            center = tuple(axis.start for axis in self.meta.core)
+            assert self.meta.neighbor_mask[center]
+            assert [axis.stop - axis.start for axis in self.meta.core] == [1] * len(center)
+            self.results.own[:] = frames[center]
+
+    data = np.arange(shape.size, dtype="float64").reshape(tuple(shape))
+    array = da.from_array(data, chunks=chunks)
+    result = ud.run_udf(array, Own(sides, boundary), roi=roi, sig_dims=shape.sig.dims)
+    own = result["own"].compute(scheduler="sync")
+    selected = ... if roi is None else roi
+    np.testing.assert_array_equal(own[selected], data[selected])

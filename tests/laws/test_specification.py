@@ -171,7 +171,7 @@ def test_correlation_with_postprocessing(dataset, roi):
     data = frames(roi)
     data = np.log(data - data.min(axis=(1, 2), keepdims=True) + 1)
     windows = np.lib.stride_tricks.sliding_window_view(data, (3, 3), axis=(1, 2))
-    maps = np.einsum("nyxij,ij->nyx", windows, TEMPLATE)  # centred one pixel further in
+    maps = np.einsum("nyxij,ij->nyx", windows, TEMPLATE)  # centered one pixel further in
     for p, (y, x) in enumerate(PEAKS):
         around = maps[:, y - 2 : y + 1, x - 2 : x + 1].reshape(len(data), 9)
         best = around.argmax(axis=1)

@@ -31,7 +31,9 @@ pytestmark = pytest.mark.filterwarnings(
     "ignore:'where' used without 'out':UserWarning",  # LiberTEM's CoMUDF about its own code
 )
 SYNC = {"scheduler": "synchronous"}
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "libertem.md"
+PAGE = (
+    Path(__file__).resolve().parents[2] / "docs" / "user-guide" / "libraries" / "libertem-udfs.md"
+)
 MARK = "<!-- The tests write this table: tests/libertem_door/test_objects.py. -->\n"
 
 

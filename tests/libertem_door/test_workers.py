@@ -109,7 +109,7 @@ def test_workers_of_another_array(dataset):
     array, workers = make_dask_array(dataset)
     with pytest.raises(ArgumentValueError, match="made of none of them"):
         on_workers(da.ones((4, 4, 4)), workers)
-    with pytest.raises(ArgumentTypeError, match="beside Delayed"):
+    with pytest.raises(ArgumentTypeError, match="among Delayed"):
         on_workers(array, {**workers, 0: "left"})
     with pytest.raises(ArgumentValueError, match="empty list"):
         on_workers(array, {part: [] for part in workers})

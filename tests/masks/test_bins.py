@@ -68,7 +68,7 @@ def test_bins_of_the_whole_frame_add_up_to_one_everywhere(center):
     bins = m.radial_bins(center[1], center[0], 15, 15, use_sparse=False)
     assert len(bins) == m.bounding_radius(center[1], center[0], 15, 15)
     total = bins.sum(axis=0)
-    # a pixel at the centre reaches a little into the second bin as well, as upstream
+    # a pixel at the center reaches a little into the second bin as well, as upstream
     y, x = np.mgrid[:15, :15]
     away = np.hypot(y - center[0], x - center[1]) >= 0.5
     np.testing.assert_allclose(total[away], 1)

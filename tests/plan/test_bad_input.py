@@ -158,7 +158,7 @@ def test_ragged_roi(x):
 
 def test_roi_that_is_lazy(x):
     with pytest.raises(
-        ud.ArgumentTypeError, match=r"lazy dask collection: pass roi.compute\(\) instead"
+        ud.ArgumentTypeError, match=r"lazy dask collection: write roi = roi.compute\(\) on a"
     ):
         ud.run_udf(x, Nav(), roi=da.ones((4, 6), dtype=bool))
 

@@ -216,6 +216,9 @@ def test_a_result_as_an_attribute():
             _ = result.intensity
         with pytest.raises(AttributeError, match=r"'Result' object has no attribute 'total'$"):
             _ = result.total
+        for writer in ("save", "to_hspy"):
+            with pytest.raises(AttributeError, match=f"attribute '{writer}': to_zarr writes a"):
+                getattr(result, writer)
 
 
 def test_a_method_of_an_array_on_a_dataset(tmp_path):
@@ -352,3 +355,17 @@ def test_an_iterator_over_snapshots_is_no_result(call):
     ):
         call([snapshots])
     assert snapshots.n_merged == 0
+
+
+@pytest.mark.parametrize(
+    ("sig_dims", "advised"),
+    [(1, "'kx'"), (2, r"\('ky', 'kx'\)"), (3, r"\('x', 'ky', 'kx'\)"), ("kx", "'kx'"), (0, r"\(")],
+)
+def test_a_data_array_is_advised_as_many_dimensions_as_were_given(sig_dims, advised, tmp_path):
+    for call in (
+        lambda x: ud.run_udf(x, SumUDF(), sig_dims=sig_dims),
+        lambda x: ud.map_frames(x, np.sum, sig_dims=sig_dims),
+        lambda x: ud.explain(x, SumUDF(), sig_dims=sig_dims),
+    ):
+        with pytest.raises(ud.ArgumentTypeError, match=rf"sig_dims={advised}"):
+            call(data_array(tmp_path))

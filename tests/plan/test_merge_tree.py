@@ -232,10 +232,10 @@ def test_progressive_runs_keep_the_order_of_chains_merge_all_and_objects():
         ("none", 8, "each chunk's rows are the result, nothing is merged"),
         ("rows", 8, "own merge, on each chunk by itself"),
         ("chain", 8, "own merge, one chunk after another in navigation order"),
-        ("tree", 4, "own merge, in a tree of 4"),
-        ("tree", None, "own merge, in one step"),
-        ("all", 8, "merge_all, in a tree of 8"),
-        ("all", None, "merge_all, in one step"),
+        ("tree", 4, "own merge, of up to 4 partial results at a time"),
+        ("tree", None, "own merge, of all partial results at once"),
+        ("all", 8, "merge_all, of up to 8 partial results at a time"),
+        ("all", None, "merge_all, of all partial results at once"),
     ],
 )
 def test_a_tree_in_words(mode, fan_in, words):

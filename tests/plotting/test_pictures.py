@@ -1,4 +1,4 @@
-"""Every kind of picture, rendered and looked at: colours by their statistics, words by their place.
+"""Every kind of picture, rendered and looked at: colors by their statistics, words by their place.
 
 The files are left in the folder that UDFDASK_PICTURES names, for people to look at.
 """
@@ -97,7 +97,7 @@ def inside(pixels, axes):
 
 
 def share_missing(pixels):
-    """Share of pixels that have the colour of what is missing."""
+    """Share of pixels that have the color of what is missing."""
     return np.isclose(pixels, to_rgb(MISSING), atol=0.01).all(axis=-1).mean()
 
 
@@ -112,7 +112,7 @@ def test_scan_images(recording, save):
     panel = inside(pixels, figure.axes[0])
     assert contrast(panel) > 0.1
     assert share_missing(panel) == 0
-    assert np.ptp(panel, axis=-1).max() < 0.02  # grey
+    assert np.ptp(panel, axis=-1).max() < 0.02  # gray
 
 
 def test_the_origin_is_at_the_top_left(save):
@@ -190,7 +190,7 @@ def test_vectors(save):
         turns = (hues[where] - hue) % 1.0
         assert min(turns, 1 - turns) < 0.03, where
     assert hsv[n // 2, n // 2, 2] < 0.15
-    # the wheel stands beside the image and has its colours
+    # the wheel stands beside the image and has its colors
     (wheel,) = figure.axes[0].child_axes
     beside = rgb_to_hsv(inside(pixels, wheel))
     turns = (beside[len(beside) // 2, -len(beside) // 4, 0]) % 1.0
@@ -199,11 +199,11 @@ def test_vectors(save):
 
 def test_centre_of_mass(recording, save):
     figure = ud.run_udf(recording, CoMUDF()).plot(axes=AXES)
-    pixels = save(figure, "centre-of-mass")
+    pixels = save(figure, "center-of-mass")
     titles = [axes.get_title("left") for axes in figure.axes]
     assert titles == ["field", "magnitude"]
     field = inside(pixels, figure.axes[0])
-    assert np.ptp(field, axis=-1).mean() > 0.2  # in colour
+    assert np.ptp(field, axis=-1).mean() > 0.2  # in color
 
 
 def test_complex_results(recording, save):

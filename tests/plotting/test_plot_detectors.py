@@ -70,7 +70,7 @@ def test_a_picture_with_a_legend():
     assert figure.axes[0].get_xlabel() == "kx (mrad)"
     assert figure.axes[0].get_xlim() == (-0.25, 8.75)
     assert figure.axes[0].get_ylim() == (7.75, -0.25)
-    assert len(figure.axes[0].collections) == len(names)
+    assert len(figure.axes[0].collections) == 2 * len(names)  # a tint and an outline
     assert legend(total().plot_detectors(CoMUDF())) == ["center of mass"]
 
 
@@ -97,10 +97,148 @@ def test_what_cannot_be_drawn(result, detectors, options, message):
         lazy.plot_detectors(detectors, **options)
 
 
-def test_spectra_have_no_outlines():
-    spectra = ud.run_udf(DATA[..., 0], SumUDF(), sig_dims=1)
-    with pytest.raises(ud.ArgumentValueError, match="frames of two axes"):
-        spectra.plot_detectors(VirtualDetectorUDF("window", start=1, stop=3))
+def test_signals_of_three_axes_have_no_outlines():
+    cubes = ud.run_udf(DATA, SumUDF(), sig_dims=3)
+    with pytest.raises(ud.ArgumentValueError, match="frames of one or two axes"):
+        cubes.plot_detectors(np.ones((4, 16, 18), bool))
+
+
+ENERGY = Axis(name="energy", unit="eV", scale=2.0, offset=100.0)
+SPECTRA = DATA[..., 0]  # 3 x 4 positions, 16 channels from 100 to 130 eV
+
+
+def spectrum(energy=ENERGY):
+    axes = (*AXES[:2], energy)
+    return ud.run_udf(SPECTRA, SumUDF(), sig_dims=1, axes=axes, unit="counts")
+
+
+def window(start, stop):
+    return VirtualDetectorUDF("window", start=start, stop=stop)
+
+
+def spans(figure):
+    """The left and right end of each shaded span, by the name in the legend."""
+    found = [
+        (patch.get_label(), *patch.get_extents().intervalx) for patch in figure.axes[0].patches
+    ]
+    inverse = figure.axes[0].transData.inverted()
+    ends = {}
+    for name, *pixels in found:
+        left, right = (inverse.transform((pixel, 0))[0] for pixel in pixels)
+        ends.setdefault(name, []).append((round(left, 6), round(right, 6)))
+    return ends
+
+
+@pytest.mark.parametrize(
+    ("start", "stop"), [(3, 7), ("106 eV", "114 eV"), ("0.106 keV", "0.114 keV")]
+)
+def test_a_window_is_a_span_of_the_spectrum(start, stop):
+    udf = window(start, stop)
+    mask = detector_masks(spectrum()._info, udf)["window"]
+    summed = ud.run_udf(SPECTRA, udf, sig_dims=1, axes=(*AXES[:2], ENERGY))["intensity"].compute()
+    np.testing.assert_array_equal(SPECTRA.compute()[..., mask].sum(-1), summed)
+    figure = spectrum().plot_detectors({"edge": udf})
+    # from half a channel before the first one to half a channel after the last one
+    assert spans(figure) == {"edge": [(105.0, 113.0)]}
+    assert legend(figure) == ["edge"]
+    assert figure.axes[0].get_xlim() == (99.0, 131.0)
+    (line,) = figure.axes[0].lines
+    np.testing.assert_array_equal(line.get_ydata(), SPECTRA.compute().sum((0, 1)))
+
+
+@pytest.mark.parametrize("values", [None, np.arange(16) ** 2.0])
+def test_spans_of_several_masks(values):
+    axis = Axis(name="energy", unit="eV", values=values)
+    mask = np.isin(np.arange(16), [0, 1, 5, 15])
+    figure = spectrum(axis).plot_detectors([mask, window(2, 4)])
+    assert legend(figure) == ["mask", "window"]
+    edges = (
+        np.arange(17) - 0.5
+        if values is None
+        else np.array([-0.5, *((values[1:] + values[:-1]) / 2), 239.5])
+    )
+    runs = [(0, 2), (5, 6), (15, 16)]
+    first, *others = spans(figure).values()
+    np.testing.assert_allclose(first, [edges[[0, 2]]])
+    drawn = np.sort(np.concatenate([first, *others]), axis=0)
+    np.testing.assert_allclose(drawn, np.sort([edges[list(r)] for r in [*runs, (2, 4)]], axis=0))
+
+
+@pytest.mark.parametrize("sig", [(1, 16), (16, 1)])
+def test_frames_of_one_line_are_drawn_as_a_curve(sig):
+    lines = ud.run_udf(SPECTRA.reshape((3, 4, *sig)), SumUDF())
+    figure = lines.plot_detectors((np.arange(16) // 4 == 1).reshape(sig))
+    assert spans(figure) == {"mask": [(3.5, 7.5)]}
+
+
+def test_a_window_beyond_the_spectrum():
+    masks = detector_masks(spectrum()._info, {"tail": window("120 eV", "200 eV")})
+    assert list(masks) == ["tail (cut by the edge)"]
+    np.testing.assert_array_equal(masks["tail (cut by the edge)"], np.arange(16) >= 10)
+    told = r"start='500 eV', stop='600 eV': expected start < stop; frames have energy from 100 to"
+    with pytest.raises(ArgumentValueError, match=told):
+        spectrum().plot_detectors(window("500 eV", "600 eV"))
+    told = r"start=110, stop=120: .* in channels; .* write start='110 eV' \(the axis 'energy' goes"
+    with pytest.raises(ArgumentValueError, match=told):
+        spectrum().plot_detectors(window(110, 120))
+
+
+RING = VirtualDetectorUDF("ring", ri=3, ro=11)
+
+
+@pytest.mark.parametrize(
+    ("detectors", "names"),
+    [
+        (RING, ["ring (cut by the edge)"]),
+        ([RING, RING], ["ring (cut by the edge)", "ring (cut by the edge) 2"]),
+        ({"ADF": RING, "BF": VirtualDetectorUDF(r=3)}, ["ADF (cut by the edge)", "BF"]),
+        (CoMUDF(r=10), ["center of mass (cut by the edge)"]),
+        (FEMUDF(center=(8, 9), rad_in=2, rad_out=20), ["fluctuations (cut by the edge)"]),
+        (VirtualDetectorUDF("ring", ri=3, ro=np.inf), ["ring"]),
+        (VirtualDetectorUDF("rect", x=10, y=2, width=8, height=2), ["rect"]),
+        (VirtualDetectorUDF("rect", x=10, y=2, width=9, height=2), ["rect (cut by the edge)"]),
+    ],
+)
+def test_the_legend_says_what_is_cut(detectors, names):
+    assert list(detector_masks(total()._info, detectors)) == names
+    assert legend(total().plot_detectors(detectors)) == names
+
+
+def test_the_inside_of_a_cut_ring_is_tinted():
+    """Without its outer circle, the outline alone would be that of a disk."""
+    figure = total().plot_detectors(RING)
+    tint, _ = figure.axes[0].collections
+    assert 0 < tint.get_alpha() < 0.5
+    (path,) = tint.get_paths()
+    inside = detector_masks(total()._info, RING)["ring (cut by the edge)"]
+    y, x = (np.indices(inside.shape) * 0.5).reshape(2, -1)
+    # an odd number of the path's loops around a pixel
+    loops = [one.contains_points(np.stack([x, y], axis=1)) for one in split(path)]
+    np.testing.assert_array_equal(np.sum(loops, axis=0).reshape(inside.shape) % 2 == 1, inside)
+
+
+def split(path):
+    """The closed loops of a path, each a path of its own."""
+    starts = np.flatnonzero(path.codes == path.MOVETO)
+    return [type(path)(part) for part in np.split(path.vertices, starts[1:])]
+
+
+@pytest.mark.parametrize(
+    ("detector", "message"),
+    [
+        (VirtualDetectorUDF("ring", ri=40, ro=50), r"no pixel of a frame .* ring, ri=40, ro=50: n"),
+        (
+            VirtualDetectorUDF("ring", ri="40 mrad", ro="50 mrad"),
+            r"ri='40 mrad'.* ky from 0 to 7.5",
+        ),
+        (VirtualDetectorUDF("rect", x=70, y=0, width=2, height=2), "no pixel of a frame"),
+        (np.zeros((16, 18), bool), "the mask has no pixel: there is nothing to draw"),
+        (ApplyMasksUDF({"a": STRIPE, "b": STRIPE & ~STRIPE}), r"\['b'\] has no pixel"),
+    ],
+)
+def test_a_detector_beyond_the_frame(detector, message):
+    with pytest.raises(ArgumentValueError, match=message):
+        total().plot_detectors({"it": detector})
 
 
 def test_a_pattern_is_not_the_image_of_a_mask():

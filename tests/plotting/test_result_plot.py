@@ -168,3 +168,12 @@ def test_a_missing_matplotlib_is_named_before_anything_is_computed(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with raise_if_dask_computes(), pytest.raises(ImportError, match=r"udfdask\[plot\]"):
         ud.run_udf(X, SumUDF()).plot()
+
+
+def test_a_file_for_a_picture_is_not_a_result():
+    result = ud.run_udf(X, SumUDF())
+    with raise_if_dask_computes():
+        with pytest.raises(AttributeError, match=r"result\.plot\(\)\.savefig\('result.png'\)"):
+            result.savefig("sum.png")
+        with pytest.raises(ud.ArgumentValueError, match=r"result\.plot\(\)\.savefig\('sum.png'\)"):
+            result.plot("sum.png")

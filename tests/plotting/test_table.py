@@ -1,9 +1,15 @@
 """The table of results: what each line says."""
 
+import dask.array as da
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from udfdask import Axis, run_udf
 from udfdask.plotting import summary_table
+from udfdask.plotting.table import MOST_PARTS
+from udfdask.udfs import CoMUDF
 
 
 class Buffer:
@@ -18,6 +24,7 @@ class Result(dict):
         super().__init__({name: np.asarray(values) for name, values in arrays.items()})
         self.buffers = {name: Buffer(kind) for name in arrays}
         self.units = {}
+        self.extra_axes = {}
         self.valid_mask = {
             name: ~np.broadcast_to(getattr(values, "mask", False), np.shape(values))
             for name, values in arrays.items()
@@ -89,3 +96,110 @@ def test_shapes_and_types_in_words():
 
 def test_a_udf_without_results():
     assert summary_table({"noop": Result()}).splitlines()[1].split() == ["noop", *"-------"]
+
+
+def lines_of(kind, axes, values):
+    """The last three columns of each line, by the name of the line."""
+    result = Result(kind, v=values)
+    result.extra_axes = {"v": tuple(axes)}
+    header, *lines = summary_table({"u": result}).splitlines()
+    names = slice(header.index("name"), header.index("kind"))
+    return {line[names].strip(): line.split()[-3:] for line in lines}
+
+
+VECTOR = Axis(name="component", labels=("y", "x"))
+
+
+@pytest.mark.parametrize(("axis", "names"), [(VECTOR, "yx"), (Axis(name="peak"), "01")])
+def test_components_of_vectors_have_lines_of_their_own(axis, names):
+    values = np.ma.MaskedArray([[[1, 50], [3, 70]], [[9, 9], [9, 9]]])
+    values[1] = np.ma.masked
+    assert lines_of("nav", [axis], values) == {
+        f"v[{names[0]}]": ["1", "2", "3"],
+        f"v[{names[1]}]": ["50", "60", "70"],
+    }
+
+
+def test_labels_are_in_the_order_of_the_axes():
+    term = Axis(name="term", labels=("a", "b"))
+    assert lines_of("nav", [term, VECTOR], np.array([[[1, 2], [3, 4]]])) == {
+        "v[a, y]": ["1"] * 3,
+        "v[a, x]": ["2"] * 3,
+        "v[b, y]": ["3"] * 3,
+        "v[b, x]": ["4"] * 3,
+    }
+
+
+@given(
+    sizes=st.lists(st.integers(1, 5), min_size=1, max_size=3),
+    labeled=st.integers(0, 7),
+    nav=st.sampled_from([(3,), (2, 2)]),
+)
+def test_all_lines_together_describe_all_values(sizes, labeled, nav):
+    """No more lines than MOST_PARTS, and each value is in one of them."""
+    axes = [
+        Axis(name=f"a{k}", labels=tuple("abcde"[:n]) if labeled >> k & 1 else None)
+        for k, n in enumerate(sizes)
+    ]
+    values = np.arange(np.prod([*nav, *sizes], dtype=int)).reshape(*nav, *sizes)
+    lines = lines_of("nav", axes, values)
+    assert 1 <= len(lines) <= MOST_PARTS
+    means = [float(line[1]) for line in lines.values()]
+    assert np.mean(means) == pytest.approx(values.mean(), rel=1e-3)
+    parts = [n for n, axis in zip(sizes, axes, strict=True) if n > 1 or axis.labels]
+    if np.prod(parts) <= MOST_PARTS:
+        assert len(lines) == np.prod(parts)
+
+
+@pytest.mark.parametrize(
+    ("kind", "axis", "n"),
+    [
+        ("nav", Axis(name="radius", unit="px"), 2),
+        ("nav", VECTOR, 0),
+        ("nav", Axis(name="mask"), 1),
+        ("nav", Axis(name="mask"), MOST_PARTS + 1),
+        ("single", VECTOR, 2),
+    ],
+    ids=["curve", "empty", "one", "many", "one vector for the run"],
+)
+def test_what_has_one_line(kind, axis, n):
+    assert list(lines_of(kind, [axis], np.zeros((3, n)))) == ["v"]
+
+
+def names_of(kind, **arrays):
+    """The names of the lines of a result whose `field` and `pair` are vectors."""
+    result = Result(kind, **arrays)
+    result.extra_axes = {name: (VECTOR,) for name in ("field", "pair") if name in arrays}
+    header, *lines = summary_table({"u": result}).splitlines()
+    names = slice(header.index("name"), header.index("kind"))
+    return [line[names].strip() for line in lines]
+
+
+def test_a_component_has_one_line():
+    field = np.array([[1.0, 2.0], [3.0, np.nan]])
+    y, x = field.T
+    both = ["field[y]", "field[x]"]
+    assert names_of("nav", field=field, field_y=y, field_x=x, size=y) == [*both, "size"]
+    assert names_of("nav", field=field, field_y=x, field_x=x) == [*both, "field_y"]
+    assert names_of("nav", field=field, field_z=y, pair_y=y) == [*both, "field_z", "pair_y"]
+    masked = np.ma.MaskedArray(y, mask=[True, False])
+    assert names_of("nav", field=field, field_y=masked) == [*both, "field_y"]
+    # the components of one vector for the whole run have no lines of their own
+    assert names_of("single", field=field[0], field_y=1.0) == ["field", "field_y"]
+
+
+def test_a_regression_of_zeros_has_no_line():
+    zeros = np.zeros((3, 2))
+    assert names_of("single", regression=zeros, other=zeros) == ["other"]
+    assert names_of("single", regression=zeros + 1) == ["regression"]
+    assert names_of("nav", regression=zeros) == ["regression"]
+
+
+def test_lines_of_a_center_of_mass():
+    x = da.from_array(np.random.default_rng(1).random((4, 5, 6, 6)), chunks=3)
+    lines = summary_table({"com": run_udf(x, CoMUDF()).compute()}).splitlines()
+    vectors = ["raw_com[y]", "raw_com[x]", "raw_shifts[y]", "raw_shifts[x]", "field[y]", "field[x]"]
+    names = [*vectors, "magnitude", "divergence", "curl"]
+    assert [line.split()[1] for line in lines[1:]] == names
+    fitted = summary_table({"com": run_udf(x, CoMUDF(regression=1)).compute()})
+    assert [line.split()[1] for line in fitted.splitlines()[1:]] == [*names, "regression"]

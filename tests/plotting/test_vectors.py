@@ -1,4 +1,4 @@
-"""Vectors as colours: hue is direction, brightness is length."""
+"""Vectors as colors: hue is direction, brightness is length."""
 
 import numpy as np
 import pytest
@@ -17,13 +17,13 @@ ANGLES = st.floats(-np.pi, np.pi)
 @given(angle=ANGLES, length=st.floats(0.1, 1.0))
 def test_hue_is_direction_and_brightness_is_length(angle, length):
     vector = length * np.array([np.sin(angle), np.cos(angle)])
-    colour = vector_colors(vector, 1.0)
-    hue, saturation, value = rgb_to_hsv(colour[:3])
+    color = vector_colors(vector, 1.0)
+    hue, saturation, value = rgb_to_hsv(color[:3])
     turns = (hue - angle / (2 * np.pi)) % 1.0
     assert min(turns, 1 - turns) < 1e-6
     assert saturation == pytest.approx(1)
     assert value == pytest.approx(length)
-    assert colour[3] == 1
+    assert color[3] == 1
 
 
 @given(angle=ANGLES, length=st.floats(0.0, 0.9))
@@ -45,9 +45,9 @@ def test_y_points_down():
 
 @pytest.mark.parametrize("bad", [(np.nan, 1.0), (1.0, np.nan), (np.inf, 0.0)])
 def test_what_is_missing_is_transparent(bad):
-    colours = vector_colors(np.array([bad, (0.0, 1.0)]), 1.0)
-    assert colours[:, 3].tolist() == [0, 1]
-    assert np.isfinite(colours).all()
+    colors = vector_colors(np.array([bad, (0.0, 1.0)]), 1.0)
+    assert colors[:, 3].tolist() == [0, 1]
+    assert np.isfinite(colors).all()
 
 
 def test_the_longest_vector_is_brightest_but_not_a_broken_one():

@@ -221,7 +221,7 @@ def test_every_module_is_in_a_known_room():
     for module in map(dotted_name, MODULES):
         assert module == "udfdask" or room_of(module) in ROOMS, (
             f"{module} is in no room: add it to ROOMS in {Path(__file__).name}, below what may "
-            "import it, and say in docs/design.md what it is for"
+            "import it, and say in docs/development/design.md what it is for"
         )
         banned = BANNED_NAMES.intersection(module.split("."))
         assert not banned, f"{module}: name it after what it is about, not {sorted(banned)}"

@@ -1,13 +1,15 @@
 """The benchmarks of asv_bench run, at tiny sizes, and everyone finds the same."""
 
 import importlib
+import importlib.util
 import inspect
 import itertools
+import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
-from types import ModuleType
 
 import numpy as np
 import pytest
@@ -16,11 +18,12 @@ pytestmark = pytest.mark.full
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "asv_bench"
+PAGES = ROOT / "docs" / "benchmarks"
 sys.path.insert(0, str(FOLDER))
 try:
     import files
     import peers
-    from benchmarks import builtin_udfs, layouts, other_doors
+    from benchmarks import builtin_udfs, chunk_layouts, layouts, other_doors, start
     from comparison import bare, by_dask, by_libertem, by_udfdask
     from comparison.cases import CASES
     from comparison.contest import Outcome, agree, run_case
@@ -197,10 +200,34 @@ def test_unknown_cases_are_refused():
         peers.main(["--cases", "nonsense"])
 
 
-def test_the_page_has_the_marks_of_the_script():
-    text = (ROOT / "docs" / "performance.md").read_text()
-    assert text.count(peers.START) == text.count(peers.STOP) == 1
-    assert text.index(peers.START) < text.index(peers.STOP)
+WRITERS = {
+    "limits": "roofline",
+    "libraries": "peers",
+    "mapping": "doors",
+    "cuda": "gpu",
+    "events": "sparse_events",
+    "neighborhoods": "neighborhoods",
+    "overhead": "overhead",
+    "small-data": "small_runs",
+}
+"""Pages with a part that a script writes."""
+
+
+@pytest.mark.parametrize(("page", "script"), WRITERS.items())
+def test_each_page_has_the_marks_of_its_script(page, script):
+    code = (FOLDER / f"{script}.py").read_text()
+    start, stop = re.search(r'^START, STOP = "(.*)", "(.*)"$', code, re.MULTILINE).groups()
+    text = (PAGES / f"{page}.md").read_text()
+    assert text.count(start) == text.count(stop) == 1
+    assert text.index(start) < text.index(stop)
+    assert f"--write docs/benchmarks/{page}.md`" in text
+
+
+def test_each_script_is_on_a_page():
+    pages = [*(ROOT / "docs").glob("**/*.md"), FOLDER / "README.md"]
+    text = "".join(page.read_text() for page in pages)
+    for script in FOLDER.glob("*.py"):
+        assert f"asv_bench/{script.name}" in text or f"| `{script.name}` |" in text
 
 
 def test_doors_agree_and_write_their_part_of_a_page(tmp_path, monkeypatch, capsys):
@@ -222,14 +249,6 @@ def test_doors_agree_and_write_their_part_of_a_page(tmp_path, monkeypatch, capsy
     assert rows[-1] in capsys.readouterr().out
 
 
-def test_the_page_has_a_part_for_doors():
-    doors = (FOLDER / "doors.py").read_text()
-    page = (ROOT / "docs" / "performance.md").read_text()
-    for mark in ("<!-- doors: start -->", "<!-- doors: stop -->"):
-        assert page.count(mark) == 1
-        assert mark in doors
-
-
 def test_sparse_events_agree_and_write_their_part_of_a_page(folder, tmp_path, monkeypatch, capsys):
     pytest.importorskip("sparse", reason="sparse is an extra")
     monkeypatch.syspath_prepend(FOLDER)
@@ -246,8 +265,6 @@ def test_sparse_events_agree_and_write_their_part_of_a_page(folder, tmp_path, mo
     assert len(rows) == len(events.CASES)
     assert len({row.count("|") for row in rows}) == 1
     assert rows[-1] in capsys.readouterr().out
-    page = (ROOT / "docs" / "performance.md").read_text()
-    assert page.count(events.START) == page.count(events.STOP) == 1
 
 
 def test_averages_of_neighbors_agree(monkeypatch, capsys):
@@ -304,8 +321,6 @@ def test_the_roofline_has_a_line_for_each_work_and_writes_its_part_of_a_page(
     assert len(rows) == len(roofline.DTYPES) * (1 + len(roofline.WORKS))
     assert len({row.count("|") for row in rows}) == 1
     assert rows[-1] in capsys.readouterr().out
-    page = (ROOT / "docs" / "performance.md").read_text()
-    assert page.count(roofline.START) == page.count(roofline.STOP) == 1
 
 
 def test_small_runs_have_a_line_for_each_work_and_dtype(tmp_path, monkeypatch):
@@ -320,8 +335,6 @@ def test_small_runs_have_a_line_for_each_work_and_dtype(tmp_path, monkeypatch):
     assert text.endswith(f"|\n{small_runs.STOP}\nafter\n")
     rows = [line for line in text.splitlines() if line.startswith("| sum over the frames |")]
     assert [row.split(" | ")[1] for row in rows[1:]] == ["uint16", "float32"]
-    page = (ROOT / "docs" / "performance.md").read_text()
-    assert page.count(small_runs.START) == page.count(small_runs.STOP) == 1
 
 
 @pytest.mark.parametrize(
@@ -395,40 +408,137 @@ def test_first_calls_in_fresh_processes(tmp_path):
     assert "| sum | udfdask |" in done.stdout
 
 
-def methods_of_asv(module: ModuleType) -> list:
-    """Every class of a module with one of its methods and one of its sets of parameters."""
+ASV_MODULES = (builtin_udfs, chunk_layouts, other_doors, start)
+MEASURES = ("time_", "timeraw_", "peakmem_", "track_")
+
+
+def methods_of_asv() -> list:
+    """Every method that asv measures, with each of its sets of parameters."""
     found = []
-    for name, cls in inspect.getmembers(module, inspect.isclass):
-        if cls.__module__ != module.__name__:
-            continue
-        axes = getattr(cls, "params", ())
-        axes = axes if isinstance(axes, tuple) else (axes,)
-        for method in dir(cls):
-            if method.startswith(("time_", "track_")):
-                for values in itertools.product(*axes):
-                    label = "-".join([name, method, *values])
-                    found.append(pytest.param(cls, method, values, id=label))
+    for module in ASV_MODULES:
+        for name, cls in inspect.getmembers(module, inspect.isclass):
+            if cls.__module__ != module.__name__:
+                continue
+            axes = getattr(cls, "params", ())
+            axes = axes if isinstance(axes, tuple) else (axes,)
+            for method in dir(cls):
+                if method.startswith(MEASURES):
+                    for values in itertools.product(*axes):
+                        label = "-".join(
+                            [f"{module.__name__.split('.')[-1]}.{name}.{method}", *values]
+                        )
+                        found.append(pytest.param(cls, method, values, id=label))
     return found
 
 
-@pytest.mark.parametrize(
-    ("cls", "method", "values"), methods_of_asv(builtin_udfs) + methods_of_asv(other_doors)
-)
+@pytest.mark.filterwarnings("ignore:a task takes .* signal chunks:udfdask.UDFWarning")
+@pytest.mark.filterwarnings("ignore:chunks give .* of frames:udfdask.UDFWarning")
+@pytest.mark.parametrize(("cls", "method", "values"), methods_of_asv())
 def test_benchmarks_of_asv_run_once(tiny, cls, method, values):
     if "large" in values:
         pytest.skip("four frames of the large layout have 134 MB")
     benchmark = cls()
     try:
-        benchmark.setup(*values)
+        if hasattr(benchmark, "setup"):
+            benchmark.setup(*values)
     except NotImplementedError as reason:  # so asv skips it
-        text = str(reason)
-        assert "two signal axes" in text
-        pytest.skip(text)
+        pytest.skip(str(reason))
     returned = getattr(benchmark, method)(*values)
-    assert method.startswith("time_") or returned > 0
+    if method.startswith("track_"):
+        assert returned > 0
+        assert getattr(cls, method).unit
+    elif method.startswith("timeraw_"):
+        exec(returned, {})
+    else:
+        assert returned is None
 
 
-def test_every_benchmark_of_asv_is_found():
-    labels = [p.id for p in methods_of_asv(builtin_udfs) + methods_of_asv(other_doors)]
-    assert "EachUDF-time_run-scan-SumUDF" in labels
-    assert "Progressive-time_every_snapshot" in labels
+def test_names_of_benchmarks_are_stable():
+    """asv finds the history of a benchmark by its name: add names, and rename none."""
+    names = {one.id.partition("-")[0] for one in methods_of_asv()}
+    assert names == {
+        "builtin_udfs.EachUDF.peakmem_run",
+        "builtin_udfs.EachUDF.time_run",
+        "builtin_udfs.OwnCenters.time_run",
+        "builtin_udfs.SumsInOnePass.time_both",
+        "chunk_layouts.ChunksGraph.time_build",
+        "chunk_layouts.ChunksGraph.time_build_and_optimize",
+        "chunk_layouts.ChunksGraph.track_layers",
+        "chunk_layouts.ChunksGraph.track_predicted_memory",
+        "chunk_layouts.ChunksGraph.track_tasks",
+        "chunk_layouts.ChunksRun.peakmem_run",
+        "chunk_layouts.ChunksRun.time_run",
+        "other_doors.Check.time_check_udf",
+        "other_doors.Frames.peakmem_fft",
+        "other_doors.Frames.time_fft",
+        "other_doors.Graph.time_build",
+        "other_doors.Graph.track_layers",
+        "other_doors.Graph.track_tasks",
+        "other_doors.Progressive.peakmem_every_snapshot",
+        "other_doors.Progressive.time_every_snapshot",
+        "start.Imports.timeraw_command_line",
+        "start.Imports.timeraw_dask_array",
+        "start.Imports.timeraw_udfdask",
+        "start.Imports.timeraw_udfs",
+        "start.Imports.track_modules",
+    }
+    stems = {file.stem for file in (FOLDER / "benchmarks").glob("*.py")} - {"__init__", "layouts"}
+    assert stems == {module.__name__.split(".")[-1] for module in ASV_MODULES}
+
+
+@pytest.mark.parametrize(
+    ("name", "numblocks"),
+    [
+        ("rows", (8, 1, 1, 1)),
+        ("tiles", (4, 4, 1, 1)),
+        ("signal", (4, 1, 8, 1)),
+        ("frames", (32, 128, 1, 1)),
+    ],
+)
+def test_layouts_of_chunks(name, numblocks, folder, monkeypatch):
+    monkeypatch.setenv("UDFDASK_BENCH_GIGABYTES", "2")
+    monkeypatch.setenv("UDFDASK_BENCH_FOLDER", str(folder))
+    monkeypatch.setattr(layouts, "make_file", lambda *args: empty_scan(folder))
+    assert set(layouts.CHUNK_LAYOUTS) == {"rows", "tiles", "signal", "frames"}
+    assert layouts.in_chunks(name).numblocks == numblocks
+
+
+def empty_scan(folder: Path) -> Path:
+    """A file without content that has the shape of the scan of the chunk layouts."""
+    path = folder / "empty.npy"
+    shape = layouts.LAYOUTS["scan"].shape(layouts.CHUNKED_GIGABYTES)
+    np.lib.format.open_memmap(path, "w+", np.dtype("<u2"), shape)
+    return path
+
+
+@pytest.mark.skipif(importlib.util.find_spec("asv") is None, reason="asv is in the bench extra")
+def test_asv_runs_quickly(tmp_path):
+    """asv itself finds and runs benchmarks, in processes that it forks."""
+    config = json.loads((FOLDER / "asv.conf.json").read_text())
+    config |= {"repo": str(ROOT), "benchmark_dir": str(FOLDER / "benchmarks")}
+    config |= {f"{name}_dir": str(tmp_path / name) for name in ("env", "results", "html")}
+    (tmp_path / "asv.conf.json").write_text(json.dumps(config))
+
+    def asv(*arguments):
+        done = subprocess.run(
+            [sys.executable, "-m", "asv", *arguments],
+            env={
+                **os.environ,
+                "HOME": str(tmp_path),  # where asv keeps what it knows about machines
+                "UDFDASK_BENCH_GIGABYTES": str(TINY),
+                "UDFDASK_BENCH_FOLDER": str(tmp_path),
+            },
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=500,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    asv("machine", "--yes", "--machine", "here")
+    options = ["--quick", "--machine", "here", "-E", f"existing:{sys.executable}", "--show-stderr"]
+    shown = asv("run", *options, "--bench", "other_doors.Graph|Check|Imports")
+    assert "other_doors.Graph.track_tasks" in shown
+    assert "failed" not in shown, shown

@@ -88,7 +88,7 @@ def test_each_drawing_is_on_a_page_and_at_most_once():
     """Two of one drawing would give a page two elements with one id."""
     places = {file.name: 0 for file in DRAWINGS}
     for text in PAGES.values():
-        included = re.findall(r"^:file: drawings/(.*)$", text, flags=re.MULTILINE)
+        included = re.findall(r"^:file: [./]*/drawings/(.*)$", text, flags=re.MULTILINE)
         assert len(included) == len(set(included))
         for name in included:
             places[name] += 1

@@ -15,7 +15,7 @@ import udfdask.dask
 from making import make
 from udfdask import errors
 from udfdask.corrections import CorrectionSet
-from udfdask.io import open_file
+from udfdask.io import open_file, open_results, save_results
 from udfdask.udfs import CoMUDF, SumUDF, VirtualDetectorUDF
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -35,7 +35,8 @@ def read_tables():
 
 TABLES = read_tables()
 CLASSES = dict(inspect.getmembers(errors, inspect.isclass))
-QUOTED = [row[0] for title, rows in TABLES.items() if title != "Classes" for row in rows]
+OTHERS = {"Classes", "Messages of Python and dask"}
+QUOTED = [row[0] for title, rows in TABLES.items() if title not in OTHERS for row in rows]
 
 
 @pytest.fixture(scope="module")
@@ -68,9 +69,14 @@ def test_classes_are_what_their_rows_say():
         assert issubclass(CLASSES[name.strip("`")], known[base.strip("`")]), name
 
 
+OF_PYTHON = {"`object has no attribute 'udf'`"}
+"""Messages on the page that Python itself makes."""
+
+
 def test_each_quoted_message_is_in_the_code(texts):
     assert len(QUOTED) >= 50
-    parts = [re.fullmatch(r"`(.+)`", cell)[1] for cell in QUOTED]
+    assert set(QUOTED) >= OF_PYTHON
+    parts = [re.fullmatch(r"`(.+)`", cell)[1] for cell in QUOTED if cell not in OF_PYTHON]
     assert [part for part in parts if part not in texts] == []
 
 
@@ -102,6 +108,17 @@ def changed(folder):
     run(array=opened)
 
 
+def saved(folder):
+    pytest.importorskip("h5py", reason="the extra io brings it")
+    return save_results(folder / "a.h5", ud.run_udf(X, SumUDF()))
+
+
+def other(folder):
+    pytest.importorskip("xarray", reason="the extra io brings it")
+    np.savez(folder / "a.npz", a=np.ones(3))
+    return folder / "a.npz"
+
+
 def raw(folder, **arguments):
     (folder / "scan.raw").write_bytes(bytes(1000))
     open_file(folder / "scan.raw", **arguments)
@@ -124,6 +141,17 @@ def unknown_data(folder):
         ud.run_udf(array, SumUDF()).compute(journal=folder / "journal")
 
 
+def lazy_signal(folder):
+    hs = pytest.importorskip("hyperspy.api", reason="the extra hyperspy brings it")
+    import udfdask.hyperspy  # noqa: F401
+
+    signal = hs.signals.Signal2D(X).as_lazy()
+    signal.udf.run_udf(SumUDF(), roi=signal.sum("sig") > 5)
+
+
+ENERGIES = [*(ud.Axis(name=name) for name in "xyz"), ud.Axis(name="E", unit="eV")]
+
+
 def wait(self, frame):
     import time
 
@@ -136,6 +164,13 @@ def with_nothing():
             return {}
 
     return Empty()
+
+
+def region_of_hyperspy(_):
+    class CircleROI:
+        __module__ = "hyperspy.roi"
+
+    return run(roi=CircleROI())
 
 
 MISTAKES = {
@@ -151,12 +186,23 @@ MISTAKES = {
     ),
     "but the navigation shape of the data is": lambda _: run(roi=np.ones((6, 4), bool)),
     "the roi is a lazy dask collection": lambda _: run(roi=X.sum(axis=(2, 3)) > 0),
+    "regions and masks of HyperSpy are for the run of a signal": region_of_hyperspy,
     "the roi is a list of positions": lambda _: run(roi=[(0, 1), (2, 3)]),
     "as a roi;": lambda _: run(roi=np.full((4, 6), "yes")),
     "and is cast to bool": lambda _: run(roi=np.ones((4, 6))),
     "lies outside the scan of shape": lambda _: run(roi=(9, 0)),
     "of the data has no unit: give pixels, or the axes of the data": lambda _: run(
         VirtualDetectorUDF("disk", r="10 mrad")
+    ),
+    "is a lazy signal: write mask.compute() on a line of its own": lazy_signal,
+    "is a number of channels: write": lambda _: run(
+        VirtualDetectorUDF("window", start="1 eV", stop=3), axes=ENERGIES, sig_dims=1
+    ),
+    "no channel lies in the window": lambda _: run(
+        VirtualDetectorUDF("window", start=540, stop=600), sig_dims=1
+    ),
+    "the function returned an empty array for a frame of ones": lambda _: ud.map_frames(
+        X, lambda frame: frame[frame > 5]
     ),
     "lies in the detector": lambda _: run(VirtualDetectorUDF("point", x=500, y=0)),
     "lies outside of frames of shape": lambda _: run(CoMUDF(cy=500, cx=0)),
@@ -171,8 +217,17 @@ MISTAKES = {
         udf({}, get_result_buffers=lambda self: [])
     ),
     "kind must be one of": lambda _: run(udf({"v": {"kind": "scan"}})),
-    "which is not declared in get_result_buffers()": lambda _: run(
+    "not declared in get_result_buffers()": lambda _: run(
         udf({"v": {"kind": "nav"}}, get_results=lambda self: {"w": self.results.v})
+    ),
+    "there is no buffer": lambda _: run(
+        udf({"v": {"kind": "nav"}}, preprocess=lambda self: setattr(self.results, "w", 1))
+    ),
+    "left out": lambda _: run(
+        udf({"v": {"kind": "nav", "use": "result_only"}}, get_results=lambda self: {})
+    ),
+    "has no pixel: there is nothing to draw": lambda _: ud.run_udf(X, SumUDF()).plot_detectors(
+        np.zeros(X.shape[-2:], bool)
     ),
     "but has no get_results() that could": lambda _: run(
         udf({"v": {"kind": "nav", "use": "result_only"}})
@@ -196,6 +251,17 @@ MISTAKES = {
     "a raw file needs nav_shape, sig_shape and dtype, but": lambda folder: raw(
         folder, nav_shape=(2, 2)
     ),
+    "must be a NumPy dtype, got": lambda folder: raw(
+        folder, nav_shape=(2, 2), sig_shape=(8, 8), dtype="u16"
+    ),
+    "contains results of udfdask": lambda folder: open_file(saved(folder)),
+    "does not contain results of udfdask": lambda folder: open_results(other(folder)),
+    "cannot hold the results": lambda folder: save_results(
+        folder / "a.tif", ud.run_udf(X, {"a": SumUDF(), "b": SumUDF()})
+    ),
+    "with these results cannot be written here": lambda folder: save_results(
+        folder / "a.npz", {"\udc80": ud.run_udf(X, SumUDF())}
+    ),
     "has changed since it was opened": changed,
     "already exists: choose another name": twice,
     "there is no folder": lambda folder: ud.run_udf(X, SumUDF()).to_zarr(folder / "a" / "b.zarr"),
@@ -210,5 +276,22 @@ def test_a_mistake_gets_the_message_that_the_page_explains(quoted, tmp_path):
         MISTAKES[quoted](tmp_path)
 
 
+def test_what_python_says_without_an_accessor():
+    with pytest.raises(AttributeError, match="object has no attribute 'udf'"):
+        np.zeros((2, 2)).udf  # noqa: B018
+
+
 def test_all_mistakes_are_on_the_page():
     assert {f"`{quoted}`" for quoted in MISTAKES} <= set(QUOTED)
+
+
+def test_messages_of_python_about_a_dictionary_of_results():
+    quoted = {row[0].strip("`") for row in TABLES["Messages of Python and dask"]}
+    results = ud.run_udf(X, {"sum": SumUDF()})
+    with pytest.raises(AttributeError) as no_method:
+        results.compute()
+    with pytest.raises(ValueError, match="unpack") as one_value:
+        _total, _others = ud.compute(results)
+    assert {str(no_method.value), str(one_value.value)} <= quoted
+    (results,) = ud.compute(results)  # the cure
+    assert results["sum"]["intensity"].shape == (8, 8)

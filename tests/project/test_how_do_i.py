@@ -22,7 +22,8 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-do-i.md"
 RUN_ELSEWHERE = {
     "read data on S3 or a web server": "needs a server; tests/io/test_remote_zarr.py has one",
     "run on a cluster": "needs a scheduler at this address; tests/scheduling/ has clusters",
-    "use a GPU": "needs a CUDA device; tests/project/test_docs.py runs docs/gpu.md",
+    "run in two processes of my computer": "tests/project/test_cluster_script.py runs its page",
+    "use a GPU": "needs a CUDA device; tests/project/test_docs.py runs its page",
 }
 
 
@@ -48,6 +49,25 @@ class WindowUDF(ud.UDF):
 
     def process_neighborhood(self, frames):
         self.results.peak[:] = frames.max()
+
+
+class MaximumUDF(ud.UDF):
+    """The maximum of each pixel over all frames."""
+
+    def get_result_buffers(self):
+        return {"peak": self.buffer(kind="sig", dtype="float32")}
+
+    def preprocess(self):
+        self.results.peak[:] = -np.inf
+
+    def process_frame(self, frame):
+        self.results.peak[:] = np.maximum(self.results.peak, frame)
+
+    def merge(self, dest, src):
+        dest.peak[:] = np.maximum(dest.peak, src.peak)
+
+
+OWN = {"WindowUDF": WindowUDF, "MaximumUDF": MaximumUDF}
 
 
 def libertem_udf():
@@ -88,7 +108,9 @@ def files(tmp_path_factory):
     np.searchsorted(frame, np.arange(25)).astype("int64").tofile(folder / "indptr.raw")
     pixel.astype("int32").tofile(folder / "indices.raw")
     few[frame, pixel].tofile(folder / "data.raw")
-    return folder, {"signal": signal, "scan": scan}
+    spectrum_image = hs.signals.Signal1D(frames.reshape(12, 16, -1))
+    spectrum_image.axes_manager[-1].units, spectrum_image.axes_manager[-1].scale = "keV", 0.01
+    return folder, {"signal": signal, "scan": scan, "spectrum_image": spectrum_image}
 
 
 @pytest.fixture
@@ -98,7 +120,7 @@ def names(files, tmp_path, monkeypatch):
     shutil.copytree(folder, tmp_path / "here")
     monkeypatch.chdir(tmp_path / "here")
     setup = next(fence for fence in read_fences(PAGE) if fence.language == "python")
-    known = {**vars(udfdask.udfs), **data, "WindowUDF": WindowUDF}
+    known = {**vars(udfdask.udfs), **data, **OWN}
     exec(setup.text, known)
     known["mask"] = np.hypot(*np.ogrid[-24:24, -24:24]) < 5
     known["spectra"] = known["array"].reshape((12, 16, -1)).rechunk({2: -1})
@@ -153,7 +175,7 @@ def known_functions():
         "np": np,
         "ud": ud,
         **vars(udfdask.udfs),
-        "WindowUDF": WindowUDF,
+        **OWN,
         "result": ud.Result,
         "signal": SimpleNamespace(udf=accessor),
     }

@@ -78,15 +78,15 @@ def test_each_option_is_shown_with_its_default_and_described(door, name):
 
 
 @EVERY
-def test_a_misspelt_option_is_an_error_that_names_the_right_one(door, name):
+def test_a_misspelled_option_is_an_error_that_names_the_right_one(door, name):
     function, call = DOORS[door](name)
     for option in keywords(function)[1:]:
-        misspelt = option[:-1] + "x"
+        misspelled = option[:-1] + "x"
         with pytest.raises(
             ud.ArgumentTypeError,
-            match=rf"^{name}\(\) has no argument '{misspelt}'; did you mean '{option}'\?",
+            match=rf"^{name}\(\) has no argument '{misspelled}'; did you mean '{option}'\?",
         ):
-            call(SumUDF(), **{misspelt: None})
+            call(SumUDF(), **{misspelled: None})
     with pytest.raises(ud.ArgumentTypeError, match=r"no argument 'zzzz'\. .*(priority|roi, )"):
         call(SumUDF(), zzzz=1)
 
@@ -119,10 +119,10 @@ def test_a_virtual_image_shows_the_numbers_of_detectors(door):
 def test_options_are_those_of_the_plan():
     taken = keywords(make_plan)
     assert [*RunOptions.__annotations__] == [
-        n for n in taken[2:] if n not in ("files", "loading", "sig_dims", "roi", "present")
+        n for n in taken[2:] if n not in ("names", "files", "loading", "sig_dims", "roi", "present")
     ]
-    # what only an opened file knows is no option
-    of_runs = {*keywords(prepare_run)[4:]} - {"present"}
+    # what only an opened file or an accessor knows is no option
+    of_runs = {*keywords(prepare_run)[4:]} - {"present", "in_words"}
     assert set(IterOptions.__annotations__) == of_runs | OPTIONS
 
 

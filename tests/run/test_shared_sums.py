@@ -76,7 +76,7 @@ def summed(udfs, dtype="u2", sig=SIG, **options):
 
 def test_explain_says_who_shares():
     x = da.from_array(data("u2"), chunks=(2, 6, 12, 10))
-    shared = "process_sums on uint16, with sums shared by several UDFs;"
+    shared = "sums of uint16 values, which several UDFs share;"
     assert str(ud.explain(x, [SumUDF(), CoMUDF()])).count(shared) == 2
     assert shared not in str(ud.explain(x, [SumUDF(), CoMUDF(r=3)]))
 

@@ -1,4 +1,4 @@
-"""What is passed on to schedulers: misspelt options, and workers that are not there."""
+"""What is passed on to schedulers: misspelled options, and workers that are not there."""
 
 import inspect
 
@@ -39,13 +39,13 @@ def x():
 
 
 @BY_DOOR
-@pytest.mark.parametrize("misspelt", ["progres", "num_worker", "shceduler", "retires"])
-def test_misspelt(x, door, misspelt):
-    with pytest.raises(ud.ArgumentTypeError, match=f"no argument '{misspelt}'; did you mean"):
-        door(x, **{misspelt: True})
+@pytest.mark.parametrize("misspelled", ["progres", "num_worker", "shceduler", "retires"])
+def test_misspelled(x, door, misspelled):
+    with pytest.raises(ud.ArgumentTypeError, match=f"no argument '{misspelled}'; did you mean"):
+        door(x, **{misspelled: True})
 
 
-def test_a_misspelt_argument_of_run_udf_iter(x):
+def test_a_misspelled_argument_of_run_udf_iter(x):
     with pytest.raises(ud.ArgumentTypeError, match=r"'sig_dim'; did you mean 'sig_dims'\? Opt"):
         ud.run_udf_iter(x, SumUDF(), sig_dim=2)
     with pytest.raises(ud.ArgumentTypeError, match=r"no argument 'zzzzzz'\. Options that dask's"):
@@ -53,7 +53,7 @@ def test_a_misspelt_argument_of_run_udf_iter(x):
 
 
 @BY_DOOR
-def test_misspelt_on_a_cluster(x, door, client):
+def test_misspelled_on_a_cluster(x, door, client):
     with pytest.raises(ud.ArgumentTypeError, match=r"no argument 'resorces'; did you mean 'reso"):
         door(x, scheduler=client, resorces={"CUDA": 1})
 

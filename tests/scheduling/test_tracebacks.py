@@ -141,13 +141,13 @@ def test_an_error_of_udfdask_for_users_shows_where_it_was_raised():
 
 
 def test_mistakes_that_the_plan_finds():
-    """Of the lines of udfdask there are the call and, for its own errors, the line that raised."""
+    """Of the lines of udfdask there are the call and, for its own errors, the lines that raised."""
     with pytest.raises(ud.ArgumentTypeError) as caught:
         ud.run_udf(X, Fails)
-    assert own_lines(caught.value) == ["run_udf", "check_udfs"]
+    assert own_lines(caught.value) == ["run_udf", "run_in_words", "check_udfs"]
     with pytest.raises(OwnError) as caught:
         ud.map_frames(X.astype("uint8"), fail_on_ones)
-    assert own_lines(caught.value) == ["map_frames", "run_udf"]
+    assert own_lines(caught.value) == ["map_frames", "run_udf", "run_in_words"]
     assert functions_of(caught.value)[-1] == "raise_own_error"
 
 

@@ -27,6 +27,8 @@ _BY_REASON = {
         udfs/test_radial_profile::test_wrong_parameters_are_named
         udfs/test_stddev::test_bad_dtypes
         udfs/test_virtual_detector::test_mistakes_at_once
+        udfs/test_virtual_detector::test_other_words_for_numbers
+        udfs/test_virtual_detector::test_radii_in_a_unit_are_compared_as_typed
     """,
     "no UDF is run: what an instance, a class or a document says": """
         interface/test_class_attributes::test_keeps_units
@@ -71,7 +73,11 @@ _BY_REASON = {
     "it makes its own chunks of every sparse format": """
         udfs/test_sparse_chunks
     """,
+    "it checks names, and no frame is processed": """
+        udfs/test_named_outputs::test_names_that_are_none
+    """,
     "it runs through an accessor, on data of its own": """
+        udfs/test_named_outputs::test_labeled_arrays
         udfs/test_order_of_axes::test_the_warning_comes_through_the_accessors
         udfs/test_picked_axes::test_axes_of_a_dataset
     """,

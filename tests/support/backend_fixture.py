@@ -35,7 +35,7 @@ from udfdask.arrays.backends.convert import to_host
 from udfdask.arrays.backends.table import backend_of
 
 DOORS = {
-    "run_udf": "udfdask.run.run_udf",
+    "run_in_words": "udfdask.run.run_udf",  # what run_udf calls
     "run_udf_iter": "udfdask.run.progressive",
     "explain": "udfdask.run.run_udf",
 }
@@ -145,7 +145,8 @@ def _replace(monkeypatch, door, original, backend, brought):
     """Put a door that changes chunks wherever the original is known."""
 
     @functools.wraps(original)
-    def changing(array, *args, sig_dims=2, **kwargs):
+    def changing(array, *args, sig_dims=None, **kwargs):
+        sig_dims = 2 if sig_dims is None and isinstance(array, da.Array) else sig_dims
         if isinstance(array, da.Array):
             brought.append(array.shape)
             if can_hold(backend, array, sig_dims):

@@ -1,4 +1,4 @@
-"""Labelled data of any kind, and what the run without labels gives."""
+"""Labeled data of any kind, and what the run without labels gives."""
 
 from typing import Any, NamedTuple
 
@@ -60,7 +60,7 @@ class Kinds(ud.UDF):
 
 
 class Case(NamedTuple):
-    """A labelled data set in any order of dimensions."""
+    """A labeled data set in any order of dimensions."""
 
     array: xr.DataArray
     nav: tuple[str, ...]

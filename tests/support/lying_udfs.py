@@ -80,6 +80,7 @@ class MergesIntoSrc(Total):
 
 class Peak(ud.UDF):
     promises = ud.Promises(processes_stacks=True)
+    merge_assigns_nav = True
 
     def get_result_buffers(self):
         return {"peak": self.buffer("nav", dtype="float64"), "n": self.buffer("single")}

@@ -333,6 +333,28 @@ def test_what_cannot_be_named_is_never_shared(what):
     assert tokenize_value(lambda: thing) != tokenize_value(lambda: thing)
 
 
+class RaisesForAnyName:
+    """Like HyperSpy's `Events`, which a signal's axes contain."""
+
+    def __init__(self, by):
+        self.by = by
+
+    def __getattr__(self, name):
+        raise KeyError(name)
+
+
+def test_objects_that_raise_another_error_for_missing_attributes():
+    one, same, other = RaisesForAnyName(1), RaisesForAnyName(1), RaisesForAnyName(2)
+    assert tokenize_value(one) == tokenize_value(same) != tokenize_value(other)
+
+    def scaled(by):
+        return lambda frame: frame.sum() * by.by
+
+    x = da.ones((2, 3, 4, 4))
+    result = ud.map_frames(x, scaled(other))
+    np.testing.assert_array_equal(result.compute(), np.full((2, 3), 32))
+
+
 def test_two_of_one_name_are_told_apart():
     """What is met again is known by its place, not by its name."""
 

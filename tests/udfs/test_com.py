@@ -1,4 +1,4 @@
-"""The centre of mass and the field that it shows, against plain float64 NumPy."""
+"""The center of mass and the field that it shows, against plain float64 NumPy."""
 
 import math
 
@@ -36,7 +36,7 @@ def frames(dtype="uint16", nav=NAV, sig=SIG, seed=0):
 
 
 def plain_com(data, cy=None, cx=None, r=math.inf, ri=0, roi=None):
-    """Centres and shifts, one frame and one pixel at a time; NaN outside of the ROI."""
+    """Centers and shifts, one frame and one pixel at a time; NaN outside of the ROI."""
     *nav, ny, nx = data.shape
     cy, cx = ny // 2 if cy is None else cy, nx // 2 if cx is None else cx
     com, shifts = np.full((*nav, 2), np.nan), np.full((*nav, 2), np.nan)
@@ -125,7 +125,7 @@ CASES = [
 @pytest.mark.parametrize("parameters", CASES, ids=str)
 def test_results_follow_the_formulas(parameters, roi):
     data = frames()
-    data[1, 2] = 0  # a frame without a centre
+    data[1, 2] = 0  # a frame without a center
     mask = None if roi is None else np.random.default_rng(3).random(NAV) < 0.8
     x = da.from_array(data, chunks=(2, 4, 5, 12))
     found = compute(x, CoMUDF(**parameters), roi=mask)
@@ -188,7 +188,7 @@ def test_chunks_tiles_and_regions_do_not_show(case):
     with dask.config.set({"udfdask.tile-bytes": case["tile"]}):
         found = compute(da.from_array(data, chunks=case["chunks"]), CoMUDF(**parameters), roi=roi)
     com, shifts = plain_com(data, roi=roi, **mask)
-    # a sum that is nearly 0 puts the centre far outside, and rounding with it
+    # a sum that is nearly 0 puts the center far outside, and rounding with it
     scale = max(1, np.nanmax(np.abs(com), initial=0))
     np.testing.assert_allclose(found["raw_com"], com, rtol=1e-9, atol=1e-9 * scale)
     np.testing.assert_allclose(found["raw_shifts"], shifts, rtol=1e-9, atol=1e-9 * scale)
@@ -273,7 +273,7 @@ def test_pixels_outside_of_the_mask_are_not_read():
     data = frames("f8")
     want = compute(da.from_array(data), CoMUDF(r=3, ri=1))
     data[..., 0, 0] = np.nan
-    data[..., 4, 6] = np.inf  # the centre
+    data[..., 4, 6] = np.inf  # the center
     found = compute(da.from_array(data), CoMUDF(r=3, ri=1))
     assert_close(found, want)
 
@@ -316,7 +316,7 @@ def test_snapshots_hold_nan_where_nothing_is_known():
             )
         mean = whole["raw_shifts"][done].mean(axis=0)
         np.testing.assert_allclose(result["regression"], [mean, [0, 0], [0, 0]])
-    # rows at the border of what is known have a neighbour less
+    # rows at the border of what is known have a neighbor less
     np.testing.assert_allclose(snapshots[0].buffers[0]["curl"][0], whole["curl"][0], atol=1e-12)
     assert np.isnan(snapshots[0].buffers[0]["curl"][1]).all()
 
@@ -351,16 +351,16 @@ def test_nothing_is_computed_before_it_is_asked_for():
     x = da.from_array(frames(), chunks=(2, 3, 9, 12))
     with raise_if_dask_computes():
         first = ud.run_udf(x, CoMUDF())
-        centre = first["raw_com"].mean(axis=(0, 1))
-        second = ud.run_udf(x, CoMUDF(cy=centre[0], cx=centre[1], regression=da.zeros((3, 2))))
+        center = first["raw_com"].mean(axis=(0, 1))
+        second = ud.run_udf(x, CoMUDF(cy=center[0], cx=center[1], regression=da.zeros((3, 2))))
     assert list(second) == [*NAMES]
 
 
 def test_a_centre_may_be_the_result_of_another_run():
     data = frames()
     x = da.from_array(data, chunks=(2, 3, 9, 12))
-    centre = ud.run_udf(x, CoMUDF())["raw_com"].mean(axis=(0, 1))
-    found = compute(x, CoMUDF(cy=centre[0], cx=centre[1], r=3))
+    center = ud.run_udf(x, CoMUDF())["raw_com"].mean(axis=(0, 1))
+    found = compute(x, CoMUDF(cy=center[0], cx=center[1], r=3))
     cy, cx = plain_com(data)[0].mean(axis=(0, 1))
     assert_close(found, plain(data, cy=cy, cx=cx, r=3))
 
@@ -407,6 +407,11 @@ def test_signal_chunks_have_tasks_of_their_own():
         ({"r": -1}, ArgumentValueError, "r must be 0 or more pixels, not -1"),
         ({"ri": -1}, ArgumentValueError, "ri must be 0 or more pixels, not -1"),
         ({"r": 2, "ri": 2}, ArgumentValueError, "ri must be smaller than r, but 2 >= 2"),
+        (
+            {"r": "2 mrad", "ri": "8 mrad"},
+            ArgumentValueError,
+            "ri must be smaller than r, but '8 mrad' >= '2 mrad'",
+        ),
         ({"r": 0}, ArgumentValueError, "ri must be smaller than r"),
         ({"r": math.nan}, ArgumentValueError, "r must be a finite number"),
         ({"r": "3"}, ArgumentTypeError, "r must be a number of pixels, not '3' of type str"),

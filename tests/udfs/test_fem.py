@@ -144,6 +144,11 @@ def test_laws(sig_dims):
         ({"rad_in": np.nan}, ArgumentValueError, r"rad_in must be a finite number"),
         ({"rad_in": np.inf}, ArgumentValueError, r"rad_in must be a finite number"),
         ({"rad_in": 4.5}, ArgumentValueError, r"rad_in must be smaller than rad_out, but 4.5 >= 4"),
+        (
+            {"rad_in": "2 mrad", "rad_out": "1 mrad"},
+            ArgumentValueError,
+            r"rad_in must be smaller than rad_out, but '2 mrad' >= '1 mrad'",
+        ),
         ({"rad_out": "wide"}, ArgumentTypeError, r"rad_out must be a number of pixels, not 'wide'"),
         ({"center": 5}, ArgumentTypeError, r"center must be a position \(y, x\) in pixels, not 5"),
         ({"center": (1, 2, 3)}, ArgumentTypeError, r"center must be a position \(y, x\)"),

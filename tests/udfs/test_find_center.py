@@ -10,7 +10,8 @@ import udfdask as ud
 from suites import examples
 from udfdask import ArgumentTypeError, ArgumentValueError, Axis
 from udfdask.demo import make_recording
-from udfdask.udfs import SumUDF, VirtualDetectorUDF, find_center
+from udfdask.io import open_file
+from udfdask.udfs import SumSigUDF, SumUDF, VirtualDetectorUDF, find_center
 
 SIG = (64, 80)
 
@@ -204,3 +205,18 @@ def test_what_has_no_center(pattern, options, error, message):
 def test_noise_has_no_center():
     with pytest.raises(ArgumentValueError, match="no center of symmetry"):
         find_center(np.random.default_rng(3).random((40, 40)))
+
+
+def test_what_is_not_one_image_gets_a_remedy(tmp_path):
+    np.save(tmp_path / "scan.npy", np.ones((2, 3, 8, 8)))
+    opened = open_file(tmp_path / "scan.npy")
+    sum_first = r"find_center\(run_udf\(opened, SumUDF\(\)\)\['intensity'\]\)"
+    for wrong in (opened, ud.run_udf(opened, SumSigUDF())):
+        with pytest.raises(ArgumentTypeError, match=f"one image, not .* run a SumUDF.*{sum_first}"):
+            find_center(wrong)
+    with pytest.raises(ArgumentValueError, match=sum_first):
+        find_center(opened.array)
+    total = ud.run_udf(opened, SumUDF())
+    for wrong in (total, total.compute()):
+        with pytest.raises(ArgumentTypeError, match=r"find_center\(result\['intensity'\]\)"):
+            find_center(wrong)

@@ -21,9 +21,13 @@ AXES = [
         ("mrads", "mrad", "mrads is no unit that fits mrad; did you mean mrad?"),
         ("mard", "mrad", "mard is no known unit.*; did you mean mrad?"),
         ("1/mn", "1/nm", "did you mean 1/nm?"),
-        ("blub", "mrad", "blub is no known unit, or mrad is none$"),
+        ("blub", "mrad", "blub is no known unit$"),
         ("eV", "mrad", "eV and mrad measure different things$"),
-        ("mrad", "furz", "mrad is no known unit, or furz is none$"),
+        ("mrad", "furz", "^furz is no known unit$"),
+        ("mrad", "mrd", "^mrd is no common unit of an axis; did you mean mrad?"),
+        ("mrad", "mard", "^mard is no known unit; did you mean mrad?"),
+        ("ev", "eV", "^ev is no known unit; did you mean eV. Capital letters matter"),
+        ("kev", "eV", "^kev is no known unit; did you mean keV. Capital letters matter"),
     ],
 )
 def test_a_unit_that_is_spelled_nearly_so(unit, target, words):

@@ -21,7 +21,7 @@ def mask():
 UDFS = {
     "frames": (SumUDF, lambda x: x.sum(axis=(0, 1))),
     "pixels": (SumSigUDF, lambda x: x.sum(axis=(2, 3))),
-    "disk": (lambda: VirtualDetectorUDF("disk", r=9), lambda x: x.sum(axis=(2, 3))),
+    "disk": (lambda: VirtualDetectorUDF("disk", r=np.inf), lambda x: x.sum(axis=(2, 3))),
     "point": (lambda: VirtualDetectorUDF("point", x=1, y=2), lambda x: x[:, :, 2, 1]),
     "dense masks": (
         lambda: ApplyMasksUDF([lambda: mask() > 0], use_sparse=False),

@@ -108,6 +108,7 @@ def test_chunks_tiles_and_regions_do_not_show(case):
     assert_close(found, wanted)
 
 
+@pytest.mark.full
 def test_laws():
     check_udf(RadialFourierUDF(r=3, n_bins=2, max_order=3))
 

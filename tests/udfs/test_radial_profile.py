@@ -50,7 +50,7 @@ def plain_profile(frame, cy, cx, r, ri, n_bins):
 
 
 def plain(data, centers, r, ri, n_bins):
-    """All frames; one centre, or one for each."""
+    """All frames; one center, or one for each."""
     nav = data.shape[:-2]
     centers = np.broadcast_to(centers, (*nav, 2))
     found = [plain_profile(data[p], *centers[p], r, ri, n_bins) for p in np.ndindex(*nav)]
@@ -66,18 +66,18 @@ CASES = [
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("own", [False, True], ids=["common centre", "own centres"])
+@pytest.mark.parametrize("own", [False, True], ids=["common center", "own centers"])
 @pytest.mark.parametrize("parameters", CASES, ids=str)
 def test_means_follow_the_formula(parameters, own):
     data, given = frames(), dict(parameters)
-    centre = given.pop("cy"), given.pop("cx")
-    place = {"cy": centre[0], "cx": centre[1]}
+    center = given.pop("cy"), given.pop("cx")
+    place = {"cy": center[0], "cx": center[1]}
     if own:
-        place = {"centers": np.broadcast_to(np.array(centre, dtype=float), (*NAV, 2))}
+        place = {"centers": np.broadcast_to(np.array(center, dtype=float), (*NAV, 2))}
     x = da.from_array(data, chunks=(2, 3, 5, 12))
     found = compute(x, RadialProfileUDF(**place, **given))["intensity"]
     assert found.dtype == np.float64
-    np.testing.assert_allclose(found, plain(data, centre, **given), rtol=1e-10)
+    np.testing.assert_allclose(found, plain(data, center, **given), rtol=1e-10)
 
 
 @pytest.mark.full
@@ -117,10 +117,10 @@ def cases(draw):
     shape = draw(st.tuples(*[st.integers(1, 4)] * 2, *[st.integers(1, 6)] * 2))
     inner = draw(st.sampled_from([0, 0.3, 1.5]))
     data = np.random.default_rng(draw(st.integers(0, 99))).integers(-5, 40, shape)
-    centre = st.tuples(st.floats(-1, shape[2]), st.floats(-1, shape[3]))
+    center = st.tuples(st.floats(-1, shape[2]), st.floats(-1, shape[3]))
     n_frames = shape[0] * shape[1]
     own = draw(st.booleans())
-    centers = draw(st.lists(centre, min_size=n_frames, max_size=n_frames) if own else centre)
+    centers = draw(st.lists(center, min_size=n_frames, max_size=n_frames) if own else center)
     return {
         "data": data.astype(draw(st.sampled_from(["int16", "int32", ">f4", "float64"]))),
         "chunks": draw(chunkings(ud.Shape(shape, sig_dims=2))),

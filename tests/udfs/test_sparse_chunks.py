@@ -107,6 +107,8 @@ def compare(data, x, udfs, **how):
 # many signal chunks are too many for some UDFs, which plans say
 @pytest.mark.full
 @pytest.mark.filterwarnings("ignore:a task takes:udfdask.errors.UDFWarning")
+# and a small frame may lie in the disk, which they say too
+@pytest.mark.filterwarnings("ignore:.*the disk with:udfdask.errors.UDFWarning")
 @settings(deadline=None, max_examples=examples(50))
 @given(data=st.data())
 def test_the_numbers_of_dense_chunks(data):

@@ -94,7 +94,7 @@ def test_mistakes_at_once(args, numbers, error, message):
     ("args", "numbers", "message"),
     [
         (("disk",), {"r": -1}, "radius must be 0 or more pixels, not -1"),
-        (("ring",), {"ri": 3, "ro": 2}, "radius_inner must be smaller than radius, but 3 >= 2"),
+        (("ring",), {"ri": 3, "ro": 2}, "ri must be smaller than ro, but 3 >= 2"),
         (
             ("disk",),
             {"r": 3, "cx": 100},
@@ -117,6 +117,34 @@ def test_mistakes_at_once(args, numbers, error, message):
 def test_mistakes_in_the_plan(args, numbers, message):
     with pytest.raises(ud.ArgumentValueError, match=message):
         ud.run_udf(da.from_array(DATA), VirtualDetectorUDF(*args, **numbers))
+
+
+@pytest.mark.parametrize(
+    ("numbers", "message"),
+    [
+        ({"ri": "18 mrad", "ro": "6 mrad"}, "ri must be .* than ro, but '18 mrad' >= '6 mrad'"),
+        ({"ri": (6, "mrad"), "ro": "6 mrad"}, "ri must be .* than ro, but '6 mrad' >= '6 mrad'"),
+    ],
+)
+def test_radii_in_a_unit_are_compared_as_typed(numbers, message):
+    with pytest.raises(ud.ArgumentValueError, match=f"{message}.*swap them"):
+        VirtualDetectorUDF("ring", **numbers)
+    VirtualDetectorUDF("ring", ri="18 mrad", ro="0.1 rad")  # other units are compared in pixels
+
+
+@pytest.mark.parametrize(
+    ("shape", "numbers", "meant"),
+    [
+        ("disk", {"center": (6, 7), "radius": 3}, r"cy, cx, r\?"),
+        ("ring", {"radius_inner": 2, "radius_outer": 3}, r"ri, ro\?"),
+        ("ring", {"ri": 2, "radius": 3}, r"ro\?"),
+    ],
+)
+def test_other_words_for_numbers(shape, numbers, meant):
+    with pytest.raises(ud.ArgumentTypeError, match=f"given; did you mean {meant}$"):
+        VirtualDetectorUDF(shape, **numbers)
+    with pytest.raises(ud.ArgumentTypeError, match=r"size was given$"):
+        VirtualDetectorUDF(shape, size=3)
 
 
 @pytest.mark.parametrize(

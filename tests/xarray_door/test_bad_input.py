@@ -26,7 +26,7 @@ pytest.importorskip("udfdask.xarray")
         (5, ArgumentValueError, "between 1 and 4, the number of dimensions"),
         (True, ArgumentTypeError, "not True"),
         (2.0, ArgumentTypeError, "not float"),
-        (None, ArgumentTypeError, "not NoneType"),
+        (1.5, ArgumentTypeError, "not float"),
         ({"ky", "kx"}, ArgumentTypeError, "not set"),
         ((["ky"], "kx"), ArgumentTypeError, "cannot be a name"),
     ],

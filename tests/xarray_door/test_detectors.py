@@ -124,8 +124,11 @@ def test_masks_that_do_not_fit(array, mask, change, error, match):
 
 @pytest.mark.parametrize("of", [lambda a: a.udf, lambda a: a.data.udf], ids=["xarray", "dask"])
 def test_unknown_options_are_named(array, of):
-    with pytest.raises(TypeError, match=r"no argument 'radius'"):
+    with pytest.raises(TypeError, match=r"no argument 'radius'") as caught:
         of(array).virtual_image("disk", radius=3)
+    assert "unknown" not in str(caught.value)
+    with pytest.raises(TypeError, match=r"no argument 'unknown'"):
+        of(array).virtual_image("disk", unknown=3)
     with pytest.raises(TypeError, match=r"'correction'; did you mean 'corrections'"):
         of(array).virtual_image("disk", r=3, correction=None)
     with pytest.raises(TypeError, match="a disk takes r and optionally"):

@@ -31,9 +31,9 @@ def run(case, udf, **options):
 @given(case=cases())
 @settings(deadline=None, max_examples=examples(60))
 def test_values_are_those_of_the_unlabelled_run(case):
-    labelled = run(case, Kinds(), roi=case.roi, valid_masks=True)
+    labeled = run(case, Kinds(), roi=case.roi, valid_masks=True)
     plain = ud.run_udf(case.ordered, Kinds(), sig_dims=len(case.sig), roi=case.roi)
-    found, wanted = ud.compute(labelled, plain, **SYNC)
+    found, wanted = ud.compute(labeled, plain, **SYNC)
     own = {"nav": case.nav, "sig": case.sig, "single": ()}
     extra = {"ends": ("end",), "powers": ("power",), "pair": ("end", "rest")}
     assert set(found.data_vars) == {*wanted, *(f"{name}_valid" for name in wanted)}
@@ -47,25 +47,25 @@ def test_values_are_those_of_the_unlabelled_run(case):
 @given(case=cases())
 @settings(deadline=None, max_examples=examples(60))
 def test_every_coordinate_and_attribute_is_kept(case):
-    labelled = run(case, Kinds())
+    labeled = run(case, Kinds())
     coords = expected_coords(case.array, case.array.dims)
-    assert set(labelled.coords) == {*coords, "end", "power"}
+    assert set(labeled.coords) == {*coords, "end", "power"}
     for name, coord in coords.items():
-        xr.testing.assert_identical(labelled[name].variable, coord.variable)
+        xr.testing.assert_identical(labeled[name].variable, coord.variable)
     for name, index in case.array.indexes.items():
-        assert labelled.indexes[name].equals(index)
+        assert labeled.indexes[name].equals(index)
     general = {k: v for k, v in case.array.attrs.items() if k not in ("units", "long_name")}
-    assert labelled.attrs == labelled["sums"].attrs == labelled["count"].attrs == general
-    assert labelled["total"].attrs == case.array.attrs
+    assert labeled.attrs == labeled["sums"].attrs == labeled["count"].attrs == general
+    assert labeled["total"].attrs == case.array.attrs
 
 
 @given(case=cases())
 @settings(deadline=None, max_examples=examples(30))
 def test_results_of_one_kind_have_its_coordinates_only(case):
     for udf, dims in [(SumUDF(), case.sig), (SumSigUDF(), case.nav)]:
-        labelled = run(case, udf)
-        assert set(labelled.coords) == set(expected_coords(case.array, dims))
-        assert set(labelled.dims) == set(dims)
+        labeled = run(case, udf)
+        assert set(labeled.coords) == set(expected_coords(case.array, dims))
+        assert set(labeled.dims) == set(dims)
 
 
 @given(case=cases(), data=st.data())

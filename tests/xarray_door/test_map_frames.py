@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, UDFError
+from udfdask.io.labeled_array import own_name
 from udfdask.testing import raise_if_dask_computes
 
 xr = pytest.importorskip("xarray", reason="xarray is an extra")
@@ -117,8 +118,8 @@ def test_data_in_memory(array):
 @pytest.mark.parametrize(
     ("output_dims", "error", "match"),
     [
-        ("kx", ArgumentTypeError, "must be a list of names"),
-        (3, ArgumentTypeError, "must be a list of names"),
+        ("ky", ArgumentValueError, "the data have 8 positions along 'ky'.*returns 10"),
+        (3, ArgumentTypeError, "must be a name or a list of names"),
         ([[]], ArgumentTypeError, "cannot be a name"),
         ([], ArgumentValueError, r"names 0 axes.*shape \(10,\)"),
         (["a", "b"], ArgumentValueError, "names 2 axes"),
@@ -133,6 +134,14 @@ def test_names_that_cannot_be(array, output_dims, error, match):
         array.udf.map_frames(columns, output_dims=output_dims)
 
 
+def test_one_name(array):
+    found = array.udf.map_frames(columns, output_dims="kx")
+    xr.testing.assert_identical(found, array.udf.map_frames(columns, output_dims=["kx"]))
+    assert found.dims == ("y", "x", "kx")
+    with pytest.raises(ArgumentValueError, match="names 1 axes"):
+        array.udf.map_frames(turned, output_dims="ab")
+
+
 def test_names_twice(array):
     with pytest.raises(ArgumentValueError, match="must differ"):
         array.udf.map_frames(turned, output_dims=["a", "a"])
@@ -141,3 +150,21 @@ def test_names_twice(array):
 def test_what_is_no_function(array):
     with pytest.raises(UDFError, match="expected a function of a frame"):
         array.udf.map_frames(3)
+
+
+def test_names(array):
+    """A map is called as the data, or else as the function; a name of dask is none."""
+    assert array.udf.map_frames(spread).name == "scan"
+    assert array.rename(None).udf.map_frames(spread).name == "spread"
+    unnamed = xr.DataArray(array.data, dims=array.dims)
+    assert unnamed.name == array.data.name  # so does xarray
+    assert unnamed.udf.map_frames(spread).name == "spread"
+    assert unnamed.udf.map_frames(lambda frame: frame.max()).name == "map_frames"
+    assert unnamed.udf.virtual_image("disk", r=2).name is None
+
+
+def test_a_name_needs_no_data(array, tmp_path):
+    array.to_netcdf(tmp_path / "scan.nc")
+    with xr.open_dataarray(tmp_path / "scan.nc") as opened:
+        assert own_name(opened) == "scan"
+        assert not opened.variable._in_memory

@@ -21,7 +21,7 @@ pytestmark = [
 ]
 
 
-def labelled(name):
+def labeled(name):
     """A recording as a DataArray, with its axes."""
     assert FOLDER is not None
     opened = open_file(Path(FOLDER) / name)
@@ -35,7 +35,7 @@ def labelled(name):
 
 @pytest.mark.parametrize("name", ["test1.blo", "001_4x2_6bit.mib", "bcf_v2_50x50px.bcf"])
 def test_sums(name):
-    recording, sig = labelled(name)
+    recording, sig = labeled(name)
     nav = [dim for dim in recording.dims if dim not in sig]
     total, sums = ud.compute(*recording.udf.run_udf([SumUDF(), SumSigUDF()], sig_dims=sig))
     wanted = recording.astype("int64").compute()
@@ -45,7 +45,7 @@ def test_sums(name):
 
 
 def test_where_a_recording_is_bright():
-    recording, sig = labelled("test1.blo")
+    recording, sig = labeled("test1.blo")
     sums = recording.udf.run_udf(SumSigUDF(), sig)["intensity"].compute()
     bright = sums > sums.median()
     found = recording.udf.run_udf(CoMUDF(), sig, roi=bright.isel(x=slice(None, None, -1)))
@@ -56,7 +56,7 @@ def test_where_a_recording_is_bright():
 
 def test_into_a_file_and_back(tmp_path):
     pytest.importorskip("zarr", reason="zarr is in the io extra")
-    recording, sig = labelled("002_merlin_test_roi_sig256x128_nav4x2_hot_pixel_52x_39y.mib")
+    recording, sig = labeled("002_merlin_test_roi_sig256x128_nav4x2_hot_pixel_52x_39y.mib")
     result = ud.run_udf(recording.data, SumUDF(), sig_dims=len(sig))
     with xr.open_zarr(result.to_zarr(tmp_path / "sum.zarr")) as found:
         total = found["intensity"].load()

@@ -29,19 +29,19 @@ def test_the_last_snapshot_is_the_run(array):
 
 
 def test_each_snapshot_is_labelled_like_the_plain_one(array):
-    labelled = array.udf.run_udf_iter(Kinds(), SIG, scheduler="synchronous")
+    labeled = array.udf.run_udf_iter(Kinds(), SIG, scheduler="synchronous")
     plain = ud.run_udf_iter(array.data, Kinds(), scheduler="synchronous")
     seen = 0
-    for found, wanted in zip(labelled, plain, strict=True):
+    for found, wanted in zip(labeled, plain, strict=True):
         seen += 1
         assert (found.n_merged, found.n_chunks) == (seen, 4)
-        assert labelled.n_merged == seen
+        assert labeled.n_merged == seen
         assert found.damage.dims == ("y", "x")
         np.testing.assert_array_equal(found.damage, wanted.damage)
         assert set(found.damage.coords) == {"y", "x", "thickness"}
         for name, values in wanted.buffers[0].items():
             np.testing.assert_array_equal(found.buffers[0][name], values)
-    assert seen == labelled.n_chunks == 4
+    assert seen == labeled.n_chunks == 4
 
 
 def test_generations_are_labelled_like_the_damage(array):

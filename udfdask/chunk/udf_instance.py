@@ -186,13 +186,17 @@ class Instance:
             raise
 
     def note_origin(self, error: Exception, method: str) -> None:
-        """Add to an exception of a user's method where it was raised.
+        """Add to an exception of a user's method where it was raised, and what may mend it.
 
         If it cannot be pickled and sent to another process, raise a UDFError with its name and
         traceback instead.
         """
-        note = f"{ORIGINS[0]}{self.declared.name}.{method} {self._location()}"
+        from udfdask.chunk.error_hints import hint_for  # only mistakes need it
+
+        note = f"{ORIGINS[0]}{self._code_of(method)} {self._location()}"
         error.add_note(note)
+        if hint := hint_for(error, self.udf.results):
+            error.add_note(hint)
         try:
             cloudpickle.loads(cloudpickle.dumps(error))
         except Exception:  # noqa: BLE001  # an exception class of a user may raise anything
@@ -205,6 +209,10 @@ class Instance:
                 # the context is pickled as well by dask's process scheduler
                 stand_in.__context__ = None
                 raise
+
+    def _code_of(self, method: str) -> str:
+        """Return whose code a method runs: a plain function has no methods."""
+        return self.udf._plain_function or f"{self.declared.name}.{method}"
 
     def _location(self) -> str:
         """Return the current navigation coordinates and chunk, in words."""

@@ -28,7 +28,14 @@ class _Commands(click.Group):
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="udfdask", message="udfdask %(version)s")
 def main() -> None:
-    """Run user-defined functions over chunked arrays of detector frames."""
+    """Run user-defined functions (UDFs) over detector frames.
+
+    \b
+    udfdask demo                  an example that needs no file
+    udfdask udfs                  the ready-made UDFs
+    udfdask run FILE --udf sum    run one of them on a file
+    udfdask run --help            kinds of files, all options, examples
+    """  # noqa: D301, click wants the character
 
 
 main.add_command(run)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -12,25 +12,28 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
+from udfdask.cli.center_note import center_notes
+from udfdask.cli.center_option import CenterSearch
+from udfdask.cli.center_search import (
+    check_frames,
+    corners,
+    sampled_positions,
+    search_center,
+    without_centers,
+)
+from udfdask.cli.command_options import CommandOptions, Inputs
 from udfdask.cli.echo import echo, going_on
 from udfdask.cli.failures import PLANNING, plain_errors, plain_warnings
 from udfdask.cli.live import View, WindowView
-from udfdask.cli.options import (
-    CommandOptions,
-    Inputs,
-    RunCommand,
-    to_path,
-    to_timeout,
-    with_common_options,
-)
+from udfdask.cli.options import RunCommand, with_common_options
 from udfdask.cli.outputs import Outputs, to_out, to_picture
 from udfdask.cli.run_and_report import Live, PlannedRun, plan_run, run_in_one_pass
 from udfdask.cli.scheduler_option import check_scheduler
 from udfdask.cli.stopping import ending_when_asked
-from udfdask.cli.udf_option import CATALOGUE, DETECTOR, Entry, find_entry, find_own_entry, unknown
+from udfdask.cli.typed_values import to_path, to_timeout
+from udfdask.cli.udf_option import CATALOG, DETECTOR, Entry, find_entry, find_own_entry, unknown
 from udfdask.cli.words import in_typed_words
 from udfdask.graph.input_files import data_files
-from udfdask.io.open_file import open_file
 from udfdask.io.opened_file import OpenedFile
 from udfdask.plotting.displays import has_windows
 from udfdask.records.journal import journal_beside, remove_journal
@@ -48,8 +51,8 @@ def udfs(name: str | None) -> None:
     udfdask udfs mine.py:Peak
     """  # noqa: D301, click wants the character
     if name is None:
-        width = max(map(len, CATALOGUE))
-        for entry in CATALOGUE.values():
+        width = max(map(len, CATALOG))
+        for entry in CATALOG.values():
             echo(f"{entry.name.ljust(width)}  {entry.summary}")
         return
     try:
@@ -67,9 +70,11 @@ def _description(entry: Entry) -> str:
     usage = f"--udf {entry.usage}"
     if entry.name == DETECTOR and not entry.place:
         usage += "\n--detector disk,r=5\n--detector ring,ri=10,ro=20"
-    parts = [f"{entry.name}: {entry.summary}", usage]
+    parts = [f"{entry.name}: {entry.summary}" if entry.summary else entry.name, usage]
     for title, heading in (("Parameters", "Parameters"), ("Notes", "Notes")):
         text = entry.section(title)
+        if not text and title == "Parameters":
+            text = "\n".join(map(str, entry.parameters.values()))
         if text:
             parts.append(f"{heading}\n{'-' * len(heading)}\n{text}")
     return "\n\n".join(parts)
@@ -80,7 +85,8 @@ def _description(entry: Entry) -> str:
 def explain(common: CommandOptions) -> None:
     """Describe what `udfdask run` would do with FILE: chunks, tasks, bytes, memory, tiles, merges.
 
-    This command reads no frame.
+    This command reads no frame. Its options are those of `udfdask run`, which describes them with
+    examples.
 
     \b
     udfdask explain scan.mib --udf com:r=20
@@ -89,9 +95,14 @@ def explain(common: CommandOptions) -> None:
     common.check()
     inputs = common.read_files()
     with plain_warnings(), plain_errors(PLANNING):
-        opened = open_file(common.file, **common.opening)
-        run = _plan(common, inputs, opened)
-        echo(f"{common.headline(opened)}\n\n{_full_plan(run)}")
+        opened = common.open()
+        run = _plan_first(common, inputs, opened)
+        center = _center_line(common, inputs, opened)
+        lines = run.plan.text.splitlines()
+        if isinstance(common.center, CenterSearch):
+            alone = len(inputs.udfs) == 1
+            lines = [*without_centers(lines, inputs.centered, alone=alone)]
+        echo(f"{common.headline(opened)}\n\n{center}{_typed_lines(lines)}")
 
 
 def _plan(common: CommandOptions, inputs: Inputs, opened: OpenedFile) -> PlannedRun:
@@ -100,20 +111,53 @@ def _plan(common: CommandOptions, inputs: Inputs, opened: OpenedFile) -> Planned
     return plan_run(opened, inputs.udfs, **options)
 
 
-def _full_plan(run: PlannedRun) -> str:
-    """Return the description of a run, with its options in the words of the command line."""
+def _plan_first(common: CommandOptions, inputs: Inputs, opened: OpenedFile) -> PlannedRun:
+    """Plan before any frame is read: a center that is still to be found can be anywhere."""
+    if not isinstance(common.center, CenterSearch):
+        return _plan(common, inputs, opened)
+    check_frames(opened)
+    try:
+        return _plan(common, inputs, opened)
+    except click.ClickException:
+        for corner in corners(opened):  # a large ring can be in reach from there only
+            with suppress(click.ClickException):
+                return _plan(common, inputs.around(corner), opened)
+        raise
+
+
+def _center_line(common: CommandOptions, inputs: Inputs, opened: OpenedFile) -> str:
+    """Return a line of the plan about the center of ``--center``; nothing without the option."""
+    if common.center is None:
+        return ""
+    if isinstance(common.center, CenterSearch):
+        sample = sampled_positions(opened, inputs.region(opened))
+        text = f"not known yet; a run first finds it in {int(sample.sum())} of {sample.size} frames"
+    else:
+        with plain_errors(PLANNING):
+            text = common.center.in_words(opened.axes[opened.array.ndim - opened.sig_dims :])
+    return _center_text(text, inputs)
+
+
+def _center_text(text: str, inputs: Inputs) -> str:
+    """Return a line of the plan about a center."""
+    return f"center    {text}; for {', '.join(inputs.centered)}\n"
+
+
+def _typed_lines(lines: Iterable[str]) -> str:
+    """Return lines of a plan, with the options of a run in the words of the command line."""
     return "\n".join(
         in_typed_words(line) if line.startswith(("chunks ", "warning ", "note ")) else line
-        for line in run.plan.text.splitlines()
+        for line in lines
     )
 
 
 def _show_plan(
-    common: CommandOptions, opened: OpenedFile, run: PlannedRun, *, verbose: bool
+    common: CommandOptions, opened: OpenedFile, run: PlannedRun, center: str, *, verbose: bool
 ) -> None:
-    """Print three lines about a run, or all of its description, and its warnings."""
-    headline = common.headline(opened)
-    echo(f"{headline}\n\n{_full_plan(run)}" if verbose else f"{headline}\n{run.plan.summary}")
+    """Print a few lines about a run, or all of its description, and its center and warnings."""
+    short = _typed_lines([*run.plan.summary.splitlines(), *run.plan.detectors])
+    plan = f"\n{center}{_typed_lines(run.plan.text.splitlines())}" if verbose else center + short
+    echo(f"{common.headline(opened)}\n{plan}")
     in_plan = [*map(in_typed_words, run.plan.warnings)] if verbose else []
     for text in run.warnings:
         if text not in in_plan:
@@ -131,8 +175,8 @@ def _show_plan(
 @click.option(
     "--insecure-scheduler",
     is_flag=True,
-    help="Allow a scheduler on another machine without TLS. Whoever reaches its port can run any "
-    "code.",
+    help="Allow a scheduler on another machine without TLS. Anyone who reaches its port can run "
+    "any code.",
 )
 @click.option(
     "--timeout",
@@ -183,6 +227,7 @@ def _show_plan(
 @click.option(
     "--every",
     type=click.FloatRange(min=0),
+    metavar="SECONDS",
     default=2.0,
     show_default=True,
     help="Seconds between two updates with --live.",
@@ -209,6 +254,7 @@ def run(
 
     \b
     udfdask run scan.mib --udf sum --plot sum.png
+    udfdask run scan.mib --udf com --center find --plot com.png
     udfdask run scan.mib --udf com:r=20 --udf stddev --out found.zarr
     udfdask run scan.mib --detector disk,r=8 --detector ring,ri=12,ro=30 --plot fields.png --live
     udfdask run scan.raw --nav-shape 256,256 --sig-shape 128,128 --dtype uint16
@@ -234,15 +280,29 @@ def run(
             # Check now, so that a mistake does not cost hours of computing.
             outputs = Outputs(outs=outs, plot=plot, overwrite=overwrite, sources=common.sources)
             outputs.check(inputs.udfs)
-            opened = open_file(common.file, **common.opening)
+            opened = common.open()
             outputs = replace(outputs, sources=(*common.sources, *data_files(opened.array)))
             outputs.check(inputs.udfs)
-        planned = _plan(common, inputs, opened)
+        planned = _plan_first(common, inputs, opened)
         outputs.check_results(planned.lazy, opened)
+        center = _center_line(common, inputs, opened)
+        if isinstance(common.center, CenterSearch):
+            found = search_center(
+                common.center,
+                opened,
+                sampled_positions(opened, inputs.region(opened)),
+                descan=inputs.descan,
+                scheduler=scheduler,
+                timeout=timeout,
+                progress=progress,
+                **common.planning,
+            )
+            inputs, center = inputs.around(found.center), _center_text(found.text, inputs)
+            planned = _plan(common, inputs, opened)
         names = list(inputs.udfs)
         writes = bool(outs or plot or outputs.own_targets(inputs.udfs))
         with going_on(writes):
-            _show_plan(common, opened, planned, verbose=verbose)
+            _show_plan(common, opened, planned, center, verbose=verbose)
         picture = outputs.picture(planned.lazy, inputs.udfs, opened)
         results = run_in_one_pass(
             planned,
@@ -253,6 +313,9 @@ def run(
             journal=journal,
             goes_on=writes,
         )
+        with going_on(writes):
+            for text in center_notes(results, inputs.udfs):
+                echo(f"\nnote: {text}")
         with plain_errors(PLANNING):
             outputs.write(results, opened, picture)
             if journal is not None:

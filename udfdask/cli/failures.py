@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,6 +13,7 @@ import click
 from udfdask.cli.echo import echo
 from udfdask.cli.words import in_typed_words
 from udfdask.errors import UDFError
+from udfdask.tracebacks import hide_own_lines
 
 PLANNING: tuple[type[Exception], ...] = (
     UDFError,
@@ -24,7 +26,10 @@ PLANNING: tuple[type[Exception], ...] = (
 """Exceptions about the user's input, raised when a file is opened or a run is planned."""
 
 RUNNING: tuple[type[Exception], ...] = (UDFError, OSError, EOFError)
-"""Exceptions of a run that a user can fix. Any other exception is a bug: show its traceback."""
+"""Exceptions of a run that a user can fix. Any other exception is a bug: show its traceback.
+
+If it is a bug in code of the user, only the lines of that code are shown.
+"""
 
 
 @contextmanager
@@ -36,6 +41,11 @@ def plain_errors(expected: tuple[type[Exception], ...]) -> Iterator[None]:
         words = str(error) or type(error).__name__
         notes = getattr(error, "__notes__", [])
         raise click.ClickException(in_typed_words("\n".join([words, *notes]))) from error
+    except Exception as error:
+        if not hide_own_lines(error):
+            raise
+        echo("".join(traceback.format_exception(error)).rstrip(), err=True)
+        raise click.exceptions.Exit(1) from error
 
 
 @contextmanager

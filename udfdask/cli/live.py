@@ -101,7 +101,7 @@ def detector_outlines(results: Mapping[str, Result], udfs: Mapping[str, UDF]) ->
     outlines: dict[str, Any] = {}
     for name, udf in udfs.items():
         if isinstance(udf, VirtualDetectorUDF):
-            # a detector without an outline, such as a window of spectra, is no mistake
+            # a detector that cannot be drawn, such as one around lazy centers, is no mistake
             with suppress(ArgumentValueError):
                 outlines |= detector_masks(results[name]._info, {name: udf})
     return outlines

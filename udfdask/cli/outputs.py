@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,10 +11,19 @@ import click
 
 from udfdask.cli.echo import echo, going_on
 from udfdask.cli.live import PictureView, detector_outlines
-from udfdask.cli.options import to_path
-from udfdask.io.named_variables import planned_variables, result_variables
+from udfdask.cli.typed_values import to_path
+from udfdask.errors import ArgumentValueError
+from udfdask.io.kept_results import keep_results
 from udfdask.io.opened_file import OpenedFile
-from udfdask.io.output_formats import FORMATS, SYNONYMS, fitting_suffixes, output_format
+from udfdask.io.output_formats import (
+    FORMATS,
+    SYNONYMS,
+    check_fits,
+    check_output,
+    check_suffix,
+    write_results,
+)
+from udfdask.io.rehearsal import rehearse
 from udfdask.plotting.labels import label_results
 from udfdask.plotting.static import PICTURES, figure_classes
 from udfdask.results.result import Result
@@ -38,16 +46,11 @@ def _with_suffix(text: str, known: Collection[str], named: Iterable[str]) -> Pat
     path = to_path(text)
     if "://" in text:
         raise click.BadParameter(f"{text!r} is not a local path: choose a local path")
-    suffix = path.suffix.lower()
-    if suffix in known:
-        return path
-    ends = f"ends in {path.suffix!r}" if suffix else "has no suffix"
-    near = difflib.get_close_matches(suffix, known, n=1)
-    hint = f"; did you mean {path.with_suffix(near[0]).name!r}?" if near else ""
-    *others, last = named
-    raise click.BadParameter(
-        f"{text!r} {ends}, but the suffix says what to write: {', '.join(others)} or {last}{hint}"
-    )
+    try:
+        check_suffix(path, known, named)
+    except ArgumentValueError as error:
+        raise click.BadParameter(str(error)) from error
+    return path
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,17 +68,11 @@ class Outputs:
 
     def check(self, udfs: Mapping[str, UDF]) -> None:
         """Raise if an output, or a file that a UDF writes, cannot be written."""
-        formats = {out: output_format(out) for out in self.outs}
-        for each in formats.values():
-            each.check_packages()
-        paths = [(out, formats[out].kind) for out in self.outs]
+        how: dict[str, Any] = {"overwrite": self.overwrite, "sources": self.sources}
+        targets = [check_output(out, **how) for out in self.outs]
         if self.plot is not None:
             figure_classes()
-            paths.append((self.plot, PICTURES[self.plot.suffix.lower()]))
-        targets = [
-            check_target(path, kind, overwrite=self.overwrite, sources=self.sources)
-            for path, kind in paths
-        ]
+            targets.append(check_target(self.plot, PICTURES[self.plot.suffix.lower()], **how))
         check_apart([*targets, *self.own_targets(udfs)])
 
     def own_targets(self, udfs: Mapping[str, UDF]) -> list[Target]:
@@ -88,16 +85,16 @@ class Outputs:
             raise FileExistsError(text) from error
 
     def check_results(self, results: Mapping[str, Result], opened: OpenedFile) -> None:
-        """Raise BadParameter if an output cannot hold these lazy results."""
-        variables = planned_variables(results, opened.axes, opened.sig_dims)
+        """Raise ClickException if these lazy results do not fit into an output, or its disk."""
         for out in self.outs:
-            obstacle = output_format(out).obstacle(variables)
-            if obstacle:
-                fitting = fitting_suffixes(variables)
-                others = f". These formats can: {', '.join(fitting)}" if fitting else ""
-                raise click.BadParameter(
-                    f"{out} cannot hold the results: {obstacle}{others}", param_hint="'--out'"
-                )
+            try:
+                check_fits(out, results)
+                target = check_output(out, overwrite=self.overwrite, sources=self.sources)
+                rehearse(target, results, _attrs(opened))
+            except ArgumentValueError as error:
+                raise click.BadParameter(str(error), param_hint="'--out'") from error
+            except OSError as error:
+                raise click.ClickException(str(error)) from error
         drawn = [one for each in results.values() for one in label_results(each).values()]
         if self.plot is not None and all(one.obstacle for one in drawn):
             reasons = [f"{one.title}: {one.obstacle}" for one in drawn] or ["there is no result"]
@@ -126,28 +123,43 @@ class Outputs:
         self, results: dict[str, Result], opened: OpenedFile, picture: PictureView | None
     ) -> None:
         """Write computed results; if one output fails, still write the others, then raise."""
-        variables = result_variables(results, opened.axes, opened.sig_dims)
-        options: dict[str, Any] = {
-            "axes": opened.axes,
-            "attrs": {"title": opened.title, "source": opened.reader},
-            "overwrite": self.overwrite,
-            "sources": self.sources,
-        }
         failures: list[Exception] = []
         if self.outs or picture is not None:
             _say("")
         for out in self.outs:
             try:
-                output_format(out).write(out, variables, **options)
-            except (OSError, ValueError, TypeError) as error:
+                write_results(
+                    out,
+                    results,
+                    attrs=_attrs(opened),
+                    overwrite=self.overwrite,
+                    sources=self.sources,
+                )
+            except Exception as error:  # noqa: BLE001, packages that write files raise many kinds
                 failures.append(error)
             else:
                 _say(f"wrote {out}")
+        if failures and len(failures) == len(self.outs):  # no file has the results
+            attrs = _attrs(opened)
+            if not keep_results(failures[0], self.outs[0], results, attrs=attrs):
+                failures[0].add_note("The results are lost: no other folder takes them either")
         if picture is not None and self.plot is not None:
-            picture.save(picture.panels(results), opened.title)
-            _say(f"wrote {self.plot}")
-        for failure in failures:
-            raise failure
+            try:
+                picture.save(picture.panels(results), opened.title)
+            except Exception as error:  # noqa: BLE001, it is raised after the other messages
+                failures.append(error)
+            else:
+                _say(f"wrote {self.plot}")
+        if failures:
+            first, *others = failures
+            for other in others:
+                first.add_note(str(other))
+            raise first
+
+
+def _attrs(opened: OpenedFile) -> dict[str, str]:
+    """Return the attributes of a file of results."""
+    return {"title": opened.title, "source": opened.reader}
 
 
 def _say(text: str) -> None:

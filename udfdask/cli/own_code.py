@@ -51,6 +51,17 @@ def find_own(place: str, name: str) -> Any:
     return found
 
 
+def without_a_name(place: str) -> str:
+    """Return the message for a file without the name of a UDF in it, with the names it has."""
+    if not Path(place).expanduser().is_file():
+        return f"there is no file {place}"
+    words = f"{place!r} is a file: write {place}:Name, with the name of a UDF in it"
+    try:
+        return words + _udfs_in(_module(place))
+    except ValueError as error:
+        return f"{words}; {error}"
+
+
 def _udfs_in(module: ModuleType) -> str:
     """Return which UDFs a module defines, in words; an empty text if there is none."""
     names = [
@@ -88,7 +99,7 @@ def _of_name(name: str) -> ModuleType:
 
 @functools.cache
 def _of_file(path: Path) -> ModuleType:
-    """Run a file once as a module, which can import the files beside it."""
+    """Run a file once as a module, which can import other files of its folder."""
     return _importing(lambda: _run(path), path.parent)
 
 

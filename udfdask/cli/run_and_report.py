@@ -105,14 +105,14 @@ def plan_run(data: da.Array | DescribedData, udfs: Mapping[str, UDF], **options:
     arguments = {"udf": list(udfs.values()), **options}
     with plain_errors(PLANNING), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UDFWarning)
-        with typed_numbers(data, udfs.values()):
-            lazy = run_udf(data, **arguments)
-        plan = lazy[0].explain()
+        with typed_numbers(udfs.values()):
+            lazy = run_udf(data, **{**arguments, "udf": dict(udfs)})
+        plan = next(iter(lazy.values())).explain()
     texts = [*plan.warnings, *(str(warning.message) for warning in caught)]
     return PlannedRun(
         data=data,
         arguments=arguments,
-        lazy=dict(zip(udfs, lazy, strict=True)),
+        lazy=lazy,
         plan=plan,
         warnings=tuple(map(in_typed_words, dict.fromkeys(texts))),
     )

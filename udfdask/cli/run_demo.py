@@ -31,9 +31,10 @@ pattern, image, shift = ud.compute(*runs, progress=True)  # one pass; pattern.pl
 
 NEXT = """\
 Next:
-  udfdask run FILE --udf sum    run a UDF on your own data (udfdask run --help)
-  udfdask udfs                  list all ready-made UDFs
-  docs/udfs.md                  how to write a UDF
+  udfdask run FILE --udf sum           run a UDF on your own data (udfdask run --help)
+  udfdask udfs                         list all ready-made UDFs
+  docs/getting-started/ten-minutes.md  go from a file to an analysis of your own
+  docs/user-guide/writing/basics.md    how to write a UDF
 """
 
 

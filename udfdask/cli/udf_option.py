@@ -14,8 +14,9 @@ import click
 import numpy as np
 
 from udfdask import udfs
-from udfdask.cli.own_code import find_own, in_words, own_failure, split_place
+from udfdask.cli.own_code import find_own, in_words, own_failure, split_place, without_a_name
 from udfdask.errors import ArgumentTypeError, UDFError
+from udfdask.io.named_variables import name_of_class
 from udfdask.io.numpy_file import read_npy
 from udfdask.libertem import as_own, udf_name
 from udfdask.masks import DiskTemplate
@@ -93,30 +94,28 @@ class Entry:
 
     @property
     def _docstring(self) -> str:
-        return inspect.getdoc(self.udf) or ""
+        # a class without a docstring has that of the base class, which is about all UDFs
+        described = inspect.getdoc(self.udf) or ""
+        bases = [base for base in self.udf.__mro__ if base.__name__ == "UDF"]
+        return "" if described in map(inspect.getdoc, bases) else described
 
 
 def _entries() -> dict[str, Entry]:
     """Return all ready-made UDFs by name."""
     classes = [getattr(udfs, name) for name in udfs.__all__]
     found = [c for c in classes if inspect.isclass(c) and issubclass(c, UDF)]
-    names = {_name_of(c): c for c in found}
+    names = {name_of_class(c.__name__): c for c in found}
     return {name: Entry(name=name, udf=names[name]) for name in sorted(names)}
 
 
-def _name_of(cls: type) -> str:
-    """Return the name of the results of a class."""
-    return cls.__name__.removesuffix("UDF").lower() or cls.__name__.lower()
-
-
-CATALOGUE = _entries()
+CATALOG = _entries()
 """All ready-made UDFs by name."""
 
 
 def plain_name(name: str) -> str:
     """Return the command-line name for ``radial-profile``, ``RadialProfileUDF`` and the like."""
     plain = re.sub(r"[-_ ]", "", name).lower()
-    return plain if plain in CATALOGUE else plain.removesuffix("udf")
+    return plain if plain in CATALOG else plain.removesuffix("udf")
 
 
 def split_settings(text: str) -> tuple[list[str], dict[str, str]]:
@@ -235,13 +234,45 @@ class TypedUDF:
     text: str
     """The typed text."""
     name: str
-    """The name of its results: that of the UDF, or the shape of a detector."""
+    """The name of its results: the typed one, or that of the UDF, or the shape of a detector."""
+    is_named: bool
+    """Whether the name was typed, as in ``BF=disk:r=5``."""
     entry: Entry
     """The UDF."""
     settings: Mapping[str, str]
     """Texts of its parameters."""
     made: UDF | None = None
     """The UDF itself, if the user's code has made it."""
+
+    @property
+    def center_names(self) -> tuple[str, ...]:
+        """The names of the parameters for a common center; none if the UDF takes no center."""
+        if self.made is not None:
+            return ()
+        entry = self.entry
+        names = (*entry.parameters,)
+        if entry.name == DETECTOR and not entry.place:
+            shape = self.settings.get("shape", "disk")
+            names = numbers_of(shape) if shape in SHAPES else ()
+        if "cy" in names and "cx" in names:
+            return "cy", "cx"
+        # in a user's class, `center` can mean anything, if the class does not call it a position
+        meanings = getattr(entry.udf, "calibrated", {})
+        return ("center",) if "center" in names and meanings.get("center") == "position" else ()
+
+    @property
+    def missing(self) -> list[str]:
+        """The names of required parameters that are not typed."""
+        if self.made is not None:
+            return []
+        named = self.entry.parameters.items()
+        return [n for n, p in named if p.default is p.empty and n not in self.settings]
+
+    @property
+    def waits_for_center(self) -> bool:
+        """Whether nothing but a center is missing, which can be typed after ``--center``."""
+        names = set(self.center_names)
+        return bool(self.missing) and set(self.missing) <= names and not names & set(self.settings)
 
     @property
     def needs_files(self) -> bool:
@@ -254,6 +285,10 @@ class TypedUDF:
         if self.made is not None:
             return self.made
         entry = self.entry
+        if self.missing:
+            center = "; --center can give them" if self.waits_for_center else ""
+            missing = f"required parameters are missing: {', '.join(self.missing)}{center}"
+            raise self._refused(ValueError(missing))
         try:
             values = {n: read_value(entry.parameter(n), text) for n, text in self.settings.items()}
         except (UDFError, ValueError) as error:
@@ -271,9 +306,10 @@ class TypedUDF:
 
     def _refused(self, error: Exception) -> click.BadParameter:
         """Return the message about a text that is no UDF."""
-        is_shape = self.name in SHAPES and not self.entry.place
-        help_with = self.name if is_shape else self.entry.place or self.entry.name
-        names = ", ".join(numbers_of(self.name) if is_shape else self.entry.parameters)
+        shape = shape_name(_split_name(_split_given_name(self.text)[1])[0])
+        is_shape = shape in SHAPES and not self.entry.place
+        help_with = shape if is_shape else self.entry.place or self.entry.name
+        names = ", ".join(numbers_of(shape) if is_shape else self.entry.parameters)
         any_name = "parameters of any name" if self.entry.takes_any else "no parameters"
         takes = f"{help_with} takes {names or any_name}"
         more = f"{takes}; more with: udfdask udfs {help_with}"
@@ -281,7 +317,7 @@ class TypedUDF:
 
 
 def to_udf(text: str) -> TypedUDF:
-    """Convert the text after ``--udf``: ``com:cy=64,cx=64``, ``disk:r=5``, ``mine.py:Peak:r=5``.
+    """Convert the text after ``--udf``: ``com:cy=64,cx=64``, ``BF=disk:r=5``, ``mine.py:Peak:r=5``.
 
     Files that the text names are not read yet, but a module or file with a class is imported.
     """
@@ -290,7 +326,7 @@ def to_udf(text: str) -> TypedUDF:
 
 def to_detector(text: str) -> TypedUDF:
     """Convert the text after ``--detector``, such as ``ring,ri=10,ro=20``."""
-    name = shape_name(_split_name(text)[0])
+    name = shape_name(_split_name(_split_given_name(text)[1])[0])
     if name not in SHAPES:
         near = _did_you_mean(name, (*SHAPES, *OTHER_SHAPES))
         raise click.BadParameter(
@@ -302,7 +338,7 @@ def to_detector(text: str) -> TypedUDF:
 
 def find_entry(name: str) -> Entry | None:
     """Return the UDF for a typed name, or for a shape of a detector; None if there is none."""
-    return CATALOGUE.get(DETECTOR if shape_name(name) in SHAPES else plain_name(name))
+    return CATALOG.get(DETECTOR if shape_name(name) in SHAPES else plain_name(name))
 
 
 def find_own_entry(text: str) -> tuple[Entry, str, UDF | None] | None:
@@ -319,7 +355,7 @@ def find_own_entry(text: str) -> tuple[Entry, str, UDF | None] | None:
         udf = find_own(place, name)
     except ValueError as error:
         # a misspelled name of a ready-made UDF has the same form
-        near = "" if place.endswith(".py") else _did_you_mean(plain_name(place), (*CATALOGUE,))
+        near = "" if place.endswith(".py") else _did_you_mean(plain_name(place), (*CATALOG,))
         raise ValueError(f"{error}{near}") from error.__cause__
     if udf_name(udf) is None:
         use = f": to call it with each frame, write auto:{place}:{name}"
@@ -329,7 +365,7 @@ def find_own_entry(text: str) -> tuple[Entry, str, UDF | None] | None:
         )
     made: UDF | None = None if inspect.isclass(udf) else as_own(udf)
     cls: Any = udf if inspect.isclass(udf) else type(udf)
-    return Entry(name=_name_of(cls), udf=cls, place=f"{place}:{name}"), rest, made
+    return Entry(name=name_of_class(cls.__name__), udf=cls, place=f"{place}:{name}"), rest, made
 
 
 def shape_name(name: str) -> str:
@@ -338,9 +374,11 @@ def shape_name(name: str) -> str:
 
 
 def unknown(name: str) -> str:
-    """Return the message for an unknown UDF, with all names and similar names."""
-    names = ", ".join(map(repr, CATALOGUE))
-    return f"{name!r} is not one of {names}{_did_you_mean(plain_name(name), (*CATALOGUE, *SHAPES))}"
+    """Return the message for an unknown UDF, with the names that can be meant."""
+    if name.endswith(".py"):
+        return without_a_name(name)
+    names = ", ".join(map(repr, CATALOG))
+    return f"{name!r} is not one of {names}{_did_you_mean(plain_name(name), (*CATALOG, *SHAPES))}"
 
 
 def _did_you_mean(name: str, known: tuple[str, ...]) -> str:
@@ -356,8 +394,15 @@ def _split_name(text: str) -> tuple[str, str]:
     return found[1], text[found.end() :]
 
 
-def _typed(option: str, text: str) -> TypedUDF:
+def _split_given_name(text: str) -> tuple[str, str]:
+    """Split ``BF=disk:r=5`` into the name of the results and the rest; the name can be empty."""
+    found = re.match(r"\s*([A-Za-z_]\w*)\s*=\s*(?=[A-Za-z_./~])", text)
+    return ("", text) if found is None else (found[1], text[found.end() :])
+
+
+def _typed(option: str, typed_text: str) -> TypedUDF:
     """Convert the text after an option; raise BadParameter if it can never be a UDF."""
+    given, text = _split_given_name(typed_text)
     try:
         own = find_own_entry(text)
     except ValueError as error:
@@ -372,8 +417,9 @@ def _typed(option: str, text: str) -> TypedUDF:
     is_shape = own is None and shape in SHAPES
     typed = TypedUDF(
         option=option,
-        text=text,
-        name=shape if is_shape else entry.name,
+        text=typed_text,
+        name=given or (shape if is_shape else entry.name),
+        is_named=bool(given),
         entry=entry,
         settings={},
         made=made,
@@ -383,7 +429,9 @@ def _typed(option: str, text: str) -> TypedUDF:
     except ValueError as error:
         raise typed._refused(error) from error
     typed = replace(typed, settings=settings)
-    if not typed.needs_files:
+    if typed.waits_for_center:
+        return typed
+    if typed.missing or not typed.needs_files:
         typed.make()  # a wrong value is reported before any file is read
     return typed
 
@@ -409,9 +457,6 @@ def _settings(entry: Entry, text: str, known: dict[str, str], is_made: bool) -> 
         if name not in parameters and not entry.takes_any:
             near = _did_you_mean(name, tuple(parameters))
             raise ValueError(f"there is no parameter {name!r}{near}")
-    missing = [n for n, p in parameters.items() if p.default is p.empty and n not in typed]
-    if missing:
-        raise ValueError(f"required parameters are missing: {', '.join(missing)}")
     if entry.name == DETECTOR and not entry.place and "shape" in typed:
         typed["shape"] = shape_name(typed["shape"])
     return typed

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from udfdask.cli.udf_option import CATALOGUE
+from udfdask.cli.axes_option import EXAMPLE
+from udfdask.cli.udf_option import CATALOG
 
 _EVERYWHERE = "nav_shape|sig_shape|sig_dims|sync_offset|max_memory|merge_small"
 """Names of arguments that can mean nothing else."""
@@ -28,16 +29,19 @@ def _option(name: str) -> str:
 
 def _udf_name(match: re.Match[str]) -> str:
     """Return the name of a ready-made UDF for its class."""
-    return match[1].lower() if match[1].lower() in CATALOGUE else match[0]
+    return match[1].lower() if match[1].lower() in CATALOG else match[0]
 
 
 _REPLACED: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (r"\(overwrite=True, on the command line ([^)]*)\)", r"(\1)"),
+    (r", or array\.rechunk\(\{[-\d:, ]+\}\)", ""),
     (r"array\.rechunk\(\(([-\d, ]+)\)\)", lambda m: f"--chunks {_sizes(m)}"),
     (
         r"chunks=\(([-\d, ]+)\) where the array is made or the file is opened",
         lambda m: f"--chunks {_sizes(m)}",
     ),
+    (r"give '0 (\S+)' as the center", r"--center 0\1,0\1"),
+    (r"\b(r|ri|ro|rad_in|rad_out|start|stop|width|height)='([-+.\w]+) ([^\s\d']+)'", r"\1=\2\3"),
     (r"\broi=np\.isfinite\(shifts\)\.all\(axis=-1\)", "--roi"),
     (rf"{_START}descan(?= (?:has|needs|takes) )", "--descan"),
     (r"array\[:(\d+)\]", r"--roi 0:\1"),
@@ -47,8 +51,8 @@ _REPLACED: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
         r"DASK_UDFDASK__WORKER_THREADS=\1 in the environment",
     ),
     (
-        r"give pixels, or the axes of the data, such as axes=opened\.axes of an opened file",
-        "give pixels, because the file does not say a unit",
+        r"axes=\[\.\.\.\] with one udfdask\.Axis\(.*?\) for each dimension.*",
+        f"--axes {EXAMPLE}",
     ),
     (r" \(Axis\.to_pixels converts from units\)", ""),
     (r"split_every=(\d+)", r"DASK_UDFDASK__SPLIT_EVERY=\1 in the environment"),

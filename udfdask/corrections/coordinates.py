@@ -18,7 +18,7 @@ __all__ = ["flip_x", "flip_y", "identity", "rotate", "rotate_deg", "scale", "sca
 
 
 def identity() -> AnyArray:
-    """Return the map that changes nothing.
+    """Return the matrix that changes nothing.
 
     Returns
     -------
@@ -35,7 +35,7 @@ def identity() -> AnyArray:
 
 
 def scale(factor: float) -> AnyArray:
-    """Return the map that multiplies the length of vectors by a factor.
+    """Return the matrix that multiplies the length of vectors by a factor.
 
     Parameters
     ----------
@@ -57,12 +57,12 @@ def scale(factor: float) -> AnyArray:
 
 
 def rotate(radians: float) -> AnyArray:
-    """Return the map that rotates vectors from +x toward +y, clockwise on a screen.
+    """Return the matrix that rotates vectors by an angle in radians, from +x toward +y.
 
     Parameters
     ----------
     radians : float
-        Angle in radians.
+        Angle in radians; positive angles are clockwise on a screen.
 
     Returns
     -------
@@ -82,12 +82,12 @@ def rotate(radians: float) -> AnyArray:
 
 
 def rotate_deg(degrees: float) -> AnyArray:
-    """Return the map that rotates vectors from +x toward +y, clockwise on a screen.
+    """Return the matrix that rotates vectors by an angle in degrees, from +x toward +y.
 
     Parameters
     ----------
     degrees : float
-        Angle in degrees.
+        Angle in degrees; positive angles are clockwise on a screen.
 
     Returns
     -------
@@ -105,7 +105,7 @@ def rotate_deg(degrees: float) -> AnyArray:
 
 
 def flip_y() -> AnyArray:
-    """Return the map that flips the y axis.
+    """Return the matrix that flips the y axis.
 
     Returns
     -------
@@ -122,7 +122,7 @@ def flip_y() -> AnyArray:
 
 
 def flip_x() -> AnyArray:
-    """Return the map that flips the x axis.
+    """Return the matrix that flips the x axis.
 
     Returns
     -------

@@ -9,17 +9,19 @@ from typing import Any, Unpack, overload
 import dask.array as da
 from hyperspy.api import signals
 
-from udfdask.hyperspy.data import read_frames, read_parameters
+from udfdask.errors import ArgumentTypeError
+from udfdask.hyperspy.data import aligned_data, read_frames, read_parameters
 from udfdask.hyperspy.descan import read_descan
 from udfdask.hyperspy.detectors import mask_reader
-from udfdask.hyperspy.labels import read_labels
+from udfdask.hyperspy.labels import read_calibration, read_labels
 from udfdask.hyperspy.make_signal import check_dtypes, make_mapped
 from udfdask.hyperspy.progressive import SignalIterator, SignalSnapshot
 from udfdask.hyperspy.regions import read_roi
 from udfdask.hyperspy.results import SignalResult
 from udfdask.hyperspy.run import open_signal, run_on_signal, with_axes
+from udfdask.hyperspy.words import in_words_of_signals, with_rechunk_of_signals
 from udfdask.results.explanation import Explanation
-from udfdask.run.map_frames import make_frame_udf
+from udfdask.run.map_frames import call_of, make_frame_udf, name_of_map
 from udfdask.run.map_frames import map_frames as map_on_array
 from udfdask.run.options import (
     IterOptions,
@@ -120,18 +122,23 @@ class UDFAccessor:
         udf : UDF, or list, tuple or dict of UDF
             The UDFs to run. All UDFs of a list or dictionary share one pass over the data.
         roi : BaseSignal of bool, HyperSpy ROI, or array-like, optional
-            The positions to process, True = processed: a signal with the navigation axes, such as
-            ``s.sum("sig") > 5``; a ROI such as `hyperspy.api.roi.RectangularROI` in the units of
-            the axes; or a region that `udfdask.run_udf` takes, in the order of ``s.data``, (y, x).
-            By default all positions.
+            The positions to process, True = processed: a signal in memory with the navigation axes,
+            such as ``s.sum("sig") > 5`` if `s` is in memory; a ROI such as
+            `hyperspy.api.roi.RectangularROI` in the units of the axes; or a region that
+            `udfdask.run_udf` takes, in the order of ``s.data``, (y, x). By default all positions.
         navigation_mask : BaseSignal of bool or array of bool, shape (x, y), optional
             HyperSpy's mask, True = excluded, as in ``s.decomposition``; an array is in HyperSpy's
             order. A position is processed if `roi` selects it and the mask does not exclude it.
         lazy_output : bool, optional
             Whether to return lazy signals; by default if the signal is lazy.
         show_progressbar : bool, optional
-            Whether to show a progress bar; by default as set in HyperSpy's preferences.
-        axes, unit, corrections
+            Whether to show a progress bar; by default as set in HyperSpy's preferences. Lazy
+            results are computed later: pass it to their `compute`.
+        axes : sequence of Axis, OpenedFile or Result, optional
+            Axes of the dimensions of the array; by default those of the signal.
+        unit : str, optional
+            Unit of the data; by default that of the signal, as in the quantity "field (mrad)".
+        corrections
             As in `udfdask.run_udf`.
         descan : Descan, BaseSignal or array-like, optional
             Shifts that are removed from the frames before UDFs see them, after corrections, (y, x)
@@ -166,10 +173,26 @@ class UDFAccessor:
             If a task needs much memory, the data of the signal are very large, or no position is
             selected.
 
+        Notes
+        -----
+        If `s` is lazy, so is ``mask = s.sum("sig") > 5``. Write ``mask.compute()`` on a line of its
+        own: it changes the signal in place and returns None. Then pass ``roi=mask``.
+
+        UDFs take lengths in the units of the signal axes, such as ``CoMUDF(r="8 mrad")``.
+
         Examples
         --------
+        A mask of a lazy signal:
+
         >>> import hyperspy.api as hs, numpy as np, udfdask.hyperspy
         >>> from udfdask.udfs import SumUDF
+        >>> s = hs.signals.Signal2D(np.ones((2, 3, 4, 5))).as_lazy()
+        >>> mask = s.sum("sig") > 5
+        >>> mask.compute(show_progressbar=False)  # in place
+        >>> total = s.udf.run_udf(SumUDF(), roi=mask)["intensity"]
+
+        A ROI of HyperSpy:
+
         >>> s = hs.signals.Signal2D(np.ones((2, 3, 4, 5)))
         >>> roi = hs.roi.RectangularROI(left=0, right=2, top=0, bottom=1)
         >>> s.udf.run_udf(SumUDF(), roi=roi, show_progressbar=False)["intensity"].data.max()
@@ -202,6 +225,7 @@ class UDFAccessor:
         output_shape: tuple[int, ...] | None = None,
         output_dtype: Any = None,
         ragged: bool = False,
+        output_names: Sequence[str] | None = None,
         backends: str | Sequence[str] | None = None,
         lazy_output: bool | None = None,
         show_progressbar: bool | None = None,
@@ -214,14 +238,14 @@ class UDFAccessor:
         func : callable
             Called as ``func(frame, **kwargs)`` with each frame, an array in the order of
             ``s.data``, in float32 or float64 for integers. Returns an array or scalar, always of
-            the same shape.
+            the same shape, or None for a frame without a result: NaN is stored there.
         roi, navigation_mask
             As in `run_udf`.
         output_shape, output_dtype
             As in `udfdask.map_frames`.
         ragged : bool
             Whether `func` may return a different shape for each frame: the result is ragged.
-        backends
+        output_names, backends
             As in `udfdask.map_frames`.
         lazy_output, show_progressbar
             As in `run_udf`.
@@ -232,9 +256,14 @@ class UDFAccessor:
 
         Returns
         -------
-        BaseSignal
+        BaseSignal or SignalResult
             With the navigation axes. If `func` returns frames of the same shape, also with the
-            signal axes and the class of the signal.
+            signal axes and the class of the signal. Other axes are called ``result_dim_0``, ...:
+            rename them as in ``result.axes_manager[-1].name = "radius"``. There is no quantity,
+            because the unit of the values is not known. The title is that of the signal, or else
+            the name of the function. With `output_names`, a mapping from the
+            names to signals with the navigation axes. All their other axes are new ones, called
+            ``{name}_dim_0``, ...
 
         Raises
         ------
@@ -248,7 +277,15 @@ class UDFAccessor:
         >>> import hyperspy.api as hs, numpy as np, udfdask.hyperspy
         >>> s = hs.signals.Signal2D(np.ones((2, 3, 4, 5))).as_lazy()
         >>> s.udf.map_frames(np.sum, axis=0)
-        <LazySignal1D, title: , dimensions: (3, 2|5)>
+        <LazySignal1D, title: sum, dimensions: (3, 2|5)>
+
+        A function with two results gives two signals:
+
+        >>> def brightest_pixel(frame):
+        ...     return np.unravel_index(frame.argmax(), frame.shape)
+        >>> found = s.udf.map_frames(brightest_pixel, output_names=("row", "column"))
+        >>> found["row"]
+        <LazySignal, title: row, dimensions: (3, 2|)>
         """
         udf = make_frame_udf(
             self.map_frames,
@@ -257,17 +294,58 @@ class UDFAccessor:
             output_shape=output_shape,
             output_dtype=output_dtype,
             ragged=ragged,
+            output_names=output_names,
             backends=backends,
         )
         with own_lines_hidden:
             (result,) = run_on_signal(
                 self._signal,
-                udf,
+                {call_of(func): udf},
                 read_roi(self._signal, roi, navigation_mask),
                 lazy_output=lazy_output,
                 show_progressbar=show_progressbar,
             )
-        return make_mapped(result["result"], result.extra_axes["result"], read_labels(self._signal))
+        labels = read_labels(self._signal)
+        name = name_of_map(func)
+        if output_names is not None:
+            return SignalResult(result._called(name), labels)
+        return make_mapped(result["result"], result.extra_axes["result"], name, labels)
+
+    def to_xarray(self) -> Any:
+        """Return the data as a DataArray, with the names, positions and units of the axes.
+
+        Returns
+        -------
+        xarray.DataArray, shape (*nav, *sig)
+            The same array as ``s.data``, lazy or not, with navigation axes first. The axes are its
+            dimensions, in the order of the array. An axis that is just pixel numbers has no
+            coordinate. The unit of the data is the attribute `units`. The attribute `signal_dims`
+            has the names of the signal dimensions, a list as JSON: the default of `sig_dims` in
+            runs.
+
+        Raises
+        ------
+        ArgumentTypeError
+            If the signal is ragged.
+        ImportError
+            If xarray is not installed.
+
+        Examples
+        --------
+        >>> import hyperspy.api as hs, numpy as np, udfdask.hyperspy
+        >>> s = hs.signals.Signal1D(np.ones((3, 8))).as_lazy()
+        >>> s.axes_manager[0].name, s.axes_manager[0].scale = "x", 0.5
+        >>> s.udf.to_xarray().x.values
+        array([0. , 0.5, 1. ])
+        """
+        from udfdask.io.labeled_array import labeled_array
+
+        if self._signal.ragged:
+            raise ArgumentTypeError(
+                f"{self._signal!r} is ragged: a DataArray needs frames of one shape"
+            )
+        sig_dims = self._signal.axes_manager.signal_dimension
+        return labeled_array(aligned_data(self._signal), read_calibration(self._signal), sig_dims)
 
     @forwards(DetectorOptions, VirtualDetectorUDF, run_udf, run_on_array)
     def virtual_image(
@@ -287,8 +365,9 @@ class UDFAccessor:
         detector : HyperSpy ROI, BaseSignal, array of bool, or str
             The pixels of the detector: a ROI such as `hyperspy.api.roi.CircleROI` in the units of
             the signal axes; a mask of the shape of a frame, True for its pixels, an array in the
-            order of ``s.data`` or a signal such as ``s.mean() > 5``; or the name of a shape with
-            its numbers, in pixels, as in `udfdask.udfs.VirtualDetectorUDF`.
+            order of ``s.data`` or a signal in memory; or the name of a shape with its numbers, as
+            in `udfdask.udfs.VirtualDetectorUDF`: in pixels, or texts in the units of the signal
+            axes, such as ``r="8 mrad"`` or ``start="540 eV"``.
         roi, navigation_mask, lazy_output, show_progressbar
             As in `run_udf`.
         **options
@@ -318,6 +397,9 @@ class UDFAccessor:
         -----
         A ROI selects the pixels that HyperSpy itself selects, as in ``roi(s, axes=signal_axes)``. A
         `Line2DROI` is refused, because it interpolates between pixels.
+
+        If `s` is lazy, so is ``mask = s.mean() > 5``. Write ``mask.compute()`` on a line of its
+        own: it changes the signal in place and returns None. Then pass the mask.
 
         Examples
         --------
@@ -380,7 +462,8 @@ class UDFAccessor:
         """
         check_iter_options(self.run_udf_iter, options)
         array, udf, chosen = self._arranged(udf, roi, navigation_mask, options)
-        run = prepare_run(array, udf, **chosen)
+        in_words = partial(with_rechunk_of_signals, n_sig=chosen["sig_dims"])
+        run = prepare_run(array, udf, in_words=in_words, **chosen)
         for info in run.infos:
             check_dtypes(info.udf_name, info.buffers)
         return SignalIterator(run, partial(SignalSnapshot, labels=read_labels(self._signal)))
@@ -420,7 +503,8 @@ class UDFAccessor:
         """
         check_names(self.explain, options)
         array, udf, chosen = self._arranged(udf, roi, navigation_mask, options)
-        return explain_on_array(array, udf, **chosen)
+        with in_words_of_signals():
+            return explain_on_array(array, udf, **chosen)
 
 
 class _AccessorAttribute:

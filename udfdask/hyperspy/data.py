@@ -6,7 +6,6 @@ import itertools
 import math
 import os
 import uuid
-import warnings
 from collections.abc import Mapping
 from typing import Any
 
@@ -20,7 +19,8 @@ from dask.threaded import get as get_threaded
 from dask.utils import format_bytes, parse_bytes
 
 from udfdask import config
-from udfdask.errors import ArgumentTypeError, ArgumentValueError, UDFWarning
+from udfdask.errors import ArgumentTypeError, ArgumentValueError
+from udfdask.tracebacks import warn_user
 from udfdask.udf import UDF
 
 
@@ -123,7 +123,19 @@ def _warn_if_huge(array: da.Array) -> None:
         )
     else:
         return
-    warnings.warn(text, UDFWarning, stacklevel=6)
+    warn_user(text)
+
+
+def lazy_signal_error(what: str, pass_as: str) -> ArgumentTypeError:
+    """Return the error about a lazy signal whose values must be known before a run.
+
+    `pass_as` is how a signal called `mask` is passed.
+    """
+    # `roi=mask.compute()` would be None, which means all positions
+    return ArgumentTypeError(
+        f"the {what} is a lazy signal: write mask.compute() on a line of its own, which changes "
+        f"the signal in place and returns None, then pass {pass_as}"
+    )
 
 
 def read_parameters(signal: Any, kwargs: Mapping[str, Any]) -> dict[str, Any]:
@@ -153,7 +165,8 @@ def _read_parameter(signal: Any, name: str, value: Any) -> Any:
         )
     if isinstance(value.data, da.Array):
         raise ArgumentTypeError(
-            f"the parameter {name} is a lazy signal with one value for all positions: call its "
-            ".compute() first"
+            f"the parameter {name} is a lazy signal with one value for all positions: write "
+            "value.compute() on a line of its own, which changes the signal in place and returns "
+            f"None, then pass {name}=value"
         )
     return np.squeeze(value.data)

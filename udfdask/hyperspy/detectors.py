@@ -8,8 +8,8 @@ from typing import Any
 import dask.array as da
 import numpy as np
 
-from udfdask.errors import ArgumentTypeError, ArgumentValueError
-from udfdask.hyperspy.data import aligned_data
+from udfdask.errors import ArgumentValueError
+from udfdask.hyperspy.data import aligned_data, lazy_signal_error
 from udfdask.hyperspy.regions import check_selects, pixels_of_roi
 from udfdask.types import AnyArray
 
@@ -73,5 +73,5 @@ def _from_signal(signal: Any, mask: Any) -> AnyArray:
             "with these signal axes only, such as signal.mean() > 5"
         )
     if isinstance(mask.data, da.Array):
-        raise ArgumentTypeError("the mask is a lazy signal: call its .compute() first")
+        raise lazy_signal_error("mask", "the mask")
     return np.asarray(aligned_data(mask))

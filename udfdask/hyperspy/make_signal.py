@@ -20,10 +20,14 @@ def check_dtypes(udf_name: str, buffers: Mapping[str, BufferSpec]) -> None:
     """Raise if a signal cannot hold one of the results."""
     for name, spec in buffers.items():
         if spec.dtype.kind not in "biufcVO":
+            what = f"{udf_name} has a result {name!r} of dtype {spec.dtype}"
+            remedy = "Declare it with dtype=object, or call udfdask.run_udf"
+            if udf_name == "AutoUDF":  # that of map_frames
+                what = f"your function returns values of dtype {spec.dtype}"
+                remedy = "Pass ragged=True, or call udfdask.map_frames"
             raise ArgumentTypeError(
-                f"{udf_name} has a result {name!r} of dtype {spec.dtype}, but HyperSpy's signals "
-                "hold only numbers and Python objects. Declare it with dtype=object, or call "
-                "udfdask.run_udf with signal.data as a dask array"
+                f"{what}, but HyperSpy's signals hold only numbers and Python objects. {remedy} "
+                "with signal.data as a dask array"
             )
 
 
@@ -40,7 +44,16 @@ def make_signal(
         # signal axes come last in the array of a signal
         array = array.transpose((*range(first, array.ndim), *range(first)))
     signal = _make(array, nav, sig, labels, own_class=kind == "sig")
-    _name(signal, info.udf_name, name, extra)
+    _name(signal, name)
+    node: dict[str, Any] = {
+        "udf": info.udf_name,
+        "result": name,
+        "parameters": info.parameters,
+    }
+    axis_labels = {axis.name: list(axis.labels) for axis in extra if axis.labels is not None}
+    if axis_labels:
+        node["labels"] = axis_labels  # HyperSpy's axes hold only numbers
+    signal.metadata.add_dictionary({"udfdask": node})
     if kind == "sig" and place.result in info.in_units and not is_mask:
         return signal  # with the quantity of the data
     unit = None if is_mask else info.units.get(place.result)
@@ -51,15 +64,21 @@ def make_signal(
     return signal
 
 
-def make_mapped(array: Any, extra: tuple[Axis, ...], labels: SignalLabels) -> Any:
+def make_mapped(array: Any, extra: tuple[Axis, ...], name: str, labels: SignalLabels) -> Any:
     """Return the values of a function for each frame as a signal, as `s.map` does.
 
-    Frames of the original shape keep the signal axes and the class of the signal.
+    `name` is that of the function, for signals without a title. Frames of the original shape keep
+    the signal axes and the class of the signal.
     """
     extra_shape = array.shape[array.ndim - len(extra) :]
     same = bool(extra) and extra_shape == labels.sig_shape
     sig = labels.sig_axes if same else extra_axis_dicts(extra, extra_shape)
-    return _make(array, labels.nav_axes, sig, labels, own_class=same)
+    signal = _make(array, labels.nav_axes, sig, labels, own_class=same)
+    title = signal.metadata.General.title
+    _name(signal, name)
+    if title:  # as in s.map
+        signal.metadata.General.title = title
+    return signal
 
 
 def make_nav_signal(array: Any, labels: SignalLabels) -> Any:
@@ -102,15 +121,10 @@ def _make(
     return signal
 
 
-def _name(signal: Any, udf_name: str, name: str, extra: tuple[Axis, ...]) -> None:
-    """Store the name of the result in the title, file name and metadata of a signal."""
+def _name(signal: Any, name: str) -> None:
+    """Store the name of the result in the title and file name of a signal."""
     title = signal.metadata.General.title
     signal.metadata.General.title = f"{name} of {title}" if title else name
     if signal.tmp_parameters.has_item("filename"):
         # otherwise s.save() would overwrite the file of the input signal
         signal.tmp_parameters.filename += f"_{name}"
-    node: dict[str, Any] = {"udf": udf_name, "result": name}
-    axis_labels = {axis.name: list(axis.labels) for axis in extra if axis.labels is not None}
-    if axis_labels:
-        node["labels"] = axis_labels  # HyperSpy's axes hold only numbers
-    signal.metadata.add_dictionary({"udfdask": node})

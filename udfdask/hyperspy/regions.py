@@ -10,6 +10,7 @@ import numpy as np
 from udfdask.arrays.geometry.chunk_grid import BoolArray
 from udfdask.arrays.geometry.roi import normalize_roi
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
+from udfdask.hyperspy.data import lazy_signal_error
 
 
 def read_roi(signal: Any, roi: Any, navigation_mask: Any) -> Any:
@@ -35,12 +36,20 @@ def _read_region(signal: Any, roi: Any, nav: tuple[int, ...]) -> Any:
         return _from_hyperspy_roi(signal, roi)
     if isinstance(roi, signals.BaseSignal):
         return _from_signal(roi, nav, "roi")
+    dims, names = getattr(roi, "dims", ()), _navigation_names(signal)
+    if dims != names and set(dims) == set(names):  # a DataArray in another order
+        return roi.transpose(*names)
     if isinstance(roi, np.ndarray) and roi.shape == nav[::-1] != nav:
         raise ArgumentValueError(
             f"the roi has shape {roi.shape}, which is (x, y), but arrays must have the order of "
             f"signal.data, here {nav}: pass roi.T"
         )
     return roi
+
+
+def _navigation_names(signal: Any) -> tuple[Any, ...]:
+    """Return the names of the navigation axes of a signal, in the order of its array."""
+    return tuple(axis.name for axis in signal.axes_manager.navigation_axes[::-1])
 
 
 def _from_signal(mask: Any, nav: tuple[int, ...], what: str) -> BoolArray:
@@ -59,7 +68,7 @@ def _from_signal(mask: Any, nav: tuple[int, ...], what: str) -> BoolArray:
             "a signal with these axes only, such as signal.sum('sig') > 5"
         )
     if isinstance(mask.data, da.Array):
-        raise ArgumentTypeError(f"the {what} is a lazy signal: call its .compute() first")
+        raise lazy_signal_error(what, f"{what}=mask")
     if mask.data.dtype != bool:
         raise ArgumentTypeError(
             f"the {what} is {mask!r} of dtype {mask.data.dtype}, expected booleans: compare it "
@@ -79,7 +88,10 @@ def _read_mask(signal: Any, mask: Any, nav: tuple[int, ...]) -> BoolArray:
     if isinstance(mask, signals.BaseSignal):
         return _from_signal(mask, nav, "navigation_mask")
     if isinstance(mask, da.Array):
-        raise ArgumentTypeError("the navigation_mask is lazy: call its .compute() first")
+        raise ArgumentTypeError(
+            "the navigation_mask is a dask array: write mask = mask.compute() on a line of its "
+            "own, then pass navigation_mask=mask"
+        )
     array = np.asarray(mask)
     if array.dtype != bool:
         raise ArgumentTypeError(

@@ -5,14 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 from dask.base import is_dask_collection, tokenize
 
+from udfdask.errors import ArgumentTypeError
 from udfdask.hyperspy.data import wants_progressbar
-from udfdask.hyperspy.labels import SignalLabels
+from udfdask.hyperspy.detectors import mask_reader
+from udfdask.hyperspy.labels import SignalLabels, copied_axes
 from udfdask.hyperspy.make_signal import make_signal
 from udfdask.results.named_results import NamedResults
 from udfdask.results.result import Result
+from udfdask.run.read_masks import read_detectors
 from udfdask.scheduling.compute import compute as compute_with_progress
+from udfdask.scheduling.progress.state import Progress
 from udfdask.scheduling.unwrap import unwrap
 from udfdask.tracebacks import own_lines_hidden
 
@@ -65,11 +70,13 @@ class SignalResult(NamedResults):
             masks = [axis.labels for axis in axes if axis.name == "mask" and axis.labels]
             if masks:
                 lines.append(f"  parts of {name}, each a signal of its own: {', '.join(masks[0])}")
+        if state == "lazy":
+            lines += [f"  note  {text}" for text in self._info.short_notes]
         return "\n".join(lines)
 
     @property
     def result(self) -> Result:
-        """The results as arrays: `.raw` with flattened navigation, `.masked`, `.buffers`."""
+        """The results as arrays: ``.raw`` with flattened navigation, ``.masked``, ``.buffers``."""
         return self._result
 
     @property
@@ -77,7 +84,13 @@ class SignalResult(NamedResults):
         """A boolean signal for each result, True at valid values."""
         return _ValidMasks(self)
 
-    def compute(self, show_progressbar: bool | None = None, **kwargs: Any) -> SignalResult:
+    def compute(
+        self,
+        show_progressbar: bool | None = None,
+        *,
+        progress: Progress | None = None,
+        **kwargs: Any,
+    ) -> SignalResult:
         """Compute all results in one pass over the data.
 
         Unlike `BaseSignal.compute`, this method does not change the lazy signals.
@@ -87,6 +100,8 @@ class SignalResult(NamedResults):
         show_progressbar : bool, optional
             Whether to show a progress bar that counts frames; by default as set in HyperSpy's
             preferences.
+        progress : bool, callable or ProgressReporter, optional
+            Another name of `show_progressbar`, which also takes what `udfdask.compute` does.
         **kwargs
             Arguments of `udfdask.compute`: timeout, scheduler, num_workers, resources, ...
 
@@ -94,6 +109,13 @@ class SignalResult(NamedResults):
         -------
         SignalResult
             The same results with signals in memory.
+
+        Raises
+        ------
+        ArgumentTypeError, ArgumentValueError
+            If an option is invalid, or both `show_progressbar` and `progress` are given.
+        UDFError
+            As in `udfdask.compute`.
 
         See Also
         --------
@@ -107,7 +129,12 @@ class SignalResult(NamedResults):
         >>> s.udf.run_udf(SumSigUDF()).compute(show_progressbar=False)["intensity"]
         <BaseSignal, title: intensity, dimensions: (3, 2|)>
         """
-        progress = wants_progressbar(show_progressbar)
+        if progress is None:
+            progress = wants_progressbar(show_progressbar)
+        elif show_progressbar is not None:
+            raise ArgumentTypeError(
+                "show_progressbar and progress are two names of one argument: pass only one of them"
+            )
         with own_lines_hidden:
             (done,) = compute_with_progress(self, progress=progress, **kwargs)
         assert isinstance(done, SignalResult)
@@ -176,14 +203,14 @@ class SignalResult(NamedResults):
         log: bool | None = None,
         title: str | None = None,
     ) -> Any:
-        """Draw the outlines of detectors over a pattern, as `udfdask.Result.plot_detectors` does.
+        """Draw detectors over a pattern or a spectrum, as `udfdask.Result.plot_detectors` does.
 
         Parameters
         ----------
-        detectors : UDF, array of bool, list or dict
-            UDFs over the same signal, such as `VirtualDetectorUDF`, or masks of the shape of a
-            frame. Their lengths may be in the units of the axes. A dictionary gives their names in
-            the legend.
+        detectors : UDF, HyperSpy ROI, BaseSignal, array of bool, list or dict
+            UDFs over the same signal, such as `VirtualDetectorUDF`, ROIs in the units of the signal
+            axes, or masks of the shape of a frame. Lengths of UDFs may be in the units of the axes.
+            A dictionary gives their names in the legend.
         name : str, optional
             The result to draw; by default the first of kind sig.
         log : bool, optional
@@ -199,8 +226,8 @@ class SignalResult(NamedResults):
         Raises
         ------
         ArgumentTypeError, ArgumentValueError
-            If there is no result of kind sig, no detector, or a detector does not fit the frames.
-            Nothing is computed then.
+            If there is no result of kind sig, no detector, or a detector does not fit the frames or
+            has none of their pixels. Nothing is computed then.
         ImportError
             If matplotlib is not installed.
 
@@ -215,7 +242,8 @@ class SignalResult(NamedResults):
         ['BF']
         """
         with own_lines_hidden:
-            return self._result.plot_detectors(detectors, name, log=log, title=title)
+            given = read_detectors(detectors, mask_reader(_frame(self._labels)))
+            return self._result.plot_detectors(given, name, log=log, title=title)
 
     def _signal(self, what: str, name: str, arrays: Mapping[str, Any]) -> Any:
         """Return a result, or its mask, as a signal; always the same object."""
@@ -257,6 +285,14 @@ class SignalResult(NamedResults):
         return _persisted, (rebuild, state, self._labels)
 
 
+def _frame(labels: SignalLabels) -> Any:
+    """Return a signal with the signal axes of the input and no data of its own."""
+    from hyperspy.api import signals
+
+    axes = copied_axes(labels.sig_axes, navigate=False)
+    return signals.BaseSignal(np.broadcast_to(np.zeros(()), labels.sig_shape), axes=axes)
+
+
 class _ValidMasks(Mapping[str, Any]):
     """A mapping from the names of results to their valid masks, which are made on request."""
 
@@ -267,6 +303,10 @@ class _ValidMasks(Mapping[str, Any]):
 
     def __getitem__(self, name: str) -> Any:
         return self._signals._signal("valid_mask", name, self._signals.result.valid_mask)
+
+    def __repr__(self) -> str:
+        lines = [f"<valid masks of {self._signals.result._info.title}>"]
+        return "\n".join([*lines, *(f"  {name}: {mask!r}" for name, mask in self.items())])
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._signals)

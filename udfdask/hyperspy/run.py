@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Unpack
 
 import dask.array as da
@@ -11,10 +12,11 @@ from udfdask.hyperspy.data import read_frames, wants_progressbar
 from udfdask.hyperspy.detectors import mask_reader
 from udfdask.hyperspy.labels import read_calibration
 from udfdask.hyperspy.make_signal import check_dtypes
+from udfdask.hyperspy.words import in_words_of_signals, with_rechunk_of_signals
 from udfdask.results.result import Result
-from udfdask.run.options import RunOptions
+from udfdask.run.options import RunOptions, check_names
 from udfdask.run.read_masks import read_masks
-from udfdask.run.run_udf import run_udf
+from udfdask.run.run_udf import run_in_words, run_udf
 from udfdask.scheduling.compute import compute
 from udfdask.udf import UDF
 
@@ -59,7 +61,16 @@ def run_on_signal(
     array, sig_dims = read_frames(signal, named=lazy)
     udfs = read_masks(udf, mask_reader(signal))
     chosen = with_axes(signal, options)
-    made = run_udf(array, udfs, sig_dims=sig_dims, roi=roi, **chosen)
+    with in_words_of_signals():
+        check_names(run_udf, chosen)
+        made = run_in_words(
+            array,
+            udfs,
+            partial(with_rechunk_of_signals, n_sig=sig_dims),
+            sig_dims=sig_dims,
+            roi=roi,
+            **chosen,
+        )
     results = tuple(made.values()) if isinstance(udf, dict) else made
     results = results if isinstance(results, tuple) else (results,)
     for result in results:

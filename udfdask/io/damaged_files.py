@@ -80,6 +80,12 @@ def existing_file(path: str | os.PathLike[str]) -> Path:
         name = os.fspath(path)
         file = Path(path).expanduser().resolve()
     except TypeError as error:
+        if hasattr(path, "shape"):  # an array, whose numbers would hide the remedy
+            raise ArgumentTypeError(
+                f"a path must be a str or a pathlib.Path, got {type(path).__name__} of shape "
+                f"{path.shape}: an array needs no opening; pass a dask array to run_udf, such as "
+                "dask.array.from_array(data, chunks='auto')"
+            ) from error
         raise ArgumentTypeError(
             f"a path must be a str or a pathlib.Path, got {path!r}: pass the name of a file"
         ) from error

@@ -18,7 +18,13 @@ import numpy as np
 
 from udfdask.arrays.geometry.axes import Axis, axis_of_values
 from udfdask.errors import FileFormatError, missing_package
-from udfdask.io.choose_dataset import Candidate, choose_dataset, listing, unknown_dataset
+from udfdask.io.choose_dataset import (
+    Candidate,
+    choose_dataset,
+    choose_result,
+    listing,
+    unknown_dataset,
+)
 from udfdask.io.chunk_decoders import DamagedChunk
 from udfdask.io.damaged_files import COPY_AGAIN, check_values, reading
 from udfdask.io.file_identity import FileIdentity
@@ -27,6 +33,7 @@ from udfdask.io.lazy_source import FileArray
 from udfdask.io.memmap import MappedArray, c_strides
 from udfdask.io.nexus_axes import nexus_axis
 from udfdask.io.opened_file import OpenedFile, open_source
+from udfdask.io.result_marks import marked_results
 from udfdask.io.stored_chunks import LibraryNeeded, read_part
 from udfdask.once_per_process import OncePerProcess
 
@@ -167,7 +174,7 @@ def open_hdf5(
         raise missing_package("h5py", purpose=f"reading {file.name}") from error
     identity = FileIdentity.of(file)  # before the file is opened, so that a change is noticed
     with reading(file, "HDF5"), _not_being_written(file), h5py.File(file, "r") as opened:
-        name = _dataset_name(opened, dataset, file)
+        name = _dataset_name(opened, dataset, file, sig_dims)
         h5_dataset = opened[name]
         source = _source(h5_dataset, name, identity)
         axes = [_axis(h5_dataset, dim) for dim in range(h5_dataset.ndim)]
@@ -267,11 +274,15 @@ def _other_files(dataset: Any, file: Path) -> Iterator[FileIdentity]:
         yield FileIdentity.of(other)
 
 
-def _dataset_name(opened: Any, dataset: str | int | None, file: Path) -> str:
+def _dataset_name(opened: Any, dataset: str | int | None, file: Path, sig_dims: int | None) -> str:
     """Return the path of the user's dataset in an open HDF5 file, or of a suitable one."""
     import h5py
 
     if dataset is None:
+        results = marked_results(opened.attrs)
+        if results is not None:
+            found = choose_result(results, _datasets(opened), sig_dims=sig_dims, file=str(file))
+            return found.name
         return choose_dataset(_datasets(opened), file=str(file)).name
     # The list of datasets does not follow links, so look the path up.
     try:

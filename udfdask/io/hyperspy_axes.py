@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from udfdask.arrays.geometry.axes import Axis, axis_of_values
@@ -15,7 +16,10 @@ def read_axis(axis: Any) -> Axis:
     unit = axis.units if isinstance(axis.units, str) and axis.units else None
     if not axis.is_uniform:
         return axis_of_values(name, axis.axis, unit)
-    return Axis(name=name, unit=unit, scale=float(axis.scale), offset=float(axis.offset))
+    scale, offset = float(axis.scale), float(axis.offset)
+    if not (math.isfinite(scale) and math.isfinite(offset) and scale):
+        return Axis(name=name)  # positions are numbered, as in axes of other files
+    return Axis(name=name, unit=unit, scale=scale, offset=offset)
 
 
 def read_unit(signal: Any) -> str | None:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from zipfile import ZipFile
+from zipfile import ZipFile, ZipInfo
 
 import numpy as np
 
+from udfdask.arrays.geometry.axes import Axis
 from udfdask.errors import ArgumentTypeError
-from udfdask.io.named_variables import Variable, positions_in_file, variables_by_name
+from udfdask.io.named_variables import Variable, variables_by_name
+from udfdask.io.npz_results import npz_members
 from udfdask.writing import NPZ, check_target, replacing
 
 
@@ -18,14 +21,17 @@ def write_npz(
     path: str | os.PathLike[str],
     results: Mapping[str, Mapping[str, Variable]],
     *,
+    axes: Sequence[Axis] = (),
+    attrs: Mapping[str, str] | None = None,
     overwrite: bool = False,
     sources: Sequence[str | os.PathLike[str]] = (),
 ) -> Path:
     """Write results to an .npz file that `numpy.load` reads.
 
     The file is written under another name next to `path` and then renamed, so that it is never
-    incomplete. Of the axes, only the positions or labels along extra dimensions are written, for
-    example the array ``radius``: `write_zarr` writes all axes, with units.
+    incomplete. For `numpy.load`, it contains the results, and positions or labels along extra
+    dimensions, for example the array ``radius``. `open_results` also finds the names of dimensions,
+    axes and units, which `numpy.load` does not show.
 
     Parameters
     ----------
@@ -34,6 +40,10 @@ def write_npz(
     results : mapping of str to mapping of str to Variable
         The buffers of each UDF, from `result_variables`. An array in the file has the name
         ``{udf}_{buffer}``.
+    axes : sequence of Axis
+        Axes of the dimensions.
+    attrs : mapping of str to str, optional
+        Attributes of the file.
     overwrite : bool
         Replace an existing .npz file. Other files are never replaced.
     sources : sequence of str or path-like
@@ -54,7 +64,8 @@ def write_npz(
     OSError
         If writing is impossible, for example on a read-only disk.
     ArgumentValueError
-        If `path` is not a local path, or it is one of `sources`, contains one, or is inside one.
+        If a dimension has two different sizes; if `path` is not a local path, or it is one of
+        `sources`, contains one, or is inside one.
     ArgumentTypeError
         If a result contains Python objects.
 
@@ -79,12 +90,13 @@ def write_npz(
                 f"result {name!r} contains Python objects, which are not written to .npz files: "
                 "leave this UDF out, or save its result yourself"
             )
-    arrays = {name: variable.values for name, variable in variables.items()}
-    for dim, (axis, positions) in positions_in_file(variables, ()).items():
-        arrays[dim] = positions if axis.labels is None else positions.astype(str)
+    members = npz_members(variables, axes)
     with replacing(target) as unfinished, ZipFile(unfinished, "w") as archive:
         # not `numpy.savez`: an array cannot have the name of one of its parameters
-        for name, array in arrays.items():
-            with archive.open(f"{name}.npy", "w", force_zip64=True) as stream:
+        archive.comment = json.dumps(dict(attrs or {})).encode()
+        for name, (array, member) in members.items():
+            entry = ZipInfo(f"{name}.npy")
+            entry.comment = member.comment()
+            with archive.open(entry, "w", force_zip64=True) as stream:
                 np.lib.format.write_array(stream, array, allow_pickle=False)
     return target.named

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import inspect
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from numpy.typing import DTypeLike
 
-from udfdask.errors import ArgumentValueError, FileFormatError
+from udfdask.errors import (
+    ArgumentTypeError,
+    ArgumentValueError,
+    FileFormatError,
+    unknown_arguments,
+)
 from udfdask.io.csr_toml import open_csr_toml
 from udfdask.io.damaged_files import COPY_AGAIN, existing_file, reading
 from udfdask.io.hdf5 import SIGNATURE, open_hdf5
@@ -33,7 +40,41 @@ _MARGINS = ("offset", "frame_header", "frame_footer")
 # HDF5 files with a layout that HyperSpy knows: only HyperSpy finds their axes and units.
 _HYPERSPY_HDF5 = {".hspy", ".emd"}
 
+_PICTURES = {".png", ".jpg", ".jpeg", ".gif", ".bmp"}
 
+_HEADERS = {"header", "header_size", "header_bytes", "skip", "skip_bytes"}
+"""Other words for the offset of a raw file."""
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def _explains_its_arguments(function: Callable[P, T]) -> Callable[P, T]:
+    """Give a function a message for arguments that it does not have."""
+    known = inspect.signature(function).parameters
+
+    @wraps(function)
+    def explained(*args: P.args, **kwargs: P.kwargs) -> T:
+        unknown = kwargs.keys() - known.keys()
+        for name in sorted(unknown & _HEADERS):
+            raise ArgumentTypeError(
+                f"{function.__name__}() has no argument {name!r}; did you mean 'offset'? Pass "
+                f"offset={kwargs[name]!r} for the header of a raw file, or frame_header= for the "
+                "bytes before each frame"
+            )
+        if "axes" in unknown:
+            raise ArgumentTypeError(
+                f"{function.__name__}() has no argument 'axes': pass axes= to run_udf"
+            )
+        if unknown:
+            remedy = f"help(udfdask.io.{function.__name__}) lists all arguments"
+            raise unknown_arguments(function.__name__, unknown, known, remedy=remedy)
+        return function(*args, **kwargs)
+
+    return explained
+
+
+@_explains_its_arguments
 def open_file(
     path: str | os.PathLike[str],
     *,
@@ -188,6 +229,11 @@ def _open_described(
     is_hdf5 = begin == SIGNATURE or (file.is_file() and _has_userblock(file))
     if is_hdf5 and suffix not in _HYPERSPY_HDF5:
         return open_hdf5(file, dataset=dataset, sig_dims=sig_dims, chunks=chunks)
+    if suffix in _PICTURES:
+        raise FileFormatError(
+            f"{file} is a picture ({suffix}), not a recording of a detector: pass the file with "
+            "the frames, or make a dask array of the pictures, such as with dask.array.image.imread"
+        )
     return open_with_hyperspy(file, dataset=dataset, sig_dims=sig_dims, chunks=chunks)
 
 

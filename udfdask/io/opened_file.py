@@ -9,8 +9,9 @@ from typing import Any
 import dask.array as da
 import numpy as np
 
-from udfdask.arrays.geometry.axes import Axis, with_different_names
+from udfdask.arrays.geometry.axes import Axis, Calibration, with_different_names
 from udfdask.arrays.geometry.chunk_grid import BoolArray
+from udfdask.arrays.geometry.shapes import Shape, in_words
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.io.lazy_source import StoredArray, choose_chunks, lazy_array
 
@@ -77,6 +78,49 @@ class OpenedFile:
         """
         return part_of(self, index)
 
+    def to_xarray(self) -> Any:
+        """Return the data as a DataArray, with the names, positions and units of the axes.
+
+        Nothing is read. After ``import udfdask.xarray``, the DataArray has the accessor `udf`,
+        which takes its default of `sig_dims` from the attribute `signal_dims`.
+
+        Returns
+        -------
+        xarray.DataArray, shape (*nav, *sig)
+            The same dask array. The attribute `units` is the unit of the values, and `signal_dims`
+            has the names of the signal dimensions, a list as JSON. The axes are its dimensions. An
+            axis that is just pixel numbers has no coordinate. If scan positions without a frame
+            are known, there is also a boolean coordinate `present`: pass it as `roi`, so that runs
+            leave these positions out.
+
+        Raises
+        ------
+        ImportError
+            If xarray is not installed.
+
+        Examples
+        --------
+        >>> import dask.array as da, udfdask.xarray
+        >>> from udfdask import Axis
+        >>> from udfdask.io import OpenedFile
+        >>> from udfdask.udfs import SumSigUDF
+        >>> axes = (Axis(name="x", unit="nm", scale=0.5), Axis(name="E", unit="eV"))
+        >>> opened = OpenedFile(
+        ...     array=da.ones((3, 8)), sig_dims=1, reader="", title="", axes=axes, unit="counts"
+        ... )
+        >>> scan = opened.to_xarray()
+        >>> scan.dims, scan.x.values, scan.x.units, scan.units
+        (('x', 'E'), array([0. , 0.5, 1. ]), 'nm', 'counts')
+        >>> scan.signal_dims
+        '["E"]'
+        >>> scan.udf.run_udf(SumSigUDF())["intensity"].sel(x=0.5).compute().item()
+        8.0
+        """
+        from udfdask.io.labeled_array import labeled_array
+
+        calibration = Calibration(axes=self.axes, unit=self.unit)
+        return labeled_array(self.array, calibration, self.sig_dims, self.present)
+
     def __repr__(self) -> str:
         array = self.array
         dims = ", ".join(f"{axis.name} {n}" for axis, n in zip(self.axes, array.shape, strict=True))
@@ -91,7 +135,8 @@ class OpenedFile:
         if self.present is not None:
             n_absent = self.present.size - np.count_nonzero(self.present)
             known.append(f"  without a frame: {n_absent} of {self.present.size} positions")
-        return "\n".join([title, f"  {values}", f"  dimensions: {dims}", *known])
+        frames = in_words(Shape(array.shape, sig_dims=self.sig_dims))
+        return "\n".join([title, f"  {frames}", f"  {values}", f"  dimensions: {dims}", *known])
 
     __iter__ = None  # an index would otherwise make it iterable
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import operator
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -240,20 +241,30 @@ def _byte_count(value: Any, *, name: str) -> int:
     return count
 
 
-def file_dtype(dtype: DTypeLike, *, name: str = "dtype", kinds: str = "biufcmM") -> np.dtype[Any]:
+def file_dtype(
+    dtype: DTypeLike | None, *, name: str = "dtype", kinds: str = "biufcmM"
+) -> np.dtype[Any]:
     """Return the user's dtype; raise if it is not one of NumPy's `kinds` of numbers."""
     try:
-        stored = np.dtype(dtype)
+        stored = np.dtype("" if dtype is None else dtype)  # for NumPy, None is float64
     except (TypeError, ValueError, SyntaxError) as error:  # NumPy parses ',u2' like code
         raise ArgumentTypeError(
-            f"{name} must be a NumPy dtype, got {dtype!r}: pass for example 'uint16' or '>u2'"
+            f"{name} must be a NumPy dtype, got {dtype!r}: {_instead_of(dtype)}"
         ) from error
     if stored.kind not in kinds:
         words = "an integer type" if kinds == "iu" else "a type of numbers"
-        raise ArgumentTypeError(
-            f"{name} must be {words}, got {stored}: pass for example 'uint16' or '>u2'"
-        )
+        raise ArgumentTypeError(f"{name} must be {words}, got {stored}: {_instead_of(dtype)}")
     return stored
+
+
+def _instead_of(dtype: Any) -> str:
+    """Return what to pass in place of a wrong dtype, such as ``u16`` with a number of bits."""
+    found = re.fullmatch(r"([uif])(?:int|nt|loat)?[-_ ]?(8|16|32|64)", str(dtype).lower())
+    if found is None:
+        return "pass for example 'uint16' or '>u2'"
+    kind, bits = found[1], int(found[2])
+    name = {"u": "uint", "i": "int", "f": "float"}[kind]
+    return f"for {bits} bits, pass '{name}{bits}' or '{kind}{bits // 8}', which counts bytes"
 
 
 def _count_frames(
@@ -296,12 +307,22 @@ def _check_size(
     frames, rest = divmod(max(size - offset, 0), frame)
     n_frames = f"exactly {frames}" if rest == 0 else f"{frames} whole"
     margins = f" with frame_header={header} and frame_footer={footer}" if header or footer else ""
+    if rest and size > expected:  # sync_offset=0 would open such a file, with each frame moved
+        more = size - expected
+        remedy = (
+            f"Are the {more} bytes that are too many a file header? Then pass "
+            f"offset={offset + more}. Otherwise, check the shapes, the dtype and the bytes to skip"
+        )
+    else:
+        remedy = (
+            "Check the shapes, the dtype and the bytes to skip; to use a part of the file, open "
+            "all of it and slice the array. If the detector missed frames or recorded too many, "
+            "pass sync_offset=0, or the number of frames to skip"
+        )
     raise FileFormatError(
         f"nav_shape={nav}, sig_shape={sig}, dtype={dtype.str!r} and offset={offset}{margins} ask "
         f"for a file of {expected} bytes, but {where} has {size}: after the offset it holds "
         f"{n_frames} frames of {frame} bytes"
         + (f" and {rest} bytes more" if rest else "")
-        + f", and nav_shape asks for {math.prod(nav)}. Check the shapes, the dtype and the bytes "
-        "to skip; to use a part of the file, open all of it and slice the array. If the detector "
-        "missed frames or recorded too many, pass sync_offset=0, or the number of frames to skip"
+        + f", and nav_shape asks for {math.prod(nav)}. {remedy}"
     )

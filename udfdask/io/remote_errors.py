@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from udfdask.errors import FileFormatError, UDFError, missing_package
+from udfdask.errors import FileFormatError, UDFError, missing_package, without_secrets
 from udfdask.io.damaged_files import in_words
 
 _OURS = ("aiohttp", "fastparquet", "fsspec", "s3fs")
 """Packages in the extra `remote`."""
-
-_SECRETS = re.compile(r"(?<=://)[^/\s@'\"]+@|\?[^\s'\"]+")
-"""A user name and password in a URL, and its query, which can contain a signature."""
 
 _CREDENTIALS = {"NoCredentialsError", "PartialCredentialsError", "CredentialRetrievalError"}
 _CONNECTION = {
@@ -29,11 +25,6 @@ _CONNECTION = {
 
 _WRONG = {"TypeError", "ValueError", "OverflowError"}
 """Errors about options and addresses that make no sense."""
-
-
-def without_secrets(text: str) -> str:
-    """Return a text with URLs, without passwords and queries."""
-    return _SECRETS.sub("", text)
 
 
 @contextmanager

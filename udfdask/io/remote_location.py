@@ -12,8 +12,8 @@ from typing import Any, TypeGuard
 
 import cloudpickle
 
-from udfdask.errors import ArgumentTypeError, ArgumentValueError
-from udfdask.io.remote_errors import reaching, without_secrets
+from udfdask.errors import ArgumentTypeError, ArgumentValueError, without_secrets
+from udfdask.io.remote_errors import reaching
 
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 

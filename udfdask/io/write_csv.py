@@ -57,8 +57,8 @@ def _columns(
     variables: Mapping[str, Variable], axes: Sequence[Axis]
 ) -> Iterator[tuple[str, Texts]]:
     """Yield the header and the cells of each column, in shapes that NumPy broadcasts."""
-    masks = {f"{name}_valid" for name in variables} & set(variables)
-    results = {name: variable for name, variable in variables.items() if name not in masks}
+    masks = {each.mask_of: each for each in variables.values() if each.mask_of}
+    results = {name: variable for name, variable in variables.items() if not variable.mask_of}
     largest = max(results.values(), key=lambda variable: variable.values.ndim)
     grid = np.ogrid[tuple(slice(size) for size in largest.values.shape)]
     for axis, indices in zip(axes_of(largest, axes), grid, strict=True):
@@ -66,8 +66,8 @@ def _columns(
         yield header, _positions(axis, indices)
     for name, variable in results.items():
         texts = _texts(variable.values)
-        if f"{name}_valid" in masks:
-            texts = np.where(variables[f"{name}_valid"].values, texts, "")
+        if name in masks:
+            texts = np.where(masks[name].values, texts, "")
         yield name, texts
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from udfdask.arrays.geometry.axes import Axis
 from udfdask.errors import missing_package
 from udfdask.io.named_variables import Variable, positions_in_file
+from udfdask.io.result_marks import mark
 
 
 def write_hdf5(
@@ -21,7 +22,7 @@ def write_hdf5(
     """
     h5py = check_h5py()
     with h5py.File(path, "w") as file:
-        file.attrs.update(attrs)
+        file.attrs.update({**attrs, **mark(n for n, each in variables.items() if not each.mask_of)})
         scales = _write_scales(file, variables, axes)
         for name, variable in variables.items():
             dataset = file.create_dataset(name, data=variable.values)

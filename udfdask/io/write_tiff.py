@@ -29,7 +29,7 @@ def write_tiff(
     64 bits, so these are written as float64, if no value changes.
     """
     tifffile = check_tifffile()
-    (variable,) = variables.values()
+    (variable,) = (each for each in variables.values() if not each.mask_of)
     values = _readable(variable.values)
     own = list(axes_of(variable, axes))
     # an image has one scale: positions that are not evenly spaced are counted

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import dask.array as da
+import numpy as np
 
 from udfdask.arrays.geometry.axes import Axis
 from udfdask.errors import ArgumentValueError, missing_package, outdated_package
 from udfdask.io.named_variables import Variable, positions_in_file, variables_by_name
+from udfdask.io.result_marks import mark
 from udfdask.records.journal import journal_beside, remove_journal
 from udfdask.scheduling.compute import compute
 from udfdask.writing import ZARR, check_target, replacing
@@ -20,6 +22,18 @@ from udfdask.writing.stores import check_storable
 
 if TYPE_CHECKING:
     import xarray as xr
+
+OTHER_SUFFIXES = {
+    ".npz",
+    ".npy",
+    ".csv",
+    ".tif",
+    ".tiff",
+    ".h5",
+    ".hdf5",
+    ".hspy",
+    ".png",
+}
 
 
 def write_zarr(
@@ -71,6 +85,8 @@ def write_zarr(
     ArgumentValueError
         If a dimension has two different sizes; if `path` is not a local path, or it is one of
         `sources`, contains one, or is inside one.
+    JournalError
+        With `resume`, if the partial results next to the store belong to another run.
     ImportError
         If xarray or zarr is not installed, or zarr is older than 3.
 
@@ -91,13 +107,32 @@ def write_zarr(
     """
     check_packages()
     dataset = _dataset(results, axes, attrs or {})
-    return write_dataset(dataset, path, overwrite=overwrite, sources=sources)
+    masks = [name for name, each in variables_by_name(results).items() if each.mask_of]
+    return write_dataset(dataset, path, masks=masks, overwrite=overwrite, sources=sources)
+
+
+def _check_suffix(path: Path) -> None:
+    """Raise if a store has the suffix of a file of another format."""
+    suffix = path.suffix.lower()
+    if suffix not in OTHER_SUFFIXES:
+        return
+    if suffix == ".png":
+        how = f"for a picture, result.plot().savefig({path.name!r})"
+    elif suffix == ".npy":
+        how = f"for the numbers alone, numpy.save({path.name!r}, result[name])"
+    else:
+        how = f"udfdask.io.save_results({path.name!r}, result) writes this format"
+    raise ArgumentValueError(
+        f"{path.name} ends in {suffix!r}, but a zarr store is a folder: call it "
+        f"{path.with_suffix('.zarr').name!r}; {how}"
+    )
 
 
 def write_dataset(
     dataset: xr.Dataset,
     path: str | os.PathLike[str],
     *,
+    masks: Collection[Hashable] = (),
     overwrite: bool = False,
     sources: Sequence[str | os.PathLike[str]] = (),
     zarr_format: Literal[2, 3] | None = None,
@@ -106,8 +141,9 @@ def write_dataset(
 ) -> Path:
     """Write a Dataset to a zarr store in one pass over lazy data; return the path of the store.
 
-    With `resume`, a journal next to the store is used, and removed when the store is complete.
-    `options` are options of `udfdask.compute`.
+    `masks` are the names of the variables that are valid masks. Those that are True everywhere are
+    left out. With `resume`, a journal next to the store is used, and removed when the store is
+    complete. `options` are options of `udfdask.compute`.
     """
     check_packages()
     import zarr
@@ -115,9 +151,15 @@ def write_dataset(
     if zarr_format not in (None, 2, 3):
         raise ArgumentValueError(f"zarr_format must be 2, 3 or None, not {zarr_format!r}")
     target = check_target(path, ZARR, overwrite=overwrite, sources=sources)
+    _check_suffix(target.named)
     for name, variable in dataset.data_vars.items():
         check_storable(str(name), variable.dtype)
-    storable = _encoded(_with_plain_text(_with_even_chunks(_without_slashes(dataset))))
+    plain_names = _plain_names(dataset)
+    own_masks = [str(plain_names.get(name, name)) for name in masks]
+    dataset = dataset.rename(plain_names)
+    names = [str(name) for name in dataset.data_vars if str(name) not in own_masks]
+    dataset = dataset.assign_attrs(mark(names))
+    storable = _encoded(_with_plain_text(_with_even_chunks(dataset)))
     with replacing(target) as unfinished:
         storable.to_zarr(
             unfinished, mode="w", consolidated=False, zarr_format=zarr_format, compute=False
@@ -129,6 +171,7 @@ def write_dataset(
         if resume and writes:
             options["journal"] = journal_beside(target.named)
         compute(*writes, **options)
+        _drop_needless_masks(group, own_masks)
         with warnings.catch_warnings():
             # Without consolidated metadata, each xr.open_zarr warns. With them, zarr itself warns
             # here if the store is of format 3.
@@ -189,8 +232,19 @@ def _encoded(dataset: xr.Dataset) -> xr.Dataset:
     return encoded.set_coords(list(dataset.coords))
 
 
-def _without_slashes(dataset: xr.Dataset) -> xr.Dataset:
-    """Return a Dataset with other names for "a/b", which a store would take for a path."""
+def _drop_needless_masks(group: Any, masks: Collection[str]) -> None:
+    """Delete the valid masks that are True everywhere, which is known when they are computed."""
+    for name in masks:
+        array = group[name]
+        # chunk by chunk: a mask can be larger than memory
+        rows = array.chunks[0] if array.shape else 1
+        starts = range(0, array.shape[0] if array.shape else 1, rows)
+        if all(np.all(array[s : s + rows] if array.shape else array[()]) for s in starts):
+            del group[name]
+
+
+def _plain_names(dataset: xr.Dataset) -> dict[Hashable, str]:
+    """Return other names for those such as "a/b", which a store would take for a path."""
     taken = {str(name) for name in (*dataset.variables, *dataset.dims)}
     names: dict[Any, str] = {}
     for name in (*dataset.variables, *dataset.dims):
@@ -199,7 +253,7 @@ def _without_slashes(dataset: xr.Dataset) -> xr.Dataset:
             while names[name] in taken:
                 names[name] += "_"
             taken.add(names[name])
-    return dataset.rename(names) if names else dataset
+    return names
 
 
 def _with_even_chunks(dataset: xr.Dataset) -> xr.Dataset:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import os
@@ -16,11 +17,12 @@ import numpy as np
 
 from udfdask.arrays.geometry.axes import Axis, axis_of_values
 from udfdask.errors import ArgumentValueError, FileFormatError, missing_package
-from udfdask.io.choose_dataset import choose_dataset, unknown_dataset
+from udfdask.io.choose_dataset import choose_dataset, choose_result, unknown_dataset
 from udfdask.io.damaged_files import check_values, reading
 from udfdask.io.file_identity import FileIdentity
 from udfdask.io.lazy_source import FileArray
 from udfdask.io.opened_file import OpenedFile, open_source
+from udfdask.io.result_marks import marked_results
 from udfdask.io.stored_chunks import LibraryNeeded
 from udfdask.io.zarr_chunk_files import ChunkFiles, chunk_key, stored_shape, touched_chunks
 from udfdask.io.zarr_chunks import ZarrChunks
@@ -133,7 +135,7 @@ def open_zarr(
             )
         name = ""
     else:
-        name = _choose(folder, dataset)
+        name = _choose(folder, dataset, sig_dims)
     inside = folder / name
     identity = FileIdentity.of(_metadata_file(inside))
     # Only metadata that are read after the identity was taken belong to it.
@@ -166,7 +168,7 @@ def _read_metadata(folder: Path, name: str) -> ArrayMetadata:
         return ArrayMetadata.of(_open_array(folder), name, where=str(file))
 
 
-def _choose(group: Path, dataset: str | int | None) -> str:
+def _choose(group: Path, dataset: str | int | None, sig_dims: int | None) -> str:
     """Return the path of the user's array in a group, or of a suitable one."""
     asked = None if dataset is None else str(dataset).strip("/")
     folders = dict(_arrays(group, name="", strict=asked is None))
@@ -174,9 +176,21 @@ def _choose(group: Path, dataset: str | int | None) -> str:
         return asked
     candidates = [_read_metadata(folder, name) for name, folder in folders.items()]
     if asked is None:
+        results = marked_results(_attributes(group))
+        if results is not None:
+            return choose_result(results, candidates, sig_dims=sig_dims, file=str(group)).name
         return choose_dataset(candidates, file=str(group)).name
     dict(_arrays(group, name="", strict=True))  # raises if the array has lost its metadata
     raise unknown_dataset(asked, candidates, file=group.name)
+
+
+def _attributes(group: Path) -> Any:
+    """Return the attributes of a group; None if they cannot be read."""
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        if (group / "zarr.json").is_file():
+            return json.loads((group / "zarr.json").read_bytes()).get("attributes")
+        return json.loads((group / ".zattrs").read_bytes())
+    return None
 
 
 def _arrays(group: Path, *, name: str, strict: bool) -> Iterator[tuple[str, Path]]:

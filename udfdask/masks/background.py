@@ -59,7 +59,7 @@ def background_subtraction(
     radius_inner: float,
     antialiased: bool = False,
 ) -> AnyArray:
-    """Return a disk of ones surrounded by a negative ring, with a total sum of 0.
+    """Return a mask with a disk of ones and a negative ring around it; its sum is 0.
 
     The mask is ``disk - ring * sum(disk) / sum(ring)``. The disk has the radius `radius_inner`,
     and the ring extends from there to `radius`.

@@ -34,7 +34,7 @@ def radial_bins(
     stretch: float = 1.0,
     stretch_angle: float = 0.0,
 ) -> Any:
-    """Return a stack of concentric rings of equal width with soft edges.
+    """Return a stack of masks: concentric rings of equal width with soft edges.
 
     Bin `b` has the weight ``clip(width / 2 + 0.5 - abs(d - r0), 0, 1)``, where `d` is the
     distance of a pixel from the center, ``width = (radius - radius_inner) / n_bins`` and

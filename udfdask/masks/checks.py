@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from operator import index
-from typing import Any
+from typing import Any, NoReturn
 
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 
@@ -61,11 +61,16 @@ def radii(
     """Return an outer and an inner radius; raise if the inner radius is not smaller."""
     r, ri = radius(names[0], outer, finite=finite), radius(names[1], inner)
     if ri >= r:
-        raise ArgumentValueError(
-            f"{names[1]} must be smaller than {names[0]}, but {inner!r} >= {outer!r}: {names[0]} "
-            "is the outer radius; swap them or make the ring wider"
-        )
+        raise_swapped(outer, inner, names=names)
     return r, ri
+
+
+def raise_swapped(outer: Any, inner: Any, *, names: tuple[str, str]) -> NoReturn:
+    """Raise the error about an inner radius that is not smaller than the outer one."""
+    raise ArgumentValueError(
+        f"{names[1]} must be smaller than {names[0]}, but {inner!r} >= {outer!r}: {names[0]} is "
+        "the outer radius; swap them or make the ring wider"
+    )
 
 
 def needs_sparse(what: str) -> Any:

@@ -22,7 +22,7 @@ def circular(
     stretch: float = 1.0,
     stretch_angle: float = 0.0,
 ) -> AnyArray:
-    """Return a disk.
+    """Return a mask with a disk.
 
     With `d` the distance of a pixel from the center, the mask is ``d**2 <= radius**2``. With
     `antialiased` it is ``clip(radius + 0.5 - d, 0, 1)``.
@@ -89,7 +89,7 @@ def ring(
     stretch: float = 1.0,
     stretch_angle: float = 0.0,
 ) -> AnyArray:
-    """Return a ring.
+    """Return a mask with a ring.
 
     With `d` the distance of a pixel from the center, the mask is ``radius_inner < d <= radius``.
     So the center pixel is never part of the ring, even if `radius_inner` is 0. With `antialiased`

@@ -84,7 +84,7 @@ def radial_gradient(
     radius: float,
     antialiased: bool = False,
 ) -> AnyArray:
-    """Return a disk that increases from 0 at its center to 1 at its edge.
+    """Return a mask with a disk that increases from 0 at its center to 1 at its edge.
 
     With `d` the distance of a pixel from the center, the mask is ``d / radius`` where
     ``d <= radius``, and 0 elsewhere. With `antialiased` it is

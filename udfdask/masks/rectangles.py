@@ -14,7 +14,7 @@ from udfdask.types import AnyArray
 def rectangular(
     X: float, Y: float, Width: float, Height: float, imageSizeX: int, imageSizeY: int
 ) -> AnyArray:
-    """Return a rectangle that includes both corners.
+    """Return a mask with a rectangle that includes both corners.
 
     With integer arguments and inside the frame, it covers ``(Width + 1) * (Height + 1)`` pixels.
 

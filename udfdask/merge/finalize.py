@@ -22,7 +22,7 @@ from udfdask.errors import (
     UndeclaredBufferError,
 )
 from udfdask.merge.merge import check_kind
-from udfdask.plan.recipe import Recipe
+from udfdask.plan.recipe import Recipe, UDFRecipe
 from udfdask.types import AnyArray
 from udfdask.udf.base import MaskedResult
 from udfdask.udf.buffers import BufferSpec, Results
@@ -120,24 +120,41 @@ def _checked(instance: Instance, returned: Any) -> Mapping[str, Any]:
             f"{declared.name}.get_results() must return a dictionary of arrays, "
             f"not {type(returned).__name__}"
         )
-    for name in returned:
-        if name not in declared.buffers:
-            raise UndeclaredBufferError(
-                f"{declared.name}.get_results() returned {name!r}, which is not declared in "
-                f"get_result_buffers(); declared are {sorted(declared.buffers)}"
-            )
-        if declared.buffers[name].use == "private":
-            raise UDFError(
-                f"{declared.name}.get_results() returned {name!r}, which is declared "
-                "use='private': leave it out, or declare it without use"
-            )
-    for name, spec in declared.buffers.items():
-        if spec.use == "result_only" and _left_out(returned, name, spec):
-            raise UDFError(
-                f"{declared.name}.get_results() left out {name!r}, which is declared "
-                "use='result_only' and so exists nowhere else"
-            )
+    _check_names(declared, returned)
     return returned
+
+
+def _check_names(declared: UDFRecipe, returned: Mapping[str, Any]) -> None:
+    """Raise if `get_results` returned a name that is no result, or left out a result."""
+    specs, who = declared.buffers, f"{declared.name}.get_results()"
+    absent = [
+        name
+        for name, spec in specs.items()
+        if spec.use == "result_only" and _left_out(returned, name, spec)
+    ]
+    undeclared = [name for name in returned if name not in specs]
+    private = [name for name in returned if name in specs and specs[name].use == "private"]
+    if not (absent or undeclared or private):
+        return
+    from udfdask.udf.quoted_names import quoted  # only errors need it
+
+    one = len(absent) == 1
+    left_out = absent and (
+        f"{who} left out {quoted(absent)}, which {'is' if one else 'are'} declared "
+        f"use='result_only' and so {'exists' if one else 'exist'} nowhere else"
+    )
+    if undeclared:
+        raise UndeclaredBufferError(
+            f"{who} returned {quoted(undeclared, absent or specs)}, which "
+            f"{'is' if len(undeclared) == 1 else 'are'} not declared in get_result_buffers(); "
+            f"declared are {sorted(specs)}{f'. {left_out}' if left_out else ''}"
+        )
+    if private:
+        raise UDFError(
+            f"{who} returned {quoted(private)}, which {'is' if len(private) == 1 else 'are'} "
+            "declared use='private': leave it out, or declare it without use"
+        )
+    raise UDFError(left_out)
 
 
 def _left_out(returned: Mapping[str, Any], name: str, spec: BufferSpec) -> bool:

@@ -167,21 +167,9 @@ def _merge_all(recipe: Recipe, number: int, partials: Sequence[Partial], in_tree
             f"{declared.name}.merge_all() must return a dictionary of arrays, "
             f"not {type(merged).__name__}"
         )
-    for name in merged:
-        if name not in declared.allocated:
-            raise ArgumentValueError(
-                f"{declared.name}.merge_all() returned {name!r}, which is not a buffer of "
-                f"get_result_buffers(); those are {sorted(declared.allocated)}"
-            )
+    _check_names(declared, merged, in_tree)
     for name, spec in declared.allocated.items():
         if name not in merged:
-            if in_tree:
-                raise UDFError(
-                    f"{declared.name}.merge_all() left out buffer {name!r}. It is called on "
-                    "groups of chunks and then on its own results, so it must return every "
-                    f"declared buffer; or set split_every=False on {declared.name} (or in "
-                    "run_udf) to have it called once on all chunks"
-                )
             continue
         target = instance.arrays[name]
         value = in_backend(merged[name], backend_of(target))
@@ -194,6 +182,31 @@ def _merge_all(recipe: Recipe, number: int, partials: Sequence[Partial], in_tree
             )
         target[...] = value.reshape(target.shape)
     return Partial(instance.arrays, first, stop, aux)
+
+
+def _check_names(declared: UDFRecipe, merged: Mapping[str, Any], in_tree: bool) -> None:
+    """Raise if `merge_all` returned unknown buffers, or left out buffers in a tree."""
+    who = f"{declared.name}.merge_all()"
+    absent = [name for name in declared.allocated if name not in merged] if in_tree else []
+    unknown = [name for name in merged if name not in declared.allocated]
+    if not (absent or unknown):
+        return
+    from udfdask.udf.quoted_names import quoted  # only errors need it
+
+    left_out = absent and (
+        f"{who} left out {'buffer' if len(absent) == 1 else 'buffers'} {quoted(absent)}. It is "
+        "called on groups of chunks and then on its own results, so it must return every declared "
+        f"buffer; or set split_every=False on {declared.name} (or in run_udf) to have it called "
+        "once on all chunks"
+    )
+    if unknown:
+        raise ArgumentValueError(
+            f"{who} returned {quoted(unknown, absent or declared.allocated)}, which "
+            f"{'is not a buffer' if len(unknown) == 1 else 'are not buffers'} of "
+            f"get_result_buffers(); those are {sorted(declared.allocated)}"
+            f"{f'. {left_out}' if left_out else ''}"
+        )
+    raise UDFError(left_out)
 
 
 def _slice(recipe: Recipe, partial: Partial) -> Slice:

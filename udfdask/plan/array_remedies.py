@@ -6,6 +6,8 @@ import os
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from udfdask.libertem import udf_name
 
 Remedy = str | Callable[[Any, str], str]
@@ -22,10 +24,10 @@ _FROM_GROUP = (
 )
 
 
-def array_remedy(value: Any, call: str) -> tuple[str, str]:
+def array_remedy(value: Any, call: str, sig_dims: Any = None) -> tuple[str, str]:
     """Return the kind of a value that is not a dask array, and what to write instead.
 
-    `call` is the name of the function that got it.
+    `call` is the name of the function that got it, and `sig_dims` its argument.
     """
     if isinstance(value, (list, tuple)):
         if any(udf_name(item) for item in value):
@@ -41,6 +43,8 @@ def array_remedy(value: Any, call: str) -> tuple[str, str]:
         return f"the UDF {cls.__name__}", _swapped(call)
     for cls in type(value).__mro__:
         remedy = _REMEDIES.get((cls.__module__.partition(".")[0], cls.__name__))
+        if remedy is _from_data_array:
+            return _kind(value), _from_data_array(value, call, sig_dims)
         if remedy is not None:
             return _kind(value), remedy if isinstance(remedy, str) else remedy(value, call)
     if isinstance(value, os.PathLike):
@@ -81,9 +85,18 @@ def _from_path(value: Any, call: str) -> str:
     )
 
 
-def _from_data_array(value: Any, call: str) -> str:
-    method = _call(call, option=f"sig_dims={tuple(value.dims[-2:])!r}")
+def _from_data_array(value: Any, call: str, sig_dims: Any = None) -> str:
+    n = 2 if isinstance(sig_dims, bool) or not isinstance(sig_dims, (int, np.integer)) else sig_dims
+    names = tuple(value.dims[-n:]) if n > 0 else ()
+    if isinstance(sig_dims, (str, tuple, list)) and not {*_as_names(sig_dims)} - {*value.dims}:
+        names = _as_names(sig_dims)
+    method = _call(call, option=f"sig_dims={(names[0] if len(names) == 1 else names)!r}")
     return f"import udfdask.xarray, then array.udf.{method}"
+
+
+def _as_names(sig_dims: Any) -> tuple[Any, ...]:
+    """Return one name of a dimension, or several, as a tuple."""
+    return (sig_dims,) if isinstance(sig_dims, str) else tuple(sig_dims)
 
 
 def _from_dataset(value: Any, call: str) -> str:

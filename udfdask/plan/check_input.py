@@ -18,23 +18,23 @@ from udfdask.udf import UDF
 from udfdask.udf.nested_collections import hidden_collection
 
 
-def check_is_array(array: Any, call: str) -> None:
+def check_is_array(array: Any, call: str, sig_dims: Any = None) -> None:
     """Raise if this is not a dask array; the message names the call to write instead.
 
-    `call` is the name of the function that got it.
+    `call` is the name of the function that got it, and `sig_dims` its argument.
     """
     if not isinstance(array, (da.Array, GraphArray)):
         from udfdask.plan.array_remedies import array_remedy  # most runs never need it
 
-        kind, remedy = array_remedy(array, call)
+        kind, remedy = array_remedy(array, call, sig_dims)
         raise ArgumentTypeError(
             f"expected a dask array of shape (*nav, *sig), got {kind}: {remedy}"
         )
 
 
-def check_array(array: Any) -> None:
+def check_array(array: Any, sig_dims: Any = None) -> None:
     """Raise if this is not a dask array that can be processed."""
-    check_is_array(array, "run_udf")
+    check_is_array(array, "run_udf", sig_dims)
     if any(math.isnan(n) for n in array.shape):
         raise ArgumentValueError(
             f"the array has unknown chunk sizes, shape {array.shape}: call "
@@ -112,9 +112,10 @@ def check_sig_dims(sig_dims: Any, ndim: int) -> None:
             f"{sig_dims!r}{hint}"
         )
     if not 1 <= sig_dims <= ndim:
+        meant = "; if its axis is that of a spectrum, write sig_dims=1" if ndim == 1 else ""
         raise ArgumentValueError(
             f"sig_dims must be between 1 and {ndim}, the number of axes of the array, "
-            f"not {sig_dims}"
+            f"not {sig_dims} (2 if it is not given){meant}"
         )
 
 

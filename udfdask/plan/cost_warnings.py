@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from dask.utils import format_bytes, parse_bytes
 
@@ -31,20 +32,32 @@ GOOD_JOINED_SIZE = "64 MiB"
 """Size of joined chunks that a warning recommends."""
 
 
-def cost_warnings(recipe: Recipe, task_limit: float) -> tuple[str, ...]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cost:
+    """What makes a run slow or large, and the change that helps."""
+
+    topic: str
+    """The problem of the chunks, for every run over the same data; empty if it is of one run."""
+    text: str
+    """The warning."""
+
+
+def cost_warnings(recipe: Recipe, names: Sequence[str], task_limit: float) -> tuple[Cost, ...]:
     """Return one warning for each cost of a run that other chunks would avoid.
 
-    `task_limit` is the size in bytes that the data of one task may have.
+    `names` are those of the UDFs in texts, and `task_limit` is the size in bytes that the data of
+    one task may have.
     """
     if not recipe.grid.n_chunks:
         return ()
     texts = (
-        _large_tasks(recipe, task_limit),
-        _many_blocks(recipe),
-        _gathered_rows(recipe, task_limit),
-        _wide_margins(recipe, task_limit) if recipe.halos(range(len(recipe.udfs))) else "",
+        ("size of chunks", _large_tasks(recipe, task_limit)),
+        ("cut frames", _cut_frames(recipe, names, task_limit)),
+        ("number of chunks", _many_blocks(recipe)),
+        ("", _gathered_rows(recipe, task_limit)),
+        ("", _wide_margins(recipe, task_limit) if recipe.halos(range(len(recipe.udfs))) else ""),
     )
-    return tuple(text for text in texts if text)
+    return tuple(Cost(topic=topic, text=text) for topic, text in texts if text)
 
 
 def _share(task_limit: float) -> str:
@@ -53,32 +66,66 @@ def _share(task_limit: float) -> str:
 
 
 def _large_tasks(recipe: Recipe, task_limit: float) -> str:
-    """Return a warning if a task takes too many bytes or signal chunks; else an empty text."""
-    frame_bytes = recipe.shape.sig.size * recipe.dtype.itemsize
-    frames = int(recipe.grid.loaded.max())
-    task_bytes = frames * frame_bytes
-    if recipe.by_sig_chunk:
-        task_bytes = frames * recipe.dtype.itemsize * math.prod(map(max, recipe.sig_chunks))
-    good = max(1, frames * GOOD_CHUNK_BYTES // max(task_bytes, 1))
+    """Return a warning if the data of a task take too many bytes; else an empty text."""
+    task_bytes = _task_bytes(recipe)
     # the number of stored values of sparse data is not known before they are loaded
-    if task_bytes > task_limit and not recipe.native.is_sparse:
-        return (
-            f"the data of one task take {format_bytes(task_bytes)} ({frames} frames of "
-            f"{format_bytes(frame_bytes)}), more than {_share(task_limit)}: "
-            f"{_rechunk_call(recipe, good)}"
-        )
-    if recipe.n_blocks > MANY_BLOCKS and not recipe.by_sig_chunk:
-        cannot = [u.name for u in recipe.udfs if not u.promises.adds_signal_parts]
-        why = f"{', '.join(dict.fromkeys(cannot))} cannot process one signal chunk at a time"
-        if recipe.descan is not None:
-            why = "shifted frames need pixels of several signal chunks"
-        elif not cannot:
-            why = "excluded pixels are patched from pixels in another signal chunk"
-        return (
-            f"a task takes {recipe.n_blocks} signal chunks, {format_bytes(task_bytes)} together, "
-            f"because {why}: {_rechunk_call(recipe, good)}"
-        )
-    return ""
+    if task_bytes <= task_limit or recipe.native.is_sparse:
+        return ""
+    frames, frame_bytes = int(recipe.grid.loaded.max()), _frame_bytes(recipe)
+    good = max(1, frames * GOOD_CHUNK_BYTES // task_bytes)
+    return (
+        f"the data of one task take {format_bytes(task_bytes)} ({frames} frames of "
+        f"{format_bytes(frame_bytes)}), more than {_share(task_limit)}: "
+        f"{_rechunk_call(recipe, good)}"
+    )
+
+
+def _cut_frames(recipe: Recipe, names: Sequence[str], task_limit: float) -> str:
+    """Return a warning if each task needs many signal chunks; else an empty text.
+
+    Empty too if the data of a task are too large: chunks of whole frames are the cure of both.
+    """
+    many = recipe.n_blocks > MANY_BLOCKS and not recipe.by_sig_chunk
+    if not many or _large_tasks(recipe, task_limit):
+        return ""
+    cannot = [
+        name
+        for name, udf in zip(names, recipe.udfs, strict=True)
+        if not udf.promises.adds_signal_parts
+    ]
+    why = f"{_few(cannot)} cannot process one signal chunk at a time"
+    if recipe.descan is not None:
+        why = "shifted frames need pixels of several signal chunks"
+    elif not cannot:
+        why = "excluded pixels are patched from pixels in another signal chunk"
+    first = len(recipe.shape.nav)
+    whole = ", ".join(f"{first + k}: -1" for k in range(len(recipe.shape.sig)))
+    chunks = (*map(max, recipe.grid.nav_chunks), *(-1 for _ in recipe.shape.sig))
+    return (
+        f"a task takes {recipe.n_blocks} signal chunks, {format_bytes(_task_bytes(recipe))} "
+        f"together, because {why}. Chunks of whole frames would do better: chunks={chunks} where "
+        f"the array is made or the file is opened, or array.rechunk({{{whole}}})"
+    )
+
+
+def _few(names: Sequence[str]) -> str:
+    """Return different names in a text, the first three of them if there are many."""
+    different = list(dict.fromkeys(names))
+    more = len(different) - 3
+    return ", ".join(different[:3]) + (f" and {more} more" if more > 0 else "")
+
+
+def _frame_bytes(recipe: Recipe) -> int:
+    """Return the size of a frame in bytes."""
+    return recipe.shape.sig.size * recipe.dtype.itemsize
+
+
+def _task_bytes(recipe: Recipe) -> int:
+    """Return the size in bytes of the data of the largest task."""
+    frames = int(recipe.grid.loaded.max())
+    if recipe.by_sig_chunk:
+        return frames * recipe.dtype.itemsize * math.prod(map(max, recipe.sig_chunks))
+    return frames * _frame_bytes(recipe)
 
 
 def _many_blocks(recipe: Recipe) -> str:
@@ -162,7 +209,7 @@ def _wide_margins(recipe: Recipe, task_limit: float) -> str:
     good = tuple(min(side, n) for n in grid.shape)
     return (
         f"chunks give {format_bytes(travel)} of frames to their neighbors, more than the data "
-        f"({format_bytes(data_bytes)}), because they are thin beside the halo: "
+        f"({format_bytes(data_bytes)}), because they are thin for this halo: "
         f"array.rechunk({(*good, *(-1 for _ in recipe.shape.sig))}) would do better"
     )
 

@@ -41,7 +41,17 @@ class LoadingMemory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
-    """The memory of one process at one moment, in bytes."""
+    """The memory of one process at one moment, in bytes.
+
+    Examples
+    --------
+    >>> import dask.array as da, udfdask as ud
+    >>> from udfdask.udfs import SumUDF
+    >>> plan = ud.explain(da.ones((8, 8, 4, 4), chunks=(2, 8, 4, 4)), SumUDF())
+    >>> memory = plan.memory.in_process(threads=2)
+    >>> memory.total == sum(memory.parts().values())
+    True
+    """
 
     data: int = 0
     """Blocks of the chunks that are processed."""
@@ -64,7 +74,19 @@ class Memory:
         return sum(getattr(self, field.name) for field in fields(self))
 
     def parts(self) -> dict[str, int]:
-        """Return the parts that are not zero, by name."""
+        """Return the parts that are not zero, by name.
+
+        Returns
+        -------
+        dict of str to int
+            Bytes of each part.
+
+        Examples
+        --------
+        >>> from udfdask.plan.memory import Memory
+        >>> Memory(data=100, results=20).parts()
+        {'data': 100, 'results': 20}
+        """
         every = {field.name: getattr(self, field.name) for field in fields(self)}
         return {name: size for name, size in every.items() if size}
 
@@ -80,6 +102,14 @@ class PredictedMemory:
     """The memory of a run for any number of threads.
 
     All fields are bytes, and those up to `merging` of one task.
+
+    Examples
+    --------
+    >>> import dask.array as da, udfdask as ud
+    >>> from udfdask.udfs import SumUDF
+    >>> plan = ud.explain(da.ones((8, 8, 4, 4), chunks=(2, 8, 4, 4)), SumUDF())
+    >>> plan.memory.data, plan.memory.tasks  # bytes of a chunk, number of chunk tasks
+    (2048, 4)
     """
 
     data: int
@@ -123,13 +153,53 @@ class PredictedMemory:
         return self.data + max(self.loading, self.copies + self.buffers)
 
     def in_process(self, threads: int) -> Memory:
-        """Return the memory of a run on threads of this process."""
+        """Return the memory of a run on threads of this process.
+
+        Parameters
+        ----------
+        threads : int
+            Number of threads.
+
+        Returns
+        -------
+        Memory
+            The memory of the moment at which the run needs most.
+
+        Examples
+        --------
+        >>> import dask.array as da, udfdask as ud
+        >>> from udfdask.udfs import SumUDF
+        >>> plan = ud.explain(da.ones((8, 8, 4, 4), chunks=(2, 8, 4, 4)), SumUDF())
+        >>> one, two = (plan.memory.in_process(threads=n) for n in (1, 2))
+        >>> one.total < two.total
+        True
+        """
         return self.in_worker(threads, 1)
 
     def in_worker(self, threads: int, workers: int) -> Memory:
         """Return the memory of one of some workers of a cluster.
 
         They hold equally many rows until one of them puts the result together.
+
+        Parameters
+        ----------
+        threads : int
+            Number of threads of each worker.
+        workers : int
+            Number of workers.
+
+        Returns
+        -------
+        Memory
+            The memory of the moment at which the worker needs most.
+
+        Examples
+        --------
+        >>> import dask.array as da, udfdask as ud
+        >>> from udfdask.udfs import SumUDF
+        >>> plan = ud.explain(da.ones((8, 8, 4, 4), chunks=(2, 8, 4, 4)), SumUDF())
+        >>> plan.memory.in_worker(threads=1, workers=1) == plan.memory.in_process(threads=1)
+        True
         """
         n = max(1, min(threads, self.tasks))
         rows = -(-self.rows // workers)

@@ -141,14 +141,25 @@ class MergeTree:
         return self.mode == "all"
 
     def __str__(self) -> str:
-        shape = "in one step" if self.fan_in is None else f"in a tree of {self.fan_in}"
+        together = "of all partial results at once"
+        if self.fan_in is not None:
+            together = f"of up to {self.fan_in} partial results at a time"
         return {
             "none": "each chunk's rows are the result, nothing is merged",
             "rows": "own merge, on each chunk by itself",
             "chain": "own merge, one chunk after another in navigation order",
-            "tree": f"own merge, {shape}",
-            "all": f"merge_all, {shape}",
+            "tree": f"own merge, {together}",
+            "all": f"merge_all, {together}",
         }[self.mode]
+
+
+def _instead(udf: UDF) -> str:
+    """Return a hint at methods that are probably merges with a misspelled name."""
+    from udfdask.udf.written_methods import misspelled_methods  # only errors need it
+
+    return "".join(
+        f". {text}" for text in misspelled_methods(udf, ("merge", "merge_all"), cutoff=0.6)
+    )
 
 
 def plan_merges(
@@ -167,7 +178,7 @@ def plan_merges(
         raise MissingMergeError(
             f"{type(udf).__name__} has buffers that the default merge cannot combine: "
             f"{', '.join(whole)} (kind sig or single). Implement merge(self, dest, src) or "
-            "merge_all(self, ordered_results)"
+            f"merge_all(self, ordered_results){_instead(udf)}"
         )
     # the author of a UDF knows its merge better than the caller of run_udf
     chosen_fan_in = split_every if udf.split_every is None else udf.split_every

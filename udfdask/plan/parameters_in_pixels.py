@@ -18,6 +18,9 @@ _DECIMALS = 9
 _ROUNDING = 1e-10
 """Relative rounding error of distances that are computed in ellipses."""
 
+_RADII = {"ri": ("r", "ro"), "rad_in": ("rad_out",)}
+"""Inner radii of rings, and the names of their outer radii."""
+
 _PAIRS = {"position": ("y", "x"), "shift": ("dy", "dx")}
 """Parameters that are pairs, and what their two numbers are."""
 
@@ -41,7 +44,9 @@ def parameters_in_pixels(
         from udfdask.plan.descending_ranges import turned_ranges  # few runs have such axes
 
         pixels |= turned_ranges(kwargs, pixels, cls.calibrated, sig)
+    _check_one_unit(cls, kwargs, sig)
     sizes = _oblong(cls, kwargs, sig)
+    _check_shape_unit(cls, kwargs)
     stretch = {meaning: name for name, meaning in cls.calibrated.items()}
     ratio, angle = stretch.get("stretch"), stretch.get("stretch_angle")
     if sizes is None or ratio is None or angle is None:
@@ -52,6 +57,56 @@ def parameters_in_pixels(
         given = kwargs.get(ratio, 1.0), kwargs.get(angle, 0.0)
         pixels[ratio], pixels[angle] = stretch_in_pixels(*given, *sizes)
     return pixels
+
+
+def _check_one_unit(cls: type[UDF], kwargs: Mapping[str, Any], sig: Sequence[Axis]) -> None:
+    """Raise if one end of a range has a unit and the other one is a number of pixels.
+
+    Such a range would silently end somewhere else. A start of 0 is allowed if the axis has nothing
+    below 0, where it means the first pixel in pixels and in the unit.
+    """
+    names = {meaning: name for name, meaning in cls.calibrated.items()}
+    ends = {
+        name: as_quantity(name, kwargs[name])
+        for name in (names.get("start"), names.get("stop"))
+        if name is not None and kwargs.get(name) is not None
+    }
+    with_unit = {name: value for name, value in ends.items() if isinstance(value, Quantity)}
+    if len(ends) != 2 or len(with_unit) != 1:
+        return
+    name, value = next(iter(with_unit.items()))
+    other, bare = next((n, v) for n, v in ends.items() if n != name)
+    if bare == math.inf or (other == names["start"] and bare == 0 and sig[-1].offset >= 0):
+        return
+    raise ArgumentValueError(
+        f"{_who(cls, name, value)} has a unit, but {other}={bare!r} is a number of channels: write "
+        f"{other}='{bare} {value.unit}', or give both ends in channels"
+    )
+
+
+def _check_shape_unit(cls: type[UDF], kwargs: Mapping[str, Any]) -> None:
+    """Raise if one radius of a ring, or one side of a rectangle, is in a unit and the other is not.
+
+    0 and infinity are the same in pixels and in all units.
+    """
+    names = {meaning: name for name, meaning in cls.calibrated.items()}
+    lengths = {name for name, meaning in cls.calibrated.items() if meaning == "length"}
+    pairs = [(ri, ro) for ri in lengths & _RADII.keys() for ro in lengths.intersection(_RADII[ri])]
+    if "height" in names and "width" in names:
+        pairs.append((names["height"], names["width"]))
+    for pair in pairs:
+        values = {name: as_quantity(name, kwargs.get(name)) for name in pair if name in kwargs}
+        for name, value in values.items():
+            for other, bare in values.items():
+                if (
+                    isinstance(value, Quantity)
+                    and isinstance(bare, (int, float))
+                    and bare not in (0, math.inf)
+                ):
+                    raise ArgumentValueError(
+                        f"{_who(cls, name, value)} has a unit, but {other}={bare!r} is in pixels: "
+                        f"write {other}='{bare} {value.unit}', or give both in pixels"
+                    )
 
 
 def _oblong(
@@ -194,7 +249,9 @@ def _factor(who: str, value: Quantity, axis: Axis) -> float:
     if not axis.is_calibrated:
         raise ArgumentValueError(
             f"{who}, but the axis {axis.name!r} of the data has no unit: give pixels, or the axes "
-            "of the data, such as axes=opened.axes of an opened file"
+            "of the data: axes=[...] with one udfdask.Axis(name=..., unit=..., scale=...) for each "
+            f"dimension; for a signal, signal.axes_manager[...].units = {value.unit!r}; for a "
+            f"DataArray, array[{axis.name!r}].attrs['units'] = {value.unit!r}"
         )
     if axis.values is not None:
         raise ArgumentValueError(

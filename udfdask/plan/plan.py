@@ -7,7 +7,7 @@ prints its text.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -19,8 +19,9 @@ from udfdask.arrays.backends.table import backend_of, known_backends
 from udfdask.arrays.geometry.axes import Axis, Calibration
 from udfdask.arrays.geometry.chunk_grid import BoolArray, Grid
 from udfdask.arrays.geometry.roi import only_present
+from udfdask.errors import UDFError
 from udfdask.plan.check_input import check_dtypes
-from udfdask.plan.cost_warnings import cost_warnings
+from udfdask.plan.cost_warnings import Cost, cost_warnings
 from udfdask.plan.declarations import result_units
 from udfdask.plan.make_recipe import make_recipe
 from udfdask.plan.read_arguments import Arguments, Asked, read_arguments
@@ -42,10 +43,16 @@ class Plan:
 
     recipe: Recipe
     """Geometry and UDFs, as workers get them."""
+    names: tuple[str, ...]
+    """Names of the UDFs in texts: those that the user gave, or those of their classes."""
     parameters: tuple[dict[str, Any], ...]
     """Parameters of each UDF, with all values of aux data: copies that only this run has."""
+    parameter_texts: tuple[str, ...]
+    """Parameters of each UDF as the user gave them: short JSON texts for files of results."""
     calibration: Calibration
     """Axes of the data and unit of the values; pixel numbers by default."""
+    bare_lengths: tuple[Mapping[str, float], ...]
+    """Lengths of detectors of each UDF that have no unit, although the signal axes have one."""
     units: tuple[dict[str, str | None], ...]
     """Units of the results of each UDF by name."""
     array_name: str
@@ -63,8 +70,15 @@ class Plan:
     """Whether the data are loaded a second time, because a parameter is a result over them."""
     files: tuple[str, ...]
     """Files and stores that the data and lazy parameters are read from, if they can be found."""
-    warnings: tuple[str, ...]
+    remarks: tuple[str, ...]
+    """Likely mistakes in arguments and parameters."""
+    costs: tuple[Cost, ...]
     """What will be slow or need much memory, and what to change."""
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """The texts of all warnings."""
+        return (*self.remarks, *(cost.text for cost in self.costs))
 
     @property
     def token(self) -> str:
@@ -88,6 +102,7 @@ def make_plan(
     array: Any,
     udfs: Sequence[UDF],
     *,
+    names: Sequence[str] | None = None,
     files: tuple[str, ...] = (),
     sig_dims: int = 2,
     roi: Any = None,
@@ -104,12 +119,13 @@ def make_plan(
 ) -> Plan:
     """Return the plan of a run of UDFs over a dask array of shape (*nav, *sig).
 
-    `files` are those that the array and lazy parameters are read from. `present` has the scan
-    positions that have a frame, if not all have; the others are not processed. `loading` is called
-    with an array and a plan, and only if there is a `max_memory`: it returns what loading a chunk
-    needs.
+    `names` are names of the UDFs for `explain`. `files` are those that the array and parameters
+    are read from. `present` has the scan positions that have a frame, if not all have; the others
+    are not processed. `loading` is called with an array and a plan, and only if there is a
+    `max_memory`: it returns what loading a chunk needs.
     """
     asked = Asked(
+        names=names,
         files=files,
         sig_dims=sig_dims,
         roi=roi,
@@ -135,20 +151,33 @@ def make_plan(
 
 def _make_plan(array: Any, udfs: Sequence[UDF], asked: Asked) -> Plan:
     """Return the plan of a run, whatever memory it needs."""
+    from udfdask.plan.parameter_text import parameter_text  # runs need it, imports do not
+
     given = read_arguments(array, udfs, asked)
     memory = config.worker_memory()
     task_limit = math.inf if memory is None else memory / 4
-    recipe = _make_recipe(array, given, asked, task_limit)
+    try:
+        recipe = _make_recipe(array, given, asked, task_limit)
+    except UDFError as error:
+        from udfdask.plan.given_numbers import show_given_numbers  # only errors need it
+
+        show_given_numbers(error, udfs, given.calibration, array.shape, asked.sig_dims)
+        raise
     check_dtypes(recipe)
     aux = _aux_values(given, recipe)
+    names = _names(recipe, asked.names)
+    bare, about_detectors = _about_detectors(names, udfs, given, recipe)
     units = (
         result_units(recipe, number, udf, given.calibration)
         for number, udf in enumerate(given.udfs)
     )
     return Plan(
         recipe=recipe,
+        names=names,
         parameters=tuple(udf._kwargs for udf in given.udfs),
+        parameter_texts=tuple(parameter_text(udf) for udf in udfs),
         calibration=given.calibration,
+        bare_lengths=bare,
         units=tuple(units),
         array_name=array.name,
         aux=aux,
@@ -157,11 +186,51 @@ def _make_plan(array: Any, udfs: Sequence[UDF], asked: Asked) -> Plan:
         frames_loaded=_frames_loaded(array, recipe),
         second_pass=_needs_second_pass(array, recipe, aux, given.joined),
         files=asked.files,
-        warnings=(
+        remarks=(
             *given.warnings,
+            *_misspelled(given.udfs),
             *(text for udf in given.udfs for text in udf._warnings(given.calibration)),
-            *cost_warnings(recipe, task_limit),
+            *about_detectors,
         ),
+        costs=cost_warnings(recipe, asked.names or [udf.name for udf in recipe.udfs], task_limit),
+    )
+
+
+def _misspelled(udfs: Sequence[UDF]) -> list[str]:
+    """Return warnings about methods that are never called."""
+    from udfdask.udf.written_methods import misspelled_methods
+
+    return [text for udf in udfs for text in misspelled_methods(udf)]
+
+
+def _about_detectors(
+    names: Sequence[str], asked: Sequence[UDF], given: Arguments, recipe: Recipe
+) -> tuple[tuple[Mapping[str, float], ...], tuple[str, ...]]:
+    """Return the lengths of the detectors of each UDF that have no unit, and warnings.
+
+    `asked` are the UDFs with the parameters that the user gave.
+    """
+    if not any(udf.has_detectors for udf in recipe.udfs):
+        return ({},) * len(recipe.udfs), ()
+    from udfdask.plan.detector_notes import bare_lengths, detector_warnings  # many have none
+
+    axes = given.calibration.axes
+    sig = axes[len(recipe.shape.nav) :]
+    bare = tuple(
+        bare_lengths(udf, sig) if one.has_detectors else {}
+        for udf, one in zip(asked, recipe.udfs, strict=True)
+    )
+    return bare, tuple(detector_warnings(names, given.udfs, bare, recipe.shape, axes))
+
+
+def _names(recipe: Recipe, given: Sequence[str] | None) -> tuple[str, ...]:
+    """Return the names of UDFs in texts; those of the same class have numbers."""
+    if given is not None:
+        return tuple(given)
+    classes = [udf.name for udf in recipe.udfs]
+    return tuple(
+        f"{name} {classes[:k].count(name) + 1}" if classes.count(name) > 1 else name
+        for k, name in enumerate(classes)
     )
 
 

@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 class Asked:
     """Options of a run as the user gave them; `run_udf` describes them."""
 
+    names: Sequence[str] | None
+    """Names of the UDFs, if the user gave some."""
     files: tuple[str, ...]
     """Files and stores that the data and lazy parameters are read from."""
     sig_dims: int
@@ -89,7 +91,7 @@ def read_arguments(array: Any, udfs: Sequence[UDF], asked: Asked) -> Arguments:
         If a UDF has another mistake.
     """
     sig_dims = asked.sig_dims
-    check_array(array)
+    check_array(array, sig_dims)
     check_sig_dims(sig_dims, array.ndim)
     check_udfs(udfs)
     check_masks(udfs)

@@ -98,6 +98,11 @@ class UDFRecipe:
         return {k: s for k, s in self.buffers.items() if s.use != "result_only"}
 
     @property
+    def has_detectors(self) -> bool:
+        """Whether it can say which pixels of a frame it uses."""
+        return self.cls._coverages is not UDF._coverages
+
+    @property
     def needs_cuda(self) -> bool:
         """Whether it runs on a CUDA device only."""
         return all(backend.device == "cuda" for backend in self.backends)

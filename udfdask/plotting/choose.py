@@ -144,9 +144,11 @@ def _chosen(
     """Return a choice for every UDF that has a result, or a label, of this name."""
     found = {k: place for k in udfs if (place := find_place(name, described[k].extra_axes))}
     if not found:
+        file = name.lower().endswith((".png", ".pdf", ".svg", ".jpg", ".jpeg"))
         raise ArgumentValueError(
             f"{option} asks for {name!r}, which is not a result: "
             + _unknown(name, [described[k] for k in udfs])
+            + (f"; to write a picture: result.plot().savefig({name!r})" if file else "")
         )
     choices = []
     for k, place in found.items():

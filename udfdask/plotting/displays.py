@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import io
-import sys
 import threading
 from typing import Any, Protocol
 
+from udfdask.plotting.notebooks import as_png, notebook, show_as_pictures
 from udfdask.plotting.static import figure_classes
-
-_DPI = 100  # resolution of pictures in notebooks, pixels per inch
 
 
 class Screen(Protocol):
@@ -95,24 +92,8 @@ def new_figure(size: tuple[float, float]) -> Any:
         import matplotlib.pyplot as plt
 
         return plt.figure(figsize=size)
-    shell = notebook()
-    if shell is not None:
-        _teach(shell, make_figure)
+    show_as_pictures(make_figure)
     return make_figure(figsize=size)
-
-
-def as_png(figure: Any) -> bytes:
-    """Return a figure as the bytes of a PNG file."""
-    file = io.BytesIO()
-    figure.savefig(file, format="png", dpi=_DPI)
-    return file.getvalue()
-
-
-def notebook() -> Any:
-    """Return IPython's shell if it runs in a notebook kernel, otherwise None."""
-    ipython = sys.modules.get("IPython")
-    shell = None if ipython is None else ipython.get_ipython()
-    return shell if hasattr(shell, "kernel") else None
 
 
 def _can_open_windows() -> bool:
@@ -128,15 +109,3 @@ def has_windows() -> bool:
     backend = str(plt.get_backend()).lower()
     headless = registry.backend_registry.list_builtin(registry.BackendFilter.NON_INTERACTIVE)
     return backend not in headless and "inline" not in backend
-
-
-def _teach(shell: Any, figures: type) -> None:
-    """Make a notebook show figures as pictures, unless it already does.
-
-    pyplot sets this up when it is imported, but it may not be imported yet.
-    """
-    formatter = shell.display_formatter.formatters["image/png"]
-    try:
-        formatter.lookup_by_type(figures)
-    except KeyError:
-        formatter.for_type(figures, as_png)

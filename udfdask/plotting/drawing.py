@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import textwrap
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -13,6 +14,8 @@ from udfdask.arrays.geometry.axes import Axis
 from udfdask.plotting.panels import Panel
 from udfdask.plotting.vectors import color_wheel, longest_shown, vector_colors
 
+Array = np.ndarray[Any, Any]
+
 _COLORS = {"scan": "gray", "pattern": "inferno", "signed": "RdBu_r", "phase": "twilight"}
 INK = "0.25"
 MISSING = "#f1e4c6"  # a color that no color scale contains
@@ -21,6 +24,8 @@ TITLE_WIDTH = 36  # characters in a line of a panel's title
 _FEW_POINTS = 40  # a line with at most this many points has a marker at each point
 _MOST_LABELS = 12  # tick labels along an axis
 _OUTLINE_COLORS = ("#35d0ff", "#ffd23f", "#ff5ea8", "#7dff6b", "#ffffff", "#b388ff")
+_TINT = 0.15
+"""Opacity of the inside of detectors."""
 _FINE = 4
 """Number of parts of a pixel along each axis, for outlines."""
 LINE_COLORS = ("#3b528b", "#d1495b", "#2a9d8f", "#e9a03b", "#7b5ea7", "#6b6b6b")
@@ -98,10 +103,10 @@ def _draw_lines(axes: Any, panel: Panel) -> None:
             marker="." if len(line) <= _FEW_POINTS else "",
             label=_line_name(others[0], number) if others else None,
         )
-    _shade_missing(axes, _edges(positions, axis), np.isnan(lines).all(axis=0))
+    edges = _edges(positions, axis)
+    _shade_missing(axes, edges, np.isnan(lines).all(axis=0))
     if panel.log and np.nanmax(values, initial=0) > 0:
         axes.set_yscale("log")
-    edges = _edges(positions, axis)
     axes.set_xlim(edges[0], edges[-1])
     axes.set_box_aspect(0.62)
     axes.spines[["top", "right"]].set_visible(False)
@@ -110,6 +115,25 @@ def _draw_lines(axes: Any, panel: Panel) -> None:
     axes.set_ylabel(_value_label(panel), fontsize=9, color=INK)
     if others:
         _add_legend_above(axes, len(lines))
+    if panel.outlines:
+        _shade_spans(axes, edges, panel.outlines)
+
+
+def _shade_spans(axes: Any, edges: Array, masks: Mapping[str, Array]) -> None:
+    """Shade the channels of masks of n values, with a legend; `edges` has the shape (n + 1,)."""
+    for number, (name, mask) in enumerate(masks.items()):
+        color = LINE_COLORS[1:][number % (len(LINE_COLORS) - 1)]
+        look = {"facecolor": color, "edgecolor": color, "alpha": 0.3, "lw": 0, "zorder": 0}
+        for k, (first, stop) in enumerate(_runs(mask)):
+            label = name if k == 0 else None
+            axes.axvspan(edges[first], edges[stop], label=label, **look)
+    axes.legend(fontsize=8, labelcolor=INK, framealpha=0.8)
+
+
+def _runs(mask: Array) -> Array:
+    """Return where each run of True begins and ends in a mask of n values, shape (runs, 2)."""
+    steps = np.diff(mask.reshape(-1).astype(np.int8), prepend=0, append=0)
+    return np.flatnonzero(steps).reshape(-1, 2)
 
 
 def _add_legend_above(axes: Any, n: int) -> None:
@@ -156,8 +180,7 @@ def _edges(positions: np.ndarray[Any, Any], axis: Axis) -> np.ndarray[Any, Any]:
 
 def _shade_missing(axes: Any, edges: np.ndarray[Any, Any], missing: np.ndarray[Any, Any]) -> None:
     """Shade the positions where no line has a value; `missing` has the shape (n,)."""
-    ends = np.flatnonzero(np.diff(missing.astype(np.int8), prepend=0, append=0))
-    for first, stop in ends.reshape(-1, 2):
+    for first, stop in _runs(missing):
         axes.axvspan(edges[first], edges[stop], facecolor=MISSING, edgecolor="none", zorder=0)
 
 
@@ -207,8 +230,9 @@ def _draw_image(figure: Any, axes: Any, panel: Panel) -> None:
 
 
 def _draw_outlines(axes: Any, panel: Panel) -> None:
-    """Draw the outlines of masks along the edges of their pixels, with a legend."""
-    from matplotlib.lines import Line2D
+    """Tint masks and draw their outlines along the edges of their pixels, with a legend."""
+    from matplotlib.colors import to_rgba
+    from matplotlib.patches import Patch
 
     handles = []
     (left, right, bottom, top), (rows, columns) = extent(panel), panel.values.shape[:2]
@@ -218,8 +242,10 @@ def _draw_outlines(axes: Any, panel: Panel) -> None:
         fine = np.pad(np.kron(mask, np.ones((_FINE, _FINE))), 1)
         y = top + (bottom - top) * (np.arange(-1, rows * _FINE + 1) + 0.5) / (rows * _FINE)
         x = left + (right - left) * (np.arange(-1, columns * _FINE + 1) + 0.5) / (columns * _FINE)
+        # the tint tells the inside of a ring from that of a disk if the outer edge is not shown
+        axes.contourf(x, y, fine, levels=[0.5, 1.5], colors=[color], alpha=_TINT)
         axes.contour(x, y, fine, levels=[0.5], colors=[color], linewidths=1.3)
-        handles.append(Line2D([], [], color=color, lw=1.3, label=name))
+        handles.append(Patch(facecolor=to_rgba(color, _TINT), edgecolor=color, lw=1.3, label=name))
     axes.set_xlim(left, right)
     axes.set_ylim(bottom, top)
     axes.legend(handles=handles, fontsize=8, labelcolor=INK, framealpha=0.8, loc="upper right")

@@ -26,7 +26,18 @@ _ALIKE = 10.0  # if the mean vector exceeds this multiple of the spread, draw ea
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Panel:
-    """One picture of a figure: an image, a line, several lines, or an image of vectors."""
+    """One picture of a figure: an image, a line, several lines, or an image of vectors.
+
+    Examples
+    --------
+    >>> import numpy as np, tempfile
+    >>> from udfdask import Axis
+    >>> from udfdask.plotting import Panel, save_png
+    >>> axes = (Axis(name="y", unit="nm"), Axis(name="x", unit="nm"))
+    >>> panel = Panel(title="bright field", values=np.eye(8), axes=axes, label="counts")
+    >>> panel.style
+    'scan'
+    """
 
     title: str
     """Title above the panel."""
@@ -44,7 +55,8 @@ class Panel:
     label: str = ""
     """Name of the values, with their unit."""
     outlines: Mapping[str, np.ndarray[Any, Any]] = field(default_factory=dict)
-    """Masks whose outlines are drawn over an image, shape (y, x), by their names."""
+    """Masks that are drawn over an image, shape (y, x), or over a line, shape (n,), by their
+    names."""
 
 
 def result_panels(

@@ -11,6 +11,7 @@ from typing import Any
 
 from udfdask.errors import ArgumentValueError
 from udfdask.plotting.drawing import INK, STRETCHED, draw_panel, extent, is_isotropic
+from udfdask.plotting.notebooks import show_as_pictures
 from udfdask.plotting.panels import Panel
 from udfdask.writing import PDF, PNG, SVG, Kind, check_target, replacing
 
@@ -59,6 +60,8 @@ def save_png(
         If the folder of `path` does not exist.
     OSError
         If nothing can be written there, for example on a read-only disk.
+    ArgumentTypeError
+        If `path` is neither a text nor a path.
     ArgumentValueError
         If there are no panels, or the shape of a panel does not fit its style; if `path` is not a
         local path; if `path` is one of `sources`, contains one, or is inside one.
@@ -128,7 +131,7 @@ def draw(panels: Sequence[Panel], *, title: str = "", figure: Any = None) -> Any
     Returns
     -------
     matplotlib.figure.Figure
-        The figure; pyplot does not know a new figure.
+        The figure; pyplot does not know a new figure. A notebook shows it as the value of a cell.
 
     Raises
     ------
@@ -152,6 +155,7 @@ def draw(panels: Sequence[Panel], *, title: str = "", figure: Any = None) -> Any
     _refuse_nothing(panels)
     columns, heights = _n_columns(panels), _row_heights(panels)
     if figure is None:
+        show_as_pictures(make_figure)
         figure = make_figure(figsize=figure_size(panels, title=title))
     else:
         figure.clear()

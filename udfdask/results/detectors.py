@@ -9,15 +9,19 @@ import numpy as np
 
 from udfdask.arrays.geometry.labeled_places import find_place
 from udfdask.arrays.geometry.shapes import Shape
-from udfdask.errors import ArgumentTypeError, ArgumentValueError
+from udfdask.errors import ArgumentTypeError, ArgumentValueError, UDFError
 from udfdask.libertem import as_own
 from udfdask.plan.calibrate import with_pixels
-from udfdask.plan.declarations import new_instance
+from udfdask.plan.declarations import declare, new_instance
+from udfdask.plan.given_numbers import show_given_numbers
 from udfdask.results.named_results import ResultInfo
 from udfdask.scheduling.compute import compute
 from udfdask.types import AnyArray
 from udfdask.udf import UDF
 from udfdask.udf.meta import UDFMeta
+
+_CUT = " (cut by the edge)"
+"""End of the name of a detector with pixels beyond the edge of the frame."""
 
 
 def draw_detectors(
@@ -48,12 +52,13 @@ def draw_detectors(
 def detector_masks(info: ResultInfo, detectors: Any) -> dict[str, AnyArray]:
     """Return the masks of UDFs and of plain masks, bool of shape sig, by names for a legend.
 
-    `info` describes the run over the same data. A second disk is called "disk 2".
+    `info` describes the run over the same data. A second disk is called "disk 2". The name says if
+    a part of the detector is beyond the edge: the rest of a ring can look like a disk.
     """
     sig = info.sig_shape
-    if len(sig) != 2:
+    if len(sig) not in (1, 2):
         raise ArgumentValueError(
-            f"detectors are drawn over frames of two axes, but frames have the shape {sig}"
+            f"detectors are drawn over frames of one or two axes, but frames have the shape {sig}"
         )
     named = detectors if isinstance(detectors, Mapping) else None
     given = list(detectors.values()) if named is not None else _as_list(detectors)
@@ -75,7 +80,8 @@ def _as_list(detectors: Any) -> list[Any]:
 
 def _joined(name: Hashable, own: str, *, alone: bool) -> str:
     """Return the name that the user gave, with that of one of several masks."""
-    return str(name) if alone else f"{name} {own}"
+    cut = _CUT if own.endswith(_CUT) else ""
+    return f"{name}{cut}" if alone else f"{name} {own}"
 
 
 def _free(name: str, taken: Mapping[str, Any]) -> str:
@@ -97,8 +103,9 @@ def _masks_of(info: ResultInfo, detector: Any) -> Mapping[str, AnyArray]:
                 f"a detector is a UDF such as VirtualDetectorUDF or a mask, not {detector!r}"
             )
         return {"mask": _checked(mask, info, "the mask") != 0}
-    shape = Shape((*info.nav_shape, *info.sig_shape), sig_dims=2)
-    udf = with_pixels(detector, info.calibration, 2)
+    sig_dims = len(info.sig_shape)
+    shape = Shape((*info.nav_shape, *info.sig_shape), sig_dims=sig_dims)
+    udf = with_pixels(detector, info.calibration, sig_dims)
     asked = new_instance(type(udf), udf._kwargs)
     asked.meta = UDFMeta(
         grid=info.grid,
@@ -107,21 +114,30 @@ def _masks_of(info: ResultInfo, detector: Any) -> Mapping[str, AnyArray]:
         input_dtype=np.dtype(np.float64),
         calibration=info.calibration,
     )
-    masks = asked.get_detector_masks()
+    try:
+        declare(udf, asked.meta, info.grid, (), False)  # the checks of a run
+        masks = asked.get_detector_masks()
+    except UDFError as error:
+        show_given_numbers(error, [detector], info.calibration, shape, sig_dims)
+        raise
     if not masks:
         raise ArgumentValueError(
             f"{type(udf).__name__} uses all pixels of a frame: there is no detector to draw"
         )
     who = f"{type(udf).__name__}.get_detector_masks()"
+    cut = _CUT if any(one.is_cut for one in asked._coverages(shape.sig)) else ""
     return {
-        name: _checked(np.asarray(mask), info, who).astype(bool) for name, mask in masks.items()
+        f"{name}{cut}": _checked(np.asarray(mask), info, f"{who}[{name!r}]").astype(bool)
+        for name, mask in masks.items()
     }
 
 
 def _checked(mask: AnyArray, info: ResultInfo, who: str) -> AnyArray:
-    """Return a mask; raise unless it has the shape of a frame."""
+    """Return a mask; raise unless it has the shape of a frame, and some pixels."""
     if mask.shape != tuple(info.sig_shape):
         raise ArgumentValueError(
             f"{who} has the shape {mask.shape}, but frames have the shape {tuple(info.sig_shape)}"
         )
+    if not mask.any():
+        raise ArgumentValueError(f"{who} has no pixel: there is nothing to draw")
     return mask

@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,6 +14,7 @@ from dask.utils import format_bytes
 
 from udfdask import config
 from udfdask.arrays.backends.backend import Backend
+from udfdask.arrays.geometry.shapes import Shape, in_words
 from udfdask.arrays.geometry.tiling import TilingScheme
 from udfdask.plan.cost_warnings import small_chunks_note
 from udfdask.plan.plan import Plan
@@ -20,11 +22,21 @@ from udfdask.plan.recipe import CORRECTIONS, Recipe, UDFRecipe
 
 if TYPE_CHECKING:
     from udfdask.plan.memory import LoadingMemory, PredictedMemory
+    from udfdask.plan.notes import Note
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
-    """The description of a run. `print` shows all of it."""
+    """The description of a run. `print` shows all of it.
+
+    Examples
+    --------
+    >>> import dask.array as da, udfdask as ud
+    >>> from udfdask.udfs import SumUDF
+    >>> plan = ud.explain(da.ones((8, 8, 4, 4), chunks=(2, 8, 4, 4)), SumUDF())
+    >>> plan.n_chunks, plan.bytes_read, plan.passes
+    (4, 8192, 1)
+    """
 
     text: str
     """The full description, several lines."""
@@ -46,8 +58,16 @@ class Explanation:
     """Largest tile, (frames, *signal)."""
     passes: int
     """Number of times that the data are loaded."""
+    detectors: tuple[str, ...]
+    """The lines of `text` about detectors: radii, centers, number of pixels, and notes."""
     warnings: tuple[str, ...]
-    """What will be slow or need much memory, and the change that helps."""
+    """What is nearly surely a mistake, will be slow or need much memory, and the change that
+    helps."""
+    notes: tuple[str, ...]
+    """What is often right, but good to know, such as a detector that is cut by the edge of the
+    frame."""
+    _notes: tuple[Note, ...] = ()
+    """The same with the UDF that each is about."""
 
     def __str__(self) -> str:
         return self.text
@@ -63,7 +83,7 @@ class Explanation:
 
 def _label_and_text(line: str) -> tuple[str, str]:
     """Split a line of a description into its label and its text."""
-    match = re.match(r"(\w+)(?:: | {2,})(.*)", line)
+    match = re.match(r"(.+?)(?:: | {2,})(.*)", line)
     return (match[1], match[2]) if match else ("", line)
 
 
@@ -75,20 +95,31 @@ class LazyExplanation:
     nobody has asked before: without the memory for loading, if that takes time to find out.
     """
 
-    __slots__ = ("_made", "_make", "_make_quickly")
+    __slots__ = ("_made", "_make", "_make_notes", "_make_quickly", "_notes")
 
     def __init__(
         self,
         make: Callable[[], Explanation],
         make_quickly: Callable[[], Explanation] | None = None,
+        make_notes: Callable[[], tuple[Note, ...]] | None = None,
     ) -> None:
         self._make: Callable[[], Explanation] | None = make
         self._make_quickly: Callable[[], Explanation] | None = make_quickly or make
+        self._make_notes: Callable[[], tuple[Note, ...]] | None = make_notes
         self._made: Explanation | None = None
+        self._notes: tuple[Note, ...] | None = None
 
     def get(self) -> Explanation:
         """Return the description."""
         return self._get(quickly=False)
+
+    def notes(self) -> tuple[Note, ...]:
+        """Return the notes of the description, without making all of it."""
+        if self._made is not None:
+            return self._made._notes
+        if self._notes is None:
+            self._notes = () if self._make_notes is None else self._make_notes()
+        return self._notes
 
     def let_go(self) -> Explanation:
         """Return the description, and keep the graph of the data no longer."""
@@ -98,7 +129,7 @@ class LazyExplanation:
         make = self._make_quickly if quickly else self._make
         if self._made is None and make is not None:
             self._made = make()
-            self._make = self._make_quickly = None
+            self._make = self._make_quickly = self._make_notes = None
         assert self._made is not None
         return self._made
 
@@ -122,6 +153,7 @@ def describe(plan: Plan, n_tasks: int, loading: LoadingMemory | None = None) -> 
     `loading` is what loading the data needs; None if it is not known.
     """
     from udfdask.arrays.geometry.seams import frames_that_travel, loaded_for_others
+    from udfdask.plan.detector_notes import detector_lines
     from udfdask.plan.memory import predict_memory
 
     recipe = plan.recipe
@@ -151,12 +183,12 @@ def describe(plan: Plan, n_tasks: int, loading: LoadingMemory | None = None) -> 
     if_dense = " if they were dense" if recipe.native.is_sparse else ""
     order = ", one for each signal chunk of a chunk" if recipe.by_sig_chunk else ""
     lines = [
-        f"data      {recipe.shape.nav} scan, {sig} frames, {recipe.dtype}",
+        f"data      {in_words(recipe.shape)}, {recipe.dtype}",
         f"chunks    {chunks}",
         f"reads     {format_bytes(bytes_read)}{if_dense}, in {pass_text}",
         f"tasks     {n_tasks}{order}",
         f"memory    {_memory(memory)}{'' if loading else LOADING_UNKNOWN}",
-        f"tiles     up to {tuple(tiling.shape)}, {len(tiling)} per frame stack",
+        f"tiles     {_tiles(tiling, sig)}",
         f"backend   {_backends(recipe)}",
     ]
     cuda_udfs = dict.fromkeys(udf.name for udf in recipe.udfs if udf.needs_cuda)
@@ -171,9 +203,17 @@ def describe(plan: Plan, n_tasks: int, loading: LoadingMemory | None = None) -> 
         lines.append(
             f"neighbors about {format_bytes(travel)} of frames at borders go to other chunks"
         )
-    lines += [f"{u.name}: {_udf(u, k in recipe.summed)}" for k, u in enumerate(recipe.udfs)]
+    lines += [
+        f"{name}: {_udf(udf, name, k in recipe.summed)}"
+        for k, (udf, name) in enumerate(zip(recipe.udfs, plan.names, strict=True))
+    ]
+    detectors, about_detectors = detector_lines(plan)
+    all_notes = (*about_detectors, *_other_notes(plan))
+    notes = tuple(dict.fromkeys(note.text for note in all_notes))
+    detectors = [f"detector  {one}" for one in detectors]
+    lines += detectors
     lines += [f"warning   {w}" for w in plan.warnings]
-    lines += [f"note      {n}" for n in _notes(plan)]
+    lines += [f"note      {n}" for n in notes]
     return Explanation(
         text="\n".join(lines),
         summary=f"reads     {_reads(plan, bytes_read, passes)}\nmemory    {_in_short(memory)}",
@@ -184,8 +224,28 @@ def describe(plan: Plan, n_tasks: int, loading: LoadingMemory | None = None) -> 
         memory=memory,
         tile_shape=tuple(tiling.shape),
         passes=passes,
+        detectors=(*detectors, *(f"note      {n.text}" for n in about_detectors)),
         warnings=plan.warnings,
+        notes=notes,
+        _notes=all_notes,
     )
+
+
+def notes_of(plan: Plan) -> tuple[Note, ...]:
+    """Return the notes in the description of a plan."""
+    from udfdask.plan.detector_notes import detector_lines
+
+    _, about_detectors = detector_lines(plan)
+    return (*about_detectors, *_other_notes(plan))
+
+
+def _other_notes(plan: Plan) -> tuple[Note, ...]:
+    """Return the notes about merges and about the run; a run of one UDF is that of the UDF."""
+    from udfdask.plan.merge_notes import merge_notes
+    from udfdask.plan.notes import Note  # runs need it, imports do not
+
+    number = 0 if len(plan.recipe.udfs) == 1 else None
+    return (*merge_notes(plan), *(Note(text, number) for text in _notes_of_run(plan)))
 
 
 def _tiling(recipe: Recipe) -> TilingScheme:
@@ -261,19 +321,39 @@ def _memory(memory: PredictedMemory) -> str:
     return text
 
 
-def _udf(udf: UDFRecipe, shares_sums: bool) -> str:
-    """Describe how one UDF runs."""
+def _tiles(tiling: TilingScheme, sig: Shape) -> str:
+    """Describe how many frames a UDF sees at a time, and how much of them."""
+    depth, *part = tiling.shape
+    frames = "1 frame" if depth == 1 else f"up to {depth} frames"
+    if len(tiling) == 1:
+        return f"{frames} at a time"
+    size = " x ".join(map(str, part))
+    return f"{frames} at a time, in {len(tiling)} parts of up to {size} pixels"
+
+
+def _udf(udf: UDFRecipe, name: str, shares_sums: bool) -> str:
+    """Describe how one UDF runs; `name` is what the user sees before."""
     text = f"process_{udf.method.value} on {udf.input_dtype}"
     if shares_sums:
-        text = f"process_sums on {udf.input_dtype}, with sums shared by several UDFs"
+        text = f"sums of {udf.input_dtype} values, which several UDFs share"
+    if not name.startswith(udf.name):
+        text = f"{udf.name}, {text}"
     if udf.halo is not None:
         window = " x ".join(map(str, udf.halo.window)) or "1"
         text += f", windows of {window} frames, boundary {udf.halo.boundary}"
     text += f"; {udf.merge}"
     if udf.has_get_results:
         text += "; get_results " + ("on each chunk" if udf.elementwise else "once, on all of it")
-    outputs = ", ".join(f"{k} ({s.kind}, {s.dtype})" for k, s in udf.outputs.items())
-    return f"{text}; gives {outputs or 'nothing'}"
+    outputs = [
+        f"{', '.join(names)} ({kind_and_dtype})"
+        for kind_and_dtype, names in groupby(udf.outputs, lambda k: _kind_and_dtype(udf, k))
+    ]
+    return f"{text}; gives {', '.join(outputs) or 'nothing'}"
+
+
+def _kind_and_dtype(udf: UDFRecipe, name: str) -> str:
+    """Describe the values of a result."""
+    return f"{udf.outputs[name].kind}, {udf.outputs[name].dtype}"
 
 
 def _corrections(recipe: Recipe) -> str:
@@ -295,8 +375,8 @@ def _descan(plan: Plan) -> str:
     return f"frames by {by}{lazy}; pixels from outside are {descan.fill!r}"
 
 
-def _notes(plan: Plan) -> list[str]:
-    """Return further lines for the description."""
+def _notes_of_run(plan: Plan) -> list[str]:
+    """Return notes about what a run reads and sends."""
     names = {CORRECTIONS: "corrections", **{k: u.name for k, u in enumerate(plan.recipe.udfs)}}
     slots = [(k, p[0] if isinstance(p, tuple) else p) for k, p in plan.recipe.lazy_slots]
     lazy = [f"{names[k]}.{p}" for k, p in dict.fromkeys(slots)]

@@ -14,8 +14,16 @@ _CELL = "text-align: left; padding: 0.15em 0.8em; vertical-align: top; white-spa
 _LINE = "border-bottom: 1px solid; border-color: rgba(128, 128, 128, 0.6)"
 
 
-def html_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return an HTML table of a title, column names (or none) and rows of texts."""
+def html_table(
+    title: str,
+    header: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    notes: Sequence[str] = (),
+) -> str:
+    """Return an HTML table of a title, column names (or none) and rows of texts.
+
+    Below it is a line for each of the `notes`.
+    """
     head = "".join(f'<th style="{_CELL}; {_LINE}">{escape(name)}</th>' for name in header)
     body = "".join(
         "<tr>"
@@ -30,7 +38,9 @@ def html_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]])
         f"<div><div><strong>{escape(title)}</strong></div>"
         '<table style="border-collapse: collapse; background: transparent">'
         + (f"<thead><tr>{head}</tr></thead>" if head else "")
-        + f"<tbody>{body}</tbody></table></div>"
+        + f"<tbody>{body}</tbody></table>"
+        + "".join(f'<div style="{_CELL}"><em>note</em> {escape(note)}</div>' for note in notes)
+        + "</div>"
     )
 
 
@@ -42,7 +52,8 @@ def result_table(result: Any) -> str:
         (name, str(result.buffers[name].kind), *_cells(array)) for name, array in result.items()
     ]
     title = f"Result of {result._info.title}, {'lazy' if is_lazy else 'computed'}"
-    return html_table(title, header if rows else (), rows)
+    notes = result._info.short_notes if is_lazy else ()
+    return html_table(title, header if rows else (), rows, notes)
 
 
 def _cells(array: Any) -> tuple[str, ...]:

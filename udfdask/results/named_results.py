@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from udfdask.arrays.geometry.labeled_places import Place
     from udfdask.results.udf_of_run import NoUDF, UDFOfRun
 
+_MOST_NOTES = 3
+"""Most notes that the text of a result shows."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResultInfo:
@@ -36,6 +39,8 @@ class ResultInfo:
     """Shape of a frame."""
     explanation: LazyExplanation
     """Description of the run, made on request."""
+    number: int
+    """Number of the UDF in the run."""
     extra_axes: dict[str, tuple[Axis, ...]]
     """Extra dimensions of each result."""
     calibration: Calibration
@@ -48,6 +53,8 @@ class ResultInfo:
     """Names of the results that are drawn if none is named; empty for all."""
     files: tuple[str, ...] = ()
     """Files and stores that the data are known to be read from."""
+    parameters: str
+    """Parameters of the UDF as the user gave them: a short JSON text, which files have."""
     udf: UDFOfRun | NoUDF
     """What an instance of the UDF is made of."""
 
@@ -55,6 +62,11 @@ class ResultInfo:
         """Return the metadata of a computed result, which does not keep the data of the graph."""
         self.explanation.let_go()
         return replace(self, udf=self.udf.without_graph())
+
+    @property
+    def origin(self) -> dict[str, str]:
+        """Attributes of results in files: the class of the UDF, and its parameters as JSON."""
+        return {"udf_class": self.udf_name, "parameters": self.parameters}
 
     @property
     def axes(self) -> dict[str, tuple[Axis, ...]]:
@@ -70,6 +82,14 @@ class ResultInfo:
     def nav_shape(self) -> tuple[int, ...]:
         """Shape of the scan."""
         return self.grid.shape
+
+    @property
+    def short_notes(self) -> tuple[str, ...]:
+        """The first notes of `explain` about this UDF, and how many more there are."""
+        texts = [note.text for note in self.explanation.notes() if note.udf == self.number]
+        more = len(texts) - _MOST_NOTES
+        rest = (f"and {more} more: see explain()",) if more > 0 else ()
+        return (*texts[:_MOST_NOTES], *rest)
 
     @property
     def title(self) -> str:

@@ -143,6 +143,8 @@ class Result(NamedResults):
         lines = [f"<Result of {self._info.title}, {state}>"]
         for name, array in self.items():
             lines.append(f"  {name}: {self.buffers[name].kind}, {array.shape}, {array.dtype}")
+        if self._is_lazy:
+            lines += [f"  note  {text}" for text in self._info.short_notes]
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
@@ -161,6 +163,13 @@ class Result(NamedResults):
             remedy = ""
             if not name.startswith("_") and hasattr(np.ndarray, name) and len(self):
                 remedy = f", but its arrays have: write result[{next(iter(self))!r}].{name}"
+            if name.startswith("savefig"):
+                remedy = ": plot draws a figure: write result.plot().savefig('result.png')"
+            elif name.startswith(("save", "to_")):
+                remedy = (
+                    ": to_zarr writes a store, to_xarray makes a Dataset, result[name] is an "
+                    "array, and udfdask.io.save_results('result.h5', result) writes other formats"
+                )
             raise AttributeError(
                 f"{type(self).__name__!r} object has no attribute {name!r}{remedy}"
             )
@@ -222,6 +231,19 @@ class Result(NamedResults):
         return self._info.calibration
 
     @property
+    def name(self) -> str | None:
+        """The key of the UDF in the dictionary of a run; None without one."""
+        return self._info.name
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """Files and stores that the data are read from; computed results keep them, too.
+
+        Those of data that were computed or persisted before the run are not known.
+        """
+        return self._info.files
+
+    @property
     def nav_shape(self) -> tuple[int, ...]:
         """Shape of the scan."""
         return self._info.nav_shape
@@ -268,6 +290,13 @@ class Result(NamedResults):
         Result
             The same result with NumPy arrays.
 
+        Raises
+        ------
+        ArgumentTypeError, ArgumentValueError
+            If an option is invalid.
+        UDFError
+            As in `udfdask.compute`.
+
         Examples
         --------
         >>> import dask.array as da, udfdask as ud
@@ -295,6 +324,13 @@ class Result(NamedResults):
         -------
         Result
             The same result with dask arrays whose blocks are in memory or are being computed.
+
+        Raises
+        ------
+        ArgumentTypeError, ArgumentValueError
+            If an option is invalid.
+        UDFError
+            As in `udfdask.persist`.
 
         Examples
         --------
@@ -399,7 +435,10 @@ class Result(NamedResults):
         log: bool | None = None,
         title: str | None = None,
     ) -> Any:
-        """Draw the outlines of detectors over a result of kind sig, such as the mean pattern.
+        """Draw detectors over a result of kind sig, such as the mean pattern or the mean spectrum.
+
+        On images, detectors are outlined and tinted. Windows of spectra are shaded. The legend says
+        which detectors are cut by the edge of the frame.
 
         Parameters
         ----------
@@ -422,8 +461,8 @@ class Result(NamedResults):
         Raises
         ------
         ArgumentTypeError, ArgumentValueError
-            If there is no result of kind sig, no detector, or a detector does not fit the frames.
-            Nothing is computed then.
+            If there is no result of kind sig, no detector, or a detector does not fit the frames or
+            has none of their pixels. Nothing is computed then.
         ImportError
             If matplotlib is not installed.
 
@@ -505,7 +544,7 @@ class Result(NamedResults):
         The store is written under another name next to `path` and then renamed, so that an
         incomplete store never appears at `path`. It has the variables and chunks of `to_xarray`, a
         boolean coordinate `roi` if there is a region of interest, and ``{name}_valid`` for results
-        with their own valid mask.
+        with their own valid mask, unless it is True everywhere.
 
         Parameters
         ----------
@@ -575,6 +614,7 @@ class Result(NamedResults):
             return write_dataset(
                 layout.add_validity(dataset, self._own_masks, self._info.grid.roi),
                 path,
+                masks=[layout.places[name].mask_name for name in self._own_masks],
                 overwrite=overwrite,
                 sources=self._info.files,
                 zarr_format=zarr_format,
@@ -592,7 +632,7 @@ class Result(NamedResults):
         check_rename(rename, self)
         shape = (*self._info.nav_shape, *self._info.sig_shape)
         labels = labels_of_axes(self._info.calibration.axes, shape, len(self._info.nav_shape))
-        return make_layout(self._info, labels, rename)
+        return make_layout(self._info, labels, rename).with_attributes(self._info.origin)
 
     def _make_dataset(self, layout: Layout, valid_masks: bool) -> Any:
         """Return the results as a Dataset with this layout."""

@@ -2,22 +2,40 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
-import warnings
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, overload
 
 import dask.array as da
 
 from udfdask.errors import ArgumentTypeError, unknown_arguments
 from udfdask.libertem import udf_name
 from udfdask.plan.check_input import check_is_array
+from udfdask.results.result import Result
 from udfdask.run.described_data import DescribedData, take_apart
 from udfdask.run.options import documented_by
 from udfdask.run.run_udf import run_udf
+from udfdask.tracebacks import warn_user
 from udfdask.udf import UDF
 
 
+@overload
+def map_frames(
+    array: da.Array | DescribedData,
+    func: Callable[..., Any],
+    *,
+    output_names: None = ...,
+    **options: Any,
+) -> da.Array: ...
+@overload
+def map_frames(
+    array: da.Array | DescribedData,
+    func: Callable[..., Any],
+    *,
+    output_names: Sequence[str],
+    **options: Any,
+) -> Result: ...
 @documented_by(run_udf)
 def map_frames(
     array: da.Array | DescribedData,
@@ -28,9 +46,10 @@ def map_frames(
     output_shape: tuple[int, ...] | None = None,
     output_dtype: Any = None,
     ragged: bool = False,
+    output_names: Sequence[str] | None = None,
     backends: str | Sequence[str] | None = None,
     **kwargs: Any,
-) -> da.Array:
+) -> da.Array | Result:
     """Call a function with every frame, lazily.
 
     Parameters
@@ -39,7 +58,9 @@ def map_frames(
         The data.
     func : callable
         Called as ``func(frame, **kwargs)`` with each frame, shape `sig`, in the dtype that UDFs get
-        (float32 or float64 for integers). Returns an array or scalar, always of the same shape.
+        (float32 or float64 for integers). Returns an array or scalar, always of the same shape, or
+        None for a frame without a result: NaN is stored there. A quantity of pint loses its unit:
+        return its `magnitude` in a unit of your choice.
     sig_dims, roi
         As in `run_udf`.
     output_shape : tuple of int, optional
@@ -49,6 +70,10 @@ def map_frames(
         Dtype of the arrays that `func` returns.
     ragged : bool
         Whether `func` may return a different shape for each frame: the result has dtype object.
+    output_names : sequence of str, optional
+        Names of several results, such as ``("position", "width")``: `func` returns a tuple, list or
+        array with one value for each. The values may have different shapes and dtypes; if
+        `output_shape` and `output_dtype` are given, they are those of each value.
     backends : str or sequence of str, optional
         The array types in which `func` takes frames, as constants of `UDF`; by default NumPy
         arrays. With ``backends="cupy"``, frames are CuPy arrays on a CUDA device, and `func` may
@@ -60,8 +85,10 @@ def map_frames(
 
     Returns
     -------
-    dask.array.Array, shape (*nav, *output_shape)
-        One entry per frame, in the navigation chunks of `array`; fill outside the ROI.
+    dask.array.Array, shape (*nav, *output_shape), or Result
+        One entry per frame, in the navigation chunks of `array`; fill outside the ROI. With
+        `output_names`, a `Result` with such an array for each name. In files it has the name of
+        the function, such as ``fit_width`` for ``"width"`` of ``fit``.
 
     Raises
     ------
@@ -72,7 +99,8 @@ def map_frames(
         If `func` takes only arrays on a device, its output has no `output_shape` or `output_dtype`,
         and this process has no device.
     UDFError
-        As in `run_udf`, or if `func` does not return an array or scalar.
+        As in `run_udf`, or if `func` does not return an array or scalar, or not one value for each
+        of `output_names`.
 
     Warns
     -----
@@ -85,6 +113,14 @@ def map_frames(
     >>> x = da.ones((2, 3, 4, 5), chunks=(1, 3, 4, 5))
     >>> ud.map_frames(x, np.sum, axis=-1)
     dask.array<autoudf-result-nav, shape=(2, 3, 4), dtype=float64, chunksize=(1, 3, 4), ...>
+
+    A function with two results:
+
+    >>> def brightest_pixel(frame):
+    ...     return np.unravel_index(frame.argmax(), frame.shape)
+    >>> found = ud.map_frames(x, brightest_pixel, output_names=("row", "column"))
+    >>> found["row"].shape, found["column"].compute().max()
+    ((2, 3), np.int64(0))
     """
     swapped = _are_swapped(array, func)
     given: tuple[Any, Any] = (func, array) if swapped else (array, func)
@@ -100,17 +136,20 @@ def map_frames(
         output_shape=output_shape,
         output_dtype=output_dtype,
         ragged=ragged,
+        output_names=output_names,
         backends=backends,
     )
-    check_is_array(take_apart(data, sig_dims, {})[0], "map_frames")
+    check_is_array(take_apart(data, sig_dims, {})[0], "map_frames", sig_dims)
     if swapped:
-        warnings.warn(
+        warn_user(
             "map_frames(func, array) is deprecated: pass the array first, map_frames(array, func)",
             DeprecationWarning,
-            stacklevel=2,
         )
-    result: da.Array = run_udf(data, udf, sig_dims=sig_dims, roi=roi)["result"]
-    return result
+    (result,) = run_udf(data, {call_of(f): udf}, sig_dims=sig_dims, roi=roi).values()
+    if output_names is not None:
+        return result._called(name_of_map(f))
+    array_of_results: da.Array = result["result"]
+    return array_of_results
 
 
 def make_frame_udf(
@@ -125,6 +164,20 @@ def make_frame_udf(
     udf = AutoUDF(f=func, kwargs=kwargs, **options)
     _check_kwargs(caller, func, kwargs)
     return udf
+
+
+def name_of_map(func: Any) -> str:
+    """Return the name of the results of a function: its own name, "map_frames" if it has none."""
+    while isinstance(func, functools.partial):
+        func = func.func
+    name = getattr(func, "__name__", type(func).__name__)
+    return name if isinstance(name, str) and name.isidentifier() else map_frames.__name__
+
+
+def call_of(func: Any) -> str:
+    """Return how messages call a run of a function: "map_frames(peak)"."""
+    name = name_of_map(func)
+    return f"map_frames({'lambda' if name == map_frames.__name__ else name})"
 
 
 def _are_swapped(array: Any, func: Any) -> bool:
@@ -147,9 +200,12 @@ def _check_kwargs(caller: Callable[..., Any], func: Any, kwargs: Mapping[str, An
     if unknown:
         known = [p.name for p in inspect.signature(caller).parameters.values()]
         name = getattr(func, "__name__", type(func).__name__)
+        remedy = f"The function takes {name}{inspect.signature(func)}"
+        if "inplace" in unknown:
+            remedy = "Leave inplace out: the result is always new, and the data are never changed"
         raise unknown_arguments(
             caller.__name__,
             unknown,
             [*known, *taken],
-            remedy=f"The function takes {name}{inspect.signature(func)}",
+            remedy=remedy,
         )

@@ -58,7 +58,8 @@ def check_names(function: Callable[..., Any], options: Mapping[str, Any]) -> Non
     """Raise if a function does not have all of these options."""
     if not options:
         return
-    known = inspect.signature(function).parameters
+    parameters = inspect.signature(function).parameters
+    known = {name: p for name, p in parameters.items() if p.kind is not p.VAR_KEYWORD}
     unknown = options.keys() - known.keys()
     if unknown:
         remedy = f"Its arguments are {', '.join(known)}"

@@ -20,6 +20,20 @@ def read_masks(udf: Any, read: Callable[[Any], Any]) -> Any:
     return _each(udf, lambda one: read_masks(one, read) if isinstance(one, UDF) else one)
 
 
+def read_detectors(detectors: Any, read: Callable[[Any], Any]) -> Any:
+    """Return one detector, or a list, tuple or dictionary of them, with masks as plain arrays.
+
+    Detectors are UDFs or masks.
+    """
+
+    def read_one(detector: Any) -> Any:
+        return read_masks(detector, read) if isinstance(detector, UDF) else read(detector)
+
+    if isinstance(detectors, (dict, list, tuple)):
+        return _each(detectors, read_one)
+    return read_one(detectors)
+
+
 def _with_read_masks(udf: UDF, read: Callable[[Any], Any]) -> UDF:
     """Return a UDF with plain arrays as masks: itself if it has no others."""
     name = udf._mask_parameter

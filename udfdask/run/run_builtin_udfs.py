@@ -1,4 +1,4 @@
-"""Run one built-in UDF and compute its results: the functions that LiberTEM has beside its UDFs."""
+"""Run one built-in UDF and compute its results, as these functions of LiberTEM do."""
 
 from __future__ import annotations
 

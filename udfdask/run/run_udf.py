@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
 
 import dask.array as da
 
 from udfdask.arrays.geometry.chunk_grid import BoolArray
-from udfdask.errors import ArgumentTypeError, UDFWarning
+from udfdask.errors import ArgumentTypeError
 from udfdask.graph.build import build_graph
 from udfdask.graph.result_tasks import ResultTasks
 from udfdask.graph.run_inputs import inputs_of
 from udfdask.libertem import as_own
 from udfdask.plan.check_input import check_is_array
 from udfdask.plan.plan import Plan, make_plan
-from udfdask.results.explanation import Explanation, LazyExplanation, describe
+from udfdask.results.explanation import Explanation, LazyExplanation, describe, notes_of
 from udfdask.results.named_results import ResultInfo
 from udfdask.results.result import Result
 from udfdask.run.described_data import DescribedData, take_apart
 from udfdask.run.options import RunOptions, check_names, forwards
 from udfdask.scheduling.compute import compute, persist
-from udfdask.tracebacks import own_lines_hidden
+from udfdask.tracebacks import own_lines_hidden, warn_user
 from udfdask.udf import UDF
 
 T = TypeVar("T")
@@ -152,9 +151,24 @@ def run_udf(
     np.float64(64.0)
     """
     check_names(run_udf, options)
+    results: Result | tuple[Result, ...] | dict[str, Result]
+    results = run_in_words(array, udf, str, sig_dims=sig_dims, roi=roi, **options)
+    return results
+
+
+def run_in_words(
+    array: Any,
+    udf: Any,
+    in_words: Callable[[str], str],
+    *,
+    sig_dims: int | None,
+    roi: Any,
+    **options: Unpack[RunOptions],
+) -> Any:
+    """Return the results of `run_udf`; `in_words` returns a warning in the words of the data."""
     data, sig_dims, chosen = take_apart(array, sig_dims, options)
     plan, graph_array = plan_run(data, udf, sig_dims=sig_dims, roi=roi, **chosen)
-    show_warnings(plan, stacklevel=2)
+    show_warnings(plan, in_words)
     results = make_results(plan, graph_array)
     if isinstance(udf, dict):
         return {name: result._called(name) for name, result in zip(udf, results, strict=True)}
@@ -197,7 +211,7 @@ def explain(
     """
     check_names(explain, options)
     data, sig_dims, chosen = take_apart(array, sig_dims, options)
-    check_is_array(data, "explain")
+    check_is_array(data, "explain", sig_dims)
     plan, graph_array = plan_run(data, udf, sig_dims=sig_dims, roi=roi, **chosen)
     return make_results(plan, graph_array)[0].explain()
 
@@ -221,6 +235,7 @@ def plan_run(
         plan = make_plan(
             inputs.array,
             inputs.udfs,
+            names=[str(name) for name in udf] if isinstance(udf, dict) else None,
             files=inputs.files,
             loading=_loading,
             sig_dims=sig_dims,
@@ -231,10 +246,16 @@ def plan_run(
     return plan, inputs.array
 
 
-def show_warnings(plan: Plan, *, stacklevel: int) -> None:
-    """Issue the warnings of a plan; `stacklevel` counts from the caller of this function."""
-    for text in plan.warnings:
-        warnings.warn(text, UDFWarning, stacklevel=stacklevel + 1)
+def show_warnings(plan: Plan, in_words: Callable[[str], str] = str) -> None:
+    """Issue the warnings of a plan, `in_words` of the data at hand.
+
+    Warnings about the chunks of an array are shown once for all runs over it.
+    """
+    for text in plan.remarks:
+        warn_user(in_words(text))
+    for cost in plan.costs:
+        problem = (plan.array_name, cost.topic) if cost.topic else None
+        warn_user(in_words(cost.text), problem=problem)
 
 
 def make_results(plan: Plan, array: da.Array) -> tuple[Result, ...]:
@@ -275,6 +296,7 @@ def make_infos(plan: Plan, array: da.Array, n_tasks: Callable[[], int]) -> tuple
     explanation = LazyExplanation(
         lambda: describe(plan, n_tasks(), _loading(array, plan)),
         lambda: describe(plan, n_tasks(), _loading(array, plan, quickly=True)),
+        lambda: notes_of(plan),
     )
     return tuple(
         ResultInfo(
@@ -283,12 +305,14 @@ def make_infos(plan: Plan, array: da.Array, n_tasks: Callable[[], int]) -> tuple
             grid=plan.recipe.grid,
             sig_shape=tuple(plan.recipe.shape.sig),
             explanation=explanation,
+            number=number,
             extra_axes=u.axes,
             calibration=plan.calibration,
             units=units,
             in_units=frozenset(u.cls.keeps_units),
             default_plots=tuple(n for n in u.cls.default_plots if n in u.outputs),
             files=plan.files,
+            parameters=plan.parameter_texts[number],
             udf=udf_of_run(plan.recipe, number, plan.parameters[number], plan.calibration),
         )
         for number, (u, units) in enumerate(zip(plan.recipe.udfs, plan.units, strict=True))

@@ -17,6 +17,7 @@ from udfdask.scheduling.time_limit.deadline import NoAnswerError, answer_within
 from udfdask.scheduling.time_limit.task_names import TaskNames
 from udfdask.scheduling.workers.killed_workers import explaining_killed_workers
 from udfdask.scheduling.workers.lost_results import check_open, explaining_losses
+from udfdask.scheduling.workers.no_workers import noting_no_workers
 from udfdask.scheduling.workers.restrict import restrict
 from udfdask.scheduling.workers.running_tasks import timeout_error
 from udfdask.scheduling.workers.wait_for_workers import check_workers
@@ -51,6 +52,7 @@ class ClusterRun:
                 stack.enter_context(reporting_end(counter))
             stack.enter_context(explaining_losses(self._client))
             stack.enter_context(explaining_killed_workers(self._client, self._names))
+            stack.enter_context(noting_no_workers(self._client))
             if counts or self._check or self._job.deadline:
                 counting = counting_on_cluster(self._client, counts, self._check_cluster)
                 return run_observed(stack.enter_context(counting))

@@ -97,7 +97,7 @@ def compute_with_journal(
 
 
 def compute_with_cache(compute: Computing, path: str, identity: str | None) -> tuple[Any, ...]:
-    """Return computed values; partial results are kept in a cache, as far as that is possible."""
+    """Return computed values; partial results are kept in a cache where possible."""
     _check_identity(identity)
     try:
         folder = open_cache(path, config.cache_limit())

@@ -41,6 +41,8 @@ _DASK_OPTIONS = frozenset({"scheduler", "optimize_graph", "traverse"})
 OWN = {
     "compute": {"progress", "timeout", "journal", "identity"} | _DASK_OPTIONS,
     "persist": {"progress"} | _DASK_OPTIONS,
+    "save_results": {"attrs", "overwrite", "sources", "progress", "timeout", "journal", "identity"}
+    | _DASK_OPTIONS,
     "to_zarr": {
         "rename",
         "overwrite",

@@ -2,7 +2,7 @@
 
 distributed sends arrays from where they are in memory. Objects of classes that it does not know are
 pickled first, and their arrays are copied into the pickle: a worker that sent 160 MB of nav results
-needed 480 MB. So distributed is told how to send partial results, in each process that uses it.
+needed 480 MB. So each process that uses distributed registers how to send partial results.
 """
 
 from __future__ import annotations

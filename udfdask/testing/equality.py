@@ -33,7 +33,7 @@ def assert_eq(
     ----------
     a, b : array, Result, or mapping of str to array
         Two arrays (dask, NumPy, or anything that NumPy can convert), or two sets of results by
-        name. For two `Result` objects, `.raw` and `.valid_mask` are compared as well.
+        name. For two `Result` objects, ``.raw`` and ``.valid_mask`` are compared as well.
     rtol : float
         Relative tolerance of floats.
     atol : float

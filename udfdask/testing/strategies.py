@@ -20,9 +20,19 @@ DTYPES = (
 )
 """Dtypes of detector data and of results, in both byte orders."""
 
+__all__ = ["Dataset", "arrays", "chunkings", "datasets", "rois", "shapes"]
+
 
 class Dataset(NamedTuple):
-    """Input for `run_udf`, made by `datasets`."""
+    """Input for `run_udf`, made by `datasets`.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> from udfdask.testing.strategies import Dataset
+    >>> Dataset(array=da.ones((2, 3, 4)), sig_dims=1, roi=None).array.shape
+    (2, 3, 4)
+    """
 
     array: da.Array
     """The chunked data, shape (*nav, *sig)."""

@@ -149,10 +149,10 @@ class Subject:
         """Raise UDFCheckError."""
         raise UDFCheckError(text)
 
-    def attributes_set(self) -> list[str]:
-        """Return the names of attributes that an instance sets while it processes a chunk."""
+    def attributes_set(self) -> dict[str, Any]:
+        """Return the attributes that an instance sets while it processes a chunk, by name."""
         cls = type(self.udf)
-        names: list[str] = []
+        found: dict[str, Any] = {}
         engine = {"meta", "results", "task_data", "params", "_kwargs"}
 
         def cleanup(udf: Any) -> None:
@@ -161,10 +161,10 @@ class Subject:
                 if name in engine or name.startswith("__"):
                     continue
                 if name not in fresh or freeze(fresh[name]) != freeze(value):
-                    names.append(name)
+                    found[name] = value
 
         self.run(udf=varied(self.udf, cleanup=cleanup))
-        return list(dict.fromkeys(names))
+        return found
 
 
 def varied(udf: UDF, **attributes: Any) -> UDF:

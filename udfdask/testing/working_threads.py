@@ -60,7 +60,9 @@ def _switches() -> dict[int, int]:
     """Wait until threads of libraries sleep; return the number of context switches of each."""
     counts: dict[int, int] = {}
     for _ in range(LOOKS):
-        python = {thread.native_id for thread in threading.enumerate()}
+        # after a fork, Python 3.11 still has the number of the parent's main thread
+        here = threading.get_native_id()
+        python = {here, *(thread.native_id for thread in threading.enumerate())}
         others = [number for number in _threads() if number not in python]
         states = {number: state for number in others if (state := _state(number))}
         counts = {

@@ -86,8 +86,8 @@ def library_name(thing: Any) -> tuple[str, str] | None:
     if isinstance(thing, types.FunctionType):  # functools.wraps overwrites __module__
         module: Any = thing.__globals__.get("__name__")
     else:
-        module = getattr(thing, "__module__", None)
-    name = getattr(thing, "__qualname__", None)
+        module = _attribute(thing, "__module__")
+    name = _attribute(thing, "__qualname__")
     if not (isinstance(module, str) and isinstance(name, str) and is_library(module)):
         return None
     return (module, name) if _at(sys.modules[module], name) is thing else None
@@ -97,6 +97,14 @@ def is_found(thing: Any, name: str) -> bool:
     """Return whether a name in an object's module (by default builtins) leads to the object."""
     module = sys.modules.get(getattr(thing, "__module__", None) or "builtins")
     return _at(module, name) is thing
+
+
+def _attribute(thing: Any, name: str) -> Any:
+    """Return an attribute; None if it is missing, also where `__getattr__` raises a KeyError."""
+    try:
+        return getattr(thing, name, None)
+    except Exception:  # noqa: BLE001  # any class of a user or a library, such as HyperSpy's Events
+        return None
 
 
 def _at(module: Any, name: str) -> Any:

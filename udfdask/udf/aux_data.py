@@ -28,6 +28,13 @@ class AuxData:
 
     Created by `UDF.aux_data` and passed to a UDF as a parameter. While the UDF runs, the parameter
     is a read-only array with the values that belong to the current data.
+
+    Examples
+    --------
+    >>> import numpy as np, udfdask as ud
+    >>> factors = ud.UDF.aux_data(np.arange(6.0).reshape(2, 3), kind="nav", dtype="float64")
+    >>> factors.kind, factors.shape, factors.nbytes
+    ('nav', (2, 3), 48)
     """
 
     kind: Kind
@@ -71,6 +78,13 @@ class AuxData:
         -------
         AuxData
             The copy, with `data` None.
+
+        Examples
+        --------
+        >>> import numpy as np, udfdask as ud
+        >>> factors = ud.UDF.aux_data(np.arange(6.0), kind="nav", dtype="float64")
+        >>> factors.without_data().nbytes
+        0
         """
         return replace(self, data=None, dims=None)
 
@@ -86,6 +100,13 @@ class AuxData:
         -------
         AuxData
             The copy, with the values as a NumPy array.
+
+        Examples
+        --------
+        >>> import numpy as np, udfdask as ud
+        >>> factors = ud.UDF.aux_data(np.arange(6.0), kind="nav", dtype="float64")
+        >>> factors.with_data([1, 2, 3, 4, 5, 6]).data
+        array([1., 2., 3., 4., 5., 6.])
         """
         values = np.asarray(data, self.dtype)
         return replace(self, data=values, shape=tuple(np.shape(data)), dims=None)
@@ -103,6 +124,13 @@ class AuxData:
         tuple of int
             (*nav, *extra_shape) for kind nav, (*sig, *extra_shape) for sig. For single it is
             `extra_shape`, or (1,) if that is empty.
+
+        Examples
+        --------
+        >>> import numpy as np, udfdask as ud
+        >>> factors = ud.UDF.aux_data(np.arange(6.0), kind="nav", dtype="float64")
+        >>> factors.full_shape(ud.Shape((2, 3, 8, 8), sig_dims=2))
+        (2, 3)
         """
         if self.kind == "single":
             return self.extra_shape or (1,)
@@ -120,6 +148,14 @@ class AuxData:
         -------
         numpy.ndarray or dask.array.Array, shape `full_shape(shape)`
             The values; a NumPy array is a read-only view.
+
+        Examples
+        --------
+        >>> import numpy as np, udfdask as ud
+        >>> factors = ud.UDF.aux_data(np.arange(6.0), kind="nav", dtype="float64")
+        >>> factors.over(ud.Shape((2, 3, 8, 8), sig_dims=2))
+        array([[0., 1., 2.],
+               [3., 4., 5.]])
         """
         full = reshaped(self.data, self.full_shape(shape))
         if isinstance(full, np.ndarray):

@@ -23,6 +23,8 @@ from udfdask.udf.params import Params, TaskData
 from udfdask.udf.promises import Promises
 
 if TYPE_CHECKING:
+    from udfdask.arrays.geometry.shapes import Shape
+    from udfdask.masks.coverage import Coverage
     from udfdask.writing import Target
 
 
@@ -31,6 +33,17 @@ class UDFMethod(enum.Enum):
 
     A UDF with a halo uses the first of ``NEIGHBORHOOD`` and ``PARTITION``, all others the first of
     ``TILE``, ``FRAME`` and ``PARTITION``.
+
+    Examples
+    --------
+    >>> import udfdask as ud
+    >>> class EitherUDF(ud.UDF):
+    ...     def get_method(self):
+    ...         return ud.UDFMethod.TILE if self.params.fast else ud.UDFMethod.FRAME
+    ...     def process_frame(self, frame): ...
+    ...     def process_tile(self, tile): ...
+    >>> EitherUDF(fast=False).get_method()
+    <UDFMethod.FRAME: 'frame'>
     """
 
     TILE = "tile"
@@ -40,14 +53,21 @@ class UDFMethod(enum.Enum):
 
 
 class MaskedResult(NamedTuple):
-    """A result with its valid-data mask, from `UDF.with_mask`."""
+    """A result with its valid-data mask, from `UDF.with_mask`.
+
+    Examples
+    --------
+    >>> import numpy as np, udfdask as ud
+    >>> ud.UDF().with_mask(np.arange(2), mask=[True, False])
+    MaskedResult(array=array([0, 1]), mask=[True, False])
+    """
 
     array: Any
     mask: Any
 
 
 class UDF(BackendNames):
-    """Base class of user-defined functions.
+    """Base class of user-defined functions (UDFs), which process frames of a dask array.
 
     Subclass it, declare result buffers in `get_result_buffers`, and write one of
     ``process_tile(self, tile)`` (shape (n, *part of sig)), ``process_frame(self, frame)`` (shape
@@ -64,6 +84,8 @@ class UDF(BackendNames):
 
     Parameters
     ----------
+    *args
+        Not allowed, because each parameter needs a name.
     **kwargs
         The parameters, available as ``self.params``. They are sent to the workers.
 
@@ -117,6 +139,11 @@ class UDF(BackendNames):
     promises : Promises
         Further promises, which make runs cheaper. Subclasses do not inherit them.
 
+    Raises
+    ------
+    ArgumentTypeError
+        If a parameter has no name.
+
     Examples
     --------
     >>> import dask.array as da, numpy as np, udfdask as ud
@@ -156,6 +183,9 @@ class UDF(BackendNames):
     _mask_parameter: ClassVar[str | None] = None
     """Parameter with masks of a frame. Accessors convert the kinds of masks that only they know."""
 
+    _plain_function: ClassVar[str | None] = None
+    """What errors call the code that a user passed as a plain function, in place of the UDF."""
+
     params: Params
     meta: UDFMeta
     results: Results
@@ -169,7 +199,9 @@ class UDF(BackendNames):
         if "promises" not in vars(cls):
             cls.promises = UDF.promises
 
-    def __init__(self, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        if args:
+            raise ArgumentTypeError(_without_names(type(self), args))
         self._kwargs = kwargs
         self.params = Params(kwargs)
 
@@ -207,6 +239,18 @@ class UDF(BackendNames):
         ------
         NotImplementedError
             If the subclass does not implement this method.
+
+        Examples
+        --------
+        >>> import udfdask as ud
+        >>> class MeanUDF(ud.UDF):
+        ...     def get_result_buffers(self):
+        ...         return {
+        ...             "mean": self.buffer(kind="nav", dtype="float64"),  # a number for each frame
+        ...             "frame": self.buffer(kind="sig"),  # a number for each pixel
+        ...         }
+        >>> list(MeanUDF().get_result_buffers())
+        ['mean', 'frame']
         """
         raise NotImplementedError(
             f"{type(self).__name__} must implement get_result_buffers() "
@@ -214,12 +258,27 @@ class UDF(BackendNames):
         )
 
     def get_preferred_input_dtype(self) -> Any:
-        """Return the dtype to combine with the dtype of the data; the result is `meta.input_dtype`.
+        """Choose the dtype of the data that the UDF gets, `meta.input_dtype`.
+
+        It is the dtype that can hold both the return value and the dtype of the data.
 
         Returns
         -------
         dtype-like
             By default float32; `USE_NATIVE_DTYPE` keeps the dtype of the data.
+
+        Examples
+        --------
+        >>> import dask.array as da, udfdask as ud
+        >>> class MaxUDF(ud.UDF):
+        ...     def get_preferred_input_dtype(self):
+        ...         return self.USE_NATIVE_DTYPE
+        ...     def get_result_buffers(self):
+        ...         return {"max": self.buffer(kind="nav", dtype=self.meta.input_dtype)}
+        ...     def process_frame(self, frame):
+        ...         self.results.max[:] = frame.max()
+        >>> ud.run_udf(da.ones((2, 3, 4, 4), dtype="uint16"), MaxUDF())["max"].dtype
+        dtype('uint16')
         """
         return np.float32
 
@@ -231,17 +290,35 @@ class UDF(BackendNames):
         str or sequence of str
             Constants of this class such as `BACKEND_SCIPY_CSR`; by default only NumPy arrays. In
             matrix formats, tiles have the shape (n, pixels) and frames (1, pixels).
+
+        Examples
+        --------
+        >>> import udfdask as ud
+        >>> class CountUDF(ud.UDF):
+        ...     def get_backends(self):
+        ...         return (self.BACKEND_SPARSE_COO, self.BACKEND_NUMPY)
+        >>> CountUDF().get_backends()
+        ('sparse.COO', 'numpy')
         """
         return (self.BACKEND_NUMPY,)
 
     def get_tiling_preferences(self) -> Mapping[str, Any]:
-        """Return the largest useful tile.
+        """Limit the size of the tiles that the UDF gets.
 
         Returns
         -------
         mapping
             `depth` in frames and `total_size` in bytes, positive numbers. The default of both is
             inf: no limit.
+
+        Examples
+        --------
+        >>> import udfdask as ud
+        >>> class StackUDF(ud.UDF):
+        ...     def get_tiling_preferences(self):
+        ...         return {"depth": 16, "total_size": self.TILE_SIZE_MAX}  # at most 16 frames
+        >>> ud.UDF().get_tiling_preferences()
+        {'depth': inf, 'total_size': inf}
         """
         return {"depth": self.TILE_DEPTH_DEFAULT, "total_size": self.TILE_SIZE_MAX}
 
@@ -258,6 +335,15 @@ class UDF(BackendNames):
         ------
         ArgumentTypeError
             If the UDF has none of them.
+
+        Examples
+        --------
+        >>> import udfdask as ud
+        >>> class MaxUDF(ud.UDF):
+        ...     def process_frame(self, frame):
+        ...         self.results.max[:] = frame.max()
+        >>> MaxUDF().get_method()
+        <UDFMethod.FRAME: 'frame'>
         """
         around = (UDFMethod.NEIGHBORHOOD, UDFMethod.PARTITION)
         single = (UDFMethod.TILE, UDFMethod.FRAME, UDFMethod.PARTITION)
@@ -275,9 +361,13 @@ class UDF(BackendNames):
                 f"{name} has process_neighborhood, but no halo: set halo = 1 in the class for the "
                 "frames next to each position"
             )
+        from udfdask.udf.written_methods import misspelled_methods  # only errors need it
+
+        wanted = [f"process_{method.value}" for method in UDFMethod]
+        hints = "".join(f". {text}" for text in misspelled_methods(self, wanted, cutoff=0.6))
         raise ArgumentTypeError(
             f"{name} has no processing method: implement one of "
-            "process_tile, process_frame or process_partition"
+            f"process_tile, process_frame or process_partition{hints}"
         )
 
     def get_task_data(self) -> Mapping[str, Any]:
@@ -290,6 +380,20 @@ class UDF(BackendNames):
         -------
         mapping of str to object
             Available as ``self.task_data``; empty by default.
+
+        Examples
+        --------
+        >>> import dask.array as da, numpy as np, udfdask as ud
+        >>> class NearestUDF(ud.UDF):
+        ...     def get_result_buffers(self):
+        ...         return {"distance": self.buffer(kind="nav")}
+        ...     def get_task_data(self):
+        ...         return {"distances": np.hypot(*self.meta.coordinates.T)}
+        ...     def process_partition(self, partition):
+        ...         self.results.distance[:] = self.task_data.distances
+        >>> ud.run_udf(da.ones((2, 2, 4, 4)), NearestUDF())["distance"].compute()
+        array([[0.       , 1.       ],
+               [1.       , 1.4142135]], dtype=float32)
         """
         return {}
 
@@ -303,6 +407,21 @@ class UDF(BackendNames):
         -------
         mapping of str to object
             Available as ``self.task_data``, also in `get_task_data`; empty by default.
+
+        Examples
+        --------
+        >>> import dask.array as da, udfdask as ud
+        >>> from udfdask.masks import circular
+        >>> class DiskUDF(ud.UDF):
+        ...     def get_result_buffers(self):
+        ...         return {"total": self.buffer(kind="nav")}
+        ...     def get_shared_task_data(self):
+        ...         h, w = self.meta.dataset_shape.sig
+        ...         return {"disk": circular(w // 2, h // 2, w, h, self.params.r)}
+        ...     def process_frame(self, frame):
+        ...         self.results.total[:] = frame[self.task_data.disk].sum()
+        >>> ud.run_udf(da.ones((2, 8, 8)), DiskUDF(r=2))["total"].compute()
+        array([13., 13.], dtype=float32)
         """
         return {}
 
@@ -314,6 +433,20 @@ class UDF(BackendNames):
         mapping of str to tuple of Axis
             An `Axis` for each extra dimension of a buffer. Results without an entry have
             axes called ``{buffer}_dim_0``, ``{buffer}_dim_1``, ...
+
+        Examples
+        --------
+        >>> import dask.array as da, udfdask as ud
+        >>> class RangeUDF(ud.UDF):
+        ...     def get_result_buffers(self):
+        ...         return {"range": self.buffer(kind="nav", extra_shape=(2,))}
+        ...     def get_result_axes(self):
+        ...         return {"range": (ud.Axis(name="end", labels=("min", "max")),)}
+        ...     def process_frame(self, frame):
+        ...         self.results.range[:] = frame.min(), frame.max()
+        >>> result = ud.run_udf(da.ones((2, 3, 4, 4)), RangeUDF())
+        >>> result.extra_axes["range"][0].labels
+        ('min', 'max')
         """
         return {}
 
@@ -325,27 +458,101 @@ class UDF(BackendNames):
         mapping of str to str or None
             A unit such as "mrad" for each buffer. By default, results that are named in
             `keeps_units` have the unit of the data, and the unit of all others is not known.
+
+        Examples
+        --------
+        >>> import dask.array as da, udfdask as ud
+        >>> class PowerUDF(ud.UDF):
+        ...     def get_result_buffers(self):
+        ...         return {"power": self.buffer(kind="nav")}
+        ...     def get_result_units(self):
+        ...         return {"power": self.meta.unit and f"({self.meta.unit})^2"}
+        ...     def process_frame(self, frame):
+        ...         self.results.power[:] = (frame**2).sum()
+        >>> ud.run_udf(da.ones((2, 3, 4, 4)), PowerUDF(), unit="counts").units
+        {'power': '(counts)^2'}
         """
         return dict.fromkeys(self.keeps_units, self.meta.unit)
 
     def get_detector_masks(self) -> Mapping[str, Any]:
-        """Return the pixels of a frame that the results are made of, for pictures.
+        """Return masks of the pixels that the results are computed from, for pictures.
 
         Returns
         -------
         mapping of str to numpy.ndarray of bool, shape sig
             A mask for each detector by its name. By default there is none, which means all pixels.
+
+        Examples
+        --------
+        >>> import dask.array as da, numpy as np, udfdask as ud
+        >>> class LeftUDF(ud.UDF):
+        ...     def get_result_buffers(self):
+        ...         return {"left": self.buffer(kind="nav")}
+        ...     def get_detector_masks(self):
+        ...         h, w = self.meta.dataset_shape.sig
+        ...         return {"left": np.tile(np.arange(w) < w // 2, (h, 1))}
+        ...     def process_frame(self, frame):
+        ...         self.results.left[:] = frame[:, : frame.shape[1] // 2].sum()
+        >>> ud.run_udf(da.ones((2, 4, 4)), LeftUDF())["left"].compute()
+        array([8., 8.], dtype=float32)
         """
         return {}
 
     def preprocess(self) -> None:
-        """Initialize the buffers before a chunk is processed and before partials are merged."""
+        """Initialize the buffers before a chunk is processed and before partials are merged.
+
+        Examples
+        --------
+        >>> import dask.array as da, numpy as np, udfdask as ud
+        >>> class MinUDF(ud.UDF):
+        ...     def get_result_buffers(self):
+        ...         return {"min": self.buffer(kind="sig")}
+        ...     def preprocess(self):
+        ...         self.results.min[:] = np.inf  # buffers start with zeros
+        ...     def process_frame(self, frame):
+        ...         self.results.min[:] = np.minimum(self.results.min, frame)
+        ...     def merge(self, dest, src):
+        ...         dest.min[:] = np.minimum(dest.min, src.min)
+        >>> ud.run_udf(da.ones((2, 3, 2)), MinUDF(), sig_dims=1)["min"].compute()
+        array([1., 1.], dtype=float32)
+        """
 
     def postprocess(self) -> None:
-        """Finish the buffers of a chunk after all its frames have been processed."""
+        """Finish the buffers of a chunk after all its frames have been processed.
+
+        Examples
+        --------
+        >>> import dask.array as da, udfdask as ud
+        >>> class RootUDF(ud.UDF):
+        ...     def get_result_buffers(self):
+        ...         return {"norm": self.buffer(kind="nav")}
+        ...     def process_tile(self, tile):  # perhaps a part of the frames
+        ...         self.results.norm += (tile**2).sum(axis=(1, 2))
+        ...     def postprocess(self):
+        ...         self.results.norm **= 0.5
+        >>> ud.run_udf(da.ones((2, 4, 4)), RootUDF())["norm"].compute()
+        array([4., 4.], dtype=float32)
+        """
 
     def cleanup(self) -> None:
-        """Release the resources of a task, such as open files; runs after all other methods."""
+        """Release the resources of a task, such as open files; runs after all other methods.
+
+        Examples
+        --------
+        >>> import tempfile, dask.array as da, udfdask as ud
+        >>> class LogUDF(ud.UDF):
+        ...     def get_result_buffers(self):
+        ...         return {"total": self.buffer(kind="nav")}
+        ...     def get_task_data(self):
+        ...         return {"log": tempfile.TemporaryFile("w")}
+        ...     def process_frame(self, frame):
+        ...         self.results.total[:] = frame.sum()
+        ...         self.task_data.log.write("a frame")
+        ...     def cleanup(self):
+        ...         self.task_data.log.close()
+        >>> ud.run_udf(da.ones((2, 4, 4)), LogUDF())["total"].compute()
+        array([16., 16.], dtype=float32)
+        """
 
     def _targets(self, sources: Sequence[str]) -> Sequence[Target]:
         """Check and return the files that a run writes; `sources` are the files that it reads."""
@@ -353,6 +560,13 @@ class UDF(BackendNames):
 
     def _warnings(self, calibration: Calibration) -> Sequence[str]:
         """Return what users should know before they run this UDF over data with these axes."""
+        return ()
+
+    def _coverages(self, sig: Shape) -> Sequence[Coverage]:
+        """Return how much of a frame each detector covers, for `explain`; `sig`: shape of a frame.
+
+        Only detectors that are cheap to make are described.
+        """
         return ()
 
     def _for_run(self) -> UDF:
@@ -374,6 +588,20 @@ class UDF(BackendNames):
         ------
         ArgumentTypeError
             If the default implementation cannot cast a dtype safely.
+
+        Examples
+        --------
+        >>> import dask.array as da, numpy as np, udfdask as ud
+        >>> class MaxUDF(ud.UDF):
+        ...     def get_result_buffers(self):
+        ...         return {"max": self.buffer(kind="sig")}
+        ...     def process_frame(self, frame):
+        ...         self.results.max[:] = np.maximum(self.results.max, frame)
+        ...     def merge(self, dest, src):
+        ...         dest.max[:] = np.maximum(dest.max, src.max)
+        >>> x = da.arange(12, chunks=4).reshape(6, 2)
+        >>> ud.run_udf(x, MaxUDF(), sig_dims=1)["max"].compute()
+        array([10., 11.], dtype=float32)
         """
         for name, values in src.items():
             target = dest.get(name)
@@ -393,6 +621,25 @@ class UDF(BackendNames):
             Arrays whose dtype has the declared kind, or return values of `with_mask`. Nav results
             hold the frames of the ROI, shape (frames, *extra_shape), or the whole scan, shape
             (*nav, *extra_shape). All `result_only` buffers are required.
+
+        Examples
+        --------
+        >>> import dask.array as da, udfdask as ud
+        >>> class MeanUDF(ud.UDF):
+        ...     def get_result_buffers(self):
+        ...         return {
+        ...             "sum": self.buffer(kind="sig", use="private"),
+        ...             "mean": self.buffer(kind="sig", use="result_only"),
+        ...         }
+        ...     def process_frame(self, frame):
+        ...         self.results.sum += frame
+        ...     def merge(self, dest, src):
+        ...         dest.sum += src.sum
+        ...     def get_results(self):
+        ...         return {"mean": self.results.sum / self.meta.dataset_shape.nav.size}
+        >>> x = da.arange(12, chunks=4).reshape(6, 2)
+        >>> ud.run_udf(x, MeanUDF(), sig_dims=1)["mean"].compute()
+        array([5., 6.], dtype=float32)
         """
         return {}
 
@@ -592,6 +839,27 @@ def _without_init(cls: type[UDF]) -> str:
     return (
         f"{cls.__name__} cannot run, because {owner.__name__}.__init__ does not call "
         f"super().__init__: {remedy}. Each task makes a new instance from these arguments"
+    )
+
+
+def _without_names(cls: type[UDF], args: tuple[Any, ...]) -> str:
+    """Return the message for parameters that `super().__init__` gets without their names."""
+    count = f"{len(args)} argument{'s' if len(args) > 1 else ''} without a name"
+    owner = next(base for base in cls.__mro__ if "__init__" in vars(base))
+    if owner is UDF:
+        return (
+            f"{cls.__name__} got {count}: pass parameters by name, such as "
+            f"{cls.__name__}(threshold=3)"
+        )
+    named = [
+        p.name
+        for p in signature(owner).parameters.values()
+        if p.kind in (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
+    ]
+    given = ", ".join(f"{name}={name}" for name in named) or "name=value"
+    return (
+        f"super().__init__ of {owner.__name__} got {count}: pass parameters by name: "
+        f"super().__init__({given})"
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterator, KeysView
+from collections.abc import Iterable, Iterator, KeysView
 from dataclasses import dataclass
 from operator import index
 from typing import Any
@@ -23,7 +23,15 @@ USES = (None, "private", "result_only")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BufferSpec:
-    """Declare one result buffer."""
+    """The declaration of a result buffer, which `UDF.buffer` returns.
+
+    Examples
+    --------
+    >>> import udfdask as ud
+    >>> spec = ud.UDF().buffer(kind="nav", extra_shape=(2,), dtype="int64")
+    >>> spec.kind, spec.extra_shape, spec.dtype, spec.fill
+    ('nav', (2,), dtype('int64'), np.int64(0))
+    """
 
     kind: Kind
     """Shaped like the scan (`nav`), like a frame (`sig`), or neither (`single`)."""
@@ -39,7 +47,27 @@ class BufferSpec:
     """Value outside the ROI; None for the default of the dtype."""
 
     def shape(self, n_rows: int, sig: tuple[int, ...]) -> tuple[int, ...]:
-        """Return the shape of the buffer for a number of rows and the shape of a frame."""
+        """Return the shape of the buffer for a number of rows and the shape of a frame.
+
+        Parameters
+        ----------
+        n_rows : int
+            Number of frames.
+        sig : tuple of int
+            Shape of a frame.
+
+        Returns
+        -------
+        tuple of int
+            (n_rows, *extra_shape) for kind nav, (*sig, *extra_shape) for sig. For single it is
+            `extra_shape`, or (1,) if that is empty.
+
+        Examples
+        --------
+        >>> import udfdask as ud
+        >>> ud.UDF().buffer(kind="sig", extra_shape=(2,)).shape(5, (8, 8))
+        (8, 8, 2)
+        """
         if self.kind == "nav":
             return (n_rows, *self.extra_shape)
         if self.kind == "sig":
@@ -138,13 +166,31 @@ def check_extra_shape(extra_shape: Any) -> tuple[int, ...]:
 
 
 class FullBuffer:
-    """A full buffer with its declaration, from `results.get_buffer(name)`."""
+    """A full buffer with its declaration, from `results.get_buffer(name)`.
+
+    Examples
+    --------
+    >>> import dask.array as da, udfdask as ud
+    >>> class RankUDF(ud.UDF):
+    ...     def get_result_buffers(self):
+    ...         return {"value": self.buffer(kind="nav"), "rank": self.buffer("nav", dtype="int64")}
+    ...     def process_frame(self, frame):
+    ...         self.results.value[:] = frame.sum()
+    ...     def get_results(self):
+    ...         image = self.results.get_buffer("value").data  # in the shape of the scan
+    ...         return {"rank": image.ravel().argsort().argsort()}
+    >>> x = da.arange(2 * 3 * 4, chunks=4).reshape(2, 3, 2, 2)
+    >>> ud.run_udf(x, RankUDF())["rank"].compute()
+    array([[0, 1, 2],
+           [3, 4, 5]])
+    """
 
     __slots__ = ("grid", "raw_data", "spec")
 
     def __init__(self, spec: BufferSpec, array: AnyArray, grid: Grid | None) -> None:
         self.spec = spec
         self.raw_data = array
+        """The full array, as it is allocated; a nav buffer has a row for each frame."""
         self.grid = grid
 
     @property
@@ -195,6 +241,24 @@ class Views:
 
     The views are in the `__dict__` of the instance, where a buffer hides any method of this class
     that has the same name: a buffer may be called `keys` or `get_buffer`.
+
+    Examples
+    --------
+    >>> import dask.array as da, udfdask as ud
+    >>> class TotalUDF(ud.UDF):
+    ...     def get_result_buffers(self):
+    ...         return {name: self.buffer(kind="single") for name in ("total", "squares")}
+    ...     def process_frame(self, frame):
+    ...         self.results.total += frame.sum()
+    ...         self.results.squares += (frame**2).sum()
+    ...     def merge(self, dest, src):
+    ...         dest.total += src.total  # by attribute
+    ...         for name, values in src.items():  # or by name
+    ...             if name != "total":
+    ...                 setattr(dest, name, dest.get(name) + values)
+    >>> result = ud.run_udf(da.ones((4, 2, 2), chunks=(1, 2, 2)), TotalUDF()).compute()
+    >>> print(result["total"], result["squares"])
+    16.0 16.0
     """
 
     def __init__(self, views: dict[str, Any]) -> None:
@@ -204,10 +268,7 @@ class Views:
         try:
             view = self.__dict__[name]
         except KeyError:
-            names = sorted(self.__dict__)
-            raise UDFError(
-                f"there is no buffer {name!r} to assign to; declared buffers: {names}"
-            ) from None
+            raise UDFError(_no_buffer(name, " to assign to", self.__dict__)) from None
         if view is None:
             raise UDFError(f"buffer {name!r} is result_only: return it from get_results")
         if value is not view:  # `x += v` has changed the view and assigns it again
@@ -215,9 +276,7 @@ class Views:
 
     def __getattr__(self, name: str) -> Any:
         # hasattr and pickle rely on an AttributeError
-        raise AttributeError(
-            f"there is no buffer {name!r}; declared buffers: {sorted(self.__dict__)}"
-        )
+        raise AttributeError(_no_buffer(name, "", self.__dict__))
 
     def __getitem__(self, name: str) -> Any:
         _deprecate_items(name)
@@ -240,16 +299,51 @@ class Views:
         return len(self.__dict__)
 
     def keys(self) -> KeysView[str]:
-        """Return the names of the buffers."""
+        """Return the names of the buffers.
+
+        Returns
+        -------
+        KeysView
+            The names, as of a dictionary.
+        """
         return self.__dict__.keys()
 
     def items(self) -> Any:
-        """Return the pairs of name and view."""
+        """Return the pairs of name and view.
+
+        Returns
+        -------
+        ItemsView
+            Pairs of a name and a view, as of a dictionary.
+        """
         return self.__dict__.items()
 
     def get(self, name: str, default: Any = None) -> Any:
-        """Return the view of a buffer, or `default` if it is not declared."""
+        """Return the view of a buffer, or `default` if it is not declared.
+
+        Parameters
+        ----------
+        name : str
+            Name of the buffer.
+        default : object
+            Returned if there is no buffer of this name.
+
+        Returns
+        -------
+        array or object
+            The view, or `default`.
+        """
         return self.__dict__.get(name, default)
+
+
+def _no_buffer(name: str, use: str, views: Iterable[str]) -> str:
+    """Return that there is no buffer of a name, which exist, and which was probably meant."""
+    from udfdask.arrays.geometry.labeled_places import did_you_mean
+
+    names = sorted(views)
+    # Python looks for names such as __deepcopy__ itself
+    guess = "" if name.startswith("__") else did_you_mean(name, names)
+    return f"there is no buffer {name!r}{use}; declared buffers: {names}{guess}"
 
 
 def _deprecate_items(name: str) -> None:
@@ -260,14 +354,40 @@ def _deprecate_items(name: str) -> None:
 
 
 class PartialViews(Views):
-    """Show partial results to `merge_all`, by attribute or by item."""
+    """Show partial results to `merge_all`, by attribute or by item.
+
+    Examples
+    --------
+    >>> import dask.array as da, udfdask as ud
+    >>> class TotalUDF(ud.UDF):
+    ...     def get_result_buffers(self):
+    ...         return {"total": self.buffer(kind="single")}
+    ...     def process_frame(self, frame):
+    ...         self.results.total += frame.sum()
+    ...     def merge_all(self, ordered_results):
+    ...         return {"total": sum(part.total for part in ordered_results.values())}
+    >>> print(ud.run_udf(da.ones((4, 2, 2), chunks=(1, 2, 2)), TotalUDF())["total"].compute())
+    16.0
+    """
 
     def __getitem__(self, name: str) -> Any:
         return self.__dict__[name]
 
 
 class Results(Views):
-    """Show the buffers of a running UDF, as `self.results`."""
+    """Show the buffers of a running UDF, as `self.results`.
+
+    Examples
+    --------
+    >>> import dask.array as da, udfdask as ud
+    >>> class MeanUDF(ud.UDF):
+    ...     def get_result_buffers(self):
+    ...         return {"mean": self.buffer(kind="nav")}
+    ...     def process_frame(self, frame):
+    ...         self.results.mean[:] = frame.mean()
+    >>> ud.run_udf(da.ones((2, 4, 4)), MeanUDF())["mean"].compute()
+    array([1., 1.], dtype=float32)
+    """
 
     # Slots are not stored in the __dict__ of the instance, which is for the names that users
     # declare. A slot hides a buffer with the same name, so these names are unlikely ones.
@@ -290,7 +410,23 @@ class Results(Views):
         object.__setattr__(self, "_udfdask_arrays", arrays)
 
     def get_buffer(self, name: str) -> FullBuffer:
-        """Return a full buffer with its declaration."""
+        """Return a full buffer with its declaration.
+
+        Parameters
+        ----------
+        name : str
+            Name of the buffer.
+
+        Returns
+        -------
+        FullBuffer
+            The buffer.
+
+        Raises
+        ------
+        UDFError
+            If there is no buffer of this name.
+        """
         arrays = self._udfdask_arrays
         if name not in arrays:
             raise UDFError(f"there is no buffer {name!r}; allocated buffers: {sorted(arrays)}")

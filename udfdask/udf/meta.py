@@ -97,6 +97,20 @@ class UDFMeta:
 
     Attributes of the current data (`slice`, `coordinates`, `partition_shape`, ...) exist while a
     chunk is processed or merged. In declarations they raise `NotAvailableError`.
+
+    Examples
+    --------
+    >>> import dask.array as da, udfdask as ud
+    >>> class WhereUDF(ud.UDF):
+    ...     def get_result_buffers(self):
+    ...         sig = self.meta.dataset_shape.sig
+    ...         return {"row": self.buffer(kind="nav", dtype="int64", extra_shape=(len(sig),))}
+    ...     def process_frame(self, frame):
+    ...         self.results.row[:] = self.meta.coordinates[0]  # y, x of this frame
+    >>> ud.run_udf(da.ones((1, 3, 4, 4)), WhereUDF())["row"].compute()
+    array([[[0, 0],
+            [0, 1],
+            [0, 2]]])
     """
 
     def __init__(
@@ -261,13 +275,16 @@ class UDFMeta:
         """Which frames of a neighborhood exist, bool, shape of the navigation axes of the frames.
 
         Frames beyond the scan do not exist, unless `boundary` says what stands for them. Those that
-        do not exist are 0.
+        do not exist are 0. In a window, the frame itself exists: the center is True.
         """
         return self._neighborhood("neighbor_mask").mask
 
     @property
     def core(self) -> Core:
-        """Where the positions to process are in a partition with margins, for each axis."""
+        """Where the positions to process are in a partition with margins, for each axis.
+
+        In a window, the starts of the slices are the index of the frame itself.
+        """
         return self._neighborhood("core").core
 
     @property
@@ -303,6 +320,26 @@ class UDFMeta:
         numpy.ndarray of bool, shape (frames,), or None
             In flattened navigation order. In `merge`, True for frames that are in `dest` already;
             in `get_results`, True for all merged frames; in `process_*` None.
+
+        Examples
+        --------
+        >>> import dask.array as da, udfdask as ud
+        >>> class MeanUDF(ud.UDF):
+        ...     def get_result_buffers(self):
+        ...         return {"mean": self.buffer(kind="sig")}
+        ...     def process_frame(self, frame):
+        ...         self.results.mean += frame
+        ...     def merge(self, dest, src):
+        ...         dest.mean += src.mean
+        ...     def get_results(self):
+        ...         return {"mean": self.results.mean / self.meta.get_valid_nav_mask().sum()}
+        >>> x = da.ones((4, 1, 2), chunks=(1, 1, 2))
+        >>> for snapshot in ud.run_udf_iter(x, MeanUDF(), sig_dims=1):  # some frames are merged
+        ...     print(snapshot.buffers[0]["mean"])
+        [1. 1.]
+        [1. 1.]
+        [1. 1.]
+        [1. 1.]
         """
         cursor = self._cursor("get_valid_nav_mask")
         merged = cursor.merged

@@ -6,10 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, partial
 from typing import Any
 
+import numpy as np
 from numpy.typing import DTypeLike
 
 from udfdask.arrays.geometry.axes import Axis
 from udfdask.arrays.geometry.shapes import Shape
+from udfdask.masks.coverage import Coverage
 from udfdask.masks.stacks.container import MaskContainer
 from udfdask.masks.stacks.cuda_product import DeviceMaskProduct
 from udfdask.masks.stacks.dense_product import MaskProduct, check_masks, product_dtype
@@ -25,6 +27,9 @@ from udfdask.udfs.shared.mask_shifts import as_shifts, check_axes, check_finite,
 
 _RESULT = "intensity"
 """Name of the result."""
+
+_FEW = 8
+"""The pixels of more masks are not counted for `explain`."""
 
 
 class ApplyMasksUDF(UDF):
@@ -186,6 +191,22 @@ class ApplyMasksUDF(UDF):
         stack = dense.reshape((len(self._masks), *sig))
         names = self._names or [f"mask {k}" for k in range(len(stack))]
         return {name: mask != 0 for name, mask in zip(names, stack, strict=True)}
+
+    def _coverages(self, sig: Shape) -> Sequence[Coverage]:
+        """Return how much of a frame each mask covers; functions that make masks are not called."""
+        given = self._kwargs["mask_factories"]
+        if isinstance(given, np.ndarray) and given.ndim == len(sig):
+            given = [given]
+        if not isinstance(given, (Mapping, list, tuple, np.ndarray)) or len(given) > _FEW:
+            return ()
+        names = self._names or [f"mask {k}" for k in range(len(given))]
+        masks = given.values() if isinstance(given, Mapping) else given
+        if not all(isinstance(mask, np.ndarray) for mask in masks):
+            return ()
+        return tuple(
+            Coverage(shape=name, covered=int(np.count_nonzero(mask)), total=sig.size)
+            for name, mask in zip(names, masks, strict=True)
+        )
 
     def get_shared_task_data(self) -> Mapping[str, Any]:
         """Compute and check the masks, and choose the algorithm of the multiplication."""

@@ -21,6 +21,8 @@ from udfdask.udf.promises import Promises
 
 _RANK = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}
 """Kinds of numbers: each kind can hold the numbers of a lower rank."""
+_RESULT = "result"
+"""Name of the result, if there is only one."""
 _EACH = "each_"
 """Prefix of the names of parameters with a value for each frame."""
 
@@ -48,6 +50,10 @@ class AutoUDF(UDF):
     monitor : bool
         Add a result with the return value of `f` for the last frame that has been processed, in the
         order of the scan, for live plots. The results of all chunks are then gathered in one task.
+    output_names : sequence of str, optional
+        Names of several results, such as ``("position", "width")``: `f` returns a tuple, list or
+        array with one value for each. The values may have different shapes and dtypes.
+        `output_shape` and `output_dtype` are then those of each value.
     **each : AuxData
         Used by a run to store the `kwargs` that have a value for each frame.
 
@@ -55,13 +61,18 @@ class AutoUDF(UDF):
     ------
     ArgumentTypeError, ArgumentValueError
         If `f` is not callable, `backends` is not the name of an array type, `kwargs` is not a
-        mapping, `monitor` is not a bool, or an argument is unknown.
+        mapping, `output_names` are not different names, `monitor` is not a bool or is used with
+        `output_names`, or an argument is unknown.
 
     Notes
     -----
-    Buffer `result`, kind nav, shape (*nav, *output_shape). With `monitor`, also `monitor`, kind
+    Buffer `result`, kind nav, shape (*nav, *output_shape). With `output_names`, one such buffer for
+    each name instead. With `monitor`, also `monitor`, kind
     single, shape `output_shape`: the last row of `result`, or zeros (None if `ragged`) if there is
     no frame.
+
+    If `f` returns None for a frame, for example because a fit failed, the result is NaN there. A
+    run stops with a `UDFError` if the dtype of the result has no NaN, such as that of integers.
 
     A run stops with a `UDFError` if `f` returns another shape. Without `output_dtype`, it also
     stops if the dtype that was found with a frame of ones cannot hold a return value, for example
@@ -78,6 +89,7 @@ class AutoUDF(UDF):
     """
 
     promises = Promises(declares_once=True, processes_stacks=True)
+    _plain_function = "your function"
 
     def __init__(
         self,
@@ -88,6 +100,7 @@ class AutoUDF(UDF):
         backends: str | Sequence[str] | None = None,
         kwargs: Mapping[str, Any] | None = None,
         monitor: bool = False,
+        output_names: Sequence[str] | None = None,
         **each: Any,
     ) -> None:
         given: Any = f  # users pass other things too
@@ -114,6 +127,12 @@ class AutoUDF(UDF):
             raise ArgumentTypeError(
                 f"monitor must be True or False, not {monitor!r}: it asks for one more result"
             )
+        if output_names is not None:
+            output_names = _checked_names(output_names)
+            if monitor:
+                raise ArgumentValueError(
+                    "monitor=True is for a function with one result: leave out output_names="
+                )
         constant = dict(kwargs or {})
         # a run only cuts aux data that are themselves parameters, not members of a dictionary
         aux_names = [name for name, value in constant.items() if isinstance(value, AuxData)]
@@ -127,6 +146,7 @@ class AutoUDF(UDF):
             backends=backends,
             kwargs=constant,
             monitor=bool(monitor),
+            output_names=output_names,
             **each,
         )
 
@@ -136,23 +156,35 @@ class AutoUDF(UDF):
 
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
         """Declare the result; call the function once if its shape or dtype is unknown."""
-        p = self.params
+        p, names = self.params, self._names
         if p.ragged:
-            ragged = self.buffer(kind="nav", dtype=object)
-            return {"result": ragged, **self._monitor_buffer((), object)}
-        shape, dtype = p.output_shape, p.output_dtype
-        if shape is None or dtype is None:
-            sample = self._sample()
-            shape = sample.shape if shape is None else shape
-            dtype = sample.dtype if dtype is None else dtype
-        # on a device, so that no frame has to wait for a copy to the host
-        result = self.buffer(kind="nav", extra_shape=shape, dtype=dtype, where="device")
-        return {"result": result, **self._monitor_buffer(shape, dtype)}
+            buffers = {name: self.buffer(kind="nav", dtype=object) for name in names}
+        else:
+            shape, dtype = p.output_shape, p.output_dtype
+            known = shape is not None and dtype is not None
+            samples = [None] * len(names) if known else self._sample()
+            buffers = {
+                name: self.buffer(
+                    kind="nav",
+                    extra_shape=sample.shape if shape is None else shape,
+                    dtype=sample.dtype if dtype is None else dtype,
+                    where="device",  # so that no frame has to wait for a copy to the host
+                )
+                for name, sample in zip(names, samples, strict=True)
+            }
+        return {**buffers, **self._monitor_buffer(buffers)}
 
-    def _monitor_buffer(self, shape: Any, dtype: Any) -> Mapping[str, BufferSpec]:
+    @property
+    def _names(self) -> tuple[str, ...]:
+        """Names of the results."""
+        return self.params.output_names or (_RESULT,)
+
+    def _monitor_buffer(self, buffers: Mapping[str, BufferSpec]) -> Mapping[str, BufferSpec]:
         """Declare the result of the last frame, if it is asked for."""
         if not self.params.monitor:
             return {}
+        result = buffers[_RESULT]
+        shape, dtype = result.extra_shape, result.dtype
         one = self.buffer(kind="single", extra_shape=shape, dtype=dtype, use="result_only")
         return {"monitor": one}
 
@@ -174,8 +206,8 @@ class AutoUDF(UDF):
             return {"monitor": np.full((1,), None)}
         return {"monitor": np.zeros(result.shape[1:], result.dtype)}
 
-    def _sample(self) -> np.ndarray[Any, Any]:
-        """Return the return value of the function for a frame of ones."""
+    def _sample(self) -> list[Any]:
+        """Return the value of each result for a frame of ones."""
         backends = known_backends(self.get_backends(), "backends")
         # the first one that needs no device, if there is one
         backend = min(backends, key=lambda one: one.device == "cuda")
@@ -188,7 +220,14 @@ class AutoUDF(UDF):
                     f"{error}. Or pass output_shape= and output_dtype=: without them, the plan "
                     "calls the function with a frame of ones on the device"
                 ) from None
-            return self._called_with(frame)
+            value = self._called_with(frame)
+            names = self.params.output_names
+            if names is None:
+                return [self._as_sample(value, frame, "")]
+            return [
+                self._as_sample(part, frame, f" (result {name!r})")
+                for name, part in zip(names, self._parts(value), strict=True)
+            ]
 
     def _frame_of_ones(self, backend: Backend) -> Any:
         """Return a frame of ones as an array of a backend."""
@@ -196,49 +235,77 @@ class AutoUDF(UDF):
         stack = to_backend(ones, backend, ones.shape)
         return stack if backend.is_matrix else stack[0]
 
-    def _called_with(self, frame: Any) -> np.ndarray[Any, Any]:
-        """Return the return value of the function for a frame that the plan has made."""
+    def _called_with(self, frame: Any) -> Any:
+        """Return what the function returns for a frame that the plan has made."""
         try:
             ones = {
                 name: _value(np.ones(aux.extra_shape, aux.dtype))
                 for name, key in self._each.items()
                 if isinstance(aux := self._kwargs[key], AuxData)
             }
-            value = self.params.f(frame, **with_all(self.params.kwargs, _stand_in), **ones)
+            return self.params.f(frame, **with_all(self.params.kwargs, _stand_in), **ones)
         except Exception as error:
             error.add_note(
                 "raised by the function for a frame of ones, with which the plan finds the shape "
                 "and dtype of the result; pass output_shape= and output_dtype= to avoid this call"
             )
             raise
+
+    def _as_sample(self, value: Any, frame: Any, of: str) -> np.ndarray[Any, Any]:
+        """Return a value for a frame of ones as an array; `of` names its result in messages."""
         if hasattr(value, "__dask_graph__") and hasattr(value, "dtype"):
             # the function computed with a lazy parameter
             return np.broadcast_to(np.empty((), value.dtype), value.shape)
+        if value is None:
+            raise UDFError(
+                f"the function returned None for a frame of ones{of}: add a return statement if it "
+                "is missing; if None stands for frames without a result, pass output_shape= and "
+                "output_dtype="
+            )
+        one = self.params.output_names is None
+        several = ", or output_names= if it returns several results" if one else ""
         try:
             sample = to_host(value)
         except ValueError as error:
             raise ArgumentValueError(
-                f"the return value of the function is not an array ({error}): pass ragged=True"
+                f"the return value of the function is not an array{of} ({error}): pass "
+                f"ragged=True{several}"
             ) from None
         if sample.dtype == object:
             raise UDFError(
-                f"the function returned {type(value).__name__}, which is not an array of numbers: "
-                "pass ragged=True to collect Python objects"
+                f"the function returned {type(value).__name__}{of}, which is not an array of "
+                f"numbers: pass ragged=True to collect Python objects{several}"
+            )
+        if not sample.size and self.params.output_shape is None and math.prod(frame.shape):
+            raise ArgumentValueError(
+                f"the function returned an empty array for a frame of ones{of}: pass ragged=True "
+                "if its length differs from frame to frame, or output_shape=..."
             )
         return sample
 
+    def _parts(self, value: Any) -> Sequence[Any]:
+        """Return the value of each result; raise unless the function returned one for each name."""
+        names = self.params.output_names
+        if names is None:
+            return (value,)
+        if value is None:  # no result for this frame
+            return (None,) * len(names)
+        found = type(value).__name__
+        if _has_parts(value):
+            if len(value) == len(names):
+                return value  # type: ignore[no-any-return]
+            found = f"{len(value)} values"
+        raise UDFError(
+            f"the function returned {found}, but output_names={names} needs a tuple, list or array "
+            f"of {len(names)} values, one for each name in this order"
+        )
+
     def process_frame(self, frame: Any) -> None:
         """Call the function for a frame."""
-        params, result = self.params, self.results.result
-        if self._each:
-            each = {name: _value(getattr(params, key)) for name, key in self._each.items()}
-            value = params.f(frame, **params.kwargs, **each)
-        else:
-            value = params.f(frame, **params.kwargs)
-        if params.ragged:
-            result[0] = _boxed(value)
-            return
-        self._store(value, result)
+        params = self.params
+        each = {name: _value(getattr(params, key)) for name, key in self._each.items()}
+        value = params.f(frame, **params.kwargs, **each)
+        self._store_parts(value, [getattr(self.results, name) for name in self._names])
 
     def process_stack(self, stack: Any) -> None:
         """Call the function for each frame of a stack.
@@ -250,11 +317,13 @@ class AutoUDF(UDF):
         stack : array, shape (n, *sig)
             Frames.
         """
-        params, results = self.params, self.results.result
-        f, kwargs, ragged = params.f, params.kwargs, params.ragged
+        params = self.params
+        f, kwargs = params.f, params.kwargs
         each = {name: getattr(params, key) for name, key in self._each.items()}
-        scalars = results.ndim == 1
-        expected = results.dtype.type if scalars and not ragged else None
+        buffers = [getattr(self.results, name) for name in self._names]
+        first = buffers[0]
+        is_number = params.output_names is None and first.ndim == 1 and not params.ragged
+        expected = first.dtype.type if is_number else None
         row = 0
         try:
             for row, frame in enumerate(stack):
@@ -264,11 +333,10 @@ class AutoUDF(UDF):
                 value = f(frame, **kwargs)
                 # fast path: a NumPy scalar of the right dtype
                 if type(value) is expected:
-                    results[row] = value
-                elif ragged:
-                    results[row] = _boxed(value)
+                    first[row] = value
                 else:
-                    self._store(value, results[row : row + 1] if scalars else results[row])
+                    rows = slice(row, row + 1)
+                    self._store_parts(value, [b[rows] if b.ndim == 1 else b[row] for b in buffers])
         except Exception:
             cursor = self.meta.cursor
             assert cursor is not None
@@ -276,8 +344,19 @@ class AutoUDF(UDF):
             cursor.start, cursor.stop = cursor.start + row, cursor.start + row + 1
             raise
 
+    def _store_parts(self, value: Any, results: Sequence[Any]) -> None:
+        """Assign what the function returned for a frame to its results."""
+        for part, result in zip(self._parts(value), results, strict=True):
+            if self.params.ragged:
+                result[0] = _boxed(part)
+            else:
+                self._store(part, result)
+
     def _store(self, value: Any, result: Any) -> None:
         """Assign a value to a result; raise if NumPy would have to broadcast or truncate it."""
+        if value is None:
+            result[...] = _no_value(result.dtype)
+            return
         if getattr(value, "dtype", None) is not result.dtype or (
             value.shape != result.shape and not value.size == result.size == 1
         ):
@@ -300,6 +379,43 @@ class AutoUDF(UDF):
                 f"the function returned {array.dtype} for this frame, but {result.dtype} for a "
                 "frame of ones: pass output_dtype="
             )
+
+
+def _checked_names(names: Any) -> tuple[str, ...]:
+    """Return the names of several results; raise unless they are different names."""
+    example = 'output_names=("position", "width")'
+    if isinstance(names, str) or not isinstance(names, Sequence):
+        raise ArgumentTypeError(f"output_names must be a list of names, {example}, not {names!r}")
+    for name in names:
+        if not isinstance(name, str) or not name.isidentifier():
+            raise ArgumentValueError(
+                f"output_names={names!r}: {name!r} is not a name of letters, digits and "
+                f"underscores, such as those in {example}"
+            )
+    if not names or len(set(names)) < len(names):
+        raise ArgumentValueError(
+            f"output_names={names!r} must be one or more different names, such as {example}"
+        )
+    return tuple(names)
+
+
+def _has_parts(value: Any) -> bool:
+    """Return whether a value is a sequence of values: a tuple, a list, or an array with axes."""
+    if isinstance(value, Sequence):
+        return not isinstance(value, (str, bytes))
+    return not backend_of(value).is_sparse and np.ndim(value) > 0
+
+
+def _no_value(dtype: np.dtype[Any]) -> Any:
+    """Return what stands in a result for a frame for which the function returned None."""
+    if dtype.kind in "fc":
+        return np.nan
+    if dtype.kind in "mM":
+        return np.array("NaT", dtype)
+    raise UDFError(
+        f"the function returned None for this frame, but its result has the dtype {dtype}, which "
+        "has no NaN: return a number, or pass output_dtype=float"
+    )
 
 
 def _is_on_device(value: Any) -> bool:

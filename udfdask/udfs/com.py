@@ -11,11 +11,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from udfdask.arrays.geometry.axes import Axis, Calibration, shared_unit, steps
+from udfdask.arrays.geometry.shapes import Shape
 from udfdask.arrays.geometry.units import unit_of_quotient
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.kernels.cpu import vector_field
 from udfdask.kernels.cuda.sums import add_first_moments
 from udfdask.masks import circular, ring
+from udfdask.masks.coverage import Coverage, coverage_of_ring
 from udfdask.masks.ellipses import check_stretch
 from udfdask.masks.polar import distance
 from udfdask.once_per_process import OncePerProcess
@@ -50,11 +52,14 @@ class CoMUDF(UDF):
     Parameters
     ----------
     cy, cx : float, optional
-        Center of the mask and origin of the shifts, in pixels; by default ``shape // 2``.
+        Center of the mask and origin of the shifts, in pixels, or a text with a unit such as
+        "0 mrad"; by default ``shape // 2``.
     r : float
-        Radius of the mask, a disk, in pixels; by default the whole frame.
+        Radius of the mask, a disk, in pixels, or a text with a unit such as "8 mrad"; by default
+        the whole frame.
     ri : float
-        Inner radius, in pixels: the mask is ``ri < d <= r``, or the full disk if `ri` is 0.
+        Inner radius, in pixels, or a text with a unit: the mask is ``ri < d <= r``, or the full
+        disk if `ri` is 0.
     scan_rotation : float
         Angle in degrees by which shifts are rotated to match the axes of the scan, clockwise on a
         screen: +90 maps +x to +y.
@@ -202,6 +207,12 @@ class CoMUDF(UDF):
         -------
         CoMUDF
             The UDF with these parameters.
+
+        Examples
+        --------
+        >>> from udfdask.udfs import CoMUDF
+        >>> CoMUDF.with_params(cy=8, cx=8, r=5).params.cy
+        8
         """
         return cls(**params)
 
@@ -318,6 +329,23 @@ class CoMUDF(UDF):
         """Return the pixels of the mask; if each frame has its own center, around their mean."""
         center = center_of(self) if self.params.centers is None else mean_center(self)
         return {"center of mass": self._mask(center)}
+
+    def _coverages(self, sig: Shape) -> Sequence[Coverage]:
+        """Return how much of a frame the mask covers; nothing if it is the whole frame."""
+        p = self.params
+        if any(map(is_lazy, (p.cy, p.cx, p.r, p.ri))) or (p.r == math.inf and not p.ri):
+            return ()
+        ny, nx = sig
+        center = ny // 2 if p.cy is None else p.cy, nx // 2 if p.cx is None else p.cx
+        coverage = coverage_of_ring(
+            "ring" if p.ri else "disk",
+            center if p.centers is None else None,
+            (ny, nx),
+            {"ri": p.ri, "r": p.r} if p.ri else {"r": p.r},
+            stretch=p.stretch,
+            stretch_angle=p.stretch_angle,
+        )
+        return (coverage,)
 
     def get_shared_task_data(self) -> Mapping[str, Any]:
         """Return the mask; on the CPU also its pixels row by row, and a cache for tiles."""
@@ -447,6 +475,21 @@ class CoMUDF(UDF):
         -------
         mapping of str to array
             `magnitude` and, for a 2-D scan, `divergence` and `curl`; shape nav.
+
+        Examples
+        --------
+        >>> import dask.array as da, numpy as np, udfdask as ud
+        >>> from udfdask.udfs import CoMUDF
+        >>> class AngleUDF(CoMUDF):
+        ...     def get_result_buffers(self):
+        ...         angle = self.buffer(kind="nav", dtype="float64", use="result_only")
+        ...         return {**super().get_result_buffers(), "angle": angle}
+        ...     def get_field_results(self, field_y, field_x):
+        ...         results = super().get_field_results(field_y, field_x)
+        ...         return {**results, "angle": np.arctan2(field_y, field_x)}
+        >>> x = da.ones((2, 3, 8, 8))
+        >>> ud.run_udf(x, AngleUDF(cy=3, cx=3))["angle"].compute()[0].round(3)
+        array([0.785, 0.785, 0.785])
         """
         results: dict[str, Any] = {"magnitude": np.hypot(field_y, field_x)}
         if self._is_scan:

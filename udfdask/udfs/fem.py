@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 
+from udfdask.arrays.geometry.shapes import Shape
 from udfdask.arrays.geometry.units import Quantity
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.kernels.cuda import spread as on_device
 from udfdask.kernels.dtypes import compiled_dtype
 from udfdask.masks import checks, ring
+from udfdask.masks.coverage import Coverage, coverage_of_ring
 from udfdask.masks.ellipses import check_stretch, rounding_matrix
 from udfdask.types import AnyArray
 from udfdask.udf import UDF
@@ -22,6 +24,7 @@ from udfdask.udf.promises import Promises
 from udfdask.udfs.shared.frame_geometry import (
     check_center_inside,
     check_position,
+    check_radii_in_unit,
     frame_shape,
     quantities,
     stretch_of,
@@ -119,6 +122,7 @@ class FEMUDF(UDF):
         if not any(isinstance(radius, Quantity) for radius in (rad_in, rad_out)):
             names = ("rad_out", "rad_in")
             rad_out, rad_in = checks.radii(rad_out, rad_in, names=names, finite=False)
+        check_radii_in_unit(rad_out, rad_in, names=("rad_out", "rad_in"))
         super().__init__(
             center=center,
             rad_in=rad_in,
@@ -179,6 +183,20 @@ class FEMUDF(UDF):
         """Return the pixels of the ring; if each frame has its own center, around their mean."""
         center = self._center() if self.params.centers is None else mean_center(self)
         return {"fluctuations": self._ring(center)}
+
+    def _coverages(self, sig: Shape) -> Sequence[Coverage]:
+        """Return how much of a frame the ring covers."""
+        p, (ny, nx) = self.params, sig
+        center = (ny // 2, nx // 2) if p.center is None else p.center
+        coverage = coverage_of_ring(
+            "ring",
+            center if p.centers is None else None,
+            (ny, nx),
+            {"rad_in": p.rad_in, "rad_out": p.rad_out},
+            stretch=p.stretch,
+            stretch_angle=p.stretch_angle,
+        )
+        return (coverage,)
 
     def get_shared_task_data(self) -> Mapping[str, Any]:
         """Return the pixels of the ring in each part, and their number in the parts before it."""

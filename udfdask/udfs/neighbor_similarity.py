@@ -179,10 +179,10 @@ class NeighborSimilarityUDF(UDF):
         steps = distances(used, nav)
         n_pixels = frames[(0,) * len(nav)].size if mask is None else int(mask.sum())
         if n_pixels:
-            found = multiply_neighbors(
-                frames_of(frames, len(nav)), where, steps, self.task_data.pixels
+            pixels = self.task_data.pixels
+            sums, squares, products = multiply_neighbors(
+                frames_of(frames, len(nav)), where, steps, pixels
             )
-            sums, squares, products = found
         else:
             sums = squares = np.zeros(meta.neighbor_mask.size)
             products = np.zeros((len(where.places), len(steps)))
@@ -231,4 +231,6 @@ def _read_mask(mask: Any) -> AnyArray | None:
             "mask must be an array of bool, True for pixels to compare, not of dtype "
             f"{values.dtype}"
         )
+    if not values.any():
+        raise ArgumentValueError("mask selects no pixel: it is True for the pixels to compare")
     return values.astype(bool)

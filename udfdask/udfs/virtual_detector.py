@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 
+from udfdask.arrays.geometry.axes import Axis
 from udfdask.arrays.geometry.shapes import Shape
 from udfdask.arrays.geometry.units import Quantity, as_quantity
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.kernels.cuda.sums import add_within
 from udfdask.kernels.overflow import add_exactly
+from udfdask.masks import checks
+from udfdask.masks.coverage import Coverage, coverage_of_ring
 from udfdask.masks.disks import circular, ring
 from udfdask.masks.ellipses import check_stretch
 from udfdask.masks.rectangles import rectangular, window
@@ -24,7 +27,11 @@ from udfdask.types import AnyArray
 from udfdask.udf import UDF
 from udfdask.udf.buffers import BufferSpec
 from udfdask.udf.promises import Promises
-from udfdask.udfs.shared.frame_geometry import check_center_inside, frame_shape
+from udfdask.udfs.shared.frame_geometry import (
+    check_center_inside,
+    check_radii_in_unit,
+    frame_shape,
+)
 from udfdask.udfs.shared.kernel_backends import tile_backends
 from udfdask.udfs.shared.own_centers import as_centers, check_centers, mean_center, own_centers
 from udfdask.udfs.shared.own_moments import add_own_sums
@@ -44,6 +51,20 @@ _OPTIONAL = ("cx", "cy", "centers", "stretch", "stretch_angle")
 OTHER_SHAPES = {"disc": "disk", "circle": "disk", "annulus": "ring", "rectangle": "rect"}
 """Other words for these shapes."""
 
+_MEANT = {
+    "center": ("cy", "cx"),
+    "centerX": ("cx",),
+    "centerY": ("cy",),
+    "radius": ("r", "ro"),
+    "inner": ("ri",),
+    "outer": ("ro",),
+    "rad_in": ("ri",),
+    "rad_out": ("ro",),
+    "radius_inner": ("ri",),
+    "radius_outer": ("ro",),
+}
+"""Other words for numbers, and the numbers of some shape that they can mean."""
+
 
 class VirtualDetectorUDF(UDF):
     """Sum the pixels of each frame in a disk, a ring, a rectangle or a window.
@@ -56,17 +77,21 @@ class VirtualDetectorUDF(UDF):
         accessors of DataArrays and signals also take masks that are DataArrays, signals or ROIs of
         HyperSpy.
     cx, cy : float, optional
-        Center of a disk or ring, in pixels; by default half the size of a frame, rounded down.
+        Center of a disk or ring, in pixels, or a text with a unit such as "0 mrad"; by default half
+        the size of a frame, rounded down.
     r : float, optional
-        Radius of a disk, in pixels: ``d <= r``.
+        Radius of a disk, in pixels, or a text with a unit such as "10 mrad": ``d <= r``.
     ri, ro : float, optional
-        Inner and outer radius of a ring, in pixels: ``ri < d <= ro``.
+        Inner and outer radius of a ring, in pixels, or texts with a unit: ``ri < d <= ro``.
     x, y : float, optional
-        First pixel of a rectangle, or the pixel of a point; fractions are rounded down.
+        First pixel of a rectangle, or the pixel of a point, or texts with a unit; fractions are
+        rounded down.
     width, height : float, optional
-        Size of a rectangle, in pixels, at least 1; fractions are rounded down.
+        Size of a rectangle, in pixels, at least 1, or texts with a unit; fractions are rounded
+        down.
     start, stop : float, optional
-        Channels of a window: ``start <= i < stop``.
+        Channels of a window: ``start <= i < stop``; or both in the unit of the axis, such as
+        ``start="540 eV", stop="600 eV"``.
     centers : array, shape (*nav, 2), or AuxData of kind nav with extra_shape (2,), optional
         Center (y, x) of the disk or ring in each frame, in pixels, instead of `cy` and `cx`: NumPy
         or dask, such as `raw_com` of `CoMUDF`. Frames on a device are then copied to the host.
@@ -189,6 +214,7 @@ class VirtualDetectorUDF(UDF):
         if centers is not None:
             given["centers"] = as_centers(centers, cy=cy, cx=cx)
         check_stretch(given.get("stretch", 1.0), given.get("stretch_angle", 0.0))
+        check_radii_in_unit(given.get("ro"), given.get("ri"), names=("ro", "ri"))
         super().__init__(shape=shape, **given)
 
     def get_preferred_input_dtype(self) -> Any:
@@ -217,6 +243,8 @@ class VirtualDetectorUDF(UDF):
         if len(sig) == 2 and math.inf in (numbers.get("r"), numbers.get("ro")):
             cy, cx = numbers.get("cy", sig[0] // 2), numbers.get("cx", sig[1] // 2)
             check_center_inside(self, (cy, cx))
+        if "start" in numbers and len(sig) == 1:
+            _check_window(self.meta.axes[-1], sig[0], numbers["start"], numbers["stop"])
         if not detector_mask(shape, sig, **numbers).any():
             raise ArgumentValueError(
                 f"no pixel of a frame of shape {tuple(sig)} lies in the detector "
@@ -248,6 +276,27 @@ class VirtualDetectorUDF(UDF):
             numbers["cy"], numbers["cx"] = mean_center(self)
         name = shape if isinstance(shape, str) else "mask"
         return {name: detector_mask(shape, self.meta.dataset_shape.sig, **numbers)}
+
+    def _coverages(self, sig: Shape) -> Sequence[Coverage]:
+        """Return how much of a frame the detector covers."""
+        shape, numbers = self._detector()
+        if not isinstance(shape, str) or shape not in _CENTERED:
+            covered = int(np.count_nonzero(detector_mask(shape, sig, **numbers)))
+            name = shape if isinstance(shape, str) else "mask"
+            cut = _is_cut(name, sig, numbers)
+            return (Coverage(shape=name, covered=covered, total=sig.size, is_cut=cut),)
+        ny, nx = sig
+        center = numbers.get("cy", ny // 2), numbers.get("cx", nx // 2)
+        coverage = coverage_of_ring(
+            shape,
+            None if self._has_own_centers else center,
+            (ny, nx),
+            {name: numbers[name] for name in _NEEDED[shape]},
+            stretch=numbers.get("stretch", 1.0),
+            stretch_angle=numbers.get("stretch_angle", 0.0),
+            same_as="SumSigUDF",
+        )
+        return (coverage,)
 
     def get_shared_task_data(self) -> Mapping[str, Any]:
         """Compute the mask, and a cache for the pixels in each tile."""
@@ -327,7 +376,8 @@ def detector_mask(shape: Any, sig: Shape, **numbers: Any) -> AnyArray:
         stretch = {k: numbers[k] for k in ("stretch", "stretch_angle") if k in numbers}
         if shape == "disk":
             return circular(cx, cy, nx, ny, numbers["r"], **stretch)
-        return ring(cx, cy, nx, ny, numbers["ro"], numbers["ri"], **stretch)
+        ro, ri = checks.radii(numbers["ro"], numbers["ri"], names=("ro", "ri"), finite=False)
+        return ring(cx, cy, nx, ny, ro, ri, **stretch)
     width, height = numbers.get("width", 1), numbers.get("height", 1)
     if not (width >= 1 and height >= 1):
         raise ArgumentValueError(
@@ -335,6 +385,35 @@ def detector_mask(shape: Any, sig: Shape, **numbers: Any) -> AnyArray:
         )
     x, y, width, height = (np.floor(n) for n in (numbers["x"], numbers["y"], width, height))
     return rectangular(x, y, width - 1, height - 1, nx, ny)
+
+
+def _is_cut(shape: str, sig: Shape, numbers: Mapping[str, float]) -> bool:
+    """Return whether pixels of a rectangle or channels of a window lie beyond the edge."""
+    if shape == "window":
+        return numbers["start"] <= -1 or numbers["stop"] > sig[0]
+    if shape != "rect":
+        return False
+    first = [math.floor(numbers[name]) for name in ("y", "x")]
+    sizes = [math.floor(numbers[name]) for name in ("height", "width")]
+    stop = [k + size for k, size in zip(first, sizes, strict=True)]
+    return min(first) < 0 or any(k > n for k, n in zip(stop, sig, strict=True))
+
+
+def _check_window(axis: Axis, size: int, start: float, stop: float) -> None:
+    """Raise if no channel is in a window; the error names the range of the axis in its unit."""
+    try:
+        window(start, stop, size)
+    except ArgumentValueError as error:
+        advice = " (Axis.to_pixels converts from units)"
+        text = str(error)
+        if not axis.is_calibrated or axis.values is not None or not text.endswith(advice):
+            raise
+        first, last = axis.positions(size)[[0, -1]]
+        raise ArgumentValueError(
+            f"{text.removesuffix(advice)}; for numbers in {axis.unit}, write "
+            f"start='{start:g} {axis.unit}' (the axis {axis.name!r} goes from {first:g} to "
+            f"{last:g} {axis.unit})"
+        ) from None
 
 
 def _check_names(shape: Any, given: Mapping[str, Any]) -> None:
@@ -372,11 +451,14 @@ def _unknown_numbers(shape: Any, unknown: Mapping[str, Any]) -> ArgumentTypeErro
     """Return the error about numbers that no detector has."""
     takes = ", ".join(numbers_of(shape)) if isinstance(shape, str) and shape in _NEEDED else ""
     what = f"a {shape} takes {takes}" if takes else "a virtual detector takes other numbers"
-    return ArgumentTypeError(f"{what}, but {', '.join(unknown)} was given")
+    known = numbers_of(shape) if takes else ()
+    meant = [one for name in unknown for one in _MEANT.get(name, ()) if one in known]
+    hint = f"; did you mean {', '.join(meant)}?" if meant else ""
+    return ArgumentTypeError(f"{what}, but {', '.join(unknown)} was given{hint}")
 
 
 def plain_shape(shape: str) -> str:
-    """Return the shape for another word, such as disc or Disk; other texts in lower case."""
+    """Return the shape for another word, such as `disc` or Disk; other texts in lower case."""
     plain = shape.strip().lower()
     return OTHER_SHAPES.get(plain, plain)
 

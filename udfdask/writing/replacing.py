@@ -19,6 +19,9 @@ from udfdask.writing.targets import Target
 FULL = (errno.ENOSPC, errno.EDQUOT) if hasattr(errno, "EDQUOT") else (errno.ENOSPC,)
 """System error numbers for a full disk and an exceeded quota."""
 
+KEPT = "The results were computed and are saved in"
+"""Beginning of the note with the other path of results that could not be written to a target."""
+
 
 @contextmanager
 def replacing(target: Target) -> Iterator[Path]:
@@ -29,6 +32,13 @@ def replacing(target: Target) -> Iterator[Path]:
     macOS, on most local disks). Otherwise a folder is renamed twice. If the process is killed
     between these two steps, the target is missing until the next writer to it puts the new version
     in place.
+
+    Raises
+    ------
+    FileExistsError
+        If something exists at the target that must not be replaced.
+    OSError
+        If writing fails, for example because the disk is full.
     """
     with scratch_for(target.path) as scratch:
         new = scratch / NEW
@@ -114,4 +124,4 @@ def _keep(new: Path, target: Target, error: Exception) -> None:
     kept = target.path.with_name(name)
     with contextlib.suppress(OSError):
         rename_to_free(new, kept)
-        error.add_note(f"The results were computed and are saved in {kept}")
+        error.add_note(f"{KEPT} {kept}")

@@ -9,9 +9,10 @@ from typing import Any, Unpack, overload
 import xarray as xr
 
 from udfdask.errors import ArgumentValueError
+from udfdask.io.labeled_array import SIGNAL_DIMS, own_name
 from udfdask.results.explanation import Explanation
 from udfdask.results.labels.from_dataarray import Arranged, arrange, choose_variable
-from udfdask.run.map_frames import make_frame_udf
+from udfdask.run.map_frames import call_of, make_frame_udf, name_of_map
 from udfdask.run.map_frames import map_frames as map_on_array
 from udfdask.run.options import (
     IterOptions,
@@ -33,6 +34,7 @@ from udfdask.udfs.virtual_detector import VirtualDetectorUDF
 from udfdask.xarray import run as running
 from udfdask.xarray.descan import read_descan
 from udfdask.xarray.progressive import LabeledIterator, LabeledSnapshot
+from udfdask.xarray.words import in_words_of_dataarrays
 
 SigDims = int | str | Sequence[Hashable]
 """Names of the signal dimensions, or their number if they are the last dimensions."""
@@ -49,14 +51,14 @@ class DatasetOptions(RunOptions, total=False):
 class _Runs:
     """The methods of both accessors; `_variable` chooses the data."""
 
-    def _variable(self, sig_dims: SigDims) -> xr.DataArray:
+    def _variable(self, sig_dims: SigDims | None) -> xr.DataArray:
         """Return the data of a run with these signal dimensions."""
         raise NotImplementedError
 
     def _arranged(
         self,
         udf: Any,
-        sig_dims: SigDims,
+        sig_dims: SigDims | None,
         roi: Any,
         options: Mapping[str, Any],
         keep_attrs: bool | None = None,
@@ -72,7 +74,7 @@ class _Runs:
     def run_udf(
         self,
         udf: UDF,
-        sig_dims: SigDims = ...,
+        sig_dims: SigDims | None = ...,
         roi: Any = ...,
         **options: Unpack[DatasetOptions],
     ) -> xr.Dataset: ...
@@ -80,7 +82,7 @@ class _Runs:
     def run_udf(
         self,
         udf: Sequence[UDF],
-        sig_dims: SigDims = ...,
+        sig_dims: SigDims | None = ...,
         roi: Any = ...,
         **options: Unpack[DatasetOptions],
     ) -> tuple[xr.Dataset, ...]: ...
@@ -88,7 +90,7 @@ class _Runs:
     def run_udf(
         self,
         udf: Mapping[str, UDF],
-        sig_dims: SigDims = ...,
+        sig_dims: SigDims | None = ...,
         roi: Any = ...,
         **options: Unpack[DatasetOptions],
     ) -> dict[str, xr.Dataset]: ...
@@ -96,7 +98,7 @@ class _Runs:
     def run_udf(
         self,
         udf: UDF | Sequence[UDF] | Mapping[str, UDF],
-        sig_dims: SigDims = 2,
+        sig_dims: SigDims | None = None,
         roi: Any = None,
         *,
         rename: Mapping[str, Hashable] | None = None,
@@ -110,9 +112,11 @@ class _Runs:
         ----------
         udf : UDF, or list, tuple or dict of UDF
             The UDFs to run. All UDFs of a list or dictionary share one pass over the data.
-        sig_dims : str, sequence of hashable, or int
+        sig_dims : str, sequence of hashable, or int, optional
             Names of the signal dimensions, in the order of the axes of a frame, or their number if
-            they are the last dimensions.
+            they are the last dimensions. By default, the names in the attribute `signal_dims` of
+            the data, as `OpenedFile.to_xarray` writes them; without this attribute, the last two
+            dimensions.
         roi : xarray.DataArray, dict or array-like, optional
             The scan positions to process. A boolean DataArray is aligned by its coordinates, and
             repeated along navigation dimensions that it does not have. A dictionary selects as
@@ -148,8 +152,9 @@ class _Runs:
         Raises
         ------
         ArgumentTypeError, ArgumentValueError
-            If an argument or a UDF's declaration is invalid: a dimension is unknown, the ROI cannot
-            be aligned, a result has the name of a dimension, or not exactly one variable of a
+            If an argument or a UDF's declaration is invalid: a dimension is unknown, a dimension in
+            the attribute `signal_dims` is gone and `sig_dims` is not given, the ROI cannot be
+            aligned, a result has the name of a dimension, or not exactly one variable of a
             Dataset fits the signal dimensions.
         UDFError
             As in `udfdask.run_udf`.
@@ -181,21 +186,42 @@ class _Runs:
         with own_lines_hidden:
             return running.run_udf(data, udf, rename=rename, valid_masks=valid_masks, **options)
 
+    @overload
+    def map_frames(
+        self,
+        func: Callable[..., Any],
+        sig_dims: SigDims | None = ...,
+        roi: Any = ...,
+        *,
+        output_names: None = ...,
+        **options: Any,
+    ) -> xr.DataArray: ...
+    @overload
+    def map_frames(
+        self,
+        func: Callable[..., Any],
+        sig_dims: SigDims | None = ...,
+        roi: Any = ...,
+        *,
+        output_names: Sequence[str],
+        **options: Any,
+    ) -> xr.Dataset: ...
     @documented_by(run_udf, map_on_array)
     def map_frames(
         self,
         func: Callable[..., Any],
-        sig_dims: SigDims = 2,
+        sig_dims: SigDims | None = None,
         roi: Any = None,
         *,
-        output_dims: Sequence[Hashable] | None = None,
+        output_dims: str | Sequence[Hashable] | None = None,
         output_shape: tuple[int, ...] | None = None,
         output_dtype: Any = None,
         ragged: bool = False,
+        output_names: Sequence[str] | None = None,
         backends: str | Sequence[str] | None = None,
         keep_attrs: bool | None = None,
         **kwargs: Any,
-    ) -> xr.DataArray:
+    ) -> xr.DataArray | xr.Dataset:
         """Call a function with every frame.
 
         Parameters
@@ -203,13 +229,14 @@ class _Runs:
         func : callable
             Called as ``func(frame, **kwargs)`` with each frame as an array, by default a NumPy
             array, its axes in the order of `sig_dims`, in the dtype that UDFs get (float32 or
-            float64 for integers). Returns an array or scalar, always of the same shape.
+            float64 for integers). Returns an array or scalar, always of the same shape, or None for
+            a frame without a result: NaN is stored there.
         sig_dims, roi
             As in `run_udf`.
-        output_dims : sequence of hashable, optional
+        output_dims : str or sequence of hashable, optional
             Names for the axes of the arrays that `func` returns. Dimensions of the data among them
             keep their coordinates. By default ``result_dim_0``, ``result_dim_1``, ...
-        output_shape, output_dtype, ragged, backends
+        output_shape, output_dtype, ragged, output_names, backends
             As in `udfdask.map_frames`.
         keep_attrs : bool, optional
             Whether the result gets the attributes of the data. By default as set by xarray's
@@ -220,14 +247,17 @@ class _Runs:
 
         Returns
         -------
-        xarray.DataArray
+        xarray.DataArray or xarray.Dataset
             Its dimensions are the navigation dimensions and the axes of the arrays that `func`
-            returns; its name is that of the data. Positions outside the ROI have the fill value.
+            returns. Its name is that of the data, or else that of the function. Positions outside
+            the ROI have the fill value.
+            With `output_names`, a Dataset with such a variable for each name.
 
         Raises
         ------
         ArgumentTypeError, ArgumentValueError
-            If an argument is invalid.
+            If an argument is invalid, one of `output_names` is the name of a dimension or
+            coordinate of the data, or `output_dims` comes with `output_names`.
         UDFError
             As in `udfdask.run_udf`, or if `func` does not return an array or scalar.
 
@@ -254,21 +284,38 @@ class _Runs:
             output_shape=output_shape,
             output_dtype=output_dtype,
             ragged=ragged,
+            output_names=output_names,
             backends=backends,
         )
+        if output_names is not None and output_dims is not None:
+            raise ArgumentValueError(
+                "output_dims= names the dimensions of one result: leave it out, and rename "
+                "dimensions of the Dataset with its rename_dims"
+            )
         array = self._variable(sig_dims)
-        data = arrange(array, sig_dims, roi, keep_attrs)
+        data, named = arrange(array, sig_dims, roi, keep_attrs), {call_of(func): udf}
+        if output_names is not None:
+            _check_free(output_names, array)
+            with own_lines_hidden:
+                made = running.run_udf(data, named, rename=None, valid_masks=False)
+            assert isinstance(made, dict)
+            return made[call_of(func)]
+        name = own_name(array)
         with own_lines_hidden:
-            mapped = running.map_frames(data, udf, output_dims).rename(array.name)
+            mapped = running.map_frames(data, named, output_dims)
+        mapped = mapped.rename(name_of_map(func) if name is None else name)
         if keep_attrs is None:
             keep_attrs = xr.get_options()["keep_attrs"]
-        return mapped.assign_attrs(array.attrs) if keep_attrs is True else mapped
+        if keep_attrs is not True:
+            return mapped
+        # the result has other dimensions
+        return mapped.assign_attrs({k: v for k, v in array.attrs.items() if k != SIGNAL_DIMS})
 
     @forwards(DetectorOptions, VirtualDetectorUDF, run_udf, run_on_array)
     def virtual_image(
         self,
         detector: Any = "disk",
-        sig_dims: SigDims = 2,
+        sig_dims: SigDims | None = None,
         roi: Any = None,
         *,
         keep_attrs: bool | None = None,
@@ -318,13 +365,13 @@ class _Runs:
         udf, run = make_detector(self.virtual_image, detector, options)
         array = self._variable(sig_dims)
         data = arrange(array, sig_dims, roi, keep_attrs)
-        return running.virtual_image(data, udf, array.name, **run)
+        return running.virtual_image(data, udf, own_name(array), **run)
 
     @forwards(IterOptions, run_udf, iterate_on_array)
     def run_udf_iter(
         self,
         udf: UDF | Sequence[UDF] | Mapping[str, UDF],
-        sig_dims: SigDims = 2,
+        sig_dims: SigDims | None = None,
         roi: Any = None,
         *,
         rename: Mapping[str, Hashable] | None = None,
@@ -375,7 +422,10 @@ class _Runs:
         """
         check_iter_options(self.run_udf_iter, options)
         data, udf, chosen = self._arranged(udf, sig_dims, roi, options, keep_attrs)
-        run = prepare_run(data.array, udf, sig_dims=data.sig_dims, roi=data.roi, **chosen)
+        in_words = in_words_of_dataarrays(data.labels.dims)
+        run = prepare_run(
+            data.array, udf, sig_dims=data.sig_dims, roi=data.roi, in_words=in_words, **chosen
+        )
         layouts = running.make_layouts(run.infos, data.labels, rename)
         label = partial(
             LabeledSnapshot, labels=data.labels, layouts=layouts, valid_masks=valid_masks
@@ -386,7 +436,7 @@ class _Runs:
     def explain(
         self,
         udf: UDF | Sequence[UDF] | Mapping[str, UDF],
-        sig_dims: SigDims = 2,
+        sig_dims: SigDims | None = None,
         roi: Any = None,
         **options: Unpack[RunOptions],
     ) -> Explanation:
@@ -419,6 +469,16 @@ class _Runs:
         check_names(self.explain, options)
         data, udf, chosen = self._arranged(udf, sig_dims, roi, options)
         return explain_on_array(data.array, udf, sig_dims=data.sig_dims, roi=data.roi, **chosen)
+
+
+def _check_free(names: Sequence[str], array: xr.DataArray) -> None:
+    """Raise if a name of a result is that of a dimension or coordinate of the data."""
+    taken = {*array.dims, *array.coords}
+    if used := [name for name in names if name in taken]:
+        raise ArgumentValueError(
+            f"output_names={tuple(names)}: {used[0]!r} is a dimension or coordinate of the data: "
+            f"choose another name, such as '{used[0]}_found'"
+        )
 
 
 @xr.register_dataarray_accessor("udf")
@@ -458,7 +518,7 @@ class DataArrayUDF(_Runs):
         sizes = ", ".join(f"{dim}: {size}" for dim, size in self._array.sizes.items())
         return f"<DataArrayUDF of {name}({sizes})>"
 
-    def _variable(self, sig_dims: SigDims) -> xr.DataArray:
+    def _variable(self, sig_dims: SigDims | None) -> xr.DataArray:
         return self._array
 
 
@@ -499,5 +559,5 @@ class DatasetUDF(_Runs):
             )
         return DataArrayUDF(self._dataset[name])
 
-    def _variable(self, sig_dims: SigDims) -> xr.DataArray:
+    def _variable(self, sig_dims: SigDims | None) -> xr.DataArray:
         return choose_variable(self._dataset, sig_dims)

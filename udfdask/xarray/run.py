@@ -17,15 +17,13 @@ from udfdask.run.run_udf import in_form_of, make_infos, make_results, plan_run, 
 from udfdask.run.virtual_image import IMAGE
 from udfdask.scheduling.compute import compute
 from udfdask.udf import UDF
+from udfdask.xarray.words import in_words_of_dataarrays
 
 _FRAME_RESULT = "result"
 """Name of the result of `AutoUDF`."""
 
 _UNNAMED = "__udfdask_result__"
 """Temporary name of a variable, which no dimension has."""
-
-_STACKLEVEL = 4
-"""Stack level of warnings: from here through the accessor to the user's line."""
 
 
 def run_udf(
@@ -56,8 +54,10 @@ def virtual_image(
     return dataset[_UNNAMED].rename(name)
 
 
-def map_frames(data: Arranged, udf: UDF, output_dims: Sequence[Hashable] | None) -> xr.DataArray:
-    """Return the labeled result of a UDF that calls a function with each frame."""
+def map_frames(
+    data: Arranged, udf: Mapping[str, UDF], output_dims: str | Sequence[Hashable] | None
+) -> xr.DataArray:
+    """Return the labeled result of a UDF, by its name, that calls a function with each frame."""
 
     def lay_out(infos: Sequence[ResultInfo]) -> list[Layout]:
         (layout,) = make_layouts(infos, data.labels, {_FRAME_RESULT: _UNNAMED})
@@ -96,8 +96,8 @@ def _run(
         data.array, udf, sig_dims=data.sig_dims, roi=data.roi, **with_axes(data, options)
     )
     layouts = lay_out(make_infos(plan, array, lambda: 0))
-    show_warnings(plan, stacklevel=_STACKLEVEL)
-    warn_if_huge(data, _STACKLEVEL)
+    show_warnings(plan, in_words_of_dataarrays(data.labels.dims))
+    warn_if_huge(data)
     results = make_results(plan, array)
     if not data.was_lazy:
         results = compute(*results)

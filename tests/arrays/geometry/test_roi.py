@@ -99,7 +99,7 @@ def test_another_dtype_warns_and_casts(dtype):
         ((-5, 0), ud.ArgumentValueError, "outside the scan"),
         (np.s_[1:2, 1:2, 1:2], ud.ArgumentValueError, "does not index"),
         ("all", ud.ArgumentTypeError, "cannot use str"),
-        (da.ones(NAV, dtype=bool), ud.ArgumentTypeError, r"pass roi\.compute\(\) instead"),
+        (da.ones(NAV, dtype=bool), ud.ArgumentTypeError, r"write roi = roi\.compute\(\) on a"),
         ([((9, 9), True)], ud.ArgumentValueError, "outside the scan"),
     ],
 )
@@ -454,3 +454,20 @@ def test_a_roi_is_a_full_run_and_then_a_mask(roi):
 def test_picked_frames_are_those_of_the_roi():
     picked = ud.run_udf(ARRAY, PickUDF(), roi=[((3, 4), True), ((0, 1), True)]).compute()
     np.testing.assert_array_equal(picked["intensity"], DATA[[0, 3], [1, 4]])
+
+
+class TestDataArraysAsRegions:
+    MASK = mask_of((1, 2), (3, 4))
+
+    def test_in_memory(self):
+        xr = pytest.importorskip("xarray", reason="xarray is an extra")
+        computed = xr.DataArray(da.from_array(self.MASK), dims=("y", "x")).compute()
+        found = ud.run_udf(ARRAY, SumSigUDF(), roi=computed).raw["intensity"].compute()
+        np.testing.assert_array_equal(found, SUMS[self.MASK])
+
+    def test_lazy(self):
+        xr = pytest.importorskip("xarray", reason="xarray is an extra")
+        for lazy in (da.from_array(self.MASK), xr.DataArray(self.MASK).chunk()):
+            with pytest.raises(ud.ArgumentTypeError, match=r"write roi = roi\.compute\(\) on a"):
+                ud.run_udf(ARRAY, SumSigUDF(), roi=lazy)
+            ud.run_udf(ARRAY, SumSigUDF(), roi=lazy.compute())  # the remedy

@@ -15,7 +15,7 @@ RNG = np.random.default_rng(3)
 FRAMES, SIG = 3, (7, 6)
 DARK, GAIN = RNG.uniform(-9, 9, SIG), RNG.uniform(0.5, 2, SIG)
 BROKEN = RNG.random(SIG) < 0.2
-BROKEN[:2, :2] = True  # the corner has no good neighbour
+BROKEN[:2, :2] = True  # the corner has no good neighbor
 
 
 def corrected(frames, dark, gain, broken):

@@ -130,4 +130,7 @@ def test_masks_find_a_free_name():
 
 
 def test_unlabelled_results_have_no_units():
-    assert ud.run_udf(da.ones((2, 3, 4, 5)), SumUDF()).to_xarray()["intensity"].attrs == {}
+    assert ud.run_udf(da.ones((2, 3, 4, 5)), SumUDF()).to_xarray()["intensity"].attrs.keys() == {
+        "udf_class",
+        "parameters",
+    }

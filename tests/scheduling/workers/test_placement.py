@@ -156,10 +156,10 @@ def test_other_collections(stamped, wanted, client):
     xr = pytest.importorskip("xarray", reason="xarray is in the io extra")
     workers, ports = wanted
     array = placed(stamped, workers)
-    labelled = xr.Dataset({"scan": (("y", "x", "ky", "kx"), array)})
+    labeled = xr.Dataset({"scan": (("y", "x", "ky", "kx"), array)})
     first = dask.delayed(np.max)(array[:1])
-    labelled, first = ud.compute(labelled, first, scheduler=client)
-    np.testing.assert_array_equal(where(labelled["scan"]), ports)
+    labeled, first = ud.compute(labeled, first, scheduler=client)
+    np.testing.assert_array_equal(where(labeled["scan"]), ports)
     assert first == ports[0]
 
 

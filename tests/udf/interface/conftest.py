@@ -16,5 +16,5 @@ def values() -> np.ndarray:
 
 @pytest.fixture
 def x(values) -> da.Array:
-    """The second navigation axis is chunked: the rows of a chunk are not neighbours."""
+    """The second navigation axis is chunked: the rows of a chunk are not neighbors."""
     return da.from_array(values, chunks=(2, 4, 3, 5))

@@ -306,7 +306,7 @@ def test_whole_frames_larger_than_a_tile(x):
 
 @pytest.mark.parametrize("names", [(), ("v", "not_declared"), ["v"]])
 def test_keeps_units(x, names):
-    """Labelled results named there have the unit of the data."""
+    """Labeled results named there have the unit of the data."""
     xr = pytest.importorskip("xarray", reason="xarray is an extra")
     pytest.importorskip("udfdask.xarray")
     buffers = {"v": {"kind": "nav"}, "w": {"kind": "nav"}}
@@ -406,7 +406,13 @@ def test_every_attribute_has_a_how_to():
         and (value in (None, False, ()) or value == {} or value == ud.Promises())
     }
     assert len(attributes) >= 7
-    page = Path(__file__).resolve().parents[3] / "docs" / "class-attributes.md"
+    page = (
+        Path(__file__).resolve().parents[3]
+        / "docs"
+        / "user-guide"
+        / "writing"
+        / "class-attributes.md"
+    )
     sections = re.findall(r"^## (\w+)$", page.read_text(encoding="utf-8"), flags=re.MULTILINE)
     assert set(sections) == attributes
     for name in attributes:

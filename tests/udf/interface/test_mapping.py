@@ -104,6 +104,27 @@ def test_function_that_fails_on_the_mock_frame(x):
             ud.map_frames(x, lambda frame, value=value: value)
 
 
+def test_none_is_nan_in_results_of_floats(x):
+    first = x.compute(**SYNC)[0, 0]
+    found = ud.map_frames(x, lambda frame: None if np.array_equal(frame, first) else 1.5)
+    found = found.compute(**SYNC)
+    assert np.argwhere(np.isnan(found)).tolist() == [[0, 0]]
+    assert found[0, 1] == 1.5
+
+
+def test_an_empty_array_for_the_frame_of_ones(x):
+    def above(frame):
+        return frame[frame > 5]
+
+    message = r"empty array for a frame of ones: pass ragged=True .*, or output_shape=\.\.\."
+    with pytest.raises(ud.ArgumentValueError, match=message):
+        ud.map_frames(x, above)
+    assert ud.map_frames(x, above, ragged=True).dtype == object
+    assert ud.map_frames(x, above, output_shape=(0,)).shape == (*NAV, 0)
+    nothing = ud.map_frames(x[..., :0], np.fft.fftshift)
+    assert nothing.shape == (*NAV, *SIG[:-1], 0)
+
+
 def test_auto_udf_wants_a_function():
     with pytest.raises(ud.ArgumentTypeError, match=r"expected a function of a frame, got int"):
         AutoUDF(f=3)

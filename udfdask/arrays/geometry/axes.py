@@ -4,19 +4,56 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass, fields, replace
+from functools import wraps
+from typing import Any, TypeVar
 
 import numpy as np
 
 from udfdask.arrays.geometry.units import PIXELS
-from udfdask.errors import ArgumentTypeError
+from udfdask.errors import ArgumentTypeError, ArgumentValueError, unknown_arguments
 from udfdask.types import AnyArray
 
+T = TypeVar("T")
 
+_EXAMPLE = "udfdask.Axis(name='y', unit='nm', scale=2)"
+
+
+def _explains_its_arguments(cls: type[T]) -> type[T]:
+    """Give a dataclass messages for arguments that it does not take."""
+    made = cls.__init__
+    known = [field.name for field in fields(cls)]  # type: ignore[arg-type]
+
+    @wraps(made)
+    def explained(self: T, *positional: Any, **given: Any) -> None:
+        if positional:
+            raise ArgumentTypeError(
+                f"{cls.__name__} takes its arguments by name, not {positional[0]!r} alone: write "
+                f"for example {_EXAMPLE}"
+            )
+        unknown = given.keys() - set(known)
+        if unknown or "name" not in given:
+            remedy = f"Write for example {_EXAMPLE}"
+            if unknown:
+                raise unknown_arguments(cls.__name__, unknown, known, remedy=remedy)
+            raise ArgumentTypeError(f"{cls.__name__} needs a name. {remedy}")
+        made(self, **given)
+
+    cls.__init__ = explained  # type: ignore[assignment]
+    return cls
+
+
+@_explains_its_arguments
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Axis:
     """One axis of an array: a name, and either labels, a linear scale or a list of values.
+
+    Raises
+    ------
+    ArgumentTypeError
+        If the name or the unit is not a text, or the scale or the offset is not a number.
+    ArgumentValueError
+        If the scale or the offset is not finite, or the scale is 0.
 
     Examples
     --------
@@ -37,6 +74,31 @@ class Axis:
     """Value of position 0, in `unit`."""
     values: tuple[float, ...] | None = None
     """Value of each position in `unit`, if they are not evenly spaced; else None."""
+
+    def __post_init__(self) -> None:
+        """Raise unless the name and the unit are texts, and the scale and the offset numbers."""
+        if not isinstance(self.name, str):
+            raise ArgumentTypeError(
+                f"the name of an Axis must be a text, such as name='y', not {self.name!r}"
+            )
+        if not (self.unit is None or isinstance(self.unit, str)):
+            raise ArgumentTypeError(
+                f"the unit of the axis {self.name!r} must be a text, such as unit='nm', or None, "
+                f"not {self.unit!r}"
+            )
+        for key, value in (("scale", self.scale), ("offset", self.offset)):
+            if isinstance(value, bool) or not isinstance(value, (int, float, np.number)):
+                raise ArgumentTypeError(
+                    f"the {key} of the axis {self.name!r} must be a number, such as {key}=0.4, "
+                    f"not {value!r} of type {type(value).__name__}: the unit has an argument of "
+                    "its own, such as unit='nm'"
+                )
+        if not (math.isfinite(self.scale) and math.isfinite(self.offset) and self.scale):
+            raise ArgumentValueError(
+                f"the axis {self.name!r} has scale={self.scale!r} and offset={self.offset!r}: the "
+                "distance between positions must be a finite number other than 0, such as "
+                "scale=0.4"
+            )
 
     @property
     def is_calibrated(self) -> bool:
@@ -145,7 +207,20 @@ def default_axis_names(ndim: int, sig_dims: int) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calibration:
-    """The axes of a data set and the unit of its values."""
+    """The axes of a data set and the unit of its values.
+
+    Examples
+    --------
+    >>> import dask.array as da, udfdask as ud
+    >>> from udfdask.udfs import SumUDF
+    >>> axes = [ud.Axis(name=name, unit="nm", scale=0.5) for name in ("y", "x")]
+    >>> spectra = da.ones((2, 3, 8))
+    >>> result = ud.run_udf(
+    ...     spectra, SumUDF(), sig_dims=1, axes=[*axes, ud.Axis(name="E", unit="eV")], unit="counts"
+    ... )
+    >>> result.calibration.unit, [axis.unit for axis in result.calibration.axes]
+    ('counts', ['nm', 'nm', 'eV'])
+    """
 
     axes: tuple[Axis, ...]
     """One axis for each dimension, (*nav, *sig)."""
@@ -175,6 +250,20 @@ def steps(axes: Sequence[Axis]) -> tuple[float, ...]:
     return tuple(axis.scale for axis in axes)
 
 
+def pixel_size(axes: Sequence[Axis], *, is_stretched: bool) -> tuple[float, str]:
+    """Return the size of a pixel and its unit, for radii; (1, "px") if these have no unit.
+
+    If pixels are not square, it is the geometric mean of their sizes, as the radius of an ellipse
+    is that of its half axes. Rings that are round in pixels then have no radius in a unit.
+    """
+    unit, sizes = shared_unit(axes), [abs(step) for step in steps(axes)]
+    if unit is None or len(sizes) != 2:
+        return 1.0, "px"
+    if math.isclose(*sizes, rel_tol=1e-6):
+        return sizes[1], unit
+    return (math.sqrt(sizes[0] * sizes[1]), unit) if is_stretched else (1.0, "px")
+
+
 def axis_of_values(name: str, values: Any, unit: Any) -> Axis:
     """Return the axis of a dimension with these coordinate values.
 
@@ -200,8 +289,25 @@ def axis_of_values(name: str, values: Any, unit: Any) -> Axis:
     if not np.isfinite(positions).all() or not np.isfinite(step) or not sorted_:
         return Axis(name=name)
     if fits:
+        step = _shortest_step(positions, step)
         return Axis(name=name, unit=unit, scale=step, offset=float(positions[0]))
     return Axis(name=name, unit=unit, values=tuple(positions.tolist()))
+
+
+def _shortest_step(positions: AnyArray, step: float) -> float:
+    """Return a step close to `step` that gives exactly these positions, if there is one.
+
+    Among several, it is the one of fewest digits. Positions are rounded, so that a step that is
+    calculated from them differs from that of the axis in the last digits. Then a radius of "6 mrad"
+    could miss a pixel that it reaches.
+    """
+    numbers = np.arange(positions.size)
+    rounded = (float(f"{step:.{digits}g}") for digits in range(1, 16))
+    near = (step + ulps * float(np.spacing(step)) for ulps in (0, 1, -1, 2, -2))
+    for candidate in (*rounded, *near):
+        if np.array_equal(positions[0] + candidate * numbers, positions):
+            return candidate
+    return step
 
 
 def with_different_names(axes: Sequence[Axis | None], sig_dims: int) -> tuple[Axis, ...]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,7 +18,8 @@ def check_axes(axes: Any, shape: Sequence[int], sig_dims: int) -> tuple[Axis, ..
     for axis in axes:
         if not isinstance(axis, Axis):
             raise ArgumentTypeError(
-                f"axes must contain udfdask.Axis, got {axis!r}: write Axis(name='x', unit='nm')"
+                f"axes must contain udfdask.Axis, got {axis!r}: write "
+                "udfdask.Axis(name='x', unit='nm', scale=0.5)"
             )
     if len(axes) != len(shape):
         raise ArgumentValueError(
@@ -35,18 +35,12 @@ def check_axes(axes: Any, shape: Sequence[int], sig_dims: int) -> tuple[Axis, ..
 
 
 def _check_positions(axis: Axis, n: int) -> None:
-    """Raise unless the positions along an axis of `n` positions are different finite numbers."""
+    """Raise unless an axis has a label and a value for each of `n` positions, if it has any."""
     if axis.labels is not None and len(axis.labels) != n:
         raise ArgumentValueError(
             f"the axis {axis.name!r} has {len(axis.labels)} labels, the data have {n} positions"
         )
-    if axis.values is None:
-        if not (math.isfinite(axis.scale) and math.isfinite(axis.offset) and axis.scale):
-            raise ArgumentValueError(
-                f"the axis {axis.name!r} has scale={axis.scale!r} and offset={axis.offset!r}: the "
-                "distance between positions must be a finite number other than 0"
-            )
-    elif len(axis.values) != n:
+    if axis.values is not None and len(axis.values) != n:
         raise ArgumentValueError(
             f"the axis {axis.name!r} has {len(axis.values)} values, the data have {n} positions"
         )

@@ -3,20 +3,30 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
 from udfdask.arrays.geometry.chunk_grid import BoolArray
-from udfdask.errors import ArgumentTypeError, ArgumentValueError, UDFWarning
+from udfdask.errors import ArgumentTypeError, ArgumentValueError
+from udfdask.tracebacks import warn_user
 
 ADVICE = (
     "a roi is a boolean array of the navigation shape (True = processed), a position (y, x), "
     "slices such as np.s_[3:7, 9:12], or a list of ((y, x), True or False)"
 )
 
+COMPUTE_FIRST = (
+    "write roi = roi.compute() on a line of its own, which returns the mask (only for a lazy "
+    "HyperSpy signal it returns None), then pass roi=roi"
+)
+"""What to do with a lazy ROI that is an array of dask or xarray."""
+
+_OF_SIGNALS = (
+    "regions and masks of HyperSpy are for the run of a signal: import udfdask.hyperspy, then "
+    "signal.udf.run_udf(udf, roi=roi)"
+)
 
 ABSENT_LAYER = "absent-frames-"
 """Prefix of the layers of arrays in which absent frames are zeros."""
@@ -82,7 +92,7 @@ def lost_absence_warning(layers: Iterable[str], has_roi: bool, sees_neighbors: b
     return (
         "the array was made with sync_offset, and positions without a frame are zeros in it: this "
         f"run would {what}. Pass the opened file in place of its array, a part of it such as "
-        f"opened[2:5], or {remedy} beside the array"
+        f"opened[2:5], or {remedy} together with the array"
     )
 
 
@@ -102,6 +112,12 @@ def none_present_warning(roi: BoolArray | None, present: BoolArray | None) -> st
     )
 
 
+def _is_lazy(roi: Any) -> bool:
+    """Return whether a value is to be computed by dask; a DataArray in memory has no graph."""
+    graph = getattr(roi, "__dask_graph__", None)
+    return graph is not None and graph() is not None
+
+
 def _as_mask(roi: Any, nav: tuple[int, ...]) -> BoolArray:
     """Return a ROI as a fresh boolean array of navigation shape."""
     if isinstance(roi, (slice, type(Ellipsis))):
@@ -110,9 +126,12 @@ def _as_mask(roi: Any, nav: tuple[int, ...]) -> BoolArray:
     for method in ("toarray", "todense"):
         if hasattr(roi, method):
             roi = np.asarray(getattr(roi, method)())
-    if hasattr(roi, "__dask_graph__"):
+    if _is_lazy(roi):
+        raise ArgumentTypeError(f"the roi is a lazy dask collection: {COMPUTE_FIRST}; {ADVICE}")
+    if getattr(roi, "_lazy", False) and hasattr(roi, "axes_manager"):
         raise ArgumentTypeError(
-            f"the roi is a lazy dask collection: pass roi.compute() instead; {ADVICE}"
+            "the roi is a lazy signal of HyperSpy: write roi.compute() on a line of its own, which "
+            f"changes roi and returns None, then pass roi=roi; {_OF_SIGNALS}"
         )
     if isinstance(roi, dict):
         raise ArgumentTypeError(
@@ -200,7 +219,8 @@ def _from_array(roi: Any, nav: tuple[int, ...]) -> BoolArray:
     except (TypeError, ValueError) as e:  # such as nested lists of different lengths
         raise ArgumentValueError(f"the roi is not an array: {e}; {ADVICE}") from None
     if mask.dtype.kind in "OSUV":
-        raise ArgumentTypeError(f"cannot use {type(roi).__name__} as a roi; {ADVICE}")
+        advice = f"{_OF_SIGNALS}; for an array, {ADVICE}" if _is_of_hyperspy(roi) else ADVICE
+        raise ArgumentTypeError(f"cannot use {type(roi).__name__} as a roi; {advice}")
     if mask.dtype.kind not in "biufc":
         raise ArgumentTypeError(f"the roi has dtype {mask.dtype}, expected booleans; {ADVICE}")
     axes = _without_ones(mask.shape)
@@ -208,6 +228,8 @@ def _from_array(roi: Any, nav: tuple[int, ...]) -> BoolArray:
         hint = ""
         if isinstance(roi, list) and mask.shape == (len(nav),):
             hint = f"for one position write the tuple {tuple(roi)}; "
+        elif _is_of_hyperspy(roi):
+            hint = f"{_OF_SIGNALS}; for an array, "
         elif mask.shape == nav[::-1]:
             hint = "if it is transposed, as in HyperSpy's (x, y) order, pass roi.T; "
         raise ArgumentValueError(
@@ -221,13 +243,15 @@ def _from_array(roi: Any, nav: tuple[int, ...]) -> BoolArray:
                 "the roi contains NaN, which is neither True nor False: pass a comparison such as "
                 f"values > 0; {ADVICE}"
             )
-        warnings.warn(
-            f"the roi has dtype {mask.dtype} and is cast to bool (True where it is not 0)",
-            UDFWarning,
-            stacklevel=5,
-        )
+        warn_user(f"the roi has dtype {mask.dtype} and is cast to bool (True where it is not 0)")
         mask = mask.astype(bool)
     return np.array(mask.reshape(nav), dtype=bool)
+
+
+def _is_of_hyperspy(roi: Any) -> bool:
+    """Return whether a value is a signal or a region of HyperSpy, which is perhaps not imported."""
+    modules = [cls.__module__.partition(".")[0] for cls in type(roi).__mro__]
+    return "hyperspy" in modules
 
 
 def _without_ones(shape: tuple[int, ...]) -> tuple[int, ...]:

@@ -36,6 +36,7 @@ class Shape(tuple[int, ...]):
     """
 
     sig_dims: int
+    """Number of signal axes."""
 
     def __new__(cls, shape: Iterable[SupportsIndex], sig_dims: int) -> Self:
         """Make a shape whose last `sig_dims` axes are signal axes."""
@@ -144,3 +145,12 @@ def prod(values: Iterable[SupportsIndex]) -> int:
     True
     """
     return math.prod(int(v) for v in values)
+
+
+def in_words(shape: Shape) -> str:
+    """Return scan and frames in words: "4 x 6 scan positions, frames of 16 x 16 pixels"."""
+    sig = " x ".join(map(str, shape.sig))
+    frames = f"spectra of {sig} channels" if len(shape.sig) == 1 else f"frames of {sig} pixels"
+    if not shape.nav:
+        return f"1 position, {frames}"
+    return f"{' x '.join(map(str, shape.nav))} scan positions, {frames}"

@@ -52,7 +52,9 @@ class Slice:
             raise ValueError(f"origin {tuple(origin)} and shape {shape} differ in length")
         self._origin = tuple(int(o) for o in origin)
         self.shape = shape
+        """Extent along each axis, a `Shape`."""
         self.rows = rows
+        """Navigation indices if they are not contiguous, otherwise None."""
 
     @property
     def origin(self) -> tuple[int, ...]:
@@ -120,6 +122,16 @@ class Slice:
         tuple or array
             An index if there is no `array`, otherwise a view of `array`. If the rows are not
             contiguous, it is a read-only copy: writing to it raises an error instead of being lost.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from udfdask import Shape, Slice
+        >>> part = Slice((1, 0, 2), Shape((2, 4, 2), sig_dims=2))
+        >>> part.get()
+        (slice(1, 3, None), slice(0, 4, None), slice(2, 4, None))
+        >>> part.get(np.zeros((5, 4, 4))).shape, part.get(np.zeros((4, 4)), sig_only=True).shape
+        ((2, 4, 2), (4, 2))
         """
         part = self.sig if sig_only else self.nav if nav_only else self
         index: tuple[Any, ...] = tuple(

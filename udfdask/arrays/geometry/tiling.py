@@ -37,7 +37,19 @@ MIN_FULL_FRAMES = 4
 
 @dataclass(frozen=True, kw_only=True)
 class TilingScheme:
-    """The shape of the tiles of a chunk: a sequence of signal slices, in processing order."""
+    """The shape of the tiles of a chunk: a sequence of signal slices, in processing order.
+
+    Examples
+    --------
+    >>> import dask.array as da, udfdask as ud
+    >>> class PartsUDF(ud.UDF):
+    ...     def get_result_buffers(self):
+    ...         return {"parts": self.buffer(kind="nav", dtype="int64")}
+    ...     def process_tile(self, tile):
+    ...         self.results.parts[:] = len(self.meta.tiling_scheme)  # tiles of each frame
+    >>> ud.run_udf(da.ones((2, 4, 4)), PartsUDF())["parts"].compute()
+    array([1, 1])
+    """
 
     sig_chunks: tuple[tuple[int, ...], ...]
     """Chunk sizes along each signal axis, in pixels; a tile never crosses a chunk border."""

@@ -76,30 +76,42 @@ def factor(unit: str, target: str) -> float:
 
     Raise ValueError if the units measure different things, or one of them is unknown.
     """
-    names = _plain(unit), _plain(target)
-    if names[0] == names[1]:
+    if _plain(unit) == _plain(target):
         return 1.0
     import pint  # equal units need no package, and it takes a while to import
 
     registry = pint.get_application_registry()
     try:
-        one, other = (registry.Unit(name) for name in names)
+        one, other = _parsed(registry, unit, target), _parsed(registry, target, unit)
         # pint takes angles for plain numbers; they are not counts
         roots = [(1 * each).to_root_units().units for each in (one, other)]
         if roots[0] != roots[1]:
-            near = _nearest(unit, target)
+            if _is_common(unit) and not _is_common(target):  # pint knows many: mrd is a millirod
+                near, what = _nearest(target, unit), f"{target} is no common unit of an axis"
+            else:
+                near, what = _nearest(unit, target), f"{unit} is no unit that fits {target}"
             if near is None:
                 raise ValueError(f"{unit} and {target} measure different things")
-            raise ValueError(f"{unit} is no unit that fits {target}; did you mean {near}?")
+            raise ValueError(f"{what}; did you mean {near}?")
         return float((1.0 * one).to(other).magnitude)
-    except pint.errors.UndefinedUnitError:
-        near = _nearest(unit, target)
-        hint = f"; did you mean {near}?" if near else ""
-        raise ValueError(f"{unit} is no known unit, or {target} is none{hint}") from None
     except pint.errors.PintError as error:
         raise ValueError(str(error)) from None
     except (TypeError, AttributeError, TokenError) as error:  # damaged texts, such as "1/("
         raise ValueError(f"{unit} or {target} is no unit that pint knows ({error})") from None
+
+
+def _parsed(registry: Any, unit: str, fitting: str) -> Any:
+    """Return a unit of pint; raise ValueError if it is unknown, with a guess that fits another."""
+    import pint
+
+    try:
+        return registry.Unit(_plain(unit))
+    except pint.errors.UndefinedUnitError:
+        near = _nearest(unit, fitting)
+        hint = f"; did you mean {near}?" if near else ""
+        if near and near.lower() == unit.lower():
+            hint += " Capital letters matter in units"
+        raise ValueError(f"{unit} is no known unit{hint}") from None
 
 
 def _plain(unit: str) -> str:
@@ -123,6 +135,11 @@ _OFTEN = {
 """Common units, by one of them."""
 
 
+def _is_common(unit: str) -> bool:
+    """Return whether a unit is one of the common ones."""
+    return any(_plain(unit) in map(_plain, names) for names in _OFTEN.values())
+
+
 def _nearest(unit: str, target: str) -> str | None:
     """Return the unit that is spelled nearly so, and measures what `target` does, or None."""
     import difflib  # only for messages
@@ -132,6 +149,8 @@ def _nearest(unit: str, target: str) -> str | None:
         name for names in _OFTEN.values() if plain in map(_plain, names) for name in names
     ] or [target]
     for units in ([target], fitting):  # of equally near ones, that of the axis
+        if same := [name for name in units if name.lower() == unit.lower()]:
+            return same[0]
         if near := difflib.get_close_matches(unit, units, n=1, cutoff=0.7):
             return near[0]
     return None

@@ -1,4 +1,4 @@
-"""What tasks and layers hold and do, whoever made them.
+"""What tasks and layers hold and do, whether dask, this library or others made them.
 
 - `task_contents(part)`: the values inside of a task, also if it has been fused.
 - `described_layer(layer)`: what a blockwise layer computes from what, without listing its tasks;

@@ -258,6 +258,16 @@ class MaskContainer:
             As in `get`.
         ArgumentValueError
             As in `get`.
+
+        Examples
+        --------
+        >>> from functools import partial
+        >>> from udfdask import Shape, Slice
+        >>> from udfdask.masks import MaskContainer, circular
+        >>> masks = MaskContainer([partial(circular, 4, 4, 8, 8, radius) for radius in (1, 2, 3)])
+        >>> upper_half = Slice((0, 0), Shape((4, 8), sig_dims=2))
+        >>> masks.get_for_sig_slice(upper_half).shape
+        (32, 3)
         """
         return self.get(sig_slice, dtype, sparse_backend, transpose, backend)
 

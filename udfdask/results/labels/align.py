@@ -9,6 +9,7 @@ import numpy as np
 import xarray as xr
 
 from udfdask.arrays.geometry.chunk_grid import BoolArray
+from udfdask.arrays.geometry.roi import COMPUTE_FIRST
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 
 Dims = tuple[Hashable, ...]
@@ -33,7 +34,7 @@ def align_roi(roi: Any, array: xr.DataArray, nav: Dims) -> Any:
     if not isinstance(roi, xr.DataArray):
         return roi
     if roi.chunks is not None:
-        raise ArgumentTypeError("the roi is lazy: pass roi.compute()")
+        raise ArgumentTypeError(f"the roi is lazy: {COMPUTE_FIRST}")
     foreign = [dim for dim in roi.dims if dim not in nav]
     if foreign:
         raise ArgumentValueError(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
+import json
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -20,10 +20,12 @@ from udfdask.arrays.geometry.axes import (
     axis_of_values,
     with_different_names,
 )
-from udfdask.errors import ArgumentTypeError, ArgumentValueError, UDFWarning
+from udfdask.errors import ArgumentTypeError, ArgumentValueError
+from udfdask.io.labeled_array import SIGNAL_DIMS
 from udfdask.results.labels.align import align_mask, align_roi
 from udfdask.results.labels.labels import Labels, split_attributes, wants_attributes
 from udfdask.results.labels.layout import Layout
+from udfdask.tracebacks import warn_user
 
 
 def name_output_dims(
@@ -34,6 +36,7 @@ def name_output_dims(
     Dimensions of the data among the names get their coordinates back.
     """
     place = layout.places[key]
+    names = [names] if isinstance(names, str) else names
     _check_output_dims(names, shape, labels, layout)
     dims = (*labels.nav, *names)
     dropped = [dim for dim in labels.dims if dim not in dims]
@@ -43,8 +46,8 @@ def name_output_dims(
 
 def _check_output_dims(names: Any, shape: tuple[int, ...], labels: Labels, layout: Layout) -> None:
     """Raise unless each axis has a name that is free or is a signal dimension of this size."""
-    if isinstance(names, str) or not isinstance(names, Sequence):
-        raise ArgumentTypeError(f"output_dims must be a list of names, not {names!r}")
+    if not isinstance(names, Sequence):
+        raise ArgumentTypeError(f"output_dims must be a name or a list of names, not {names!r}")
     if len(names) != len(shape):
         raise ArgumentValueError(
             f"output_dims={names!r} names {len(names)} axes, but the function returns arrays of "
@@ -99,8 +102,12 @@ def arrange(
 ) -> Arranged:
     """Return a DataArray as a dask array with the signal dimensions last, and its labels.
 
+    Without `sig_dims`, the attribute `signal_dims` names them, or they are the last two.
     Axes are moved only if they are not in order, and data without chunks get chunks.
     """
+    if sig_dims is None:
+        sig_dims = default_sig_dims(array)
+        _check_not_lost(array, sig_dims)
     nav, sig = split_dims(array.dims, sig_dims)
     ordered = array.transpose(*nav, *sig)
     was_lazy = ordered.chunks is not None
@@ -138,6 +145,34 @@ def _calibration(array: xr.DataArray, sig_dims: int) -> Calibration:
     )
 
 
+def default_sig_dims(array: xr.DataArray) -> tuple[str, ...] | int:
+    """Return the signal dimensions that the attribute `signal_dims` names; without it, 2."""
+    named = array.attrs.get(SIGNAL_DIMS)
+    if isinstance(named, str):
+        try:
+            named = json.loads(named)
+        except ValueError:
+            named = [named] if named else None  # one name, as a user would write it
+    elif isinstance(named, np.ndarray):
+        named = named.tolist()
+    is_list = isinstance(named, (list, tuple)) and all(isinstance(name, str) for name in named)
+    return tuple(named) if named and is_list else 2
+
+
+def _check_not_lost(array: xr.DataArray, sig_dims: tuple[str, ...] | int) -> None:
+    """Raise if a dimension that the attribute `signal_dims` names is gone.
+
+    It was renamed, or the array is a sum along it: what is a frame now is only a guess.
+    """
+    lost = [] if isinstance(sig_dims, int) else [dim for dim in sig_dims if dim not in array.dims]
+    if lost:
+        raise ArgumentValueError(
+            f"the attribute {SIGNAL_DIMS!r} of the DataArray names the signal dimensions "
+            f"{sig_dims}, but its dimensions are {array.dims}: pass sig_dims=, the names of the "
+            "dimensions of a frame"
+        )
+
+
 def choose_variable(dataset: xr.Dataset, sig_dims: Any) -> xr.DataArray:
     """Return the variable of a Dataset that fits the signal dimensions; raise if not exactly one.
 
@@ -147,13 +182,13 @@ def choose_variable(dataset: xr.Dataset, sig_dims: Any) -> xr.DataArray:
     variables = dict(dataset.data_vars.items())
     if not variables:
         raise ArgumentValueError("the Dataset has no variables, so there are no data to process")
-    is_number = isinstance(sig_dims, (int, np.integer)) and not isinstance(sig_dims, bool)
-    sig = () if is_number else _names(sig_dims)
-    count = int(sig_dims) if is_number else len(sig)
-    fitting = [
-        name for name, v in variables.items() if v.ndim >= max(1, count) and set(sig) <= {*v.dims}
-    ]
-    chosen = [name for name in fitting if variables[name].ndim > count] or fitting
+    if sig_dims is None:
+        sigs = {name: default_sig_dims(v) for name, v in variables.items()}
+    else:
+        sigs = dict.fromkeys(variables, sig_dims)
+    spare = {name: _n_nav(v, sigs[name]) for name, v in variables.items()}
+    fitting = [name for name, n_nav in spare.items() if n_nav >= 0 and variables[name].ndim]
+    chosen = [name for name in fitting if spare[name] > 0] or fitting
     if len(chosen) == 1:
         return variables[chosen[0]]
     shapes = ", ".join(f"{name!r} {v.dims}" for name, v in variables.items())
@@ -163,7 +198,16 @@ def choose_variable(dataset: xr.Dataset, sig_dims: Any) -> xr.DataArray:
         if chosen
         else "correct sig_dims, or choose one, dataset.udf['name']"
     )
-    raise ArgumentValueError(f"{found} sig_dims={sig_dims!r}: {remedy}. There are {shapes}")
+    asked = "the default of sig_dims" if sig_dims is None else f"sig_dims={sig_dims!r}"
+    raise ArgumentValueError(f"{found} {asked}: {remedy}. There are {shapes}")
+
+
+def _n_nav(array: xr.DataArray, sig_dims: Any) -> int:
+    """Return the number of navigation dimensions; -1 if a signal dimension is missing."""
+    if isinstance(sig_dims, (int, np.integer)) and not isinstance(sig_dims, bool):
+        return array.ndim - int(sig_dims)
+    sig = _names(sig_dims)
+    return array.ndim - len(sig) if set(sig) <= {*array.dims} else -1
 
 
 def split_dims(
@@ -226,16 +270,14 @@ def _chunked(
     return array.chunk(chunks, token=uuid4().hex)
 
 
-def warn_if_huge(arranged: Arranged, stacklevel: int) -> None:
+def warn_if_huge(arranged: Arranged) -> None:
     """Warn if data without chunks, which are processed immediately, are large."""
     array, memory = arranged.array, config.worker_memory()
     nbytes = array.size * array.dtype.itemsize  # expression arrays have no nbytes yet
     if arranged.was_lazy or memory is None or nbytes <= memory:
         return
-    warnings.warn(
+    warn_user(
         f"the DataArray has no chunks: all of its {format_bytes(int(nbytes))} are processed at "
         "once, and results are computed, not lazy. Call its chunk() first, or open the file with "
-        "chunks={}, to get lazy results",
-        UDFWarning,
-        stacklevel=stacklevel + 1,
+        "chunks={}, to get lazy results"
     )

@@ -6,11 +6,11 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
 import xarray as xr
 
 from udfdask.arrays.geometry.axes import Axis
 from udfdask.errors import ArgumentTypeError
+from udfdask.io.labeled_array import SIGNAL_DIMS, coordinate
 
 Attributes = dict[Hashable, Any]
 
@@ -19,8 +19,8 @@ QUANTITY = frozenset({"units", "long_name", "standard_name"})
 
 VALUES = frozenset(
     "actual_range flag_masks flag_meanings flag_values valid_max valid_min valid_range".split()
-)
-"""Attributes of the CF conventions that describe the data alone: results never have them."""
+) | {SIGNAL_DIMS}
+"""Attributes that describe the data alone, most of CF: results never have them."""
 
 
 def split_attributes(attrs: Mapping[Hashable, Any]) -> tuple[Attributes, Attributes]:
@@ -71,15 +71,3 @@ def labels_of_axes(axes: Sequence[Axis], shape: Sequence[int], n_nav: int) -> La
     for axis, n in zip(axes, shape, strict=True):
         coords.update(coordinate(axis.name, axis, n))
     return Labels(nav=names[:n_nav], sig=names[n_nav:], coords=xr.Dataset(coords=coords))
-
-
-def coordinate(dim: Hashable, axis: Axis, n: int) -> dict[Hashable, Any]:
-    """Return the coordinate of a dimension; none if its axis is just pixel numbers."""
-    attrs = {"units": axis.unit} if axis.unit else {}
-    if axis.labels is not None:
-        # as objects: zarr warns about text of fixed length, which its format 3 does not specify
-        return {dim: (dim, np.array(axis.labels, dtype=object), attrs)}
-    numbered = axis.unit is None and axis.scale == 1 and axis.offset == 0
-    if numbered and axis.values is None:
-        return {}
-    return {dim: (dim, axis.positions(n), attrs)}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import xarray as xr
@@ -11,7 +11,8 @@ import xarray as xr
 from udfdask.arrays.geometry.axes import Axis
 from udfdask.arrays.geometry.chunk_grid import BoolArray
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
-from udfdask.results.labels.labels import Labels, coordinate
+from udfdask.io.labeled_array import coordinate
+from udfdask.results.labels.labels import Labels
 from udfdask.udf.buffers import BufferSpec
 
 VISITED = "visited"
@@ -46,6 +47,14 @@ class Layout:
     """Coordinates with their indexes, and no variables."""
     attrs: Mapping[Hashable, Any]
     """Attributes of the Dataset."""
+
+    def with_attributes(self, attrs: Mapping[Any, Any]) -> Layout:
+        """Return a layout in which each result has some more attributes."""
+        places = {
+            key: replace(place, attrs={**place.attrs, **attrs})
+            for key, place in self.places.items()
+        }
+        return replace(self, places=places)
 
     def fill(
         self, arrays: Mapping[str, Any], masks: Mapping[str, Any] | None, visited: Any

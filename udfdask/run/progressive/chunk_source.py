@@ -46,7 +46,7 @@ class Arrivals:
         return self._n_in_order if self._ordered else self._count
 
     def put(self, chunk: int, payload: Partials) -> None:
-        """Add a payload, or drop it if the run is closed."""
+        """Add partial results, or drop them if the run is closed."""
         with self.changed:
             self._count += 1
             self._early.add(chunk)
@@ -58,7 +58,7 @@ class Arrivals:
             self.changed.notify_all()
 
     def ready(self, most: int = 1) -> int:
-        """Return the number of payloads that can be taken, at most `most`."""
+        """Return the number of chunks that can be taken, at most `most`."""
         if not self._ordered:
             return min(most, len(self._payloads))
         count = 0
@@ -67,7 +67,7 @@ class Arrivals:
         return count
 
     def take(self) -> tuple[int, Partials] | None:
-        """Return the next chunk and its payload, None if it is not computed yet."""
+        """Return the next chunk and its partial results, None if it is not computed yet."""
         with self.changed:
             if self.closed:
                 raise Closed
@@ -80,7 +80,7 @@ class Arrivals:
             return chunk, payload
 
     def close(self) -> None:
-        """Wake all waiting threads: no payload will be taken any more."""
+        """Wake all waiting threads: no partial results will be taken any more."""
         with self.changed:
             self.closed = True
             self._payloads.clear()
@@ -118,7 +118,7 @@ class Job:
         return build_parameters(self.live.now, self._token)
 
     def chunks(self, recipe: Any) -> Tasks:
-        """Return tasks whose results are the payloads; `recipe` is the argument of these tasks."""
+        """Return tasks that return the partial results; `recipe` is the argument of these tasks."""
         return build_chunks(self._plan, self._array, recipe, self._token)
 
 
@@ -126,7 +126,7 @@ class Chunks(Protocol):
     """Computes chunks in the background, a few chunks ahead of the consumer."""
 
     def take(self) -> tuple[int, Partials] | None:
-        """Return a chunk and its payload, None after the last one; raise Closed once closed."""
+        """Return a chunk and its partial results, None after the last; raise Closed once closed."""
 
     def close(self) -> None:
         """Stop without waiting: running tasks may finish, no new task starts."""

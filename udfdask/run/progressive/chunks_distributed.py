@@ -38,7 +38,7 @@ TASKS_PER_THREAD = 2
 
 
 class ClusterChunks:
-    """Computes the payloads of a job on the cluster of a distributed client."""
+    """Computes the partial results of a job on the cluster of a distributed client."""
 
     def __init__(
         self, job: Job, client: Any, options: Mapping[str, Any], deadline: Deadline | None = None
@@ -60,7 +60,7 @@ class ClusterChunks:
         self._taken = 0
 
     def take(self) -> tuple[int, Partials] | None:
-        """Return a chunk and its payload, None after the last one."""
+        """Return a chunk and its partial results, None after the last one."""
         try:
             with explaining_killed_workers(self._client, self._names):
                 return self._next()
@@ -73,7 +73,7 @@ class ClusterChunks:
             self._end(error)
 
     def _next(self) -> tuple[int, Partials] | None:
-        """Return a chunk and its payload; exceptions are unchanged."""
+        """Return a chunk and its partial results; exceptions are unchanged."""
         if self._graph is None:
             self._fill_parameters()
         graph = self._current_graph()
@@ -160,7 +160,7 @@ class ClusterChunks:
     ) -> list[Any]:
         """Send tasks to the cluster; return the futures of `keys`.
 
-        `results` are those keys that are payloads, not data that later chunks need.
+        `results` are those keys that are partial results, not data that later chunks need.
         """
         limits = find_restrictions(dsk, results) if self._job.is_restricted else NO_RESTRICTIONS
         orders = make_cluster_options(
@@ -171,7 +171,7 @@ class ClusterChunks:
         return futures
 
     def _receive(self) -> None:
-        """Wait for a payload, and fetch all payloads that are ready."""
+        """Wait for partial results, and fetch all that are ready."""
         futures = self._wait()
         for future, payload in zip(futures, self._client.gather(futures), strict=True):
             chunk, unneeded = self._pending.pop(future)

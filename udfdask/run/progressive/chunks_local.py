@@ -1,9 +1,9 @@
 """Compute chunks on one of dask's local schedulers: one `get` in a background thread.
 
 There is one `get` for all chunks, because a second `get` would load blocks again that several
-chunks need. Callbacks of the scheduler pause it while the consumer is slower, drop payloads from
-its cache after they are passed on, and reorder the tasks that are ready, because dask's own order
-may begin with the last chunk.
+chunks need. Callbacks of the scheduler pause it while the consumer is slower, drop partial results
+from its cache after they are passed on, and reorder the tasks that are ready, because dask's own
+order may begin with the last chunk.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from udfdask.scheduling.time_limit.task_names import TaskNames
 
 
 class LocalChunks:
-    """Computes the payloads of a job with the `get` function of a dask scheduler."""
+    """Computes the partial results of a job with the `get` function of a dask scheduler."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class LocalChunks:
         self._chunk_of: dict[Any, int] = {}
 
     def take(self) -> tuple[int, Partials] | None:
-        """Return a chunk and its payload, None after the last one."""
+        """Return a chunk and its partial results, None after the last one."""
         arrivals = self._arrivals
         with arrivals.changed:
             if self._thread is None and not arrivals.closed:
@@ -144,14 +144,14 @@ class LocalChunks:
     ) -> None:
         chunk = self._chunk_of.get(key)
         if chunk is not None:
-            state["cache"][key] = None  # otherwise the scheduler keeps all payloads until the end
+            state["cache"][key] = None  # otherwise the scheduler keeps all of them until the end
             self._hand_over(chunk, value)
         self._before_all(dsk, state)
         if self._arrivals.closed:
             raise Closed
 
     def _hand_over(self, chunk: int, payload: Partials) -> None:
-        """Pass a payload on, and wait while enough payloads are ready for the consumer."""
+        """Pass partial results on, and wait while enough of them are ready."""
         arrivals = self._arrivals
         arrivals.put(chunk, payload)
         with arrivals.changed:

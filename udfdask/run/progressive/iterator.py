@@ -167,6 +167,14 @@ class SnapshotIterator(NotAnArray, Iterator[T], AsyncIterator[T]):
         ----------
         changes : sequence of dict, or dict of dict
             As in `update_parameters`.
+
+        Examples
+        --------
+        >>> import dask.array as da, udfdask as ud
+        >>> from udfdask.udfs import AutoUDF
+        >>> x = da.ones((2, 1, 2, 2), chunks=(1, 1, 2, 2))
+        >>> snapshots = ud.run_udf_iter(x, AutoUDF(f=sum, output_shape=(2,), output_dtype="int64"))
+        >>> snapshots.update_parameters_experimental([{"f": max}])
         """
         self.update_parameters(changes)
 

@@ -139,7 +139,18 @@ class RunState:
         made = assemble(grid, tuple(recipe.shape.sig), udf.outputs, holders, rest, valid)
         given, info = self.parameters[-1][number], self.infos[number]
         one = udf_of_run(recipe, number, given, info.calibration, valid)
-        return Result(replace(info, udf=one.without_graph()), *made)
+        info = replace(info, udf=one.without_graph(), parameters=self._parameter_text(number))
+        return Result(info, *made)
+
+    def _parameter_text(self, number: int) -> str:
+        """Return the parameters of a UDF as a text; those that have changed are in pixels."""
+        text, first = self.infos[number].parameters, self.parameters[0][number]
+        changed = {k: v for k, v in self.parameters[-1][number].items() if v is not first[k]}
+        if not changed:
+            return text
+        from udfdask.plan.parameter_text import with_changes  # few runs change parameters
+
+        return with_changes(text, changed)
 
 
 def where_results_are(infos: Sequence[ResultInfo], snapshot: str) -> str:

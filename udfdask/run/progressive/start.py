@@ -36,9 +36,6 @@ from udfdask.scheduling.time_limit.deadline import Timeout, check_timeout, deadl
 from udfdask.scheduling.workers.wait_for_workers import check_device, check_workers
 from udfdask.udf import UDF
 
-_STACKLEVEL = 3
-"""Stack level of warnings: from `prepare_run` through `run_udf_iter` to the user's line."""
-
 
 def prepare_run(
     array: da.Array,
@@ -59,9 +56,13 @@ def prepare_run(
     progress: Progress = False,
     timeout: Timeout = None,
     present: BoolArray | None = None,
+    in_words: Callable[[str], str] = str,
     **kwargs: Any,
 ) -> ProgressiveRun:
-    """Plan a progressive run; nothing runs before the first snapshot is requested."""
+    """Plan a progressive run; nothing runs before the first snapshot is requested.
+
+    `in_words` returns the text of a warning in the words of the data at hand.
+    """
     reporter = choose_reporter(progress)
     check_timeout(timeout)
     plan, array = plan_run(
@@ -79,7 +80,7 @@ def prepare_run(
         max_memory=max_memory,
         present=present,
     )
-    show_warnings(plan, stacklevel=_STACKLEVEL)
+    show_warnings(plan, in_words)
     recipe = plan.recipe
     live = LiveRecipe(recipe, plan.parameters, plan.calibration)
     infos = tuple(
@@ -206,7 +207,7 @@ def run_udf_iter(
     """
     check_iter_options(run_udf_iter, options)
     data, sig_dims, chosen = take_apart(array, sig_dims, options)
-    check_is_array(data, "run_udf_iter")
+    check_is_array(data, "run_udf_iter", sig_dims)
     run = prepare_run(data, udf, sig_dims=sig_dims, roi=roi, **chosen)
     return UDFIterator(run, lambda snapshot: snapshot)
 

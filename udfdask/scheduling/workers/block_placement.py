@@ -125,7 +125,7 @@ def _with_placed_tasks(array: Any, workers: Mapping[Any, Any]) -> tuple[Any, dic
         if not isinstance(delayed, Delayed):
             raise ArgumentTypeError(
                 "keys of workers must be either positions of blocks or Delayed objects, got "
-                f"{delayed!r} beside Delayed objects"
+                f"{delayed!r} among Delayed objects"
             )
         placement = _placement(addresses)
         (layer,) = delayed.__dask_layers__()

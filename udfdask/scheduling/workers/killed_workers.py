@@ -97,7 +97,7 @@ def _listed(keys: set[Any], names: TaskNames) -> str:
 
 
 def _cause(over: list[int], n_workers: int) -> str:
-    """Return the cause as far as it is known, and what to do."""
+    """Return the cause, if it is known, and what to do."""
     if over:
         return (
             f"{len(over)} of {n_workers} workers ended because they reached their memory limit "

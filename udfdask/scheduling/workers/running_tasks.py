@@ -90,7 +90,7 @@ def _place(stack: Sequence[str] | None, other: Sequence[str] | None) -> str:
 
 
 def _remedy(found: _Unfinished) -> str:
-    """Return what becomes of the tasks, and what to do."""
+    """Return what happens to the tasks, and what to do."""
     if not found.n_workers:
         return (
             f"Tasks that wait: {len(found.waiting)}. The cluster has no worker, start some. The "

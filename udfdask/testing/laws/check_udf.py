@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ from udfdask.testing.laws import (
     roi,
     tiling_and_chunking,
 )
+from udfdask.testing.laws.warnings_for_authors import static_warnings, warnings_for_authors
 from udfdask.testing.sample_data import default_arrays, other_dtypes
 from udfdask.testing.udf_under_test import Subject
 from udfdask.udf import UDF
@@ -72,7 +74,21 @@ A law about a promise is only checked if the UDF makes this promise.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckReport:
-    """The result of a successful `check_udf`."""
+    """The result of a successful `check_udf`.
+
+    Examples
+    --------
+    >>> import udfdask as ud
+    >>> from udfdask.testing import check_udf
+    >>> class MaxUDF(ud.UDF):
+    ...     def get_result_buffers(self):
+    ...         return {"max": self.buffer(kind="nav")}
+    ...     def process_frame(self, frame):
+    ...         self.results.max[:] = frame.max()
+    >>> report = check_udf(MaxUDF())
+    >>> report.udf_name, "chunks_do_not_show" in report.laws
+    ('MaxUDF', True)
+    """
 
     udf_name: str
     """Name of the UDF's class."""
@@ -81,15 +97,31 @@ class CheckReport:
     skipped: tuple[str, ...]
     """Names of the laws that were skipped."""
     notes: tuple[str, ...]
-    """Cases that were not checked because the UDF raised an exception: dtypes, regions."""
+    """Likely mistakes that break no law, and cases that were not checked, such as a dtype for which
+    the UDF raised an exception."""
 
     def __str__(self) -> str:
         first_lines = {law.__name__: (law.__doc__ or "").partition("\n")[0] for law in LAWS}
-        lines = [f"{self.udf_name} keeps {len(self.laws)} laws:"]
+        n = len(self.notes)
+        notes = "and has no notes" if not n else f"but has {n} note{'s' * (n > 1)} to read"
+        lines = [f"{self.udf_name} keeps {len(self.laws)} laws, {notes}."]
+        lines += [_wrapped(f"note: {note}") for note in self.notes]
+        lines += [f"  skipped: {name}" for name in self.skipped]
+        lines += ["", "Laws that it keeps:"] if self.laws else []
         lines += [f"  {name}: {first_lines[name]}" for name in self.laws]
-        lines += [f"skipped: {name}" for name in self.skipped]
-        lines += [f"not checked, {note}" for note in self.notes]
         return "\n".join(lines)
+
+
+def _wrapped(text: str) -> str:
+    """Return a text in indented lines of at most 100 characters."""
+    return textwrap.fill(
+        text,
+        100,
+        initial_indent="  ",
+        subsequent_indent="    ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def check_udf(
@@ -118,7 +150,8 @@ def check_udf(
     Returns
     -------
     CheckReport
-        The checked laws; `print` shows one line for each law.
+        The checked laws, and notes about likely mistakes. `print` shows the notes first, then one
+        line for each law.
 
     Raises
     ------
@@ -148,8 +181,8 @@ def check_udf(
     ...     def merge(self, dest, src):
     ...         dest.count += src.count
     >>> print(check_udf(MendedUDF()))  # doctest: +ELLIPSIS
-    MendedUDF keeps 25 laws:
-      makes_itself_again: ...
+    MendedUDF keeps 25 laws, and has no notes.
+    ...
     """
     __tracebackhide__ = True  # pytest then shows the message and the caller's line
     udf = as_own(udf)
@@ -177,11 +210,12 @@ def check_udf(
         warnings.simplefilter("ignore", UDFWarning)
         for law in selected:
             _check(law, subject)
+        hints = warnings_for_authors(subject)
     return CheckReport(
         udf_name=subject.name,
         laws=tuple(law.__name__ for law in selected),
         skipped=tuple(skip),
-        notes=tuple(dict.fromkeys(subject.notes)),
+        notes=tuple(dict.fromkeys([*hints, *subject.notes])),
     )
 
 
@@ -194,6 +228,8 @@ def _check(law: Law, subject: Subject) -> None:
         name = law.__name__
         complete = UDFCheckError(f"{subject.name}: {error} [law {name}]")
         complete.law = name
+        for hint in static_warnings(subject):  # often the cause
+            complete.add_note(f"note: {hint}")
         raise complete from error.__cause__
 
 

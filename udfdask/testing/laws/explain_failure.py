@@ -137,8 +137,9 @@ def _overwritten(subject: Subject, single: EagerRun, split: EagerRun, numbers: s
                 does = "overwrites" if which == "last" else "does not add to"
                 return (
                     f"merge {does} buffer {name!r}: after the merge, it has the values of the "
-                    f"{which} chunk, not of all chunks together: {numbers}. Combine dest and src, "
-                    f"for example dest.{name} += src.{name}"
+                    f"{which} chunk, not of all chunks together: {numbers}. Combine dest and src: "
+                    f"dest.{name} += src.{name} for a sum, dest.{name}[:] = "
+                    f"np.maximum(dest.{name}, src.{name}) for a maximum"
                 )
     return ""
 

@@ -58,7 +58,7 @@ def dtypes_are_welcome(subject: Subject) -> None:
     for data in subject.arrays[1:]:
         error = subject.error_with(data)
         if error is not None:
-            subject.notes.append(f"dtype {data.dtype}: {in_words(error, subject.udf)}")
+            subject.notes.append(f"dtype {data.dtype} not checked: {in_words(error, subject.udf)}")
             continue
         layout = _pieces(subject, subject.two_chunks)
         difference = subject.difference(
@@ -103,7 +103,7 @@ def backends_do_not_show(subject: Subject) -> None:
     try:
         converter("checking them")
     except ImportError as error:
-        subject.notes.append(f"backends other than NumPy: {error}")
+        subject.notes.append(f"backends other than NumPy not checked: {error}")
         return
     expected = subject.results(Layout(nav_chunks=subject.two_chunks))
     for backend in offered:

@@ -15,7 +15,15 @@ from udfdask.types import AnyArray
 
 
 class GuessResult(NamedTuple):
-    """Parameters of `CoMUDF` that `guess_corrections` returns."""
+    """Parameters of `CoMUDF` that `guess_corrections` returns.
+
+    Examples
+    --------
+    >>> from udfdask.udfs import CoMUDF, GuessResult
+    >>> guess = GuessResult(scan_rotation=88, flip_y=False, cy=8.2, cx=7.9)
+    >>> CoMUDF(**guess._asdict(), r=5)
+    CoMUDF(...)
+    """
 
     scan_rotation: int
     """Angle in degrees, between -179 and 180."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -29,6 +30,9 @@ BLUR = 1.0
 
 OVERLAP = 0.05
 """Smallest part of the pixels that must have a partner on the other side of a center."""
+
+
+_SUM_FIRST = "run a SumUDF first: find_center(run_udf(opened, SumUDF())['intensity'])"
 
 
 def find_center(
@@ -114,6 +118,7 @@ def find_center(
 
 def _read(pattern: Any, mask: Any) -> tuple[AnyArray, AnyArray]:
     """Return the pattern as float64 with 0 in place of unused pixels, and which are used."""
+    _refuse_data(pattern)
     values = _array("pattern", pattern)
     if values.dtype.kind not in "biuf":
         raise ArgumentTypeError(
@@ -123,7 +128,7 @@ def _read(pattern: Any, mask: Any) -> tuple[AnyArray, AnyArray]:
     if values.ndim != 2:
         raise ArgumentValueError(
             f"pattern must be one image, shape (y, x), not {values.shape}: pass the mean or the "
-            "sum of the frames, such as the result of a SumUDF"
+            f"sum of the frames; {_SUM_FIRST}"
         )
     if not values.size:
         raise ArgumentValueError(f"pattern has no pixels: its shape is {values.shape}")
@@ -154,6 +159,23 @@ def _read(pattern: Any, mask: Any) -> tuple[AnyArray, AnyArray]:
             "is no center"
         )
     return np.where(usable, values, 0.0), usable
+
+
+def _refuse_data(pattern: Any) -> None:
+    """Raise if the pattern is an opened file, or the results of a UDF."""
+    buffers = getattr(pattern, "buffers", None)
+    if isinstance(pattern, Mapping) and isinstance(buffers, Mapping):
+        images = [name for name, spec in buffers.items() if spec.kind == "sig"]
+        remedy = f"pass one of them: find_center(result[{images[0]!r}])" if images else _SUM_FIRST
+        raise ArgumentTypeError(
+            f"pattern must be one image, not {type(pattern).__name__}, which holds arrays by name: "
+            f"{remedy}"
+        )
+    if hasattr(pattern, "array") and hasattr(pattern, "sig_dims"):
+        raise ArgumentTypeError(
+            f"pattern must be one image, not {type(pattern).__name__}, which holds all frames: "
+            f"{_SUM_FIRST}"
+        )
 
 
 def _array(name: str, given: Any) -> AnyArray:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.arrays.geometry.axes import shared_unit, steps
+from udfdask.arrays.geometry.axes import pixel_size
 from udfdask.arrays.geometry.units import Quantity, as_quantity
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.masks import checks
@@ -54,18 +54,8 @@ def stretch_of(udf: UDF) -> tuple[float, float]:
 
 
 def size_of_pixels(udf: UDF) -> tuple[float, str]:
-    """Return the size of a pixel and its unit, for radii; (1, "px") if these have no unit.
-
-    If pixels are not square, it is the geometric mean of their sizes, as the radius of an ellipse
-    is that of its half axes. Rings that are round in pixels then have no radius in a unit.
-    """
-    axes = udf.meta.axes[-2:]
-    unit, sizes = shared_unit(axes), [abs(step) for step in steps(axes)]
-    if unit is None:
-        return 1.0, "px"
-    if math.isclose(*sizes, rel_tol=1e-6):
-        return sizes[1], unit
-    return (math.sqrt(sizes[0] * sizes[1]), unit) if udf.params.stretch != 1 else (1.0, "px")
+    """Return the size of a pixel and its unit, for radii; (1, "px") if these have no unit."""
+    return pixel_size(udf.meta.axes[-2:], is_stretched=udf.params.stretch != 1)
 
 
 def nearest_distance(center: tuple[float, float], sig: tuple[int, ...]) -> float:
@@ -136,6 +126,15 @@ def check_radii(r: Any, ri: Any, *, finite: bool) -> None:
         checks.radius("ri", ri)
     if not (r is None or is_open(r) or is_open(ri)):
         checks.radii(r, ri, names=("r", "ri"), finite=finite)
+    check_radii_in_unit(r, ri, names=("r", "ri"))
+
+
+def check_radii_in_unit(outer: Any, inner: Any, *, names: tuple[str, str]) -> None:
+    """Raise if both radii are in the same unit, and the inner radius is not smaller."""
+    if not (isinstance(outer, Quantity) and isinstance(inner, Quantity)):
+        return
+    if outer.unit == inner.unit and inner.value >= outer.value:
+        checks.raise_swapped(str(outer), str(inner), names=names)
 
 
 def check_rings(cy: Any, cx: Any, r: Any, ri: Any, n_bins: Any) -> None:

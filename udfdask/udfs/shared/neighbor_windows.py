@@ -10,7 +10,6 @@ import numpy as np
 
 from udfdask.arrays.geometry.axes import Axis
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
-from udfdask.masks import checks
 from udfdask.types import AnyArray
 from udfdask.udf import UDF
 
@@ -78,12 +77,16 @@ def read_window(window: Any, shape: Any, std: Any) -> Window:
     if std is not None:
         if window != "gaussian":
             raise ArgumentValueError(f'std is for window="gaussian", not for window={window!r}')
-        window = ("gaussian", checks.number("std", std))
-        if window[1] <= 0:
-            raise ArgumentValueError(f"std must be positive, in frames, not {std!r}")
+        window = ("gaussian", _standard_deviation(std))
     if window != "circular":
         for n in sizes:
-            _window(window, n)
+            weights = _window(window, n)
+            if n > 1 and not np.delete(weights, n // 2).any():
+                larger = "std" if std is not None else f"shape, such as {n + 2}"
+                raise ArgumentValueError(
+                    f"window={window!r} of {n} frames has no weight other than that of the middle: "
+                    f"pass a larger {larger}"
+                )
     return Window(window, sizes[0] if _is_number(shape) else sizes)
 
 
@@ -130,7 +133,7 @@ def _sizes(shape: Any) -> tuple[int, ...]:
     """Return the sizes of a shape; raise if one is not odd."""
     given = (shape,) if _is_number(shape) else tuple(shape)
     try:
-        sizes = tuple(index(n) for n in given)
+        sizes = tuple(map(_count, given))
     except TypeError:
         raise ArgumentTypeError(
             f"shape must be an odd number of frames, or one for each navigation axis, not {shape!r}"
@@ -143,6 +146,24 @@ def _sizes(shape: Any) -> tuple[int, ...]:
     if max(sizes) > LARGEST:
         raise ArgumentValueError(f"shape can be at most {LARGEST} frames, not {shape!r}")
     return sizes
+
+
+def _count(n: Any) -> int:
+    """Return a number of frames; raise TypeError if it is none, such as True."""
+    if isinstance(n, (bool, np.bool_)):
+        raise TypeError
+    return index(n)
+
+
+def _standard_deviation(std: Any) -> float:
+    """Return a standard deviation; raise if it is not a positive number."""
+    if isinstance(std, (bool, np.bool_)) or not isinstance(std, (int, float, np.number)):
+        raise ArgumentTypeError(
+            f"std must be a number of frames, not {std!r} of type {type(std).__name__}"
+        )
+    if not (math.isfinite(std) and std > 0):
+        raise ArgumentValueError(f"std must be a positive number of frames, not {std!r}")
+    return float(std)
 
 
 def _weights(window: Any) -> AnyArray:

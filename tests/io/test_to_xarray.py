@@ -1,0 +1,183 @@
+"""`to_xarray` of an opened file and of a signal: the same data, with the same axes."""
+
+import importlib
+
+import dask
+import dask.array as da
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+import udfdask as ud
+from suites import examples
+from udfdask.io import OpenedFile, from_raw, open_file
+from udfdask.testing import raise_if_dask_computes
+from udfdask.udfs import CoMUDF, SumSigUDF, SumUDF
+
+xr = pytest.importorskip("xarray", reason="xarray is an extra")
+import udfdask.xarray  # noqa: E402
+
+SHAPE = (3, 4, 8, 9)
+NAMES = ("y", "x", "ky", "kx")
+
+scales = st.builds(
+    lambda sign, digits, exponent: float(f"{sign}{digits}e{exponent}"),
+    st.sampled_from(["", "-"]),
+    st.integers(1, 9999),
+    st.integers(-12, 3),
+)
+units = st.sampled_from([None, "nm", "eV", "px"])
+
+
+@st.composite
+def axes(draw, name, n):
+    """A linear axis, an axis of values that rise, or one with nothing known."""
+    if draw(st.booleans()):
+        scale, offset = draw(scales), draw(scales)
+        assume(abs(offset) < 1e9 * abs(scale))  # else rounding decides the positions
+        return ud.Axis(name=name, unit=draw(units), scale=scale, offset=offset)
+    if draw(st.booleans()):
+        return ud.Axis(name=name)
+    steps = draw(st.lists(st.integers(1, 9), min_size=n, max_size=n))
+    values = np.cumsum([*steps[:-1], 10]).tolist()  # not evenly spaced
+    return ud.Axis(name=name, unit=draw(units), values=tuple(map(float, values)))
+
+
+def opened_with(axes, unit=None, **more):
+    data = np.random.default_rng(1).integers(0, 50, SHAPE).astype("uint16")
+    array = da.from_array(data, chunks=(2, 2, 8, 9))
+    return OpenedFile(array=array, sig_dims=2, reader="", title="a", axes=axes, unit=unit, **more)
+
+
+@settings(max_examples=examples(10), deadline=None)
+@given(data=st.data())
+def test_the_axes_of_the_file(data):
+    given_axes = tuple(data.draw(axes(n, size)) for n, size in zip(NAMES, SHAPE, strict=True))
+    opened = opened_with(given_axes, data.draw(units))
+    with raise_if_dask_computes():
+        array = opened.to_xarray()
+    assert array.data is opened.array
+    assert array.name is None  # and not that of the dask array
+    assert array.dims == NAMES
+    assert array.attrs.get("units") == opened.unit
+    for axis, n in zip(given_axes, SHAPE, strict=True):
+        if axis == ud.Axis(name=axis.name):
+            assert axis.name not in array.coords
+            continue
+        assert array[axis.name].attrs.get("units") == axis.unit
+        np.testing.assert_array_equal(array[axis.name].values, axis.positions(n), strict=True)
+    udfs = [SumUDF(), SumSigUDF(), CoMUDF()]
+    labeled = array.udf.run_udf(udfs, sig_dims=("ky", "kx"))
+    plain = ud.run_udf(opened, udfs)
+    for dataset, result in zip(labeled, plain, strict=True):
+        own = result.to_xarray()
+        assert set(dataset.variables) == set(own.variables)
+        for name, array_of_result in result.items():
+            assert dataset[name].data.name == array_of_result.name  # the same work, the same name
+            # the accessor follows xarray's rules for attributes, and adds no parameters
+            attrs = {
+                k: v for k, v in own[name].attrs.items() if k not in ("parameters", "udf_class")
+            }
+            assert dataset[name].attrs == attrs
+        for name in own.coords:
+            np.testing.assert_array_equal(dataset[name].values, own[name].values)
+
+
+@settings(max_examples=examples(40), deadline=None)
+@given(scale=scales, offset=st.one_of(st.just(0.0), scales), n=st.integers(2, 50))
+def test_positions_give_back_the_scale(scale, offset, n):
+    from udfdask.arrays.geometry.axes import axis_of_values
+
+    axis = ud.Axis(name="x", unit="nm", scale=scale, offset=offset)
+    assume(abs(offset) < 1e9 * abs(scale))  # else rounding decides the positions
+    found = axis_of_values("x", axis.positions(n), "nm")
+    np.testing.assert_array_equal(found.positions(n), axis.positions(n))
+    assert found == axis
+
+
+def test_lengths_in_units_reach_the_same_pixels():
+    four = [ud.Axis(name=name, unit="mrad", scale=0.1) for name in NAMES]
+    opened = opened_with(four)
+    for r in ("0.3 mrad", "0.2 mrad", "0.1 mrad"):
+        udf = ud.udfs.VirtualDetectorUDF("disk", r=r)
+        plain = ud.run_udf(opened, udf)["intensity"]
+        found = opened.to_xarray().udf.run_udf(udf, sig_dims=2)["intensity"]
+        assert found.data.name == plain.name
+
+
+def test_a_real_file_and_a_part(tmp_path):
+    np.save(tmp_path / "scan.npy", np.arange(48.0).reshape(3, 4, 2, 2))
+    opened = open_file(tmp_path / "scan.npy")[1:, ::2]
+    array = opened.to_xarray()
+    assert array.dims == ("y", "x", "sig_y", "sig_x")
+    np.testing.assert_array_equal(array.y.values, [1.0, 2.0])
+    np.testing.assert_array_equal(array.x.values, [0.0, 2.0])
+    assert "sig_x" not in array.coords
+    assert array.sel(y=2, x=2)[0, 0].compute(scheduler="synchronous").item() == 40.0
+
+
+def test_labels_and_one_position():
+    labeled = ud.Axis(name="x", labels=("a", "b", "c", "d"))
+    opened = opened_with((ud.Axis(name="y"), labeled, *map_axes("ky", "kx")))
+    array = opened.to_xarray()
+    assert array.x.values.tolist() == ["a", "b", "c", "d"]
+    one = opened_with((ud.Axis(name="y", unit="nm", scale=3, offset=2), *map_axes("x", "ky", "kx")))
+    assert one[1:2].to_xarray().y.values.tolist() == [5.0]
+
+
+def map_axes(*names):
+    return tuple(ud.Axis(name=name) for name in names)
+
+
+@pytest.mark.parametrize("name", ["y", "present"])
+def test_positions_without_a_frame(tmp_path, name):
+    np.ones((10, 2, 2), "uint8").tofile(tmp_path / "a.raw")
+    opened = from_raw(
+        tmp_path / "a.raw", nav_shape=(3, 4), sig_shape=(2, 2), dtype="uint8", sync_offset=-1
+    )
+    assert opened.present is not None
+    opened = OpenedFile(
+        array=opened.array,
+        sig_dims=2,
+        reader="",
+        title="",
+        axes=map_axes(name, "x", "ky", "kx"),
+        present=opened.present,
+    )
+    array = opened.to_xarray()
+    mask = array["present_" if name == "present" else "present"]
+    np.testing.assert_array_equal(mask.values, opened.present)
+    found = array.udf.run_udf(SumSigUDF(), sig_dims=2, roi=mask)["intensity"]
+    own = ud.run_udf(opened, SumSigUDF())["intensity"]
+    np.testing.assert_array_equal(*dask.compute(found.data, own, scheduler="synchronous"))
+
+
+@pytest.mark.parametrize("lazy", [True, False])
+def test_signals(lazy):
+    hs = pytest.importorskip("hyperspy.api", reason="hyperspy is an extra")
+    importlib.import_module("udfdask.hyperspy")
+
+    values = np.random.default_rng(1).random(SHAPE)
+    signal = hs.signals.Signal2D(values, metadata={"Signal": {"quantity": "dose (counts)"}})
+    signal.axes_manager[0].name, signal.axes_manager[0].units = "x", "nm"
+    signal.axes_manager[0].scale = 0.1
+    signal = signal.as_lazy(chunks=(2, 2, 8, 9)) if lazy else signal
+    array = signal.udf.to_xarray()
+    assert array.data is signal.data
+    assert array.name is None
+    assert array.dims == ("y", "x", "sig_y", "sig_x")
+    assert array.units == "counts"
+    np.testing.assert_array_equal(array.x.values, signal.axes_manager[0].axis)
+    assert array.x.units == "nm"
+    (found,) = dask.compute(array.udf.run_udf(SumUDF(), sig_dims=2)["intensity"])
+    own = signal.udf.run_udf(SumUDF(), lazy_output=False, show_progressbar=False)["intensity"]
+    np.testing.assert_allclose(found.values, own.data)
+    turned = signal.transpose(signal_axes=(0,)).udf.to_xarray()
+    assert turned.sizes["x"] == 4
+    assert turned.dims[-1] == "x"
+    ragged = signal.udf.map_frames(
+        lambda f: f[f > 0.9], ragged=True, lazy_output=False, show_progressbar=False
+    )
+    with pytest.raises(ud.ArgumentTypeError, match="is ragged"):
+        ragged.udf.to_xarray()

@@ -1,0 +1,293 @@
+"""What `explain` says about detectors, and which of them make a run warn."""
+
+import math
+import re
+import warnings
+from dataclasses import replace
+
+import dask.array as da
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import udfdask as ud
+from udfdask.errors import UDFWarning
+from udfdask.masks import circular, rectangular, ring, window
+from udfdask.testing import raise_if_dask_computes
+from udfdask.udfs import FEMUDF, ApplyMasksUDF, CoMUDF, SumUDF, VirtualDetectorUDF
+
+SIG = (12, 16)
+X = da.ones((3, 4, *SIG), chunks=(2, 4, *SIG), dtype="uint16")
+
+
+def axes(unit="mrad", scales=(0.4, 0.4)):
+    sig = [ud.Axis(name=n, unit=unit, scale=s) for n, s in zip(("ky", "kx"), scales, strict=True)]
+    return [ud.Axis(name="y"), ud.Axis(name="x"), *sig]
+
+
+def lines(udf, label="detector", array=X, **options):
+    """Return the lines of `explain` with a label, without it."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UDFWarning)
+        text = ud.explain(array, udf, **options).text
+    found = [line for line in text.splitlines() if line.startswith(label.ljust(10))]
+    return [line[10:] for line in found]
+
+
+def warnings_of(udf, array=X, **options):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        ud.run_udf(array, udf, **options)
+    assert all(one.category is UDFWarning for one in caught)
+    return [str(one.message) for one in caught]
+
+
+def covered(line):
+    """Return the number of pixels that a line says."""
+    return int(re.search(r"covers (?:all )?([\d,]+) ", line)[1].replace(",", ""))
+
+
+RADII = st.floats(0.5, 14)
+
+
+@given(
+    detector=st.one_of(
+        st.tuples(st.just("disk"), RADII).map(lambda d: ("disk", {"r": d[1]})),
+        st.lists(RADII, min_size=2, max_size=2, unique=True).map(
+            lambda r: ("ring", {"ri": min(r), "ro": max(r)})
+        ),
+    ),
+    cy=st.integers(0, 11),
+    cx=st.integers(0, 15),
+)
+def test_the_pixels_of_the_mask_are_told(detector, cy, cx):
+    """A disk or ring says how many pixels it covers; a run warns exactly if these are all."""
+    shape, radii = detector
+    if shape == "disk":
+        mask = circular(cx, cy, *SIG[::-1], radii["r"])
+    else:
+        mask = ring(cx, cy, *SIG[::-1], radii["ro"], radii["ri"])
+    if not mask.any():
+        return  # an error
+    udf = VirtualDetectorUDF(shape, cy=cy, cx=cx, **radii)
+    (line,) = lines(udf)
+    assert covered(line) == mask.sum()
+    assert all(f"{name} = {r:g} px" in line for name, r in radii.items())
+    assert len(warnings_of(udf)) == mask.all()
+
+
+@pytest.mark.parametrize(
+    ("udf", "mask", "name"),
+    [
+        (
+            VirtualDetectorUDF("rect", x=3, y=2, width=5, height=20),
+            rectangular(3, 2, 4, 19, *SIG[::-1]),
+            "rect",
+        ),
+        (VirtualDetectorUDF("point", x=3, y=2), rectangular(3, 2, 0, 0, *SIG[::-1]), "point"),
+        (VirtualDetectorUDF(np.eye(12, 16, dtype=bool)), np.eye(12, 16), "mask"),
+        (CoMUDF(r=3), circular(8, 6, *SIG[::-1], 3), "disk"),
+        (CoMUDF(r=5, ri=2), ring(8, 6, *SIG[::-1], 5, 2), "ring"),
+        (FEMUDF(rad_in=2, rad_out=4), ring(8, 6, *SIG[::-1], 4, 2), "ring"),
+    ],
+)
+def test_other_detectors(udf, mask, name):
+    (line,) = lines(udf)
+    assert line.startswith(name)
+    assert covered(line) == np.count_nonzero(mask)
+    assert not warnings_of(udf)
+
+
+def test_a_window():
+    spectra = da.ones((3, 100), chunks=(1, 100))
+    (line,) = lines(VirtualDetectorUDF("window", start=90, stop=120), array=spectra, sig_dims=1)
+    assert covered(line) == window(90, 120, 100).sum()
+    assert "of 100 channels" in line
+
+
+def test_windows_in_channels():
+    spectra = da.ones((3, 1000), chunks=(1, 1000))
+    energy = [ud.Axis(name="x"), ud.Axis(name="E", unit="eV", scale=2.0, offset=100.0)]
+    options = {"array": spectra, "sig_dims": 1, "axes": energy}
+    assert lines(VirtualDetectorUDF("window", start=540, stop=600), "note", **options) == [
+        "start=540 and stop=600 are in channels: for eV, write start='540 eV', stop='600 eV'"
+    ]
+    assert not lines(VirtualDetectorUDF("window", start="540 eV", stop="600 eV"), "note", **options)
+
+
+def test_masks_of_a_product():
+    """Each array has a line with the pixels whose weight is not 0."""
+    disk, ramp = circular(8, 6, *SIG[::-1], 3), np.arange(192.0).reshape(SIG)
+    named = ApplyMasksUDF({"BF": disk, "ramp": ramp})
+    assert lines(named) == ["BF, covers 29 of 192 pixels", "ramp, covers 191 of 192 pixels"]
+    for masks in ([disk], np.array([disk]), disk):
+        assert lines(ApplyMasksUDF(masks)) == ["mask 0, covers 29 of 192 pixels"]
+    assert not lines(ApplyMasksUDF([disk, lambda: ramp]))
+    assert not lines(ApplyMasksUDF([disk] * 9))
+
+
+@pytest.mark.parametrize(
+    "udf", [SumUDF(), CoMUDF(), ApplyMasksUDF(lambda: 1 / 0, mask_count=1, mask_dtype="f4")]
+)
+def test_no_line_for_all_pixels_and_for_functions(udf):
+    """A function that makes a mask is not called."""
+    assert not lines(udf)
+
+
+def test_centers_are_not_computed():
+    """Each frame has its own center: the line has the radius only."""
+    centers = da.full((3, 4, 2), 6.0, chunks=(2, 4, 2))
+    udf = VirtualDetectorUDF("disk", r=3, centers=centers)
+    assert lines(CoMUDF(r=3, centers=centers)) == ["disk, r = 3 px, each frame has its own center"]
+    with raise_if_dask_computes():
+        assert lines(udf) == ["disk, r = 3 px, each frame has its own center"]
+        assert not lines(CoMUDF(r=da.from_array(3.0)))
+
+
+@pytest.mark.parametrize(
+    ("udf", "scales", "line"),
+    [
+        (
+            VirtualDetectorUDF("disk", r=5),
+            (0.4, 0.4),
+            "disk, r = 5 px = 2 mrad, center y 6, x 8 px, covers 81 of 192",
+        ),
+        (VirtualDetectorUDF("disk", r="2 mrad"), (0.4, -0.4), "disk, r = 5 px = 2 mrad, center"),
+        (VirtualDetectorUDF("disk", r=5), (0.4, 0.8), "disk, r = 5 px, center"),
+        (
+            VirtualDetectorUDF("ring", ri=0, ro=math.inf),
+            (1, 1),
+            "ring, ri = 0 px, ro = inf, center",
+        ),
+        (
+            FEMUDF(rad_in="1 mrad", rad_out="2 mrad"),
+            (0.5, 0.5),
+            "ring, rad_in = 2 px = 1 mrad, rad_out = ",
+        ),
+    ],
+)
+def test_radii_in_pixels_and_in_the_unit(udf, scales, line):
+    (found,) = lines(udf, axes=axes(scales=scales))
+    assert found.startswith(line)
+
+
+@pytest.mark.parametrize(
+    ("udf", "offsets", "is_noted"),
+    [
+        (VirtualDetectorUDF("disk", r=3), (-1.2, -3.2), True),
+        (VirtualDetectorUDF("disk", r=3), (-2.4, -3.2), False),  # 0 is in the middle
+        (VirtualDetectorUDF("disk", r=3), (0, 0), False),  # nobody said where 0 is
+        (VirtualDetectorUDF("disk", r=3, cy="0 mrad", cx="0 mrad"), (-1.2, -3.2), False),
+        (VirtualDetectorUDF("disk", r=3, cy=6, cx=7), (-1.2, -3.2), False),
+        (CoMUDF(r=3), (-1.2, -3.2), True),
+    ],
+)
+def test_zero_of_the_axes_is_not_the_middle(udf, offsets, is_noted):
+    *nav, ky, kx = axes()
+    sig = [replace(axis, offset=o) for axis, o in zip((ky, kx), offsets, strict=True)]
+    note = (
+        "the disk lies around the middle of the frame, but 0 mrad is at y 3, x 8 px: if the beam "
+        "is there, give '0 mrad' as the center"
+    )
+    assert (note in lines(udf, "note", axes=[*nav, *sig])) == is_noted
+
+
+def test_radii_of_ellipses():
+    """A circle in mrad is an ellipse in pixels that are not square; its radius stays."""
+    (line,) = lines(VirtualDetectorUDF("disk", r="2 mrad"), axes=axes(scales=(0.4, 0.8)))
+    assert "= 2 mrad, stretch = 2, center" in line
+
+
+@pytest.mark.parametrize(
+    ("udf", "note"),
+    [
+        (VirtualDetectorUDF("disk", r=5), "r=5 is in pixels: for 5 mrad, write r='5 mrad'"),
+        (
+            VirtualDetectorUDF("ring", ri=2, ro=5),
+            "ri=2 and ro=5 are in pixels: for mrad, write ri='2 mrad', ro='5 mrad'",
+        ),
+        (CoMUDF(r=5), "r=5 is in pixels: for 5 mrad, write r='5 mrad'"),
+    ],
+)
+def test_numbers_without_a_unit(udf, note):
+    """They are in pixels: `explain` says so where axes have a unit, and only there."""
+    assert lines(udf, "note", axes=axes()) == [note]
+    assert not lines(udf, "note")
+    assert not lines(udf, "note", axes=axes(unit=None))
+    assert not warnings_of(udf, axes=axes())
+
+
+def test_lengths_with_a_unit_need_no_note():
+    assert not lines(VirtualDetectorUDF("ring", ri="1 mrad", ro="2 mrad"), "note", axes=axes())
+
+
+@pytest.mark.parametrize(
+    ("udf", "cut"),
+    [
+        (VirtualDetectorUDF("disk", r=5), False),
+        (VirtualDetectorUDF("disk", r=6), True),  # the middle of 12 pixels is pixel 6
+        (VirtualDetectorUDF("disk", r=7), True),
+        (VirtualDetectorUDF("disk", r=3, cy=2), True),
+        (VirtualDetectorUDF("disk", r=math.inf), False),
+        (VirtualDetectorUDF("rect", x=0, y=0, width=16, height=12), False),
+        (VirtualDetectorUDF("rect", x=0, y=0, width=17, height=12), True),
+        (VirtualDetectorUDF("rect", x=-1, y=0, width=4, height=4), True),
+        (CoMUDF(r=8), True),
+    ],
+)
+def test_detectors_beyond_the_edge(udf, cut):
+    notes = [note for note in lines(udf, "note") if "beyond the edge of the frame" in note]
+    assert len(notes) == cut
+
+
+def test_few_pixels():
+    assert lines(VirtualDetectorUDF("ring", ri=0, ro=1), "note") == [
+        "the ring covers only 4 of 192 pixels"
+    ]
+    assert not lines(VirtualDetectorUDF("point", x=3, y=3), "note")
+    assert not lines(VirtualDetectorUDF("disk", r=1), "note")
+
+
+def test_a_disk_over_all_pixels_warns():
+    (text,) = warnings_of(VirtualDetectorUDF("disk", r=50))
+    assert text == (
+        "VirtualDetectorUDF: the disk with r = 50 px covers all 192 pixels of a frame. The result "
+        "is that of SumSigUDF: if all pixels are meant, use it, or an infinite r"
+    )
+    (text,) = warnings_of(VirtualDetectorUDF("disk", r=50), axes=axes())
+    assert "a frame. r=50 is in pixels: for 50 mrad, write r='50 mrad'. The result" in text
+    assert not warnings_of(VirtualDetectorUDF("disk", r=math.inf), axes=axes())
+    assert not warnings_of(VirtualDetectorUDF(np.ones(SIG, bool)))
+
+
+def test_warnings_name_the_detector_and_replace_its_notes():
+    udfs = {"BF": VirtualDetectorUDF("disk", r=50), "DF": VirtualDetectorUDF("disk", r=0.5)}
+    first, second = warnings_of(udfs, axes=axes())
+    assert first.startswith("BF: the disk with r = 50 px covers all ")
+    assert second.startswith("DF: the disk with r = 0.5 px covers 1 of ")
+    assert not lines(udfs, "note", axes=axes())
+    assert len(lines(udfs, "warning", axes=axes())) == 2
+
+
+def test_less_than_a_pixel_warns_where_axes_have_a_unit():
+    udf = VirtualDetectorUDF("disk", r=0.5)
+    (text,) = warnings_of(udf, axes=axes(unit="1/Å", scales=(0.02, 0.02)))
+    assert "covers 1 of 192 pixels of a frame. r=0.5 is in pixels: for 0.5 1/Å, write" in text
+    assert not warnings_of(udf)
+    assert not warnings_of(VirtualDetectorUDF("disk", r="0.2 mrad"), axes=axes())
+    assert not warnings_of(VirtualDetectorUDF("disk", r=0), axes=axes())
+
+
+def test_a_frame_of_one_pixel_has_no_smaller_disk():
+    one, two = (da.ones((4, 1, n), chunks=(2, 1, n)) for n in (1, 2))
+    assert not warnings_of(VirtualDetectorUDF("disk", r=2), one)
+    assert len(warnings_of(VirtualDetectorUDF("disk", r=2), two)) == 1
+
+
+def test_notes_are_an_attribute():
+    plan = ud.explain(X, {"BF": VirtualDetectorUDF("disk", r=8), "all": SumUDF()})
+    assert plan.notes == (
+        "BF: the disk reaches beyond the edge of the frame, where there are no pixels",
+    )
+    assert f"note      {plan.notes[0]}" in plan.text

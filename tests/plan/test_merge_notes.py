@@ -1,0 +1,116 @@
+"""What `explain` and `check_udf` say about merges that run more often than needed."""
+
+import dask.array as da
+import pytest
+
+import udfdask as ud
+from udfdask.testing import check_udf
+from udfdask.testing.laws.check_udf import LAWS
+from udfdask.udfs import CoMUDF, StdDevUDF, SumUDF
+
+X = da.ones((6, 4, 3, 3), chunks=(1, 4, 3, 3))
+
+
+class Chain(ud.UDF):
+    def get_result_buffers(self):
+        return {
+            "each": self.buffer(kind="nav", dtype="float64"),
+            "total": self.buffer(kind="single", dtype="float64"),
+        }
+
+    def process_tile(self, tile):
+        self.results.each += tile.sum(axis=(1, 2))
+        self.results.total += tile.sum()
+
+    def merge(self, dest, src):
+        dest.each[:] = src.each
+        dest.total += src.total
+
+
+class Tree(Chain):
+    merge_assigns_nav = True
+
+
+class Running(Chain):
+    """A nav result that needs earlier chunks."""
+
+    def merge(self, dest, src):
+        dest.each[:] = src.each + dest.total
+        dest.total += src.total
+
+
+class Rows(ud.UDF):
+    def get_result_buffers(self):
+        return {"each": self.buffer(kind="nav", dtype="float64")}
+
+    def process_tile(self, tile):
+        self.results.each += tile.sum(axis=(1, 2))
+
+    def merge(self, dest, src):
+        dest.each[:] = src.each
+
+
+class Doubled(Rows):
+    """A merge that does more than to assign."""
+
+    def merge(self, dest, src):
+        dest.each[:] = 2 * src.each
+
+
+class NoMerge(Rows):
+    merge = ud.UDF.merge
+
+
+CHAIN = (
+    "merges run one after another, because merge might compute the nav buffer 'each' from earlier "
+    "chunks. If merge only assigns it (dest.each[:] = src.each), set merge_assigns_nav = True in "
+    "the class: then chunks are merged in a tree"
+)
+ROWS = (
+    "merge is called for each chunk, but udfdask joins nav buffers itself. If merge only assigns "
+    "it (dest.each[:] = src.each), leave it out: then there are fewer tasks"
+)
+
+
+def notes_of_check(udf):
+    """Return the notes about a UDF; its laws are checked elsewhere."""
+    return check_udf(udf, skip=[law.__name__ for law in LAWS]).notes
+
+
+@pytest.mark.parametrize("udf", [Chain(), Running()])
+def test_a_chain_is_explained(udf):
+    assert ud.explain(X, udf).notes == (f"{type(udf).__name__}: {CHAIN}",)
+
+
+def test_a_merge_of_nav_buffers_is_explained():
+    assert ud.explain(X, {"first": Rows(), "second": Rows()}).notes == (f"Rows: {ROWS}",)
+
+
+@pytest.mark.parametrize("udf", [Tree(), NoMerge(), SumUDF(), StdDevUDF(), CoMUDF()])
+def test_no_note_where_nothing_is_to_be_done(udf):
+    assert not ud.explain(X, udf).notes
+
+
+def test_no_note_about_one_chunk():
+    one = X.rechunk(X.shape)
+    assert not ud.explain(one, [Chain(), Rows()]).notes
+
+
+@pytest.mark.parametrize(("told", "follows"), [(Chain, Tree), (Rows, NoMerge)])
+def test_the_advice_is_true(told, follows):
+    """Who follows it gets equal results from fewer tasks."""
+    before, after = ud.run_udf(X, told()), ud.run_udf(X, follows())
+    assert after.explain().n_tasks < before.explain().n_tasks
+    for name in before:
+        assert (before[name].compute() == after[name].compute()).all()
+
+
+@pytest.mark.parametrize(("udf", "note"), [(Chain(), CHAIN), (Rows(), ROWS)])
+def test_check_udf_notes_merges_that_results_do_not_need(udf, note):
+    assert notes_of_check(udf) == (f"{type(udf).__name__}: {note}",)
+
+
+def test_check_udf_has_no_note_about_other_merges():
+    """Their results would change, or they follow the advice."""
+    for udf in (Running(), Doubled(), Tree(), NoMerge()):
+        assert not notes_of_check(udf), udf

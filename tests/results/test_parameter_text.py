@@ -1,0 +1,330 @@
+"""The attribute `parameters` of saved results: what each UDF was given, as short JSON."""
+
+import enum
+import gc
+import json
+import math
+import pickle
+import weakref
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import dask
+import dask.array as da
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import udfdask as ud
+from commands import call
+from making import SYNC
+from udfdask.io import open_results, save_results
+from udfdask.plan.parameter_text import parameter_text
+from udfdask.testing import raise_if_dask_computes
+from udfdask.udfs import (
+    ApplyMasksUDF,
+    CoMUDF,
+    SumSigUDF,
+    SumUDF,
+    VirtualDetectorUDF,
+)
+
+X = da.ones((3, 4, 6, 8), chunks=(2, 4, 6, 8), dtype="uint16")
+AXES = [
+    ud.Axis(name=name, unit=unit, scale=scale)
+    for name, unit, scale in [("y", "nm", 1), ("x", "nm", 1), ("ky", "mrad", 2), ("kx", "mrad", 2)]
+]
+RING = {"shape": "ring", "ri": "2 mrad", "ro": "6 mrad"}
+UDFS = {"ADF": VirtualDetectorUDF(**RING), "all": SumSigUDF()}
+WANTED = {"ADF": RING, "all": {}}
+
+
+def parameters(udf):
+    """The parameters in the text about a UDF."""
+    return json.loads(parameter_text(udf))
+
+
+def of_dataset(dataset):
+    """The parameters of each variable that is not a mask."""
+    return {name: json.loads(array.attrs["parameters"]) for name, array in dataset.items()}
+
+
+@dataclass
+class Template:
+    radius: float
+    image: np.ndarray
+
+
+class Side(enum.Enum):
+    LEFT = 1
+
+
+def plain_function(frame):
+    return frame.sum()
+
+
+PLAIN = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-(1 << 63), 1 << 63),
+    st.floats(allow_nan=False, allow_infinity=False),
+    st.text(max_size=20).filter(lambda text: "://" not in text),
+)
+SHORT = PLAIN | st.lists(PLAIN | st.lists(PLAIN, max_size=3), max_size=3)
+
+
+@given(st.dictionaries(st.sampled_from(["a", "b", "long_name", "ö"]), SHORT))
+def test_short_values_are_as_given_and_in_order(values):
+    text = parameter_text(ud.UDF(**values))
+    assert list(json.loads(text).items()) == list(values.items())
+
+
+ANYTHING = st.recursive(
+    st.one_of(
+        st.none(),
+        st.integers(),
+        st.floats(),
+        st.text(),
+        st.binary(),
+        st.characters(categories=["Cs"]),
+        st.builds(object),
+        st.just(X),
+        st.just(np.ones((2000, 300))),
+        st.sampled_from(
+            [np.float32(0.1), np.str_("a"), 1 << 5000, "é" * 500, plain_function, dask]
+        ),
+    ),
+    lambda m: (
+        st.lists(m)
+        | st.dictionaries(st.text(), m)
+        | st.tuples(m, m)
+        | st.builds(partial, st.just(max), m)
+    ),
+)
+
+
+@given(st.dictionaries(st.text(min_size=1), ANYTHING))
+def test_every_value_gives_a_short_text_that_files_hold(values):
+    udf = ud.UDF(**values)
+    text = parameter_text(udf)
+    assert len(text) <= 4100
+    assert text == parameter_text(ud.UDF(**values))
+    json.loads(text.encode("utf-8"), parse_constant=pytest.fail)  # NaN is no JSON
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (np.ones((256, 256), "f4"), "array of shape (256, 256), float32"),
+        (da.ones((4, 5)), "array of shape (4, 5), float64"),
+        (np.float32(0.1), 0.1),
+        (np.array(7), 7),
+        (np.bool_(True), True),
+        (math.inf, "inf"),
+        (math.nan, "nan"),
+        (1 + 2j, "(1+2j)"),
+        ((3, "mrad"), [3, "mrad"]),
+        (plain_function, "plain_function"),
+        (partial(plain_function, 1), "plain_function"),
+        (np.sum, "sum"),
+        (np.float32, "float32"),
+        (np.dtype("u2"), "uint16"),
+        (Side.LEFT, "LEFT"),
+        (range(3), "range(0, 3)"),
+        (object(), "object"),
+        (dask.delayed(1), "lazy DelayedLeaf"),
+        ([0] * 100, "list of 100 values"),
+        ({1, 2}, "set of 2 values"),
+        ("a" * 1000, "text of 1,000 characters"),
+        (Path("dark.npy"), "dark.npy"),
+        (
+            Template(2.5, np.ones(3)),
+            {"class": "Template", "radius": 2.5, "image": "array of shape (3,), float64"},
+        ),
+        (
+            ud.UDF.aux_data(np.ones((3, 4), "f4"), kind="nav"),
+            "array of shape (3, 4), float32, kind nav",
+        ),
+        ("https://me:password@host/a.npy?signature=1", "https://host/a.npy"),
+        ({"key": "a", "Secret": "b"}, {"key": "a", "Secret": "not saved"}),
+    ],
+)
+def test_what_stands_for_a_value(value, shown):
+    assert parameters(ud.UDF(value=value)) == {"value": shown}
+
+
+def test_secrets_and_private_names_are_not_saved():
+    udf = ud.UDF(password="a", api_key="b", _part="c", key="d")
+    assert parameters(udf) == {"password": "not saved", "api_key": "not saved", "key": "d"}
+
+
+def test_only_a_value_that_was_not_given_is_left_out():
+    class Some(ud.UDF):
+        def __init__(self, a, b=None, c=2, **rest):
+            super().__init__(a=a, b=b, c=c, **rest)
+
+    class More(Some):
+        def __init__(self, *, d=None, **rest):
+            super().__init__(d=d, **rest)
+
+    assert parameters(Some(None, e=None)) == {"a": None, "c": 2, "e": None}
+    assert parameters(More(a=1, c=None)) == {"a": 1, "c": None}
+    assert parameters(More(a=1, b=0, d=0)) == {"a": 1, "b": 0, "c": 2, "d": 0}
+
+
+def test_too_many_values_are_counted():
+    found = parameters(ud.UDF(**{f"name_{k}": "a" * 100 for k in range(5000)}))
+    assert found["name_0"] == "a" * 100
+    assert 20 < len(found) < 50
+    assert found["..."] == f"and {5001 - len(found)} more"
+
+
+@pytest.mark.parametrize("suffix", ["zarr", "h5", "npz", "hspy"])
+@pytest.mark.parametrize("sign", ["\U0001d538", '"', "\x00", "\udc80"])
+def test_files_hold_the_longest_text(sign, suffix, tmp_path):
+    pytest.importorskip("xarray")
+    pytest.importorskip("rsciio")
+    long = {f"name_{k}": sign * 200 for k in range(30)}
+    result = ud.run_udf(X, Factor(factor=1, **long))
+    path = save_results(tmp_path / f"a.{suffix}", result, **SYNC)
+    if suffix != "hspy":
+        found = json.loads(open_results(path)["factor_total"].attrs["parameters"])
+        assert found["name_0"] in (sign * 200, "?" * 200)
+
+
+@pytest.mark.parametrize("how", ["lazy", "computed", "pickled", "persisted"])
+@pytest.mark.parametrize("suffix", ["zarr", "h5", "npz"])
+def test_files_have_the_parameters_as_the_user_gave_them(how, suffix, tmp_path):
+    pytest.importorskip("xarray")
+    results = ud.run_udf(X, UDFS, axes=AXES, roi=np.s_[1:])
+    if how == "persisted":
+        (results,) = ud.persist(results, **SYNC)
+    elif how != "lazy":
+        (results,) = ud.compute(results, **SYNC)
+    if how == "pickled":
+        results = pickle.loads(pickle.dumps(results))
+    found = open_results(save_results(tmp_path / f"a.{suffix}", results, **SYNC))
+    for name, udf in [("ADF_intensity", "ADF"), ("all_intensity", "all")]:
+        assert json.loads(found[name].attrs["parameters"]) == WANTED[udf]
+
+
+def test_a_file_of_hyperspy_has_them(tmp_path):
+    h5py = pytest.importorskip("h5py")
+    pytest.importorskip("rsciio")
+    results = ud.run_udf(X, UDFS, axes=AXES)
+    path = save_results(tmp_path / "a.hspy", results, **SYNC)
+    with h5py.File(path) as file:
+        own = file["Experiments/ADF_intensity/metadata/udfdask"].attrs
+        assert json.loads(own["parameters"]) == RING
+
+
+@pytest.mark.parametrize("suffix", ["tif", "csv"])
+def test_formats_without_attributes_do_not_mind(suffix, tmp_path):
+    pytest.importorskip("tifffile")
+    assert save_results(tmp_path / f"a.{suffix}", ud.run_udf(X, SumSigUDF()), **SYNC).exists()
+
+
+def test_a_store_and_a_dataset_have_them(tmp_path):
+    xr = pytest.importorskip("xarray")
+    pytest.importorskip("zarr", minversion="3")
+    result = ud.run_udf(X, UDFS, axes=AXES, roi=np.s_[1:])["ADF"]
+    for each in (result, result.compute(**SYNC)):
+        assert of_dataset(each.to_xarray()) == {"intensity": RING}
+        store = each.to_zarr(tmp_path / "a.zarr", overwrite=True, **SYNC)
+        assert of_dataset(open_results(store)) == {"intensity": RING}
+    assert "parameters" not in result.to_xarray().attrs
+    renamed = result.to_xarray(True, rename={"intensity": "image"})
+    assert json.loads(renamed["image"].attrs["parameters"]) == RING
+    done = result.compute(**SYNC).to_xarray()
+    done.to_netcdf(tmp_path / "a.nc", engine="scipy")  # netCDF 3
+    with xr.open_dataset(tmp_path / "a.nc", engine="scipy") as found:
+        assert of_dataset(found) == {"intensity": RING}
+
+
+def test_a_command_writes_them(tmp_path):
+    pytest.importorskip("xarray")
+    np.save(tmp_path / "scan.npy", np.ones((3, 4, 6, 8), "u2"))
+    out = tmp_path / "a.npz"
+    call("run", tmp_path / "scan.npy", "--udf", "ADF=ring:ri=1,ro=3", "--out", out)
+    found = json.loads(open_results(out)["ADF_intensity"].attrs["parameters"])
+    assert found == {"shape": "ring", "ri": 1, "ro": 3}
+
+
+def test_map_frames_has_the_name_of_the_function():
+    pytest.importorskip("xarray")
+    both = ud.map_frames(
+        X, np.unravel_index, shape=(2, 3), output_names=["row"], output_shape=(), output_dtype=int
+    )
+    (found,) = of_dataset(both.to_xarray()).values()
+    assert found["f"] == "unravel_index"
+    assert found["kwargs"] == {"shape": [2, 3]}
+    assert found["output_names"] == ["row"]
+
+
+def test_equal_runs_write_equal_files(tmp_path):
+    def save(name):
+        udfs = {
+            "masks": ApplyMasksUDF([lambda: np.ones((6, 8))]),
+            "com": CoMUDF(r="6 mrad"),
+        }
+        lazy = ud.run_udf(X, udfs, axes=AXES)
+        return save_results(tmp_path / name, lazy, **SYNC).read_bytes()
+
+    assert save("a.npz") == save("b.npz")
+
+
+def test_lazy_parameters_are_not_computed_and_nothing_is_kept():
+    factor = np.ones(50)
+    udf = ud.UDF(factor=factor, lazy=da.ones((5, 5)) + 1)
+    with raise_if_dask_computes():
+        text = parameter_text(udf)
+    assert json.loads(text)["lazy"] == "array of shape (5, 5), float64"
+    alive = weakref.ref(factor)
+    del factor, udf
+    gc.collect()
+    assert alive() is None
+
+
+def test_the_arrays_of_the_user_are_not_kept_by_a_result():
+    mask = np.ones((6, 8))
+    result = ud.run_udf(X, ApplyMasksUDF(mask))
+    alive = weakref.ref(mask)
+    del mask
+    gc.collect()
+    assert alive() is None
+    assert "array of shape (6, 8), float64" in result._info.parameters
+
+
+class Factor(ud.UDF):
+    def get_result_buffers(self):
+        return {"total": self.buffer(kind="nav", dtype="float64")}
+
+    def process_frame(self, frame):
+        self.results.total[:] = frame.sum() * self.params.factor
+
+
+def test_a_snapshot_has_the_last_parameters():
+    with ud.run_udf_iter(X, [Factor(factor=1, other="a"), SumUDF()], **SYNC) as snapshots:
+        first = next(snapshots)
+        snapshots.update_parameters([{"factor": 2}, {}])
+        last = list(snapshots)[-1]
+    found = [json.loads(s.buffers[0]._info.parameters) for s in (first, last)]
+    assert found == [{"factor": 1, "other": "a"}, {"factor": 2, "other": "a"}]
+    assert last.buffers[1]._info.parameters == "{}"
+
+
+def test_files_name_the_class_and_the_valid_mask(tmp_path):
+    roi = np.zeros((4, 5), bool)
+    roi[1:3] = True
+    array = da.ones((4, 5, 6, 7), chunks=(2, 5, 6, 7), dtype="uint16")
+    results = ud.run_udf(array, {"sums": ud.udfs.SumSigUDF()}, roi=roi)
+    for suffix in (".npz", ".h5", ".zarr"):
+        pytest.importorskip({".h5": "h5py", ".zarr": "zarr"}.get(suffix, "numpy"))
+        found = ud.io.open_results(ud.io.save_results(tmp_path / f"a{suffix}", results))
+        attrs = found["sums_intensity"].attrs
+        assert attrs["udf_class"] == "SumSigUDF"
+        assert attrs["ancillary_variables"] == "sums_intensity_valid"
+        np.testing.assert_array_equal(found[attrs["ancillary_variables"]], roi)
+        assert "ancillary_variables" not in found["sums_intensity_valid"].attrs

@@ -1,0 +1,144 @@
+"""The notes of `explain` in the text of lazy results: which ones, and when they are made."""
+
+import pickle
+from html import unescape
+
+import dask.array as da
+import numpy as np
+import pytest
+
+import udfdask as ud
+from making import SYNC
+from udfdask.plan import detector_notes
+from udfdask.testing import raise_if_dask_computes
+from udfdask.udfs import CoMUDF, SumUDF, VirtualDetectorUDF
+
+X = da.ones((4, 6, 32, 32), chunks=(2, 3, 32, 32), dtype="uint16")
+UNITS = [("y", None, 1, 0), ("x", None, 1, 0), ("ky", "mrad", 0.5, -3), ("kx", "mrad", 0.5, -4)]
+AXES = [ud.Axis(name=n, unit=u, scale=s, offset=o) for n, u, s, o in UNITS]
+IN_PIXELS = "r=8 is in pixels: for 8 mrad, write r='8 mrad'"
+MIDDLE = (
+    "the disk lies around the middle of the frame, but 0 mrad is at y 6, x 8 px: if the beam is "
+    "there, give '0 mrad' as the center"
+)
+
+
+def notes(result):
+    """The notes in the text of a result, which are those in its HTML."""
+    shown = [line for line in repr(result).splitlines() if line.startswith("  note  ")]
+    html = unescape(result._repr_html_())
+    assert html.count("<em>note</em>") == len(shown)
+    found = [line.removeprefix("  note  ") for line in shown]
+    assert all(f"<em>note</em> {text}</div>" in html for text in found)
+    return found
+
+
+class Merged(ud.UDF):
+    """Has a note about its merge."""
+
+    def get_result_buffers(self):
+        return {"n": self.buffer(kind="nav"), "s": self.buffer(kind="sig")}
+
+    def process_frame(self, frame):
+        self.results.n[:] = frame.sum()
+
+    def merge(self, dest, src):
+        dest.n[:] = src.n
+        dest.s[:] += src.s
+
+
+def test_a_lazy_result_shows_the_notes_of_explain():
+    result = ud.run_udf(X, CoMUDF(r=8), axes=AXES)
+    with raise_if_dask_computes():
+        assert notes(result) == [MIDDLE, IN_PIXELS]
+    assert tuple(notes(result)) == result.explain().notes
+    assert notes(result) == [MIDDLE, IN_PIXELS]
+    assert notes(ud.run_udf(X, CoMUDF(r="8 mrad", cy="0 mrad", cx="0 mrad"), axes=AXES)) == [
+        "the disk reaches beyond the edge of the frame, where there are no pixels"
+    ]
+    assert notes(ud.run_udf(X, SumUDF(), axes=AXES)) == []
+
+
+def test_a_computed_result_shows_none_and_the_lazy_one_keeps_its_notes():
+    result = ud.run_udf(X, CoMUDF(r=8), axes=AXES)
+    done = result.compute(**SYNC)
+    assert notes(done) == []
+    assert notes(pickle.loads(pickle.dumps(done))) == []
+    assert notes(result) == [MIDDLE, IN_PIXELS]
+    assert notes(result.persist(**SYNC)) == [MIDDLE, IN_PIXELS]
+    assert notes(pickle.loads(pickle.dumps(result))) == [MIDDLE, IN_PIXELS]
+
+
+def test_each_of_several_udfs_shows_its_own_notes():
+    udfs = {"com": CoMUDF(r=8), "sum": SumUDF(), "a": Merged(), "b": Merged(big=np.ones(1 << 18))}
+    results = ud.run_udf(X, udfs, axes=AXES)
+    assert notes(results["com"]) == [f"com: {MIDDLE}", f"com: {IN_PIXELS}"]
+    assert notes(results["sum"]) == []
+    (merges,) = notes(results["a"])
+    assert merges.startswith("Merged: merges run one after another")
+    assert notes(results["b"]) == [merges]  # large parameters are a note about the run
+    every = results["sum"].explain().notes
+    assert every[:3] == (f"com: {MIDDLE}", f"com: {IN_PIXELS}", merges)
+    assert "parameters of 2.00 MiB" in every[3]
+    assert len(every) == 4
+
+
+def test_a_run_of_one_udf_shows_notes_about_the_run():
+    merges, large = notes(ud.run_udf(X, Merged(big=np.ones(1 << 18))))
+    assert merges.startswith("Merged: ")
+    assert large.startswith("parameters of 2.00 MiB are a task of their own")
+
+
+def test_there_are_at_most_three_notes():
+    class Many(Merged):
+        has = VirtualDetectorUDF("ring", ri=1, ro=8)
+
+        def _coverages(self, sig):
+            return [one for _ in range(3) for one in self.has._coverages(sig)]
+
+    result = ud.run_udf(X, Many(big=np.ones(1 << 18)), axes=AXES)
+    every = result.explain().notes
+    again = ud.run_udf(X, Many(big=np.ones(1 << 18)), axes=AXES)
+    for each in (result, again):
+        *first, rest = notes(each)
+        n = len(each._info.explanation.notes())
+        assert len(first) == 3 < n
+        assert rest == f"and {n - 3} more: see explain()"
+        assert set(first) <= set(every)
+
+
+def test_notes_are_made_when_the_text_is_asked_for(monkeypatch):
+    made = []
+    original = detector_notes.detector_lines
+
+    def counted(plan):
+        made.append(plan)
+        return original(plan)
+
+    monkeypatch.setattr(detector_notes, "detector_lines", counted)
+    result = ud.run_udf(X, CoMUDF(r=8), axes=AXES)
+    repr(result["field"]), result["field"]._repr_html_()
+    assert made == []
+    repr(result), repr(result), result._repr_html_()
+    assert len(made) == 1
+
+
+@pytest.mark.parametrize("text", ["<b>", "a & b"])
+def test_notes_are_text_in_html(text):
+    result = ud.run_udf(X, {text: CoMUDF(r=8), "other": SumUDF()}, axes=AXES)[text]
+    assert notes(result) == [f"{text}: {MIDDLE}", f"{text}: {IN_PIXELS}"]
+    assert text not in result._repr_html_()
+
+
+def test_a_signal_result_shows_them():
+    hs = pytest.importorskip("hyperspy.api")
+    import udfdask.hyperspy  # noqa: F401
+
+    signal = hs.signals.Signal2D(X).as_lazy()
+    for axis, (_, unit, scale, offset) in zip(
+        signal.axes_manager.signal_axes, UNITS[:1:-1], strict=True
+    ):
+        axis.units, axis.scale, axis.offset = unit, scale, offset
+    result = signal.udf.run_udf(CoMUDF(r=8))
+    assert repr(result).splitlines()[-2:] == [f"  note  {MIDDLE}", f"  note  {IN_PIXELS}"]
+    assert "  note  " not in repr(result.compute(**SYNC))

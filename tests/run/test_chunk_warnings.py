@@ -1,0 +1,205 @@
+"""Warnings about frames in several chunks: who is meant, which line, what helps, and how often."""
+
+import functools
+import re
+import warnings
+from uuid import uuid4
+
+import dask
+import dask.array as da
+import numpy as np
+import pytest
+
+import udfdask as ud
+import udfdask.dask
+from udfdask.cli.words import in_typed_words
+from udfdask.tracebacks import warn_user
+from udfdask.udfs import LogsumUDF, SumUDF
+
+SHAPE, CHUNKS = (4, 6, 8, 8), (2, 3, 2, 4)
+
+
+def peak(frame):
+    return frame.max()
+
+
+def two(frame):
+    return frame.max(), frame.min()
+
+
+def cut():
+    return da.zeros(SHAPE, chunks=CHUNKS, dtype="uint16")
+
+
+def data_array():
+    xr = pytest.importorskip("xarray", reason="xarray is an extra")
+    pytest.importorskip("udfdask.xarray")
+    return xr.DataArray(cut(), dims=("y", "x", "ky", "kx"))
+
+
+def signal():
+    hs = pytest.importorskip("hyperspy.api", reason="HyperSpy is an extra")
+    pytest.importorskip("udfdask.hyperspy")
+    return hs.signals.Signal2D(cut()).as_lazy()
+
+
+DATA = {"dask": cut, "xarray": data_array, "hyperspy": signal}
+RUNS = {
+    "map_frames": lambda data: data.udf.map_frames(peak),
+    "output_names": lambda data: data.udf.map_frames(two, output_names=("high", "low")),
+    "run_udf": lambda data: data.udf.run_udf(LogsumUDF()),
+    "run_udf_iter": lambda data: data.udf.run_udf_iter(LogsumUDF()),
+}
+MEANT = {
+    "map_frames": "map_frames(peak)",
+    "output_names": "map_frames(two)",
+    "run_udf": "LogsumUDF",
+    "run_udf_iter": "LogsumUDF",
+}
+
+
+def caught_from(call):
+    with pytest.warns(ud.UDFWarning) as caught:
+        call()
+    (one,) = caught
+    return one
+
+
+@pytest.mark.parametrize("kind", DATA)
+@pytest.mark.parametrize("run", RUNS)
+def test_the_line_the_function_and_the_cure(kind, run):
+    data = DATA[kind]()
+    warning = caught_from(lambda: RUNS[run](data))
+    assert warning.filename == __file__
+    assert warning.lineno == RUNS[run].__code__.co_firstlineno
+    text = str(warning.message)
+    assert f"because {MEANT[run]} cannot process one signal chunk" in text
+    assert "AutoUDF" not in text
+    name = "signal" if kind == "hyperspy" else "array"
+    (cure,) = re.findall(rf"{name}\.\w+\(.*\)$", text)
+    made = eval(cure, {name: data})  # what a user would type; signals change in place
+    better = data if made is None else made
+    array = getattr(better, "data", better) if kind != "dask" else better
+    assert array.chunks == ((2, 2), (3, 3), (8,), (8,))
+    RUNS[run](better)  # without a warning
+
+
+@pytest.mark.parametrize(
+    ("function", "call"),
+    [
+        (peak, "map_frames(peak)"),
+        (lambda frame: frame.max(), "map_frames(lambda)"),
+        (functools.partial(functools.partial(peak)), "map_frames(peak)"),
+        (np.max, "map_frames(max)"),
+    ],
+)
+def test_names_of_functions(function, call):
+    warning = caught_from(lambda: ud.map_frames(cut(), function))
+    assert f"because {call} cannot" in str(warning.message)
+
+
+def test_the_names_that_users_give():
+    udfs = {name: LogsumUDF() for name in "abcde"} | {"sum": SumUDF()}
+    text = str(caught_from(lambda: ud.run_udf(cut(), udfs)).message)
+    assert "because a, b, c and 2 more cannot" in text
+
+
+def test_the_chunks_of_the_scan_stay():
+    x = da.zeros((5, 8, 8), chunks=((2, 3), 2, 2), dtype="uint16")
+    text = str(caught_from(lambda: ud.map_frames(x, peak)).message)
+    assert "chunks=(3, -1, -1) where" in text
+    assert in_typed_words(text).endswith("would do better: --chunks 3,-1,-1")
+
+
+def test_the_dimensions_of_a_data_array_by_name():
+    data = data_array()
+    turned = data.transpose("ky", "y", "kx", "x")
+    call = functools.partial(turned.udf.map_frames, peak, sig_dims=("kx", "ky"))
+    text = str(caught_from(call).message)
+    assert "chunks={'y': 2, 'x': 3, 'kx': -1, 'ky': -1} where" in text
+    assert text.endswith("array.chunk({'kx': -1, 'ky': -1})")
+
+
+@pytest.mark.parametrize(("kind", "call"), [("xarray", "array.chunk"), ("hyperspy", "rechunk(nav")])
+def test_chunks_that_are_too_large(kind, call):
+    data = DATA[kind]()
+    with dask.config.set({"udfdask.worker-memory": "4 kiB"}):
+        text = str(caught_from(lambda: RUNS["run_udf"](data)).message)
+    assert call in text
+    assert "array.rechunk" not in text
+
+
+class TestOnce:
+    """A problem of the chunks is shown once for an array, if Python would show it once."""
+
+    def shown(self, action, *calls):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter(action)
+            for call in calls:
+                call()
+        return caught
+
+    def array(self):
+        # a name that no other test has
+        return cut().map_blocks(lambda block: block, dtype="uint16", token=uuid4().hex)
+
+    def test_many_functions(self):
+        x = self.array()
+        calls = [functools.partial(ud.map_frames, x, f) for f in (np.min, np.max, np.mean)]
+        calls += [lambda: ud.run_udf(x, LogsumUDF()), lambda: x.udf.map_frames(peak)]
+        (one,) = self.shown("default", *calls)
+        assert "map_frames(min)" in str(one.message)
+
+    def test_other_data(self):
+        calls = [functools.partial(ud.map_frames, self.array(), peak) for _ in range(3)]
+        assert len(self.shown("default", *calls)) == 3
+
+    def test_filters_come_first(self):
+        x = self.array()
+        call = functools.partial(ud.map_frames, x, peak)
+        assert not self.shown("ignore", call)
+        assert len(self.shown("default", call, call)) == 1
+        assert len(self.shown("always", call, call)) == 2
+        with pytest.raises(ud.UDFWarning):
+            self.shown("error", call)
+        assert not self.shown("default", call)
+
+    def test_the_filters_of_python(self):
+        """As Python itself decides, for filters of each kind."""
+        filters = [
+            {"message": "other"},
+            {"message": "some"},
+            {"category": DeprecationWarning},
+            {"category": UserWarning},
+            {"module": "other"},
+            {"module": re.escape(__name__)},
+            {"lineno": 1},
+        ]
+        for k, options in enumerate(filters):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                warnings.filterwarnings("error", **options)
+                errors = 0
+                for issue in (
+                    lambda k=k: warn_user("some text", problem=("test", k)),
+                    lambda: warnings.warn("some text", ud.UDFWarning, stacklevel=1),
+                ):
+                    try:
+                        issue()
+                    except ud.UDFWarning:
+                        errors += 1
+            assert errors in (0, 2), options
+
+
+def test_warnings_of_arguments_name_the_line_too():
+    data = data_array()
+    roi = np.ones((4, 6))
+    for call in (
+        lambda: ud.run_udf(cut(), SumUDF(), roi=roi),
+        lambda: cut().udf.run_udf(SumUDF(), roi=roi),
+        lambda: data.udf.run_udf(SumUDF(), roi=roi),
+        lambda: data.udf.explain(SumUDF(), roi=roi),
+    ):
+        warning = caught_from(call)
+        assert "is cast to bool" in str(warning.message)
+        assert (warning.filename, warning.lineno) == (__file__, call.__code__.co_firstlineno)

@@ -1,0 +1,46 @@
+"""Notes on centers of mass that are far from the middle of the frame."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from udfdask.results.result import Result
+from udfdask.udf import UDF
+from udfdask.udfs import CoMUDF
+
+_HALF_PIXEL = 0.5
+"""Distance between ``shape // 2``, the default center, and the middle of a frame of even size."""
+
+
+def center_notes(results: Mapping[str, Result], udfs: Mapping[str, UDF]) -> list[str]:
+    """Return a note for each `com` without a center if its shifts are similar for all frames.
+
+    The mean shift is then larger than the standard deviation of the shifts over the scan.
+    """
+    notes = []
+    for name, udf in udfs.items():
+        if not isinstance(udf, CoMUDF) or not _measures_from_the_middle(udf):
+            continue
+        shifts = np.asarray(results[name].raw["raw_shifts"], np.float64).reshape(-1, 2)
+        shifts = shifts[np.isfinite(shifts).all(axis=1)]
+        if len(shifts) < 2:
+            continue
+        (y, x), spread = shifts.mean(axis=0), np.hypot(*shifts.std(axis=0))
+        if np.hypot(y, x) > max(spread, _HALF_PIXEL):
+            notes.append(
+                f"{name} measures shifts from the middle of the frame. Their mean is y {y:.3g}, "
+                f"x {x:.3g} px, more than their standard deviation of {spread:.3g} px: is the beam "
+                "elsewhere? --center find measures from the beam"
+            )
+    return notes
+
+
+def _measures_from_the_middle(udf: CoMUDF) -> bool:
+    """Return whether no center was given, and no mean or plane is subtracted."""
+    given = udf._kwargs
+    centers = [given[name] for name in ("cy", "cx", "centers")]
+    regression = given["regression"]
+    no_center = all(each is None for each in centers)
+    return no_center and isinstance(regression, int) and regression < 0

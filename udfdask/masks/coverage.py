@@ -1,0 +1,113 @@
+"""Count the pixels of a frame that a detector covers, for `explain` and for warnings."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+import numpy as np
+
+from udfdask.masks.disks import circular, ring
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Coverage:
+    """How much of a frame a detector covers."""
+
+    shape: str
+    """What the detector is, such as "disk"."""
+    covered: int | None
+    """Number of pixels in the detector; None if each frame has its own center."""
+    total: int
+    """Number of pixels of a frame."""
+    radii: Mapping[str, float] = field(default_factory=dict)
+    """Radii in pixels, by the names of their parameters; the outer radius is the last one."""
+    center: tuple[float, float] | None = None
+    """Center (y, x) of a disk or ring in pixels, if all frames have the same."""
+    is_middle: bool = False
+    """Whether the center is the default one, the middle of the frame."""
+    stretch: float = 1.0
+    """Ratio of the half axes of an ellipse."""
+    is_cut: bool = False
+    """Whether pixels of the detector would lie beyond the edge of the frame."""
+    same_as: str = ""
+    """What gives the same result if the detector covers all pixels; empty if nothing is to say."""
+
+
+def coverage_of_ring(
+    shape: str,
+    center: tuple[float, float] | None,
+    sig: tuple[int, int],
+    radii: Mapping[str, float],
+    *,
+    stretch: float = 1.0,
+    stretch_angle: float = 0.0,
+    same_as: str = "",
+) -> Coverage:
+    """Return the coverage of a disk, which has one radius, or of a ring, which has two.
+
+    `center` is (y, x) in pixels; None if each frame has its own. `radii` has the outer one last.
+    """
+    *inner, outer = map(float, radii.values())
+    covered, is_cut = None, False
+    if center is not None:
+        place = float(center[1]), float(center[0]), int(sig[1]), int(sig[0])
+        ellipse = float(stretch), float(stretch_angle)
+        covered = pixels_in_ring(*place, outer, inner[0] if inner else None, *ellipse)
+        is_cut = _is_cut(*place, outer, *ellipse)
+    return Coverage(
+        shape=shape,
+        covered=covered,
+        total=math.prod(sig),
+        radii=dict(radii),
+        center=center,
+        is_middle=center == (sig[0] // 2, sig[1] // 2),
+        stretch=float(stretch),
+        is_cut=is_cut,
+        same_as=same_as,
+    )
+
+
+# plans ask again and again for the same few detectors, and a mask takes time if frames are large
+@lru_cache(maxsize=256)
+def pixels_in_ring(
+    cx: float,
+    cy: float,
+    nx: int,
+    ny: int,
+    outer: float,
+    inner: float | None,
+    stretch: float,
+    stretch_angle: float,
+) -> int:
+    """Return the number of pixels in a ring, or in a disk if `inner` is None."""
+    ellipse = {"stretch": stretch, "stretch_angle": stretch_angle}
+    if inner is None:
+        return int(np.count_nonzero(circular(cx, cy, nx, ny, outer, False, **ellipse)))
+    return int(np.count_nonzero(ring(cx, cy, nx, ny, outer, inner, False, **ellipse)))
+
+
+@lru_cache(maxsize=256)
+def _is_cut(
+    cx: float, cy: float, nx: int, ny: int, outer: float, stretch: float, stretch_angle: float
+) -> bool:
+    """Return whether the disk of the outer radius has pixels beyond the edge of the frame.
+
+    An infinite radius means all pixels of a frame and is never cut.
+    """
+    if math.isinf(outer):
+        return False
+    if not (0 <= round(cx) < nx and 0 <= round(cy) < ny):
+        return True  # the pixel at the center is one of them
+    # a disk around a center in the frame that reaches beyond has a pixel next to the frame
+    lines = (
+        (cx + 1, cy + 1, nx + 2, 1),
+        (cx + 1, cy - ny, nx + 2, 1),
+        (cx + 1, cy, 1, ny),
+        (cx - nx, cy, 1, ny),
+    )
+    ellipse = {"stretch": stretch, "stretch_angle": stretch_angle}
+    masks = (circular(x, y, w, h, outer, False, **ellipse) for x, y, w, h in lines)
+    return any(mask.any() for mask in masks)

@@ -1,0 +1,74 @@
+"""Find the methods that a user wrote, and those whose name is probably a mistake."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+METHODS = ("tile", "frame", "neighborhood", "partition")
+"""Endings of the names of processing methods."""
+
+OPTIONAL = {*(f"process_{x}" for x in METHODS), "preprocess", "postprocess", "cleanup", "merge_all"}
+"""Methods that udfdask calls although `UDF` does not define them."""
+
+
+def functions_of(udf: Any) -> Iterator[tuple[type, str, Callable[..., Any]]]:
+    """Yield the methods that the user wrote, also overridden ones, with their class and name.
+
+    The class of the UDF itself comes first.
+    """
+    for cls in type(udf).__mro__:
+        if not _is_ours(cls):
+            for name, value in vars(cls).items():
+                if hasattr(value, "__code__"):
+                    yield cls, name, value
+
+
+def _is_ours(cls: type) -> bool:
+    """Return whether a class is not one of the user's, but of udfdask, or LiberTEM's base class."""
+    return cls is object or cls.__module__.partition(".")[0] in ("udfdask", "libertem")
+
+
+def visible_methods(udf: Any) -> dict[str, type]:
+    """Return the class that defines each method that the user wrote, by name."""
+    visible: dict[str, type] = {}
+    for cls, name, _ in functions_of(udf):
+        visible.setdefault(name, cls)
+    return visible
+
+
+def names_in_methods(udf: Any) -> set[str]:
+    """Return the names that the user's methods use, such as those of helpers."""
+    return {name for _, _, method in functions_of(udf) for name in method.__code__.co_names}
+
+
+def misspelled_methods(
+    udf: Any, meant: Iterable[str] | None = None, *, cutoff: float = 0.85
+) -> list[str]:
+    """Return a text for each unused method whose name is close to one that udfdask calls.
+
+    `meant` are the names it can be close to, by default all that udfdask calls. `cutoff` says how
+    close it must be, from 0 to 1.
+    """
+    ours = {name for cls in type(udf).__mro__ if _is_ours(cls) for name in vars(cls)}
+    known = OPTIONAL | {name for name in ours if not name.startswith("_")}
+    others = {
+        name: cls
+        for name, cls in visible_methods(udf).items()
+        if not name.startswith("_") and name not in known
+    }
+    if not others:  # as in nearly all UDFs
+        return []
+    import difflib
+
+    called, wanted = names_in_methods(udf), list(known if meant is None else meant)
+    near = {
+        name: difflib.get_close_matches(name, wanted, n=1, cutoff=cutoff)
+        for name in others
+        if name not in called
+    }
+    return [
+        f"{others[name].__name__}.{name} is never called: did you mean {found[0]}?"
+        for name, found in near.items()
+        if found
+    ]
