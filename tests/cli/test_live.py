@@ -81,7 +81,7 @@ def test_everything_is_written(file, tmp_path):
 
 def test_warnings_are_told_once(file):
     output = call("run", file, "--udf", "pick", "--chunks", "3,8,2,-1", "--live")
-    assert output.count("-1,-1 would do better") == 1
+    assert output.count("would do better: --chunks 3,8,-1,-1\n") == 1
 
 
 def test_a_run_that_fails(file, tmp_path):
