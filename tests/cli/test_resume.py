@@ -91,7 +91,7 @@ def test_a_cache_serves_a_killed_run(scan):
 def test_a_run_that_ends_early_says_how_it_goes_on(scan, end, code):
     done = run(scan, "--out", "a.npz", "--resume", end=end)
     assert done.returncode == code, done.stderr
-    assert "Partial results are saved in a.npz.journal: repeat the command to go on" in done.stderr
+    assert "partial results are saved in a.npz.journal: the same run, started again" in done.stderr
     assert "Traceback" not in done.stderr
     assert DONE in run(scan, "--out", "a.npz", "--resume").stdout
 

@@ -18,7 +18,6 @@ from udfdask.cli.typed_numbers import typed_numbers
 from udfdask.cli.words import in_typed_words
 from udfdask.errors import JournalError, UDFWarning
 from udfdask.plotting.table import summary_table
-from udfdask.records.journal import has_records
 from udfdask.results.explanation import Explanation
 from udfdask.results.result import Result
 from udfdask.run.described_data import DescribedData
@@ -40,20 +39,18 @@ class Live:
 
 
 @contextmanager
-def _explaining_resume(journal: str | None) -> Iterator[None]:
+def _explaining_resume() -> Iterator[None]:
     """Say how a run with a journal goes on: in the error, or printed if the user has ended it."""
     try:
         yield
     except JournalError as error:
         error.add_note("With --resume, choose another --out to use another journal")
         raise
-    except BaseException as error:
-        if journal is not None and has_records(journal):
-            text = f"Partial results are saved in {journal}: repeat the command to go on"
-            if isinstance(error, Exception):
-                error.add_note(text)
-            else:  # click prints nothing but "Aborted!"
-                echo(f"\n{text}", err=True)
+    except Exception:
+        raise
+    except BaseException as error:  # click prints nothing but "Aborted!"
+        for note in getattr(error, "__notes__", ()):
+            echo(f"\n{note}", err=True)
         raise
 
 
@@ -133,7 +130,7 @@ def run_in_one_pass(
     `journal` is the folder of the journal of this run. If `goes_on`, the run does not end if nobody
     reads its output.
     """
-    with plain_errors(RUNNING), _explaining_resume(journal), connected(scheduler) as options:
+    with plain_errors(RUNNING), _explaining_resume(), connected(scheduler) as options:
         if live is None:
             reporter = _Reporter(Bar() if progress else None)
             done = compute(

@@ -23,6 +23,11 @@ from udfdask.writing.stores import check_storable
 if TYPE_CHECKING:
     import xarray as xr
 
+FINISHED = (
+    "if an earlier call with resume=True wrote this store, then nothing is left to do: open it"
+)
+"""Note for users who repeat a call that has finished."""
+
 OTHER_SUFFIXES = {
     ".npz",
     ".npy",
@@ -150,7 +155,12 @@ def write_dataset(
 
     if zarr_format not in (None, 2, 3):
         raise ArgumentValueError(f"zarr_format must be 2, 3 or None, not {zarr_format!r}")
-    target = check_target(path, ZARR, overwrite=overwrite, sources=sources)
+    try:
+        target = check_target(path, ZARR, overwrite=overwrite, sources=sources)
+    except FileExistsError as error:
+        if resume:
+            error.add_note(FINISHED)
+        raise
     _check_suffix(target.named)
     for name, variable in dataset.data_vars.items():
         check_storable(str(name), variable.dtype)

@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from udfdask import config
-from udfdask.errors import ArgumentTypeError, ArgumentValueError, UDFWarning
+from udfdask.errors import ArgumentTypeError, ArgumentValueError, JournalError, UDFWarning
 from udfdask.graph.data_identity import DataNames
 from udfdask.graph.recorded_graph import Run, find_runs, stored_tasks, with_records
 from udfdask.graph.run_fields import check_storable, fields_of, names_of
 from udfdask.records.cache import open_cache
 from udfdask.records.folder import RecordFolder, StoredRecords
-from udfdask.records.journal import Journal, open_journal
+from udfdask.records.journal import Journal, has_records, open_journal
 from udfdask.records.lookup import Lookup, look_up
 from udfdask.records.record_file import DamagedRecordError
 from udfdask.records.recording import flush
@@ -93,7 +93,17 @@ def compute_with_journal(
     """Return computed values; partial results are stored in a journal."""
     _check_identity(identity)
     with open_journal(path) as journal:
-        return _compute(compute, _Strict(journal), identity)
+        try:
+            return _compute(compute, _Strict(journal), identity)
+        except JournalError:
+            raise
+        except BaseException as error:
+            if has_records(path):
+                error.add_note(
+                    f"partial results are saved in {os.fspath(path)}: the same run, started again, "
+                    "goes on from there"
+                )
+            raise
 
 
 def compute_with_cache(compute: Computing, path: str, identity: str | None) -> tuple[Any, ...]:
