@@ -90,7 +90,7 @@ def fields_of(run: Run, names: DataNames, data: str, udfs: list[str]) -> Fields:
     files = _files(run, names)
     for path, status in files.items():
         fields[f"data: file {path}"] = status.text(str(path))
-    fields[f"data: {EVERYTHING}"] = f"what its tasks compute [{data}]"
+    fields[f"data: {EVERYTHING}"] = f"the way they are made (functions, arguments, values) [{data}]"
     fields[UDFS] = ", ".join(udf.name for udf in recipe.udfs)
     for number, udf in enumerate(recipe.udfs):
         topic = f"UDF {number + 1} ({udf.name})"
