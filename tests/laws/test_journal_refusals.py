@@ -259,10 +259,7 @@ def test_results_that_are_not_lazy_are_refused(x, tmp_path):
 
 
 def test_a_summary_is_shown_only_alone():
-    old = {
-        "data: shape": "1",
-        "data: everything": f"{HOW} [1]",
-    }
+    old = {"data: shape": "1", "data: everything": f"{HOW} [1]"}
     assert list(different_fields(old, {**old, "data: shape": "2", "data: everything": "[2]"})) == [
         "data: shape: 1 in the journal, now 2"
     ]
