@@ -2,8 +2,7 @@
 
     python asv_bench/gpu.py [--gigabytes 4] [--repeats 5]
 
-prints versions, the device and a table, and with ``--write PAGE`` replaces the marked part of that
-page of the documentation. Runs over chunks on the device are compared with a copy on the device,
+prints versions, the device and a table. Runs over chunks on the device are compared with a copy on the device,
 or with CuPy's matrix product of the same size; runs over NumPy chunks with a transfer from pinned
 memory. All are measured in one run, in turns, and results are compared with those of the CPU. The
 exit status is 1 if results differ, and 2 without a device.
@@ -20,7 +19,6 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import dask.array as da
@@ -31,7 +29,6 @@ from udfdask.arrays.backends import device
 from udfdask.arrays.backends.convert import to_host
 from udfdask.udfs import ApplyMasksUDF, CoMUDF, StdDevUDF, SumSigUDF, SumUDF
 
-START, STOP = "<!-- gpu: start -->", "<!-- gpu: stop -->"
 HEAD = "| chunks | UDF | time | rate | at most | of that | asked | results |"
 SIG = (256, 256)
 CHUNK_FRAMES = 2048
@@ -229,7 +226,6 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--gigabytes", type=float, default=4, help="size of the data")
     parser.add_argument("--repeats", type=int, default=5, help="rounds; the best counts")
     parser.add_argument("--about", action="store_true", help="only print versions and the device")
-    parser.add_argument("--write", type=Path, help="page whose marked part is replaced")
     options = parser.parse_args(arguments)
     try:
         cupy = device.cupy()
@@ -239,21 +235,12 @@ def main(arguments: list[str] | None = None) -> int:
     if options.about:
         print(about(cupy))
         return 0
-    lines = [about(cupy), "", HEAD, "|---" * (HEAD.count("|") - 1) + "|"]
-    print("\n".join(lines), flush=True)
+    print(about(cupy), "", HEAD, "|---" * (HEAD.count("|") - 1) + "|", sep="\n", flush=True)
     right = True
     for row in ROWS:
         text, agree = line(row, cupy, options.gigabytes, options.repeats)
         right &= agree
-        lines.append(text)
         print(text, flush=True)
-    if options.write is not None:
-        page = options.write.read_text()
-        before, _, rest = page.partition(START)
-        _, _, after = rest.partition(STOP)
-        options.write.write_text(
-            "\n".join([before + START, "", *lines, "", STOP + after]), encoding="utf-8"
-        )
     return 0 if right else 1
 
 

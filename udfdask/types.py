@@ -62,6 +62,8 @@ class UDFTileMixin(_Hook, Protocol):
     >>> class MaxUDF(ud.UDFTileMixin, ud.UDF):
     ...     def get_result_buffers(self):
     ...         return {"max": self.buffer(kind="nav")}
+    ...     def preprocess(self):
+    ...         self.results.max[:] = -np.inf
     ...     def process_tile(self, tile):
     ...         self.results.max[:] = np.maximum(self.results.max, tile.max(axis=(1, 2)))
     >>> ud.run_udf(da.ones((2, 4, 4)), MaxUDF())["max"].compute()
@@ -154,6 +156,8 @@ class UDFMergeAllMixin(_Hook, Protocol):
     >>> class MaxUDF(ud.UDFMergeAllMixin, ud.UDF):
     ...     def get_result_buffers(self):
     ...         return {"max": self.buffer(kind="sig")}
+    ...     def preprocess(self):
+    ...         self.results.max[:] = -np.inf
     ...     def process_frame(self, frame):
     ...         self.results.max[:] = np.maximum(self.results.max, frame)
     ...     def merge_all(self, ordered_results):

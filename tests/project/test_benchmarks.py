@@ -204,7 +204,6 @@ WRITERS = {
     "limits": "roofline",
     "libraries": "peers",
     "mapping": "doors",
-    "cuda": "gpu",
     "events": "sparse_events",
     "neighborhoods": "neighborhoods",
     "overhead": "overhead",

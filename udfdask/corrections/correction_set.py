@@ -92,8 +92,8 @@ def excluded_given(value: Any) -> AnyArray | None:
     array = _array("excluded_pixels", dense)
     if dense is not value:
         array = array != 0
-    if array.size == 0 and array.dtype.kind == "f":  # an empty list
-        array = array.astype(np.int64)
+    if array.size == 0:  # no pixel, in any form: a list, coordinates, a mask
+        return np.zeros(0, dtype=np.int64)
     if array.dtype.kind not in "biu":
         raise ArgumentTypeError(
             "excluded_pixels must be a boolean mask, a sparse array or integer coordinates, not "

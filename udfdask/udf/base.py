@@ -150,8 +150,8 @@ class UDF(BackendNames):
     >>> class MaxUDF(ud.UDF):
     ...     def get_result_buffers(self):
     ...         return {"peak": self.buffer(kind="nav", dtype=self.meta.input_dtype)}
-    ...     def process_tile(self, tile):
-    ...         self.results.peak[:] = np.maximum(self.results.peak, tile.max(axis=(1, 2)))
+    ...     def process_frame(self, frame):
+    ...         self.results.peak[:] = frame.max()
     >>> x = da.arange(2 * 3 * 4 * 4, chunks=32).reshape(2, 3, 4, 4)
     >>> ud.run_udf(x, MaxUDF(), sig_dims=2)["peak"].compute()
     array([[15., 31., 47.],
@@ -595,6 +595,8 @@ class UDF(BackendNames):
         >>> class MaxUDF(ud.UDF):
         ...     def get_result_buffers(self):
         ...         return {"max": self.buffer(kind="sig")}
+        ...     def preprocess(self):
+        ...         self.results.max[:] = -np.inf
         ...     def process_frame(self, frame):
         ...         self.results.max[:] = np.maximum(self.results.max, frame)
         ...     def merge(self, dest, src):

@@ -25,6 +25,10 @@ class MaximumUDF(ud.UDF):
         # kind="sig": one value for each pixel of the detector
         return {"maximum": self.buffer(kind="sig", dtype="float32")}
 
+    def preprocess(self):
+        # Buffers start as zeros, but a maximum can be negative.
+        self.results.maximum[:] = -np.inf
+
     def process_tile(self, tile):
         # A tile is a stack of frames: one NumPy call for many frames is fast.
         self.results.maximum[:] = np.maximum(self.results.maximum, tile.max(axis=0))
