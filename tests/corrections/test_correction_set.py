@@ -66,6 +66,8 @@ def test_ways_to_give_excluded_pixels(given):
         ([], (3, 3), [[], []]),
         (np.nonzero(np.zeros((3, 3))), (3, 3), [[], []]),
         (np.zeros((3, 3), dtype=bool), (3, 3), [[], []]),
+        (np.zeros((2, 0), dtype=bool), (3, 3), [[], []]),
+        (sparse.COO(np.zeros((2, 0))), (3, 3), [[], []]),
     ],
 )
 def test_coordinates(given, sig, places):

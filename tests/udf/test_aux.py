@@ -242,12 +242,34 @@ def test_values_while_declaring(x):
 
 
 @pytest.mark.point(24)
+@pytest.mark.parametrize("dtype", ["f4", "f8", ">f8", "i2", "c8", "?"])
+@pytest.mark.parametrize("make", [np.asarray, da.from_array, np.ndarray.tolist])
+def test_aux_data_keep_their_dtype(dtype, make):
+    values = np.arange(6).astype(dtype).reshape(2, 3)
+    given = make(values)
+    aux = ud.UDF.aux_data(given, kind="nav")
+    assert aux.dtype == np.asarray(given).dtype.newbyteorder("=")
+    assert aux.dtype.isnative
+    np.testing.assert_array_equal(aux.data, values)
+
+
+@pytest.mark.point(24)
 @pytest.mark.parametrize(
     ("data", "arguments", "error", "message"),
     [
         (np.ones(24), {"kind": "frame"}, ud.ArgumentValueError, r"aux_data kind must be one of"),
-        (np.ones(24), {"kind": "nav"}, ud.ArgumentTypeError, r"float64.*float32 was declared"),
-        (da.ones(24), {"kind": "nav"}, ud.ArgumentTypeError, r"pass dtype='float64'"),
+        (
+            np.ones(24),
+            {"kind": "nav", "dtype": "f4"},
+            ud.ArgumentTypeError,
+            r"float64.*float32 was declared",
+        ),
+        (
+            da.ones(24),
+            {"kind": "nav", "dtype": "f4"},
+            ud.ArgumentTypeError,
+            r"pass dtype='float64'",
+        ),
         (np.ones(2, "f4"), {"kind": "nav", "dtype": "f31"}, ud.ArgumentTypeError, r"not a NumPy"),
         (
             np.ones(2, "f4"),

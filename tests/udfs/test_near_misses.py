@@ -35,6 +35,36 @@ def test_a_unit_that_is_spelled_nearly_so(unit, target, words):
         factor(unit, target)
 
 
+@pytest.mark.parametrize(
+    ("unit", "target", "expected"),
+    [
+        (r"$\AA^{-1}$", "1/nm", 10.0),  # pyxem
+        ("$A^{-1}$", "1/nm", 10.0),
+        ("k_A^-1", "1/nm", 10.0),
+        ("q_nm^-1", "q_A^-1", 0.1),
+        ("2th_deg", "mrad", np.pi / 180 * 1000),
+        ("A^-1", "1/nm", 10.0),  # py4DSTEM
+        ("A", "nm", 0.1),
+        ("pixels", "px", 1.0),
+        ("nm$^{-1}$", "1/nm", 1.0),  # HyperSpy
+        (r"$\mathrm{\AA}$", "Å", 1.0),
+        (r"$\mu m$", "nm", 1000.0),
+        ("Å⁻¹", "1/nm", 10.0),
+        ("\u03bcm", "\u00b5m", 1.0),
+        ("1/Å", "1/nm", 10.0),  # DigitalMicrograph
+        ("Angstrom", "nm", 0.1),
+    ],
+)
+def test_units_as_other_programs_write_them(unit, target, expected):
+    assert factor(unit, target) == pytest.approx(expected)
+    assert factor(target, unit) == pytest.approx(1 / expected)
+
+
+def test_wave_numbers_with_and_without_two_pi_are_not_the_same():
+    with pytest.raises(ValueError, match="measure different things"):
+        factor("q_A^-1", "k_A^-1")
+
+
 def test_a_misspelled_unit_of_a_parameter():
     with pytest.raises(ud.ArgumentValueError, match=r"mrads is no unit.*did you mean mrad"):
         ud.run_udf(DATA, VirtualDetectorUDF("disk", r="4 mrads"), axes=AXES)

@@ -223,15 +223,15 @@ def make_aux(data: Any, kind: Any, extra_shape: Any, dtype: Any) -> AuxData:
     """Create aux data; raise if an argument is invalid."""
     kind, extra_shape = check_kind(kind, "aux_data"), check_extra_shape(extra_shape)
     try:
-        dtype = np.dtype(dtype)
+        dtype = None if dtype is None else np.dtype(dtype)
     except TypeError as e:
         raise ArgumentTypeError(f"aux_data dtype {dtype!r} is not a NumPy dtype: {e}") from None
-    native = dtype.newbyteorder("=")
     from udfdask.arrays.geometry.labeled_values import names_of_axes, plain_array  # few UDFs
 
     dims = names_of_axes(data)
     data = _array_of(plain_array(data), dtype)
-    if data.dtype.newbyteorder("=") != native:
+    native = data.dtype.newbyteorder("=")
+    if dtype is not None and native != dtype.newbyteorder("="):
         raise ArgumentTypeError(
             f"aux_data got data of dtype {data.dtype}, but dtype={dtype} was declared: pass "
             f"dtype={str(data.dtype)!r}, or convert the data with .astype(...)"
@@ -252,8 +252,8 @@ def make_aux(data: Any, kind: Any, extra_shape: Any, dtype: Any) -> AuxData:
     )
 
 
-def _array_of(data: Any, dtype: np.dtype[Any]) -> Any:
-    """Return values as a NumPy or dask array; lists are converted to a dtype."""
+def _array_of(data: Any, dtype: np.dtype[Any] | None) -> Any:
+    """Return values as a NumPy or dask array; lists are converted to a dtype, if one is given."""
     if isinstance(getattr(data, "_meta", data), np.ma.MaskedArray):
         raise ArgumentTypeError(
             "aux_data got a masked array, but masks are not kept: fill the masked values, with "

@@ -696,7 +696,7 @@ class UDF(BackendNames):
 
     @classmethod
     def aux_data(
-        cls, data: Any, kind: Kind, extra_shape: Any = (), dtype: Any = "float32"
+        cls, data: Any, kind: Kind, extra_shape: Any = (), dtype: Any = None
     ) -> AuxData:
         """Create a parameter with a value for each frame or pixel; a UDF sees the current part.
 
@@ -717,8 +717,9 @@ class UDF(BackendNames):
             One value per frame, per pixel, or per run.
         extra_shape : tuple of int
             Shape of each value.
-        dtype : dtype-like
-            Dtype of the data.
+        dtype : dtype-like, optional
+            Dtype of the values, by default that of the data. Arrays must have it; lists are
+            converted to it.
 
         Returns
         -------

@@ -12,15 +12,25 @@ import numpy as np
 
 from udfdask.errors import ArgumentTypeError
 
-PIXELS = frozenset({"px", "pixel", "pixels"})
+PIXELS = frozenset({"px", "pix", "pixel", "pixels", "Pixel", "Pixels"})
 """Names of the unit of an axis without calibration."""
 
 _NUMBER = re.compile(
     r"\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*((?:1\s*/\s*)?[^\s\d.+\-].*?)\s*"
 )
 _SUPERSCRIPTS = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
-_POWER = re.compile(r"(?<=[^\W\d_])\s*(?:\^|\*\*)?\s*\{?(-?\d+)\}?")
-_ANGSTROM = re.compile(r"(?<![^\W\d_])(?:A|Å|\u212b)(?![^\W\d_])")
+_POWER = re.compile(r"(?<=[^\W\d_])\s*(?:\^|\*\*)?\s*(-?\d+)")
+_ANGSTROM = re.compile(r"(?<![^\W\d_])(?:A|Å|\u212b|[Aa]ng(?:strom)?s?)(?![^\W\d_])")
+_SPELLINGS = (
+    (r"\\mu\s*", "\u00b5"),
+    (r"\\AA", "Å"),
+    (r"\\mathrm|[${}\\]", ""),  # HyperSpy's and pyxem's units are LaTeX: $\AA^{-1}$, nm$^{-1}$
+    ("\u03bc", "\u00b5"),
+    ("·", "*"),
+)
+"""Parts of units as other libraries write them, and as pint knows them."""
+_QUANTITY = re.compile(r"\s*(k|q|2th)_(?=\w)")
+"""What an axis of pyxem measures: k_A^-1 and q_A^-1 are 1/Å, 2th_deg is degrees."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +86,9 @@ def factor(unit: str, target: str) -> float:
 
     Raise ValueError if the units measure different things, or one of them is unknown.
     """
+    measured = {found[1] for text in (unit, target) if (found := _QUANTITY.match(text))}
+    if len(measured) > 1:  # q is 2 pi times k
+        raise ValueError(f"{unit} and {target} measure different things")
     if _plain(unit) == _plain(target):
         return 1.0
     import pint  # equal units need no package, and it takes a while to import
@@ -118,10 +131,10 @@ def _plain(unit: str) -> str:
     """Return the name of a unit in one spelling: powers with ^, no LaTeX, Å as angstrom."""
     if unit in PIXELS:
         return "px"
-    text = unit.strip().strip("$").replace("\\mathrm", "").replace("\\", "")
-    text = text.translate(_SUPERSCRIPTS).replace("\u03bc", "\u00b5").replace("·", "*")
-    text = _POWER.sub(r"^\1", text).replace("{", "").replace("}", "")
-    text = _ANGSTROM.sub("angstrom", text)
+    text = _QUANTITY.sub("", unit, count=1).strip().translate(_SUPERSCRIPTS)
+    for pattern, spelling in _SPELLINGS:
+        text = re.sub(pattern, spelling, text)
+    text = _ANGSTROM.sub("angstrom", _POWER.sub(r"^\1", text))
     inverse = re.fullmatch(r"1\s*/\s*([^\W\d_]+)", text)
     return f"{inverse[1]}^-1" if inverse else text
 
