@@ -2,10 +2,10 @@
 
     python asv_bench/gpu.py [--gigabytes 4] [--repeats 5]
 
-prints versions, the device and a table. Runs over chunks on the device are compared with a copy on the device,
-or with CuPy's matrix product of the same size; runs over NumPy chunks with a transfer from pinned
-memory. All are measured in one run, in turns, and results are compared with those of the CPU. The
-exit status is 1 if results differ, and 2 without a device.
+prints versions, the device and a table. Runs over chunks on the device are compared with a copy on
+the device, or with CuPy's matrix product of the same size; runs over NumPy chunks with a transfer
+from pinned memory. All are measured in one run, in turns, and results are compared with those of
+the CPU. The exit status is 1 if results differ, and 2 without a device.
 """
 
 from __future__ import annotations

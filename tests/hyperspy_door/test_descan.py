@@ -53,7 +53,7 @@ def test_all_methods():
 
 
 def test_signals_that_do_not_fit():
-    with pytest.raises(ud.ArgumentValueError, match=r"navigation axes of the same sizes \(5, 4\)"):
+    with pytest.raises(ud.ArgumentValueError, match=r"shape \(4, 4, 2\).* needs \(4, 5, 2\)"):
         total(SHIFT_SIGNAL.inav[1:])
     beam = SHIFT_SIGNAL.deepcopy()
     beam._signal_type = "beam_shift"  # as pyxem's class has it

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from udfdask.arrays.geometry.labeled_values import labels_of, plain_array
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.types import AnyArray
 
@@ -19,12 +20,6 @@ def is_lazy(value: Any) -> bool:
     """Return whether a value is a dask collection."""
     graph = getattr(value, "__dask_graph__", None)
     return callable(graph) and graph() is not None
-
-
-def _unwrapped(value: Any) -> Any:
-    """Return the dask array inside a labeled array; return any other value unchanged."""
-    inner = None if isinstance(value, np.ndarray) else getattr(value, "data", None)
-    return inner if is_lazy(inner) and hasattr(inner, "chunks") else value
 
 
 def _dense(value: Any) -> Any:
@@ -39,7 +34,7 @@ def plane_given(name: str, value: Any) -> Any:
     """Return a private copy in native byte order, a dask array unchanged, or None for None."""
     if value is None:
         return None
-    value = _unwrapped(value)
+    value = plain_array(value)
     if is_lazy(value):
         if not isinstance(getattr(value, "chunks", None), tuple):
             raise ArgumentTypeError(
@@ -83,7 +78,8 @@ def excluded_given(value: Any) -> AnyArray | None:
     """Return a boolean mask of shape sig, or coordinates, int64; None for None."""
     if value is None:
         return None
-    if is_lazy(_unwrapped(value)):
+    value = plain_array(value)
+    if is_lazy(value):
         raise ArgumentTypeError(
             "excluded_pixels must be known when the run is planned, because they influence the "
             "choice of tiles: compute them first"
@@ -200,16 +196,21 @@ class CorrectionSet:
     always sees coordinates."""
     allow_empty: bool = True
     """Whether a pixel without good neighbors keeps its value."""
+    _labels: Any = field(default=None, init=False)
+    """Labels of the axes of the fields that are DataArrays or signals, until a run aligns them."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.allow_empty, bool):
             raise ArgumentTypeError(f"allow_empty must be True or False, not {self.allow_empty!r}")
+        given = {name: getattr(self, name) for name in ("dark", "gain", "excluded_pixels")}
+        labels = {name: found for name, value in given.items() if (found := labels_of(value))}
         self.__setstate__(
             {
                 "dark": plane_given("dark", self.dark),
                 "gain": plane_given("gain", self.gain),
                 "excluded_pixels": excluded_given(self.excluded_pixels),
                 "allow_empty": self.allow_empty,
+                "_labels": labels or None,
             }
         )
         shapes = {n: v.shape for n, v in self._frames().items()}

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from udfdask.arrays.geometry.axis_labels import DataLabels, aligned
 from udfdask.corrections.correction_set import (
     NUMBERS,
     CorrectionSet,
@@ -50,7 +51,22 @@ def checked(corrections: Any, sig: Sequence[int], dtype: np.dtype[Any]) -> Corre
             _check_empty(excluded, shape)
     for name, plane in given.items():
         _check_values(name, plane, excluded)
-    return _changed(corrections, {"excluded_pixels": excluded})
+    return _changed(corrections, {"excluded_pixels": excluded, "_labels": None})
+
+
+def aligned_corrections(corrections: Any, data: DataLabels) -> Any:
+    """Return corrections with all frames in the order of the data of a run.
+
+    Coordinates of excluded pixels, and other values, are returned unchanged.
+    """
+    if not isinstance(corrections, CorrectionSet) or corrections._labels is None:
+        return corrections
+    fields = {}
+    for name, labels in corrections._labels.items():
+        value = getattr(corrections, name)
+        if name in PLANES or value.dtype == bool:
+            fields[name] = aligned(value, labels, data, "sig", what=name, name=name)
+    return _changed(corrections, {**fields, "_labels": None})
 
 
 def lazy_planes(corrections: CorrectionSet | None) -> tuple[str, ...]:

@@ -11,14 +11,12 @@ from hyperspy.api import signals
 
 from udfdask.errors import ArgumentTypeError
 from udfdask.hyperspy.data import aligned_data, read_frames, read_parameters
-from udfdask.hyperspy.descan import read_descan
-from udfdask.hyperspy.detectors import mask_reader
 from udfdask.hyperspy.labels import read_calibration, read_labels
 from udfdask.hyperspy.make_signal import check_dtypes, make_mapped
 from udfdask.hyperspy.progressive import SignalIterator, SignalSnapshot
 from udfdask.hyperspy.regions import read_roi
 from udfdask.hyperspy.results import SignalResult
-from udfdask.hyperspy.run import open_signal, run_on_signal, with_axes
+from udfdask.hyperspy.run import open_signal, read_arguments, run_on_signal
 from udfdask.hyperspy.words import in_words_of_signals, with_rechunk_of_signals
 from udfdask.results.explanation import Explanation
 from udfdask.run.map_frames import call_of, make_frame_udf, name_of_map
@@ -33,7 +31,6 @@ from udfdask.run.options import (
 )
 from udfdask.run.progressive.start import prepare_run
 from udfdask.run.progressive.start import run_udf_iter as iterate_on_array
-from udfdask.run.read_masks import read_masks
 from udfdask.run.run_udf import explain as explain_on_array
 from udfdask.run.run_udf import in_form_of
 from udfdask.run.run_udf import run_udf as run_on_array
@@ -87,12 +84,11 @@ class UDFAccessor:
         self, udf: Any, roi: Any, navigation_mask: Any, options: Mapping[str, Any]
     ) -> tuple[da.Array, Any, dict[str, Any]]:
         """Return the array of a run, its UDFs with read masks, and all its options."""
-        signal, chosen = self._signal, dict(options)
-        if "descan" in chosen:
-            chosen["descan"] = read_descan(signal, chosen["descan"])
+        signal = self._signal
         array, sig_dims = read_frames(signal, named=False)
+        udf, chosen = read_arguments(signal, udf, options)
         chosen.update(sig_dims=sig_dims, roi=read_roi(signal, roi, navigation_mask))
-        return array, read_masks(udf, mask_reader(signal)), with_axes(signal, chosen)
+        return array, udf, chosen
 
     @overload
     def run_udf(self, udf: UDF, **options: Unpack[SignalOptions]) -> SignalResult: ...
@@ -199,8 +195,6 @@ class UDFAccessor:
         np.float64(2.0)
         """
         check_names(self.run_udf, options)
-        if "descan" in options:
-            options["descan"] = read_descan(self._signal, options["descan"])
         with own_lines_hidden:
             results = run_on_signal(
                 self._signal,

@@ -8,6 +8,7 @@ from typing import Any, Unpack
 
 import dask.array as da
 
+from udfdask.arrays.geometry.axis_labels import DataLabels
 from udfdask.hyperspy.data import read_frames, wants_progressbar
 from udfdask.hyperspy.detectors import mask_reader
 from udfdask.hyperspy.labels import read_calibration
@@ -15,7 +16,7 @@ from udfdask.hyperspy.make_signal import check_dtypes
 from udfdask.hyperspy.words import in_words_of_signals, with_rechunk_of_signals
 from udfdask.results.result import Result
 from udfdask.run.options import RunOptions, check_names
-from udfdask.run.read_masks import read_masks
+from udfdask.run.read_masks import read_labeled
 from udfdask.run.run_udf import run_in_words, run_udf
 from udfdask.scheduling.compute import compute
 from udfdask.udf import UDF
@@ -41,10 +42,19 @@ def _with_data(signal: Any, data: Any) -> Any:
     return made
 
 
-def with_axes(signal: Any, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return options of a run with the axes of a signal, unless others are given."""
-    calibration = read_calibration(signal)
-    return {"axes": calibration.axes, "unit": calibration.unit, **options}
+def read_arguments(signal: Any, udf: Any, options: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """Return UDFs and options of a run, aligned with a signal, and with its axes."""
+    calibration, manager = read_calibration(signal), signal.axes_manager
+    names, n_nav = [axis.name for axis in calibration.axes], len(manager.navigation_axes)
+    sizes = [axis.size for axis in (*manager.navigation_axes[::-1], *manager.signal_axes[::-1])]
+    labels = DataLabels(
+        nav=tuple(names[:n_nav]),
+        sig=tuple(names[n_nav:]),
+        sizes=dict(zip(names, sizes, strict=True)),
+        indexes={},
+    )
+    udf, chosen = read_labeled(udf, options, labels, mask_reader(signal))
+    return udf, {"axes": calibration.axes, "unit": calibration.unit, **chosen}
 
 
 def run_on_signal(
@@ -59,8 +69,7 @@ def run_on_signal(
     """Run UDFs over a signal; compute their results in one pass unless they stay lazy."""
     lazy = bool(signal._lazy if lazy_output is None else lazy_output)
     array, sig_dims = read_frames(signal, named=lazy)
-    udfs = read_masks(udf, mask_reader(signal))
-    chosen = with_axes(signal, options)
+    udfs, chosen = read_arguments(signal, udf, options)
     with in_words_of_signals():
         check_names(run_udf, chosen)
         made = run_in_words(

@@ -1,23 +1,78 @@
-"""Convert the masks of UDFs that only an accessor can read: ROIs, signals, DataArrays."""
+"""Align what comes with labels with the data of an accessor: masks, aux data, options of a run."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
+from udfdask.arrays.geometry.axis_labels import DataLabels, aligned
+from udfdask.arrays.geometry.labeled_values import (
+    check_in_pixels,
+    check_is_one_array,
+    is_labeled,
+    labels_of,
+    plain_array,
+    vectors_of,
+)
+from udfdask.corrections.validate import aligned_corrections
+from udfdask.descan import Descan
+from udfdask.errors import ArgumentValueError
 from udfdask.plan.declarations import new_instance
 from udfdask.udf import UDF
+from udfdask.udf.aux_data import AuxData, aligned_aux
 
 
-def read_masks(udf: Any, read: Callable[[Any], Any]) -> Any:
+def read_labeled(
+    udf: Any, options: Mapping[str, Any], data: DataLabels, read: Callable[[Any], Any]
+) -> tuple[Any, dict[str, Any]]:
+    """Return the UDFs and options of a run with all values in the order of the data.
+
+    `read` returns the array of a mask that it knows, and every other value unchanged.
+    """
+    chosen = dict(options)
+    if "corrections" in chosen:
+        chosen["corrections"] = aligned_corrections(chosen["corrections"], data)
+    if "descan" in chosen:
+        chosen["descan"] = _read_descan(chosen["descan"], data)
+    return read_masks(udf, read, data), chosen
+
+
+def _read_descan(descan: Any, data: DataLabels) -> Any:
+    """Return ``descan=`` as `udfdask.run_udf` takes it, in the order of the data."""
+    shifts = descan.shifts if isinstance(descan, Descan) else descan
+    check_is_one_array("descan", shifts, "raw_shifts")
+    if not is_labeled(shifts):
+        return descan
+    check_in_pixels("descan", shifts, "raw_shifts")
+    shifts = vectors_of(shifts, "descan")
+    labels, n = labels_of(shifts), len(data.sig)
+    values = aligned(
+        plain_array(shifts),
+        labels,
+        data,
+        "nav",
+        what="descan",
+        name="shifts",
+        advice="shifts.reindex_like(data) fills in NaN, which makes frames empty",
+    )
+    rest = tuple(values.shape[len(data.nav) :])
+    if labels is not None and rest != (n,) and (n > 1 or rest):
+        raise ArgumentValueError(
+            f"descan has the dimensions {labels.dims}, but needs navigation dimensions of the "
+            f"data, which are {data.nav}, and one more of size {n}: the shift along {data.sig}"
+        )
+    return replace(descan, shifts=values) if isinstance(descan, Descan) else values
+
+
+def read_masks(udf: Any, read: Callable[[Any], Any], data: DataLabels | None = None) -> Any:
     """Return one UDF, or a list, tuple or dictionary of them, with masks as plain arrays.
 
-    `read` returns the array of a mask that it knows, and every other value unchanged. Nothing is
-    checked here.
+    Auxiliary data are aligned with the data of the run, if these are given.
     """
     if isinstance(udf, UDF):
-        return _with_read_masks(udf, read)
-    return _each(udf, lambda one: read_masks(one, read) if isinstance(one, UDF) else one)
+        return _with_read_values(udf, read, data)
+    return _each(udf, lambda one: read_masks(one, read, data) if isinstance(one, UDF) else one)
 
 
 def read_detectors(detectors: Any, read: Callable[[Any], Any]) -> Any:
@@ -34,14 +89,18 @@ def read_detectors(detectors: Any, read: Callable[[Any], Any]) -> Any:
     return read_one(detectors)
 
 
-def _with_read_masks(udf: UDF, read: Callable[[Any], Any]) -> UDF:
-    """Return a UDF with plain arrays as masks: itself if it has no others."""
-    name = udf._mask_parameter
-    if name is None or name not in udf._kwargs:
+def _with_read_values(udf: UDF, read: Callable[[Any], Any], data: DataLabels | None) -> UDF:
+    """Return a UDF with plain arrays as masks, and aligned aux data: itself if it has no others."""
+    made = {}
+    for name, given in udf._kwargs.items():
+        if name == udf._mask_parameter:
+            several = isinstance(given, (list, tuple, dict))
+            made[name] = _each(given, read) if several else read(given)
+        elif isinstance(given, AuxData) and data is not None:
+            made[name] = aligned_aux(given, data, f"{type(udf).__name__}.params.{name}")
+    if all(made[name] is udf._kwargs[name] for name in made):
         return udf
-    given = udf._kwargs[name]
-    made = _each(given, read) if isinstance(given, (list, tuple, dict)) else read(given)
-    return udf if made is given else new_instance(type(udf), {**udf._kwargs, name: made})
+    return new_instance(type(udf), {**udf._kwargs, **made})
 
 
 def _each(values: Any, change: Callable[[Any], Any]) -> Any:

@@ -15,6 +15,7 @@ from udfdask.arrays.backends.convert import to_backend, to_host
 from udfdask.arrays.backends.dense_backends import NUMPY
 from udfdask.arrays.backends.read_only import locked
 from udfdask.arrays.backends.table import backend_of
+from udfdask.arrays.geometry.axis_labels import AxisLabels, DataLabels, aligned
 from udfdask.arrays.geometry.chunk_grid import Grid
 from udfdask.arrays.geometry.shapes import Shape
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, NotAvailableError
@@ -47,8 +48,8 @@ class AuxData:
     """All values: a NumPy or dask array in any layout; None in a task, which gets its own part."""
     shape: tuple[int, ...]
     """Shape of the data as the user passed them."""
-    dims: tuple[Any, ...] | None = None
-    """Names of the axes of the data, if they are a DataArray or a signal."""
+    labels: AxisLabels | None = None
+    """Labels of the axes of the data, if they are a DataArray or a signal."""
 
     @property
     def raw_data(self) -> Any:
@@ -86,7 +87,7 @@ class AuxData:
         >>> factors.without_data().nbytes
         0
         """
-        return replace(self, data=None, dims=None)
+        return replace(self, data=None, labels=None)
 
     def with_data(self, data: Any) -> AuxData:
         """Return a copy with other values.
@@ -109,7 +110,7 @@ class AuxData:
         array([1., 2., 3., 4., 5., 6.])
         """
         values = np.asarray(data, self.dtype)
-        return replace(self, data=values, shape=tuple(np.shape(data)), dims=None)
+        return replace(self, data=values, shape=tuple(np.shape(data)), labels=None)
 
     def full_shape(self, shape: Shape) -> tuple[int, ...]:
         """Return the shape of all values for a dataset.
@@ -226,9 +227,9 @@ def make_aux(data: Any, kind: Any, extra_shape: Any, dtype: Any) -> AuxData:
         dtype = None if dtype is None else np.dtype(dtype)
     except TypeError as e:
         raise ArgumentTypeError(f"aux_data dtype {dtype!r} is not a NumPy dtype: {e}") from None
-    from udfdask.arrays.geometry.labeled_values import names_of_axes, plain_array  # few UDFs
+    from udfdask.arrays.geometry.labeled_values import labels_of, plain_array  # few UDFs
 
-    dims = names_of_axes(data)
+    labels = labels_of(data)
     data = _array_of(plain_array(data), dtype)
     native = data.dtype.newbyteorder("=")
     if dtype is not None and native != dtype.newbyteorder("="):
@@ -248,7 +249,7 @@ def make_aux(data: Any, kind: Any, extra_shape: Any, dtype: Any) -> AuxData:
         dtype=native,
         data=data,
         shape=tuple(data.shape),
-        dims=dims,
+        labels=labels,
     )
 
 
@@ -280,6 +281,14 @@ def _dense(block: Any) -> AnyArray:
     return dense
 
 
+def aligned_aux(aux: AuxData, data: DataLabels, what: str) -> AuxData:
+    """Return aux data in the order of the data of a run; `what` names them in messages."""
+    if aux.labels is None:
+        return aux
+    values = aligned(aux.data, aux.labels, data, aux.kind, what=what)
+    return replace(aux, data=values, shape=tuple(values.shape), labels=None)
+
+
 def check_size(aux: AuxData, shape: Shape, where: str) -> None:
     """Raise unless aux data have one value for each frame or pixel of a dataset."""
     full = aux.full_shape(shape)
@@ -295,13 +304,13 @@ def check_order(aux: AuxData, names: Sequence[Any], where: str) -> None:
 
     `names` are those of the data.
     """
-    if aux.dims is None:
+    if aux.labels is None:
         return
-    given = tuple(dim for dim in aux.dims if dim in names)
+    given = tuple(dim for dim in aux.labels.dims if dim in names)
     expected = tuple(name for name in names if name in given)
     if given != expected:
         raise ArgumentValueError(
-            f"aux data {where} have the dimensions {aux.dims}, but the data have "
+            f"aux data {where} have the dimensions {aux.labels.dims}, but the data have "
             f"{tuple(names)}: transpose the values, so that both have the same order"
         )
 

@@ -695,9 +695,7 @@ class UDF(BackendNames):
         return declare(kind, extra_shape, dtype, where, use, fill_value)
 
     @classmethod
-    def aux_data(
-        cls, data: Any, kind: Kind, extra_shape: Any = (), dtype: Any = None
-    ) -> AuxData:
+    def aux_data(cls, data: Any, kind: Kind, extra_shape: Any = (), dtype: Any = None) -> AuxData:
         """Create a parameter with a value for each frame or pixel; a UDF sees the current part.
 
         For kind nav, the parameter has the shape `extra_shape` (or (1,)) in `process_frame`, and

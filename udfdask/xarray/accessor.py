@@ -24,7 +24,6 @@ from udfdask.run.options import (
 )
 from udfdask.run.progressive.start import prepare_run
 from udfdask.run.progressive.start import run_udf_iter as iterate_on_array
-from udfdask.run.read_masks import read_masks
 from udfdask.run.run_udf import explain as explain_on_array
 from udfdask.run.run_udf import run_udf as run_on_array
 from udfdask.run.virtual_image import DetectorOptions, make_detector
@@ -32,7 +31,6 @@ from udfdask.tracebacks import own_lines_hidden
 from udfdask.udf import UDF
 from udfdask.udfs.virtual_detector import VirtualDetectorUDF
 from udfdask.xarray import run as running
-from udfdask.xarray.descan import read_descan
 from udfdask.xarray.progressive import LabeledIterator, LabeledSnapshot
 from udfdask.xarray.words import in_words_of_dataarrays
 
@@ -63,12 +61,9 @@ class _Runs:
         options: Mapping[str, Any],
         keep_attrs: bool | None = None,
     ) -> tuple[Arranged, Any, dict[str, Any]]:
-        """Return the data of a run, its UDFs with aligned masks, and its options with axes."""
-        array, chosen = self._variable(sig_dims), dict(options)
-        data = arrange(array, sig_dims, roi, keep_attrs)
-        if "descan" in chosen:
-            chosen["descan"] = read_descan(chosen["descan"], array, data.labels)
-        return data, read_masks(udf, data.read_mask), running.with_axes(data, chosen)
+        """Return the data of a run, its UDFs and options, aligned with the data."""
+        data = arrange(self._variable(sig_dims), sig_dims, roi, keep_attrs)
+        return data, *running.read_arguments(data, udf, options)
 
     @overload
     def run_udf(
@@ -179,10 +174,7 @@ class _Runs:
         (('ky', 'kx'), ('time',))
         """
         check_names(self.run_udf, options)
-        array = self._variable(sig_dims)
-        data = arrange(array, sig_dims, roi, keep_attrs)
-        if "descan" in options:
-            options["descan"] = read_descan(options["descan"], array, data.labels)
+        data = arrange(self._variable(sig_dims), sig_dims, roi, keep_attrs)
         with own_lines_hidden:
             return running.run_udf(data, udf, rename=rename, valid_masks=valid_masks, **options)
 

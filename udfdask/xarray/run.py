@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from functools import partial
 from typing import Any, Unpack
 
 import xarray as xr
 
+from udfdask.results.labels.align import align_mask
 from udfdask.results.labels.from_dataarray import Arranged, name_output_dims, warn_if_huge
 from udfdask.results.labels.labels import Labels
 from udfdask.results.labels.layout import Layout, check_rename, make_layout
 from udfdask.results.named_results import ResultInfo
 from udfdask.run.options import RunOptions
-from udfdask.run.read_masks import read_masks
+from udfdask.run.read_masks import read_labeled
 from udfdask.run.run_udf import in_form_of, make_infos, make_results, plan_run, show_warnings
 from udfdask.run.virtual_image import IMAGE
 from udfdask.scheduling.compute import compute
@@ -70,9 +72,13 @@ def map_frames(
     return dataset[_UNNAMED]
 
 
-def with_axes(data: Arranged, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return options of a run with the axes of the data, unless others are given."""
-    return {"axes": data.calibration.axes, "unit": data.calibration.unit, **options}
+def read_arguments(
+    data: Arranged, udf: Any, options: Mapping[str, Any]
+) -> tuple[Any, dict[str, Any]]:
+    """Return UDFs and options of a run, aligned with the data, and with their axes."""
+    labels, calibration = data.axis_labels, data.calibration
+    udf, chosen = read_labeled(udf, options, labels, partial(align_mask, data=labels))
+    return udf, {"axes": calibration.axes, "unit": calibration.unit, **chosen}
 
 
 def make_layouts(
@@ -91,10 +97,8 @@ def _run(
     options: RunOptions,
 ) -> tuple[xr.Dataset, ...]:
     """Return a Dataset for each UDF, lazy if the data are lazy."""
-    udf = read_masks(udf, data.read_mask)
-    plan, array = plan_run(
-        data.array, udf, sig_dims=data.sig_dims, roi=data.roi, **with_axes(data, options)
-    )
+    udf, chosen = read_arguments(data, udf, options)
+    plan, array = plan_run(data.array, udf, sig_dims=data.sig_dims, roi=data.roi, **chosen)
     layouts = lay_out(make_infos(plan, array, lambda: 0))
     show_warnings(plan, in_words_of_dataarrays(data.labels.dims))
     warn_if_huge(data)

@@ -45,8 +45,8 @@ def cupy() -> Any:
         import cupy as module
     except ImportError:
         raise DeviceError(
-            "a UDF needs CuPy, but CuPy is not installed: pip install 'udfdask[cupy]' (CUDA 12: 'udfdask[cupy-cuda12x]'), or run "
-            "without it: backends='numpy'"
+            "a UDF needs CuPy, but CuPy is not installed: pip install 'udfdask[cupy]', for "
+            "CUDA 12 'udfdask[cupy-cuda12x]'; or run without it: backends='numpy'"
         ) from None
     if not n_devices():
         visible = os.environ.get("CUDA_VISIBLE_DEVICES")

@@ -5,9 +5,10 @@ Neither package is imported: only their documented attributes are read.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
+from udfdask.arrays.geometry.axis_labels import AxisLabels, letters
 from udfdask.arrays.geometry.units import PIXELS, unit_of_quantity
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 
@@ -79,13 +80,39 @@ def plain_array(values: Any) -> Any:
     return data if order == tuple(range(data.ndim)) else data.transpose(order)
 
 
-def names_of_axes(values: Any) -> tuple[Hashable, ...] | None:
-    """Return the names of the axes of `plain_array(values)`; None if they are not known."""
+def vectors_of(values: Any, what: str) -> Any:
+    """Return vectors with y before x along the last axis, if a DataArray names the components.
+
+    Other values are returned unchanged. Raise for components of other names.
+    """
+    if not is_data_array(values):
+        return values
+    for dim in values.dims[::-1]:
+        names = letters(values[dim].values.tolist()) if dim in values.coords else None
+        if names is None or len(names) != 2:
+            continue
+        if sorted(names) == ["x", "y"]:
+            return values.transpose(..., dim).isel({dim: [names.index("y"), names.index("x")]})
+        if dim == values.dims[-1]:
+            raise ArgumentValueError(
+                f"{what} has components called {values[dim].values.tolist()}, expected names that "
+                "end with y and x: rename them, or pass the plain array, y before x"
+            )
+    return values
+
+
+def labels_of(values: Any) -> AxisLabels | None:
+    """Return the labels of the axes of `plain_array(values)`; None if they are not known.
+
+    The axes of a signal have names at most: HyperSpy itself compares only their sizes.
+    """
     if is_data_array(values):
-        return tuple(values.dims)
+        indexes = {dim: values[dim].to_index() for dim in values.dims if dim in values.coords}
+        return AxisLabels(dims=tuple(values.dims), indexes=indexes)
     if not is_signal(values):
         return None
-    return tuple(axis.name if isinstance(axis.name, str) else None for axis in _axes(values))
+    names = [axis.name if isinstance(axis.name, str) else None for axis in _axes(values)]
+    return None if None in names else AxisLabels(dims=tuple(names), indexes={}, is_loose=True)
 
 
 def _axes(signal: Any) -> tuple[Any, ...]:

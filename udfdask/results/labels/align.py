@@ -8,17 +8,17 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from udfdask.arrays.geometry.axis_labels import DataLabels, Dims, aligned, first_to_last
 from udfdask.arrays.geometry.chunk_grid import BoolArray
+from udfdask.arrays.geometry.labeled_values import labels_of
 from udfdask.arrays.geometry.roi import COMPUTE_FIRST
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
-
-Dims = tuple[Hashable, ...]
 
 _POSITIONS = "__udfdask_positions__"
 """Temporary name of the numbers of positions, which no coordinate has."""
 
 
-def align_roi(roi: Any, array: xr.DataArray, nav: Dims) -> Any:
+def align_roi(roi: Any, array: xr.DataArray, data: DataLabels) -> Any:
     """Return a region of interest in the order of the data.
 
     A DataArray is aligned by names and coordinates, and repeated along navigation dimensions that
@@ -30,28 +30,27 @@ def align_roi(roi: Any, array: xr.DataArray, nav: Dims) -> Any:
             f"the roi is a Dataset: pass one of its variables, {list(roi.data_vars)}"
         )
     if isinstance(roi, Mapping):
-        return _select(roi, array, nav)
+        return _select(roi, array, data.nav)
     if not isinstance(roi, xr.DataArray):
         return roi
     if roi.chunks is not None:
         raise ArgumentTypeError(f"the roi is lazy: {COMPUTE_FIRST}")
-    foreign = [dim for dim in roi.dims if dim not in nav]
+    foreign = [dim for dim in roi.dims if dim not in data.nav]
     if foreign:
         raise ArgumentValueError(
             f"the roi has a dimension {foreign[0]!r}, but the navigation dimensions of the data "
-            f"are {nav}"
+            f"are {data.nav}"
         )
-    for dim in roi.dims:
-        roi = aligned_along(dim, roi, array.coords, array.sizes[dim], what="the roi", name="roi")
-    missing = {dim: array.sizes[dim] for dim in nav if dim not in roi.dims}
-    return roi.expand_dims(missing).transpose(*nav).data
+    advice = "roi.reindex_like(data, fill_value=False) is False wherever the roi is missing"
+    if not roi.dims:
+        return np.broadcast_to(roi.data, [data.sizes[dim] for dim in data.nav])
+    return aligned(roi.data, labels_of(roi), data, "nav", what="the roi", name="roi", advice=advice)
 
 
-def align_mask(mask: Any, coords: xr.Dataset, sig: Dims, sizes: Mapping[Hashable, int]) -> Any:
+def align_mask(mask: Any, data: DataLabels) -> Any:
     """Return a mask of frames that is a DataArray as an array in the order of the signal axes.
 
-    `coords` are the coordinates of the data, `sizes` the sizes of the signal dimensions. Other
-    values are returned unchanged.
+    Other values are returned unchanged.
     """
     if isinstance(mask, xr.Dataset):
         raise ArgumentTypeError(
@@ -61,51 +60,15 @@ def align_mask(mask: Any, coords: xr.Dataset, sig: Dims, sizes: Mapping[Hashable
         return mask
     if mask.chunks is not None:
         raise ArgumentTypeError("the mask is lazy: pass mask.compute()")
-    if set(mask.dims) != set(sig):
+    if set(mask.dims) != set(data.sig):
         raise ArgumentValueError(
             f"the mask has the dimensions {mask.dims}, but the signal dimensions of the data are "
-            f"{sig}: a DataArray is one mask, with these dimensions in any order"
+            f"{data.sig}: a DataArray is one mask, with these dimensions in any order"
         )
-    for dim in sig:
-        mask = aligned_along(dim, mask, coords.coords, sizes[dim], what="the mask", name="mask")
-    return mask.transpose(*sig).data
-
-
-def aligned_along(
-    dim: Hashable,
-    given: xr.DataArray,
-    coords: Any,
-    size: int,
-    *,
-    what: str,
-    name: str,
-    advice: str | None = None,
-) -> xr.DataArray:
-    """Return a DataArray in the order of the coordinates that the data have along a dimension.
-
-    `size` is the number of positions of the data. In messages, `what` says what was given, `name`
-    is its name in code, and `advice` says what to do if it has other positions than the data; by
-    default, for an array of booleans.
-    """
-    if advice is None:
-        advice = f"{name}.reindex_like(data, fill_value=False) is False wherever {what} is missing"
-    if given.sizes[dim] != size:
-        raise ArgumentValueError(
-            f"{what} has {given.sizes[dim]} positions along {dim!r}, the data have {size}: {advice}"
-        )
-    if dim not in given.coords or dim not in coords:
-        return given
-    own, wanted = given[dim].to_index(), coords[dim].to_index()
-    if own.equals(wanted):
-        return given
-    order = own.get_indexer(wanted) if own.is_unique and wanted.is_unique else None
-    if order is None or (order < 0).any():
-        raise ArgumentValueError(
-            f"{what} and the data have different coordinates along {dim!r}: "
-            f"{_first_to_last(own)} and {_first_to_last(wanted)}. {advice}; if they differ only by "
-            f"rounding, use {name}.assign_coords"
-        )
-    return given.isel({dim: order})
+    advice = "mask.reindex_like(data, fill_value=False) is False wherever the mask is missing"
+    return aligned(
+        mask.data, labels_of(mask), data, "sig", what="the mask", name="mask", advice=advice
+    )
 
 
 def _select(labels: Mapping[Any, Any], array: xr.DataArray, nav: Dims) -> BoolArray:
@@ -155,15 +118,9 @@ def _positions(label: Any, array: xr.DataArray, dim: Hashable) -> Any:
             there = str(error)  # such as coordinates that neither ascend nor descend
         else:
             there = (
-                f"the coordinates along {dim!r} go from {_first_to_last(index)}, and a label must "
+                f"the coordinates along {dim!r} go from {first_to_last(index)}, and a label must "
                 "be one of them; a slice selects all labels between its ends"
             )
         raise ArgumentValueError(
             f"the roi {label!r} along {dim!r} cannot be found: {there}"
         ) from error
-
-
-def _first_to_last(index: Any) -> str:
-    """Describe the first and the last label of an index."""
-    plain = index.tolist()  # Python numbers, whose repr is just the number
-    return f"{plain[0]!r} to {plain[-1]!r}" if plain else "none"

@@ -20,9 +20,10 @@ from udfdask.arrays.geometry.axes import (
     axis_of_values,
     with_different_names,
 )
+from udfdask.arrays.geometry.axis_labels import DataLabels
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.io.labeled_array import SIGNAL_DIMS
-from udfdask.results.labels.align import align_mask, align_roi
+from udfdask.results.labels.align import align_roi
 from udfdask.results.labels.labels import Labels, split_attributes, wants_attributes
 from udfdask.results.labels.layout import Layout
 from udfdask.tracebacks import warn_user
@@ -90,11 +91,10 @@ class Arranged:
         """Number of signal axes."""
         return len(self.labels.sig)
 
-    def read_mask(self, mask: Any) -> Any:
-        """Return a mask of frames that is a DataArray as an array; other values unchanged."""
-        sig = self.labels.sig
-        sizes = dict(zip(sig, self.array.shape[len(self.labels.nav) :], strict=True))
-        return align_mask(mask, self.labels.coords, sig, sizes)
+    @property
+    def axis_labels(self) -> DataLabels:
+        """Names of the axes and labels along them, with which parameters are aligned."""
+        return _axis_labels(self.labels, self.array.shape)
 
 
 def arrange(
@@ -124,10 +124,21 @@ def arrange(
     )
     return Arranged(
         array=chunked.data,
-        roi=align_roi(roi, ordered, nav),
+        roi=align_roi(roi, ordered, _axis_labels(labels, ordered.shape)),
         labels=labels,
         calibration=_calibration(ordered, len(sig)),
         was_lazy=was_lazy,
+    )
+
+
+def _axis_labels(labels: Labels, shape: tuple[int, ...]) -> DataLabels:
+    """Return the names and coordinates of the axes of data of this shape."""
+    coords = labels.coords.coords
+    return DataLabels(
+        nav=labels.nav,
+        sig=labels.sig,
+        sizes=dict(zip(labels.dims, shape, strict=True)),
+        indexes={dim: coords[dim].to_index() for dim in labels.dims if dim in coords},
     )
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from udfdask.arrays.geometry.labeled_values import is_data_array, plain_array, vectors_of
 from udfdask.arrays.geometry.units import Quantity, as_quantity
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.masks import DiskTemplate
@@ -41,7 +42,12 @@ def checked_template(given: Any) -> Any:
     """Return a template: a `DiskTemplate`, a NumPy array or a dask array."""
     if isinstance(given, DiskTemplate):
         return given
-    template = given if _is_lazy(given) else _numbers("template", given)
+    if is_data_array(given):
+        raise ArgumentTypeError(
+            f"template is a DataArray with the dimensions {given.dims}, which cannot be compared "
+            "with those of the frames: pass its .values, (height, width)"
+        )
+    template = given if _is_lazy(given) else _numbers("template", plain_array(given))
     if template.ndim != 2 or not all(n > 0 for n in template.shape):
         raise ArgumentValueError(
             f"template must be a DiskTemplate or an array (height, width), not {given!r:.60}: for "
@@ -102,7 +108,8 @@ def _is_lazy(value: Any) -> bool:
 
 
 def _numbers(name: str, value: Any) -> AnyArray:
-    """Return an array of finite real numbers."""
+    """Return an array of finite real numbers; of a DataArray, with y before x."""
+    value = vectors_of(value, name)
     try:
         array = np.asarray(value)
     except ValueError as e:  # ragged

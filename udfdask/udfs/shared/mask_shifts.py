@@ -12,6 +12,7 @@ from udfdask.arrays.geometry.labeled_values import (
     check_is_one_array,
     is_labeled,
     plain_array,
+    vectors_of,
 )
 from udfdask.arrays.geometry.shapes import Shape
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
@@ -37,7 +38,8 @@ def as_shifts(given: Any) -> Any:
         return given
     check_is_one_array("shifts", given, "raw_shifts")
     check_in_pixels("shifts", given, "raw_shifts")
-    labeled, given = given, plain_array(given)
+    labeled = vectors_of(given, "shifts")
+    given = plain_array(labeled)
     if getattr(given, "ndim", 1) > 1:
         values = labeled if is_labeled(labeled) else given
         return as_shifts(UDF.aux_data(values, "nav", given.shape[-1:], given.dtype))

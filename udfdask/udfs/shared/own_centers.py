@@ -12,6 +12,7 @@ from udfdask.arrays.geometry.labeled_values import (
     check_is_one_array,
     is_labeled,
     plain_array,
+    vectors_of,
 )
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.types import AnyArray
@@ -34,6 +35,7 @@ def as_centers(centers: Any, **common: Any) -> AuxData | None:
     if not isinstance(centers, AuxData):
         check_is_one_array("centers", centers, "raw_com")
         check_in_pixels("centers", centers, "raw_com")
+        centers = vectors_of(centers, "centers")
         array = _array(plain_array(centers))
         if array.ndim < 1 or array.shape[-1] != 2:
             raise ArgumentValueError(
