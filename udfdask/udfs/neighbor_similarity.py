@@ -9,6 +9,7 @@ import numpy as np
 
 from udfdask.arrays.geometry.axes import Axis
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
+from udfdask.masks.stacks.given_masks import is_held_elsewhere
 from udfdask.types import AnyArray
 from udfdask.udf import UDF
 from udfdask.udf.buffers import BufferSpec
@@ -87,6 +88,7 @@ class NeighborSimilarityUDF(UDF):
     """
 
     promises = Promises(declares_once=True)
+    _mask_parameter = "mask"
     default_plots = ("mean",)
 
     def __init__(
@@ -219,10 +221,13 @@ def _without_rounding(variances: AnyArray, squares: AnyArray) -> AnyArray:
     return np.where(variances <= FLAT * squares, 0, variances)
 
 
-def _read_mask(mask: Any) -> AnyArray | None:
-    """Return a mask of pixels as an array of bool; raise if it is something else."""
-    if mask is None:
-        return None
+def _read_mask(mask: Any) -> Any:
+    """Return a mask of pixels as an array of bool; raise if it is something else.
+
+    Masks that only an accessor can read are returned unchanged.
+    """
+    if mask is None or is_held_elsewhere(mask):
+        return mask
     if hasattr(mask, "__dask_graph__"):
         raise ArgumentTypeError("mask must be an array in memory: call .compute() first")
     values = np.asarray(mask)

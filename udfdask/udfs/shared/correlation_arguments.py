@@ -21,6 +21,7 @@ def checked_peaks(given: Any) -> Any:
 
     An array with a unit is returned with it.
     """
+    given = plain_array(vectors_of(given, "peaks"))
     if isinstance(given, tuple) and len(given) == 2 and isinstance(given[1], str):
         if _is_lazy(given[0]):
             raise ArgumentTypeError(
@@ -94,6 +95,7 @@ def checked_shift(given: Any) -> Any:
         pair = [as_quantity(f"zero_shift[{k}]", value) for k, value in enumerate(given)]
         if any(isinstance(value, Quantity) for value in pair):
             return tuple(pair)
+    given = plain_array(vectors_of(given, "zero_shift"))
     shift = given if _is_lazy(given) else _numbers("zero_shift", given)
     if shift.shape != (2,):
         raise ArgumentValueError(
@@ -108,8 +110,7 @@ def _is_lazy(value: Any) -> bool:
 
 
 def _numbers(name: str, value: Any) -> AnyArray:
-    """Return an array of finite real numbers; of a DataArray, with y before x."""
-    value = vectors_of(value, name)
+    """Return an array of finite real numbers."""
     try:
         array = np.asarray(value)
     except ValueError as e:  # ragged

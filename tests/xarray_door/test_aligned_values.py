@@ -1,0 +1,208 @@
+"""Whatever comes with labels is aligned by them: scan, frames and components of vectors.
+
+Scan and frames are square, so that no shape shows a wrong order.
+"""
+
+import dask.array as da
+import numpy as np
+import pytest
+import xarray as xr
+
+import udfdask as ud
+import udfdask.xarray
+from udfdask.corrections import CorrectionSet
+from udfdask.udfs import ApplyMasksUDF, CoMUDF, CorrelationUDF, NeighborSimilarityUDF, SumUDF
+from udfdask.udfs import VirtualDetectorUDF as Detector
+
+RNG = np.random.default_rng(0)
+DATA = RNG.integers(0, 99, (4, 4, 6, 6)).astype("uint16")
+X = da.from_array(DATA, chunks=(2, 3, 6, 6))
+COORDS = {"y": np.arange(4) * 0.5, "x": list("abcd"), "ky": np.arange(6.0), "kx": np.arange(6.0)}
+ARRAY = xr.DataArray(X, dims=tuple(COORDS), coords=COORDS)
+SIG = ("ky", "kx")
+SCAN = {dim: COORDS[dim] for dim in "yx"}
+FRAME = {dim: COORDS[dim] for dim in SIG}
+WEIGHTS = RNG.random((4, 4))
+SHIFTS = RNG.integers(-2, 3, (4, 4, 2)).astype(float)
+PLANE = RNG.random((6, 6))
+MASK = PLANE > 0.6
+
+
+class Weights(ud.UDF):
+    """Sums with weights for each frame, and for each pixel."""
+
+    def __init__(self, nav, sig):
+        super().__init__(nav=nav, sig=sig)
+
+    def get_result_buffers(self):
+        return {"sums": self.buffer(kind="nav", dtype="float64")}
+
+    def process_frame(self, frame):
+        self.results.sums[:] = self.params.nav * (frame * self.params.sig).sum()
+
+
+def scan_map(values):
+    return xr.DataArray(values, dims=("y", "x"), coords=SCAN)
+
+
+def vectors(values):
+    return xr.DataArray(
+        values, dims=("y", "x", "component"), coords={**SCAN, "component": ["y", "x"]}
+    )
+
+
+def frame(values):
+    return xr.DataArray(values, dims=SIG, coords=FRAME)
+
+
+def aux(nav, sig):
+    return Weights(ud.UDF.aux_data(nav, kind="nav"), ud.UDF.aux_data(sig, kind="sig"))
+
+
+# Each makes UDFs and options of a run from a map of weights, vectors, a frame and a mask.
+USES = {
+    "aux data": lambda w, v, f, m: (aux(w, f), {}),
+    "centers": lambda w, v, f, m: (Detector("disk", r=2, centers=v + 3), {}),
+    "centers of a CoM": lambda w, v, f, m: (CoMUDF(r=2, centers=v + 3), {}),
+    "shifts": lambda w, v, f, m: (ApplyMasksUDF([MASK], shifts=v), {}),
+    "descan": lambda w, v, f, m: (SumUDF(), {"descan": v}),
+    "dark": lambda w, v, f, m: (SumUDF(), {"corrections": CorrectionSet(dark=f)}),
+    "gain": lambda w, v, f, m: (SumUDF(), {"corrections": CorrectionSet(gain=f)}),
+    "excluded": lambda w, v, f, m: (SumUDF(), {"corrections": CorrectionSet(excluded_pixels=m)}),
+    "roi": lambda w, v, f, m: (SumUDF(), {"roi": w > 0.5}),
+    "mask": lambda w, v, f, m: (Detector(m), {}),
+    "masks": lambda w, v, f, m: (ApplyMasksUDF([m, f]), {}),
+    "similarity": lambda w, v, f, m: (NeighborSimilarityUDF(mask=m), {}),
+}
+CHANGES = {
+    "same": lambda a: a,
+    "transposed": lambda a: a.transpose(*a.dims[::-1]),
+    "reversed": lambda a: a.isel({dim: slice(None, None, -1) for dim in a.dims}),
+    "shuffled": lambda a: a.isel({a.dims[0]: [2, 0, 3, 1, *range(4, a.sizes[a.dims[0]])]}),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+@pytest.mark.parametrize("use", USES.values(), ids=USES)
+def test_values_are_aligned(use, change):
+    udf, options = use(WEIGHTS, SHIFTS, PLANE, MASK)
+    expected = ud.run_udf(X, udf, **options)
+    labeled = (scan_map(WEIGHTS), vectors(SHIFTS), frame(PLANE), frame(MASK))
+    udf, options = use(*map(change, labeled))
+    found = ARRAY.udf.run_udf(udf, sig_dims=SIG, **options)
+    for name in expected:
+        np.testing.assert_allclose(found[name].values, expected[name].compute())
+    if isinstance(udf, (CoMUDF, NeighborSimilarityUDF)):
+        return  # their results depend on the order of the axes
+    moved = ARRAY.transpose("kx", "x", "ky", "y")
+    found = moved.udf.run_udf(udf, sig_dims=SIG, **options)
+    for name in expected:
+        dims = [dim for dim in ARRAY.dims if dim in found[name].dims]
+        values = found[name].transpose(*dims, ...).values
+        np.testing.assert_allclose(values, expected[name].compute(), rtol=1e-6)
+
+
+@pytest.mark.parametrize("lazy", [False, True])
+def test_lazy_values_are_aligned_in_tasks(lazy):
+    given = (scan_map(WEIGHTS), frame(PLANE))
+    given = [CHANGES["reversed"](a.chunk() if lazy else a) for a in given]
+    expected = WEIGHTS * (DATA * PLANE).sum(axis=(2, 3))
+    found = ARRAY.udf.run_udf(aux(*given), sig_dims=SIG)["sums"]
+    np.testing.assert_allclose(found.values, expected)
+    (*_, last) = ARRAY.udf.run_udf_iter(aux(*given), sig_dims=SIG, scheduler="synchronous")
+    np.testing.assert_allclose(last.buffers[0]["sums"].values, expected)
+
+
+def test_values_of_one_axis_are_repeated():
+    lines = scan_map(WEIGHTS)[:, 0].drop_vars("x")
+    found = ARRAY.udf.run_udf(aux(lines, frame(PLANE)), sig_dims=SIG)["sums"].values
+    np.testing.assert_allclose(found, WEIGHTS[:, :1] * (DATA * PLANE).sum(axis=(2, 3)))
+
+
+def run_with(use, given, sig_dims=SIG):
+    udf, options = use(given)
+    return ARRAY.udf.run_udf(udf, sig_dims=sig_dims, **options)
+
+
+VECTORS = {
+    "centers": lambda v: (Detector("disk", r=2, centers=v + 3), {}),
+    "shifts": lambda v: (ApplyMasksUDF([MASK], shifts=v), {}),
+    "descan": lambda v: (SumUDF(), {"descan": v}),
+}
+
+
+@pytest.mark.parametrize("use", VECTORS.values(), ids=VECTORS)
+@pytest.mark.parametrize("names", [["x", "y"], ["kx", "ky"], ["dx", "dy"]])
+def test_components_are_found_by_name(use, names):
+    udf, options = use(SHIFTS)
+    expected = ud.run_udf(X, udf, **options)
+    swapped = vectors(SHIFTS).sel(component=["x", "y"]).assign_coords(component=names)
+    for given in (swapped, swapped.transpose("component", ...), swapped.chunk()):
+        udf, options = use(given)
+        found = ARRAY.udf.run_udf(udf, sig_dims=SIG, **options)
+        for name in expected:
+            np.testing.assert_array_equal(found[name].values, expected[name].compute())
+
+
+@pytest.mark.parametrize("use", VECTORS.values(), ids=VECTORS)
+def test_components_that_are_not_understood(use):
+    with pytest.raises(ud.ArgumentValueError, match="y and x"):
+        run_with(use, vectors(SHIFTS).assign_coords(component=["left", "up"]))
+    with pytest.raises(ud.ArgumentValueError, match=r"sig_dims=\('ky', 'kx'\)"):
+        run_with(use, vectors(SHIFTS), SIG[::-1])
+
+
+def test_peaks_and_templates():
+    peaks = xr.DataArray(
+        [[1, 2], [4, 3]], dims=("peak", "component"), coords={"component": ["x", "y"]}
+    )
+    made = CorrelationUDF(peaks, np.ones((3, 3)), steps=2)
+    np.testing.assert_array_equal(made._kwargs["peaks"], [[2, 1], [3, 4]])
+    with pytest.raises(ud.ArgumentTypeError, match=r"\.values"):
+        CorrelationUDF(peaks, frame(PLANE), steps=2)
+
+
+@pytest.mark.parametrize(
+    ("use", "match"),
+    [
+        (
+            lambda: (aux(scan_map(WEIGHTS).assign_coords(y=range(9, 13)), PLANE), {}),
+            "params.nav.*9 to 12",
+        ),
+        (lambda: (aux(scan_map(WEIGHTS)[:3], PLANE), {}), "3 positions along 'y'"),
+        (lambda: (aux(WEIGHTS, frame(PLANE).rename(ky="q")), {}), r"params\.sig.*signal dim"),
+        (
+            lambda: (SumUDF(), {"corrections": CorrectionSet(dark=frame(PLANE).rename(ky="q"))}),
+            "dark has the dimensions",
+        ),
+        (
+            lambda: (
+                SumUDF(),
+                {"corrections": CorrectionSet(gain=frame(PLANE).assign_coords(kx=range(9, 15)))},
+            ),
+            "gain.*different coordinates along 'kx'",
+        ),
+    ],
+)
+def test_values_that_do_not_fit(use, match):
+    udf, options = use()
+    with pytest.raises(ud.ArgumentValueError, match=match):
+        ARRAY.udf.run_udf(udf, sig_dims=SIG, **options)
+
+
+def test_names_that_xarray_made_up_mean_nothing():
+    given = aux(xr.DataArray(WEIGHTS), xr.DataArray(PLANE))
+    found = ARRAY.udf.run_udf(given, sig_dims=SIG)["sums"].values
+    np.testing.assert_allclose(found, WEIGHTS * (DATA * PLANE).sum(axis=(2, 3)))
+    dark = ARRAY.udf.run_udf(
+        SumUDF(), sig_dims=SIG, corrections=CorrectionSet(dark=xr.DataArray(PLANE))
+    )
+    np.testing.assert_allclose(dark["intensity"], (DATA - PLANE).sum(axis=(0, 1)), rtol=1e-5)
+
+
+def test_aligned_values_give_the_same_tasks():
+    names = {
+        ARRAY.udf.run_udf(aux(change(scan_map(WEIGHTS)), PLANE), sig_dims=SIG)["sums"].data.name
+        for change in CHANGES.values()
+    }
+    assert len(names) == 1
