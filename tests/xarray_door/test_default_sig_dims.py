@@ -102,7 +102,7 @@ def test_an_attribute_of_the_user(value):
 
 @pytest.mark.parametrize("value", [2, "2", "[]", "[1]", [], "", [1, 2], {"a": 1}, None])
 def test_an_attribute_of_another_program(value):
-    array = spectra().assign_attrs(signal_dims=value)
+    array = spectra().assign_attrs(signal_dims=value).rename(y="line")
     assert array.udf.run_udf(SumUDF())["intensity"].dims == ("x", "E")
 
 
@@ -124,3 +124,51 @@ def test_a_signal_of_hyperspy():
     assert array.udf.run_udf(SumUDF())["intensity"].shape == (8,)
     flat = hs.signals.BaseSignal(np.ones((3, 4))).transpose(signal_axes=0)
     assert "signal_dims" not in flat.udf.to_xarray().attrs
+
+
+@pytest.mark.parametrize(
+    ("dims", "meant"),
+    [
+        (("y", "x", "time"), ("y", "x")),
+        (("ky", "kx", "frame"), ("ky", "kx")),
+        (("y", "x", "E"), "E"),
+        (("scan_y", "scan_x", "energy"), "energy"),
+        (("Row", "Col", "t"), ("Row", "Col")),
+        (("y", "ky", "x", "kx"), ("ky", "kx")),
+    ],
+)
+def test_names_that_say_otherwise(dims, meant):
+    array = xr.DataArray(da.ones((2, 3, 4, 5)[: len(dims)]), dims=dims)
+    calls = (
+        lambda: array.udf.run_udf(SumUDF()),
+        lambda: array.udf.explain(SumUDF()),
+        lambda: array.udf.virtual_image("disk", r=1),
+        lambda: array.udf.map_frames(np.sum),
+        lambda: array.udf.run_udf_iter(SumUDF()),
+        lambda: array.to_dataset(name="a").udf.run_udf(SumUDF()),
+    )
+    for call in calls:
+        with pytest.raises(ArgumentValueError, match="sig_dims="):
+            call()
+    last_two = array.udf.run_udf(SumUDF(), sig_dims=2)["intensity"]
+    assert last_two.dims == dims[-2:]
+    frames = array.udf.run_udf(SumUDF(), sig_dims=meant)["intensity"]
+    assert set(frames.dims) == set([meant] if isinstance(meant, str) else meant)
+
+
+@pytest.mark.parametrize(
+    "dims",
+    [
+        ("time", "y", "x"),
+        ("y", "x", "ky", "kx"),
+        ("x", "y", "kx", "ky"),
+        ("scan", "ky", "kx"),
+        ("dim_0", "dim_1", "dim_2"),
+        ("y", "x"),
+        ("time", "row", "column"),
+        ("y", "time", "E"),
+    ],
+)
+def test_names_that_fit_or_say_nothing(dims):
+    array = xr.DataArray(da.ones((2, 3, 4, 5)[: len(dims)]), dims=dims)
+    assert array.udf.run_udf(SumUDF())["intensity"].dims == dims[-2:]

@@ -111,7 +111,8 @@ class _Runs:
             Names of the signal dimensions, in the order of the axes of a frame, or their number if
             they are the last dimensions. By default, the names in the attribute `signal_dims` of
             the data, as `OpenedFile.to_xarray` writes them; without this attribute, the last two
-            dimensions.
+            dimensions. This is an error if the names say otherwise: in (y, x, time), x belongs to
+            y.
         roi : xarray.DataArray, dict or array-like, optional
             The scan positions to process. A boolean DataArray is aligned by its coordinates, and
             repeated along navigation dimensions that it does not have. A dictionary selects as

@@ -54,7 +54,8 @@ def check_in_pixels(name: str, values: Any, remedy: str) -> None:
     if getattr(values, "_signal_type", None) == "beam_shift":
         raise ArgumentValueError(
             f"{name} is {values!r}, a beam shift with x before y that points to the center: pass "
-            f"{remedy} of a CoMUDF, with y before x"
+            f"{remedy} of a CoMUDF, with y before x; the shift from the center is "
+            "-shifts.data[..., ::-1]"
         )
     unit = unit_of_values(values)
     if unit is not None and unit.strip() and unit.strip() not in PIXELS:

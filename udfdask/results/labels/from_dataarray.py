@@ -102,12 +102,14 @@ def arrange(
 ) -> Arranged:
     """Return a DataArray as a dask array with the signal dimensions last, and its labels.
 
-    Without `sig_dims`, the attribute `signal_dims` names them, or they are the last two.
+    Without `sig_dims`, the attribute `signal_dims` names them, or they are the last two, unless one
+    of these makes an image with a dimension before them.
     Axes are moved only if they are not in order, and data without chunks get chunks.
     """
     if sig_dims is None:
         sig_dims = default_sig_dims(array)
         _check_not_lost(array, sig_dims)
+        _check_not_parted(array, sig_dims)
     nav, sig = split_dims(array.dims, sig_dims)
     ordered = array.transpose(*nav, *sig)
     was_lazy = ordered.chunks is not None
@@ -182,6 +184,43 @@ def _check_not_lost(array: xr.DataArray, sig_dims: tuple[str, ...] | int) -> Non
             f"{sig_dims}, but its dimensions are {array.dims}: pass sig_dims=, the names of the "
             "dimensions of a frame"
         )
+
+
+def _check_not_parted(array: xr.DataArray, sig_dims: tuple[str, ...] | int) -> None:
+    """Raise if the last two dimensions are frames by default, but their names say otherwise.
+
+    Of (y, x, time), a frame would have the axes x and time.
+    """
+    if not isinstance(sig_dims, int):
+        return
+    nav = {str(dim).lower(): dim for dim in array.dims[:-sig_dims]}
+    for dim in array.dims[-sig_dims:]:
+        parted = [nav[name] for name in _partners(str(dim).lower()) if name in nav]
+        if parted:
+            pair = tuple(one for one in array.dims if one in (parted[0], dim))
+            rest = tuple(one for one in array.dims if one not in pair)
+            raise ArgumentValueError(
+                f"the DataArray has the dimensions {array.dims}: by default, a frame has the last "
+                f"{sig_dims}, {array.dims[-sig_dims:]}, but {pair[0]!r} and {pair[1]!r} belong "
+                f"together. Pass sig_dims={rest} or sig_dims={pair}, the names of the dimensions "
+                f"of a frame, or sig_dims={sig_dims} if it is as you want it"
+            )
+
+
+def _partners(name: str) -> set[str]:
+    """Return the names that the other axis of an image may have: kx for ky, column for row.
+
+    Examples
+    --------
+    >>> from udfdask.results.labels.from_dataarray import _partners
+    >>> sorted(_partners("ky")), sorted(_partners("row")), sorted(_partners("time"))
+    (['kx'], ['col', 'column'], [])
+    """
+    swap = str.maketrans("xy", "yx")
+    found = {name[:-1] + name[-1:].translate(swap), name[:1].translate(swap) + name[1:]}
+    for one, other in (("row", "col"), ("row", "column"), ("height", "width")):
+        found |= {other} if name == one else {one} if name == other else set()
+    return found - {name}
 
 
 def choose_variable(dataset: xr.Dataset, sig_dims: Any) -> xr.DataArray:
