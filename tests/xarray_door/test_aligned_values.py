@@ -200,6 +200,17 @@ def test_names_that_xarray_made_up_mean_nothing():
     np.testing.assert_allclose(dark["intensity"], (DATA - PLANE).sum(axis=(0, 1)), rtol=1e-5)
 
 
+def test_without_the_accessor_other_orders_are_refused():
+    axes = [ud.Axis(name=name) for name in COORDS]
+    for options in (
+        {"udf": aux(scan_map(WEIGHTS).T, PLANE)},
+        {"udf": aux(WEIGHTS, frame(PLANE).T)},
+        {"udf": SumUDF(), "corrections": CorrectionSet(dark=frame(PLANE).T)},
+    ):
+        with pytest.raises(ud.ArgumentValueError, match="transpose the values"):
+            ud.run_udf(X, axes=axes, **options)
+
+
 def test_aligned_values_give_the_same_tasks():
     names = {
         ARRAY.udf.run_udf(aux(change(scan_map(WEIGHTS)), PLANE), sig_dims=SIG)["sums"].data.name

@@ -169,6 +169,9 @@ class CorrectionSet:
     infinite values of `dark` and `gain` in pixels that are not excluded. Dask arrays are computed
     in tasks, once per run, and their values are checked there.
 
+    A run of an accessor aligns DataArrays and signals with the data by the names of their axes, and
+    DataArrays by their coordinates. Any other run refuses other orders of axes.
+
     Arrays are copied: if you change them later, the corrections do not change.
 
     Examples

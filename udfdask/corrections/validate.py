@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.arrays.geometry.axis_labels import DataLabels, aligned
+from udfdask.arrays.geometry.axis_labels import DataLabels, aligned, check_order
 from udfdask.corrections.correction_set import (
     NUMBERS,
     CorrectionSet,
@@ -24,10 +24,13 @@ PLANES = ("dark", "gain")
 """Fields that can be dask arrays, which are computed in tasks."""
 
 
-def checked(corrections: Any, sig: Sequence[int], dtype: np.dtype[Any]) -> CorrectionSet | None:
+def checked(
+    corrections: Any, sig: Sequence[int], dtype: np.dtype[Any], names: Sequence[Any] = ()
+) -> CorrectionSet | None:
     """Return corrections with excluded pixels as coordinates; None if there is nothing to correct.
 
-    Dask arrays are not computed here; `with_planes` checks their values.
+    `names` are those of the axes of the data. Dask arrays are not computed here; `with_planes`
+    checks their values.
     """
     if corrections is None:
         return None
@@ -43,6 +46,8 @@ def checked(corrections: Any, sig: Sequence[int], dtype: np.dtype[Any]) -> Corre
     if dtype.kind not in NUMBERS:
         raise ArgumentTypeError(f"corrections need data that are numbers, not {dtype}")
     shape = tuple(map(int, sig))
+    for name, labels in (corrections._labels or {}).items():
+        check_order(labels, names, name)
     for name, plane in given.items():
         _check_plane(name, plane, shape, dtype)
     if excluded is not None:

@@ -11,6 +11,7 @@ import numpy as np
 from udfdask.arrays.backends.backend import Backend
 from udfdask.arrays.backends.table import known_backends
 from udfdask.arrays.geometry.axes import Axis, Calibration
+from udfdask.arrays.geometry.axis_labels import check_order
 from udfdask.arrays.geometry.chunk_grid import Grid
 from udfdask.arrays.geometry.shapes import Shape
 from udfdask.corrections.correction_set import NUMBERS
@@ -24,7 +25,7 @@ from udfdask.plan.merge_tree import plan_merges
 from udfdask.plan.promises import promises_in_force
 from udfdask.plan.recipe import Recipe, UDFRecipe
 from udfdask.udf import UDF, UDFMethod
-from udfdask.udf.aux_data import AuxData, check_order, check_size, reshaped
+from udfdask.udf.aux_data import AuxData, check_size, reshaped
 from udfdask.udf.base import overrides
 from udfdask.udf.buffers import BufferSpec
 from udfdask.udf.meta import UDFMeta
@@ -178,7 +179,8 @@ def _with_all_aux(udf: UDF, aux: Mapping[str, AuxData], shape: Shape) -> Params:
     for name, data in aux.items():
         where = f"{type(udf).__name__}.params.{name}"
         check_size(data, shape, where)
-        check_order(data, [axis.name for axis in udf.meta.calibration.axes], where)
+        names = [axis.name for axis in udf.meta.calibration.axes]
+        check_order(data.labels, names, f"aux data {where}")
         full = data.over(shape)
         flat = (shape.nav.size, *data.extra_shape)
         views[name] = reshaped(full, flat) if data.kind == "nav" else full

@@ -73,14 +73,16 @@ def make_recipe(
     grid = Grid.of([[n] for n in full.nav] if nav_chunks is None else nav_chunks, roi)
     sigs = [[n] for n in full.sig] if sig_chunks is None else sig_chunks
     sizes: SigChunks = tuple(tuple(map(int, axis)) for axis in sigs)
-    corrections = checked(corrections, full.sig, data_dtype)
+    calibration = calibration or in_pixels(len(full), sig_dims)
+    names = [axis.name for axis in calibration.axes]
+    corrections = checked(corrections, full.sig, data_dtype, names)
     meta = UDFMeta(
         grid=grid,
         dataset_shape=full,
         dataset_dtype=data_dtype,
         threads=threads,
         corrections=corrections,
-        calibration=calibration or in_pixels(len(full), sig_dims),
+        calibration=calibration,
         interpolated=descan is not None and descan.subpixel,
     )
     lazy = [()] * len(udfs) if lazy_params is None else lazy_params

@@ -299,22 +299,6 @@ def check_size(aux: AuxData, shape: Shape, where: str) -> None:
         )
 
 
-def check_order(aux: AuxData, names: Sequence[Any], where: str) -> None:
-    """Raise if the values name the axes of the scan, or of frames, in another order.
-
-    `names` are those of the data.
-    """
-    if aux.labels is None:
-        return
-    given = tuple(dim for dim in aux.labels.dims if dim in names)
-    expected = tuple(name for name in names if name in given)
-    if given != expected:
-        raise ArgumentValueError(
-            f"aux data {where} have the dimensions {aux.labels.dims}, but the data have "
-            f"{tuple(names)}: transpose the values, so that both have the same order"
-        )
-
-
 def block_of(values: AnyArray, grid: Grid, chunk: int) -> AnyArray:
     """Cut the values at the scan positions of a chunk, shape (*nav part, *extra_shape)."""
     start, shape = grid.bounds(chunk)

@@ -710,7 +710,8 @@ class UDF(BackendNames):
             The values, of shape (*nav, *extra_shape) for kind nav, (*sig, *extra_shape) for sig,
             and `extra_shape` for single; any other layout of the same size is reshaped. Each task
             gets the values of its chunk. A dask array can be the result of another UDF over the
-            same data. A DataArray or signal must have its axes in the order of the data.
+            same data. A run of an accessor aligns a DataArray or a signal with the data; any other
+            run refuses other orders of axes.
         kind : {"nav", "sig", "single"}
             One value per frame, per pixel, or per run.
         extra_shape : tuple of int

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -80,6 +80,16 @@ def aligned(
         if order is not None:
             values = values[(*before, order)]
     return values
+
+
+def check_order(own: AxisLabels | None, names: Sequence[Any], what: str) -> None:
+    """Raise if values name the axes of the data in another order than the data, called `names`."""
+    given = () if own is None else tuple(dim for dim in own.dims if dim in names)
+    if own is not None and given != tuple(name for name in names if name in given):
+        raise ArgumentValueError(
+            f"{what} have the dimensions {own.dims}, but the data have {tuple(names)}: transpose "
+            "the values, so that both have the same order"
+        )
 
 
 def _are_numbered(dims: Dims) -> bool:
