@@ -1,4 +1,4 @@
-"""Notes on centers of mass that are far from the middle of the frame."""
+"""Notes on centers of mass that are far from the default center."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from udfdask.plan.centers import zero_inside
 from udfdask.results.result import Result
 from udfdask.udf import UDF
 from udfdask.udfs import CoMUDF
@@ -21,7 +22,7 @@ def center_notes(results: Mapping[str, Result], udfs: Mapping[str, UDF]) -> list
     """
     notes = []
     for name, udf in udfs.items():
-        if not isinstance(udf, CoMUDF) or not _measures_from_the_middle(udf):
+        if not isinstance(udf, CoMUDF) or not _measures_from_the_default(udf):
             continue
         shifts = np.asarray(results[name].raw["raw_shifts"], np.float64).reshape(-1, 2)
         shifts = shifts[np.isfinite(shifts).all(axis=1)]
@@ -29,15 +30,18 @@ def center_notes(results: Mapping[str, Result], udfs: Mapping[str, UDF]) -> list
             continue
         (y, x), spread = shifts.mean(axis=0), np.hypot(*shifts.std(axis=0))
         if np.hypot(y, x) > max(spread, _HALF_PIXEL):
+            axes, sig = results[name].calibration.axes, results[name].sig_shape
+            zero = zero_inside(axes[-len(sig) :], sig)
+            start = "the middle of the frame" if zero is None else "0 of the axes"
             notes.append(
-                f"{name} measures shifts from the middle of the frame. Their mean is y {y:.3g}, "
+                f"{name} measures shifts from {start}. Their mean is y {y:.3g}, "
                 f"x {x:.3g} px, more than their standard deviation of {spread:.3g} px: is the beam "
                 "elsewhere? --center find measures from the beam"
             )
     return notes
 
 
-def _measures_from_the_middle(udf: CoMUDF) -> bool:
+def _measures_from_the_default(udf: CoMUDF) -> bool:
     """Return whether no center was given, and no mean or plane is subtracted."""
     given = udf._kwargs
     centers = [given[name] for name in ("cy", "cx", "centers")]

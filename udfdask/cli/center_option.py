@@ -9,16 +9,16 @@ from dataclasses import dataclass, replace
 import click
 
 from udfdask.arrays.geometry.axes import Axis, Calibration
-from udfdask.arrays.geometry.units import read_quantity
+from udfdask.arrays.geometry.units import CENTER_WORDS, read_quantity
 from udfdask.cli.udf_option import TypedUDF
-from udfdask.plan.parameters_in_pixels import parameters_in_pixels
+from udfdask.plan.calibrate import with_pixels
 from udfdask.udfs import CoMUDF
 from udfdask.udfs.shared.find_center import CenterMethod
 
 _SEARCHES: dict[str, CenterMethod] = {"find": "symmetry", "com": "com"}
 """Words in place of a center, and the methods of `find_center`."""
 
-_EXAMPLES = "find, com, or Y,X in pixels or in the unit of the axes, such as 63.5,61 or 0mrad,0mrad"
+_EXAMPLES = "find, com, zero, middle, or Y,X in pixels or in the unit of the axes, such as 63.5,61 or 0mrad,0mrad"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,14 +35,17 @@ class Center:
         """Whether both coordinates are numbers of pixels."""
         return _is_pixels(self.y) and _is_pixels(self.x)
 
-    def in_words(self, axes: Sequence[Axis]) -> str:
-        """Return the center as it was typed, and in pixels; `axes` are those of a frame."""
+    def in_words(self, axes: Sequence[Axis], sig: Sequence[int]) -> str:
+        """Return the center as it was typed, and in pixels.
+
+        `axes` are those of a frame, and `sig` is its shape.
+        """
         if self.is_in_pixels:
             return f"y {self.y}, x {self.x} px"
-        typed = {"cy": self.y, "cx": self.x}
-        given = {name: float(t) if _is_pixels(t) else t for name, t in typed.items()}
-        found = parameters_in_pixels(CoMUDF, given, Calibration(axes=tuple(axes)), len(axes))
-        return f"y {self.y}, x {self.x} = y {found['cy']:.4g}, x {found['cx']:.4g} px"
+        cy, cx = (float(t) if _is_pixels(t) else t for t in (self.y, self.x))
+        udf = with_pixels(CoMUDF(cy=cy, cx=cx), Calibration(axes=tuple(axes)), sig, len(axes))
+        typed = self.y if self.y in CENTER_WORDS else f"y {self.y}, x {self.x}"
+        return f"{typed} = y {udf.params.cy:.4g}, x {udf.params.cx:.4g} px"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,10 +62,12 @@ class CenterSearch:
 
 
 def to_center(text: str) -> Center | CenterSearch:
-    """Convert ``find``, ``com``, ``63.5,61`` or ``0.1mrad,-0.2mrad``."""
+    """Convert ``find``, ``com``, ``zero``, ``middle``, ``63.5,61`` or ``0.1mrad,-0.2mrad``."""
     word = text.strip().lower()
     if word in _SEARCHES:
         return CenterSearch(word=word)
+    if word in CENTER_WORDS:
+        return Center(y=word, x=word)
     parts = [part.strip() for part in text.split(",")]
     if len(parts) != 2 or not all(map(_is_length, parts)):
         raise click.BadParameter(f"{text!r} is not a center: write {_EXAMPLES}")

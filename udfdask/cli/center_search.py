@@ -123,7 +123,7 @@ def corners(opened: OpenedFile) -> list[Center]:
     return [Center(y=str(y), x=str(x)) for y in (0, ny - 1) for x in (0, nx - 1)]
 
 
-_ABOUT_CENTER = r"\bthe \w+ (covers only|reaches beyond|lies around) "
+_ABOUT_CENTER = r"\bthe \w+ (covers only|reaches beyond) |\b(the center|cy|cx) is the middle of "
 """Found in notes about detectors that can be wrong for another center."""
 
 

@@ -37,7 +37,7 @@ class CommandOptions:
     detectors: Sequence[TypedUDF]
     """Virtual detectors to run in the same pass."""
     center: Center | CenterSearch | None
-    """Center for UDFs that were typed without one; None for the middle of the frame."""
+    """Center for UDFs that were typed without one; None for their default."""
     sig_dims: int | None
     """Number of signal dimensions; None to use the file's."""
     roi: Index | Path | None

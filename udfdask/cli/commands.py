@@ -134,7 +134,8 @@ def _center_line(common: CommandOptions, inputs: Inputs, opened: OpenedFile) -> 
         text = f"not known yet; a run first finds it in {int(sample.sum())} of {sample.size} frames"
     else:
         with plain_errors(PLANNING):
-            text = common.center.in_words(opened.axes[opened.array.ndim - opened.sig_dims :])
+            first = opened.array.ndim - opened.sig_dims
+            text = common.center.in_words(opened.axes[first:], opened.array.shape[first:])
     return _center_text(text, inputs)
 
 

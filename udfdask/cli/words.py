@@ -40,7 +40,7 @@ _REPLACED: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
         r"chunks=\(([-\d, ]+)\) where the array is made or the file is opened",
         lambda m: f"--chunks {_sizes(m)}",
     ),
-    (r"give '0 (\S+)' as the center", r"--center 0\1,0\1"),
+    (r"give center=find_center\(pattern\); center='middle'", "type --center find; --center middle"),
     (r"\b(r|ri|ro|rad_in|rad_out|start|stop|width|height)='([-+.\w]+) ([^\s\d']+)'", r"\1=\2\3"),
     (r"\broi=np\.isfinite\(shifts\)\.all\(axis=-1\)", "--roi"),
     (rf"{_START}descan(?= (?:has|needs|takes) )", "--descan"),

@@ -53,6 +53,9 @@ def make_signal(
     axis_labels = {axis.name: list(axis.labels) for axis in extra if axis.labels is not None}
     if axis_labels:
         node["labels"] = axis_labels  # HyperSpy's axes hold only numbers
+    notes = info.short_notes(is_lazy=False)
+    if notes:
+        node["note"] = "\n".join(notes)
     signal.metadata.add_dictionary({"udfdask": node})
     if kind == "sig" and place.result in info.in_units and not is_mask:
         return signal  # with the quantity of the data

@@ -70,8 +70,8 @@ class SignalResult(NamedResults):
             masks = [axis.labels for axis in axes if axis.name == "mask" and axis.labels]
             if masks:
                 lines.append(f"  parts of {name}, each a signal of its own: {', '.join(masks[0])}")
-        if state == "lazy":
-            lines += [f"  note  {text}" for text in self._info.short_notes]
+        notes = self._info.short_notes(is_lazy=state == "lazy")
+        lines += [f"  note  {text}" for text in notes]
         return "\n".join(lines)
 
     @property

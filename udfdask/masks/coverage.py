@@ -26,8 +26,6 @@ class Coverage:
     """Radii in pixels, by the names of their parameters; the outer radius is the last one."""
     center: tuple[float, float] | None = None
     """Center (y, x) of a disk or ring in pixels, if all frames have the same."""
-    is_middle: bool = False
-    """Whether the center is the default one, the middle of the frame."""
     stretch: float = 1.0
     """Ratio of the half axes of an ellipse."""
     is_cut: bool = False
@@ -63,7 +61,6 @@ def coverage_of_ring(
         total=math.prod(sig),
         radii=dict(radii),
         center=center,
-        is_middle=center == (sig[0] // 2, sig[1] // 2),
         stretch=float(stretch),
         is_cut=is_cut,
         same_as=same_as,

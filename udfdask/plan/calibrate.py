@@ -24,8 +24,10 @@ def read_calibration(
     return Calibration(axes=check_axes(axes, shape, sig_dims), unit=unit)
 
 
-def with_pixels(udf: UDF, calibration: Calibration, sig_dims: int) -> UDF:
+def with_pixels(udf: UDF, calibration: Calibration, shape: Sequence[int], sig_dims: int) -> UDF:
     """Return a UDF whose parameters are in pixels, as its class says in `calibrated`.
+
+    `shape` is that of the data.
 
     Raises
     ------
@@ -35,9 +37,12 @@ def with_pixels(udf: UDF, calibration: Calibration, sig_dims: int) -> UDF:
     _check_calibrated(type(udf))
     if not type(udf).calibrated:
         return udf
-    from udfdask.plan.parameters_in_pixels import parameters_in_pixels  # few UDFs have lengths
+    from udfdask.plan.centers import with_center  # few UDFs have lengths
+    from udfdask.plan.parameters_in_pixels import parameters_in_pixels
 
-    kwargs = parameters_in_pixels(type(udf), udf._kwargs, calibration, sig_dims)
+    first = len(shape) - sig_dims
+    given = with_center(udf, udf._kwargs, calibration.axes[first:], shape[first:], are_all=True)
+    kwargs = parameters_in_pixels(type(udf), given, calibration, sig_dims)
     same = kwargs.keys() == udf._kwargs.keys() and all(
         kwargs[name] is value for name, value in udf._kwargs.items()
     )

@@ -10,6 +10,7 @@ import numpy as np
 
 from udfdask.arrays.geometry.axes import Axis, pixel_size, shared_unit
 from udfdask.arrays.geometry.shapes import Shape
+from udfdask.plan.centers import middle_note
 from udfdask.plan.declarations import new_instance
 from udfdask.plan.notes import Note
 
@@ -81,35 +82,26 @@ def detector_lines(plan: Plan) -> tuple[list[str], list[Note]]:
     sig = plan.calibration.axes[len(plan.recipe.shape.nav) :]
     rows = zip(plan.recipe.udfs, plan.names, plan.bare_lengths, strict=True)
     for number, (udf, name, lengths) in enumerate(rows):
-        if not udf.has_detectors:
+        if not udf.has_detectors and not udf.has_center:
             continue
         who = f"{name}: " if len(plan.names) > 1 else ""
-        coverages = new_instance(udf.cls, udf.kwargs)._coverages(plan.recipe.shape.sig)
+        asked = new_instance(udf.cls, udf.kwargs)
+        coverages = asked._coverages(plan.recipe.shape.sig)
         lines += [f"{who}{_in_words(one, sig)}" for one in coverages]
-        if any(_is_mistake(one, lengths) for one in coverages):
-            continue
-        texts = [text for one in coverages for text in _notes(one, sig)]
-        if lengths:
-            texts.append(_in_unit(lengths, sig))
-        notes += [Note(f"{who}{text}", number) for text in texts]
+        texts = [middle_note(asked, plan.recipe.shape.sig)]
+        if not any(_is_mistake(one, lengths) for one in coverages):
+            texts += [text for one in coverages for text in _notes(one)]
+            texts += [_in_unit(lengths, sig)] if lengths else []
+        notes += [Note(f"{who}{text}", number, is_about_values=True) for text in texts if text]
     return lines, notes
 
 
-def _notes(one: Coverage, sig: Sequence[Axis]) -> Iterator[str]:
-    """Yield what is good to know about the pixels of a detector, and about its center."""
+def _notes(one: Coverage) -> Iterator[str]:
+    """Yield what is good to know about the pixels of a detector."""
     if one.radii and one.covered is not None and one.covered <= _FEW:
         yield f"the {one.shape} covers only {_pixels(one)}"
     if one.is_cut:
         yield f"the {one.shape} reaches beyond the edge of the frame, where there are no pixels"
-    if one.is_middle and one.center is not None:
-        zero, unit = [-axis.offset / axis.scale for axis in sig], shared_unit(sig)
-        apart = math.dist(zero, one.center)
-        # without offsets, nobody has said where zero is
-        if unit is not None and any(axis.offset for axis in sig) and apart > 1:
-            yield (
-                f"the {one.shape} lies around the middle of the frame, but 0 {unit} is at "
-                f"{_place(zero)}: if the beam is there, give '0 {unit}' as the center"
-            )
 
 
 def _place(center: Sequence[float]) -> str:

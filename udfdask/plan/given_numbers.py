@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from udfdask.arrays.geometry.axes import Axis, Calibration
-from udfdask.arrays.geometry.units import Quantity, as_quantity
+from udfdask.arrays.geometry.units import Quantity, as_coordinate
 from udfdask.errors import UDFError
 from udfdask.plan.parameters_in_pixels import parameters_in_pixels
 from udfdask.udf import UDF
@@ -37,7 +37,7 @@ def show_given_numbers(
 
 def _with_given(text: str, udf: UDF, calibration: Calibration, n_sig: int) -> str:
     """Return a message with the lengths that one UDF was given."""
-    values = {name: as_quantity(name, udf._kwargs[name]) for name in _names(udf)}
+    values = {name: as_coordinate(name, udf._kwargs[name]) for name in _names(udf)}
     given = {name: value for name, value in values.items() if isinstance(value, Quantity)}
     if not given:
         return text

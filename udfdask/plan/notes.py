@@ -13,3 +13,5 @@ class Note:
     """One or more sentences; with several UDFs, the name of the UDF comes first."""
     udf: int | None
     """Number of the UDF in the run; None if the note is about a run of several."""
+    is_about_values: bool = False
+    """Whether it matters after the run too: computed results show such notes."""

@@ -8,7 +8,7 @@ from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
 from udfdask.arrays.geometry.axes import Axis, Calibration
-from udfdask.arrays.geometry.units import Quantity, as_quantity, factor
+from udfdask.arrays.geometry.units import Quantity, as_coordinate, as_quantity, factor
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.udf import UDF
 
@@ -204,7 +204,8 @@ def _positions_in_pixels(cls: type[UDF], name: str, given: Any, sig: Sequence[Ax
 
 def _in_pixels(cls: type[UDF], name: str, given: Any, meaning: str, sig: Sequence[Axis]) -> Any:
     """Return one number in pixels."""
-    value = as_quantity(name, given)
+    # `with_center` replaces words
+    value = (as_coordinate if meaning in ("y", "x") else as_quantity)(name, given)
     if not isinstance(value, Quantity):
         return value
     who = _who(cls, name, value)

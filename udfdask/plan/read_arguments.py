@@ -98,7 +98,7 @@ def read_arguments(array: Any, udfs: Sequence[UDF], asked: Asked) -> Arguments:
     check_targets(udfs, asked.files)
     check_matrix_rows(array, sig_dims)
     calibration = read_calibration(asked.axes, asked.unit, array.shape, sig_dims)
-    udfs = [with_pixels(udf, calibration, sig_dims) for udf in udfs]
+    udfs = [with_pixels(udf, calibration, array.shape, sig_dims) for udf in udfs]
     udfs = _with_copied_parameters([udf._for_run() for udf in udfs])
     fan_in = config.split_every() if asked.split_every is None else asked.split_every
     check_split_every(fan_in, "split_every")

@@ -103,6 +103,11 @@ class UDFRecipe:
         return self.cls._coverages is not UDF._coverages
 
     @property
+    def has_center(self) -> bool:
+        """Whether it can have a common center, whose default is 0 of the axes."""
+        return self.cls._center_names is not UDF._center_names
+
+    @property
     def needs_cuda(self) -> bool:
         """Whether it runs on a CUDA device only."""
         return all(backend.device == "cuda" for backend in self.backends)

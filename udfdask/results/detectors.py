@@ -105,7 +105,7 @@ def _masks_of(info: ResultInfo, detector: Any) -> Mapping[str, AnyArray]:
         return {"mask": _checked(mask, info, "the mask") != 0}
     sig_dims = len(info.sig_shape)
     shape = Shape((*info.nav_shape, *info.sig_shape), sig_dims=sig_dims)
-    udf = with_pixels(detector, info.calibration, sig_dims)
+    udf = with_pixels(detector, info.calibration, shape, sig_dims)
     asked = new_instance(type(udf), udf._kwargs)
     asked.meta = UDFMeta(
         grid=info.grid,

@@ -52,7 +52,7 @@ def result_table(result: Any) -> str:
         (name, str(result.buffers[name].kind), *_cells(array)) for name, array in result.items()
     ]
     title = f"Result of {result._info.title}, {'lazy' if is_lazy else 'computed'}"
-    notes = result._info.short_notes if is_lazy else ()
+    notes = result._info.short_notes(is_lazy=is_lazy)
     return html_table(title, header if rows else (), rows, notes)
 
 

@@ -83,10 +83,16 @@ class ResultInfo:
         """Shape of the scan."""
         return self.grid.shape
 
-    @property
-    def short_notes(self) -> tuple[str, ...]:
-        """The first notes of `explain` about this UDF, and how many more there are."""
-        texts = [note.text for note in self.explanation.notes() if note.udf == self.number]
+    def short_notes(self, *, is_lazy: bool) -> tuple[str, ...]:
+        """Return the first notes of `explain` about this UDF, and how many more there are.
+
+        Those of a computed result are about its values.
+        """
+        texts = [
+            note.text
+            for note in self.explanation.notes()
+            if note.udf == self.number and (is_lazy or note.is_about_values)
+        ]
         more = len(texts) - _MOST_NOTES
         rest = (f"and {more} more: see explain()",) if more > 0 else ()
         return (*texts[:_MOST_NOTES], *rest)

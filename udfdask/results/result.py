@@ -143,8 +143,7 @@ class Result(NamedResults):
         lines = [f"<Result of {self._info.title}, {state}>"]
         for name, array in self.items():
             lines.append(f"  {name}: {self.buffers[name].kind}, {array.shape}, {array.dtype}")
-        if self._is_lazy:
-            lines += [f"  note  {text}" for text in self._info.short_notes]
+        lines += [f"  note  {text}" for text in self._info.short_notes(is_lazy=self._is_lazy)]
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
@@ -637,7 +636,9 @@ class Result(NamedResults):
     def _make_dataset(self, layout: Layout, valid_masks: bool) -> Any:
         """Return the results as a Dataset with this layout."""
         masks = self.valid_mask if valid_masks else None
-        return layout.fill(self._plain_arrays, masks, self._visited_frames)
+        made = layout.fill(self._plain_arrays, masks, self._visited_frames)
+        notes = self._info.short_notes(is_lazy=False)
+        return made.assign_attrs(note="\n".join(notes)) if notes else made
 
     @property
     def _plain_arrays(self) -> Mapping[str, Any]:

@@ -26,6 +26,7 @@ class DetectorOptions(RunOptions, total=False):
     height: Any
     start: Any
     stop: Any
+    center: Any
     centers: Any
     stretch: Any
     stretch_angle: Any

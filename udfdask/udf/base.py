@@ -569,6 +569,13 @@ class UDF(BackendNames):
         """
         return ()
 
+    def _center_names(self) -> tuple[str, ...]:
+        """Return the parameters of a common center, whose default a run can take from the axes.
+
+        They are in `calibrated`. There are none if each frame has its own center.
+        """
+        return ()
+
     def _for_run(self) -> UDF:
         """Return the UDF for one run: itself, unless it keeps state for a single run."""
         return self

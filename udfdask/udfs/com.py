@@ -29,13 +29,13 @@ from udfdask.udf.tile_sums import TileSums
 from udfdask.udfs.shared.com_corrections import correction_matrix, degrees
 from udfdask.udfs.shared.frame_geometry import (
     center_of,
-    check_center,
     check_center_inside,
     check_radii,
     frame_shape,
     is_lazy,
     is_open,
     quantities,
+    read_center,
 )
 from udfdask.udfs.shared.kernel_backends import tile_backends
 from udfdask.udfs.shared.order_of_axes import wrong_order
@@ -53,7 +53,8 @@ class CoMUDF(UDF):
     ----------
     cy, cx : float, optional
         Center of the mask and origin of the shifts, in pixels, or a text with a unit such as
-        "0 mrad"; by default ``shape // 2``.
+        "0 mrad"; by default where both axes are 0, if that is inside of the frame, or else
+        ``shape // 2``.
     r : float
         Radius of the mask, a disk, in pixels, or a text with a unit such as "8 mrad"; by default
         the whole frame.
@@ -79,6 +80,9 @@ class CoMUDF(UDF):
         ``r / sqrt(stretch)``, so that the mask keeps its area.
     stretch_angle : float
         Direction of the long half axis, in degrees from +x toward +y, which points down.
+    center : {"zero", "middle"} or tuple of float, optional
+        The center (y, x) in place of `cy` and `cx`, such as ``find_center(pattern)``: "zero" is 0
+        of the axes, "middle" is ``shape // 2``.
 
     Raises
     ------
@@ -167,9 +171,10 @@ class CoMUDF(UDF):
         centers: Any = None,
         stretch: float = 1.0,
         stretch_angle: float = 0.0,
+        center: Any = None,
     ) -> None:
-        cy, cx, r, ri = quantities(cy=cy, cx=cx, r=r, ri=ri)
-        check_center(cy, cx)
+        cy, cx = read_center(center, cy, cx)
+        r, ri = quantities(r=r, ri=ri)
         check_radii(r, ri, finite=False)
         check_stretch(stretch, stretch_angle)
         if not is_lazy(scan_rotation):
@@ -215,6 +220,9 @@ class CoMUDF(UDF):
         8
         """
         return cls(**params)
+
+    def _center_names(self) -> tuple[str, ...]:
+        return ("cy", "cx") if self._kwargs["centers"] is None else ()
 
     def get_preferred_input_dtype(self) -> Any:
         """Use the native dtype."""

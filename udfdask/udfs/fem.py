@@ -38,8 +38,9 @@ class FEMUDF(UDF):
 
     Parameters
     ----------
-    center : tuple of float, optional
-        Center of the ring, (y, x), in pixels; by default ``shape // 2``.
+    center : tuple of float, or {"zero", "middle"}, optional
+        Center of the ring, (y, x), in pixels; by default where both axes are 0, if that is inside
+        of the frame, or else ``shape // 2``. "zero" is 0 of the axes, "middle" is ``shape // 2``.
     rad_in, rad_out : float
         Inner and outer radius, in pixels, which are required; `rad_out` can be inf.
     centers : array, shape (*nav, 2), or AuxData of kind nav with extra_shape (2,), optional
@@ -131,6 +132,9 @@ class FEMUDF(UDF):
             stretch=stretch,
             stretch_angle=stretch_angle,
         )
+
+    def _center_names(self) -> tuple[str, ...]:
+        return ("center",) if self._kwargs["centers"] is None else ()
 
     def get_preferred_input_dtype(self) -> Any:
         """Use the native dtype."""

@@ -29,6 +29,7 @@ from udfdask.udfs.shared.frame_geometry import (
     frame_shape,
     is_lazy,
     quantities,
+    read_center,
     size_of_pixels,
     stretch_of,
 )
@@ -42,7 +43,8 @@ class RadialProfileUDF(UDF):
     Parameters
     ----------
     cy, cx : float, optional
-        Center of the rings, in pixels; by default ``shape // 2``.
+        Center of the rings, in pixels; by default where both axes are 0, if that is inside of the
+        frame, or else ``shape // 2``.
     r : float, optional
         Outer radius of the last ring, in pixels; by default, the rings around (cy, cx) cover the
         whole frame, and no ring is outside the frame.
@@ -59,6 +61,9 @@ class RadialProfileUDF(UDF):
         ``r / sqrt(stretch)``, so that a ring keeps its area.
     stretch_angle : float
         Direction of the long half axis, in degrees from +x toward +y, which points down.
+    center : {"zero", "middle"} or tuple of float, optional
+        The center (y, x) in place of `cy` and `cx`, such as ``find_center(pattern)``: "zero" is 0
+        of the axes, "middle" is ``shape // 2``.
 
     Raises
     ------
@@ -120,9 +125,11 @@ class RadialProfileUDF(UDF):
         centers: Any = None,
         stretch: float = 1.0,
         stretch_angle: float = 0.0,
+        center: Any = None,
     ) -> None:
-        cy, cx, r, ri = quantities(cy=cy, cx=cx, r=r, ri=ri)
-        check_rings(cy, cx, r, ri, n_bins)
+        cy, cx = read_center(center, cy, cx)
+        r, ri = quantities(r=r, ri=ri)
+        check_rings(r, ri, n_bins)
         check_stretch(stretch, stretch_angle)
         super().__init__(
             cy=cy,
@@ -134,6 +141,9 @@ class RadialProfileUDF(UDF):
             stretch=stretch,
             stretch_angle=stretch_angle,
         )
+
+    def _center_names(self) -> tuple[str, ...]:
+        return ("cy", "cx") if self._kwargs["centers"] is None else ()
 
     def get_preferred_input_dtype(self) -> Any:
         """Use the native dtype."""

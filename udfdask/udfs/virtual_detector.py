@@ -11,7 +11,7 @@ import numpy as np
 
 from udfdask.arrays.geometry.axes import Axis
 from udfdask.arrays.geometry.shapes import Shape
-from udfdask.arrays.geometry.units import Quantity, as_quantity
+from udfdask.arrays.geometry.units import Quantity, as_coordinate, as_quantity
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.kernels.cuda.sums import add_within
 from udfdask.kernels.overflow import add_exactly
@@ -31,6 +31,7 @@ from udfdask.udfs.shared.frame_geometry import (
     check_center_inside,
     check_radii_in_unit,
     frame_shape,
+    read_center,
 )
 from udfdask.udfs.shared.kernel_backends import tile_backends
 from udfdask.udfs.shared.own_centers import as_centers, check_centers, mean_center, own_centers
@@ -47,12 +48,11 @@ _NEEDED = {
     "window": ("start", "stop"),
 }
 _CENTERED = ("disk", "ring")
-_OPTIONAL = ("cx", "cy", "centers", "stretch", "stretch_angle")
+_OPTIONAL = ("cx", "cy", "center", "centers", "stretch", "stretch_angle")
 OTHER_SHAPES = {"disc": "disk", "circle": "disk", "annulus": "ring", "rectangle": "rect"}
 """Other words for these shapes."""
 
 _MEANT = {
-    "center": ("cy", "cx"),
     "centerX": ("cx",),
     "centerY": ("cy",),
     "radius": ("r", "ro"),
@@ -77,8 +77,8 @@ class VirtualDetectorUDF(UDF):
         accessors of DataArrays and signals also take masks that are DataArrays, signals or ROIs of
         HyperSpy.
     cx, cy : float, optional
-        Center of a disk or ring, in pixels, or a text with a unit such as "0 mrad"; by default half
-        the size of a frame, rounded down.
+        Center of a disk or ring, in pixels, or a text with a unit such as "0 mrad"; by default
+        where both axes are 0, if that is inside of the frame, or else ``shape // 2``.
     r : float, optional
         Radius of a disk, in pixels, or a text with a unit such as "10 mrad": ``d <= r``.
     ri, ro : float, optional
@@ -101,6 +101,9 @@ class VirtualDetectorUDF(UDF):
         sqrt(stretch)``, so that the detector keeps its area.
     stretch_angle : float, optional
         Direction of the long half axis, in degrees from +x toward +y, which points down.
+    center : {"zero", "middle"} or tuple of float, optional
+        The center (y, x) of a disk or ring in place of `cy` and `cx`, such as
+        ``find_center(pattern)``: "zero" is 0 of the axes, "middle" is ``shape // 2``.
     **unknown : object
         Nothing else is taken: the error names the parameters of the shape.
 
@@ -188,6 +191,7 @@ class VirtualDetectorUDF(UDF):
         centers: Any = None,
         stretch: float | None = None,
         stretch_angle: float | None = None,
+        center: Any = None,
         **unknown: Any,
     ) -> None:
         if unknown:
@@ -208,14 +212,25 @@ class VirtualDetectorUDF(UDF):
             "stretch_angle": stretch_angle,
         }
         given = {
-            name: as_quantity(name, value) for name, value in numbers.items() if value is not None
+            name: (as_coordinate if name in ("cx", "cy") else as_quantity)(name, value)
+            for name, value in numbers.items()
+            if value is not None
         }
-        _check_names(shape, given if centers is None else {**given, "centers": centers})
+        arrays = {"center": center, "centers": centers}
+        _check_names(shape, given | {name: v for name, v in arrays.items() if v is not None})
+        if center is not None:
+            cy, cx = read_center(center, cy, cx)
+            given |= {"cx": cx, "cy": cy}
         if centers is not None:
             given["centers"] = as_centers(centers, cy=cy, cx=cx)
         check_stretch(given.get("stretch", 1.0), given.get("stretch_angle", 0.0))
         check_radii_in_unit(given.get("ro"), given.get("ri"), names=("ro", "ri"))
         super().__init__(shape=shape, **given)
+
+    def _center_names(self) -> tuple[str, ...]:
+        shape = self._kwargs["shape"]
+        is_common = isinstance(shape, str) and shape in _CENTERED and not self._has_own_centers
+        return ("cy", "cx") if is_common else ()
 
     def get_preferred_input_dtype(self) -> Any:
         """Use the native dtype."""
@@ -438,9 +453,9 @@ def _check_names(shape: Any, given: Mapping[str, Any]) -> None:
             takes += f" and optionally {', '.join(optional)}"
         raise ArgumentTypeError(f"{takes}, but {' and '.join(wrong)}")
     for name, value in given.items():
-        if name == "centers":
+        if name in ("center", "centers"):
             continue
-        if isinstance(value, bool) or not isinstance(value, (int, float, np.number, Quantity)):
+        if isinstance(value, bool) or not isinstance(value, int | float | np.number | Quantity | str):
             raise ArgumentTypeError(
                 f"{name} of a {shape} must be a number of pixels, not {value!r} of type "
                 f"{type(value).__name__}"

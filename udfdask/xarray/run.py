@@ -53,7 +53,8 @@ def virtual_image(
         return make_layouts(infos, data.labels, {IMAGE: _UNNAMED})
 
     (dataset,) = _run(data, udf, lay_out, False, options)
-    return dataset[_UNNAMED].rename(name)
+    notes = {key: text for key, text in dataset.attrs.items() if key == "note"}
+    return dataset[_UNNAMED].rename(name).assign_attrs(notes)
 
 
 def map_frames(

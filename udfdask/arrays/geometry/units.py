@@ -15,6 +15,9 @@ from udfdask.errors import ArgumentTypeError
 PIXELS = frozenset({"px", "pix", "pixel", "pixels", "Pixel", "Pixels"})
 """Names of the unit of an axis without calibration."""
 
+CENTER_WORDS = ("zero", "middle")
+"""Words in place of a coordinate of a center: 0 of the axis, or the middle of a frame."""
+
 _NUMBER = re.compile(
     r"\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*((?:1\s*/\s*)?[^\s\d.+\-].*?)\s*"
 )
@@ -196,6 +199,12 @@ def as_quantity(name: str, given: Any) -> Any:
             f"{name} must be a number of pixels, not {given!r} of type {type(given).__name__}; or "
             "a number with the unit of the axis, such as '10 mrad' or (10, 'mrad')"
         ) from None
+
+
+def as_coordinate(name: str, given: Any) -> Any:
+    """Return a coordinate of a center as `as_quantity` does; one of `CENTER_WORDS` as it is."""
+    is_word = isinstance(given, str) and given in CENTER_WORDS
+    return given if is_word else as_quantity(name, given)
 
 
 def unit_of_quotient(unit: str, divisor: str) -> str:

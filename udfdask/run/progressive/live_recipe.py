@@ -16,7 +16,8 @@ from udfdask.arrays.geometry.axes import Calibration
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.graph.packed_recipe import PackedRecipe
 from udfdask.plan.copy_parameters import copy_parameters
-from udfdask.plan.declarations import check_same_declaration
+from udfdask.plan.centers import with_center
+from udfdask.plan.declarations import check_same_declaration, new_instance
 from udfdask.plan.parameters_in_pixels import parameters_in_pixels
 from udfdask.plan.recipe import Recipe, UDFRecipe
 from udfdask.udf.aux_data import AuxData
@@ -75,9 +76,8 @@ class LiveRecipe:
             given, udfs = [], []
             for k, change in enumerate(_check_changes(recipe, changes)):
                 udf = recipe.udfs[k]
-                change = parameters_in_pixels(  # noqa: PLW2901
-                    udf.cls, change, self._calibration, recipe.shape.sig_dims, are_all=False
-                )
+                if udf.cls.calibrated and change:
+                    change = self._in_pixels(udf, self.generations[-1][k], change)  # noqa: PLW2901
                 kwargs = {**self.generations[-1][k], **change}
                 if change:
                     check_same_declaration(recipe, k, kwargs, self._calibration)
@@ -88,6 +88,15 @@ class LiveRecipe:
             newer = replace(recipe, udfs=tuple(udfs), generation=len(self.generations))
             self.generations = (*self.generations, tuple(given))
             self._recipe = _with_new_token(newer)
+
+    def _in_pixels(
+        self, udf: UDFRecipe, before: Mapping[str, Any], change: Mapping[str, Any]
+    ) -> Mapping[str, Any]:
+        """Return changes of the parameters of a UDF in pixels; `before` are its parameters."""
+        sig, axes = self._recipe.shape.sig, self._calibration.axes
+        changed = new_instance(udf.cls, {**before, **change})
+        change = with_center(changed, change, axes[-sig.dims :], sig, are_all=False)
+        return parameters_in_pixels(udf.cls, change, self._calibration, sig.dims, are_all=False)
 
 
 def _with_new_token(recipe: Recipe) -> Recipe:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from udfdask.arrays.geometry.axes import pixel_size
-from udfdask.arrays.geometry.units import Quantity, as_quantity
+from udfdask.arrays.geometry.units import CENTER_WORDS, Quantity, as_coordinate, as_quantity
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.masks import checks
 from udfdask.masks.bins import number_of_bins
@@ -42,7 +42,10 @@ def frame_shape(udf: UDF, kinds: str = "biuf") -> tuple[int, int]:
 
 
 def center_of(udf: UDF) -> tuple[Any, Any]:
-    """Return the parameters cy and cx, in pixels; by default the middle of the frame."""
+    """Return the parameters cy and cx, in pixels; by default the middle of the frame.
+
+    A run has put 0 of the axes in their place before, if that is inside of the frame.
+    """
     p = udf.params
     ny, nx = udf.meta.dataset_shape.sig
     return ny // 2 if p.cy is None else p.cy, nx // 2 if p.cx is None else p.cx
@@ -79,8 +82,8 @@ def is_lazy(value: Any) -> bool:
 
 
 def is_open(value: Any) -> bool:
-    """Return whether a parameter is a number only later: it is lazy, or in the unit of an axis."""
-    return is_lazy(value) or isinstance(value, Quantity)
+    """Return whether a parameter is a number only later: lazy, in the unit of an axis, or a word."""
+    return is_lazy(value) or isinstance(value, Quantity | str)
 
 
 def quantities(**given: Any) -> tuple[Any, ...]:
@@ -93,25 +96,63 @@ def check_position(name: str, value: Any) -> tuple[Any, Any]:
 
     A coordinate in the unit of an axis stays as it is.
     """
-    try:
-        y, x = value
-    except (TypeError, ValueError):
-        raise ArgumentTypeError(
-            f"{name} must be a position (y, x) in pixels, not {value!r}"
-        ) from None
-    pair = quantities(**{f"{name}[0]": y, f"{name}[1]": x})
+    pair = [as_coordinate(f"{name}[{k}]", one) for k, one in enumerate(_pair(name, value))]
     y, x = (
-        one if isinstance(one, Quantity) else checks.number(f"{name}[{k}]", one)
+        one if isinstance(one, Quantity | str) else checks.number(f"{name}[{k}]", one)
         for k, one in enumerate(pair)
     )
     return y, x
 
 
-def check_center(cy: Any, cx: Any) -> None:
-    """Raise if a given center is not a finite number of pixels."""
+def _pair(name: str, value: Any) -> tuple[Any, Any]:
+    """Return the members of a pair (y, x)."""
+    try:
+        y, x = as_pair(value)
+    except ArgumentValueError:  # of a word
+        raise
+    except (TypeError, ValueError):
+        raise ArgumentTypeError(
+            f"{name} must be a position (y, x) in pixels, not {value!r}"
+        ) from None
+    return y, x
+
+
+def read_center(center: Any, cy: Any, cx: Any) -> tuple[Any, Any]:
+    """Return the coordinates (cy, cx) of a common center, which are given in one of two ways.
+
+    `center` is a pair (y, x) or a word; None if cy and cx are given, or None too. Raise if a
+    coordinate is neither finite, nor lazy, nor in a unit, nor a word.
+    """
+    if center is not None:
+        if cy is not None or cx is not None:
+            raise ArgumentValueError(
+                f"center={center!r} gives both coordinates: leave out cy and cx, or center"
+            )
+        cy, cx = _pair("center", center)
+    cy, cx = (None if c is None else as_coordinate(n, c) for n, c in (("cy", cy), ("cx", cx)))
     for name, value in (("cy", cy), ("cx", cx)):
         if value is not None and not is_open(value):
             checks.number(name, value)
+    return cy, cx
+
+
+def as_pair(center: Any) -> Any:
+    """Return a word for a center as a pair of words; anything but a text as it is."""
+    if not isinstance(center, str):
+        return center
+    if center in CENTER_WORDS:
+        return center, center
+    if center in ("find", "com"):
+        method = ", method='com'" if center == "com" else ""
+        raise ArgumentValueError(
+            f"center={center!r} would read all data, but a run is planned without reading: write "
+            f"pattern = udfdask.run_udf(data, SumUDF())['intensity'], then "
+            f"center=find_center(pattern{method}), both from udfdask.udfs"
+        )
+    raise ArgumentValueError(
+        f"center must be a pair (y, x), 'zero' (of the axes) or 'middle' (of the frame), not "
+        f"{center!r}"
+    )
 
 
 def check_radii(r: Any, ri: Any, *, finite: bool) -> None:
@@ -137,15 +178,14 @@ def check_radii_in_unit(outer: Any, inner: Any, *, names: tuple[str, str]) -> No
         checks.raise_swapped(str(outer), str(inner), names=names)
 
 
-def check_rings(cy: Any, cx: Any, r: Any, ri: Any, n_bins: Any) -> None:
-    """Raise if the center, the radii or the number of rings are invalid."""
+def check_rings(r: Any, ri: Any, n_bins: Any) -> None:
+    """Raise if the radii or the number of rings are invalid."""
     for name, value in (("r", r), ("ri", ri), ("n_bins", n_bins)):
         if is_lazy(value):
             raise ArgumentTypeError(
                 f"{name} must be a number, not a lazy {type(value).__name__}: the shape of the "
                 "result depends on it; compute it first"
             )
-    check_center(cy, cx)
     check_radii(r, ri, finite=True)
     number_of_bins(n_bins, 1, 0)
 
