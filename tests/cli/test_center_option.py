@@ -232,7 +232,7 @@ def test_a_class_that_needs_a_center_gets_it(file, monkeypatch):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--center", "9"], "'9' is not a center: write find, com, or Y,X"),
+        (["--center", "9"], "'9' is not a center: write find, com, zero, middle, or Y,X"),
         (["--center", "nan,3"], "is not a center"),
         (["--center", "fnid"], "is not a center"),
         (["--center", "9,3,4"], "is not a center"),
@@ -298,10 +298,12 @@ def test_explain_reads_nothing(file, monkeypatch):
     assert "center not known yet; a run first finds it in 6 of 30 frames; for com" in output
     disks = ["--detector", "disk,r=5", "--detector", "BF=disk,r=1,cy=8,cx=9", *UNITS]
     output = call("explain", file, *disks, "--center", "find")
-    assert "disk, r = 5 px, center not found yet; around y 12, x 16 px, it covers 81 of" in output
+    assert "disk, r = 5 px, center not found yet; around y 8, x 20 px, it covers 81 of" in output
     assert "BF: disk, r = 1 px, center y 8, x 9 px, covers 5 of" in output
-    assert "lies around the middle" not in output
-    assert "lies around the middle" in call("explain", file, *disks)
+    assert "disk: the center is the middle of the frame" not in output
+    ring = ["--detector", "ring,ri=3,ro=5"]
+    assert "note the center is the middle of the frame, y 12, x 16" in call("explain", file, *ring)
+    assert "is the middle" not in call("explain", file, *ring, "--center", "find")
     ring = ["--detector", "ring,ri=18,ro=19.5"]
     assert "beyond the edge" in call("explain", file, *ring)
     output = call("explain", file, *ring, "--center", "find")

@@ -3,7 +3,6 @@
 import math
 import re
 import warnings
-from dataclasses import replace
 
 import dask.array as da
 import numpy as np
@@ -172,27 +171,6 @@ def test_radii_in_pixels_and_in_the_unit(udf, scales, line):
     assert found.startswith(line)
 
 
-@pytest.mark.parametrize(
-    ("udf", "offsets", "is_noted"),
-    [
-        (VirtualDetectorUDF("disk", r=3), (-1.2, -3.2), True),
-        (VirtualDetectorUDF("disk", r=3), (-2.4, -3.2), False),  # 0 is in the middle
-        (VirtualDetectorUDF("disk", r=3), (0, 0), False),  # nobody said where 0 is
-        (VirtualDetectorUDF("disk", r=3, cy="0 mrad", cx="0 mrad"), (-1.2, -3.2), False),
-        (VirtualDetectorUDF("disk", r=3, cy=6, cx=7), (-1.2, -3.2), False),
-        (CoMUDF(r=3), (-1.2, -3.2), True),
-    ],
-)
-def test_zero_of_the_axes_is_not_the_middle(udf, offsets, is_noted):
-    *nav, ky, kx = axes()
-    sig = [replace(axis, offset=o) for axis, o in zip((ky, kx), offsets, strict=True)]
-    note = (
-        "the disk lies around the middle of the frame, but 0 mrad is at y 3, x 8 px: if the beam "
-        "is there, give '0 mrad' as the center"
-    )
-    assert (note in lines(udf, "note", axes=[*nav, *sig])) == is_noted
-
-
 def test_radii_of_ellipses():
     """A circle in mrad is an ellipse in pixels that are not square; its radius stays."""
     (line,) = lines(VirtualDetectorUDF("disk", r="2 mrad"), axes=axes(scales=(0.4, 0.8)))
@@ -202,12 +180,15 @@ def test_radii_of_ellipses():
 @pytest.mark.parametrize(
     ("udf", "note"),
     [
-        (VirtualDetectorUDF("disk", r=5), "r=5 is in pixels: for 5 mrad, write r='5 mrad'"),
         (
-            VirtualDetectorUDF("ring", ri=2, ro=5),
+            VirtualDetectorUDF("disk", r=5, center="middle"),
+            "r=5 is in pixels: for 5 mrad, write r='5 mrad'",
+        ),
+        (
+            VirtualDetectorUDF("ring", ri=2, ro=5, center="middle"),
             "ri=2 and ro=5 are in pixels: for mrad, write ri='2 mrad', ro='5 mrad'",
         ),
-        (CoMUDF(r=5), "r=5 is in pixels: for 5 mrad, write r='5 mrad'"),
+        (CoMUDF(r=5, center="middle"), "r=5 is in pixels: for 5 mrad, write r='5 mrad'"),
     ],
 )
 def test_numbers_without_a_unit(udf, note):
@@ -219,7 +200,8 @@ def test_numbers_without_a_unit(udf, note):
 
 
 def test_lengths_with_a_unit_need_no_note():
-    assert not lines(VirtualDetectorUDF("ring", ri="1 mrad", ro="2 mrad"), "note", axes=axes())
+    ring = VirtualDetectorUDF("ring", ri="1 mrad", ro="2 mrad", center="middle")
+    assert not lines(ring, "note", axes=axes())
 
 
 @pytest.mark.parametrize(
@@ -242,11 +224,11 @@ def test_detectors_beyond_the_edge(udf, cut):
 
 
 def test_few_pixels():
-    assert lines(VirtualDetectorUDF("ring", ri=0, ro=1), "note") == [
+    assert lines(VirtualDetectorUDF("ring", ri=0, ro=1, center="middle"), "note") == [
         "the ring covers only 4 of 192 pixels"
     ]
     assert not lines(VirtualDetectorUDF("point", x=3, y=3), "note")
-    assert not lines(VirtualDetectorUDF("disk", r=1), "note")
+    assert not lines(VirtualDetectorUDF("disk", r=1, center="middle"), "note")
 
 
 def test_a_disk_over_all_pixels_warns():
@@ -286,7 +268,7 @@ def test_a_frame_of_one_pixel_has_no_smaller_disk():
 
 
 def test_notes_are_an_attribute():
-    plan = ud.explain(X, {"BF": VirtualDetectorUDF("disk", r=8), "all": SumUDF()})
+    plan = ud.explain(X, {"BF": VirtualDetectorUDF("disk", r=8, center=(6, 8)), "all": SumUDF()})
     assert plan.notes == (
         "BF: the disk reaches beyond the edge of the frame, where there are no pixels",
     )

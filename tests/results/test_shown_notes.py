@@ -3,6 +3,7 @@
 import pickle
 from html import unescape
 
+import dask
 import dask.array as da
 import numpy as np
 import pytest
@@ -14,12 +15,13 @@ from udfdask.testing import raise_if_dask_computes
 from udfdask.udfs import CoMUDF, SumUDF, VirtualDetectorUDF
 
 X = da.ones((4, 6, 32, 32), chunks=(2, 3, 32, 32), dtype="uint16")
-UNITS = [("y", None, 1, 0), ("x", None, 1, 0), ("ky", "mrad", 0.5, -3), ("kx", "mrad", 0.5, -4)]
+UNITS = [("y", None, 1, 0), ("x", None, 1, 0), ("ky", "mrad", 0.5, 0), ("kx", "mrad", 0.5, 0)]
 AXES = [ud.Axis(name=n, unit=u, scale=s, offset=o) for n, u, s, o in UNITS]
 IN_PIXELS = "r=8 is in pixels: for 8 mrad, write r='8 mrad'"
 MIDDLE = (
-    "the disk lies around the middle of the frame, but 0 mrad is at y 6, x 8 px: if the beam is "
-    "there, give '0 mrad' as the center"
+    "the center is the middle of the frame, y 16, x 16 px: it was not given, and the axes are not "
+    "0 inside of the frame. If the beam is elsewhere, give center=find_center(pattern); "
+    "center='middle' leaves out this note"
 )
 
 
@@ -59,11 +61,18 @@ def test_a_lazy_result_shows_the_notes_of_explain():
     assert notes(ud.run_udf(X, SumUDF(), axes=AXES)) == []
 
 
-def test_a_computed_result_shows_none_and_the_lazy_one_keeps_its_notes():
+def test_a_computed_result_shows_those_about_its_values():
     result = ud.run_udf(X, CoMUDF(r=8), axes=AXES)
     done = result.compute(**SYNC)
-    assert notes(done) == []
-    assert notes(pickle.loads(pickle.dumps(done))) == []
+    for each in (done, pickle.loads(pickle.dumps(done)), dask.compute(result, **SYNC)[0]):
+        assert notes(each) == [MIDDLE, IN_PIXELS]
+    assert notes(ud.run_udf(X, Merged()))
+    assert notes(ud.run_udf(X, Merged()).compute(**SYNC)) == []
+
+
+def test_a_lazy_result_keeps_its_notes():
+    result = ud.run_udf(X, CoMUDF(r=8), axes=AXES)
+    result.compute(**SYNC)
     assert notes(result) == [MIDDLE, IN_PIXELS]
     assert notes(result.persist(**SYNC)) == [MIDDLE, IN_PIXELS]
     assert notes(pickle.loads(pickle.dumps(result))) == [MIDDLE, IN_PIXELS]
@@ -91,7 +100,7 @@ def test_a_run_of_one_udf_shows_notes_about_the_run():
 
 def test_there_are_at_most_three_notes():
     class Many(Merged):
-        has = VirtualDetectorUDF("ring", ri=1, ro=8)
+        has = VirtualDetectorUDF("ring", ri=1, ro=20)
 
         def _coverages(self, sig):
             return [one for _ in range(3) for one in self.has._coverages(sig)]
@@ -141,4 +150,5 @@ def test_a_signal_result_shows_them():
         axis.units, axis.scale, axis.offset = unit, scale, offset
     result = signal.udf.run_udf(CoMUDF(r=8))
     assert repr(result).splitlines()[-2:] == [f"  note  {MIDDLE}", f"  note  {IN_PIXELS}"]
-    assert "  note  " not in repr(result.compute(**SYNC))
+    in_memory = result.compute(**SYNC)
+    assert repr(in_memory).splitlines()[-2:] == [f"  note  {MIDDLE}", f"  note  {IN_PIXELS}"]

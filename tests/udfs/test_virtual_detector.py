@@ -135,7 +135,7 @@ def test_radii_in_a_unit_are_compared_as_typed(numbers, message):
 @pytest.mark.parametrize(
     ("shape", "numbers", "meant"),
     [
-        ("disk", {"center": (6, 7), "radius": 3}, r"cy, cx, r\?"),
+        ("disk", {"centerY": 6, "centerX": 7, "radius": 3}, r"cy, cx, r\?"),
         ("ring", {"radius_inner": 2, "radius_outer": 3}, r"ri, ro\?"),
         ("ring", {"ri": 2, "radius": 3}, r"ro\?"),
     ],

@@ -18,7 +18,10 @@ from udfdask.udfs.shared.find_center import CenterMethod
 _SEARCHES: dict[str, CenterMethod] = {"find": "symmetry", "com": "com"}
 """Words in place of a center, and the methods of `find_center`."""
 
-_EXAMPLES = "find, com, zero, middle, or Y,X in pixels or in the unit of the axes, such as 63.5,61 or 0mrad,0mrad"
+_EXAMPLES = (
+    "find, com, zero, middle, or Y,X in pixels or in the unit of the axes, such as 63.5,61 or "
+    "0mrad,0mrad"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,8 +45,8 @@ class Center:
         """
         if self.is_in_pixels:
             return f"y {self.y}, x {self.x} px"
-        cy, cx = (float(t) if _is_pixels(t) else t for t in (self.y, self.x))
-        udf = with_pixels(CoMUDF(cy=cy, cx=cx), Calibration(axes=tuple(axes)), sig, len(axes))
+        center = [float(t) if _is_pixels(t) else t for t in (self.y, self.x)]
+        udf = with_pixels(CoMUDF(center=center), Calibration(axes=tuple(axes)), sig, len(axes))
         typed = self.y if self.y in CENTER_WORDS else f"y {self.y}, x {self.x}"
         return f"{typed} = y {udf.params.cy:.4g}, x {udf.params.cx:.4g} px"
 

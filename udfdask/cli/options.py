@@ -53,8 +53,8 @@ _OPTIONS = (
         metavar="find|com|zero|middle|Y,X",
         help="Center for all UDFs and detectors that are typed without one. find: the center of "
         "symmetry of the summed frames. com: their center of mass. zero: where the axes are 0. "
-        "middle: the middle of the frame. Y,X: this place, in pixels or in the unit of the axes, such "
-        "as 0mrad,0mrad. By default zero, if that is inside of the frame, or else middle.",
+        "middle: the middle of the frame. Y,X: this place, in pixels or in the unit of the axes, "
+        "such as 0mrad,0mrad. By default zero, if that is inside of the frame, or else middle.",
     ),
     click.option(
         "--sig-dims",

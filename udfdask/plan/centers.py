@@ -1,4 +1,4 @@
-"""Choose the common center of the UDFs of a run: a word, 0 of the axes, or the middle of a frame."""
+"""Choose the center of UDFs: a word in place of a coordinate, 0 of the axes, or the middle."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ def with_center(
             pair = zip(given, "yx", strict=True)
             found[name] = tuple(_in_pixels(cls, name, one, m, axes, sig) for one, m in pair)
     zero = zero_inside(axes, sig)
-    for name in udf._center_names() if zero else ():
-        if kwargs.get(name) is None and (are_all or name in kwargs):
+    for name in udf._center_names():
+        if zero is not None and kwargs.get(name) is None and (are_all or name in kwargs):
             found[name] = {"y": zero[0], "x": zero[1], "position": zero}[cls.calibrated[name]]
     return found
 
@@ -70,7 +70,7 @@ def middle_note(udf: UDF, sig: Sequence[int]) -> str:
     if len(names) < len(udf._center_names()):
         what = f"{names[0]} is the middle of the frame, {place[names[0] == 'cx']} px"
     return (
-        f"{what}: it was not given, and the axes do not have 0 inside of the frame. If the beam is "
+        f"{what}: it was not given, and the axes are not 0 inside of the frame. If the beam is "
         "elsewhere, give center=find_center(pattern); center='middle' leaves out this note"
     )
 
@@ -101,8 +101,8 @@ def _in_pixels(
     axis = axes[number]
     if axis.values is not None or not (axis.is_calibrated or axis.offset):
         raise ArgumentValueError(
-            f"{cls.__name__}: {name}={given!r}, but the axis {axis.name!r} of the data does not say "
-            "where 0 is: it has neither a unit nor an offset, or its positions are not evenly "
+            f"{cls.__name__}: {name}={given!r}, but the axis {axis.name!r} of the data does not "
+            "say where 0 is: it has neither a unit nor an offset, or its positions are not evenly "
             "spaced. Give pixels, 'middle', or the axes of the data: axes=[...] with one "
             "udfdask.Axis(name=..., unit=..., scale=..., offset=...) for each dimension"
         )

@@ -88,10 +88,11 @@ def detector_lines(plan: Plan) -> tuple[list[str], list[Note]]:
         asked = new_instance(udf.cls, udf.kwargs)
         coverages = asked._coverages(plan.recipe.shape.sig)
         lines += [f"{who}{_in_words(one, sig)}" for one in coverages]
+        if any(_is_mistake(one, lengths) for one in coverages):
+            continue
         texts = [middle_note(asked, plan.recipe.shape.sig)]
-        if not any(_is_mistake(one, lengths) for one in coverages):
-            texts += [text for one in coverages for text in _notes(one)]
-            texts += [_in_unit(lengths, sig)] if lengths else []
+        texts += [text for one in coverages for text in _notes(one)]
+        texts += [_in_unit(lengths, sig)] if lengths else []
         notes += [Note(f"{who}{text}", number, is_about_values=True) for text in texts if text]
     return lines, notes
 

@@ -30,8 +30,8 @@ class CrystallinityUDF(UDF):
         `rad_out` can be inf.
     real_center : tuple of float, optional
         Center of a disk, (y, x), in pixels, that is set to 0 before the transform: the zero-order
-        peak. Or with the unit of the axes, such as ``("0 mrad", "0 mrad")``; or "zero" of the axes, or
-        the "middle" of the frame.
+        peak. Or with the unit of the axes, such as ``("0 mrad", "0 mrad")``; or "zero" of the
+        axes, or the "middle" of the frame.
     real_rad : float, optional
         Radius of the disk, in pixels; or with a unit, such as ``"2 mrad"``.
 

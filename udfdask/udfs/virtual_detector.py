@@ -220,7 +220,7 @@ class VirtualDetectorUDF(UDF):
         _check_names(shape, given | {name: v for name, v in arrays.items() if v is not None})
         if center is not None:
             cy, cx = read_center(center, cy, cx)
-            given |= {"cx": cx, "cy": cy}
+            given = {"cx": cx, "cy": cy, **given}  # the order is a part of the token
         if centers is not None:
             given["centers"] = as_centers(centers, cy=cy, cx=cx)
         check_stretch(given.get("stretch", 1.0), given.get("stretch_angle", 0.0))
@@ -455,7 +455,9 @@ def _check_names(shape: Any, given: Mapping[str, Any]) -> None:
     for name, value in given.items():
         if name in ("center", "centers"):
             continue
-        if isinstance(value, bool) or not isinstance(value, int | float | np.number | Quantity | str):
+        if isinstance(value, bool) or not isinstance(
+            value, int | float | np.number | Quantity | str
+        ):
             raise ArgumentTypeError(
                 f"{name} of a {shape} must be a number of pixels, not {value!r} of type "
                 f"{type(value).__name__}"

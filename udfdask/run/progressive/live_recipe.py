@@ -15,8 +15,8 @@ from typing import Any
 from udfdask.arrays.geometry.axes import Calibration
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.graph.packed_recipe import PackedRecipe
-from udfdask.plan.copy_parameters import copy_parameters
 from udfdask.plan.centers import with_center
+from udfdask.plan.copy_parameters import copy_parameters
 from udfdask.plan.declarations import check_same_declaration, new_instance
 from udfdask.plan.parameters_in_pixels import parameters_in_pixels
 from udfdask.plan.recipe import Recipe, UDFRecipe

@@ -82,7 +82,7 @@ def is_lazy(value: Any) -> bool:
 
 
 def is_open(value: Any) -> bool:
-    """Return whether a parameter is a number only later: lazy, in the unit of an axis, or a word."""
+    """Return whether a parameter is a number only later: lazy, in a unit, or a word."""
     return is_lazy(value) or isinstance(value, Quantity | str)
 
 
@@ -105,14 +105,22 @@ def check_position(name: str, value: Any) -> tuple[Any, Any]:
 
 
 def _pair(name: str, value: Any) -> tuple[Any, Any]:
-    """Return the members of a pair (y, x)."""
+    """Return the members of a pair (y, x); a word stands for both."""
+    if isinstance(value, str):
+        if value in CENTER_WORDS:
+            return value, value
+        if value in ("find", "com"):
+            method = ", method='com'" if value == "com" else ""
+            raise ArgumentValueError(
+                f"{name}={value!r} would read all data, but a run is planned without reading: "
+                "write pattern = udfdask.run_udf(data, SumUDF())['intensity'] and then "
+                f"{name}=find_center(pattern{method}), both from udfdask.udfs"
+            )
     try:
-        y, x = as_pair(value)
-    except ArgumentValueError:  # of a word
-        raise
+        y, x = value
     except (TypeError, ValueError):
         raise ArgumentTypeError(
-            f"{name} must be a position (y, x) in pixels, not {value!r}"
+            f"{name} must be a position (y, x) in pixels, 'zero' or 'middle', not {value!r}"
         ) from None
     return y, x
 
@@ -134,25 +142,6 @@ def read_center(center: Any, cy: Any, cx: Any) -> tuple[Any, Any]:
         if value is not None and not is_open(value):
             checks.number(name, value)
     return cy, cx
-
-
-def as_pair(center: Any) -> Any:
-    """Return a word for a center as a pair of words; anything but a text as it is."""
-    if not isinstance(center, str):
-        return center
-    if center in CENTER_WORDS:
-        return center, center
-    if center in ("find", "com"):
-        method = ", method='com'" if center == "com" else ""
-        raise ArgumentValueError(
-            f"center={center!r} would read all data, but a run is planned without reading: write "
-            f"pattern = udfdask.run_udf(data, SumUDF())['intensity'], then "
-            f"center=find_center(pattern{method}), both from udfdask.udfs"
-        )
-    raise ArgumentValueError(
-        f"center must be a pair (y, x), 'zero' (of the axes) or 'middle' (of the frame), not "
-        f"{center!r}"
-    )
 
 
 def check_radii(r: Any, ri: Any, *, finite: bool) -> None:

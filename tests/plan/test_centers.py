@@ -1,0 +1,256 @@
+"""The default center of UDFs: 0 of calibrated axes in every entry point, or else the middle."""
+
+import dask.array as da
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
+
+import udfdask as ud
+from making import SYNC
+from udfdask.cli import main
+from udfdask.io import open_file
+from udfdask.testing import raise_if_dask_computes
+from udfdask.udfs import (
+    FEMUDF,
+    CoMUDF,
+    CrystallinityUDF,
+    RadialFourierUDF,
+    RadialProfileUDF,
+    SumUDF,
+    VirtualDetectorUDF,
+    find_center,
+)
+
+NAV, SIG, ZERO = (2, 3), (20, 24), (8.0, 13.0)
+Y, X = np.indices(SIG)
+BEAM = (np.hypot(Y - ZERO[0], X - ZERO[1]) <= 3) * np.uint16(100)
+DATA = np.tile(BEAM, (*NAV, 1, 1))
+ARRAY = da.from_array(DATA, chunks=(1, 3, *SIG))
+DARK = {"ri": "4 mrad", "ro": "8 mrad"}
+SAMPLES = {
+    "ring": lambda **center: VirtualDetectorUDF("ring", ri=2, ro=5, **center),
+    "com": lambda **center: CoMUDF(r=4, **center),
+    "whole": CoMUDF,
+    "profile": RadialProfileUDF,
+    "fourier": lambda **center: RadialFourierUDF(r=6, max_order=2, **center),
+}
+
+
+def axes_of(*sig, nav=("y", "x")):
+    """Axes of a scan without units, and of a frame: (unit, scale, offset) of each."""
+    named = zip(("ky", "kx"), sig, strict=True)
+    frame = [ud.Axis(name=n, unit=u, scale=s, offset=o) for n, (u, s, o) in named]
+    return [*(ud.Axis(name=name) for name in nav), *frame]
+
+
+MRAD = axes_of(("mrad", 0.5, -4.0), ("mrad", 0.5, -6.5))
+
+
+def names(result):
+    return {key[0] for key in result.__dask_keys__()}
+
+
+def center_of(axes, udf=None):
+    """The center of the run of a disk."""
+    chosen = VirtualDetectorUDF("disk", r=3) if udf is None else udf
+    (kwargs,) = (ud.run_udf(ARRAY, {"a": chosen}, axes=axes)["a"]._info.udf.kwargs,)
+    return kwargs.get("cy"), kwargs.get("cx")
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_zero_of_the_axes_is_the_default(name):
+    """It is as if the center had been given: values and names of tasks."""
+    make = SAMPLES[name]
+    same = [ud.run_udf(ARRAY, make(), axes=MRAD), ud.run_udf(ARRAY, make(center="zero"), axes=MRAD)]
+    there = ud.run_udf(ARRAY, make(cy=ZERO[0], cx=ZERO[1]), axes=MRAD)
+    assert [names(one) for one in same] == [names(there)] * 2
+    middle = ud.run_udf(ARRAY, make(center="middle"), axes=MRAD)
+    plain = ud.run_udf(ARRAY, make(cy=10, cx=12), axes=MRAD)
+    assert names(plain) == names(middle) != names(there)
+    assert names(ud.run_udf(ARRAY, make(center=ZERO), axes=MRAD)) == names(there)
+
+
+def test_fem_and_crystallinity():
+    radii = {"rad_in": 2, "rad_out": 5}
+    found = [
+        names(ud.run_udf(ARRAY, FEMUDF(**radii, **center), axes=MRAD))
+        for center in ({}, {"center": "zero"}, {"center": ZERO})
+    ]
+    assert found[0] == found[1] == found[2]
+    disks = [
+        names(ud.run_udf(ARRAY, CrystallinityUDF(3, 6, real_center=c, real_rad=4), axes=MRAD))
+        for c in ("zero", ZERO)
+    ]
+    assert disks[0] == disks[1]
+    ud.run_udf(ARRAY, CrystallinityUDF(3, 6), axes=MRAD)  # no disk without real_center
+
+
+@pytest.mark.parametrize(
+    ("sig", "center"),
+    [
+        ([("mrad", 0.5, -4.0), ("mrad", 0.5, -6.5)], (8.0, 13.0)),
+        ([("mrad", -0.5, 4.0), ("1/nm", 0.25, -1.05)], (8.0, 4.2)),  # falling; between two pixels
+        ([(None, 1.0, -8.0), (None, 1.0, -13.0)], (8.0, 13.0)),  # a coordinate with 0 in it
+        ([("mrad", 1.0, -1.0), ("mrad", 1.0, -22.0)], (1.0, 22.0)),
+        ([("mrad", 1.0, -0.9), ("mrad", 1.0, -22.0)], (None, None)),  # less than a pixel inside
+        ([("mrad", 1.0, -1.0), ("mrad", 1.0, -22.1)], (None, None)),
+        ([("nm", 0.5, 0.0), ("nm", 0.5, 0.0)], (None, None)),  # an image, from its corner
+        ([(None, 1.0, 0.0), (None, 1.0, 0.0)], (None, None)),  # numbers of pixels
+        ([("mrad", 0.5, -4.0), (None, 1.0, 0.0)], (None, None)),  # one axis only
+        ([("mrad", 0.5, 100.0), ("mrad", 0.5, -6.5)], (None, None)),
+        ([("px", 1.0, 5.0), ("px", 1.0, 7.0)], (None, None)),  # pixels of a cutout
+    ],
+)
+def test_which_axes_say_where_zero_is(sig, center):
+    assert center_of(axes_of(*sig)) == center
+
+
+def test_axes_with_uneven_positions_do_not_say_it():
+    uneven = ud.Axis(name="kx", values=tuple(np.linspace(-3, 3, SIG[1]) ** 3))
+    assert center_of([*MRAD[:3], uneven]) == (None, None)
+
+
+def test_a_given_coordinate_wins():
+    def disk(**center):
+        return VirtualDetectorUDF("disk", r=3, **center)
+
+    assert center_of(MRAD, disk(cy=5, cx=6)) == (5, 6)
+    assert center_of(MRAD, disk(cy="1 mrad", cx=6)) == (10.0, 6)
+    assert center_of(MRAD, disk(cy=5)) == (5, 13.0)
+    assert center_of(MRAD, disk(cx="middle")) == (8.0, 12)
+    assert center_of(None, disk(cx=5)) == (None, 5)
+    assert center_of(MRAD, VirtualDetectorUDF("point", x=1, y=2)) == (None, None)
+    own = VirtualDetectorUDF("disk", r=3, centers=np.full((*NAV, 2), 7.0))
+    assert center_of(MRAD, own) == (None, None)
+    assert center_of(MRAD, CoMUDF(r=3, centers=np.full((*NAV, 2), 7.0))) == (None, None)
+
+
+@given(st.floats(2, 17), st.floats(2, 21), st.sampled_from([0.5, -0.3, 1e-3]))
+def test_the_center_of_mass_of_a_beam_at_zero_is_zero(cy, cx, scale):
+    """Wherever it is: the field has no part that comes from the place of the beam."""
+    frame = np.maximum(0, 1.5 - np.abs(Y - cy)) * np.maximum(0, 1.5 - np.abs(X - cx))
+    com = [float((frame * g).sum() / frame.sum()) for g in (Y, X)]
+    axes = axes_of(("mrad", scale, -scale * com[0]), ("mrad", scale, -scale * com[1]))
+    data = da.from_array(np.tile(frame, (1, 2, 1, 1)))
+    done = ud.run_udf(data, CoMUDF(), axes=axes).compute(**SYNC)
+    np.testing.assert_allclose(done["field"], 0, atol=1e-6)
+
+
+@pytest.fixture(scope="module")
+def signal():
+    hs = pytest.importorskip("hyperspy.api", reason="hyperspy is an extra")
+    import udfdask.hyperspy  # noqa: F401
+
+    made = hs.signals.Signal2D(DATA.copy())
+    for axis, (name, unit, scale, offset) in zip(
+        made.axes_manager.signal_axes, [("kx", "mrad", 0.5, -6.5), ("ky", "mrad", 0.5, -4.0)]
+    ):
+        axis.name, axis.units, axis.scale, axis.offset = name, unit, scale, offset
+    return made
+
+
+def test_signals_in_memory_and_lazy_ones(signal):
+    quiet = {"show_progressbar": False}
+    assert (signal.udf.virtual_image("ring", **DARK, **quiet).data == 0).all()
+    assert (signal.udf.virtual_image("disk", r="2 mrad", **quiet).data == BEAM.sum()).all()
+    lazy = signal.as_lazy().udf.run_udf(CoMUDF(r="3 mrad")).compute(**quiet, **SYNC)
+    assert np.allclose(lazy["field"].data, 0)
+    (line,) = signal.udf.explain(VirtualDetectorUDF("ring", **DARK)).detectors
+    assert "center y 8, x 13 px" in line
+
+
+def test_files_and_the_command_line(signal, tmp_path):
+    path = tmp_path / "scan.hspy"
+    signal.save(path)
+    assert (ud.run_udf(open_file(path), VirtualDetectorUDF("ring", **DARK))["intensity"] == 0).all()
+    words = {(): 8, ("--center", "zero"): 8, ("--center", "middle"): 10}
+    for options, y in words.items():
+        typed = ["--detector", "ring,ri=4mrad,ro=8mrad", "--udf", "fem:rad_in=1,rad_out=5"]
+        done = CliRunner().invoke(main, ["run", str(path), *typed, *options, "--no-progress"])
+        assert done.exit_code == 0, done.output
+        assert done.output.count(f"px, center y {y}, x ") == 2
+        assert "is the middle" not in done.output
+
+
+def test_data_arrays():
+    xr = pytest.importorskip("xarray", reason="xarray is an extra")
+    import udfdask.xarray  # noqa: F401
+
+    coords = {"ky": np.arange(-8, 12.0), "kx": np.arange(-13, 11.0)}
+    array = xr.DataArray(ARRAY, dims=("y", "x", "ky", "kx"), coords=coords)
+    found = array.udf.run_udf(VirtualDetectorUDF("ring", ri=4, ro=8))
+    assert (found["intensity"] == 0).all()
+    assert "note" not in found.attrs
+    plain = array.drop_vars(["ky", "kx"])
+    assert "y 10, x 12 px" in plain.udf.run_udf(CoMUDF(r=3)).attrs["note"]
+    assert "y 10, x 12 px" in plain.udf.virtual_image("disk", r=3).attrs["note"]
+    assert not plain.udf.virtual_image("disk", r=3, center="middle").attrs
+
+
+def test_progressive_runs_and_their_changes():
+    def last(*changes, axes=MRAD):
+        found = ud.run_udf_iter(ARRAY, CoMUDF(r=3), axes=axes)
+        with found:
+            for change in changes:
+                found.update_parameters([change])
+            return [snapshot.buffers[0]["raw_shifts"] for snapshot in found][-1]
+
+    assert np.allclose(last(), 0)
+    assert np.allclose(last({"cy": 5}, {"cy": None}), 0)
+    assert np.allclose(last({"cy": 5, "cx": 9}, {"cy": "zero", "cx": "0 mrad"}), 0)
+    at_middle = CoMUDF(r=3, cy=10, cx=12)
+    expected = ud.run_udf(ARRAY, at_middle)["raw_shifts"]
+    assert np.allclose(last({"cy": "middle", "cx": "middle"}), expected)
+
+
+def test_a_note_about_the_middle():
+    """It is about a center that nobody gave, and only about that."""
+    silent = [{"center": "middle"}, {"center": (10, 12)}, {"cy": 10, "cx": 12}]
+    with raise_if_dask_computes():
+        for make in SAMPLES.values():
+            (note,) = (n for n in ud.explain(ARRAY, make()).notes if "find_center" in n)
+            assert "y 10, x 12 px" in note
+            assert not any("middle" in n for n in ud.explain(ARRAY, make(), axes=MRAD).notes)
+            for center in silent:
+                assert not any("middle" in n for n in ud.explain(ARRAY, make(**center)).notes)
+    (note,) = ud.explain(ARRAY, CoMUDF(cy=3)).notes
+    assert "cx is the middle of the frame, 12 px" in note
+    for other in (SumUDF(), CrystallinityUDF(3, 6), VirtualDetectorUDF("point", x=1, y=1)):
+        assert not ud.explain(ARRAY, other).notes
+
+
+def test_the_center_that_was_found():
+    pattern = ud.run_udf(ARRAY, SumUDF())["intensity"]
+    center = find_center(pattern)
+    for make in SAMPLES.values():
+        one = ud.run_udf(ARRAY, make(center=center))
+        assert names(one) == names(ud.run_udf(ARRAY, make(cy=center[0], cx=center[1])))
+
+
+@pytest.mark.parametrize(
+    ("center", "options", "word"),
+    [
+        ("find", {}, r"find_center\(pattern\)"),
+        ("com", {}, r"find_center\(pattern, method='com'\)"),
+        ("Zero", {}, "'zero' or 'middle'"),
+        ((1, 2, 3), {}, "'zero' or 'middle'"),
+        ("zero", {"cy": 3}, "leave out"),
+    ],
+)
+def test_wrong_centers(center, options, word):
+    for make in SAMPLES.values():
+        with pytest.raises(ud.UDFError, match=word):
+            make(center=center, **options)
+
+
+@pytest.mark.parametrize("axes", [None, axes_of(("mrad", 1, -3), (None, 1, 0))])
+def test_zero_needs_axes_that_have_one(axes):
+    for make in SAMPLES.values():
+        with pytest.raises(ud.ArgumentValueError, match="does not say where 0 is"):
+            ud.run_udf(ARRAY, make(center="zero"), axes=axes)
+    with pytest.raises(ud.ArgumentTypeError, match="center was given"):
+        VirtualDetectorUDF("point", x=1, y=1, center="zero")
+    with pytest.raises(ud.UDFError):
+        CoMUDF(r="zero")
