@@ -1,4 +1,4 @@
-"""Notes on centers of mass that are far from the default center."""
+"""Notes on centers that are not on the beam, after a run."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from udfdask.cli.live import detector_outlines
 from udfdask.plan.centers import zero_inside
 from udfdask.results.result import Result
 from udfdask.udf import UDF
-from udfdask.udfs import CoMUDF
+from udfdask.udfs import CoMUDF, SumUDF
 
 _HALF_PIXEL = 0.5
 """Distance between ``shape // 2``, the default center, and the middle of a frame of even size."""
@@ -39,6 +40,24 @@ def center_notes(results: Mapping[str, Result], udfs: Mapping[str, UDF]) -> list
                 "elsewhere? --center find measures from the beam"
             )
     return notes
+
+
+def beam_notes(results: Mapping[str, Result], udfs: Mapping[str, UDF]) -> list[str]:
+    """Return a note for each virtual detector that misses or cuts the beam, if `sum` runs too."""
+    patterns = [results[name]["intensity"] for name, udf in udfs.items() if type(udf) is SumUDF]
+    if not patterns:
+        return []
+    from udfdask.masks.on_beam import beam_remark
+
+    remarks = {
+        name: beam_remark(mask, patterns[0])
+        for name, mask in detector_outlines(results, udfs).items()
+    }
+    return [
+        f"{name} {remark}: is its center on the beam? --center find puts it there"
+        for name, remark in remarks.items()
+        if remark
+    ]
 
 
 def _measures_from_the_default(udf: CoMUDF) -> bool:

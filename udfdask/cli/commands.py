@@ -12,7 +12,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from udfdask.cli.center_note import center_notes
+from udfdask.cli.center_note import beam_notes, center_notes
 from udfdask.cli.center_option import CenterSearch
 from udfdask.cli.center_search import (
     check_frames,
@@ -315,7 +315,7 @@ def run(
             goes_on=writes,
         )
         with going_on(writes):
-            for text in center_notes(results, inputs.udfs):
+            for text in (*center_notes(results, inputs.udfs), *beam_notes(results, inputs.udfs)):
                 echo(f"\nnote: {text}")
         with plain_errors(PLANNING):
             outputs.write(results, opened, picture)
