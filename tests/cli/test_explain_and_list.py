@@ -23,7 +23,7 @@ def test_the_plan_of_a_run(file):
             "explain",
             file,
             "--udf",
-            "com:r=4",
+            "com:r=4,cy=5,cx=6",
             "--udf",
             "stddev",
             "--chunks",
@@ -32,7 +32,7 @@ def test_the_plan_of_a_run(file):
             "3,:",
         )
     x = open_file(file, chunks=(2, 4, -1, -1)).array
-    plan = ud.explain(x, {"com": CoMUDF(r=4), "stddev": StdDevUDF()}, roi=np.s_[3, :])
+    plan = ud.explain(x, {"com": CoMUDF(r=4, cy=5, cx=6), "stddev": StdDevUDF()}, roi=np.s_[3, :])
     assert output == f"scan.npy: 6 x 8 positions of 10 x 12 uint16, read by NumPy\n\n{plan}\n"
     assert "2 of 6 are read" in output
 

@@ -143,7 +143,7 @@ def test_square_pixels_need_no_stretch():
 
 def test_numbers_of_pixels_are_pixels():
     for ellipse in ELLIPSES:
-        ring = VirtualDetectorUDF("ring", ri=5, ro=10, **ellipse)
+        ring = VirtualDetectorUDF("ring", ri=5, ro=10, center="middle", **ellipse)
         np.testing.assert_array_equal(mask_of(ring), mask_of(ring, 0.2, 0.2))
     (radius,) = ud.run_udf(X, RadialProfileUDF(r=8), axes=axes()).extra_axes["intensity"]
     assert radius.unit == "px"

@@ -68,7 +68,11 @@ def test_masks_by_name_are_aligned(array, mask, change):
 
 @pytest.mark.parametrize(
     ("detector", "numbers"),
-    [("disk", {"r": 3}), ("ring", {"ri": 1, "ro": 3, "cx": 4.5}), ("point", {"x": 9, "y": 0})],
+    [
+        ("disk", {"r": 3, "center": "middle"}),
+        ("ring", {"ri": 1, "ro": 3, "cx": 4.5, "cy": 4}),
+        ("point", {"x": 9, "y": 0}),
+    ],
 )
 def test_shapes_are_those_of_virtual_detectors(array, detector, numbers):
     image = array.udf.virtual_image(detector, sig_dims=SIG, roi=np.s_[1:], **numbers)
