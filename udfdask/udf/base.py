@@ -134,8 +134,9 @@ class UDF(BackendNames):
         `"stretch_angle"` are those of an ellipse, which lengths become if pixels are not square.
         `"shift"` is a pair of signed distances (y, x), `"steps"` a distance that is rounded up to
         whole pixels, `"positions"` an array of shape (n, 2) or a pair of such an array and its
-        unit, `"lengths"` a dataclass whose fields are distances in any direction. A run makes the
-        instance again with numbers of pixels.
+        unit, `"lengths"` a dataclass whose fields are distances in any direction. Positions may
+        be the words "zero", of the axis, and "middle", of the frame. A run makes the instance again
+        with numbers of pixels.
     promises : Promises
         Further promises, which make runs cheaper. Subclasses do not inherit them.
 
