@@ -43,36 +43,37 @@ def with_center(
         meaning = cls.calibrated.get(name)
         if meaning in ("y", "x"):
             found[name] = _in_pixels(cls, name, given, meaning, axes, sig)
-        elif meaning == "position" and isinstance(given, tuple) and any(map(_is_word, given)):
+        elif meaning == "position" and _has_word(given):
             pair = zip(given, "yx", strict=True)
             found[name] = tuple(_in_pixels(cls, name, one, m, axes, sig) for one, m in pair)
     zero = zero_inside(axes, sig)
-    for name in udf._center_names():
-        if zero is not None and kwargs.get(name) is None and (are_all or name in kwargs):
-            found[name] = {"y": zero[0], "x": zero[1], "position": zero}[cls.calibrated[name]]
+    for name in udf._center_names() if zero else ():
+        if kwargs.get(name) is None and (are_all or name in kwargs):
+            found[name] = _part(zero, cls.calibrated.get(name))
     return found
 
 
-def in_the_middle(udf: UDF) -> tuple[str, ...]:
-    """Return the parameters of a center that are those of the middle of a frame by default.
+def middle_note(udf: UDF, sig: Sequence[int]) -> str:
+    """Return a note on a center in the middle that nobody has asked for; empty if it is not so.
 
     The parameters of `udf` are in pixels.
     """
-    return tuple(name for name in udf._center_names() if udf._kwargs.get(name) is None)
-
-
-def middle_note(udf: UDF, sig: Sequence[int]) -> str:
-    """Return a note on a center in the middle that nobody has asked for; empty if it is not so."""
-    names, place = in_the_middle(udf), [n // 2 for n in sig]
-    if not names or len(sig) != 2:
+    names, place = udf._center_names(), [n // 2 for n in sig]
+    missing = [name for name in names if udf._kwargs.get(name) is None]
+    if not missing or len(sig) != 2:
         return ""
     what = f"the center is the middle of the frame, y {place[0]}, x {place[1]} px"
-    if len(names) < len(udf._center_names()):
-        what = f"{names[0]} is the middle of the frame, {place[names[0] == 'cx']} px"
+    if len(missing) < len(names):
+        what = f"{missing[0]} is the middle of the frame, {place[names.index(missing[0])]} px"
     return (
         f"{what}: it was not given, and the axes are not 0 inside of the frame. If the beam is "
         "elsewhere, give center=find_center(pattern); center='middle' leaves out this note"
     )
+
+
+def _part(place: Place, meaning: str | None) -> Any:
+    """Return the part of a place that a parameter with this meaning is."""
+    return {"y": place[0], "x": place[1], "position": place}.get(meaning or "")
 
 
 def _zero(axis: Axis) -> float:
@@ -83,6 +84,11 @@ def _zero(axis: Axis) -> float:
 def _is_word(given: Any) -> bool:
     """Return whether a coordinate is one of the words."""
     return isinstance(given, str) and given in CENTER_WORDS
+
+
+def _has_word(given: Any) -> bool:
+    """Return whether a pair has one of the words."""
+    return isinstance(given, tuple | list) and len(given) == 2 and any(map(_is_word, given))
 
 
 def _in_pixels(
