@@ -47,9 +47,12 @@ def with_center(
             pair = zip(given, "yx", strict=True)
             found[name] = tuple(_in_pixels(cls, name, one, m, axes, sig) for one, m in pair)
     zero = zero_inside(axes, sig)
-    for name in udf._center_names() if zero else ():
+    if zero is None:
+        return found
+    parts = {"y": zero[0], "x": zero[1], "position": zero}
+    for name in udf._center_names():
         if kwargs.get(name) is None and (are_all or name in kwargs):
-            found[name] = _part(zero, cls.calibrated.get(name))
+            found[name] = parts.get(cls.calibrated.get(name, ""))
     return found
 
 
@@ -69,11 +72,6 @@ def middle_note(udf: UDF, sig: Sequence[int]) -> str:
         f"{what}: it was not given, and the axes are not 0 inside of the frame. If the beam is "
         "elsewhere, give center=find_center(pattern); center='middle' leaves out this note"
     )
-
-
-def _part(place: Place, meaning: str | None) -> Any:
-    """Return the part of a place that a parameter with this meaning is."""
-    return {"y": place[0], "x": place[1], "position": place}.get(meaning or "")
 
 
 def _zero(axis: Axis) -> float:
