@@ -190,6 +190,20 @@ def escape_stars_in_shapes(
     lines[:] = [LITERAL_OR_STAR.sub(lambda m: m[1] or r"\*", line) for line in lines]
 
 
+SITE_PATHS = (
+    (re.compile(r"\]\(\.\./((?:\.\./)*)notebooks/"), r"](\1tutorials/"),
+    (re.compile(r"\]\(((?:\.\./)*)gallery/([\w/]+)\.py\)"), r"](\1examples/\2)"),
+    (re.compile(r"\]\(((?:\.\./)*)gallery/\)"), r"](\1examples/index)"),
+)
+"""Links to files of the repository whose pages are elsewhere: notebooks, and scripts."""
+
+
+def lead_to_pages(_app: Any, _page: str, source: list[str]) -> None:
+    """Replace links to notebooks and scripts of the gallery with links to their pages."""
+    for pattern, page in SITE_PATHS:
+        source[0] = pattern.sub(page, source[0])
+
+
 def cut_thumbnails(_app: Any) -> None:
     """Cut the thumbnails of the gallery, after the gallery is made."""
     gallery_figures.cut_thumbnails(DOCS / "examples")
@@ -199,3 +213,4 @@ def setup(app: Any) -> None:
     """Run before numpydoc and after sphinx-gallery, which have the default priority of 500."""
     app.connect("autodoc-process-docstring", escape_stars_in_shapes, priority=400)
     app.connect("builder-inited", cut_thumbnails, priority=600)
+    app.connect("source-read", lead_to_pages)
