@@ -150,7 +150,7 @@ class ArrayAccessor:
         >>> x = da.ones((2, 3, 16, 16), chunks=(1, 3, 16, 16), dtype="uint16")
         >>> x.udf.virtual_image("ring", ri=4, ro=7).compute()
         array([[100, 100, 100],
-               [100, 100, 100]], dtype=uint64)
+               [100, 100, 100]])
         """
         udf, run = make_detector(self.virtual_image, detector, options)
         image: da.Array = run_on_array(self._array, udf, sig_dims=sig_dims, roi=roi, **run)[IMAGE]

@@ -64,10 +64,11 @@ def run(data, udf, chunks=None, sig_dims=2, **options):
 
 def assert_same(got, want):
     """Integers agree exactly, the others to the precision of the result."""
-    assert got.dtype.kind == want.dtype.kind
-    if got.dtype.kind in "iu":
+    if want.dtype.kind in "iu":
+        assert got.dtype.kind in "iu"
         np.testing.assert_array_equal(got, want)
     else:
+        assert got.dtype.kind == want.dtype.kind
         tolerance = 1e-5 if got.dtype in (np.float32, np.complex64) else 1e-12
         np.testing.assert_allclose(got, want, rtol=tolerance, atol=tolerance * 100)
 
@@ -85,7 +86,7 @@ class TestNumbers:
             assert_same(got, want)
             both = np.result_type(data, stack).newbyteorder("=")
             if both.kind in "biu":
-                assert got.dtype == np.zeros(1, both).sum().dtype
+                assert got.dtype == np.int64
             else:
                 assert got.dtype == (np.float32 if both == np.float16 else both)
 

@@ -136,3 +136,39 @@ def test_narrow_integers_fit_or_are_refused_in_the_plan(dtype):
         too_many = da.zeros((2**33, 1, 1), chunks=(2**25, 1, 1), dtype=dtype)
         with pytest.raises(ud.ArgumentValueError, match=r"8589934592 values of .* may not fit"):
             ud.run_udf(too_many, SumUDF())
+
+
+# differences of sums
+
+
+@pytest.mark.parametrize("dtype", ["u1", "u2", ">u2", "u4"])
+@pytest.mark.parametrize("chunks", [SHAPE, (1, 2, 2, 3)])
+@pytest.mark.parametrize("name", UDFS)
+def test_differences_of_sums_do_not_wrap(name, chunks, dtype):
+    """The largest values have the exact sum, in a dtype in which 0 minus the sum is negative."""
+    values = np.full(SHAPE, np.iinfo(dtype).max, dtype)
+    lazy = ud.run_udf(da.from_array(values, chunks=chunks), UDFS[name][0]())["intensity"]
+    found = lazy.compute(**SYNC)
+    assert found.dtype == lazy.dtype == np.int64
+    want = UDFS[name][1](values.astype(object))
+    np.testing.assert_array_equal(0 * found - found, -want)
+
+
+def test_a_left_and_a_right_detector():
+    left = np.arange(20).reshape(4, 5) % 5 < 2
+    x = da.from_array(np.where(left, 7, 0)[np.newaxis].astype("u2"))
+    found = ud.run_udf(x, ApplyMasksUDF({"left": left, "right": ~left}))
+    assert (found["right"] - found["left"]).compute(**SYNC) == -56
+
+
+def test_unsigned_sums_that_may_not_fit_int64():
+    x = da.ones(SHAPE, dtype="u8")
+    heavy = {"mask_count": 1, "mask_dtype": "u8"}
+    udfs = [SumUDF(), SumSigUDF(), VirtualDetectorUDF(mask() > 0), ApplyMasksUDF([mask() > 0])]
+    udfs += [ApplyMasksUDF(lambda: np.ones((1, 4, 5), "u8"), **heavy)]
+    for done in ud.run_udf(x, udfs):
+        assert done["intensity"].dtype == np.uint64
+    weights = np.full((4, 5), 2**32, "u8")
+    light = ud.run_udf(da.ones(SHAPE, dtype="u1"), ApplyMasksUDF([weights]))["intensity"]
+    assert light.dtype == np.int64
+    assert light.compute(**SYNC).max() == 20 * 2**32

@@ -322,7 +322,7 @@ class Brightest(SumUDF):
 
     def process_tile(self, tile):
         assert isinstance(tile, np.ndarray)
-        self.results.intensity[:] += np.where(tile > 100, tile, 0).sum(axis=0, dtype="u8")
+        self.results.intensity[:] += np.where(tile > 100, tile, 0).sum(axis=0, dtype="i8")
 
 
 class Angle(CoMUDF):
@@ -392,7 +392,7 @@ def test_a_method_put_on_the_instance_gets_dense_tiles(scan):
             self.process_tile = self._own
 
         def _own(self, tile):
-            self.results.intensity[:] += np.asarray(tile).sum(axis=0, dtype="u8")
+            self.results.intensity[:] += np.asarray(tile).sum(axis=0, dtype="i8")
 
     found = run(x, Patched())
     np.testing.assert_array_equal(found["intensity"], values.sum(axis=(0, 1), dtype="u8"))

@@ -56,7 +56,7 @@ class Descan:
     >>> shifts = np.array([(0, n - 1) for n in range(4)])
     >>> x = da.from_array(spots, chunks=(2, 1, 4))
     >>> ud.run_udf(x, SumUDF(), descan=shifts)["intensity"].compute()
-    array([[0, 4, 0, 0]], dtype=uint64)
+    array([[0, 4, 0, 0]])
     >>> half = Descan(shifts - (0, 0.5), subpixel=True)
     >>> half
     Descan(shifts=(4, 2) float64, subpixel=True)

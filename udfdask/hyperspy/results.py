@@ -45,7 +45,7 @@ class SignalResult(NamedResults):
     <SignalResult of SumUDF, lazy>
       intensity: <LazySignal2D, title: intensity, dimensions: (|5, 4)>
     >>> res.compute(show_progressbar=False)["intensity"].data[0]
-    array([6, 6, 6, 6, 6], dtype=uint64)
+    array([6, 6, 6, 6, 6])
     """
 
     __slots__ = ("_labels", "_result", "_signals")
@@ -147,6 +147,10 @@ class SignalResult(NamedResults):
         nav: int | Sequence[int] | None = None,
         log: bool | None = None,
         title: str | None = None,
+        vmin: float | None = None,
+        vmax: float | None = None,
+        cmap: Any = None,
+        norm: Any = None,
     ) -> Any:
         """Draw results side by side, as `udfdask.Result.plot` does, over the axes of the signal.
 
@@ -169,6 +173,8 @@ class SignalResult(NamedResults):
         title : str, optional
             Title of the figure; by default the name of the UDF, or its key in the dictionary of a
             run.
+        vmin, vmax, cmap, norm : optional
+            Limits and colors of all images, as in `udfdask.Result.plot`.
 
         Returns
         -------
@@ -193,7 +199,8 @@ class SignalResult(NamedResults):
         'kx (1/nm)'
         """
         with own_lines_hidden:
-            return self._result.plot(names, nav=nav, log=log, title=title)
+            look = {"vmin": vmin, "vmax": vmax, "cmap": cmap, "norm": norm}
+            return self._result.plot(names, nav=nav, log=log, title=title, **look)
 
     def plot_detectors(
         self,

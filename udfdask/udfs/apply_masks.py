@@ -14,7 +14,13 @@ from udfdask.arrays.geometry.shapes import Shape
 from udfdask.masks.coverage import Coverage
 from udfdask.masks.stacks.container import MaskContainer
 from udfdask.masks.stacks.cuda_product import DeviceMaskProduct
-from udfdask.masks.stacks.dense_product import MaskProduct, check_masks, product_dtype
+from udfdask.masks.stacks.dense_product import (
+    MaskProduct,
+    check_masks,
+    heaviest,
+    highest,
+    product_dtype,
+)
 from udfdask.masks.stacks.given_masks import factories_of, mask_names
 from udfdask.masks.stacks.sparse_product import EntryProduct
 from udfdask.types import AnyArray
@@ -24,6 +30,7 @@ from udfdask.udf.buffers import BufferSpec
 from udfdask.udf.promises import Promises
 from udfdask.udfs.shared.kernel_backends import tile_backends
 from udfdask.udfs.shared.mask_shifts import as_shifts, check_axes, check_finite, whole_pixels
+from udfdask.udfs.shared.sum_dtype import as_added_up, signed_if_fits
 
 _RESULT = "intensity"
 """Name of the result."""
@@ -84,9 +91,10 @@ class ApplyMasksUDF(UDF):
     ``result["BF"]`` is the image of one mask, shape `nav`.
 
     The dtype is that of the product of data and masks. Integer data with integer or boolean masks
-    are added up exactly in int64 or uint64, as `array.sum()` does; float16 gives float32. A sum
-    that does not fit 64 bits stops the run with a `SumOverflowError`: floating masks, or
-    ``preferred_dtype="float64"``, give products in double precision.
+    are added up exactly in int64, or in uint64 if data and masks are unsigned and a sum could
+    exceed 2**62; float16 gives float32. A sum that does not fit 64 bits stops the run with a
+    `SumOverflowError`: floating masks, or ``preferred_dtype="float64"``, give products in double
+    precision.
 
     Large arrays are sent to each worker once, not with each task. Functions are called once in the
     plan, unless `mask_dtype` and `mask_count` are given, and once in each other process that needs
@@ -111,7 +119,7 @@ class ApplyMasksUDF(UDF):
     ... ]
     >>> res = ud.run_udf(x, ApplyMasksUDF(detectors))
     >>> print(res["intensity"].dtype, res["intensity"][3, 5].compute())
-    uint64 [29 68]
+    int64 [29 68]
     >>> stripe = np.zeros((16, 16), bool)
     >>> stripe[:, 4:6] = True
     >>> res = ud.run_udf(x, ApplyMasksUDF({"stripe": stripe, "rest": ~stripe}))
@@ -174,9 +182,17 @@ class ApplyMasksUDF(UDF):
         if self.params.mask_dtype is None or self.params.mask_count is None:
             check_masks(masks, sig, self.params.mask_dtype)
         dtype = product_dtype(self.meta.input_dtype, masks.dtype)
+        if dtype == np.uint64:
+            dtype = signed_if_fits(dtype, self.meta.input_dtype, self._weight(sig))
         return {
             _RESULT: self.buffer(kind="nav", extra_shape=(len(masks),), dtype=dtype, where="device")
         }
+
+    def _weight(self, sig: Shape) -> float:
+        """Return the sum of the weights of a mask; their limit if the plan knows only a dtype."""
+        if self.params.mask_dtype is None or self.params.mask_count is None:
+            return heaviest(self._masks)
+        return sig.size * highest(self._masks.dtype)
 
     def get_result_axes(self) -> Mapping[str, tuple[Axis, ...]]:
         """Name the extra dimension, and the masks if they have names."""
@@ -222,12 +238,13 @@ class ApplyMasksUDF(UDF):
     def process_tile(self, tile: Any) -> None:
         """Add the products of a tile with the masks."""
         product, shifts = self.task_data.product, self.params.shifts
+        out = as_added_up(self.results.intensity, product.dtype)
         if shifts is None:
-            product.add(tile, self.meta.sig_slice, self.results.intensity)
+            product.add(tile, self.meta.sig_slice, out)
         elif isinstance(shifts, tuple):
-            product.add_shifted(tile, self.meta.sig_slice, shifts, self.results.intensity)
+            product.add_shifted(tile, self.meta.sig_slice, shifts, out)
         else:
-            product.add_moved(tile, whole_pixels(shifts), self.results.intensity)
+            product.add_moved(tile, whole_pixels(shifts), out)
 
     @cached_property
     def _masks(self) -> MaskContainer:

@@ -15,7 +15,7 @@ from udfdask.udf.buffers import BufferSpec, Views
 from udfdask.udf.promises import Promises
 from udfdask.udf.tile_sums import TileSums
 from udfdask.udfs.shared.kernel_backends import tile_backends
-from udfdask.udfs.shared.sum_dtype import sum_dtypes
+from udfdask.udfs.shared.sum_dtype import as_added_up, sum_dtypes
 
 
 class SumUDF(UDF):
@@ -24,10 +24,10 @@ class SumUDF(UDF):
     Parameters
     ----------
     dtype : dtype-like, optional
-        Dtype of the result; by default the dtype of `array.sum(axis=...)`: uint64 for unsigned and
-        int64 for signed integers, otherwise the dtype of the data (float32 for float16). It must
-        be able to hold every possible sum: an integer dtype is refused for floating data, or if
-        the sum of all frames could exceed it.
+        Dtype of the result; by default int64 for integers, uint64 for unsigned integers whose sum
+        could exceed 2**62, otherwise the dtype of the data (float32 for float16). It must be able
+        to hold every possible sum: an integer dtype is refused for floating data, or if the sum of
+        all frames could exceed it.
 
     Notes
     -----
@@ -49,7 +49,7 @@ class SumUDF(UDF):
     >>> x = da.ones((4, 5, 2, 2), dtype="uint16", chunks=(2, 5, 2, 2))
     >>> ud.run_udf(x, SumUDF())["intensity"].compute()
     array([[20, 20],
-           [20, 20]], dtype=uint64)
+           [20, 20]])
     """
 
     keeps_units = ("intensity",)
@@ -88,6 +88,7 @@ class SumUDF(UDF):
     def process_tile(self, tile: Any) -> None:
         """Add the frames of a tile."""
         total = self.results.exact if "exact" in self.results else self.results.intensity
+        total = as_added_up(total, self.meta.input_dtype)
         if isinstance(tile, UncorrectedTile):
             total += tile.sum(axis=0)
         elif self.meta._backend.on_device:

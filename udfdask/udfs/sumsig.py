@@ -11,7 +11,7 @@ from udfdask.udf.buffers import BufferSpec
 from udfdask.udf.promises import Promises
 from udfdask.udf.tile_sums import TileSums
 from udfdask.udfs.shared.kernel_backends import tile_backends
-from udfdask.udfs.shared.sum_dtype import sum_dtypes
+from udfdask.udfs.shared.sum_dtype import as_added_up, sum_dtypes
 
 
 class SumSigUDF(UDF):
@@ -20,10 +20,10 @@ class SumSigUDF(UDF):
     Parameters
     ----------
     dtype : dtype-like, optional
-        Dtype of the result; by default the dtype of `array.sum(axis=...)`: uint64 for unsigned and
-        int64 for signed integers, otherwise the dtype of the data (float32 for float16). It must
-        be able to hold every possible sum: an integer dtype is refused for floating data, or if
-        the sum of all pixels could exceed it.
+        Dtype of the result; by default int64 for integers, uint64 for unsigned integers whose sum
+        could exceed 2**62, otherwise the dtype of the data (float32 for float16). It must be able
+        to hold every possible sum: an integer dtype is refused for floating data, or if the sum of
+        all pixels could exceed it.
 
     Notes
     -----
@@ -42,7 +42,7 @@ class SumSigUDF(UDF):
     >>> x = da.ones((2, 2, 8, 8), dtype="uint8", chunks=(1, 2, 8, 8))
     >>> ud.run_udf(x, SumSigUDF())["intensity"].compute()
     array([[64, 64],
-           [64, 64]], dtype=uint64)
+           [64, 64]])
     """
 
     keeps_units = ("intensity",)
@@ -79,6 +79,7 @@ class SumSigUDF(UDF):
         """Sum the pixels of each frame's part."""
         results = self.results
         total = results.exact if "exact" in results else results.intensity
+        total = as_added_up(total, self.meta.input_dtype)
         if self.meta._backend.on_device:
             on_device.add_pixels(tile, total)
         elif self.meta._backend.is_sparse:

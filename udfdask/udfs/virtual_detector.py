@@ -36,6 +36,7 @@ from udfdask.udfs.shared.frame_geometry import (
 from udfdask.udfs.shared.kernel_backends import tile_backends
 from udfdask.udfs.shared.own_centers import as_centers, check_centers, mean_center, own_centers
 from udfdask.udfs.shared.own_moments import add_own_sums
+from udfdask.udfs.shared.sum_dtype import as_added_up, signed_if_fits
 
 DetectorShape = Literal["disk", "ring", "rect", "point", "window"]
 """Shapes of a virtual detector."""
@@ -125,9 +126,10 @@ class VirtualDetectorUDF(UDF):
     -----
     All numbers may be given in the unit of the signal axes, such as ``ri="10 mrad"``.
 
-    Buffer `intensity`, kind nav, shape `nav`, in the unit of the data. Integers are added up in
-    int64 or uint64, as `array.sum()` does; float16 in float32. Pixels outside the detector can be
-    NaN. A sum of integers that does not fit 64 bits stops the run with a `SumOverflowError`.
+    Buffer `intensity`, kind nav, shape `nav`, in the unit of the data. Sums of integers are int64,
+    or uint64 for unsigned integers whose sum could exceed 2**62; sums of float16 are float32.
+    Pixels outside the detector can be NaN. A sum of integers that does not fit 64 bits stops the
+    run with a `SumOverflowError`.
 
     With `centers`, sums of integers are float64, which is exact up to 2**53: the sum is NaN for a
     frame whose center is not finite, and 0 if no pixel of the frame is in the detector.
@@ -260,11 +262,13 @@ class VirtualDetectorUDF(UDF):
             check_center_inside(self, (cy, cx))
         if "start" in numbers and len(sig) == 1:
             _check_window(self.meta.axes[-1], sig[0], numbers["start"], numbers["stop"])
-        if not detector_mask(shape, sig, **numbers).any():
+        n = int(np.count_nonzero(detector_mask(shape, sig, **numbers)))
+        if not n:
             raise ArgumentValueError(
                 f"no pixel of a frame of shape {tuple(sig)} lies in the detector "
                 f"{_text(shape, numbers)}"
             )
+        dtype = signed_if_fits(dtype, self.meta.input_dtype, n)
         return {"intensity": self.buffer(kind="nav", dtype=dtype, where="device")}
 
     def _check_own_centers(self) -> None:
@@ -342,7 +346,8 @@ class VirtualDetectorUDF(UDF):
 
         inside = self.task_data.inside[self.meta.sig_slice.get()]
         flat = np.ascontiguousarray(inside).view(np.uint8).reshape(-1)
-        add_entries_inside(entries_of(tile), flat, self.results.intensity)
+        total = as_added_up(self.results.intensity, self.meta.input_dtype)
+        add_entries_inside(entries_of(tile), flat, total)
 
     def _add_pixels(self, tile: Any) -> None:
         """Sum the pixels of a dense tile on the host."""

@@ -30,7 +30,7 @@ segments = {
 
 # Each mask has a name, and so has its image.
 images = ud.run_udf(scan, ApplyMasksUDF(segments)).compute()
-a, b, c, d = (images[name].astype(float) for name in "ABCD")  # float: counts are unsigned
+a, b, c, d = (images[name] for name in "ABCD")
 total = a + b + c + d
 
 nm = tuple(ud.Axis(name=name, unit="nm", scale=0.5) for name in "yx")

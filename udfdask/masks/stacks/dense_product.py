@@ -66,6 +66,13 @@ def check_masks(container: MaskContainer, sig: Shape, wanted: Any = None) -> Non
         )
 
 
+def heaviest(container: MaskContainer) -> float:
+    """Return the largest sum of absolute values of a mask."""
+    masks = container.computed_masks
+    which, _, values = entries(masks, tuple((0, n) for n in masks.shape[1:]))
+    return float(np.bincount(which, np.abs(values, dtype=np.float64)).max(initial=0))
+
+
 def pays_sparse(masks: int, values: int, pixels: int) -> bool:
     """Return whether masks with `values` nonzero values are faster as sparse masks.
 
@@ -99,24 +106,18 @@ class MaskProduct:
     def __init__(self, container: MaskContainer, data: np.dtype[Any], dtype: np.dtype[Any]) -> None:
         self._container = container
         self._data = data
-        self._dtype = dtype
+        self.dtype = dtype
         # complex masks on real data are pairs of real masks, adjacent in memory like the results
         self._split = dtype.kind == "c" and data.kind != "c"
         self._real = np.zeros(0, dtype).real.dtype if self._split else dtype
         self.is_sparse = self._choose()
         self._cuts: dict[Region, Any] = {}
-        self._weight = self._heaviest() if dtype.kind in "iu" else 0.0
+        self._weight = heaviest(container) if dtype.kind in "iu" else 0.0
         self._may_wrap = self._weight * highest(data) > LARGEST if self._weight else False
-
-    def _heaviest(self) -> float:
-        """Return the largest sum of absolute values of a mask."""
-        masks = self._container.computed_masks
-        which, _, values = entries(masks, tuple((0, n) for n in masks.shape[1:]))
-        return float(np.bincount(which, np.abs(values, dtype=np.float64)).max(initial=0))
 
     def _choose(self) -> bool:
         """Return whether to use sparse masks: as the user chose, otherwise the faster way."""
-        if self._dtype.char in "gG":  # long doubles, which numba does not have
+        if self.dtype.char in "gG":  # long doubles, which numba does not have
             return False
         chosen = self._container._use_sparse
         if chosen is not None:
@@ -219,8 +220,8 @@ class MaskProduct:
 
         Threads and runs share packed masks.
         """
-        if self._dtype.char in "gG":
-            return self._container.get(part, dtype=self._dtype, sparse_backend=False)
+        if self.dtype.char in "gG":
+            return self._container.get(part, dtype=self.dtype, sparse_backend=False)
 
         def make() -> Any:
             from udfdask.kernels.cpu.dense_products import pack  # loads numba
@@ -230,7 +231,7 @@ class MaskProduct:
                 return matrix.T
             return pack(real_masks(matrix, self._data), most)
 
-        key = ("product", region_of(part), self._data, self._dtype)
+        key = ("product", region_of(part), self._data, self.dtype)
         return self._container._stack.once(key, make)
 
     def _dense(self, part: Slice) -> DenseMasks:
@@ -240,12 +241,12 @@ class MaskProduct:
         def matrix(dtype: Any) -> AnyArray:
             return dense_matrix(masks, region, np.dtype(dtype), transpose=False)
 
-        if self._dtype.kind in "fc":
-            return DenseMasks(matrix(self._dtype), None)
+        if self.dtype.kind in "fc":
+            return DenseMasks(matrix(self.dtype), None)
         weights = np.abs(matrix(masks.dtype), dtype=np.float64)
         most_of_data = highest(self._data)
         if most_of_data * weights.sum(axis=1).max(initial=0) > EXACT:
-            return DenseMasks(matrix(self._dtype), None)
+            return DenseMasks(matrix(self.dtype), None)
         most = int(EXACT_SINGLE // max(1, most_of_data * weights.max(initial=0)))
         if most < self._narrowest:
             return DenseMasks(matrix(np.float64), weights.shape[1])
@@ -261,7 +262,7 @@ class MaskProduct:
         which, pixels, values = which[order], pixels[order], values[order]
         starts = np.searchsorted(which, np.arange(n + 1)).astype(np.int64)
         wide, narrow = self._wide(which, values), self._real
-        if self._dtype.kind not in "fc":
+        if self.dtype.kind not in "fc":
             narrow = np.dtype(np.float32) if self._bound(which, values) <= EXACT_SINGLE else wide
         rows = (starts, pixels.astype(np.uint32), values.astype(wide), values.astype(narrow))
         for array in rows:  # all threads share them
@@ -284,9 +285,9 @@ class MaskProduct:
 
     def _wide(self, which: AnyArray, values: AnyArray) -> np.dtype[Any]:
         """Return a dtype that can hold any sum of products."""
-        if self._dtype.kind in "fc" or self._bound(which, values) <= EXACT:
+        if self.dtype.kind in "fc" or self._bound(which, values) <= EXACT:
             return np.result_type(self._real, np.float64)
-        return self._dtype
+        return self.dtype
 
 
 def region_of(part: Slice) -> Region:

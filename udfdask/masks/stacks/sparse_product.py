@@ -59,7 +59,7 @@ class EntryProduct(MaskProduct):
         """Add the products of the stored pixels of frames at `part` of the signal."""
         from udfdask.kernels.cpu.sparse_products import add_entry_products
 
-        if self._dtype.char in "gG":
+        if self.dtype.char in "gG":
             out += self._long_products(stored, part)
             return
         masks, wide = self._within(part)
@@ -84,7 +84,7 @@ class EntryProduct(MaskProduct):
         """Return products in long double precision, with SciPy: numba has no long doubles."""
         from scipy.sparse import csr_array
 
-        masks = self._container.get(part, dtype=self._dtype, sparse_backend=False)
+        masks = self._container.get(part, dtype=self.dtype, sparse_backend=False)
         places = stored.pixels.view(f"i{stored.pixels.itemsize}")
         rows = csr_rows(csr_array, stored.values, places, stored.starts, len(masks))
         products: AnyArray = rows @ masks
@@ -93,12 +93,12 @@ class EntryProduct(MaskProduct):
     def _cut_dense(self, part: Slice) -> _Weights:
         """Return a dense matrix; integers are stored in a floating dtype if that is exact."""
         own = self._container.computed_masks.dtype
-        dtype, wide = self._dtype, np.result_type(self._real, np.float64)
-        if self._dtype.kind not in "fc":
+        dtype, wide = self.dtype, np.result_type(self._real, np.float64)
+        if self.dtype.kind not in "fc":
             matrix = self._container.get(part, dtype=own, sparse_backend=False)
             weights = np.abs(matrix, dtype=np.float64)
             if highest(self._data) * weights.sum(axis=0).max(initial=0) > EXACT:
-                wide = self._dtype
+                wide = self.dtype
             else:
                 single = weights.max(initial=0) <= EXACT_SINGLE
                 dtype = np.dtype(np.float32 if single else np.float64)

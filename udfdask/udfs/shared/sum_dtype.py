@@ -8,6 +8,7 @@ import numpy as np
 
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.kernels.overflow import is_long
+from udfdask.masks.stacks.dense_product import LARGEST, highest
 
 
 def sum_dtypes(data: np.dtype[Any], asked: Any, n: int) -> tuple[np.dtype[Any], np.dtype[Any]]:
@@ -15,8 +16,8 @@ def sum_dtypes(data: np.dtype[Any], asked: Any, n: int) -> tuple[np.dtype[Any], 
 
     Integers are added up in 64 bits, floating and complex numbers in double precision. If a
     floating dtype was requested, 64-bit integers are added up in double precision too. The result
-    has the requested dtype, which must be able to hold every sum, or the dtype of NumPy's sum
-    (float32 for float16).
+    has the requested dtype, which must be able to hold every sum, or the dtype of NumPy's sum, but
+    int64 instead of uint64 if every sum fits, and float32 for float16.
     """
     if data.kind == "M":
         raise ArgumentTypeError(
@@ -28,6 +29,7 @@ def sum_dtypes(data: np.dtype[Any], asked: Any, n: int) -> tuple[np.dtype[Any], 
     if data.kind not in "biufc":
         return natural, natural
     _check_count(data, natural, n)
+    natural = signed_if_fits(natural, data, n)
     if asked is None:
         return _exact(data, natural), natural
     try:
@@ -38,11 +40,27 @@ def sum_dtypes(data: np.dtype[Any], asked: Any, n: int) -> tuple[np.dtype[Any], 
     return _exact(data, dtype), dtype
 
 
+def signed_if_fits(dtype: np.dtype[Any], data: np.dtype[Any], weight: float) -> np.dtype[Any]:
+    """Return int64 instead of uint64 if no sum of data is too large: differences then do not wrap.
+
+    `weight` is the number of values that are added up, or the sum of their weights.
+    """
+    fits = dtype == np.uint64 and max(1, weight) * highest(data) <= LARGEST
+    return np.dtype(np.int64) if fits else dtype
+
+
+def as_added_up(total: Any, dtype: np.dtype[Any]) -> Any:
+    """Return sums in int64 as a view in uint64, if kernels add them up in the unsigned `dtype`."""
+    return total.view(np.uint64) if dtype.kind == "u" and total.dtype == np.int64 else total
+
+
 def _exact(data: np.dtype[Any], result: np.dtype[Any]) -> np.dtype[Any]:
     """Return the dtype in which to add up."""
     if is_long(data) and result.kind in "fc":  # sums can need more than 64 bits
         return np.promote_types(result, np.float64)
     if data.kind in "biu":
+        if result == np.int64:  # `as_added_up`
+            return result
         unsigned = data.kind == "u" or (data.kind == "b" and result.kind == "u")
         return np.dtype(np.uint64 if unsigned else np.int64)
     least = np.dtype(np.float64 if data.kind == "f" else np.complex128)
