@@ -222,6 +222,9 @@ def test_one_udf_twice(folder, values):
         ("pick:a=3", "there is no parameter 'a' (pick takes no parameters;"),
         ("virtualdetector:ring,3", "'3' has no name: write parameter=value"),
         ("virtualdetector:ring,ri=3", "ro"),
+        ("virtualdetector", "--detector ring"),  # the shape can be an option of its own
+        ("BF=virtualdetector", "--detector ring"),
+        ("virtualdetector:ri=3,ro=6", "'ring'"),
         ("correlation:peaks=no.npy,template=3,steps=2", "there is no file 'no.npy'"),
         ("correlation:peaks=bad.npy,template=3,steps=2", "bad.npy"),
         ("auto", "required parameters are missing: f"),

@@ -139,6 +139,17 @@ def test_wrong_options(options, error, message):
         LivePlot(**options)
 
 
+def test_names_of_a_dictionary_and_colors():
+    plot = LivePlot(vmin=0, vmax=9000, cmap="viridis")
+    for snapshot in ud.run_udf_iter(X, {"bright": SumSigUDF(), "all": SumSigUDF()}, plots=plot):
+        assert [result.name for result in snapshot.buffers] == ["bright", "all"]
+    assert list(drawn(plot)) == ["bright: intensity", "all: intensity"]
+    assert plot.figure.get_suptitle().startswith("bright, all: 5 of 5")
+    (first, second) = (axes.images[0] for axes in plot.figure.axes)
+    assert first.get_clim() == second.get_clim() == (0, 9000)
+    assert first.get_cmap().name == "viridis"
+
+
 def test_no_more_than_one_drawing_in_an_interval(clock):
     plot, times = LivePlot(interval=1.0), []
     for snapshot in ud.run_udf_iter(X, SumSigUDF(), **ONE_BY_ONE):

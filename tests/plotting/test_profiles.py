@@ -80,3 +80,23 @@ def test_a_profile_needs_a_mean_and_a_spread():
     axes = (Axis(name="radius", unit="nm"), Axis(name="of the scan"))
     with pytest.raises(ArgumentValueError, match="a mean and a spread"):
         draw([Panel(title="p", values=np.ones((5, 3)), axes=axes, style="profile")])
+
+
+@pytest.mark.parametrize(("log", "scale"), [(None, "log"), (False, "linear"), (True, "log")])
+def test_rings_below_a_bright_beam_are_seen(log, scale):
+    y, x = np.mgrid[:32, :32] - 16
+    radius = np.hypot(y, x)
+    frame = np.where(radius < 3, 5000, np.where(abs(radius - 9) < 1, 20, 2))
+    frames = np.broadcast_to(frame, (2, 3, 32, 32)).astype("uint16")
+    profile = ud.run_udf(da.from_array(frames), RadialProfileUDF()).compute()
+    curve = profile.plot(log=log).axes[0]
+    assert curve.get_yscale() == scale
+    if scale == "log":  # the curve fills the panel
+        low, high = curve.get_ylim()
+        assert 0.3 < low <= 2 < 5000 <= high
+
+
+def test_flat_profiles_and_profiles_with_negative_values_are_linear():
+    flat = da.ones((2, 3, 16, 16), chunks=(2, 3, 16, 16))
+    for data in (flat, -flat, flat * da.from_array(np.where(np.eye(16), -900.0, 1.0))):
+        assert ud.run_udf(data, RadialProfileUDF()).plot().axes[0].get_yscale() == "linear"

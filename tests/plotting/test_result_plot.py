@@ -18,6 +18,10 @@ from udfdask.udfs import StdDevUDF, SumSigUDF, SumUDF
 
 pytest.importorskip("matplotlib", reason="matplotlib is in the plot extra")
 
+from matplotlib.colors import LogNorm, Normalize, PowerNorm
+
+from udfdask.plotting import Panel, draw
+
 DATA = np.random.default_rng(1).integers(0, 50, size=(5, 6, 8, 9)).astype("float32")
 X = da.from_array(DATA, chunks=(2, 3, 8, 9))
 
@@ -101,6 +105,14 @@ def test_a_computed_result_is_not_computed_again():
         ({"log": "yes"}, "log must be True, False or None, got 'yes'"),
         ({"title": 5}, "title must be a string, got 5"),
         ({"axes": []}, "axes must contain one Axis per dimension of the data"),
+        ({"vmin": "low"}, "vmin must be a number"),
+        ({"vmax": True}, "vmax must be a number"),
+        ({"vmin": 2, "vmax": 2}, "vmin=2 must be smaller than vmax=2"),
+        ({"cmap": "grey and blue"}, "list(matplotlib.colormaps)"),
+        ({"cmap": 3}, "cmap must be"),
+        ({"norm": "log"}, "norm must be"),
+        ({"norm": Normalize(0, 1), "vmax": 3}, "norm cannot be combined"),
+        ({"norm": Normalize(0, 1), "log": True}, "norm cannot be combined"),
     ],
 )
 def test_mistakes_are_found_before_anything_is_computed(arguments, message):
@@ -127,8 +139,6 @@ def test_axes_are_labelled():
 
 
 def test_the_logarithmic_scale_is_a_choice():
-    from matplotlib.colors import LogNorm
-
     total = ud.run_udf(X, SumUDF()).compute()
     scales = [
         isinstance(total.plot(log=log).axes[0].images[0].norm, LogNorm)
@@ -177,3 +187,74 @@ def test_a_file_for_a_picture_is_not_a_result():
             result.savefig("sum.png")
         with pytest.raises(ud.ArgumentValueError, match=r"result\.plot\(\)\.savefig\('sum.png'\)"):
             result.plot("sum.png")
+
+
+def first_image(figure):
+    return figure.axes[0].images[0]
+
+
+def test_two_maps_have_the_limits_and_colors_that_one_asks_for():
+    totals = ud.compute(*ud.run_udf(X, [SumSigUDF(), SumSigUDF()], roi=np.ones((5, 6), bool)))
+    drawn = [first_image(each.plot(vmin=-5, vmax=7000, cmap="viridis")) for each in totals]
+    assert [one.get_clim() for one in drawn] == [(-5, 7000)] * 2
+    assert [one.get_cmap().name for one in drawn] == ["viridis"] * 2
+    high = first_image(totals[0].plot(vmin=100))
+    assert high.get_clim() == (100, totals[0]["intensity"].max())
+
+
+@pytest.mark.parametrize(
+    ("given", "limits"),
+    [({"vmax": 0.02}, (-0.02, 0.02)), ({"vmin": -3}, (-3, 3)), ({"vmin": 0, "vmax": 9}, (0, 9))],
+)
+def test_values_around_zero_stay_around_zero(given, limits):
+    values = np.linspace(-1, 1, 30).reshape(5, 6)
+    axes = (ud.Axis(name="y"), ud.Axis(name="x"))
+    panel = Panel(title="strain", values=values, axes=axes, style="signed", **given)
+    assert first_image(draw([panel])).get_clim() == limits
+
+
+def test_limits_on_a_logarithmic_scale():
+    pattern = ud.run_udf(X, SumUDF()).compute()
+    image = first_image(pattern.plot(vmin=600, vmax=700))
+    assert isinstance(image.norm, LogNorm)
+    assert image.get_clim() == (600, 700)
+    below = first_image(pattern.plot(vmin=0, vmax=700))  # there is no place for zero
+    assert 0 < below.norm.vmin < 700 == below.norm.vmax
+    far = first_image(pattern.plot(vmax=1e-3))
+    assert far.norm.vmin < far.norm.vmax == 1e-3
+
+
+def test_a_norm_gives_the_scale_and_stays_as_it_is():
+    norm, pattern = PowerNorm(0.5), ud.run_udf(X, SumUDF()).compute()
+    image = first_image(pattern.plot(norm=norm))
+    assert isinstance(image.norm, PowerNorm)
+    assert image.get_clim() == (pattern["intensity"].min(), pattern["intensity"].max())
+    assert (norm.vmin, norm.vmax) == (None, None)
+    assert first_image(pattern.plot(norm=Normalize(3, 5))).get_clim() == (3, 5)
+
+
+def test_limits_of_lines_vectors_and_phases():
+    line = ud.run_udf(X[0, 0], StdDevUDF(), sig_dims=1).compute()
+    assert line.plot("mean", vmin=-1, vmax=60).axes[0].get_ylim() == (-1, 60)
+    figure = ud.run_udf(X, ManyUDF()).plot(vmin=1, vmax=2, cmap="viridis")
+    by_title = {axes.get_title("left"): axes for axes in figure.axes}
+    assert by_title["wave, amplitude"].images[0].get_clim() == (1, 2)
+    assert by_title["wave, phase"].images[0].get_clim() == (-np.pi, np.pi)
+    assert by_title["wave, phase"].images[0].get_cmap().name == "twilight"
+    field = Panel(
+        title="field",
+        values=np.ones((4, 5, 2)),
+        axes=(ud.Axis(name="y"), ud.Axis(name="x"), ud.Axis(name="of", labels=("y", "x"))),
+        style="vector",
+        vmax=2 * np.sqrt(2),
+        label="a long unit of a field",
+    )
+    figure = draw([field])
+    (image,) = figure.axes[0].images
+    np.testing.assert_allclose(image.get_array()[..., :3].max(axis=-1), 0.5)
+    # the text of the wheel is beside the image
+    figure.draw_without_rendering()
+    (wheel,) = figure.axes[0].child_axes
+    text = wheel.texts[0].get_window_extent()
+    assert text.x0 >= image.get_window_extent().x1
+    assert text.x1 <= figure.bbox.x1

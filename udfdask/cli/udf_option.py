@@ -415,6 +415,12 @@ def _typed(option: str, typed_text: str) -> TypedUDF:
         raise click.BadParameter(unknown(name))
     shape = shape_name(name)
     is_shape = own is None and shape in SHAPES
+    if own is None and entry.name == DETECTOR and not is_shape and not rest.strip():
+        raise click.BadParameter(
+            f"{typed_text!r} names no detector: write its shape and its numbers, such as "
+            "--udf virtualdetector:ring,ri=10,ro=20, or --detector ring,ri=10,ro=20 alone",
+            param_hint=f"'{option}'",
+        )
     typed = TypedUDF(
         option=option,
         text=typed_text,

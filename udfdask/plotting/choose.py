@@ -13,8 +13,8 @@ import numpy as np
 from udfdask.arrays.geometry.axes import Axis
 from udfdask.arrays.geometry.labeled_places import did_you_mean, few, find_place, labels_as_names
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
-from udfdask.plotting.labels import NUMBERS, Described, Labels, label_results
-from udfdask.plotting.panels import Panel, missing_as_nan, panels_of
+from udfdask.plotting.labels import NUMBERS, Described, Labels, label_results, missing_as_nan
+from udfdask.plotting.panels import Panel, panels_of
 
 Array = np.ndarray[Any, Any]
 
@@ -69,7 +69,7 @@ def choose(
     are available.
     """
     labels = [label_results(one, axes) for one in described]
-    names = [one.udf_name for one in described]
+    names = [one.name or one.udf_name for one in described]
     if asked is True:
         chosen = [
             Choice(udf=k, name=name, function=None, labels=one)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ import numpy as np
 from udfdask.arrays.geometry.axes import Axis
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.plotting.choose import Choice, choose
+from udfdask.plotting.color_scale import check_colors, with_colors
 from udfdask.plotting.displays import new_figure
 from udfdask.plotting.labels import Described, Labels
 from udfdask.plotting.live import check_log
@@ -34,6 +35,8 @@ class Plot:
     """Title above all panels."""
     position: Position | None = None
     """Scan position whose values are drawn as well; None for none."""
+    look: Mapping[str, Any] = field(default_factory=dict)
+    """Limits and colors of all panels, by the names of `Panel`."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -75,7 +78,7 @@ class Plot:
         if any(panel.style == "profile" for panel in panels):
             image = map_of_curves(labels, values)  # where one can click
             panels = panels if image is None else (*panels, image)
-        return labels, values, panels
+        return labels, values, with_colors(panels, self.look)
 
 
 def prepare_plot(
@@ -86,9 +89,11 @@ def prepare_plot(
     log: bool | None,
     title: str | None,
     nav: Any = None,
+    **look: Any,
 ) -> Plot:
     """Return the checked plot for the results of a UDF and the arguments of `Result.plot`."""
     figure_classes()
+    colors = check_colors(**look, log=check_log(log))
     if not isinstance(title, str | None):
         raise ArgumentTypeError(f"title must be a string, got {title!r}")
     choices = choose(names, [described], axes, option="names", finished=True)
@@ -101,6 +106,7 @@ def prepare_plot(
     return Plot(
         choices=choices,
         position=position,
-        log=check_log(log),
+        log=log,
+        look=colors,
         title=described.udf_name if title is None else title,
     )

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 
 from udfdask.arrays.geometry.axes import Axis
+from udfdask.plotting.color_scale import color_map, color_scale
 from udfdask.plotting.panels import Panel
 from udfdask.plotting.vectors import color_wheel, longest_shown, vector_colors
 
 Array = np.ndarray[Any, Any]
 
-_COLORS = {"scan": "gray", "pattern": "inferno", "signed": "RdBu_r", "phase": "twilight"}
 INK = "0.25"
 MISSING = "#f1e4c6"  # a color that no color scale contains
 STRETCHED = 0.7  # height divided by width of an image whose axes have different units
@@ -74,11 +74,9 @@ def _drawable(panel: Panel) -> np.ndarray[Any, Any]:
 def draw_panel(figure: Any, axes: Any, panel: Panel) -> None:
     """Take a figure, an empty matplotlib axes in it and a panel; draw the panel there."""
     _dress(axes, panel)
-    if panel.style == "profile":
-        _draw_profile(axes, panel)
-        return
-    if panel.style == "lines" or panel.values.ndim == 1:
-        _draw_lines(axes, panel)
+    if panel.style in ("lines", "profile") or panel.values.ndim == 1:
+        (_draw_profile if panel.style == "profile" else _draw_lines)(axes, panel)
+        _limit_values(axes, panel)
         return
     # an image has pixels of equal size
     panel = replace(panel, axes=tuple(map(even_axis, panel.axes)))
@@ -117,6 +115,13 @@ def _draw_lines(axes: Any, panel: Panel) -> None:
         _add_legend_above(axes, len(lines))
     if panel.outlines:
         _shade_spans(axes, edges, panel.outlines)
+
+
+def _limit_values(axes: Any, panel: Panel) -> None:
+    """Limit the values of a curve as the user asked; a logarithmic scale has no place for zero."""
+    least = 0 if axes.get_yscale() == "log" else -math.inf
+    limits = (None if at is None or at <= least else at for at in (panel.vmin, panel.vmax))
+    axes.set_ylim(*limits)
 
 
 def _shade_spans(axes: Any, edges: Array, masks: Mapping[str, Array]) -> None:
@@ -160,7 +165,11 @@ def _draw_profile(axes: Any, panel: Panel) -> None:
     positions = panel.axes[0].positions(len(middle))
     axes.lines[0].set_label("mean")
     band = {"color": LINE_COLORS[0], "alpha": 0.25, "linewidth": 0, "label": "± standard deviation"}
-    axes.fill_between(positions, middle - spread, middle + spread, **band)
+    lower, upper = middle - spread, middle + spread
+    if axes.get_yscale() == "log":  # a band down to zero would leave no room for the curve
+        lower = np.maximum(lower, 0.5 * np.min(middle, where=middle > 0, initial=np.inf))
+        upper = np.maximum(lower, upper)
+    axes.fill_between(positions, lower, upper, **band)
     axes.legend(fontsize=8, labelcolor=INK, framealpha=0.8)
 
 
@@ -211,12 +220,14 @@ def is_isotropic(panel: Panel) -> bool:
 
 def _draw_image(figure: Any, axes: Any, panel: Panel) -> None:
     """Draw the image and the color bar of a panel with two dimensions."""
+    from matplotlib.colors import LogNorm
+
     values = _drawable(panel)
-    norm, extend = _color_scale(values, panel)
-    if panel.log and norm.vmin > 0:
+    norm, extend = color_scale(values, panel)
+    if isinstance(norm, LogNorm):
         # Zero counts have no logarithm; draw them dark, not as missing values.
-        values = np.where(values <= 0, norm.vmin, values)
-    image = _show(axes, panel, values, cmap=_COLORS[panel.style], norm=norm)
+        values = np.where(values <= 0, float(norm.vmin or 0), values)
+    image = _show(axes, panel, values, cmap=color_map(panel), norm=norm)
     # An inset always has the height of the image, even if the layout changes the image.
     bar = figure.colorbar(image, cax=axes.inset_axes((1.03, 0, 0.045, 1)), extend=extend)
     bar.ax.tick_params(which="both", labelsize=8, colors=INK, length=3)
@@ -253,7 +264,7 @@ def _draw_outlines(axes: Any, panel: Panel) -> None:
 
 def _draw_vectors(axes: Any, panel: Panel) -> None:
     """Draw the colors of a panel of vectors, and a color wheel next to the image."""
-    longest = longest_shown(panel.values)
+    longest = longest_shown(panel.values) if panel.vmax is None else panel.vmax
     _show(axes, panel, vector_colors(panel.values, longest))
     left, right, bottom, top = extent(panel)
     # correct the wheel for the aspect ratio; align it with the top of the image
@@ -261,8 +272,9 @@ def _draw_vectors(axes: Any, panel: Panel) -> None:
     wheel = axes.inset_axes((1.05, 1 - 0.24 / tall, 0.24, 0.24 / tall))
     wheel.imshow(color_wheel(), interpolation="bilinear", extent=(-1, 1, 1, -1))
     wheel.set_axis_off()
-    text = {"fontsize": 8, "color": INK, "transform": wheel.transAxes, "ha": "center", "va": "top"}
-    wheel.text(0.5, -0.06, f"rim: {longest:.3g} {panel.label}".rstrip(), **text)
+    # text that is wider than the wheel goes on to the right, where no image covers it
+    text = {"fontsize": 8, "color": INK, "transform": wheel.transAxes, "ha": "left", "va": "top"}
+    wheel.text(0.0, -0.06, f"rim: {longest:.3g} {panel.label}".rstrip(), **text)
 
 
 def _show(axes: Any, panel: Panel, values: np.ndarray[Any, Any], **colors: Any) -> Any:
@@ -311,35 +323,3 @@ def round_length(most: float) -> float:
     """Return the largest of 1, 2 and 5 times a power of ten that is not above a length."""
     power = 10.0 ** math.floor(math.log10(most))
     return max(factor * power for factor in (1, 2, 5) if factor * power <= most * (1 + 1e-9))
-
-
-def _color_scale(values: np.ndarray[Any, Any], panel: Panel) -> tuple[Any, str]:
-    """Return the color scale of an image, and which ends of the color bar are pointed."""
-    from matplotlib.colors import LogNorm, Normalize
-
-    shown = values[np.isfinite(values)]
-    if panel.log and (shown > 0).any():
-        high = float(shown.max())
-        low = max(float(shown[shown > 0].min()), 1e-6 * high)
-        if shown.min() <= 0:
-            low /= 2  # otherwise a single count would look like zero counts
-        return LogNorm(low, high if high > low else 2 * low), "neither"
-    if panel.style == "phase":
-        return Normalize(-np.pi, np.pi), "neither"
-    if shown.size == 0:
-        return Normalize(0, 1), "neither"
-    low, high = float(shown.min()), float(shown.max())
-    inner_low, inner_high = (float(q) for q in np.quantile(shown, (0.002, 0.998)))
-    # A hot pixel must not make everything else one color.
-    if inner_high > inner_low:
-        most = inner_high - inner_low
-        low = inner_low if inner_low - low > most else low
-        high = inner_high if high - inner_high > most else high
-    if panel.style == "signed":
-        high = max(abs(low), abs(high))
-        low = -high
-    if high == low:
-        low, high = low - 0.5, high + 0.5
-    below, above = bool((shown < low).any()), bool((shown > high).any())
-    ends = {(False, False): "neither", (True, False): "min", (False, True): "max"}
-    return Normalize(low, high), ends.get((below, above), "both")

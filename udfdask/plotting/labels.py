@@ -39,6 +39,10 @@ class Described(Protocol):
         """Name of the UDF's class."""
 
     @property
+    def name(self) -> str | None:
+        """Name that the user gave to the UDF; None if there is none."""
+
+    @property
     def buffers(self) -> Mapping[str, Declared]:
         """Declarations of the results by name."""
 
@@ -143,3 +147,21 @@ def label(
         n_leading=len(leading),
         unit=unit,
     )
+
+
+def missing_as_nan(
+    values: np.ndarray[Any, Any], valid: np.ndarray[Any, Any]
+) -> np.ndarray[Any, Any]:
+    """Return an array with NaN at invalid positions, if it contains numbers."""
+    if valid.all() or values.dtype.kind not in NUMBERS:
+        return values
+    return np.where(valid, values.astype(np.result_type(values.dtype, np.float32)), np.nan)
+
+
+def place_text(axis: Axis, position: int) -> str:
+    """Return a position on an axis as text: its label, its value with the unit, or its index."""
+    if axis.labels is not None:
+        return axis.labels[position]
+    if axis.unit in (None, "index"):
+        return str(position)
+    return f"{axis.positions(position + 1)[position]:g} {axis.unit}"

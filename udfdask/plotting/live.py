@@ -11,6 +11,7 @@ from typing import Any
 from udfdask.arrays.geometry.axes import Axis
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, UDFWarning
 from udfdask.plotting.choose import Choice, choose
+from udfdask.plotting.color_scale import check_colors, with_colors
 from udfdask.plotting.displays import Screen, open_screen
 from udfdask.plotting.labels import Described
 from udfdask.plotting.panels import Panel
@@ -39,6 +40,8 @@ class LivePlot:
         axes count pixels.
     log : bool, optional
         Logarithmic scale for all results, or for none; by default for images of kind sig.
+    vmin, vmax, cmap, norm : optional
+        Limits and colors of all panels, as in `Result.plot`.
     interval : float
         Minimum time between two drawings, in seconds. If drawing is slow, the time is longer, so
         that drawing takes at most a fifth of the run time.
@@ -67,11 +70,16 @@ class LivePlot:
         *,
         axes: Sequence[Axis] | None = None,
         log: bool | None = None,
+        vmin: float | None = None,
+        vmax: float | None = None,
+        cmap: Any = None,
+        norm: Any = None,
         interval: float = 0.3,
     ) -> None:
         self._plots = plots
         self._axes = axes
         self._log = check_log(log)
+        self._look = {"vmin": vmin, "vmax": vmax, "cmap": cmap, "norm": norm}
         self._interval = _seconds(interval)
         self._choices: tuple[Choice, ...] | None = None
         self._name = ""
@@ -107,8 +115,9 @@ class LivePlot:
         >>> LivePlot("intensity").prepare([ud.run_udf(da.ones((4, 6, 8, 8)), SumUDF())])
         """
         figure_classes()
+        self._look = check_colors(**self._look, log=self._log)
         self._choices = choose(self._plots, results, self._axes)
-        self._name = ", ".join(one.udf_name for one in results)
+        self._name = ", ".join(one.name or one.udf_name for one in results)
         self._not_before, self._has_failed = 0.0, False
         if self._screen is not None and self._screen.is_closed:
             self._screen = None
@@ -184,7 +193,7 @@ class LivePlot:
         self._screen.show()
         return time.monotonic() - start
 
-    def _panels(self, snapshot: Any) -> list[Panel]:
+    def _panels(self, snapshot: Any) -> Sequence[Panel]:
         """Return the panels of a snapshot."""
         assert self._choices is not None
         panels: list[Panel] = []
@@ -192,7 +201,7 @@ class LivePlot:
             result = snapshot.buffers[choice.udf]
             values, valid = result[choice.name], result.valid_mask[choice.name]
             panels += choice.panels(values, valid, log=self._log)
-        return panels
+        return with_colors(panels, self._look)
 
 
 def as_live_plot(plots: Any, results: Sequence[Described]) -> LivePlot | None:

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 
 from udfdask.arrays.geometry.axes import Axis
-from udfdask.plotting.labels import NUMBERS, Labels, label
+from udfdask.plotting.labels import Labels, label, missing_as_nan, place_text
 
 Style = Literal["scan", "pattern", "signed", "phase", "vector", "lines", "profile"]
 
@@ -57,6 +57,14 @@ class Panel:
     outlines: Mapping[str, np.ndarray[Any, Any]] = field(default_factory=dict)
     """Masks that are drawn over an image, shape (y, x), or over a line, shape (n,), by their
     names."""
+    vmin: float | None = None
+    """Lowest value of the color scale, or of a curve; by default as the values need it."""
+    vmax: float | None = None
+    """Highest value of the color scale, or of a curve; the brightest length of vectors."""
+    cmap: Any = None
+    """Colormap of matplotlib, or its name; by default that of the style."""
+    norm: Any = None
+    """Norm of matplotlib for the colors, instead of `log`, `vmin` and `vmax`."""
 
 
 def result_panels(
@@ -122,27 +130,18 @@ def result_panels(
     return tuple(panels)
 
 
-def missing_as_nan(
-    values: np.ndarray[Any, Any], valid: np.ndarray[Any, Any]
-) -> np.ndarray[Any, Any]:
-    """Return an array with NaN at invalid positions, if it contains numbers."""
-    if valid.all() or values.dtype.kind not in NUMBERS:
-        return values
-    return np.where(valid, values.astype(np.result_type(values.dtype, np.float32)), np.nan)
-
-
 def panels_of(
     labels: Labels, values: np.ndarray[Any, Any], *, log: bool | None = None
 ) -> tuple[Panel, ...]:
     """Return the panels of a result, none if it cannot be drawn; invalid positions are NaN.
 
-    If `log` is None, patterns are drawn on a logarithmic scale.
+    If `log` is None, patterns and steep profiles are drawn on a logarithmic scale.
     """
     if replace(labels, shape=values.shape, dtype=values.dtype).obstacle:
         return ()
     is_complex = values.dtype.kind == "c"
     if not is_complex and is_profile(labels, values):
-        panels = (_curve(labels, values, log=bool(log)), _rings(labels, values, log=log))
+        panels = (_curve(labels, values, log=log), _rings(labels, values, log=log))
         return tuple(_with_unit(panel, labels) for panel in panels if panel is not None)
     # several lines, or the components of vectors, share one panel
     together = None if is_complex else _together(labels, values, log=bool(log))
@@ -164,10 +163,14 @@ def is_profile(labels: Labels, values: np.ndarray[Any, Any]) -> bool:
     return labels.axes[-1].labels is None and labels.axes[-1].unit != "index"
 
 
-def _curve(labels: Labels, values: np.ndarray[Any, Any], *, log: bool) -> Panel:
-    """Return the mean curve over the scan with its spread, or the only curve."""
+def _curve(labels: Labels, values: np.ndarray[Any, Any], *, log: bool | None) -> Panel:
+    """Return the mean curve over the scan with its spread, or the only curve.
+
+    If `log` is None, it is logarithmic if most values would be near zero on a linear scale.
+    """
     rows = values.reshape(-1, values.shape[-1]).astype(np.float64)
     if len(rows) == 1:  # a scan of one position has no spread
+        log = _is_steep(rows[0]) if log is None else log
         return Panel(title=labels.title, values=rows[0], axes=labels.axes[-1:], log=log)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # positions where no curve has a value
@@ -178,7 +181,7 @@ def _curve(labels: Labels, values: np.ndarray[Any, Any], *, log: bool) -> Panel:
         values=np.stack([mean, spread], axis=1),
         axes=(labels.axes[-1], about),
         style="profile",
-        log=log,
+        log=_is_steep(mean) if log is None else log,
     )
 
 
@@ -215,12 +218,14 @@ def _rings(labels: Labels, values: np.ndarray[Any, Any], *, log: bool | None) ->
         image = np.nanmean(values.astype(np.float64), axis=others)
     averaged = ", ".join(labels.axes[dim].name for dim in others if values.shape[dim] > 1)
     title = f"{labels.title}, mean over {averaged}" if averaged else labels.title
-    if log is None:
-        shown = image[np.isfinite(image)]
-        log = bool(shown.size) and shown.min() >= 0 and shown.max() > _STEEP * np.median(shown)
-    return Panel(
-        title=title, values=image, axes=(labels.axes[along], labels.axes[-1]), log=bool(log)
-    )
+    log = _is_steep(image) if log is None else log
+    return Panel(title=title, values=image, axes=(labels.axes[along], labels.axes[-1]), log=log)
+
+
+def _is_steep(values: np.ndarray[Any, Any]) -> bool:
+    """Return whether a linear scale would hide most values, none of which is negative."""
+    shown = values[np.isfinite(values)]
+    return bool(shown.size and shown.min() >= 0 and shown.max() > _STEEP * np.median(shown))
 
 
 def _with_unit(panel: Panel, labels: Labels) -> Panel:
@@ -319,15 +324,6 @@ def _where(labels: Labels, chosen: Sequence[tuple[int, int]]) -> str:
     """Return positions in some dimensions as text."""
     places = [place_text(labels.axes[dim], position) for dim, position in chosen]
     return f" [{', '.join(places)}]" if places else ""
-
-
-def place_text(axis: Axis, position: int) -> str:
-    """Return a position on an axis as text: its label, its value with the unit, or its index."""
-    if axis.labels is not None:
-        return axis.labels[position]
-    if axis.unit in (None, "index"):
-        return str(position)
-    return f"{axis.positions(position + 1)[position]:g} {axis.unit}"
 
 
 def _drawn_dims(shape: tuple[int, ...], leading: int) -> tuple[int, ...]:

@@ -14,8 +14,8 @@ import numpy as np
 from udfdask.arrays.geometry.axes import Axis
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.plotting.drawing import INK, LINE_COLORS, even_axis
-from udfdask.plotting.labels import Labels
-from udfdask.plotting.panels import Panel, is_profile, place_text
+from udfdask.plotting.labels import Labels, place_text
+from udfdask.plotting.panels import Panel, is_profile
 
 Array = np.ndarray[Any, Any]
 Position = tuple[int, ...]

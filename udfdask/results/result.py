@@ -352,6 +352,10 @@ class Result(NamedResults):
         axes: Sequence[Axis] | None = None,
         log: bool | None = None,
         title: str | None = None,
+        vmin: float | None = None,
+        vmax: float | None = None,
+        cmap: Any = None,
+        norm: Any = None,
     ) -> Any:
         """Draw results side by side. A lazy result is computed first, in one pass.
 
@@ -384,6 +388,15 @@ class Result(NamedResults):
         title : str, optional
             Title of the figure; by default the name of the UDF, or its key in the dictionary of a
             run.
+        vmin, vmax : float, optional
+            Limits of the color scale of all images, and of the values of curves, in the unit of the
+            values. The brightest vectors have the length `vmax`. By default they fit the values of
+            each panel. If an image has values of both signs, one of them is enough: the other is
+            its negative. On a logarithmic scale, limits that are not positive do not count.
+        cmap : str or matplotlib.colors.Colormap, optional
+            Colors of all images except phases.
+        norm : matplotlib.colors.Normalize, optional
+            Scale of the colors of all images except phases, instead of `log`, `vmin` and `vmax`.
 
         Returns
         -------
@@ -394,8 +407,8 @@ class Result(NamedResults):
         Raises
         ------
         ArgumentTypeError, ArgumentValueError
-            If the name of a result is unknown, no result can be drawn, or `nav` is not a position
-            of the scan. Nothing is computed then.
+            If the name of a result is unknown, no result can be drawn, `nav` is not a position of
+            the scan, or colors or limits are invalid. Nothing is computed then.
         ImportError
             If matplotlib is not installed.
 
@@ -419,6 +432,10 @@ class Result(NamedResults):
             axes=axes,
             log=log,
             title=self._info.name if title is None else title,
+            vmin=vmin,
+            vmax=vmax,
+            cmap=cmap,
+            norm=norm,
         )
         arrays = {name: self[name] for name in plot.names}
         masks = {name: self.valid_mask[name] for name in plot.names}

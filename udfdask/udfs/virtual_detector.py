@@ -456,7 +456,9 @@ def _check_names(shape: Any, given: Mapping[str, Any]) -> None:
         takes = f"a {shape} takes {', '.join(needed)}"
         if optional:
             takes += f" and optionally {', '.join(optional)}"
-        raise ArgumentTypeError(f"{takes}, but {' and '.join(wrong)}")
+        meant = [one for one in _NEEDED if set(_NEEDED[one]) <= set(given) <= {*numbers_of(one)}]
+        hint = f"; {' or '.join(map(repr, meant))} is the shape that takes them" if meant else ""
+        raise ArgumentTypeError(f"{takes}, but {' and '.join(wrong)}{hint}")
     for name, value in given.items():
         if name in ("center", "centers"):
             continue

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from itertools import repeat
 from typing import Any, Unpack
 
 import dask.array as da
@@ -83,9 +84,15 @@ def prepare_run(
     show_warnings(plan, in_words)
     recipe = plan.recipe
     live = LiveRecipe(recipe, plan.parameters, plan.calibration)
+    names = tuple(udf) if isinstance(udf, dict) else ()
     infos = tuple(
-        replace(info, udf=info.udf.without_graph())  # snapshots have the UDF of their parameters
-        for info in make_infos(plan, array, lambda: recipe.grid.n_chunks)
+        # snapshots have the UDF of their parameters
+        replace(info, udf=info.udf.without_graph(), name=None if name is None else str(name))
+        for name, info in zip(
+            names or repeat(None),
+            make_infos(plan, array, lambda: recipe.grid.n_chunks),
+            strict=False,
+        )
     )
     watch = None if plots is None else _live_plot_update(plots, infos)
     aux_values: list[dict[str, Any]] = [{} for _ in recipe.udfs]
@@ -114,7 +121,7 @@ def prepare_run(
         start=start,
         tally=tally,
         watch=watch,
-        names=tuple(udf) if isinstance(udf, dict) else (),
+        names=names,
     )
 
 
