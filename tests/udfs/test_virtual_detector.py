@@ -47,9 +47,9 @@ def test_shapes(name, chunks, dtype):
     data = DATA.astype(dtype)
     res = ud.run_udf(da.from_array(data, chunks=chunks), udf)["intensity"]
     got = res.compute(scheduler="sync")
-    want = data[..., mask].astype("u8" if dtype == "u2" else "c16").sum(axis=-1)
+    want = data[..., mask].astype("i8" if dtype == "u2" else "c16").sum(axis=-1)
     assert got.shape == (4, 5)
-    assert got.dtype == res.dtype == np.dtype("u8" if dtype == "u2" else dtype)
+    assert got.dtype == res.dtype == np.dtype("i8" if dtype == "u2" else dtype)
     np.testing.assert_allclose(got, want, rtol=0 if dtype == "u2" else 1e-5)
 
 

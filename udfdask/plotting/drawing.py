@@ -264,7 +264,8 @@ def _draw_outlines(axes: Any, panel: Panel) -> None:
 
 def _draw_vectors(axes: Any, panel: Panel) -> None:
     """Draw the colors of a panel of vectors, and a color wheel next to the image."""
-    longest = longest_shown(panel.values) if panel.vmax is None else panel.vmax
+    given = panel.vmax or 0.0
+    longest = given if given > 0 else longest_shown(panel.values)
     _show(axes, panel, vector_colors(panel.values, longest))
     left, right, bottom, top = extent(panel)
     # correct the wheel for the aspect ratio; align it with the top of the image
