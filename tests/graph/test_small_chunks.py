@@ -16,10 +16,11 @@ from hypothesis import strategies as st
 import udf_zoo
 import udfdask as ud
 from suites import examples
+from udfdask.arrays.geometry.chunk_grid import Grid
 from udfdask.graph.small_chunks import join_small_chunks
 from udfdask.io import on_workers
 from udfdask.plan.small_chunks import joined_chunks
-from udfdask.udfs import ApplyMasksUDF, CoMUDF, SumSigUDF, SumUDF
+from udfdask.udfs import ApplyMasksUDF, CoMUDF, NeighborAverageUDF, SumSigUDF, SumUDF
 
 UDFS = [
     udf_zoo.NavSums,
@@ -207,6 +208,24 @@ def test_sparse_chunks(kind):
     np.testing.assert_array_equal(sums["intensity"][3:], values[3:].sum(1))
 
 
+@pytest.mark.parametrize("least", [64, 1000])
+@pytest.mark.parametrize("boundary", ["mask", "periodic"])
+def test_neighbors_outside_of_a_region_are_loaded_and_no_others(least, boundary):
+    loads = Loads()
+    x = loads.array(np.ones((9, 1, 2, 2)), ((1,) * 9, (1,), (2,), (2,)))
+    roi = np.zeros((9, 1), bool)
+    roi[0] = True
+    udf = NeighborAverageUDF("rectangular", normalize=False, boundary=boundary)
+    result = ud.run_udf(x, [udf, SumUDF()], roi=roi, merge_small=least)[0]
+    *_, last = ud.run_udf_iter(x, [SumUDF(), udf], roi=roi, merge_small=least)
+    loads.places.clear()
+    sums = result.compute(scheduler="synchronous")["intensity"]
+    expected, chunks = (2, [0, 1]) if boundary == "mask" else (9, [0, 1, 8])
+    assert sums[0, 0, 0, 0] == last.buffers[1]["intensity"][0, 0, 0, 0] == expected
+    assert [place[0] for place in sorted(loads.places)] == chunks
+    assert result.explain().bytes_read == len(chunks) * 32
+
+
 def test_results_derived_from_joined_chunks_are_computed_with_them():
     loads = Loads()
     x = loads.array(VALUES, ((1,) * 8, (6,), (4,), (4,)))
@@ -262,7 +281,8 @@ def test_bad_sizes(value, message):
 def test_equal_arrays_get_equal_names():
     def joined(roi=None):
         x = da.from_array(VALUES, chunks=(1, 2, 4, 4))
-        return join_small_chunks(x, ((4, 4), (6,), (4,), (4,)), roi).name
+        grid = Grid.of(((4, 4), (6,)), roi)
+        return join_small_chunks(x, ((4, 4), (6,), (4,), (4,)), grid).name
 
     corner = np.arange(48).reshape(8, 6) < 3
     assert joined() == joined()

@@ -41,7 +41,8 @@ class RunLayers:
         if plan.joined is not None:
             from udfdask.graph.small_chunks import join_small_chunks  # most runs never need it
 
-            array = join_small_chunks(array, plan.joined, self.recipe.grid.roi)
+            halos = self.recipe.halos(range(len(self.recipe.udfs)))
+            array = join_small_chunks(array, plan.joined, self.recipe.grid, halos)
         self.array = array
         self.layers: dict[str, Any] = {}
         self.depends: dict[str, set[str]] = {}

@@ -8,8 +8,7 @@ together. Tasks that several joined chunks need, such as an open file, stay task
 from __future__ import annotations
 
 import itertools
-import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,8 @@ from dask.highlevelgraph import HighLevelGraph
 
 from udfdask.arrays.backends.check_block import check_block, plain_block
 from udfdask.arrays.geometry.chunk_grid import BoolArray, Grid
+from udfdask.arrays.geometry.halo import Halo
+from udfdask.arrays.geometry.seams import loaded_chunks
 from udfdask.graph.chunk_layers import PLACED_LAYER
 from udfdask.graph.dask_internals.arrays import GraphArray, join_blocks
 from udfdask.graph.dask_internals.layers import ListedTasks
@@ -30,13 +31,16 @@ SHARED = -1
 """Stands for the number of a joined chunk, for tasks that more than one of them needs."""
 
 
-def join_small_chunks(array: GraphArray, chunks: Chunks, roi: BoolArray | None) -> GraphArray:
+def join_small_chunks(
+    array: GraphArray, chunks: Chunks, grid: Grid, halos: Sequence[Halo] = ()
+) -> GraphArray:
     """Return the same array with larger chunks, each of which is one task.
 
-    Each of `chunks` consists of whole chunks of the array. Chunks of NumPy arrays without a frame
-    in `roi` are not loaded: zeros take their place.
+    Each of `chunks` consists of whole chunks of the array. Chunks of NumPy arrays are not loaded
+    if no frame of them is selected in `grid` or a neighbor of a selected one in the window of
+    `halos`: zeros take their place.
     """
-    wanted = _wanted_blocks(array, roi)
+    wanted = _wanted_blocks(array, grid, halos)
     # the search for placements reads the names of layers first, and those of the array are lost
     prefix = PLACED_LAYER if any(PLACED_LAYER in str(layer) for layer in array.dask.layers) else ""
     name = f"{prefix}joined-{tokenize(array.name, chunks, wanted)}"
@@ -74,14 +78,13 @@ def join_small_chunks(array: GraphArray, chunks: Chunks, roi: BoolArray | None) 
     return GraphArray(HighLevelGraph(layers, depends), name, chunks, meta=array._meta)
 
 
-def _wanted_blocks(array: GraphArray, roi: BoolArray | None) -> BoolArray | None:
-    """Return which navigation chunks have a selected frame; None if all chunks are loaded."""
-    if roi is None or not isinstance(array._meta, np.ndarray):
+def _wanted_blocks(array: GraphArray, grid: Grid, halos: Sequence[Halo]) -> BoolArray | None:
+    """Return which navigation chunks of the array are needed; None if all chunks are loaded."""
+    if grid.roi is None or not isinstance(array._meta, np.ndarray):
         return None
-    grid = Grid.of(array.chunks[: roi.ndim], roi)
-    wanted = np.zeros(math.prod(grid.numblocks), bool)
-    wanted[grid.selected] = True
-    return None if wanted.all() else wanted.reshape(grid.numblocks)
+    small = Grid.of(array.chunks[: grid.roi.ndim], grid.roi, grid.present)
+    wanted = loaded_chunks(halos, small)
+    return None if wanted.all() else wanted
 
 
 def _boxes(

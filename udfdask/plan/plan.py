@@ -278,17 +278,16 @@ def _frames_loaded(array: GraphArray, recipe: Recipe) -> int:
 
     They have a selected frame, or frames that other chunks need.
     """
-    halos = recipe.halos(range(len(recipe.udfs)))
+    grid, halos = recipe.grid, recipe.halos(range(len(recipe.udfs)))
+    if isinstance(array._meta, np.ndarray):  # joined chunks of other types are whole
+        grid = Grid.of(array.chunks[: len(grid.shape)], grid.roi, grid.present)
+    frames = int(grid.loaded.sum())
     if halos:
         from udfdask.arrays.geometry.seams import loaded_for_others  # few runs need it
 
-        indices = loaded_for_others(halos, recipe.grid)
-        more = (math.prod(recipe.grid.bounds_at(index)[1]) for index in indices)
-        return int(recipe.grid.loaded.sum()) + sum(more)
-    if not isinstance(array._meta, np.ndarray):  # joined chunks of other types are whole
-        return int(recipe.grid.loaded.sum())
-    n_nav = len(recipe.shape.nav)
-    return int(Grid.of(array.chunks[:n_nav], recipe.grid.roi).loaded.sum())
+        indices = loaded_for_others(halos, grid)
+        frames += sum(math.prod(grid.bounds_at(index)[1]) for index in indices)
+    return frames
 
 
 def _params_computed_first(udf: UDF) -> tuple[str, ...]:

@@ -42,13 +42,17 @@ class Grid:
     need it: absent frames are not selected, but selected ones may have them as neighbors."""
 
     @staticmethod
-    def of(nav_chunks: Iterable[Sequence[int]], roi: BoolArray | None = None) -> Grid:
+    def of(
+        nav_chunks: Iterable[Sequence[int]],
+        roi: BoolArray | None = None,
+        present: BoolArray | None = None,
+    ) -> Grid:
         """Return the grid for dask's chunk sizes along each navigation axis."""
         runs = tuple(
             tuple((size, len(list(equal))) for size, equal in itertools.groupby(map(int, sizes)))
             for sizes in nav_chunks
         )
-        return Grid(runs=runs, roi=roi)
+        return Grid(runs=runs, roi=roi, present=present)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (_unpack_grid, (self.runs, self._packed_roi, self._packed_present))

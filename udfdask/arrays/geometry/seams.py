@@ -7,10 +7,13 @@ others it keeps the frames near the borders, and cuts the margins that other chu
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from udfdask.arrays.geometry.chunk_grid import Grid
+import numpy as np
+
+from udfdask.arrays.geometry.chunk_grid import BoolArray, Grid
 from udfdask.arrays.geometry.halo import Box, Halo, Piece
 
 
@@ -144,6 +147,16 @@ def loaded_for_others(halos: Sequence[Halo], grid: Grid) -> set[tuple[int, ...]]
         return set()
     needed = (index for chunk in range(grid.n_chunks) for index in neighbors(halos, chunk, grid))
     return {index for index in needed if not grid.has_selected(index)}
+
+
+def loaded_chunks(halos: Sequence[Halo], grid: Grid) -> BoolArray:
+    """Return which chunks have selected frames, or frames that others need; shape `numblocks`."""
+    loaded = np.zeros(math.prod(grid.numblocks), bool)
+    loaded[grid.selected] = True
+    loaded = loaded.reshape(grid.numblocks)
+    for index in loaded_for_others(halos, grid):
+        loaded[index] = True
+    return loaded
 
 
 def frames_that_travel(halos: Iterable[Halo], grid: Grid) -> int:
