@@ -253,7 +253,8 @@ def test_results_that_are_not_lazy_are_refused(x, tmp_path):
     import dask
 
     run = ud.run_udf(x, SumUDF())
-    for other in (run.persist(scheduler="synchronous"), dask.optimize(run["intensity"])[0], x):
+    kept = run.persist(scheduler="synchronous")
+    for other in (kept, kept["intensity"], dask.optimize(run["intensity"])[0], x):
         with pytest.raises(ud.ArgumentValueError, match="neither computed, persisted nor optim"):
             ud.compute(other, journal=tmp_path / "journal")
 

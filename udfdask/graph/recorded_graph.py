@@ -17,7 +17,7 @@ from udfdask.chunk.join_parts import join_parts
 from udfdask.chunk.partial_result import Partial, Partials
 from udfdask.graph.chunk_layers import ChunkBlockwise, ChunkLayerInfo, ChunkTasks
 from udfdask.graph.dask_internals.arrays import GraphArray
-from udfdask.graph.dask_internals.layers import PerBlock, TaskLayer, in_one_layer
+from udfdask.graph.dask_internals.layers import LazyLayer, PerBlock, TaskLayer, in_one_layer
 from udfdask.graph.dask_internals.running import optimized_together
 from udfdask.graph.dask_internals.tasks import OutputTask, needed_tasks
 from udfdask.graph.layer_builder import layer_name
@@ -102,6 +102,15 @@ def find_runs(collections: Iterable[Any]) -> list[Run]:
                 chunk_layers={**(before.chunk_layers if before else {}), name: info},
             )
     return list(found.values())
+
+
+def is_over_nothing(collection: Any) -> bool:
+    """Return whether a collection is made from results of a run without a selected frame."""
+    graph = collection.__dask_graph__()
+    depends = getattr(graph, "dependencies", {})
+    first = [graph.layers[name] for name, others in depends.items() if not others]
+    # the tasks after chunks come first; of persisted results, the layer that holds them
+    return bool(first) and all(isinstance(layer, LazyLayer) for layer in first)
 
 
 def stored_tasks(lookups: Iterable[tuple[Run, Mapping[int, Lookup]]]) -> dict[Key, bool]:

@@ -12,7 +12,13 @@ from typing import Any
 from udfdask import config
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, JournalError, UDFWarning
 from udfdask.graph.data_identity import DataNames
-from udfdask.graph.recorded_graph import Run, find_runs, stored_tasks, with_records
+from udfdask.graph.recorded_graph import (
+    Run,
+    find_runs,
+    is_over_nothing,
+    stored_tasks,
+    with_records,
+)
 from udfdask.graph.run_fields import check_storable, fields_of, names_of
 from udfdask.records.cache import open_cache
 from udfdask.records.folder import RecordFolder, StoredRecords
@@ -47,8 +53,11 @@ class _Strict:
     def folder(self) -> RecordFolder:
         return self.journal.records
 
-    def named(self, runs: Sequence[Run], names: DataNames) -> list[Named]:
+    def named(self, collections: Sequence[Any], names: DataNames) -> list[Named]:
         """Return the names of all runs; raise if the journal is that of other runs."""
+        runs = find_runs(collections)
+        if not runs and any(map(is_over_nothing, collections)):
+            return []
         if not runs:
             raise ArgumentValueError(
                 "journal= needs lazy results of run_udf, or arrays made from them, that dask has "
@@ -71,10 +80,10 @@ class _Lenient:
 
     folder: RecordFolder
 
-    def named(self, runs: Sequence[Run], names: DataNames) -> list[Named]:
+    def named(self, collections: Sequence[Any], names: DataNames) -> list[Named]:
         """Return the names of all runs that have some; warn about others."""
         named = []
-        for run in runs:
+        for run in find_runs(collections):
             try:
                 named.append(_named(run, names))
             except Exception as error:  # noqa: BLE001  # objects of the user may raise anything
@@ -128,7 +137,7 @@ def _compute(
         nonlocal named
         clients.append(client)
         if named is None:
-            named = store.named(find_runs(collections), DataNames(identity))
+            named = store.named(collections, DataNames(identity))
         lookups = _lookups(named, store.folder, attempt=len(clients))
         return with_records(collections, lookups, store.folder), stored_tasks(lookups)
 
@@ -148,6 +157,18 @@ def _compute(
             except OSError as error:
                 store.report(error)
             return values
+
+
+def name_of_runs(collections: Sequence[Any], identity: str | None, more: Any) -> str:
+    """Return a name of the runs in collections, the same in every process; empty without runs.
+
+    `more` is what else the name depends on.
+    """
+    _check_identity(identity)
+    names = DataNames(identity)
+    named = [_named(run, names) for run in find_runs(collections)]
+    fields = [fields_of(run, names, data, udfs) for run, data, udfs in named]
+    return names.of_value((fields, more)) if fields else ""
 
 
 def _check_identity(identity: Any) -> None:
