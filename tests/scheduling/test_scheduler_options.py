@@ -1,5 +1,6 @@
 """What is passed on to schedulers: misspelled options, and workers that are not there."""
 
+import contextlib
 import inspect
 
 import dask
@@ -151,8 +152,24 @@ class TestWorkers:
 
 @BY_DOOR
 @pytest.mark.parametrize("amount", [1, 3])
-def test_resources_that_no_worker_has(x, door, client, amount):
+@pytest.mark.parametrize("how", ["argument", "annotation"])
+def test_resources_that_no_worker_has(x, door, client, amount, how):
     """A scheduler would let the tasks wait forever."""
-    name = "MEMORY" if amount == 1 else "room"
-    with pytest.raises(ud.ArgumentValueError, match=r"no worker has .*--resources .*=[13]'"):
-        door(x, scheduler=client, resources={name: amount})
+    asked = {"MEMORY" if amount == 1 else "room": amount}
+    options = {"resources": asked} if how == "argument" else {}
+    around = contextlib.nullcontext() if options else dask.annotate(resources=asked)
+    with (
+        around,
+        pytest.raises(ud.ArgumentValueError, match=r"no worker has .*--resources .*=[13]'"),
+    ):
+        door(x, scheduler=client, **options)
+
+
+@pytest.mark.parametrize("allow_others", [False, True])
+def test_annotated_workers_that_are_not_there(x, client, allow_others):
+    with dask.annotate(workers=["dead"], allow_other_workers=allow_others):
+        if allow_others:
+            assert ud.run_udf(x, SumUDF()).compute(scheduler=client)["intensity"][0, 0] == 12
+            return
+        with pytest.raises(ud.ArgumentValueError, match="none of the workers"):
+            ud.run_udf(x, SumUDF()).compute(scheduler=client)

@@ -17,6 +17,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+from dask.base import get_annotations
+
 from udfdask import config
 from udfdask.arrays.backends.device import n_devices
 from udfdask.errors import ArgumentValueError, ClusterError, DeviceError, UDFError, UDFWarning
@@ -184,13 +186,15 @@ def check_device(get: Any, udfs: Sequence[str]) -> None:
 def check_workers(options: Mapping[str, Any], client: Any, need_device: bool) -> None:
     """Raise if a cluster has none of the workers in `options`: tasks would wait forever.
 
-    An empty or adaptive cluster may still get them. If UDFs need a device, a WorkerCheck checks
-    the resources instead.
+    Annotations around the call, as of `dask.annotate`, count as options. An empty or adaptive
+    cluster may still get the workers. If UDFs need a device, a WorkerCheck checks the resources.
     """
+    given = {name: value for name, value in options.items() if value}
+    wanted = {**get_annotations(), **given}
     if not need_device:
-        _check_resources(options.get("resources"), client)
-    asked = options.get("workers")
-    if not asked or options.get("allow_other_workers") or callable(asked):
+        _check_resources(wanted.get("resources"), client)
+    asked = wanted.get("workers")
+    if not asked or wanted.get("allow_other_workers") or callable(asked):
         return
     names = [asked] if isinstance(asked, (str, int)) else list(asked)
     present = workers_of(client)
@@ -212,7 +216,7 @@ def _check_resources(asked: Any, client: Any) -> None:
         raise ArgumentValueError(
             f"resources={dict(asked)!r}: no worker has these resources, {_described(present)}. "
             f"Start such a worker, 'dask worker <scheduler> --resources {tags}', or correct "
-            "resources="
+            "resources= or dask.annotate(resources=...)"
         )
 
 
