@@ -280,6 +280,9 @@ def run(
         with plain_errors(PLANNING):
             # Check now, so that a mistake does not cost hours of computing.
             outputs = Outputs(outs=outs, plot=plot, overwrite=overwrite, sources=common.sources)
+            # whether this run has written them shows after its plan
+            may_be_done = resume and not overwrite and outputs.exist
+            outputs = replace(outputs, overwrite=overwrite or may_be_done)
             outputs.check(inputs.udfs)
             opened = common.open()
             outputs = replace(outputs, sources=(*common.sources, *data_files(opened.array)))
@@ -304,6 +307,13 @@ def run(
         writes = bool(outs or plot or outputs.own_targets(inputs.udfs))
         with going_on(writes):
             _show_plan(common, opened, planned, center, verbose=verbose)
+        if resume:
+            outputs = replace(outputs, overwrite=overwrite, run=planned.name)
+            if may_be_done and outputs.are_of(planned.name):
+                echo(f"\nnothing is left to do: this run has written {', '.join(map(str, outs))}")
+                return
+            with plain_errors(PLANNING):
+                outputs.check(inputs.udfs)
         picture = outputs.picture(planned.lazy, inputs.udfs, opened)
         results = run_in_one_pass(
             planned,

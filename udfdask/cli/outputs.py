@@ -14,6 +14,7 @@ from udfdask.cli.live import PictureView, detector_outlines
 from udfdask.cli.typed_values import to_path
 from udfdask.errors import ArgumentValueError
 from udfdask.io.kept_results import keep_results
+from udfdask.io.open_results import run_in_file
 from udfdask.io.opened_file import OpenedFile
 from udfdask.io.output_formats import (
     FORMATS,
@@ -24,6 +25,7 @@ from udfdask.io.output_formats import (
     write_results,
 )
 from udfdask.io.rehearsal import rehearse
+from udfdask.io.result_marks import RUN
 from udfdask.plotting.labels import label_results
 from udfdask.plotting.static import PICTURES, figure_classes
 from udfdask.results.result import Result
@@ -65,6 +67,8 @@ class Outputs:
     """Whether existing outputs can be replaced."""
     sources: Sequence[str]
     """Files and stores that are read."""
+    run: str = ""
+    """Name of the run, with which an output shows that it is finished; empty without --resume."""
 
     def check(self, udfs: Mapping[str, UDF]) -> None:
         """Raise if an output, or a file that a UDF writes, cannot be written."""
@@ -74,6 +78,15 @@ class Outputs:
             figure_classes()
             targets.append(check_target(self.plot, PICTURES[self.plot.suffix.lower()], **how))
         check_apart([*targets, *self.own_targets(udfs)])
+
+    @property
+    def exist(self) -> bool:
+        """Whether all outputs exist."""
+        return all(path.exists() for path in (*self.outs, self.plot) if path is not None)
+
+    def are_of(self, run: str) -> bool:
+        """Return whether all outputs exist and at least one says that this run has written it."""
+        return self.exist and any(run_in_file(out) == run for out in self.outs)
 
     def own_targets(self, udfs: Mapping[str, UDF]) -> list[Target]:
         """Return the files that UDFs write themselves; raise if they cannot be written."""
@@ -90,7 +103,7 @@ class Outputs:
             try:
                 check_fits(out, results)
                 target = check_output(out, overwrite=self.overwrite, sources=self.sources)
-                rehearse(target, results, _attrs(opened))
+                rehearse(target, results, self._attrs(opened))
             except ArgumentValueError as error:
                 raise click.BadParameter(str(error), param_hint="'--out'") from error
             except OSError as error:
@@ -131,7 +144,7 @@ class Outputs:
                 write_results(
                     out,
                     results,
-                    attrs=_attrs(opened),
+                    attrs=self._attrs(opened),
                     overwrite=self.overwrite,
                     sources=self.sources,
                 )
@@ -140,7 +153,7 @@ class Outputs:
             else:
                 _say(f"wrote {out}")
         if failures and len(failures) == len(self.outs):  # no file has the results
-            attrs = _attrs(opened)
+            attrs = self._attrs(opened)
             if not keep_results(failures[0], self.outs[0], results, attrs=attrs):
                 failures[0].add_note("The results are lost: no other folder takes them either")
         if picture is not None and self.plot is not None:
@@ -156,10 +169,10 @@ class Outputs:
                 first.add_note(str(other))
             raise first
 
-
-def _attrs(opened: OpenedFile) -> dict[str, str]:
-    """Return the attributes of a file of results."""
-    return {"title": opened.title, "source": opened.reader}
+    def _attrs(self, opened: OpenedFile) -> dict[str, str]:
+        """Return the attributes of a file of results."""
+        attrs = {"title": opened.title, "source": opened.reader}
+        return {**attrs, RUN: self.run} if self.run else attrs
 
 
 def _say(text: str) -> None:

@@ -17,6 +17,7 @@ from udfdask.cli.scheduler_option import connected
 from udfdask.cli.typed_numbers import typed_numbers
 from udfdask.cli.words import in_typed_words
 from udfdask.errors import JournalError, UDFWarning
+from udfdask.io.named_variables import axes_of_data
 from udfdask.plotting.table import summary_table
 from udfdask.results.explanation import Explanation
 from udfdask.results.result import Result
@@ -25,6 +26,7 @@ from udfdask.run.progressive import Snapshot, run_udf_iter
 from udfdask.run.run_udf import compute, run_udf
 from udfdask.scheduling.progress.reporters import Bar
 from udfdask.scheduling.progress.state import ProgressState
+from udfdask.scheduling.recorded_compute import name_of_runs
 from udfdask.udf import UDF
 
 
@@ -95,6 +97,13 @@ class PlannedRun:
     """Description of the run."""
     warnings: tuple[str, ...]
     """What a user should know, each text once."""
+
+    @property
+    def name(self) -> str:
+        """A name of the run, equal for equal runs in every process; empty if it has no chunk."""
+        results = list(self.lazy.values())
+        with plain_errors(PLANNING):
+            return name_of_runs(results, None, (list(self.lazy), axes_of_data(self.lazy)))
 
 
 def plan_run(data: da.Array | DescribedData, udfs: Mapping[str, UDF], **options: Any) -> PlannedRun:

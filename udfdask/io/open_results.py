@@ -14,7 +14,7 @@ from udfdask.errors import FileFormatError, missing_package
 from udfdask.io.damaged_files import existing_file, reading
 from udfdask.io.npz_results import read_npz
 from udfdask.io.remote_location import is_remote, local_path
-from udfdask.io.result_marks import marked_results, without_mark
+from udfdask.io.result_marks import RUN, marked_results, without_mark
 from udfdask.writing import HDF5, NPZ
 from udfdask.writing.stores import is_zarr
 
@@ -195,4 +195,24 @@ def _read_npz(file: Path) -> xr.Dataset | None:
         else:
             labels = values.astype(object) if values.dtype.kind == "U" else values
             coords[name] = (entry[0], labels, entry[2])
-    return xr.Dataset(variables, coords=coords, attrs=attrs)
+    return xr.Dataset(variables, coords=coords, attrs=without_mark(attrs))
+
+
+def run_in_file(path: Path) -> str:
+    """Return the name of the run that has written a file or store; empty if it is not known."""
+    try:
+        if path.is_dir():
+            import zarr
+
+            attrs = dict(zarr.open_group(str(path), mode="r").attrs)
+        elif path.suffix.lower() in {".h5", ".hdf5"}:
+            import h5py
+
+            with h5py.File(path, "r") as opened:
+                attrs = dict(opened.attrs)
+        else:
+            with ZipFile(path) as archive:
+                attrs = json.loads(archive.comment or b"{}")
+        return str(attrs.get(RUN, ""))
+    except Exception:  # noqa: BLE001  # a file of another program, of any kind
+        return ""

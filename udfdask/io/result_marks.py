@@ -9,6 +9,9 @@ from typing import Any
 MARK = "udfdask_results"
 """Attribute of a file or store of results: a JSON list of the names of its results."""
 
+RUN = "udfdask_run"
+"""Attribute of a file or store that a run with a journal has written: the name of the run."""
+
 
 def mark(names: Iterable[str]) -> dict[str, str]:
     """Return the attribute of a file that contains results with these names."""
@@ -29,4 +32,4 @@ def marked_results(attrs: Any) -> list[str] | None:
 
 def without_mark(attrs: Mapping[str, Any]) -> dict[str, Any]:
     """Return the other attributes of a file."""
-    return {key: value for key, value in attrs.items() if key != MARK}
+    return {key: value for key, value in attrs.items() if key not in (MARK, RUN)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import warnings
 from collections.abc import Collection, Hashable, Mapping, Sequence
@@ -14,19 +15,18 @@ import numpy as np
 from udfdask.arrays.geometry.axes import Axis
 from udfdask.errors import ArgumentValueError, missing_package, outdated_package
 from udfdask.io.named_variables import Variable, positions_in_file, variables_by_name
-from udfdask.io.result_marks import mark
+from udfdask.io.open_results import run_in_file
+from udfdask.io.result_marks import RUN, mark
 from udfdask.records.journal import journal_beside, remove_journal
 from udfdask.scheduling.compute import compute
+from udfdask.scheduling.recorded_compute import name_of_runs
 from udfdask.writing import ZARR, check_target, replacing
 from udfdask.writing.stores import check_storable
 
 if TYPE_CHECKING:
     import xarray as xr
 
-FINISHED = (
-    "if an earlier call with resume=True wrote this store, then nothing is left to do: open it"
-)
-"""Note for users who repeat a call that has finished."""
+LOG = logging.getLogger("udfdask")
 
 OTHER_SUFFIXES = {
     ".npz",
@@ -148,19 +148,26 @@ def write_dataset(
 
     `masks` are the names of the variables that are valid masks. Those that are True everywhere are
     left out. With `resume`, a journal next to the store is used, and removed when the store is
-    complete. `options` are options of `udfdask.compute`.
+    complete; a store that the same run has written is left as it is. `options` are options of
+    `udfdask.compute`.
     """
     check_packages()
     import zarr
 
     if zarr_format not in (None, 2, 3):
         raise ArgumentValueError(f"zarr_format must be 2, 3 or None, not {zarr_format!r}")
+    run = _name_of_run(dataset, zarr_format, options.get("identity")) if resume else ""
     try:
         target = check_target(path, ZARR, overwrite=overwrite, sources=sources)
     except FileExistsError as error:
-        if resume:
-            error.add_note(FINISHED)
-        raise
+        written = Path(path).expanduser().absolute()
+        if not run or run_in_file(written) != run:
+            if resume:
+                error.add_note("It does not show that this run has written it with resume=True")
+            raise
+        LOG.warning("nothing is left to do: this run has written %s", written)
+        remove_journal(journal_beside(written))
+        return written
     _check_suffix(target.named)
     for name, variable in dataset.data_vars.items():
         check_storable(str(name), variable.dtype)
@@ -168,7 +175,7 @@ def write_dataset(
     own_masks = [str(plain_names.get(name, name)) for name in masks]
     dataset = dataset.rename(plain_names)
     names = [str(name) for name in dataset.data_vars if str(name) not in own_masks]
-    dataset = dataset.assign_attrs(mark(names))
+    dataset = dataset.assign_attrs(mark(names) | ({RUN: run} if run else {}))
     storable = _encoded(_with_plain_text(_with_even_chunks(dataset)))
     with replacing(target) as unfinished:
         storable.to_zarr(
@@ -190,6 +197,14 @@ def write_dataset(
     if "journal" in options:
         remove_journal(options["journal"])
     return target.named
+
+
+def _name_of_run(dataset: xr.Dataset, zarr_format: Any, identity: str | None) -> str:
+    """Return a name of the lazy run that makes a dataset, and of its form; empty if all is done."""
+    lazy = [v.data for v in dataset.variables.values() if isinstance(v.data, da.Array)]
+    known = {name: c.values for name, c in dataset.coords.items() if isinstance(c.data, np.ndarray)}
+    form = dataset.to_dict(data=False)
+    return name_of_runs(lazy, identity, (form, known, zarr_format))
 
 
 def check_packages() -> None:

@@ -578,7 +578,8 @@ class Result(NamedResults):
         resume : bool
             Save partial results during the computation, in the folder ``{path}.journal``. If the
             computation is interrupted, the same call goes on where it was. The folder is removed
-            when the store is complete.
+            when the store is complete. From then on, the same call says that nothing is left to
+            do, and returns.
         identity : str, optional
             With `resume`, as in `udfdask.compute`: a text that you change whenever the data change,
             for data that udfdask cannot recognize in another process.
@@ -593,7 +594,8 @@ class Result(NamedResults):
         Raises
         ------
         FileExistsError
-            If `path` exists and `overwrite` is False, or it is not a zarr store.
+            If `path` exists and `overwrite` is False, or it is not a zarr store. With `resume`,
+            not if the same run has written the store.
         FileNotFoundError
             If the parent folder of `path` does not exist.
         ArgumentTypeError
