@@ -1,5 +1,6 @@
 """What users pass first in place of a dask array: each error says which call to make."""
 
+import functools
 import pathlib
 import pickle
 import subprocess
@@ -165,6 +166,58 @@ def test_what_the_messages_advise_works(tmp_path):
     ]
     for found in advised:
         np.testing.assert_array_equal(found, total)
+
+
+OWN = {
+    "output_shape": (2,),
+    "output_dtype": "float64",
+    "ragged": True,
+    "roi": (0, 0),
+    "sig_dims": 2,
+    "backends": "numpy",
+    "output_names": ("a", "b"),
+}
+"""Options of `map_frames`, and values that are not their defaults."""
+
+
+def fills(
+    frame,
+    output_shape=None,
+    output_dtype=None,
+    ragged=None,
+    roi=None,
+    sig_dims=None,
+    backends=None,
+    output_names=None,
+):
+    return np.array([frame.sum(), frame.max()])
+
+
+@pytest.mark.parametrize("make", [lambda _: LAZY, data_array, signal])
+@pytest.mark.parametrize("name", OWN)
+def test_a_function_with_a_parameter_of_the_name_of_an_option(tmp_path, name, make):
+    data, options, function = make(tmp_path), {name: OWN[name]}, fills
+    if make is signal:
+        pytest.importorskip("udfdask.hyperspy")
+        if name == "sig_dims":  # signals know their own
+            return
+    elif make is data_array:
+        pytest.importorskip("udfdask.xarray")
+        options["sig_dims"] = ("ky", "kx")
+        function = fills if name == "sig_dims" else functools.partial(fills, sig_dims=5)
+    door = functools.partial(ud.map_frames, data) if data is LAZY else data.udf.map_frames
+    with pytest.raises(ud.ArgumentTypeError, match=rf"partial\(fills, {name}=...\)"):
+        door(function, **options)
+    bound = functools.partial(fills, **dict.fromkeys(OWN, 5))
+    assert door(bound, **options) is not None
+
+
+def test_the_frame_may_have_the_name_of_an_option():
+    def total(roi):
+        return roi.sum()
+
+    found = ud.map_frames(LAZY, total, roi=(0, 0))
+    assert found.compute()[0, 0] == DATA[0, 0].sum()
 
 
 def test_map_frames_in_its_old_order():

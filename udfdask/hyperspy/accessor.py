@@ -19,7 +19,7 @@ from udfdask.hyperspy.results import SignalResult
 from udfdask.hyperspy.run import open_signal, read_arguments, run_on_signal
 from udfdask.hyperspy.words import in_words_of_signals, with_rechunk_of_signals
 from udfdask.results.explanation import Explanation
-from udfdask.run.map_frames import call_of, make_frame_udf, name_of_map
+from udfdask.run.map_frames import call_of, check_own_names, make_frame_udf, name_of_map
 from udfdask.run.map_frames import map_frames as map_on_array
 from udfdask.run.options import (
     IterOptions,
@@ -281,6 +281,7 @@ class UDFAccessor:
         >>> found["row"]
         <LazySignal, title: row, dimensions: (3, 2|)>
         """
+        check_own_names(self.map_frames, func, locals())
         udf = make_frame_udf(
             self.map_frames,
             func,

@@ -81,7 +81,8 @@ def map_frames(
         others become the type that is cheapest. Matrices have the shape (1, pixels).
     **kwargs
         Parameters of `func`: constants, or `UDF.aux_data` of kind nav, where `func` gets the value
-        for its frame.
+        for its frame. A parameter with the name of an option of `map_frames` goes into
+        ``functools.partial(func, output_shape=...)``.
 
     Returns
     -------
@@ -93,8 +94,8 @@ def map_frames(
     Raises
     ------
     ArgumentTypeError, ArgumentValueError
-        If neither `map_frames` nor `func` has a keyword argument of this name, or `backends` is not
-        the name of an array type.
+        If neither `map_frames` nor `func` has a keyword argument of this name, or both have it; if
+        `backends` is not the name of an array type.
     DeviceError
         If `func` takes only arrays on a device, its output has no `output_shape` or `output_dtype`,
         and this process has no device.
@@ -122,6 +123,7 @@ def map_frames(
     >>> found["row"].shape, found["column"].compute().max()
     ((2, 3), np.int64(0))
     """
+    options = locals()
     swapped = _are_swapped(array, func)
     given: tuple[Any, Any] = (func, array) if swapped else (array, func)
     data, f = given
@@ -129,6 +131,7 @@ def map_frames(
         raise ArgumentTypeError(
             f"map_frames runs a plain function, got the UDF {name}: run_udf(array, {name}(...))"
         )
+    check_own_names(map_frames, f, options)
     udf = make_frame_udf(
         map_frames,
         f,
@@ -166,6 +169,26 @@ def make_frame_udf(
     return udf
 
 
+def check_own_names(caller: Callable[..., Any], func: Any, options: Mapping[str, Any]) -> None:
+    """Raise if a function takes an option of its caller, too, and the user has passed it.
+
+    `options` are the values of all arguments of the caller by name.
+    """
+    bound = func.keywords if isinstance(func, functools.partial) else {}
+    others = (_parameters_of(func) or [])[1:]  # the first one is the frame
+    taken = {p.name for p in others if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
+    for name, own in inspect.signature(caller).parameters.items():
+        passed = own.default is not own.empty and options[name] is not own.default
+        if passed and name in taken and name not in bound:
+            raise ArgumentTypeError(
+                f"{name}= is an option of {caller.__name__} and a parameter of "
+                f"{name_of_map(func)}{inspect.signature(func)}, so that either can be meant. For "
+                f"the function, bind it: functools.partial({name_of_map(func)}, {name}=...). For "
+                f"{caller.__name__}, bind the function's own value in this way, and pass {name}= "
+                "too"
+            )
+
+
 def name_of_map(func: Any) -> str:
     """Return the name of the results of a function: its own name, "map_frames" if it has none."""
     while isinstance(func, functools.partial):
@@ -190,13 +213,10 @@ def _check_kwargs(caller: Callable[..., Any], func: Any, kwargs: Mapping[str, An
 
     Without this check, a misspelled `ragged` would fail only on the first frame of the run.
     """
-    try:
-        taken = inspect.signature(func).parameters
-    except (TypeError, ValueError):  # a compiled function, or not a function
+    taken = _parameters_of(func)
+    if taken is None or any(p.kind is p.VAR_KEYWORD for p in taken):
         return
-    if any(p.kind is p.VAR_KEYWORD for p in taken.values()):
-        return
-    unknown = kwargs.keys() - {p.name for p in taken.values() if p.kind is not p.POSITIONAL_ONLY}
+    unknown = kwargs.keys() - {p.name for p in taken if p.kind is not p.POSITIONAL_ONLY}
     if unknown:
         known = [p.name for p in inspect.signature(caller).parameters.values()]
         name = getattr(func, "__name__", type(func).__name__)
@@ -206,6 +226,14 @@ def _check_kwargs(caller: Callable[..., Any], func: Any, kwargs: Mapping[str, An
         raise unknown_arguments(
             caller.__name__,
             unknown,
-            [*known, *taken],
+            [*known, *(p.name for p in taken)],
             remedy=remedy,
         )
+
+
+def _parameters_of(func: Any) -> list[inspect.Parameter] | None:
+    """Return the parameters of a function; None for a compiled one, or for other objects."""
+    try:
+        return list(inspect.signature(func).parameters.values())
+    except (TypeError, ValueError):
+        return None

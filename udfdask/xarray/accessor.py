@@ -12,7 +12,7 @@ from udfdask.errors import ArgumentValueError
 from udfdask.io.labeled_array import SIGNAL_DIMS, own_name
 from udfdask.results.explanation import Explanation
 from udfdask.results.labels.from_dataarray import Arranged, arrange, choose_variable
-from udfdask.run.map_frames import call_of, make_frame_udf, name_of_map
+from udfdask.run.map_frames import call_of, check_own_names, make_frame_udf, name_of_map
 from udfdask.run.map_frames import map_frames as map_on_array
 from udfdask.run.options import (
     IterOptions,
@@ -270,6 +270,7 @@ class _Runs:
         >>> array.udf.map_frames(np.sum, sig_dims=("ky", "kx"), axis=0, output_dims=["kx"]).dims
         ('y', 'x', 'kx')
         """
+        check_own_names(self.map_frames, func, locals())
         udf = make_frame_udf(
             self.map_frames,
             func,
