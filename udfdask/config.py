@@ -77,6 +77,11 @@ def tile_bytes() -> int:
     return _get_bytes("tile-bytes")
 
 
+def chunk_bytes() -> int:
+    """Return the best size of a chunk in bytes, which is dask's own setting `array.chunk-size`."""
+    return int(parse_bytes(dask.config.get("array.chunk-size")))
+
+
 def device_tile_bytes() -> int:
     """Return the maximum size of a tile on a CUDA device, in bytes of converted data."""
     return _get_bytes("device-tile-bytes")

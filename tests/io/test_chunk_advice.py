@@ -76,6 +76,27 @@ def test_the_suggestion_is_one_that_a_plan_does_not_complain_about():
     assert ud.run_udf(x.rechunk(suggest_chunks(x).chunks), udf)
 
 
+def test_a_plan_and_the_suggestion_say_the_same():
+    x = zeros((256, 256, 256, 256), (128, 128, 64, 64))
+    udf = ud.udfs.auto.AutoUDF(f=np.max, output_shape=(), output_dtype="f4")
+    assert suggest_chunks(x).chunks == x.rechunk((8, 128, -1, -1)).chunks
+    with pytest.warns(ud.UDFWarning, match=r"chunks=\(8, 128, -1, -1\) where.*rechunk"):
+        ud.run_udf(x, udf)
+    with (
+        dask.config.set({"udfdask.worker-memory": "64 MiB"}),  # a task may have 16 MiB
+        pytest.warns(ud.UDFWarning, match=r"array.rechunk\(\(1, 128, -1, -1\)\)"),
+    ):
+        ud.run_udf(x, udf)
+
+
+def test_little_data_may_have_any_chunks():
+    udf = ud.udfs.auto.AutoUDF(f=np.max, output_shape=(), output_dtype="f4")
+    ud.run_udf(zeros((4, 3, 20, 14), (2, 3, 5, 7)), udf)  # 6.56 KiB
+    ud.run_udf(zeros((63, 2, 512, 512), (1, 2, 64, 64)), udf)  # without a warning
+    with pytest.warns(ud.UDFWarning, match="64 signal chunks"):
+        ud.run_udf(zeros((64, 2, 512, 512), (1, 2, 64, 64)), udf)
+
+
 @pytest.mark.parametrize(
     ("array", "sig_dims", "error", "match"),
     [

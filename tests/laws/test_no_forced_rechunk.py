@@ -328,7 +328,7 @@ class TestWarnings:
     pytestmark = pytest.mark.filterwarnings("default")
 
     def test_many_signal_chunks(self):
-        array = da.zeros((4, 4, 12, 12), chunks=(2, 4, 4, 4))
+        array = da.zeros((400, 400, 12, 12), chunks=(200, 400, 4, 4))
         with pytest.warns(ud.UDFWarning, match=r"9 signal chunks.*NavSums.*rechunk\("):
             ud.run_udf(array, udf_zoo.NavSums())
 

@@ -690,7 +690,7 @@ def test_chunk_too_large_for_memory(x):
         pytest.warns(
             ud.UDFWarning,
             match=r"3\.00 kiB \(12 frames of 256 B\), more than .*2\.00 kiB.*"
-            r"array\.rechunk\(\(4, 6, -1, -1\)\)",
+            r"array\.rechunk\(\(1, 6, -1, -1\)\)",
         ),
     ):
         ud.run_udf(x, Nav())
@@ -711,7 +711,7 @@ def test_a_rechunk_that_is_advised_is_smaller():
 
 
 def test_more_than_four_signal_blocks():
-    x = da.zeros((4, 6, 8, 8), chunks=(2, 6, 4, 2))
+    x = da.zeros((400, 600, 8, 8), chunks=(200, 600, 4, 2))
     with pytest.warns(ud.UDFWarning, match=r"a task takes 8 signal chunks.*Nav cannot.*rechunk"):
         ud.run_udf(x, [Nav(), SumUDF()])
 

@@ -13,10 +13,20 @@ import pytest
 import udfdask as ud
 import udfdask.dask
 from udfdask.cli.words import in_typed_words
+from udfdask.io import suggest_chunks
+from udfdask.plan import cost_warnings
 from udfdask.tracebacks import warn_user
 from udfdask.udfs import LogsumUDF, SumUDF
 
 SHAPE, CHUNKS = (4, 6, 8, 8), (2, 3, 2, 4)
+
+
+@pytest.fixture(autouse=True)
+def small_is_large(monkeypatch):
+    """Chunks of a few hundred bytes count as large ones, and small data as many."""
+    monkeypatch.setattr(cost_warnings, "LITTLE_DATA", 0)
+    with dask.config.set({"array.chunk-size": "1 kiB"}):
+        yield
 
 
 def peak(frame):
@@ -67,9 +77,12 @@ def caught_from(call):
 
 @pytest.mark.parametrize("kind", DATA)
 @pytest.mark.parametrize("run", RUNS)
-def test_the_line_the_function_and_the_cure(kind, run):
+@pytest.mark.parametrize("size", ["1 kiB", "1 MiB", "100 B"])
+def test_the_line_the_function_and_the_cure(kind, run, size):
     data = DATA[kind]()
-    warning = caught_from(lambda: RUNS[run](data))
+    with dask.config.set({"array.chunk-size": size}):
+        warning = caught_from(lambda: RUNS[run](data))
+        advice = suggest_chunks(cut())
     assert warning.filename == __file__
     assert warning.lineno == RUNS[run].__code__.co_firstlineno
     text = str(warning.message)
@@ -80,7 +93,9 @@ def test_the_line_the_function_and_the_cure(kind, run):
     made = eval(cure, {name: data})  # what a user would type; signals change in place
     better = data if made is None else made
     array = getattr(better, "data", better) if kind != "dask" else better
-    assert array.chunks == ((2, 2), (3, 3), (8,), (8,))
+    assert array.chunks == advice.chunks
+    assert len(array.chunks[0]) == {"1 kiB": 2, "1 MiB": 1, "100 B": 4}[size]
+    assert str(tuple(map(max, array.chunks[:2])))[1:-1] in text or kind == "xarray"
     RUNS[run](better)  # without a warning
 
 
@@ -109,6 +124,9 @@ def test_the_chunks_of_the_scan_stay():
     text = str(caught_from(lambda: ud.map_frames(x, peak)).message)
     assert "chunks=(3, -1, -1) where" in text
     assert in_typed_words(text).endswith("would do better: --chunks 3,-1,-1")
+    with dask.config.set({"array.chunk-size": "1 MiB"}):
+        text = str(caught_from(lambda: ud.map_frames(x, peak)).message)
+    assert in_typed_words(text).endswith("would do better: --chunks 5,-1,-1")
 
 
 def test_the_dimensions_of_a_data_array_by_name():

@@ -113,7 +113,7 @@ def test_what_is_no_udf(array):
 
 
 def test_warnings_of_a_plan_point_to_the_call():
-    data = da.ones((2, 2, 8, 8), chunks=(2, 2, 2, 2))
+    data = da.ones((200, 200, 16, 16), chunks=(200, 200, 4, 4))
     array = xr.DataArray(data, dims=("y", "x", "ky", "kx"))
     udf = make({"m": {"kind": "nav"}}, process_frame=lambda self, frame: None)()
     with pytest.warns(ud.UDFWarning, match="a task takes 16 signal chunks") as caught:

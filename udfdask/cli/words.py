@@ -34,7 +34,7 @@ def _udf_name(match: re.Match[str]) -> str:
 
 _REPLACED: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (r"\(overwrite=True, on the command line ([^)]*)\)", r"(\1)"),
-    (r", or array\.rechunk\(\{[-\d:, ]+\}\)", ""),
+    (r", or array\.rechunk\((?:\{[-\d:, ]+\}|\([-\d, ]+\))\)", ""),
     (r"array\.rechunk\(\(([-\d, ]+)\)\)", lambda m: f"--chunks {_sizes(m)}"),
     (
         r"chunks=\(([-\d, ]+)\) where the array is made or the file is opened",

@@ -10,12 +10,11 @@ import dask.array as da
 from dask.array.core import normalize_chunks
 from dask.utils import format_bytes
 
+from udfdask.arrays.geometry.good_chunks import LARGE, SMALL, good_chunks
+from udfdask.config import chunk_bytes
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
-from udfdask.io.lazy_source import Chunks, chunk_bytes
+from udfdask.io.lazy_source import Chunks
 from udfdask.plan.check_input import check_sig_dims
-
-SMALL, LARGE = 1 / 16, 2
-"""Sizes between which chunks are good, relative to dask's 128 MiB: 8 to 256 MiB."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,27 +81,21 @@ def suggest_chunks(array: da.Array, sig_dims: int = 2) -> ChunkAdvice:
     array.rechunk((16, 256, 128, 128)). If the array comes from a file, open it with these chunks.
     """
     _check(array, sig_dims)
-    best = chunk_bytes()
-    nav = array.ndim - sig_dims
-    sizes = [*array.chunksize[:nav], *array.shape[nav:]]
-    item = array.dtype.itemsize
-    if math.prod(sizes) * item > LARGE * best:
-        _divide(sizes, nav, best // item)
-    elif math.prod(sizes) * item < SMALL * best:
-        _merge(sizes, array.shape[:nav], best // item)
-    faults = _faults(array, nav, best)
-    if not faults or tuple(sizes) == array.chunksize:
+    nav, item = array.ndim - sig_dims, array.dtype.itemsize
+    sizes = good_chunks(array.chunks, sig_dims, item)
+    faults = _faults(array, nav, chunk_bytes())
+    if not faults or sizes == array.chunksize:
         return ChunkAdvice(
             chunks=array.chunks, is_change=False, reason=f"{_described(array.chunks, item)} Good."
         )
-    chunks: Chunks = normalize_chunks(tuple(sizes), array.shape, dtype=array.dtype)
+    chunks: Chunks = normalize_chunks(sizes, array.shape, dtype=array.dtype)
     better = _described(chunks, item).removesuffix(".")
     return ChunkAdvice(
         chunks=chunks,
         is_change=True,
         reason=(
             f"{_described(array.chunks, item)} {' '.join(faults)} Better: {better}, "
-            f"array.rechunk({tuple(sizes)}). If the array comes from a file, open it with these "
+            f"array.rechunk({sizes}). If the array comes from a file, open it with these "
             "chunks."
         ),
     )
@@ -121,20 +114,6 @@ def _check(array: Any, sig_dims: Any) -> None:
             f"the array has unknown chunk sizes, shape {array.shape}: call "
             "array.compute_chunk_sizes() first"
         )
-
-
-def _divide(sizes: list[int], nav: int, room: int) -> None:
-    """Divide navigation sizes evenly, the first axis first, until at most `room` values remain."""
-    for axis in range(nav):
-        parts = math.ceil(math.prod(sizes) / room)
-        sizes[axis] = max(1, math.ceil(sizes[axis] / parts))
-
-
-def _merge(sizes: list[int], shape: tuple[int, ...], room: int) -> None:
-    """Merge chunks into at most `room` values, along the last navigation axis first."""
-    for axis in reversed(range(len(shape))):
-        factor = room // max(1, math.prod(sizes))
-        sizes[axis] = min(shape[axis], sizes[axis] * max(1, factor))
 
 
 def _faults(array: da.Array, nav: int, best: int) -> list[str]:

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from udfdask.config import chunk_bytes
 from udfdask.errors import ArgumentTypeError, FileFormatError, UDFError
-from udfdask.io.lazy_source import chunk_bytes
 
 COPY_AGAIN = "Is the file complete? Copy it again from where it was recorded, or write it anew"
 

@@ -6,13 +6,12 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-import dask
 import dask.array as da
 import numpy as np
 from dask.array.core import normalize_chunks
 from dask.base import tokenize
-from dask.utils import parse_bytes
 
+from udfdask.config import chunk_bytes
 from udfdask.errors import ArgumentValueError
 from udfdask.io.file_identity import FileIdentity
 
@@ -153,12 +152,6 @@ def _normalize(
     """Return chunks in any form that dask accepts as explicit sizes."""
     explicit: Chunks = normalize_chunks(chunks, shape, dtype=dtype, previous_chunks=stored)
     return explicit
-
-
-def chunk_bytes() -> int:
-    """Return the size of an automatic chunk in bytes."""
-    size: int = parse_bytes(dask.config.get("array.chunk-size"))
-    return size
 
 
 def _joined(shape: tuple[int, ...], unit: tuple[int, ...], room: int) -> tuple[int, ...]:

@@ -11,11 +11,12 @@ import dask.array as da
 import numpy as np
 from numpy.typing import DTypeLike
 
+from udfdask.config import chunk_bytes
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, FileFormatError, missing_package
 from udfdask.io.csr_reader import CSRFiles
 from udfdask.io.damaged_files import check_values, reading
 from udfdask.io.file_identity import FileIdentity
-from udfdask.io.lazy_source import choose_chunks, chunk_bytes, lazy_array
+from udfdask.io.lazy_source import choose_chunks, lazy_array
 from udfdask.io.memmap import MappedArray
 from udfdask.io.raw import file_dtype, plain_file
 from udfdask.io.read_sizes import sizes

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 from dask.utils import format_bytes, parse_bytes
 
+from udfdask.arrays.geometry.good_chunks import good_chunks
+from udfdask.config import chunk_bytes
 from udfdask.plan.make_recipe import MANY_BLOCKS
 from udfdask.plan.recipe import Recipe
 
@@ -22,11 +24,9 @@ NOTED_BLOCKS, NOTED_BYTES = 100, 4 << 20
 """`explain` has a note from this number of blocks on, if they have fewer bytes on average: dask
 needs 0.2 ms for the two tasks of a block, and the sums of 4 MiB take 0.4 ms."""
 
-MANY_MARGINS = 64 << 20
-"""Bytes of frames that chunks may give to their neighbors without a warning."""
-
-GOOD_CHUNK_BYTES = 128 << 20
-"""Size of the chunks that a warning recommends."""
+LITTLE_DATA = 64 << 20
+"""Bytes of data that may be in the wrong chunks, or of frames that chunks may give to neighbors,
+without a warning: 64 MiB of frames in 512 to 2048 blocks take 0.3 to 0.5 s, whole ones 0.04 s."""
 
 GOOD_JOINED_SIZE = "64 MiB"
 """Size of joined chunks that a warning recommends."""
@@ -72,21 +72,30 @@ def _large_tasks(recipe: Recipe, task_limit: float) -> str:
     if task_bytes <= task_limit or recipe.native.is_sparse:
         return ""
     frames, frame_bytes = int(recipe.grid.loaded.max()), _frame_bytes(recipe)
-    good = max(1, frames * GOOD_CHUNK_BYTES // task_bytes)
     return (
         f"the data of one task take {format_bytes(task_bytes)} ({frames} frames of "
         f"{format_bytes(frame_bytes)}), more than {_share(task_limit)}: "
-        f"{_rechunk_call(recipe, good)}"
+        f"array.rechunk({_good_chunks(recipe, task_limit)}) would do better"
     )
+
+
+def _good_chunks(recipe: Recipe, task_limit: float) -> tuple[int, ...]:
+    """Return chunk sizes of whole frames that suit UDFs, -1 along signal axes."""
+    sig = recipe.shape.sig
+    chunks = (*recipe.grid.nav_chunks, *recipe.sig_chunks)
+    sizes = good_chunks(chunks, len(sig), recipe.dtype.itemsize, task_limit)
+    return (*sizes[: len(recipe.shape.nav)], *(-1 for _ in sig))
 
 
 def _cut_frames(recipe: Recipe, names: Sequence[str], task_limit: float) -> str:
     """Return a warning if each task needs many signal chunks; else an empty text.
 
-    Empty too if the data of a task are too large: chunks of whole frames are the cure of both.
+    Empty too if the data of a task are too large: chunks of whole frames are the cure of both. And
+    if there are few data, which take little time in any chunks.
     """
     many = recipe.n_blocks > MANY_BLOCKS and not recipe.by_sig_chunk
-    if not many or _large_tasks(recipe, task_limit):
+    little = int(recipe.grid.loaded.sum()) * _frame_bytes(recipe) < LITTLE_DATA
+    if not many or little or _large_tasks(recipe, task_limit):
         return ""
     cannot = [
         name
@@ -98,13 +107,14 @@ def _cut_frames(recipe: Recipe, names: Sequence[str], task_limit: float) -> str:
         why = "shifted frames need pixels of several signal chunks"
     elif not cannot:
         why = "excluded pixels are patched from pixels in another signal chunk"
-    first = len(recipe.shape.nav)
-    whole = ", ".join(f"{first + k}: -1" for k in range(len(recipe.shape.sig)))
-    chunks = (*map(max, recipe.grid.nav_chunks), *(-1 for _ in recipe.shape.sig))
+    first, chunks = len(recipe.shape.nav), _good_chunks(recipe, task_limit)
+    changes: object = chunks
+    if chunks[:first] == tuple(map(max, recipe.grid.nav_chunks)):  # uneven ones can stay
+        changes = {first + k: -1 for k in range(len(recipe.shape.sig))}
     return (
         f"a task takes {recipe.n_blocks} signal chunks, {format_bytes(_task_bytes(recipe))} "
         f"together, because {why}. Chunks of whole frames would do better: chunks={chunks} where "
-        f"the array is made or the file is opened, or array.rechunk({{{whole}}})"
+        f"the array is made or the file is opened, or array.rechunk({changes})"
     )
 
 
@@ -203,28 +213,13 @@ def _wide_margins(recipe: Recipe, task_limit: float) -> str:
             "less"
         )
     travel, data_bytes = frames_that_travel(halos, grid) * frame_bytes, grid.size * frame_bytes
-    if travel <= max(data_bytes, MANY_MARGINS):
+    if travel <= max(data_bytes, LITTLE_DATA):
         return ""
-    side = max(1, round((GOOD_CHUNK_BYTES / max(1, frame_bytes)) ** (1 / len(grid.shape))))
+    best = min(chunk_bytes(), task_limit)
+    side = max(1, round((best / max(1, frame_bytes)) ** (1 / len(grid.shape))))
     good = tuple(min(side, n) for n in grid.shape)
     return (
         f"chunks give {format_bytes(travel)} of frames to their neighbors, more than the data "
         f"({format_bytes(data_bytes)}), because they are thin for this halo: "
         f"array.rechunk({(*good, *(-1 for _ in recipe.shape.sig))}) would do better"
     )
-
-
-def _rechunk_call(recipe: Recipe, frames: int) -> str:
-    """Return the rechunk call that gives chunks of whole frames, at most this number in each."""
-    nav = nav_chunks_of(recipe.shape.nav, frames)
-    return f"array.rechunk({(*nav, *(-1 for _ in recipe.shape.sig))}) would do better"
-
-
-def nav_chunks_of(nav: Sequence[int], frames: int) -> tuple[int, ...]:
-    """Return chunk sizes for at most this number of frames; the last axes are whole first."""
-    sizes = []
-    for full in reversed(nav):
-        take = max(1, min(full, frames))
-        sizes.append(take)
-        frames //= take
-    return tuple(reversed(sizes))

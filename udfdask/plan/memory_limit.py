@@ -16,8 +16,8 @@ from dask.highlevelgraph import HighLevelGraph
 from dask.utils import format_bytes
 
 from udfdask import config
+from udfdask.arrays.geometry.good_chunks import divided
 from udfdask.errors import MemoryLimitError
-from udfdask.plan.cost_warnings import nav_chunks_of
 from udfdask.plan.memory import Memory, PredictedMemory, describe_parts, predict_memory
 from udfdask.plan.parse_size import parse_size
 from udfdask.plan.plan import FindLoading, Plan
@@ -138,10 +138,11 @@ class _Search:
     def _smaller_chunks(self, plan: Plan) -> Iterator[Remedy]:
         """Yield the largest chunks with which the run fits."""
         shape, frames = plan.recipe.shape, int(plan.recipe.grid.loaded.max(initial=1))
+        largest = [max(sizes, default=0) for sizes in plan.recipe.grid.nav_chunks]
         tried: set[tuple[int, ...]] = set()
         while frames > 1:
             frames = -(-frames // 2)
-            nav = nav_chunks_of(shape.nav, frames)
+            nav = divided(largest, len(largest), frames)
             if nav in tried:
                 continue
             tried.add(nav)
