@@ -10,6 +10,14 @@ pytest_plugins = ["suites", "backend_fixture", "damaging", "kernel_compiler"]
 os.environ["MPLBACKEND"] = "agg"  # no windows, here and in processes that tests start
 
 
+@pytest.fixture
+def warns_of_few_data(monkeypatch):
+    """Plans warn about frames in many signal chunks, however few data there are."""
+    from udfdask.plan import cost_warnings
+
+    monkeypatch.setattr(cost_warnings, "LITTLE_DATA", 0)
+
+
 def how_long(fixture_name, config):
     """Keep processes for all tests only where many tests use them: each takes 120 to 190 MB."""
     from suites import is_full  # pytest has to load this plugin first

@@ -477,6 +477,7 @@ def test_warnings_are_told_in_a_line(file, monkeypatch):
     assert "module.py" not in output
 
 
+@pytest.mark.usefixtures("warns_of_few_data")
 def test_warnings_of_the_plan_are_told_once(file):
     output = call("run", file, "--udf", "pick", "--chunks", "6,8,2,-1")
     assert output.count("would do better: --chunks 6,8,-1,-1") == 1

@@ -43,6 +43,7 @@ def test_a_run_prints_the_same_plan(file):
     assert plan in call("run", *options, "--no-progress", "--verbose")
 
 
+@pytest.mark.usefixtures("warns_of_few_data")
 def test_warnings_of_a_plan_are_told_once(file):
     output = call("explain", file, "--udf", "pick", "--chunks", "6,8,2,-1")
     assert output.count("would do better: --chunks 6,8,-1,-1") == 1

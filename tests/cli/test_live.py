@@ -79,9 +79,10 @@ def test_everything_is_written(file, tmp_path):
     assert {p.name for p in tmp_path.iterdir()} == {"a.png", "a.npz", "scan.npy"}
 
 
+@pytest.mark.usefixtures("warns_of_few_data")
 def test_warnings_are_told_once(file):
     output = call("run", file, "--udf", "pick", "--chunks", "3,8,2,-1", "--live")
-    assert output.count("would do better: --chunks 3,8,-1,-1\n") == 1
+    assert output.count("would do better: --chunks 6,8,-1,-1\n") == 1
 
 
 def test_a_run_that_fails(file, tmp_path):

@@ -43,6 +43,7 @@ def test_all_of_the_plan(file, option):
     assert len(plan.splitlines()) > 6
 
 
+@pytest.mark.usefixtures("warns_of_few_data")
 def test_a_warning_is_told_once_in_typed_words(file):
     options = [file, "--udf", "pick", "--chunks", "6,8,2,-1"]
     for more in ([], ["--verbose"]):

@@ -10,7 +10,6 @@ import pytest
 import udfdask as ud
 from udfdask.corrections import CorrectionSet
 from udfdask.descan import Descan
-from udfdask.plan import cost_warnings
 from udfdask.testing import raise_if_dask_computes
 from udfdask.udfs import CoMUDF, SumSigUDF, SumUDF
 
@@ -181,8 +180,8 @@ def test_explain():
     assert "descans" not in str(ud.explain(X, SumUDF()))
 
 
-def test_shifted_frames_need_all_signal_chunks(monkeypatch):
-    monkeypatch.setattr(cost_warnings, "LITTLE_DATA", 0)
+@pytest.mark.usefixtures("warns_of_few_data")
+def test_shifted_frames_need_all_signal_chunks():
     x = X.rechunk((2, 3, 1, 9))
     assert "one for each signal chunk" in str(ud.explain(x, SumUDF()))
     with pytest.warns(ud.UDFWarning, match="shifted frames need pixels of several signal chunks"):

@@ -14,7 +14,6 @@ import udfdask as ud
 import udfdask.dask
 from udfdask.cli.words import in_typed_words
 from udfdask.io import suggest_chunks
-from udfdask.plan import cost_warnings
 from udfdask.tracebacks import warn_user
 from udfdask.udfs import LogsumUDF, SumUDF
 
@@ -22,9 +21,8 @@ SHAPE, CHUNKS = (4, 6, 8, 8), (2, 3, 2, 4)
 
 
 @pytest.fixture(autouse=True)
-def small_is_large(monkeypatch):
+def small_is_large(warns_of_few_data):
     """Chunks of a few hundred bytes count as large ones, and small data as many."""
-    monkeypatch.setattr(cost_warnings, "LITTLE_DATA", 0)
     with dask.config.set({"array.chunk-size": "1 kiB"}):
         yield
 

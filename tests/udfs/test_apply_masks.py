@@ -434,6 +434,7 @@ class TestInARun:
         (axis,) = ApplyMasksUDF([partial(ones, SIG)]).get_result_axes()["intensity"]
         assert axis.name == "mask"
 
+    @pytest.mark.usefixtures("warns_of_few_data")
     def test_each_signal_chunk_has_a_task_of_its_own(self):
         x = da.zeros((4, 12, 14), chunks=(4, 2, 7), dtype="u2")
         udf = ApplyMasksUDF([partial(ones, SIG)])

@@ -317,6 +317,7 @@ def test_keeps_units(x, names):
     assert found["w"].attrs == {"beam": 200}
 
 
+@pytest.mark.usefixtures("warns_of_few_data")
 def test_promises(values):
     """A UDF that promises `adds_signal_parts` runs one of many signal chunks at a time."""
 
