@@ -25,6 +25,10 @@ class Candidate:
     """Shape of the dataset."""
     dtype: np.dtype[Any]
     """Type of the values."""
+    is_virtual: bool = False
+    """Whether it is made of other datasets."""
+    parts: tuple[Candidate, ...] = ()
+    """The datasets that it consists of, in order; empty for one dataset."""
 
     @property
     def nbytes(self) -> int:
@@ -54,15 +58,20 @@ def choose_dataset(candidates: Sequence[Candidate], *, file: str) -> Candidate:
             f"{file} contains frames, but they are empty or not numbers: {listing(unusable)}. "
             f"Restore the file from a copy, or pass dataset= as one of {listing(numeric)}"
         )
-    frames = frames or numeric
-    largest = max(c.nbytes for c in frames)
-    chosen = [c for c in frames if c.nbytes == largest]
-    if len(chosen) > 1:
+    return choose_largest(frames or numeric, file=file)
+
+
+def choose_largest(candidates: Sequence[Candidate], *, file: str) -> Candidate:
+    """Return the largest dataset; if others have its size, the one that is made of them."""
+    largest = max(c.nbytes for c in candidates)
+    chosen = [c for c in candidates if c.nbytes == largest]
+    virtual = [c for c in chosen if c.is_virtual]
+    if len(chosen) > 1 and len(virtual) != 1:
         raise FileFormatError(
             f"{file} contains several datasets of the same size: pass dataset= as one of "
-            f"{listing(frames)}"
+            f"{listing(candidates)}"
         )
-    return chosen[0]
+    return (virtual if len(chosen) > 1 else chosen)[0]
 
 
 def choose_result(

@@ -6,9 +6,9 @@ import contextlib
 import importlib
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from io import FileIO
 from pathlib import Path
 from typing import Any
@@ -16,24 +16,17 @@ from typing import Any
 import dask.array as da
 import numpy as np
 
-from udfdask.arrays.geometry.axes import Axis, axis_of_values
 from udfdask.errors import FileFormatError, missing_package
-from udfdask.io.choose_dataset import (
-    Candidate,
-    choose_dataset,
-    choose_result,
-    listing,
-    unknown_dataset,
-)
 from udfdask.io.chunk_decoders import DamagedChunk
 from udfdask.io.damaged_files import COPY_AGAIN, check_values, reading
 from udfdask.io.file_identity import FileIdentity
+from udfdask.io.hdf5_axes import describe, text
 from udfdask.io.hdf5_chunks import ChunkTable, contiguous_offset
-from udfdask.io.lazy_source import FileArray
+from udfdask.io.hdf5_datasets import find_dataset
+from udfdask.io.hdf5_links import locate, other_files
+from udfdask.io.lazy_source import FileArray, choose_chunks, lazy_array
 from udfdask.io.memmap import MappedArray, c_strides
-from udfdask.io.nexus_axes import nexus_axis
-from udfdask.io.opened_file import OpenedFile, open_source
-from udfdask.io.result_marks import marked_results
+from udfdask.io.opened_file import OpenedFile, choose_sig_dims, opened_array
 from udfdask.io.stored_chunks import LibraryNeeded, read_part
 from udfdask.once_per_process import OncePerProcess
 
@@ -42,6 +35,8 @@ SIGNATURE = b"\x89HDF\r\n\x1a\n"
 _NETCDF = "_NCProperties"
 """Attribute of files that were written by the NetCDF 4 library."""
 
+_BY_SUFFIX = {".hspy": "HSPY", ".app5": "Topspin"}
+"""Formats of HDF5 files that always have this suffix."""
 
 _tables = OncePerProcess(32)
 """Tables of the chunks of the last 32 datasets: to list 100,000 chunks takes 0.2 s."""
@@ -168,31 +163,83 @@ def open_hdf5(
     file: Path, *, dataset: str | int | None, sig_dims: int | None, chunks: Any
 ) -> OpenedFile:
     """Open a dataset of an HDF5 file, by default the one that contains the frames."""
+    identity = FileIdentity.of(file)  # before the file is opened, so that a change is noticed
+    with _opened(file) as opened:
+        chosen = find_dataset(opened, dataset, str(file), sig_dims)
+        names = [part.name for part in chosen.parts] or [chosen.name]
+        group = opened[names[0].rpartition("/")[0] or "/"]
+        described = describe(group, opened[names[0]], chosen.shape)
+        sources = [_source(opened, name, identity) for name in names]
+        format_name = "NetCDF 4" if _NETCDF in opened.attrs else "HDF5"
+        is_reversed = _is_reversed(file, names[0], group)
+    where = f"dataset {names[0]}" + (f" to {names[-1]}" if len(names) > 1 else "")
+    check_values(file, chosen.shape, chosen.dtype, part=where)
+    sig = choose_sig_dims(sig_dims, len(chosen.shape), known=described.sig_dims)
+    array = _lazy(sources, sig, chunks, is_reversed=is_reversed)
+    return opened_array(
+        array,
+        sig,
+        reader=f"{format_name}, {where}",
+        title=file.stem,
+        axes=described.axes[::-1] if is_reversed else described.axes,
+        unit=described.unit,
+    )
+
+
+def hyperspy_format(file: Path) -> str | None:
+    """Return the name of an HDF5 file's format if only RosettaSciIO knows what is data in it.
+
+    Raise FileFormatError for a format that RosettaSciIO does not open as a whole.
+    """
+    suffix = file.suffix.lower()
+    if suffix in _BY_SUFFIX:
+        return _BY_SUFFIX[suffix]
+    with _opened(file) as opened:
+        if text(opened.attrs.get("file_format")) == "HyperSpy":
+            return "HSPY"
+        if "4DSTEM_simulation" in opened or {"Version", "Data"} <= opened.keys():
+            return "EMD"  # of Prismatic or Velox
+        if any(f"{name}/SVIData" in opened for name in opened if name.startswith("Acquisition")):
+            return "Delmic"
+    return None
+
+
+@contextlib.contextmanager
+def _opened(file: Path) -> Iterator[Any]:
+    """Open an HDF5 file with h5py."""
     try:
         h5py = _h5py()
     except ImportError as error:
         raise missing_package("h5py", purpose=f"reading {file.name}") from error
-    identity = FileIdentity.of(file)  # before the file is opened, so that a change is noticed
     with reading(file, "HDF5"), _not_being_written(file), h5py.File(file, "r") as opened:
-        name = _dataset_name(opened, dataset, file, sig_dims)
-        h5_dataset = opened[name]
-        source = _source(h5_dataset, name, identity)
-        axes = [_axis(h5_dataset, dim) for dim in range(h5_dataset.ndim)]
-        stored = h5_dataset.chunks
-        unit = h5_dataset.attrs.get("units")
-        format_name = "NetCDF 4" if _NETCDF in opened.attrs else "HDF5"
-    check_values(file, source.shape, source.dtype, part=f"dataset {name!r}")
-    return open_source(
-        source,
-        sig_dims=sig_dims,
-        chunks=chunks,
-        stored=stored,
-        prefix="from-hdf5",
-        reader=f"{format_name}, dataset {name}",
-        title=file.stem,
-        axes=axes,
-        unit=unit,
-    )
+        yield opened
+
+
+def _is_reversed(file: Path, name: str, group: Any) -> bool:
+    """Return whether the dimensions of a dataset are stored from the last to the first one.
+
+    RosettaSciIO writes and reads EMD files in this way, and the ``.de5`` files of Direct Electron.
+    """
+    by_rosetta = name.startswith("signals/") or file.suffix.lower() == ".de5"
+    return by_rosetta and "emd_group_type" in group.attrs and "dim1" in group
+
+
+def _lazy(
+    sources: Sequence[HDF5Dataset], sig_dims: int, chunks: Any, *, is_reversed: bool
+) -> da.Array:
+    """Return the lazy array of a dataset, or of parts that follow each other on the first axis."""
+    order = -1 if is_reversed else 1
+    arrays = []
+    for source in sources:
+        stored = source.stored and source.stored[::order]
+        shown = replace(source, shape=source.shape[::order])
+        grid = choose_chunks(shown, sig_dims, None if sources[1:] else chunks, stored=stored)
+        array = lazy_array(source, grid[::order], prefix="from-hdf5")
+        arrays.append(array.transpose() if is_reversed else array)
+    if len(arrays) == 1:
+        return arrays[0]
+    joined = da.concatenate(arrays)
+    return joined if chunks is None else joined.rechunk(choose_chunks(joined, sig_dims, chunks))
 
 
 @contextlib.contextmanager
@@ -219,14 +266,24 @@ def take_over(array: da.Array, identity: FileIdentity) -> HDF5Dataset | None:
     # if h5py has not been imported, the array is not from HDF5
     if "h5py" not in sys.modules or not isinstance(dataset, sys.modules["h5py"].Dataset):
         return None
-    source = _source(dataset, dataset.name, identity)
+    source = _source(dataset.file, dataset.name, identity)
     dataset.file.close()
     return source
 
 
-def _source(dataset: Any, name: str, identity: FileIdentity) -> HDF5Dataset:
+def _source(opened: Any, name: str, identity: FileIdentity) -> HDF5Dataset:
+    """Return the source with which tasks read a dataset of an open file."""
+    with ExitStack() as stack:
+        place = locate(opened, name, stack)
+        if place.passed:  # tasks open the file behind the links
+            identity, name = place.passed[-1], place.path
+        return _source_of(place.item, name, identity, other_files(place))
+
+
+def _source_of(
+    dataset: Any, name: str, identity: FileIdentity, others: tuple[FileIdentity, ...]
+) -> HDF5Dataset:
     """Return the source with which tasks read an open dataset."""
-    others = tuple(_other_files(dataset, Path(identity.path)))
     if not others and dataset.file.mode == "r+":
         # this process also writes to the file, and not all values are in it yet
         dataset.flush()
@@ -251,88 +308,3 @@ def _source(dataset: Any, name: str, identity: FileIdentity) -> HDF5Dataset:
         dtype=dataset.dtype,
         stored=dataset.chunks,
     )
-
-
-def _other_files(dataset: Any, file: Path) -> Iterator[FileIdentity]:
-    """Yield the files other than `file` that contain values of a dataset."""
-    home = Path(dataset.file.filename)  # differs from `file` after an external link
-    names = [] if home == file else [str(home)]
-    if dataset.is_virtual:
-        names += [source.file_name for source in dataset.virtual_sources()]
-    names += [name for name, *_ in dataset.external or ()]
-    for name in dict.fromkeys(names):
-        if name == "." or "%" in name:  # the file itself, or a pattern for later files
-            continue
-        # the places in which HDF5 searches
-        places = (Path(name), home.parent / name, home.parent / Path(name).name)
-        other = next((place.resolve() for place in places if place.is_file()), None)
-        if other is None:
-            raise FileFormatError(
-                f"dataset {dataset.name} of {file} also needs the file {name}, which does not "
-                "exist: HDF5 would read fill values instead. Put the file back"
-            )
-        yield FileIdentity.of(other)
-
-
-def _dataset_name(opened: Any, dataset: str | int | None, file: Path, sig_dims: int | None) -> str:
-    """Return the path of the user's dataset in an open HDF5 file, or of a suitable one."""
-    import h5py
-
-    if dataset is None:
-        results = marked_results(opened.attrs)
-        if results is not None:
-            found = choose_result(results, _datasets(opened), sig_dims=sig_dims, file=str(file))
-            return found.name
-        return choose_dataset(_datasets(opened), file=str(file)).name
-    # The list of datasets does not follow links, so look the path up.
-    try:
-        item = opened.get(str(dataset)) if str(dataset).strip("/") else None
-    except RuntimeError:  # a circle of links
-        item = None
-    if isinstance(item, h5py.Dataset) and item.shape is not None:
-        return str(dataset).strip("/")
-    link = opened.get(str(dataset), getlink=True) if item is None and str(dataset) else None
-    if isinstance(link, h5py.SoftLink | h5py.ExternalLink):
-        other = f" of {link.filename}" if isinstance(link, h5py.ExternalLink) else ""
-        raise FileFormatError(
-            f"{dataset!r} in {file} is a link to {link.path!r}{other}, which cannot be opened: "
-            "restore the target of the link, or pass dataset= as one of "
-            f"{listing(_datasets(opened))}"
-        )
-    raise unknown_dataset(dataset, _datasets(opened), file=file.name)
-
-
-def _datasets(opened: Any) -> list[Candidate]:
-    """Return all datasets in an open HDF5 file."""
-    import h5py
-
-    datasets: list[Candidate] = []
-
-    def collect(name: str, item: Any) -> None:
-        if isinstance(item, h5py.Dataset) and item.shape is not None:
-            datasets.append(Candidate(name=name, shape=item.shape, dtype=_dtype(item)))
-
-    opened.visititems(collect)
-    return datasets
-
-
-def _dtype(dataset: Any) -> np.dtype[Any]:
-    """Return the type of a dataset; raw bytes if NumPy has no such type, as for HDF5's times."""
-    try:
-        dtype: np.dtype[Any] = dataset.dtype
-    except TypeError:
-        return np.dtype("V")
-    return dtype
-
-
-def _axis(dataset: Any, dim: int) -> Axis | None:
-    """Return the axis that an HDF5 dimension scale or NeXus describes; None if there is none."""
-    described = dataset.dims[dim]
-    if len(described) == 0:
-        named = Axis(name=described.label) if described.label else None
-        return named or nexus_axis(dataset, dim)
-    scale = described[0]
-    name = described.label or str(scale.name).rpartition("/")[2]
-    if scale.shape != dataset.shape[dim : dim + 1]:
-        return Axis(name=name)
-    return axis_of_values(name, scale[()], scale.attrs.get("units"))

@@ -52,6 +52,8 @@ class HyperSpyArray(FileArray):
     """Number of the signal in the file."""
     mapped: MappedArray | None = None
     """The same values as a part of the file, which tasks map; None for other files."""
+    format_name: str | None = None
+    """Name of the format for RosettaSciIO; None if the suffix says it."""
 
     def __getitem__(self, index: Any) -> Any:
         """Return the part at `index`, as HyperSpy reads it."""
@@ -64,18 +66,26 @@ class HyperSpyArray(FileArray):
             for file in files:
                 stack.enter_context(file.unchanged())
             stack.enter_context(reading(self.path, "HyperSpy", part=f"at {index}"))
-            signals = _loaded.get(files, lambda: _load(Path(self.path), files))
+            signals = _loaded.get(files, lambda: _load(Path(self.path), files, self.format_name))
             return compute_here(da.asarray(signals[self.number].data)[index])
 
 
 def open_with_hyperspy(
-    file: Path, *, dataset: str | int | None, sig_dims: int | None, chunks: Any
+    file: Path,
+    *,
+    dataset: str | int | None,
+    sig_dims: int | None,
+    chunks: Any,
+    format_name: str | None = None,
 ) -> OpenedFile:
-    """Open a signal by its number or title, by default the one with navigation axes."""
-    reader = f"HyperSpy ({_format_name(file)})"
+    """Open a signal by its number or title, by default the one with navigation axes.
+
+    `format_name` is the name of the format, if the suffix does not say it.
+    """
+    reader = f"HyperSpy ({format_name or _format_name(file)})"
     check_before(file)
     identity, others = _identities(file)
-    signals = _load(file, (identity, *others))
+    signals = _load(file, (identity, *others), format_name)
     number = _choose(signals, dataset, file=str(file))
     signal = signals[number]
     manager = signal.axes_manager
@@ -103,6 +113,7 @@ def open_with_hyperspy(
             shape=array.shape,
             dtype=array.dtype,
             mapped=mapped,
+            format_name=format_name,
         )
         _loaded.get((identity, *others), lambda: signals)
     if mapped is not None:
@@ -142,9 +153,11 @@ def _format_name(file: Path) -> str:
     )
 
 
-def _load(file: Path, identities: Sequence[FileIdentity]) -> list[Any]:
+def _load(
+    file: Path, identities: Sequence[FileIdentity], file_format: str | None = None
+) -> list[Any]:
     """Return the lazy signals in a file; raise if one of the files has changed meanwhile."""
-    format_name = _format_name(file)
+    format_name = file_format or _format_name(file)
     try:
         import hyperspy.api as hs
     except ImportError as error:
@@ -155,7 +168,7 @@ def _load(file: Path, identities: Sequence[FileIdentity]) -> list[Any]:
     try:
         with reading(file, f"{format_name} by HyperSpy", advice=_ADVICE):
             # The signal type only selects a class, often of a package that is not installed.
-            loaded = hs.load(file, lazy=True, signal_type="")
+            loaded = hs.load(file, lazy=True, signal_type="", file_format=file_format)
     except ImportError as error:
         raise ImportError(
             f"HyperSpy cannot read {file.name} without another package ({error}): "

@@ -20,7 +20,7 @@ from udfdask.errors import (
 )
 from udfdask.io.csr_toml import open_csr_toml
 from udfdask.io.damaged_files import COPY_AGAIN, existing_file, reading
-from udfdask.io.hdf5 import SIGNATURE, open_hdf5
+from udfdask.io.hdf5 import SIGNATURE, hyperspy_format, open_hdf5
 from udfdask.io.hyperspy_file import open_with_hyperspy
 from udfdask.io.netcdf_file import SIGNATURES, open_netcdf
 from udfdask.io.numpy_file import MAGIC, open_npy
@@ -36,9 +36,6 @@ from udfdask.scheduling.workers.block_placement import Workers, on_workers
 from udfdask.writing.stores import is_zarr
 
 _MARGINS = ("offset", "frame_header", "frame_footer")
-
-# HDF5 files with a layout that HyperSpy knows: only HyperSpy finds their axes and units.
-_HYPERSPY_HDF5 = {".hspy", ".emd"}
 
 _PICTURES = {".png", ".jpg", ".jpeg", ".gif", ".bmp"}
 
@@ -227,14 +224,17 @@ def _open_described(
     if begin.startswith(SIGNATURES):
         return open_netcdf(file, dataset=dataset, sig_dims=sig_dims, chunks=chunks)
     is_hdf5 = begin == SIGNATURE or (file.is_file() and _has_userblock(file))
-    if is_hdf5 and suffix not in _HYPERSPY_HDF5:
+    format_name = hyperspy_format(file) if is_hdf5 else None
+    if is_hdf5 and format_name is None:
         return open_hdf5(file, dataset=dataset, sig_dims=sig_dims, chunks=chunks)
     if suffix in _PICTURES:
         raise FileFormatError(
             f"{file} is a picture ({suffix}), not a recording of a detector: pass the file with "
             "the frames, or make a dask array of the pictures, such as with dask.array.image.imread"
         )
-    return open_with_hyperspy(file, dataset=dataset, sig_dims=sig_dims, chunks=chunks)
+    return open_with_hyperspy(
+        file, dataset=dataset, sig_dims=sig_dims, chunks=chunks, format_name=format_name
+    )
 
 
 def _refuse_dataset(dataset: str | int | None, kind: str) -> None:

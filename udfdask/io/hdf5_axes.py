@@ -1,0 +1,172 @@
+"""Read what an HDF5 file says about a dataset: its axes, the unit of its values, its signal.
+
+Axes are described by dimension scales of HDF5, by attributes of NeXus, by the datasets ``dim1`` and
+so on of EMD files, or in the properties of Nion Swift.
+
+https://manual.nexusformat.org/classes/base_classes/NXdata.html, https://emdatasets.com/format
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from udfdask.arrays.geometry.axes import Axis, axis_of_values
+
+_SIG_DIMS = {"spectrum": 1, "image": 2}
+"""Signal dimensions by the attribute `interpretation` of NeXus."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Description:
+    """What a file says about one of its datasets."""
+
+    axes: list[Axis | None]
+    """One for each dimension; None if the file does not describe it."""
+    unit: str | None
+    """Unit of the values."""
+    sig_dims: int
+    """Number of signal dimensions; 0 if the file does not say it."""
+
+
+def texts(value: Any) -> list[str]:
+    """Return the strings in an attribute of a file: a str, bytes, or an array of them."""
+    found = []
+    for each in np.ravel(np.asarray(value)).tolist():
+        given = _decoded(each) if isinstance(each, bytes) else each
+        if isinstance(given, str) and given.strip(" \0"):
+            found.append(given.strip(" \0"))
+    return found
+
+
+def _decoded(given: bytes) -> str:
+    """Return bytes as a string; in older files they are in Latin-1."""
+    try:
+        return given.decode()
+    except UnicodeDecodeError:
+        return given.decode("latin-1")
+
+
+def text(value: Any) -> str | None:
+    """Return the only string in an attribute of a file; None if there are none or several."""
+    found = texts(value)
+    return found[0] if len(found) == 1 else None
+
+
+def describe(group: Any, dataset: Any, shape: tuple[int, ...]) -> Description:
+    """Return what a file says about a dataset of the group, or about several parts of this shape.
+
+    `group` is the group through which the dataset was found. It can differ from the dataset's
+    parent, if it has a link to the dataset.
+    """
+    properties = _nion_properties(dataset)
+    if properties is not None:
+        return _of_nion(properties, len(shape))
+    axes = [_axis(group, dataset, dim, n) for dim, n in enumerate(shape)]
+    return Description(
+        axes=axes, unit=text(dataset.attrs.get("units")), sig_dims=sig_dims(group, dataset)
+    )
+
+
+def sig_dims(group: Any, dataset: Any) -> int:
+    """Return the number of signal dimensions that NeXus says; 0 if it does not say it."""
+    for item in (dataset, group):
+        known = _SIG_DIMS.get(text(item.attrs.get("interpretation")) or "", 0)
+        if 0 < known <= dataset.ndim:
+            return known
+    return 0
+
+
+def _axis(group: Any, dataset: Any, dim: int, n: int) -> Axis | None:
+    """Return the axis of a dimension with `n` positions; None if there is none."""
+    described = dataset.dims[dim]
+    if len(described) == 0:
+        named = Axis(name=described.label) if described.label else None
+        is_emd = "emd_group_type" in group.attrs
+        return named or (_emd_axis if is_emd else _nexus_axis)(group, dataset, dim, n)
+    scale = described[0]
+    name = described.label or str(scale.name).rpartition("/")[2]
+    return _axis_of_dataset(name, scale, n)
+
+
+def _axis_of_dataset(name: str, values: Any, n: int) -> Axis:
+    """Return the axis whose positions are in a dataset, if it is one of `n` values."""
+    if getattr(values, "shape", None) != (n,):
+        return Axis(name=name)
+    return axis_of_values(name, values[()], text(values.attrs.get("units")))
+
+
+def _nexus_axis(group: Any, dataset: Any, dim: int, n: int) -> Axis | None:
+    """Return the axis that an NXdata group has for a dimension of a dataset.
+
+    The attribute `axes` of the group, in older files of the dataset, has a name for each dimension.
+    The attribute ``{name}_indices`` of the group, if it is there, says which dimension it is. In
+    the oldest files, the datasets of axes have the number of the dimension as attribute `axis`.
+    """
+    for owner in (group, dataset):
+        names = texts(owner.attrs.get("axes"))
+        if len(names) == 1:
+            names = [name for name in re.split(r"[:,\s\[\]]+", names[0]) if name]
+        for position, name in enumerate(names):
+            indices = np.ravel(group.attrs.get(f"{name}_indices", position)).tolist()
+            if name != "." and indices == [dim]:
+                return _axis_of_dataset(name, group.get(name), n)
+        if names:
+            return None
+    if text(group.attrs.get("NX_class")) == "NXdata":
+        for name in group:
+            values = group.get(name)
+            number = values.attrs.get("axis") if getattr(values, "shape", None) == (n,) else None
+            if (texts(number) or np.ravel(number).tolist()) in ([dim + 1], [str(dim + 1)]):
+                return _axis_of_dataset(name, values, n)
+    return None
+
+
+def _emd_axis(group: Any, dataset: Any, dim: int, n: int) -> Axis | None:
+    """Return the axis that an EMD group has in a dataset such as ``dim1``.
+
+    Counting starts at 1, and from EMD 1.0 on at 0. Two values are the first positions of an evenly
+    spaced axis.
+    """
+    values = group.get(f"dim{dim + ('dim0' not in group)}")
+    if getattr(values, "ndim", 0) != 1 or values.dtype.kind not in "iuf" or not values.size:
+        return None
+    name = text(values.attrs.get("name")) or ""
+    unit = text(values.attrs.get("units"))
+    if unit is not None and unit.startswith("["):  # "[n_m]"
+        unit = unit.strip("[]").replace("_", "")
+    positions = values[()]
+    if positions.size == 2:
+        first, second = positions.tolist()
+        positions = first + (second - first) * np.arange(n)
+    unit = None if unit in ("unknown", "pixels", "px") else unit
+    return axis_of_values(name, positions, unit) if positions.size == n else Axis(name=name)
+
+
+def _nion_properties(dataset: Any) -> dict[str, Any] | None:
+    """Return the properties that Nion Swift writes with a dataset; None if there are none."""
+    try:
+        found = json.loads(text(dataset.attrs.get("properties")) or "")
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) and "dimensional_calibrations" in found else None
+
+
+def _of_nion(properties: dict[str, Any], ndim: int) -> Description:
+    """Return what the properties of Nion Swift say about a dataset."""
+    axes: list[Axis | None] = []
+    for given in properties["dimensional_calibrations"] or [{}] * ndim:
+        scale, offset = (float(given.get(k) or d) for k, d in (("scale", 1), ("offset", 0)))
+        is_known = math.isfinite(scale) and math.isfinite(offset)
+        unit = given.get("units") or None
+        axes.append(Axis(name="", unit=unit, scale=scale, offset=offset) if is_known else None)
+    if len(axes) != ndim:
+        axes = [None] * ndim
+    known = properties.get("datum_dimension_count") or 0
+    unit = (properties.get("intensity_calibration") or {}).get("units") or None
+    return Description(axes=axes, unit=unit, sig_dims=known if known <= ndim else 0)

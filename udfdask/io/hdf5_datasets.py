@@ -1,0 +1,275 @@
+"""Find the dataset of an HDF5 file that contains the recording, also behind links."""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from udfdask.errors import FileFormatError
+from udfdask.io.choose_dataset import (
+    Candidate,
+    choose_dataset,
+    choose_largest,
+    choose_result,
+    listing,
+    unknown_dataset,
+)
+from udfdask.io.hdf5_axes import sig_dims, text, texts
+from udfdask.io.result_marks import marked_results
+
+_PART = re.compile(r"(.*/)?data_(\d{6})")
+"""Names of the parts of one recording, as DECTRIS writes them."""
+
+_MOST_DEFAULTS = 8
+"""Maximum number of groups from the root of a NeXus file to its default data."""
+
+
+@dataclass(slots=True)
+class _Contents:
+    """What is in a file, or in a group of it."""
+
+    datasets: list[Candidate] = field(default_factory=list)
+    """Each dataset once, by its shortest path."""
+    signals: list[Candidate] = field(default_factory=list)
+    """The datasets that NXdata groups name as their signal."""
+    broken: list[str] = field(default_factory=list)
+    """Paths of links to other files that cannot be opened."""
+
+
+def find_dataset(opened: Any, dataset: str | int | None, file: str, asked: int | None) -> Candidate:
+    """Return the user's dataset in an open HDF5 file, or the one that contains the recording.
+
+    `asked` is the number of signal dimensions that the user wants, None for any.
+    """
+    import h5py
+
+    if dataset is None:
+        results = marked_results(opened.attrs)
+        if results is not None:
+            return choose_result(results, _contents(opened, "").datasets, sig_dims=asked, file=file)
+        return _recording(opened, "", file)
+    name = str(dataset).strip("/")
+    try:
+        item = opened.get(name) if name else None
+    except RuntimeError:  # a circle of links
+        item = None
+    if isinstance(item, h5py.Dataset) and item.shape is not None:
+        return _candidate(name, item)
+    if isinstance(item, h5py.Group):
+        return _recording(opened, name, file)
+    found = _contents(opened, "").datasets
+    link = opened.get(name, getlink=True) if item is None and name else None
+    if isinstance(link, h5py.SoftLink | h5py.ExternalLink):
+        raise FileFormatError(
+            f"{dataset!r} in {file} is {_target(link)}, which cannot be opened: restore the target "
+            f"of the link, or pass dataset= as one of {listing(found)}"
+        )
+    raise unknown_dataset(dataset, found, file=Path(file).name)
+
+
+def _recording(opened: Any, top: str, file: str) -> Candidate:
+    """Return the dataset, or the parts, of a group that contain the recording.
+
+    NeXus says it by the attributes `default` and `signal`. Otherwise it is the largest dataset.
+    """
+    contents = _contents(opened, top)
+    default = _default_signal(opened, top)
+    if default is not None and _is_recording(default, opened, least=2):
+        return _with_parts(default, contents, opened, file, others=())
+    signals = [c for c in contents.signals if _is_recording(c, opened, least=2)]
+    recordings = [c for c in signals if _is_recording(c, opened, least=3)]
+    if recordings:
+        chosen = choose_largest(recordings, file=file)
+        return _with_parts(chosen, contents, opened, file, others=recordings)
+    if contents.broken:
+        links = [f"{each!r}, {_target(opened.get(each, getlink=True))}" for each in contents.broken]
+        shown = "; ".join(links[:4]) + ("; and more" if len(links) > 4 else "")
+        raise FileFormatError(
+            f"{file} has links to datasets that cannot be opened: {shown}. Put the other files "
+            f"back, or pass dataset= as one of {listing(contents.datasets)}"
+        )
+    joined = list(_joined(contents.datasets))
+    if signals:  # not clearly frames, so that only the size can tell
+        stacks = [c for c in joined if _is_recording(c, opened, least=3)]
+        names = {c.name for c in signals}
+        pool = [*signals, *(c for c in stacks if c.name not in names)]
+        chosen = choose_largest(pool, file=file)
+    else:
+        pool = joined
+        chosen = choose_dataset(joined, file=file)
+    return _with_parts(chosen, contents, opened, file, others=pool)
+
+
+def _contents(opened: Any, top: str) -> _Contents:
+    """Return the datasets of a group of a file, also behind links."""
+    import h5py
+
+    contents = _Contents()
+    first = opened[top or "/"]
+    groups = deque([(top, first)])
+    seen = {_address(first)}
+    paths: dict[tuple[int, int], Candidate] = {}
+    kept = []  # addresses are valid as long as files that links lead to are open
+    while groups:
+        path, group = groups.popleft()
+        signal = _signal(group)
+        for name in group:
+            inside = f"{path}/{name}".lstrip("/")
+            link = group.get(name, getlink=True)
+            try:
+                item = group[name]
+            except (KeyError, OSError, RuntimeError):
+                if isinstance(link, h5py.HardLink):
+                    raise
+                if isinstance(link, h5py.ExternalLink):
+                    contents.broken.append(inside)
+                continue
+            if isinstance(link, h5py.ExternalLink):
+                kept.append(item)
+            address = _address(item)
+            if isinstance(item, h5py.Group) and address not in seen:
+                seen.add(address)
+                groups.append((inside, item))
+            if not isinstance(item, h5py.Dataset) or item.shape is None:
+                continue
+            if address not in seen:
+                seen.add(address)
+                contents.datasets.append(_candidate(inside, item))
+                paths[address] = contents.datasets[-1]
+            if name == signal and all(s.name != paths[address].name for s in contents.signals):
+                # the path through NXdata, which has the axes
+                position = contents.datasets.index(paths[address])
+                paths[address] = contents.datasets[position] = _candidate(inside, item)
+                contents.signals.append(paths[address])
+    return contents
+
+
+def _address(item: Any) -> tuple[int, int]:
+    """Return the file and the position of an object, equal for all links to it."""
+    import h5py
+
+    info = h5py.h5o.get_info(item.id)
+    return info.fileno, info.addr
+
+
+def _candidate(name: str, dataset: Any) -> Candidate:
+    """Return the description of an open dataset."""
+    try:
+        dtype = dataset.dtype
+    except TypeError:  # NumPy has no such type, as for HDF5's times
+        dtype = np.dtype("V")
+    return Candidate(name=name, shape=dataset.shape, dtype=dtype, is_virtual=dataset.is_virtual)
+
+
+def _signal(group: Any) -> str | None:
+    """Return the name of the dataset that an NXdata group names as its signal."""
+    name = text(group.attrs.get("signal"))
+    if name is not None or text(group.attrs.get("NX_class")) != "NXdata":
+        return name
+    for each in group:  # in older files the signal has an attribute
+        number = getattr(group.get(each), "attrs", {}).get("signal")
+        if texts(number) == ["1"] or np.ravel(number).tolist() == [1]:
+            return str(each)
+    return None
+
+
+def _default_signal(opened: Any, top: str) -> Candidate | None:
+    """Return the signal to which the attributes `default` lead; None if they lead nowhere."""
+    import h5py
+
+    path, group = top, opened[top or "/"]
+    if not top and "default" not in group.attrs and len(group) == 1:
+        path = next(iter(group))  # the only entry
+        group = opened.get(path)
+    for _ in range(_MOST_DEFAULTS):
+        if not isinstance(group, h5py.Group):
+            return None
+        name, kind = text(group.attrs.get("default")), "default"
+        if name in (None, "."):
+            name, kind = _signal(group), "signal"
+        if name is None:
+            return None
+        path = (name if name.startswith("/") else f"{path}/{name}").strip("/")
+        group = opened.get(path)
+        if isinstance(group, h5py.Dataset):
+            return _candidate(path, group) if kind == "signal" else None
+    return None
+
+
+def _is_recording(candidate: Candidate, opened: Any, *, least: int) -> bool:
+    """Return whether a dataset has numbers in at least `least` dimensions, or in one less of spectra."""
+    if candidate.dtype.kind not in "biufc" or candidate.nbytes == 0:
+        return False
+    n_dims = len(candidate.shape)
+    if n_dims >= least:
+        return True
+    group = opened[candidate.name.rpartition("/")[0] or "/"]
+    return n_dims == 2 and sig_dims(group, opened[candidate.name]) == 1
+
+
+def _joined(datasets: Sequence[Candidate]) -> Iterator[Candidate]:
+    """Yield the datasets; those that are parts of one recording as one."""
+    series: dict[str, list[Candidate]] = {}
+    for each in datasets:
+        match = _PART.fullmatch(each.name) if len(each.shape) >= 3 else None
+        if match is None:
+            yield each
+        else:
+            series.setdefault(match[1] or "", []).append(each)
+    for parts in series.values():
+        parts.sort(key=lambda part: part.name)
+        shape = (sum(part.shape[0] for part in parts), *parts[0].shape[1:])
+        yield replace(parts[0], shape=shape, parts=tuple(parts))
+
+
+def _with_parts(
+    chosen: Candidate, contents: _Contents, opened: Any, file: str, *, others: Sequence[Candidate]
+) -> Candidate:
+    """Return the chosen dataset, with all parts of the recording if it is one of them.
+
+    Raise FileFormatError if parts are missing or differ, or if `others` are of the same kind.
+    """
+    for each in _joined(contents.datasets):
+        if chosen.name in [part.name for part in each.parts]:
+            chosen = each
+    stem = _stem(chosen.name)
+    broken = [each for each in contents.broken if _stem(each) == stem]
+    numbers = [int(part.name[-6:]) for part in chosen.parts]
+    first, last = min([*numbers, 1]), max([*numbers, 0])
+    missing = sorted(set(range(first, last + 1)).difference(numbers))
+    if broken or missing:
+        absent = broken or [f"{chosen.name[:-6]}{number:06}" for number in missing]
+        link = opened.get(absent[0], getlink=True) if broken else None
+        target = f", {_target(link)}, cannot be opened" if broken else " is missing"
+        raise FileFormatError(
+            f"{file}: the part {absent[0]!r}{target}: put its file back, or pass dataset= as one "
+            f"of {listing(chosen.parts or [chosen])}"
+        )
+    if len({(part.shape[1:], part.dtype) for part in chosen.parts}) > 1:
+        raise FileFormatError(
+            f"{file}: the parts of a recording must have frames of one shape and type: pass "
+            f"dataset= as one of {listing(chosen.parts)}"
+        )
+    alike = [c for c in others if _stem(c.name) == stem and c.shape[-2:] == chosen.shape[-2:]]
+    if len(alike) > 1 and len(chosen.shape) >= 3:
+        raise FileFormatError(
+            f"{file} contains several recordings: pass dataset= as one of {listing(alike)}"
+        )
+    return chosen
+
+
+def _stem(name: str) -> str:
+    """Return a path without the numbers in it."""
+    return re.sub(r"\d+", "", name)
+
+
+def _target(link: Any) -> str:
+    """Return what a link leads to, in words."""
+    other = getattr(link, "filename", None)
+    return f"a link to {link.path!r}" + (f" of {other}" if other else "")

@@ -1,0 +1,248 @@
+"""Follow links and virtual datasets of HDF5 to the files that hold the values.
+
+HDF5 reads fill values in place of a source that is missing or too short, without an error.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from udfdask.errors import FileFormatError
+from udfdask.io.file_identity import FileIdentity
+
+_MOST_LINKS = 100
+"""Maximum number of links on the way to an object; HDF5 has a limit of 16."""
+
+_LARGEST_GAP = 100
+"""Number of later sources that are looked for if one with a number in its name is missing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where an object is after all links."""
+
+    file: Any
+    """The open file."""
+    path: str
+    """Path in the file."""
+    passed: tuple[FileIdentity, ...]
+    """The files to which external links led; the last one is `file`."""
+
+    @property
+    def item(self) -> Any:
+        """The object."""
+        return self.file[self.path or "/"]
+
+
+def locate(opened: Any, name: str, stack: ExitStack) -> Place:
+    """Return the place of an object of an open file; `stack` closes the files that are opened.
+
+    Raise FileFormatError if it does not exist.
+    """
+    import h5py
+
+    file, group, path = opened, opened, ""
+    passed: list[FileIdentity] = []
+    ahead, n_links = _parts(name), 0
+    while ahead:
+        part = ahead.pop(0)
+        link = group.get(part, getlink=True) if isinstance(group, h5py.Group) else None
+        if link is None or n_links > _MOST_LINKS:
+            why = "a circle of links" if n_links > _MOST_LINKS else f"{path}/{part} does not exist"
+            raise FileFormatError(
+                f"there is no dataset {name!r} in {opened.filename}: {why} in {file.filename}. "
+                "Restore the file from a copy"
+            )
+        if isinstance(link, h5py.HardLink):
+            group, path = group[part], f"{path}/{part}"
+            continue
+        n_links += 1
+        ahead = [*_parts(link.path), *ahead]
+        if isinstance(link, h5py.ExternalLink):
+            home = Path(file.filename)
+            other = _existing(link.filename, home, "HDF5_EXT_PREFIX")
+            if other is None:
+                raise _missing(f"{path}/{part}", home, link.filename)
+            passed.append(FileIdentity.of(other))
+            file = group = stack.enter_context(h5py.File(other, "r"))
+        elif link.path.startswith("/"):
+            group = file
+        path = path if group is not file else ""
+    return Place(file=file, path=path, passed=tuple(passed))
+
+
+def other_files(place: Place) -> tuple[FileIdentity, ...]:
+    """Return the files other than that of a dataset that hold its values.
+
+    Raise FileFormatError if one of them, or a dataset in it, is missing.
+    """
+    found: dict[str, FileIdentity] = {}
+    _follow(place, found, done=set(), above=())
+    return tuple(found.values())
+
+
+def _follow(
+    place: Place,
+    found: dict[str, FileIdentity],
+    done: set[tuple[str, str]],
+    above: tuple[tuple[str, str], ...],
+) -> None:
+    """Add the files that hold values of a dataset; `above` are the datasets that need it."""
+    home, dataset = Path(place.file.filename), place.item
+    key = (str(home.resolve()), place.path)
+    if key in above:
+        raise FileFormatError(
+            f"the virtual dataset {place.path} of {home} is one of its own sources: write it anew"
+        )
+    if key in done:
+        return
+    done.add(key)
+    for name, *_ in dataset.external or ():
+        # HDF5 looks for these files in the folder of the process
+        other = _existing(name, None, "HDF5_EXTFILE_PREFIX")
+        if other is None:
+            raise _missing(place.path, home, name)
+        found[str(other)] = FileIdentity.of(other)
+    if not dataset.is_virtual:
+        return
+    for mapping in _mappings(dataset):
+        for source_file, source in _numbered(mapping, home):
+            with ExitStack() as stack:
+                there, passed = _source(place, source_file, source, stack)
+                for identity in passed:
+                    found[identity.path] = identity
+                _follow(there, found, done, (*above, key))
+                _check_extent(there, mapping, place)
+
+
+@dataclass(frozen=True, slots=True)
+class _Mapping:
+    """A source of a virtual dataset."""
+
+    file: str
+    """Name of the file; "." for the file of the virtual dataset. ``%b`` is a number."""
+    dataset: str
+    """Path in the file."""
+    last: tuple[int, ...]
+    """The last position that is needed in each dimension; empty if there is no limit."""
+
+
+def _mappings(dataset: Any) -> list[_Mapping]:
+    """Return the sources of a virtual dataset; many parts can come from one source."""
+    needed: dict[tuple[str, str], tuple[int, ...]] = {}
+    for source in dataset.virtual_sources():
+        try:
+            last = source.src_space.get_select_bounds()[1]
+        except (ValueError, RuntimeError):  # without an end, or empty
+            last = ()
+        name = (source.file_name, source.dset_name)
+        needed[name] = tuple(map(max, needed[name], last)) if needed.get(name) else tuple(last)
+    return [_Mapping(*name, last) for name, last in needed.items()]
+
+
+def _numbered(mapping: _Mapping, home: Path) -> Iterator[tuple[str, str]]:
+    """Yield the file and the path of each source that a mapping stands for.
+
+    HDF5 stops at the first number without a source, so raise if there are later ones.
+    """
+    names = (mapping.file, mapping.dataset)
+    if not any("%b" in name.replace("%%", "") for name in names):
+        yield _with_number(names, 0)
+        return
+    for number in count():
+        if number == 0 or _exists(*_with_number(names, number), home):
+            yield _with_number(names, number)
+        elif any(
+            _exists(*_with_number(names, number + more), home)
+            for more in range(1, _LARGEST_GAP + 1)
+        ):
+            yield _with_number(names, number)  # its absence is an error
+        else:
+            return
+
+
+def _with_number(names: tuple[str, str], number: int) -> tuple[str, str]:
+    """Return names with a number in place of ``%b``, and ``%`` in place of ``%%``."""
+    file, dataset = (
+        "%".join(part.replace("%b", str(number)) for part in name.split("%%")) for name in names
+    )
+    return file, dataset
+
+
+def _exists(file: str, dataset: str, home: Path) -> bool:
+    """Return whether there is a source with this file and path."""
+    import h5py
+
+    other = home if file == "." else _existing(file, home, "HDF5_VDS_PREFIX")
+    if other is None:
+        return False
+    with h5py.File(other, "r") as opened:
+        return dataset in opened
+
+
+def _source(
+    place: Place, file: str, dataset: str, stack: ExitStack
+) -> tuple[Place, tuple[FileIdentity, ...]]:
+    """Return the place of a source of a virtual dataset, and the files on the way to it."""
+    import h5py
+
+    home = Path(place.file.filename)
+    if file == ".":
+        identities: tuple[FileIdentity, ...] = ()
+        opened = place.file
+    else:
+        other = _existing(file, home, "HDF5_VDS_PREFIX")
+        if other is None:
+            raise _missing(place.path, home, file)
+        identities = (FileIdentity.of(other),)
+        opened = stack.enter_context(h5py.File(other, "r"))
+    there = locate(opened, dataset, stack)
+    if not isinstance(there.item, h5py.Dataset):
+        raise FileFormatError(
+            f"dataset {place.path} of {home} also needs {dataset!r} of {opened.filename}, which is "
+            "a group: write it anew"
+        )
+    return there, (*identities, *there.passed)
+
+
+def _check_extent(source: Place, mapping: _Mapping, place: Place) -> None:
+    """Raise if a source is smaller than the part of it that a virtual dataset needs."""
+    shape = source.item.shape
+    if any(last >= n for last, n in zip(mapping.last, shape, strict=False)):
+        needed = tuple(last + 1 for last in mapping.last)
+        raise FileFormatError(
+            f"dataset {place.path} of {place.file.filename} needs at least the shape {needed} of "
+            f"{source.path} of {source.file.filename}, which has {shape}: HDF5 would read fill "
+            "values instead. Wait until it is written, or open that file itself"
+        )
+
+
+def _existing(name: str, home: Path | None, prefixes: str) -> Path | None:
+    """Return the file that HDF5 finds by a name in a file `home`; None if there is none.
+
+    `prefixes` is the environment variable with folders in which HDF5 looks first.
+    """
+    folders = [Path(each) for each in os.environ.get(prefixes, "").split(os.pathsep) if each]
+    folders += [Path()] if home is None else [home.parent, Path()]
+    names = [name, Path(name).name] if home and Path(name).is_absolute() else [name]
+    places = (folder / each for each in names for folder in folders)
+    return next((place.resolve() for place in places if place.is_file()), None)
+
+
+def _missing(dataset: str, home: Path, name: str) -> FileFormatError:
+    """Return the error for a file that holds values and does not exist."""
+    return FileFormatError(
+        f"dataset {dataset} of {home} also needs the file {name}, which does not exist: HDF5 would "
+        "read fill values instead. Put the file back"
+    )
+
+
+def _parts(path: str) -> list[str]:
+    """Return the names in a path inside a file."""
+    return [part for part in path.split("/") if part not in ("", ".")]
