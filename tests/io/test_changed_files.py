@@ -474,7 +474,7 @@ def test_files_of_a_virtual_dataset(virtual):
     with pytest.raises(
         FileFormatError, match=r"all\.h5 also needs the file row1\.h5, which does not exist"
     ):
-        open_any(virtual)
+        open_file(virtual, dataset="scan")
 
 
 def test_a_dataset_behind_an_external_link(virtual):

@@ -114,15 +114,23 @@ def links(tmp_path):
 
 @pytest.mark.parametrize("name", ["soft", "loop", "self", "file", "path"])
 def test_links_to_nowhere(links, name):
-    match = rf"'{name}' in {links} is a link to .*, which cannot be opened: .*'scan' \(3, 4, 6, 8\)"
+    match = rf"{name} of {links} (cannot be found|also needs the file gone).*'scan' \(3, 4, 6, 8\)"
     with pytest.raises(FileFormatError, match=match):
         open_file(links, dataset=name)
 
 
 def test_links_do_not_keep_the_rest_from_being_read(links):
-    assert_same(outcome(links), VALUES)
+    assert_same(outcome(links, dataset="scan"), VALUES)
     assert_same(outcome(links, dataset="good"), VALUES)
     assert_same(outcome(links, dataset="group/group/scan"), VALUES)
+
+
+def test_a_link_to_another_file_that_is_gone_may_be_the_recording(links):
+    with pytest.raises(FileFormatError, match=r"needs the file gone\.h5.* dataset="):
+        open_file(links)
+    with h5py.File(links, "r+") as opened:
+        del opened["file"], opened["path"]
+    assert_same(outcome(links), VALUES)
 
 
 def test_a_virtual_dataset_of_files_that_are_gone(tmp_path):

@@ -238,8 +238,10 @@ def _lazy(
         arrays.append(array.transpose() if is_reversed else array)
     if len(arrays) == 1:
         return arrays[0]
-    joined = da.concatenate(arrays)
-    return joined if chunks is None else joined.rechunk(choose_chunks(joined, sig_dims, chunks))
+    joined: da.Array = da.concatenate(arrays)
+    if chunks is not None:
+        joined = joined.rechunk(choose_chunks(joined, sig_dims, chunks))
+    return joined
 
 
 @contextlib.contextmanager

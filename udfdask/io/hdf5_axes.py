@@ -58,6 +58,14 @@ def text(value: Any) -> str | None:
     return found[0] if len(found) == 1 else None
 
 
+def number_of(item: Any, name: str) -> int | None:
+    """Return the whole number in an attribute of an object, also one in a string; else None."""
+    given = np.asarray(getattr(item, "attrs", {}).get(name))
+    found = texts(given) or given.ravel().tolist()
+    is_number = len(found) == 1 and str(found[0]).isdecimal()
+    return int(found[0]) if is_number else None
+
+
 def describe(group: Any, dataset: Any, shape: tuple[int, ...]) -> Description:
     """Return what a file says about a dataset of the group, or about several parts of this shape.
 
@@ -121,8 +129,7 @@ def _nexus_axis(group: Any, dataset: Any, dim: int, n: int) -> Axis | None:
     if text(group.attrs.get("NX_class")) == "NXdata":
         for name in group:
             values = group.get(name)
-            number = values.attrs.get("axis") if getattr(values, "shape", None) == (n,) else None
-            if (texts(number) or np.ravel(number).tolist()) in ([dim + 1], [str(dim + 1)]):
+            if getattr(values, "shape", None) == (n,) and number_of(values, "axis") == dim + 1:
                 return _axis_of_dataset(name, values, n)
     return None
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,8 @@ from udfdask.io.choose_dataset import (
     listing,
     unknown_dataset,
 )
-from udfdask.io.hdf5_axes import sig_dims, text, texts
+from udfdask.io.hdf5_axes import number_of, sig_dims, text
+from udfdask.io.hdf5_links import locate
 from udfdask.io.result_marks import marked_results
 
 _PART = re.compile(r"(.*/)?data_(\d{6})")
@@ -30,16 +32,18 @@ _MOST_DEFAULTS = 8
 """Maximum number of groups from the root of a NeXus file to its default data."""
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _Contents:
     """What is in a file, or in a group of it."""
 
-    datasets: list[Candidate] = field(default_factory=list)
-    """Each dataset once, by its shortest path."""
-    signals: list[Candidate] = field(default_factory=list)
+    datasets: list[Candidate]
+    """Each dataset once, by one of its paths."""
+    signals: list[Candidate]
     """The datasets that NXdata groups name as their signal."""
-    broken: list[str] = field(default_factory=list)
+    broken: list[str]
     """Paths of links to other files that cannot be opened."""
+    lost: list[str]
+    """Paths of signals that are links which cannot be opened."""
 
 
 def find_dataset(opened: Any, dataset: str | int | None, file: str, asked: int | None) -> Candidate:
@@ -55,21 +59,14 @@ def find_dataset(opened: Any, dataset: str | int | None, file: str, asked: int |
             return choose_result(results, _contents(opened, "").datasets, sig_dims=asked, file=file)
         return _recording(opened, "", file)
     name = str(dataset).strip("/")
-    try:
-        item = opened.get(name) if name else None
-    except RuntimeError:  # a circle of links
-        item = None
+    item = _get(opened, name) if name else None
     if isinstance(item, h5py.Dataset) and item.shape is not None:
         return _candidate(name, item)
     if isinstance(item, h5py.Group):
         return _recording(opened, name, file)
     found = _contents(opened, "").datasets
-    link = opened.get(name, getlink=True) if item is None and name else None
-    if isinstance(link, h5py.SoftLink | h5py.ExternalLink):
-        raise FileFormatError(
-            f"{dataset!r} in {file} is {_target(link)}, which cannot be opened: restore the target "
-            f"of the link, or pass dataset= as one of {listing(found)}"
-        )
+    if item is None and name and opened.get(name, getlink=True) is not None:
+        raise _broken(opened, [name], found)
     raise unknown_dataset(dataset, found, file=Path(file).name)
 
 
@@ -84,16 +81,12 @@ def _recording(opened: Any, top: str, file: str) -> Candidate:
         return _with_parts(default, contents, opened, file, others=())
     signals = [c for c in contents.signals if _is_recording(c, opened, least=2)]
     recordings = [c for c in signals if _is_recording(c, opened, least=3)]
+    lost = contents.lost or ([] if recordings else contents.broken)
+    if lost:
+        raise _broken(opened, lost, contents.datasets)
     if recordings:
         chosen = choose_largest(recordings, file=file)
         return _with_parts(chosen, contents, opened, file, others=recordings)
-    if contents.broken:
-        links = [f"{each!r}, {_target(opened.get(each, getlink=True))}" for each in contents.broken]
-        shown = "; ".join(links[:4]) + ("; and more" if len(links) > 4 else "")
-        raise FileFormatError(
-            f"{file} has links to datasets that cannot be opened: {shown}. Put the other files "
-            f"back, or pass dataset= as one of {listing(contents.datasets)}"
-        )
     joined = list(_joined(contents.datasets))
     if signals:  # not clearly frames, so that only the size can tell
         stacks = [c for c in joined if _is_recording(c, opened, least=3)]
@@ -110,44 +103,45 @@ def _contents(opened: Any, top: str) -> _Contents:
     """Return the datasets of a group of a file, also behind links."""
     import h5py
 
-    contents = _Contents()
-    first = opened[top or "/"]
-    groups = deque([(top, first)])
-    seen = {_address(first)}
-    paths: dict[tuple[int, int], Candidate] = {}
-    kept = []  # addresses are valid as long as files that links lead to are open
-    while groups:
-        path, group = groups.popleft()
-        signal = _signal(group)
-        for name in group:
-            inside = f"{path}/{name}".lstrip("/")
-            link = group.get(name, getlink=True)
-            try:
-                item = group[name]
-            except (KeyError, OSError, RuntimeError):
-                if isinstance(link, h5py.HardLink):
-                    raise
-                if isinstance(link, h5py.ExternalLink):
-                    contents.broken.append(inside)
-                continue
-            if isinstance(link, h5py.ExternalLink):
-                kept.append(item)
-            address = _address(item)
-            if isinstance(item, h5py.Group) and address not in seen:
-                seen.add(address)
-                groups.append((inside, item))
-            if not isinstance(item, h5py.Dataset) or item.shape is None:
-                continue
-            if address not in seen:
-                seen.add(address)
-                contents.datasets.append(_candidate(inside, item))
-                paths[address] = contents.datasets[-1]
-            if name == signal and all(s.name != paths[address].name for s in contents.signals):
-                # the path through NXdata, which has the axes
-                position = contents.datasets.index(paths[address])
-                paths[address] = contents.datasets[position] = _candidate(inside, item)
-                contents.signals.append(paths[address])
-    return contents
+    found: dict[tuple[int, int], Candidate] = {}
+    signals, broken, lost, kept = list[str](), list[str](), list[str](), list[Any]()
+    seen = set()  # addresses, which are valid as long as the files behind links are kept open
+    hard, links = deque([top]), deque[str]()
+    while hard or links:  # links later, so that datasets have their own names
+        is_hard = len(hard) > 0
+        path = (hard or links).popleft()
+        item = opened[path or "/"] if is_hard else _get(opened, path)
+        if not is_hard and isinstance(opened.get(path, getlink=True), h5py.ExternalLink):
+            kept.append(item)
+            broken += [path] if item is None else []
+        if item is None or _address(item) in seen:
+            continue
+        seen.add(_address(item))
+        if isinstance(item, h5py.Dataset) and item.shape is not None:
+            found[_address(item)] = _candidate(path, item)
+        elif isinstance(item, h5py.Group):
+            for name in item:
+                is_hard = isinstance(item.get(name, getlink=True), h5py.HardLink)
+                (hard if is_hard else links).append(f"{path}/{name}".lstrip("/"))
+            signal = _signal(item)
+            signals += [] if signal is None else [f"{path}/{signal}".strip("/")]
+    for path in signals:
+        item = _get(opened, path)
+        if isinstance(item, h5py.Dataset) and item.shape is not None:
+            # by the path through NXdata, which has the axes
+            found[_address(item)] = _candidate(path, item)
+        elif item is None and opened.get(path, getlink=True) is not None:
+            lost.append(path)
+    datasets = list(found.values())
+    return _Contents(datasets, [c for c in datasets if c.name in signals], broken, lost)
+
+
+def _get(opened: Any, path: str) -> Any:
+    """Return an object of a file; None if there is none."""
+    try:
+        return opened.get(path)
+    except (OSError, RuntimeError):  # a file that is not HDF5, or a circle of links
+        return None
 
 
 def _address(item: Any) -> tuple[int, int]:
@@ -173,8 +167,7 @@ def _signal(group: Any) -> str | None:
     if name is not None or text(group.attrs.get("NX_class")) != "NXdata":
         return name
     for each in group:  # in older files the signal has an attribute
-        number = getattr(group.get(each), "attrs", {}).get("signal")
-        if texts(number) == ["1"] or np.ravel(number).tolist() == [1]:
+        if number_of(_get(group, each), "signal") == 1:
             return str(each)
     return None
 
@@ -186,7 +179,7 @@ def _default_signal(opened: Any, top: str) -> Candidate | None:
     path, group = top, opened[top or "/"]
     if not top and "default" not in group.attrs and len(group) == 1:
         path = next(iter(group))  # the only entry
-        group = opened.get(path)
+        group = _get(opened, path)
     for _ in range(_MOST_DEFAULTS):
         if not isinstance(group, h5py.Group):
             return None
@@ -196,14 +189,14 @@ def _default_signal(opened: Any, top: str) -> Candidate | None:
         if name is None:
             return None
         path = (name if name.startswith("/") else f"{path}/{name}").strip("/")
-        group = opened.get(path)
+        group = _get(opened, path)
         if isinstance(group, h5py.Dataset):
             return _candidate(path, group) if kind == "signal" else None
     return None
 
 
 def _is_recording(candidate: Candidate, opened: Any, *, least: int) -> bool:
-    """Return whether a dataset has numbers in at least `least` dimensions, or in one less of spectra."""
+    """Return whether a dataset has at least `least` dimensions of numbers, or has spectra."""
     if candidate.dtype.kind not in "biufc" or candidate.nbytes == 0:
         return False
     n_dims = len(candidate.shape)
@@ -243,13 +236,12 @@ def _with_parts(
     numbers = [int(part.name[-6:]) for part in chosen.parts]
     first, last = min([*numbers, 1]), max([*numbers, 0])
     missing = sorted(set(range(first, last + 1)).difference(numbers))
-    if broken or missing:
-        absent = broken or [f"{chosen.name[:-6]}{number:06}" for number in missing]
-        link = opened.get(absent[0], getlink=True) if broken else None
-        target = f", {_target(link)}, cannot be opened" if broken else " is missing"
+    if broken:
+        raise _broken(opened, broken, chosen.parts or [chosen])
+    if missing:
         raise FileFormatError(
-            f"{file}: the part {absent[0]!r}{target}: put its file back, or pass dataset= as one "
-            f"of {listing(chosen.parts or [chosen])}"
+            f"{file}: the part {chosen.name[:-6]}{missing[0]:06} is missing: restore the file, or "
+            f"pass dataset= as one of {listing(chosen.parts)}"
         )
     if len({(part.shape[1:], part.dtype) for part in chosen.parts}) > 1:
         raise FileFormatError(
@@ -269,7 +261,13 @@ def _stem(name: str) -> str:
     return re.sub(r"\d+", "", name)
 
 
-def _target(link: Any) -> str:
-    """Return what a link leads to, in words."""
-    other = getattr(link, "filename", None)
-    return f"a link to {link.path!r}" + (f" of {other}" if other else "")
+def _broken(opened: Any, links: Sequence[str], others: Sequence[Candidate]) -> FileFormatError:
+    """Return the error for links that lead nowhere."""
+    why = f"{links[0]} is a link that cannot be opened"
+    with ExitStack() as stack:
+        try:
+            locate(opened, links[0], stack)
+        except FileFormatError as error:
+            why = str(error)
+    more = f" {len(links) - 1} more links lead nowhere." if links[1:] else ""
+    return FileFormatError(f"{why}.{more} Or pass dataset= as one of {listing(others)}")

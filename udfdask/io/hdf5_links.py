@@ -35,18 +35,24 @@ class Place:
     """The files to which external links led; the last one is `file`."""
 
     @property
+    def words(self) -> str:
+        """What it is, in words."""
+        return f"dataset {self.path} of {self.file.filename}"
+
+    @property
     def item(self) -> Any:
         """The object."""
         return self.file[self.path or "/"]
 
 
-def locate(opened: Any, name: str, stack: ExitStack) -> Place:
+def locate(opened: Any, name: str, stack: ExitStack, *, needed_by: str = "") -> Place:
     """Return the place of an object of an open file; `stack` closes the files that are opened.
 
-    Raise FileFormatError if it does not exist.
+    Raise FileFormatError if it does not exist; `needed_by` is the virtual dataset that needs it.
     """
     import h5py
 
+    needed_by = needed_by or f"dataset {name} of {opened.filename}"
     file, group, path = opened, opened, ""
     passed: list[FileIdentity] = []
     ahead, n_links = _parts(name), 0
@@ -56,8 +62,7 @@ def locate(opened: Any, name: str, stack: ExitStack) -> Place:
         if link is None or n_links > _MOST_LINKS:
             why = "a circle of links" if n_links > _MOST_LINKS else f"{path}/{part} does not exist"
             raise FileFormatError(
-                f"there is no dataset {name!r} in {opened.filename}: {why} in {file.filename}. "
-                "Restore the file from a copy"
+                f"{needed_by} cannot be found: {why} in {file.filename}. Restore that file"
             )
         if isinstance(link, h5py.HardLink):
             group, path = group[part], f"{path}/{part}"
@@ -68,7 +73,7 @@ def locate(opened: Any, name: str, stack: ExitStack) -> Place:
             home = Path(file.filename)
             other = _existing(link.filename, home, "HDF5_EXT_PREFIX")
             if other is None:
-                raise _missing(f"{path}/{part}", home, link.filename)
+                raise _missing(needed_by, link.filename)
             passed.append(FileIdentity.of(other))
             file = group = stack.enter_context(h5py.File(other, "r"))
         elif link.path.startswith("/"):
@@ -97,9 +102,7 @@ def _follow(
     home, dataset = Path(place.file.filename), place.item
     key = (str(home.resolve()), place.path)
     if key in above:
-        raise FileFormatError(
-            f"the virtual dataset {place.path} of {home} is one of its own sources: write it anew"
-        )
+        raise FileFormatError(f"the virtual {place.words} is one of its own sources: write it anew")
     if key in done:
         return
     done.add(key)
@@ -107,7 +110,7 @@ def _follow(
         # HDF5 looks for these files in the folder of the process
         other = _existing(name, None, "HDF5_EXTFILE_PREFIX")
         if other is None:
-            raise _missing(place.path, home, name)
+            raise _missing(place.words, name)
         found[str(other)] = FileIdentity.of(other)
     if not dataset.is_virtual:
         return
@@ -199,14 +202,14 @@ def _source(
     else:
         other = _existing(file, home, "HDF5_VDS_PREFIX")
         if other is None:
-            raise _missing(place.path, home, file)
+            raise _missing(place.words, file)
         identities = (FileIdentity.of(other),)
         opened = stack.enter_context(h5py.File(other, "r"))
-    there = locate(opened, dataset, stack)
+    there = locate(opened, dataset, stack, needed_by=place.words)
     if not isinstance(there.item, h5py.Dataset):
         raise FileFormatError(
-            f"dataset {place.path} of {home} also needs {dataset!r} of {opened.filename}, which is "
-            "a group: write it anew"
+            f"{place.words} also needs {dataset!r} of {opened.filename}, which is a group: write "
+            "it anew"
         )
     return there, (*identities, *there.passed)
 
@@ -217,9 +220,9 @@ def _check_extent(source: Place, mapping: _Mapping, place: Place) -> None:
     if any(last >= n for last, n in zip(mapping.last, shape, strict=False)):
         needed = tuple(last + 1 for last in mapping.last)
         raise FileFormatError(
-            f"dataset {place.path} of {place.file.filename} needs at least the shape {needed} of "
-            f"{source.path} of {source.file.filename}, which has {shape}: HDF5 would read fill "
-            "values instead. Wait until it is written, or open that file itself"
+            f"{place.words} needs at least the shape {needed} of {source.words}, which has "
+            f"{shape}: HDF5 would read fill values instead. Wait until it is written, or open that "
+            "file"
         )
 
 
@@ -235,11 +238,10 @@ def _existing(name: str, home: Path | None, prefixes: str) -> Path | None:
     return next((place.resolve() for place in places if place.is_file()), None)
 
 
-def _missing(dataset: str, home: Path, name: str) -> FileFormatError:
+def _missing(needed_by: str, name: str) -> FileFormatError:
     """Return the error for a file that holds values and does not exist."""
     return FileFormatError(
-        f"dataset {dataset} of {home} also needs the file {name}, which does not exist: HDF5 would "
-        "read fill values instead. Put the file back"
+        f"{needed_by} also needs the file {name}, which does not exist. Put it back"
     )
 
 

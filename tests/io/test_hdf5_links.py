@@ -1,0 +1,272 @@
+"""HDF5 files whose values are in other files: virtual datasets, links, parts of a recording."""
+
+import os
+import pickle
+
+import numpy as np
+import pytest
+from dask.array.utils import assert_eq
+
+import udfdask as ud
+from udfdask.errors import FileFormatError
+from udfdask.io import open_file
+from udfdask.udfs import SumUDF
+
+h5py = pytest.importorskip("h5py", reason="h5py is in the io extra")
+
+FRAMES = np.random.default_rng(7).integers(1, 99, (6, 4, 5)).astype(np.uint16)
+
+
+def virtual(file, name, sources, shape=FRAMES.shape):
+    """Write a virtual dataset whose sources, each a file and a name, follow each other."""
+    layout = h5py.VirtualLayout(shape, FRAMES.dtype)
+    n = shape[0] // len(sources)
+    for number, (other, inside) in enumerate(sources):
+        source = h5py.VirtualSource(other, inside, (n, *shape[1:]))
+        layout[number * n : (number + 1) * n] = source
+    file.create_virtual_dataset(name, layout)
+
+
+def numbered(file, name, pattern, inside):
+    """Write a virtual dataset of frames in sources with a number in their names."""
+    space = h5py.h5s.create_simple((1, 4, 5), (h5py.h5s.UNLIMITED, 4, 5))
+    space.select_hyperslab((0, 0, 0), (h5py.h5s.UNLIMITED, 1, 1), (1, 1, 1), (1, 4, 5))
+    properties = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+    source = h5py.h5s.create_simple((1, 4, 5))
+    properties.set_virtual(space, pattern.encode(), inside.encode(), source)
+    whole = h5py.h5s.create_simple((1, 4, 5), (h5py.h5s.UNLIMITED, 4, 5))
+    h5py.h5d.create(file.id, name.encode(), h5py.h5t.NATIVE_UINT16, whole, properties)
+
+
+def write_sources(folder, kind):
+    """Write ``scan.h5`` with a dataset ``scan`` of all frames; return the file of its values."""
+    (folder / "raw").mkdir()
+    with h5py.File(folder / "raw" / "frames.h5", "w") as f:
+        f["entry/data"] = FRAMES
+        for number, frame in enumerate(FRAMES):
+            f[f"frame{number}"] = frame[None]
+    with h5py.File(folder / "scan.h5", "w", libver="latest") as f:
+        if kind == "virtual":
+            virtual(f, "scan", [("raw/frames.h5", "entry/data")])
+        elif kind == "virtual over virtual":
+            virtual(f, "inner", [("raw/frames.h5", "entry/data")])
+            virtual(f, "scan", [(".", "inner")])
+        elif kind == "virtual over virtual in another file":
+            with h5py.File(folder / "raw" / "middle.h5", "w") as middle:
+                virtual(middle, "inner", [("./frames.h5", "/entry/data")])
+            virtual(f, "scan", [("raw/middle.h5", "inner")])
+        elif kind == "external link":
+            f["link"] = h5py.ExternalLink("raw/frames.h5", "/entry/data")
+            virtual(f, "scan", [(".", "/link")])
+        elif kind == "external link of a group, and a soft link":
+            f["group"] = h5py.ExternalLink("raw/frames.h5", "/entry")
+            f["a/soft"] = h5py.SoftLink("/group/data")
+            f["b/softer"] = h5py.SoftLink("/a/soft")
+            virtual(f, "scan", [("scan.h5", "b/softer")])
+        elif kind == "links over three files":
+            with h5py.File(folder / "raw" / "middle.h5", "w") as middle:
+                middle["there"] = h5py.ExternalLink("frames.h5", "entry/data")
+            f["link"] = h5py.ExternalLink("raw/middle.h5", "there")
+            virtual(f, "scan", [(".", "link")])
+        elif kind == "numbered datasets":
+            numbered(f, "scan", "raw/frames.h5", "frame%b")
+        else:
+            f["scan"] = h5py.ExternalLink("raw/frames.h5", "/entry/data")
+    return folder / "raw" / "frames.h5"
+
+
+KINDS = [
+    "virtual",
+    "virtual over virtual",
+    "virtual over virtual in another file",
+    "external link",
+    "external link of a group, and a soft link",
+    "links over three files",
+    "numbered datasets",
+    "link alone",
+]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_values_in_another_file(tmp_path, kind):
+    frames = write_sources(tmp_path, kind)
+    array = open_file(tmp_path / "scan.h5", dataset="scan").array
+    assert_eq(pickle.loads(pickle.dumps(array)), FRAMES)
+    os.utime(frames, ns=(1, 1))  # as after a change of its values
+    with pytest.raises(FileFormatError, match=r"frames\.h5 has changed"):
+        array.compute(scheduler="synchronous")
+    assert open_file(tmp_path / "scan.h5", dataset="scan").array.name != array.name
+    with h5py.File(frames, "r+") as f:
+        f.move("entry/data", "moved")
+        f["frame5"][...] = 0
+        f.move("frame3", "moved_frame")
+    missing = "frame3" if kind == "numbered datasets" else "data"
+    with pytest.raises(
+        FileFormatError, match=rf"dataset .* of .*{missing} does not exist in .*frames\.h5"
+    ):
+        open_file(tmp_path / "scan.h5", dataset="scan")
+    frames.unlink()
+    with pytest.raises(FileFormatError, match=r"frames\.h5"):
+        open_file(tmp_path / "scan.h5", dataset="scan")
+    # without sources, a dataset of numbered ones has no frames; two virtual ones are a choice
+    if kind not in ("numbered datasets", "virtual over virtual"):
+        with pytest.raises(FileFormatError, match=r"frames\.h5"):
+            open_file(tmp_path / "scan.h5")
+
+
+def test_a_file_on_the_way_counts(tmp_path):
+    write_sources(tmp_path, "links over three files")
+    array = open_file(tmp_path / "scan.h5", dataset="scan").array
+    os.utime(tmp_path / "raw" / "middle.h5", ns=(1, 1))
+    with pytest.raises(FileFormatError, match=r"middle\.h5 has changed"):
+        array.compute(scheduler="synchronous")
+
+
+def test_numbered_files(tmp_path):
+    for number, frame in enumerate(FRAMES):
+        with h5py.File(tmp_path / f"100%_{number}.h5", "w") as f:
+            f["data"] = frame[None]
+    with h5py.File(tmp_path / "scan.h5", "w", libver="latest") as f:
+        numbered(f, "scan", "100%%_%b.h5", "data")
+    array = open_file(tmp_path / "scan.h5").array
+    assert_eq(array, FRAMES)
+    os.utime(tmp_path / "100%_4.h5", ns=(1, 1))
+    assert open_file(tmp_path / "scan.h5").array.name != array.name
+    (tmp_path / "100%_4.h5").unlink()  # HDF5 has four frames now
+    with pytest.raises(FileFormatError, match=r"scan.* 100%_4\.h5"):
+        open_file(tmp_path / "scan.h5")
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_circles_of_virtual_datasets(tmp_path, n):
+    """HDF5 crashes if it reads one."""
+    for number in range(n):
+        with h5py.File(tmp_path / f"{number}.h5", "w", libver="latest") as f:
+            virtual(f, "scan", [(f"{(number + 1) % n}.h5", "scan")])
+    with pytest.raises(FileFormatError, match="its own sources"):
+        open_file(tmp_path / "0.h5")
+
+
+def test_sources_that_are_needed_twice(tmp_path):
+    write_sources(tmp_path, "virtual")
+    with h5py.File(tmp_path / "both.h5", "w", libver="latest") as f:
+        virtual(f, "both", [("scan.h5", "scan")] * 2, (12, 4, 5))
+    assert_eq(open_file(tmp_path / "both.h5").array, np.concatenate([FRAMES, FRAMES]))
+
+
+def test_a_source_that_is_too_short(tmp_path):
+    with h5py.File(tmp_path / "part.h5", "w") as f:
+        f["data"] = FRAMES[:5]
+    layout = h5py.VirtualLayout((4, 4, 5), "u2")
+    layout[:] = h5py.VirtualSource("part.h5", "data", FRAMES.shape)[2:]
+    with h5py.File(tmp_path / "scan.h5", "w", libver="latest") as f:
+        f.create_virtual_dataset("scan", layout)
+    with pytest.raises(FileFormatError, match=r"\(6, 4, 5\) of .* /data of .*part.* \(5, 4, 5\)"):
+        open_file(tmp_path / "scan.h5")
+
+
+def test_the_file_beside_the_virtual_dataset_comes_before_one_in_the_working_folder(
+    tmp_path, monkeypatch
+):
+    write_sources(tmp_path, "virtual")
+    elsewhere = tmp_path / "elsewhere"
+    (elsewhere / "raw").mkdir(parents=True)
+    with h5py.File(elsewhere / "raw" / "frames.h5", "w") as f:
+        f["entry/data"] = np.zeros_like(FRAMES)
+    monkeypatch.chdir(elsewhere)
+    array = open_file(tmp_path / "scan.h5").array
+    assert_eq(array, FRAMES)
+    (elsewhere / "raw" / "frames.h5").unlink()
+    assert_eq(array, FRAMES)
+
+
+@pytest.fixture
+def master(tmp_path):
+    """A master file as DECTRIS writes it, with two files of data."""
+    parts = {1: FRAMES[:4], 2: FRAMES[4:]}
+    with h5py.File(tmp_path / "d_master.h5", "w") as f:
+        f["entry/instrument/detector/detectorSpecific/flatfield"] = np.ones((40, 50), "f4")
+        f["entry/instrument/detector/detectorSpecific/pixel_mask"] = np.ones((40, 50), "u4")
+        for number, frames in parts.items():
+            with h5py.File(tmp_path / f"d_data_{number:06}.h5", "w") as part:
+                part.create_dataset("entry/data/data", data=frames, chunks=(1, 4, 5))
+            link = h5py.ExternalLink(f"d_data_{number:06}.h5", "/entry/data/data")
+            f[f"entry/data/data_{number:06}"] = link
+        f["entry/data"].attrs["NX_class"] = np.bytes_("NXdata")
+    return tmp_path / "d_master.h5"
+
+
+@pytest.mark.parametrize("signal", [None, "data_000001"])
+@pytest.mark.parametrize("chunks", [None, (5, 2, -1)])
+def test_parts_are_one_recording(master, signal, chunks):
+    if signal:
+        with h5py.File(master, "r+") as f:
+            f["entry/data"].attrs["signal"] = signal
+    opened = open_file(master, chunks=chunks)
+    assert_eq(opened.array, FRAMES)
+    assert chunks is None or opened.array.chunks == ((5, 1), (2, 2), (5,))
+    total = ud.run_udf(opened, SumUDF())["intensity"].compute()
+    np.testing.assert_array_equal(total, FRAMES.sum(axis=0))
+    assert opened.array.name == open_file(master, chunks=chunks).array.name
+    assert_eq(open_file(master, dataset="entry/data").array, FRAMES)
+    assert_eq(open_file(master, dataset="entry/data/data_000002").array, FRAMES[4:])
+    os.utime(master.parent / "d_data_000002.h5", ns=(1, 1))
+    assert open_file(master, chunks=chunks).array.name != opened.array.name
+
+
+def test_parts_are_decoded_without_hdf5(master, monkeypatch):
+    from udfdask.io.hdf5 import HDF5Dataset
+
+    monkeypatch.setattr(HDF5Dataset, "_from_library", None)
+    assert_eq(open_file(master).array, FRAMES)
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_a_missing_part(master, number):
+    (master.parent / f"d_data_{number:06}.h5").unlink()
+    match = rf"entry/data/data_{number:06} of .* needs the file d_data_{number:06}\.h5"
+    with pytest.raises(FileFormatError, match=match):
+        open_file(master)
+    assert open_file(master, dataset=f"entry/data/data_{3 - number:06}").array.shape[1:] == (4, 5)
+
+
+@pytest.mark.parametrize("change", ["gap", "shape", "type"])
+def test_parts_that_do_not_fit(tmp_path, change):
+    with h5py.File(tmp_path / "a.h5", "w") as f:
+        f["entry/data/data_000001"] = FRAMES
+        number = 3 if change == "gap" else 2
+        frames = FRAMES[:3, :3] if change == "shape" else FRAMES[:3]
+        f[f"entry/data/data_{number:06}"] = frames.astype("f4" if change == "type" else "u2")
+    with pytest.raises(FileFormatError, match="data_000002"):
+        open_file(tmp_path / "a.h5")
+
+
+def test_a_virtual_dataset_of_the_parts_is_the_recording(master):
+    with h5py.File(master, "r+", libver="latest") as f:
+        virtual(f, "entry/data/data", [(".", "entry/data/data_000001")], (4, 4, 5))
+        del f["entry/data/data_000002"]
+    opened = open_file(master)
+    assert opened.reader.endswith("entry/data/data")
+    assert_eq(opened.array, FRAMES[:4])
+
+
+def test_scans_that_differ_by_a_number(tmp_path):
+    """Files of BLISS have many scans."""
+    with h5py.File(tmp_path / "a.h5", "w") as f:
+        f["1.1/measurement/eiger"] = FRAMES
+        f["2.1/measurement/eiger"] = FRAMES[:3]
+        f["2.1/measurement/monitor"] = np.zeros(3)
+    with pytest.raises(FileFormatError, match=r"dataset=.*'1\.1/mea.*\(6, 4.*'2\.1/mea"):
+        open_file(tmp_path / "a.h5")
+    assert_eq(open_file(tmp_path / "a.h5", dataset="2.1").array, FRAMES[:3])
+
+
+@pytest.mark.parametrize("target", ["/", "/entry"])
+def test_circles_of_links(tmp_path, target):
+    with h5py.File(tmp_path / "a.h5", "w") as a, h5py.File(tmp_path / "b.h5", "w") as b:
+        a["entry/small"] = FRAMES[:, 0]
+        a["entry/b"] = h5py.ExternalLink("b.h5", target)
+        b["entry/frames"] = FRAMES
+        b["entry/a"] = h5py.ExternalLink("./../" + tmp_path.name + "/a.h5", "/")
+        b["entry/up"] = h5py.SoftLink("/")
+    assert_eq(open_file(tmp_path / "a.h5").array, FRAMES)
