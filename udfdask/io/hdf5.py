@@ -187,13 +187,14 @@ def open_hdf5(
 
 
 def hyperspy_format(file: Path) -> str | None:
-    """Return the name of an HDF5 file's format if only RosettaSciIO knows what is data in it.
-
-    Raise FileFormatError for a format that RosettaSciIO does not open as a whole.
-    """
-    suffix = file.suffix.lower()
-    if suffix in _BY_SUFFIX:
-        return _BY_SUFFIX[suffix]
+    """Return the name of a file's format if it is HDF5 and only RosettaSciIO knows what is in it."""
+    if file.suffix.lower() in _BY_SUFFIX:
+        return _BY_SUFFIX[file.suffix.lower()]
+    try:
+        if file.is_dir() or not _h5py().is_hdf5(file):
+            return None
+    except ImportError:  # the reader that is used then says it better
+        return None
     with _opened(file) as opened:
         if text(opened.attrs.get("file_format")) == "HyperSpy":
             return "HSPY"

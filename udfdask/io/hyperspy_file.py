@@ -18,7 +18,7 @@ from udfdask.graph.dask_internals.running import compute_here
 from udfdask.io.check_length import check_after, check_before
 from udfdask.io.damaged_files import COPY_AGAIN, check_values, reading
 from udfdask.io.file_identity import FileIdentity
-from udfdask.io.hdf5 import take_over
+from udfdask.io.hdf5 import hyperspy_format, take_over
 from udfdask.io.hyperspy_axes import read_axis, read_unit
 from udfdask.io.lazy_source import FileArray, choose_chunks, lazy_array
 from udfdask.io.memmap import MappedArray
@@ -52,8 +52,6 @@ class HyperSpyArray(FileArray):
     """Number of the signal in the file."""
     mapped: MappedArray | None = None
     """The same values as a part of the file, which tasks map; None for other files."""
-    format_name: str | None = None
-    """Name of the format for RosettaSciIO; None if the suffix says it."""
 
     def __getitem__(self, index: Any) -> Any:
         """Return the part at `index`, as HyperSpy reads it."""
@@ -66,26 +64,18 @@ class HyperSpyArray(FileArray):
             for file in files:
                 stack.enter_context(file.unchanged())
             stack.enter_context(reading(self.path, "HyperSpy", part=f"at {index}"))
-            signals = _loaded.get(files, lambda: _load(Path(self.path), files, self.format_name))
+            signals = _loaded.get(files, lambda: _load(Path(self.path), files))
             return compute_here(da.asarray(signals[self.number].data)[index])
 
 
 def open_with_hyperspy(
-    file: Path,
-    *,
-    dataset: str | int | None,
-    sig_dims: int | None,
-    chunks: Any,
-    format_name: str | None = None,
+    file: Path, *, dataset: str | int | None, sig_dims: int | None, chunks: Any
 ) -> OpenedFile:
-    """Open a signal by its number or title, by default the one with navigation axes.
-
-    `format_name` is the name of the format, if the suffix does not say it.
-    """
-    reader = f"HyperSpy ({format_name or _format_name(file)})"
+    """Open a signal by its number or title, by default the one with navigation axes."""
+    reader = f"HyperSpy ({_format_name(file)})"
     check_before(file)
     identity, others = _identities(file)
-    signals = _load(file, (identity, *others), format_name)
+    signals = _load(file, (identity, *others))
     number = _choose(signals, dataset, file=str(file))
     signal = signals[number]
     manager = signal.axes_manager
@@ -113,7 +103,6 @@ def open_with_hyperspy(
             shape=array.shape,
             dtype=array.dtype,
             mapped=mapped,
-            format_name=format_name,
         )
         _loaded.get((identity, *others), lambda: signals)
     if mapped is not None:
@@ -138,7 +127,10 @@ def _identities(file: Path) -> tuple[FileIdentity, tuple[FileIdentity, ...]]:
 
 
 def _format_name(file: Path) -> str:
-    """Return the name of the format that HyperSpy knows for the suffix of a file."""
+    """Return the name of the format that HyperSpy knows for the contents or suffix of a file."""
+    known = hyperspy_format(file)
+    if known is not None:
+        return known
     try:
         from rsciio import IO_PLUGINS
     except ImportError as error:
@@ -153,11 +145,9 @@ def _format_name(file: Path) -> str:
     )
 
 
-def _load(
-    file: Path, identities: Sequence[FileIdentity], file_format: str | None = None
-) -> list[Any]:
+def _load(file: Path, identities: Sequence[FileIdentity]) -> list[Any]:
     """Return the lazy signals in a file; raise if one of the files has changed meanwhile."""
-    format_name = file_format or _format_name(file)
+    format_name = _format_name(file)
     try:
         import hyperspy.api as hs
     except ImportError as error:
@@ -168,7 +158,7 @@ def _load(
     try:
         with reading(file, f"{format_name} by HyperSpy", advice=_ADVICE):
             # The signal type only selects a class, often of a package that is not installed.
-            loaded = hs.load(file, lazy=True, signal_type="", file_format=file_format)
+            loaded = hs.load(file, lazy=True, signal_type="", file_format=format_name)
     except ImportError as error:
         raise ImportError(
             f"HyperSpy cannot read {file.name} without another package ({error}): "

@@ -224,17 +224,14 @@ def _open_described(
     if begin.startswith(SIGNATURES):
         return open_netcdf(file, dataset=dataset, sig_dims=sig_dims, chunks=chunks)
     is_hdf5 = begin == SIGNATURE or (file.is_file() and _has_userblock(file))
-    format_name = hyperspy_format(file) if is_hdf5 else None
-    if is_hdf5 and format_name is None:
+    if is_hdf5 and hyperspy_format(file) is None:
         return open_hdf5(file, dataset=dataset, sig_dims=sig_dims, chunks=chunks)
     if suffix in _PICTURES:
         raise FileFormatError(
             f"{file} is a picture ({suffix}), not a recording of a detector: pass the file with "
             "the frames, or make a dask array of the pictures, such as with dask.array.image.imread"
         )
-    return open_with_hyperspy(
-        file, dataset=dataset, sig_dims=sig_dims, chunks=chunks, format_name=format_name
-    )
+    return open_with_hyperspy(file, dataset=dataset, sig_dims=sig_dims, chunks=chunks)
 
 
 def _refuse_dataset(dataset: str | int | None, kind: str) -> None:

@@ -1,0 +1,196 @@
+"""NeXus, as facilities and programs write it: which dataset, which axes, which signal."""
+
+import numpy as np
+import pytest
+from dask.array.utils import assert_eq
+
+from udfdask.errors import FileFormatError
+from udfdask.io import open_file
+
+h5py = pytest.importorskip("h5py", reason="h5py is in the io extra")
+
+FRAMES = np.random.default_rng(3).integers(0, 99, (6, 4, 5)).astype(np.uint16)
+SPECTRA = np.random.default_rng(4).integers(0, 99, (20, 64)).astype(np.uint16)
+
+TEXTS = {
+    "str": str,
+    "bytes": lambda text: np.bytes_(text.encode()),
+    "array of str": lambda text: np.array([text], object),
+    "array of bytes": lambda text: np.array([text.encode()]),
+    "padded": lambda text: np.bytes_(f"{text}  ".encode()),
+}
+"""How programs in Python, C and Fortran write a string."""
+
+
+@pytest.fixture
+def file(tmp_path):
+    with h5py.File(tmp_path / "scan.nxs", "w") as opened:
+        yield opened
+
+
+def group(file, name, kind="NXdata", **attrs):
+    """A group of a class of NeXus."""
+    made = file.require_group(name)
+    made.attrs["NX_class"] = kind
+    made.attrs.update(attrs)
+    return made
+
+
+def opened(file, **kwargs):
+    """Close a file and open it with udfdask."""
+    path = file.filename
+    file.close()
+    return open_file(path, **kwargs)
+
+
+@pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
+def test_texts_in_any_form(file, text):
+    data = group(file, "entry/data", signal=text("counts"))
+    data["counts"], data["mask"], data["x"] = FRAMES, FRAMES, np.arange(6) * 3.0
+    data["counts"].attrs["units"], data["x"].attrs["units"] = text("µm"), text("nm")
+    data.attrs["axes"] = text("x:.:.")
+    scan = opened(file)
+    assert_eq(scan.array, FRAMES)
+    assert (scan.unit, scan.axes[0].name, scan.axes[0].unit, scan.axes[0].scale) == (
+        "µm",
+        "x",
+        "nm",
+        3.0,
+    )
+
+
+def test_units_in_latin_1(file):
+    file["data"] = FRAMES
+    file["data"].attrs["units"] = np.bytes_("µm".encode("latin-1"))
+    assert opened(file).unit == "µm"
+
+
+@pytest.mark.parametrize("names", [[b"x", b".", b"."], ["x", ".", "."]])
+def test_axes_as_an_array(file, names):
+    data = group(file, "entry/data", signal="counts", axes=names)
+    data["counts"], data["x"] = FRAMES, np.arange(6) * 3.0
+    assert [axis.name for axis in opened(file).axes] == ["x", "sig_y", "sig_x"]
+
+
+@pytest.mark.parametrize("spectrum", ["group", "dataset", None])
+def test_the_signal_decides(file, spectrum):
+    data = group(file, "entry/data", signal="counts", auxiliary_signals=["errors", "angle"])
+    data["counts"], data["angle"], data["errors"] = SPECTRA, SPECTRA, np.zeros((20, 128))
+    file["entry/sample/orientation_matrix"] = np.eye(3)[None]
+    if spectrum:
+        (data if spectrum == "group" else data["counts"]).attrs["interpretation"] = b"spectrum"
+    scan = opened(file)
+    assert scan.reader.endswith("entry/data/counts")
+    assert (scan.array.shape, scan.sig_dims) == ((20, 64), 1)
+
+
+def test_a_map_of_spectra_and_one_of_images(file):
+    for name, kind in (("spectra", "spectrum"), ("images", "image")):
+        group(file, name, signal="data", interpretation=kind)["data"] = FRAMES
+    path = file.filename
+    with pytest.raises(FileFormatError, match=r"dataset=.*'images/data'.*'spectra/data'"):
+        opened(file)
+    assert open_file(path, dataset="spectra").sig_dims == 1
+    assert open_file(path, dataset="images/data").sig_dims == 2
+    assert open_file(path, dataset="spectra", sig_dims=2).sig_dims == 2
+
+
+@pytest.mark.parametrize("default", ["relative", "absolute", "in one step", "of the only entry"])
+def test_default_paths_are_followed(file, default):
+    raw = group(file, "entry/raw", signal="data")
+    raw["data"] = np.zeros((7, 8, 9))
+    group(file, "entry/data", signal="counts")["counts"] = FRAMES
+    entry = group(file, "entry", "NXentry", default="data")
+    if default == "relative":
+        file.attrs["default"] = "entry"
+    elif default == "absolute":
+        file.attrs["default"], entry.attrs["default"] = "/entry", np.bytes_("/entry/data")
+    elif default == "in one step":
+        file.attrs["default"] = "entry/data"
+    assert_eq(opened(file).array, FRAMES)
+
+
+@pytest.mark.parametrize("default", [".", "entry", "nothing", "curve", 3])
+def test_defaults_that_lead_nowhere(file, default):
+    """Programs that plot curves have those as default."""
+    file.attrs["default"] = default
+    group(file, "entry", "NXentry", default=".")["data"] = FRAMES
+    group(file, "curve", signal="sum")["sum"] = np.zeros(9)
+    assert_eq(opened(file).array, FRAMES)
+
+
+@pytest.mark.parametrize("one", [1, "1", np.bytes_("1"), [1]])
+def test_the_signal_of_older_files(file, one):
+    data = group(file, "entry/data")
+    data["counts"], data["errors"] = FRAMES, FRAMES
+    data["counts"].attrs.update(signal=one, axes="frame:y:x")
+    data["frame"] = 2.0 * np.arange(6)
+    scan = opened(file)
+    assert scan.reader.endswith("counts")
+    assert [axis.name for axis in scan.axes] == ["frame", "y", "x"]
+    assert scan.axes[0].scale == 2
+
+
+@pytest.mark.parametrize("number", [int, str, lambda n: [n]])
+def test_axes_of_the_oldest_files(file, number):
+    data = group(file, "entry/data")
+    data["counts"] = FRAMES
+    data["counts"].attrs["signal"] = 1
+    for dim, name in ((1, "time"), (3, "column")):
+        data[name] = 0.5 * np.arange(FRAMES.shape[dim - 1])
+        data[name].attrs["axis"] = number(dim)
+    scan = opened(file)
+    assert [axis.name for axis in scan.axes] == ["time", "sig_y", "column"]
+    assert [axis.scale for axis in scan.axes] == [0.5, 1, 0.5]
+
+
+def test_a_detector_alone(file):
+    """Frames without NXdata, next to curves that have it, and images of the detector."""
+    detector = group(file, "entry/instrument/detector", "NXdetector")
+    detector["data"], detector["flatfield"] = FRAMES, np.ones((40, 50))
+    detector["pixel_mask"] = np.ones((40, 50), "u4")
+    group(file, "entry/diode", signal="value")["value"] = np.zeros(6)
+    assert_eq(opened(file).array, FRAMES)
+
+
+def test_a_signal_that_is_a_link(file):
+    """The axes are in NXdata, the frames somewhere else, as in files of BLISS and SOLEIL."""
+    file["1.1/instrument/eiger/data"] = FRAMES
+    data = group(file, "1.1/measurement/images", signal="eiger", axes=["x", ".", "."])
+    data["eiger"] = h5py.SoftLink("/1.1/instrument/eiger/data")
+    data["x"] = 3.0 * np.arange(6)
+    scan = opened(file)
+    assert_eq(scan.array, FRAMES)
+    assert (scan.axes[0].name, scan.axes[0].scale) == ("x", 3)
+
+
+def test_a_signal_that_is_lost(file):
+    group(file, "entry/other", signal="data")["data"] = FRAMES
+    data = group(file, "entry/data", signal="data")
+    data["data"] = h5py.SoftLink("/entry/instrument/data")
+    file["entry/instrument/data"] = h5py.ExternalLink("gone.h5", "/data")
+    path = file.filename
+    with pytest.raises(FileFormatError, match=r"entry/data/data of .*scan.nxs.* gone\.h5"):
+        opened(file)
+    assert_eq(open_file(path, dataset="entry/other").array, FRAMES)
+
+
+@pytest.mark.parametrize("unrelated", ["/entry/other/data", "/entry"])
+def test_links_to_lost_files_do_not_matter_if_the_signal_is_there(file, unrelated):
+    group(file, "entry/data", signal="data")["data"] = FRAMES
+    file["entry/log"] = h5py.ExternalLink("gone.h5", unrelated)
+    assert_eq(opened(file).array, FRAMES)
+
+
+def test_a_dataset_in_an_external_file(file):
+    """The frames are behind a link, and a small matrix is not."""
+    folder = file.filename.removesuffix("scan.nxs")
+    with h5py.File(folder + "frames.h5", "w") as other:
+        other["data"] = FRAMES
+    file["entry/sample/orientation_matrix"] = np.eye(3)[None]
+    file["entry/data/data"] = h5py.ExternalLink("frames.h5", "/data")
+    file["entry/data/x"] = 3.0 * np.arange(6)
+    file["entry/data"].attrs["axes"] = ["x", ".", "."]
+    scan = opened(file)
+    assert_eq(scan.array, FRAMES)
+    assert scan.axes[0].scale == 3
