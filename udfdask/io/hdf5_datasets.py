@@ -123,11 +123,12 @@ def _contents(opened: Any, top: str) -> _Contents:
         if not is_hard and isinstance(opened.get(path, getlink=True), h5py.ExternalLink):
             kept.append(item)
             broken += [path] if item is None else []
-        if item is None or _address(item) in seen:
+        address = None if item is None else _address(item)
+        if address is None or address in seen:
             continue
-        seen.add(_address(item))
+        seen.add(address)
         if isinstance(item, h5py.Dataset) and item.shape is not None:
-            found[_address(item)] = _candidate(path, item)
+            found[address] = _candidate(path, item)
         elif isinstance(item, h5py.Group):
             for name in item:
                 is_hard = isinstance(item.get(name, getlink=True), h5py.HardLink)

@@ -1,0 +1,186 @@
+"""Formats that are HDF5 files: the data, axes and signal that their own programs read."""
+
+import shutil
+
+import numpy as np
+import pytest
+from dask.array.utils import assert_eq
+
+from udfdask.errors import FileFormatError
+from udfdask.io import open_file
+from udfdask.io.hdf5 import hyperspy_format
+
+h5py = pytest.importorskip("h5py", reason="h5py is in the io extra")
+hs = pytest.importorskip("hyperspy.api", reason="hyperspy is in the io extra")
+
+SCAN = np.random.default_rng(5).integers(0, 99, (4, 5, 6, 7)).astype(np.uint16)
+NAMES = ("y", "x", "ky", "kx")
+UNITS = ("nm", "nm", "1/nm", "1/nm")
+SCALES = (0.5, 0.25, 2.0, 2.0)
+OFFSETS = (0.0, 1.0, -6.0, -6.0)
+
+
+def signal(values, kind):
+    made = kind(values)
+    axes = zip(made.axes_manager._axes, NAMES, UNITS, SCALES, OFFSETS, strict=False)
+    for axis, name, unit, scale, offset in axes:
+        axis.name, axis.units, axis.scale, axis.offset = name, unit, scale, offset
+    return made
+
+
+def described(opened):
+    return [(axis.name, axis.unit, axis.scale, axis.offset) for axis in opened.axes]
+
+
+EXPECTED = list(zip(NAMES, UNITS, SCALES, OFFSETS, strict=True))
+
+
+@pytest.mark.parametrize("suffix", [".hspy", ".hdf5", ".h5", ".nxs"])
+@pytest.mark.parametrize("kind", [hs.signals.Signal1D, hs.signals.Signal2D])
+def test_signals_of_hyperspy(tmp_path, suffix, kind):
+    written = ".nxs" if suffix == ".nxs" else ".hspy"
+    values = SCAN[0] if kind is hs.signals.Signal1D else SCAN
+    signal(values, kind).save(tmp_path / f"scan{written}")
+    if suffix != written:
+        shutil.move(tmp_path / f"scan{written}", tmp_path / f"scan{suffix}")
+    opened = open_file(tmp_path / f"scan{suffix}")
+    assert_eq(opened.array, values)
+    assert opened.sig_dims == (1 if kind is hs.signals.Signal1D else 2)
+    assert described(opened) == EXPECTED[: values.ndim]
+
+
+@pytest.mark.parametrize("suffix", [".de5", ".emd", ".h5"])
+@pytest.mark.parametrize("chunks", [None, (3, 2, -1, 4)])
+def test_emd_of_rosettasciio(tmp_path, suffix, chunks):
+    """It stores the last dimension first."""
+    signal(SCAN, hs.signals.Signal2D).save(tmp_path / "scan.emd")
+    (tmp_path / "scan.emd").rename(tmp_path / f"scan{suffix}")
+    opened = open_file(tmp_path / f"scan{suffix}", chunks=chunks)
+    assert_eq(opened.array, SCAN)
+    assert opened.sig_dims == 2
+    assert [row[0::2] for row in described(opened)] == [row[0::2] for row in EXPECTED]
+    assert opened.axes[0].unit == "nm"
+    assert chunks is None or opened.array.chunks == ((3, 1), (2, 2, 1), (6,), (4, 3))
+
+
+@pytest.mark.parametrize("first", [0, 1])
+@pytest.mark.parametrize("complete", [False, True])
+@pytest.mark.parametrize("text", [str, np.bytes_])
+def test_emd_of_ncempy_and_py4dstem(tmp_path, first, complete, text):
+    """They store the first dimension first, and its positions from EMD 1.0 on in ``dim0``."""
+    units = ["[n_m]", "[n_m]", "[1_/_n_m]", "[1_/_n_m]"] if first else UNITS
+    with h5py.File(tmp_path / "scan.emd", "w") as file:
+        file.attrs.update(version_major=1 - first, version_minor=2 * first)
+        group = file.create_group("data/scan")
+        group.attrs["emd_group_type"] = 1 if first else "array"
+        group["data"] = SCAN
+        group["data"].attrs["units"] = text("counts")
+        for dim, n in enumerate(SCAN.shape):
+            positions = OFFSETS[dim] + SCALES[dim] * np.arange(n if complete else 2)
+            group[f"dim{dim + first}"] = positions
+            group[f"dim{dim + first}"].attrs.update(name=text(NAMES[dim]), units=text(units[dim]))
+    opened = open_file(tmp_path / "scan.emd")
+    assert_eq(opened.array, SCAN)
+    assert (opened.sig_dims, opened.unit) == (2, "counts")
+    assert described(opened) == EXPECTED
+
+
+def test_emd_of_ncempy_itself(tmp_path):
+    emd = pytest.importorskip("ncempy.io.emd", reason="ncempy is not in any extra")
+    dims = tuple((np.arange(n), NAMES[dim], "[n_m]") for dim, n in enumerate(SCAN.shape))
+    with emd.fileEMD(str(tmp_path / "scan.emd"), readonly=False) as file:
+        file.put_emdgroup("scan", SCAN, dims)
+    opened = open_file(tmp_path / "scan.emd")
+    assert_eq(opened.array, SCAN)
+    assert described(opened) == [(name, "nm", 1.0, 0.0) for name in NAMES]
+
+
+def test_a_stack_of_emd_without_calibration(tmp_path):
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        group = file.create_group("root/images")
+        group.attrs["emd_group_type"] = "array"
+        group["data"] = SCAN[0]
+        for dim, name in enumerate(["Rx", "Ry", "_labels_"]):
+            positions = [0, 1] if dim < 2 else [b"a"] * 7
+            group[f"dim{dim}"] = positions
+            group[f"dim{dim}"].attrs.update(name=name, units="pixels")
+    axes = open_file(tmp_path / "a.h5").axes
+    assert [(axis.name, axis.unit, axis.scale) for axis in axes] == [
+        ("Rx", None, 1),
+        ("Ry", None, 1),
+        ("sig_x", None, 1),
+    ]
+
+
+@pytest.mark.parametrize("datum", [1, 2])
+def test_nion_swift(tmp_path, datum):
+    calibrations = [
+        f'{{"offset": {offset}, "scale": {scale}, "units": "{unit}"}}'
+        for unit, scale, offset in zip(UNITS, SCALES, OFFSETS, strict=True)
+    ]
+    with h5py.File(tmp_path / "data_1.h5", "w") as file:
+        file["data"] = SCAN
+        file["data"].attrs["properties"] = (
+            f'{{"datum_dimension_count": {datum}, "collection_dimension_count": {4 - datum}, '
+            f'"intensity_calibration": {{"units": "counts"}}, '
+            f'"dimensional_calibrations": [{", ".join(calibrations)}]}}'
+        )
+    opened = open_file(tmp_path / "data_1.h5")
+    assert_eq(opened.array, SCAN)
+    assert (opened.sig_dims, opened.unit) == (datum, "counts")
+    assert [row[1:] for row in described(opened)] == [row[1:] for row in EXPECTED]
+
+
+DETECTOR = "<A><A>-6</A><A>2</A><A><A/><A>mrad</A></A></A>"
+"""Offset, scale and unit of an axis of the detector."""
+
+POSITION = f"<R><A>{DETECTOR}{DETECTOR}</A><A><A><A/><A><X>{{x}}</X><Y>{{y}}</Y></A></A></A></R>"
+"""What Topspin writes about a frame."""
+
+
+@pytest.fixture
+def topspin(tmp_path):
+    """A file of NanoMegas's Topspin: an image, and a group of frames."""
+    image, frames = (f"{n}8d9446f-22bf-4fb1-8d13-338174e75d20" for n in (1, 2))
+    with h5py.File(tmp_path / "scan.app5", "w") as file:
+        file["Metadata"] = "<R><Id>scan</Id><ProcedureData/><HardwareSettings/></R>"
+        file[image] = np.zeros((40, 50), "u2")
+        for number in range(20):
+            y, x = divmod(number, 5)
+            file[f"{frames}/{number}/Data"] = SCAN[y, x]
+            file[f"{frames}/{number}/Metadata"] = POSITION.format(x=x * 1e-9, y=y * 1e-9)
+    return tmp_path / "scan.app5"
+
+
+def test_topspin(topspin):
+    opened = open_file(topspin)
+    assert_eq(opened.array, SCAN)
+    assert opened.sig_dims == 2
+    assert [(axis.name, axis.unit) for axis in opened.axes] == list(
+        zip(NAMES, ("nm", "nm", "mrad", "mrad"), strict=True)
+    )
+
+
+def test_tofwerk(tmp_path):
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.attrs["TofDAQ Version"] = 1.99
+        file["PeakData/PeakData"] = SCAN
+        file["FullSpectra/SumSpectrum"] = np.zeros(9)
+    with pytest.raises(FileFormatError, match=r"nominal_peak_data.*dataset="):
+        open_file(tmp_path / "a.h5")
+    opened = open_file(tmp_path / "a.h5", dataset="PeakData/PeakData", sig_dims=1)
+    assert_eq(opened.array, SCAN)
+
+
+def test_the_format_is_known_by_the_contents(tmp_path):
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["Acquisition0/ImageData/Image"] = SCAN[None]
+        file["Acquisition0/SVIData/Company"] = "Delmic"
+    with h5py.File(tmp_path / "b.h5", "w") as file:
+        file["Version"], file["Data/Image/1/Data"] = [b"{}"], SCAN
+    with h5py.File(tmp_path / "c.h5", "w") as file:
+        file["4DSTEM_simulation/data/datacubes/CBED_array_depth0000/datacube"] = SCAN
+    with h5py.File(tmp_path / "d.h5", "w") as file:
+        file["AcquisitionLog"], file["Version"] = SCAN, [1]
+    names = [hyperspy_format(tmp_path / f"{letter}.h5") for letter in "abcd"]
+    assert names == ["Delmic", "EMD", "EMD", None]
