@@ -187,7 +187,7 @@ def open_hdf5(
 
 
 def hyperspy_format(file: Path) -> str | None:
-    """Return the name of a file's format if it is HDF5 and only RosettaSciIO knows what is in it."""
+    """Return the name of an HDF5 file's format if only RosettaSciIO knows what is in it."""
     if file.suffix.lower() in _BY_SUFFIX:
         return _BY_SUFFIX[file.suffix.lower()]
     try:

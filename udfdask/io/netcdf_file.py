@@ -12,6 +12,7 @@ from udfdask.arrays.geometry.axes import Axis, axis_of_values
 from udfdask.io.choose_dataset import Candidate, choose_dataset, unknown_dataset
 from udfdask.io.damaged_files import check_values, reading
 from udfdask.io.file_identity import FileIdentity
+from udfdask.io.hdf5_axes import text
 from udfdask.io.memmap import MappedArray
 from udfdask.io.opened_file import OpenedFile, open_source
 
@@ -45,7 +46,7 @@ def open_netcdf(
 
 def _variables(
     identity: FileIdentity,
-) -> tuple[dict[str, MappedArray], dict[str, tuple[str, ...]], dict[str, Axis], dict[str, str]]:
+) -> tuple[dict[str, MappedArray], dict[str, tuple[str, ...]], dict[str, Axis], dict[str, Any]]:
     """Return the variables of a NetCDF file, their dimensions, its axes, and the variables' units.
 
     An axis is described by a variable with the name of its dimension.
@@ -55,8 +56,7 @@ def _variables(
     sources, dims, coordinates, units = {}, {}, {}, {}
     with reading(identity.path, "NetCDF"), netcdf_file(identity.path, "r", mmap=True) as opened:
         for name, variable in opened.variables.items():
-            unit = getattr(variable, "units", b"")
-            unit = unit.decode(errors="replace") if isinstance(unit, bytes) else ""
+            unit = text(getattr(variable, "units", None))
             if variable.dimensions == (name,):
                 coordinates[name] = axis_of_values(name, variable.data, unit)
             else:

@@ -104,8 +104,9 @@ def open_file(
         The file, the folder of a zarr store, or a URL with any protocol of fsspec.
     dataset : str or int, optional
         Dataset in the file: a path inside an HDF5 file or zarr group, a variable of a NetCDF file,
-        or the number or title of a signal that HyperSpy finds. By default the largest dataset with
-        three or more dimensions, or the only signal with navigation axes.
+        or the number or title of a signal that HyperSpy finds. By default the signal that a NeXus
+        file names, the largest dataset with three or more dimensions, or the only signal with
+        navigation axes. For a group of an HDF5 file, the search is only in this group.
     nav_shape, sig_shape : int or sequence of int, optional
         Scan positions and detector pixels of a raw file. With `sync_offset`, `nav_shape` is also
         for other files.
@@ -121,8 +122,9 @@ def open_file(
         file has frames: see `with_sync_offset`. By default, the file must have exactly one frame
         for each position.
     sig_dims : int, optional
-        Number of trailing signal dimensions. By default the number in HyperSpy's signal or in
-        `sig_shape`, otherwise 2, or 1 if there are at most two dimensions.
+        Number of trailing signal dimensions. By default the number in HyperSpy's signal, in
+        `sig_shape`, or of the interpretation in a NeXus file, otherwise 2, or 1 if there are at
+        most two dimensions.
     chunks : int, str or tuple, optional
         Chunks of all dimensions in any form that dask accepts. By default, chunks that suit the
         file.
