@@ -177,10 +177,10 @@ def test_the_format_is_known_by_the_contents(tmp_path):
         file["Acquisition0/ImageData/Image"] = SCAN[None]
         file["Acquisition0/SVIData/Company"] = "Delmic"
     with h5py.File(tmp_path / "b.h5", "w") as file:
-        file["Version"], file["Data/Image/1/Data"] = [b"{}"], SCAN
+        file["Version"], file["Data/Image/1/Data"] = [b'{"format": "Velox"}'], SCAN
     with h5py.File(tmp_path / "c.h5", "w") as file:
         file["4DSTEM_simulation/data/datacubes/CBED_array_depth0000/datacube"] = SCAN
     with h5py.File(tmp_path / "d.h5", "w") as file:
-        file["AcquisitionLog"], file["Version"] = SCAN, [1]
+        file["AcquisitionLog"], file["Version"], file["Data"] = 1, [1], SCAN
     names = [hyperspy_format(tmp_path / f"{letter}.h5") for letter in "abcd"]
     assert names == ["Delmic", "EMD", "EMD", None]

@@ -187,6 +187,7 @@ def master(tmp_path):
     with h5py.File(tmp_path / "d_master.h5", "w") as f:
         f["entry/instrument/detector/detectorSpecific/flatfield"] = np.ones((40, 50), "f4")
         f["entry/instrument/detector/detectorSpecific/pixel_mask"] = np.ones((40, 50), "u4")
+        f["entry/instrument/detector/detectorModule/flatfield"] = np.ones((9, 40, 50), "f4")
         for number, frames in parts.items():
             with h5py.File(tmp_path / f"d_data_{number:06}.h5", "w") as part:
                 part.create_dataset("entry/data/data", data=frames, chunks=(1, 4, 5))

@@ -59,10 +59,18 @@ def test_texts_in_any_form(file, text):
     )
 
 
-def test_units_in_latin_1(file):
+@pytest.mark.parametrize("kind", ["S2", h5py.string_dtype("ascii")])
+def test_units_in_latin_1(file, kind):
     file["data"] = FRAMES
-    file["data"].attrs["units"] = np.bytes_("µm".encode("latin-1"))
+    file["data"].attrs.create("units", "µm".encode("latin-1"), dtype=kind)
     assert opened(file).unit == "µm"
+
+
+def test_edges_of_bins(file):
+    data = group(file, "entry/data", signal="counts", axes=["time", ".", "."])
+    data["counts"], data["time"] = FRAMES, 2.0 * np.arange(7)
+    scan = opened(file)
+    assert (scan.axes[0].scale, scan.axes[0].offset) == (2, 1)
 
 
 @pytest.mark.parametrize("names", [[b"x", b".", b"."], ["x", ".", "."]])

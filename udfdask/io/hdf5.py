@@ -198,11 +198,18 @@ def hyperspy_format(file: Path) -> str | None:
     with _opened(file) as opened:
         if text(opened.attrs.get("file_format")) == "HyperSpy":
             return "HSPY"
-        if "4DSTEM_simulation" in opened or {"Version", "Data"} <= opened.keys():
+        if "4DSTEM_simulation" in opened or _is_velox(opened.get("Version")):
             return "EMD"  # of Prismatic or Velox
         if any(f"{name}/SVIData" in opened for name in opened if name.startswith("Acquisition")):
             return "Delmic"
     return None
+
+
+def _is_velox(version: Any) -> bool:
+    """Return whether the dataset `Version` of a file says that Velox has written it."""
+    if getattr(version, "size", None) != 1:
+        return False
+    return any(f'"{name}"' in (text(version[()]) or "") for name in ("Velox", "DevelopersKit"))
 
 
 @contextlib.contextmanager

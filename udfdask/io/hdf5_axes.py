@@ -38,18 +38,19 @@ def texts(value: Any) -> list[str]:
     """Return the strings in an attribute of a file: a str, bytes, or an array of them."""
     found = []
     for each in np.ravel(np.asarray(value)).tolist():
-        given = _decoded(each) if isinstance(each, bytes) else each
-        if isinstance(given, str) and given.strip(" \0"):
-            found.append(given.strip(" \0"))
+        # h5py returns bytes that are not UTF-8 as surrogates in a string
+        raw = each.encode(errors="surrogateescape") if isinstance(each, str) else each
+        if isinstance(raw, bytes) and raw.strip(b" \0"):
+            found.append(_decoded(raw.strip(b" \0")))
     return found
 
 
-def _decoded(given: bytes) -> str:
+def _decoded(raw: bytes) -> str:
     """Return bytes as a string; in older files they are in Latin-1."""
     try:
-        return given.decode()
+        return raw.decode()
     except UnicodeDecodeError:
-        return given.decode("latin-1")
+        return raw.decode("latin-1")
 
 
 def text(value: Any) -> str | None:
@@ -103,10 +104,13 @@ def _axis(group: Any, dataset: Any, dim: int, n: int) -> Axis | None:
 
 
 def _axis_of_dataset(name: str, values: Any, n: int) -> Axis:
-    """Return the axis whose positions are in a dataset, if it is one of `n` values."""
-    if getattr(values, "shape", None) != (n,):
+    """Return the axis whose `n` positions, or the edges around them, are in a dataset."""
+    if getattr(values, "shape", None) not in ((n,), (n + 1,)) or values.dtype.kind not in "iuf":
         return Axis(name=name)
-    return axis_of_values(name, values[()], text(values.attrs.get("units")))
+    positions = values[()]
+    if positions.size > n:
+        positions = (positions[1:] + positions[:-1]) / 2
+    return axis_of_values(name, positions, text(values.attrs.get("units")))
 
 
 def _nexus_axis(group: Any, dataset: Any, dim: int, n: int) -> Axis | None:

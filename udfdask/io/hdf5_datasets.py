@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -27,6 +28,8 @@ from udfdask.io.result_marks import marked_results
 
 _PART = re.compile(r"(.*/)?data_(\d{6})")
 """Names of the parts of one recording, as DECTRIS writes them."""
+
+_Address = tuple[int, int, int]
 
 _TOFWERK = "TofDAQ Version"
 """Attribute of files of Tofwerk's TofDAQ."""
@@ -97,6 +100,9 @@ def _recording(opened: Any, top: str, file: str) -> Candidate:
         chosen = choose_largest(recordings, file=file)
         return _with_parts(chosen, contents, opened, file, others=recordings)
     joined = list(_joined(contents.datasets))
+    masters = {_parent(c.name) for c in joined if c.parts}
+    # a master has other stacks, such as flat fields of its modules
+    joined = [c for c in joined if _parent(c.name) in masters or not masters]
     if signals:  # not clearly frames, so that only the size can tell
         stacks = [c for c in joined if _is_recording(c, opened, least=3)]
         names = {c.name for c in signals}
@@ -112,18 +118,17 @@ def _contents(opened: Any, top: str) -> _Contents:
     """Return the datasets of a group of a file, also behind links."""
     import h5py
 
-    found: dict[tuple[int, int], Candidate] = {}
-    signals, broken, lost, kept = list[str](), list[str](), list[str](), list[Any]()
-    seen = set()  # addresses, which are valid as long as the files behind links are kept open
+    found: dict[_Address, Candidate] = {}
+    signals, broken, lost, seen = list[str](), list[str](), list[str](), set[_Address]()
+    files: dict[bytes, tuple[int, int]] = {}
     hard, links = deque([top]), deque[str]()
     while hard or links:  # links later, so that datasets have their own names
         is_hard = len(hard) > 0
         path = (hard or links).popleft()
         item = opened[path or "/"] if is_hard else _get(opened, path)
-        if not is_hard and isinstance(opened.get(path, getlink=True), h5py.ExternalLink):
-            kept.append(item)
-            broken += [path] if item is None else []
-        address = None if item is None else _address(item)
+        if item is None and isinstance(opened.get(path, getlink=True), h5py.ExternalLink):
+            broken.append(path)
+        address = None if item is None else _address(item, files)
         if address is None or address in seen:
             continue
         seen.add(address)
@@ -138,8 +143,10 @@ def _contents(opened: Any, top: str) -> _Contents:
     for path in signals:
         item = _get(opened, path)
         if isinstance(item, h5py.Dataset) and item.shape is not None:
-            # by the path through NXdata, which has the axes
-            found[_address(item)] = _candidate(path, item)
+            address = _address(item, files)
+            if address not in found or found[address].name not in signals:
+                # by the path through NXdata, which has the axes
+                found[address] = _candidate(path, item)
         elif item is None and opened.get(path, getlink=True) is not None:
             lost.append(path)
     datasets = list(found.values())
@@ -154,12 +161,18 @@ def _get(opened: Any, path: str) -> Any:
         return None
 
 
-def _address(item: Any) -> tuple[int, int]:
-    """Return the file and the position of an object, equal for all links to it."""
+def _address(item: Any, files: dict[bytes, tuple[int, int]]) -> _Address:
+    """Return the file and the position of an object, equal for all links to it.
+
+    `files` has the devices and inodes of files that are known already.
+    """
     import h5py
 
-    info = h5py.h5o.get_info(item.id)
-    return info.fileno, info.addr
+    name = h5py.h5f.get_name(item.id)
+    if name not in files:
+        status = Path(os.fsdecode(name)).stat()
+        files[name] = (status.st_dev, status.st_ino)
+    return *files[name], h5py.h5o.get_info(item.id).addr
 
 
 def _candidate(name: str, dataset: Any) -> Candidate:
@@ -212,7 +225,7 @@ def _is_recording(candidate: Candidate, opened: Any, *, least: int) -> bool:
     n_dims = len(candidate.shape)
     if n_dims >= least:
         return True
-    group = opened[candidate.name.rpartition("/")[0] or "/"]
+    group = opened[_parent(candidate.name) or "/"]
     return n_dims == 2 and sig_dims(group, opened[candidate.name]) == 1
 
 
@@ -264,6 +277,11 @@ def _with_parts(
             f"{file} contains several recordings: pass dataset= as one of {listing(alike)}"
         )
     return chosen
+
+
+def _parent(name: str) -> str:
+    """Return the path of the group of a dataset."""
+    return name.rpartition("/")[0]
 
 
 def _stem(name: str) -> str:
