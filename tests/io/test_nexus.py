@@ -1,5 +1,7 @@
 """NeXus, as facilities and programs write it: which dataset, which axes, which signal."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from dask.array.utils import assert_eq
@@ -125,6 +127,24 @@ def test_defaults_that_lead_nowhere(file, default):
     group(file, "entry", "NXentry", default=".")["data"] = FRAMES
     group(file, "curve", signal="sum")["sum"] = np.zeros(9)
     assert_eq(opened(file).array, FRAMES)
+
+
+@pytest.mark.parametrize("size", [8, 80])
+def test_a_default_that_is_an_image(file, size):
+    """A preview is not the recording, but an image with a small matrix next to it is."""
+    group(file, "entry", "NXentry", default="data")
+    group(file, "entry/data", signal="counts")["counts"] = np.zeros((size, 9), "u1")
+    file["entry/detector/frames"] = FRAMES
+    assert opened(file).array.shape == ((6, 4, 5) if size == 8 else (80, 9))
+
+
+def test_a_link_to_a_file_of_another_format(file):
+    folder = file.filename.removesuffix("scan.nxs")
+    Path(folder, "frames.tif").write_bytes(b"II*\0" * 99)
+    file["entry/data/data_000001"] = h5py.ExternalLink("frames.tif", "/data")
+    file["entry/flatfield"] = FRAMES
+    with pytest.raises(FileFormatError, match=r"data_000001.*dataset="):
+        opened(file)
 
 
 @pytest.mark.parametrize("one", [1, "1", np.bytes_("1"), [1]])

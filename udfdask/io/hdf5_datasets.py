@@ -90,7 +90,10 @@ def _recording(opened: Any, top: str, file: str) -> Candidate:
     contents = _contents(opened, top)
     default = _default_signal(opened, top)
     if default is not None and _is_recording(default, opened, least=2):
-        return _with_parts(default, contents, opened, file, others=())
+        stacks = [c for c in contents.datasets if _is_recording(c, opened, least=3)]
+        is_preview = all(c.name != default.name for c in stacks)
+        if not is_preview or all(c.nbytes < default.nbytes for c in stacks):
+            return _with_parts(default, contents, opened, file, others=())
     signals = [c for c in contents.signals if _is_recording(c, opened, least=2)]
     recordings = [c for c in signals if _is_recording(c, opened, least=3)]
     lost = contents.lost or ([] if recordings else contents.broken)
@@ -295,7 +298,7 @@ def _broken(opened: Any, links: Sequence[str], others: Sequence[Candidate]) -> F
     with ExitStack() as stack:
         try:
             locate(opened, links[0], stack)
-        except FileFormatError as error:
-            why = str(error)
+        except (FileFormatError, OSError) as error:
+            why = str(error) if isinstance(error, FileFormatError) else f"{why} ({error})"
     more = f" {len(links) - 1} more links lead nowhere." if links[1:] else ""
     return FileFormatError(f"{why}.{more} Or pass dataset= as one of {listing(others)}")
