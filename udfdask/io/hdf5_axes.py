@@ -174,10 +174,10 @@ def _of_nion(properties: dict[str, Any], ndim: int) -> Description:
     for given in properties["dimensional_calibrations"] or [{}] * ndim:
         scale, offset = (float(given.get(k) or d) for k, d in (("scale", 1), ("offset", 0)))
         is_known = math.isfinite(scale) and math.isfinite(offset)
-        unit = given.get("units") or None
+        unit = text(given.get("units"))
         axes.append(Axis(name="", unit=unit, scale=scale, offset=offset) if is_known else None)
     if len(axes) != ndim:
         axes = [None] * ndim
     known = properties.get("datum_dimension_count") or 0
-    unit = (properties.get("intensity_calibration") or {}).get("units") or None
+    unit = text((properties.get("intensity_calibration") or {}).get("units"))
     return Description(axes=axes, unit=unit, sig_dims=known if known <= ndim else 0)
