@@ -180,6 +180,27 @@ def test_the_file_beside_the_virtual_dataset_comes_before_one_in_the_working_fol
     assert_eq(array, FRAMES)
 
 
+def test_more_sources_than_a_process_may_open(tmp_path):
+    """HDF5 reads zeros in place of those that it cannot open."""
+    resource = pytest.importorskip("resource", reason="Windows has no such limit")
+    for number in range(60):
+        with h5py.File(tmp_path / f"{number}.h5", "w") as f:
+            f["data"] = FRAMES[:1]
+    with h5py.File(tmp_path / "scan.h5", "w", libver="latest") as f:
+        virtual(f, "scan", [(f"{number}.h5", "data") for number in range(60)], (60, 4, 5))
+    array = open_file(tmp_path / "scan.h5").array
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    lowest = os.open(os.devnull, os.O_RDONLY)
+    os.close(lowest)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (lowest + 20, limits[1]))
+    try:
+        with pytest.raises(FileFormatError, match="ulimit"):
+            array.compute(scheduler="synchronous")
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+    assert_eq(array, np.repeat(FRAMES[:1], 60, axis=0))
+
+
 @pytest.fixture
 def master(tmp_path):
     """A master file as DECTRIS writes it, with two files of data."""

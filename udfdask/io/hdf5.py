@@ -119,6 +119,9 @@ class HDF5Dataset(FileArray):
             with reading(self.file.path, "HDF5", part=where, advice=_advice(dataset)):
                 part: np.ndarray[Any, Any] = dataset[index]
             self.file.check(opened.id.get_vfd_handle())
+            if self.others:
+                # HDF5 keeps them open, and reads fill values in place of those that are too many
+                os.close(self.file.open())
         return part
 
 
