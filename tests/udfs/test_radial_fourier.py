@@ -71,6 +71,25 @@ def test_defaults_are_one_ring_over_the_frame_and_24_orders():
     assert_close(found, plain(data, 4, 5, math.ceil(math.hypot(5, 6)) + 1, 0, 1, 24))
 
 
+@pytest.mark.parametrize("centers", [None, np.full((*NAV, 2), 4.0)], ids=["shared", "own"])
+@pytest.mark.parametrize("bad", [(np.inf, 1), (-np.inf, 1), (np.inf, -np.inf), (np.nan, 1)])
+def test_infinite_pixels_spoil_their_frame_without_a_warning(bad, centers):
+    """BLAS sets other flags on other processors; the tests turn each warning into an error."""
+    data = frames("f4")
+    x = da.from_array(data.copy(), chunks=(2, 3, 5, 11))
+    spoilt = data.copy()
+    spoilt[1, 2, 1, 5], spoilt[1, 2, 7, 6] = bad
+    udf = RadialFourierUDF(r=9, n_bins=1, max_order=3, centers=centers)
+    with dask.config.set({"udfdask.tile-bytes": 64}):  # several tiles for each frame
+        for y in (da.from_array(spoilt, chunks=chunks) for chunks in [x.chunks, data.shape]):
+            found = compute(y, udf)["coefficients"]
+            assert not np.isfinite(found[1, 2]).any()
+            found[1, 2] = 0
+            clean = compute(x.rechunk(y.chunks), udf)["coefficients"]
+            clean[1, 2] = 0
+            np.testing.assert_array_equal(found, clean)
+
+
 @st.composite
 def cases(draw):
     shape = draw(st.tuples(*[st.integers(1, 4)] * 2, *[st.integers(1, 6)] * 2))

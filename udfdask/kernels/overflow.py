@@ -36,7 +36,8 @@ def require_near(sums: Any, approximate: Any) -> None:
 def add_exactly(total: Any, more: Any) -> None:
     """Add sums in place, both in the same dtype; raise if a 64-bit integer overflows."""
     if not is_long(total.dtype):
-        total += more
+        with np.errstate(invalid="ignore"):  # infinity of both signs, as in compiled kernels
+            total += more
         return
     before = total.copy()
     total += more

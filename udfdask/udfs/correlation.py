@@ -13,6 +13,7 @@ from udfdask.arrays.geometry.axes import Axis
 from udfdask.arrays.geometry.shapes import Shape
 from udfdask.arrays.geometry.slices import Slice
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
+from udfdask.kernels.cpu.blas import product
 from udfdask.kernels.cuda.windows import add_window_products
 from udfdask.masks import DiskTemplate, MaskContainer
 from udfdask.masks.templates import shifted_templates
@@ -214,7 +215,7 @@ class CorrelationUDF(UDF):
         maps, window = self.results.maps, self._window()
         windows = np.empty((len(tile), len(which), *window), dtype=tile.dtype)
         cut_windows(tile, np.ascontiguousarray(corners[:, which]), windows)
-        products = windows.reshape((-1, windows[0, 0].size)) @ self.task_data.templates.T
+        products = product(windows.reshape((-1, windows[0, 0].size)), self.task_data.templates.T)
         maps[:, which] += products.reshape((len(tile), len(which), *maps.shape[2:]))
 
     def _correlate_on_device(self, tile: Any, corners: AnyArray, which: AnyArray) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 
 from udfdask.arrays.geometry.axes import Axis
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
+from udfdask.kernels.cpu.blas import product
 from udfdask.kernels.cuda.ring_sums import add_ring_products
 from udfdask.masks import bounding_radius
 from udfdask.masks.ellipses import check_stretch, rounded, rounding_matrix
@@ -211,12 +212,13 @@ class RadialFourierUDF(UDF):
 
     def process_tile(self, tile: Any) -> None:
         """Add the products of each frame's part to its coefficients."""
-        if self.meta._backend.on_device:
-            self._process_on_device(tile)
-        elif tile.size and self.params.centers is not None:
-            self._process_about_own_centers(tile)
-        elif tile.size:
-            self._process_on_host(tile)
+        with np.errstate(invalid="ignore"):  # pixels can be infinite
+            if self.meta._backend.on_device:
+                self._process_on_device(tile)
+            elif tile.size and self.params.centers is not None:
+                self._process_about_own_centers(tile)
+            elif tile.size:
+                self._process_on_host(tile)
 
     def _process_about_own_centers(self, tile: AnyArray) -> None:
         """Add the waves of each frame's part, around the center of the frame."""
@@ -268,7 +270,7 @@ class RadialFourierUDF(UDF):
         runs, waves = data.factors.get((origin, shape, frames.layout), cut)
         sums = np.zeros((len(tile), p.n_bins * len(waves)))
         add_runs(frames, runs, sums)
-        coefficients = (sums.reshape(-1, len(waves)) @ waves).view(np.complex128)
+        coefficients = product(sums.reshape(-1, len(waves)), waves).view(np.complex128)
         self.results.coefficients += coefficients.reshape(len(tile), -1)
 
     def _angles(self, inside: BinMembers) -> AnyArray:

@@ -89,7 +89,7 @@ def test_a_spoiled_frame_stays_alone(bad):
             frames[frame, pixel] = bad
             out = np.zeros((n, masks), "f4")
             add(frames, matrix, out)
-            np.testing.assert_array_equal(out, frames @ matrix)
+            np.testing.assert_array_equal(out, np.repeat(frames.sum(1, keepdims=True), masks, 1))
             assert np.isfinite(out).sum() == (n - 1) * masks
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from udfdask.arrays.geometry.shapes import Shape
 from udfdask.arrays.geometry.slices import Slice
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
+from udfdask.kernels.cpu.blas import product
 from udfdask.kernels.cpu.windows import moved_back, overlap
 from udfdask.kernels.overflow import add_exactly, require_near
 from udfdask.masks.stacks.container import MaskContainer
@@ -165,7 +166,7 @@ class MaskProduct:
 
             add_sparse_products(frames, masks, out.view(self._real) if self._split else out)
         elif isinstance(masks, np.ndarray):
-            out += frames @ masks
+            out += product(frames, masks)
         else:
             from udfdask.kernels.cpu.dense_products import add_dense_products  # loads numba
 
