@@ -9,13 +9,15 @@ from every_dtype import FOREIGN, KNOWN, sample
 from udfdask.kernels.cpu.dense_products import (
     BLOCK,
     DEPTH,
+    LONGEST,
     MOST_MASKS,
-    WIDEST,
     add_dense_products,
     pack,
 )
 from udfdask.kernels.cpu.vectors import VECTOR_BYTES
 from udfdask.masks.stacks.dense_product import real_masks
+
+WIDEST = LONGEST * VECTOR_BYTES // 4
 
 
 def add(frames, matrix, out, most=None):

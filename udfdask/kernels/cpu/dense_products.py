@@ -33,9 +33,10 @@ BLOCK = 32
 """Number of vectors of pixels in a block. The pixels of 4 frames then take 8 KiB and stay in the
 first-level cache for all masks. With 64, float32 frames and 64 masks took 1.2 times as long."""
 
-WIDEST = 1 << 13
-"""Largest number of pixels whose products are added up in the dtype of the masks. It limits
-rounding errors: these sums are added up in double precision."""
+LONGEST = 512
+"""Largest number of vectors of pixels whose products are added up in the dtype of the masks. It
+limits rounding errors, equally for vectors of any size: these sums are added up in double
+precision."""
 
 
 class _Part(NamedTuple):
@@ -74,7 +75,7 @@ def pack(matrix: AnyArray, most: int | None = None) -> PackedMasks:
     """
     masks, pixels = matrix.shape
     lanes = VECTOR_BYTES // matrix.itemsize
-    longest = max(1, min(WIDEST // lanes, WIDEST if most is None else most))
+    longest = LONGEST if most is None else max(1, min(LONGEST, most))
     block = min(BLOCK, longest)
     whole = pixels - pixels % lanes
     parts = []
