@@ -8,6 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 import udfdask as ud
+from making import LATE
 from udfdask.cli import main
 from udfdask.descan import Descan
 from udfdask.io import open_file
@@ -52,7 +53,7 @@ def command(folder, *args):
     """Run udfdask in a process of its own, in the folder."""
     line = [sys.executable, "-m", "udfdask", *args]
     return subprocess.run(
-        line, cwd=folder, capture_output=True, text=True, check=False, timeout=120
+        line, cwd=folder, capture_output=True, text=True, check=False, timeout=LATE
     )
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from commands import call, tables
+from making import LATE
 
 pytestmark = pytest.mark.full
 
@@ -46,7 +47,7 @@ def file(tmp_path_factory):
 
 def run(*args):
     command = [sys.executable, "-m", "udfdask", *map(str, args)]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=LATE)
 
 
 def test_a_bar_goes_to_standard_error_and_results_to_standard_output(file, tmp_path):
@@ -116,7 +117,7 @@ def test_asked_to_end_no_process_is_left(file, tmp_path, scheduler, number, more
             assert (tmp_path / "started").read_text() == "a task runs"
             running.send_signal(getattr(signal, number))
             # to the end of what all processes write that have been started
-            _, errors = running.communicate(timeout=30)
+            _, errors = running.communicate(timeout=LATE)
         finally:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(running.pid, signal.SIGKILL)

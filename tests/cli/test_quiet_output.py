@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from commands import call
+from making import LATE
 from udfdask.cli.words import in_typed_words
 
 SHAPE = (6, 8, 10, 12)
@@ -242,7 +243,7 @@ def without_reader(*args, errors_too=False):
     os.close(read)
     with start(*args, stdout=write, stderr=write if errors_too else subprocess.PIPE) as command:
         os.close(write)
-        _, errors = command.communicate(timeout=60)
+        _, errors = command.communicate(timeout=LATE)
     return command.returncode, None if errors_too else errors.decode()
 
 
@@ -255,7 +256,7 @@ class TestPipes:
         command = f"{sys.executable} -m udfdask {args.format(file)} --no-progress | head -{lines}"
         command = command if "run /" in command else command.replace(" --no-progress", "")
         done = subprocess.run(
-            command, shell=True, capture_output=True, text=True, check=False, timeout=60
+            command, shell=True, capture_output=True, text=True, check=False, timeout=LATE
         )
         assert (done.returncode, done.stderr) == (0, "")
         assert done.stdout.count("\n") == lines
@@ -292,7 +293,7 @@ class TestPipes:
             command.stdout.close()
             (tmp_path / "go").touch()
             errors = command.stderr.read()
-            code = command.wait(timeout=60)
+            code = command.wait(timeout=LATE)
         assert plan[-1] == b"\n"
         assert (code, errors) == (0 if outs else 141, b"")
         assert (tmp_path / "a.npz").exists() == bool(outs)

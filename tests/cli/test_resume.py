@@ -8,6 +8,8 @@ import sys
 import numpy as np
 import pytest
 
+from making import LATE
+
 ENDS = """
 import os, pathlib, signal
 
@@ -50,7 +52,7 @@ def run(scan, *more, end=None):
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=LATE,
     )
     (scan / "ends").unlink(missing_ok=True)
     return done

@@ -8,7 +8,6 @@ import re
 import shutil
 import subprocess
 import sys
-import time
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -18,11 +17,10 @@ import pytest
 from click.testing import CliRunner
 
 from fences import read_fences
+from making import LATE, wait_until
 from udfdask.cli import main
 from udfdask.cli.scheduler_option import check_scheduler
 
-LATE = 300
-"""A time limit that guards against hanging, in seconds."""
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "user-guide" / "operations" / "clusters.md"
 
 
@@ -176,8 +174,5 @@ def running(name, *arguments, folder, env):
 
 def text_of(path):
     """What another process writes into a file."""
-    end = time.monotonic() + LATE
-    while not (path.exists() and path.stat().st_size):
-        assert time.monotonic() < end
-        time.sleep(0.1)
+    wait_until(lambda: path.exists() and path.stat().st_size)
     return path.read_text()

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import named_data
+from making import LATE
 from udfdask.graph.data_identity import DataNames
 from udfdask.io import open_file
 from udfdask.tokens import UnnamedError
@@ -25,7 +26,7 @@ def printed(folder, seed):
         env=environment,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=LATE,
         check=False,
     )
     assert not program.returncode, program.stderr

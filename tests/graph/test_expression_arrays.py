@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from making import LATE
+
 SUPPORT = Path(__file__).parents[1] / "support"
 
 ROOT = SUPPORT.parents[1]
@@ -32,7 +34,7 @@ def outcomes():
         env={**os.environ, "PYTHONPATH": path, "DASK_ARRAY__QUERY_PLANNING": "True"},
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=LATE,
         check=False,
     )
     assert not done.returncode, done.stderr

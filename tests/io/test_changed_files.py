@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import udfdask as ud
+from making import LATE
 from suites import examples
 from udfdask.errors import FileFormatError
 from udfdask.io import from_raw, from_raw_csr, open_file
@@ -264,11 +265,11 @@ def test_a_cluster_says_it_and_does_not_hang(tmp_path, client, name):
     path = tmp_path / name
     write(path, scan())
     array = open_it(path)
-    total = client.compute(ud.run_udf(array, SumUDF()), retries=1).result(timeout=60)
+    total = client.compute(ud.run_udf(array, SumUDF()), retries=1).result(timeout=LATE)
     np.testing.assert_array_equal(total["intensity"], scan().sum(axis=(0, 1)))
     write_again(path, write)
     with pytest.raises(FileFormatError, match=str(path)):
-        client.compute(ud.run_udf(array, SumSigUDF()), retries=1).result(timeout=60)
+        client.compute(ud.run_udf(array, SumSigUDF()), retries=1).result(timeout=LATE)
 
 
 @pytest.mark.parametrize("name", ["scan.raw", "scan.h5", "scan.blo"])

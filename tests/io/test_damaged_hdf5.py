@@ -9,6 +9,7 @@ import pytest
 
 import damaging
 from damaging import assert_same, outcome
+from making import LATE
 from udfdask.errors import FileFormatError
 from udfdask.io import open_file
 
@@ -68,7 +69,7 @@ def fuzz(file, first, count):
     """Damage the file in so many ways, each given by a number."""
     program = PROGRAM.format(tests=str(Path(damaging.__file__).parent))
     command = [sys.executable, "-c", program, str(file), str(first), str(count)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=LATE, check=False)
     assert done.stdout.splitlines()[-1] == "done", (done.returncode, done.stdout[-40:], done.stderr)
 
 

@@ -16,6 +16,7 @@ import udf_zoo as zoo
 import udfdask as ud
 from cache_cases import LooksAround, computed, records, without_cache
 from journal_cases import CASES, SHAPE, assert_equal, damage, data, loads
+from making import LATE
 from udfdask.records import writer
 from udfdask.records.folder import RecordFolder
 from udfdask.records.record_file import DamagedRecordError
@@ -176,7 +177,7 @@ def test_two_processes_share_a_folder(tmp_path):
         for seed in range(2)
     ]
     for process in running:
-        assert process.wait(timeout=120) == 0, process.stderr.read()
+        assert process.wait(timeout=LATE) == 0, process.stderr.read()
         process.stderr.close()
     files = records(tmp_path / "cache")
     assert files

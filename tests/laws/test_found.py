@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import udfdask as ud
+from making import LATE
 from udfdask.plan.plan import make_plan
 from udfdask.udfs import SumSigUDF, SumUDF
 
@@ -341,7 +342,7 @@ def test_objects_are_merged_in_navigation_order():
         def process_frame(self, frame):
             place = int(self.meta.coordinates[0, 0])
             if place == 0:
-                late.wait(30)
+                late.wait(LATE)
             if place == 3:
                 late.set()
             self.results.o[0] = (*(self.results.o[0] or ()), place)

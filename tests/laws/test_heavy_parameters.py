@@ -15,6 +15,7 @@ import pytest
 
 import udfdask as ud
 from counting import counts, note
+from making import LATE
 from udfdask.plan.plan import make_plan
 from udfdask.udfs import AutoUDF, SumUDF
 
@@ -214,7 +215,7 @@ def test_workers_that_hold_it_are_killed(route, mortal, tmp_path):
     for pid in pids:
         os.kill(pid, signal.SIGKILL)
     (tmp_path / "ran" / "go").touch()
-    found = run.result(timeout=120)
+    found = run.result(timeout=LATE)
     np.testing.assert_array_equal(found["sums"], np.full((N_CHUNKS, 1), 7.0))
     assert found["frames"] == N_CHUNKS
 

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from making import LATE
+
 pytestmark = pytest.mark.full
 
 ROOT = Path(__file__).parents[2]
@@ -27,7 +29,7 @@ def test_peak_is_below_a_gigabyte(layout):
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=LATE,
     )
     assert done.returncode == 0, done.stderr
     found = re.match(r"peak (\d+) MB, \d+ MB before, ([\d.]+) GB in", done.stdout)

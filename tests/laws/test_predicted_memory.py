@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from making import LATE
+
 SCRIPT = Path(__file__).parents[2] / "scripts" / "soak" / "predicted_memory.py"
 NAMES = re.findall(r"^@case\ndef (\w+)", SCRIPT.read_text(), re.MULTILINE)
 BY_DEFAULT = "deviation,merge_all"
@@ -21,7 +23,7 @@ def measured(*arguments):
         [sys.executable, SCRIPT, *map(str, arguments)],
         capture_output=True,
         text=True,
-        timeout=500,
+        timeout=LATE,
         check=False,
         env={**os.environ, "PYTHONWARNINGS": "ignore"},
     )

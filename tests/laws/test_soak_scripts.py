@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from making import LATE
+
 SOAK = Path(__file__).parents[2] / "scripts" / "soak"
 
 pytestmark = pytest.mark.full
@@ -20,7 +22,7 @@ def run(script, *arguments):
         [sys.executable, SOAK / script, *map(str, arguments)],
         capture_output=True,
         text=True,
-        timeout=500,
+        timeout=LATE,
         check=False,
         env={**os.environ, "PYTHONWARNINGS": "ignore"},
     )
@@ -65,7 +67,7 @@ def test_a_cluster_that_cannot_start_is_an_error(tmp_path):
         [sys.executable, SOAK / "many_chunks.py", "--chunks", "10", "--contestants", "dask"],
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=LATE,
         check=False,
         env={**os.environ, "DASK_CONFIG": str(tmp_path)},
     )

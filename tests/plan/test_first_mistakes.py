@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import udfdask as ud
+from making import LATE
 from udfdask.io import open_file
 from udfdask.testing import raise_if_dask_computes
 from udfdask.udfs import ApplyMasksUDF, CoMUDF, NoOpUDF, SumUDF
@@ -255,7 +256,7 @@ def test_parts_need_no_import_of_their_own():
         "print(hasattr(ud, 'run_udfs'), hasattr(ud, 'numeric_kernels'))"
     )
     run = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=LATE, check=True
     )
     first, second = run.stdout.splitlines()
     assert first == "open_file SumUDF udfdask.masks CorrectionSet udfdask.testing udfdask.cluster"

@@ -14,6 +14,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from making import LATE
+
 pytestmark = pytest.mark.full
 
 ROOT = Path(__file__).parents[2]
@@ -401,7 +403,7 @@ def test_first_calls_in_fresh_processes(tmp_path):
         capture_output=True,
         text=True,
         check=False,
-        timeout=300,
+        timeout=LATE,
     )
     assert done.returncode == 0, done.stderr
     assert "| sum | udfdask |" in done.stdout
@@ -531,7 +533,7 @@ def test_asv_runs_quickly(tmp_path):
             capture_output=True,
             text=True,
             check=False,
-            timeout=500,
+            timeout=LATE,
         )
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout

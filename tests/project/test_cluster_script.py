@@ -7,11 +7,10 @@ from pathlib import Path
 import pytest
 
 from fences import read_fences
+from making import LATE
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "user-guide" / "operations" / "clusters.md"
 SCRIPT = next(fence.text for fence in read_fences(PAGE) if "# script.py" in fence.text)
-LATE = 300
-"""A time limit that guards against hanging, in seconds."""
 
 
 def test_the_script_has_its_guard():

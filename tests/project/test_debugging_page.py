@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from fences import read_fences
+from making import LATE
 
 pytestmark = pytest.mark.full
 
@@ -33,7 +34,7 @@ def test_session_with_the_debugger(tmp_path):
         input=typed,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=LATE,
         check=True,
     )
     shown = TYPED.sub(r"\1", session).replace("> contrast.py", f"> {tmp_path}/contrast.py")

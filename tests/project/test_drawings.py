@@ -11,6 +11,8 @@ import pytest
 from matplotlib.font_manager import FontProperties
 from matplotlib.textpath import TextPath
 
+from making import LATE
+
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 FOLDER = DOCS / "drawings"
 DRAWINGS = sorted(FOLDER.glob("*.svg"))
@@ -19,7 +21,7 @@ PAGES = {page: page.read_text("utf-8") for page in sorted(DOCS.glob("**/*.md"))}
 
 
 def test_the_script_writes_what_is_committed(tmp_path):
-    subprocess.run([sys.executable, FOLDER / "draw.py", tmp_path], check=True, timeout=60)
+    subprocess.run([sys.executable, FOLDER / "draw.py", tmp_path], check=True, timeout=LATE)
     written = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
     assert len(written) == 5
     assert written == {file.name: file.read_bytes() for file in DRAWINGS}

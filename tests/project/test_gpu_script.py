@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from making import LATE
 from stand_in import numpy_standing_in_for_cupy
 from udfdask.arrays.backends.device import n_devices
 
@@ -61,7 +62,7 @@ def test_the_script_says_what_is_missing():
         env={**os.environ, "PYTHON": sys.executable},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=LATE,
         check=False,
     )
     assert done.returncode == 2

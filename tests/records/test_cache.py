@@ -1,11 +1,11 @@
 """The limit of a cache: the records that were not used for the longest time go first."""
 
 import os
-import time
 
 import numpy as np
 import pytest
 
+from making import wait_until
 from udfdask.errors import ArgumentValueError
 from udfdask.records.cache import MARK, Limits, check_cache, open_cache, remove_unused
 from udfdask.records.folder import StoredRecords
@@ -57,11 +57,8 @@ def test_a_full_cache_is_limited_by_the_writer(folder):
         if k % 10 == 0:
             writer.flush(folder)
     writer.flush(folder)
-    for _ in range(100):
-        if len(folder.names()) <= 10:
-            break
-        time.sleep(0.05)
-    assert 1 <= len(folder.names()) <= 10
+    wait_until(lambda: len(folder.names()) <= 10)
+    assert folder.names()
 
 
 def test_each_process_counts_what_it_writes(folder, monkeypatch):

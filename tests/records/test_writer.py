@@ -4,11 +4,13 @@ import os
 import subprocess
 import sys
 import threading
-import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+from making import LATE, wait_until
+from udfdask.records import writer as writing
 from udfdask.records.folder import RecordFolder
 from udfdask.records.record_file import Record
 from udfdask.records.writer import Writer
@@ -37,10 +39,7 @@ def test_flush_waits_for_all_records(folder):
 def test_records_are_written_when_they_are_due(folder):
     writer = Writer(delay=0.05)
     writer.put(folder, [record("a")])
-    for _ in range(200):
-        if folder.names():
-            break
-        time.sleep(0.05)
+    wait_until(folder.names)
     assert folder.names() == {"a"}
     writer.flush(folder)
 
@@ -66,16 +65,18 @@ def test_what_a_merge_replaces_is_never_written_or_removed(folder, monkeypatch):
     assert folder.names() == {"a-rows", "c"}
 
 
-def test_a_merge_of_merges_does_not_wait_longer(folder):
-    writer = Writer(delay=0.3)
-    writer.put(folder, [record("0")])
-    for k in range(1, 200):
+def test_a_merge_of_merges_does_not_wait_longer(folder, monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(writing, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    writer = Writer(delay=10)
+    for k in range(10):
+        now[0] = float(k)
         writer.put(folder, [record(str(k))], [str(k - 1)])
-        time.sleep(0.01)
-        if folder.names():
-            break
-    assert 0 < k < 150
+    assert folder.names() == set()
+    now[0] = 10.0  # the first one is due
+    wait_until(folder.names)
     writer.flush(folder)
+    assert folder.names() == {"9"}
 
 
 def test_tasks_wait_if_too_much_waits(folder):
@@ -158,7 +159,7 @@ from udfdask.records.record_file import Record
 from udfdask.records.writer import Writer
 Writer(delay=3600).put({folder!r}, [Record("a", {{"sum": np.arange(3.0)}}, {{}})])
 """
-    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=LATE)
     assert folder.get("a").arrays["sum"].tolist() == [0, 1, 2]
 
 
@@ -185,7 +186,7 @@ begun.wait()  # the thread of the parent is writing
 WRITER.put(folder, [Record("waiting", {"sum": np.arange(3.0)}, {})])
 child = os.fork()
 if not child:
-    signal.alarm(30)  # rather than wait for ever
+    signal.alarm(500)  # rather than wait for ever
     WRITER.put(folder, [Record("child", {"sum": np.arange(3.0)}, {})])
     WRITER.flush(folder)
     os._exit(0 if folder.names() == {"child"} else 1)
@@ -200,4 +201,4 @@ assert status == 0 and folder.names() == {"parent", "waiting", "child"}, (status
 def test_a_fork_starts_with_an_empty_writer(folder):
     # newer versions of Python warn of each fork while threads run
     command = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", FORKING, folder.path]
-    subprocess.run(command, check=True, timeout=60)
+    subprocess.run(command, check=True, timeout=LATE)

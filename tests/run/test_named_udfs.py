@@ -10,6 +10,7 @@ import pytest
 import udfdask as ud
 import udfdask.dask
 from counting import CountedData, counts
+from making import LATE
 from udfdask.testing import assert_eq, raise_if_dask_computes
 from udfdask.udfs import StdDevUDF, SumSigUDF, SumUDF, VirtualDetectorUDF
 
@@ -113,7 +114,7 @@ def test_parameters_change_by_name():
 
     def load(block, block_info):
         if block_info[0]["chunk-location"][0] == 1:  # the second chunk waits for the change
-            assert is_changed.wait(60)
+            assert is_changed.wait(LATE)
         return block
 
     udfs = {"a": Scaled(factor=1), "b": Scaled(factor=2)}

@@ -11,6 +11,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from making import LATE
+
 MODULES = ("prog", "helper", "deeper")
 
 HEAD = """\
@@ -249,5 +251,5 @@ class Namer:
     def close(self) -> None:
         """End the interpreter."""
         self._process.stdin.close()
-        self._process.wait(60)
+        self._process.wait(LATE)
         self._process.stdout.close()

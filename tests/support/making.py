@@ -1,5 +1,7 @@
 """Short ways to write a UDF and to run it, for tests of the interface."""
 
+import time
+from collections.abc import Callable
 from typing import Any
 
 import dask.array as da
@@ -9,6 +11,8 @@ import udfdask as ud
 
 NAV, SIG = (4, 6), (3, 5)
 SYNC = {"scheduler": "synchronous"}
+LATE = 500
+"""Seconds after which a test that hangs ends; a busy machine may need minutes."""
 
 
 def make(buffers: dict[str, dict[str, Any]], **methods: Any) -> type[ud.UDF]:
@@ -32,3 +36,11 @@ def mask_of(*positions: Any) -> np.ndarray:
     for position in positions:
         mask[position] = True
     return mask
+
+
+def wait_until(condition: Callable[[], Any]) -> None:
+    """Wait for a condition that another thread or process will meet."""
+    end = time.monotonic() + LATE
+    while not condition():
+        assert time.monotonic() < end, "it hangs"
+        time.sleep(0.01)

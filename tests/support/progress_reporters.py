@@ -2,12 +2,12 @@
 
 import os
 import signal
-import time
 from pathlib import Path
 
 import numpy as np
 
 import udfdask as ud
+from making import wait_until
 
 NUMBERS = ("num_frames_{}", "num_bytes_{}", "num_part_{}")
 
@@ -109,11 +109,8 @@ class Gated(Sums):
     def process_frame(self, frame):
         ny, nx = self.meta.dataset_shape.nav
         is_last = self.meta.coordinates[0].tolist() == [ny - 1, nx - 1]
-        deadline = time.monotonic() + 20
-        while is_last and not Path(self.params.gate).exists():
-            if time.monotonic() > deadline:
-                raise TimeoutError("nobody has opened the gate")
-            time.sleep(0.01)
+        if is_last:
+            wait_until(Path(self.params.gate).exists)
         super().process_frame(frame)
 
 

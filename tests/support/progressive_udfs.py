@@ -10,6 +10,7 @@ import numpy as np
 import udfdask as ud
 from aux_udfs import SeenByMergeAll
 from counting import note
+from making import LATE
 from udf_zoo import Native, NavSums, TileTree, sig_axes
 
 
@@ -204,7 +205,7 @@ class Gated(Order):
         gates.started.append(row)
         gates.some.release()
         if row in self.params.closed:
-            assert gates.open.wait(30)
+            assert gates.open.wait(LATE)
         super().process_partition(partition)
 
 
@@ -242,7 +243,7 @@ class Gates:
     def wait_for(self, count):
         """Wait until so many chunks have started."""
         while len(self.started) < count:
-            assert self.some.acquire(timeout=30)
+            assert self.some.acquire(timeout=LATE)
 
 
 class Fails(NavSums):

@@ -10,7 +10,7 @@ taken from `Metafunc._calls`, which pytest itself makes items of.
 """
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 SETS = 2
 EXAMPLES = 10
@@ -30,8 +30,9 @@ def pytest_addoption(parser):
 def pytest_configure(config):
     """Choose the number of examples before the modules of tests are imported."""
     # no test depends on time
-    settings.register_profile("default", deadline=None, max_examples=EXAMPLES)
-    settings.register_profile("full", deadline=None)
+    patient = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
+    settings.register_profile("default", max_examples=EXAMPLES, **patient)
+    settings.register_profile("full", **patient)
     settings.load_profile("full" if is_full(config) else "default")
 
 

@@ -11,6 +11,7 @@ import pytest
 
 import udfdask as ud
 import writers
+from making import LATE
 from udfdask.io import Variable, write_npz
 from udfdask.udfs import RecordUDF
 from udfdask.writing import NPZ, ZARR, check_target, replacing
@@ -29,7 +30,7 @@ def start(*args):
 
 def result_of(*args):
     with start(*args) as process:
-        output, _ = process.communicate(timeout=120)
+        output, _ = process.communicate(timeout=LATE)
         assert process.returncode == 0
         return json.loads(output.splitlines()[-1])
 
@@ -76,9 +77,9 @@ def test_whoever_looks_never_finds_it_missing_or_half(tmp_path, name):
         assert poller.stdout.readline() == writer.stdout.readline() == "ready\n"
         for _ in range(20):
             write(target, "one")
-        assert writer.wait(60) == 0
+        assert writer.wait(LATE) == 0
         stop.touch()
-        polls, absent, seen = json.loads(poller.communicate(timeout=60)[0])
+        polls, absent, seen = json.loads(poller.communicate(timeout=LATE)[0])
     assert polls > 10  # of 40 writes; how many there are depends on the machine
     assert absent == 0
     assert {tuple(words) for words in seen} <= {("one",), ("two",)}
@@ -96,7 +97,7 @@ def test_two_writers_at_once(tmp_path, name, how):
         start("write", target, "one", 15, how) as first,
         start("write", target, "two", 15, how) as second,
     ):
-        assert first.wait(120) == second.wait(120) == 0
+        assert first.wait(LATE) == second.wait(LATE) == 0
     assert read(target) in (["one"], ["two"])
     assert [path.name for path in tmp_path.iterdir()] == [name]
 

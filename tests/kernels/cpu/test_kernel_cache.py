@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import udfdask
+from making import LATE
 from udfdask.kernels.cpu.kernel_cache import DIGEST, KernelFiles
 
 pytestmark = pytest.mark.full
@@ -87,7 +88,7 @@ def call(folder, script="calls.py", **more):
         env=environment(folder, **more),
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=LATE,
         check=False,
     )
     assert done.returncode == 0, done.stderr
@@ -111,7 +112,7 @@ def call_mounted(folder, mounts, script="calls.py", **more):
         env=environment(folder, **more),
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=LATE,
         check=False,
     )
     if "mount:" in done.stderr:
@@ -205,7 +206,7 @@ def test_many_processes_at_once(folder):
     command = [sys.executable, str(folder / "calls.py")]
     options = {"env": environment(folder), "stdout": subprocess.PIPE, "text": True}
     started = [subprocess.Popen([*command, *args], **options) for args in arguments]
-    answers = [json.loads(process.communicate(timeout=120)[0]) for process in started]
+    answers = [json.loads(process.communicate(timeout=LATE)[0]) for process in started]
     for args, answer in zip(arguments, answers, strict=True):
         expected = [f(float(a)) for a in args for f in (lambda x: 2 * x, lambda x: x / 2)]
         assert answer["values"] == expected

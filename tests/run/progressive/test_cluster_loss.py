@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import udfdask as ud
+from making import LATE, wait_until
 
 distributed = pytest.importorskip("distributed")
 
@@ -57,9 +58,9 @@ def processes(tmp_path):
     )
     client = None
     try:
-        _wait_until(lambda: file.exists() and file.stat().st_size)
-        client = distributed.Client(scheduler_file=str(file), set_as_default=False, timeout=10)
-        client.wait_for_workers(1, timeout=30)
+        wait_until(lambda: file.exists() and file.stat().st_size)
+        client = distributed.Client(scheduler_file=str(file), set_as_default=False, timeout=LATE)
+        client.wait_for_workers(1, timeout=LATE)
         yield scheduler, worker, client
     finally:
         (tmp_path / "go").touch()
@@ -71,20 +72,11 @@ def processes(tmp_path):
                 client.close(timeout=1)
 
 
-def _wait_until(condition):
-    event = threading.Event()
-    for _ in range(3000):
-        if condition():
-            return
-        event.wait(0.01)
-    raise AssertionError("it took more than 30 s")
-
-
 def kill_when_it_waits(process, folder):
     """Kill a process as soon as a task waits."""
 
     def kill():
-        _wait_until((Path(folder) / "waits").exists)
+        wait_until((Path(folder) / "waits").exists)
         os.kill(process.pid, 9)
 
     thread = threading.Thread(target=kill, daemon=True)
@@ -133,7 +125,7 @@ def test_the_scheduler_is_gone_when_a_run_begins(run, status, processes, tmp_pat
     client._timeout = 0.5 if status == "closed" else 5
     scheduler.kill()
     scheduler.wait()
-    _wait_until(lambda: client.status == status)
+    wait_until(lambda: client.status == status)
     with pytest.raises(ud.ClusterError, match=r"connection to the scheduler was lost"):
         run(da.ones((8, 1, 2, 2), chunks=(1, 1, 2, 2)), Waits(folder=str(tmp_path)), client, [])
 
@@ -143,7 +135,7 @@ def test_somebody_closes_the_client(run, processes, tmp_path):
     _, _, client = processes
 
     def close():
-        _wait_until((tmp_path / "waits").exists)
+        wait_until((tmp_path / "waits").exists)
         client.close()
 
     thread = threading.Thread(target=close, daemon=True)
@@ -171,7 +163,7 @@ def test_cancelled_on_purpose(run, client, tmp_path):
     x = da.ones((8, 1, 2, 2), chunks=(1, 1, 2, 2))
 
     def cancel():
-        _wait_until((tmp_path / "waits").exists)
+        wait_until((tmp_path / "waits").exists)
         client.cancel(_futures(client))
         (tmp_path / "go").touch()
 

@@ -11,6 +11,7 @@ import progressive_udfs as pu
 import udf_zoo
 import udfdask as ud
 from counting import CountedData, LiveData, counts
+from making import LATE
 from progressive_cases import local, long_array, worker_of
 from udfdask.udfs import SumUDF
 
@@ -47,7 +48,7 @@ class TestProgress:
         thread = worker_of(iterator)
         iterator.close()
         started = len(gates.started)
-        thread.join(30)
+        thread.join(LATE)
         assert not thread.is_alive()
         assert len(gates.started) <= started + local.get("num_workers", 1)
         assert list(iterator) == []

@@ -10,6 +10,7 @@ import progressive_udfs as pu
 import udf_zoo
 import udfdask as ud
 from counting import LiveData, counts
+from making import LATE
 from progressive_cases import CHUNKS, ROI, SHAPE, assert_same, long_array
 from udfdask.udfs import SumUDF
 
@@ -178,7 +179,7 @@ class TestOrder:
             thread.start()
             gates.wait_for(6)  # the window allows this number
             gates.open.set()
-            thread.join(30)
+            thread.join(LATE)
             assert got[0].n_merged == 1
             assert len(gates.started) <= 6 + 4
         assert data.peak <= 8

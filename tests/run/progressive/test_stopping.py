@@ -13,6 +13,7 @@ import pytest
 import progressive_udfs as pu
 import udfdask as ud
 from counting import counts
+from making import LATE
 from progressive_cases import ROI, local, long_array, worker_of
 from udfdask.udfs import SumUDF
 
@@ -133,7 +134,7 @@ class TestStopping:
         next(iterator)
         thread = worker_of(iterator)
         del iterator
-        thread.join(30)
+        thread.join(LATE)
         assert not thread.is_alive()
         assert len(gates.started) < 20
 
@@ -146,7 +147,7 @@ class TestStopping:
                 break
         for thread in threading.enumerate():
             if thread.name == "udfdask-progressive":
-                thread.join(30)
+                thread.join(LATE)
                 assert not thread.is_alive()
         assert len(gates.started) < 20
         assert threading.active_count() <= before + 2
@@ -158,7 +159,7 @@ class TestStopping:
         with pytest.raises(KeyboardInterrupt):
             list(iterator)
         thread = worker_of(iterator)
-        thread.join(30)
+        thread.join(LATE)
         assert not thread.is_alive()
         assert list(iterator) == []
         assert counts(tmp_path)["run"] < 20
@@ -191,6 +192,6 @@ if __name__ == "__main__":
     print(next(iterator).n_merged)
 """
         run = subprocess.run(
-            [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False
+            [sys.executable, "-c", code], capture_output=True, text=True, timeout=LATE, check=False
         )
         assert (run.returncode, run.stdout.strip(), run.stderr) == (0, "1", "")

@@ -14,12 +14,11 @@ import numpy as np
 import pytest
 
 import udfdask as ud
+from making import LATE
 from stopping_udfs import DATA_CHUNKS, SHAPE, Hangs, Sums
 from udfdask.scheduling.time_limit.deadline import innermost_user_line
 from udfdask.udfs import SumUDF
 
-LATE = 300
-"""A time limit that guards against hanging, in seconds."""
 CHUNK = r"Hangs and SumUDF on chunk \(1, 0\), navigation \[2:4, 0:2\]"
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import udfdask as ud
+from making import LATE
 from stopping_udfs import DATA_CHUNKS, SHAPE, Exits, FillsMemory, Hangs, Sums
 from udfdask.udfs import SumUDF
 
@@ -19,8 +20,6 @@ distributed = pytest.importorskip("distributed")
 pytestmark = pytest.mark.full
 
 CHUNK = r"on chunk \(1, 0\), navigation \[2:4, 0:2\]"
-LATE = 300
-"""A time limit that guards against hanging, in seconds."""
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from making import LATE
 from stand_in import numpy_standing_in_for_cupy
 from udfdask.cluster import visible_devices, worker_commands, worker_spec
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
@@ -131,13 +132,13 @@ def test_what_a_command_line_starts(mixed, tmp_path):
         env={**os.environ, "PATH": path},
     ) as process:
         try:
-            mixed.wait_for_workers(4, timeout=60)
+            mixed.wait_for_workers(4, timeout=LATE)
             info = workers_of(mixed).values()
             (new,) = [worker for worker in info if str(worker["id"]).endswith("-cuda-0")]
             assert new["resources"] == {"CUDA": 1}
         finally:
             process.terminate()
-            process.communicate(timeout=60)
+            process.communicate(timeout=LATE)
             while len(workers_of(mixed)) > 3:
                 time.sleep(0.05)
 
