@@ -77,9 +77,9 @@ MADE = {
     "path parameter": lambda p: ud.run_udf(x(), Weighted(weights=p)),
     "path in the code": lambda p: ud.run_udf(x(), Weighted(weights=constant(p))),
     "global path": lambda p: ud.run_udf(x(), Weighted(weights=of_global(p))),
+    "many objects": many_objects,
     "masks": lambda p: ud.run_udf(x(), ApplyMasksUDF(mask_factories=constant(p))),
     "blocks": lambda p: ud.run_udf(x().map_blocks(of_global(p), dtype="f8"), SumSigUDF()),
-    "many objects": many_objects,
 }
 
 

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import udfdask as ud
+from suites import examples
 from udfdask import Axis
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.testing import raise_if_dask_computes
@@ -50,7 +51,7 @@ def contents(figure):
     return [[line.get_xydata().tolist() for line in axes.lines] for axes in figure.axes]
 
 
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=examples(5, 2))
 @given(st.integers(0, 3), st.integers(0, 4), st.floats(-0.45, 0.45), st.floats(-0.45, 0.45))
 def test_a_click_draws_what_nav_draws(row, column, dy, dx):
     result = run(RadialProfileUDF(r=6))

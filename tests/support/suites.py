@@ -46,6 +46,11 @@ def examples(full, default=EXAMPLES):
     return full if settings.get_current_profile_name() == "full" else min(full, default)
 
 
+def few(values):
+    """All values; in the default suite the first and the last: a kernel takes seconds a dtype."""
+    return values if settings.get_current_profile_name() == "full" else spread(values, SETS)
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_generate_tests(metafunc):
     """Keep the parameter sets that this suite runs."""

@@ -182,6 +182,14 @@ def test_only_new_versions_load_the_compiler(folder):
     assert call(folder, "loads.py") == [False, [8, 2], True]
 
 
+def test_code_for_another_processor_is_not_loaded(folder):
+    """For example in a home folder that machines share."""
+    call(folder)
+    for hits in (0, 4):
+        assert call(folder, NUMBA_CPU_NAME="generic")["hits"] == hits
+    assert call(folder)["hits"] == 4
+
+
 def test_damaged_files(folder):
     """One is truncated, one is empty, one has a wrong bit, and one is a folder."""
     call(folder)
