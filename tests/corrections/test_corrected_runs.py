@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import udfdask as ud
 from counting import CountedData, counts
-from suites import examples, few
+from suites import examples, few_of
 from udfdask.corrections import CorrectionSet
 from udfdask.testing import raise_if_dask_computes, run_reference
 from udfdask.testing.strategies import chunkings, rois, shapes
@@ -140,7 +140,7 @@ def cases(draw):
     shape = draw(shapes(max_nav=2, max_side=5))
     rng = np.random.default_rng(draw(st.integers(0, 999)))
     dtype = draw(
-        st.sampled_from(few(["uint8", "int16", ">u2", "int32", "f8", "c8", "?", "float32"]))
+        st.sampled_from(few_of(["uint8", "int16", ">u2", "int32", "f8", "c8", "?", "float32"]))
     )
     data = rng.integers(0, 2 if dtype == "?" else 90, shape).astype(dtype)
     if dtype == "c8":

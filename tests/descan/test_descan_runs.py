@@ -10,11 +10,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import udfdask as ud
-from suites import examples
+from suites import examples, few_of
 from udfdask.corrections import CorrectionSet
 from udfdask.descan import Descan
 from udfdask.testing import raise_if_dask_computes, run_reference
-from udfdask.testing.strategies import arrays, chunkings, rois, shapes
+from udfdask.testing.strategies import DTYPES, arrays, chunkings, rois, shapes
 from udfdask.udfs import CoMUDF, PickUDF, StdDevUDF, SumSigUDF, SumUDF
 
 pytestmark = pytest.mark.filterwarnings("ignore::udfdask.UDFWarning")
@@ -127,7 +127,7 @@ def _neighbors(place):
 def cases(draw, max_sig=3):
     """Data with chunks, shifts, a ROI and a tile size."""
     shape = draw(shapes(max_nav=2, max_side=5, max_sig=max_sig))
-    data = draw(arrays(shape))
+    data = draw(arrays(shape, dtype=draw(st.sampled_from(few_of(DTYPES)))))
     d, nav = shape.sig_dims, tuple(shape.nav)
     rng = np.random.default_rng(draw(st.integers(0, 999)))
     largest = draw(st.sampled_from([0, 1, 3, 9, 1e30]))

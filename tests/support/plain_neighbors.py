@@ -3,7 +3,7 @@
 import numpy as np
 from hypothesis import strategies as st
 
-from suites import few
+from suites import few_of
 
 MODES = {"nearest": "edge", "reflect": "symmetric", "periodic": "wrap", "mask": "constant"}
 BOUNDARIES = tuple(MODES)
@@ -26,7 +26,7 @@ def scans(draw, dtypes=("uint16", "uint8", "int32", "float64", ">u2", "bool", "f
     """Draw a small scan, how many of its axes are of the scan, its chunks, and a region."""
     nav = draw(st.lists(st.integers(1, 5), min_size=1, max_size=3).map(tuple))
     sig = draw(st.lists(st.integers(1, 4), min_size=1, max_size=2).map(tuple))
-    dtype = np.dtype(draw(st.sampled_from(few(dtypes))))
+    dtype = np.dtype(draw(st.sampled_from(few_of(dtypes))))
     rng = np.random.default_rng(draw(st.integers(0, 999)))
     data = rng.integers(0, 2 if dtype.kind == "b" else 200, nav + sig).astype(dtype)
     chunks = tuple(draw(st.integers(1, n)) for n in nav + sig)

@@ -46,7 +46,7 @@ def examples(full, default=EXAMPLES):
     return full if settings.get_current_profile_name() == "full" else min(full, default)
 
 
-def few(values):
+def few_of(values):
     """All values; in the default suite the first and the last: a kernel takes seconds a dtype."""
     return values if settings.get_current_profile_name() == "full" else spread(values, SETS)
 

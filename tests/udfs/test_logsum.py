@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import udfdask as ud
 from every_dtype import FOREIGN, KNOWN, sample
-from suites import few
+from suites import few_of
 from udfdask.testing import check_udf, raise_if_dask_computes
 from udfdask.testing.strategies import arrays, chunkings, rois, shapes
 from udfdask.udfs import LogsumUDF
@@ -50,7 +50,7 @@ def test_every_dtype_and_cut(dtype, chunks, tiles):
 @given(st.data())
 def test_any_chunks_and_region(data):
     shape = data.draw(shapes(min_nav=1))
-    dtype = data.draw(st.sampled_from(few(["uint16", "int16", ">u2", "bool", "float32"])))
+    dtype = data.draw(st.sampled_from(few_of(["uint16", "int16", ">u2", "bool", "float32"])))
     array = data.draw(arrays(shape, dtype=dtype))
     chunks, roi = data.draw(chunkings(shape)), data.draw(rois(tuple(shape.nav)))
     found = logsum(da.from_array(array, chunks=chunks), sig_dims=shape.sig_dims, roi=roi)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import udfdask as ud
 from making import compute
-from suites import examples, few
+from suites import examples, few_of
 from udfdask import ArgumentTypeError, ArgumentValueError
 from udfdask.masks import radial_bins
 from udfdask.results.detectors import detector_masks
@@ -167,7 +167,7 @@ def cases(draw):
         "name": draw(st.sampled_from(sorted(CASES))),
         "data": np.random.default_rng(draw(st.integers(0, 99)))
         .integers(1, 40, shape)
-        .astype(draw(st.sampled_from(few(["uint8", "float32", ">i2"])))),
+        .astype(draw(st.sampled_from(few_of(["uint8", "float32", ">i2"])))),
         "chunks": draw(chunkings(ud.Shape(shape, sig_dims=2))),
         "roi": draw(rois(shape[:2])),
         "tile": draw(st.sampled_from(["1 MiB", 64, 1])),

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import udfdask as ud
 from making import compute
-from suites import examples, few
+from suites import examples, few_of
 from udfdask import ArgumentTypeError, ArgumentValueError
 from udfdask.testing import check_udf
 from udfdask.testing.strategies import chunkings, rois
@@ -96,7 +96,7 @@ def cases(draw):
     data = np.random.default_rng(draw(st.integers(0, 99))).integers(-5, 40, shape)
     inner = draw(st.sampled_from([0, 0.3, 1.5]))
     return {
-        "data": data.astype(draw(st.sampled_from(few(["int16", "float64", ">f4"])))),
+        "data": data.astype(draw(st.sampled_from(few_of(["int16", "float64", ">f4"])))),
         "chunks": draw(chunkings(ud.Shape(shape, sig_dims=2))),
         "roi": draw(rois(shape[:2])),
         "tile": draw(st.sampled_from(["1 MiB", 64, 1])),

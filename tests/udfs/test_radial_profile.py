@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import udfdask as ud
 from making import compute
-from suites import examples, few
+from suites import examples, few_of
 from udfdask import ArgumentTypeError, ArgumentValueError
 from udfdask.testing import check_udf, raise_if_dask_computes
 from udfdask.testing.strategies import chunkings, rois
@@ -122,7 +122,7 @@ def cases(draw):
     own = draw(st.booleans())
     centers = draw(st.lists(center, min_size=n_frames, max_size=n_frames) if own else center)
     return {
-        "data": data.astype(draw(st.sampled_from(few(["int16", "int32", "float64", ">f4"])))),
+        "data": data.astype(draw(st.sampled_from(few_of(["int16", "int32", "float64", ">f4"])))),
         "chunks": draw(chunkings(ud.Shape(shape, sig_dims=2))),
         "roi": draw(rois(shape[:2])),
         "tile": draw(st.sampled_from(["1 MiB", 64, 1])),
