@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 import udfdask as ud
-from making import LATE, wait_until
 
 distributed = pytest.importorskip("distributed")
 
@@ -58,9 +57,9 @@ def processes(tmp_path):
     )
     client = None
     try:
-        wait_until(lambda: file.exists() and file.stat().st_size)
-        client = distributed.Client(scheduler_file=str(file), set_as_default=False, timeout=LATE)
-        client.wait_for_workers(1, timeout=LATE)
+        _wait_until(lambda: file.exists() and file.stat().st_size)
+        client = distributed.Client(scheduler_file=str(file), set_as_default=False, timeout=10)
+        client.wait_for_workers(1, timeout=500)
         yield scheduler, worker, client
     finally:
         (tmp_path / "go").touch()
@@ -72,11 +71,20 @@ def processes(tmp_path):
                 client.close(timeout=1)
 
 
+def _wait_until(condition):
+    event = threading.Event()
+    for _ in range(50_000):
+        if condition():
+            return
+        event.wait(0.01)
+    raise AssertionError("it took more than 500 s")
+
+
 def kill_when_it_waits(process, folder):
     """Kill a process as soon as a task waits."""
 
     def kill():
-        wait_until((Path(folder) / "waits").exists)
+        _wait_until((Path(folder) / "waits").exists)
         os.kill(process.pid, 9)
 
     thread = threading.Thread(target=kill, daemon=True)
@@ -125,7 +133,7 @@ def test_the_scheduler_is_gone_when_a_run_begins(run, status, processes, tmp_pat
     client._timeout = 0.5 if status == "closed" else 5
     scheduler.kill()
     scheduler.wait()
-    wait_until(lambda: client.status == status)
+    _wait_until(lambda: client.status == status)
     with pytest.raises(ud.ClusterError, match=r"connection to the scheduler was lost"):
         run(da.ones((8, 1, 2, 2), chunks=(1, 1, 2, 2)), Waits(folder=str(tmp_path)), client, [])
 
@@ -135,7 +143,7 @@ def test_somebody_closes_the_client(run, processes, tmp_path):
     _, _, client = processes
 
     def close():
-        wait_until((tmp_path / "waits").exists)
+        _wait_until((tmp_path / "waits").exists)
         client.close()
 
     thread = threading.Thread(target=close, daemon=True)
@@ -163,7 +171,7 @@ def test_cancelled_on_purpose(run, client, tmp_path):
     x = da.ones((8, 1, 2, 2), chunks=(1, 1, 2, 2))
 
     def cancel():
-        wait_until((tmp_path / "waits").exists)
+        _wait_until((tmp_path / "waits").exists)
         client.cancel(_futures(client))
         (tmp_path / "go").touch()
 
