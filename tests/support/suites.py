@@ -2,8 +2,9 @@
 
 The default suite leaves out the tests with the mark `full`, and those that start processes of dask
 (the fixtures and schedulers of `IN_PROCESSES`), unless they have the mark `always`. Of the sets of
-parameters of a test it has at most `SETS`, of what hypothesis generates at most `EXAMPLES`. A test
-that is named on the command line (`file.py::test`) runs as in the full suite.
+parameters of a test it has at most `SETS`, of what hypothesis generates at most `EXAMPLES`, of the
+dtypes that it draws those of `few_of`. A test that is named on the command line (`file.py::test`)
+runs as in the full suite.
 
 pytest has no public way to drop parameter sets before it makes an item of each. So the sets are
 taken from `Metafunc._calls`, which pytest itself makes items of.
