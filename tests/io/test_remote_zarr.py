@@ -171,3 +171,19 @@ def test_a_chunk_with_a_wrong_size_in_its_header_is_refused(tmp_path, values):
         scan = open_file(f"{files.url}/a.zarr", chunks=(1, 6, 8, 10)).array
         with pytest.raises(FileFormatError, match="states a decompressed size"):
             scan[2].compute()
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_axes_of_ome_zarr(tmp_path, values, zarr_format):
+    root = write(tmp_path / "image.zarr", values, zarr_format)
+    axes = [{"name": name, "unit": "nanometer"} for name in "tzyx"]
+    steps = [{"type": "scale", "scale": [1.0, 2.0, 0.5, 0.25]}]
+    datasets = [{"path": "deep/scan", "coordinateTransformations": steps}]
+    image = {"multiscales": [{"axes": axes, "datasets": datasets}]}
+    root.attrs.update({"ome": image} if zarr_format == 3 else image)
+    with serving(tmp_path) as files:
+        opened = open_file(f"{files.url}/image.zarr")
+    found = [(axis.name, axis.unit, axis.scale) for axis in opened.axes]
+    assert found == [
+        (n, "nanometer", s) for n, s in zip("tzyx", [1.0, 2.0, 0.5, 0.25], strict=True)
+    ]

@@ -133,3 +133,40 @@ def test_a_group_without_arrays(tmp_path):
     zarr.open_group(str(tmp_path / "a.zarr"), mode="w").create_group("inside")
     with pytest.raises(FileFormatError, match=r"a\.zarr contains no dataset, it is empty: check"):
         open_file(tmp_path / "a.zarr")
+
+
+def describe_as_ome(path, zarr_format):
+    """Write the attributes of an image in OME-Zarr with two resolutions."""
+    axes = [{"name": "t", "type": "time", "unit": "second"}]
+    axes += [{"name": name, "type": "space", "unit": "nanometer"} for name in "zyx"]
+    datasets = []
+    for number in (0, 1):
+        steps = [{"type": "scale", "scale": [1.0, 3.0, 0.5 * 2**number, 0.25 * 2**number]}]
+        steps.append({"type": "translation", "translation": [0.0, 0.0, 4.0, -2.0]})
+        datasets.append({"path": str(number), "coordinateTransformations": steps})
+    whole = [{"type": "scale", "scale": [0.1, 1.0, 1.0, 1.0]}]
+    images = [{"axes": axes, "datasets": datasets, "coordinateTransformations": whole}]
+    attributes = {"multiscales": images}
+    group = zarr.open_group(str(path), mode="a")
+    group.attrs.update({"ome": attributes} if zarr_format == 3 else attributes)
+
+
+@pytest.mark.parametrize("zarr_format", FORMATS)
+def test_axes_of_ome_zarr(tmp_path, values, zarr_format):
+    path = tmp_path / "image.zarr"
+    arrays = {"0": (values, None), "1": (values[..., ::2, ::2], None)}
+    arrays["labels/cells/0"] = (values, None)  # as large as the image
+    write_group(path, {name: (v, v.shape) for name, (v, _) in arrays.items()}, zarr_format)
+    describe_as_ome(path, zarr_format)
+    for opened, step in ((open_file(path), 1), (open_file(path / "1"), 2)):
+        assert_eq(opened.array, values[..., ::step, ::step])
+        found = [(axis.name, axis.unit, axis.scale, axis.offset) for axis in opened.axes]
+        assert found == [
+            ("t", "second", 0.1, 0.0),
+            ("z", "nanometer", 3.0, 0.0),
+            ("y", "nanometer", 0.5 * step, 4.0),
+            ("x", "nanometer", 0.25 * step, -2.0),
+        ]
+    group = zarr.open_group(str(path), mode="a")
+    group.attrs["ome"] = group.attrs["multiscales"] = {"damaged": [1]}
+    assert open_file(path, dataset="1").axes[3].unit is None

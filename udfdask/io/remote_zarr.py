@@ -22,7 +22,7 @@ from udfdask.io.remote_file import warn_unversioned
 from udfdask.io.remote_location import Location, local_path, look_up
 from udfdask.io.remote_objects import ChunkObjects
 from udfdask.io.zarr_chunk_files import touched_chunks
-from udfdask.io.zarr_metadata import ArrayMetadata
+from udfdask.io.zarr_metadata import ArrayMetadata, ome_axes, ome_path
 from udfdask.once_per_process import OncePerProcess
 from udfdask.tokens import UnnamedError
 from udfdask.writing.stores import METADATA
@@ -172,6 +172,9 @@ class _Store:
             node = self.node(asked)
             if node is not None and _is_array(*node):
                 return asked
+        first = ome_path(self._attributes("", root[0])) if asked is None else None
+        if first is not None and self.node(first) is not None:
+            return first
         candidates = self._candidates(root[1]["zarr_format"])
         if asked is not None:
             raise unknown_dataset(asked, candidates, file=shown)
@@ -189,10 +192,23 @@ class _Store:
         Positions are the values of an array in the same group that has the name of the dimension.
         """
         metadata = found.metadata
+        root = self.node("") if metadata.name else None
+        ome = ome_axes(self._attributes("", root[0]), metadata.name) if root else None
+        if ome is not None and len(ome) == len(metadata.shape):
+            return ome
         return [
             self._axis(metadata.name, dim, size) if dim else None
             for dim, size in zip(metadata.dims, metadata.shape, strict=True)
         ]
+
+    def _attributes(self, group: str, file: str) -> Any:
+        """Return the attributes of a group with the metadata file `file`; None if it has none."""
+        try:
+            if file == "zarr.json":
+                return json.loads(self._read(group, file)).get("attributes")
+            return json.loads(self._read(group, ".zattrs"))
+        except (FileNotFoundError, FileFormatError, ValueError):
+            return None
 
     def _axis(self, name: str, dim: str, size: int) -> Axis:
         """Return the axis of a dimension of the array called `name`."""

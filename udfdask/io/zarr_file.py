@@ -26,7 +26,7 @@ from udfdask.io.result_marks import marked_results
 from udfdask.io.stored_chunks import LibraryNeeded
 from udfdask.io.zarr_chunk_files import ChunkFiles, chunk_key, stored_shape, touched_chunks
 from udfdask.io.zarr_chunks import ZarrChunks
-from udfdask.io.zarr_metadata import ArrayMetadata
+from udfdask.io.zarr_metadata import ArrayMetadata, ome_axes, ome_path
 from udfdask.writing.stores import METADATA, is_zarr
 
 _CHUNK = re.compile(r"c|(c[./])?\d+([./]\d+)*")
@@ -156,7 +156,7 @@ def open_zarr(
         prefix="from-zarr",
         reader=f"zarr, array {name}" if name else "zarr",
         title=folder.stem,
-        axes=_axes(inside, metadata),
+        axes=_ome_axes(inside, metadata) or _axes(inside, metadata),
         unit=metadata.unit,
     )
 
@@ -172,11 +172,14 @@ def _choose(group: Path, dataset: str | int | None, sig_dims: int | None) -> str
     """Return the path of the user's array in a group, or of a suitable one."""
     asked = None if dataset is None else str(dataset).strip("/")
     folders = dict(_arrays(group, name="", strict=asked is None))
+    attributes = _attributes(group)
+    if asked is None and ome_path(attributes) in folders:
+        return str(ome_path(attributes))
     if asked in folders:
         return asked
     candidates = [_read_metadata(folder, name) for name, folder in folders.items()]
     if asked is None:
-        results = marked_results(_attributes(group))
+        results = marked_results(attributes)
         if results is not None:
             return choose_result(results, candidates, sig_dims=sig_dims, file=str(group)).name
         return choose_dataset(candidates, file=str(group)).name
@@ -255,6 +258,15 @@ def _is_array(folder: Path) -> bool:
             "it from a copy"
         )
     return kind == "array" or file.name == ".zarray"
+
+
+def _ome_axes(folder: Path, metadata: ArrayMetadata) -> list[Axis | None] | None:
+    """Return the axes that a group above the array in a folder describes, as OME-Zarr does."""
+    for group in folder.parents[: metadata.name.count("/") + 1]:
+        axes = ome_axes(_attributes(group), folder.relative_to(group).as_posix())
+        if axes is not None and len(axes) == len(metadata.shape):
+            return axes
+    return None
 
 
 def _axes(folder: Path, metadata: ArrayMetadata) -> list[Axis | None]:

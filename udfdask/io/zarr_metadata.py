@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from udfdask.arrays.geometry.axes import Axis
 from udfdask.errors import FileFormatError
 from udfdask.io.choose_dataset import Candidate
 from udfdask.io.zarr_chunk_files import stored_shape
@@ -57,3 +58,49 @@ def _check_grid(where: str, shape: tuple[int, ...], stored: tuple[int, ...], dim
             f"{where} names the dimensions {dims!r}: expected one name for each of the "
             f"{len(shape)} dimensions of shape {shape}. Restore the file from a copy, or repair it"
         )
+
+
+def ome_axes(attributes: Any, path: str) -> list[Axis | None] | None:
+    """Return the axes that OME-Zarr gives the array at `path` of a group; None for other arrays.
+
+    `attributes` are those of the group. Version 0.5 keeps its metadata under "ome".
+    """
+    try:
+        for image in _multiscales(attributes):
+            for dataset in image["datasets"]:
+                if dataset["path"] == path:
+                    return _scaled_axes(image, dataset)
+    except (KeyError, TypeError, ValueError, AttributeError):  # not as the format says
+        return None
+    return None
+
+
+def ome_path(attributes: Any) -> str | None:
+    """Return the path of the array with the full resolution in a group of OME-Zarr."""
+    try:
+        return str(_multiscales(attributes)[0]["datasets"][0]["path"])
+    except (LookupError, TypeError, AttributeError):
+        return None
+
+
+def _multiscales(attributes: Any) -> Any:
+    """Return the images that the attributes of a group describe."""
+    return attributes.get("ome", attributes).get("multiscales", ())
+
+
+def _scaled_axes(image: Any, dataset: Any) -> list[Axis | None]:
+    """Return the axes of one resolution of an image."""
+    axes = [axis if isinstance(axis, dict) else {"name": axis} for axis in image["axes"]]
+    scale, offset = np.ones(len(axes)), np.zeros(len(axes))
+    for each in (dataset, image):
+        for step in each.get("coordinateTransformations", ()):
+            if step["type"] == "scale":
+                scale, offset = scale * step["scale"], offset * step["scale"]
+            elif step["type"] == "translation":
+                offset = offset + step["translation"]
+    if not (np.isfinite(scale).all() and scale.all() and np.isfinite(offset).all()):
+        raise ValueError("scales must be finite and not zero")
+    return [
+        Axis(name=axis["name"], unit=axis.get("unit"), scale=float(step), offset=float(first))
+        for axis, step, first in zip(axes, scale, offset, strict=True)
+    ]
