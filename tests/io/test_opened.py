@@ -58,7 +58,7 @@ def test_names_are_all_there_and_different():
     axes = with_different_names(
         [Axis(name="x", unit="nm", scale=2.0), None, Axis(name=""), Axis(name="x")], 2
     )
-    assert [axis.name for axis in axes] == ["x", "x_", "sig_y", "x__"]
+    assert [axis.name for axis in axes] == ["x", "x_", "sig_y", "sig_x"]
     assert (axes[0].unit, axes[0].scale) == ("nm", 2.0)
 
 

@@ -12,7 +12,7 @@ from udfdask.arrays.geometry.units import unit_of_quantity
 def read_axis(axis: Any) -> Axis:
     """Return the name, unit and scale of HyperSpy's axis, if they are known."""
     # HyperSpy marks unknown values with an object of the package traits, not with None.
-    name = axis.name if isinstance(axis.name, str) else ""
+    name = axis.name if isinstance(axis.name, str) and axis.name != "None" else ""
     unit = axis.units if isinstance(axis.units, str) and axis.units else None
     if not axis.is_uniform:
         return axis_of_values(name, axis.axis, unit)

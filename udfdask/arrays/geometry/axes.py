@@ -311,10 +311,20 @@ def _shortest_step(positions: AnyArray, step: float) -> float:
 
 
 def with_different_names(axes: Sequence[Axis | None], sig_dims: int) -> tuple[Axis, ...]:
-    """Return axes with different names, made of what is known about each dimension."""
+    """Return axes with different names, made of what is known about each dimension.
+
+    If a detector has the names of the scan, all its names get the prefix ``sig_``.
+    """
+    nav = len(axes) - sig_dims
+    defaults = default_axis_names(len(axes), sig_dims)
+    names = [
+        (axis.name if axis else "") or default for axis, default in zip(axes, defaults, strict=True)
+    ]
+    if set(names[:nav]) & set(names[nav:]):
+        names[nav:] = [f"sig_{name.removeprefix('sig_')}" for name in names[nav:]]
     named: dict[str, Axis] = {}
-    for axis, default in zip(axes, default_axis_names(len(axes), sig_dims), strict=True):
-        name = (axis.name if axis else "") or default
+    for axis, given in zip(axes, names, strict=True):
+        name = given
         while name in named:
             name += "_"
         named[name] = replace(axis, name=name) if axis else Axis(name=name)
