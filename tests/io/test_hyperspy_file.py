@@ -1,7 +1,9 @@
 """Files of instruments: which signal, which axes, and what is said of those nobody can read."""
 
 import logging
+import zipfile
 
+import dask
 import numpy as np
 import pytest
 from dask.array.utils import assert_eq
@@ -174,3 +176,65 @@ def test_a_file_that_needs_another_package(tmp_path, monkeypatch):
     monkeypatch.setattr(hs, "load", load)
     with pytest.raises(ImportError, match=r"a\.blo without another package.*skimage.*pip install"):
         open_file(tmp_path / "a.blo")
+
+
+def test_compressed_values_are_read_at_once(tmp_path, values):
+    path = tmp_path / "a.prz"
+    hs.signals.Signal2D(values).save(path)
+    with zipfile.ZipFile(path) as archive:
+        assert archive.getinfo("data.npy").compress_type != zipfile.ZIP_STORED
+    opened = open_file(path, chunks=(1, 4, 5, 6))
+    assert opened.reader == "HyperSpy (PantaRhei, read at once)"
+    assert_eq(opened.array, values)
+
+
+@pytest.fixture(params=["a.sur", "a.msa", "a.prz"])
+def unpacked(request, tmp_path):
+    """A file that HyperSpy cannot read lazily."""
+    spectra = np.arange(24.0) if request.param == "a.msa" else np.arange(96.0).reshape(3, 4, 8)
+    hs.signals.Signal1D(spectra).save(tmp_path / request.param)
+    return tmp_path / request.param
+
+
+@pytest.mark.parametrize("scheduler", ["synchronous", "processes"])
+def test_formats_that_are_not_lazy(unpacked, scheduler):
+    opened, expected = open_file(unpacked), hs.load(unpacked)
+    assert "read at once" in opened.reader
+    assert opened.sig_dims == expected.axes_manager.signal_dimension
+    np.testing.assert_array_equal(opened.array.compute(scheduler=scheduler), expected.data)
+
+
+def test_a_large_file_that_is_not_lazy(unpacked):
+    with (
+        dask.config.set({"array.chunk-size": "16 B"}),
+        pytest.raises(FileFormatError, match=r"lazily.* 16 of a chunk.*chunk-size") as raised,
+    ):
+        open_file(unpacked)
+    assert "Copy it again" not in str(raised.value)
+
+
+def test_a_suffix_of_several_formats(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("time,value\n1,2\n")
+    with pytest.raises(FileFormatError, match=r"as Impulse by.* as Protochips by") as raised:
+        open_file(path)
+    assert "`reader`" not in str(raised.value)
+    assert "Copy it again" not in str(raised.value)
+
+
+def test_what_a_reader_does_not_support(tmp_path):
+    """A raw .mib file is complete, but HyperSpy does not read it."""
+    head = b"MQ1,000001,00384,01,0008,0006,R64,   1x1,01,2024-07-02 11:46:43.0,0.001,0,"
+    head += b"2024-07-02T11:46:43.0Z,100000ns,6,"
+    (tmp_path / "a.mib").write_bytes(head.ljust(384, b"\0") + bytes(96))
+    with pytest.raises(FileFormatError, match=r"a\.mib cannot .*not supported") as raised:
+        open_file(tmp_path / "a.mib")
+    assert "complete" not in str(raised.value)
+
+
+def test_names_of_a_detector_and_a_scan_are_different(tmp_path, values):
+    signal = hs.signals.Signal2D(values[0])
+    for axis, name in zip(signal.axes_manager._axes[1:], "yx", strict=True):
+        axis.name = name
+    signal.save(tmp_path / "a.hspy")
+    assert [axis.name for axis in open_file(tmp_path / "a.hspy").axes] == ["x", "sig_y", "sig_x"]

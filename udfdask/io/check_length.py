@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import logging
 import math
 import struct
-import sys
-from logging.handlers import BufferingHandler
 from pathlib import Path
 from typing import Any
 
@@ -48,28 +45,33 @@ def check_before(file: Path) -> None:
 def _check_tiff(file: Path) -> None:
     """Raise if a TIFF file is not complete.
 
-    tifffile only logs missing pages. If a size is damaged, HyperSpy allocates the positions along
-    an axis before it reads anything, for example a billion positions.
+    tifffile only logs that pages are missing. If a size is damaged, HyperSpy allocates the
+    positions along an axis before it reads anything, for example a billion positions.
     """
     try:
         import tifffile
     except ImportError:  # HyperSpy will raise an error that says what to install
         return
-    handler = BufferingHandler(sys.maxsize)
-    handler.setLevel(logging.ERROR)
-    logger = logging.getLogger("tifffile")
-    logger.addHandler(handler)
-    try:
-        with reading(file, "TIFF"), tifffile.TiffFile(file) as opened:
-            images = [(s.shape, s.nbytes, s.keyframe.compression) for s in opened.series]
-    finally:
-        logger.removeHandler(handler)
-    messages = [record.getMessage() for record in handler.buffer]
-    faults = [text for text in messages if "invalid page offset" in text or "series" in text]
+    with reading(file, "TIFF"), tifffile.TiffFile(file) as opened:
+        images = [(s.shape, s.nbytes, s.keyframe.compression) for s in opened.series]
+        n_values = sum(series.size for series in opened.series)
+        n_pages = len(opened.pages)
+        announced = sum(math.prod(each["shape"]) for each in opened.shaped_metadata or ())
+        end_of_list = opened.pages.next_page_offset
+        assert end_of_list is not None  # after the length has been asked for
+        opened.filehandle.seek(end_of_list)
+        pointer = opened.filehandle.read(opened.tiff.offsetsize)
+        (next_page,) = struct.unpack(opened.tiff.offsetformat, pointer)
     size = file.stat().st_size
-    for shape, nbytes, compression in images:
-        if nbytes > size * (1 if compression == 1 else _MOST_COMPRESSED):
-            faults.append(f"an image of shape {shape} needs {nbytes} bytes")
+    faults = [
+        f"an image of shape {shape} needs {nbytes} bytes"
+        for shape, nbytes, compression in images
+        if nbytes > size * (1 if compression == 1 else _MOST_COMPRESSED)
+    ]
+    if next_page:
+        faults.append(f"it says that pages follow after the first {n_pages}")
+    if announced > n_values:
+        faults.append(f"it announces {announced} values and has {n_values}")
     if faults:
         raise FileFormatError(
             f"{file} has {size} bytes and is not complete: {faults[0]}. {COPY_AGAIN}"
@@ -84,6 +86,8 @@ def check_after(file: Path, signal: Any, shape: tuple[int, ...]) -> None:
         _check_mib(file, header, shape)
     if suffix == ".blo" and "blockfile_header" in header:
         _check_blo(file, header["blockfile_header"])
+    if suffix == ".xml" and "raw_file" in header.get("root", {}):
+        _check_empad(file, header["root"]["raw_file"]["filename"], shape)
 
 
 def _check_mib(file: Path, header: dict[str, Any], shape: tuple[int, ...]) -> None:
@@ -119,6 +123,21 @@ def _check_blo(file: Path, header: dict[str, Any]) -> None:
         raise FileFormatError(
             f"{file} has {size} bytes, but its header requires {expected}: {frames} frames of "
             f"{header['DP_SZ']} x {header['DP_SZ']}. {COPY_AGAIN}"
+        )
+
+
+def _check_empad(file: Path, name: str, shape: tuple[int, ...]) -> None:
+    """Raise if the frames of a description by EMPAD are missing, or not all there."""
+    raw = file.parent / name
+    if not raw.is_file():
+        raise FileFormatError(
+            f"{file} describes the frames in {name}, which is not next to it: put it there"
+        )
+    # each frame has 2 rows of 128 values of 4 bytes after its own
+    size, expected = raw.stat().st_size, math.prod(shape[:-2]) * 130 * 128 * 4
+    if size < expected:
+        raise FileFormatError(
+            f"{raw} has {size} bytes, but {file.name} describes {expected}. {COPY_AGAIN}"
         )
 
 

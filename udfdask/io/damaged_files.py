@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import lzma
 import math
 import os
 import stat
+import struct
+import zipfile
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +20,18 @@ from udfdask.config import chunk_bytes
 from udfdask.errors import ArgumentTypeError, FileFormatError, UDFError
 
 COPY_AGAIN = "Is the file complete? Copy it again from where it was recorded, or write it anew"
+"""Advice if a part of a file is missing or damaged."""
+
+_UNCERTAIN = (
+    "It may be damaged, incomplete, or of a kind that this reader does not know: copy it again, or "
+    "save it in another format with the program that wrote it"
+)
+"""Advice if the cause is unknown."""
+
+_UNSUPPORTED = "Save it in another format with the program that wrote it"
+
+_BROKEN_OFF = (EOFError, struct.error, zlib.error, lzma.LZMAError, zipfile.BadZipFile)
+"""Errors of readers to which a file has too few bytes, or compressed ones that do not fit."""
 
 MOST_CHUNKS = 10_000_000
 """Maximum number of chunks of an array: its graph would take about 10 GB. Damaged shapes have many
@@ -37,12 +53,12 @@ _KINDS = {
 
 @contextmanager
 def reading(
-    path: str | os.PathLike[str], reader: str, *, part: str = "", advice: str = COPY_AGAIN
+    path: str | os.PathLike[str], reader: str, *, part: str = "", advice: str = ""
 ) -> Iterator[None]:
     """Turn the errors of a package that reads a file into a `FileFormatError` with its path.
 
     Use it only around calls of that package, so that errors in our own code keep their type. `part`
-    describes the part of the file that is read.
+    describes the part of the file that is read. Without `advice`, the type of the error decides.
     """
     try:
         yield
@@ -56,8 +72,20 @@ def reading(
         # Readers have no common base class of errors: 331 damaged zarr stores raised 14 types.
         where = f", {part}," if part else ""
         raise FileFormatError(
-            f"{os.fspath(path)}{where} cannot be read as {reader}: {in_words(error)}. {advice}"
+            f"{os.fspath(path)}{where} cannot be read as {reader}: {in_words(error)}. "
+            f"{advice or _advice(error)}"
         ) from error
+
+
+def _advice(error: Exception) -> str:
+    """Return what to do after an error of a reader."""
+    if isinstance(error, _BROKEN_OFF):
+        return COPY_AGAIN
+    if isinstance(error, NotImplementedError):
+        return _UNSUPPORTED
+    if isinstance(error, FileNotFoundError):
+        return "The file names another one: put it where the name says"
+    return _UNCERTAIN
 
 
 def in_words(error: BaseException) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 import logging
 import os
+import zipfile
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -13,24 +14,22 @@ from typing import Any
 
 import dask.array as da
 
+from udfdask.config import chunk_bytes
 from udfdask.errors import ArgumentValueError, FileFormatError, missing_package
 from udfdask.graph.dask_internals.running import compute_here
 from udfdask.io.check_length import check_after, check_before
-from udfdask.io.damaged_files import COPY_AGAIN, check_values, reading
+from udfdask.io.damaged_files import check_values, in_words, reading
 from udfdask.io.file_identity import FileIdentity
 from udfdask.io.hdf5 import hyperspy_format, take_over
 from udfdask.io.hyperspy_axes import read_axis, read_unit
+from udfdask.io.instrument_frames import frames_in
 from udfdask.io.lazy_source import FileArray, choose_chunks, lazy_array
-from udfdask.io.memmap import MappedArray
-from udfdask.io.mib_frames import mapped_frames
 from udfdask.io.opened_file import OpenedFile, choose_sig_dims, opened_array
 from udfdask.once_per_process import OncePerProcess
 from udfdask.writing.stores import METADATA
 
 _OTHER_FILES = {".mib": ".hdr", ".rpl": ".raw", ".emi": "_*.ser"}
 """Endings of the names of other files that contain values or shapes, by the file's suffix."""
-
-_ADVICE = f"{COPY_AGAIN}, together with the files that belong to it"
 
 _loaded = OncePerProcess(4)
 """Signals of the last 4 files: to load a file can take seconds, even lazily."""
@@ -50,38 +49,38 @@ class HyperSpyArray(FileArray):
     """Absolute path of the file or store."""
     number: int
     """Number of the signal in the file."""
-    mapped: MappedArray | None = None
-    """The same values as a part of the file, which tasks map; None for other files."""
+    frames: FileArray | None = None
+    """The same values as frames of the file, which tasks read without HyperSpy, if possible."""
 
     def __getitem__(self, index: Any) -> Any:
         """Return the part at `index`, as HyperSpy reads it."""
-        if self.mapped is not None:
+        if self.frames is not None:
             for other in self.others:
                 os.close(other.open())  # raises if the file has changed
-            return self.mapped[index]
+            return self.frames[index]
         with ExitStack() as stack:
             files = (self.file, *self.others)
             for file in files:
                 stack.enter_context(file.unchanged())
             stack.enter_context(reading(self.path, "HyperSpy", part=f"at {index}"))
-            signals = _loaded.get(files, lambda: _load(Path(self.path), files))
-            return compute_here(da.asarray(signals[self.number].data)[index])
+            signals, _ = _loaded.get(files, lambda: _load(Path(self.path), files))
+            part = signals[self.number].data[index]
+            return compute_here(part) if isinstance(part, da.Array) else part
 
 
 def open_with_hyperspy(
     file: Path, *, dataset: str | int | None, sig_dims: int | None, chunks: Any
 ) -> OpenedFile:
     """Open a signal by its number or title, by default the one with navigation axes."""
-    reader = f"HyperSpy ({_format_name(file)})"
     check_before(file)
     identity, others = _identities(file)
-    signals = _load(file, (identity, *others))
+    signals, reader = _load(file, (identity, *others))
     number = _choose(signals, dataset, file=str(file))
     signal = signals[number]
     manager = signal.axes_manager
+    check_values(file, signal.data.shape, signal.data.dtype)
     # A signal without navigation axes is not lazy: its data are a NumPy array.
     array = da.asarray(signal.data)
-    check_values(file, array.shape, array.dtype)
     check_after(file, signal, array.shape)
     sig = choose_sig_dims(sig_dims, array.ndim, known=manager.signal_dimension)
     # A signal whose axes were declared by `axis.navigate` has its navigation axes anywhere.
@@ -93,7 +92,7 @@ def open_with_hyperspy(
         reader += f", signal {number}"
     title = signal.metadata.General.title or file.stem
     source: FileArray | None = take_over(array, identity)
-    mapped = None if source else mapped_frames(array, file, identity)
+    frames = None if source else frames_in(file, signal, array, (identity, *others), number=number)
     if source is None:
         source = HyperSpyArray(
             file=identity,
@@ -101,11 +100,11 @@ def open_with_hyperspy(
             path=str(file),
             number=number,
             shape=array.shape,
-            dtype=array.dtype,
-            mapped=mapped,
+            dtype=array.dtype if frames is None else frames.dtype,
+            frames=frames,
         )
-        _loaded.get((identity, *others), lambda: signals)
-    if mapped is not None:
+        _loaded.get((identity, *others), lambda: (signals, reader))
+    if frames is not None:
         array = lazy_array(source, grid, prefix="from-hyperspy")
     else:
         # Tasks read HyperSpy's own chunks: it would read a complete one for each part of it.
@@ -122,43 +121,119 @@ def _identities(file: Path) -> tuple[FileIdentity, tuple[FileIdentity, ...]]:
     """Return the identity of a file or store, and those of other files of the recording."""
     ending = _OTHER_FILES.get(file.suffix.lower())
     others = sorted(file.parent.glob(glob.escape(file.stem) + ending)) if ending else []
+    if file.suffix.lower() == ".xml":  # of EMPAD, which names the file with the frames
+        content = file.read_bytes()
+        others = [raw for raw in sorted(file.parent.glob("*.raw")) if raw.name.encode() in content]
     main = next((file / name for name in METADATA if (file / name).is_file()), file)
     return FileIdentity.of(main), tuple(map(FileIdentity.of, others))
 
 
-def _format_name(file: Path) -> str:
-    """Return the name of the format that HyperSpy knows for the contents or suffix of a file."""
+def _format_names(file: Path) -> list[str]:
+    """Return the names of the formats that HyperSpy knows for the contents or suffix of a file."""
     known = hyperspy_format(file)
     if known is not None:
-        return known
+        return [known]
     try:
         from rsciio import IO_PLUGINS
     except ImportError as error:
         raise missing_package("hyperspy", purpose=f"reading {file.name}") from error
     suffix = file.suffix.lower().removeprefix(".")
-    for plugin in IO_PLUGINS:
-        if suffix and suffix in plugin["file_extensions"]:
-            return str(plugin["name"])
-    raise FileFormatError(
-        f"no reader knows {file}: its suffix {file.suffix!r} is not .npy, .h5, .zarr or a suffix "
-        "of HyperSpy's formats. If it contains only frames, pass nav_shape, sig_shape and dtype"
-    )
+    names = [str(plugin["name"]) for plugin in IO_PLUGINS if suffix in plugin["file_extensions"]]
+    if not names or not suffix:
+        raise FileFormatError(
+            f"no reader knows {file}: its suffix {file.suffix!r} is not .npy, .h5, .zarr or a "
+            "suffix of HyperSpy's formats. If it contains only frames, pass nav_shape, sig_shape "
+            "and dtype"
+        )
+    # a format with the name of the suffix is what HyperSpy takes, such as MRC for .mrc
+    return [name for name in names if name.lower() == suffix] or names
 
 
-def _load(file: Path, identities: Sequence[FileIdentity]) -> list[Any]:
-    """Return the lazy signals in a file; raise if one of the files has changed meanwhile."""
-    format_name = _format_name(file)
+def _load(file: Path, identities: Sequence[FileIdentity]) -> tuple[list[Any], str]:
+    """Return the signals in a file, and its reader in words; raise if a file has changed meanwhile.
+
+    Several formats share a suffix, such as .xml: the only one that can be read is meant.
+    """
+    names = _format_names(file)
     try:
-        import hyperspy.api as hs
+        import hyperspy.api  # noqa: F401
     except ImportError as error:
         raise missing_package("hyperspy", purpose=f"reading {file.name}") from error
+    size = sum(identity.size for identity in identities)
+    found: list[tuple[list[Any], str]] = []
+    failed: list[Exception] = []
+    for name in names:
+        try:
+            signals, how = _load_as(file, name, size)
+        except (FileFormatError, ImportError) as error:
+            failed.append(error)
+        else:
+            found.append((signals, f"HyperSpy ({name}{how})"))
+    if len(names) == 1 and failed:
+        raise failed[0]
+    if len(found) != 1:
+        reasons = "; ".join(str(error) for error in failed)
+        raise FileFormatError(
+            f"{file} must be of one of the formats {', '.join(names)}, but {len(found)} of them "
+            f"can read it. {reasons}"
+        )
+    for identity in identities:  # if a file has changed, do not keep the signals
+        os.close(identity.open())
+    return found[0]
+
+
+def _load_as(file: Path, name: str, size: int) -> tuple[list[Any], str]:
+    """Return the signals in a file of the format `name`, and what is special about reading it.
+
+    Many readers of HyperSpy cannot read lazily, or not all files: small ones are read at once.
+    `size` is in bytes.
+    """
+    purpose = f"{name} by HyperSpy"
+    with reading(file, purpose):
+        size, compressed = _unpacked(file, size)
+    cause: BaseException | None = None
+    if not compressed:
+        try:
+            with reading(file, purpose):
+                return _call_hyperspy(file, name, lazy=True), ""
+        except FileFormatError as error:
+            cause = error.__cause__
+    if size > chunk_bytes():
+        reason = in_words(cause) if cause else "its values are compressed"
+        raise FileFormatError(
+            f"{file} cannot be read lazily as {purpose} ({reason}), and its {size} bytes are more "
+            f"than the {chunk_bytes()} of a chunk, up to which it is read at once: increase dask's "
+            "array.chunk-size, or load it with HyperSpy and save it as .hspy"
+        ) from cause
+    with reading(file, purpose):
+        return _call_hyperspy(file, name, lazy=False), ", read at once"
+
+
+def _unpacked(file: Path, size: int) -> tuple[int, bool]:
+    """Return the size of a file or store without compression, and whether it is compressed.
+
+    HyperSpy maps the values of a .prz file, an archive, even if they are compressed.
+    """
+    if file.is_dir():
+        return sum(path.stat().st_size for path in file.rglob("*") if path.is_file()), False
+    if file.suffix.lower() != ".prz":
+        return size, False
+    with zipfile.ZipFile(file) as archive:
+        members = archive.infolist()
+    compressed = any(member.compress_type != zipfile.ZIP_STORED for member in members)
+    return sum(member.file_size for member in members), compressed
+
+
+def _call_hyperspy(file: Path, name: str, *, lazy: bool) -> list[Any]:
+    """Return the signals in a file, as HyperSpy loads them."""
+    import hyperspy.api as hs
+
     logger = logging.getLogger("hyperspy.io")
     was_disabled = logger.disabled
     logger.disabled = True  # our error contains the same message
     try:
-        with reading(file, f"{format_name} by HyperSpy", advice=_ADVICE):
-            # The signal type only selects a class, often of a package that is not installed.
-            loaded = hs.load(file, lazy=True, signal_type="", file_format=format_name)
+        # The signal type only selects a class, often of a package that is not installed.
+        loaded = hs.load(file, lazy=lazy, signal_type="", file_format=name)
     except ImportError as error:
         raise ImportError(
             f"HyperSpy cannot read {file.name} without another package ({error}): "
@@ -167,15 +242,14 @@ def _load(file: Path, identities: Sequence[FileIdentity]) -> list[Any]:
         ) from error
     finally:
         logger.disabled = was_disabled
-    for identity in identities:  # if a file has changed, do not keep the signals
-        os.close(identity.open())
-    return loaded if isinstance(loaded, list) else [loaded]
+    signals = loaded if isinstance(loaded, list) else [loaded]
+    if not signals or not (lazy or any(signal.data.size for signal in signals)):
+        raise ValueError(f"HyperSpy finds no values in {file.name}")
+    return signals
 
 
 def _choose(signals: Sequence[Any], dataset: str | int | None, *, file: str) -> int:
     """Return the number of the signal that the user means."""
-    if not signals:
-        raise FileFormatError(f"HyperSpy finds no signal in {file}. {_ADVICE}")
     numbers = range(len(signals))
     if dataset is None:
         matches = [n for n in numbers if signals[n].axes_manager.navigation_dimension > 0]

@@ -1,0 +1,139 @@
+"""Formats of instruments: equal to HyperSpy's own reading, and the table of them in the docs.
+
+`UDFDASK_TEST_DATA` is the folder of recordings, which are not part of the repository.
+"""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from damaging import LEAVES_FILES_OPEN
+from instrument_files import write_blo, write_empad, write_mib
+from udfdask.errors import FileFormatError
+from udfdask.io import open_file
+from udfdask.io.hdf5 import HDF5Dataset
+from udfdask.io.hyperspy_axes import read_axis
+from udfdask.io.hyperspy_file import HyperSpyArray
+from udfdask.io.instrument_frames import TiffPages
+from udfdask.io.memmap import MappedArray
+
+hs = pytest.importorskip("hyperspy.api", reason="hyperspy is in the io extra")
+tifffile = pytest.importorskip("tifffile", reason="tifffile is in the io extra")
+pytestmark = [
+    *LEAVES_FILES_OPEN,  # HyperSpy keeps files open that it reads lazily
+    pytest.mark.filterwarnings("ignore::UserWarning:rsciio"),  # units that a format cannot hold
+]
+
+FOLDER = os.environ.get("UDFDASK_TEST_DATA")
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "user-guide" / "data" / "files.md"
+BEGIN = "<!-- The tests write this table: tests/io/test_formats_table.py. -->\n"
+END = "<!-- The end of the table. -->\n"
+
+FRAMES = np.random.default_rng(8).integers(0, 250, (2, 3, 8, 8))
+RECORDINGS = ["001_4x2_6bit.mib", "bcf_v2_50x50px.bcf", "test1.blo"]
+
+
+def signal(values, sig_dims=2):
+    """A signal with calibrated axes."""
+    made = (hs.signals.Signal2D if sig_dims == 2 else hs.signals.Signal1D)(values)
+    for number, axis in enumerate(made.axes_manager.navigation_axes):
+        axis.scale, axis.units = 0.5 + number, "nm"
+    for axis in made.axes_manager.signal_axes:
+        axis.scale, axis.units = 0.25, "1/nm" if sig_dims == 2 else "eV"
+    return made
+
+
+def saved(values, sig_dims=2):
+    """A function that writes a file with HyperSpy."""
+    return lambda path: signal(values, sig_dims).save(path)
+
+
+def tiff(**options):
+    return lambda path: tifffile.imwrite(path, FRAMES[0].astype(np.uint16), **options)
+
+
+MADE = {
+    "a.blo": lambda path: write_blo(path, FRAMES.astype(np.uint8)),
+    "a.hspy": saved(FRAMES.astype(np.uint16)),
+    "a.mib": lambda path: write_mib(path, FRAMES, kind="U16"),
+    "a.msa": saved(np.arange(16.0), 1),
+    "a.prz": saved(FRAMES[0].astype(np.uint16)),
+    "a.rpl": saved(FRAMES[0].astype(np.uint16)),
+    "a.sur": saved(FRAMES[0].astype(float), 1),
+    "a.tif": tiff(photometric="minisblack"),
+    "b.tif": tiff(photometric="minisblack", compression="zlib"),
+    "c.tif": lambda path: tifffile.imwrite(path, np.zeros((8, 8, 3), "u1"), photometric="rgb"),
+    "a.unf": saved(FRAMES[0, 0].astype(np.float32)),
+    "scan.xml": lambda path: write_empad(path.parent, np.ones((2, 3, 128, 128))),
+}
+NOTES = {"b.tif": ", compressed", "c.tif": ", colors"}
+
+
+def how_it_is_read(opened):
+    """How tasks read the array, in words."""
+    if "read at once" in opened.reader:
+        return "at once"
+    tasks = dict(opened.array.dask).values()
+    sources = [getattr(a, "value", a) for task in tasks for a in getattr(task, "args", ())]
+    source = next(each for each in sources if isinstance(each, HDF5Dataset | HyperSpyArray))
+    if isinstance(source, HDF5Dataset):
+        return "lazily, by stored chunks"
+    kinds = {MappedArray: "lazily, mapped", TiffPages: "lazily, by page"}
+    return kinds.get(type(source.frames), "lazily, in HyperSpy's chunks")
+
+
+def line_of(path, origin):
+    """The line of a file in the table, after it has been compared with HyperSpy's own reading."""
+    what = f"`{path.suffix}`{NOTES.get(path.name, '')}"
+    try:
+        opened = open_file(path)
+    except FileFormatError:
+        return f"| {what} | HyperSpy | refused: not numbers | {origin} |"
+    file_format = {"file_format": "EMPAD"} if path.suffix == ".xml" else {}
+    loaded = hs.load(path, signal_type="", **file_format)
+    loaded = loaded if isinstance(loaded, list) else [loaded]
+    number = int(opened.reader.partition(", signal ")[2] or 0)
+    assert_like_hyperspy(opened, loaded[number])
+    name = opened.reader.removeprefix("HyperSpy (").partition(")")[0].partition(",")[0]
+    return f"| {what} | {name} | {how_it_is_read(opened)} | {origin} |"
+
+
+def assert_like_hyperspy(opened, loaded):
+    """Equal values, sums, shapes, positions and units."""
+    manager = loaded.axes_manager
+    axes = (*manager.navigation_axes[::-1], *manager.signal_axes[::-1])
+    expected = loaded.data.transpose([axis.index_in_array for axis in axes])
+    values = opened.array.compute(scheduler="synchronous")
+    np.testing.assert_array_equal(values, expected)
+    assert values.sum() == expected.sum()
+    assert opened.sig_dims == manager.signal_dimension
+    for ours, axis, size in zip(opened.axes, axes, expected.shape, strict=True):
+        assert ours.unit == read_axis(axis).unit
+        np.testing.assert_allclose(ours.positions(size), axis.axis)
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_formats_that_hyperspy_writes(tmp_path, name):
+    MADE[name](tmp_path / name)
+    assert line_of(tmp_path / name, "a test") in PAGE.read_text("utf-8").splitlines()
+
+
+@pytest.mark.skipif(FOLDER is None, reason="UDFDASK_TEST_DATA names no folder of recordings")
+def test_the_table_in_the_documentation(tmp_path):
+    """With ``UDFDASK_WRITE_TABLES=1``, the table is written first."""
+    lines = ["| file | format | read | written by |", "| --- | --- | --- | --- |"]
+    for name, write in MADE.items():
+        write(tmp_path / name)
+        lines.append(line_of(tmp_path / name, "a test"))
+    lines += [line_of(Path(FOLDER) / name, "an instrument") for name in RECORDINGS]
+    table = "\n".join([*lines[:2], *sorted(lines[2:])]) + "\n"
+    before, begin, rest = PAGE.read_text("utf-8").partition(BEGIN)
+    _, end, after = rest.partition(END)
+    assert begin
+    assert end
+    text = f"{before}{BEGIN}\n{table}\n{END}{after}"
+    if os.environ.get("UDFDASK_WRITE_TABLES"):
+        PAGE.write_text(text, "utf-8")
+    assert PAGE.read_text("utf-8") == text
