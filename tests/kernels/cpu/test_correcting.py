@@ -9,6 +9,7 @@ from udfdask import Shape, Slice
 from udfdask.corrections import CorrectionSet
 from udfdask.corrections.correct_tile import as_lines, correct_tile
 from udfdask.corrections.planes import tile_planes
+from udfdask.corrections.validate import checked
 from udfdask.kernels.dtypes import compiled_dtype
 
 RNG = np.random.default_rng(3)
@@ -37,7 +38,7 @@ def corrected(frames, dark, gain, broken):
 def planes_of(part, dtype, **given):
     mask = given.pop("broken", BROKEN)
     corrections = CorrectionSet(**given, excluded_pixels=np.nonzero(mask))
-    return tile_planes(corrections, part, np.dtype(dtype), SIG)
+    return tile_planes(checked(corrections, SIG, np.dtype(dtype)), part, np.dtype(dtype), SIG)
 
 
 WHOLE = Slice((0, 0), Shape(SIG, sig_dims=2))
