@@ -1,7 +1,8 @@
 """Processes that write files and stores, and are killed while they do; run as a script.
 
 `kill` kills a writer before and after each of its calls that change something on the disk, looks at
-what is there, and lets the next writer look. `write` writes again and again, `poll` looks.
+what is there, and lets the next writer look. `write` writes again and again, `poll` looks until it
+has seen so many versions.
 """
 
 import json
@@ -111,14 +112,19 @@ def main():
             write(target, rest[0])
     elif action == "poll":
         say("ready")
-        absent, seen, polls = 0, set(), 0
-        stop = Path(rest[0])
-        while not stop.exists():
-            polls += 1
-            absent += not target.exists()
+        absent, seen, versions = 0, set(), []
+        while len(versions) < int(rest[0]):
+            try:
+                number = target.stat().st_ino
+            except FileNotFoundError:
+                absent += 1
+                continue
+            # a new version is there before the old one is gone: their numbers differ
+            if number not in versions[-1:]:
+                versions.append(number)
             if target.suffix == ".npz":
                 seen.add(tuple(read(target)))
-        say(json.dumps([polls, absent, sorted(seen)]))
+        say(json.dumps([absent, sorted(seen)]))
 
 
 if __name__ == "__main__":
