@@ -1,7 +1,6 @@
 """A run stays a few chunks ahead of its consumer, and keeps no payloads."""
 
 import gc
-import threading
 
 import dask.array as da
 import numpy as np
@@ -11,7 +10,7 @@ import progressive_udfs as pu
 import udf_zoo
 import udfdask as ud
 from counting import CountedData, LiveData, counts
-from making import LATE
+from making import LATE, wait_until
 from progressive_cases import local, long_array, worker_of
 from udfdask.udfs import SumUDF
 
@@ -102,13 +101,6 @@ class TestProgress:
 
         others = tasks()  # left over from earlier tests
 
-        def wait_for_none():
-            for _ in range(200):
-                if not tasks(others):
-                    return
-                threading.Event().wait(0.05)
-            raise AssertionError(f"left are {tasks(others)}")
-
         x = da.zeros((120, 1, 2, 2), chunks=(4 if shared else 1, 1, 2, 2))
         x = x.map_blocks(np.add, 1, dtype="float64").rechunk({0: 1})
         most = 0
@@ -116,11 +108,11 @@ class TestProgress:
             if snapshot.n_merged % 40 == 5:
                 most = max(most, len(tasks(others)))
         assert most < 40  # of 120 chunks, each a few tasks
-        wait_for_none()
+        wait_until(lambda: not tasks(others))
         iterator = ud.run_udf_iter(x, SumUDF(), scheduler=cluster)
         next(iterator)
         iterator.close()
-        wait_for_none()
+        wait_until(lambda: not tasks(others))
 
     def test_nothing_runs_before_it_is_asked_for(self, tmp_path):
         data = CountedData(np.zeros((4, 2, 2, 2)), tmp_path)
