@@ -12,7 +12,7 @@ import pytest
 
 import udfdask as ud
 from cuda_udfs import Cuda, Cupy, Heavy, HeavyRows, Rows, loaded, numbers
-from making import wait_until
+from making import LATE, wait_until
 from stand_in import numpy_standing_in_for_cupy
 from udfdask.errors import ArgumentValueError, DeviceError, UDFError, UDFWarning
 from udfdask.io import on_workers
@@ -134,11 +134,18 @@ def test_no_worker_at_all(door, patience, folder):
         check_forgotten(client)
 
 
+@pytest.fixture
+def long_patience():
+    """A time in which any machine starts a worker."""
+    with dask.config.set({"udfdask.resources-timeout": LATE}):
+        yield
+
+
 @pytest.mark.parametrize("door", DOORS, ids=lambda door: door.__name__)
-def test_a_worker_that_comes(door, folder):
+def test_a_worker_that_comes(door, long_patience, folder):
     with cluster(worker={"nthreads": 1, "resources": {"CUDA": 1}}) as client:
         client.cluster.adapt(minimum=0, maximum=1, interval="100ms")
-        with pytest.warns(UDFWarning, match="Waiting for one for 60 s"):
+        with pytest.warns(UDFWarning, match=f"Waiting for one for {LATE} s"):
             check(door(folder, client))
 
 
@@ -174,9 +181,9 @@ def test_the_worker_is_lost(door, patience, tmp_path, folder):
 
 
 def door_of_slow(door, folder, client):
-    """Go through a door with a run of seconds."""
+    """Go through a door with a run of minutes, which no test waits for."""
     array = da.from_array(np.repeat(DATA, 20, axis=0), chunks=(1, 3, 4, 4))
-    udf = Cuda(folder, pause=0.1)
+    udf = Cuda(folder, pause=1)
     if door is last_snapshot:
         return list(ud.run_udf_iter(array, udf, scheduler=client))
     more = {"progress": lambda state: None} if door is with_progress else {}
@@ -222,7 +229,7 @@ def unfinished(dask_scheduler):
 
 @pytest.mark.parametrize("cls", [Heavy, HeavyRows])
 @pytest.mark.parametrize("door", ["compute", "iter"])
-def test_a_heavy_parameter_where_there_is_no_worker_yet(cls, door, folder):
+def test_a_heavy_parameter_where_there_is_no_worker_yet(cls, door, long_patience, folder):
     array, udf = lazy(folder)[0], cls(folder, np.ones(300_000, int))
     with cluster(worker={"nthreads": 1, "resources": {"CUDA": 1}}) as client:
         client.cluster.adapt(minimum=0, maximum=1, interval="100ms")
@@ -252,7 +259,7 @@ def test_the_worker_of_placed_blocks_is_lost(beside, patience, folder):
     }
     repeated = da.from_array(np.repeat(DATA, 20, axis=0), chunks=(1, 3, 4, 4))
     array = on_workers(repeated.map_blocks(slowly, meta=np.empty(0, "int64")), "device")
-    udfs = [cls(folder, pause=0.1) for cls in (Rows, *beside)]
+    udfs = [cls(folder, pause=1) for cls in (Rows, *beside)]
     with cluster(workers) as client:
         left = threading.Thread(target=leave, args=(client, folder))
         left.start()
@@ -267,7 +274,7 @@ def test_the_worker_of_placed_blocks_is_lost(beside, patience, folder):
 
 def slowly(block):
     """The block, after a while."""
-    time.sleep(0.05)
+    time.sleep(0.5)
     return block
 
 
