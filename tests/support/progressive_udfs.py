@@ -10,7 +10,7 @@ import numpy as np
 import udfdask as ud
 from aux_udfs import SeenByMergeAll
 from counting import note
-from making import LATE
+from making import LATE, wait_until
 from udf_zoo import Native, NavSums, TileTree, sig_axes
 
 
@@ -303,9 +303,5 @@ class Slow(NavSums):
     def process_tile(self, tile):
         note(self.params.folder, "run")
         if self.params.row in self.meta.coordinates[:, 0]:
-            stop = threading.Event()
-            for _ in range(600):
-                if (Path(self.params.folder) / "go").exists():
-                    break
-                stop.wait(0.05)
+            wait_until((Path(self.params.folder) / "go").exists)
         super().process_tile(tile)

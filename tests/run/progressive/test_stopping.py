@@ -81,7 +81,7 @@ class TestStopping:
             gates.wait_for(4)
             iterator.close()
             with pytest.raises(ud.UDFRunCancelled, match=r"after 2 of 20 chunks") as caught:
-                waits.result(30)
+                waits.result(LATE)
             assert caught.value.chunks_merged == 2
         gates.open.set()
         assert list(iterator) == []
@@ -101,7 +101,7 @@ class TestStopping:
             waits = thread.submit(list, iterator)
             iterator.close()
             with pytest.raises(ud.UDFRunCancelled):
-                waits.result(30)
+                waits.result(LATE)
         (tmp_path / "go").touch()
 
     def test_a_client_that_goes_away(self, tmp_path):
@@ -115,7 +115,7 @@ class TestStopping:
                 waits = thread.submit(list, iterator)
                 client.close()
                 with pytest.raises(ud.UDFRunCancelled) as caught:
-                    waits.result(30)
+                    waits.result(LATE)
                 assert 1 <= caught.value.chunks_merged < 20
             (tmp_path / "go").touch()
 
