@@ -93,7 +93,9 @@ def vectors_of(values: Any, what: str) -> Any:
         if names is None or len(names) != 2:
             continue
         if sorted(names) == ["x", "y"]:
-            return values.transpose(..., dim).isel({dim: [names.index("y"), names.index("x")]})
+            values = values.transpose(..., dim)
+            # an array in the right order keeps its key: equal data give equal tasks
+            return values if names == ["y", "x"] else values.isel({dim: slice(None, None, -1)})
         if dim == values.dims[-1]:
             raise ArgumentValueError(
                 f"{what} has components called {values[dim].values.tolist()}, expected names that "
