@@ -86,7 +86,7 @@ def test_a_merge_of_nav_buffers_is_explained():
     assert ud.explain(X, {"first": Rows(), "second": Rows()}).notes == (f"Rows: {ROWS}",)
 
 
-@pytest.mark.parametrize("udf", [Tree(), NoMerge(), SumUDF(), StdDevUDF(), CoMUDF()])
+@pytest.mark.parametrize("udf", [Tree(), NoMerge(), SumUDF(), StdDevUDF(), CoMUDF(cy=1, cx=1)])
 def test_no_note_where_nothing_is_to_be_done(udf):
     assert not ud.explain(X, udf).notes
 

@@ -85,12 +85,16 @@ def test_values_in_pixels_are_taken_from_every_door_to_every_door(array, paramet
             np.testing.assert_allclose(values_of(run(USES[parameter](values)[0])), expected)
 
 
-def test_axes_in_another_order_are_refused(array):
-    centers = array.udf.run_udf(CoMUDF())["raw_com"].transpose("x", "y", "component")
+def test_axes_in_another_order_are_aligned_by_accessors_and_else_refused(array):
+    given = array.udf.run_udf(CoMUDF())["raw_com"]
+    expected = ud.run_udf(array.data, RadialProfileUDF(r=3, centers=given.data))["intensity"]
+    centers = given.transpose("x", "y", "component")
     udf = RadialProfileUDF(r=3, centers=centers)
-    for run in doors(array):
-        with pytest.raises(ud.ArgumentValueError, match="transpose the values"):
-            run(udf)
+    *accessors, plain = doors(array)
+    for run in accessors:
+        np.testing.assert_array_equal(values_of(run(udf)), expected.compute())
+    with pytest.raises(ud.ArgumentValueError, match="transpose the values"):
+        plain(udf)
     # without names in common, the shape tells
     renamed = centers.compute().rename(x="a", y="b")
     with pytest.raises(ud.ArgumentValueError, match=r"must have the shape .* not \(6, 4, 2\)"):
@@ -148,5 +152,10 @@ def test_aux_data_of_other_units_are_the_business_of_the_udf(array, kind):
     np.testing.assert_array_equal(
         array.udf.run_udf(udf)["total"].values, ud.run_udf(array.data, plain)["total"].compute()
     )
+    turned = Scaled(ud.UDF.aux_data(given.T, kind=kind, dtype="float64"))
+    np.testing.assert_array_equal(
+        array.udf.run_udf(turned)["total"].values, ud.run_udf(array.data, plain)["total"].compute()
+    )
+    *_, unlabeled = doors(array)
     with pytest.raises(ud.ArgumentValueError, match="transpose the values"):
-        array.udf.run_udf(Scaled(ud.UDF.aux_data(given.T, kind=kind, dtype="float64")))
+        unlabeled(turned)
