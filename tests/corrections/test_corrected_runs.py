@@ -324,6 +324,7 @@ def test_patches_make_no_tile_larger(place, chunks):
     assert explain(Tiles(), place, **small).tile_shape[1:] == (lines, chunks[1])
 
 
+@pytest.mark.usefixtures("warns_of_few_data")
 def test_one_signal_chunk_a_task_where_patches_allow():
     chunks = (2, 3, (1, 1, 1, 1, 4), 9)
     assert "one for each signal chunk" in str(explain(SumUDF(), None, chunks))

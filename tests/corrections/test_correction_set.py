@@ -275,7 +275,7 @@ def test_no_corrections_at_all():
     plain = ud.run_udf(X, SumUDF())["intensity"]
     empty = ud.run_udf(X, SumUDF(), corrections=CorrectionSet())["intensity"]
     assert empty.name == plain.name
-    assert empty.dtype == plain.dtype == np.dtype("uint64")
+    assert empty.dtype == plain.dtype == np.dtype("int64")
 
 
 def test_neighbours():
