@@ -92,8 +92,9 @@ class ScanDriftUDF(UDF):
     def __init__(
         self,
         *,
+        reference: Any = "previous",
         upsample: int = 10,
-        normalization: str | None = "phase",
+        normalization: str | None = None,
         max_shift: float | None = None,
         boundary: str = "mask",
     ) -> None:
@@ -110,7 +111,13 @@ class ScanDriftUDF(UDF):
             raise ArgumentTypeError(f"upsample must be an integer such as 10, not {upsample!r}")
         if upsample < 1:
             raise ArgumentValueError(f"upsample must be at least 1, not {upsample}")
+        if isinstance(reference, str) and reference != "previous":
+            raise ArgumentValueError(
+                f'reference must be "previous" or a frame, not {reference!r}: pass data[0] for the '
+                "first frame, or a mean of frames"
+            )
         super().__init__(
+            reference=reference,
             upsample=upsample,
             normalization=normalization,
             max_shift=max_shift,
@@ -119,8 +126,14 @@ class ScanDriftUDF(UDF):
         self.boundary = boundary
 
     @property
+    def _has_reference(self) -> bool:
+        return not isinstance(self.params.reference, str)
+
+    @property
     def halo(self) -> Any:
         """One frame before each position; also one after it, until the data are known."""
+        if self._has_reference:
+            return 0
         if "meta" not in vars(self):
             return 1
         return ((1, 0),) * len(self.meta.dataset_shape.nav)
@@ -147,9 +160,17 @@ class ScanDriftUDF(UDF):
                 f"ScanDriftUDF works on images and spectra, but the signal has the shape {sig}: "
                 "pass sig_dims=2 or sig_dims=1"
             )
+        along: tuple[int, ...] = (len(nav),)
+        if self._has_reference:
+            along, given = (), getattr(self.params.reference, "shape", ())
+            if tuple(given) != sig:
+                raise ArgumentValueError(
+                    f"reference must be an array of the shape of a frame, {sig}, not of {given}: "
+                    "pass one frame such as data[0], or a mean of frames"
+                )
         return {
-            "shifts": self.buffer(kind="nav", extra_shape=(len(nav), len(sig))),
-            "correlation": self.buffer(kind="nav", extra_shape=(len(nav),)),
+            "shifts": self.buffer(kind="nav", extra_shape=(*along, len(sig))),
+            "correlation": self.buffer(kind="nav", extra_shape=along),
         }
 
     def get_result_axes(self) -> Mapping[str, tuple[Axis, ...]]:
@@ -157,6 +178,8 @@ class ScanDriftUDF(UDF):
         axes, n = self.meta.axes, len(self.meta.dataset_shape.nav)
         along = Axis(name="along", labels=tuple(axis.name for axis in axes[:n]))
         component = Axis(name="component", labels=("y", "x")[2 - len(axes[n:]) :])
+        if self._has_reference:
+            return {"shifts": (component,)}
         return {"shifts": (along, component), "correlation": (along,)}
 
     def get_result_units(self) -> Mapping[str, str | None]:
@@ -164,23 +187,37 @@ class ScanDriftUDF(UDF):
         return {"shifts": "px", "correlation": ""}
 
     def get_shared_task_data(self) -> Mapping[str, Any]:
-        """Return the shape of a frame, and which shifts are looked for."""
+        """Return the shape of a frame, which shifts are looked for, and the reference."""
+        from udfdask.kernels.cpu.phase_correlation import spectra_of
+
         sig = tuple(self.meta.dataset_shape.sig)
         shape = (1, *sig) if len(sig) == 1 else sig
         allowed, farthest = None, self.params.max_shift
         if farthest is not None:
             y, x = (np.fft.fftfreq(n, 1 / n) for n in shape)
             allowed = np.hypot(y[:, np.newaxis], x) <= farthest
-        return {"shape": shape, "allowed": allowed}
+        reference = None
+        if self._has_reference:
+            frame = np.asarray(self.params.reference).reshape(shape)
+            reference = spectra_of(frame, self.params.normalization == "phase")
+        return {"shape": shape, "allowed": allowed, "reference": reference}
 
     def process_partition(self, frames: Any) -> None:
-        """Correlate each frame with its predecessors; each spectrum is computed once."""
-        from udfdask.kernels.cpu.phase_correlation import correlation_of, find_shift
+        """Correlate each frame with its predecessors, or with the reference."""
+        from udfdask.kernels.cpu.phase_correlation import find_shift, spectra_of
 
-        meta, task = self.meta, self.task_data
+        meta, task, upsample = self.meta, self.task_data, self.params.upsample
         shifts, correlation = self.results.shifts, self.results.correlation
+        phase = self.params.normalization == "phase"
+        if task.reference is not None:
+            for row, frame in enumerate(frames):
+                here = spectra_of(frame.reshape(task.shape), phase)
+                y, x, height = find_shift(task.reference, here, task.shape, upsample, task.allowed)
+                shifts[row] = (y, x)[-shifts.shape[-1] :]
+                correlation[row] = height
+            return
         shifts[...] = correlation[...] = np.nan
-        spectra = _Spectra(frames, task.shape, self.params.normalization == "phase")
+        spectra = _Spectra(frames, task.shape, phase)
         first = [part.start for part in meta.core]
         for place in np.argwhere(meta.core_mask):
             here = tuple((place + first).tolist())
@@ -189,8 +226,8 @@ class ScanDriftUDF(UDF):
                 before = (*here[:axis], here[axis] - 1, *here[axis + 1 :])
                 if not meta.neighbor_mask[before]:
                     continue
-                cross = correlation_of(spectra.at(before), spectra.at(here))
-                y, x, height = find_shift(cross, task.shape, self.params.upsample, task.allowed)
+                one, other = spectra.at(before), spectra.at(here)
+                y, x, height = find_shift(one, other, task.shape, upsample, task.allowed)
                 shifts[(*row, axis)] = (y, x)[-shifts.shape[-1] :]
                 correlation[(*row, axis)] = height
 
@@ -209,14 +246,14 @@ class _Spectra:
         self._found: dict[tuple[int, ...], AnyArray] = {}
 
     def at(self, place: tuple[int, ...]) -> AnyArray:
-        """Return the spectrum of the frame at a place."""
-        from udfdask.kernels.cpu.phase_correlation import spectrum_of
+        """Return the spectra of the frame at a place."""
+        from udfdask.kernels.cpu.phase_correlation import spectra_of
 
         spectrum = self._found.get(place)
         if spectrum is None:
             # a later position needs nothing before this one, moved back along the first axis
             least = (place[0] - 1, *place[1:])
             self._found = {key: kept for key, kept in self._found.items() if key >= least}
-            spectrum = spectrum_of(self._frames[place].reshape(self._shape), self._phase)
+            spectrum = spectra_of(self._frames[place].reshape(self._shape), self._phase)
             self._found[place] = spectrum
         return spectrum

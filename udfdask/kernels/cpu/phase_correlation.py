@@ -3,68 +3,111 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 import numpy as np
 
-from udfdask.kernels.cpu.compile import kernel
 from udfdask.types import AnyArray
 
 FLOOR = 100
 """Waves with an amplitude below `FLOOR` times the rounding error of the strongest have no phase."""
 
+BLUR = 1.0
+"""Standard deviation by which frames are blurred, in pixels: then noise counts less."""
+
+LEAST = 0.1
+"""A part of a frame with less than this part of its power does not count as similar."""
+
 REACH = 0.75
 """Half the side of the area around a maximum that is computed on a fine grid, in pixels."""
 
 
-def spectrum_of(frame: AnyArray, phase: bool) -> AnyArray:
-    """Return the Fourier transform of a frame, shape (y, x), for `correlation_of`, complex.
+@lru_cache(maxsize=8)
+def _window(shape: tuple[int, int], dtype: str) -> tuple[AnyArray, AnyArray]:
+    """Return weights that are 0 at the edges of a frame, and their Fourier transform.
 
-    It is that of the real frame, shape (y, x // 2 + 1), without the mean, and of such a size that
-    the correlation of a frame with itself is 1. With `phase`, all waves have the same amplitude.
-    That of a constant frame is 0.
+    A Fourier transform takes opposite edges of a frame as neighbors. Without weights, the step
+    between them, which does not move, draws all shifts to 0. The weights are nearly flat, because
+    each pixel that counts less makes shifts less certain; in small frames they change slowly.
     """
     from scipy.fft import rfft2
+
+    y, x = (
+        1 - np.cos(np.pi * (np.arange(n) + 0.5) / n) ** (2 * min(max(n // 8, 1), 8)) for n in shape
+    )
+    weights = np.outer(y, x).astype(dtype)
+    return weights, rfft2(weights)
+
+
+def spectra_of(frame: AnyArray, phase: bool) -> AnyArray:
+    """Return the Fourier transforms of a frame and of its squares, for `find_shift`, complex.
+
+    They are those of the blurred frame in a window, shape (2, y, x // 2 + 1). With `phase`, all
+    waves have the same amplitude first. Those of a constant frame are 0.
+    """
+    from scipy.fft import irfft2, rfft2
 
     # float32 holds integers of 16 bits
     small = frame.dtype.itemsize < (4 if frame.dtype.kind in "iu" else 8)
     dtype = np.float32 if small else np.float64
     values: AnyArray = frame.astype(dtype)
     if values.min() == values.max():
-        return np.zeros_like(rfft2(values))
+        return np.zeros_like(rfft2(np.stack([values, values])))
     with np.errstate(invalid="ignore"):  # of infinite pixels
         values = values - dtype(values.mean(dtype=np.float64))
         found: AnyArray = rfft2(values)
-    found[0, 0] = 0
-    _normalize(found, frame.shape[1], phase, FLOOR * float(np.finfo(dtype).eps))
-    return found
-
-
-def correlation_of(first: AnyArray, second: AnyArray) -> AnyArray:
-    """Return the cross spectrum of two frames: the phases tell how far `second` is moved."""
-    out = np.empty_like(first)
-    _multiply(second, first, out)
-    return out
+        found[0, 0] = 0
+        if phase:
+            size = np.abs(found)
+            found /= np.maximum(size, FLOOR * np.finfo(dtype).eps * size.max())
+        height, width = frame.shape
+        y, x = np.fft.fftfreq(height)[:, None], np.arange(found.shape[1]) / width
+        found *= np.exp(-2 * (np.pi * BLUR) ** 2 * (y * y + x * x)).astype(dtype)
+        calm = irfft2(found, s=frame.shape)
+        calm /= np.abs(calm).max()
+        weights, _ = _window(frame.shape, calm.dtype.str)
+        part = weights * calm
+        spectra: AnyArray = rfft2(np.stack([part, part * calm]))
+    return spectra
 
 
 def find_shift(
-    spectrum: AnyArray, shape: tuple[int, int], upsample: int, allowed: AnyArray | None
+    first: AnyArray,
+    second: AnyArray,
+    shape: tuple[int, int],
+    upsample: int,
+    allowed: AnyArray | None,
 ) -> tuple[float, float, float]:
-    """Return the shift (y, x) in pixels with the highest correlation, and the correlation.
+    """Return how far `second` is moved, (y, x) in pixels, and the correlation there.
 
-    `spectrum` is a cross spectrum of frames of this shape. `allowed` says for each shift whether it
-    counts, bool, in the order of `numpy.fft.fftfreq`. With `upsample` above 1, the correlation
-    around the maximum is computed on a grid with this number of points for each pixel, and the
-    maximum is that of a parabola through three of these points along each axis.
+    `first` and `second` are spectra of frames of this shape. The correlation is relative to the
+    power of those parts of both frames that lie on each other: else shifts would be drawn to 0,
+    where most of the frames does. `allowed` says for each shift whether it counts, bool, in the
+    order of `numpy.fft.fftfreq`. With `upsample` above 1, the correlation around the maximum is
+    computed on a grid with this number of points for each pixel, and the maximum is that of a
+    parabola through three of these points along each axis.
 
     A constant frame has no shift: NaN, and the correlation 0.
     """
     from scipy.fft import irfft2
 
-    maps: AnyArray = irfft2(spectrum, s=shape)
-    if not np.isfinite(maps[0, 0]):
+    powers = first[1, 0, 0].real, second[1, 0, 0].real
+    if not np.isfinite(powers).all():
         return math.nan, math.nan, math.nan
-    if not spectrum.any():
+    if not all(powers):
         return math.nan, math.nan, 0.0
+    _, window = _window(shape, powers[0].dtype.str)
+    products = np.stack(
+        [second[0] * first[0].conj(), window * first[1].conj(), second[1] * window.conj()]
+    )
+
+    def relative(sums: AnyArray) -> AnyArray:
+        cross, one, other = sums
+        one, other = np.maximum(one, LEAST * powers[0]), np.maximum(other, LEAST * powers[1])
+        found: AnyArray = cross / np.sqrt(one * other)
+        return found
+
+    maps = relative(irfft2(products, s=shape))
     if allowed is not None:
         maps[~allowed] = -np.inf
     top = int(maps.argmax())
@@ -78,7 +121,7 @@ def find_shift(
     steps = np.arange(-reach, reach + 1) / upsample
     # an axis of one pixel has no shift
     dy, dx = (steps if n > 1 else np.zeros(1) for n in shape)
-    fine = _around(spectrum, shape, y + dy, x + dx)
+    fine = relative(_around(products, shape, y + dy, x + dx))
     row, column = (int(k) for k in np.unravel_index(int(fine.argmax()), fine.shape))
     dy_top = dy[row] + _vertex(fine[:, column], row) / upsample
     dx_top = dx[column] + _vertex(fine[row], column) / upsample
@@ -86,10 +129,10 @@ def find_shift(
 
 
 def _around(spectrum: AnyArray, shape: tuple[int, int], y: AnyArray, x: AnyArray) -> AnyArray:
-    """Return the correlation at shifts y and x, shape (y, x): a product of matrices."""
+    """Return the sums at shifts y and x, shape (..., y, x): a product of matrices."""
     height, width = shape
     rows = np.fft.fftfreq(height)
-    columns = np.arange(spectrum.shape[1]) / width
+    columns = np.arange(spectrum.shape[-1]) / width
     # waves of the half that is not stored have the same real part
     twice = np.full(len(columns), 2.0)
     twice[0] = 1
@@ -111,40 +154,3 @@ def _vertex(values: AnyArray, top: int) -> float:
     before, here, after = (float(v) for v in values[top - 1 : top + 2])
     curvature = before - 2 * here + after
     return 0.0 if curvature >= 0 else min(max(0.5 * (before - after) / curvature, -0.5), 0.5)
-
-
-@kernel
-def _normalize(spectrum: AnyArray, width: int, phase: bool, floor: float) -> None:
-    """Scale a spectrum so that the mean of its squares over the full plane is 1, in place."""
-    height, half = spectrum.shape
-    strongest = 0.0  # squares: the absolute value of a complex number takes four times as long
-    for y in range(height):
-        for x in range(half):
-            value = spectrum[y, x]
-            strongest = max(strongest, value.real * value.real + value.imag * value.imag)
-    if phase and strongest > 0:
-        least = floor * floor * strongest
-        for y in range(height):
-            for x in range(half):
-                value = spectrum[y, x]
-                square = value.real * value.real + value.imag * value.imag
-                spectrum[y, x] = value / np.sqrt(max(square, least))
-    power = 0.0
-    for y in range(height):
-        for x in range(half):
-            value = spectrum[y, x]
-            twice = 1.0 if x == 0 or 2 * x == width else 2.0
-            power += twice * (value.real * value.real + value.imag * value.imag)
-    scale = np.sqrt(height * width / power) if power > 0 else 1.0
-    for y in range(height):
-        for x in range(half):
-            spectrum[y, x] *= scale
-
-
-@kernel
-def _multiply(a: AnyArray, b: AnyArray, out: AnyArray) -> None:
-    """Write the product of `a` with the complex conjugate of `b`."""
-    height, width = a.shape
-    for y in range(height):
-        for x in range(width):
-            out[y, x] = a[y, x] * np.conj(b[y, x])
