@@ -18,20 +18,23 @@ from udfdask.udfs.shared.neighbor_windows import checked_boundary
 
 
 class ScanDriftUDF(UDF):
-    """Measure how far each frame is shifted, compared to the frame before it along each axis.
+    """Measure how far each frame is shifted, compared to the frame before it or to a reference.
 
-    The shift is where the phase correlation of the two frames is highest. `integrate_drift` makes
-    from these differences the shift of each frame for ``descan=``.
+    The shift is where the cross correlation of the two frames is highest. `integrate_drift` makes
+    from differences between neighbors the shift of each frame for ``descan=``.
 
     Parameters
     ----------
+    reference : "previous" or array of real numbers, shape (*sig,)
+        What each frame is compared with: its predecessor along each axis, or a frame, which can be
+        lazy, such as ``data[0]`` or a mean. Then errors do not add up from frame to frame.
     upsample : int
         Number of points for each pixel at which the correlation is computed around its maximum;
         between them, the maximum is that of a parabola. With 1, shifts are whole pixels.
     normalization : {"phase"} or None
-        With "phase", all spatial frequencies count the same, which makes the maximum sharp. None
-        keeps their amplitudes (cross correlation): better for frames of few counts, whose high
-        frequencies are noise.
+        With "phase", all spatial frequencies count the same (phase correlation): better for sharp
+        features on a strong background that does not move. None keeps their amplitudes (cross
+        correlation): better for most frames, because the highest frequencies are often noise.
     max_shift : float, optional
         Largest shift, in pixels, that is looked for. For periodic patterns, it must be below half
         the period.
@@ -62,6 +65,13 @@ class ScanDriftUDF(UDF):
       that moves the new frame back. So does ``descan=``, which takes the shift to remove.
     - `correlation`, extra shape (nav dims,): the height of the maximum, 1 for frames that are equal
       up to a shift, near 0 for frames that have nothing in common.
+
+    With a reference, both have no axis for the nav dims: ``shifts[p]`` is how far the frame at p is
+    moved, compared to the reference, as ``descan=`` takes it.
+
+    Frames are blurred by one pixel, so that noise counts less, and multiplied by a window that is 0
+    at the edges. Each value of the correlation is relative to the power of the parts that lie on
+    each other. Otherwise the edges, which do not move, would draw shifts to 0.
 
     Both are NaN where there is no predecessor, and if a frame contains NaN. A constant frame has no
     shift: NaN, with the correlation 0. Frames count as periodic, as always with Fourier transforms:

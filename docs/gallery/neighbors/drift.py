@@ -3,7 +3,7 @@ Drift of a movie
 ================
 
 During a series of images, the sample drifts. ``ScanDriftUDF`` measures the shift between each
-image and the image before it by phase correlation. ``integrate_drift`` adds up these shifts, and
+image and the image before it by cross correlation. ``integrate_drift`` adds up these shifts, and
 ``descan=`` removes them from the sum of all images.
 
 See also: :doc:`Neighborhoods </user-guide/writing/neighborhoods>`,
@@ -29,8 +29,7 @@ for py, px, radius in rng.uniform((12, 18, 1.5), (68, 80, 4), (40, 3)):
 counts = rng.poisson(np.maximum(images, 10)).astype("uint16")
 movie = da.from_array(counts, chunks=(6, 96, 96))
 
-# Without normalization, noise at high frequencies is not amplified.
-udf = ScanDriftUDF(normalization=None, max_shift=4)
+udf = ScanDriftUDF(max_shift=4)
 shifts = integrate_drift(ud.run_udf(movie, udf)["shifts"].compute())
 before = ud.run_udf(movie, SumUDF())["intensity"]
 after = ud.run_udf(movie, SumUDF(), descan=Descan(shifts, subpixel=True, fill=160))["intensity"]
