@@ -214,32 +214,29 @@ class ScanDriftUDF(UDF):
 
     def process_partition(self, frames: Any) -> None:
         """Correlate each frame with its predecessors, or with the reference."""
-        from udfdask.kernels.cpu.phase_correlation import find_shift, spectra_of
+        from udfdask.kernels.cpu.phase_correlation import find_shift
 
         meta, task, upsample = self.meta, self.task_data, self.params.upsample
         shifts, correlation = self.results.shifts, self.results.correlation
         phase = self.params.normalization == "phase"
-        if task.reference is not None:
-            for row, frame in enumerate(frames):
-                here = spectra_of(frame.reshape(task.shape), phase)
-                y, x, height = find_shift(task.reference, here, task.shape, upsample, task.allowed)
-                shifts[row] = (y, x)[-shifts.shape[-1] :]
-                correlation[row] = height
-            return
         shifts[...] = correlation[...] = np.nan
         spectra = _Spectra(frames, task.shape, phase)
         first = [part.start for part in meta.core]
         for place in np.argwhere(meta.core_mask):
             here = tuple((place + first).tolist())
             row = tuple(place.tolist())
-            for axis in range(len(here)):
-                before = (*here[:axis], here[axis] - 1, *here[axis + 1 :])
-                if not meta.neighbor_mask[before]:
-                    continue
-                one, other = spectra.at(before), spectra.at(here)
-                y, x, height = find_shift(one, other, task.shape, upsample, task.allowed)
-                shifts[(*row, axis)] = (y, x)[-shifts.shape[-1] :]
-                correlation[(*row, axis)] = height
+            others = {(): task.reference}
+            if task.reference is None:
+                before = [(*here[:k], here[k] - 1, *here[k + 1 :]) for k in range(len(here))]
+                others = {
+                    (k,): spectra.at(b) for k, b in enumerate(before) if meta.neighbor_mask[b]
+                }
+            for axis, other in others.items():
+                y, x, height = find_shift(
+                    other, spectra.at(here), task.shape, upsample, task.allowed
+                )
+                shifts[row + axis] = (y, x)[-shifts.shape[-1] :]
+                correlation[row + axis] = height
 
 
 class _Spectra:

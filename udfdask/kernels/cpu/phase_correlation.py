@@ -15,7 +15,7 @@ FLOOR = 100
 BLUR = 1.0
 """Standard deviation by which frames are blurred, in pixels: then noise counts less."""
 
-LEAST = 0.1
+LEAST = 0.02
 """A part of a frame with less than this part of its power does not count as similar."""
 
 REACH = 0.75
