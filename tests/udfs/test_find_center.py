@@ -1,5 +1,7 @@
 """The center of patterns whose center is known."""
 
+import warnings
+
 import dask.array as da
 import numpy as np
 import pytest
@@ -7,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import udfdask as ud
+from diffraction_patterns import make_pattern
 from suites import examples
 from udfdask import ArgumentTypeError, ArgumentValueError, Axis
 from udfdask.demo import make_recording
@@ -61,6 +64,42 @@ def test_a_part_of_a_pixel(make, center, seed):
     noisy = np.random.default_rng(seed).poisson(clean + 3)
     noisy[3, 5] = 10**6  # a hot pixel
     np.testing.assert_allclose(find_center(noisy), center, atol=allowed + 0.15)
+
+
+LIMITS = {  # in pixels: the median of the errors, and the largest one
+    "zone axis": (0.1, 0.3),
+    "tilted": (0.2, 2),
+    "off-center": (0.1, 0.3),
+    "beam stop": (0.6, 4),
+    "rings": (0.2, 3),
+    "saturated": (0.4, 1.5),
+}
+
+
+@pytest.mark.parametrize("family", LIMITS)
+def test_simulated_patterns(family):
+    """Errors above 2 pixels come with a warning."""
+    errors, silent = [], []
+    for seed in range(200, 200 + examples(20, 5)):
+        pattern, center = make_pattern(family, seed)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            errors.append(np.hypot(*(find_center(pattern) - center)))
+        if not caught:
+            silent.append(errors[-1])
+    median, largest = LIMITS[family]
+    assert np.median(errors) < median
+    assert max(errors) < largest
+    assert max(silent, default=0) < 2
+
+
+def test_a_crystal_without_background_has_many_centers():
+    """Equal disks on a lattice: the middle between two of them is a center of symmetry too."""
+    pattern = np.zeros((64, 80))
+    y, x = np.mgrid[4:64:12, 4:80:12]
+    pattern[y, x] = 1000
+    with pytest.warns(ud.errors.UDFWarning, match="not sure"):
+        find_center(np.random.default_rng(0).poisson(pattern))
 
 
 def test_plain_floats():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Mapping
 from typing import Any, Literal, get_args
 
@@ -11,26 +12,17 @@ import numpy as np
 from udfdask.arrays.backends.convert import to_backend, to_host
 from udfdask.arrays.backends.dense_backends import NUMPY
 from udfdask.arrays.backends.table import backend_of
-from udfdask.errors import ArgumentTypeError, ArgumentValueError
+from udfdask.errors import ArgumentTypeError, ArgumentValueError, UDFWarning
 from udfdask.masks import checks
 from udfdask.masks.polar import distance
 from udfdask.types import AnyArray
+from udfdask.udfs.shared.center_of_symmetry import center_of_symmetry
 
 CenterMethod = Literal["symmetry", "com"]
 """Ways to find a center."""
 
-COARSE = 1024
-"""Largest size of the pattern for which all centers are compared; others are binned first."""
-
-CANDIDATES = 8
-"""Largest number of centers that are compared with each other: a lattice has many."""
-
 BLUR = 1.0
 """Standard deviation by which patterns are blurred, in pixels: then noise counts less."""
-
-OVERLAP = 0.05
-"""Smallest part of the pixels that must have a partner on the other side of a center."""
-
 
 _SUM_FIRST = "run a SumUDF first: find_center(run_udf(opened, SumUDF())['intensity'])"
 
@@ -113,7 +105,28 @@ def find_center(
     for name, given in (("radius", radius), ("start", start)):
         if given is not None:
             raise ArgumentValueError(f'{name} is for method="com": pass that too, or mask=')
-    return _center_of_symmetry(_calm(values, usable), usable)
+    found = center_of_symmetry(_calm(values, usable), usable)
+    if found is None:
+        raise ArgumentValueError("pattern has too few pixels to find a center of symmetry")
+    independent = found.n_pairs / (8 * math.pi * BLUR**2)  # pairs, after blurring
+    is_similar = found.similarity > min(0.7, 5 / math.sqrt(max(independent, 1.0)))
+    if not is_similar and not found.has_background:
+        raise ArgumentValueError(
+            "pattern has no center of symmetry: the correlation with its own inversion is "
+            f"{found.similarity:.2g} at most; ignore asymmetric parts with mask=, or use "
+            'method="com"'
+        )
+    if not (found.is_sure and is_similar):
+        cy, cx = found.center
+        warnings.warn(
+            f"find_center is not sure of (y, x) = ({cy:.1f}, {cx:.1f}): the correlation of the "
+            f"pattern with its inversion is {found.similarity:.2f}, but its background has another "
+            "center, or none. Look at the pattern; exclude parts that are not symmetric with "
+            'mask=, or pass method="com" with radius= and start=',
+            UDFWarning,
+            stacklevel=2,
+        )
+    return found.center
 
 
 def _read(pattern: Any, mask: Any) -> tuple[AnyArray, AnyArray]:
@@ -213,140 +226,6 @@ def _calm(values: AnyArray, usable: AnyArray) -> AnyArray:
     )
     blurred: AnyArray = np.divide(smooth, share, out=np.zeros(share.shape), where=usable)
     return blurred
-
-
-def _center_of_symmetry(values: AnyArray, usable: AnyArray) -> tuple[float, float]:
-    """Return the point of the highest correlation between a pattern and its inversion.
-
-    Centers are numbered by the sum of the positions of two opposite pixels, twice the center.
-    """
-    levels = [(values, usable)]
-    while max(levels[-1][0].shape) > COARSE and min(levels[-1][0].shape) >= 4:
-        levels.append(_binned(*levels[-1]))
-    found = []
-    for coarse in _candidates(*levels[-1]):
-        place = coarse
-        for level in reversed(levels):
-            place = _climb(*level, place)
-            if level is not levels[0]:
-                place = 2 * place[0] + 1, 2 * place[1] + 1
-        found.append((*_summit(values, usable, place), place))
-    height, offset, place = max(found)
-    # the pairs of pixels whose noise is independent after blurring
-    pairs = _both(usable, place)[1].sum() / (8 * math.pi * BLUR**2)
-    if not height > min(0.7, 5 / math.sqrt(pairs)):
-        raise ArgumentValueError(
-            "pattern has no center of symmetry: the correlation with its own inversion is "
-            f'{height:.2g} at most; ignore asymmetric parts with mask=, or use method="com"'
-        )
-    return (place[0] + offset[0]) / 2, (place[1] + offset[1]) / 2
-
-
-def _binned(values: AnyArray, usable: AnyArray) -> tuple[AnyArray, AnyArray]:
-    """Return a pattern of half the size: the mean of the pixels that are used."""
-    ny, nx = (n // 2 for n in values.shape)
-    cut = np.s_[: 2 * ny, : 2 * nx]
-    sums = values[cut].reshape(ny, 2, nx, 2).sum(axis=(1, 3))
-    number = usable[cut].reshape(ny, 2, nx, 2).sum(axis=(1, 3))
-    return np.divide(sums, number, out=np.zeros(sums.shape), where=number > 0), number > 0
-
-
-def _candidates(values: AnyArray, usable: AnyArray) -> list[tuple[int, int]]:
-    """Return the best places on the grid of half pixels, by Fourier transforms."""
-    from scipy import fft
-    from scipy.ndimage import maximum_filter
-
-    ny, nx = (2 * n - 1 for n in values.shape)
-    size = fft.next_fast_len(ny, real=True), fft.next_fast_len(nx, real=True)
-    mask = usable.astype(np.float64)
-    of_mask, of_values, of_squares = (
-        fft.rfft2(one, size) for one in (mask, values, values * values)
-    )
-
-    def pairs(one: AnyArray, other: AnyArray) -> AnyArray:
-        """Return the sum of the products of opposite pixels for each center."""
-        product: AnyArray = fft.irfft2(one * other, size)[:ny, :nx]
-        return product
-
-    number = np.rint(pairs(of_mask, of_mask))
-    enough = number >= max(2.0, OVERLAP * usable.sum())
-    squared = pairs(of_values, of_mask) ** 2 / np.maximum(number, 1)
-    covariance = pairs(of_values, of_values) - squared
-    variance = pairs(of_squares, of_mask) - squared
-    largest = variance.max(initial=0.0, where=enough)
-    if largest <= 0:
-        raise ArgumentValueError("pattern has too few pixels to find a center of symmetry")
-    # with the variance alone, small parts at the edge of the frame that look alike would win
-    enough &= variance > 1e-9 * largest
-    score = np.full(covariance.shape, -np.inf)
-    np.divide(covariance, np.sqrt(np.maximum(variance, 1e-300)), out=score, where=enough)
-    peaks = np.flatnonzero((score == maximum_filter(score, 3)) & (score > 0.8 * score.max()))
-    best = peaks[np.argsort(-score.ravel()[peaks], kind="stable")[:CANDIDATES]]
-    places = np.stack(np.unravel_index(best, score.shape), axis=1)
-    return [(int(y), int(x)) for y, x in places] or [(ny // 2, nx // 2)]
-
-
-def _climb(values: AnyArray, usable: AnyArray, place: tuple[int, int]) -> tuple[int, int]:
-    """Return the place of the nearest maximum of the similarity."""
-    seen: dict[tuple[int, int], float] = {}
-
-    def height(at: tuple[int, int]) -> float:
-        if at not in seen:
-            seen[at] = _similarity(values, usable, at)
-        return seen[at]
-
-    while True:
-        around = [(place[0] + i, place[1] + j) for i in (-1, 0, 1) for j in (-1, 0, 1)]
-        best = max(around, key=height)
-        if height(best) <= height(place):
-            return place
-        place = best
-
-
-def _both(
-    usable: AnyArray, place: tuple[int, int]
-) -> tuple[tuple[slice[int, int, None], ...], AnyArray]:
-    """Return the part of a frame with opposite pixels, and where both of a pair are used."""
-    part = tuple(
-        slice(max(0, s - n + 1), min(n, s + 1)) for s, n in zip(place, usable.shape, strict=True)
-    )
-    return part, usable[part] & usable[part][::-1, ::-1]
-
-
-def _similarity(values: AnyArray, usable: AnyArray, place: tuple[int, int]) -> float:
-    """Return the correlation coefficient of opposite pixels around a center; -1 without pairs."""
-    part, both = _both(usable, place)
-    one = values[part]
-    other = one[::-1, ::-1]
-    a, b = one[both], other[both]
-    if a.size < max(2.0, OVERLAP * usable.sum()):
-        return -1.0
-    a, b = a - a.mean(), b - b.mean()
-    variance = float(a @ a)
-    return float(a @ b) / variance if variance > 0 else -1.0
-
-
-def _summit(
-    values: AnyArray, usable: AnyArray, place: tuple[int, int]
-) -> tuple[float, tuple[float, float]]:
-    """Return the height of a maximum, and its offset (y, x) from a place, within a step.
-
-    These are those of the paraboloid that fits 3 x 3 similarities best.
-    """
-    y, x = np.mgrid[-1:2, -1:2].reshape(2, -1).astype(np.float64)
-    near = [
-        _similarity(values, usable, (place[0] + i, place[1] + j))
-        for i in (-1, 0, 1)
-        for j in (-1, 0, 1)
-    ]
-    design = np.stack([np.ones(9), y, x, y * y, y * x, x * x], axis=1)
-    top, ly, lx, yy, yx, xx = np.linalg.lstsq(design, np.array(near), rcond=None)[0]
-    determinant = 4 * yy * xx - yx * yx
-    if yy >= 0 or xx >= 0 or determinant <= 0:  # not a maximum
-        return near[4], (0.0, 0.0)
-    dy, dx = (yx * lx - 2 * xx * ly) / determinant, (yx * ly - 2 * yy * lx) / determinant
-    height = max(near[4], float(top + (ly * dy + lx * dx) / 2))
-    return height, (float(np.clip(dy, -1, 1)), float(np.clip(dx, -1, 1)))
 
 
 def _center_of_mass(
