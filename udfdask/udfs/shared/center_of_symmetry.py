@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -30,15 +31,21 @@ EXPLAINED = 0.2
 NEAR = 1 / 40
 """How far the center of the background can be wrong, as a part of the frame."""
 
-DOUBT = 0.6
+NEAREST = 3.0
+"""How far it can be wrong in a small frame, in pixels."""
+
+DOUBT = 0.5
 """A center at more than this part of the distance is not sure."""
+
+SURE = 0.95
+"""Similarity of a pattern that is its own inversion but for noise, at any distance."""
 
 WEAK = 0.42
 """The background decides alone if the pattern is less similar to its inversion than this part of
 what the background explains, as behind a beam stop."""
 
 DISTANT = 0.2
-"""What a center loses at this distance, of its similarity. With few counts, noise differs less."""
+"""What the certainty of a center loses at this distance."""
 
 DARK = 0.4
 """Pixels below this part of the background around them, in square roots, are a beam stop."""
@@ -67,12 +74,26 @@ class CenterOfSymmetry:
     """Position (y, x) in pixels."""
     similarity: float
     """Correlation coefficient of opposite pixels, -1 to 1."""
-    n_pairs: int
-    """Number of pixels that have a partner on the other side."""
+    is_similar: bool
+    """Whether the similarity is more than noise can have."""
     has_background: bool
     """Whether the background has a center, which is near."""
     is_sure: bool
     """Whether the background agrees, or at least no other point is nearly as good."""
+
+
+class _Peak(NamedTuple):
+    """A place where a pattern is more similar to its inversion than around it."""
+
+    certainty: float
+    """Fisher's transform of the similarity, whose noise does not depend on its value; less if the
+    place is far from the center of the background."""
+    place: Place
+    offset: tuple[float, float]
+    """Where the maximum is, relative to the place, within a step."""
+    similarity: float
+    far: float
+    """Distance from the center of the background, 1 for the largest one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,40 +108,46 @@ class _Background:
     """Pixels that are much darker than the background at their distance, bool."""
 
 
-def center_of_symmetry(values: AnyArray, usable: AnyArray) -> CenterOfSymmetry | None:
+def center_of_symmetry(values: AnyArray, usable: AnyArray, area: float) -> CenterOfSymmetry | None:
     """Return the center of a pattern, shape (y, x); None if too few pixels have a partner.
 
     `usable` says which pixels count. Values are square roots of intensities, whose noise is the
-    same everywhere.
+    same everywhere; in an area of this many pixels, noise is about equal.
     """
     background, usable = _visible(values, usable)
-    seen = background and background.center
+    seen = background.center if background else None
     levels = _levels(values, usable, COARSE)
-    reach = 2 * max(NEAR * max(values.shape), 1.0)
+    reach = 2 * max(NEAR * max(values.shape), NEAREST)
     found = []
-    for coarse in _candidates(*levels[-1], seen and _place(seen, _scale(levels))):
+    for coarse in _candidates(*levels[-1], _place(seen, _scale(levels)) if seen else None):
         place = coarse
         for level in levels[::-1]:
             place = _climb(*level, place)
             if level is not levels[0]:
                 place = 2 * place[0] + 1, 2 * place[1] + 1
+        similarity, offset = _summit(*levels[0], place)
         far = math.dist(place, _place(seen)) / reach if seen else 0.0
-        height, offset = _summit(*levels[0], place)
-        if background is None or height > WEAK * background.explained:
-            found.append((height - DISTANT * far**2, far, height, offset, place))
-    if not found and seen:
+        if background is None or similarity > WEAK * background.explained:
+            certainty = math.atanh(min(similarity, 0.999999)) - DISTANT * far**2
+            found.append(_Peak(certainty, place, offset, similarity, far))
+    if not found and seen:  # the background decides alone
         place = _place(seen)
-        found.append((0.0, 1.0, _similarity(values, usable, place), (0.0, 0.0), place))
+        found.append(_Peak(0.0, place, (0.0, 0.0), _similarity(values, usable, place), far=1.0))
     if not found:
         return None
-    merit, far, height, offset, place = max(found)
-    others = [one[0] for one in found if math.dist(one[-1], place) > 4]
+    best = max(found)
+    if seen:
+        is_sure = best.far < DOUBT or best.similarity > SURE
+    else:
+        others = [one.similarity for one in found if math.dist(one.place, best.place) > 4]
+        is_sure = max(others, default=-1.0) < CLOSE * best.similarity
+    n_pairs = _both(usable, best.place)[1].sum()
     return CenterOfSymmetry(
-        center=((place[0] + offset[0]) / 2, (place[1] + offset[1]) / 2),
-        similarity=height,
-        n_pairs=int(_both(usable, place)[1].sum()),
+        center=((best.place[0] + best.offset[0]) / 2, (best.place[1] + best.offset[1]) / 2),
+        similarity=best.similarity,
+        is_similar=best.similarity > min(0.7, 5 / math.sqrt(max(n_pairs / area, 1.0))),
         has_background=seen is not None,
-        is_sure=far < DOUBT if seen else max(others, default=-1.0) < CLOSE * merit,
+        is_sure=is_sure,
     )
 
 
@@ -269,7 +296,7 @@ def _candidates(values: AnyArray, usable: AnyArray, near: Place | None) -> list[
         is_peak &= score > 0.8 * score.max()
     else:
         y, x = np.ogrid[:ny, :nx]
-        is_peak &= np.hypot(y - near[0], x - near[1]) <= 2 * max(NEAR * max(values.shape), 1)
+        is_peak &= np.hypot(y - near[0], x - near[1]) <= 2 * max(NEAR * max(values.shape), NEAREST)
     peaks = np.flatnonzero(is_peak)
     best = peaks[np.argsort(-score.ravel()[peaks], kind="stable")[:CANDIDATES]]
     return [(int(y), int(x)) for y, x in zip(*np.unravel_index(best, score.shape), strict=True)]

@@ -39,9 +39,10 @@ def find_center(
 
     Diffraction patterns are almost symmetric: opposite pixels have similar intensities (Friedel's
     law). With ``method="symmetry"`` the center is the point around which the pattern is most
-    similar to itself turned by 180 degrees. Disks, rings and spots all count, and the beam itself
-    can be hidden by a beam stop. With ``method="com"`` it is the center of mass, which is better if
-    there is nothing but one disk that is not symmetric.
+    similar to itself turned by 180 degrees, near the center of the background between the disks: so
+    a reflection can be brighter than the beam, and the beam can be hidden by a beam stop. With
+    ``method="com"`` it is the center of mass, which is better if there is nothing but one disk that
+    is not symmetric.
 
     Parameters
     ----------
@@ -73,12 +74,21 @@ def find_center(
         has no center of symmetry, if `mask` has another shape or ignores all pixels, or if
         `method`, `radius` or `start` is invalid.
 
+    Warns
+    -----
+    UDFWarning
+        If the pattern and its background have different centers, or if there is no background and
+        several centers are about equal: then the center can be wrong.
+
     See Also
     --------
     guess_corrections : Guesses the mean center from centers of mass.
 
     Notes
     -----
+    Around the center of the background, the dark quarter of each small area depends most on the
+    distance. Pixels that are much darker than their ring, such as a beam stop, are not used.
+
     The similarity is the correlation coefficient of the square roots of the intensities, over all
     pairs of opposite pixels. Square roots keep a bright beam from outweighing everything else, and
     single pixels that are brighter than all their neighbors are cut to the brightest of these. The
@@ -105,18 +115,14 @@ def find_center(
     for name, given in (("radius", radius), ("start", start)):
         if given is not None:
             raise ArgumentValueError(f'{name} is for method="com": pass that too, or mask=')
-    found = center_of_symmetry(_calm(values, usable), usable)
-    if found is None:
-        raise ArgumentValueError("pattern has too few pixels to find a center of symmetry")
-    independent = found.n_pairs / (8 * math.pi * BLUR**2)  # pairs, after blurring
-    is_similar = found.similarity > min(0.7, 5 / math.sqrt(max(independent, 1.0)))
-    if not is_similar and not found.has_background:
+    found = center_of_symmetry(_calm(values, usable), usable, 8 * math.pi * BLUR**2)
+    if found is None or not (found.is_similar or found.has_background):
+        best = found.similarity if found else math.nan  # too few pixels have a partner
         raise ArgumentValueError(
             "pattern has no center of symmetry: the correlation with its own inversion is "
-            f"{found.similarity:.2g} at most; ignore asymmetric parts with mask=, or use "
-            'method="com"'
+            f'{best:.2g} at most; ignore asymmetric parts with mask=, or use method="com"'
         )
-    if not (found.is_sure and is_similar):
+    if not (found.is_sure and found.is_similar):
         cy, cx = found.center
         warnings.warn(
             f"find_center is not sure of (y, x) = ({cy:.1f}, {cx:.1f}): the correlation of the "
