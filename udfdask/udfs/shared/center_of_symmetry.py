@@ -28,6 +28,9 @@ GAP = 1 / 16
 EXPLAINED = 0.2
 """Part of the background that must depend on the distance from its center, or it has none."""
 
+CLEAR = 0.5
+"""Part from which on the background is sure: bright disks do not hide it."""
+
 NEAR = 1 / 40
 """How far the center of the background can be wrong, as a part of the frame."""
 
@@ -137,7 +140,8 @@ def center_of_symmetry(values: AnyArray, usable: AnyArray, area: float) -> Cente
         return None
     best = max(found)
     if seen:
-        is_sure = best.far < DOUBT or best.similarity > SURE
+        is_clear = background is not None and background.explained > CLEAR
+        is_sure = (is_clear and best.far < DOUBT) or best.similarity > SURE
     else:
         others = [one.similarity for one in found if math.dist(one.place, best.place) > 4]
         is_sure = max(others, default=-1.0) < CLOSE * best.similarity
