@@ -108,7 +108,7 @@ def test_a_computed_result_is_not_computed_again():
         ({"vmin": "low"}, "vmin must be a number"),
         ({"vmax": True}, "vmax must be a number"),
         ({"vmin": 2, "vmax": 2}, "vmin=2 must be smaller than vmax=2"),
-        ({"cmap": "grey and blue"}, "list(matplotlib.colormaps)"),
+        ({"cmap": "blue and red"}, "list(matplotlib.colormaps)"),
         ({"cmap": 3}, "cmap must be"),
         ({"norm": "log"}, "norm must be"),
         ({"norm": Normalize(0, 1), "vmax": 3}, "norm cannot be combined"),
