@@ -54,7 +54,7 @@ def measure(x, *, roi=None, sig_dims=2, **options):
 @settings(deadline=None, max_examples=examples(40), suppress_health_check=list(HealthCheck))
 @given(
     nav=st.lists(st.integers(1, 4), min_size=1, max_size=3).map(tuple),
-    sig=st.sampled_from([(16, 24), (17, 15), (1, 20), (20, 1), (24,), (21,)]),
+    sig=st.sampled_from([(16, 24), (17, 15), (40, 36), (1, 20), (20, 1), (24,), (21,)]),
     seed=st.integers(0, 99),
     data=st.data(),
 )
@@ -69,7 +69,7 @@ def test_known_shifts(nav, sig, seed, data):
     x = da.from_array(frames, chunks=chunks)
     found = measure(x, normalization=None, roi=roi, sig_dims=len(sig))
     where = ... if roi is None else roi
-    np.testing.assert_allclose(found["shifts"][where], differences(drift)[where], atol=0.02)
+    np.testing.assert_allclose(found["shifts"][where], differences(drift)[where], atol=0.005)
     missing = np.isnan(differences(drift)).any(axis=-1)
     np.testing.assert_allclose(
         found["correlation"][where], np.where(missing, np.nan, 1)[where], atol=0.01
@@ -83,7 +83,7 @@ def test_whole_pixels(normalization, dtype):
     drift = np.random.default_rng(2).integers(-3, 4, (3, 4, 2))
     frames = [np.roll(frame, shift, axis=(0, 1)) for shift in drift.reshape(-1, 2)]
     x = da.from_array(np.array(frames).reshape((3, 4, 12, 15)).astype(dtype), chunks=(2, 3, 12, 15))
-    for upsample, within in ((1, 0), (10, 0.03)):
+    for upsample, within in ((1, 0), (10, 1e-3)):
         found = measure(x, normalization=normalization, upsample=upsample)
         np.testing.assert_allclose(found["shifts"], differences(drift * 1.0), atol=within)
         np.testing.assert_allclose(found["correlation"][1:, 1:], 1, rtol=1e-5)
@@ -121,6 +121,11 @@ def test_frames_without_a_shift():
     found = measure(da.from_array(frames, chunks=(2, 8, 8)))
     assert np.isnan(found["shifts"]).all()
     np.testing.assert_array_equal(found["correlation"][:, 0], [np.nan, 0, 0, np.nan, np.nan])
+    rows = np.indices((2, 8, 8))[1] % 2.0  # waves of 2 pixels, which the blur removes
+    for normalization in ("phase", None):
+        found = measure(da.from_array(rows), normalization=normalization)
+        assert np.isnan(found["shifts"]).all()
+        assert found["correlation"][1, 0] == 0
     frames[3, 2, 2] = np.inf
     assert np.isnan(measure(da.from_array(frames, chunks=(2, 8, 8)))["correlation"][3, 0])
 
@@ -173,7 +178,7 @@ def test_a_reference():
     drift = np.random.default_rng(0).uniform(-2, 2, (3, 4, 2))
     data = moved((32, 32), drift).astype("f4")
     whole = measure(da.from_array(data), reference=data[1, 2])
-    np.testing.assert_allclose(whole["shifts"], drift - drift[1, 2], atol=0.05)
+    np.testing.assert_allclose(whole["shifts"], drift - drift[1, 2], atol=0.005)
     assert whole["correlation"].shape == (3, 4)
     x = da.from_array(data, chunks=(2, 3, 9, 32))
     cut = measure(x, reference=x[1, 2])
@@ -297,7 +302,7 @@ def test_the_largest_shift_can_be_given_as_text():
     frame = np.random.default_rng(0).random((8, 8))
     movie = da.from_array(np.stack([frame, np.roll(frame, 2, axis=0)]), chunks=(1, 8, 8))
     result = ud.run_udf(movie, ScanDriftUDF(max_shift="3")).compute()
-    np.testing.assert_allclose(result["shifts"][1, 0], [2, 0], atol=0.02)
+    np.testing.assert_allclose(result["shifts"][1, 0], [2, 0], atol=1e-3)
 
 
 def test_weights_of_many_sizes():

@@ -30,7 +30,7 @@ class ScanDriftUDF(UDF):
         lazy, such as ``data[0]`` or a mean. Then errors do not add up from frame to frame.
     upsample : int
         Number of points for each pixel at which the correlation is computed around its maximum;
-        between them, the maximum is that of a parabola. With 1, shifts are whole pixels.
+        between them, the maximum is that of a paraboloid. With 1, shifts are whole pixels.
     normalization : {"phase"} or None
         With "phase", all spatial frequencies count the same (phase correlation): better for sharp
         features on a strong background that does not move. None keeps their amplitudes (cross
@@ -70,12 +70,14 @@ class ScanDriftUDF(UDF):
     moved, compared to the reference, as ``descan=`` takes it.
 
     Frames are blurred by one pixel, so that noise counts less, and multiplied by a window that is 0
-    at the edges. Each value of the correlation is relative to the power of the parts that lie on
-    each other. Otherwise the edges, which do not move, would draw shifts to 0.
+    at the edges (axes of less than 8 pixels have none). Each value of the correlation is relative
+    to the power of the parts that lie on each other. Otherwise the edges, which do not move, would
+    draw shifts to 0.
 
     Both are NaN where there is no predecessor, and if a frame contains NaN. A constant frame has no
-    shift: NaN, with the correlation 0. Frames count as periodic, as always with Fourier transforms:
-    shifts are between minus half and half the size of a frame.
+    shift: NaN, with the correlation 0; nor has one of nothing but waves of about 2 pixels. Frames
+    count as periodic, as always with Fourier transforms: shifts are between minus half and half the
+    size of a frame.
 
     References
     ----------
@@ -225,7 +227,7 @@ class ScanDriftUDF(UDF):
         for place in np.argwhere(meta.core_mask):
             here = tuple((place + first).tolist())
             row = tuple(place.tolist())
-            others = {(): task.reference}
+            others: dict[tuple[int, ...], AnyArray] = {(): task.reference}
             if task.reference is None:
                 before = [(*here[:k], here[k] - 1, *here[k + 1 :]) for k in range(len(here))]
                 others = {
