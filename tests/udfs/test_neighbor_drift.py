@@ -76,6 +76,13 @@ def test_known_shifts(nav, sig, seed, data):
     )
 
 
+def test_a_ridge_at_an_angle():
+    """The maximum is more than half a pixel from the whole pixel with the highest correlation."""
+    drift = np.random.default_rng(24).uniform(-2, 2, (4, 4, 3, 2))
+    found = measure(da.from_array(moved((17, 15), drift)))
+    np.testing.assert_allclose(found["shifts"], differences(drift), atol=0.005)
+
+
 @pytest.mark.parametrize("normalization", ["phase", None])
 @pytest.mark.parametrize("dtype", ["u1", "u2", ">i4", "f4", "f8", "f2"])
 def test_whole_pixels(normalization, dtype):
