@@ -9,7 +9,7 @@ import pytest
 import udfdask as ud
 from signal_cases import EveryKindUDF, axis_facts
 from udfdask.testing import raise_if_dask_computes
-from udfdask.udfs import SumSigUDF, SumUDF
+from udfdask.udfs import ApplyMasksUDF, SumSigUDF, SumUDF
 
 hs = pytest.importorskip("hyperspy.api", reason="hyperspy is an extra")
 import udfdask.hyperspy  # noqa: E402
@@ -100,6 +100,19 @@ class ScaledUDF(ud.UDF):
         self.results.scaled[:] = frame.sum() * self.params.factor
 
 
+class WeightedUDF(ud.UDF):
+    """The sum of a frame times its weight."""
+
+    def __init__(self, weights):
+        super().__init__(weights=weights)
+
+    def get_result_buffers(self):
+        return {"weighted": self.buffer("nav", dtype="float64")}
+
+    def process_frame(self, frame):
+        self.results.weighted[:] = frame.sum() * self.params.weights
+
+
 @pytest.mark.parametrize("name", ["update_parameters", "update_parameters_experimental"])
 def test_parameters_change_on_the_way(scan, name):
     scan.data = da.ones_like(scan.data)
@@ -111,6 +124,27 @@ def test_parameters_change_on_the_way(scan, name):
     assert (scaled[0, 0], scaled[-1, 0]) == (10.0, 70.0)
     with pytest.raises(ud.ArgumentValueError):
         snapshots.update_parameters([{"nothing": 1}])
+
+
+def test_changes_of_parameters_are_aligned(scan):
+    axes = scan.axes_manager
+    axes[0].name, axes[1].name, axes[2].name, axes[3].name = "x", "y", "kx", "ky"
+    weights = np.arange(12.0).reshape(4, 3)
+    given = hs.signals.BaseSignal(
+        weights.T, axes=[{"name": n, "size": k} for n, k in [("x", 3), ("y", 4)]]
+    ).T
+    mask = hs.signals.Signal2D(np.arange(10).reshape(2, 5) > 4)
+    udfs = [WeightedUDF(ud.UDF.aux_data(np.ones((4, 3)), kind="nav")), ApplyMasksUDF([~mask.data])]
+    snapshots = scan.udf.run_udf_iter(udfs, **serial)
+    weights_of_signal = ud.UDF.aux_data(given, kind="nav")
+    snapshots.update_parameters([{"weights": weights_of_signal}, {"mask_factories": [mask]}])
+    *_, last = snapshots
+    frames = scan.data.compute()
+    found, products = (buffers for buffers in last.buffers)
+    np.testing.assert_allclose(found["weighted"].data, weights * frames.sum(axis=(2, 3)))
+    np.testing.assert_allclose(
+        products["intensity"].data[..., 0], frames[..., mask.data].sum(axis=-1)
+    )
 
 
 def test_left_early(scan):

@@ -14,7 +14,14 @@ from labelled_data import Kinds, cases, expected_coords
 from making import SYNC
 from suites import examples
 from udfdask.testing import raise_if_dask_computes
-from udfdask.udfs import NoOpUDF, RadialProfileUDF, StdDevUDF, SumSigUDF, SumUDF
+from udfdask.udfs import (
+    NeighborAverageUDF,
+    NoOpUDF,
+    RadialProfileUDF,
+    StdDevUDF,
+    SumSigUDF,
+    SumUDF,
+)
 
 xr = pytest.importorskip("xarray", reason="xarray is an extra")
 pytest.importorskip("udfdask.xarray")
@@ -251,3 +258,16 @@ def test_data_in_a_file_are_read_chunk_by_chunk(array, tmp_path):
         found = scan.udf.run_udf(SumUDF(), sig_dims=("ky", "kx"))
         assert not scan.variable._in_memory
     np.testing.assert_array_equal(found["intensity"].values, array.sum(("y", "x")).values)
+
+
+@pytest.mark.parametrize(
+    "positions", [np.arange(7) / 3 + 5, list("abcdefg"), np.datetime64("2020-01-01") + np.arange(7)]
+)
+def test_whole_frames_have_the_coordinates_of_the_data(positions):
+    values = np.arange(3 * 4 * 7.0).reshape(3, 4, 7)
+    coords = {"kx": ("kx", positions, {"long_name": "angle"})}
+    array = xr.DataArray(values, dims=("t", "ky", "kx"), coords=coords)
+    udf = NeighborAverageUDF(np.array([0, 1, 0]))
+    found = array.udf.run_udf(udf, sig_dims=("ky", "kx"))["intensity"]
+    xr.testing.assert_identical(found["kx"], array["kx"])
+    xr.testing.assert_equal(found, array)

@@ -216,7 +216,8 @@ class CorrectionSet:
                 "_labels": labels or None,
             }
         )
-        shapes = {n: v.shape for n, v in self._frames().items()}
+        # a run aligns those with labels first
+        shapes = {n: v.shape for n, v in self._frames().items() if n not in labels}
         if len(set(shapes.values())) > 1:
             each = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
             raise ArgumentValueError(f"corrections must all have the shape of a frame, not {each}")

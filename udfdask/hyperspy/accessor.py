@@ -16,7 +16,7 @@ from udfdask.hyperspy.make_signal import check_dtypes, make_mapped
 from udfdask.hyperspy.progressive import SignalIterator, SignalSnapshot
 from udfdask.hyperspy.regions import read_roi
 from udfdask.hyperspy.results import SignalResult
-from udfdask.hyperspy.run import open_signal, read_arguments, run_on_signal
+from udfdask.hyperspy.run import open_signal, read_arguments, reader_of_changes, run_on_signal
 from udfdask.hyperspy.words import in_words_of_signals, with_rechunk_of_signals
 from udfdask.results.explanation import Explanation
 from udfdask.run.map_frames import call_of, check_own_names, make_frame_udf, name_of_map
@@ -458,7 +458,8 @@ class UDFAccessor:
         check_iter_options(self.run_udf_iter, options)
         array, udf, chosen = self._arranged(udf, roi, navigation_mask, options)
         in_words = partial(with_rechunk_of_signals, n_sig=chosen["sig_dims"])
-        run = prepare_run(array, udf, in_words=in_words, **chosen)
+        align = reader_of_changes(self._signal)
+        run = prepare_run(array, udf, in_words=in_words, align=align, **chosen)
         for info in run.infos:
             check_dtypes(info.udf_name, info.buffers)
         return SignalIterator(run, partial(SignalSnapshot, labels=read_labels(self._signal)))

@@ -16,7 +16,7 @@ from udfdask.hyperspy.make_signal import check_dtypes
 from udfdask.hyperspy.words import in_words_of_signals, with_rechunk_of_signals
 from udfdask.results.result import Result
 from udfdask.run.options import RunOptions, check_names
-from udfdask.run.read_masks import read_labeled
+from udfdask.run.read_masks import read_labeled, read_values
 from udfdask.run.run_udf import run_in_words, run_udf
 from udfdask.scheduling.compute import compute
 from udfdask.udf import UDF
@@ -44,17 +44,30 @@ def _with_data(signal: Any, data: Any) -> Any:
 
 def read_arguments(signal: Any, udf: Any, options: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
     """Return UDFs and options of a run, aligned with a signal, and with its axes."""
-    calibration, manager = read_calibration(signal), signal.axes_manager
-    names, n_nav = [axis.name for axis in calibration.axes], len(manager.navigation_axes)
+    calibration = read_calibration(signal)
+    udf, chosen = read_labeled(udf, options, _axis_labels(signal), mask_reader(signal))
+    return udf, {"axes": calibration.axes, "unit": calibration.unit, **chosen}
+
+
+def reader_of_changes(signal: Any) -> Callable[..., dict[str, Any]]:
+    """Return a function that aligns changes of the parameters of a UDF with a signal."""
+    return partial(read_values, read=mask_reader(signal), data=_axis_labels(signal))
+
+
+def _axis_labels(signal: Any) -> DataLabels:
+    """Return the names of the axes of a signal, with which parameters are aligned."""
+    manager = signal.axes_manager
+    names, n_nav = (
+        [axis.name for axis in read_calibration(signal).axes],
+        len(manager.navigation_axes),
+    )
     sizes = [axis.size for axis in (*manager.navigation_axes[::-1], *manager.signal_axes[::-1])]
-    labels = DataLabels(
+    return DataLabels(
         nav=tuple(names[:n_nav]),
         sig=tuple(names[n_nav:]),
         sizes=dict(zip(names, sizes, strict=True)),
         indexes={},
     )
-    udf, chosen = read_labeled(udf, options, labels, mask_reader(signal))
-    return udf, {"axes": calibration.axes, "unit": calibration.unit, **chosen}
 
 
 def run_on_signal(

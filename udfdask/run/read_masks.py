@@ -45,7 +45,7 @@ def _read_descan(descan: Any, data: DataLabels) -> Any:
     if not is_labeled(shifts):
         return descan
     check_in_pixels("descan", shifts, "raw_shifts")
-    shifts = vectors_of(shifts, "descan")
+    shifts = vectors_of(shifts, "descan", data.nav)
     labels, n = labels_of(shifts), len(data.sig)
     values = aligned(
         plain_array(shifts),
@@ -91,16 +91,27 @@ def read_detectors(detectors: Any, read: Callable[[Any], Any]) -> Any:
 
 def _with_read_values(udf: UDF, read: Callable[[Any], Any], data: DataLabels | None) -> UDF:
     """Return a UDF with plain arrays as masks, and aligned aux data: itself if it has no others."""
-    made = {}
-    for name, given in udf._kwargs.items():
-        if name == udf._mask_parameter:
+    made = read_values(type(udf), udf._kwargs, read, data)
+    if all(made[name] is given for name, given in udf._kwargs.items()):
+        return udf
+    return new_instance(type(udf), made)
+
+
+def read_values(
+    cls: type[UDF],
+    kwargs: Mapping[str, Any],
+    read: Callable[[Any], Any],
+    data: DataLabels | None,
+) -> dict[str, Any]:
+    """Return some parameters of a UDF with plain arrays as masks, and aligned aux data."""
+    made = dict(kwargs)
+    for name, given in kwargs.items():
+        if name == cls._mask_parameter:
             several = isinstance(given, (list, tuple, dict))
             made[name] = _each(given, read) if several else read(given)
         elif isinstance(given, AuxData) and data is not None:
-            made[name] = aligned_aux(given, data, f"{type(udf).__name__}.params.{name}")
-    if all(made[name] is udf._kwargs[name] for name in made):
-        return udf
-    return new_instance(type(udf), {**udf._kwargs, **made})
+            made[name] = aligned_aux(given, data, f"{cls.__name__}.params.{name}")
+    return made
 
 
 def _each(values: Any, change: Callable[[Any], Any]) -> Any:

@@ -418,7 +418,13 @@ class _Runs:
         data, udf, chosen = self._arranged(udf, sig_dims, roi, options, keep_attrs)
         in_words = in_words_of_dataarrays(data.labels.dims)
         run = prepare_run(
-            data.array, udf, sig_dims=data.sig_dims, roi=data.roi, in_words=in_words, **chosen
+            data.array,
+            udf,
+            sig_dims=data.sig_dims,
+            roi=data.roi,
+            in_words=in_words,
+            align=running.reader_of_changes(data),
+            **chosen,
         )
         layouts = running.make_layouts(run.infos, data.labels, rename)
         label = partial(

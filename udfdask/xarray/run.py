@@ -14,7 +14,7 @@ from udfdask.results.labels.labels import Labels
 from udfdask.results.labels.layout import Layout, check_rename, make_layout
 from udfdask.results.named_results import ResultInfo
 from udfdask.run.options import RunOptions
-from udfdask.run.read_masks import read_labeled
+from udfdask.run.read_masks import read_labeled, read_values
 from udfdask.run.run_udf import in_form_of, make_infos, make_results, plan_run, show_warnings
 from udfdask.run.virtual_image import IMAGE
 from udfdask.scheduling.compute import compute
@@ -80,6 +80,12 @@ def read_arguments(
     labels, calibration = data.axis_labels, data.calibration
     udf, chosen = read_labeled(udf, options, labels, partial(align_mask, data=labels))
     return udf, {"axes": calibration.axes, "unit": calibration.unit, **chosen}
+
+
+def reader_of_changes(data: Arranged) -> Callable[..., dict[str, Any]]:
+    """Return a function that aligns changes of the parameters of a UDF with the data."""
+    labels = data.axis_labels
+    return partial(read_values, read=partial(align_mask, data=labels), data=labels)
 
 
 def make_layouts(

@@ -5,7 +5,7 @@ Neither package is imported: only their documented attributes are read.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Hashable, Mapping
 from typing import Any
 
 from udfdask.arrays.geometry.axis_labels import AxisLabels, letters
@@ -81,14 +81,16 @@ def plain_array(values: Any) -> Any:
     return data if order == tuple(range(data.ndim)) else data.transpose(order)
 
 
-def vectors_of(values: Any, what: str) -> Any:
+def vectors_of(values: Any, what: str, nav: Collection[Hashable] = ()) -> Any:
     """Return vectors with y before x along the last axis, if a DataArray names the components.
 
-    Other values are returned unchanged. Raise for components of other names.
+    Other values are returned unchanged. Raise for components of other names. `nav` names axes along
+    which there are no components.
     """
     if not is_data_array(values):
         return values
-    for dim in values.dims[::-1]:
+    dims = [dim for dim in values.dims if dim not in nav]
+    for dim in dims[::-1]:
         names = letters(values[dim].values.tolist()) if dim in values.coords else None
         if names is None or len(names) != 2:
             continue
@@ -96,7 +98,7 @@ def vectors_of(values: Any, what: str) -> Any:
             values = values.transpose(..., dim)
             # an array in the right order keeps its key: equal data give equal tasks
             return values if names == ["y", "x"] else values.isel({dim: slice(None, None, -1)})
-        if dim == values.dims[-1]:
+        if dim == dims[-1]:
             raise ArgumentValueError(
                 f"{what} has components called {values[dim].values.tolist()}, expected names that "
                 "end with y and x: rename them, or pass the plain array, y before x"

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import xarray as xr
 
-from udfdask.arrays.geometry.axes import Axis
+from udfdask.arrays.geometry.axes import Axis, axis_of_values
 from udfdask.arrays.geometry.chunk_grid import BoolArray
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.io.labeled_array import coordinate
@@ -133,7 +133,7 @@ def make_layout(
     return Layout(
         places=places,
         nav=labels.nav,
-        coords=coords.assign_coords(_extra_coords(buffers, axes, extra)),
+        coords=coords.assign_coords(_extra_coords(buffers, axes, extra, labels.coords)),
         attrs=labels.attrs,
     )
 
@@ -218,10 +218,25 @@ def _extra_coords(
     buffers: Mapping[str, BufferSpec],
     axes: Mapping[str, tuple[Axis, ...]],
     dims: Mapping[str, Dims],
+    data: xr.Dataset,
 ) -> dict[Hashable, Any]:
-    """Return coordinates for the extra dimensions whose axis has values or labels."""
+    """Return coordinates for the extra dimensions whose axis has values or labels.
+
+    Dimensions of the data have theirs: those that are made of an axis differ by rounding.
+    """
     coords: dict[Hashable, Any] = {}
     for key, spec in buffers.items():
         for dim, axis, n in zip(dims[key], axes[key], spec.extra_shape, strict=True):
-            coords.update(coordinate(dim, axis, n))
+            own = data.coords.get(dim)
+            if own is not None and own.size == n and _axis_of(own, axis.name) == axis:
+                coords[dim] = own.variable
+            else:
+                coords.update(coordinate(dim, axis, n))
     return coords
+
+
+def _axis_of(coord: xr.DataArray, name: str) -> Axis | None:
+    """Return the axis that a run makes of a coordinate; None for one with several levels."""
+    if coord.to_index().nlevels > 1:
+        return None
+    return axis_of_values(name, coord.values, coord.attrs.get("units"))

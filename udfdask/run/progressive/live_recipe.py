@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -20,11 +20,14 @@ from udfdask.plan.copy_parameters import copy_parameters
 from udfdask.plan.declarations import check_same_declaration, new_instance
 from udfdask.plan.parameters_in_pixels import parameters_in_pixels
 from udfdask.plan.recipe import Recipe, UDFRecipe
+from udfdask.udf import UDF
 from udfdask.udf.aux_data import AuxData
 from udfdask.udf.nested_collections import hidden_collection, is_lazy, lazy_places
 
 Parameters = tuple[dict[str, Any], ...]
 """The parameters of each UDF by name, with all values of aux data."""
+
+Align = Callable[[type[UDF], Mapping[str, Any]], Mapping[str, Any]]
 
 
 class LiveRecipe:
@@ -33,15 +36,20 @@ class LiveRecipe:
     It is pickled as the `PackedRecipe` of that moment, so that a task in another process has the
     parameters of the time when it was sent. `generations` holds all parameters that the run has
     had; `Recipe.generation` is their index. Changes may be in the units of the axes of
-    `calibration`.
+    `calibration`. `align` takes the class of a UDF and changes, and aligns what has labels.
     """
 
-    __slots__ = ("_calibration", "_lock", "_recipe", "generations")
+    __slots__ = ("_align", "_calibration", "_lock", "_recipe", "generations")
 
     def __init__(
-        self, recipe: Recipe, given: Sequence[Mapping[str, Any]], calibration: Calibration
+        self,
+        recipe: Recipe,
+        given: Sequence[Mapping[str, Any]],
+        calibration: Calibration,
+        align: Align | None,
     ) -> None:
         self._calibration = calibration
+        self._align = align
         self._lock = threading.Lock()
         self.generations: tuple[Parameters, ...] = (tuple(dict(kwargs) for kwargs in given),)
         self._recipe = _with_new_token(recipe)
@@ -76,6 +84,8 @@ class LiveRecipe:
             given, udfs = [], []
             for k, change in enumerate(_check_changes(recipe, changes)):
                 udf = recipe.udfs[k]
+                if self._align is not None:
+                    change = self._align(udf.cls, change)  # noqa: PLW2901
                 if udf.cls.calibrated and change:
                     change = self._in_pixels(udf, self.generations[-1][k], change)  # noqa: PLW2901
                 kwargs = {**self.generations[-1][k], **change}

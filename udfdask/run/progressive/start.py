@@ -26,7 +26,7 @@ from udfdask.run.progressive.chunk_source import Chunks, Job
 from udfdask.run.progressive.chunks_distributed import ClusterChunks
 from udfdask.run.progressive.chunks_local import LocalChunks
 from udfdask.run.progressive.iterator import ProgressiveRun, UDFIterator
-from udfdask.run.progressive.live_recipe import LiveRecipe
+from udfdask.run.progressive.live_recipe import Align, LiveRecipe
 from udfdask.run.progressive.snapshot import Snapshot
 from udfdask.run.run_udf import make_infos, plan_run, run_udf, show_warnings
 from udfdask.scheduling.progress.counter import ProgressCounter
@@ -58,11 +58,13 @@ def prepare_run(
     timeout: Timeout = None,
     present: BoolArray | None = None,
     in_words: Callable[[str], str] = str,
+    align: Align | None = None,
     **kwargs: Any,
 ) -> ProgressiveRun:
     """Plan a progressive run; nothing runs before the first snapshot is requested.
 
-    `in_words` returns the text of a warning in the words of the data at hand.
+    `in_words` returns the text of a warning in the words of the data at hand. `align` aligns
+    changes of parameters with them.
     """
     reporter = choose_reporter(progress)
     check_timeout(timeout)
@@ -83,7 +85,7 @@ def prepare_run(
     )
     show_warnings(plan, in_words)
     recipe = plan.recipe
-    live = LiveRecipe(recipe, plan.parameters, plan.calibration)
+    live = LiveRecipe(recipe, plan.parameters, plan.calibration, align)
     names = tuple(udf) if isinstance(udf, dict) else ()
     infos = tuple(
         # snapshots have the UDF of their parameters
