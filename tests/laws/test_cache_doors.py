@@ -16,7 +16,7 @@ from cache_cases import computed, records, without_cache
 from journal_cases import assert_equal, data, loads
 from udfdask.records import writer
 from udfdask.records.folder import RecordFolder
-from udfdask.udfs import SumSigUDF, SumUDF
+from udfdask.udfs import CoMUDF, SumSigUDF, SumUDF
 
 
 @pytest.fixture
@@ -240,6 +240,20 @@ def test_an_identity_names_one_array(cache, tmp_path):
             computed(one, other, identity="x", **options)
         assert_equal(computed(one, same, identity="x", **options), [expected[0]] * 2)
     assert_equal(computed(other, identity="x + 1"), [expected[1]])
+
+
+def test_an_identity_names_all_that_is_made_of_the_array(tmp_path):
+    """Data that are loaded a second time, or of which other chunks are joined, are the same."""
+    x = data(tmp_path)
+    joined = [
+        ud.run_udf(x, SumSigUDF(), roi=roi, merge_small=x.nbytes // 4)
+        for roi in (np.s_[:1], np.s_[-1:])
+    ]
+    parts = x.rechunk((1, 5, 3, 2))
+    shifted = ud.run_udf(parts, SumUDF(), descan=ud.run_udf(parts, CoMUDF())["raw_shifts"])
+    for n, runs in enumerate((joined, [shifted])):
+        found = computed(*runs, journal=tmp_path / f"journal-{n}", identity="x")
+        assert_equal(found, without_cache(*runs))
 
 
 def test_an_identity_does_not_name_parameters(cache, tmp_path):

@@ -30,6 +30,9 @@ class ChunkLayerInfo:
 
     array_name: str
     """Name of the dask array with the data."""
+    source: str
+    """Name of the array that the user passed: the data may be the same with other chunks, or loaded
+    again."""
     recipe: Recipe
     """Recipe of the run."""
     chunks: dict[Key, int]
@@ -61,9 +64,16 @@ class ChunkBlockwise(BlockLayer):
 
     # `recipe_argument` is the recipe or a reference to its task, see `RunLayers`
     def __init__(
-        self, name: str, recipe: Recipe, array: da.Array, recipe_argument: Any, group: Group | None
+        self,
+        name: str,
+        recipe: Recipe,
+        array: da.Array,
+        source: str,
+        recipe_argument: Any,
+        group: Group | None,
     ) -> None:
         self.recipe = recipe
+        self.source = source
         self.group = group
         self.array_name = array.name
         # Tasks get their place in the grid of blocks and compute their chunk from it.
@@ -111,6 +121,7 @@ class ChunkBlockwise(BlockLayer):
         n_blocks = self.recipe.n_blocks
         return ChunkLayerInfo(
             array_name=self.array_name,
+            source=self.source,
             recipe=self.recipe,
             chunks={key: number // n_blocks for number, key in enumerate(self.task_keys)},
             group=self.group,

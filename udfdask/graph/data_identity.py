@@ -49,8 +49,10 @@ class DataNames:
         self.files: dict[Path, FileStatus] = {}
         """Files and zarr stores whose paths are in the values that were named, or in their code."""
 
-    def name(self, collection: Any) -> str:
+    def name(self, collection: Any, source: str | None = None) -> str:
         """Return the name of the data of a collection.
+
+        `source` is the name of the array that they come from, by default that of the collection.
 
         Raises
         ------
@@ -59,8 +61,8 @@ class DataNames:
         """
         shown = [str(getattr(collection, name, "")) for name in ("shape", "dtype", "chunks")]
         if self.identity is not None:
-            key = next(_flat(collection.__dask_keys__()))
-            self._identified.setdefault(tuple(shown), set()).add(_prefix(key))
+            own = _prefix(next(_flat(collection.__dask_keys__())))
+            self._identified.setdefault(tuple(shown), set()).add(source or own)
             return strict_token(("identity", self.identity, shown))
         graph = collection.__dask_graph__()
         names = _TaskNames(getattr(graph, "layers", {"": graph}), self._describe, self._note)

@@ -53,7 +53,7 @@ def names_of(run: Run, names: DataNames) -> tuple[str, list[str]]:
     """
     recipe = run.recipe
     try:
-        data = names.with_files(lambda: names.name(run.array))
+        data = names.with_files(lambda: names.name(run.array, run.info.source))
         used = [(str(path), status.named()) for path, status in _files(run, names).items()]
         data = names.of_value((data, used))
     except UnnamedError as error:
