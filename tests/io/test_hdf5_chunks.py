@@ -170,6 +170,19 @@ def test_chunks_that_filters_have_skipped(tmp_path, library_reads):
     assert len(library_reads) == 1
 
 
+def test_the_second_dimension_can_grow(tmp_path):
+    """HDF5 2.0 lists such chunks at positions (0, 0), (0, 1), (0, 2)."""
+    frames = np.arange(120).reshape(3, 1, 5, 8)
+    with h5py.File(tmp_path / "a.h5", "w", libver="latest") as file:
+        scan = file.create_dataset(
+            "scan", (3, 4, 5, 8), "i4", chunks=(1, 1, 5, 8), maxshape=(3, None, 5, 8)
+        )
+        scan[:, :1] = frames
+    expected = np.concatenate([frames, np.zeros((3, 3, 5, 8), int)], axis=1)
+    array = open_file(tmp_path / "a.h5", chunks=(1, 1, 5, 8)).array
+    np.testing.assert_array_equal(array, expected)
+
+
 def test_a_damaged_chunk_gives_no_number(tmp_path):
     for name, options in (OWN | plugin_options()).items():
         if name in ("plain", "bitshuffle", "shuffle and zstd"):

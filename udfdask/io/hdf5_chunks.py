@@ -38,6 +38,8 @@ class ChunkTable:
         """Return the table of an open dataset; None if HDF5 itself has to read it."""
         if not hasattr(dataset.id, "chunk_iter") or not _is_plain(dataset) or not dataset.chunks:
             return None
+        if dataset.maxshape.count(None) == 1 and dataset.maxshape[0] is not None:
+            return None  # HDF5 2.0 lists the chunks of an extensible array at wrong positions
         grid = [-(-n // step) for n, step in zip(dataset.shape, dataset.chunks, strict=True)]
         if not 0 < np.prod(grid, dtype=float) <= MOST_STORED:
             return None
