@@ -49,6 +49,18 @@ def test_signals_of_hyperspy(tmp_path, suffix, kind):
     assert described(opened) == EXPECTED[: values.ndim]
 
 
+def test_a_signal_of_hyperspy_behind_an_external_link(tmp_path):
+    signal(np.zeros_like(SCAN), hs.signals.Signal2D).save(tmp_path / "scan.hspy")
+    with h5py.File(tmp_path / "scan.hspy", "r+") as f:
+        (group,) = f["Experiments"].values()
+        name = f"{group.name}/data"
+        del group["data"]
+        group["data"] = h5py.ExternalLink("raw.h5", name)
+    with h5py.File(tmp_path / "raw.h5", "w") as f:
+        f.create_dataset(name, data=SCAN, chunks=(1, 1, 6, 7))
+    assert_eq(open_file(tmp_path / "scan.hspy").array, SCAN)
+
+
 @pytest.mark.parametrize("suffix", [".de5", ".emd", ".h5"])
 @pytest.mark.parametrize("chunks", [None, (3, 2, -1, 4)])
 def test_emd_of_rosettasciio(tmp_path, suffix, chunks):

@@ -75,6 +75,14 @@ def test_edges_of_bins(file):
     assert (scan.axes[0].scale, scan.axes[0].offset) == (2, 1)
 
 
+@pytest.mark.parametrize(("kind", "first"), [("u1", 120), ("i2", 20_000), ("i4", 2_000_000_000)])
+def test_edges_whose_sums_are_too_large_for_their_type(file, kind, first):
+    data = group(file, "entry/data", signal="counts", axes=["time", ".", "."])
+    data["counts"], data["time"] = FRAMES, (first + 2 * np.arange(7)).astype(kind)
+    scan = opened(file)
+    assert (scan.axes[0].scale, scan.axes[0].offset) == (2, first + 1)
+
+
 @pytest.mark.parametrize("names", [[b"x", b".", b"."], ["x", ".", "."]])
 def test_axes_as_an_array(file, names):
     data = group(file, "entry/data", signal="counts", axes=names)
@@ -157,6 +165,70 @@ def test_the_signal_of_older_files(file, one):
     assert scan.reader.endswith("counts")
     assert [axis.name for axis in scan.axes] == ["frame", "y", "x"]
     assert scan.axes[0].scale == 2
+
+
+def test_a_default_behind_a_link_is_not_the_largest(file):
+    file.attrs["default"] = "entry"
+    entry = group(file, "entry", "NXentry", default="data")
+    data = group(file, "entry/merlin", signal="counts", axes=["y", ".", "."])
+    data["counts"], data["y"] = FRAMES, 0.5 * np.arange(6)
+    group(file, "entry/reference", signal="counts")["counts"] = np.ones((16, 4, 5))
+    entry["data"] = h5py.SoftLink("/entry/merlin")
+    scan = opened(file)
+    assert_eq(scan.array, FRAMES)
+    assert (scan.axes[0].name, scan.axes[0].scale) == ("y", 0.5)
+
+
+@pytest.mark.parametrize("number", [str, float, lambda n: [n]])
+def test_dimensions_of_axes_in_any_form(file, number):
+    data = group(file, "entry/data", signal="counts", axes=["x", "y", "."])
+    data["counts"], data["y"], data["x"] = FRAMES, 3.0 * np.arange(6), 5.0 * np.arange(4)
+    data.attrs.update(y_indices=number(0), x_indices=number(1))
+    assert [(axis.name, axis.scale) for axis in opened(file).axes[:2]] == [("y", 3), ("x", 5)]
+
+
+def test_of_several_axes_the_primary_one(file):
+    data = group(file, "entry/data")
+    data["counts"] = FRAMES
+    data["counts"].attrs["signal"] = 1.0  # as MATLAB writes it
+    for primary, name in enumerate(["time", "encoder"], start=1):
+        data[name] = 0.5 * primary * np.arange(6 + primary % 2)  # times are edges of bins
+        data[name].attrs.update(axis=1, primary=primary)
+    axis = opened(file).axes[0]
+    assert (axis.name, axis.scale, axis.offset) == ("time", 0.5, 0.25)
+
+
+def test_the_scale_of_an_axis_that_also_has_a_label(file):
+    data = group(file, "entry/data", signal="counts", axes=["time", ".", "."])
+    data["counts"], data["time"] = FRAMES, 0.5 * np.arange(6)
+    for dim, label in enumerate(["t", "row"]):
+        data["counts"].dims[dim].label = label
+    assert [(axis.name, axis.scale) for axis in opened(file).axes[:2]] == [
+        ("time", 0.5),
+        ("row", 1),
+    ]
+
+
+@pytest.mark.parametrize("lost", ["circle", "scale"])
+def test_an_axis_that_cannot_be_found(file, lost):
+    data = group(file, "entry/data", signal="counts", axes=["time", ".", "."])
+    data["counts"] = FRAMES
+    if lost == "circle":
+        data["time"] = h5py.SoftLink("/entry/data/time")
+    else:  # as in a copy of the dataset alone
+        data["time"] = np.arange(6)
+        data["time"].make_scale()
+        data["counts"].dims[0].attach_scale(data["time"])
+        del data["time"]
+    scan = opened(file)
+    assert_eq(scan.array, FRAMES)
+    assert (scan.axes[0].name, scan.axes[0].scale) == ("time", 1)
+
+
+def test_names_that_are_not_utf_8(file):
+    file["entry/frames"] = FRAMES
+    file.create_group(b"\xb5-stage")["x"] = np.arange(6)
+    assert_eq(opened(file).array, FRAMES)
 
 
 @pytest.mark.parametrize("number", [int, str, lambda n: [n]])

@@ -203,7 +203,9 @@ def hyperspy_format(file: Path) -> str | None:
             return "HSPY"
         if "4DSTEM_simulation" in opened or _is_velox(opened.get("Version")):
             return "EMD"  # of Prismatic or Velox
-        if any(f"{name}/SVIData" in opened for name in opened if name.startswith("Acquisition")):
+        # names that are not UTF-8 are bytes
+        names = [str(name) for name in opened]
+        if any(f"{name}/SVIData" in opened for name in names if name.startswith("Acquisition")):
             return "Delmic"
     return None
 
@@ -279,6 +281,9 @@ def take_over(array: da.Array, identity: FileIdentity) -> HDF5Dataset | None:
     # if h5py has not been imported, the array is not from HDF5
     if "h5py" not in sys.modules or not isinstance(dataset, sys.modules["h5py"].Dataset):
         return None
+    file = Path(dataset.file.filename)
+    if not file.samefile(identity.path):  # behind an external link
+        identity = FileIdentity.of(file)
     source = _source(dataset.file, dataset.name, identity)
     dataset.file.close()
     return source

@@ -63,8 +63,19 @@ def number_of(item: Any, name: str) -> int | None:
     """Return the whole number in an attribute of an object, also one in a string; else None."""
     given = np.asarray(getattr(item, "attrs", {}).get(name))
     found = texts(given) or given.ravel().tolist()
-    is_number = len(found) == 1 and str(found[0]).isdecimal()
-    return int(found[0]) if is_number else None
+    try:
+        number = float(found[0]) if len(found) == 1 else math.nan  # MATLAB writes 1.0
+    except (TypeError, ValueError):
+        return None
+    return int(number) if number.is_integer() else None
+
+
+def get_item(group: Any, path: str) -> Any:
+    """Return an object of a group; None if there is none."""
+    try:
+        return group.get(path)
+    except (OSError, RuntimeError):  # a file that is not HDF5, or a circle of links
+        return None
 
 
 def describe(group: Any, dataset: Any, shape: tuple[int, ...]) -> Description:
@@ -94,20 +105,22 @@ def sig_dims(group: Any, dataset: Any) -> int:
 def _axis(group: Any, dataset: Any, dim: int, n: int) -> Axis | None:
     """Return the axis of a dimension with `n` positions; None if there is none."""
     described = dataset.dims[dim]
-    if len(described) == 0:
-        named = Axis(name=described.label) if described.label else None
-        is_emd = "emd_group_type" in group.attrs
-        return named or (_emd_axis if is_emd else _nexus_axis)(group, dataset, dim, n)
-    scale = described[0]
-    name = described.label or str(scale.name).rpartition("/")[2]
-    return _axis_of_dataset(name, scale, n)
+    try:
+        scale = described[0] if len(described) else None
+    except RuntimeError:  # it stayed in the file from which the dataset was copied
+        scale = None
+    if scale is not None:
+        return _axis_of_dataset(described.label or str(scale.name).rpartition("/")[2], scale, n)
+    is_emd = "emd_group_type" in group.attrs
+    axis = (_emd_axis if is_emd else _nexus_axis)(group, dataset, dim, n)
+    return axis or (Axis(name=described.label) if described.label else None)
 
 
 def _axis_of_dataset(name: str, values: Any, n: int) -> Axis:
     """Return the axis whose `n` positions, or the edges around them, are in a dataset."""
     if getattr(values, "shape", None) not in ((n,), (n + 1,)) or values.dtype.kind not in "iuf":
         return Axis(name=name)
-    positions = values[()]
+    positions = values[()].astype(np.float64)  # sums of small integers would overflow
     if positions.size > n:
         positions = (positions[1:] + positions[:-1]) / 2
     return axis_of_values(name, positions, text(values.attrs.get("units")))
@@ -125,17 +138,22 @@ def _nexus_axis(group: Any, dataset: Any, dim: int, n: int) -> Axis | None:
         if len(names) == 1:
             names = [name for name in re.split(r"[:,\s\[\]]+", names[0]) if name]
         for position, name in enumerate(names):
-            indices = np.ravel(group.attrs.get(f"{name}_indices", position)).tolist()
-            if name != "." and indices == [dim]:
-                return _axis_of_dataset(name, group.get(name), n)
+            key = f"{name}_indices"
+            index = number_of(group, key) if key in group.attrs else position
+            if name != "." and index == dim:
+                return _axis_of_dataset(name, get_item(group, name), n)
         if names:
             return None
-    if text(group.attrs.get("NX_class")) == "NXdata":
-        for name in group:
-            values = group.get(name)
-            if getattr(values, "shape", None) == (n,) and number_of(values, "axis") == dim + 1:
-                return _axis_of_dataset(name, values, n)
-    return None
+    if text(group.attrs.get("NX_class")) != "NXdata":
+        return None
+    items = ((name, get_item(group, name)) for name in group)
+    found = [
+        (name, item)
+        for name, item in items
+        if getattr(item, "shape", None) in ((n,), (n + 1,)) and number_of(item, "axis") == dim + 1
+    ]
+    found.sort(key=lambda each: number_of(each[1], "primary") != 1)  # the default one has 1
+    return _axis_of_dataset(*found[0], n) if found else None
 
 
 def _emd_axis(group: Any, dataset: Any, dim: int, n: int) -> Axis | None:

@@ -22,7 +22,7 @@ from udfdask.io.choose_dataset import (
     listing,
     unknown_dataset,
 )
-from udfdask.io.hdf5_axes import number_of, sig_dims, text
+from udfdask.io.hdf5_axes import get_item, number_of, sig_dims, text
 from udfdask.io.hdf5_links import locate
 from udfdask.io.result_marks import marked_results
 
@@ -71,7 +71,7 @@ def find_dataset(opened: Any, dataset: str | int | None, file: str, asked: int |
             )
         return _recording(opened, "", file)
     name = str(dataset).strip("/")
-    item = _get(opened, name) if name else None
+    item = get_item(opened, name) if name else None
     if isinstance(item, h5py.Dataset) and item.shape is not None:
         return _candidate(name, item)
     if isinstance(item, h5py.Group):
@@ -91,8 +91,8 @@ def _recording(opened: Any, top: str, file: str) -> Candidate:
     default = _default_signal(opened, top)
     if default is not None and _is_recording(default, opened, least=2):
         stacks = [c for c in contents.datasets if _is_recording(c, opened, least=3)]
-        is_preview = all(c.name != default.name for c in stacks)
-        if not is_preview or all(c.nbytes < default.nbytes for c in stacks):
+        is_stack = _is_recording(default, opened, least=3)
+        if is_stack or all(c.nbytes < default.nbytes for c in stacks):
             return _with_parts(default, contents, opened, file, others=())
     signals = [c for c in contents.signals if _is_recording(c, opened, least=2)]
     recordings = [c for c in signals if _is_recording(c, opened, least=3)]
@@ -128,7 +128,7 @@ def _contents(opened: Any, top: str) -> _Contents:
     while hard or links:  # links later, so that datasets have their own names
         is_hard = len(hard) > 0
         path = (hard or links).popleft()
-        item = opened[path or "/"] if is_hard else _get(opened, path)
+        item = opened[path or "/"] if is_hard else get_item(opened, path)
         if item is None and isinstance(opened.get(path, getlink=True), h5py.ExternalLink):
             broken.append(path)
         address = None if item is None else _address(item, files)
@@ -139,12 +139,14 @@ def _contents(opened: Any, top: str) -> _Contents:
             found[address] = _candidate(path, item)
         elif isinstance(item, h5py.Group):
             for name in item:
+                if isinstance(name, bytes):  # not UTF-8, so that it has no path
+                    continue
                 is_hard = isinstance(item.get(name, getlink=True), h5py.HardLink)
                 (hard if is_hard else links).append(f"{path}/{name}".lstrip("/"))
             signal = _signal(item)
             signals += [] if signal is None else [f"{path}/{signal}".strip("/")]
     for path in signals:
-        item = _get(opened, path)
+        item = get_item(opened, path)
         if isinstance(item, h5py.Dataset) and item.shape is not None:
             address = _address(item, files)
             if address not in found or found[address].name not in signals:
@@ -154,14 +156,6 @@ def _contents(opened: Any, top: str) -> _Contents:
             lost.append(path)
     datasets = list(found.values())
     return _Contents(datasets, [c for c in datasets if c.name in signals], broken, lost)
-
-
-def _get(opened: Any, path: str) -> Any:
-    """Return an object of a file; None if there is none."""
-    try:
-        return opened.get(path)
-    except (OSError, RuntimeError):  # a file that is not HDF5, or a circle of links
-        return None
 
 
 def _address(item: Any, files: dict[bytes, tuple[int, int]]) -> _Address:
@@ -193,7 +187,7 @@ def _signal(group: Any) -> str | None:
     if name is not None or text(group.attrs.get("NX_class")) != "NXdata":
         return name
     for each in group:  # in older files the signal has an attribute
-        if number_of(_get(group, each), "signal") == 1:
+        if number_of(get_item(group, each), "signal") == 1:
             return str(each)
     return None
 
@@ -205,7 +199,7 @@ def _default_signal(opened: Any, top: str) -> Candidate | None:
     path, group = top, opened[top or "/"]
     if not top and "default" not in group.attrs and len(group) == 1:
         path = next(iter(group))  # the only entry
-        group = _get(opened, path)
+        group = get_item(opened, path)
     for _ in range(_MOST_DEFAULTS):
         if not isinstance(group, h5py.Group):
             return None
@@ -215,7 +209,7 @@ def _default_signal(opened: Any, top: str) -> Candidate | None:
         if name is None:
             return None
         path = (name if name.startswith("/") else f"{path}/{name}").strip("/")
-        group = _get(opened, path)
+        group = get_item(opened, path)
         if isinstance(group, h5py.Dataset):
             return _candidate(path, group) if kind == "signal" else None
     return None
