@@ -114,6 +114,34 @@ def test_values_in_another_file(tmp_path, kind):
             open_file(tmp_path / "scan.h5")
 
 
+@pytest.mark.parametrize("beside", ["link", "file"])
+@pytest.mark.parametrize("kind", ["virtual", "link alone", "links over three files"])
+def test_values_beside_a_symbolic_link(tmp_path, kind, beside):
+    """As in the folders of git-annex and of workflows, where each file is a link."""
+    write_sources(tmp_path, kind)
+    scan = tmp_path / "elsewhere" / "scan.h5"
+    scan.parent.mkdir()
+    if beside == "link":
+        (tmp_path / "scan.h5").rename(scan.parent / "key")
+        (tmp_path / "scan.h5").symlink_to("elsewhere/key")
+        scan = tmp_path / "scan.h5"
+    else:
+        scan.symlink_to("../scan.h5")
+    opened = open_file(scan, dataset="scan")
+    assert opened.title == "scan"
+    assert_eq(opened.array, FRAMES)
+
+
+def test_external_values_beside_their_file(tmp_path, monkeypatch):
+    FRAMES.tofile(tmp_path / "frames.raw")
+    with h5py.File(tmp_path / "a.h5", "w") as f:
+        f.create_dataset("scan", FRAMES.shape, FRAMES.dtype, external="frames.raw")
+    with pytest.raises(FileFormatError, match=r"frames\.raw"):
+        open_file(tmp_path / "a.h5")
+    monkeypatch.setenv("HDF5_EXTFILE_PREFIX", "${ORIGIN}")  # HDF5 itself reads it when it starts
+    assert open_file(tmp_path / "a.h5").array.shape == FRAMES.shape
+
+
 def test_a_file_on_the_way_counts(tmp_path):
     write_sources(tmp_path, "links over three files")
     array = open_file(tmp_path / "scan.h5", dataset="scan").array

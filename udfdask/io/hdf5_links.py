@@ -107,8 +107,7 @@ def _follow(
         return
     done.add(key)
     for name, *_ in dataset.external or ():
-        # HDF5 looks for these files in the folder of the process
-        other = _existing(name, None, "HDF5_EXTFILE_PREFIX")
+        other = _existing(name, home, "HDF5_EXTFILE_PREFIX")
         if other is None:
             raise _missing(place.words, name)
         found[str(other)] = FileIdentity.of(other)
@@ -226,16 +225,21 @@ def _check_extent(source: Place, mapping: _Mapping, place: Place) -> None:
         )
 
 
-def _existing(name: str, home: Path | None, prefixes: str) -> Path | None:
+def _existing(name: str, home: Path, prefixes: str) -> Path | None:
     """Return the file that HDF5 finds by a name in a file `home`; None if there is none.
 
     `prefixes` is the environment variable with folders in which HDF5 looks first.
     """
-    folders = [Path(each) for each in os.environ.get(prefixes, "").split(os.pathsep) if each]
-    folders += [Path()] if home is None else [home.parent, Path()]
-    names = [name, Path(name).name] if home and Path(name).is_absolute() else [name]
+    prefix = os.environ.get(prefixes, "").replace("${ORIGIN}", str(home.parent))
+    folders = [Path(each) for each in prefix.split(os.pathsep) if each]
+    if prefixes == "HDF5_EXTFILE_PREFIX":
+        folders, names = [*folders, Path()], [name]
+    else:
+        # also behind a symbolic link to the file `home`, as those of git-annex
+        folders += [home.parent, Path(), home.resolve().parent]
+        names = [name, Path(name).name] if Path(name).is_absolute() else [name]
     places = (folder / each for each in names for folder in folders)
-    return next((place.resolve() for place in places if place.is_file()), None)
+    return next((place.absolute() for place in places if place.is_file()), None)
 
 
 def _missing(needed_by: str, name: str) -> FileFormatError:

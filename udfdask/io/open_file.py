@@ -196,7 +196,8 @@ def open_file(
             opened = open_remote_zarr(location, dataset=dataset, **how)
         else:
             refuse_options(path, storage_options)
-            opened = _open_described(file, dataset=dataset, **how)
+            given = Path(local_path(path)).expanduser().absolute()
+            opened = _open_described(file, given, dataset=dataset, **how)
     if synced and not is_raw:
         assert sync_offset is not None
         opened = with_sync_offset(opened, nav_shape, sync_offset=sync_offset, chunks=chunks)
@@ -204,9 +205,9 @@ def open_file(
 
 
 def _open_described(
-    file: Path, *, dataset: str | int | None, sig_dims: int | None, chunks: Any
+    file: Path, given: Path, *, dataset: str | int | None, sig_dims: int | None, chunks: Any
 ) -> OpenedFile:
-    """Open a file of a format that describes its contents."""
+    """Open a file of a format that describes its contents; `given` can be a symbolic link to it."""
     suffix = file.suffix.lower()
     if file.is_dir() and suffix != ".zspy":
         if not is_zarr(file):
@@ -227,7 +228,8 @@ def _open_described(
         return open_netcdf(file, dataset=dataset, sig_dims=sig_dims, chunks=chunks)
     is_hdf5 = begin == SIGNATURE or (file.is_file() and _has_userblock(file))
     if is_hdf5 and hyperspy_format(file) is None:
-        return open_hdf5(file, dataset=dataset, sig_dims=sig_dims, chunks=chunks)
+        # HDF5 looks for other files also next to the link
+        return open_hdf5(given, dataset=dataset, sig_dims=sig_dims, chunks=chunks)
     if suffix in _PICTURES:
         raise FileFormatError(
             f"{file} is a picture ({suffix}), not a recording of a detector: pass the file with "
