@@ -132,6 +132,24 @@ def test_values_beside_a_symbolic_link(tmp_path, kind, beside):
     assert_eq(opened.array, FRAMES)
 
 
+def test_values_that_are_found_from_the_working_folder(tmp_path, monkeypatch):
+    """From another one, HDF5 reads fill values, or the values of another file."""
+    for folder, values in (("raw", FRAMES), ("elsewhere/raw", FRAMES + 1), ("scans", None)):
+        (tmp_path / folder).mkdir(parents=True)
+        if values is not None:
+            with h5py.File(tmp_path / folder / "frames.h5", "w") as f:
+                f["data"] = values
+    with h5py.File(tmp_path / "scans" / "scan.h5", "w") as f:
+        virtual(f, "scan", [("raw/frames.h5", "data")])
+    monkeypatch.chdir(tmp_path)
+    array = open_file("scans/scan.h5").array
+    assert_eq(array, FRAMES)
+    for folder in ("scans", "elsewhere"):
+        monkeypatch.chdir(tmp_path / folder)
+        with pytest.raises(FileFormatError, match=r"frames\.h5, which does|from the folder .*else"):
+            array.compute(scheduler="synchronous")
+
+
 def test_external_values_beside_their_file(tmp_path, monkeypatch):
     FRAMES.tofile(tmp_path / "frames.raw")
     with h5py.File(tmp_path / "a.h5", "w") as f:

@@ -41,6 +41,9 @@ _BY_SUFFIX = {".hspy": "HSPY", ".app5": "Topspin"}
 _tables = OncePerProcess(32)
 """Tables of the chunks of the last 32 datasets: to list 100,000 chunks takes 0.2 s."""
 
+_sources = OncePerProcess(32)
+"""The other files of the last 32 datasets, as HDF5 finds them from the folder of this process."""
+
 
 def _h5py() -> Any:
     """Return the package h5py, with the filters of hdf5plugin if it is installed."""
@@ -116,6 +119,8 @@ class HDF5Dataset(FileArray):
             stack.enter_context(reading(self.file.path, "HDF5", part=where))
             opened = stack.enter_context(h5py.File(self.file.path, "r"))
             dataset = opened[self.dataset]
+            if self.others:
+                self._check_others(opened)
             with reading(self.file.path, "HDF5", part=where, advice=_advice(dataset)):
                 part: np.ndarray[Any, Any] = dataset[index]
             self.file.check(opened.id.get_vfd_handle())
@@ -123,6 +128,20 @@ class HDF5Dataset(FileArray):
                 # HDF5 keeps them open, and reads fill values in place of those that are too many
                 os.close(self.file.open())
         return part
+
+    def _check_others(self, opened: Any) -> None:
+        """Raise if HDF5, which also looks in the folder of the process, finds other files here."""
+        with ExitStack() as stack:
+            found = _sources.get(
+                (self.file, self.dataset, Path.cwd()),
+                lambda: other_files(locate(opened, self.dataset, stack)),
+            )
+        if [file.path for file in found] != [file.path for file in self.others]:
+            raise FileFormatError(
+                f"{self.file.path}, dataset {self.dataset!r}: from the folder {Path.cwd()}, HDF5 "
+                "finds other files with its values than when it was opened: start workers in the "
+                "folder in which it was opened, or put these files next to it"
+            )
 
 
 def _advice(dataset: Any) -> str:
