@@ -282,6 +282,14 @@ def test_parts_are_one_recording(master, signal, chunks):
     assert open_file(master, chunks=chunks).array.name != opened.array.name
 
 
+def test_parts_behind_a_default(master):
+    with h5py.File(master, "r+") as f:
+        f.attrs["default"] = "entry/plot"
+        f["entry/plot"] = h5py.SoftLink("/entry/data")
+        f["entry/data"].attrs["signal"] = "data_000001"
+    assert_eq(open_file(master).array, FRAMES)
+
+
 def test_parts_are_decoded_without_hdf5(master, monkeypatch):
     from udfdask.io.hdf5 import HDF5Dataset
 

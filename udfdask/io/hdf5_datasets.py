@@ -203,6 +203,9 @@ def _default_signal(opened: Any, top: str) -> Candidate | None:
     for _ in range(_MOST_DEFAULTS):
         if not isinstance(group, h5py.Group):
             return None
+        with ExitStack() as stack:
+            place = locate(opened, path, stack)
+            path = path if place.passed else place.path  # parts are found by their own names
         name, kind = text(group.attrs.get("default")), "default"
         if name in (None, "."):
             name, kind = _signal(group), "signal"
