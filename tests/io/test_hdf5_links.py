@@ -150,6 +150,18 @@ def test_values_that_are_found_from_the_working_folder(tmp_path, monkeypatch):
             array.compute(scheduler="synchronous")
 
 
+def test_a_link_that_later_leads_elsewhere(tmp_path):
+    for number in range(2):
+        with h5py.File(tmp_path / f"{number}.h5", "w") as f:
+            f["scan"] = FRAMES + number
+    (tmp_path / "latest.h5").symlink_to("0.h5")
+    array = open_file(tmp_path / "latest.h5").array
+    (tmp_path / "latest.h5").unlink()
+    (tmp_path / "latest.h5").symlink_to("1.h5")
+    assert_eq(array, FRAMES)
+    assert_eq(open_file(tmp_path / "latest.h5").array, FRAMES + 1)
+
+
 def test_external_values_beside_their_file(tmp_path, monkeypatch):
     FRAMES.tofile(tmp_path / "frames.raw")
     with h5py.File(tmp_path / "a.h5", "w") as f:

@@ -321,6 +321,8 @@ def _source_of(
     dataset: Any, name: str, identity: FileIdentity, others: tuple[FileIdentity, ...]
 ) -> HDF5Dataset:
     """Return the source with which tasks read an open dataset."""
+    if not others:  # a symbolic link, such as that to the latest scan, may soon lead elsewhere
+        identity = replace(identity, path=os.path.realpath(identity.path))
     if not others and dataset.file.mode == "r+":
         # this process also writes to the file, and not all values are in it yet
         dataset.flush()
