@@ -113,6 +113,18 @@ def test_axes_from_dimension_scales(tmp_path):
     assert (energy.name, energy.unit) == ("energy", None)
 
 
+@pytest.mark.parametrize("name", ["DIMENSION_LABELS", "DIMENSION_LIST"])
+@pytest.mark.parametrize("value", [[b"y", b"x", b"E"], ["y"], "y,x,E", np.arange(3)])
+def test_attributes_of_dimensions_in_other_forms(tmp_path, name, value):
+    """The functions of HDF5 that read them crash."""
+    with h5py.File(tmp_path / "a.h5", "w") as f:
+        f["a"] = np.zeros((3, 4, 5))
+        f["a"].attrs[name] = value
+    names = [axis.name for axis in open_file(tmp_path / "a.h5").axes]
+    is_known = name == "DIMENSION_LABELS" and len(value) == 3 and value[0] == b"y"
+    assert names == (["y", "x", "E"] if is_known else ["x", "sig_y", "sig_x"])
+
+
 @pytest.fixture
 def nexus(tmp_path, values):
     """A file in the form of the NeXus standard, whose axes are named in attributes."""

@@ -104,16 +104,27 @@ def sig_dims(group: Any, dataset: Any) -> int:
 
 def _axis(group: Any, dataset: Any, dim: int, n: int) -> Axis | None:
     """Return the axis of a dimension with `n` positions; None if there is none."""
-    described = dataset.dims[dim]
-    try:
-        scale = described[0] if len(described) else None
-    except RuntimeError:  # it stayed in the file from which the dataset was copied
-        scale = None
+    labels = np.ravel(dataset.attrs.get("DIMENSION_LABELS", [])).tolist()
+    label = (text(labels[dim]) or "") if len(labels) == dataset.ndim else ""
+    scale = _scale(dataset, dim)
     if scale is not None:
-        return _axis_of_dataset(described.label or str(scale.name).rpartition("/")[2], scale, n)
+        return _axis_of_dataset(label or str(scale.name).rpartition("/")[2], scale, n)
     is_emd = "emd_group_type" in group.attrs
     axis = (_emd_axis if is_emd else _nexus_axis)(group, dataset, dim, n)
-    return axis or (Axis(name=described.label) if described.label else None)
+    return axis or (Axis(name=label) if label else None)
+
+
+def _scale(dataset: Any, dim: int) -> Any:
+    """Return the dimension scale of a dimension; None if there is none.
+
+    HDF5's own functions for scales crash if a program has written their attributes in another form.
+    """
+    try:
+        scale = dataset.file[dataset.attrs["DIMENSION_LIST"][dim][0]]
+    # the scale may have stayed in another file, from which the dataset was copied
+    except (KeyError, IndexError, TypeError, ValueError, RuntimeError):
+        return None
+    return scale if text(scale.attrs.get("CLASS")) == "DIMENSION_SCALE" else None
 
 
 def _axis_of_dataset(name: str, values: Any, n: int) -> Axis:
