@@ -68,6 +68,16 @@ def test_units_in_latin_1(file, kind):
     assert opened(file).unit == "µm"
 
 
+@pytest.mark.parametrize(("axes", "name"), [(["", "row", ""], "row"), (["Sample X"], "Sample X")])
+def test_axes_without_names_and_names_with_spaces(file, axes, name):
+    data = group(file, "entry/data", signal="counts", axes=axes)
+    data["counts"] = FRAMES
+    dim = axes.index(name)
+    data[name] = 0.5 * np.arange(FRAMES.shape[dim])
+    scales = [axis.scale if axis.name == name else None for axis in opened(file).axes]
+    assert scales == [0.5 if number == dim else None for number in range(3)]
+
+
 def test_edges_of_bins(file):
     data = group(file, "entry/data", signal="counts", axes=["time", ".", "."])
     data["counts"], data["time"] = FRAMES, 2.0 * np.arange(7)

@@ -40,7 +40,7 @@ def texts(value: Any) -> list[str]:
     for each in np.ravel(np.asarray(value)).tolist():
         # h5py returns bytes that are not UTF-8 as surrogates in a string
         raw = each.encode(errors="surrogateescape") if isinstance(each, str) else each
-        if isinstance(raw, bytes) and raw.strip(b" \0"):
+        if isinstance(raw, bytes):
             found.append(_decoded(raw.strip(b" \0")))
     return found
 
@@ -55,7 +55,7 @@ def _decoded(raw: bytes) -> str:
 
 def text(value: Any) -> str | None:
     """Return the only string in an attribute of a file; None if there are none or several."""
-    found = texts(value)
+    found = [each for each in texts(value) if each]
     return found[0] if len(found) == 1 else None
 
 
@@ -146,12 +146,12 @@ def _nexus_axis(group: Any, dataset: Any, dim: int, n: int) -> Axis | None:
     """
     for owner in (group, dataset):
         names = texts(owner.attrs.get("axes"))
-        if len(names) == 1:
+        if len(names) == 1 and names[0] not in group:
             names = [name for name in re.split(r"[:,\s\[\]]+", names[0]) if name]
         for position, name in enumerate(names):
             key = f"{name}_indices"
             index = number_of(group, key) if key in group.attrs else position
-            if name != "." and index == dim:
+            if name not in ("", ".") and index == dim:
                 return _axis_of_dataset(name, get_item(group, name), n)
         if names:
             return None
