@@ -235,10 +235,17 @@ def test_an_axis_that_cannot_be_found(file, lost):
     assert (scan.axes[0].name, scan.axes[0].scale) == ("time", 1)
 
 
-def test_names_that_are_not_utf_8(file):
-    file["entry/frames"] = FRAMES
-    file.create_group(b"\xb5-stage")["x"] = np.arange(6)
+@pytest.mark.parametrize("top", ["", "entry/"])
+def test_names_that_are_not_utf_8(file, top):
+    file[f"{top}frames"] = FRAMES
+    file.create_group(f"{top}\xb5-stage".encode("latin-1"))["x"] = np.arange(6)
     assert_eq(opened(file).array, FRAMES)
+
+
+def test_an_entry_whose_name_is_not_utf_8(file):
+    file.create_group(b"\xb5")["frames"] = FRAMES
+    with pytest.raises(FileFormatError, match="no dataset"):
+        opened(file)
 
 
 @pytest.mark.parametrize("number", [int, str, lambda n: [n]])

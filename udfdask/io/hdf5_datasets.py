@@ -198,7 +198,7 @@ def _default_signal(opened: Any, top: str) -> Candidate | None:
 
     path, group = top, opened[top or "/"]
     if not top and "default" not in group.attrs and len(group) == 1:
-        path = next(iter(group))  # the only entry
+        path = str(next(iter(group)))  # the only entry; bytes if its name is not UTF-8
         group = get_item(opened, path)
     for _ in range(_MOST_DEFAULTS):
         if not isinstance(group, h5py.Group):
