@@ -222,11 +222,10 @@ def _is_recording(candidate: Candidate, opened: Any, *, least: int) -> bool:
     """Return whether a dataset has at least `least` dimensions of numbers, or has spectra."""
     if candidate.dtype.kind not in "biufc" or candidate.nbytes == 0:
         return False
-    n_dims = len(candidate.shape)
-    if n_dims >= least:
-        return True
-    group = opened[_parent(candidate.name) or "/"]
-    return n_dims == 2 and sig_dims(group, opened[candidate.name]) == 1
+    item, n_dims = opened[candidate.name], len(candidate.shape)
+    if n_dims >= least:  # "rgb-image" is a picture, such as one of the sample
+        return not (text(item.attrs.get("interpretation")) or "").endswith("-image")
+    return n_dims == 2 and sig_dims(opened[_parent(candidate.name) or "/"], item) == 1
 
 
 def _joined(datasets: Sequence[Candidate]) -> Iterator[Candidate]:
