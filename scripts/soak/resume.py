@@ -150,7 +150,7 @@ def soak(folder: Path, kills: int) -> dict[str, int]:
     np.save(folder / "scan.npy", data)
     (folder / "processed").mkdir()
     store, journal = folder / "out.zarr", folder / "out.zarr.journal"
-    make_result(folder).to_zarr(store, scheduler="threads")
+    make_result(folder).to_zarr(store, resume=True, scheduler="threads")
     expected = content(store)
     processed(folder)
     counted = {"kills": 0, "stores": 0, "chunks": 0, "lost": 0}

@@ -56,24 +56,6 @@ def with_center(
     return found
 
 
-def middle_note(udf: UDF, sig: Sequence[int]) -> str:
-    """Return a note on a center in the middle that nobody has asked for; empty if it is not so.
-
-    The parameters of `udf` are in pixels.
-    """
-    names, place = udf._center_names(), [n // 2 for n in sig]
-    missing = [name for name in names if udf._kwargs.get(name) is None]
-    if not missing or len(sig) != 2:
-        return ""
-    what = f"the center is the middle of the frame, y {place[0]}, x {place[1]} px"
-    if len(missing) < len(names):
-        what = f"{missing[0]} is the middle of the frame, {place[names.index(missing[0])]} px"
-    return (
-        f"{what}: it was not given, and the axes are not 0 inside of the frame. If the beam is "
-        "elsewhere, give center=find_center(pattern); center='middle' leaves out this note"
-    )
-
-
 def _zero(axis: Axis) -> float:
     """Return the position where an axis is 0, in pixels."""
     return round(axis.to_pixels(0.0), _DECIMALS) + 0.0

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 from dask.utils import format_bytes, parse_bytes
 
-from udfdask.arrays.geometry.good_chunks import good_chunks
 from udfdask.config import chunk_bytes
 from udfdask.plan.make_recipe import MANY_BLOCKS
 from udfdask.plan.recipe import Recipe
@@ -81,6 +80,8 @@ def _large_tasks(recipe: Recipe, task_limit: float) -> str:
 
 def _good_chunks(recipe: Recipe, task_limit: float) -> tuple[int, ...]:
     """Return chunk sizes of whole frames that suit UDFs, -1 along signal axes."""
+    from udfdask.arrays.geometry.good_chunks import good_chunks  # few runs need advice
+
     sig = recipe.shape.sig
     chunks = (*recipe.grid.nav_chunks, *recipe.sig_chunks)
     sizes = good_chunks(chunks, len(sig), recipe.dtype.itemsize, task_limit)

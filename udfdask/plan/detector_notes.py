@@ -10,7 +10,6 @@ import numpy as np
 
 from udfdask.arrays.geometry.axes import Axis, pixel_size, shared_unit
 from udfdask.arrays.geometry.shapes import Shape
-from udfdask.plan.centers import middle_note
 from udfdask.plan.declarations import new_instance
 from udfdask.plan.notes import Note
 
@@ -90,7 +89,7 @@ def detector_lines(plan: Plan) -> tuple[list[str], list[Note]]:
         lines += [f"{who}{_in_words(one, sig)}" for one in coverages]
         if any(_is_mistake(one, lengths) for one in coverages):
             continue
-        texts = [middle_note(asked, plan.recipe.shape.sig)]
+        texts = [_middle_note(asked, plan.recipe.shape.sig)]
         texts += [text for one in coverages for text in _notes(one)]
         texts += [_in_unit(lengths, sig)] if lengths else []
         notes += [Note(f"{who}{text}", number, is_about_values=True) for text in texts if text]
@@ -152,3 +151,21 @@ def _in_unit(lengths: Mapping[str, float], sig: Sequence[Axis]) -> str:
         return f"{name}={value:g} is in {steps}: for {value:g} {unit}, write {write}"
     numbers = " and ".join(f"{name}={value:g}" for name, value in lengths.items())
     return f"{numbers} are in {steps}: for {unit}, write {write}"
+
+
+def _middle_note(udf: UDF, sig: Sequence[int]) -> str:
+    """Return a note on a center in the middle that nobody has asked for; empty if it is not so.
+
+    The parameters of `udf` are in pixels.
+    """
+    names, place = udf._center_names(), [n // 2 for n in sig]
+    missing = [name for name in names if udf._kwargs.get(name) is None]
+    if not missing or len(sig) != 2:
+        return ""
+    what = f"the center is the middle of the frame, y {place[0]}, x {place[1]} px"
+    if len(missing) < len(names):
+        what = f"{missing[0]} is the middle of the frame, {place[names.index(missing[0])]} px"
+    return (
+        f"{what}: it was not given, and the axes are not 0 inside of the frame. If the beam is "
+        "elsewhere, give center=find_center(pattern); center='middle' leaves out this note"
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from dask.base import DaskMethodsMixin
 
@@ -12,7 +12,6 @@ from udfdask.arrays.geometry.axes import Axis, Calibration
 from udfdask.arrays.geometry.chunk_grid import Grid
 from udfdask.errors import ArgumentTypeError, UndeclaredBufferError
 from udfdask.results.explanation import Explanation, LazyExplanation
-from udfdask.results.not_an_array import NotAnArray, element_of
 from udfdask.udf.buffers import BufferSpec
 
 if TYPE_CHECKING:
@@ -21,6 +20,33 @@ if TYPE_CHECKING:
 
 _MOST_NOTES = 3
 """Most notes that the text of a result shows."""
+
+
+class NotAnArray:
+    """The base class of containers of arrays: NumPy would make an array that holds one object.
+
+    `_no_array` returns the error of a use as one array or as a number.
+    """
+
+    __slots__ = ()
+
+    def _no_array(self) -> ArgumentTypeError:
+        raise NotImplementedError
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> NoReturn:
+        raise self._no_array()
+
+    def __float__(self) -> NoReturn:
+        raise self._no_array()
+
+    def __int__(self) -> NoReturn:
+        raise self._no_array()
+
+
+def element_of(name: str, results: list[str]) -> str:
+    """Return the code of the first result of a mapping called `name`, and the other names."""
+    others = f", or another of {results}" if results[1:] else ""
+    return f"{name}[{results[0]!r}]{others}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

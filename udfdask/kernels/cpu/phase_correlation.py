@@ -26,7 +26,7 @@ On a ridge at an angle, the maximum can be farther than half a pixel from the be
 
 
 def _waves(n: int) -> int:
-    """Return how many waves along an axis of n pixels the window consists of, beside its mean."""
+    """Return how many waves along an axis of n pixels the window has, besides its mean."""
     return min(n // 8, 8)
 
 
@@ -51,7 +51,7 @@ def _window(shape: tuple[int, int], dtype: str) -> tuple[AnyArray, AnyArray]:
 
 @lru_cache(maxsize=8)
 def _blur(shape: tuple[int, int], dtype: str) -> AnyArray:
-    """Return the factors of the waves of a frame, 0 for those that do not fit beside the window.
+    """Return the factors of the waves of a frame, 0 for those too short for the window.
 
     The products of these with the window would be shorter than 2 pixels.
     """

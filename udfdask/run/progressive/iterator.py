@@ -22,8 +22,7 @@ import numpy as np
 
 from udfdask.chunk.partial_result import common_generation
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, UDFError, UDFRunCancelled
-from udfdask.results.named_results import ResultInfo
-from udfdask.results.not_an_array import NotAnArray
+from udfdask.results.named_results import NotAnArray, ResultInfo
 from udfdask.run.progressive.accumulate import AuxRows, make_accumulator
 from udfdask.run.progressive.chunk_source import Chunks, Closed
 from udfdask.run.progressive.live_recipe import LiveRecipe

@@ -15,7 +15,6 @@ from typing import Any
 from udfdask.arrays.geometry.axes import Calibration
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.graph.packed_recipe import PackedRecipe
-from udfdask.plan.centers import with_center
 from udfdask.plan.copy_parameters import copy_parameters
 from udfdask.plan.declarations import check_same_declaration, new_instance
 from udfdask.plan.parameters_in_pixels import parameters_in_pixels
@@ -103,6 +102,8 @@ class LiveRecipe:
         self, udf: UDFRecipe, before: Mapping[str, Any], change: Mapping[str, Any]
     ) -> Mapping[str, Any]:
         """Return changes of the parameters of a UDF in pixels; `before` are its parameters."""
+        from udfdask.plan.centers import with_center  # few UDFs have lengths
+
         sig, axes = self._recipe.shape.sig, self._calibration.axes
         changed = new_instance(udf.cls, {**before, **change})
         change = with_center(changed, change, axes[-sig.dims :], sig, are_all=False)

@@ -16,8 +16,7 @@ from udfdask.errors import ArgumentTypeError, UndeclaredBufferError
 from udfdask.merge.finalize import finalize
 from udfdask.merge.result_blocks import Holder, assemble, in_nav_shape
 from udfdask.plan.recipe import Recipe
-from udfdask.results.named_results import ResultInfo
-from udfdask.results.not_an_array import NotAnArray, element_of
+from udfdask.results.named_results import NotAnArray, ResultInfo, element_of
 from udfdask.results.result import Result
 from udfdask.results.udf_of_run import udf_of_run
 from udfdask.run.progressive.accumulate import AuxRows, Frozen
