@@ -122,7 +122,7 @@ def test_options_are_those_of_the_plan():
         n for n in taken[2:] if n not in ("names", "files", "loading", "sig_dims", "roi", "present")
     ]
     # what only an opened file or an accessor knows is no option
-    of_runs = {*keywords(prepare_run)[4:]} - {"present", "in_words"}
+    of_runs = {*keywords(prepare_run)[4:]} - {"present", "in_words", "align"}
     assert set(IterOptions.__annotations__) == of_runs | OPTIONS
 
 
