@@ -150,7 +150,7 @@ def test_laws(sig_dims):
             r"rad_in must be smaller than rad_out, but '2 mrad' >= '1 mrad'",
         ),
         ({"rad_out": "wide"}, ArgumentTypeError, r"rad_out must be a number of pixels, not 'wide'"),
-        ({"center": 5}, ArgumentTypeError, r"center must be a position \(y, x\) in pixels, not 5"),
+        ({"center": 5}, ArgumentTypeError, r"center must be a position \(y, x\).* not 5"),
         ({"center": (1, 2, 3)}, ArgumentTypeError, r"center must be a position \(y, x\)"),
         ({"center": (1, None)}, ArgumentTypeError, r"center\[1\] must be a number of pixels"),
         ({"center": (np.nan, 1)}, ArgumentValueError, r"center\[0\] must be a finite number"),

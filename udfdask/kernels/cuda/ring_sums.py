@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from udfdask.kernels.cuda.sums import blocks_of
+
+PIECE = 4096
+"""Pixels whose products are added up in their own dtype: the sum of more of them is in float64."""
 
 
 def add_ring_products(frames: Any, rings: Sequence[tuple[Any, Any]], out: Any) -> None:
@@ -18,4 +23,15 @@ def add_ring_products(frames: Any, rings: Sequence[tuple[Any, Any]], out: Any) -
         for ring, (pixels, weights) in enumerate(rings):
             if pixels.size:
                 values = block[:, pixels].astype(weights.dtype, copy=False)
-                rows[:, ring] += values @ weights
+                rows[:, ring] += _product(values, weights)
+
+
+def _product(values: Any, weights: Any) -> Any:
+    """Return the product of matrices, in float64 if there are many pixels."""
+    pieces, rest = divmod(len(weights), PIECE)
+    if not pieces:
+        return values @ weights
+    whole = pieces * PIECE
+    cut = values[:, :whole].reshape(-1, pieces, PIECE).swapaxes(0, 1)
+    sums = (cut @ weights[:whole].reshape(pieces, PIECE, -1)).sum(axis=0, dtype=np.float64)
+    return sums + values[:, whole:] @ weights[whole:] if rest else sums

@@ -35,10 +35,13 @@ NEAREST = 3.0
 """How far it can be wrong in a small frame, in pixels."""
 
 DOUBT = 0.5
-"""A center at more than this part of the distance is not sure."""
+"""A center at more than this part of the distance is not sure, unless it is the only one."""
 
 SURE = 0.95
 """Similarity of a pattern that is its own inversion but for noise, at any distance."""
+
+ALIKE = 0.85
+"""Similarity of a pattern whose only center near that of the background is not in doubt."""
 
 WEAK = 0.42
 """The background decides alone if the pattern is less similar to its inversion than this part of
@@ -120,7 +123,8 @@ def center_of_symmetry(values: AnyArray, usable: AnyArray, area: float) -> Cente
     best = max(found)
     if seen:
         is_clear = background is not None and background.explained > CLEAR
-        is_sure = (is_clear and best.far < DOUBT) or best.similarity > SURE
+        is_alone = len(found) == 1 and best.similarity > ALIKE
+        is_sure = (is_clear and (best.far < DOUBT or is_alone)) or best.similarity > SURE
     else:
         others = [one.similarity for one in found if math.dist(one.place, best.place) > 4]
         is_sure = max(others, default=-1.0) < CLOSE * best.similarity
