@@ -31,7 +31,6 @@ extensions = [
     "sphinx_copybutton",
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
-    "sphinx_reredirects",
     "reference_directives",  # in docs/extensions
 ]
 templates_path = ["_templates"]
@@ -108,46 +107,6 @@ copybutton_copy_empty_lines = False
 copybutton_line_continuation_character = "\\"
 copybutton_exclude = ".linenos, .go"
 copybutton_selector = "div:not(.output):not(.sphx-glr-script-out) > div.highlight > pre"
-
-# Addresses of the pages of earlier versions, by the names they had.
-redirects = {
-    "api": "reference/index.html",
-    "centers": "user-guide/analysis/centers.html",
-    "class-attributes": "user-guide/writing/class-attributes.html",
-    "clusters": "user-guide/operations/clusters.html",
-    "command-line": "user-guide/running/command-line.html",
-    "corrections": "user-guide/analysis/corrections.html",
-    "dependencies": "development/dependencies.html",
-    "descan": "user-guide/analysis/descan.html",
-    "design": "development/design.html",
-    "files": "user-guide/data/files.html",
-    "finding-disks": "user-guide/analysis/finding-disks.html",
-    "glossary": "getting-started/glossary.html",
-    "gpu": "user-guide/operations/gpu.html",
-    "hyperspy": "user-guide/libraries/hyperspy.html",
-    "interface-coverage": "development/interface-coverage.html",
-    "libertem": "user-guide/libraries/libertem-udfs.html",
-    "masks": "user-guide/analysis/masks.html",
-    "memory": "user-guide/operations/memory.html",
-    "neighborhoods": "user-guide/writing/neighborhoods.html",
-    "performance": "user-guide/operations/performance.html",
-    "plotting": "user-guide/running/plotting.html",
-    "porting": "user-guide/libraries/coming-from-libertem.html",
-    "releasing": "development/releasing.html",
-    "reliability": "user-guide/operations/reliability.html",
-    "remote": "user-guide/data/remote.html",
-    "results-kept": "user-guide/running/keeping-results.html",
-    "resuming": "user-guide/running/resuming.html",
-    "scaling": "user-guide/operations/scaling.html",
-    "sparse": "user-guide/data/events.html",
-    "testing": "user-guide/writing/checking.html",
-    "udfs": "user-guide/writing/basics.html",
-    "udfs-advanced": "user-guide/writing/index.html",
-    "units": "user-guide/concepts/units.html",
-    "user-guide/writing/advanced": "index.html",
-    "watching": "user-guide/running/watching.html",
-    "xarray": "user-guide/libraries/xarray.html",
-}
 
 # Fetching inventories needs the network, which a build in a clone should not.
 if os.environ.get("UDFDASK_INTERSPHINX"):

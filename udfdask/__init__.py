@@ -4,8 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from udfdask.arrays.geometry.axes import Axis
-from udfdask.arrays.geometry.roi import count_nonzero
-from udfdask.arrays.geometry.shapes import Shape, prod
+from udfdask.arrays.geometry.shapes import Shape
 from udfdask.arrays.geometry.slices import Slice
 from udfdask.errors import (
     ArgumentTypeError,
@@ -21,7 +20,6 @@ from udfdask.errors import (
     RunTimeoutError,
     SumOverflowError,
     UDFError,
-    UDFException,
     UDFRunCancelled,
     UDFWarning,
     UndeclaredBufferError,
@@ -49,12 +47,6 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from udfdask.run.progressive import Snapshot, UDFIterator, run_udf_iter
-    from udfdask.run.run_builtin_udfs import (
-        run_analysis_crystall,
-        run_fem,
-        run_logsum,
-        run_stddev,
-    )
 
 __all__ = [
     "UDF",
@@ -81,7 +73,6 @@ __all__ = [
     "Snapshot",
     "SumOverflowError",
     "UDFError",
-    "UDFException",
     "UDFFrameMixin",
     "UDFIterator",
     "UDFMergeAllMixin",
@@ -96,16 +87,10 @@ __all__ = [
     "__version__",
     "cache",
     "compute",
-    "count_nonzero",
     "explain",
     "get_resources",
     "map_frames",
     "persist",
-    "prod",
-    "run_analysis_crystall",
-    "run_fem",
-    "run_logsum",
-    "run_stddev",
     "run_udf",
     "run_udf_iter",
 ]
@@ -113,10 +98,9 @@ __all__ = [
 
 # imported on first use: a tenth of the package, and only live plots and snapshots need it
 _PROGRESSIVE = frozenset({"Snapshot", "UDFIterator", "run_udf_iter"})
-_BUILTIN = frozenset({"run_analysis_crystall", "run_fem", "run_logsum", "run_stddev"})
 
 _PARTS = frozenset(
-    {"cluster", "corrections", "descan", "io", "masks", "plotting", "testing", "udfs"}
+    {"cluster", "corrections", "descan", "io", "libertem", "masks", "plotting", "testing", "udfs"}
 )
 
 
@@ -132,6 +116,4 @@ if not TYPE_CHECKING:  # with __getattr__, type checkers would accept any name
             return import_module(f"udfdask.{name}")
         if name in _PROGRESSIVE:
             return getattr(import_module("udfdask.run.progressive"), name)
-        if name in _BUILTIN:
-            return getattr(import_module("udfdask.run.run_builtin_udfs"), name)
         raise AttributeError(f"module 'udfdask' has no attribute {name!r}")

@@ -340,7 +340,3 @@ class UDFWarning(UserWarning):
     >>> print(caught[0].category.__name__, "|", caught[0].message)
     UDFWarning | the roi ...
     """
-
-
-UDFException = UDFError
-"""LiberTEM's name of `UDFError`."""

@@ -20,6 +20,7 @@ from libertem.udf.sum import SumUDF
 
 import udfdask as ud
 from libertem_objects import OBJECTS, ROI, make_data
+from udfdask import libertem as shortcuts
 from udfdask.corrections import CorrectionSet
 from udfdask.libertem import adapt
 from udfdask.testing import run_reference
@@ -145,7 +146,7 @@ def test_the_last_result_is_monitored(x, context, dataset, roi):
 
 
 def test_mean_and_deviation(x, dataset, context):
-    found, wanted = ud.run_stddev(x, ROI), run_stddev(context, dataset, ROI)
+    found, wanted = shortcuts.run_stddev(x, ROI), run_stddev(context, dataset, ROI)
     assert list(found) == list(wanted)
     assert found["num_frames"] == wanted["num_frames"] == ROI.sum()
     for name, values in found.items():
@@ -156,16 +157,16 @@ def test_mean_and_deviation(x, dataset, context):
 @pytest.mark.parametrize(
     ("ours", "theirs", "arguments"),
     [
-        (ud.run_logsum, run_logsum, {}),
-        (ud.run_fem, run_fem, {"center": (15, 17), "rad_in": 3, "rad_out": 9}),
+        (shortcuts.run_logsum, run_logsum, {}),
+        (shortcuts.run_fem, run_fem, {"center": (15, 17), "rad_in": 3, "rad_out": 9}),
         pytest.param(
-            ud.run_analysis_crystall,
+            shortcuts.run_analysis_crystall,
             run_analysis_crystall,
             {"rad_in": 2, "rad_out": 6},
             marks=pytest.mark.full,
         ),
         pytest.param(
-            ud.run_analysis_crystall,
+            shortcuts.run_analysis_crystall,
             run_analysis_crystall,
             {"rad_in": 2, "rad_out": 6, "real_center": (16, 15), "real_rad": 4},
             marks=pytest.mark.full,

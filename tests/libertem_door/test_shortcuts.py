@@ -5,8 +5,11 @@ import inspect
 import dask.array as da
 import numpy as np
 import pytest
+import scipy.sparse
+import sparse
 
 import udfdask as ud
+from udfdask import libertem
 from udfdask.udfs import FEMUDF, CrystallinityUDF, LogsumUDF, StdDevUDF
 
 DATA = np.random.default_rng(2).random((3, 4, 8, 8)).astype(np.float32)
@@ -23,7 +26,7 @@ CASES = {
 @pytest.mark.parametrize("name", CASES)
 def test_they_give_the_results_of_the_udf(name):
     arguments, cls = CASES[name]
-    done = getattr(ud, name)(X, **arguments, roi=ROI)
+    done = getattr(libertem, name)(X, **arguments, roi=ROI)
     wanted = ud.run_udf(X, cls(**arguments), roi=ROI).compute()
     assert type(done) is ud.Result
     assert type(done.udf) is cls
@@ -32,7 +35,7 @@ def test_they_give_the_results_of_the_udf(name):
 
 
 def test_mean_and_deviation():
-    found = ud.run_stddev(X, ROI)
+    found = libertem.run_stddev(X, ROI)
     wanted = ud.run_udf(X, StdDevUDF(), roi=ROI).compute()
     assert set(found) == set(wanted)
     for name, values in found.items():
@@ -43,9 +46,9 @@ def test_mean_and_deviation():
 
 def test_options_of_a_run():
     lines = da.from_array(DATA.reshape(3, 4, 64), chunks=(1, 4, 64))
-    assert ud.run_stddev(lines, sig_dims=1)["mean"].shape == (64,)
+    assert libertem.run_stddev(lines, sig_dims=1)["mean"].shape == (64,)
     dark = np.full((8, 8), 0.5, dtype=np.float32)
-    corrected = ud.run_stddev(X, corrections=ud.corrections.CorrectionSet(dark=dark))
+    corrected = libertem.run_stddev(X, corrections=ud.corrections.CorrectionSet(dark=dark))
     np.testing.assert_allclose(corrected["mean"], DATA.mean((0, 1)) - 0.5, atol=1e-6)
 
 
@@ -53,13 +56,13 @@ def test_options_of_a_run():
 def test_progress(name):
     arguments, _ = CASES.get(name, ({}, None))
     states = []
-    getattr(ud, name)(X, **arguments, progress=states.append)
+    getattr(libertem, name)(X, **arguments, progress=states.append)
     assert states[-1].num_frames_complete == 12
 
 
 @pytest.mark.parametrize("name", [*CASES, "run_stddev"])
 def test_mistakes(name):
-    function, arguments = getattr(ud, name), CASES.get(name, ({}, None))[0]
+    function, arguments = getattr(libertem, name), CASES.get(name, ({}, None))[0]
     assert next(iter(inspect.signature(function).parameters)) == "array"
     with pytest.raises(ud.ArgumentTypeError, match="no argument 'use_numba'"):
         function(X, **arguments, use_numba=True)
@@ -67,3 +70,13 @@ def test_mistakes(name):
         function(DATA, **arguments)
     with pytest.raises(ud.ArgumentValueError):
         function(X, **arguments, roi=np.ones((9, 9), bool))
+
+
+def test_products_and_counts():
+    assert libertem.UDFException is ud.UDFError
+    assert libertem.prod(np.array([2**31, 2**31, 2**31], dtype="int64")) == 2**93
+    assert libertem.prod(()) == 1
+    mask = np.eye(3, dtype=bool)
+    assert libertem.count_nonzero(mask) == 3
+    assert libertem.count_nonzero(scipy.sparse.csr_matrix(mask)) == 3
+    assert libertem.count_nonzero(sparse.COO.from_numpy(mask)) == 3

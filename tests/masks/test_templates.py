@@ -59,12 +59,3 @@ def test_a_template_at_all_places_of_a_window():
 def test_wrong_radii(fields, error, message):
     with pytest.raises(error, match=message):
         DiskTemplate(**fields)
-
-
-def test_the_old_name():
-    from udfdask import masks
-
-    with pytest.warns(DeprecationWarning, match="DiscTemplate is called DiskTemplate now"):
-        assert masks.DiscTemplate is DiskTemplate
-    with pytest.raises(AttributeError, match=r"'udfdask\.masks' has no attribute 'DiskTemplates'"):
-        _ = masks.DiskTemplates

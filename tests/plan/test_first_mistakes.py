@@ -221,16 +221,13 @@ def test_the_frame_may_have_the_name_of_an_option():
     assert found.compute()[0, 0] == DATA[0, 0].sum()
 
 
-def test_map_frames_in_its_old_order():
-    found = ud.map_frames(LAZY, np.sum, axis=-1)
-    with pytest.warns(DeprecationWarning, match=r"array first, map_frames\(array, func\)") as told:
-        swapped = ud.map_frames(np.sum, LAZY, axis=-1)
-    assert [warning.filename for warning in told] == [__file__]
-    assert swapped.name == found.name == ud.map_frames(func=np.sum, array=LAZY, axis=-1).name
+def test_the_array_comes_first():
+    with pytest.raises(ud.ArgumentTypeError, match="function"):
+        ud.map_frames(np.sum, LAZY)
     with pytest.raises(ud.ArgumentTypeError, match=r"got numpy\.ndarray of shape .*from_array"):
-        ud.map_frames(np.sum, DATA)
+        ud.map_frames(DATA, np.sum)
     with pytest.raises(ud.ArgumentTypeError, match="got the UDF SumUDF"):
-        ud.map_frames(SumUDF(), LAZY)
+        ud.map_frames(LAZY, SumUDF())
 
 
 @pytest.mark.parametrize("udf", [SumUDF, SumUDF()])

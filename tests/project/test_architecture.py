@@ -21,7 +21,7 @@ arrays
 kernels plotting cluster
 masks corrections descan demo
 udf
-libertem
+libertem_udfs
 udfs
 plan
 chunk
@@ -32,7 +32,7 @@ scheduling
 io
 results
 run
-xarray hyperspy dask testing
+libertem xarray hyperspy dask testing
 cli __main__
 """.split()
 
@@ -68,6 +68,7 @@ HEAVY = {
         "hyperspy",
         "dask",
         "io",
+        "libertem",
         "testing",
         "demo",
         "cluster",

@@ -5,7 +5,8 @@ Two of the originals lean on how LiberTEM divides its data; a comment says what 
 
 import numpy as np
 
-from udfdask import UDF, count_nonzero
+from udfdask import UDF
+from udfdask.libertem import count_nonzero
 
 
 class MySumUDF(UDF):

@@ -112,14 +112,3 @@ def test_data_in_memory(array):
 def test_an_argument_that_nobody_has(array):
     with pytest.raises(ud.ArgumentTypeError, match="no argument 'shceduler'"):
         array.udf.run_udf_iter(SumUDF(), SIG, shceduler="threads")
-
-
-def test_earlier_names():
-    for earlier, new in {
-        "LabelledIterator": "LabeledIterator",
-        "LabelledSnapshot": "LabeledSnapshot",
-    }.items():
-        with pytest.warns(DeprecationWarning, match=rf"{earlier} is deprecated: use {new}"):
-            assert getattr(labeled, earlier) is getattr(labeled, new)
-    with pytest.raises(AttributeError, match="has no attribute 'LabelledThing'"):
-        labeled.LabelledThing  # noqa: B018

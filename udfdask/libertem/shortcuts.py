@@ -1,4 +1,4 @@
-"""Run one built-in UDF and compute its results, as these functions of LiberTEM do."""
+"""Run one ready-made UDF and compute its results, under the names that LiberTEM has."""
 
 from __future__ import annotations
 
@@ -48,8 +48,9 @@ def run_stddev(
 
     Examples
     --------
-    >>> import dask.array as da, udfdask as ud
-    >>> ud.run_stddev(da.arange(8, chunks=4).reshape(4, 1, 2))["std"].round(3)
+    >>> import dask.array as da
+    >>> from udfdask.libertem import run_stddev
+    >>> run_stddev(da.arange(8, chunks=4).reshape(4, 1, 2))["std"].round(3)
     array([[2.236, 2.236]])
     """
     from udfdask.udfs.stddev import StdDevUDF
@@ -89,8 +90,9 @@ def run_logsum(
 
     Examples
     --------
-    >>> import dask.array as da, udfdask as ud
-    >>> ud.run_logsum(da.arange(8, chunks=4).reshape(4, 1, 2))["logsum"].round(3)
+    >>> import dask.array as da
+    >>> from udfdask.libertem import run_logsum
+    >>> run_logsum(da.arange(8, chunks=4).reshape(4, 1, 2))["logsum"].round(3)
     array([[0.   , 2.773]], dtype=float32)
     """
     from udfdask.udfs.logsum import LogsumUDF
@@ -135,9 +137,10 @@ def run_fem(
 
     Examples
     --------
-    >>> import dask.array as da, udfdask as ud
+    >>> import dask.array as da
+    >>> from udfdask.libertem import run_fem
     >>> x = da.ones((2, 3, 16, 16))
-    >>> ud.run_fem(x, center=(8, 8), rad_in=2, rad_out=5)["intensity"].data
+    >>> run_fem(x, center=(8, 8), rad_in=2, rad_out=5)["intensity"].data
     array([[0., 0., 0.],
            [0., 0., 0.]], dtype=float32)
     """
@@ -192,8 +195,9 @@ def run_analysis_crystall(
 
     Examples
     --------
-    >>> import dask.array as da, udfdask as ud
-    >>> ud.run_analysis_crystall(da.ones((2, 3, 16, 16)), rad_in=2, rad_out=5)["intensity"].data
+    >>> import dask.array as da
+    >>> from udfdask.libertem import run_analysis_crystall
+    >>> run_analysis_crystall(da.ones((2, 3, 16, 16)), rad_in=2, rad_out=5)["intensity"].data
     array([[0., 0., 0.],
            [0., 0., 0.]], dtype=float32)
     """

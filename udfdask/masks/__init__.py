@@ -4,9 +4,6 @@ X parameters come before Y parameters, and all are in pixels; the arrays have th
 `(imageSizeY, imageSizeX)`.
 """
 
-import warnings
-from typing import Any
-
 from udfdask.masks.background import (
     background_subtraction,
     balance,
@@ -44,14 +41,3 @@ __all__ = [
 
 def __dir__() -> list[str]:
     return sorted(__all__)
-
-
-def __getattr__(name: str) -> Any:
-    if name == "DiscTemplate":
-        warnings.warn(
-            "udfdask.masks.DiscTemplate is called DiskTemplate now",
-            DeprecationWarning,
-            stacklevel=2,
-        )
-        return DiskTemplate
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

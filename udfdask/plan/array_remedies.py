@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.libertem import udf_name
+from udfdask.libertem_udfs import udf_name
 
 Remedy = str | Callable[[Any, str], str]
 """A text, or a function of the value and of the name of the function that got it."""

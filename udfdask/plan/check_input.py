@@ -12,7 +12,7 @@ from dask.array.core import Array as GraphArray
 
 from udfdask.arrays.backends.table import backend_of, fill_value, is_unknown_sparse
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
-from udfdask.libertem import udf_name
+from udfdask.libertem_udfs import udf_name
 from udfdask.plan.recipe import Recipe
 from udfdask.udf import UDF
 from udfdask.udf.nested_collections import hidden_collection

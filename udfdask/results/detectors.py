@@ -10,7 +10,7 @@ import numpy as np
 from udfdask.arrays.geometry.labeled_places import find_place
 from udfdask.arrays.geometry.shapes import Shape
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, UDFError
-from udfdask.libertem import as_own
+from udfdask.libertem_udfs import as_own
 from udfdask.plan.calibrate import with_pixels
 from udfdask.plan.declarations import declare, new_instance
 from udfdask.plan.given_numbers import show_given_numbers

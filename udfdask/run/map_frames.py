@@ -10,13 +10,12 @@ from typing import Any, overload
 import dask.array as da
 
 from udfdask.errors import ArgumentTypeError, unknown_arguments
-from udfdask.libertem import udf_name
+from udfdask.libertem_udfs import udf_name
 from udfdask.plan.check_input import check_is_array
 from udfdask.results.result import Result
 from udfdask.run.described_data import DescribedData, take_apart
 from udfdask.run.options import documented_by
 from udfdask.run.run_udf import run_udf
-from udfdask.tracebacks import warn_user
 from udfdask.udf import UDF
 
 
@@ -103,11 +102,6 @@ def map_frames(
         As in `run_udf`, or if `func` does not return an array or scalar, or not one value for each
         of `output_names`.
 
-    Warns
-    -----
-    DeprecationWarning
-        If `func` comes before `array`. This earlier order still works.
-
     Examples
     --------
     >>> import dask.array as da, numpy as np, udfdask as ud
@@ -124,17 +118,14 @@ def map_frames(
     ((2, 3), np.int64(0))
     """
     options = locals()
-    swapped = _are_swapped(array, func)
-    given: tuple[Any, Any] = (func, array) if swapped else (array, func)
-    data, f = given
-    if name := udf_name(f):
+    if name := udf_name(func):
         raise ArgumentTypeError(
             f"map_frames runs a plain function, got the UDF {name}: run_udf(array, {name}(...))"
         )
-    check_own_names(map_frames, f, options)
+    check_own_names(map_frames, func, options)
     udf = make_frame_udf(
         map_frames,
-        f,
+        func,
         kwargs,
         output_shape=output_shape,
         output_dtype=output_dtype,
@@ -142,15 +133,10 @@ def map_frames(
         output_names=output_names,
         backends=backends,
     )
-    check_is_array(take_apart(data, sig_dims, {})[0], "map_frames", sig_dims)
-    if swapped:
-        warn_user(
-            "map_frames(func, array) is deprecated: pass the array first, map_frames(array, func)",
-            DeprecationWarning,
-        )
-    (result,) = run_udf(data, {call_of(f): udf}, sig_dims=sig_dims, roi=roi).values()
+    check_is_array(take_apart(array, sig_dims, {})[0], "map_frames", sig_dims)
+    (result,) = run_udf(array, {call_of(func): udf}, sig_dims=sig_dims, roi=roi).values()
     if output_names is not None:
-        return result._called(name_of_map(f))
+        return result._called(name_of_map(func))
     array_of_results: da.Array = result["result"]
     return array_of_results
 
@@ -201,11 +187,6 @@ def call_of(func: Any) -> str:
     """Return how messages call a run of a function: "map_frames(peak)"."""
     name = name_of_map(func)
     return f"map_frames({'lambda' if name == map_frames.__name__ else name})"
-
-
-def _are_swapped(array: Any, func: Any) -> bool:
-    """Return whether the function comes before the array, the only order in earlier versions."""
-    return isinstance(func, da.Array) or (callable(array) and not callable(func))
 
 
 def _check_kwargs(caller: Callable[..., Any], func: Any, kwargs: Mapping[str, Any]) -> None:

@@ -12,7 +12,7 @@ from udfdask.errors import ArgumentTypeError
 from udfdask.graph.build import build_graph
 from udfdask.graph.result_tasks import ResultTasks
 from udfdask.graph.run_inputs import inputs_of
-from udfdask.libertem import as_own
+from udfdask.libertem_udfs import as_own
 from udfdask.plan.check_input import check_is_array
 from udfdask.plan.plan import Plan, make_plan
 from udfdask.results.explanation import Explanation, LazyExplanation, describe, notes_of

@@ -8,7 +8,7 @@ from typing import Any
 
 from udfdask.errors import ArgumentTypeError
 from udfdask.graph.dask_internals.arrays import as_user_has_it, graph_array
-from udfdask.libertem import udf_name
+from udfdask.libertem_udfs import udf_name
 
 
 @functools.singledispatch

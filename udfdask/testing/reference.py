@@ -26,7 +26,7 @@ from udfdask.arrays.geometry.tiling import sparse_tiling
 from udfdask.chunk.sparse_tiles import frames_of
 from udfdask.chunk.udf_instance import Instance
 from udfdask.corrections import CorrectionSet
-from udfdask.libertem import as_own, udf_name
+from udfdask.libertem_udfs import as_own, udf_name
 from udfdask.plan.descan import plan_descan
 from udfdask.plan.make_recipe import make_recipe
 from udfdask.testing.checked_buffers import check_cast, checked

@@ -274,8 +274,8 @@ def count_nonzero(array: Any) -> int:
 
     Examples
     --------
-    >>> import udfdask as ud
-    >>> ud.count_nonzero([[True, False], [True, True]])
+    >>> from udfdask.libertem import count_nonzero
+    >>> count_nonzero([[True, False], [True, True]])
     3
     """
     if hasattr(array, "count_nonzero"):  # scipy.sparse

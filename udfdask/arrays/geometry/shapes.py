@@ -140,7 +140,7 @@ def prod(values: Iterable[SupportsIndex]) -> int:
 
     Examples
     --------
-    >>> from udfdask import prod
+    >>> from udfdask.libertem import prod
     >>> prod((2**40, 2**40)) == 2**80
     True
     """

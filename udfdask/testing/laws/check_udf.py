@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, UDFWarning
-from udfdask.libertem import as_own
+from udfdask.libertem_udfs import as_own
 from udfdask.plan.promises import promises_of
 from udfdask.testing.failures import UDFCheckError
 from udfdask.testing.laws import (

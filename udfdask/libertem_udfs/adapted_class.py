@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from udfdask.arrays.backends.read_only import locked
-from udfdask.libertem.meta import LiberTEMMeta
+from udfdask.libertem_udfs.meta import LiberTEMMeta
 from udfdask.udf import UDF, UDFMethod
 from udfdask.udf.aux_data import AuxData
 from udfdask.udf.buffers import BufferSpec, declare
