@@ -48,9 +48,10 @@ def git(*arguments: str) -> str:
     return run.stdout
 
 
-def renamed(text: str) -> str:
-    """Return text of the frozen commit with today's names."""
-    for old, new in CONTRACT["renamed"].items():
+def frozen_text(path: str) -> str:
+    """Return a file of the frozen commit with today's names."""
+    text = git("show", f"{CONTRACT['commit']}:{path}")
+    for old, new in CONTRACT["renamed"].get(path, {}).items():
         text = text.replace(old, new)
     return text
 
@@ -69,7 +70,7 @@ def frozen_files() -> list[str]:
 def differences(path: str) -> Iterator[str]:
     """Yield the names of the statements of a frozen file that are not in it any more."""
     removed = CONTRACT["removed"].get(path, {})
-    before = list(statements(renamed(git("show", f"{CONTRACT['commit']}:{path}"))))
+    before = list(statements(frozen_text(path)))
     place = ROOT / CONTRACT["moved"].get(path, path)
     now = Counter(statements(place.read_text())) if place.exists() else Counter()
     for one in before:

@@ -62,8 +62,7 @@ def by_udfdask(x: da.Array) -> da.Array:
 
 def kernel_mean(frames: np.ndarray) -> np.ndarray:
     """The kernel of `NeighborAverageUDF` for all frames but the outermost."""
-    from udfdask.kernels.cpu.neighbor_frames import Neighborhood, distances, frames_of
-    from udfdask.kernels.cpu.neighbor_sums import sum_neighbors
+    from udfdask.kernels.cpu.neighbor_sums import Neighborhood, distances, frames_of, sum_neighbors
 
     nav = frames.shape[:2]
     core = (slice(1, -1), slice(1, -1))
@@ -181,8 +180,7 @@ def table_of_halos(file: str, rounds: int, busy: bool) -> str:
     import zarr
 
     import udfdask as ud
-    from udfdask.kernels.cpu.neighbor_frames import Neighborhood, distances, frames_of
-    from udfdask.kernels.cpu.neighbor_sums import sum_neighbors
+    from udfdask.kernels.cpu.neighbor_sums import Neighborhood, distances, frames_of, sum_neighbors
     from udfdask.udfs import NeighborAverageUDF
 
     class Nearby(ud.UDF):

@@ -13,7 +13,7 @@ from concurrent.futures import ProcessPoolExecutor
 import pytest
 from numba.core.errors import NumbaError
 
-from udfdask.kernels.cpu.kernel_cache import KernelCache
+from udfdask.kernels.numba_internals.compile import KernelCache
 
 KERNELS_PER_PROCESS = 25
 """Until then it has grown to a quarter of a gigabyte."""

@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 
 from making import compute
-from udfdask.kernels.cpu import pixel_runs, ring_sums
-from udfdask.kernels.cpu.intrinsics import CACHE_LINE
-from udfdask.kernels.cpu.pixel_runs import PixelRuns
+from udfdask.kernels.cpu import ring_sums
+from udfdask.kernels.cpu.ring_sums import PixelRuns
+from udfdask.kernels.numba_internals.reading import CACHE_LINE
 from udfdask.udfs import RadialFourierUDF, RadialProfileUDF
 
 
 @pytest.mark.parametrize(
     ("udf", "module", "name"),
-    [(RadialProfileUDF, ring_sums, "add_ring_sums"), (RadialFourierUDF, pixel_runs, "add_runs")],
+    [(RadialProfileUDF, ring_sums, "add_ring_sums"), (RadialFourierUDF, ring_sums, "add_runs")],
 )
 def test_parts_of_larger_frames_are_not_read_beyond_their_end(monkeypatch, udf, module, name):
     """Copies of small frames have the row step of a larger array, but not its end."""

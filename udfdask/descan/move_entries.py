@@ -18,7 +18,7 @@ def moved_entries(
     `first` is where the first pixel of each shifted frame is in its frame, (frames, sig dims), for
     one or two signal axes. Entries that leave the frame are dropped.
     """
-    from udfdask.kernels.cpu.sparse_shift import move_entries  # loads numba
+    from udfdask.kernels.cpu.shift import move_entries  # loads numba
 
     kind: Any = COPIED.get(values.dtype.itemsize)
     if kind is None:  # long doubles: entries are numbered, and then taken

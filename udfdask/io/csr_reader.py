@@ -17,7 +17,7 @@ from udfdask.errors import FileFormatError
 from udfdask.io.lazy_source import FileArray
 from udfdask.io.memmap import MappedArray
 from udfdask.io.strided_layout import Values
-from udfdask.kernels.cpu.sparse_entries import in_order
+from udfdask.kernels.cpu.sparse_sums import in_order
 from udfdask.once_per_process import OncePerProcess
 
 SETTLED = 2_000_000_000

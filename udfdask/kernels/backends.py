@@ -10,4 +10,4 @@ DEVICE_TILES = (CUPY.name,)
 """Dense tiles on a device, for `kernels.cuda`."""
 
 SPARSE_TILES = (GCXS.name, SCIPY_CSR.name, SCIPY_CSR_ARRAY.name, COO.name)
-"""Sparse tiles that `kernels.cpu.sparse_entries` reads without a conversion."""
+"""Sparse tiles that `kernels.cpu.sparse_sums` reads without a conversion."""

@@ -403,8 +403,8 @@ class CoMUDF(UDF):
 
     def _add_entries(self, tile: Any) -> None:
         """Add the sums and first moments of a sparse tile."""
-        from udfdask.kernels.cpu.sparse_entries import entries_of
-        from udfdask.kernels.cpu.sparse_first_moments import add_entry_first_moments
+        from udfdask.kernels.cpu.first_moments import add_entry_first_moments
+        from udfdask.kernels.cpu.sparse_sums import entries_of
 
         part, data = self.meta.sig_slice, self.task_data
         inside = data.cut.get(part, lambda: _flat_mask(data.mask[part.get()]))
@@ -414,7 +414,7 @@ class CoMUDF(UDF):
     def _add_pixels(self, tile: Any) -> None:
         """Add the sums and first moments of a dense tile on the host."""
         from udfdask.kernels.cpu.first_moments import add_moments, cover
-        from udfdask.kernels.cpu.rows import as_readable, rows_in_memory
+        from udfdask.kernels.numba_internals.rows import as_readable, rows_in_memory
 
         tile, turn = as_readable(tile)
         flat, frame_step, row_step = rows_in_memory(tile)

@@ -13,7 +13,7 @@ from udfdask.arrays.geometry.axes import Axis
 from udfdask.arrays.geometry.shapes import Shape
 from udfdask.arrays.geometry.slices import Slice
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
-from udfdask.kernels.cpu.blas import product
+from udfdask.kernels.cpu.dense_products import product
 from udfdask.kernels.cuda.windows import add_window_products
 from udfdask.masks import DiskTemplate, MaskContainer
 from udfdask.masks.templates import shifted_templates
@@ -227,7 +227,7 @@ class CorrelationUDF(UDF):
 
     def postprocess(self) -> None:
         """Find the maxima of the maps."""
-        from udfdask.kernels.cpu.peaks import find_maxima
+        from udfdask.kernels.cpu.phase_correlation import find_maxima
 
         results = self.results
         maps = to_host(results.maps)

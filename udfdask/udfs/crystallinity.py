@@ -9,8 +9,8 @@ import numpy as np
 
 from udfdask.arrays.geometry.units import Quantity
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
-from udfdask.kernels.cpu.fft import frequencies, half_spectra
-from udfdask.kernels.cuda.fft import write_moduli
+from udfdask.kernels.cpu.phase_correlation import frequencies, half_spectra
+from udfdask.kernels.cuda.dense_products import write_moduli
 from udfdask.masks import checks, circular
 from udfdask.types import AnyArray
 from udfdask.udf import UDF

@@ -12,7 +12,7 @@ import numpy as np
 from udfdask.arrays.geometry.shapes import Shape
 from udfdask.arrays.geometry.units import Quantity
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
-from udfdask.kernels.cuda import spread as on_device
+from udfdask.kernels.cuda import variance as on_device
 from udfdask.kernels.dtypes import compiled_dtype
 from udfdask.masks import checks, ring
 from udfdask.masks.coverage import Coverage, coverage_of_ring
@@ -226,14 +226,14 @@ class FEMUDF(UDF):
         if self.meta._backend.on_device:
             on_device.add_spread(tile, ys, xs, before, self.results.mean, self.results.spread)
         else:
-            from udfdask.kernels.cpu.spread import add_spread  # loads numba
+            from udfdask.kernels.cpu.centered_moments import add_spread  # loads numba
 
             values = tile.astype(compiled_dtype(tile.dtype), copy=False)
             add_spread(values, ys, xs, before, self.results.mean, self.results.spread)
 
     def _process_about_own_centers(self, tile: AnyArray) -> None:
         """Add the pixels of each frame's own ring that are in this part of the frames."""
-        from udfdask.kernels.cpu.centered_spread import add_spread_about
+        from udfdask.kernels.cpu.centered_moments import add_spread_about
 
         p, found = self.params, self.results
         if tile.size:

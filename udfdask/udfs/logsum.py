@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from udfdask.errors import ArgumentTypeError
-from udfdask.kernels.cuda import log_sums as on_device
+from udfdask.kernels.cuda import dense_products as on_device
 from udfdask.udf import UDF
 from udfdask.udf.buffers import BufferSpec, Views
 from udfdask.udf.promises import Promises

@@ -149,8 +149,12 @@ class NeighborAverageUDF(UDF):
 
     def process_partition(self, frames: Any) -> None:
         """Average the frames around each position."""
-        from udfdask.kernels.cpu.neighbor_frames import Neighborhood, distances, frames_of
-        from udfdask.kernels.cpu.neighbor_sums import sum_neighbors
+        from udfdask.kernels.cpu.neighbor_sums import (
+            Neighborhood,
+            distances,
+            frames_of,
+            sum_neighbors,
+        )
 
         out = self.results.intensity
         if not out.size:

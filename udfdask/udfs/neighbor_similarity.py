@@ -168,8 +168,8 @@ class NeighborSimilarityUDF(UDF):
 
     def process_partition(self, frames: Any) -> None:
         """Multiply each frame with its neighbors."""
-        from udfdask.kernels.cpu.neighbor_frames import Neighborhood, distances, frames_of
         from udfdask.kernels.cpu.neighbor_products import multiply_neighbors
+        from udfdask.kernels.cpu.neighbor_sums import Neighborhood, distances, frames_of
 
         window, meta, mask = self.task_data.window, self.meta, self.params.mask
         similarity, mean = self.results.similarity, self.results.mean

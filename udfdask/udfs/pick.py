@@ -87,7 +87,7 @@ class PickUDF(UDF):
 
     def _put_entries(self, tile: Any) -> None:
         """Write the stored pixels of a sparse tile; all other pixels are 0 already."""
-        from udfdask.kernels.cpu.sparse_entries import entries_of
+        from udfdask.kernels.cpu.sparse_sums import entries_of
 
         starts, pixels, values = entries_of(tile)
         picked, part = self.results.intensity, self.meta.sig_slice

@@ -12,8 +12,8 @@ import numpy as np
 
 from udfdask.arrays.geometry.axes import Axis
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
-from udfdask.kernels.cpu.blas import product
-from udfdask.kernels.cuda.ring_sums import add_ring_products
+from udfdask.kernels.cpu.dense_products import product
+from udfdask.kernels.cuda.sums import add_ring_products
 from udfdask.masks import bounding_radius
 from udfdask.masks.ellipses import check_stretch, rounded, rounding_matrix
 from udfdask.masks.ring_angles import share_angles
@@ -223,7 +223,7 @@ class RadialFourierUDF(UDF):
     def _process_about_own_centers(self, tile: AnyArray) -> None:
         """Add the waves of each frame's part, around the center of the frame."""
         from udfdask.kernels.cpu.centered_waves import add_waves_about
-        from udfdask.kernels.cpu.pixel_runs import frames_in_memory
+        from udfdask.kernels.cpu.ring_sums import frames_in_memory
 
         if tile.dtype == np.float16:
             tile = tile.astype(np.float32)
@@ -242,7 +242,7 @@ class RadialFourierUDF(UDF):
 
     def _process_on_host(self, tile: AnyArray) -> None:
         """Add the pixels up at the angles of a grid, and compute the orders from these sums."""
-        from udfdask.kernels.cpu.pixel_runs import add_runs, cut_runs, frames_in_memory
+        from udfdask.kernels.cpu.ring_sums import add_runs, cut_runs, frames_in_memory
 
         if tile.dtype == np.float16:
             tile = tile.astype(np.float32)

@@ -12,7 +12,7 @@ import numpy as np
 
 from udfdask.arrays.geometry.axes import Axis
 from udfdask.errors import ArgumentTypeError
-from udfdask.kernels.cuda.ring_sums import add_ring_products
+from udfdask.kernels.cuda.sums import add_ring_products
 from udfdask.masks.bins import number_of_bins
 from udfdask.masks.ellipses import check_stretch, rounding_matrix
 from udfdask.masks.ring_members import find_members
@@ -212,8 +212,12 @@ class RadialProfileUDF(UDF):
             self._process_on_device(tile)
             return
         from udfdask.kernels.cpu.centered_rings import add_rings_about
-        from udfdask.kernels.cpu.pixel_runs import frames_in_memory
-        from udfdask.kernels.cpu.ring_sums import RingPlaces, add_ring_sums, ring_runs
+        from udfdask.kernels.cpu.ring_sums import (
+            RingPlaces,
+            add_ring_sums,
+            frames_in_memory,
+            ring_runs,
+        )
 
         frames = frames_in_memory(tile)
         origin, shape = self.meta.sig_slice.origin, tile.shape[1:]

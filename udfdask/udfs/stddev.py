@@ -146,8 +146,8 @@ class StdDevUDF(UDF):
         if self.meta._backend.on_device:
             on_device.add_moments(tile, before, moments)
         elif self.meta._backend.is_sparse:
-            from udfdask.kernels.cpu.sparse_entries import entries_of
-            from udfdask.kernels.cpu.sparse_variance import add_entry_moments
+            from udfdask.kernels.cpu.sparse_sums import entries_of
+            from udfdask.kernels.cpu.variance import add_entry_moments
 
             add_entry_moments(entries_of(tile), before, moments)
         else:

@@ -94,12 +94,11 @@ class SumUDF(UDF):
         elif self.meta._backend.on_device:
             on_device.add_frames(tile, total)
         elif self.meta._backend.is_sparse:
-            from udfdask.kernels.cpu.sparse_entries import entries_of
-            from udfdask.kernels.cpu.sparse_sums import add_entries
+            from udfdask.kernels.cpu.sparse_sums import add_entries, entries_of
 
             add_entries(entries_of(tile), total)
         else:
-            from udfdask.kernels.cpu.frame_sums import add_frames
+            from udfdask.kernels.cpu.tile_sums import add_frames
 
             add_frames(tile, total)
 

@@ -84,7 +84,7 @@ class SumSigUDF(UDF):
             on_device.add_pixels(tile, total)
         elif self.meta._backend.is_sparse:
             from udfdask.kernels.cpu.pixel_sums import add_ragged
-            from udfdask.kernels.cpu.sparse_entries import values_of
+            from udfdask.kernels.cpu.sparse_sums import values_of
 
             add_ragged(*values_of(tile), total)
         else:

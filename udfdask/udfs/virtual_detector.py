@@ -341,8 +341,7 @@ class VirtualDetectorUDF(UDF):
 
     def _add_entries(self, tile: Any) -> None:
         """Sum the stored pixels of a sparse tile in the detector."""
-        from udfdask.kernels.cpu.sparse_entries import entries_of
-        from udfdask.kernels.cpu.sparse_sums import add_entries_inside
+        from udfdask.kernels.cpu.sparse_sums import add_entries_inside, entries_of
 
         inside = self.task_data.inside[self.meta.sig_slice.get()]
         flat = np.ascontiguousarray(inside).view(np.uint8).reshape(-1)

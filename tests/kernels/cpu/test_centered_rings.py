@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from every_dtype import FOREIGN, KNOWN, sample
 from suites import examples
 from udfdask.kernels.cpu.centered_rings import add_rings_about
-from udfdask.kernels.cpu.rows import as_native, rows_in_memory
+from udfdask.kernels.numba_internals.rows import as_native, rows_in_memory
 from udfdask.masks.ellipses import ROUND
 from udfdask.masks.ring_members import find_members
 

@@ -14,7 +14,7 @@ from udfdask.kernels.cpu.dense_products import (
     add_dense_products,
     pack,
 )
-from udfdask.kernels.cpu.vectors import VECTOR_BYTES
+from udfdask.kernels.numba_internals.vector_sums import VECTOR_BYTES
 from udfdask.masks.stacks.dense_product import real_masks
 
 WIDEST = LONGEST * VECTOR_BYTES // 4

@@ -7,7 +7,7 @@ import pytest
 
 from every_dtype import FOREIGN, KNOWN, sample, total_dtype
 from udfdask.errors import SumOverflowError
-from udfdask.kernels.cpu.frame_sums import BLOCK, add_frames
+from udfdask.kernels.cpu.tile_sums import BLOCK, add_frames
 
 
 def check(tile, dtype):

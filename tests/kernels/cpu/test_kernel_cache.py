@@ -11,14 +11,14 @@ import pytest
 
 import udfdask
 from making import LATE
-from udfdask.kernels.cpu.kernel_cache import DIGEST, KernelFiles
+from udfdask.kernels.numba_internals.compile import DIGEST, KernelFiles
 
 pytestmark = pytest.mark.full
 
 PACKAGE = Path(udfdask.__file__).parent
 
 KERNELS = """
-from udfdask.kernels.cpu.compile import kernel
+from udfdask.kernels.numba_internals.compile import kernel
 
 @kernel
 def double(x):

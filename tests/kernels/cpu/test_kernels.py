@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from every_dtype import FOREIGN, KNOWN, sample
-from udfdask.kernels.cpu.compile import summing_kernel
 from udfdask.kernels.cpu.first_moments import LONGEST, TOGETHER, add_moments, cover, spans_of
-from udfdask.kernels.cpu.rows import as_readable, rows_in_memory
+from udfdask.kernels.numba_internals.compile import summing_kernel
+from udfdask.kernels.numba_internals.rows import as_readable, rows_in_memory
 
 
 def moments_of(tile, mask, origin=(0, 0)):

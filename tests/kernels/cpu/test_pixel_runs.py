@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from every_dtype import FOREIGN, KNOWN, sample
 from suites import examples
-from udfdask.kernels.cpu.intrinsics import CACHE_LINE
-from udfdask.kernels.cpu.lanes import LANES, SIDE
-from udfdask.kernels.cpu.pixel_runs import BLOCK, LONGEST, add_runs, cut_runs, frames_in_memory
+from udfdask.kernels.cpu.ring_sums import BLOCK, LONGEST, add_runs, cut_runs, frames_in_memory
+from udfdask.kernels.numba_internals.reading import CACHE_LINE
+from udfdask.kernels.numba_internals.vector_products import LANES, SIDE
 
 REAL = [d for d in KNOWN + FOREIGN if np.dtype(d).kind != "c"]
 NUMBERS = [1, SIDE, SIDE + 1, LANES, 2 * LANES + 3]

@@ -6,8 +6,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba import njit
 
-from udfdask.kernels.cpu.reading import TOGETHER, eight_at, noted, sum_of, value_at, write_eight
-from udfdask.kernels.cpu.rows import as_readable
+from udfdask.kernels.numba_internals.reading import (
+    TOGETHER,
+    eight_at,
+    noted,
+    sum_of,
+    value_at,
+    write_eight,
+)
+from udfdask.kernels.numba_internals.rows import as_readable
 
 numbers = st.integers(0, 2**32 - 1)
 

@@ -7,9 +7,14 @@ from hypothesis import strategies as st
 
 from every_dtype import FOREIGN, KNOWN, sample
 from suites import examples
-from udfdask.kernels.cpu.lanes import LANES
-from udfdask.kernels.cpu.pixel_runs import frames_in_memory
-from udfdask.kernels.cpu.ring_sums import FEWEST, RingPlaces, add_ring_sums, ring_runs
+from udfdask.kernels.cpu.ring_sums import (
+    FEWEST,
+    RingPlaces,
+    add_ring_sums,
+    frames_in_memory,
+    ring_runs,
+)
+from udfdask.kernels.numba_internals.vector_products import LANES
 from udfdask.masks.ring_members import find_members
 
 REAL = [d for d in KNOWN + FOREIGN if np.dtype(d).kind != "c"]

@@ -5,9 +5,16 @@ import math
 import numpy as np
 import pytest
 
-from udfdask.kernels.cpu import rows as rows_module
 from udfdask.kernels.cpu.pixel_sums import add_pixels
-from udfdask.kernels.cpu.rows import HALF, as_readable, as_real, as_rows, rows_in_memory, wider
+from udfdask.kernels.numba_internals import rows as rows_module
+from udfdask.kernels.numba_internals.rows import (
+    HALF,
+    as_readable,
+    as_real,
+    as_rows,
+    rows_in_memory,
+    wider,
+)
 
 BLOCK = np.arange(6 * 4 * 5, dtype="int32").reshape(6, 4, 5)
 LAYOUTS = {

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from device_modules import MODULES, cupy_is
 from udfdask.arrays.backends.convert import to_host
-from udfdask.kernels.cpu.frame_sums import add_frames
-from udfdask.kernels.cuda import dense_products, fft, log_sums, ring_sums, spread, sums, variance
+from udfdask.kernels.cpu.tile_sums import add_frames
+from udfdask.kernels.cuda import dense_products, sums, variance
 from udfdask.kernels.moment_arrays import Moments
 
 RNG = np.random.default_rng(11)
@@ -128,7 +128,7 @@ def test_products_of_heights(xp, small_blocks):
     data[2] = np.nan, *[1] * 5  # a column that is lost
     mantissa, exponent = xp.ones((5, 6)), xp.zeros((5, 6), dtype="int64")
     for part in (data[:4], data[4:]):
-        log_sums.multiply_heights(xp.asarray(part), mantissa, exponent)
+        dense_products.multiply_heights(xp.asarray(part), mantissa, exponent)
     logs = np.log(to_host(mantissa)) + to_host(exponent) * np.log(2)
     with np.errstate(invalid="ignore"):
         wanted = np.log(data - data.min(axis=(1, 2), keepdims=True) + 1).sum(axis=0)
@@ -140,7 +140,7 @@ def test_products_of_heights(xp, small_blocks):
 def test_products_of_products(xp):
     one, two = (xp.asarray(v) for v in ([1.5, np.inf, 1.0], [1.75, 1.0, 1.0]))
     power, more = xp.asarray([3, 0, 0]), xp.asarray([-1, 0, 2])
-    log_sums.merge_products(one, power, two, more)
+    dense_products.merge_products(one, power, two, more)
     assert to_host(one).tolist() == [1.3125, np.inf, 1]
     assert to_host(power).tolist() == [3, 0, 2]
 
@@ -161,7 +161,7 @@ def test_sums_of_rings(xp, small_blocks):
     rings = [(np.array([1, 3, 5]), RNG.normal(size=(3, 2))), (np.array([], int), np.zeros((0, 2)))]
     out = xp.zeros((7, 2, 2))
     sent = [(xp.asarray(p), xp.asarray(w)) for p, w in rings]
-    ring_sums.add_ring_products(xp.asarray(data), sent, out)
+    sums.add_ring_products(xp.asarray(data), sent, out)
     np.testing.assert_allclose(to_host(out)[:, 0], data[:, rings[0][0]] @ rings[0][1], rtol=1e-5)
     assert not to_host(out)[:, 1].any()
 
@@ -174,7 +174,7 @@ def test_spreads_of_pixels(xp, small_blocks, dtype):
     squares = xp.zeros(7)
     for part in (slice(0, 4), slice(4, None)):
         places = xp.asarray(ys[part]), xp.asarray(xs[part])
-        spread.add_spread(xp.asarray(data), *places, part.start, mean, squares)
+        variance.add_spread(xp.asarray(data), *places, part.start, mean, squares)
     seen = data[:, ys, xs]
     np.testing.assert_allclose(to_host(mean), seen.mean(axis=1), rtol=1e-5)
     np.testing.assert_allclose(to_host(squares) / len(ys), seen.var(axis=1), rtol=1e-5)
@@ -184,7 +184,7 @@ def test_spreads_of_pixels(xp, small_blocks, dtype):
 def test_moduli_of_spectra(xp, small_blocks, kept):
     data, keep = frames("float64"), RNG.random((5, 6)) > 0.3
     ky, kx, out = np.array([0, 2, 4]), np.array([1, 3, 0]), xp.zeros(7)
-    fft.write_moduli(
+    dense_products.write_moduli(
         xp.asarray(data),
         xp.asarray(keep) if kept else None,
         xp.asarray(ky),

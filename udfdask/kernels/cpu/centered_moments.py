@@ -1,4 +1,4 @@
-"""Sum and first moments of the pixels in a ring around a center of its own for each frame."""
+"""Moments and spread of frames around the center of each frame."""
 
 from __future__ import annotations
 
@@ -7,12 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.kernels.cpu.compile import summing_kernel
-from udfdask.kernels.cpu.ellipses import is_between, nearer_columns, nearer_rows
-from udfdask.kernels.cpu.intrinsics import plus, times
-from udfdask.kernels.cpu.reading import value_at
-from udfdask.kernels.cpu.rows import as_readable, rows_in_memory
-from udfdask.kernels.cpu.sparse_entries import Entries
+from udfdask.kernels.cpu.centered_rings import is_between, nearer_columns, nearer_rows
+from udfdask.kernels.cpu.sparse_sums import Entries
+from udfdask.kernels.numba_internals.compile import reordering_kernel, summing_kernel
+from udfdask.kernels.numba_internals.reading import plus, times, value_at
+from udfdask.kernels.numba_internals.rows import as_readable, rows_in_memory
 from udfdask.types import AnyArray
 
 
@@ -132,3 +131,96 @@ def _add_entries(
         out[f, 0] += total
         out[f, 1] += moment_y
         out[f, 2] += moment_x
+
+
+def add_spread_about(
+    tile: AnyArray,
+    origin: tuple[int, ...],
+    centers: AnyArray,
+    matrix: tuple[float, float, float],
+    radii: tuple[float | None, float],
+    pixels: AnyArray,
+    mean: AnyArray,
+    spread: AnyArray,
+) -> None:
+    """Merge the pixels of a tile in a ring into the moments of each frame.
+
+    `pixels`, float64, counts the pixels of each frame so far, `mean` and `spread` are those of
+    `add_spread`, the other arguments those of `add_moments_about`. If a center is not finite, the
+    spread of its frame becomes NaN.
+    """
+    values = np.empty(tile.shape[1] * tile.shape[2], mean.dtype)
+    radii_squared = squares(*radii)
+    _add_spread(tile, *origin, centers, matrix, *radii_squared, values, pixels, mean, spread)
+
+
+@reordering_kernel
+def _add_spread(
+    tile: Any,
+    top: int,
+    left: int,
+    centers: Any,
+    matrix: Any,
+    inner: float,
+    outer: float,
+    values: Any,
+    pixels: Any,
+    mean: Any,
+    spread: Any,
+) -> None:
+    """Merge the pixels of all frames; `values` is a buffer for the pixels of one frame."""
+    reach = math.sqrt(outer) + 2
+    for f in range(tile.shape[0]):
+        cy, cx = centers[f, 0], centers[f, 1]
+        if not (math.isfinite(cy) and math.isfinite(cx)):
+            spread[f] = math.nan
+            continue
+        n = 0
+        first_row, last_row = nearer_rows(cy - top, matrix, reach, tile.shape[1])
+        for row in range(first_row, last_row):
+            dy = np.float64(top + row) - cy
+            start, stop = nearer_columns(dy, cx - left, matrix, reach, tile.shape[2])
+            for column in range(start, stop):
+                dx = np.float64(left + column) - cx
+                if is_between(dy, dx, matrix, inner, outer):
+                    values[n] = tile[f, row, column]
+                    n += 1
+        if n == 0:
+            continue
+        new_mean = values[:n].sum() / n
+        squared = 0.0
+        for k in range(n):
+            deviation = values[k] - new_mean
+            squared += deviation.real * deviation.real + deviation.imag * deviation.imag
+        before = pixels[f]
+        share = n / (before + n)
+        shift = new_mean - mean[f]
+        mean[f] += shift * share
+        spread[f] += squared + (shift.real * shift.real + shift.imag * shift.imag) * before * share
+        pixels[f] = before + n
+
+
+# additions in any order, so that several elements are added at once
+@reordering_kernel
+def add_spread(
+    tile: AnyArray, ys: AnyArray, xs: AnyArray, before: int, mean: AnyArray, spread: AnyArray
+) -> None:
+    """Merge some pixels of a tile, shape (frames, y, x), into the moments of each frame.
+
+    `mean` and `spread`, the sum of |value - mean|**2, have the shape (frames,) and describe the
+    `before` pixels of each frame so far. They are merged by the formula of Chan, Golub and LeVeque.
+    """
+    n = ys.size
+    share = n / (before + n)
+    values = np.empty(n, mean.dtype)
+    for i in range(tile.shape[0]):
+        for k in range(n):
+            values[k] = tile[i, ys[k], xs[k]]
+        new_mean = values.sum() / n
+        squares = 0.0
+        for k in range(n):
+            deviation = values[k] - new_mean
+            squares += deviation.real * deviation.real + deviation.imag * deviation.imag
+        shift = new_mean - mean[i]
+        mean[i] += shift * share
+        spread[i] += squares + (shift.real * shift.real + shift.imag * shift.imag) * before * share

@@ -1,4 +1,4 @@
-"""Weighted sums over rings around a center of its own for each frame."""
+"""Rings around the center of each frame."""
 
 from __future__ import annotations
 
@@ -6,21 +6,62 @@ import math
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.np import arrayobj
 
-from udfdask.kernels.cpu.compile import intrinsic, lean_inner_kernel, lean_kernel
-from udfdask.kernels.cpu.ellipses import nearer_columns, nearer_rows
-from udfdask.kernels.cpu.intrinsics import plus, times
-from udfdask.kernels.cpu.reading import value_at
+from udfdask.kernels.numba_internals.compile import (
+    lean_inner_kernel,
+    lean_kernel,
+    rounding_inner_kernel,
+)
+from udfdask.kernels.numba_internals.reading import plus, times, value_at
+from udfdask.kernels.numba_internals.vector_adds import add_to_pair
 from udfdask.types import AnyArray
+
+
+@lean_inner_kernel
+def nearer(center: float, reach: float, size: int) -> tuple[int, int]:
+    """Return start and stop of the pixels of an axis that are nearer to a center than `reach`."""
+    start, stop, most = center - reach + 1, center + reach + 1, np.float64(size)
+    # numbers that do not fit an integer would become negative
+    return int(min(max(start, 0.0), most)), int(min(max(stop, 0.0), most))
+
+
+@lean_inner_kernel
+def nearer_rows(cy: float, matrix: Any, reach: float, height: int) -> Any:
+    """Return start and stop of the rows that an ellipse of the radius `reach` can meet."""
+    long = math.sqrt(matrix[1] * matrix[1] + matrix[2] * matrix[2])
+    return nearer(cy, reach * long, height)
+
+
+@lean_inner_kernel
+def nearer_columns(dy: float, cx: float, matrix: Any, reach: float, width: int) -> Any:
+    """Return start and stop of the pixels of a row inside an ellipse of the radius `reach`.
+
+    The row is `dy` below the center. In a row, the squared distance is
+    ``a x**2 + 2 b dy x + c dy**2`` with ``a c - b**2 = 1``.
+    """
+    yy, yx, xx = matrix
+    a, b = yx * yx + xx * xx, yx * (yy + xx)
+    reach *= math.sqrt(a)
+    half = math.sqrt(max((reach - dy) * (reach + dy), 0.0)) / a
+    return nearer(cx - b * dy / a, half, width)
+
+
+# products are rounded one by one, so that the pixels are exactly those of the masks
+@rounding_inner_kernel
+def is_between(dy: float, dx: float, matrix: Any, inner: float, outer: float) -> Any:
+    """Return whether a pixel is between two radii, whose squares are `inner` and `outer`.
+
+    The outer radius belongs to the ring, the inner one does not: a disk has a negative `inner`.
+    """
+    yy, yx, xx = matrix
+    y, x = yy * dy + yx * dx, yx * dy + xx * dx
+    squared = y * y + x * x
+    return (squared > inner) & (squared <= outer)
+
 
 SETS = 8
 """Sets of sums: column j of a row adds to set ``j % SETS``, so that additions need not wait for the
 one before. This is also the number of distances in a vector."""
-
-_make_array: Any = arrayobj.make_array
 
 
 def add_rings_about(
@@ -112,7 +153,7 @@ def _add_rings(
             if thin is None:
                 _find_wide(dy, dx, matrix, inner, thickness, n_rings, padded, rings, high)
                 for j in range(n):
-                    _add_to_pair(at_ring, rings[j], None, high[j], values[j], flat)
+                    add_to_pair(at_ring, rings[j], None, high[j], values[j], flat)
             else:
                 for pair in range(pairs):
                     place = dy, dx, matrix
@@ -120,7 +161,7 @@ def _add_rings(
                         place, inner, thickness, n_rings, pairs, pair, padded, rings, low, high
                     )
                     for j in range(n):
-                        _add_to_pair(at_ring, rings[j], low[j], high[j], values[j], flat)
+                        add_to_pair(at_ring, rings[j], low[j], high[j], values[j], flat)
         _collect(at_ring, beyond, f, sums, covered)
 
 
@@ -207,44 +248,3 @@ def _find_narrow(
         low[j] = 1 - inner if central and ring == 0 else nearer
         place = plus(np.int32(ring), np.int32(2 * pairs))
         rings[j] = plus(times(place, sets), np.int32(column & (SETS - 1)))
-
-
-@intrinsic
-def _add_to_pair(
-    context: Any, sums: Any, ring: Any, low: Any, high: Any, value: Any, frame: Any
-) -> Any:
-    """Add low * value, high * value, low and high to the four sums of a pair, as one vector.
-
-    If `low` is None, it is 1 - high. `value` was converted from the dtype of the array `frame`.
-    """
-
-    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        array = _make_array(signature.args[0])(context, builder, values[0])
-        _, ring, low, high, value, _ = values
-        four = ir.VectorType(value.type, 4)
-
-        def vector(*numbers: Any) -> Any:
-            found = ir.Constant(four, ir.Undefined)
-            for k, number in enumerate(numbers):
-                found = builder.insert_element(found, number, ir.IntType(32)(k))
-            return found
-
-        one, zero = ir.Constant(value.type, 1), ir.Constant(four, (0, 0, 0, 0))
-        if isinstance(signature.args[2], types.NoneType):
-            weights = vector(high, high, high, high)
-            weights = builder.fmul(weights, ir.Constant(four, (-1, 1, -1, 1)), flags=("contract",))
-            weights = builder.fadd(weights, ir.Constant(four, (1, 0, 1, 0)), flags=("contract",))
-        else:
-            weights = vector(low, high, low, high)
-        products = builder.fmul(weights, vector(value, value, one, one), flags=("contract",))
-        place = builder.gep(array.data, [builder.mul(ring, ring.type(4))])
-        place = builder.bitcast(place, four.as_pointer())
-        before = builder.load(place, align=8)
-        if isinstance(frame.dtype, types.Float):  # a NaN must not reach a ring without a weight
-            counts = builder.fcmp_ordered(">", weights, zero)
-            products = builder.select(counts, products, zero)
-        after = builder.fadd(before, products, flags=("contract",))
-        builder.store(after, place, align=8)
-        return context.get_dummy_value()
-
-    return types.void(sums, types.intp, low, high, value, frame), generate

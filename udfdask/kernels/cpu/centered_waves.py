@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.kernels.cpu.compile import inner_kernel, summing_kernel
-from udfdask.kernels.cpu.ellipses import nearer_columns, nearer_rows
-from udfdask.kernels.cpu.pixel_runs import FrameMemory
-from udfdask.kernels.cpu.reading import value_at
+from udfdask.kernels.cpu.centered_rings import nearer_columns, nearer_rows
+from udfdask.kernels.cpu.ring_sums import FrameMemory
+from udfdask.kernels.numba_internals.compile import inner_kernel, summing_kernel
+from udfdask.kernels.numba_internals.reading import value_at
 from udfdask.types import AnyArray
 
 TOGETHER = 256

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from udfdask.kernels.cpu.compile import kernel
+from udfdask.kernels.numba_internals.compile import kernel
 from udfdask.types import AnyArray
 
 

@@ -1,9 +1,4 @@
-"""Multiply frames with dense masks, which are packed in the order in which they are read.
-
-If the pixels come from a cache, one core reaches 0.8 to 1 of the speed of a large product of BLAS
-from four masks on. BLAS itself reaches 0.2 with 4 and 0.6 with 16 masks, because the tile must be
-converted first and BLAS then packs both factors. `asv_bench/dense_masks.py` compares both.
-"""
+"""Products of frames with dense masks."""
 
 from __future__ import annotations
 
@@ -11,17 +6,29 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from udfdask.kernels.cpu.compile import inner_kernel, kernel
-from udfdask.kernels.cpu.intrinsics import CACHE_LINE, prefetch
-from udfdask.kernels.cpu.rows import as_rows, wider
-from udfdask.kernels.cpu.vector_products import (
+from udfdask.kernels.numba_internals.compile import inner_kernel, kernel
+from udfdask.kernels.numba_internals.reading import CACHE_LINE, prefetch
+from udfdask.kernels.numba_internals.rows import as_rows, wider
+from udfdask.kernels.numba_internals.vector_products import (
     MASKS,
     add_vector_products,
     frames_at_once,
     sum_of_lanes,
 )
-from udfdask.kernels.cpu.vectors import VECTOR_BYTES
+from udfdask.kernels.numba_internals.vector_sums import VECTOR_BYTES
 from udfdask.types import AnyArray
+
+
+def product(first: AnyArray, second: AnyArray) -> AnyArray:
+    """Return ``first @ second`` without warnings, like compiled kernels.
+
+    Which floating-point flags BLAS leaves depends on the processor: some of its kernels fill up
+    blocks with zeros, and infinity times zero is invalid even if it is part of no result.
+    """
+    with np.errstate(all="ignore"):
+        products: AnyArray = first @ second
+    return products
+
 
 DEPTH = 64
 """Number of frames that share a block of masks while the second-level cache holds it."""

@@ -11,21 +11,14 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.np import arrayobj
 
-from udfdask.kernels.cpu.compile import inner_kernel, intrinsic, summing_kernel
-from udfdask.kernels.cpu.intrinsics import CACHE_LINE, plus, prefetch_at
 from udfdask.kernels.cpu.pixel_sums import add_pixels
-from udfdask.kernels.cpu.reading import value_at
-from udfdask.kernels.cpu.rows import MOST, as_native, rows_in_memory, wider
-from udfdask.kernels.cpu.vectors import converted, reversed_bytes
+from udfdask.kernels.numba_internals.compile import inner_kernel, summing_kernel
+from udfdask.kernels.numba_internals.reading import plus, value_at
+from udfdask.kernels.numba_internals.rows import MOST, as_native, rows_in_memory, wider
+from udfdask.kernels.numba_internals.vector_adds import GROUP, add_group
 from udfdask.kernels.overflow import is_long, require_near
 from udfdask.types import AnyArray
-
-GROUP = 32
-"""Consecutive pixels that are added at once."""
 
 LONG = 1024
 """Shortest run of pixels that is read in a loop. Loops read memory in order: detectors of all
@@ -34,8 +27,6 @@ runs from 64 pixels on, disks in frames of 128 x 128 pixels took 1.5 to 2 times 
 
 PIECE = 4 << 20
 """Size of the frames whose pixels are copied at a time, in bytes, if a dtype has no kernel."""
-
-_make_array: Any = arrayobj.make_array
 
 
 class DetectorGroups(NamedTuple):
@@ -125,7 +116,7 @@ def _add_frames(
         for first in range(0, len(starts), MOST):
             sums[:] = 0
             for g in range(first, min(first + MOST, len(starts))):
-                _add_group(flat, f * step + starts[g], step, swap, mask, g, sums)
+                add_group(flat, f * step + starts[g], step, swap, mask, g, sums)
             out[f] += _total(sums, out)
         for r in range(len(runs)):
             for first in range(runs[r, 0], runs[r, 1], MOST):
@@ -133,47 +124,6 @@ def _add_frames(
                 for j in range(f * step + first, f * step + min(first + MOST, runs[r, 1])):
                     total = plus(total, value_at(flat, j, swap, sums.dtype.type))
                 out[f] += out.dtype.type(total)
-
-
-@intrinsic
-def _add_group(
-    context: Any, flat: Any, place: Any, step: Any, swap: Any, mask: Any, number: Any, sums: Any
-) -> Any:
-    """Add a group of pixels to `sums`, as vectors, those where row `number` of `mask` is True.
-
-    The same pixels of the next frame, which is `step` elements away, are prefetched: the processor
-    does not follow the edges of a detector. Without this, and with groups in another order, a ring
-    over frames in memory took 1.3 to 1.8 times as long; a detector of all pixels took 0.9 times.
-    """
-    size = flat.dtype.bitwidth // 8
-
-    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        def pointer(array: Any, index: Any, kind: Any) -> Any:
-            data = _make_array(signature.args[array])(context, builder, values[array]).data
-            return builder.bitcast(builder.gep(data, [index]), kind.as_pointer())
-
-        _, place, step, _, _, number, _ = values
-        element = context.get_value_type(flat.dtype)
-        source, kind = ir.VectorType(element, GROUP), context.get_value_type(sums.dtype)
-        group = builder.load(pointer(0, place, source), align=1)
-        following = pointer(0, builder.add(place, step), source)
-        for line in range(0, GROUP * size, CACHE_LINE):
-            prefetch_at(builder, following, line)
-        if not isinstance(swap, types.NoneType):
-            group = reversed_bytes(builder, group, size)
-        bits = ir.VectorType(ir.IntType(8), GROUP)
-        row = builder.mul(number, number.type(GROUP))
-        inside = builder.load(pointer(4, row, bits), align=1)
-        inside = builder.icmp_unsigned("!=", inside, ir.Constant(bits, None))
-        group = builder.select(inside, group, ir.Constant(source, None))
-        group = converted(builder, group, flat.dtype, kind)
-        target = pointer(6, ir.IntType(64)(0), group.type)
-        before = builder.load(target, align=1)
-        add = builder.add if isinstance(kind, ir.IntType) else builder.fadd
-        builder.store(add(before, group), target, align=1)
-        return context.get_dummy_value()
-
-    return types.void(flat, types.intp, types.intp, swap, mask, types.intp, sums), generate
 
 
 @inner_kernel

@@ -1,9 +1,4 @@
-"""Sums of 64-bit integers that report an overflow instead of wrapping around.
-
-Sums of narrower integers always fit 64 bits. A block is first added up without checks, while the
-bits of all its values are combined to an upper bound. Only if the bound does not rule out an
-overflow is each addition checked.
-"""
+"""Sums and squares of integers that are exact, whatever their size."""
 
 from __future__ import annotations
 
@@ -11,8 +6,23 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.kernels.cpu.compile import inner_kernel, kernel
-from udfdask.kernels.cpu.rows import swapped
+from udfdask.kernels.numba_internals.compile import (
+    inner_kernel,
+    kernel,
+    lean_inner_kernel,
+    lean_kernel,
+    rounding_inner_kernel,
+)
+from udfdask.kernels.numba_internals.reading import (
+    TOGETHER,
+    eight_at,
+    minus,
+    plus,
+    sum_of,
+    times,
+    value_at,
+)
+from udfdask.kernels.numba_internals.rows import swapped
 from udfdask.types import AnyArray
 
 BLOCK = 1024
@@ -124,3 +134,143 @@ def _add_row(row: AnyArray, swap: Any, total: AnyArray) -> bool:
                 value[0] = swapped(block[j], swap)
                 fits &= add_checked(total, None, value)
     return fits
+
+
+LARGEST: dict[str, tuple[Any, Any]] = {
+    "u1": (np.uint16(255), np.uint16(0)),
+    "i1": (np.int16(127), np.uint16(0)),
+    "u2": (np.uint32(65535), np.uint32(0)),
+    "i2": (np.int32(32767), np.uint32(0)),
+}
+"""Integers whose squares are added up exactly, with the largest value and 0.
+
+The dtype of the first number holds the sum of eight values, that of the second one their parabolas.
+"""
+
+HALVES = {"u1": np.uint32, "i1": np.uint32, "u2": np.uint64, "i2": np.uint64}
+"""The dtype for half the sum of the parabolas of `MOST_SQUARES` values."""
+
+MOST_SQUARES = 1 << 15
+"""Largest number of frames whose squares are added up: the steps up to the variance fit 64 bits."""
+
+
+@lean_kernel
+def square_columns(
+    flat: AnyArray,
+    count: int,
+    step: int,
+    width: int,
+    swap: Any,
+    largest: Any,
+    sums: AnyArray,
+    halves: AnyArray,
+    before: int,
+    origin: AnyArray,
+    excess: AnyArray,
+    varsum: AnyArray,
+) -> None:
+    """Merge the moments of all rows into those of `before` other rows, as `deviate_columns` does.
+
+    `largest` is an item of `LARGEST`. `sums` and `halves` are buffers for the pixels of one step.
+    """
+    narrow, unsigned = type(largest[0]), type(largest[1])
+    wide, wider = sums.dtype.type, halves.dtype.type
+    block = len(sums)
+    each = 1.0 / count
+    eights = count - count % TOGETHER
+    for start in range(0, width, block):
+        n = min(block, width - start)
+        for j in range(n):
+            sums[j] = halves[j] = 0
+        for i in range(0, eights, TOGETHER):
+            place = i * step + start
+            for j in range(n):
+                eight = eight_at(flat, place, step, j, swap, narrow)
+                upper, lower = sum_of(eight[:4], narrow), sum_of(eight[4:], narrow)
+                sums[j] += wide(plus(upper, lower))
+                # the squares wrap around, but not the parabolas
+                squares = times(eight, eight)
+                first = unsigned(parabolas_of(largest[0], upper, sum_of(squares[:4], narrow))) >> 1
+                second = unsigned(parabolas_of(largest[0], lower, sum_of(squares[4:], narrow))) >> 1
+                halves[j] += wider(first + second)
+        for i in range(eights, count):
+            place = i * step + start
+            for j in range(n):
+                x = value_at(flat, place + j, swap, narrow)
+                sums[j] += wide(x)
+                halves[j] += wider(unsigned(parabolas_of(largest[0], x, times(x, x))) >> 1)
+        stop = start + n
+        origins, excesses, varsums = origin[start:stop], excess[start:stop], varsum[start:stop]
+        if before == 0:
+            for j in range(n):
+                origins[j] = 0.0
+        for j in range(n):
+            s, parabolas = np.int64(sums[j]), np.int64(halves[j]) * 2
+            squared = squares_of(largest[0], s, parabolas)
+            # n * sum(x**2) and sum(x)**2 are below 2**62: every step but the last is exact
+            deviation = np.float64(squared * count - s * s) * each
+            excesses[j], varsums[j] = merged(
+                before, count, -origins[j], excesses[j], varsums[j], np.float64(s), deviation
+            )
+
+
+@lean_inner_kernel
+def parabolas_of(largest: Any, total: Any, squares: Any) -> Any:
+    """Return the sum of the parabolas of values, from their sum and the sum of their squares."""
+    if type(largest)(-1) < 0:
+        return plus(squares, total)
+    return minus(times(largest, total), squares)
+
+
+@lean_inner_kernel
+def squares_of(largest: Any, total: Any, parabolas: Any) -> Any:
+    """Return the sum of the squares of values, from their sum and the sum of their parabolas."""
+    if type(largest)(-1) < 0:
+        return parabolas - total
+    return np.int64(largest) * total - parabolas
+
+
+@lean_kernel
+def merge_columns(
+    before: int,
+    origin: AnyArray,
+    excess: AnyArray,
+    varsum: AnyArray,
+    count: int,
+    more_origin: AnyArray,
+    more_excess: AnyArray,
+    more_varsum: AnyArray,
+) -> None:
+    """Merge the moments of `count` rows into those of `before` other rows, at least one."""
+    for j in range(len(origin)):
+        shift = more_origin[j] - origin[j]
+        excess[j], varsum[j] = merged(
+            before, count, shift, excess[j], varsum[j], more_excess[j], more_varsum[j]
+        )
+
+
+@rounding_inner_kernel
+def merged(
+    before: int,
+    count: int,
+    shift: float,
+    excess: float,
+    varsum: float,
+    more_excess: float,
+    more_varsum: float,
+) -> Any:
+    """Return excess and varsum of `before` and `count` frames, whose origins differ by `shift`.
+
+    The formula of Chan, Golub and LeVeque (1979) needs the difference of two means. The difference
+    of similar origins is exact, which keeps its precision.
+    """
+    if before == 0:
+        return more_excess, more_varsum
+    n, m = np.float64(before), np.float64(count)
+    # for a constant pixel, `more * n` and `excess * m` are equal: its variance is exactly 0
+    scale, weight = 1.0 / (n * m), n * m / (n + m)
+    difference = shift + (more_excess * n - excess * m) * scale
+    return (
+        excess + (more_excess + shift * m),
+        varsum + (more_varsum + difference * difference * weight),
+    )

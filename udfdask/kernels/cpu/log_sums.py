@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.kernels.cpu.compile import inner_kernel, kernel
-from udfdask.kernels.cpu.intrinsics import plus, times
-from udfdask.kernels.cpu.rows import as_rows, swapped, wider
+from udfdask.kernels.numba_internals.compile import inner_kernel, kernel
+from udfdask.kernels.numba_internals.reading import plus, times
+from udfdask.kernels.numba_internals.rows import as_rows, swapped, wider
 from udfdask.types import AnyArray
 
 BLOCK = 1024

@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from udfdask.kernels.cpu.compile import inner_kernel, kernel, summing_inner_kernel
-from udfdask.kernels.cpu.neighbor_frames import NeighborFrames, Neighborhood
-from udfdask.kernels.cpu.rows import swapped
+from udfdask.kernels.cpu.neighbor_sums import NeighborFrames, Neighborhood
+from udfdask.kernels.numba_internals.compile import inner_kernel, kernel, summing_inner_kernel
+from udfdask.kernels.numba_internals.rows import swapped
 from udfdask.types import AnyArray
 
 BLOCK = 2048

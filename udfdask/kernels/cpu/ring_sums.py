@@ -1,7 +1,4 @@
-"""Weighted sums over the pixels of rings that all frames have in common.
-
-Frames are transposed (`pixel_runs.py`); for a few remaining frames, pixels are gathered.
-"""
+"""Sums of pixels that lie in rings, or have factors."""
 
 from __future__ import annotations
 
@@ -9,12 +6,181 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from udfdask.kernels.cpu.compile import contracting_kernel, inner_kernel
-from udfdask.kernels.cpu.intrinsics import plus
-from udfdask.kernels.cpu.lanes import LANES
-from udfdask.kernels.cpu.pixel_runs import FrameMemory, PixelRuns, add_runs, cut_runs
-from udfdask.kernels.cpu.rows import swapped
+from udfdask.kernels.numba_internals.compile import contracting_kernel, inner_kernel
+from udfdask.kernels.numba_internals.reading import CACHE_LINE, plus
+from udfdask.kernels.numba_internals.rows import as_native, rows_in_memory, swapped
+from udfdask.kernels.numba_internals.vector_products import (
+    LANES,
+    SIDE,
+    add_lane_products,
+    transpose_line,
+)
 from udfdask.types import AnyArray
+
+BLOCK = 128
+"""Cache lines of pixels in a block: transposed, the lines of `LANES` frames fit the second-level
+cache."""
+
+LONGEST = 512
+"""Largest number of pixels in a run. It limits rounding errors: the sums of runs are added up in
+double precision."""
+
+
+class FrameMemory(NamedTuple):
+    """Frames of a tile in memory: frame i starts at ``flat[i * frame_step]``."""
+
+    flat: AnyArray
+    """All memory from the first to the last pixel, read-only, in native byte order."""
+    frame_step: int
+    """Elements from one frame to the next."""
+    row_step: int
+    """Elements from one row of pixels to the next."""
+    extent: int
+    """Elements from the first to the last pixel of a frame, at least a cache line."""
+    swap: bool | None
+    """True if kernels must swap the bytes of each value, otherwise None."""
+    shift: int
+    """Elements from the start of a cache line to the first pixel of each frame; 0 if it varies."""
+
+    @property
+    def layout(self) -> tuple[int, ...]:
+        """All numbers that `cut_runs` depends on: copied frames are longer than others."""
+        return self.row_step, self.extent, self.shift, self.flat.itemsize
+
+
+def frames_in_memory(tile: AnyArray) -> FrameMemory:
+    """Return a tile of shape (n, height, width), not empty; frames of few bytes are copied."""
+    native, swap = as_native(tile)
+    flat, frame_step, row_step = rows_in_memory(native)
+    _, height, width = tile.shape
+    extent = (height - 1) * row_step + width
+    if extent * flat.itemsize < CACHE_LINE:
+        return frames_in_memory(np.pad(tile, [(0, 0), (0, 0), (0, CACHE_LINE)]))
+    shift = 0
+    if frame_step * flat.itemsize % CACHE_LINE == 0:
+        shift = flat.ctypes.data % CACHE_LINE // flat.itemsize
+    return FrameMemory(flat, frame_step, row_step, extent, swap, shift)
+
+
+class PixelRuns(NamedTuple):
+    """Pixels of a frame block by block, and in each block run by run.
+
+    The pixels of a run have weights for the same columns of the sums.
+    """
+
+    lines: AnyArray
+    """Index of the first pixel of each cache line that a block has pixels of, int64."""
+    line_ends: AnyArray
+    """Number of lines in all blocks up to each block, int64."""
+    run_ends: AnyArray
+    """Number of runs in all blocks up to each block, int64."""
+    bounds: AnyArray
+    """The pixels of run i are those from ``bounds[i]`` to ``bounds[i + 1]``; int64."""
+    columns: AnyArray
+    """Columns of each run, int64, shape (runs, terms)."""
+    slots: AnyArray
+    """Index of each pixel in the transposed block, uint32."""
+    weights: AnyArray
+    """Weights of each pixel, shape (pixels, terms), in the dtype of the products."""
+
+
+def cut_runs(
+    places: AnyArray,
+    groups: AnyArray,
+    columns: AnyArray,
+    weights: AnyArray,
+    frames: FrameMemory,
+) -> PixelRuns:
+    """Return pixels as runs; they are the same for all tiles with the same `layout`.
+
+    `places` are indices into the memory of a frame. A pixel of group g adds
+    ``weights[pixel, t] * I`` to ``columns[g, t]`` of the sums, for each t. A pixel can be in
+    several groups.
+    """
+    width = CACHE_LINE // frames.flat.itemsize
+    # the address of a frame must not change the order of additions, and thus the last bits of sums:
+    # blocks do not depend on it
+    used, number = np.unique(places // width, return_inverse=True)
+    block, blocks = number // BLOCK, np.arange(-(-len(used) // BLOCK))
+    # Parts of lines would be loaded repeatedly: frames whose size is a power of two displace each
+    # other. Lines that began between those of the processor took 1.1 to 1.4 times as long.
+    line = (places + frames.shift) // width * width - frames.shift
+    # the first line starts and the last one ends with the frame: memory may end there
+    line = np.clip(line, 0, frames.extent - width)
+    loaded, number = np.unique(block * frames.extent + line, return_inverse=True)
+    line_ends = np.searchsorted(loaded // frames.extent, blocks, side="right")
+    slot = (number - np.append(0, line_ends)[block]) * width + places - line
+    key = block * len(columns) + groups
+    order = np.argsort(key, kind="stable")
+    firsts = np.flatnonzero(np.diff(key[order], prepend=-1))
+    firsts = np.union1d(firsts, np.arange(0, len(order), LONGEST))
+    head = order[firsts]
+    return PixelRuns(
+        loaded % frames.extent,
+        line_ends,
+        np.searchsorted(block[head], blocks, side="right"),
+        np.append(firsts, len(order)),
+        columns[groups[head]],
+        slot[order].astype(np.uint32),
+        weights[order],
+    )
+
+
+def add_runs(frames: FrameMemory, runs: PixelRuns, out: AnyArray) -> None:
+    """Add the weighted sums of each frame to `out`, shape (frames, columns), float64.
+
+    The column after the last one of `out` takes sums that are ignored.
+    """
+    most = np.diff(runs.line_ends, prepend=0).max(initial=0)
+    slots = most * CACHE_LINE // frames.flat.itemsize
+    transposed = np.zeros((LANES // SIDE, slots, SIDE), frames.flat.dtype)
+    sums = np.empty((out.shape[1] + 1, LANES))
+    terms = (None,) * runs.weights.shape[1]
+    _add_runs(frames.flat, frames.frame_step, frames.swap, *runs, terms, transposed, sums, out)
+
+
+@contracting_kernel
+def _add_runs(
+    flat: Any,
+    step: int,
+    swap: Any,
+    lines: Any,
+    line_ends: Any,
+    run_ends: Any,
+    bounds: Any,
+    columns: Any,
+    slots: Any,
+    weights: Any,
+    terms: Any,
+    transposed: Any,
+    sums: Any,
+    out: Any,
+) -> None:
+    """Add the sums of `LANES` frames at a time; `transposed` and `sums` are buffers."""
+    count = len(out)
+    width = CACHE_LINE // flat.itemsize
+    for first in range(0, count, LANES):
+        sums[:] = 0
+        line = run = 0
+        for block in range(len(run_ends)):
+            inside = lines[line : line_ends[block]]
+            line = line_ends[block]
+            # one part after the other: with twice as many frames at a time, lines of frames whose
+            # size is a power of two displaced each other, and this took 1.2 to 2 times as long
+            for part in range(LANES // SIDE):
+                frame = first + part * SIDE
+                if frame < count:
+                    for k in range(len(inside)):
+                        square = transposed[part, k * width : (k + 1) * width]
+                        transpose_line(flat, inside[k], step, frame, count - 1, swap, square)
+            while run < run_ends[block]:
+                pixels = bounds[run], bounds[run + 1]
+                add_lane_products(transposed, slots, weights, pixels, columns[run], terms, sums)
+                run += 1
+        for f in range(min(LANES, count - first)):
+            for b in range(out.shape[1]):
+                out[first + f, b] += sums[b, f]
+
 
 FEWEST = 6
 """Smallest number of frames that are transposed."""

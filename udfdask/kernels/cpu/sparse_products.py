@@ -1,4 +1,4 @@
-"""Multiply sparse frames with dense or sparse masks, only at the stored pixels."""
+"""Products of frames with sparse masks, and of sparse chunks with masks."""
 
 from __future__ import annotations
 
@@ -8,9 +8,177 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from udfdask.arrays.backends.read_only import locked
-from udfdask.kernels.cpu.compile import contracting_kernel, kernel
-from udfdask.kernels.cpu.sparse_entries import Entries
+from udfdask.kernels.cpu.sparse_sums import Entries
+from udfdask.kernels.dtypes import compiled_dtype
+from udfdask.kernels.numba_internals.compile import contracting_kernel, inner_kernel, kernel
+from udfdask.kernels.numba_internals.rows import as_rows
 from udfdask.types import AnyArray
+
+LANES = 32
+"""Frames that are transposed and multiplied together."""
+
+LINE = 16
+"""Pixels of a frame that are transposed at a time: a cache line of float32."""
+
+NARROW = 128
+"""Values that are added up in the dtype of the masks, before the sum is added to a wider one."""
+
+FEWEST = 12
+"""Smallest number of frames for `_lanes`."""
+
+DENSEST = 1.5
+"""Smallest average number of mask values per pixel for `_lanes`: `_gather` takes 0.5 ns for each
+value, `_lanes` 0.65 ns for the pixel and 0.1 ns for each value."""
+
+
+class MaskEntries(NamedTuple):
+    """The nonzero values of masks, mask by mask."""
+
+    starts: AnyArray
+    """Index of the first value of each mask, then the number of values, int64."""
+    pixels: AnyArray
+    """Pixel of each value, uint32."""
+    wide: AnyArray
+    """The values in a dtype for any sum of products: float64, complex128, or 64-bit integers."""
+    values: AnyArray
+    """The values in the dtype of the result, or in one with exact sums of integers."""
+
+
+def add_sparse_products(frames: AnyArray, masks: MaskEntries, out: AnyArray) -> None:
+    """Add the dot products of frames, shape (n, pixels), with masks to `out`, shape (n, masks)."""
+    if not len(frames) or not len(masks.pixels):
+        return
+    flat, n, step, pixels, _ = as_rows(frames.astype(compiled_dtype(frames.dtype), copy=False))
+    same = out.dtype == masks.values.dtype
+    target = out if same else np.zeros(out.shape, dtype=masks.values.dtype)
+    common = (flat, step, n, pixels, masks.starts, masks.pixels)
+    if n >= FEWEST and len(masks.pixels) > DENSEST * pixels:
+        _lanes(*common, masks.values, masks.wide[:0], target)
+    else:
+        _gather(*common, masks.wide, target)
+    if not same:
+        out += target.astype(out.dtype)
+
+
+@contracting_kernel
+def _gather(
+    flat: AnyArray,
+    step: int,
+    n: int,
+    pixels: int,
+    starts: AnyArray,
+    places: AnyArray,
+    weights: AnyArray,
+    out: AnyArray,
+) -> None:
+    """Add dot products; a mask is read once for eight frames."""
+    kind = weights.dtype.type
+    zero = kind(0)
+    for f in range(0, n - 7, 8):
+        r0 = flat[f * step : f * step + pixels]
+        r1 = flat[(f + 1) * step : (f + 1) * step + pixels]
+        r2 = flat[(f + 2) * step : (f + 2) * step + pixels]
+        r3 = flat[(f + 3) * step : (f + 3) * step + pixels]
+        r4 = flat[(f + 4) * step : (f + 4) * step + pixels]
+        r5 = flat[(f + 5) * step : (f + 5) * step + pixels]
+        r6 = flat[(f + 6) * step : (f + 6) * step + pixels]
+        r7 = flat[(f + 7) * step : (f + 7) * step + pixels]
+        for m in range(len(starts) - 1):
+            s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = zero
+            for j in range(starts[m], starts[m + 1]):
+                p = places[j]
+                w = weights[j]
+                s0 += w * kind(r0[p])
+                s1 += w * kind(r1[p])
+                s2 += w * kind(r2[p])
+                s3 += w * kind(r3[p])
+                s4 += w * kind(r4[p])
+                s5 += w * kind(r5[p])
+                s6 += w * kind(r6[p])
+                s7 += w * kind(r7[p])
+            out[f, m] += s0
+            out[f + 1, m] += s1
+            out[f + 2, m] += s2
+            out[f + 3, m] += s3
+            out[f + 4, m] += s4
+            out[f + 5, m] += s5
+            out[f + 6, m] += s6
+            out[f + 7, m] += s7
+    for f in range(n - n % 8, n):
+        row = flat[f * step : f * step + pixels]
+        for m in range(len(starts) - 1):
+            s = zero
+            for j in range(starts[m], starts[m + 1]):
+                s += weights[j] * kind(row[places[j]])
+            out[f, m] += s
+
+
+@contracting_kernel
+def _lanes(
+    flat: AnyArray,
+    step: int,
+    n: int,
+    pixels: int,
+    starts: AnyArray,
+    places: AnyArray,
+    weights: AnyArray,
+    wide: AnyArray,
+    out: AnyArray,
+) -> None:
+    """Add dot products of transposed frames; `wide` is empty, its dtype is that of the sums."""
+    # all lanes are always added up: the last group may leave old values in some, which do not count
+    transposed = np.zeros((pixels, LANES), flat.dtype)
+    total, sums = np.empty(LANES, weights.dtype), np.empty(LANES, wide.dtype)
+    for first in range(0, n, LANES):
+        lanes = min(LANES, n - first)
+        _transpose(flat[first * step :], step, lanes, transposed)
+        for m in range(len(starts) - 1):
+            sums[:] = 0
+            for start in range(starts[m], starts[m + 1], NARROW):
+                stop = min(start + NARROW, starts[m + 1])
+                _add_pixels(transposed, places[start:stop], weights[start:stop], total)
+                for f in range(LANES):
+                    sums[f] += total[f]
+            for f in range(lanes):
+                out[first + f, m] += sums[f]
+
+
+@inner_kernel
+def _transpose(flat: AnyArray, step: int, lanes: int, out: AnyArray) -> None:
+    """Write frames to `out`, shape (pixels, LANES), `LINE` pixels of each frame at a time."""
+    pixels = len(out)
+    end = pixels - pixels % LINE
+    for p0 in range(0, end, LINE):
+        for f in range(lanes):
+            row = flat[f * step + p0 : f * step + p0 + LINE]
+            for p in range(LINE):
+                out[p0 + p, f] = row[p]
+    for p in range(end, pixels):
+        for f in range(lanes):
+            out[p, f] = flat[f * step + p]
+
+
+@inner_kernel
+def _add_pixels(lanes: AnyArray, places: AnyArray, weights: AnyArray, total: AnyArray) -> None:
+    """Write the weighted sums of some pixels to `total`, which is loaded once for eight pixels."""
+    kind = total.dtype.type
+    total[:] = kind(0)
+    eights = len(places) - len(places) % 8
+    for j in range(0, eights, 8):
+        w0, w1, w2, w3 = weights[j], weights[j + 1], weights[j + 2], weights[j + 3]
+        w4, w5, w6, w7 = weights[j + 4], weights[j + 5], weights[j + 6], weights[j + 7]
+        b0, b1 = lanes[places[j]], lanes[places[j + 1]]
+        b2, b3 = lanes[places[j + 2]], lanes[places[j + 3]]
+        b4, b5 = lanes[places[j + 4]], lanes[places[j + 5]]
+        b6, b7 = lanes[places[j + 6]], lanes[places[j + 7]]
+        for f in range(LANES):
+            total[f] += (
+                (w0 * kind(b0[f]) + w1 * kind(b1[f])) + (w2 * kind(b2[f]) + w3 * kind(b3[f]))
+            ) + ((w4 * kind(b4[f]) + w5 * kind(b5[f])) + (w6 * kind(b6[f]) + w7 * kind(b7[f])))
+    for j in range(eights, len(places)):
+        w, b = weights[j], lanes[places[j]]
+        for f in range(LANES):
+            total[f] += w * kind(b[f])
 
 
 class PixelMasks(NamedTuple):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from udfdask.kernels.cpu.compile import kernel
+from udfdask.kernels.numba_internals.compile import kernel
 from udfdask.types import AnyArray
 
 

@@ -1,4 +1,4 @@
-"""Multiply frames with dense masks, with cuBLAS."""
+"""Products, logarithms and Fourier transforms of tiles on a device."""
 
 from __future__ import annotations
 
@@ -6,7 +6,21 @@ from typing import Any
 
 import numpy as np
 
+from udfdask.arrays.backends.table import namespace_of
 from udfdask.kernels.cuda.sums import blocks_of
+
+
+def write_moduli(tile: Any, keep: Any, ky: Any, kx: Any, out: Any) -> None:
+    """Write the sum of the moduli of some `rfft2` bins of each frame to `out`, shape (n,).
+
+    `tile` has the shape (n, y, x). `ky` and `kx` are the indices of the bins. Pixels are set to 0
+    where `keep`, bool, shape (y, x), is False; None keeps all.
+    """
+    xp = namespace_of(tile)
+    for block, sums in blocks_of(2 * tile.itemsize, tile, out):
+        frames = block if keep is None else xp.where(keep, block, tile.dtype.type(0))
+        moduli = xp.abs(xp.fft.rfft2(frames)[:, ky, kx])
+        sums[:] = moduli.sum(axis=1, dtype=np.float64)
 
 
 def add_dense_products(frames: Any, matrix: Any, out: Any, most: int | None = None) -> None:
@@ -25,3 +39,36 @@ def add_dense_products(frames: Any, matrix: Any, out: Any, most: int | None = No
             if product.dtype.kind != rows.dtype.kind:
                 product = product.astype(np.float64).astype(rows.dtype)
             rows[:] += product.astype(rows.dtype, copy=False)
+
+
+def multiply_heights(tile: Any, mantissa: Any, exponent: Any) -> None:
+    """Multiply the products with (frame - min(frame) + 1) for each frame of a tile.
+
+    The tile consists of full frames, shape (n, *sig). A product is ``mantissa * 2**exponent``,
+    float64 and int64, both of shape `sig`.
+    """
+    xp, axes = namespace_of(tile), tuple(range(1, tile.ndim))
+    for (block,) in blocks_of(8, tile):
+        heights = block.astype(np.float64)
+        heights -= heights.min(axis=axes, keepdims=True)
+        logs = xp.log2(heights + 1).sum(axis=0)
+        powers = xp.where(xp.isfinite(logs), xp.floor(logs), 0)
+        mantissa *= xp.exp2(logs - powers)
+        exponent += powers.astype(exponent.dtype)
+        normalize_products(mantissa, exponent)
+
+
+def normalize_products(mantissa: Any, exponent: Any) -> None:
+    """Bring each finite mantissa between 1 and 2."""
+    xp = namespace_of(mantissa)
+    fraction, power = xp.frexp(mantissa)  # between 1/2 and 1
+    finite = xp.isfinite(mantissa)
+    exponent += xp.where(finite, power - 1, 0).astype(exponent.dtype)
+    mantissa[...] = xp.where(finite, 2 * fraction, mantissa)
+
+
+def merge_products(mantissa: Any, exponent: Any, more_mantissa: Any, more_exponent: Any) -> None:
+    """Multiply products with others, all with a mantissa between 1 and 2."""
+    mantissa *= more_mantissa
+    exponent += more_exponent
+    normalize_products(mantissa, exponent)

@@ -136,3 +136,20 @@ def merge_moments(before: int, moments: Moments, count: int, more: Moments) -> N
     difference = shift + more.excess / count - excess / before  # of the two means
     varsum += more.varsum + squared(difference) * (before * count / (before + count))
     excess += more.excess + count * shift
+
+
+def add_spread(tile: Any, ys: Any, xs: Any, before: int, mean: Any, spread: Any) -> None:
+    """Merge some pixels of a tile, shape (frames, y, x), into the moments of each frame.
+
+    `mean` and `spread`, the sum of |value - mean|**2, have the shape (frames,) and describe the
+    `before` pixels of each frame so far. They are merged by the formula of Chan, Golub and LeVeque.
+    """
+    n = int(ys.size)
+    share = n / (before + n)
+    for block, means, spreads in blocks_of(mean.itemsize, tile, mean, spread):
+        values = block[:, ys, xs].astype(mean.dtype)
+        new_means = values.mean(axis=1)
+        squares = squared(values - new_means[:, None]).sum(axis=1)
+        shift = new_means - means
+        means[:] += shift * share
+        spreads[:] += squares + squared(shift) * (before * share)

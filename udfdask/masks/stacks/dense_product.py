@@ -9,7 +9,7 @@ import numpy as np
 from udfdask.arrays.geometry.shapes import Shape
 from udfdask.arrays.geometry.slices import Slice
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
-from udfdask.kernels.cpu.blas import product
+from udfdask.kernels.cpu.dense_products import product
 from udfdask.kernels.cpu.windows import moved_back, overlap
 from udfdask.kernels.overflow import add_exactly, require_near
 from udfdask.masks.stacks.container import MaskContainer
@@ -147,7 +147,7 @@ class MaskProduct:
             self._add_frames(frames, part, out)
             return
         from udfdask.kernels.cpu.exact_sums import bits_of  # loads numba
-        from udfdask.kernels.cpu.rows import as_rows
+        from udfdask.kernels.numba_internals.rows import as_rows
 
         products = np.zeros_like(out)
         self._add_frames(frames, part, products)
@@ -162,7 +162,7 @@ class MaskProduct:
         """Add the products of flat frames; sums of integers are correct modulo 2**64."""
         masks = self._within(part)
         if self.is_sparse:
-            from udfdask.kernels.cpu.sparse_mask_products import add_sparse_products
+            from udfdask.kernels.cpu.sparse_products import add_sparse_products
 
             add_sparse_products(frames, masks, out.view(self._real) if self._split else out)
         elif isinstance(masks, np.ndarray):
@@ -255,7 +255,7 @@ class MaskProduct:
 
     def _cut_sparse(self, region: Region) -> Any:
         """Return the nonzero values of the masks."""
-        from udfdask.kernels.cpu.sparse_mask_products import MaskEntries
+        from udfdask.kernels.cpu.sparse_products import MaskEntries
 
         which, pixels, values = self._entries(region)
         n = len(self._container.computed_masks) * (1 + self._split)

@@ -33,7 +33,7 @@ class EntryProduct(MaskProduct):
 
     def add(self, tile: Any, part: Slice, out: AnyArray) -> None:
         """Add the products of a tile at `part` of the signal to `out`, shape (n, masks)."""
-        from udfdask.kernels.cpu.sparse_entries import entries_of
+        from udfdask.kernels.cpu.sparse_sums import entries_of
 
         self._add(entries_of(tile), part, out)
 
@@ -48,8 +48,8 @@ class EntryProduct(MaskProduct):
 
     def _add_moved(self, tile: Any, part: Slice, shifts: AnyArray, out: AnyArray) -> None:
         """Add the products of a tile with masks; each frame has its own shift."""
-        from udfdask.kernels.cpu.sparse_entries import entries_of
         from udfdask.kernels.cpu.sparse_products import moved_entries
+        from udfdask.kernels.cpu.sparse_sums import entries_of
 
         whole = self._whole
         moved = moved_entries(entries_of(tile), shifts, part.origin, part.shape, whole.shape)

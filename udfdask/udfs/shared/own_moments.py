@@ -27,7 +27,7 @@ def add_own_moments(
     origin = udf.meta.sig_slice.origin
     if udf.meta._backend.is_sparse:
         from udfdask.kernels.cpu.centered_moments import add_entry_moments_about
-        from udfdask.kernels.cpu.sparse_entries import entries_of
+        from udfdask.kernels.cpu.sparse_sums import entries_of
 
         width = udf.meta.sig_slice.shape[1]
         add_entry_moments_about(entries_of(tile), origin, width, centers, matrix, radii, out)

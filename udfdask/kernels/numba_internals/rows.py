@@ -11,7 +11,7 @@ from numba import types
 from numba.core.registry import cpu_target
 from numpy.lib.stride_tricks import as_strided
 
-from udfdask.kernels.cpu.compile import intrinsic
+from udfdask.kernels.numba_internals.compile import intrinsic
 from udfdask.types import AnyArray
 
 

@@ -1,0 +1,314 @@
+"""Products of pixels and factors in vector registers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.np import arrayobj
+
+from udfdask.kernels.numba_internals.compile import intrinsic
+from udfdask.kernels.numba_internals.reading import CACHE_LINE, prefetch_at
+from udfdask.kernels.numba_internals.vector_sums import (
+    REGISTERS,
+    VECTOR_BYTES,
+    converted,
+    reversed_bytes,
+)
+
+_make_array: Any = arrayobj.make_array
+_cgutils: Any = cgutils
+_INDEX = ir.IntType(64)
+
+SIDE = 16
+"""Frames that are transposed together."""
+
+LANES = 32
+"""Frames that share the indices and weights of the pixels."""
+
+
+Vectors = list[Any]
+
+
+@intrinsic
+def transpose_line(
+    context: Any,
+    flat: Any,
+    place: Any,
+    step: Any,
+    first: Any,
+    last: Any,
+    swap: Any,
+    out: Any,
+) -> Any:
+    """Write a cache line of pixels of `SIDE` frames to `out`, shape (pixels of a line, SIDE).
+
+    Frame f starts at ``flat[f * step]``, and its line at index `place` in the frame. Frames from
+    `first` on are transposed; frames after the last one are replaced by the last one. The values
+    are not converted: the fewer bytes, the faster.
+    """
+    size = flat.dtype.bitwidth // 8
+    swaps = not isinstance(swap, types.NoneType)
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        source = _make_array(signature.args[0])(context, builder, values[0])
+        drain = _make_array(signature.args[6])(context, builder, values[6])
+        _, place, step, first, last, _, _ = values
+        index = first.type
+        line = ir.VectorType(context.get_value_type(flat.dtype), CACHE_LINE // size)
+        rows = []
+        for f in range(SIDE):
+            frame = builder.add(first, ir.Constant(index, f))
+            frame = builder.select(builder.icmp_signed("<", frame, last), frame, last)
+            start = builder.add(builder.mul(frame, step), place)
+            pointer = builder.bitcast(builder.gep(source.data, [start]), line.as_pointer())
+            row = builder.load(pointer, align=1)
+            rows.append(reversed_bytes(builder, row, size) if swaps else row)
+        target = builder.bitcast(drain.data, line.as_pointer())
+        for k, row in enumerate(_transposed(builder, rows)):
+            builder.store(row, builder.gep(target, [ir.Constant(index, k)]), align=1)
+        return context.get_dummy_value()
+
+    n = types.intp
+    return types.void(flat, n, n, n, n, swap, out), generate
+
+
+def _transposed(builder: Any, rows: Vectors) -> Vectors:
+    """Return the transposed matrix in rows of the same length.
+
+    Each turn interleaves the upper half of all rows with the lower half.
+    """
+    length = rows[0].type.count
+    half = len(rows) // 2
+    lower = [k // 2 + k % 2 * length for k in range(length)]
+    upper = [length // 2 + k for k in lower]
+    for _ in range(len(rows).bit_length() - 1):
+        pairs = zip(rows[:half], rows[half:], strict=True)
+        rows = [_shuffle(builder, *pair, which) for pair in pairs for which in (lower, upper)]
+    return rows
+
+
+def _shuffle(builder: Any, first: Any, second: Any, which: list[int]) -> Any:
+    """Return the elements of two vectors at the given positions."""
+    mask = ir.Constant(ir.VectorType(ir.IntType(32), len(which)), which)
+    return builder.shuffle_vector(first, second, mask)
+
+
+MASKS = 4
+"""Number of masks that are multiplied at the same time."""
+
+
+def _frames_at_once(pixel: Any, swap: Any) -> int:
+    """Return the number of frames whose products fit the registers, for a numba type of pixels.
+
+    There is a sum for each frame and each of `MASKS` masks, a vector of pixels for each frame, and
+    one vector of a mask. Swapping bytes and converting unsigned or long integers needs vectors of
+    constants: with three frames and 16 registers, one of the sums did not fit, and 16 masks took
+    1.5 times as long as with two.
+    """
+    if REGISTERS == 32:
+        return 4
+    plain = isinstance(pixel, types.Float) or pixel.bitwidth < 32 or pixel == types.int32
+    return 3 if plain and isinstance(swap, types.NoneType) else 2
+
+
+@intrinsic
+def frames_at_once(context: Any, flat: Any, swap: Any) -> Any:
+    """Return the number of frames that `add_vector_products` multiplies."""
+    frames = _frames_at_once(flat.dtype, swap)
+    return types.intp(flat, swap), lambda *_: _INDEX(frames)
+
+
+@intrinsic
+def add_vector_products(
+    context: Any,
+    flat: Any,
+    swap: Any,
+    first: Any,
+    step: Any,
+    last: Any,
+    packed: Any,
+    place: Any,
+    count: Any,
+    sums: Any,
+    at: Any,
+) -> Any:
+    """Add products of `count` vectors of pixels of some frames and `MASKS` masks to `sums`.
+
+    `frames_at_once` tells the number of frames. Frame i starts at pixel
+    ``first + min(i, last) * step`` of `flat`; bytes are swapped unless `swap` is None. The masks
+    start at `place` of `packed`: a vector of each mask for the first vector of pixels, then for the
+    next. The sums start at `at` of `sums`: a vector for each frame and mask.
+    """
+    frames = _frames_at_once(flat.dtype, swap)
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        memory, masks, totals = (
+            _make_array(signature.args[k])(context, builder, values[k]).data for k in (0, 5, 8)
+        )
+        _, _, first, step, last, _, place, length, _, at = values
+        lanes = VECTOR_BYTES * 8 // packed.dtype.bitwidth
+        number = ir.VectorType(context.get_value_type(packed.dtype), lanes)
+        pixel = ir.VectorType(context.get_value_type(flat.dtype), lanes)
+        masks = _vectors(builder, masks, place, number)
+        totals = _vectors(builder, totals, at, number)
+        rows = []
+        for i in range(frames):
+            nearest = builder.select(builder.icmp_signed("<", _INDEX(i), last), _INDEX(i), last)
+            start = builder.add(first, builder.mul(nearest, step))
+            rows.append(_vectors(builder, memory, start, pixel))
+        sums_of = []
+        for k in range(frames * MASKS):  # LLVM keeps these variables in registers
+            sums_of.append(_cgutils.alloca_once(builder, number))
+            builder.store(_load(builder, totals, _INDEX(k), packed), sums_of[k])
+        with _cgutils.for_range(builder, length, intp=_INDEX) as loop:
+            pixels = []
+            for row in rows:
+                # the pixels of the next block are far away for the processor, in another line
+                prefetch_at(builder, builder.gep(row, [builder.add(loop.index, length)]))
+                value = _load(builder, row, loop.index, flat)
+                if not isinstance(swap, types.NoneType):
+                    value = reversed_bytes(builder, value, flat.dtype.bitwidth // 8)
+                pixels.append(converted(builder, value, flat.dtype, number.element))
+            group = builder.mul(loop.index, _INDEX(MASKS))
+            for j in range(MASKS):  # one after the other: 16 registers have room for one factor
+                factor = _load(builder, masks, builder.add(group, _INDEX(j)), packed)
+                for i in range(frames):
+                    total = sums_of[i * MASKS + j]
+                    product = builder.fmul(pixels[i], factor, flags=("contract",))
+                    more = builder.fadd(builder.load(total), product, flags=("contract",))
+                    builder.store(more, total)
+        for k in range(frames * MASKS):
+            target = builder.gep(totals, [_INDEX(k)])
+            builder.store(builder.load(sums_of[k]), target, align=_alignment(packed))
+        return context.get_dummy_value()
+
+    arguments = (flat, swap, first, step, last, packed, place, count, sums, at)
+    return types.void(*arguments), generate
+
+
+@intrinsic
+def sum_of_lanes(context: Any, sums: Any, at: Any) -> Any:
+    """Return the sum, in double precision, of the lanes of a vector that starts at `at`.
+
+    With a loop over the lanes, 64 masks over float32 frames took 1.1 times as long.
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        data = _make_array(sums)(context, builder, values[0]).data
+        lanes = VECTOR_BYTES * 8 // sums.dtype.bitwidth
+        number = ir.VectorType(context.get_value_type(sums.dtype), lanes)
+        double = ir.DoubleType()
+        vector = _load(builder, _vectors(builder, data, values[1], number), _INDEX(0), sums)
+        vector = converted(builder, vector, sums.dtype, double)
+        kind = ir.FunctionType(double, [double, vector.type])
+        name = f"llvm.vector.reduce.fadd.v{lanes}f64"
+        add = _cgutils.get_or_insert_function(builder.module, kind, name)
+        return builder.call(add, [double(-0.0), vector], fastmath=("reassoc", "nsz"))
+
+    return types.float64(sums, at), generate
+
+
+def _vectors(builder: Any, numbers: Any, index: Any, vector: Any) -> Any:
+    """Return a pointer to vectors that start at an element of an array."""
+    return builder.bitcast(builder.gep(numbers, [index]), vector.as_pointer())
+
+
+def _load(builder: Any, vectors: Any, index: Any, array: Any) -> Any:
+    """Return a vector of an array."""
+    return builder.load(builder.gep(vectors, [index]), align=_alignment(array))
+
+
+def _alignment(array: Any) -> int:
+    """Return the alignment of an array: that of its numbers, in bytes."""
+    size: int = array.dtype.bitwidth // 8
+    return size
+
+
+@intrinsic
+def add_lane_products(
+    context: Any,
+    lanes: Any,
+    slots: Any,
+    weights: Any,
+    pixels: Any,
+    columns: Any,
+    terms: Any,
+    sums: Any,
+) -> Any:
+    """Add the pixels of a run, each times `len(terms)` weights, to as many columns of `sums`.
+
+    `pixels` are start and stop in `slots`, indices of transposed pixels, and in `weights`, shape
+    (pixels, terms), whose dtype is that of the products. `lanes` has the shape (LANES // SIDE,
+    slots, SIDE), and `sums` (columns, LANES), float64. Only the length of the tuple `terms` counts:
+    it is known when this is compiled.
+    """
+    n = len(terms)
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        arrays = {
+            k: _make_array(signature.args[k])(context, builder, values[k]) for k in (0, 1, 2, 4, 6)
+        }
+        start, stop = _cgutils.unpack_tuple(builder, values[3])
+        slots_per_part = _cgutils.unpack_tuple(builder, arrays[0].shape)[1]
+        number = context.get_value_type(weights.dtype)
+        width = VECTOR_BYTES * 8 // weights.dtype.bitwidth
+        vector, double = ir.VectorType(number, width), ir.VectorType(ir.DoubleType(), width)
+        raw = ir.VectorType(context.get_value_type(lanes.dtype), width)
+        together = _vectors_together(n, LANES // width)
+
+        def pointer(array: int, index: Any, kind: Any) -> Any:
+            return builder.bitcast(builder.gep(arrays[array].data, [index]), kind.as_pointer())
+
+        def pixel(slot: Any, lane: int) -> Any:
+            part, rest = divmod(lane, SIDE)
+            row = builder.add(slot, builder.mul(slots_per_part, _INDEX(part)))
+            place = builder.add(builder.mul(row, _INDEX(SIDE)), _INDEX(rest))
+            value = builder.load(pointer(0, place, raw), align=1)
+            return converted(builder, value, lanes.dtype, number)
+
+        totals = [_cgutils.alloca_once(builder, vector) for _ in range(n * together)]
+        for first in range(0, LANES, together * width):
+            group = range(first, first + together * width, width)
+            for total in totals:  # LLVM keeps these variables in registers
+                builder.store(ir.Constant(vector, None), total)
+            with _cgutils.for_range_slice(builder, start, stop, _INDEX(1), _INDEX) as (k, _):
+                slot = builder.zext(builder.load(builder.gep(arrays[1].data, [k])), _INDEX)
+                found = [pixel(slot, lane) for lane in group]
+                for t in range(n):
+                    place = builder.add(builder.mul(k, _INDEX(n)), _INDEX(t))
+                    weight = builder.load(builder.gep(arrays[2].data, [place]))
+                    factor = _spread(builder, weight, vector)
+                    for value, total in zip(found, totals[t * together :], strict=False):
+                        product = builder.fmul(value, factor, flags=("contract",))
+                        more = builder.fadd(builder.load(total), product, flags=("contract",))
+                        builder.store(more, total)
+            for t in range(n):
+                column = builder.load(builder.gep(arrays[4].data, [_INDEX(t)]))
+                row = builder.mul(column, _INDEX(LANES))
+                for lane, total in zip(group, totals[t * together :], strict=False):
+                    target = pointer(6, builder.add(row, _INDEX(lane)), double)
+                    more = converted(builder, builder.load(total), weights.dtype, double.element)
+                    more = builder.fadd(builder.load(target, align=8), more)
+                    builder.store(more, target, align=8)
+        return context.get_dummy_value()
+
+    arguments = (lanes, slots, weights, pixels, columns, terms, sums)
+    return types.void(*arguments), generate
+
+
+def _vectors_together(terms: int, vectors: int) -> int:
+    """Return for how many vectors of lanes the sums of all terms fit the registers."""
+    while vectors > 1 and vectors * (terms + 1) + 1 > REGISTERS:
+        vectors //= 2
+    return vectors
+
+
+def _spread(builder: Any, number: Any, vector: Any) -> Any:
+    """Return a vector whose elements are all the same number."""
+    empty = ir.Constant(vector, ir.Undefined)
+    first = builder.insert_element(empty, number, ir.IntType(32)(0))
+    every = ir.Constant(ir.VectorType(ir.IntType(32), vector.count), None)
+    return builder.shuffle_vector(first, empty, every)
