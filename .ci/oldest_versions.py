@@ -18,7 +18,9 @@ import tomllib
 from pathlib import Path
 
 PYPROJECT = Path(__file__).resolve().parents[1] / "pyproject.toml"
-REQUIREMENT = re.compile(r"(?P<name>[\w.-]+)(?:\[(?P<extras>[\w,-]+)\])?(?:>=(?P<least>[\d.]+))?$")
+REQUIREMENT = re.compile(
+    r"(?P<name>[\w.-]+)(?:\[(?P<extras>[\w,-]+)\])?(?:>=(?P<least>[\d.]+)(?:,<[\d.]+)?)?$"
+)
 WITH_EXTRAS = {"dask": {"distributed": "distributed"}}
 """Packages of an extra of another package that have its version."""
 

@@ -244,6 +244,18 @@ def test_imports_point_down():
     assert not wrong, "\n".join(wrong)
 
 
+def test_one_folder_knows_the_private_parts_of_numba():
+    private = ("llvmlite", "numba.core", "numba.np")
+    wrong = [
+        f"{module}:{line} imports {name}"
+        for path in MODULES
+        if not (module := dotted_name(path)).startswith("udfdask.kernels.numba_internals.")
+        for line, name in imports_in(path.read_text(encoding="utf-8"), module)
+        if name.startswith(private)
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
 @pytest.mark.parametrize("path", MODULES, ids=dotted_name)
 def test_one_folder_knows_what_dask_does_not_document(path):
     module = dotted_name(path)
