@@ -19,8 +19,31 @@ from pathlib import Path
 import numpy as np
 
 import udfdask as ud
-from journal import CASES, make_file
 from udfdask.io import open_file
+from udfdask.udfs import ApplyMasksUDF, CoMUDF, SumSigUDF, SumUDF
+
+FRAMES, SIDE = 512, 256
+CASES = {
+    "sum": lambda: [SumUDF()],
+    "sumsig": lambda: [SumSigUDF()],
+    "com": lambda: [CoMUDF()],
+    "sum + com + masks": lambda: [SumUDF(), CoMUDF(), ApplyMasksUDF(mask_factories=rings)],
+}
+
+
+def rings() -> np.ndarray:
+    """Return eight masks."""
+    distance = np.hypot(*(np.indices((SIDE, SIDE)) - SIDE / 2))
+    return np.stack([(distance * 16 / SIDE).astype(int) == k for k in range(8)]).astype("float32")
+
+
+def make_file(path: Path, gib: float) -> None:
+    """Write the data."""
+    shape = (round(gib * 16), FRAMES, SIDE, SIDE)
+    file = np.lib.format.open_memmap(path, mode="w+", dtype="uint16", shape=shape)
+    for k in range(len(file)):
+        file[k] = np.random.default_rng(k).integers(0, 1000, shape[1:], dtype="uint16")
+    file.flush()
 
 
 def measure(path: Path, name: str, cache: Path | None) -> tuple[float, float]:

@@ -10,7 +10,6 @@ The tree, with the builtin exception that also catches each class::
     ├── UndeclaredBufferError  KeyError             a result that was never declared
     ├── NotAvailableError      AttributeError       something used before it exists
     ├── FileFormatError        ValueError           a file that cannot be read
-    ├── JournalError           ValueError           a journal of another run, or one in use
     ├── MemoryLimitError       MemoryError          a run that needs more than its `max_memory=`
     ├── SumOverflowError       OverflowError        a sum of integers that does not fit 64 bits
     ├── DeviceError            RuntimeError         CUDA is needed but not available
@@ -192,22 +191,6 @@ class FileFormatError(UDFError, ValueError):
     ...     ud.io.open_file(path)
     Traceback (most recent call last):
     udfdask.errors.FileFormatError: ...
-    """
-
-
-class JournalError(UDFError, ValueError):
-    """A journal belongs to another run, is damaged, or is used by another process.
-
-    Examples
-    --------
-    >>> import tempfile, dask.array as da, udfdask as ud
-    >>> from udfdask.udfs import SumSigUDF, SumUDF
-    >>> x = da.ones((4, 3, 2, 2), chunks=(1, 3, 2, 2))
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = ud.compute(ud.run_udf(x, SumUDF()), journal=f"{folder}/run.journal")
-    ...     ud.compute(ud.run_udf(x, SumSigUDF()), journal=f"{folder}/run.journal")
-    Traceback (most recent call last):
-    udfdask.errors.JournalError: ...
     """
 
 

@@ -1,4 +1,4 @@
-"""Fill the disk of a journal, a cache or a store in the middle of a run, make room, and go on.
+"""Fill the disk of a cache or a store in the middle of a run, make room, and go on.
 
     sudo mount -t tmpfs -o size=8m tmpfs /mnt/small
     python scripts/soak/full_disk.py /mnt/small
@@ -6,8 +6,6 @@
 The folder must be on a disk with 4 to 64 MB of space that nobody else uses. Another file fills the
 disk but for 1 MB; the results take more than that.
 
-- A run with a journal ends with an error that names the folder. With room on the disk, the same
-  call goes on: it processes only chunks that were not stored.
 - A run with a cache returns its results, with a warning.
 - `Result.to_zarr` ends with an error and leaves nothing at the path of the store. With room, the
   same call writes the store.
@@ -30,7 +28,6 @@ import numpy as np
 import udfdask as ud
 
 N_CHUNKS = 32
-PROCESSED: list[int] = []
 LEFT = 1_000_000
 """Bytes that the other file leaves."""
 
@@ -44,7 +41,6 @@ class Spectra(ud.UDF):
 
     def process_frame(self, frame: Any) -> None:
         """Make a spectrum of a frame."""
-        PROCESSED.append(1)
         # random values, which no store can compress
         self.results.spectrum[:] = np.random.default_rng(int(frame.sum())).random(8192)
 
@@ -76,30 +72,12 @@ def expect_full(call: Any) -> str:
     raise SystemExit("the disk was not filled")
 
 
-def journal(folder: Path, wanted: Any) -> None:
-    """Run with a journal."""
-
-    def run() -> Any:
-        PROCESSED.clear()
-        return ud.compute(result(), journal=folder / "journal", identity="32 chunks")[0]
-
-    filling = fill(folder)
-    print("journal:", expect_full(run))
-    first = len(PROCESSED)
-    filling.unlink()
-    done = run()
-    np.testing.assert_array_equal(done["spectrum"], wanted)
-    assert 0 < len(PROCESSED) < N_CHUNKS
-    print(f"journal: {first} chunks processed before, {len(PROCESSED)} after; equal")
-    shutil.rmtree(folder / "journal")
-
-
 def cache(folder: Path, wanted: Any) -> None:
     """Run with a cache."""
     filling = fill(folder)
     with warnings.catch_warnings(record=True) as caught, ud.cache(folder / "kept", limit="1 GB"):
         warnings.simplefilter("always")
-        (done,) = ud.compute(result(), identity="32 chunks")
+        (done,) = ud.compute(result())
     np.testing.assert_array_equal(done["spectrum"], wanted)
     (text,) = {str(w.message) for w in caught if issubclass(w.category, ud.UDFWarning)}
     print(f"cache: {text}; equal")
@@ -128,7 +106,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path, help="a folder on a small disk")
     folder = parser.parse_args().folder
     wanted = result().compute(scheduler="sync")["spectrum"]
-    for each in (journal, cache, store):
+    for each in (cache, store):
         each(folder, wanted)
         if left := sorted(p.name for p in folder.iterdir()):
             raise SystemExit(f"{each.__name__} left {left}")

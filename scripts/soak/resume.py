@@ -1,4 +1,4 @@
-"""Kill a run at random moments and go on with its journal: equal results, nothing twice.
+"""Kill a run at random moments and go on: equal results, nothing twice.
 
     python scripts/soak/resume.py --kills 50
 
@@ -33,7 +33,7 @@ import numpy as np
 import udfdask as ud
 from udfdask.graph.data_identity import DataNames
 from udfdask.graph.recorded_graph import find_runs
-from udfdask.graph.run_fields import names_of
+from udfdask.graph.run_names import names_of
 from udfdask.io import open_file
 from udfdask.records.folder import RecordFolder
 from udfdask.records.lookup import look_up
@@ -99,13 +99,13 @@ def child(folder: Path, scheduler: str) -> None:
 
 def stored_chunks(folder: Path) -> set[int]:
     """Return the chunks whose partial results are stored, merged or not."""
-    records = RecordFolder(str(folder / "out.zarr.journal" / "records"))
+    records = RecordFolder(str(folder / "out.zarr.cache" / "records"))
     if not Path(records.path).is_dir():
         return set()
     (run,) = find_runs([make_result(folder)])
     data, (udf,) = names_of(run, DataNames())
     lookup = look_up(run.recipe, 0, data, udf)
-    lookup.decide(records.names())
+    lookup.decide(records.use)
     return {k for k, node in enumerate(lookup.chunks) if node.action != "compute"}
 
 
@@ -149,7 +149,7 @@ def soak(folder: Path, kills: int) -> dict[str, int]:
     data = np.random.default_rng(0).integers(0, 4000, (N_CHUNKS, 8, 32, 32), dtype="uint16")
     np.save(folder / "scan.npy", data)
     (folder / "processed").mkdir()
-    store, journal = folder / "out.zarr", folder / "out.zarr.journal"
+    store, cache = folder / "out.zarr", folder / "out.zarr.cache"
     make_result(folder).to_zarr(store, resume=True, scheduler="threads")
     expected = content(store)
     processed(folder)
@@ -175,9 +175,9 @@ def soak(folder: Path, kills: int) -> dict[str, int]:
             finished = finished or store.exists()
         if content(store) != expected:
             sys.exit("the store differs from that of an undisturbed run")
-        if journal.exists() and not stored:
-            sys.exit("the journal was left")
-        shutil.rmtree(journal, ignore_errors=True)
+        if cache.exists() and not stored:
+            sys.exit("the partial results were left")
+        shutil.rmtree(cache, ignore_errors=True)
         counted["stores"] += 1
         counted["chunks"] += N_CHUNKS
         counted["lost"] += every.total() - N_CHUNKS

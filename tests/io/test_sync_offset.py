@@ -260,7 +260,7 @@ def test_axes_and_unit_are_kept():
     assert not other.axes[0].is_calibrated
 
 
-def test_results_of_a_journal_are_those_of_the_same_scan(tmp_path):
+def test_results_of_a_cache_are_those_of_the_same_scan(tmp_path):
     x = da.from_array(some_frames(12), chunks=(2, *SIG))
     for offset in (0, -1, 0):
         opened = with_sync_offset(x, (4, 4), sync_offset=offset, chunks=(1, 4, *SIG))

@@ -5,9 +5,8 @@ import pytest
 
 import udf_zoo as zoo
 import udfdask as ud
-from cache_cases import LooksAround, computed, without_cache
+from cache_cases import SHAPE, LooksAround, assert_equal, computed, data, loads, mask, without_cache
 from counting import counts, note
-from journal_cases import SHAPE, assert_equal, data, loads, mask
 from neighborhood_udfs import PartitionsUDF, WindowsUDF
 from udfdask.io import with_sync_offset
 from udfdask.masks import MaskContainer

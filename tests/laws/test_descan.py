@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 import udfdask as ud
+from cache_cases import data, loads
 from counting import CountedData, counts
-from journal_cases import data, loads
 from udfdask.descan import Descan
 from udfdask.testing import run_reference
 from udfdask.udfs import CoMUDF, StdDevUDF, SumSigUDF, SumUDF

@@ -210,7 +210,7 @@ def test_snapshots_of_a_progressive_run():
     check(last.buffers[0], expected(DATA, 2, ((1, 1), (1, 1)), "nearest"))
 
 
-def test_a_journal_serves_chunks_with_margins(tmp_path):
+def test_a_cache_serves_chunks_with_margins(tmp_path):
     runs = []
 
     class Noted(WindowsUDF):
@@ -222,9 +222,7 @@ def test_a_journal_serves_chunks_with_margins(tmp_path):
     want = expected(DATA, 2, ((1, 1), (1, 1)), "mask")
     for processed in (63, 0):
         runs.clear()
-        result = ud.run_udf(array, Noted(1)).compute(
-            journal=tmp_path / "journal", identity="made", scheduler="sync"
-        )
+        result = ud.run_udf(array, Noted(1)).compute(cache=tmp_path / "cache", scheduler="sync")
         check(result, want)
         assert len(runs) == processed
 

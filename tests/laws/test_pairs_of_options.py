@@ -115,7 +115,6 @@ class Run:
     aux: object = None
     halos: list = field(default_factory=list)
     cache: bool = False
-    journal: bool = False
     iterates: bool = False
 
     @property
@@ -200,11 +199,6 @@ def cache(run):
     run.cache = True
 
 
-def journal(run):
-    """Partial results are written, and read by a second run."""
-    run.journal = True
-
-
 def tiles(run):
     """Tiles have few frames, or few pixels."""
     run.config["udfdask.tile-bytes"] = run.draw(st.sampled_from([1, 64, 200]))
@@ -233,7 +227,6 @@ OPTIONS = [
     split_every,
     backends,
     cache,
-    journal,
     tiles,
     max_memory,
     iterates,
@@ -327,13 +320,10 @@ def found_results(run):
         return
     results = ud.run_udf(run.array, udfs, **run.options)
     with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
-        options = {}
-        if run.journal:
-            options = {"journal": f"{folder}/journal", "identity": "drawn"}
-        elif run.cache:
+        if run.cache:
             stack.enter_context(ud.cache(f"{folder}/cache"))
-        for _ in range(1 + (run.cache or run.journal)):
-            yield ud.compute(*results, scheduler="synchronous", **options)
+        for _ in range(1 + run.cache):
+            yield ud.compute(*results, scheduler="synchronous")
 
 
 def check(draw, options):

@@ -107,8 +107,8 @@ RAISED = {
         lambda _: ud.run_udf(X, SumUDF(), roi=np.ones((4, 6), dtype="int64")),
     ),
 }
-# progressive runs, clusters, journals, time limits
-WITH_TESTS_OF_THEIR_OWN = {"UDFRunCancelled", "ClusterError", "JournalError", "RunTimeoutError"}
+# progressive runs, clusters, time limits
+WITH_TESTS_OF_THEIR_OWN = {"UDFRunCancelled", "ClusterError", "RunTimeoutError"}
 
 
 def test_each_class_is_here():

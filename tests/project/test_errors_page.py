@@ -129,16 +129,11 @@ def twice(folder):
         ud.run_udf(X, SumUDF()).to_zarr(folder / "sum.zarr")
 
 
-def two_journals(folder):
-    for radius in (2, 3):
-        ud.run_udf(X, CoMUDF(r=radius)).compute(journal=folder / "journal")
-
-
 def unknown_data(folder):
     h5py = pytest.importorskip("h5py", reason="the extra io brings it")
     with h5py.File(folder / "scan.h5", "w") as file:
         array = da.from_array(file.create_dataset("frames", data=np.ones((4, 6, 8, 8))))
-        ud.run_udf(array, SumUDF()).compute(journal=folder / "journal")
+        ud.run_udf(array, SumUDF()).compute(cache=folder / "cache")
 
 
 def lazy_signal(folder):
@@ -265,7 +260,6 @@ MISTAKES = {
     "has changed since it was opened": changed,
     "already exists: choose another name": twice,
     "there is no folder": lambda folder: ud.run_udf(X, SumUDF()).to_zarr(folder / "a" / "b.zarr"),
-    "is the journal of another run": two_journals,
     "cannot recognize the data: they depend on": unknown_data,
 }
 

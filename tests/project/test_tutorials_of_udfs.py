@@ -205,12 +205,12 @@ class TestLaptopToCluster:
         reads = int(re.search(r"(\d+) reads of 48 chunks", shown)[1])
         assert 49 <= reads < 2 * 48
 
-    def test_only_what_is_not_in_the_journal_is_read_again(self, pages):
+    def test_only_what_is_not_in_the_cache_is_read_again(self, pages):
         _, counts, twice, never, *_ = pages(self.name).values
-        in_journal, chunks, read, at_the_end = map(int, counts.split())
+        in_cache, chunks, read, at_the_end = map(int, counts.split())
         assert chunks == at_the_end == 48
-        assert 0 <= in_journal < 48
-        assert read == chunks - in_journal
+        assert 0 <= in_cache < 48
+        assert read == chunks - in_cache
         assert twice == "0 0"
         assert never == "0"
         failed = texts(pages(self.name).shown_by('write_text("the disk was unplugged")'))

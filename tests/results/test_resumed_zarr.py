@@ -1,12 +1,15 @@
 """`to_zarr(resume=True)` and `udfdask run --resume` go on where they were."""
 
+import threading
+
+import dask.array as da
 import numpy as np
 import pytest
 
 import udfdask as ud
 import udfdask.chunk.run_chunk as run_chunk_module
+from cache_cases import data, loads, stop_after
 from commands import call
-from journal_cases import data, loads, stop_after
 from udfdask.udfs import CoMUDF, StdDevUDF
 
 xr = pytest.importorskip("xarray")
@@ -26,7 +29,7 @@ def test_an_interrupted_store_is_absent_and_then_complete(udf, tmp_path):
 
     expected = run().to_zarr(tmp_path / "expected.zarr")
     loads(tmp_path)
-    store, journal = tmp_path / "out.zarr", tmp_path / "out.zarr.journal"
+    store, cache = tmp_path / "out.zarr", tmp_path / "out.zarr.cache"
     for done in (0, 5, 3):
         stop_after(tmp_path, done)
         with pytest.raises(RuntimeError, match="power failure") as failed:
@@ -35,15 +38,15 @@ def test_an_interrupted_store_is_absent_and_then_complete(udf, tmp_path):
         notes = getattr(failed.value, "__notes__", ())
         assert any(note.startswith("partial results are saved in") for note in notes) == (done > 0)
         assert not store.exists()
-        assert journal.is_dir()
+        assert cache.is_dir()
         assert sum(loads(tmp_path).values()) == done
     stop_after(tmp_path, None)
     run().to_zarr(store, resume=True, scheduler="synchronous")
     assert sum(loads(tmp_path).values()) == 12 - 8
     assert content(store) == content(expected)
-    assert not journal.exists()
+    assert not cache.exists()
     run().to_zarr(store, resume=True, overwrite=True)
-    assert not journal.exists()
+    assert not cache.exists()
     assert sum(loads(tmp_path).values()) == 12
 
 
@@ -92,28 +95,38 @@ def test_the_command_does_a_finished_run_once(suffix, tmp_path):
     assert "already exists" in call(*command, code=1)
 
 
-def test_a_computed_result_needs_no_journal(tmp_path):
+def test_a_computed_result_needs_no_cache(tmp_path):
     done = ud.run_udf(data(tmp_path), CoMUDF()).compute()
     done.to_zarr(tmp_path / "out.zarr", resume=True)
-    assert not (tmp_path / "out.zarr.journal").exists()
+    assert not (tmp_path / "out.zarr.cache").exists()
 
 
-def test_a_journal_of_another_run_is_refused_before_anything_is_written(tmp_path):
-    store = tmp_path / "out.zarr"
+def test_partial_results_of_another_run_are_not_used(tmp_path):
     stop_after(tmp_path, 5)
+    store = tmp_path / "out.zarr"
     with pytest.raises(RuntimeError, match="power failure"):
         ud.run_udf(data(tmp_path), CoMUDF()).to_zarr(store, resume=True, scheduler="synchronous")
     stop_after(tmp_path, None)
-    with pytest.raises(ud.JournalError, match="parameter cy: None in the journal, now 2"):
+    expected = ud.run_udf(data(tmp_path), CoMUDF(cy=2)).to_zarr(tmp_path / "expected.zarr")
+    with pytest.warns(ud.UDFWarning, match="partial results of another run only"):
         ud.run_udf(data(tmp_path), CoMUDF(cy=2)).to_zarr(store, resume=True)
-    assert not store.exists()
-    ud.run_udf(data(tmp_path), CoMUDF()).to_zarr(store, resume=True)
+    assert content(store) == content(expected)
+    assert not (tmp_path / "out.zarr.cache").exists()
+
+
+def test_data_without_a_name_are_computed_each_time(tmp_path):
+    x = da.from_array(np.ones((2, 3, 4, 4)), chunks=1).map_blocks(
+        lambda block, _: block, threading.local(), dtype="f8"
+    )
+    for k in range(2):
+        with pytest.warns(ud.UDFWarning, match="cannot recognize the data"):
+            ud.run_udf(x, CoMUDF()).to_zarr(tmp_path / f"{k}.zarr", resume=True)
 
 
 def test_the_command_goes_on(tmp_path, monkeypatch):
     np.save(tmp_path / "a.npy", np.arange(960, dtype="u2").reshape(8, 10, 3, 4))
     command = ["run", tmp_path / "a.npy", "--chunks", "2,5,3,4", "--udf", "sumsig", "--udf", "sum"]
-    out, journal = tmp_path / "a.zarr", tmp_path / "a.zarr.journal"
+    out, cache = tmp_path / "a.zarr", tmp_path / "a.zarr.cache"
     call(*command, "--out", tmp_path / "expected.zarr")
     run_chunk, n_runs = run_chunk_module.run_chunk, []
 
@@ -126,11 +139,11 @@ def test_the_command_goes_on(tmp_path, monkeypatch):
     monkeypatch.setattr(run_chunk_module, "run_chunk", failing)
     resume = ["--out", out, "--resume", "--scheduler", "synchronous"]
     assert "power failure" in call(*command, *resume, code=1)
-    assert journal.is_dir()
+    assert cache.is_dir()
     assert not out.exists()
     call(*command, *resume)
     assert len(n_runs) == 9  # 3 of 8 chunks were stored
-    assert not journal.exists()
+    assert not cache.exists()
     assert content(out) == content(tmp_path / "expected.zarr")
     assert "--resume needs --out" in call(*command, "--resume", code=2)
     assert "--live" in call(*command, "--resume", "--out", out, "--live", code=2)

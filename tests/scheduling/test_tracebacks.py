@@ -96,7 +96,7 @@ def test_of_a_function_and_of_other_ways_to_compute(tmp_path):
     for compute in (
         mapped.compute,
         lambda: ud.compute(mapped),
-        lambda: ud.compute(total, journal=tmp_path / "journal"),
+        lambda: ud.compute(total, cache=tmp_path / "cache"),
         lambda: total.to_zarr(tmp_path / "total.zarr"),
         ud.run_udf(X, Fails("process_frame", size=9)).plot,
         total.persist,

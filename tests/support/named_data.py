@@ -10,7 +10,7 @@ import numpy as np
 import udfdask as ud
 from udfdask.graph.data_identity import DataNames
 from udfdask.graph.recorded_graph import find_runs
-from udfdask.graph.run_fields import fields_of, names_of
+from udfdask.graph.run_names import name_of_runs, names_of
 from udfdask.io import from_raw, open_file
 from udfdask.udfs import ApplyMasksUDF, CoMUDF, SumUDF
 
@@ -93,10 +93,9 @@ def runs(folder):
 
 
 def described(result):
-    """All fields of a run."""
+    """The names of a run."""
     (run,) = find_runs([result])
-    names = DataNames()
-    return fields_of(run, names, *names_of(run, names))
+    return names_of(run, DataNames()), name_of_runs([run], None)
 
 
 if __name__ == "__main__":

@@ -36,7 +36,7 @@ from udfdask.cli.words import in_typed_words
 from udfdask.graph.input_files import data_files
 from udfdask.io.opened_file import OpenedFile
 from udfdask.plotting.displays import has_windows
-from udfdask.records.journal import journal_beside, remove_journal
+from udfdask.records.folder import folder_beside, open_folder, remove_folder
 from udfdask.scheduling.keep_results import cache as cache_results
 
 
@@ -275,7 +275,6 @@ def run(
         raise click.UsageError("--every needs --live")
     common.check()
     inputs = common.read_files()
-    journal = journal_beside(outs[0]) if resume else None
     with ending_when_asked(), plain_warnings(), _keeping(cache):
         with plain_errors(PLANNING):
             # Check now, so that a mistake does not cost hours of computing.
@@ -321,7 +320,7 @@ def run(
             timeout=timeout,
             progress=progress,
             live=Live(every=every, views=_views(picture, names, opened)) if live else None,
-            journal=journal,
+            cache=open_folder(folder_beside(outs[0]), limit=None) if resume else None,
             goes_on=writes,
         )
         with going_on(writes):
@@ -329,8 +328,8 @@ def run(
                 echo(f"\nnote: {text}")
         with plain_errors(PLANNING):
             outputs.write(results, opened, picture)
-            if journal is not None:
-                remove_journal(journal)
+            if resume:
+                remove_folder(folder_beside(outs[0]))
 
 
 def _keeping(folder: Path | None) -> AbstractContextManager[Any]:

@@ -16,9 +16,12 @@ from udfdask.cli.live import TableView, View, last_snapshot, named_results
 from udfdask.cli.scheduler_option import connected
 from udfdask.cli.typed_numbers import typed_numbers
 from udfdask.cli.words import in_typed_words
-from udfdask.errors import JournalError, UDFWarning
+from udfdask.errors import ArgumentValueError, UDFWarning
+from udfdask.graph.recorded_graph import find_runs
+from udfdask.graph.run_names import name_of_runs
 from udfdask.io.named_variables import axes_of_data
 from udfdask.plotting.table import summary_table
+from udfdask.records.folder import RecordFolder
 from udfdask.results.explanation import Explanation
 from udfdask.results.result import Result
 from udfdask.run.described_data import DescribedData
@@ -26,7 +29,6 @@ from udfdask.run.progressive import Snapshot, run_udf_iter
 from udfdask.run.run_udf import compute, run_udf
 from udfdask.scheduling.progress.reporters import Bar
 from udfdask.scheduling.progress.state import ProgressState
-from udfdask.scheduling.recorded_compute import name_of_runs
 from udfdask.udf import UDF
 
 
@@ -42,12 +44,9 @@ class Live:
 
 @contextmanager
 def _explaining_resume() -> Iterator[None]:
-    """Say how a run with a journal goes on: in the error, or printed if the user has ended it."""
+    """Print how a run goes on if the user has ended it; an error says it itself."""
     try:
         yield
-    except JournalError as error:
-        error.add_note("With --resume, choose another --out to use another journal")
-        raise
     except Exception:
         raise
     except BaseException as error:  # click prints nothing but "Aborted!"
@@ -100,10 +99,13 @@ class PlannedRun:
 
     @property
     def name(self) -> str:
-        """A name of the run, equal for equal runs in every process; empty if it has no chunk."""
-        results = list(self.lazy.values())
-        with plain_errors(PLANNING):
-            return name_of_runs(results, None, (list(self.lazy), axes_of_data(self.lazy)))
+        """A name of the run, equal for equal runs in every process; empty if it has none."""
+        try:
+            return name_of_runs(
+                find_runs(self.lazy.values()), (list(self.lazy), axes_of_data(self.lazy))
+            )
+        except ArgumentValueError:
+            return ""
 
 
 def plan_run(data: da.Array | DescribedData, udfs: Mapping[str, UDF], **options: Any) -> PlannedRun:
@@ -131,19 +133,19 @@ def run_in_one_pass(
     timeout: str | None = None,
     progress: bool = True,
     live: Live | None = None,
-    journal: str | None = None,
+    cache: RecordFolder | None = None,
     goes_on: bool = False,
 ) -> dict[str, Result]:
     """Compute a planned run; print progress and a table, and return the computed results.
 
-    `journal` is the folder of the journal of this run. If `goes_on`, the run does not end if nobody
-    reads its output.
+    `cache` is the folder with the partial results of this run. If `goes_on`, the run does not end
+    if nobody reads its output.
     """
     with plain_errors(RUNNING), _explaining_resume(), connected(scheduler) as options:
         if live is None:
             reporter = _Reporter(Bar() if progress else None)
             done = compute(
-                *run.lazy.values(), progress=reporter, timeout=timeout, journal=journal, **options
+                *run.lazy.values(), progress=reporter, timeout=timeout, cache=cache, **options
             )
             results = dict(zip(run.lazy, done, strict=True))
         else:

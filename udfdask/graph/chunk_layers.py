@@ -30,9 +30,6 @@ class ChunkLayerInfo:
 
     array_name: str
     """Name of the dask array with the data."""
-    source: str
-    """Name of the array that the user passed: the data may be the same with other chunks, or loaded
-    again."""
     recipe: Recipe
     """Recipe of the run."""
     chunks: dict[Key, int]
@@ -68,12 +65,10 @@ class ChunkBlockwise(BlockLayer):
         name: str,
         recipe: Recipe,
         array: da.Array,
-        source: str,
         recipe_argument: Any,
         group: Group | None,
     ) -> None:
         self.recipe = recipe
-        self.source = source
         self.group = group
         self.array_name = array.name
         # Tasks get their place in the grid of blocks and compute their chunk from it.
@@ -121,7 +116,6 @@ class ChunkBlockwise(BlockLayer):
         n_blocks = self.recipe.n_blocks
         return ChunkLayerInfo(
             array_name=self.array_name,
-            source=self.source,
             recipe=self.recipe,
             chunks={key: number // n_blocks for number, key in enumerate(self.task_keys)},
             group=self.group,

@@ -80,7 +80,7 @@ def _add_group(run: RunLayers, group: Group) -> Sequence[Key]:
         return NumberedKeys((name,), recipe.grid.n_chunks)
     # Blockwise, so that dask fuses chunks with the loading of their block: otherwise a process pool
     # would send every block twice. Law 2 is kept by the tasks after the chunks (`OutputTask`).
-    layer = ChunkBlockwise(name, recipe, run.array, run.source, run.recipe_argument, argument)
+    layer = ChunkBlockwise(name, recipe, run.array, run.recipe_argument, argument)
     data = blocks_in_memory(run.array)
     if data is None and aux is None and fusible:
         run.layers[name] = layer
@@ -106,7 +106,6 @@ def _tasks_of_blocks(
         tasks[name, c] = kind((name, c), run_blocks, run.recipe_argument, c, blocks, *rest)
     info = ChunkLayerInfo(
         array_name=run.array.name,
-        source=run.source,
         recipe=run.recipe,
         chunks=dict(zip(tasks, chunks, strict=True)),
         group=group,

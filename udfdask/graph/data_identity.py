@@ -8,7 +8,6 @@ blocks.
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
@@ -17,7 +16,6 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.errors import ArgumentValueError
 from udfdask.graph.dask_internals.contents import described_layer, described_task, listed_tasks
 from udfdask.graph.file_status import FileStatus, status_of
 from udfdask.graph.input_files import named_file
@@ -33,26 +31,16 @@ _Node = tuple[str, Any]
 
 
 class DataNames:
-    """Names of the data of collections, and of values that contain collections.
+    """Names of the data of collections, and of values that contain collections."""
 
-    With `identity`, a text that the user promises to change with the data, their graph is not read.
-    """
-
-    def __init__(self, identity: str | None = None) -> None:
-        self.identity = identity
+    def __init__(self) -> None:
         self._objects: dict[int, tuple[Any, str, set[Path]]] = {}
-        self._identified: dict[tuple[str, ...], set[Any]] = {}
         self._paths: dict[str, Path | None] = {}
         self._noted: set[Path] = set()
-        self.statuses: dict[Path, FileStatus] = {}
-        """All files and zarr stores that were asked for."""
-        self.files: dict[Path, FileStatus] = {}
-        """Files and zarr stores whose paths are in the values that were named, or in their code."""
+        self._statuses: dict[Path, FileStatus] = {}
 
-    def name(self, collection: Any, source: str | None = None) -> str:
+    def name(self, collection: Any) -> str:
         """Return the name of the data of a collection.
-
-        `source` is the name of the array that they come from, by default that of the collection.
 
         Raises
         ------
@@ -60,32 +48,10 @@ class DataNames:
             If the graph contains an object without a reliable name, such as an open file.
         """
         shown = [str(getattr(collection, name, "")) for name in ("shape", "dtype", "chunks")]
-        if self.identity is not None:
-            own = _prefix(next(_flat(collection.__dask_keys__())))
-            self._identified.setdefault(tuple(shown), set()).add(source or own)
-            return strict_token(("identity", self.identity, shown))
         graph = collection.__dask_graph__()
         names = _TaskNames(getattr(graph, "layers", {"": graph}), self._describe, self._note)
         layer = getattr(collection, "name", None)
         return strict_token(("data", shown, names.of(layer, collection.__dask_keys__())))
-
-    def check_identity(self) -> None:
-        """Raise if the identity has named two arrays: one would get the results of the other."""
-        for (shape, *_), found in self._identified.items():
-            if len(found) > 1:
-                raise ArgumentValueError(
-                    f"identity= names one array, but these results are made from {len(found)} of "
-                    f"shape {shape}: compute them one array at a time, each with its own identity"
-                )
-
-    def _name_of_parameter(self, collection: Any) -> str:
-        """Return the name of a lazy parameter."""
-        # by its tasks if possible: the user may have thought of the data only
-        if self.identity is not None:
-            with contextlib.suppress(UnnamedError):
-                names = DataNames()
-                return names.with_files(lambda: names.name(collection))
-        return self.name(collection)
 
     def of_value(self, value: Any) -> str:
         """Return the name of any value, which may contain collections."""
@@ -108,9 +74,9 @@ class DataNames:
 
     def status(self, path: Path) -> FileStatus:
         """Return the status of a file, or of all files in a folder, asked for once."""
-        if path not in self.statuses:
-            self.statuses[path] = status_of(path)
-        return self.statuses[path]
+        if path not in self._statuses:
+            self._statuses[path] = status_of(path)
+        return self._statuses[path]
 
     def _note(self, text: str) -> None:
         """Note a text if it is the path of a file."""
@@ -121,7 +87,6 @@ class DataNames:
         found = self._paths[text]
         if found is not None:
             self._noted.add(found)
-            self.files[found] = self.status(found)
 
     def _describe(self, walk: Walk, value: Any) -> Any:
         """Name an argument of a task; each object is named once, though many tasks have it."""
@@ -153,7 +118,7 @@ class DataNames:
         if isinstance(value, Group):
             return describe_value(walk, replace(value, parameter_layers=()))
         if hasattr(kind, "__dask_graph__") and not isinstance(value, type):
-            return ("collection", self._name_of_parameter(value))
+            return ("collection", self.name(value))
         return describe_value(walk, value)
 
 

@@ -8,8 +8,6 @@ from collections.abc import Iterator
 from dataclasses import astuple, dataclass
 from pathlib import Path
 
-import numpy as np
-
 
 @dataclass(frozen=True, slots=True)
 class FileStatus:
@@ -30,13 +28,6 @@ class FileStatus:
     def named(self) -> tuple[str | int, ...]:
         """Return plain values that differ if the status differs."""
         return astuple(self)
-
-    def text(self, path: str) -> str:
-        """Return the status in words; a hash at the end is in brackets."""
-        files = "" if self.count == 1 else f"{self.count} files, "
-        link = "" if self.real == path else f", which is {self.real}"
-        each = f" [{self.each}]" if self.each else ""
-        return f"{files}{self.size} bytes, written at {np.datetime64(self.time, 'ns')}Z{link}{each}"
 
 
 def status_of(path: Path) -> FileStatus:

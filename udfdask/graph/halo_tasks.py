@@ -56,7 +56,6 @@ def add_chunks_with_halo(run: RunLayers, group: Group, aux_layers: Iterable[str]
     tasks = _finishes(run, name, load, margin, needs, argument, group)
     info = ChunkLayerInfo(
         array_name=run.array.name,
-        source=run.source,
         recipe=recipe,
         chunks={(name, chunk): chunk for chunk in chunks},
         group=argument,

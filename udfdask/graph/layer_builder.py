@@ -43,7 +43,7 @@ class RunLayers:
 
             halos = self.recipe.halos(range(len(self.recipe.udfs)))
             array = join_small_chunks(array, plan.joined, self.recipe.grid, halos)
-        self.array, self.source = array, plan.array_name
+        self.array = array
         self.layers: dict[str, Any] = {}
         self.depends: dict[str, set[str]] = {}
         self.recipe_layers: set[str] = set()

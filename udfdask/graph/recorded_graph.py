@@ -17,7 +17,7 @@ from udfdask.chunk.join_parts import join_parts
 from udfdask.chunk.partial_result import Partial, Partials
 from udfdask.graph.chunk_layers import ChunkBlockwise, ChunkLayerInfo, ChunkTasks
 from udfdask.graph.dask_internals.arrays import GraphArray
-from udfdask.graph.dask_internals.layers import LazyLayer, PerBlock, TaskLayer, in_one_layer
+from udfdask.graph.dask_internals.layers import PerBlock, TaskLayer, in_one_layer
 from udfdask.graph.dask_internals.running import optimized_together
 from udfdask.graph.dask_internals.tasks import OutputTask, needed_tasks
 from udfdask.graph.layer_builder import layer_name
@@ -26,7 +26,7 @@ from udfdask.graph.task_keys import Key
 from udfdask.merge.result_blocks import holder_of
 from udfdask.plan.recipe import DESCAN, Recipe
 from udfdask.records.folder import RecordFolder
-from udfdask.records.lookup import Lookup, Node
+from udfdask.records.lookup import Lookup
 from udfdask.records.recording import ChunkRecords, MergeRecords, load
 from udfdask.tracebacks import hides_own_lines
 
@@ -102,15 +102,6 @@ def find_runs(collections: Iterable[Any]) -> list[Run]:
                 chunk_layers={**(before.chunk_layers if before else {}), name: info},
             )
     return list(found.values())
-
-
-def is_over_nothing(collection: Any) -> bool:
-    """Return whether a collection is made from results of a run without a selected frame."""
-    graph = collection.__dask_graph__()
-    depends = getattr(graph, "dependencies", {})
-    first = [graph.layers[name] for name, others in depends.items() if not others]
-    # the tasks after chunks come first; of persisted results, the layer that holds them
-    return bool(first) and all(isinstance(layer, LazyLayer) for layer in first)
 
 
 def stored_tasks(lookups: Iterable[tuple[Run, Mapping[int, Lookup]]]) -> dict[Key, bool]:
@@ -242,20 +233,14 @@ def _add_merges(
         for key, task in run.layers[name].items():
             node = lookup.merges[key[1:]]
             if node.action == "compute":
-                # a cache keeps them until its limit
-                superfluous = () if folder.is_cache else node.superfluous
+                superfluous = node.superfluous if folder.limit is None else ()
                 saved = MergeRecords(folder, node.saved, superfluous)
                 tasks[key] = OutputTask(key, _merge, saved, *task.args)
             elif node.action == "nothing":
                 tasks[key] = task
             else:
-                tasks[key] = OutputTask(key, _read_merge, folder, *_reading(node))
+                tasks[key] = OutputTask(key, load, folder, node.saved, node.first, node.stop)
         layers[name] = TaskLayer(tasks)
-
-
-def _reading(node: Node) -> tuple[Any, ...]:
-    """Return the arguments of a task that reads a merge."""
-    return (node.saved, node.first, node.stop, node.action == "read rows")
 
 
 def _rebuilt(collection: Any, layers: Mapping[str, Any]) -> Any:
@@ -291,10 +276,3 @@ def _merge(
 def _read_chunk(records: ChunkRecords, n_udfs: int, chunk: int) -> Partials:
     """Read the partial results of a chunk."""
     return records.read(n_udfs, chunk)
-
-
-def _read_merge(
-    folder: RecordFolder, saved: Any, first: int, stop: int, rows_only: bool
-) -> Partial:
-    """Read a merged partial result, or its nav rows."""
-    return load(folder, saved, first, stop, rows_only=rows_only)

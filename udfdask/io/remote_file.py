@@ -28,8 +28,7 @@ def warn_unversioned(shown: str) -> None:
     """Warn that a server does not tell whether data have changed."""
     warnings.warn(
         f"the server of {shown} tells neither an ETag nor a time: a change during a run is noticed "
-        "only if the size changes, the array gets a new name each time it is opened, and journals "
-        'and caches need identity="..."',
+        "only if the size changes, and a cache never finds results of the array again",
         UDFWarning,
         stacklevel=2,
     )

@@ -10,7 +10,7 @@ MARK = "udfdask_results"
 """Attribute of a file or store of results: a JSON list of the names of its results."""
 
 RUN = "udfdask_run"
-"""Attribute of a file or store that a run with a journal has written: the name of the run."""
+"""Attribute of a file or store that a run with ``resume`` has written: the name of the run."""
 
 
 def mark(names: Iterable[str]) -> dict[str, str]:

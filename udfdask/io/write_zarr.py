@@ -14,12 +14,13 @@ import numpy as np
 
 from udfdask.arrays.geometry.axes import Axis
 from udfdask.errors import ArgumentValueError, missing_package, outdated_package
+from udfdask.graph.recorded_graph import find_runs
+from udfdask.graph.run_names import name_of_runs
 from udfdask.io.named_variables import Variable, positions_in_file, variables_by_name
 from udfdask.io.open_results import run_in_file
 from udfdask.io.result_marks import RUN, mark
-from udfdask.records.journal import journal_beside, remove_journal
+from udfdask.records.folder import folder_beside, open_folder, remove_folder
 from udfdask.scheduling.compute import compute
-from udfdask.scheduling.recorded_compute import name_of_runs
 from udfdask.writing import ZARR, check_target, replacing
 from udfdask.writing.stores import check_storable
 
@@ -90,8 +91,6 @@ def write_zarr(
     ArgumentValueError
         If a dimension has two different sizes; if `path` is not a local path, or it is one of
         `sources`, contains one, or is inside one.
-    JournalError
-        With `resume`, if the partial results next to the store belong to another run.
     ImportError
         If xarray or zarr is not installed, or zarr is older than 3.
 
@@ -147,7 +146,7 @@ def write_dataset(
     """Write a Dataset to a zarr store in one pass over lazy data; return the path of the store.
 
     `masks` are the names of the variables that are valid masks. Those that are True everywhere are
-    left out. With `resume`, a journal next to the store is used, and removed when the store is
+    left out. With `resume`, partial results are kept next to the store until it is
     complete; a store that the same run has written is left as it is. `options` are options of
     `udfdask.compute`.
     """
@@ -156,7 +155,7 @@ def write_dataset(
 
     if zarr_format not in (None, 2, 3):
         raise ArgumentValueError(f"zarr_format must be 2, 3 or None, not {zarr_format!r}")
-    run = _name_of_run(dataset, zarr_format, options.get("identity")) if resume else ""
+    run = _name_of_run(dataset, zarr_format) if resume else ""
     try:
         target = check_target(path, ZARR, overwrite=overwrite, sources=sources)
     except FileExistsError as error:
@@ -166,7 +165,7 @@ def write_dataset(
                 error.add_note("It does not show that this run has written it with resume=True")
             raise
         LOG.warning("nothing is left to do: this run has written %s", written)
-        remove_journal(journal_beside(written))
+        remove_folder(folder_beside(written))
         return written
     _check_suffix(target.named)
     for name, variable in dataset.data_vars.items():
@@ -186,7 +185,7 @@ def write_dataset(
         group = zarr.open_group(str(unfinished), mode="r+")
         writes = _writes(storable, group)
         if resume and writes:
-            options["journal"] = journal_beside(target.named)
+            options.setdefault("cache", open_folder(folder_beside(target.named), limit=None))
         compute(*writes, **options)
         _drop_needless_masks(group, own_masks)
         with warnings.catch_warnings():
@@ -194,17 +193,23 @@ def write_dataset(
             # here if the store is of format 3.
             warnings.filterwarnings("ignore", message="Consolidated metadata")
             zarr.consolidate_metadata(str(unfinished))
-    if "journal" in options:
-        remove_journal(options["journal"])
+    if resume:
+        remove_folder(folder_beside(target.named))
     return target.named
 
 
-def _name_of_run(dataset: xr.Dataset, zarr_format: Any, identity: str | None) -> str:
-    """Return a name of the lazy run that makes a dataset, and of its form; empty if all is done."""
+def _name_of_run(dataset: xr.Dataset, zarr_format: Any) -> str:
+    """Return a name of the lazy run that makes a dataset, and of its form.
+
+    It is empty if all is computed, or if the run has no name in other processes.
+    """
     lazy = [v.data for v in dataset.variables.values() if isinstance(v.data, da.Array)]
     known = {name: c.values for name, c in dataset.coords.items() if isinstance(c.data, np.ndarray)}
     form = dataset.to_dict(data=False)
-    return name_of_runs(lazy, identity, (form, known, zarr_format))
+    try:
+        return name_of_runs(find_runs(lazy), (form, known, zarr_format))
+    except ArgumentValueError:
+        return ""
 
 
 def check_packages() -> None:

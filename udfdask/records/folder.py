@@ -1,17 +1,40 @@
-"""A folder of records: one file for each name."""
+"""A folder of records: partial results of any number of runs, up to a limit.
+
+Several processes may use it at the same time. A record is renamed into place when it is complete,
+and two processes that write the same record write equal values. A record that has been removed
+since it was found is computed again.
+
+Tasks write their records themselves: 0.08 ms of CPU for each, where a chunk of 64 MiB takes 10 ms.
+They do not wait for the disk: a file that is incomplete after a power failure counts as missing.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import shutil
+import threading
+import time
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from udfdask.errors import ArgumentTypeError, ArgumentValueError
+from udfdask.records.names import processor
 from udfdask.records.record_file import DamagedRecordError, Record, read_record, write_record
 from udfdask.writing.renaming import flush_folder
 
 SUFFIX = ".record"
+MARK = "udfdask-cache"
+"""Name of an empty file that marks a folder as a cache."""
+_RECORDS = "records"
+
+_BLOCK = 4096
+"""Smallest part of a disk that a file takes, in bytes."""
+_KEPT = 0.9
+"""Part of the limit that is left when records are removed."""
+_STALE = 3600
+"""Age in seconds at which an unfinished file belongs to a process that was killed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,42 +44,25 @@ class RecordFolder:
     path: str
     """Absolute path of the folder."""
     limit: int | None = None
-    """Largest size of all records in bytes; None for a journal, which has no limit.
+    """Largest size of all records in bytes; those that have not been used for the longest time are
+    removed first. None for the records of one run that is resumed: then a merge replaces the
+    records of its sources, because otherwise the folder would grow by a frame for each chunk."""
+    processor: str = field(default_factory=processor)
+    """Type of the processor in the names of records: another one stores nothing."""
 
-    This is the difference between a journal and a cache. A journal removes records that a merge
-    replaces, and a task fails if a record cannot be written. A cache keeps them until they have not
-    been used for the longest time, and goes on without records that cannot be written.
-    """
-
-    @property
-    def is_cache(self) -> bool:
-        """Whether it belongs to a cache, not to a journal."""
-        return self.limit is not None
-
-    def file_of(self, name: str) -> Path:
-        """Return the path of the file of a record."""
-        return Path(self._file_of(name))
-
-    def _file_of(self, name: str) -> str:
-        """Return the path of the file of a record as a text, in less than half of the time."""
-        return f"{self.path}{os.sep}{name}{SUFFIX}"
-
-    def names(self) -> set[str]:
-        """Return the names of all records; whether they are complete is not checked."""
-        with os.scandir(self.path) as entries:
-            return {
-                entry.name.removesuffix(SUFFIX)
-                for entry in entries
-                if entry.name.endswith(SUFFIX) and not entry.name.startswith(".")
-            }
-
-    def put(self, records: Iterable[Record], *, flush: bool = True) -> None:
-        """Store records; with `flush`, they are on the disk when this returns."""
-        for record in records:
-            if self.limit is None or record.nbytes <= self.limit:
-                write_record(record, self._file_of(record.name), flush=flush)
-        if flush:
+    def put(self, record: Record, superfluous: Iterable[str] = ()) -> None:
+        """Store a record, and remove those that nobody needs when this one is safe."""
+        if self.processor != processor():
+            return
+        if self.limit is not None and record.nbytes > self.limit:
+            return
+        remove = [name for name in superfluous if os.path.exists(self._file_of(name))]  # noqa: PTH110
+        write_record(record, self._file_of(record.name), flush=bool(remove))
+        if remove:
             flush_folder(Path(self.path))
+            self.remove(remove)
+        if self.limit is not None:
+            _limits.count(self, self.limit, record.nbytes)
 
     def get(self, name: str) -> Record:
         """Return a record; raise a DamagedRecordError if it is missing or damaged.
@@ -64,7 +70,7 @@ class RecordFolder:
         A damaged file is removed, so that the next lookup does not find it.
         """
         try:
-            return read_record(name, self.file_of(name))
+            return read_record(name, Path(self._file_of(name)))
         except DamagedRecordError:
             with contextlib.suppress(OSError):
                 self.remove([name])
@@ -77,12 +83,8 @@ class RecordFolder:
         except FileNotFoundError:
             return False
         except OSError:  # on a read-only disk
-            return self.has(name)
+            return os.path.exists(self._file_of(name))  # noqa: PTH110
         return True
-
-    def has(self, name: str) -> bool:
-        """Return whether a record exists."""
-        return os.path.exists(self._file_of(name))  # noqa: PTH110
 
     def remove(self, names: Iterable[str]) -> None:
         """Remove records; those that do not exist are skipped."""
@@ -90,36 +92,123 @@ class RecordFolder:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(self._file_of(name))  # noqa: PTH108
 
-    def clean_up(self) -> None:
-        """Remove unfinished files of processes that were killed."""
-        with contextlib.suppress(FileNotFoundError), os.scandir(self.path) as entries:
-            for entry in list(entries):
-                if entry.name.startswith("."):
-                    Path(entry.path).unlink(missing_ok=True)
+    def is_empty(self) -> bool:
+        """Return whether there is no record."""
+        return not any(name.endswith(SUFFIX) for name in os.listdir(self.path))  # noqa: PTH208
+
+    def _file_of(self, name: str) -> str:
+        """Return the path of the file of a record; a Path would take twice as long."""
+        return f"{self.path}{os.sep}{name}{SUFFIX}"
 
 
-class StoredRecords:
-    """The records of a folder that a run finds: each name is looked up once, when it is needed.
+def check_folder(path: str | os.PathLike[str]) -> Path:
+    """Return the absolute path of a folder of records; raise if it cannot be one.
 
-    A folder may hold many records of other runs, so their names are not listed.
+    Nothing is ever written into a folder with other files, such as a store of data.
+    """
+    try:
+        text = os.fspath(path)
+    except TypeError:
+        text = None
+    if not isinstance(text, str):
+        raise ArgumentTypeError(f"cache must be the path of a folder, not {path!r}")
+    if not text.strip() or "\0" in text or "://" in text:
+        raise ArgumentValueError(f"cache must be the path of a local folder, not {text!r}")
+    folder = Path(text).expanduser().absolute()
+    if not folder.parent.is_dir():
+        raise FileNotFoundError(
+            f"there is no folder {folder.parent} for the cache {folder.name}: create it first"
+        )
+    if folder.exists() and not folder.is_dir():
+        raise ArgumentValueError(f"{folder} is not a folder, so it cannot be a cache")
+    if folder.is_dir() and not (folder / MARK).exists() and list(folder.iterdir()):
+        raise ArgumentValueError(
+            f"{folder} is a folder with other files, so it cannot be a cache: choose the path of "
+            "a new folder"
+        )
+    return folder
+
+
+def open_folder(path: str | os.PathLike[str], limit: int | None) -> RecordFolder:
+    """Return a folder of records, which is made if it does not exist.
+
+    Raises
+    ------
+    ArgumentTypeError, ArgumentValueError
+        If `path` is not the path of a folder of records, a new or an empty one.
+    OSError
+        If the folder cannot be made.
+    """
+    folder = check_folder(path)
+    folder.mkdir(exist_ok=True)
+    (folder / MARK).touch()  # first, because a folder without a mark is not a cache
+    (folder / _RECORDS).mkdir(exist_ok=True)
+    return RecordFolder(str(folder / _RECORDS), limit)
+
+
+def folder_beside(path: str | os.PathLike[str]) -> str:
+    """Return the path of the folder with the partial results of a file or store."""
+    return f"{os.fspath(path)}.cache"
+
+
+def remove_folder(path: str | os.PathLike[str]) -> None:
+    """Remove a folder of records; killed at any moment, the rest is a folder of records."""
+    folder = Path(path).expanduser().absolute()
+    if (folder / MARK).exists():
+        shutil.rmtree(folder / _RECORDS, ignore_errors=True)
+        (folder / MARK).unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # not empty: somebody has put something there
+            folder.rmdir()
+
+
+class _Limits:
+    """Removes the records that have not been used for the longest time, when there are too many.
+
+    Each process counts what it writes, and looks at all files only when half of the free part of a
+    folder, or a thirtieth of a full one, may be used up: 100,000 files take about 0.3 s.
     """
 
-    def __init__(self, folder: RecordFolder) -> None:
-        self._folder = folder
-        self._known: dict[str, bool] = {}
+    def __init__(self) -> None:
+        self._looking = threading.Lock()
+        self._left: dict[RecordFolder, float] = {}
 
-    def __contains__(self, name: object) -> bool:
-        assert isinstance(name, str)
-        if name not in self._known:
-            self._known[name] = self._folder.use(name)
-        return self._known[name]
-
-    def verify(self, names: Iterable[str]) -> bool:
-        """Read records; forget those that are damaged, and return whether all are complete."""
-        complete = True
-        for name in names:
+    def count(self, folder: RecordFolder, limit: int, nbytes: int) -> None:
+        """Note that a file has been written; remove others if there is no room for it."""
+        self._left[folder] = self._left.get(folder, 0) - nbytes - _BLOCK
+        # other tasks need not wait, nor a process that was forked while the lock was held
+        if self._left[folder] <= 0 and self._looking.acquire(blocking=False):
             try:
-                self._folder.get(name)
-            except DamagedRecordError:
-                self._known[name] = complete = False
-        return complete
+                total = remove_unused(folder.path, limit)
+                self._left[folder] = max((limit - total) / 2, limit / 30)
+            finally:
+                self._looking.release()
+
+
+_limits = _Limits()
+
+
+def remove_unused(path: str, limit: int) -> int:
+    """Remove records if they are larger than the limit together; return the size of the others."""
+    found: list[tuple[int, int, str]] = []
+    with contextlib.suppress(OSError), os.scandir(path) as entries:
+        for entry in entries:
+            with contextlib.suppress(OSError):  # another process has removed it
+                status = entry.stat()
+                if entry.name.endswith(SUFFIX):
+                    found.append((status.st_mtime_ns, status.st_size, entry.path))
+                elif entry.name.startswith(".") and status.st_mtime < time.time() - _STALE:
+                    os.unlink(entry.path)  # noqa: PTH108
+    total = sum(_on_disk(size) for _, size, _ in found)
+    if total > limit:
+        for _, size, file in sorted(found):
+            if total <= _KEPT * limit:
+                break
+            with contextlib.suppress(OSError):
+                os.unlink(file)  # noqa: PTH108
+            total -= _on_disk(size)
+    return total
+
+
+def _on_disk(size: int) -> int:
+    """Return the size that a file takes on the disk."""
+    return -(-size // _BLOCK) * _BLOCK

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import platform
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
+from threadpoolctl import threadpool_info
 
 from udfdask.arrays.geometry.chunk_grid import BoolArray
 from udfdask.plan.recipe import DESCAN, Recipe
@@ -23,9 +26,22 @@ NameOf = Callable[[Any], str]
 
 
 def versions() -> dict[str, str]:
-    """Return the versions of all packages that decide the values of a partial result."""
+    """Return the packages and the processor that decide the values of a partial result."""
     found = {name: _version(name) for name in ("dask", "numba", "numpy")}
-    return {"udfdask": own_version(), "python": platform.python_version(), **found}
+    python = platform.python_version()
+    return {"udfdask": own_version(), "python": python, "processor": processor(), **found}
+
+
+@lru_cache(maxsize=1)
+def processor() -> str:
+    """Return what decides in which order this processor sums up: vectors, BLAS and settings.
+
+    With AVX2, the last bits of a product of matrices differ from those with AVX-512.
+    """
+    vectors = np.show_config(mode="dicts")["SIMD Extensions"]
+    blas = {library["architecture"] for library in threadpool_info() if "architecture" in library}
+    settings = [os.environ.get(name) for name in ("NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES")]
+    return repr((platform.machine(), vectors, sorted(filter(None, blas)), settings))
 
 
 def _version(package: str) -> str:

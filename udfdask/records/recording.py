@@ -13,7 +13,9 @@ from udfdask.plan.recipe import Recipe
 from udfdask.records.folder import RecordFolder
 from udfdask.records.lookup import Saved
 from udfdask.records.record_file import Record
-from udfdask.records.writer import WRITER
+
+_failures: dict[str, OSError] = {}
+"""The last error of this process in each folder: a run goes on without records."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,15 +40,11 @@ class ChunkRecords:
         partials = list(run(self._narrowed(recipe, group)))
         for number, saved in self.stored:
             partials[number] = load(self.folder, saved, chunk, chunk + 1)
-        return self.store(recipe, tuple(partials))
-
-    def store(self, recipe: Recipe, partials: Partials) -> Partials:
-        """Store the partial results of a chunk; return them."""
-        for number, saved in self.computed:
+        for number, place in self.computed:
             partial = partials[number]
-            if saved is not None and partial is not None:
-                store(self.folder, saved, recipe, number, partial)
-        return partials
+            if place is not None and partial is not None:
+                _store(self.folder, place, partial)
+        return tuple(partials)
 
     def read(self, n_udfs: int, chunk: int) -> Partials:
         """Return the partial results that are stored, with None for all other UDFs."""
@@ -81,50 +79,34 @@ class MergeRecords:
     ) -> Partial:
         """Merge partial results, and store the result."""
         merged = merge_partials(recipe, number, partials, checked)
-        store(self.folder, self.saved, recipe, number, merged, self.superfluous)
+        _store(self.folder, self.saved, merged, self.superfluous)
         return merged
 
 
-def store(
-    folder: RecordFolder,
-    saved: Saved,
-    recipe: Recipe,
-    number: int,
-    partial: Partial,
-    superfluous: Iterable[str] = (),
+def _store(
+    folder: RecordFolder, saved: Saved, partial: Partial, superfluous: Iterable[str] = ()
 ) -> None:
-    """Give a partial result to the writer of this process."""
-    if partial.looked_beyond and saved.of_run:
-        saved = saved.for_run
-    # no task writes to these arrays, so they need no copy while they wait
-    arrays = {name: to_host(array) for name, array in partial.arrays.items()}
-    if saved.split:
-        specs = recipe.udfs[number].allocated
-        rows = {name: array for name, array in arrays.items() if specs[name].kind == "nav"}
-        sums = {name: array for name, array in arrays.items() if name not in rows}
-        records = [Record(saved.rows, rows, partial.aux), Record(saved.sums, sums, {})]
-    else:
-        records = [Record(saved.name, arrays, partial.aux)]
-    WRITER.put(folder, records, superfluous)
+    """Store a partial result; the task goes on if the disk is full."""
+    name = saved.names[-1] if partial.looked_beyond else saved.name
+    arrays = {key: to_host(array) for key, array in partial.arrays.items()}
+    try:
+        folder.put(Record(name, arrays, partial.aux), superfluous)
+    except OSError as error:
+        _failures[folder.path] = error
 
 
-def load(
-    folder: RecordFolder, saved: Saved, first: int, stop: int, *, rows_only: bool = False
-) -> Partial:
-    """Return a stored partial result over some chunks, or its nav rows.
+def load(folder: RecordFolder, saved: Saved, first: int, stop: int) -> Partial:
+    """Return a stored partial result over some chunks.
 
-    Raise a DamagedRecordError if a record is missing or damaged.
+    Raise a DamagedRecordError if its record is missing or damaged.
     """
-    rows = folder.get(saved.rows)
-    arrays = dict(rows.arrays)
-    if saved.split and not rows_only:
-        arrays.update(folder.get(saved.sums).arrays)
+    record = folder.get(saved.name)
+    arrays = dict(record.arrays)
     for name, backend in saved.on_device:
-        if name in arrays:
-            arrays[name] = in_backend(arrays[name], backend)
-    return Partial(arrays, first, stop, dict(rows.aux))
+        arrays[name] = in_backend(arrays[name], backend)
+    return Partial(arrays, first, stop, dict(record.aux))
 
 
-def flush(folder: RecordFolder) -> None:
-    """Wait until this process has written all records of a folder."""
-    WRITER.flush(folder)
+def take_failure(path: str) -> OSError | None:
+    """Return an error with which this process could not write to a folder, once."""
+    return _failures.pop(path, None)

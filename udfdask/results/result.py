@@ -281,7 +281,7 @@ class Result(NamedResults):
         timeout : float, str or datetime.timedelta, optional
             Time limit of the computation, as in `udfdask.compute`.
         **kwargs
-            Arguments of `udfdask.compute`, such as journal, or of `dask.compute`: scheduler,
+            Arguments of `udfdask.compute`, such as cache, or of `dask.compute`: scheduler,
             num_workers, resources, ...
 
         Returns
@@ -552,7 +552,6 @@ class Result(NamedResults):
         zarr_format: Literal[2, 3] | None = None,
         progress: bool = False,
         resume: bool = False,
-        identity: str | None = None,
         **kwargs: Any,
     ) -> Path:
         """Compute the results into a zarr store that `xarray.open_zarr` reads, in one pass.
@@ -576,13 +575,10 @@ class Result(NamedResults):
         progress : bool
             Show a progress bar.
         resume : bool
-            Save partial results during the computation, in the folder ``{path}.journal``. If the
+            Keep partial results during the computation, in the folder ``{path}.cache``. If the
             computation is interrupted, the same call goes on where it was. The folder is removed
             when the store is complete. From then on, the same call says that nothing is left to
             do, and returns.
-        identity : str, optional
-            With `resume`, as in `udfdask.compute`: a text that you change whenever the data change,
-            for data that udfdask cannot recognize in another process.
         **kwargs
             Arguments of `udfdask.compute`: timeout, scheduler, num_workers, resources, ...
 
@@ -604,10 +600,7 @@ class Result(NamedResults):
         ArgumentValueError
             If `path` is not a local path; if it is, contains, or is inside a file or store that the
             data are read from; if the format is unknown, a result has the name of a dimension, or
-            `rename` is invalid. With `resume`, if the data have no name that is the same in every
-            process: pass `identity`.
-        JournalError
-            With `resume`, if the journal belongs to another run, or another process uses it.
+            `rename` is invalid.
         OSError
             If `path` cannot be written, for example on a read-only disk.
         ImportError
@@ -638,7 +631,6 @@ class Result(NamedResults):
                 zarr_format=zarr_format,
                 progress=progress,
                 resume=resume,
-                **({} if identity is None else {"identity": identity}),
                 **kwargs,
             )
 

@@ -6,13 +6,13 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from udfdask.config import cache_folder
-from udfdask.errors import ArgumentTypeError
 from udfdask.scheduling.job import Changing, Job, make_job
 from udfdask.scheduling.progress.state import Progress
 from udfdask.tracebacks import own_lines_hidden
 
 # Modules that run a job are imported where they are used: clusters and time limits are rare.
 if TYPE_CHECKING:
+    from udfdask.records.folder import RecordFolder
     from udfdask.scheduling.time_limit.deadline import Timeout
 
 
@@ -20,8 +20,7 @@ def compute(
     *results: Any,
     progress: Progress = False,
     timeout: Timeout = None,
-    journal: str | os.PathLike[str] | None = None,
-    identity: str | None = None,
+    cache: str | os.PathLike[str] | RecordFolder | None = None,
     **kwargs: Any,
 ) -> tuple[Any, ...]:
     """Compute results and dask arrays together, in one pass over the data.
@@ -39,13 +38,10 @@ def compute(
         Time limit of the computation: seconds, or a text such as ``"10 min"``. At its end, tasks
         that have not started are canceled, and the error names the UDFs and chunks that are
         running. By default there is no limit.
-    journal : str or path-like, optional
-        Folder in which partial results are saved during the computation. If the computation is
-        interrupted, the same call goes on where it was: it loads and processes only chunks whose
-        results are not saved. All workers must be able to write to the folder. It is not removed.
-    identity : str, optional
-        With `journal` or `udfdask.cache`: a text that you change whenever the data change, for
-        arrays whose content udfdask cannot recognize in another process.
+    cache : str or path-like, optional
+        Folder in which partial results are kept during the computation, as with `udfdask.cache`.
+        If the computation is interrupted, the same call goes on where it was: it loads and
+        processes only chunks whose results are not there.
     **kwargs
         Passed to `dask.compute`: scheduler, optimize_graph; num_workers, pool, ... for the
         schedulers of one machine; workers, resources, retries, ... for a cluster. Options of the
@@ -60,16 +56,13 @@ def compute(
     ------
     ArgumentTypeError
         If `progress` or `timeout` has another type, or no scheduler accepts a keyword argument. If
-        a UDF is passed in place of its result. With `journal`, if a buffer has objects.
+        a UDF is passed in place of its result.
     ArgumentValueError
         If `timeout` is not a positive time, or the scheduler is a function that is not dask's.
         If no worker of a cluster can load a block (see `udfdask.io.on_workers`), or a cluster has
-        none of the `workers` in the keyword arguments. With `journal`, if the data have no name
-        that is the same in every process: pass `identity`. With `identity`, if results are made
-        from several arrays of the same shape, dtype and chunks.
-    JournalError
-        If the journal belongs to another run (other data, UDFs, parameters, code, region of
-        interest, corrections or versions), or another process uses it.
+        none of the `workers` in the keyword arguments. If `cache` is a folder with other files.
+    FileNotFoundError
+        If the parent folder of `cache` does not exist.
     DeviceError
         If a UDF needs a CUDA device, and no worker has the resources ``CUDA=1``: immediately or, if
         a cluster may still get workers, after `udfdask.resources-timeout`. If a scheduler of this
@@ -84,8 +77,8 @@ def compute(
     -----
     UDFWarning
         If `progress` raises an exception: the computation goes on, and `progress` is called again
-        only at the end. If the computation waits for workers with a CUDA device. With
-        `udfdask.cache`, if results cannot be kept, and why.
+        only at the end. If the computation waits for workers with a CUDA device. With a cache, if
+        results cannot be kept, and why.
 
     Notes
     -----
@@ -122,20 +115,11 @@ def compute(
         return _compute(job if change is None else job.changed(change))
 
     with own_lines_hidden:
-        if journal is not None:
-            from udfdask.scheduling.recorded_compute import compute_with_journal
-
-            return compute_with_journal(compute_with, journal, identity)
-        folder = cache_folder()
+        folder = cache_folder() if cache is None else cache
         if folder is not None:
             from udfdask.scheduling.recorded_compute import compute_with_cache
 
-            return compute_with_cache(compute_with, folder, identity)
-        if identity is not None:
-            raise ArgumentTypeError(
-                "identity= names the data for a journal or a cache: pass journal= too, or choose "
-                "a folder with udfdask.cache"
-            )
+            return compute_with_cache(compute_with, folder)
         return compute_with(None)
 
 

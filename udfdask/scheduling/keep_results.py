@@ -43,13 +43,14 @@ def cache(
 
     See Also
     --------
-    compute : Its argument `journal` saves the partial results of one run.
+    compute : Its argument `cache` is the folder of one computation.
+    Result.to_zarr : With `resume=True`, partial results are kept until the store is complete.
 
     Notes
     -----
     The cache is used by `compute`, by `Result.compute` and `Result.to_zarr`, by accessors, and by
-    the command line with ``--cache``. It is not used by `dask.compute`, by `persist`, by
-    `run_udf_iter`, and by computations with a journal.
+    the command line with ``--cache``. It is not used by `dask.compute`, by `persist` and by
+    `run_udf_iter`.
 
     A partial result belongs to the data (path, size and modification time of their files), the
     class, code and parameters of the UDF, the frames of the chunk in the region of interest, and
@@ -72,9 +73,9 @@ def cache(
     """
     path = None
     if folder is not None:
-        from udfdask.records.cache import check_cache  # most programs have no cache
+        from udfdask.records.folder import check_folder  # most programs have no cache
 
-        path = str(check_cache(folder))
+        path = str(check_folder(folder))
     setting = dask.config.set({"udfdask.cache-folder": path, "udfdask.cache-limit": limit})
     try:
         cache_limit()

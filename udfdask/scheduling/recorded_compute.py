@@ -1,31 +1,24 @@
-"""Compute with a journal or a cache: store partial results, and read those that are stored."""
+"""Compute with a cache: store partial results, and read those that are stored."""
 
 from __future__ import annotations
 
-import contextlib
+import logging
 import os
 import warnings
-from collections.abc import Callable, Container, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from udfdask import config
-from udfdask.errors import ArgumentTypeError, ArgumentValueError, JournalError, UDFWarning
+from udfdask.config import cache_limit
+from udfdask.errors import UDFWarning
 from udfdask.graph.data_identity import DataNames
-from udfdask.graph.recorded_graph import (
-    Run,
-    find_runs,
-    is_over_nothing,
-    stored_tasks,
-    with_records,
-)
-from udfdask.graph.run_fields import check_storable, fields_of, names_of
-from udfdask.records.cache import open_cache
-from udfdask.records.folder import RecordFolder, StoredRecords
-from udfdask.records.journal import Journal, has_records, open_journal
+from udfdask.graph.recorded_graph import Run, find_runs, stored_tasks, with_records
+from udfdask.graph.run_names import names_of
+from udfdask.records.folder import RecordFolder, check_folder, open_folder
 from udfdask.records.lookup import Lookup, look_up
 from udfdask.records.record_file import DamagedRecordError
-from udfdask.records.recording import flush
+from udfdask.records.recording import take_failure
+
+LOG = logging.getLogger("udfdask")
 
 Changing = Callable[[list[Any], Any], tuple[list[Any], dict[Any, bool]]]
 """Takes collections and the client of their cluster, or None.
@@ -36,194 +29,140 @@ Returns changed collections, and `stored_tasks` of `graph.recorded_graph`.
 Computing = Callable[[Changing | None], tuple[Any, ...]]
 """Returns computed values, of collections that a function changes before."""
 
-Named = tuple[Run, str, list[str]]
-"""A run with the names of its data and of its UDFs."""
+Lookups = Sequence[tuple[Run, Mapping[int, Lookup]]]
+"""Runs, with the lookups of their UDFs."""
 
 ATTEMPTS = 3
 """Number of times that a computation starts again because a record was damaged or has vanished."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Strict:
-    """A journal: what cannot be stored is an error."""
-
-    journal: Journal
-
-    @property
-    def folder(self) -> RecordFolder:
-        return self.journal.records
-
-    def named(self, collections: Sequence[Any], names: DataNames) -> list[Named]:
-        """Return the names of all runs; raise if the journal is that of other runs."""
-        runs = find_runs(collections)
-        if not runs and any(map(is_over_nothing, collections)):
-            return []
-        if not runs:
-            raise ArgumentValueError(
-                "journal= needs lazy results of run_udf, or arrays made from them, that dask has "
-                "neither computed, persisted nor optimized"
-            )
-        named = [_named(run, names) for run in runs]
-        names.check_identity()
-        self.journal.check_place(names.statuses)
-        self.journal.check([fields_of(run, names, data, udfs) for run, data, udfs in named])
-        return named
-
-    def report(self, error: OSError) -> None:
-        """Raise the error of a record that could not be written."""
-        raise error
-
-
-@dataclass(frozen=True, slots=True)
-class _Lenient:
-    """A cache: what cannot be stored is computed each time."""
-
-    folder: RecordFolder
-
-    def named(self, collections: Sequence[Any], names: DataNames) -> list[Named]:
-        """Return the names of all runs that have some; warn about others."""
-        named = []
-        for run in find_runs(collections):
-            try:
-                named.append(_named(run, names))
-            except Exception as error:  # noqa: BLE001  # objects of the user may raise anything
-                _warn(f"results of this run are not kept in the cache: {error}")
-        names.check_identity()
-        return named
-
-    def report(self, error: OSError) -> None:
-        """Warn that a record could not be written."""
-        _warn(f"some results could not be kept in the cache {self.folder.path}: {error}")
-
-
-def compute_with_journal(
-    compute: Computing, path: str | os.PathLike[str], identity: str | None
+def compute_with_cache(
+    compute: Computing, cache: str | os.PathLike[str] | RecordFolder
 ) -> tuple[Any, ...]:
-    """Return computed values; partial results are stored in a journal."""
-    _check_identity(identity)
-    with open_journal(path) as journal:
-        try:
-            return _compute(compute, _Strict(journal), identity)
-        except JournalError:
-            raise
-        except BaseException as error:
-            if has_records(path):
-                error.add_note(
-                    f"partial results are saved in {os.fspath(path)}: the same run, started again, "
-                    "goes on from there"
-                )
-            raise
-
-
-def compute_with_cache(compute: Computing, path: str, identity: str | None) -> tuple[Any, ...]:
-    """Return computed values; partial results are kept in a cache where possible."""
-    _check_identity(identity)
+    """Return computed values; partial results are kept in a folder where possible."""
+    if isinstance(cache, RecordFolder):
+        return _Computation(cache).run(compute)
+    path = check_folder(cache)
     try:
-        folder = open_cache(path, config.cache_limit())
+        folder = open_folder(path, cache_limit())
     except OSError as error:
         _warn(f"the cache cannot be used: {error}")
         return compute(None)
-    return _compute(compute, _Lenient(folder), identity)
+    return _Computation(folder).run(compute)
 
 
-def _compute(
-    compute: Computing, store: _Strict | _Lenient, identity: str | None
-) -> tuple[Any, ...]:
-    """Return computed values; start again if a record is damaged or has been removed."""
-    clients: list[Any] = []
-    named: list[Named] | None = None
+class _Computation:
+    """One computation, which starts again if a record is damaged or has been removed."""
 
-    def change(collections: list[Any], client: Any) -> tuple[list[Any], dict[Any, bool]]:
-        nonlocal named
-        clients.append(client)
-        if named is None:
-            named = store.named(collections, DataNames(identity))
-        lookups = _lookups(named, store.folder, attempt=len(clients))
-        return with_records(collections, lookups, store.folder), stored_tasks(lookups)
+    def __init__(self, folder: RecordFolder) -> None:
+        self._folder = folder
+        self._attempt = 0
+        self._client: Any = None
+        self._named: list[tuple[Run, str, list[str]]] | None = None
 
-    while True:
-        try:
-            values = compute(change)
-        except DamagedRecordError:
-            if len(clients) > ATTEMPTS:
-                raise
-        except BaseException:
-            with contextlib.suppress(OSError):
-                flush(store.folder)
-            raise
-        else:
+    def run(self, compute: Computing) -> tuple[Any, ...]:
+        """Return computed values."""
+        while True:
+            self._attempt += 1
             try:
-                _flush_all(store.folder, clients[-1])
-            except OSError as error:
-                store.report(error)
-            return values
+                values = compute(self._changed)
+            except DamagedRecordError:
+                if self._attempt > ATTEMPTS:
+                    raise
+            except BaseException as error:
+                if self._folder.limit is None and not self._folder.is_empty():
+                    error.add_note(
+                        f"partial results are saved in {os.path.dirname(self._folder.path)}: the "  # noqa: PTH120
+                        "same run, started again, goes on from there"
+                    )
+                raise
+            else:
+                self._warn_of_failures()
+                return values
+
+    def _changed(self, collections: list[Any], client: Any) -> tuple[list[Any], dict[Any, bool]]:
+        """Return collections that store and read records, and the tasks that compute nothing."""
+        self._client = client
+        if self._named is None:
+            self._named = _named(find_runs(collections))
+        lookups = self._lookups()
+        stored = stored_tasks(lookups)
+        self._tell(len(stored), sum(_n_chunks(run) for run, _ in lookups))
+        return with_records(collections, lookups, self._folder), stored
+
+    def _lookups(self) -> Lookups:
+        """Return what runs read and what they compute.
+
+        Records are read when they are needed. After a failure, all are read before. The last
+        attempt reads none, because other processes may remove records all the time.
+        """
+        known: dict[str, bool] = {}
+
+        def stored(name: str) -> bool:  # a folder has records of other runs: it is not listed
+            if name not in known:
+                known[name] = self._attempt <= ATTEMPTS and self._folder.use(name)
+            return known[name]
+
+        while True:
+            lookups, read = [], []
+            for run, data, udfs in self._named or ():
+                by_udf = {
+                    number: look_up(run.recipe, number, data, udf)
+                    for number, udf in enumerate(udfs)
+                    if run.needs(number)
+                }
+                read += [name for each in by_udf.values() for name in each.decide(stored)]
+                lookups.append((run, by_udf))
+            damaged = [] if self._attempt == 1 else list(filter(self._is_damaged, read))
+            if not damaged:
+                return lookups
+            known.update(dict.fromkeys(damaged, False))
+
+    def _is_damaged(self, name: str) -> bool:
+        """Return whether a record cannot be read."""
+        try:
+            self._folder.get(name)
+        except DamagedRecordError:
+            return True
+        return False
+
+    def _tell(self, found: int, total: int) -> None:
+        """Say how many chunks are stored, and warn if a run that is resumed is another one."""
+        LOG.info("%d of %d chunks are in %s", found, total, self._folder.path)
+        if total and not found and self._folder.limit is None and not self._folder.is_empty():
+            _warn(
+                f"{self._folder.path} has partial results of another run only: other data, UDFs, "
+                "parameters, code, chunks or versions. All chunks are computed"
+            )
+
+    def _warn_of_failures(self) -> None:
+        """Warn if a process could not write a record; a pool of processes does not tell."""
+        failures: list[Any] = [take_failure(self._folder.path)]
+        if self._client is not None:
+            answers = self._client.run(take_failure, self._folder.path, on_error="return")
+            failures += answers.values()
+        for error in failures:
+            if isinstance(error, OSError):
+                _warn(f"some results could not be kept in {self._folder.path}: {error}")
+                return
 
 
-def name_of_runs(collections: Sequence[Any], identity: str | None, more: Any) -> str:
-    """Return a name of the runs in collections, the same in every process; empty without runs.
+def _named(runs: Sequence[Run]) -> list[tuple[Run, str, list[str]]]:
+    """Return runs with the names of their data and UDFs; warn about those that have none."""
+    names = DataNames()
+    named = []
+    for run in runs:
+        try:
+            named.append((run, *names_of(run, names)))
+        except Exception as error:  # noqa: BLE001  # objects of the user may raise anything
+            _warn(f"results of this run are not kept: {error}")
+    return named
 
-    `more` is what else the name depends on.
-    """
-    _check_identity(identity)
-    names = DataNames(identity)
-    named = [_named(run, names) for run in find_runs(collections)]
-    fields = [fields_of(run, names, data, udfs) for run, data, udfs in named]
-    return names.of_value((fields, more)) if fields else ""
 
-
-def _check_identity(identity: Any) -> None:
-    """Raise unless the name that the user gives to data is a text."""
-    if identity is not None and not (isinstance(identity, str) and identity):
-        raise ArgumentTypeError(f"identity must be a text that is not empty, not {identity!r}")
+def _n_chunks(run: Run) -> int:
+    """Return the number of chunk tasks of a run."""
+    return sum(len(info.chunks) for info in run.chunk_layers.values())
 
 
 def _warn(message: str) -> None:
     warnings.warn(message, UDFWarning, stacklevel=2)
-
-
-def _named(run: Run, names: DataNames) -> Named:
-    """Return the names of a run; raise if its partial results cannot be stored."""
-    check_storable(run.recipe)
-    return run, *names_of(run, names)
-
-
-def _lookups(
-    named: Sequence[Named], folder: RecordFolder, attempt: int
-) -> list[tuple[Run, Mapping[int, Lookup]]]:
-    """Return what runs read and what they compute.
-
-    Records are read when they are needed. After a failure, all are read before. The last attempt
-    reads none, because other processes may remove records all the time.
-    """
-    if attempt > ATTEMPTS:
-        return [(run, _lookups_of(run, data, udfs, ())) for run, data, udfs in named]
-    stored = StoredRecords(folder)
-    while True:
-        lookups = [(run, _lookups_of(run, data, udfs, stored)) for run, data, udfs in named]
-        read = [name for _, by_udf in lookups for lookup in by_udf.values() for name in lookup.read]
-        if attempt == 1 or stored.verify(read):
-            return lookups
-
-
-def _lookups_of(
-    run: Run, data: str, udfs: Sequence[str], stored: Container[str]
-) -> Mapping[int, Lookup]:
-    """Return the lookups of the UDFs of a run that are needed."""
-    lookups = {}
-    for number, udf in enumerate(udfs):
-        if run.needs(number):
-            lookups[number] = look_up(run.recipe, number, data, udf)
-            lookups[number].decide(stored)
-    return lookups
-
-
-def _flush_all(folder: RecordFolder, client: Any) -> None:
-    """Wait until all processes have written their records.
-
-    Processes of a pool that the user keeps write them within a second by themselves.
-    """
-    flush(folder)
-    if client is not None:
-        for error in client.run(flush, folder, on_error="return").values():
-            if isinstance(error, OSError) and error.errno is not None:
-                raise error

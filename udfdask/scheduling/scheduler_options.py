@@ -39,9 +39,9 @@ _DASK_OPTIONS = frozenset({"scheduler", "optimize_graph", "traverse"})
 """Options of `dask.compute` itself."""
 
 OWN = {
-    "compute": {"progress", "timeout", "journal", "identity"} | _DASK_OPTIONS,
+    "compute": {"progress", "timeout", "cache"} | _DASK_OPTIONS,
     "persist": {"progress"} | _DASK_OPTIONS,
-    "save_results": {"attrs", "overwrite", "sources", "progress", "timeout", "journal", "identity"}
+    "save_results": {"attrs", "overwrite", "sources", "progress", "timeout", "cache"}
     | _DASK_OPTIONS,
     "to_zarr": {
         "rename",
@@ -50,7 +50,7 @@ OWN = {
         "progress",
         "timeout",
         "resume",
-        "identity",
+        "cache",
     }
     | _DASK_OPTIONS,
 }

@@ -142,7 +142,7 @@ def library_state(module: str) -> tuple[str, ...]:
     """Return what tells whether a module of a library is what it was: version, hash of its file.
 
     Packages that are developed often keep their version. The parts of Python, and the packages
-    whose versions a journal names, need no more than their name. It does not matter whether the
+    whose versions a record names, need no more than their name. It does not matter whether the
     module is loaded.
     """
     top = module.partition(".")[0]

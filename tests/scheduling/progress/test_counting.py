@@ -217,9 +217,9 @@ def test_what_is_persisted_is_there(x, options):
 
 @pytest.mark.parametrize("udf", [Sums(), [SumUDF(), SumSigUDF()]], ids=["one", "many"])
 def test_stored_results_count_from_the_start(x, options, tmp_path, udf):
-    journal, kept = tmp_path / "journal", Kept()
-    ud.compute(ud.run_udf(x, udf), journal=journal)
-    ud.compute(ud.run_udf(x, udf), progress=kept, journal=journal, **options)
+    cache, kept = tmp_path / "cache", Kept()
+    ud.compute(ud.run_udf(x, udf), cache=cache)
+    ud.compute(ud.run_udf(x, udf), progress=kept, cache=cache, **options)
     kept.assert_finished(24, x.nbytes, 4)
     start = kept.states[0]
     assert start.num_frames_complete == 24
@@ -229,8 +229,8 @@ def test_stored_results_count_from_the_start(x, options, tmp_path, udf):
 
 def test_stored_results_that_nobody_asks_for_do_not_count(x, options, tmp_path):
     kept, result = Kept(), ud.run_udf(x, Sums())
-    result.compute(journal=tmp_path / "journal")
-    lost = min((tmp_path / "journal").rglob("*.record"))
+    result.compute(cache=tmp_path / "cache")
+    lost = min((tmp_path / "cache").rglob("*.record"))
     lost.unlink()
-    ud.compute(result["v"][:2], progress=kept, journal=tmp_path / "journal", **options)
+    ud.compute(result["v"][:2], progress=kept, cache=tmp_path / "cache", **options)
     kept.assert_finished(12, x.nbytes // 2, 2)

@@ -78,7 +78,7 @@ class ProgressReporter(Protocol):
         Parameters
         ----------
         state : ProgressState
-            Nothing is complete, unless a cluster, a journal or a cache already has some results.
+            Nothing is complete, unless a cluster or a cache already has some results.
         """
 
     def update(self, state: ProgressState) -> None:

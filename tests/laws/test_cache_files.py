@@ -1,12 +1,10 @@
-"""A journal knows the files that a run reads, also those that only a UDF or its code names."""
+"""A cache knows the files that a run reads, also those that only a UDF or its code names."""
 
 import errno
 import importlib
 import os
-import shutil
 import subprocess
 import sys
-import threading
 
 import dask
 import dask.array as da
@@ -14,13 +12,10 @@ import numpy as np
 import pytest
 
 import udfdask as ud
-from journal_cases import assert_equal
-from udfdask import ArgumentValueError
+from cache_cases import assert_equal
 from udfdask.corrections import CorrectionSet
-from udfdask.io import open_file
 from udfdask.records import record_file
 from udfdask.records.folder import SUFFIX
-from udfdask.records.journal import MANIFEST
 from udfdask.udfs import ApplyMasksUDF, SumSigUDF, SumUDF
 
 VALUES = np.arange(240.0).reshape(4, 5, 3, 4)
@@ -84,18 +79,6 @@ MADE = {
 
 
 @pytest.mark.parametrize("case", MADE)
-def test_a_file_that_is_written_again_is_refused(case, tmp_path):
-    path, journal = tmp_path / "weights.npy", tmp_path / "journal"
-    np.save(path, np.ones((3, 4)))
-    MADE[case](path).compute(journal=journal)
-    MADE[case](path).compute(journal=journal)
-    np.save(path, np.full((3, 4), 2.0))
-    with pytest.raises(ud.JournalError, match="is the journal of another run") as caught:
-        MADE[case](path).compute(journal=journal)
-    assert "mapped" in case or f"file {path}: " in str(caught.value)
-
-
-@pytest.mark.parametrize("case", MADE)
 def test_a_cache_does_not_use_results_from_a_file_that_is_written_again(case, tmp_path):
     path = tmp_path / "weights.npy"
     for weight in (1.0, 2.0):
@@ -103,6 +86,16 @@ def test_a_cache_does_not_use_results_from_a_file_that_is_written_again(case, tm
         expected = MADE[case](path).compute()
         with ud.cache(tmp_path / "cache"):
             assert_equal([MADE[case](path).compute()], [expected])
+
+
+def kept_once(run, tmp_path):
+    """A run finds nothing in the cache, and keeps its own results."""
+    cache = tmp_path / "cache"
+    before = len(list(cache.rglob(f"*{SUFFIX}")))
+    expected = run().compute()
+    for _ in range(2):
+        assert_equal([run().compute(cache=cache)], [expected])
+        assert len(list(cache.rglob(f"*{SUFFIX}"))) == before + 4
 
 
 def test_a_file_that_a_udf_names_counts_for_that_udf_alone(tmp_path):
@@ -116,7 +109,7 @@ def test_a_file_that_a_udf_names_counts_for_that_udf_alone(tmp_path):
     assert new == [8, 4]
 
 
-def test_a_chunk_of_a_store_that_is_replaced_by_an_older_one_is_refused(tmp_path):
+def test_a_chunk_of_a_store_that_is_replaced_by_an_older_one_counts(tmp_path):
     zarr = pytest.importorskip("zarr")
     store = tmp_path / "scan.zarr"
     array = zarr.create_array(
@@ -127,16 +120,15 @@ def test_a_chunk_of_a_store_that_is_replaced_by_an_older_one_is_refused(tmp_path
     def run():
         return ud.run_udf(da.from_zarr(str(store)), SumSigUDF())
 
-    run().compute(journal=tmp_path / "journal")
+    kept_once(run, tmp_path)
     one, other, *_ = (store / "c").rglob("0/0/0")
     one.rename(tmp_path / "one")
     other.rename(one)
     (tmp_path / "one").rename(other)
-    with pytest.raises(ud.JournalError, match=r"data: file .*scan.zarr: .* has changed"):
-        run().compute(journal=tmp_path / "journal")
+    kept_once(run, tmp_path)
 
 
-def test_a_link_to_another_file_of_equal_size_and_time_is_refused(tmp_path):
+def test_a_link_to_another_file_of_equal_size_and_time_counts(tmp_path):
     link = tmp_path / "now.npy"
     for k in (1, 2):
         np.save(tmp_path / f"{k}.npy", VALUES * k)
@@ -146,11 +138,10 @@ def test_a_link_to_another_file_of_equal_size_and_time_is_refused(tmp_path):
         return ud.run_udf(x(np.load(link, mmap_mode="r")), SumSigUDF())
 
     link.symlink_to("1.npy")
-    run().compute(journal=tmp_path / "journal")
+    kept_once(run, tmp_path)
     link.unlink()
     link.symlink_to("2.npy")
-    with pytest.raises(ud.JournalError, match="is the journal of another run"):
-        run().compute(journal=tmp_path / "journal")
+    kept_once(run, tmp_path)
 
 
 def test_changes_in_memory_to_a_copy_of_a_file_count(tmp_path):
@@ -158,82 +149,14 @@ def test_changes_in_memory_to_a_copy_of_a_file_count(tmp_path):
     weights = np.load(tmp_path / "weights.npy", mmap_mode="c")
     for k in range(3):
         weights[0, 0] = k
-        run = ud.run_udf(x(), Weighted(weights=weights))
-        if k == 0:
-            run.compute(journal=tmp_path / "journal")
-        else:
-            with pytest.raises(ud.JournalError, match=r"parameter weights: .* has changed"):
-                run.compute(journal=tmp_path / "journal")
-
-
-def test_an_identity_does_not_stand_for_lazy_parameters(tmp_path):
-    """Those of equal shape must not read the results of each other."""
-    aux = [ud.UDF.aux_data(v, "nav", dtype="f8") for v in (da.ones((4, 5)), da.zeros((4, 5)))]
-    dark = [da.from_array(np.full((3, 4), v)) for v in (1.0, 2.0)]
-    runs = (
-        *(ud.run_udf(x(), udf()) for udf in (SumUDF, SumSigUDF)),
-        *ud.run_udf(x(), [Weighted(weights=each) for each in aux]),
-        *(ud.run_udf(x(), SumUDF(), corrections=CorrectionSet(dark=d)) for d in dark),
-    )
-    expected = ud.compute(*runs)
-    for _ in range(2):
-        found = ud.compute(*runs, journal=tmp_path / "journal", identity="all of it")
-        assert_equal(found, expected)
-
-
-def test_an_identity_that_would_stand_for_two_arrays_is_refused(tmp_path):
-    first, second = (ud.run_udf(each, SumUDF()) for each in (x(), x(VALUES * 3)))
-    unnamed_object = threading.local()  # it has no name that another process knows
-    dark = [
-        da.full((3, 4), v).map_blocks(lambda block, _: block, unnamed_object, dtype="f8")
-        for v in (1.0, 2.0)
-    ]
-    one, two = (ud.run_udf(x(), SumUDF(), corrections=CorrectionSet(dark=d)) for d in dark)
-    for pair in ((first, second), (one, two)):
-        for how in ({"journal": tmp_path / "journal"}, {}):
-            with ud.cache(tmp_path / "cache"), pytest.raises(ArgumentValueError, match="one array"):
-                ud.compute(*pair, **how, identity="all of it")
-        ud.compute(pair[0], journal=tmp_path / "journal", identity="all of it")
-        shutil.rmtree(tmp_path / "journal")
-
-
-def test_a_journal_is_not_made_inside_of_the_data(tmp_path):
-    pytest.importorskip("zarr")
-    store = ud.run_udf(x(), SumSigUDF()).to_zarr(tmp_path / "scan.zarr")
-    before = sorted(store.rglob("*"))
-    for lazy in (
-        open_file(store, dataset="intensity", sig_dims=1).array,
-        da.from_zarr(store / "intensity"),
-    ):
-        with pytest.raises(ud.ArgumentValueError, match=r"journal .* would be inside of .*scan"):
-            ud.run_udf(lazy, SumUDF(), sig_dims=1).compute(journal=store / "journal")
-        assert sorted(store.rglob("*")) == before
-
-
-def test_a_journal_whose_removal_by_hand_was_interrupted_is_used_again(tmp_path):
-    journal = tmp_path / "journal"
-    run = ud.run_udf(x(), SumSigUDF())
-    expected = run.compute(journal=journal)
-    shutil.rmtree(journal / "records")
-    np.testing.assert_array_equal(run.compute(journal=journal)["intensity"], expected["intensity"])
-    assert len(list((journal / "records").iterdir())) == 4
-
-
-def test_a_manifest_of_other_content_is_refused(tmp_path):
-    journal = tmp_path / "journal"
-    run = ud.run_udf(x(), SumSigUDF())
-    run.compute(journal=journal)
-    for runs in ("[1]", '{"a": {}}', "3", "[[]]"):
-        (journal / MANIFEST).write_text(f'{{"format": "1", "runs": {runs}}}')
-        with pytest.raises(ud.JournalError, match=r"manifest|another run"):
-            run.compute(journal=journal)
+        kept_once(lambda: ud.run_udf(x(), Weighted(weights=weights)), tmp_path)
 
 
 def test_a_record_in_a_bad_place_of_the_disk_is_computed_again(tmp_path, monkeypatch):
-    journal = tmp_path / "journal"
+    cache = tmp_path / "cache"
     run = ud.run_udf(x(), SumSigUDF())
-    expected = run.compute(journal=journal)
-    bad = min((journal / "records").iterdir()).stat().st_ino
+    expected = run.compute(cache=cache)
+    bad = min((cache / "records").iterdir()).stat().st_ino
     read = record_file._read_all
 
     def failing(file, target):
@@ -242,7 +165,7 @@ def test_a_record_in_a_bad_place_of_the_disk_is_computed_again(tmp_path, monkeyp
         return read(file, target)
 
     monkeypatch.setattr(record_file, "_read_all", failing)
-    found = run.compute(journal=journal, scheduler="synchronous")
+    found = run.compute(cache=cache, scheduler="synchronous")
     np.testing.assert_array_equal(found["intensity"], expected["intensity"])
 
 
@@ -264,7 +187,7 @@ class Lab(ud.UDF):
 
 
 @pytest.mark.parametrize(("version", "scale"), [("1", 2), ("2", 1), ("2", 2)])
-def test_a_library_that_is_installed_again_is_refused(version, scale, tmp_path, monkeypatch):
+def test_a_library_that_is_installed_again_counts(version, scale, tmp_path, monkeypatch):
     package = tmp_path / "site-packages" / "ownlab"
     package.mkdir(parents=True)
     monkeypatch.syspath_prepend(str(package.parent))
@@ -278,12 +201,9 @@ def test_a_library_that_is_installed_again_is_refused(version, scale, tmp_path, 
         data = x().map_blocks(lab.scaled, dtype="f8")
         return {"udf": ud.run_udf(x(), lab.Lab()), "data": ud.run_udf(data, SumSigUDF())}
 
-    for _ in range(2):
-        for name, run in runs("1", 1).items():
-            run.compute(journal=tmp_path / name)
-    for name, run in runs(version, scale).items():
-        with pytest.raises(ud.JournalError, match="has changed"):
-            run.compute(journal=tmp_path / name)
+    for name in ("udf", "data"):
+        for version_, scale_ in (("1", 1), (version, scale)):
+            kept_once(lambda n=name, v=version_, s=scale_: runs(v, s)[n], tmp_path)
     monkeypatch.delitem(sys.modules, "ownlab")
 
 
@@ -310,19 +230,20 @@ if __name__ == "__main__":
     for _ in range(2):
         x = da.ones((2, 4, 4), chunks=(1, 4, 4))
         run = ud.run_udf(x, Late())
-        run.compute(journal={journal!r}, scheduler="synchronous")
+        run.compute(cache={cache!r}, scheduler="synchronous")
         if not _:
             assert "scipy.ndimage" in sys.modules
 """
 
 
 def test_a_library_that_a_udf_loads_late_does_not_change_its_name(tmp_path):
-    """The first call loads it: a second call in the same process must not be refused."""
+    """The first call loads it: a second call in the same process finds its results."""
     pytest.importorskip("scipy")
-    program = LATE.format(support=str(tmp_path), journal=str(tmp_path / "journal"))
+    program = LATE.format(support=str(tmp_path), cache=str(tmp_path / "cache"))
     (tmp_path / "late.py").write_text(program)
     for _ in range(2):
         done = subprocess.run(
             [sys.executable, tmp_path / "late.py"], capture_output=True, text=True, check=False
         )
         assert not done.returncode, done.stderr
+    assert len(list((tmp_path / "cache").rglob(f"*{SUFFIX}"))) == 2
