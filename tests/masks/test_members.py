@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from udfdask.masks import radial_bins
-from udfdask.masks.ring_members import find_members
+from udfdask.masks.bins import find_members
 
 CASE = st.tuples(
     st.tuples(st.floats(-3, 12), st.floats(-3, 12)),

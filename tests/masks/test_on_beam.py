@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from udfdask.cli import main
 from udfdask.masks import circular, ring
-from udfdask.masks.on_beam import beam_remark
+from udfdask.masks.coverage import beam_remark
 
 Y, X = np.indices((48, 56))
 

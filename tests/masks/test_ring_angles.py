@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from suites import examples
-from udfdask.masks.ring_angles import share_angles
+from udfdask.masks.bins import share_angles
 
 
 @pytest.mark.parametrize(("real", "most"), [("f4", 2e-7), ("f8", 1e-12)])

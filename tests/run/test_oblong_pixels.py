@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 import udfdask as ud
 from suites import examples
 from udfdask import ArgumentTypeError, ArgumentValueError, Axis
-from udfdask.masks.ellipses import rounding_matrix, stretch_in_pixels
+from udfdask.masks.polar import rounding_matrix, stretch_in_pixels
 from udfdask.results.detectors import detector_masks
 from udfdask.testing import raise_if_dask_computes
 from udfdask.udfs import (

@@ -47,7 +47,7 @@ def beam_notes(results: Mapping[str, Result], udfs: Mapping[str, UDF]) -> list[s
     patterns = [results[name]["intensity"] for name, udf in udfs.items() if type(udf) is SumUDF]
     if not patterns:
         return []
-    from udfdask.masks.on_beam import beam_remark
+    from udfdask.masks.coverage import beam_remark
 
     remarks = {
         name: beam_remark(mask, patterns[0])

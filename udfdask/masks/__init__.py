@@ -10,13 +10,15 @@ from udfdask.masks.background import (
     radial_gradient_background_subtraction,
 )
 from udfdask.masks.bins import radial_bins
-from udfdask.masks.disks import circular, ring
+from udfdask.masks.disks import circular, rectangular, ring, window
 from udfdask.masks.gradients import gradient_x, gradient_y, radial_gradient
 from udfdask.masks.polar import bounding_radius, polar_map
-from udfdask.masks.rectangles import rectangular, window
 from udfdask.masks.stacks.container import MaskContainer
-from udfdask.masks.stamps import sparse_circular_multi_stack, sparse_template_multi_stack
-from udfdask.masks.templates import DiskTemplate
+from udfdask.masks.templates import (
+    DiskTemplate,
+    sparse_circular_multi_stack,
+    sparse_template_multi_stack,
+)
 
 __all__ = [
     "DiskTemplate",

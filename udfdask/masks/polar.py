@@ -1,4 +1,4 @@
-"""Compute distances and angles of pixels."""
+"""Distances and angles of pixels, also in coordinates in which an ellipse is round."""
 
 from __future__ import annotations
 
@@ -7,10 +7,101 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.errors import ArgumentValueError
+from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.masks import checks
-from udfdask.masks.ellipses import rounded, rounding_matrix
 from udfdask.types import AnyArray
+
+Rounding = tuple[float, float, float]
+"""A symmetric matrix for vectors (y, x) with the determinant 1: its elements yy, yx and xx."""
+
+ROUND: Rounding = (1.0, 0.0, 1.0)
+"""The matrix for circles."""
+
+
+def check_stretch(stretch: Any, stretch_angle: Any) -> tuple[float, float]:
+    """Return the ratio of the half axes, and the angle of the long one, as floats.
+
+    Raise if these are not finite numbers, or the ratio is below 1.
+    """
+    values = []
+    for name, value, what in (
+        ("stretch", stretch, "a number, the ratio of the long to the short half axis"),
+        ("stretch_angle", stretch_angle, "a number of degrees"),
+    ):
+        if hasattr(value, "__dask_graph__"):  # float() would compute it
+            raise ArgumentTypeError(
+                f"{name} must be {what}, not a lazy {type(value).__name__}: compute it first"
+            )
+        try:
+            number = None if isinstance(value, (bool, np.bool_)) else float(value)
+        except (TypeError, ValueError):
+            number = None
+        if number is None:
+            raise ArgumentTypeError(
+                f"{name} must be {what}, not {value!r} of type {type(value).__name__}"
+            )
+        if not math.isfinite(number):
+            raise ArgumentValueError(f"{name} must be finite, {what}, not {value!r}")
+        values.append(number)
+    ratio, angle = values
+    if ratio < 1:
+        remedy = ""
+        if ratio > 0:
+            remedy = f": write stretch={1 / ratio:.6g} and add 90 degrees to stretch_angle"
+        raise ArgumentValueError(
+            f"stretch must be 1 or more, the ratio of the long to the short half axis, not "
+            f"{stretch!r}{remedy}"
+        )
+    return ratio, angle
+
+
+def rounding_matrix(stretch: Any = 1.0, stretch_angle: Any = 0.0) -> Rounding:
+    """Return the matrix M for which ``M @ (dy, dx)`` is round if (dy, dx) is on an ellipse.
+
+    The half axes of the ellipse are ``r * sqrt(stretch)``, at `stretch_angle` degrees from +x
+    toward +y, and ``r / sqrt(stretch)``. M turns it into a circle of the radius r.
+    """
+    ratio, angle = check_stretch(stretch, stretch_angle)
+    if ratio == 1:
+        return ROUND
+    # whole quarters of a turn would otherwise mix y and x a little
+    quarter, rest = divmod(angle, 90.0)
+    sin, cos = math.sin(math.radians(rest)), math.cos(math.radians(rest))
+    if quarter % 2:
+        sin, cos = cos, -sin
+    short, long = math.sqrt(ratio), 1 / math.sqrt(ratio)
+    return (
+        sin * sin * long + cos * cos * short,
+        sin * cos * (long - short),
+        cos * cos * long + sin * sin * short,
+    )
+
+
+def rounded(matrix: Rounding, dy: Any, dx: Any) -> tuple[Any, Any]:
+    """Return the coordinates (y, x) of pixels in which an ellipse is round."""
+    if matrix == ROUND:
+        return dy, dx
+    yy, yx, xx = matrix
+    return yy * dy + yx * dx, yx * dy + xx * dx
+
+
+def stretch_in_pixels(
+    stretch: Any, stretch_angle: Any, height: float, width: float
+) -> tuple[float, float]:
+    """Return the stretch of an ellipse and its angle in pixels, which are not square.
+
+    The given ones are those in a unit in which a pixel has this height and width. An ellipse whose
+    half axes have the geometric mean R is, in pixels, one with ``R / sqrt(height * width)``.
+    """
+    yy, yx, xx = rounding_matrix(stretch, stretch_angle)
+    matrix = np.array([[yy, yx], [yx, xx]]) * (height, width)
+    # a circle has the points at which the matrix gives vectors of the same length
+    _, (most, least), directions = np.linalg.svd(matrix)
+    ratio = float(most / least)
+    if math.isclose(ratio, 1, rel_tol=1e-9):
+        return 1.0, 0.0
+    y, x = directions[1].tolist()
+    return ratio, math.degrees(math.atan2(y, x)) % 180
 
 
 def offsets(

@@ -1,4 +1,4 @@
-"""Templates of diffraction disks, and their shifted copies for the correlation."""
+"""Templates of diffraction disks, and sparse stacks of shifted copies of one."""
 
 from __future__ import annotations
 
@@ -9,11 +9,166 @@ from typing import Any
 import numpy as np
 
 from udfdask.arrays.geometry.units import Quantity, as_quantity
-from udfdask.errors import ArgumentValueError
+from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.masks import checks
 from udfdask.masks.background import background_subtraction
 from udfdask.masks.disks import circular
 from udfdask.types import AnyArray
+
+
+def sparse_template_multi_stack(
+    mask_index: Any,
+    offsetX: Any,
+    offsetY: Any,
+    template: Any,
+    imageSizeX: int,
+    imageSizeY: int,
+) -> Any:
+    """Return a sparse stack of masks with copies of a template at many positions.
+
+    Parameters
+    ----------
+    mask_index : sequence of int, length n
+        Number of the mask that gets each copy. Several copies can share a mask; where they
+        overlap, their values are added (combined with `or` for a boolean template).
+    offsetX, offsetY : sequence of float, length n
+        Position in the frame of the first pixel of each copy, in pixels, rounded. Parts outside
+        the frame are cut off.
+    template : numpy.ndarray, shape (height, width)
+        The template.
+    imageSizeX, imageSizeY : int
+        Size of the frame, in pixels.
+
+    Returns
+    -------
+    sparse.COO, shape (max(mask_index) + 1, imageSizeY, imageSizeX), dtype of `template`
+        The masks.
+
+    Raises
+    ------
+    ArgumentTypeError
+        If a size is not an integer, or indices or offsets are not numbers.
+    ArgumentValueError
+        If a size is not positive, `template` does not have two axes, `mask_index` is empty or
+        contains a negative number, or the sequences differ in length.
+    ImportError
+        If the package `sparse` is not installed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from udfdask.masks import sparse_template_multi_stack
+    >>> stack = sparse_template_multi_stack(
+    ...     mask_index=[0, 1], offsetX=[0, 3], offsetY=[1, 0],
+    ...     template=np.ones((2, 2), dtype="uint8"), imageSizeX=4, imageSizeY=3,
+    ... )
+    >>> stack.shape, stack.nnz
+    ((2, 3, 4), 6)
+    >>> print(stack[1].todense())
+    [[0 0 0 1]
+     [0 0 0 1]
+     [0 0 0 0]]
+    """
+    sparse = checks.needs_sparse("sparse_template_multi_stack")
+    nx, ny = checks.size("imageSizeX", imageSizeX), checks.size("imageSizeY", imageSizeY)
+    stamp = np.asarray(template)
+    if stamp.ndim != 2:
+        raise ArgumentValueError(
+            f"template must have two axes, (height, width), not the shape {stamp.shape}"
+        )
+    masks = _positions("mask_index", mask_index)
+    left, top = _positions("offsetX", offsetX), _positions("offsetY", offsetY)
+    if not len(masks) == len(left) == len(top):
+        raise ArgumentValueError(
+            "mask_index, offsetX and offsetY must have the same length, not "
+            f"{len(masks)}, {len(left)} and {len(top)}"
+        )
+    if not len(masks) or masks.min() < 0:
+        raise ArgumentValueError(
+            "mask_index must contain at least one number and no negative numbers, not "
+            f"{'nothing' if not len(masks) else masks.min()}"
+        )
+    height, width = stamp.shape
+    y = top[:, np.newaxis, np.newaxis] + np.arange(height)[:, np.newaxis]
+    x = left[:, np.newaxis, np.newaxis] + np.arange(width)
+    k, y, x, values = np.broadcast_arrays(masks[:, np.newaxis, np.newaxis], y, x, stamp)
+    inside = (y >= 0) & (y < ny) & (x >= 0) & (x < nx)
+    return sparse.COO(
+        coords=np.stack([k[inside], y[inside], x[inside]]),
+        data=values[inside],
+        shape=(int(masks.max()) + 1, ny, nx),
+    )
+
+
+def sparse_circular_multi_stack(
+    mask_index: Any,
+    centerX: Any,
+    centerY: Any,
+    imageSizeX: int,
+    imageSizeY: int,
+    radius: float,
+) -> Any:
+    """Return a sparse stack of masks with disks at many positions.
+
+    Parameters
+    ----------
+    mask_index : sequence of int, length n
+        Number of the mask that gets each disk; several disks can share a mask.
+    centerX, centerY : sequence of float, length n
+        Centers, in pixels, rounded; parts outside the frame are cut off.
+    imageSizeX, imageSizeY : int
+        Size of the frame, in pixels.
+    radius : float
+        Radius of all disks, in pixels, 0 or more.
+
+    Returns
+    -------
+    sparse.COO, shape (max(mask_index) + 1, imageSizeY, imageSizeX), bool
+        The masks; each disk is made by `circular`.
+
+    Raises
+    ------
+    ArgumentTypeError
+        If a size is not an integer, or indices, centers or `radius` are not numbers.
+    ArgumentValueError
+        If a size is not positive, `radius` is negative, `mask_index` is empty or contains a
+        negative number, or the sequences differ in length.
+    ImportError
+        If the package `sparse` is not installed.
+
+    Examples
+    --------
+    >>> from udfdask.masks import sparse_circular_multi_stack
+    >>> stack = sparse_circular_multi_stack(
+    ...     mask_index=range(2), centerX=[3, 0], centerY=[2, 0],
+    ...     imageSizeX=8, imageSizeY=6, radius=1,
+    ... )
+    >>> print(stack.shape, stack.sum(axis=(1, 2)).todense())
+    (2, 6, 8) [5 3]
+    """
+    reach = math.ceil(checks.radius("radius", radius))
+    extent = 2 * reach + 1
+    return sparse_template_multi_stack(
+        mask_index=mask_index,
+        offsetX=_positions("centerX", centerX) - reach,
+        offsetY=_positions("centerY", centerY) - reach,
+        template=circular(reach, reach, extent, extent, radius),
+        imageSizeX=imageSizeX,
+        imageSizeY=imageSizeY,
+    )
+
+
+def _positions(name: str, values: Any) -> AnyArray:
+    """Return a one-dimensional array of whole numbers, rounded to the nearest."""
+    array: AnyArray = np.asarray(values).reshape(-1)
+    if array.size and array.dtype.kind not in "iuf":
+        raise ArgumentTypeError(f"{name} must contain numbers, not values of dtype {array.dtype}")
+    if not np.isfinite(array).all():
+        raise ArgumentValueError(
+            f"{name} must contain finite numbers, but some are NaN or infinite"
+        )
+    rounded: AnyArray = np.rint(array).astype(np.int64)
+    return rounded
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

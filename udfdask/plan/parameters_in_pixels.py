@@ -52,7 +52,7 @@ def parameters_in_pixels(
     if sizes is None or ratio is None or angle is None:
         return pixels
     if are_all or ratio in kwargs or angle in kwargs:
-        from udfdask.masks.ellipses import stretch_in_pixels  # few runs have such pixels
+        from udfdask.masks.polar import stretch_in_pixels  # few runs have such pixels
 
         given = kwargs.get(ratio, 1.0), kwargs.get(angle, 0.0)
         pixels[ratio], pixels[angle] = stretch_in_pixels(*given, *sizes)

@@ -53,7 +53,7 @@ def draw_detectors(
 
 def _with_remark(name: str, mask: AnyArray, pattern: Any) -> str:
     """Return the name of a detector, and whether it misses or cuts the beam of a pattern."""
-    from udfdask.masks.on_beam import beam_remark
+    from udfdask.masks.coverage import beam_remark
 
     remark = beam_remark(mask, pattern)
     return f"{name} ({remark})" if remark else name

@@ -9,8 +9,7 @@ from udfdask.udfs.fem import FEMUDF
 from udfdask.udfs.logsum import LogsumUDF
 from udfdask.udfs.neighbor_average import NeighborAverageUDF
 from udfdask.udfs.neighbor_similarity import NeighborSimilarityUDF
-from udfdask.udfs.noop import NoOpUDF
-from udfdask.udfs.pick import PickUDF
+from udfdask.udfs.pick import NoOpUDF, PickUDF
 from udfdask.udfs.radial_fourier import RadialFourierUDF
 from udfdask.udfs.radial_profile import RadialProfileUDF
 from udfdask.udfs.record import RecordUDF
@@ -24,8 +23,7 @@ from udfdask.udfs.shared.com_corrections import (
 from udfdask.udfs.shared.find_center import find_center
 from udfdask.udfs.shared.integrate_drift import integrate_drift
 from udfdask.udfs.stddev import StdDevUDF
-from udfdask.udfs.sum import SumUDF
-from udfdask.udfs.sumsig import SumSigUDF
+from udfdask.udfs.sum import SumSigUDF, SumUDF
 from udfdask.udfs.virtual_detector import VirtualDetectorUDF
 
 __all__ = [

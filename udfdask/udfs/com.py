@@ -18,15 +18,14 @@ from udfdask.kernels.cpu import vector_field
 from udfdask.kernels.cuda.sums import add_first_moments
 from udfdask.masks import circular, ring
 from udfdask.masks.coverage import Coverage, coverage_of_ring
-from udfdask.masks.ellipses import check_stretch
-from udfdask.masks.polar import distance
+from udfdask.masks.polar import check_stretch, distance
 from udfdask.once_per_process import OncePerProcess
 from udfdask.types import AnyArray
 from udfdask.udf import UDF
 from udfdask.udf.buffers import BufferSpec
 from udfdask.udf.promises import Promises
 from udfdask.udf.tile_sums import TileSums
-from udfdask.udfs.shared.com_corrections import correction_matrix, degrees
+from udfdask.udfs.shared.com_corrections import correction_matrix, degrees, wrong_order
 from udfdask.udfs.shared.frame_geometry import (
     center_of,
     check_center_inside,
@@ -38,9 +37,13 @@ from udfdask.udfs.shared.frame_geometry import (
     read_center,
 )
 from udfdask.udfs.shared.kernel_backends import tile_backends
-from udfdask.udfs.shared.order_of_axes import wrong_order
-from udfdask.udfs.shared.own_centers import as_centers, check_centers, mean_center, own_centers
-from udfdask.udfs.shared.own_moments import add_own_moments
+from udfdask.udfs.shared.own_centers import (
+    add_own_moments,
+    as_centers,
+    check_centers,
+    mean_center,
+    own_centers,
+)
 
 VECTORS = ("raw_com", "raw_shifts", "field")
 """The results that contain (y, x) vectors."""

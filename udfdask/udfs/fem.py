@@ -16,7 +16,7 @@ from udfdask.kernels.cuda import variance as on_device
 from udfdask.kernels.dtypes import compiled_dtype
 from udfdask.masks import checks, ring
 from udfdask.masks.coverage import Coverage, coverage_of_ring
-from udfdask.masks.ellipses import check_stretch, rounding_matrix
+from udfdask.masks.polar import check_stretch, rounding_matrix
 from udfdask.types import AnyArray
 from udfdask.udf import UDF
 from udfdask.udf.buffers import BufferSpec

@@ -1,4 +1,4 @@
-"""Pick selected frames."""
+"""Return frames as they are, or run without a result."""
 
 from __future__ import annotations
 
@@ -100,3 +100,46 @@ class PickUDF(UDF):
         """Copy the rows of a partial result."""
         rows = self.meta.slice.get(nav_only=True)
         dest.intensity[rows] = src.intensity[rows]
+
+
+class NoOpUDF(UDF):
+    """Load every chunk without processing it, to measure loading or to fill a cache.
+
+    Parameters
+    ----------
+    preferred_input_dtype : dtype-like, optional
+        Dtype to which tiles are converted, as `get_preferred_input_dtype` of another UDF does; by
+        default they are not converted.
+
+    Notes
+    -----
+    It has no buffers. The chunks are loaded when the `Result` is computed.
+
+    Examples
+    --------
+    >>> import dask.array as da, udfdask as ud
+    >>> from udfdask.udfs import NoOpUDF
+    >>> dict(ud.run_udf(da.ones((4, 4, 8, 8)), NoOpUDF()).compute())
+    {}
+    """
+
+    promises = Promises(adds_signal_parts=True, declares_once=True, starts_no_threads=True)
+
+    def __init__(self, preferred_input_dtype: Any = None) -> None:
+        super().__init__(preferred_input_dtype=preferred_input_dtype)
+
+    def get_preferred_input_dtype(self) -> Any:
+        """Use `preferred_input_dtype`, or the native dtype."""
+        preferred = self.params.preferred_input_dtype
+        return self.USE_NATIVE_DTYPE if preferred is None else preferred
+
+    def get_backends(self) -> Any:
+        """Accept NumPy and CuPy."""
+        return (self.BACKEND_NUMPY, self.BACKEND_CUPY)
+
+    def get_result_buffers(self) -> Mapping[str, BufferSpec]:
+        """Declare nothing."""
+        return {}
+
+    def process_tile(self, tile: Any) -> None:
+        """Do nothing."""

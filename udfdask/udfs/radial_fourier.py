@@ -15,9 +15,8 @@ from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.kernels.cpu.dense_products import product
 from udfdask.kernels.cuda.sums import add_ring_products
 from udfdask.masks import bounding_radius
-from udfdask.masks.ellipses import check_stretch, rounded, rounding_matrix
-from udfdask.masks.ring_angles import share_angles
-from udfdask.masks.ring_members import BinMembers, find_members
+from udfdask.masks.bins import BinMembers, find_members, share_angles
+from udfdask.masks.polar import check_stretch, rounded, rounding_matrix
 from udfdask.once_per_process import OncePerProcess
 from udfdask.types import AnyArray
 from udfdask.udf import UDF

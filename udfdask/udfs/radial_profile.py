@@ -13,9 +13,8 @@ import numpy as np
 from udfdask.arrays.geometry.axes import Axis
 from udfdask.errors import ArgumentTypeError
 from udfdask.kernels.cuda.sums import add_ring_products
-from udfdask.masks.bins import number_of_bins
-from udfdask.masks.ellipses import check_stretch, rounding_matrix
-from udfdask.masks.ring_members import find_members
+from udfdask.masks.bins import find_members, number_of_bins
+from udfdask.masks.polar import check_stretch, rounding_matrix
 from udfdask.once_per_process import OncePerProcess
 from udfdask.types import AnyArray
 from udfdask.udf import UDF

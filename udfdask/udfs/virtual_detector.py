@@ -17,9 +17,8 @@ from udfdask.kernels.cuda.sums import add_within
 from udfdask.kernels.overflow import add_exactly
 from udfdask.masks import checks
 from udfdask.masks.coverage import Coverage, coverage_of_ring
-from udfdask.masks.disks import circular, ring
-from udfdask.masks.ellipses import check_stretch
-from udfdask.masks.rectangles import rectangular, window
+from udfdask.masks.disks import circular, rectangular, ring, window
+from udfdask.masks.polar import check_stretch
 from udfdask.masks.stacks.dense_product import product_dtype
 from udfdask.masks.stacks.given_masks import check_is_mask, detector_pixels, is_held_elsewhere
 from udfdask.once_per_process import OncePerProcess
@@ -34,8 +33,13 @@ from udfdask.udfs.shared.frame_geometry import (
     read_center,
 )
 from udfdask.udfs.shared.kernel_backends import tile_backends
-from udfdask.udfs.shared.own_centers import as_centers, check_centers, mean_center, own_centers
-from udfdask.udfs.shared.own_moments import add_own_sums
+from udfdask.udfs.shared.own_centers import (
+    add_own_sums,
+    as_centers,
+    check_centers,
+    mean_center,
+    own_centers,
+)
 from udfdask.udfs.shared.sum_dtype import as_added_up, signed_if_fits
 
 DetectorShape = Literal["disk", "ring", "rect", "point", "window"]

@@ -9,8 +9,8 @@ from every_dtype import FOREIGN, KNOWN, sample
 from suites import examples
 from udfdask.kernels.cpu.centered_rings import add_rings_about
 from udfdask.kernels.numba_internals.rows import as_native, rows_in_memory
-from udfdask.masks.ellipses import ROUND
-from udfdask.masks.ring_members import find_members
+from udfdask.masks.bins import find_members
+from udfdask.masks.polar import ROUND
 
 REAL = [d for d in KNOWN + FOREIGN if np.dtype(d).kind != "c"]
 

@@ -15,7 +15,7 @@ from udfdask.kernels.cpu.ring_sums import (
     ring_runs,
 )
 from udfdask.kernels.numba_internals.vector_products import LANES
-from udfdask.masks.ring_members import find_members
+from udfdask.masks.bins import find_members
 
 REAL = [d for d in KNOWN + FOREIGN if np.dtype(d).kind != "c"]
 NUMBERS = [0, 1, 5, FEWEST, LANES - 1, LANES, LANES + 3, 2 * LANES + FEWEST]

@@ -13,9 +13,16 @@ from numpy.typing import DTypeLike
 
 from udfdask.arrays.geometry.slices import Slice
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
-from udfdask.masks.stacks.formats import Sparse, choice, numpy_backend, sparse_format
-from udfdask.masks.stacks.stack import Factories, MaskStack, shared_stack
-from udfdask.masks.stacks.tile_matrix import Region
+from udfdask.masks.stacks.stack import (
+    Factories,
+    MaskStack,
+    Region,
+    Sparse,
+    choice,
+    numpy_backend,
+    shared_stack,
+    sparse_format,
+)
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)

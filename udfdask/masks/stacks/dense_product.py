@@ -13,7 +13,7 @@ from udfdask.kernels.cpu.dense_products import product
 from udfdask.kernels.cpu.windows import moved_back, overlap
 from udfdask.kernels.overflow import add_exactly, require_near
 from udfdask.masks.stacks.container import MaskContainer
-from udfdask.masks.stacks.tile_matrix import Region, dense_matrix, entries
+from udfdask.masks.stacks.stack import Region, dense_matrix, entries
 from udfdask.types import AnyArray
 
 SHIFTED_BYTES = 1 << 20

@@ -12,8 +12,7 @@ from udfdask.arrays.geometry.units import CENTER_WORDS, Quantity, as_coordinate,
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.masks import checks
 from udfdask.masks.bins import number_of_bins
-from udfdask.masks.ellipses import rounded, rounding_matrix
-from udfdask.masks.polar import distance
+from udfdask.masks.polar import distance, rounded, rounding_matrix
 from udfdask.udf import UDF
 
 
