@@ -14,7 +14,7 @@ import udfdask as ud
 from udfdask import ArgumentTypeError, ArgumentValueError
 from udfdask.corrections import CorrectionSet
 from udfdask.corrections.correction_set import excluded_coordinates
-from udfdask.corrections.neighbors import good_neighbors, straddles
+from udfdask.corrections.planes import good_neighbors, straddles
 from udfdask.testing import raise_if_dask_computes
 from udfdask.tokens import tokenize_value
 from udfdask.udfs import PickUDF, SumUDF

@@ -15,7 +15,7 @@ from chunk_backends import ANY_SHAPE, chunks_in
 from suites import examples
 from udfdask.corrections import CorrectionSet
 from udfdask.descan import Descan
-from udfdask.descan.reused_memory import ALIGNMENT, ReusedMemory
+from udfdask.descan.shift_tile import ALIGNMENT, ReusedMemory
 from udfdask.testing import run_reference
 from udfdask.testing.plain_shift import shift_frames
 from udfdask.testing.strategies import arrays, chunkings, rois

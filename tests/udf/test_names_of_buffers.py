@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import udfdask as ud
-from udfdask.udf.quoted_names import quoted
+from udfdask.udf.written_methods import quoted
 
 X = da.ones((4, 4, 6, 6), chunks=(2, 4, 6, 6))
 

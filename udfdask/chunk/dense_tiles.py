@@ -12,16 +12,15 @@ from udfdask.arrays.backends.backend import Backend, DenseBackend
 from udfdask.arrays.backends.convert import to_backend
 from udfdask.arrays.geometry.slices import Slice
 from udfdask.arrays.geometry.tiling import TilingScheme
-from udfdask.chunk.frames.source import FrameSource
+from udfdask.chunk.frames import FrameSource
 from udfdask.chunk.udf_instance import Instance
-from udfdask.corrections.correct_sum import UncorrectedTile, precise
-from udfdask.corrections.correct_tile import correct_tile
+from udfdask.corrections.correct_tile import UncorrectedTile, correct_tile, precise
 from udfdask.corrections.planes import TilePlanes, tile_planes
 from udfdask.types import AnyArray
 
 if TYPE_CHECKING:
     from udfdask.descan.frame_shifts import FrameShifts, TileShifts
-    from udfdask.descan.reused_memory import ReusedMemory
+    from udfdask.descan.shift_tile import ReusedMemory
     from udfdask.udf.tile_sums import TileSums
 
 
@@ -41,7 +40,7 @@ class DenseCutter:
         self._corrected = corrected
         self._memory: ReusedMemory | None = None
         if shifts is not None:
-            from udfdask.descan.reused_memory import ReusedMemory  # few runs need it
+            from udfdask.descan.shift_tile import ReusedMemory  # few runs need it
 
             self._memory = ReusedMemory()
 
@@ -219,7 +218,7 @@ class DenseTile:
         if self._backend.is_compiled_for:
             corrected = self._backend.from_host(correct_tile(self._native, *planes))
         else:
-            from udfdask.corrections.correct_tile_cuda import correct_on_device
+            from udfdask.corrections.correct_tile import correct_on_device
 
             corrected = correct_on_device(self._native, *planes)
         return corrected

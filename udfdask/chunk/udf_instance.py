@@ -1,4 +1,4 @@
-"""Hold a UDF that works on a chunk: its buffers, the views that it sees, notes on its errors."""
+"""Instances of UDFs in a task: made, given views and facts, and their errors explained."""
 
 from __future__ import annotations
 
@@ -26,6 +26,44 @@ from udfdask.udf.aux_data import UnavailableAux
 from udfdask.udf.buffers import Results
 from udfdask.udf.meta import Cursor, UDFMeta
 from udfdask.udf.params import Params
+
+
+def hint_for(error: Exception, results: Results) -> str:
+    """Return what to do about an exception of a user's method, empty if it is none of NumPy's.
+
+    `results` has the buffers as the method saw them.
+    """
+    if type(error) not in (ValueError, OverflowError):
+        return ""  # the text of a user's own exception may fail
+    text = str(error)
+    if isinstance(error, ValueError) and (
+        "broadcast" in text or "setting an array element" in text
+    ):
+        return (
+            f"{_shapes(results)}. If a buffer needs more values, declare it with extra_shape: "
+            "(2,) for two, self.meta.dataset_shape.sig for a frame"
+        )
+    if isinstance(error, ValueError) and "read-only" in text:
+        return (
+            "data and what all chunks share are read-only: make a new array, such as "
+            "frame = frame - frame.mean(), or change a copy, such as frame.copy()"
+        )
+    if "cannot convert float" in text:
+        return (
+            "a buffer of integers holds no infinity and no NaN: declare it with a floating dtype, "
+            "or start with the limits of the dtype, such as np.iinfo('int32').min"
+        )
+    return ""
+
+
+def _shapes(results: Results) -> str:
+    """Return the shapes of the buffers in words."""
+    shapes = {name: view.shape for name, view in vars(results).items() if hasattr(view, "shape")}
+    if not shapes:
+        return "no buffer can be assigned here"
+    return "here the buffers have the shapes " + ", ".join(
+        f"{name} {shape}" for name, shape in shapes.items()
+    )
 
 
 def limit_threads(recipe: Recipe) -> AbstractContextManager[None]:
@@ -191,7 +229,7 @@ class Instance:
         If it cannot be pickled and sent to another process, raise a UDFError with its name and
         traceback instead.
         """
-        from udfdask.chunk.error_hints import hint_for  # only mistakes need it
+        from udfdask.chunk.udf_instance import hint_for  # only mistakes need it
 
         note = f"{ORIGINS[0]}{self._code_of(method)} {self._location()}"
         error.add_note(note)

@@ -1,16 +1,19 @@
-"""Correct a tile: arithmetic on arrays that knows nothing about runs or chunks.
-
-All corrections of a tile (dark, gain, patches) are one compiled function that reads the tile once.
-"""
+"""Correct the frames of a tile, on the host or a device, or the sum of frames."""
 
 from __future__ import annotations
 
+import threading
+from dataclasses import dataclass, replace
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from udfdask.arrays.backends.backend import DenseBackend
+from udfdask.arrays.backends.table import backend_of
 from udfdask.corrections.planes import PixelPlanes, TilePlanes
-from udfdask.kernels.dtypes import compiled_dtype
+from udfdask.errors import ArgumentValueError, NotAvailableError, UDFError
+from udfdask.kernels.overflow import compiled_dtype
 from udfdask.types import AnyArray
 
 
@@ -78,3 +81,143 @@ def as_lines(tile: AnyArray) -> tuple[AnyArray, int, int, int]:
             flat = np.lib.stride_tricks.as_strided(lines, (span,), (item,), writeable=False)
             return flat, steps[0], steps[1], line
     return as_lines(np.ascontiguousarray(tile))
+
+
+_uploaded: WeakKeyDictionary[TilePlanes, tuple[Any, dict[str, Any]]] = WeakKeyDictionary()
+_lock = threading.Lock()
+
+
+def correct_on_device(tile: Any, planes: TilePlanes, beyond: Any = None) -> Any:
+    """Return a corrected copy of a tile, both arrays of shape (frames, *sig part) on a device.
+
+    `beyond` contains the uncorrected values of the same frames at the pixels `planes.beyond`,
+    shape (frames, m). It is required if m is not 0.
+    """
+    backend = backend_of(tile).dense
+    xp, here = backend.namespace(), _on_device(planes, backend)
+    dtype = compiled_dtype(planes.dtype)
+    flat = tile.reshape((tile.shape[0], here["dark"].size)).astype(dtype, copy=False)
+    out = flat - here["dark"]
+    out *= here["gain"]
+    if planes.patched.size:
+        neighbors = out[:, here["inside"]]
+        if beyond is not None:
+            around = (beyond.astype(dtype) - here["dark_beyond"]) * here["gain_beyond"]
+            neighbors = xp.where(here["is_outside"], around[:, here["outside"]], neighbors)
+        # entries after the first `counts` are arbitrary and can be NaN
+        neighbors = xp.where(here["is_used"], neighbors, dtype.type(0))
+        out[:, here["patched"]] = neighbors.sum(axis=2, dtype=dtype) / here["counts"]
+    return out.reshape(tile.shape).astype(planes.dtype, copy=False)
+
+
+def _on_device(planes: TilePlanes, backend: DenseBackend) -> dict[str, Any]:
+    """Return the arrays of a correction on the device; they are copied there once."""
+    module = backend.namespace()
+    with _lock:
+        known = _uploaded.get(planes)
+        if known is None or known[0] is not module:
+            arrays = {name: backend.share(array) for name, array in _arrays(planes).items()}
+            known = _uploaded[planes] = (module, arrays)
+    return known[1]
+
+
+def _arrays(planes: TilePlanes) -> dict[str, Any]:
+    """Return the arrays of a correction as NumPy arrays."""
+    dtype = compiled_dtype(planes.dtype)
+    pixels, neighbors = planes.part_planes.dark.size, planes.neighbors
+    outside = neighbors >= pixels
+    return {
+        "dark": planes.part_planes.dark,
+        "gain": planes.part_planes.gain,
+        "dark_beyond": planes.beyond_planes.dark,
+        "gain_beyond": planes.beyond_planes.gain,
+        "patched": planes.patched,
+        "inside": np.where(outside, 0, neighbors),
+        "outside": np.where(outside, neighbors - pixels, 0),
+        "is_outside": outside,
+        "counts": planes.counts.astype(dtype),
+        "is_used": np.arange(neighbors.shape[1]) < planes.counts[:, np.newaxis],
+    }
+
+
+_EXACT = {"b": np.int64, "i": np.int64, "u": np.uint64, "f": np.float64, "c": np.complex128}
+
+
+def precise(dtype: np.dtype[Any]) -> np.dtype[Any] | None:
+    """Return the dtype of corrected sums of data; None if each frame must be corrected instead.
+
+    Sums must be exact, or at least twice as precise as the data.
+    """
+    if dtype.kind not in _EXACT or dtype.itemsize > (8 if dtype.kind == "c" else 4):
+        return None
+    return np.dtype(np.complex128 if dtype.kind == "c" else np.float64)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class UncorrectedTile:
+    """Raw frames in memory, with the planes that correct their sum.
+
+    A UDF that promises `only_sums_frames` gets it in place of a corrected tile. It has what the
+    promise allows: `sum(axis=0)`, `shape`, `dtype` and a length.
+    """
+
+    frames: AnyArray
+    """The frames, shape (frames, *sig part), in any byte order."""
+    planes: TilePlanes
+    """The planes that correct the part, in the dtype that `precise` returns."""
+    beyond: AnyArray | None = None
+    """Pixels outside the part, `planes.beyond`, of the same frames, shape (frames, m)."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the tile, (frames, *sig part)."""
+        return tuple(self.frames.shape)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Dtype of the sum."""
+        dtype = precise(self.frames.dtype)
+        assert dtype is not None
+        return dtype
+
+    def __len__(self) -> int:
+        return len(self.frames)
+
+    def sum(self, axis: int | None = None, dtype: Any = None, out: None = None) -> AnyArray:
+        """Return the sum of the corrected frames, shape `sig part`; `axis` must be 0."""
+        from udfdask.kernels.cpu.tile_sums import add_frames  # loads numba
+
+        if axis != 0 or out is not None:
+            raise ArgumentValueError(_ONLY.format(f"sum(axis={axis}, out={out})"))
+        number, exact = len(self.frames), _EXACT[self.frames.dtype.kind]
+        total = np.zeros((1, *self.frames.shape[1:]), dtype=exact)
+        add_frames(self.frames, total[0])
+        around = None
+        if self.beyond is not None:
+            around = self.beyond.sum(axis=0, keepdims=True, dtype=exact)
+        planes = replace(
+            self.planes,
+            part_planes=_times(number, self.planes.part_planes),
+            beyond_planes=_times(number, self.planes.beyond_planes),
+        )
+        corrected: AnyArray = correct_tile(total, planes, around)[0]
+        return corrected if dtype is None else corrected.astype(dtype)
+
+    def __array__(self, *args: Any, **kwargs: Any) -> AnyArray:
+        raise UDFError(_ONLY.format("an array"))
+
+    def __getattr__(self, name: str) -> Any:
+        raise NotAvailableError(_ONLY.format(name))
+
+
+_ONLY = (
+    "a UDF that promises only_sums_frames may use tile.sum(axis=0), tile.shape, tile.dtype and "
+    "len(tile) in process_tile, but it asked for {}: leave the promise out"
+)
+
+
+def _times(number: int, planes: PixelPlanes) -> PixelPlanes:
+    """Return the planes that correct the sum of `number` frames."""
+    dark = planes.dark * number
+    dark.flags.writeable = False
+    return replace(planes, dark=dark)

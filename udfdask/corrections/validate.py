@@ -16,7 +16,7 @@ from udfdask.corrections.correction_set import (
     is_lazy,
     plane_given,
 )
-from udfdask.corrections.neighbors import good_neighbors
+from udfdask.corrections.planes import good_neighbors
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.types import AnyArray
 

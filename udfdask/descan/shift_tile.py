@@ -1,9 +1,10 @@
-"""Shift a tile: arithmetic on arrays that knows nothing about runs or chunks."""
+"""Shift the frames of a tile, or the entries of sparse ones."""
 
 from __future__ import annotations
 
 import itertools
 import math
+import sys
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,48 @@ import numpy as np
 from udfdask.arrays.backends.backend import DenseBackend
 from udfdask.corrections.correct_tile import as_lines
 from udfdask.descan.frame_shifts import TileShifts
-from udfdask.descan.reused_memory import ReusedMemory
-from udfdask.kernels.dtypes import compiled_dtype
+from udfdask.kernels.overflow import compiled_dtype
 from udfdask.types import AnyArray
+
+ALIGNMENT = 64
+"""Bytes of a cache line: tiles that start with one are interpolated in 0.9 of the time."""
+
+
+class ReusedMemory:
+    """Memory for the tiles of a task, used again if nobody holds the tile before.
+
+    A program gets new memory from the system as empty pages, one by one, when it first writes to
+    them. For tiles of a few MiB, this takes as long as copying the pixels to them. A UDF may keep a
+    tile: then the next tile gets new memory, so that the kept one does not change.
+    """
+
+    def __init__(self) -> None:
+        self._owners: dict[np.dtype[Any], AnyArray] = {}
+
+    def array(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> AnyArray:
+        """Return an array, C-ordered, with any values.
+
+        There is memory for one array of each dtype: UDFs may want a tile in different ones.
+        """
+        size = math.prod(shape) * dtype.itemsize
+        owner = self._owners.get(dtype)
+        if owner is None or owner.size < size or sys.getrefcount(owner.base) > _UNUSED:
+            self._owners.pop(dtype, None)
+            owner = None  # the old memory is free before new memory is taken
+            owner = self._owners[dtype] = _aligned(size)
+        return owner[:size].view(dtype).reshape(shape)
+
+
+def _aligned(size: int) -> AnyArray:
+    """Return memory of some bytes that starts with a cache line."""
+    memory = np.empty(size + ALIGNMENT, dtype=np.uint8)
+    return memory[-memory.ctypes.data % ALIGNMENT :]
+
+
+_unused = _aligned(0)
+_UNUSED = sys.getrefcount(_unused.base)
+"""The number of references to memory that nobody uses: that of the one view that owns it."""
+
 
 COPIED = {1: "u1", 2: "u2", 4: "u4", 8: "u8", 16: "c16"}
 """The dtypes as which values of some bytes are copied: few kernels for all dtypes."""
@@ -157,3 +197,39 @@ def _interpolate(frame: Any, first: list[int], parts: list[float], target: Any, 
         _copy_inside(frame, [at + c for at, c in zip(first, corner, strict=True)], there)
         total = total + there * real.type(weight)
     target[...] = total
+
+
+def moved_entries(
+    values: AnyArray, pixels: AnyArray, starts: AnyArray, first: AnyArray, sig: tuple[int, ...]
+) -> tuple[AnyArray, AnyArray, AnyArray]:
+    """Return values, pixels and starts of shifted frames, given as those of a CSR matrix.
+
+    `first` is where the first pixel of each shifted frame is in its frame, (frames, sig dims), for
+    one or two signal axes. Entries that leave the frame are dropped.
+    """
+    from udfdask.kernels.cpu.shift import move_entries  # loads numba
+
+    kind: Any = COPIED.get(values.dtype.itemsize)
+    if kind is None:  # long doubles: entries are numbered, and then taken
+        order = np.arange(len(values), dtype=np.int64)
+        kept, *moved = moved_entries(order, pixels, starts, first, sig)
+        return values[kept], moved[0], moved[1]
+    out = np.empty_like(values), np.empty_like(pixels), np.empty_like(starts)
+    move_entries(
+        _locked(values.view(kind)),
+        _locked(pixels),
+        _locked(starts),
+        in_planes(first),
+        *((1,) * (2 - len(sig)) + sig),
+        out[0].view(kind),
+        *out[1:],
+    )
+    n = int(out[2][-1])
+    return out[0][:n], out[1][:n], out[2]
+
+
+def _locked(array: AnyArray) -> AnyArray:
+    """Return a contiguous read-only array: compiled code only exists for these."""
+    view = np.ascontiguousarray(array).view()
+    view.flags.writeable = False
+    return view

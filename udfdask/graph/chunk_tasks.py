@@ -47,7 +47,7 @@ def add_chunks_of_all_groups(run: RunLayers) -> Sequence[Key]:
 
 def _joined_groups(name: str, by_group: list[Sequence[Key]]) -> dict[Key, Task]:
     """Return the tasks that join the partial results of all groups of UDFs, one per chunk."""
-    from udfdask.chunk.join_parts import join_groups  # few runs need it
+    from udfdask.chunk.partial_result import join_groups  # few runs need it
 
     return {
         (name, c): OutputTask((name, c), join_groups, List(*map(TaskRef, keys)))
@@ -154,7 +154,7 @@ def _add_joins(run: RunLayers, group: Group, keys: Sequence[Key]) -> Sequence[Ke
 
 def _joins(name: str, recipe: Any, keys: Sequence[Key], n_blocks: int) -> dict[Key, Task]:
     """Return the tasks that join signal chunks."""
-    from udfdask.chunk.join_parts import join_parts  # few runs need it
+    from udfdask.chunk.partial_result import join_parts  # few runs need it
 
     tasks: dict[Key, Task] = {}
     for c, first in enumerate(range(0, len(keys), n_blocks)):

@@ -13,8 +13,7 @@ from typing import Any
 
 from dask.highlevelgraph import HighLevelGraph
 
-from udfdask.chunk.join_parts import join_parts
-from udfdask.chunk.partial_result import Partial, Partials
+from udfdask.chunk.partial_result import Partial, Partials, join_parts
 from udfdask.graph.chunk_layers import ChunkBlockwise, ChunkLayerInfo, ChunkTasks
 from udfdask.graph.dask_internals.arrays import GraphArray
 from udfdask.graph.dask_internals.layers import PerBlock, TaskLayer, in_one_layer

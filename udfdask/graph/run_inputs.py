@@ -12,7 +12,7 @@ from udfdask.graph.input_files import data_files
 from udfdask.plan.declarations import new_instance
 from udfdask.udf import UDF
 from udfdask.udf.aux_data import AuxData
-from udfdask.udf.nested_collections import is_lazy, lazy_places, member_at, with_members
+from udfdask.udf.params import is_lazy, lazy_places, member_at, with_members
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Detect sums of 64-bit integers that wrapped around, in NumPy and CuPy arrays."""
+"""Sums of integers that could overflow, and the dtypes that compiled code supports."""
 
 from __future__ import annotations
 
@@ -7,6 +7,15 @@ from typing import Any
 import numpy as np
 
 from udfdask.errors import SumOverflowError
+
+_REPLACEMENTS = {"e": "f4", "g": "f8", "G": "c16"}
+"""Replacements for the dtypes that numba does not support: float16 and long double precision."""
+
+
+def compiled_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Return the nearest dtype that compiled code supports, in native byte order."""
+    return np.dtype(_REPLACEMENTS.get(dtype.char, dtype)).newbyteorder("=")
+
 
 TOLERANCE = 2.0**62
 """Largest difference from a sum in double precision: rounding stays below, wrapping is above."""

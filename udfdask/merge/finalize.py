@@ -136,7 +136,7 @@ def _check_names(declared: UDFRecipe, returned: Mapping[str, Any]) -> None:
     private = [name for name in returned if name in specs and specs[name].use == "private"]
     if not (absent or undeclared or private):
         return
-    from udfdask.udf.quoted_names import quoted  # only errors need it
+    from udfdask.udf.written_methods import quoted  # only errors need it
 
     one = len(absent) == 1
     left_out = absent and (

@@ -191,7 +191,7 @@ def _check_names(declared: UDFRecipe, merged: Mapping[str, Any], in_tree: bool) 
     unknown = [name for name in merged if name not in declared.allocated]
     if not (absent or unknown):
         return
-    from udfdask.udf.quoted_names import quoted  # only errors need it
+    from udfdask.udf.written_methods import quoted  # only errors need it
 
     left_out = absent and (
         f"{who} left out {'buffer' if len(absent) == 1 else 'buffers'} {quoted(absent)}. It is "

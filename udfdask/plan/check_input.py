@@ -15,7 +15,7 @@ from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.libertem_udfs import udf_name
 from udfdask.plan.recipe import Recipe
 from udfdask.udf import UDF
-from udfdask.udf.nested_collections import hidden_collection
+from udfdask.udf.params import hidden_collection
 
 
 def check_is_array(array: Any, call: str, sig_dims: Any = None) -> None:

@@ -18,7 +18,7 @@ from dask.utils import is_arraylike
 
 from udfdask.types import AnyArray
 from udfdask.udf.aux_data import AuxData
-from udfdask.udf.nested_collections import is_lazy, lazy_places, member_at
+from udfdask.udf.params import is_lazy, lazy_places, member_at
 
 CONSTANTS = (type(None), int, float, complex, str, bytes, np.generic)
 """Immutable types, checked first: a list may have a million of such values."""

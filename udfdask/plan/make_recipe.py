@@ -27,7 +27,7 @@ from udfdask.arrays.geometry.tiling import (
     sparse_tiling,
 )
 from udfdask.corrections import CorrectionSet
-from udfdask.corrections.neighbors import straddles
+from udfdask.corrections.planes import straddles
 from udfdask.corrections.validate import checked
 from udfdask.plan.declarations import TilePreferences, declare
 from udfdask.plan.recipe import DescanRecipe, Recipe, UDFRecipe, backends_for
@@ -226,7 +226,7 @@ def _can_stream(
     if not read_once or not streams or data.char in "egG":
         return False  # float16 and long doubles are converted for kernels
     if corrected:
-        from udfdask.corrections.correct_sum import precise  # few runs need it
+        from udfdask.corrections.correct_tile import precise  # few runs need it
 
         return promises.only_sums_frames and precise(data) is not None
     expected = data.newbyteorder("=") if promises.takes_any_byte_order else data

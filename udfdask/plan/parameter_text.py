@@ -23,7 +23,7 @@ from udfdask.arrays.geometry.units import Quantity
 from udfdask.errors import without_secrets
 from udfdask.udf import UDF
 from udfdask.udf.aux_data import AuxData
-from udfdask.udf.nested_collections import is_lazy
+from udfdask.udf.params import is_lazy
 
 _LONGEST = 4000
 """About the most characters of the text: attributes in an .npz file have at most 65,535 bytes."""

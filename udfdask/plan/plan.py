@@ -30,7 +30,7 @@ from udfdask.plan.shared_loading import needs_most_blocks, shares_data
 from udfdask.tokens import tokenize_value
 from udfdask.udf import UDF
 from udfdask.udf.aux_data import AuxData
-from udfdask.udf.nested_collections import is_lazy, lazy_places
+from udfdask.udf.params import is_lazy, lazy_places
 
 if TYPE_CHECKING:
     from udfdask.plan.memory import LoadingMemory

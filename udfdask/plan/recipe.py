@@ -26,7 +26,7 @@ from udfdask.plan.merge_tree import MergeTree
 from udfdask.udf import UDF, UDFMethod
 from udfdask.udf.aux_data import AuxData
 from udfdask.udf.buffers import BufferSpec
-from udfdask.udf.nested_collections import lazy_places, member_at, with_members
+from udfdask.udf.params import lazy_places, member_at, with_members
 from udfdask.udf.promises import Promises
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from udfdask.arrays.geometry.roi import normalize_roi
 from udfdask.arrays.geometry.shapes import Shape
 from udfdask.arrays.geometry.slices import Slice
 from udfdask.arrays.geometry.tiling import sparse_tiling
-from udfdask.chunk.sparse_tiles import frames_of
+from udfdask.chunk.process import frames_of
 from udfdask.chunk.udf_instance import Instance
 from udfdask.corrections import CorrectionSet
 from udfdask.libertem_udfs import as_own, udf_name
@@ -37,8 +37,7 @@ from udfdask.udf.aux_data import AuxData, reshaped
 from udfdask.udf.base import MaskedResult, overrides
 from udfdask.udf.buffers import BufferSpec, PartialViews, Views
 from udfdask.udf.meta import Neighborhood
-from udfdask.udf.nested_collections import is_lazy, lazy_places
-from udfdask.udf.params import TaskData
+from udfdask.udf.params import TaskData, is_lazy, lazy_places
 
 
 class ReferenceResults(dict[str, AnyArray]):

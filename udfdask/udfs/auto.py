@@ -16,7 +16,7 @@ from udfdask.errors import ArgumentTypeError, ArgumentValueError, DeviceError, U
 from udfdask.udf import UDF
 from udfdask.udf.aux_data import AuxData
 from udfdask.udf.buffers import BufferSpec
-from udfdask.udf.nested_collections import with_all
+from udfdask.udf.params import with_all
 from udfdask.udf.promises import Promises
 
 _RANK = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}

@@ -13,7 +13,7 @@ from udfdask.arrays.geometry.shapes import Shape
 from udfdask.arrays.geometry.units import Quantity
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.kernels.cuda import variance as on_device
-from udfdask.kernels.dtypes import compiled_dtype
+from udfdask.kernels.overflow import compiled_dtype
 from udfdask.masks import checks, ring
 from udfdask.masks.coverage import Coverage, coverage_of_ring
 from udfdask.masks.polar import check_stretch, rounding_matrix

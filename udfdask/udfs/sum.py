@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.corrections.correct_sum import UncorrectedTile
+from udfdask.corrections.correct_tile import UncorrectedTile
 from udfdask.kernels.cuda import sums as on_device
 from udfdask.kernels.overflow import add_exactly, is_long
 from udfdask.udf import UDF

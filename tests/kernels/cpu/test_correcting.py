@@ -10,7 +10,7 @@ from udfdask.corrections import CorrectionSet
 from udfdask.corrections.correct_tile import as_lines, correct_tile
 from udfdask.corrections.planes import tile_planes
 from udfdask.corrections.validate import checked
-from udfdask.kernels.dtypes import compiled_dtype
+from udfdask.kernels.overflow import compiled_dtype
 
 RNG = np.random.default_rng(3)
 FRAMES, SIG = 3, (7, 6)

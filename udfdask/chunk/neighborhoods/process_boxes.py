@@ -14,9 +14,8 @@ from udfdask.arrays.backends.read_only import locked
 from udfdask.arrays.geometry.halo import Box, Halo
 from udfdask.arrays.geometry.slabs import slabs
 from udfdask.chunk.dense_tiles import DenseCutter
-from udfdask.chunk.frames.dense import DenseSource
-from udfdask.chunk.neighborhoods.aux_windows import AuxStores, aux_window
-from udfdask.chunk.neighborhoods.stored_frames import Stores, window_of
+from udfdask.chunk.frames import DenseSource
+from udfdask.chunk.neighborhoods.stored_frames import AuxStores, Stores, aux_window, window_of
 from udfdask.chunk.udf_instance import Instance
 from udfdask.plan.recipe import DESCAN, Recipe
 from udfdask.types import AnyArray

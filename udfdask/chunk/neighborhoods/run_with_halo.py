@@ -19,14 +19,16 @@ from udfdask.arrays.backends.table import backend_of
 from udfdask.arrays.geometry.halo import Box
 from udfdask.arrays.geometry.seams import box_of, divide, margin, own_pieces
 from udfdask.chunk.device_context import chunk_device
-from udfdask.chunk.frames.open_source import converted_blocks
-from udfdask.chunk.frames.source import signal_windows
-from udfdask.chunk.neighborhoods.aux_windows import AuxStores, StoredValues, checked_values
+from udfdask.chunk.frames import converted_blocks, signal_windows
 from udfdask.chunk.neighborhoods.process_boxes import Neighbors, process_boxes
-from udfdask.chunk.neighborhoods.stored_frames import StoredFrames
+from udfdask.chunk.neighborhoods.stored_frames import (
+    AuxStores,
+    StoredFrames,
+    StoredValues,
+    checked_values,
+)
 from udfdask.chunk.partial_result import Partial, Partials, common_generation
-from udfdask.chunk.run_chunk import aux_rows, run_chunk
-from udfdask.chunk.start_and_end import end_udf, start_udf
+from udfdask.chunk.run_chunk import aux_rows, end_udf, run_chunk, start_udf
 from udfdask.chunk.udf_instance import Instance, limit_threads
 from udfdask.plan.device_groups import Group
 from udfdask.plan.recipe import DESCAN, Recipe

@@ -9,9 +9,9 @@ import numpy as np
 
 from udfdask.arrays.backends.read_only import locked
 from udfdask.kernels.cpu.sparse_sums import Entries
-from udfdask.kernels.dtypes import compiled_dtype
 from udfdask.kernels.numba_internals.compile import contracting_kernel, inner_kernel, kernel
 from udfdask.kernels.numba_internals.rows import as_rows
+from udfdask.kernels.overflow import compiled_dtype
 from udfdask.types import AnyArray
 
 LANES = 32

@@ -15,10 +15,9 @@ from udfdask.arrays.backends.pydata_sparse import coo_starts, is_rows
 from udfdask.arrays.backends.read_only import locked
 from udfdask.arrays.backends.table import backend_of
 from udfdask.kernels.cpu.exact_sums import add_inside_exactly, scatter_exactly
-from udfdask.kernels.dtypes import compiled_dtype
 from udfdask.kernels.numba_internals.compile import inner_kernel, kernel
 from udfdask.kernels.numba_internals.reading import CACHE_LINE, PREFETCH_DISTANCE, prefetch
-from udfdask.kernels.overflow import add_exactly, is_long, require
+from udfdask.kernels.overflow import add_exactly, compiled_dtype, is_long, require
 from udfdask.types import AnyArray
 
 

@@ -21,7 +21,7 @@ from udfdask.plan.parameters_in_pixels import parameters_in_pixels
 from udfdask.plan.recipe import Recipe, UDFRecipe
 from udfdask.udf import UDF
 from udfdask.udf.aux_data import AuxData
-from udfdask.udf.nested_collections import hidden_collection, is_lazy, lazy_places
+from udfdask.udf.params import hidden_collection, is_lazy, lazy_places
 
 Parameters = tuple[dict[str, Any], ...]
 """The parameters of each UDF by name, with all values of aux data."""

@@ -15,7 +15,7 @@ from udfdask.testing.laws.explain_failure import preprocessed
 from udfdask.testing.sample_data import parts_and_chunkings, scan_chunkings
 from udfdask.testing.udf_under_test import Subject
 from udfdask.types import AnyArray
-from udfdask.udf.quoted_names import quoted
+from udfdask.udf.written_methods import quoted
 
 
 def merge_takes_every_buffer(subject: Subject) -> None:

@@ -19,7 +19,7 @@ from dask.base import compute
 from threadpoolctl import threadpool_limits
 
 from udfdask.corrections import CorrectionSet
-from udfdask.corrections.correct_sum import precise
+from udfdask.corrections.correct_tile import precise
 from udfdask.plan.make_recipe import MANY_BLOCKS
 from udfdask.run.run_udf import run_udf
 from udfdask.testing.eager_run import ONE_CHUNK, Chunks, Layout, declare

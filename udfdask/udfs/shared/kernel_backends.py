@@ -1,9 +1,17 @@
-"""Array backends that the built-in UDFs offer for the tiles that their kernels can process."""
+"""The array types that ready-made UDFs and their kernels take, the preferred one first."""
 
 from __future__ import annotations
 
-from udfdask.kernels.backends import DEVICE_TILES, SPARSE_TILES
+from udfdask.arrays.backends.dense_backends import CUPY
+from udfdask.arrays.backends.matrix_backends import SCIPY_CSR, SCIPY_CSR_ARRAY
+from udfdask.arrays.backends.pydata_backends import COO, GCXS
 from udfdask.udf import UDF, UDFMethod
+
+DEVICE_TILES = (CUPY.name,)
+"""Dense tiles on a device, for `kernels.cuda`."""
+
+SPARSE_TILES = (GCXS.name, SCIPY_CSR.name, SCIPY_CSR_ARRAY.name, COO.name)
+"""Sparse tiles that `kernels.cpu.sparse_sums` reads without a conversion."""
 
 
 def tile_backends(udf: UDF, own: type[UDF], *, on_device: bool = True) -> tuple[str, ...]:

@@ -1,1 +1,0 @@
-"""Cut tiles and frames from the blocks of a chunk, for any type of array."""
