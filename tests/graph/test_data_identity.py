@@ -13,7 +13,7 @@ import named_data
 from making import LATE
 from udfdask.graph.data_identity import DataNames
 from udfdask.io import open_file
-from udfdask.tokens import UnnamedError
+from udfdask.names import UnnamedError
 
 SUPPORT = Path(named_data.__file__).parent
 

@@ -16,7 +16,7 @@ PACKAGE = Path(__file__).resolve().parents[2] / "udfdask"
 ROOMS = """
 errors types
 once_per_process config tracebacks
-tokens writing
+names writing
 arrays
 kernels plotting cluster
 masks corrections descan demo
@@ -58,7 +58,7 @@ HEAVY = {
     "distributed": {"scheduling", "run", "cluster", "cli"},
     "dask": {
         "config",  # dask.config alone: the settings of udfdask are dask settings
-        "tokens",
+        "names",
         "plan",
         "graph",
         "scheduling",

@@ -20,10 +20,11 @@ from udfdask.graph.dask_internals.contents import described_layer, described_tas
 from udfdask.graph.file_status import FileStatus, status_of
 from udfdask.graph.input_files import named_file
 from udfdask.graph.packed_recipe import PackedRecipe
+from udfdask.names import UnnamedError, describe_value, strict_token
+from udfdask.names.content import Reference, Walk
+from udfdask.names.settings import settings_of
 from udfdask.plan.device_groups import Group
 from udfdask.plan.recipe import Recipe
-from udfdask.tokens import UnnamedError, describe_value, strict_token
-from udfdask.tokens.content import Walk
 from udfdask.writing.stores import store_root
 
 _Node = tuple[str, Any]
@@ -34,9 +35,9 @@ class DataNames:
     """Names of the data of collections, and of values that contain collections."""
 
     def __init__(self) -> None:
-        self._objects: dict[int, tuple[Any, str, set[Path]]] = {}
+        self._objects: dict[int, tuple[Any, str, set[Reference]]] = {}
         self._paths: dict[str, Path | None] = {}
-        self._noted: set[Path] = set()
+        self._noted: set[Reference] = set()
         self._statuses: dict[Path, FileStatus] = {}
 
     def name(self, collection: Any) -> str:
@@ -57,15 +58,27 @@ class DataNames:
         """Return the name of any value, which may contain collections."""
         return strict_token(value, self._describe_inside, self._note)
 
-    def with_files(self, make: Callable[[], str]) -> str:
-        """Return a name that also depends on the files that are noted while `make` makes it."""
-        name, noted = self._noting(make)
-        return strict_token(
-            (name, [(str(path), self.status(path).named()) for path in sorted(noted)])
-        )
+    def with_outside(
+        self, make: Callable[[], str], parameters: Mapping[str, Any] | None = None
+    ) -> str:
+        """Return a name that also depends on what it refers to while `make` makes it.
 
-    def _noting(self, make: Callable[[], str]) -> tuple[str, set[Path]]:
-        """Return a name, and the files that are noted while it is made."""
+        These are files, except those that code only writes to, and settings. `parameters` are those
+        of a UDF.
+        """
+        name, noted = self._noting(make)
+        written = {text for kind, text in noted if kind == "writes"}
+        for kind, parameter in noted:
+            value = (parameters or {}).get(parameter)
+            if kind == "writes parameter" and isinstance(value, (str, os.PathLike)):
+                written.add(os.fspath(value))
+        texts = {text for kind, text in noted if kind == "text"} - written
+        paths = {path for text in texts if (path := self._file_of(text)) is not None}
+        files = [(str(path), self.status(path).named()) for path in sorted(paths)]
+        return strict_token((name, files, settings_of(noted)))
+
+    def _noting(self, make: Callable[[], str]) -> tuple[str, set[Reference]]:
+        """Return a name, and the references that are noted while it is made."""
         before, self._noted = self._noted, set()
         try:
             return make(), self._noted
@@ -78,15 +91,17 @@ class DataNames:
             self._statuses[path] = status_of(path)
         return self._statuses[path]
 
-    def _note(self, text: str) -> None:
-        """Note a text if it is the path of a file."""
+    def _note(self, noted: set[Reference]) -> None:
+        """Note what a value refers to."""
+        self._noted |= noted
+
+    def _file_of(self, text: str) -> Path | None:
+        """Return the file or zarr store that a text names."""
         if text not in self._paths:
             # a word such as "r" is no path, even if there is a file of that name
             path = named_file(text) if "." in text or os.sep in text else None
             self._paths[text] = None if path is None else store_root(path)
-        found = self._paths[text]
-        if found is not None:
-            self._noted.add(found)
+        return self._paths[text]
 
     def _describe(self, walk: Walk, value: Any) -> Any:
         """Name an argument of a task; each object is named once, though many tasks have it."""
@@ -129,7 +144,7 @@ class _TaskNames:
         self,
         layers: Mapping[str, Any],
         describe: Callable[[Walk, Any], Any],
-        note: Callable[[str], None],
+        note: Callable[[set[Reference]], None],
     ) -> None:
         self._describe_object = describe
         self._note = note

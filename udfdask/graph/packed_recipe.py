@@ -15,9 +15,9 @@ from weakref import WeakKeyDictionary
 import cloudpickle
 
 from udfdask.config import inline_bytes
+from udfdask.names.origins import is_found
 from udfdask.once_per_process import OncePerProcess
 from udfdask.plan.recipe import Recipe
-from udfdask.tokens.origins import is_found
 
 GRID_BYTES = 512
 """Largest packed size of chunk grid and ROI in a recipe that is an argument of tasks.

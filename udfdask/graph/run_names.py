@@ -15,10 +15,10 @@ from udfdask.graph.data_identity import DataNames
 from udfdask.graph.file_status import FileStatus
 from udfdask.graph.input_files import data_files
 from udfdask.graph.recorded_graph import Run
+from udfdask.names import UnnamedError
 from udfdask.plan.recipe import Recipe
 from udfdask.records.names import udf_name, with_versions
 from udfdask.records.record_file import can_store
-from udfdask.tokens import UnnamedError
 from udfdask.udf import UDF
 from udfdask.writing.stores import store_root
 
@@ -35,7 +35,7 @@ def names_of(run: Run, names: DataNames) -> tuple[str, list[str]]:
     recipe = run.recipe
     _check_storable(recipe)
     try:
-        data = names.with_files(lambda: names.name(run.array))
+        data = names.with_outside(lambda: names.name(run.array))
         used = [(str(path), status.named()) for path, status in _files(run, names).items()]
         data = names.of_value((data, used))
     except UnnamedError as error:
@@ -47,7 +47,7 @@ def names_of(run: Run, names: DataNames) -> tuple[str, list[str]]:
     for number, udf in enumerate(recipe.udfs):
         try:
             made = partial(udf_name, recipe, number, run.aux, names.of_value)
-            udfs.append(names.with_files(made))
+            udfs.append(names.with_outside(made, udf.kwargs))
         except UnnamedError as error:
             raise ArgumentValueError(
                 f"cannot recognize {udf.name}: it depends on {_short(error.thing)}, which has no "

@@ -17,7 +17,7 @@ from udfdask.io.remote_errors import reaching
 from udfdask.io.remote_location import Location
 from udfdask.io.remote_states import State, states_of
 from udfdask.io.strided_layout import Layout, Values
-from udfdask.tokens import UnnamedError
+from udfdask.names import UnnamedError
 
 _GAP = 1 << 16
 """Mean number of bytes between two parts up to which one request reads the bytes between them too.

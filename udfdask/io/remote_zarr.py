@@ -23,8 +23,8 @@ from udfdask.io.remote_location import Location, local_path, look_up
 from udfdask.io.remote_objects import ChunkObjects
 from udfdask.io.zarr_chunk_files import touched_chunks
 from udfdask.io.zarr_metadata import ArrayMetadata, ome_axes, ome_path
+from udfdask.names import UnnamedError
 from udfdask.once_per_process import OncePerProcess
-from udfdask.tokens import UnnamedError
 from udfdask.writing.stores import METADATA
 
 _opened = OncePerProcess(32)

@@ -20,6 +20,7 @@ from udfdask.arrays.geometry.axes import Axis, Calibration
 from udfdask.arrays.geometry.chunk_grid import BoolArray, Grid
 from udfdask.arrays.geometry.roi import only_present
 from udfdask.errors import UDFError
+from udfdask.names import tokenize_value
 from udfdask.plan.check_input import check_dtypes
 from udfdask.plan.cost_warnings import Cost, cost_warnings
 from udfdask.plan.declarations import result_units
@@ -27,7 +28,6 @@ from udfdask.plan.make_recipe import make_recipe
 from udfdask.plan.read_arguments import Arguments, Asked, read_arguments
 from udfdask.plan.recipe import DESCAN, Recipe
 from udfdask.plan.shared_loading import needs_most_blocks, shares_data
-from udfdask.tokens import tokenize_value
 from udfdask.udf import UDF
 from udfdask.udf.aux_data import AuxData
 from udfdask.udf.params import is_lazy, lazy_places

@@ -15,8 +15,8 @@ import numpy as np
 from threadpoolctl import threadpool_info
 
 from udfdask.arrays.geometry.chunk_grid import BoolArray
+from udfdask.names.origins import own_version
 from udfdask.plan.recipe import DESCAN, Recipe
-from udfdask.tokens.origins import own_version
 
 _DEPTHS = ("depth", "gathered_depth", "frame_depth")
 """The fields of a tiling that depend on the largest chunk of a run."""

@@ -15,7 +15,7 @@ from udfdask.arrays.backends.dense_backends import CUDA, CUPY, NUMPY
 from udfdask.arrays.backends.matrix_backends import SCIPY_CSC, SCIPY_CSR
 from udfdask.arrays.backends.pydata_backends import COO, GCXS
 from udfdask.arrays.backends.table import BACKENDS
-from udfdask.tokens import tokenize_value
+from udfdask.names import tokenize_value
 
 NATIVES = [one for one in BACKENDS if one != CUDA]  # what arrays are made of
 natives = st.sampled_from(NATIVES)

@@ -7,7 +7,7 @@ that decides what code does: its bytecode, its bound values, and all objects tha
 through the user's own modules. Libraries count by name only.
 """
 
-from udfdask.tokens.naming import (
+from udfdask.names.naming import (
     Identity,
     UnnamedError,
     describe_value,

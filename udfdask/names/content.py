@@ -11,21 +11,29 @@ import copyreg
 import dataclasses
 import enum
 import os
+import sys
 import threading
 import types
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
-from typing import Any
+from pathlib import PurePath
+from typing import Any, Literal
 
 import numpy as np
 from dask.base import tokenize
 
-from udfdask.tokens import origins
-from udfdask.tokens.origins import library_name
+from udfdask.names import origins
+from udfdask.names.origins import library_name
 
 PLAIN = frozenset({bool, float, complex, str, bytes, type(None), type(...)})
 FLAT = PLAIN | {int}
 """Types of values that are their own names and cannot contain references."""
+Kind = Literal["text", "uses", "writes", "writes parameter"]
+Reference = tuple[Kind, str]
+"""Something outside of a value that its name refers to: a text, which can be the path of a file or
+the name of a setting; an object of a library; a file that is opened for writing, by its path or by
+the name of the parameter that has the path."""
+
 _STATELESS = (type(threading.Lock()), type(threading.RLock()))
 _SIMPLE = frozenset("biufcmMSU")
 """Kinds of dtypes that a text such as ``<i4`` describes completely."""
@@ -35,19 +43,20 @@ class Walk:
     """Name values as nested tuples and lists of plain values.
 
     `describe` returns the name of a value that is not plain, and can call `name` for its parts.
-    `unnamed` returns a substitute for an object that has no reliable name. `note` is called with
-    each text, which can be the path of a file.
+    `unnamed` returns a substitute for an object that has no reliable name.
     """
 
     def __init__(
         self,
         unnamed: Callable[[Any], Any],
         describe: Callable[[Walk, Any], Any],
-        note: Callable[[str], None] | None = None,
     ) -> None:
         self.unnamed = unnamed
+        self.modules: set[str] = set()
+        """Modules of libraries whose objects have been named."""
+        self.noted: set[Reference] = set()
+        """What the value refers to."""
         self._describe = describe
-        self._note = note
         self._numbers: dict[int, int] = {}
         # keep the objects alive, because Python can reuse the id of a deleted object
         self._kept: list[Any] = []
@@ -56,18 +65,24 @@ class Walk:
         """Return a value as nested tuples and lists of plain values."""
         kind = type(value)
         if kind in PLAIN:
-            if kind is str and self._note is not None:
-                self._note(value)
+            if kind is str:
+                self.noted.add(("text", value))
             return value
         if kind is int:
             # most integers are small; Python limits the number of decimal digits
             return value if -1 << 63 < value < 1 << 63 else ("int", hex(value))
         return self._describe(self, value)
 
-    def note(self, text: Any) -> None:
-        """Pass on a text of the value, or of the code that it refers to."""
-        if self._note is not None and isinstance(text, str):
-            self._note(text)
+    def note(self, kind: Kind, text: Any) -> None:
+        """Note a text of the value, or of the code that it refers to."""
+        if isinstance(text, str):
+            self.noted.add((kind, text))
+
+    def library(self, module: str, *names: str) -> Any:
+        """Name a module of a library, or an object in it."""
+        self.modules.add(module)
+        self.note("uses", ".".join((module, *names)))
+        return ("library", module, *names)
 
     def again(self, value: Any) -> Any:
         """Return the number of a value that was met before; otherwise number it and return None."""
@@ -82,8 +97,9 @@ class Walk:
         # plain values are not numbered: no copy saves 10 us for each item of a set of pixels
         if type(value) in FLAT or (type(value) is tuple and all(type(v) in FLAT for v in value)):
             return self.name(value)
-        walk = Walk(self.unnamed, self._describe, self._note)
+        walk = Walk(self.unnamed, self._describe)
         walk._numbers, walk._kept = dict(self._numbers), list(self._kept)
+        walk.modules, walk.noted = self.modules, self.noted
         return walk.name(value)
 
 
@@ -98,6 +114,8 @@ def name_sequence(walk: Walk, value: Any) -> Any:
 
 def name_dict(walk: Walk, value: Mapping[Any, Any]) -> Any:
     """Name a dictionary by its items in their order, because code may depend on the order."""
+    if value is sys.modules:  # it differs in each process, and changes while it is read
+        return walk.unnamed(value)
     flat = all(type(k) in FLAT and type(v) in FLAT for k, v in value.items())
     again = None if flat else walk.again(value)
     return again or ("dict", [(walk.name(k), walk.name(v)) for k, v in value.items()])
@@ -120,7 +138,7 @@ def name_proxy(walk: Walk, proxy: Mapping[Any, Any]) -> Any:
 def name_member(walk: Walk, member: enum.Enum) -> Any:
     """Name a member of an Enum; attributes with a leading underscore belong to the Enum class."""
     if library := library_name(type(member)):
-        return ("library", *library, member.name)
+        return walk.library(*library, str(member.name))
     more = {k: v for k, v in vars(member).items() if not k.startswith("_")}
     return walk.again(member) or (
         "member",
@@ -150,10 +168,14 @@ def name_instance(walk: Walk, value: Any) -> Any:
     if again := walk.again(value):
         return again
     kind = type(value)
-    if isinstance(value, os.PathLike):  # pickle writes its parts
-        walk.note(os.fspath(value))
+    if isinstance(value, PurePath):  # pickle writes its parts, which are other paths
+        return ("path", walk.name(kind), walk.name(os.fspath(value)))
+    if isinstance(value, os.PathLike):
+        walk.note("text", os.fspath(value))
+    if kind is type(os.environ):  # its variables count if the code names them
+        return walk.library("os", "environ")
     if found := library_name(value):  # a callable of another type, such as NumPy's functions
-        return ("library", *found)
+        return walk.library(*found)
     if kind in _STATELESS:
         return ("instance", kind.__qualname__)
     python = getattr(value, "py_func", None) if kind.__module__.startswith("numba.") else None
@@ -213,7 +235,7 @@ def _digest(array: np.ndarray[Any, Any]) -> str:
 def name_ufunc(walk: Walk, ufunc: np.ufunc) -> Any:
     """Name a ufunc of a library."""
     found = origins.ufunc_name(ufunc)
-    return walk.unnamed(ufunc) if found is None else ("library", *found)
+    return walk.unnamed(ufunc) if found is None else walk.library(*found)
 
 
 def name_dtype(walk: Walk, dtype: np.dtype[Any]) -> Any:

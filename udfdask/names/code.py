@@ -9,15 +9,16 @@ from __future__ import annotations
 import enum
 import importlib
 import importlib.util
+import os
 import sys
 import types
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from udfdask.tokens import origins
-from udfdask.tokens.content import Walk
-from udfdask.tokens.origins import is_library_module, is_library_scope, library_name
-from udfdask.tokens.references import code_digest, references_of, texts_of
+from udfdask.names import origins
+from udfdask.names.content import Walk
+from udfdask.names.origins import is_library_module, is_library_scope, library_name
+from udfdask.names.references import Written, code_digest, references_of, texts_of
 
 _MISSING = object()
 _IGNORED = frozenset(
@@ -62,9 +63,9 @@ def name_class(walk: Walk, cls: type) -> Any:
     if found := library_name(cls):
         # users can set attributes of our own UDF classes, and replace their methods
         if not found[0].startswith(_CONFIGURED) or isinstance(cls, enum.EnumMeta):
-            return ("library", *found)
+            return walk.library(*found)
     elif not cls.__flags__ & _HEAP_TYPE:  # such as the type of functions, which has no module name
-        return ("library", cls.__module__, cls.__qualname__)
+        return walk.library(cls.__module__, cls.__qualname__)
     if again := walk.again(cls):
         return again
     # docstrings of a library change only with its version
@@ -91,7 +92,7 @@ def _is_own_method(cls: type, name: str, value: Any) -> bool:
 def name_function(walk: Walk, function: types.FunctionType) -> Any:
     """Name a function by its code, its bound values and all objects that it refers to."""
     if found := library_name(function):
-        return walk.unnamed(function) if found in _UNFORESEEN else ("library", *found)
+        return walk.unnamed(function) if found in _UNFORESEEN else walk.library(*found)
     if again := walk.again(function):
         return again
     scope = function.__globals__
@@ -120,7 +121,7 @@ def _name_cell(walk: Walk, cell: types.CellType) -> Any:
 def name_code(walk: Walk, code: types.CodeType) -> Any:
     """Name a code object."""
     for text in texts_of(code):
-        walk.note(text)
+        walk.note("text", text)
     return ("code", code_digest(code) or walk.unnamed(code))
 
 
@@ -138,8 +139,28 @@ def _name_references(walk: Walk, function: types.FunctionType) -> Any:
             found.append((chain, _name_namespace(walk, scope)))
         else:
             found.append((chain, _name_reached(walk, value, rest)))
+    for path in references.written:
+        _note_written(walk, function, path)
     package = scope.get("__package__") or scope.get("__name__", "").rpartition(".")[0]
     return (found, [_name_import(walk, package, *each) for each in references.imports])
+
+
+def _note_written(walk: Walk, function: types.FunctionType, path: Written) -> None:
+    """Note a file that a function opens for writing."""
+    kind, names = path
+    if kind == "parameter":
+        walk.note("writes parameter", names[-1])
+        return
+    value: Any = names[0]
+    if kind == "variable":
+        code, cells = function.__code__, function.__closure__ or ()
+        scope = {**function.__globals__, **dict(zip(code.co_freevars, cells, strict=True))}
+        value = scope.get(names[0])
+        if isinstance(value, types.CellType):
+            value = value.cell_contents
+        for name in names[1:]:
+            value = getattr(value, name, None)
+    walk.note("writes", os.fspath(value) if isinstance(value, (str, os.PathLike)) else None)
 
 
 def _name_reached(walk: Walk, value: Any, attributes: Iterable[str]) -> Any:
@@ -155,7 +176,7 @@ def _name_reached(walk: Walk, value: Any, attributes: Iterable[str]) -> Any:
             try:
                 value = getattr(value, attribute)
             except Exception:  # noqa: BLE001  # any error of a library that is loaded
-                return ("library", value.__name__, attribute)
+                return walk.library(value.__name__, attribute)
         elif type(value) is not types.ModuleType:  # its class may compute attributes
             return walk.unnamed(value)
         else:
@@ -175,7 +196,7 @@ def _name_import(walk: Walk, package: str, level: int, name: str, taken: tuple[s
     # Do not import a library only for its name: it may be large. The name is the same if it is
     # loaded, because the call itself loads it. Modules of Python are small, and have values.
     if library and full.partition(".")[0] not in sys.stdlib_module_names:
-        return ("library", full, *taken)
+        return walk.library(full, *taken)
     try:
         module = importlib.import_module(full)
         for each in taken:
@@ -191,7 +212,7 @@ def _name_import(walk: Walk, package: str, level: int, name: str, taken: tuple[s
 def name_module(walk: Walk, module: types.ModuleType) -> Any:
     """Name a library module by its name, and a user's module by all its contents."""
     if is_library_module(module):
-        return ("library", module.__name__)
+        return walk.library(module.__name__)
     return ("module", module.__name__, _name_namespace(walk, vars(module)))
 
 
@@ -212,7 +233,7 @@ def name_method(walk: Walk, method: types.MethodType) -> Any:
 def name_builtin(walk: Walk, function: types.BuiltinFunctionType) -> Any:
     """Name a compiled function; a bound function also by its object."""
     if found := library_name(function):
-        return walk.unnamed(function) if found in _UNFORESEEN else ("library", *found)
+        return walk.unnamed(function) if found in _UNFORESEEN else walk.library(*found)
     owner = function.__self__
     if owner is not None and not isinstance(owner, types.ModuleType):
         return ("method", function.__name__, walk.name(owner))
@@ -223,7 +244,7 @@ def name_builtin(walk: Walk, function: types.BuiltinFunctionType) -> Any:
 def name_cached(walk: Walk, function: Any) -> Any:
     """Name a function that is wrapped by functools.lru_cache."""
     if found := library_name(function):
-        return ("library", *found)
+        return walk.library(*found)
     if again := walk.again(function):
         return again
     options = list(function.cache_parameters().items())

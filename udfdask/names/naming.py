@@ -6,7 +6,6 @@ import dataclasses
 import enum
 import functools
 import hashlib
-import re
 import types
 import uuid
 import weakref
@@ -16,12 +15,10 @@ from typing import Any
 import numpy as np
 from dask.base import is_dask_collection, tokenize
 
-from udfdask.tokens import code, content, origins
-from udfdask.tokens.content import Walk
-from udfdask.tokens.origins import own_version
-
-_LIBRARY = re.compile(r"\('library', '([\w.]+)'")
-"""The module of an object of a library, in the text of a name."""
+from udfdask.names import code, content, origins
+from udfdask.names.content import Reference, Walk
+from udfdask.names.origins import own_version
+from udfdask.names.settings import settings_of
 
 
 def tokenize_value(value: Any) -> str:
@@ -60,7 +57,7 @@ class UnnamedError(Exception):
 def strict_token(
     value: Any,
     describe: Callable[[Walk, Any], Any] | None = None,
-    note: Callable[[str], None] | None = None,
+    note: Callable[[set[Reference]], None] | None = None,
 ) -> str:
     """Return a token like `tokenize_value`; raise if an object has no reliable name.
 
@@ -73,7 +70,7 @@ def strict_token(
     describe : callable, optional
         Names values that are not plain; by default `describe_value`, which it may call.
     note : callable, optional
-        Called with each text in the value, and in the code that it refers to.
+        Called with what the value refers to.
 
     Returns
     -------
@@ -89,9 +86,11 @@ def strict_token(
     def refuse(thing: Any) -> Any:
         raise UnnamedError(thing)
 
-    text = _text(value, refuse, describe, note)
-    used = sorted(set(_LIBRARY.findall(text)))
-    return _hash(f"{text}{[origins.library_state(module) for module in used]}")
+    walk = Walk(refuse, describe or describe_value)
+    text = _text(value, walk)
+    if note is not None:
+        note(walk.noted)
+    return _hash(f"{text}{[origins.library_state(module) for module in sorted(walk.modules)]}")
 
 
 def identity_of(value: Any) -> Hashable:
@@ -140,7 +139,7 @@ class Identity:
 
 def _digest(value: Any, unnamed: Callable[[Any], Any]) -> str:
     """Return a hash of a value; `unnamed` returns a substitute for objects without a name."""
-    return _hash(_text(value, unnamed))
+    return _hash(_text(value, Walk(unnamed, describe_value)))
 
 
 def _hash(text: str) -> str:
@@ -148,17 +147,14 @@ def _hash(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
-def _text(
-    value: Any,
-    unnamed: Callable[[Any], Any],
-    describe: Callable[[Walk, Any], Any] | None = None,
-    note: Callable[[str], None] | None = None,
-) -> str:
-    """Return the name of a value as text."""
+def _text(value: Any, walk: Walk) -> str:
+    """Return the name of a value as text, with the settings that its code reads."""
     try:
-        return repr(Walk(unnamed, describe or describe_value, note).name(value))
-    except RecursionError:  # nested a few hundred levels deep
-        return repr(unnamed(value))
+        return f"{walk.name(value)!r}{settings_of(walk.noted)}"
+    except UnnamedError:
+        raise
+    except Exception:  # noqa: BLE001  # objects of the user may raise anything, or are nested deep
+        return repr(walk.unnamed(value))
 
 
 def describe_value(walk: Walk, value: Any) -> Any:

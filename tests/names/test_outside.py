@@ -1,0 +1,231 @@
+"""What a UDF names outside of itself: environment variables, settings, and files that it writes."""
+
+import decimal
+import os
+import sys
+import warnings
+
+import dask
+import dask.array as da
+import numpy as np
+import pytest
+
+import udfdask as ud
+from udfdask.graph.data_identity import DataNames
+from udfdask.graph.recorded_graph import find_runs
+from udfdask.graph.run_names import names_of
+
+SOURCE = """
+import decimal, math, os, sys
+from decimal import Decimal
+from os import environ, getenv
+from pathlib import Path
+import dask, dask.config
+import numpy as np
+import udfdask as ud
+
+NAME, LOG = "OWN_SCALE", Path("log.txt")
+{more}
+
+class Own(ud.UDF):
+    def get_result_buffers(self):
+        return {{"value": self.buffer("nav", dtype="float64")}}
+
+    def process_frame(self, frame):
+        {body}
+        self.results.value[:] = value
+"""
+
+
+def udf(body, more="", **parameters):
+    """A UDF with one line of code."""
+    space = {"__name__": "own"}
+    exec(SOURCE.format(body=body, more=more), space)
+    return space["Own"](**parameters)
+
+
+def name(*args, **parameters):
+    """The name of a UDF."""
+    run = ud.run_udf(da.ones((2, 3, 4, 4), chunks=1), udf(*args, **parameters))
+    return names_of(find_runs([run])[0], DataNames())[1]
+
+
+READS = {
+    "environ": 'value = float(os.environ["OWN_SCALE"])',
+    "environ.get": 'value = float(os.environ.get("OWN_SCALE", 1))',
+    "getenv": 'value = float(os.getenv("OWN_SCALE", 1))',
+    "imported": 'value = float(getenv("OWN_SCALE", 1)) + len(environ)',
+    "global name": "value = float(os.environ[NAME])",
+    "parameter": "value = float(environ[self.params.variable])",
+    "import inside": 'import os; value = float(os.environ["OWN_SCALE"])',
+    "from inside": 'from os import environ; value = float(environ["OWN_SCALE"])',
+    "helper": "value = helper()",
+}
+
+
+@pytest.mark.parametrize("how", READS)
+def test_a_variable_counts_if_the_code_names_it(how, monkeypatch):
+    helper = 'def helper():\n    return float(os.environ["OWN_SCALE"])'
+    monkeypatch.setenv("OWN_SCALE", "1")
+    first = name(READS[how], helper, variable="OWN_SCALE")
+    monkeypatch.setenv("SLURM_JOB_ID", "17")
+    monkeypatch.setenv("PYTHONHASHSEED", "3")
+    assert name(READS[how], helper, variable="OWN_SCALE") == first
+    monkeypatch.setenv("OWN_SCALE", "2")
+    assert name(READS[how], helper, variable="OWN_SCALE") != first
+    monkeypatch.delenv("OWN_SCALE")
+    assert name(READS[how], helper, variable="OWN_SCALE") != first
+
+
+def test_variables_that_are_only_words_do_not_count(monkeypatch):
+    first = name('value = len("HOME")')
+    monkeypatch.setenv("HOME", "/elsewhere")
+    assert name('value = len("HOME")') == first
+    assert name('value = len(os.environ["HOME"])') != name('value = len(os.environ["PATH"])')
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        'value = dask.config.get("own.scale", 1)',
+        'import dask.config; value = dask.config.get("own.scale", 1)',
+        'from dask import config; value = config.get("own.scale", 1)',
+    ],
+)
+def test_a_setting_of_dask_counts_if_the_code_names_it(body):
+    first = name(body)
+    with dask.config.set({"own.scale": 2}):
+        assert name(body) != first
+    with dask.config.set({"own.other": 2}):
+        assert name(body) == first
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "value = float(decimal.Decimal(1) / 7)",
+        "value = float(Decimal(1) / 7)",
+        "value = decimal.getcontext().prec",
+    ],
+)
+def test_the_precision_of_decimals_counts(body):
+    first = name(body)
+    with decimal.localcontext() as context:
+        decimal.Decimal(1) / 7  # sets a flag
+        assert name(body) == first
+        context.prec = 5
+        assert name(body) != first
+    assert name("value = 1") == name("value = 1")
+
+
+WRITES = {
+    "constant": 'value = open("log.txt", "a").write("x")',
+    "keyword": 'value = open("log.txt", mode="a", encoding="utf8").write("x")',
+    "binary": 'value = open("log.txt", "wb").write(b"x")',
+    "global": 'value = open(LOG, "a").write("x")',
+    "method": 'value = LOG.open("a").write("x")',
+    "path": 'value = Path("log.txt").open("a").write("x")',
+    "text": 'value = Path("log.txt").write_text("x")',
+    "parameter": 'value = open(self.params.log, "a").write("x")',
+    "path in a parameter": 'value = self.params.log.open("a").write("x")',
+    "closure": 'value = made("log.txt")()',
+    "helper": "value = noted()",
+}
+MORE = """
+def made(path):
+    def write():
+        return open(path, "a").write("x")
+    return write
+
+write = made("log.txt")
+
+def noted():
+    with open("log.txt", "a") as file:
+        return file.write("x")
+"""
+
+
+@pytest.mark.parametrize("how", WRITES)
+def test_what_is_opened_for_writing_is_no_input(how, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    body = "value = write()" if how == "closure" else WRITES[how]
+    found = set()
+    for text in (None, "a", "ab"):
+        if text:
+            (tmp_path / "log.txt").write_text(text)
+        parameters = {"log": tmp_path / "log.txt"} if "parameter" in how else {}
+        found.add(str(name(body, MORE, **parameters)))
+    assert len(found) == 1
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        'value = float(open("log.txt").read())',
+        'value = float(open("log.txt", "r").read())',
+        'value = float(np.loadtxt("log.txt")) + open("other.txt", "a").write("x")',
+        "value = float(self.params.log.open().read())",
+    ],
+)
+def test_what_is_read_is_an_input(body, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    found = set()
+    for text in ("1", "12"):
+        (tmp_path / "log.txt").write_text(text)
+        found.add(str(name(body, log=tmp_path / "log.txt")))
+    assert len(found) == 2
+
+
+class Odd:
+    """Cannot be pickled, in a way that nobody foresees."""
+
+    def __reduce_ex__(self, protocol):
+        raise RuntimeError("dictionary changed size during iteration")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        'value = sys.modules["math"].pi',
+        "value = len(sys.modules) // 10**6",
+        'value = eval("1 + 1")',
+        "value = len([odd])",
+    ],
+)
+def test_what_cannot_be_named_is_computed_with_one_warning(body, tmp_path):
+    own = udf(body)
+    own.process_frame.__func__.__globals__["odd"] = Odd()
+    run = ud.run_udf(da.ones((2, 3, 4, 4), chunks=1), own)
+    expected = run.compute()
+    for _ in range(2):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            found = run.compute(cache=tmp_path / "cache")
+        assert ["not kept" in str(each.message) for each in caught] == [True]
+        np.testing.assert_array_equal(found["value"], expected["value"])
+    assert not list((tmp_path / "cache" / "records").iterdir())
+
+
+PROGRAM = """
+import dask.array as da, udfdask as ud
+from own import Own
+ud.run_udf(da.ones((2, 3, 4, 4), chunks=1), Own()).compute(cache="cache", scheduler="threads")
+"""
+
+
+@pytest.mark.full
+def test_a_udf_that_reads_home_goes_on_in_another_job(tmp_path):
+    import subprocess
+
+    source = SOURCE.format(
+        body='value = len(os.environ["HOME"]) + open("log", "a").write("x")', more=""
+    )
+    (tmp_path / "own.py").write_text(source)
+    (tmp_path / "program.py").write_text(PROGRAM)
+    counts = []
+    for job in ("1", "2"):
+        more = {"SLURM_JOB_ID": job, "PYTHONHASHSEED": job, "PYTHONPATH": os.pathsep.join(sys.path)}
+        command = [sys.executable, tmp_path / "program.py"]
+        subprocess.run(command, check=True, cwd=tmp_path, env={**os.environ, **more})
+        counts.append(len((tmp_path / "log").read_text()))
+    assert counts == [6, 6]
