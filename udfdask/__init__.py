@@ -23,12 +23,12 @@ from udfdask.errors import (
     UDFWarning,
     UndeclaredBufferError,
 )
+from udfdask.records.setting import cache
 from udfdask.results.explanation import Explanation
 from udfdask.results.result import Result
 from udfdask.run.map_frames import map_frames
 from udfdask.run.resources import get_resources
 from udfdask.run.run_udf import compute, explain, persist, run_udf
-from udfdask.scheduling.keep_results import cache
 from udfdask.scheduling.progress import ProgressReporter, ProgressState
 from udfdask.types import (
     UDFFrameMixin,

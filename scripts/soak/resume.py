@@ -31,12 +31,11 @@ from typing import Any
 import numpy as np
 
 import udfdask as ud
-from udfdask.graph.data_identity import DataNames
-from udfdask.graph.recorded_graph import find_runs
-from udfdask.graph.run_names import names_of
 from udfdask.io import open_file
+from udfdask.records.data_names import DataNames
 from udfdask.records.folder import RecordFolder
 from udfdask.records.lookup import look_up
+from udfdask.records.runs import find_runs, names_of
 
 SCHEDULERS = ("cluster", "threads", "processes")
 N_CHUNKS = 64

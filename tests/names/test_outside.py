@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 
 import udfdask as ud
-from udfdask.graph.data_identity import DataNames
-from udfdask.graph.recorded_graph import find_runs
-from udfdask.graph.run_names import names_of
+from udfdask.records.data_names import DataNames
+from udfdask.records.runs import find_runs, names_of
 
 SOURCE = """
 import decimal, math, os, sys

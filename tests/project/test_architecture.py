@@ -26,8 +26,8 @@ udfs
 plan
 chunk
 merge
-records
 graph
+records
 scheduling
 io
 results
@@ -61,6 +61,7 @@ HEAVY = {
         "names",
         "plan",
         "graph",
+        "records",
         "scheduling",
         "results",
         "run",

@@ -8,10 +8,9 @@ import dask.array as da
 import numpy as np
 
 import udfdask as ud
-from udfdask.graph.data_identity import DataNames
-from udfdask.graph.recorded_graph import find_runs
-from udfdask.graph.run_names import name_of_runs, names_of
 from udfdask.io import from_raw, open_file
+from udfdask.records.data_names import DataNames
+from udfdask.records.runs import find_runs, name_of_runs, names_of
 from udfdask.udfs import ApplyMasksUDF, CoMUDF, SumUDF
 
 MODULE = """

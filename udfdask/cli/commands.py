@@ -37,7 +37,7 @@ from udfdask.graph.input_files import data_files
 from udfdask.io.opened_file import OpenedFile
 from udfdask.plotting.displays import has_windows
 from udfdask.records.folder import folder_beside, open_folder, remove_folder
-from udfdask.scheduling.keep_results import cache as cache_results
+from udfdask.records.setting import cache as cache_results
 
 
 @click.command(short_help="List the ready-made UDFs, or describe one.")

@@ -17,11 +17,10 @@ from udfdask.cli.scheduler_option import connected
 from udfdask.cli.typed_numbers import typed_numbers
 from udfdask.cli.words import in_typed_words
 from udfdask.errors import ArgumentValueError, UDFWarning
-from udfdask.graph.recorded_graph import find_runs
-from udfdask.graph.run_names import name_of_runs
 from udfdask.io.named_variables import axes_of_data
 from udfdask.plotting.table import summary_table
 from udfdask.records.folder import RecordFolder
+from udfdask.records.runs import find_runs, name_of_runs
 from udfdask.results.explanation import Explanation
 from udfdask.results.result import Result
 from udfdask.run.described_data import DescribedData

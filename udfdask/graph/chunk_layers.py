@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import dask.array as da
 import numpy as np
@@ -17,11 +17,22 @@ from udfdask.plan.device_groups import Group
 from udfdask.plan.recipe import Recipe
 from udfdask.tracebacks import hides_own_lines
 
-if TYPE_CHECKING:
-    from udfdask.records.recording import ChunkRecords
-
 PLACED_LAYER = "on-workers-"
 """Part of the names of layers whose tasks can load data only on some workers."""
+
+
+class Recording(Protocol):
+    """Runs a chunk task that stores its partial results; `records.recording` has it."""
+
+    def run(
+        self,
+        recipe: Recipe,
+        chunk: int,
+        group: Group | None,
+        run: Callable[[Group | None], Partials],
+    ) -> Partials:
+        """Run the UDFs that are not stored with `run`, and read the results of the others."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,7 +147,7 @@ def _run_block(
     index: tuple[int, ...],
     aux: Sequence[Any] = (),
     group: Group | None = None,
-    records: ChunkRecords | None = None,
+    records: Recording | None = None,
 ) -> Any:
     """Run a chunk of one block, or a signal chunk; `index` is the place in dask's grid of blocks.
 
@@ -166,7 +177,7 @@ def run_blocks(
     blocks: Sequence[Any],
     aux: Sequence[Any] = (),
     group: Group | None = None,
-    records: ChunkRecords | None = None,
+    records: Recording | None = None,
 ) -> Any:
     """Run a chunk of several blocks, one per signal chunk."""
     from udfdask.chunk.run_chunk import run_chunk

@@ -17,7 +17,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from udfdask.arrays.geometry.seams import box_of, neighbors
-from udfdask.graph.chunk_layers import ChunkLayerInfo, ChunkTasks, optional_arguments
+from udfdask.graph.chunk_layers import ChunkLayerInfo, ChunkTasks, Recording, optional_arguments
 from udfdask.graph.dask_internals.arrays import GraphArray
 from udfdask.graph.dask_internals.layers import ListedTasks
 from udfdask.graph.dask_internals.tasks import List, OutputTask, Task, TaskRef
@@ -29,7 +29,6 @@ from udfdask.tracebacks import hides_own_lines
 
 if TYPE_CHECKING:
     from udfdask.chunk.neighborhoods.run_with_halo import LoadedChunk, Margin
-    from udfdask.records.recording import ChunkRecords
 
 Index = tuple[int, ...]
 
@@ -199,7 +198,7 @@ def _finish(
     margins: Sequence[Margin],
     aux: Sequence[Any] = (),
     group: Group | None = None,
-    records: ChunkRecords | None = None,
+    records: Recording | None = None,
 ) -> Any:
     """Process the positions at the borders of a chunk."""
     from udfdask.chunk.neighborhoods.run_with_halo import finish_chunk

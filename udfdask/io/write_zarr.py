@@ -14,12 +14,11 @@ import numpy as np
 
 from udfdask.arrays.geometry.axes import Axis
 from udfdask.errors import ArgumentValueError, missing_package, outdated_package
-from udfdask.graph.recorded_graph import find_runs
-from udfdask.graph.run_names import name_of_runs
 from udfdask.io.named_variables import Variable, positions_in_file, variables_by_name
 from udfdask.io.open_results import run_in_file
 from udfdask.io.result_marks import RUN, mark
 from udfdask.records.folder import folder_beside, open_folder, remove_folder
+from udfdask.records.runs import find_runs, name_of_runs
 from udfdask.scheduling.compute import compute
 from udfdask.writing import ZARR, check_target, replacing
 from udfdask.writing.stores import check_storable

@@ -20,8 +20,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
-from udfdask.records.names import processor
 from udfdask.records.record_file import DamagedRecordError, Record, read_record, write_record
+from udfdask.records.record_names import processor
 from udfdask.writing.renaming import flush_folder
 
 SUFFIX = ".record"

@@ -13,7 +13,7 @@ from udfdask.arrays.backends.backend import DenseBackend
 from udfdask.arrays.backends.dense_backends import NUMPY
 from udfdask.plan.merge_tree import Merge
 from udfdask.plan.recipe import Recipe
-from udfdask.records.names import ChunkNames, merge_name, with_versions
+from udfdask.records.record_names import ChunkNames, merge_name, with_versions
 
 Action = Literal["compute", "read", "nothing"]
 

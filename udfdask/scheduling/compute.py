@@ -117,7 +117,7 @@ def compute(
     with own_lines_hidden:
         folder = cache_folder() if cache is None else cache
         if folder is not None:
-            from udfdask.scheduling.recorded_compute import compute_with_cache
+            from udfdask.records.compute import compute_with_cache
 
             return compute_with_cache(compute_with, folder)
         return compute_with(None)

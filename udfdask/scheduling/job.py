@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 Changing = Callable[[list[Any], Any], tuple[list[Any], dict[Any, bool]]]
 """Takes collections and the client of their cluster, or None.
 
-Returns changed collections, and `stored_tasks` of `graph.recorded_graph`.
+Returns changed collections, and `stored_tasks` of `records.graphs`.
 """
 
 

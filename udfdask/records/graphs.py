@@ -7,100 +7,24 @@ reads a record needs no block: dask then removes the loading of the block from t
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 from dask.highlevelgraph import HighLevelGraph
 
 from udfdask.chunk.partial_result import Partial, Partials, join_parts
-from udfdask.graph.chunk_layers import ChunkBlockwise, ChunkLayerInfo, ChunkTasks
-from udfdask.graph.dask_internals.arrays import GraphArray
+from udfdask.graph.chunk_layers import ChunkLayerInfo, ChunkTasks
 from udfdask.graph.dask_internals.layers import PerBlock, TaskLayer, in_one_layer
 from udfdask.graph.dask_internals.running import optimized_together
 from udfdask.graph.dask_internals.tasks import OutputTask, needed_tasks
 from udfdask.graph.layer_builder import layer_name
-from udfdask.graph.result_tasks import layers_of
 from udfdask.graph.task_keys import Key
 from udfdask.merge.result_blocks import holder_of
-from udfdask.plan.recipe import DESCAN, Recipe
+from udfdask.plan.recipe import Recipe
 from udfdask.records.folder import RecordFolder
 from udfdask.records.lookup import Lookup
 from udfdask.records.recording import ChunkRecords, MergeRecords, load
+from udfdask.records.runs import Run
 from udfdask.tracebacks import hides_own_lines
-
-
-@dataclass(frozen=True, kw_only=True)
-class Run:
-    """A run of UDFs, found in the graphs of collections."""
-
-    layers: Mapping[str, Any]
-    """All layers of the graph in which it was found."""
-    dependencies: Mapping[str, Iterable[str]]
-    """Names of the layers that each depends on."""
-    chunk_layers: dict[str, ChunkLayerInfo]
-    """Its chunk tasks: one layer for each group of UDFs."""
-
-    @property
-    def info(self) -> ChunkLayerInfo:
-        """Its first layer of chunk tasks."""
-        return next(iter(self.chunk_layers.values()))
-
-    @property
-    def recipe(self) -> Recipe:
-        """Its recipe."""
-        return self.info.recipe
-
-    @property
-    def aux(self) -> tuple[Any, ...]:
-        """Values of each of `recipe.aux_slots`."""
-        values: list[Any] = [None] * len(self.recipe.aux_slots)
-        for info in self.chunk_layers.values():
-            for place, (number, _) in enumerate(self.recipe.aux_slots):
-                if number == DESCAN or number in info.numbers:
-                    values[place] = info.aux[place]
-        return tuple(values)
-
-    @cached_property
-    def array(self) -> GraphArray:
-        """The data."""
-        name, recipe = self.info.array_name, self.recipe
-        if self.info.blocks is None:
-            graph = layers_of(self.layers, self.dependencies, [name])
-        else:
-            graph = HighLevelGraph({name: TaskLayer(self.info.blocks)}, {name: set()})
-        chunks = (*recipe.grid.nav_chunks, *recipe.sig_chunks)
-        return GraphArray(graph, name, chunks, dtype=recipe.dtype)
-
-    def needs(self, number: int) -> bool:
-        """Return whether the graph needs the partial results of a UDF."""
-        recipe = self.recipe
-        if recipe.grid.n_chunks == 0:
-            return False
-        has_chunks = any(number in info.numbers for info in self.chunk_layers.values())
-        if recipe.udfs[number].merge.mode == "none" or not recipe.udfs[number].outputs:
-            return has_chunks
-        return has_chunks and layer_name(recipe, "merge", number) in self.layers
-
-
-def find_runs(collections: Iterable[Any]) -> list[Run]:
-    """Return the runs in the graphs of dask collections; none of those that dask has optimized."""
-    found: dict[str, Run] = {}
-    for collection in collections:
-        graph = collection.__dask_graph__()
-        for name, layer in getattr(graph, "layers", {}).items():
-            if not isinstance(layer, (ChunkBlockwise, ChunkTasks)):
-                continue
-            info = layer.info
-            token = info.recipe.token
-            before = found.get(token)
-            # several results of a run have different layers after the chunks
-            found[token] = Run(
-                layers={**(before.layers if before else {}), **graph.layers},
-                dependencies={**(before.dependencies if before else {}), **graph.dependencies},
-                chunk_layers={**(before.chunk_layers if before else {}), name: info},
-            )
-    return list(found.values())
 
 
 def stored_tasks(lookups: Iterable[tuple[Run, Mapping[int, Lookup]]]) -> dict[Key, bool]:

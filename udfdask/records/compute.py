@@ -10,20 +10,20 @@ from typing import Any
 
 from udfdask.config import cache_limit
 from udfdask.errors import UDFWarning
-from udfdask.graph.data_identity import DataNames
-from udfdask.graph.recorded_graph import Run, find_runs, stored_tasks, with_records
-from udfdask.graph.run_names import names_of
+from udfdask.records.data_names import DataNames
 from udfdask.records.folder import RecordFolder, check_folder, open_folder
+from udfdask.records.graphs import stored_tasks, with_records
 from udfdask.records.lookup import Lookup, look_up
 from udfdask.records.record_file import DamagedRecordError
 from udfdask.records.recording import take_failure
+from udfdask.records.runs import Run, find_runs, names_of
 
 LOG = logging.getLogger("udfdask")
 
 Changing = Callable[[list[Any], Any], tuple[list[Any], dict[Any, bool]]]
 """Takes collections and the client of their cluster, or None.
 
-Returns changed collections, and `stored_tasks` of `graph.recorded_graph`.
+Returns changed collections, and `stored_tasks` of `records.graphs`.
 """
 
 Computing = Callable[[Changing | None], tuple[Any, ...]]
