@@ -87,6 +87,36 @@ def test_data_that_only_a_cluster_has_are_refused(client):
         DataNames().name(array)
 
 
+PROCESSORS = {
+    "this one": {},
+    "numba's generic": {"NUMBA_CPU_NAME": "generic"},
+    "BLAS without AVX-512": {"OPENBLAS_CORETYPE": "Haswell"},
+    "BLAS without AVX": {"OPENBLAS_CORETYPE": "Prescott"},
+    "NumPy without AVX-512": {"NPY_DISABLE_CPU_FEATURES": "X86_V4 AVX512_ICL AVX512_SPR"},
+}
+
+
+@pytest.mark.full
+def test_the_vectors_of_the_processor_count():
+    """They decide the last bits of sums."""
+    program = "from udfdask.records.record_names import processor; print(processor())"
+    found = {}
+    for name, variables in PROCESSORS.items():
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **variables}
+        done = subprocess.run(
+            [sys.executable, "-c", program],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        found[name] = done.stdout
+    own = found.pop("this one")
+    same = {name for name, processor in found.items() if processor == own}
+    # a processor may be one of these
+    assert same <= {"BLAS without AVX-512", "NumPy without AVX-512"}, found
+
+
 def test_many_blocks_are_named_as_one_layer(monkeypatch):
     """Names of blockwise layers need no tasks."""
     from dask.blockwise import Blockwise

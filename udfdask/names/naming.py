@@ -25,29 +25,13 @@ def tokenize_value(value: Any) -> str:
     """Return a token of any value; equal content and code give equal tokens in every process.
 
     If a value has no reliable name, such as an open file, the token is different in each call.
-
-    Parameters
-    ----------
-    value : object
-        Any value: data, functions, classes and instances, also nested.
-
-    Returns
-    -------
-    str
-        32 hexadecimal digits.
     """
     value = (own_version(), value)
     return _digest(value, lambda thing: ("unique", uuid.uuid4().hex))
 
 
 class UnnamedError(Exception):
-    """A value contains an object that has no reliable name.
-
-    Parameters
-    ----------
-    thing : object
-        The object.
-    """
+    """A value contains an object that has no reliable name."""
 
     def __init__(self, thing: Any) -> None:
         super().__init__(thing)
@@ -59,28 +43,11 @@ def strict_token(
     describe: Callable[[Walk, Any], Any] | None = None,
     note: Callable[[set[Reference]], None] | None = None,
 ) -> str:
-    """Return a token like `tokenize_value`; raise if an object has no reliable name.
+    """Return a token like `tokenize_value`; raise an UnnamedError for what has no reliable name.
 
-    It also depends on the versions of the libraries whose objects are used.
-
-    Parameters
-    ----------
-    value : object
-        Any value, as in `tokenize_value`.
-    describe : callable, optional
-        Names values that are not plain; by default `describe_value`, which it may call.
-    note : callable, optional
-        Called with what the value refers to.
-
-    Returns
-    -------
-    str
-        32 hexadecimal digits, equal in every process.
-
-    Raises
-    ------
-    UnnamedError
-        If an object has no reliable name, such as an open file.
+    It also depends on the versions of the libraries whose objects are used. `describe` names values
+    that are not plain; by default `describe_value`, which it may call. `note` is called with what
+    the value refers to.
     """
 
     def refuse(thing: Any) -> Any:
@@ -97,16 +64,6 @@ def identity_of(value: Any) -> Hashable:
     """Return a key for caches of this process, made from content and code like a token.
 
     An object without a reliable name is compared by identity, and the key keeps it alive.
-
-    Parameters
-    ----------
-    value : object
-        Any value, as in `tokenize_value`.
-
-    Returns
-    -------
-    hashable
-        Equal for equal content and code.
     """
     found: dict[Identity, int] = {}
 
@@ -117,13 +74,7 @@ def identity_of(value: Any) -> Hashable:
 
 
 class Identity:
-    """A hashable reference that is equal only to references to the same object.
-
-    Parameters
-    ----------
-    thing : object
-        Any object, even if it cannot be hashed. The reference keeps it alive.
-    """
+    """A hashable reference, which keeps any object alive and is equal only to references to it."""
 
     __slots__ = ("_thing",)
 
@@ -158,20 +109,7 @@ def _text(value: Any, walk: Walk) -> str:
 
 
 def describe_value(walk: Walk, value: Any) -> Any:
-    """Name a value that is not plain.
-
-    Parameters
-    ----------
-    walk : Walk
-        The walk through a value, which names the parts of this value.
-    value : object
-        The value.
-
-    Returns
-    -------
-    object
-        Plain values that are equal for equal content.
-    """
+    """Name a value that is not plain, by plain values that are equal for equal content."""
     kind = type(value)
     by_kind = _BY_TYPE.get(kind)
     if by_kind is not None:

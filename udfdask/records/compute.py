@@ -36,9 +36,7 @@ ATTEMPTS = 3
 """Number of times that a computation starts again because a record was damaged or has vanished."""
 
 
-def compute_with_cache(
-    compute: Computing, cache: str | os.PathLike[str] | RecordFolder
-) -> tuple[Any, ...]:
+def compute_with_cache(compute: Computing, cache: str | os.PathLike[str]) -> tuple[Any, ...]:
     """Return computed values; partial results are kept in a folder where possible."""
     if isinstance(cache, RecordFolder):
         return _Computation(cache).run(compute)
@@ -72,7 +70,7 @@ class _Computation:
             except BaseException as error:
                 if self._folder.limit is None and not self._folder.is_empty():
                     error.add_note(
-                        f"partial results are saved in {os.path.dirname(self._folder.path)}: the "  # noqa: PTH120
+                        f"partial results are saved in {os.fspath(self._folder)}: the "
                         "same run, started again, goes on from there"
                     )
                 raise
@@ -128,11 +126,11 @@ class _Computation:
 
     def _tell(self, found: int, total: int) -> None:
         """Say how many chunks are stored, and warn if a run that is resumed is another one."""
-        LOG.info("%d of %d chunks are in %s", found, total, self._folder.path)
+        LOG.info("%d of %d chunks are in %s", found, total, os.fspath(self._folder))
         if total and not found and self._folder.limit is None and not self._folder.is_empty():
             _warn(
-                f"{self._folder.path} has partial results of another run only: other data, UDFs, "
-                "parameters, code, chunks or versions. All chunks are computed"
+                f"{os.fspath(self._folder)} has partial results of another run only: other "
+                "data, UDFs, parameters, code, chunks or versions. All chunks are computed"
             )
 
     def _warn_of_failures(self) -> None:
@@ -143,7 +141,7 @@ class _Computation:
             failures += answers.values()
         for error in failures:
             if isinstance(error, OSError):
-                _warn(f"some results could not be kept in {self._folder.path}: {error}")
+                _warn(f"some results could not be kept in {os.fspath(self._folder)}: {error}")
                 return
 
 

@@ -50,6 +50,10 @@ class RecordFolder:
     processor: str = field(default_factory=processor)
     """Type of the processor in the names of records: another one stores nothing."""
 
+    def __fspath__(self) -> str:
+        """Return the path that the user knows."""
+        return os.path.dirname(self.path)  # noqa: PTH120
+
     def put(self, record: Record, superfluous: Iterable[str] = ()) -> None:
         """Store a record, and remove those that nobody needs when this one is safe."""
         if self.processor != processor():

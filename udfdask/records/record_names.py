@@ -39,9 +39,10 @@ def processor() -> str:
     With AVX2, the last bits of a product of matrices differ from those with AVX-512.
     """
     vectors = np.show_config(mode="dicts")["SIMD Extensions"]
-    blas = {library["architecture"] for library in threadpool_info() if "architecture" in library}
+    # NumPy's own is loaded first; another library may bring another version of it
+    blas = next((lib["architecture"] for lib in threadpool_info() if "architecture" in lib), None)
     settings = [os.environ.get(name) for name in ("NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES")]
-    return repr((platform.machine(), vectors, sorted(filter(None, blas)), settings))
+    return repr((platform.machine(), vectors, blas, settings))
 
 
 def _version(package: str) -> str:

@@ -12,7 +12,6 @@ from udfdask.tracebacks import own_lines_hidden
 
 # Modules that run a job are imported where they are used: clusters and time limits are rare.
 if TYPE_CHECKING:
-    from udfdask.records.folder import RecordFolder
     from udfdask.scheduling.time_limit.deadline import Timeout
 
 
@@ -20,7 +19,7 @@ def compute(
     *results: Any,
     progress: Progress = False,
     timeout: Timeout = None,
-    cache: str | os.PathLike[str] | RecordFolder | None = None,
+    cache: str | os.PathLike[str] | None = None,
     **kwargs: Any,
 ) -> tuple[Any, ...]:
     """Compute results and dask arrays together, in one pass over the data.
