@@ -14,7 +14,6 @@ The tree, with the builtin exception that also catches each class::
     ├── SumOverflowError       OverflowError        a sum of integers that does not fit 64 bits
     ├── DeviceError            RuntimeError         CUDA is needed but not available
     ├── ClusterError           RuntimeError         a cluster lost its scheduler, or data
-    ├── RunTimeoutError        TimeoutError         a run took longer than its `timeout=`
     └── UDFRunCancelled                             a run that was stopped before its end
 
     UDFWarning (UserWarning)                        a plan that is slow or needs much memory
@@ -254,23 +253,6 @@ class ClusterError(UDFError, RuntimeError):
     ...     print("start the cluster again:", error)
     >>> result["intensity"].sum()
     np.float64(96.0)
-    """
-
-
-class RunTimeoutError(UDFError, TimeoutError):
-    """A run took longer than its `timeout=`; the message names the UDFs and chunks that ran.
-
-    Examples
-    --------
-    >>> import time, dask.array as da, udfdask as ud
-    >>> def slow(frame):
-    ...     time.sleep(0.3)
-    ...     return frame.sum()
-    >>> udf = ud.udfs.AutoUDF(slow, output_shape=(), output_dtype=float)
-    >>> x = da.ones((2, 4, 4), chunks=(1, 4, 4))
-    >>> ud.run_udf(x, udf).compute(timeout=0.05)
-    Traceback (most recent call last):
-    udfdask.errors.RunTimeoutError: ...
     """
 
 

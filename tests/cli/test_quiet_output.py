@@ -140,7 +140,6 @@ WRONG = [
     ["--sig-dims", "0"],
     ["--out", "a"],
     ["--plot", "a.jpg"],
-    ["--timeout", "soon"],
     ["--max-memory", "much"],
     ["--merge-small", "much"],
     ["--every", "-1"],
@@ -180,7 +179,6 @@ def test_files_of_options_are_read_before_the_data():
             "DASK_UDFDASK__WORKER_THREADS=2 in the environment",
         ),
         ("merge_small='64 MiB' loads", "--merge-small '64 MiB' loads"),
-        ("A longer timeout= gives", "A longer --timeout gives"),
         (
             "nav_shape=(6, 8), sig_shape=(10,), dtype='>u2' and offset=4 ask; check the dtype",
             "--nav-shape 6,8, --sig-shape 10, --dtype '>u2' and --offset 4 ask; check the dtype",

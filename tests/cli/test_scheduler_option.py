@@ -1,4 +1,4 @@
-"""`--scheduler`, `--insecure-scheduler` and `--timeout`; the recipe for TLS in
+"""`--scheduler` and `--insecure-scheduler`; the recipe for TLS in
 docs/user-guide/operations/clusters.md.
 """
 
@@ -78,35 +78,6 @@ def test_a_name_that_is_no_scheduler(scan):
     outcome = run(scan, "--scheduler", "dask", "--insecure-scheduler")
     assert outcome.exit_code == 2
     assert "not an address" in outcome.output
-
-
-def test_a_time_limit(scan, tmp_path):
-    go = tmp_path / "go"
-    (tmp_path / "slow.py").write_text(
-        "import pathlib, threading, time\n\n\ndef slow(frame):\n"
-        # the plan calls the function once, in the main thread
-        "    in_task = threading.current_thread() is not threading.main_thread()\n"
-        f"    while in_task and not pathlib.Path({str(go)!r}).exists():\n        time.sleep(0.02)\n"
-        "    return frame.sum()\n"
-    )
-    slow = f"auto:f={tmp_path / 'slow.py'}:slow"
-    outcome = run(scan, "--udf", "sum", "--timeout", "5 min", "--scheduler", "threads")
-    assert outcome.exit_code == 0
-    try:
-        for more in ((), ("--live", "--every", "0")):
-            outcome = run(scan, "--udf", slow, "--timeout", "2", "--scheduler", "threads", *more)
-            assert outcome.exit_code == 1
-            assert "did not end within --timeout 2 s" in outcome.output
-            assert "Traceback" not in outcome.output
-    finally:
-        go.touch()  # the threads end
-
-
-@pytest.mark.parametrize("timeout", ["0", "soon", "-3 s"])
-def test_a_time_limit_that_is_none(scan, timeout):
-    outcome = run(scan, "--timeout", timeout)
-    assert outcome.exit_code == 2
-    assert "positive number of seconds" in " ".join(outcome.output.split())
 
 
 @pytest.mark.full

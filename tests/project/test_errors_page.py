@@ -147,12 +147,6 @@ def lazy_signal(folder):
 ENERGIES = [*(ud.Axis(name=name) for name in "xyz"), ud.Axis(name="E", unit="eV")]
 
 
-def wait(self, frame):
-    import time
-
-    time.sleep(0.02)
-
-
 def with_nothing():
     class Empty(ud.UDF):
         def get_result_buffers(self):
@@ -236,9 +230,6 @@ MISTAKES = {
     "a sum of integers does not fit": lambda _: run(
         array=da.full((4, 1, 1), 2**63, chunks=2, dtype="u8")
     ),
-    "the computation did not end within timeout=": lambda _: ud.run_udf(
-        X, udf({"v": {"kind": "nav"}}, process_frame=wait)
-    ).compute(timeout=0.001, scheduler="synchronous"),
     "there is no file": lambda folder: open_file(folder / "scan.npy"),
     "ask for a file of": lambda folder: raw(
         folder, nav_shape=(2, 2), sig_shape=(8, 8), dtype="uint16"

@@ -199,8 +199,8 @@ def test_oldest_versions_of_requirements(requirements, extras, expected):
 
 
 def test_oldest_versions_refuse_what_they_do_not_understand():
-    project = {"name": "own", "dependencies": ["numpy>=2,<3"], "optional-dependencies": {}}
-    with pytest.raises(SystemExit, match="'numpy>=2,<3' is not NAME"):
+    project = {"name": "own", "dependencies": ["numpy>=2,!=2.2"], "optional-dependencies": {}}
+    with pytest.raises(SystemExit, match=r"'numpy>=2,!=2\.2' is not NAME"):
         OLDEST["oldest"](project, [])
     with pytest.raises(SystemExit, match="no such extras: nothing"):
         OLDEST["oldest"](project, ["nothing"])

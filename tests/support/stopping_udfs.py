@@ -28,16 +28,6 @@ class Sums(ud.UDF):
         """Does nothing."""
 
 
-class Hangs(Sums):
-    """Hangs until a file exists."""
-
-    def stop(self):
-        folder = Path(self.params.folder)
-        (folder / "hangs").touch()
-        while not (folder / "go").exists():
-            time.sleep(0.02)
-
-
 class Exits(Sums):
     """Ends its process."""
 

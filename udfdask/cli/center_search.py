@@ -79,7 +79,6 @@ def search_center(
     sample: Mask,
     *,
     scheduler: str | None,
-    timeout: str | None,
     progress: bool,
     **planning: Any,
 ) -> FoundCenter:
@@ -91,7 +90,7 @@ def search_center(
         warnings.simplefilter("ignore", UDFWarning)  # the plan of the run has them too
         with plain_errors(PLANNING):
             summed = run_udf(opened, SumUDF(), roi=sample if sample.ndim else None, **planning)
-        (result,) = compute(summed, progress=progress, timeout=timeout, **options)
+        (result,) = compute(summed, progress=progress, **options)
     try:
         y, x = find_center(result["intensity"], method=search.method)
     except ArgumentValueError as error:

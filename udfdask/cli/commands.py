@@ -30,7 +30,7 @@ from udfdask.cli.outputs import Outputs, to_out, to_picture
 from udfdask.cli.run_and_report import Live, PlannedRun, plan_run, run_in_one_pass
 from udfdask.cli.scheduler_option import check_scheduler
 from udfdask.cli.stopping import ending_when_asked
-from udfdask.cli.typed_values import to_path, to_timeout
+from udfdask.cli.typed_values import to_path
 from udfdask.cli.udf_option import CATALOG, DETECTOR, Entry, find_entry, find_own_entry, unknown
 from udfdask.cli.words import in_typed_words
 from udfdask.graph.input_files import data_files
@@ -180,13 +180,6 @@ def _show_plan(
     "any code.",
 )
 @click.option(
-    "--timeout",
-    type=to_timeout,
-    metavar="TIME",
-    help="End the run after this time: 90 s, 10 min, 2 h. The message names the UDFs and chunks "
-    "that were running.",
-)
-@click.option(
     "--out",
     "outs",
     type=to_out,
@@ -237,7 +230,6 @@ def run(
     common: CommandOptions,
     scheduler: str | None,
     insecure_scheduler: bool,
-    timeout: str | None,
     outs: Sequence[Path],
     overwrite: bool,
     resume: bool,
@@ -296,7 +288,6 @@ def run(
                 sampled_positions(opened, inputs.region(opened)),
                 descan=inputs.descan,
                 scheduler=scheduler,
-                timeout=timeout,
                 progress=progress,
                 **common.planning,
             )
@@ -317,7 +308,6 @@ def run(
         results = run_in_one_pass(
             planned,
             scheduler=scheduler,
-            timeout=timeout,
             progress=progress,
             live=Live(every=every, views=_views(picture, names, opened)) if live else None,
             cache=open_folder(folder_beside(outs[0]), limit=None) if resume else None,

@@ -129,7 +129,6 @@ def run_in_one_pass(
     run: PlannedRun,
     *,
     scheduler: str | None = None,
-    timeout: str | None = None,
     progress: bool = True,
     live: Live | None = None,
     cache: RecordFolder | None = None,
@@ -143,14 +142,10 @@ def run_in_one_pass(
     with plain_errors(RUNNING), _explaining_resume(), connected(scheduler) as options:
         if live is None:
             reporter = _Reporter(Bar() if progress else None)
-            done = compute(
-                *run.lazy.values(), progress=reporter, timeout=timeout, cache=cache, **options
-            )
+            done = compute(*run.lazy.values(), progress=reporter, cache=cache, **options)
             results = dict(zip(run.lazy, done, strict=True))
         else:
-            results = _run_live(
-                run, live, goes_on=goes_on, progress=progress, timeout=timeout, **options
-            )
+            results = _run_live(run, live, goes_on=goes_on, progress=progress, **options)
     with going_on(goes_on):
         echo(summary_table(results))
     return results

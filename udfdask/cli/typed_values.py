@@ -13,7 +13,6 @@ import click
 from udfdask.errors import UDFError
 from udfdask.io.raw import file_dtype
 from udfdask.plan.parse_size import parse_size
-from udfdask.scheduling.time_limit.deadline import check_timeout
 
 
 def to_path(text: str) -> Path:
@@ -37,15 +36,6 @@ def to_storage_option(text: str) -> tuple[str, Any]:
         return name, json.loads(value)
     except ValueError:
         return name, value
-
-
-def to_timeout(text: str) -> str:
-    """Check ``10 min``, ``90 s`` or a number of seconds."""
-    try:
-        check_timeout(text)
-    except UDFError as error:
-        raise click.BadParameter(str(error)) from None
-    return text
 
 
 def to_size(name: str, example: str) -> Callable[[str], str]:

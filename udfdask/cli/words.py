@@ -11,7 +11,7 @@ from udfdask.cli.udf_option import CATALOG
 _EVERYWHERE = "nav_shape|sig_shape|sig_dims|sync_offset|max_memory|merge_small"
 """Names of arguments that can mean nothing else."""
 
-_WITH_SIGN = f"{_EVERYWHERE}|roi|chunks|dataset|timeout|scheduler"
+_WITH_SIGN = f"{_EVERYWHERE}|roi|chunks|dataset|scheduler"
 """Names of arguments that mean an option if "=" follows."""
 
 _START, _END = r"(?<![\w./\\-])", r"(?![\w/\\]|\.\w)"  # not a part of the name of a file

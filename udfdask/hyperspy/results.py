@@ -103,7 +103,7 @@ class SignalResult(NamedResults):
         progress : bool, callable or ProgressReporter, optional
             Another name of `show_progressbar`, which also takes what `udfdask.compute` does.
         **kwargs
-            Arguments of `udfdask.compute`: timeout, scheduler, num_workers, resources, ...
+            Arguments of `udfdask.compute`: scheduler, num_workers, resources, ...
 
         Returns
         -------

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from udfdask.arrays.geometry.labeled_places import Place
     from udfdask.arrays.result_array import Content, ResultArray
     from udfdask.results.labels.layout import Layout
-    from udfdask.scheduling.time_limit.deadline import Timeout
 
 
 class Result(NamedResults):
@@ -270,7 +269,7 @@ class Result(NamedResults):
         """NumPy masked arrays of a computed result; values that are not valid are masked."""
         return _Lookup(self, self._masked)
 
-    def compute(self, progress: Progress = False, timeout: Timeout = None, **kwargs: Any) -> Result:
+    def compute(self, progress: Progress = False, **kwargs: Any) -> Result:
         """Compute the result in one pass over the data.
 
         Parameters
@@ -278,8 +277,6 @@ class Result(NamedResults):
         progress : bool, callable or ProgressReporter
             Show a progress bar that counts frames and bytes, or call a progress callback: see
             `udfdask.compute`.
-        timeout : float, str or datetime.timedelta, optional
-            Time limit of the computation, as in `udfdask.compute`.
         **kwargs
             Arguments of `udfdask.compute`, such as cache, or of `dask.compute`: scheduler,
             num_workers, resources, ...
@@ -305,7 +302,7 @@ class Result(NamedResults):
                [25., 25.]])
         """
         with own_lines_hidden:
-            (done,) = compute_with_progress(self, progress=progress, timeout=timeout, **kwargs)
+            (done,) = compute_with_progress(self, progress=progress, **kwargs)
         assert isinstance(done, Result)
         return done
 
@@ -580,7 +577,7 @@ class Result(NamedResults):
             when the store is complete. From then on, the same call says that nothing is left to
             do, and returns.
         **kwargs
-            Arguments of `udfdask.compute`: timeout, scheduler, num_workers, resources, ...
+            Arguments of `udfdask.compute`: scheduler, num_workers, resources, ...
 
         Returns
         -------

@@ -11,7 +11,6 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
-from datetime import timedelta
 from typing import Any, TypedDict, TypeVar
 
 from udfdask.arrays.geometry.axes import Axis
@@ -51,7 +50,6 @@ class IterOptions(RunOptions, SchedulerOptions, total=False):
     plots: Any
     scheduler: Any
     progress: Progress
-    timeout: float | str | timedelta | None
 
 
 def check_names(function: Callable[..., Any], options: Mapping[str, Any]) -> None:

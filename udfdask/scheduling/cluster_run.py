@@ -13,13 +13,14 @@ from distributed import futures_of
 from udfdask.scheduling.job import Job
 from udfdask.scheduling.progress.counter import reporting_end
 from udfdask.scheduling.progress.distributed import FutureWaiter, counting_on_cluster
-from udfdask.scheduling.time_limit.deadline import NoAnswerError, answer_within
-from udfdask.scheduling.time_limit.task_names import TaskNames
-from udfdask.scheduling.workers.killed_workers import explaining_killed_workers
-from udfdask.scheduling.workers.lost_results import check_open, explaining_losses
-from udfdask.scheduling.workers.no_workers import noting_no_workers
+from udfdask.scheduling.workers.losses import (
+    check_open,
+    explaining_killed_workers,
+    explaining_losses,
+    noting_no_workers,
+)
 from udfdask.scheduling.workers.restrict import restrict
-from udfdask.scheduling.workers.running_tasks import timeout_error
+from udfdask.scheduling.workers.task_names import TaskNames
 from udfdask.scheduling.workers.wait_for_workers import check_workers
 
 
@@ -32,7 +33,6 @@ class ClusterRun:
         self._client = job.client
         restricted = restrict(job.collections, job.client, job.options)
         self._collections, self._options, self._check = restricted
-        self._futures: list[Any] = []
 
     def compute(self) -> Any:
         """Return the computed values."""
@@ -53,8 +53,9 @@ class ClusterRun:
             stack.enter_context(explaining_losses(self._client))
             stack.enter_context(explaining_killed_workers(self._client, self._names))
             stack.enter_context(noting_no_workers(self._client))
-            if counts or self._check or self._job.deadline:
-                counting = counting_on_cluster(self._client, counts, self._check_cluster)
+            if counts or self._check:
+                check = None if self._check is None else self._check.check
+                counting = counting_on_cluster(self._client, counts, check)
                 return run_observed(stack.enter_context(counting))
             return run(*self._collections, **self._options.options)
 
@@ -63,41 +64,18 @@ class ClusterRun:
         """Finds the UDFs and the chunk of a task."""
         return TaskNames(self._job.given)
 
-    def _check_cluster(self) -> None:
-        """Check the workers and the time while the caller waits for futures."""
-        if self._check is not None:
-            self._check.check()
-        deadline = self._job.deadline
-        if deadline is not None and not deadline.left:
-            raise timeout_error(deadline, self._client, self._futures, self._names)
-
     def _compute_observed(self, waiter: FutureWaiter) -> Any:
-        """Return computed values; count tasks, check the workers and the time meanwhile."""
+        """Return computed values; count tasks and check the workers meanwhile."""
         collections, repack = base.unpack_collections(*self._collections)
         futures = self._client.compute(collections, **self._options_of(self._client.compute))
-        self._futures = futures
         try:
             waiter.wait(futures)
             check_open(self._client)
-            return repack(self._gather(futures))
+            return repack(self._client.gather(futures))
         finally:
             # otherwise the cluster would go on as long as a traceback refers to the futures
             for future in futures:
                 future.release()
-
-    def _gather(self, futures: Any) -> Any:
-        """Return the values of futures; a worker that holds one may hang."""
-        deadline = self._job.deadline
-        if deadline is None:
-            return self._client.gather(futures)
-        try:
-            return answer_within(deadline.left, lambda: self._client.gather(futures))
-        except NoAnswerError:
-            remedy = (
-                "The results exist, but the workers have not sent all of them. A longer timeout= "
-                "gives them more time"
-            )
-            raise deadline.error([], remedy) from None
 
     def _persist_observed(self, waiter: FutureWaiter) -> Any:
         """Return persisted collections when suitable workers exist, or when all is counted.

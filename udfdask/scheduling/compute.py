@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from udfdask.config import cache_folder
 from udfdask.scheduling.job import Changing, Job, make_job
 from udfdask.scheduling.progress.state import Progress
 from udfdask.tracebacks import own_lines_hidden
 
-# Modules that run a job are imported where they are used: clusters and time limits are rare.
-if TYPE_CHECKING:
-    from udfdask.scheduling.time_limit.deadline import Timeout
-
 
 def compute(
     *results: Any,
     progress: Progress = False,
-    timeout: Timeout = None,
     cache: str | os.PathLike[str] | None = None,
     **kwargs: Any,
 ) -> tuple[Any, ...]:
@@ -33,10 +28,6 @@ def compute(
         True for a progress bar that counts frames and bytes, on every scheduler. A function is
         called with a `ProgressState` at the start, during the computation and at the end; so are
         the methods of a `ProgressReporter`.
-    timeout : float, str or datetime.timedelta, optional
-        Time limit of the computation: seconds, or a text such as ``"10 min"``. At its end, tasks
-        that have not started are canceled, and the error names the UDFs and chunks that are
-        running. By default there is no limit.
     cache : str or path-like, optional
         Folder in which partial results are kept during the computation, as with `udfdask.cache`.
         If the computation is interrupted, the same call goes on where it was: it loads and
@@ -54,10 +45,9 @@ def compute(
     Raises
     ------
     ArgumentTypeError
-        If `progress` or `timeout` has another type, or no scheduler accepts a keyword argument. If
+        If `progress` has another type, or no scheduler accepts a keyword argument. If
         a UDF is passed in place of its result.
     ArgumentValueError
-        If `timeout` is not a positive time, or the scheduler is a function that is not dask's.
         If no worker of a cluster can load a block (see `udfdask.io.on_workers`), or a cluster has
         none of the `workers` in the keyword arguments. If `cache` is a folder with other files.
     FileNotFoundError
@@ -69,8 +59,6 @@ def compute(
     ClusterError
         If the connection to the scheduler of a cluster is lost, or data that cannot be computed
         again are lost.
-    RunTimeoutError
-        If the computation takes longer than `timeout`; also a TimeoutError.
 
     Warns
     -----
@@ -87,11 +75,8 @@ def compute(
     Progress counts each frame once, even if several results use it. It does not count arrays
     without UDFs, or results after `dask.optimize`.
 
-    A running task cannot be stopped. After a timeout, a thread of this process or of a worker is
-    busy until its task ends; the process can end before. The scheduler ``"processes"`` ends its
-    processes. The scheduler ``"synchronous"`` checks the time only between tasks. On a cluster, if
-    worker processes end while they run a task, a note on dask's KilledWorker names the UDF, the
-    chunk and, if it was that, the memory limit.
+    On a cluster, if worker processes end while they run a task, a note on dask's KilledWorker names
+    the UDF and the chunk.
 
     Examples
     --------
@@ -103,14 +88,9 @@ def compute(
     >>> brightest
     np.float64(4.0)
     """
-    deadline = None
-    if timeout is not None:
-        from udfdask.scheduling.time_limit.deadline import deadline_of
-
-        deadline = deadline_of(timeout)
 
     def compute_with(change: Changing | None) -> tuple[Any, ...]:
-        job = make_job("compute", results, progress, kwargs, deadline)
+        job = make_job("compute", results, progress, kwargs)
         return _compute(job if change is None else job.changed(change))
 
     with own_lines_hidden:

@@ -16,7 +16,6 @@ from udfdask.scheduling.workers.find_restrictions import device_udfs
 
 if TYPE_CHECKING:
     from udfdask.scheduling.progress.counter import ProgressCounter
-    from udfdask.scheduling.time_limit.deadline import Deadline
 
 Changing = Callable[[list[Any], Any], tuple[list[Any], dict[Any, bool]]]
 """Takes collections and the client of their cluster, or None.
@@ -43,8 +42,6 @@ class Job:
     """Names of the UDFs that need a device."""
     counter: ProgressCounter | None
     """Counts tasks; None if nobody asks for progress."""
-    deadline: Deadline | None
-    """When the computation must end; None for never."""
     options: dict[str, Any]
     """Options of dask's `compute` or `persist`."""
 
@@ -66,7 +63,6 @@ def make_job(
     results: tuple[Any, ...],
     progress: Progress,
     options: dict[str, Any],
-    deadline: Deadline | None = None,
 ) -> Job:
     """Return the job of a call of a public function, whose name is `caller`.
 
@@ -95,6 +91,5 @@ def make_job(
         client=owner if hasattr(owner, "scatter") else None,
         device_udfs=device_udfs(collections),
         counter=counter,
-        deadline=deadline,
         options=options,
     )

@@ -22,23 +22,15 @@ def persist_locally(job: Job) -> Any:
 
 
 def _run(job: Job, run: Callable[..., Any]) -> Any:
-    """Return what dask's function returns; report progress and end at the deadline."""
+    """Return what dask's function returns; report progress."""
     if job.device_udfs:
         from udfdask.scheduling.workers.wait_for_workers import check_device
 
         check_device(job.get, job.device_udfs)
-    options = job.options
     with contextlib.ExitStack() as stack:
         if job.counter is not None:
             from udfdask.scheduling.progress.counter import counting_local_tasks, reporting_end
 
             stack.enter_context(reporting_end(job.counter))
             stack.enter_context(counting_local_tasks(job.counter))
-        if job.deadline is not None:
-            from udfdask.scheduling.time_limit.local_deadline import ending_at
-            from udfdask.scheduling.time_limit.task_names import TaskNames
-
-            ending = ending_at(job.deadline, TaskNames(job.given), job.get, options)
-            get, options = stack.enter_context(ending)
-            options["scheduler"] = get
-        return run(*job.collections, **options)
+        return run(*job.collections, **job.options)

@@ -39,16 +39,14 @@ _DASK_OPTIONS = frozenset({"scheduler", "optimize_graph", "traverse"})
 """Options of `dask.compute` itself."""
 
 OWN = {
-    "compute": {"progress", "timeout", "cache"} | _DASK_OPTIONS,
+    "compute": {"progress", "cache"} | _DASK_OPTIONS,
     "persist": {"progress"} | _DASK_OPTIONS,
-    "save_results": {"attrs", "overwrite", "sources", "progress", "timeout", "cache"}
-    | _DASK_OPTIONS,
+    "save_results": {"attrs", "overwrite", "sources", "progress", "cache"} | _DASK_OPTIONS,
     "to_zarr": {
         "rename",
         "overwrite",
         "zarr_format",
         "progress",
-        "timeout",
         "resume",
         "cache",
     }

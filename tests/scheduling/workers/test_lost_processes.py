@@ -1,4 +1,4 @@
-"""Tasks that hang, end their worker, or fill its memory, on a cluster of two processes."""
+"""Tasks that end their worker, or fill its memory, on a cluster of two processes."""
 
 import os
 import re
@@ -12,14 +12,15 @@ import pytest
 
 import udfdask as ud
 from making import LATE
-from stopping_udfs import DATA_CHUNKS, SHAPE, Exits, FillsMemory, Hangs, Sums
+from stopping_udfs import DATA_CHUNKS, SHAPE, Exits, FillsMemory
 from udfdask.udfs import SumUDF
 
 distributed = pytest.importorskip("distributed")
 
 pytestmark = pytest.mark.full
 
-CHUNK = r"on chunk \(1, 0\), navigation \[2:4, 0:2\]"
+# without retries, dask blames any of the tasks that the worker had
+CHUNK = r"on chunk \(\d, 0\), navigation \[\d:\d, 0:2\]"
 
 
 @pytest.fixture
@@ -55,69 +56,6 @@ def by_iterating(x, udfs, client, **options):
 RUNS = [by_compute, by_iterating]
 
 
-@pytest.mark.parametrize("run", RUNS)
-def test_a_task_hangs(run, x, small, tmp_path):
-    run(x, [Sums(), SumUDF()], small, timeout=LATE)  # the workers import what they need
-    worker = r"worker tcp://127\.0\.0\.1:\d+ \(name \d\)"
-    place = rf"{worker}, at File \".*stopping_udfs\.py\", line \d+, in stop "
-    pattern = rf"Hangs and SumUDF {CHUNK}: on {place}"
-    for timeout in (3, 20, 60, LATE):  # until the task that hangs has been reached
-        folder = tmp_path / str(timeout)
-        folder.mkdir()
-        with pytest.raises(ud.RunTimeoutError) as found:
-            run(x, [Hangs(folder=str(folder)), SumUDF()], small, timeout=timeout)
-        if re.search(pattern, str(found.value)):
-            break
-        (folder / "go").touch()  # a task of this attempt that hangs later would keep its worker
-    found.match(pattern)
-    # the advice of the message
-    workers = re.search(r"client\.restart_workers\(\[(.*?)\]\)", str(found.value))[1]
-    small.restart_workers([workers.strip("'")])
-    (sums,) = run(x, [Sums()], small, timeout=LATE)
-    np.testing.assert_array_equal(sums["sums"], np.full((4, 4), 4.0))
-
-
-def test_a_canceled_task_still_holds_its_worker(x, tmp_path):
-    """The message of the next computation says what the worker does instead."""
-    with (
-        distributed.LocalCluster(
-            n_workers=1, threads_per_worker=1, dashboard_address=":0"
-        ) as cluster,
-        distributed.Client(cluster, set_as_default=False) as client,
-    ):
-        for timeout in (3, 20, 60, LATE):  # until the task that hangs has been reached
-            with pytest.raises(ud.RunTimeoutError):
-                by_compute(x, [Hangs(folder=str(tmp_path))], client, timeout=timeout)
-            if (tmp_path / "hangs").exists():
-                break
-        pattern = r"executes a task of another computation, at File \".*stopping_udfs\.py\""
-        for timeout in (3, 20, 60):  # until the worker has answered in time
-            with pytest.raises(ud.RunTimeoutError, match=r"Sums on chunk .*: on worker") as found:
-                by_compute(x, [Sums()], client, timeout=timeout)
-            if re.search(pattern, str(found.value)):
-                break
-        found.match(pattern)
-        (tmp_path / "go").touch()
-        by_compute(x, [Sums()], client, timeout=LATE)
-
-
-@pytest.mark.parametrize("run", RUNS)
-def test_in_time(run, x, small):
-    sums, total = run(x, [Sums(), SumUDF()], small, timeout="5 min")
-    np.testing.assert_array_equal(sums["sums"], np.full((4, 4), 4.0))
-    np.testing.assert_array_equal(total["intensity"], np.full((2, 2), 16.0))
-
-
-def test_no_worker_comes(x):
-    with (
-        distributed.LocalCluster(n_workers=0, dashboard_address=":0") as cluster,
-        distributed.Client(cluster, set_as_default=False) as client,
-        pytest.raises(ud.RunTimeoutError, match=r"has no worker, start some") as found,
-    ):
-        by_compute(x, [Sums()], client, timeout=1)
-    found.match(r"No task was running")
-
-
 def notes_of(error):
     return "\n".join(error.value.__notes__)
 
@@ -127,37 +65,23 @@ def test_a_task_ends_its_process(run, x, small):
     # A nanny gives up on a worker that ends while it starts: four ends in a row may never come.
     small.cluster.scheduler.allowed_failures = 0
     with pytest.raises(distributed.KilledWorker) as found:
-        run(x, [Exits(), SumUDF()], small, timeout=LATE)
+        run(x, [Exits(), SumUDF()], small)
     note = notes_of(found)
     assert re.search(rf"Exits and SumUDF {CHUNK}", note)
-    assert "no nanny reports that its worker reached its memory limit" in note
-
-
-def test_workers_that_end_before_anybody_gives_up(x, small):
-    """The time limit ends the wait; its message says what the workers did."""
-    small.cluster.scheduler.allowed_failures = 10**6
-    for timeout in (5, 50, LATE):
-        with pytest.raises(ud.RunTimeoutError) as found:
-            by_compute(x, [Exits(), SumUDF()], small, timeout=timeout)
-        if "Processes of workers that ended" in str(found.value):
-            break
-    found.match(rf"Processes of workers that ended during the run.*Exits and SumUDF {CHUNK}")
 
 
 def test_a_task_always_fills_the_memory(x, small):
     small.cluster.scheduler.allowed_failures = 0
     with pytest.raises(distributed.KilledWorker) as found:
-        by_compute(x, [FillsMemory(), SumUDF()], small, timeout=LATE)
+        by_compute(x, [FillsMemory(), SumUDF()], small)
     note = notes_of(found)
     assert re.search(rf"FillsMemory and SumUDF {CHUNK}", note)
-    assert re.search(r"1 of 1 workers ended because they reached their memory limit", note)
-    assert "array.rechunk(...)" in note
 
 
 def test_a_worker_fills_its_memory_once(x, small, tmp_path):
     """Its nanny restarts it in the middle of the run, which goes on."""
     udfs = [FillsMemory(folder=str(tmp_path)), SumUDF()]
-    sums, total = by_compute(x, udfs, small, timeout=LATE)
+    sums, total = by_compute(x, udfs, small)
     assert (Path(tmp_path) / "filled").exists()
     assert small.get_events("worker-restart-memory")
     np.testing.assert_array_equal(sums["sums"], np.full((4, 4), 4.0))
@@ -197,7 +121,7 @@ def test_blas_threads_never_oversubscribe():
         for share in (1, 2):
             with dask.config.set({"udfdask.threads-per-task": share}):
                 result = ud.run_udf(x, CountsThreads())
-            done = result.compute(scheduler=client, timeout=LATE)
+            done = result.compute(scheduler=client)
             assert done["threads"].max() <= share
         assert set(np.unique(done["pid"])) <= set(client.run(os.getpid).values())
 

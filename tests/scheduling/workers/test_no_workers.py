@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import udfdask as ud
-from udfdask.scheduling.workers import no_workers
+from udfdask.scheduling.workers import losses
 from udfdask.udfs import SumUDF
 
 distributed = pytest.importorskip("distributed", reason="distributed is an extra")
@@ -30,7 +30,7 @@ class StartsWorker(logging.Handler):
 
 @pytest.mark.parametrize("progress", [True, False])
 def test_a_note_then_the_results(monkeypatch, progress):
-    monkeypatch.setattr(no_workers, "PAUSE", 0.01)
+    monkeypatch.setattr(losses, "PAUSE", 0.01)
     options = {"processes": False, "dashboard_address": ":0", "threads_per_worker": 1}
     result = ud.run_udf(da.ones((4, 3, 2, 2), chunks=(1, 3, 2, 2)), SumUDF())
     with (
@@ -38,7 +38,7 @@ def test_a_note_then_the_results(monkeypatch, progress):
         distributed.Client(cluster),
     ):
         handler = StartsWorker(cluster)
-        no_workers.LOG.addHandler(handler)
+        losses.LOG.addHandler(handler)
         late = threading.Timer(30, cluster.scale, (1,))  # so that the test ends without the note
         late.start()
         try:
@@ -46,7 +46,7 @@ def test_a_note_then_the_results(monkeypatch, progress):
             again = result.compute(progress=progress)
         finally:
             late.cancel()
-            no_workers.LOG.removeHandler(handler)
+            losses.LOG.removeHandler(handler)
     np.testing.assert_array_equal(found["intensity"], np.full((2, 2), 12.0))
     np.testing.assert_array_equal(again["intensity"], found["intensity"])
     (message,) = handler.messages

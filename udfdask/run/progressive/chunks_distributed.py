@@ -20,17 +20,18 @@ from udfdask.plan.device_groups import groups_of
 from udfdask.plan.recipe import Recipe
 from udfdask.run.progressive.chunk_source import Arrivals, Closed, Job
 from udfdask.scheduling.send_partials import send_without_copies
-from udfdask.scheduling.time_limit.deadline import Deadline
-from udfdask.scheduling.time_limit.task_names import TaskNames
 from udfdask.scheduling.workers.find_restrictions import (
     NO_RESTRICTIONS,
     Restrictions,
     find_restrictions,
 )
-from udfdask.scheduling.workers.killed_workers import explaining_killed_workers
-from udfdask.scheduling.workers.lost_results import asking_scheduler, explain_loss
+from udfdask.scheduling.workers.losses import (
+    asking_scheduler,
+    explain_loss,
+    explaining_killed_workers,
+)
 from udfdask.scheduling.workers.restrict import make_cluster_options
-from udfdask.scheduling.workers.running_tasks import timeout_error
+from udfdask.scheduling.workers.task_names import TaskNames
 from udfdask.scheduling.workers.wait_for_workers import WorkerCheck
 
 TASKS_PER_THREAD = 2
@@ -40,14 +41,11 @@ TASKS_PER_THREAD = 2
 class ClusterChunks:
     """Computes the partial results of a job on the cluster of a distributed client."""
 
-    def __init__(
-        self, job: Job, client: Any, options: Mapping[str, Any], deadline: Deadline | None = None
-    ) -> None:
+    def __init__(self, job: Job, client: Any, options: Mapping[str, Any]) -> None:
         send_without_copies()
         self._job = job
         self._client = client
         self._options = dict(options)
-        self._deadline = deadline
         self._names = TaskNames()
         self._worker_check = WorkerCheck(client)
         self._arrivals = Arrivals(job.ordered)
@@ -209,8 +207,6 @@ class ClusterChunks:
                     return [ended.popleft() for _ in range(len(ended))]
             # without the lock, because callbacks of the client wait for it
             self._worker_check.check()
-            if self._deadline is not None and not self._deadline.left:
-                raise timeout_error(self._deadline, self._client, self._pending, self._names)
 
 
 class _Graph:

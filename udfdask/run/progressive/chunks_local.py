@@ -14,35 +14,27 @@ import itertools
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
-from dask import config, threaded
+from dask import config, local, threaded
 from dask.callbacks import Callback
+from dask.system import CPU_COUNT
 
 from udfdask.chunk.partial_result import Partials
 from udfdask.graph.build import Tasks
 from udfdask.run.progressive.chunk_source import Arrivals, Closed, Job
-from udfdask.scheduling.time_limit.deadline import Deadline
-from udfdask.scheduling.time_limit.local_deadline import count_workers, ending_at
-from udfdask.scheduling.time_limit.task_names import TaskNames
 
 
 class LocalChunks:
     """Computes the partial results of a job with the `get` function of a dask scheduler."""
 
-    def __init__(
-        self,
-        job: Job,
-        get: Callable[..., Any],
-        options: Mapping[str, Any],
-        deadline: Deadline | None = None,
-    ) -> None:
+    def __init__(self, job: Job, get: Callable[..., Any], options: Mapping[str, Any]) -> None:
         self._job = job
         self._get = get
         self._options = dict(options)
-        self._deadline = deadline
         self._arrivals = Arrivals(job.ordered)
-        self._workers = count_workers(get, options)
+        self._workers = _count_workers(get, options)
         self._thread: threading.Thread | None = None
         self._finished = False
         self._error: BaseException | None = None
@@ -112,22 +104,19 @@ class LocalChunks:
         """Compute tasks with the scheduler."""
         ours = (None, self._before_all, self._before_task, self._after_task, None)
         options = dict(self._options)
-        is_threaded = self._get is threaded.get and self._deadline is None
-        if is_threaded and not (options.get("pool") or config.get("pool", None)):
+        if self._get is threaded.get and not (options.get("pool") or config.get("pool", None)):
             # dask would create a pool for this thread and never shut it down
             if self._pool is None:
                 self._pool = _Pool(self._workers)
             options["pool"] = self._pool
-        names = TaskNames(layers=tasks.layers)
-        with ending_at(self._deadline, names, self._get, options) as (get, options):
-            return get(
-                tasks.dsk,
-                tasks.keys,
-                callbacks=[ours, *Callback.active],
-                chunksize=1,  # the process scheduler would send six tasks at once
-                optimize_graph=False,
-                **options,
-            )
+        return self._get(
+            tasks.dsk,
+            tasks.keys,
+            callbacks=[ours, *Callback.active],
+            chunksize=1,  # the process scheduler would send six tasks at once
+            optimize_graph=False,
+            **options,
+        )
 
     # The scheduler calls the following methods in its own thread.
 
@@ -209,3 +198,16 @@ def _first_needs(tasks: Tasks) -> dict[Any, int]:
                 first[needed] = chunk
                 todo.extend(tasks.dsk[needed].dependencies)
     return first
+
+
+def _count_workers(get: Any, options: Mapping[str, Any]) -> int:
+    """Return the number of tasks that a local scheduler may run at the same time."""
+    if get is None or get is local.get_sync:
+        return 1
+    pool = options.get("pool") or config.get("pool", None)
+    asked = options.get("num_workers") or config.get("num_workers", None)
+    if isinstance(get, partial) and len(get.args) > 1:  # dask has made it from an executor
+        asked = get.args[1]
+    # an executor of concurrent.futures, or a pool of multiprocessing
+    own = getattr(pool, "_max_workers", None) or getattr(pool, "_processes", None)
+    return int(own or asked or CPU_COUNT)

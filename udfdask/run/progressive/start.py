@@ -33,7 +33,6 @@ from udfdask.scheduling.progress.counter import ProgressCounter
 from udfdask.scheduling.progress.reporters import choose_reporter
 from udfdask.scheduling.progress.state import Progress
 from udfdask.scheduling.progress.work import work_of_run
-from udfdask.scheduling.time_limit.deadline import Timeout, check_timeout, deadline_of
 from udfdask.scheduling.workers.wait_for_workers import check_device, check_workers
 from udfdask.udf import UDF
 
@@ -55,7 +54,6 @@ def prepare_run(
     plots: Any = None,
     scheduler: Any = None,
     progress: Progress = False,
-    timeout: Timeout = None,
     present: BoolArray | None = None,
     in_words: Callable[[str], str] = str,
     align: Align | None = None,
@@ -67,7 +65,6 @@ def prepare_run(
     changes of parameters with them.
     """
     reporter = choose_reporter(progress)
-    check_timeout(timeout)
     plan, array = plan_run(
         array,
         udf,
@@ -108,12 +105,12 @@ def prepare_run(
     def start() -> Chunks:
         for info in infos:
             info.explanation.let_go()  # snapshots do not keep the data of the graph
-        job, get, deadline = Job(plan, array, live), find(), deadline_of(timeout)
+        job, get = Job(plan, array, live), find()
         client = getattr(get, "__self__", None)
         if hasattr(client, "scatter"):
             check_workers(kwargs, client, bool(cuda_udfs))
-            return ClusterChunks(job, client, kwargs, deadline)
-        return LocalChunks(job, get, kwargs, deadline)
+            return ClusterChunks(job, client, kwargs)
+        return LocalChunks(job, get, kwargs)
 
     tally = None if reporter is None else ProgressCounter(work_of_run(recipe), reporter)
     return ProgressiveRun(
@@ -153,9 +150,6 @@ def run_udf_iter(
     progress : bool, callable or ProgressReporter
         Show a progress bar that counts the frames and bytes of merged chunks, or call a progress
         callback, as in `udfdask.compute`.
-    timeout : float, str or datetime.timedelta, optional
-        Time limit of the run, from the request of the first snapshot, as in `udfdask.compute`. The
-        time that your own code takes between snapshots counts.
     **kwargs
         Arguments of the scheduler: num_workers, pool; on a cluster resources, priority, retries.
 
@@ -175,8 +169,6 @@ def run_udf_iter(
         As in `run_udf`.
     ClusterError
         When a snapshot is requested: as in `udfdask.compute`.
-    RunTimeoutError
-        When a snapshot is requested: if the run takes longer than `timeout`.
     DeviceError
         If a UDF needs a CUDA device and none exists, as in `udfdask.compute`; on a cluster when the
         first snapshot is requested, or later.

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from udfdask.scheduling.progress.counter import ProgressCounter
-from udfdask.scheduling.workers.lost_results import asking_scheduler
+from udfdask.scheduling.workers.losses import asking_scheduler
 
 INTERVAL = 0.2
 """Seconds between two requests to the scheduler."""

@@ -22,7 +22,7 @@ from dask.base import get_annotations
 from udfdask import config
 from udfdask.arrays.backends.device import n_devices
 from udfdask.errors import ArgumentValueError, ClusterError, DeviceError, UDFError, UDFWarning
-from udfdask.scheduling.workers.lost_results import asking_scheduler
+from udfdask.scheduling.workers.losses import asking_scheduler
 
 LONGEST_PAUSE = 3.0
 """Maximum time between two checks of the workers, in seconds."""

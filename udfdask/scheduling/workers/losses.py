@@ -1,13 +1,37 @@
-"""Explain losses of a cluster, which dask reports as cancelled futures."""
+"""Explain what a cluster loses: workers that end, data, and connections."""
 
 from __future__ import annotations
 
+import logging
+import threading
 from collections.abc import Iterator
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from typing import Any
 
 from udfdask.errors import ClusterError
+from udfdask.scheduling.workers.task_names import TaskNames
+
+
+@contextmanager
+def explaining_killed_workers(client: Any, names: TaskNames) -> Iterator[None]:
+    """Add a note to a KilledWorker: the UDFs, the chunk, and what to do."""
+    try:
+        yield
+    except Exception as error:
+        if client is not None:
+            from distributed import KilledWorker
+
+            if isinstance(error, KilledWorker):
+                error.add_note(
+                    f"raised by {names.describe(error.task)}: the workers that had it ended. Their "
+                    "logs say whether they reached their memory limit: then make chunks smaller "
+                    "with array.rechunk(...), or give each worker fewer threads. Otherwise the UDF "
+                    "or a library ended the process: run this chunk alone on the scheduler "
+                    "'synchronous', with roi= set to its positions"
+                )
+        raise
+
 
 _GONE = (
     "the cluster has lost data that the run needs: their worker has ended, and they cannot be "
@@ -78,3 +102,41 @@ def _has_given_up(client: Any) -> bool:
     user closes still has one.
     """
     return getattr(client, "status", "") in ("closing", "closed") and client.scheduler_comm is None
+
+
+PAUSE = 5.0
+"""Seconds between two questions to the scheduler, each a small message; short runs ask none."""
+
+_LOST = (OSError, RuntimeError, ValueError, AttributeError, CancelledError)
+"""Exceptions of a question if the scheduler is lost or the client has been closed."""
+
+LOG = logging.getLogger("udfdask")
+
+
+@contextmanager
+def noting_no_workers(client: Any) -> Iterator[None]:
+    """Log a note, once for each such time, if the cluster has no workers during a run."""
+    ended = threading.Event()
+    # dask's own functions wait in this thread
+    watch = threading.Thread(target=_watch, args=(client, ended), name="udfdask-watch", daemon=True)
+    watch.start()
+    try:
+        yield
+    finally:
+        ended.set()
+
+
+def _watch(client: Any, ended: threading.Event) -> None:
+    """Ask regularly, until a run has ended, whether there are workers."""
+    was_empty = False
+    while not ended.wait(PAUSE):
+        try:
+            is_empty = not client.sync(client.scheduler.identity, n_workers=1)["workers"]
+        except _LOST:  # the run itself raises the error about it
+            return
+        if is_empty and not was_empty and not ended.is_set():
+            LOG.warning(
+                "the cluster has no workers: the run waits for one. Start workers, or stop the run "
+                "with Ctrl+C"
+            )
+        was_empty = is_empty

@@ -1,1 +1,0 @@
-"""End computations after a time, and say which tasks were running."""
