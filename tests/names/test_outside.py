@@ -76,6 +76,12 @@ def test_a_variable_counts_if_the_code_names_it(how, monkeypatch):
     assert name(READS[how], helper, variable="OWN_SCALE") != first
 
 
+def test_texts_that_are_made_elsewhere_are_no_names_of_variables():
+    helper = 'def helper():\n    return float(os.environ.get("OWN_SCALE", 1))'
+    body = 'value = helper() + len(f"{self.params.n} {os.path.sep} {np.ones(3)}")'
+    assert name(body, helper, n=3) == name(body, helper, n=3)
+
+
 def test_variables_that_are_only_words_do_not_count(monkeypatch):
     first = name('value = len("HOME")')
     monkeypatch.setenv("HOME", "/elsewhere")
@@ -188,6 +194,8 @@ class Odd:
         'value = sys.modules["math"].pi',
         "value = len(sys.modules) // 10**6",
         'value = eval("1 + 1")',
+        'n = 1; value = len(os.environ.get(f"OWN_{n}", ""))',
+        'from os import getenv as get; n = 1; value = len(get(f"OWN_{n}", ""))',
         "value = len([odd])",
     ],
 )

@@ -19,6 +19,7 @@ from udfdask.names import origins
 from udfdask.names.content import Walk
 from udfdask.names.origins import is_library_module, is_library_scope, library_name
 from udfdask.names.references import Written, code_digest, references_of, texts_of
+from udfdask.names.settings import READERS
 
 _MISSING = object()
 _IGNORED = frozenset(
@@ -142,7 +143,14 @@ def _name_references(walk: Walk, function: types.FunctionType) -> Any:
     for path in references.written:
         _note_written(walk, function, path)
     package = scope.get("__package__") or scope.get("__name__", "").rpartition(".")[0]
-    return (found, [_name_import(walk, package, *each) for each in references.imports])
+    imported = [_name_import(walk, package, *each) for each in references.imports]
+    if references.makes_texts:
+        used = [name for _, name in found]
+        for each in imported:
+            used += each if isinstance(each, list) else [each]
+        if any(name in READERS for name in used):
+            return walk.unnamed(function)  # it may make the name of a setting while it runs
+    return (found, imported)
 
 
 def _note_written(walk: Walk, function: types.FunctionType, path: Written) -> None:
@@ -152,14 +160,13 @@ def _note_written(walk: Walk, function: types.FunctionType, path: Written) -> No
         walk.note("writes parameter", names[-1])
         return
     value: Any = names[0]
-    if kind == "variable":
-        code, cells = function.__code__, function.__closure__ or ()
-        scope = {**function.__globals__, **dict(zip(code.co_freevars, cells, strict=True))}
-        value = scope.get(names[0])
-        if isinstance(value, types.CellType):
-            value = value.cell_contents
-        for name in names[1:]:
-            value = getattr(value, name, None)
+    if kind == "global":
+        value = function.__globals__.get(names[0])
+    elif kind == "closure":
+        cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
+        value = next((cell.cell_contents for name, cell in cells if name == names[0]), None)
+    for name in names[1:]:
+        value = getattr(value, name, None)
     walk.note("writes", os.fspath(value) if isinstance(value, (str, os.PathLike)) else None)
 
 

@@ -15,7 +15,7 @@ _ATTRIBUTES = frozenset({"LOAD_ATTR", "LOAD_METHOD"})
 _NO_STEPS = frozenset({"CACHE", "EXTENDED_ARG", "NOP", "PRECALL", "PUSH_NULL", "RESUME"})
 
 
-Written = tuple[Literal["constant", "variable", "parameter"], tuple[str, ...]]
+Written = tuple[Literal["constant", "global", "closure", "parameter"], tuple[str, ...]]
 """A path: itself; a variable with attributes; an attribute of an object, as `self.params.log`."""
 
 
@@ -29,6 +29,8 @@ class References:
     """Each import: level of a relative import, module, imported names."""
     written: tuple[Written, ...]
     """The path of each file that is opened for writing."""
+    makes_texts: bool
+    """Whether there is an f-string."""
 
 
 @lru_cache(maxsize=4096)
@@ -44,6 +46,7 @@ def references_of(code: types.CodeType) -> References:
         if each.opname not in _NO_STEPS
     ]
     written = set(_written(steps))
+    makes_texts = any(name.startswith(("FORMAT_", "BUILD_STRING")) for name, _ in steps)
     for name, value in steps:
         if chain and name in _ATTRIBUTES:
             chain = (*chain, value)
@@ -60,7 +63,10 @@ def references_of(code: types.CodeType) -> References:
             chains.update(inner.chains)
             imports.update(inner.imports)
             written.update(inner.written)
-    return References(tuple(sorted(chains)), tuple(sorted(imports)), tuple(sorted(written)))
+            makes_texts |= inner.makes_texts
+    return References(
+        tuple(sorted(chains)), tuple(sorted(imports)), tuple(sorted(written)), makes_texts
+    )
 
 
 def _written(steps: Sequence[tuple[str, Any]]) -> Iterator[Written]:
@@ -87,8 +93,10 @@ def _written(steps: Sequence[tuple[str, Any]]) -> Iterator[Written]:
         names = tuple(attribute for _, attribute in steps[start + 1 : end])
         if base == "LOAD_CONST" and isinstance(first, str):
             yield ("constant", (first,))
-        elif base in _LOADS or base == "LOAD_DEREF":
-            yield ("variable", (first, *names))
+        elif base in _LOADS:
+            yield ("global", (first, *names))
+        elif base == "LOAD_DEREF":
+            yield ("closure", (first, *names))
         elif names:
             yield ("parameter", names)
 

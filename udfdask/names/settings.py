@@ -12,6 +12,16 @@ import dask.config
 from udfdask.names.content import Reference
 
 _ENVIRONMENT = {"os", "os.environ", "os.environb", "os.getenv", "os.getenvb"}
+READERS = (
+    ("library", "os"),
+    ("library", "os", "environ"),
+    ("library", "os", "getenv"),
+    ("library", "dask", "config"),
+    ("library", "dask.config"),
+    ("library", "dask.config", "get"),
+)
+"""Names of what reads settings."""
+
 _MISSING = object()
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import astuple, dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,9 @@ from udfdask.names.settings import settings_of
 from udfdask.plan.device_groups import Group
 from udfdask.plan.recipe import Recipe
 from udfdask.writing.stores import store_root
+
+FileStatus = tuple[str, int, int, int, str]
+"""Real path, number of files, size in bytes, time in ns, and a hash of all files in a folder."""
 
 _Node = tuple[str, Any]
 """A blockwise layer or a list of tasks ("layer", name), or a task ("task", key)."""
@@ -74,7 +77,7 @@ class DataNames:
                 written.add(os.fspath(value))
         texts = {text for kind, text in noted if kind == "text"} - written
         paths = {path for text in texts if (path := self._file_of(text)) is not None}
-        files = [(str(path), self.status(path).named()) for path in sorted(paths)]
+        files = [(str(path), self.status(path)) for path in sorted(paths)]
         return strict_token((name, files, settings_of(noted)))
 
     def _noting(self, make: Callable[[], str]) -> tuple[str, set[Reference]]:
@@ -88,7 +91,7 @@ class DataNames:
     def status(self, path: Path) -> FileStatus:
         """Return the status of a file, or of all files in a folder, asked for once."""
         if path not in self._statuses:
-            self._statuses[path] = status_of(path)
+            self._statuses[path] = _status_of(path)
         return self._statuses[path]
 
     def _note(self, noted: set[Reference]) -> None:
@@ -121,7 +124,7 @@ class DataNames:
             mapped = _mapped(value)
             if mapped is None:
                 return describe_value(walk, value)
-            return ("mapped", *mapped, self.status(Path(mapped[0])).named())
+            return ("mapped", *mapped, self.status(Path(mapped[0])))
         if kind.__module__.startswith("udfdask.") and hasattr(kind, "lasting_identity"):
             return ("file", *value.lasting_identity())
         if kind.__module__.partition(".")[0] == "distributed":
@@ -283,40 +286,23 @@ def _order(key: Any) -> Any:
     return [(isinstance(i, str), str(i) if isinstance(i, str) else i) for i in _index(key)]
 
 
-@dataclass(frozen=True, slots=True)
-class FileStatus:
-    """What is known about a file, or about all files in a folder, without reading them."""
+def _status_of(path: Path) -> FileStatus:
+    """Return what tells whether a file, or a folder of many, is what it was, without reading it.
 
-    real: str
-    """The path without symbolic links: a link can be set to another file of equal size and time."""
-    count: int
-    """Number of files."""
-    size: int
-    """Size of all files in bytes."""
-    time: int
-    """Time of the last change in ns since 1970."""
-    each: str = ""
-    """Hash of name, size and time of each file in a folder: an older copy of a chunk of equal size
-    changes none of the numbers above."""
-
-    def named(self) -> tuple[str | int, ...]:
-        """Return plain values that differ if the status differs."""
-        return astuple(self)
-
-
-def status_of(path: Path) -> FileStatus:
-    """Return the status of a file, or of all files in a folder."""
+    It has the path without symbolic links, because a link can be set to another file of equal size
+    and time. Names, sizes and times of all files in a folder count: an older copy of a chunk of
+    equal size changes neither their sum nor the latest time.
+    """
     real = os.path.realpath(path)
     if not path.is_dir():
         status = path.stat()
-        return FileStatus(real, 1, status.st_size, status.st_mtime_ns)
+        return real, 1, status.st_size, status.st_mtime_ns, ""
     found = []
     for file in _files_in(path):
         status = os.stat(file)  # noqa: PTH116  # many in a zarr store
         found.append((file, status.st_size, status.st_mtime_ns))
     digest = hashlib.blake2b(repr(sorted(found)).encode(), digest_size=16).hexdigest()
-    sizes, times = [size for _, size, _ in found], [time for *_, time in found]
-    return FileStatus(real, len(found), sum(sizes), max(times, default=0), digest)
+    return real, len(found), 0, 0, digest
 
 
 def _files_in(folder: Path) -> Iterator[str]:

@@ -117,7 +117,7 @@ def names_of(run: Run, names: DataNames) -> tuple[str, list[str]]:
     _check_storable(recipe)
     try:
         data = names.with_outside(lambda: names.name(run.array))
-        used = [(str(path), status.named()) for path, status in _files(run, names).items()]
+        used = [(str(path), status) for path, status in _files(run, names).items()]
         data = names.of_value((data, used))
     except UnnamedError as error:
         raise ArgumentValueError(
