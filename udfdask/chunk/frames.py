@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from udfdask.arrays.backends.backend import Backend, DenseBackend, SparseBackend
-from udfdask.arrays.backends.check_block import check_block, plain_block
 from udfdask.arrays.backends.convert import to_backend
 from udfdask.arrays.backends.sparse_rows import SparseRows, csr_rows
-from udfdask.arrays.backends.table import fill_value, is_unknown_sparse
+from udfdask.arrays.backends.table import check_block, fill_value, is_unknown_sparse, plain_block
 from udfdask.arrays.geometry.chunk_grid import BoolArray
 from udfdask.errors import UDFError
 from udfdask.types import AnyArray

@@ -10,9 +10,8 @@ from typing import Any
 import cloudpickle
 import numpy as np
 
-from udfdask.arrays.backends.backend import Backend
+from udfdask.arrays.backends.backend import Backend, locked
 from udfdask.arrays.backends.dense_backends import NUMPY
-from udfdask.arrays.backends.read_only import locked
 from udfdask.arrays.geometry.chunk_grid import Grid
 from udfdask.arrays.geometry.slices import Slice
 from udfdask.chunk.thread_limits import limiter

@@ -15,7 +15,7 @@ import numpy as np
 from dask.base import tokenize
 from dask.highlevelgraph import HighLevelGraph
 
-from udfdask.arrays.backends.check_block import check_block, plain_block
+from udfdask.arrays.backends.table import check_block, plain_block
 from udfdask.arrays.geometry.chunk_grid import BoolArray, Grid
 from udfdask.arrays.geometry.halo import Halo
 from udfdask.arrays.geometry.seams import loaded_chunks

@@ -9,7 +9,7 @@ from typing import Any
 import dask.array as da
 
 from udfdask.arrays.geometry.axes import Axis
-from udfdask.arrays.geometry.labeled_places import Place
+from udfdask.arrays.geometry.labeled_values import Place
 from udfdask.errors import ArgumentTypeError
 from udfdask.hyperspy.labels import AxisDict, SignalLabels, copied_axes, extra_axis_dicts
 from udfdask.results.named_results import ResultInfo

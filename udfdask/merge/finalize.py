@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from udfdask.arrays.backends.backend import locked
 from udfdask.arrays.backends.convert import to_host
-from udfdask.arrays.backends.read_only import locked
 from udfdask.arrays.geometry.chunk_grid import BoolArray, as_index
 from udfdask.chunk.device_context import merge_device
 from udfdask.chunk.partial_result import Finalized, Partial

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from udfdask.arrays.backends.backend import locked
 from udfdask.arrays.backends.convert import in_backend
-from udfdask.arrays.backends.read_only import locked
 from udfdask.arrays.backends.table import backend_of
 from udfdask.arrays.geometry.chunk_grid import BoolArray
 from udfdask.arrays.geometry.shapes import Shape

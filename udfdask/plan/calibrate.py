@@ -19,7 +19,7 @@ def read_calibration(
         raise ArgumentTypeError(f"unit must be a text such as 'counts', not {unit!r}")
     if axes is None:
         return Calibration(axes=in_pixels(len(shape), sig_dims).axes, unit=unit)
-    from udfdask.arrays.geometry.check_axes import check_axes  # many runs have none
+    from udfdask.arrays.geometry.axis_labels import check_axes  # many runs have none
 
     return Calibration(axes=check_axes(axes, shape, sig_dims), unit=unit)
 

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from udfdask.arrays.backends.backend import Backend, DenseBackend
-from udfdask.arrays.backends.choose import choose_backends
 from udfdask.arrays.backends.dense_backends import NUMPY
+from udfdask.arrays.backends.table import choose_backends
 from udfdask.arrays.geometry.axes import Axis, Calibration
 from udfdask.arrays.geometry.chunk_grid import Grid
 from udfdask.arrays.geometry.shapes import Shape

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from udfdask.arrays.geometry.axes import Axis, Calibration
-from udfdask.arrays.geometry.check_axes import check_axes
+from udfdask.arrays.geometry.axis_labels import check_axes
 
 NUMBERS = "biufc"
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.arrays.geometry.labeled_places import find_place
+from udfdask.arrays.geometry.labeled_values import find_place
 from udfdask.arrays.geometry.shapes import Shape
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, UDFError
 from udfdask.libertem_udfs import as_own

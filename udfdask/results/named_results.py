@@ -15,7 +15,7 @@ from udfdask.results.explanation import Explanation, LazyExplanation
 from udfdask.udf.buffers import BufferSpec
 
 if TYPE_CHECKING:
-    from udfdask.arrays.geometry.labeled_places import Place
+    from udfdask.arrays.geometry.labeled_values import Place
     from udfdask.results.udf_of_run import NoUDF, UDFOfRun
 
 _MOST_NOTES = 3
@@ -133,7 +133,7 @@ class ResultInfo:
 
         A label is a name if only one result has it. Raise if the name is unknown.
         """
-        from udfdask.arrays.geometry.labeled_places import (
+        from udfdask.arrays.geometry.labeled_values import (
             did_you_mean,
             few,
             find_place,

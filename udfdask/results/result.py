@@ -28,7 +28,7 @@ from udfdask.udf import UDF
 from udfdask.udf.buffers import BufferSpec
 
 if TYPE_CHECKING:
-    from udfdask.arrays.geometry.labeled_places import Place
+    from udfdask.arrays.geometry.labeled_values import Place
     from udfdask.arrays.result_array import Content, ResultArray
     from udfdask.results.labels.layout import Layout
 

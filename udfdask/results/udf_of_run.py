@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakValueDictionary
 
-from udfdask.arrays.backends.read_only import locked
+from udfdask.arrays.backends.backend import locked
 from udfdask.arrays.geometry.axes import Calibration
 from udfdask.arrays.geometry.chunk_grid import BoolArray, Grid
 from udfdask.arrays.geometry.shapes import Shape

@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
-from udfdask.arrays.backends.check_block import check_block, plain_block
+from udfdask.arrays.backends.backend import locked
 from udfdask.arrays.backends.convert import to_backend, to_host
 from udfdask.arrays.backends.dense_backends import NUMPY
-from udfdask.arrays.backends.read_only import locked
-from udfdask.arrays.backends.table import backend_of
+from udfdask.arrays.backends.table import backend_of, check_block, plain_block
 from udfdask.arrays.geometry.axis_labels import AxisLabels, DataLabels, aligned
 from udfdask.arrays.geometry.chunk_grid import Grid
 from udfdask.arrays.geometry.shapes import Shape

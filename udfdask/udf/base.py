@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 
 from udfdask.arrays.backends.convert import in_backend
-from udfdask.arrays.backends.names import BackendNames
-from udfdask.arrays.backends.table import backend_of
+from udfdask.arrays.backends.table import BackendNames, backend_of
 from udfdask.arrays.geometry.axes import Axis, Calibration
 from udfdask.errors import ArgumentTypeError, NotAvailableError
 from udfdask.types import AnyArray, Kind, Use, Where

@@ -338,7 +338,7 @@ class Views:
 
 def _no_buffer(name: str, use: str, views: Iterable[str]) -> str:
     """Return that there is no buffer of a name, which exist, and which was probably meant."""
-    from udfdask.arrays.geometry.labeled_places import did_you_mean
+    from udfdask.arrays.geometry.labeled_values import did_you_mean
 
     names = sorted(views)
     # Python looks for names such as __deepcopy__ itself

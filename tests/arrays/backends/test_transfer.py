@@ -10,7 +10,7 @@ from hypothesis.extra import numpy as hnp
 
 from device_modules import cupy_is
 from stand_in import numpy_standing_in_for_cupy
-from udfdask.arrays.backends import device_transfer
+from udfdask.arrays.backends import device
 from udfdask.arrays.backends.device import using_device
 from udfdask.errors import DeviceError
 
@@ -26,7 +26,7 @@ TILES = st.lists(
 
 @pytest.fixture(autouse=True)
 def small_buffers(monkeypatch):
-    monkeypatch.setattr(device_transfer, "STAGING_BYTES", 40)
+    monkeypatch.setattr(device, "STAGING_BYTES", 40)
 
 
 @pytest.mark.parametrize("pinned", [None, 0, 90])
@@ -36,7 +36,7 @@ def test_tiles_arrive_as_they_are(pinned, tiles, cut):
     if cut:
         tiles = [tile[..., ::-1] for tile in tiles]
     with numpy_standing_in_for_cupy(pinned=pinned) as cupy, using_device(own_stream=True):
-        there = [device_transfer.tile_to_device(tile) for tile in tiles]
+        there = [device.tile_to_device(tile) for tile in tiles]
         for tile, copy in zip(tiles, there, strict=True):
             assert copy.dtype == tile.dtype.newbyteorder("=")
             np.testing.assert_array_equal(copy.get(), tile)
@@ -44,14 +44,14 @@ def test_tiles_arrive_as_they_are(pinned, tiles, cut):
 
 
 def test_pinned_memory_is_two_buffers_a_thread(monkeypatch):
-    monkeypatch.setattr(device_transfer, "STAGING_BYTES", 1024)
+    monkeypatch.setattr(device, "STAGING_BYTES", 1024)
     with numpy_standing_in_for_cupy() as cupy:
 
         def work():
             for _ in range(3):
                 with using_device(own_stream=True):
                     for _ in range(10):
-                        device_transfer.tile_to_device(np.ones((16, 32), "uint8"))
+                        device.tile_to_device(np.ones((16, 32), "uint8"))
 
         threads = [threading.Thread(target=work) for _ in range(3)]
         for thread in threads:
@@ -65,7 +65,7 @@ def test_pinned_memory_is_two_buffers_a_thread(monkeypatch):
 def test_a_buffer_holds_a_frame_at_least():
     with numpy_standing_in_for_cupy() as cupy, using_device(own_stream=True):
         tile = np.arange(200.0).reshape(2, 100)
-        np.testing.assert_array_equal(device_transfer.tile_to_device(tile).get(), tile)
+        np.testing.assert_array_equal(device.tile_to_device(tile).get(), tile)
         assert cupy.ledger.to_device == 2
         assert cupy.ledger.pinned == 2 * 800
 
@@ -76,14 +76,14 @@ def test_what_cannot_go_there_is_refused():
         using_device(own_stream=True),
         pytest.raises(DeviceError, match=r"no arrays of dtype datetime64\[s\]"),
     ):
-        device_transfer.tile_to_device(np.zeros((2, 2), "datetime64[s]"))
+        device.tile_to_device(np.zeros((2, 2), "datetime64[s]"))
 
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("size", [1 << 16, 8 << 20])
 def test_tiles_arrive_on_a_device(monkeypatch, size):
     """Start many transfers before the device finishes the first one."""
-    monkeypatch.setattr(device_transfer, "STAGING_BYTES", size)
+    monkeypatch.setattr(device, "STAGING_BYTES", size)
     rng = np.random.default_rng(2)
     tiles = [rng.integers(0, 1000, (n, 300, 301), dtype="uint16")[..., 1:] for n in range(1, 30)]
     with cupy_is("cupy") as xp, using_device(own_stream=True):
@@ -91,7 +91,7 @@ def test_tiles_arrive_on_a_device(monkeypatch, size):
         there = []
         for tile in tiles:
             ballast = ballast @ ballast * 0
-            there.append(device_transfer.tile_to_device(tile))
+            there.append(device.tile_to_device(tile))
         sums = [int(copy.sum(dtype="int64")) for copy in there]
         for tile, copy in zip(tiles, there, strict=True):
             np.testing.assert_array_equal(copy.get(), tile)

@@ -1,11 +1,8 @@
-"""Describe an array type to the engine: one value per backend, which exists once in a process.
-
-`udfdask.arrays.backends.table` lists these values. Code outside this folder asks a backend, and
-never looks at the package of an array.
-"""
+"""What each kind of array can do: one frozen value for each array type."""
 
 from __future__ import annotations
 
+import copy
 import math
 from abc import ABC, abstractmethod
 from contextlib import AbstractContextManager, nullcontext
@@ -14,11 +11,36 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from udfdask.arrays.backends.read_only import locked_sparse
 from udfdask.types import AnyArray
 
 if TYPE_CHECKING:
     from udfdask.arrays.backends.sparse_rows import SparseRows
+
+
+def locked(array: AnyArray) -> AnyArray:
+    """Return a read-only view of an array; CuPy has no such views, its arrays are returned."""
+    if not isinstance(array, np.ndarray):
+        return array
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def locked_sparse(array: Any) -> Any:
+    """Return a sparse array with the same values and indices, all read-only.
+
+    Methods that replace these arrays, such as SciPy's `resize`, only change the returned array.
+    """
+    result = copy.copy(array)  # shallow
+    for name in ("data", "indices", "indptr", "coords"):
+        part = vars(result).get(name)
+        if isinstance(part, tuple):
+            setattr(result, name, tuple(locked(p) for p in part))
+        elif isinstance(part, dict):  # sparse.DOK accepts no read-only mapping: copy it
+            setattr(result, name, dict(part))
+        elif part is not None:
+            setattr(result, name, locked(part))
+    return result
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

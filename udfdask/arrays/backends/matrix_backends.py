@@ -8,9 +8,8 @@ from importlib import import_module
 from typing import Any
 
 from udfdask.arrays.backends.backend import SparseBackend
-from udfdask.arrays.backends.converter import converted
 from udfdask.arrays.backends.dense_backends import CUPY, NUMPY
-from udfdask.arrays.backends.sparse_rows import SparseRows, cut_rows, with_compiled_dtype
+from udfdask.arrays.backends.sparse_rows import SparseRows, converted, cut_rows, with_compiled_dtype
 from udfdask.errors import UDFError
 
 

@@ -1,4 +1,4 @@
-"""The frames of a sparse block as rows: select some of them, in the format of the block."""
+"""Rows of sparse frames, and the converter between array types."""
 
 from __future__ import annotations
 
@@ -7,8 +7,27 @@ from functools import cached_property
 from typing import Any
 
 from udfdask.arrays.backends.backend import SparseBackend
-from udfdask.arrays.backends.converter import converted
+from udfdask.errors import missing_package
 from udfdask.types import AnyArray
+
+
+def converter(purpose: str) -> Any:
+    """Return the package `sparseconverter`; an error says that `purpose` needs it."""
+    # not imported at the top: it loads SciPy and numba
+    try:
+        import sparseconverter
+    except ImportError as error:
+        raise missing_package(
+            error.name or "sparseconverter", purpose=purpose, extra="sparse"
+        ) from None
+    return sparseconverter
+
+
+def converted(array: Any, name: str) -> Any:
+    """Convert an array to the backend with this name; matrices flatten the signal."""
+    if not array.dtype.isnative:  # neither sparse nor SciPy computes in another byte order
+        array = array.astype(array.dtype.newbyteorder("="))
+    return converter(f"converting to {name}").for_backend(array, name)
 
 
 class SparseRows(ABC):

@@ -1,8 +1,11 @@
-"""List all array backends: a new array type is added to this list only."""
+"""All array types: found by name or by an array, chosen for a UDF, and checked in tasks."""
 
 from __future__ import annotations
 
-from typing import Any
+import itertools
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -10,7 +13,8 @@ from udfdask.arrays.backends.backend import Backend, DenseBackend
 from udfdask.arrays.backends.dense_backends import CUDA, CUPY, NUMPY
 from udfdask.arrays.backends.matrix_backends import MATRICES
 from udfdask.arrays.backends.pydata_backends import COO, DOK, GCXS
-from udfdask.errors import ArgumentTypeError, ArgumentValueError
+from udfdask.arrays.backends.sparse_rows import converter
+from udfdask.errors import ArgumentTypeError, ArgumentValueError, UDFError
 
 BACKENDS: tuple[Backend, ...] = (CUPY, CUDA, COO, GCXS, DOK, *MATRICES, NUMPY)
 """All backends. An array belongs to the first dense backend that owns its class."""
@@ -75,3 +79,160 @@ def namespace_of(array: Any) -> Any:
 def fill_value(array: Any) -> Any:
     """Return the value of the entries that a sparse array does not store; 0 for other arrays."""
     return getattr(array, "fill_value", 0) if backend_of(array).is_sparse else 0
+
+
+Names = frozenset[str]
+
+
+class BackendNames:
+    """Names of array backends, and sets of names with a common property."""
+
+    BACKEND_NUMPY: ClassVar[str] = "numpy"
+    BACKEND_CUPY: ClassVar[str] = "cupy"
+    BACKEND_CUDA: ClassVar[str] = "cuda"
+    BACKEND_SPARSE_COO: ClassVar[str] = "sparse.COO"
+    BACKEND_SPARSE_GCXS: ClassVar[str] = "sparse.GCXS"
+    BACKEND_SPARSE_DOK: ClassVar[str] = "sparse.DOK"
+    BACKEND_SCIPY_COO: ClassVar[str] = "scipy.sparse.coo_matrix"
+    BACKEND_SCIPY_CSR: ClassVar[str] = "scipy.sparse.csr_matrix"
+    BACKEND_SCIPY_CSC: ClassVar[str] = "scipy.sparse.csc_matrix"
+    BACKEND_SCIPY_COO_ARRAY: ClassVar[str] = "scipy.sparse.coo_array"
+    BACKEND_SCIPY_CSR_ARRAY: ClassVar[str] = "scipy.sparse.csr_array"
+    BACKEND_SCIPY_CSC_ARRAY: ClassVar[str] = "scipy.sparse.csc_array"
+    BACKEND_CUPY_SCIPY_COO: ClassVar[str] = "cupyx.scipy.sparse.coo_matrix"
+    BACKEND_CUPY_SCIPY_CSR: ClassVar[str] = "cupyx.scipy.sparse.csr_matrix"
+    BACKEND_CUPY_SCIPY_CSC: ClassVar[str] = "cupyx.scipy.sparse.csc_matrix"
+    BACKEND_ALL: ClassVar[tuple[str, ...]] = (
+        BACKEND_NUMPY,
+        BACKEND_CUPY,
+        BACKEND_SCIPY_CSR,
+        BACKEND_SCIPY_CSC,
+        BACKEND_SCIPY_COO,
+        BACKEND_SCIPY_CSR_ARRAY,
+        BACKEND_SCIPY_CSC_ARRAY,
+        BACKEND_SCIPY_COO_ARRAY,
+        BACKEND_SPARSE_COO,
+        BACKEND_SPARSE_GCXS,
+        BACKEND_CUPY_SCIPY_CSR,
+        BACKEND_CUPY_SCIPY_CSC,
+        BACKEND_CUPY_SCIPY_COO,
+    )
+    CPU_BACKENDS: ClassVar[Names] = frozenset(one.name for one in BACKENDS if one.device == "cpu")
+    CUDA_BACKENDS: ClassVar[Names] = frozenset(one.name for one in BACKENDS if one.device == "cuda")
+    CUPY_BACKENDS: ClassVar[Names] = frozenset(one.name for one in BACKENDS if one.on_device)
+    SPARSE_BACKENDS: ClassVar[Names] = frozenset(one.name for one in BACKENDS if one.is_sparse)
+    DENSE_BACKENDS: ClassVar[Names] = frozenset(one.name for one in BACKENDS if not one.is_sparse)
+    D2_BACKENDS: ClassVar[Names] = frozenset(one.name for one in BACKENDS if one.is_matrix)
+    ND_BACKENDS: ClassVar[Names] = frozenset(one.name for one in BACKENDS if not one.is_matrix)
+
+
+Offer = tuple[Backend, ...]
+"""The backends that a UDF supports, the preferred one first."""
+
+
+def choose_backends(native: Backend, offers: Sequence[Offer], *, corrected: bool) -> Offer:
+    """Return the backend of each UDF, from the backend of the data and the offers of the UDFs.
+
+    1. A UDF that offers the backend of the data gets it, since that needs no conversion. A UDF
+       that offers both NumPy and CuPy therefore gets NumPy over NumPy chunks: it may run on any
+       worker, and gives the same bits on all of them.
+    2. Otherwise it gets a backend on the same device, and a sparse one for sparse data, if it
+       offers such a backend.
+    3. Among these, the set of backends with the lowest total cost is used. A conversion is done
+       once for all UDFs with the same backend.
+    4. Of equally cheap sets: the backend that more UDFs offer, then one that needs no device, then
+       the one that the first UDF prefers.
+
+    Corrected data are dense: the dense backend in the same memory then takes the place of `native`.
+    """
+    return _choose(native.dense if corrected else native, tuple(offers))
+
+
+@lru_cache(maxsize=1024)
+def _choose(native: Backend, offers: tuple[Offer, ...]) -> Offer:
+    """Return the backend of each UDF."""
+    nearest = {offer: _nearest(native, offer) for offer in offers if native not in offer}
+    # with repetitions: each UDF counts for the popularity of its backends
+    shared = _cheapest(native, [nearest[offer] for offer in offers if offer in nearest])
+    return tuple(
+        next(backend for backend in shared if backend in nearest[offer])
+        if offer in nearest
+        else native
+        for offer in offers
+    )
+
+
+def _nearest(native: Backend, offer: Offer) -> Offer:
+    """Return the backends of an offer that change the device, or make data dense, least."""
+    distances = [_distance(native, backend) for backend in offer]
+    nearest = min(distances)
+    return tuple(b for b, distance in zip(offer, distances, strict=True) if distance == nearest)
+
+
+def _distance(native: Backend, backend: Backend) -> tuple[bool, bool]:
+    """Return whether a conversion changes the device, and whether it makes sparse data dense."""
+    return native.device != backend.device, native.is_sparse and not backend.is_sparse
+
+
+def _cheapest(native: Backend, offers: list[Offer]) -> Offer:
+    """Return the cheapest set of backends that has one of each offer, cheap backends first."""
+    candidates = list(dict.fromkeys(itertools.chain(*offers)))
+    if len(candidates) < 2:
+        return tuple(candidates)
+    popularity = {backend: sum(backend in offer for offer in offers) for backend in candidates}
+    # sorting is stable: equal candidates keep the order of preference
+    candidates.sort(key=lambda backend: (-popularity[backend], backend.device != "cpu"))
+    offers = list(dict.fromkeys(offers))
+    cost = {backend: _cost(native, backend) for backend in candidates}
+    sets = (
+        chosen
+        for n in range(1, len(offers) + 1)
+        for chosen in itertools.combinations(candidates, n)
+        if all(any(backend in chosen for backend in offer) for offer in offers)
+    )
+    best = min(sets, key=lambda chosen: sum(cost[backend] for backend in chosen))
+    return tuple(sorted(best, key=cost.__getitem__))
+
+
+def _cost(native: Backend, target: Backend) -> float:
+    """Return the cost of a conversion, as measured by the authors of `sparseconverter`."""
+    ends = [end.name if end.is_in_converter else NUMPY.name for end in (native, target)]
+    return float(converter("converting blocks").conversion_cost(*ends))
+
+
+def plain_block(block: Any, what: str) -> Any:
+    """Return a block as an array of a known backend: a NumPy array if its type is unknown.
+
+    `what` names the block in errors. A block with masked values is refused, because the values
+    under the mask would count. A mask that hides no value is dropped.
+    """
+    mask = getattr(block, "mask", None)
+    if mask is not None and not callable(mask) and np.any(mask):
+        raise UDFError(
+            f"{what} has masked values, but its dask array announced none, and the values under "
+            "the mask would count: fill them, with "
+            "array.map_blocks(lambda block: np.ma.filled(block, 0), dtype=array.dtype)"
+        )
+    if isinstance(block, np.ndarray) or backend_of(block) != NUMPY or is_unknown_sparse(block):
+        return block
+    try:
+        return np.asarray(block)
+    except (TypeError, ValueError) as error:
+        raise UDFError(
+            f"{what} of type {type(block).__name__} came, which NumPy cannot convert to an array: "
+            f"{error}"
+        ) from None
+
+
+def check_block(array: Any, shape: tuple[int, ...], dtype: np.dtype[Any], what: str) -> None:
+    """Raise if an array has another shape, or cannot be cast to the announced dtype."""
+    if tuple(array.shape) != shape:
+        raise UDFError(
+            f"{what} of shape {shape} was announced, but one of shape {tuple(array.shape)} came: "
+            "correct the chunks of the dask array"
+        )
+    if array.dtype != dtype and not np.can_cast(array.dtype, dtype, "same_kind"):
+        raise UDFError(
+            f"{what} of dtype {dtype} was announced, but one of dtype {array.dtype} came: correct "
+            "the dtype (meta) of the dask array"
+        )

@@ -1,14 +1,10 @@
-"""The halo of a UDF: the frames around each scan position, and where they come from.
-
-Along each navigation axis, a window of frames around the positions `first` to `stop` begins
-`before` positions earlier and ends `after` positions later. At the ends of the axis, the boundary
-says which position stands for one that does not exist.
-"""
+"""The frames around a position that a UDF sees, and the slabs of a chunk that others need."""
 
 from __future__ import annotations
 
 import bisect
 import itertools
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, get_args
@@ -164,3 +160,24 @@ class Piece(NamedTuple):
     """Where the frames are in the scan."""
     place: tuple[slice, ...]
     """Where they are in the window."""
+
+
+SLAB_BYTES = 8 << 20
+"""Size of the frames of a slab with their neighbors, in bytes, unless its margins need more."""
+
+
+def slabs(halo: Halo, box: Box, frame_bytes: int) -> list[Box]:
+    """Return the slabs of a box, for frames of this size.
+
+    Windows of neighboring slabs overlap, and the frames in both are made twice. So a slab has at
+    least as many positions along an axis as its margins.
+    """
+    around, rest = halo.around(box), SLAB_BYTES
+    cuts = []
+    for axis, ((first, stop), (before, after)) in enumerate(zip(box, halo.sides, strict=True)):
+        line = max(1, frame_bytes * math.prod(around[axis + 1 :]))
+        n = max(1, before + after, rest // line - before - after)
+        cuts.append([(start, min(start + n, stop)) for start in range(first, stop, n)])
+        # only if one line of positions is too large is it cut as well
+        rest = max(1, rest // (min(n, stop - first) + before + after))
+    return list(itertools.product(*cuts))

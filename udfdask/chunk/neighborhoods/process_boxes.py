@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from udfdask.arrays.backends.backend import DenseBackend
-from udfdask.arrays.backends.read_only import locked
-from udfdask.arrays.geometry.halo import Box, Halo
-from udfdask.arrays.geometry.slabs import slabs
+from udfdask.arrays.backends.backend import DenseBackend, locked
+from udfdask.arrays.geometry.halo import Box, Halo, slabs
 from udfdask.chunk.dense_tiles import DenseCutter
 from udfdask.chunk.frames import DenseSource
 from udfdask.chunk.neighborhoods.stored_frames import AuxStores, Stores, aux_window, window_of

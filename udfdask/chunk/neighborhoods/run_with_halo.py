@@ -13,9 +13,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from udfdask.arrays.backends.backend import Backend
-from udfdask.arrays.backends.check_block import check_block
 from udfdask.arrays.backends.sparse_rows import SparseRows
-from udfdask.arrays.backends.table import backend_of
+from udfdask.arrays.backends.table import backend_of, check_block
 from udfdask.arrays.geometry.halo import Box
 from udfdask.arrays.geometry.seams import box_of, divide, margin, own_pieces
 from udfdask.chunk.device_context import chunk_device

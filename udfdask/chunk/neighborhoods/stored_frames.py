@@ -9,11 +9,10 @@ from typing import Any, cast
 
 import numpy as np
 
-from udfdask.arrays.backends.backend import DenseBackend
-from udfdask.arrays.backends.check_block import check_block, plain_block
+from udfdask.arrays.backends.backend import DenseBackend, locked
 from udfdask.arrays.backends.convert import to_host
-from udfdask.arrays.backends.read_only import locked
 from udfdask.arrays.backends.sparse_rows import SparseRows
+from udfdask.arrays.backends.table import check_block, plain_block
 from udfdask.arrays.geometry.chunk_grid import Grid
 from udfdask.arrays.geometry.halo import Box, Halo, Piece
 from udfdask.chunk.frames import signal_windows

@@ -8,11 +8,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from udfdask.arrays.backends.backend import locked
 from udfdask.arrays.backends.convert import to_backend
 from udfdask.arrays.backends.matrix_backends import SCIPY_CSR, SCIPY_CSR_ARRAY
-from udfdask.arrays.backends.pydata_backends import COO, GCXS
-from udfdask.arrays.backends.pydata_sparse import coo_starts, is_rows
-from udfdask.arrays.backends.read_only import locked
+from udfdask.arrays.backends.pydata_backends import COO, GCXS, coo_starts, is_rows
 from udfdask.arrays.backends.table import backend_of
 from udfdask.kernels.cpu.exact_sums import add_inside_exactly, scatter_exactly
 from udfdask.kernels.numba_internals.compile import inner_kernel, kernel

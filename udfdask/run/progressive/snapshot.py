@@ -10,7 +10,7 @@ from typing import Generic, TypeVar, overload
 
 import numpy as np
 
-from udfdask.arrays.backends.read_only import locked
+from udfdask.arrays.backends.backend import locked
 from udfdask.arrays.geometry.chunk_grid import BoolArray, as_index
 from udfdask.errors import ArgumentTypeError, UndeclaredBufferError
 from udfdask.merge.finalize import finalize
