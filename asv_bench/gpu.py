@@ -25,8 +25,8 @@ import dask.array as da
 import numpy as np
 
 import udfdask as ud
-from udfdask.arrays.backends import device
-from udfdask.arrays.backends.convert import to_host
+from udfdask.backends import device
+from udfdask.backends.convert import to_host
 from udfdask.udfs import ApplyMasksUDF, CoMUDF, StdDevUDF, SumSigUDF, SumUDF
 
 HEAD = "| chunks | UDF | time | rate | at most | of that | asked | results |"

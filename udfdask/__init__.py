@@ -3,9 +3,6 @@
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from udfdask.arrays.geometry.axes import Axis
-from udfdask.arrays.geometry.shapes import Shape
-from udfdask.arrays.geometry.slices import Slice
 from udfdask.errors import (
     ArgumentTypeError,
     ArgumentValueError,
@@ -22,6 +19,9 @@ from udfdask.errors import (
     UDFWarning,
     UndeclaredBufferError,
 )
+from udfdask.geometry.axes import Axis
+from udfdask.geometry.shapes import Shape
+from udfdask.geometry.slices import Slice
 from udfdask.records.setting import cache
 from udfdask.results.explanation import Explanation
 from udfdask.results.result import Result

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from dask.system import CPU_COUNT
 
-from udfdask.arrays.backends.device import n_devices
+from udfdask.backends.device import n_devices
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, missing_package
 
 __all__ = ["visible_devices", "worker_commands", "worker_spec"]

@@ -35,8 +35,8 @@ MODULES = (
 """Modules from which users import names: those in `__all__`."""
 
 REACHED = {
-    "udfdask.arrays.geometry.axes.Calibration": "`Result.calibration`, `self.meta.calibration`",
-    "udfdask.arrays.geometry.tiling.TilingScheme": "`self.meta.tiling_scheme`",
+    "udfdask.geometry.axes.Calibration": "`Result.calibration`, `self.meta.calibration`",
+    "udfdask.geometry.tiling.TilingScheme": "`self.meta.tiling_scheme`",
     "udfdask.plan.memory.Memory": "`Explanation.memory.in_process(...)`",
     "udfdask.plan.memory.PredictedMemory": "`Explanation.memory`",
     "udfdask.udf.base.MaskedResult": "`self.with_mask(...)`",

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from commands import call
-from udfdask.arrays.geometry.axes import Axis
+from udfdask.geometry.axes import Axis
 from udfdask.io import Variable, open_file
 from udfdask.io.output_formats import FORMATS, output_format
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from commands import call
-from udfdask.arrays.geometry.axes import Axis
+from udfdask.geometry.axes import Axis
 from udfdask.io import open_file
 
 h5py = pytest.importorskip("h5py", reason="h5py is in the io extra")

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import udf_zoo
 import udfdask as ud
-from udfdask.arrays.geometry.chunk_grid import Grid
+from udfdask.geometry.chunk_grid import Grid
 from udfdask.graph.dask_internals.layers import LazyLayer
 from udfdask.graph.task_keys import BlockKeys, MergedRowKeys, NumberedKeys, SameKeys
 from udfdask.plan.merge_tree import MergeTree

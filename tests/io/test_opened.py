@@ -8,13 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import udfdask as ud
-from udfdask.arrays.geometry.axes import (
+from udfdask.errors import ArgumentTypeError, ArgumentValueError
+from udfdask.geometry.axes import (
     Axis,
     axis_of_values,
     default_axis_names,
     with_different_names,
 )
-from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.io import open_file
 from udfdask.io.opened_file import choose_sig_dims
 from udfdask.udfs import SumSigUDF, SumUDF

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import udfdask as ud
 from suites import examples
-from udfdask.arrays.backends.pydata_backends import gcxs_to_csr
+from udfdask.backends.pydata_backends import gcxs_to_csr
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, FileFormatError
 from udfdask.io import csr_reader, from_raw_csr
 from udfdask.testing import raise_if_dask_computes

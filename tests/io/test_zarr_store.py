@@ -6,8 +6,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from udfdask.arrays.geometry.axes import Axis
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
+from udfdask.geometry.axes import Axis
 from udfdask.io import Variable, open_file, result_variables, write_zarr
 from udfdask.io.output_formats import FORMATS
 from udfdask.io.write_zarr import OTHER_SUFFIXES

@@ -18,8 +18,8 @@ import pytest
 import udf_zoo
 import udfdask as ud
 from parameter_ids import without_address
-from udfdask.arrays.geometry.chunk_grid import Grid
-from udfdask.arrays.geometry.tiling import TilingScheme
+from udfdask.geometry.chunk_grid import Grid
+from udfdask.geometry.tiling import TilingScheme
 from udfdask.names import tokenize_value
 from udfdask.plan.make_recipe import make_recipe
 from udfdask.plan.plan import Plan, make_plan

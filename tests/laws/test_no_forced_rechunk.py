@@ -9,8 +9,8 @@ import pytest
 
 import udf_zoo
 import udfdask as ud
-from udfdask.arrays.geometry.tiling import TILE_BYTES
 from udfdask.chunk.run_chunk import run_chunk
+from udfdask.geometry.tiling import TILE_BYTES
 from udfdask.plan.make_recipe import make_recipe
 from udfdask.udfs import SumSigUDF, SumUDF
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import udfdask as ud
-from udfdask.arrays.geometry.chunk_grid import Grid
+from udfdask.geometry.chunk_grid import Grid
 from udfdask.plan.merge_tree import MergeTree, plan_merges
 from udfdask.udf.buffers import BufferSpec
 

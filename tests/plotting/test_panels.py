@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from udfdask.arrays.geometry.axes import Axis
+from udfdask.geometry.axes import Axis
 from udfdask.plotting import result_panels
 from udfdask.plotting.labels import label
 from udfdask.plotting.panels import panels_of

@@ -6,8 +6,8 @@ import sys
 import numpy as np
 import pytest
 
-from udfdask.arrays.geometry.axes import Axis
 from udfdask.errors import ArgumentValueError
+from udfdask.geometry.axes import Axis
 from udfdask.plotting import Panel, draw, save_png
 
 pytestmark = pytest.mark.full
@@ -149,7 +149,7 @@ def test_a_missing_matplotlib_is_named_with_its_extra(monkeypatch):
 def test_pyplot_is_not_loaded(tmp_path):
     script = (
         "import sys, numpy as np\n"
-        "from udfdask.arrays.geometry.axes import Axis\n"
+        "from udfdask.geometry.axes import Axis\n"
         "from udfdask.plotting import Panel, save_png\n"
         "p = Panel(title='t', values=np.eye(3), axes=(Axis(name='y'), Axis(name='x')))\n"
         f"save_png({str(tmp_path / 'a.png')!r}, [p], dpi=40)\n"

@@ -17,7 +17,7 @@ ROOMS = """
 errors types
 once_per_process config tracebacks
 names writing
-arrays
+geometry backends
 kernels plotting cluster
 masks corrections descan demo
 udf
@@ -43,12 +43,12 @@ FORBIDDEN = {room: {"udfs"} for room in ENGINE}
 # The rooms in which a heavy package may be imported at all.
 LABELED = {"io", "results", "xarray", "hyperspy"}
 HEAVY = {
-    "cupy": {"arrays"},
-    "cupyx": {"arrays"},
-    "sparse": {"arrays", "masks", "io"},
-    "sparseconverter": {"arrays"},
+    "cupy": {"backends"},
+    "cupyx": {"backends"},
+    "sparse": {"backends", "masks", "io"},
+    "sparseconverter": {"backends"},
     "llvmlite": {"kernels"},
-    "numba": {"kernels", "arrays"},
+    "numba": {"kernels", "backends"},
     "xarray": LABELED,
     "hyperspy": LABELED,
     "rsciio": LABELED,

@@ -12,7 +12,7 @@ import pytest
 
 from fences import read_fences
 from stand_in import numpy_standing_in_for_cupy
-from udfdask.arrays.backends.device import n_devices
+from udfdask.backends.device import n_devices
 from udfdask.config import DEFAULTS
 
 ROOT = Path(__file__).resolve().parents[2]

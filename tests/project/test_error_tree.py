@@ -11,7 +11,7 @@ import pytest
 import udfdask as ud
 from making import make
 from udfdask import errors
-from udfdask.arrays.geometry.chunk_grid import Grid
+from udfdask.geometry.chunk_grid import Grid
 from udfdask.io import open_file
 from udfdask.testing import run_reference
 from udfdask.udf.meta import UDFMeta

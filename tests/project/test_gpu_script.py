@@ -10,7 +10,7 @@ import pytest
 
 from making import LATE
 from stand_in import numpy_standing_in_for_cupy
-from udfdask.arrays.backends.device import n_devices
+from udfdask.backends.device import n_devices
 
 pytestmark = pytest.mark.full
 

@@ -17,9 +17,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import udfdask as ud
-from udfdask.arrays.result_array import ResultArray
 from udfdask.corrections import CorrectionSet
 from udfdask.descan import Descan
+from udfdask.geometry.result_array import ResultArray
 from udfdask.testing.strategies import rois
 from udfdask.udfs import ApplyMasksUDF, AutoUDF, CoMUDF, StdDevUDF, SumSigUDF, SumUDF
 

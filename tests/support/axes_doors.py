@@ -15,7 +15,7 @@ import xarray as xr
 import udfdask as ud
 import udfdask.hyperspy
 import udfdask.xarray
-from udfdask.arrays.geometry.units import unit_of_quantity
+from udfdask.geometry.units import unit_of_quantity
 from udfdask.io import open_file
 from udfdask.udfs import SumSigUDF
 

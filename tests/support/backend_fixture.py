@@ -31,8 +31,8 @@ from chunk_backends import (
 )
 from stand_in import numpy_standing_in_for_cupy
 from suites import is_full
-from udfdask.arrays.backends.convert import to_host
-from udfdask.arrays.backends.table import backend_of
+from udfdask.backends.convert import to_host
+from udfdask.backends.table import backend_of
 
 DOORS = {
     "run_in_words": "udfdask.run.run_udf",  # what run_udf calls

@@ -7,7 +7,7 @@ import sparse
 
 import udfdask as ud
 from udf_programs import make_udf
-from udfdask.arrays.backends.table import backend_of
+from udfdask.backends.table import backend_of
 
 
 def dense(array):

@@ -6,8 +6,8 @@ import math
 import numpy as np
 
 from udfdask import UDF
-from udfdask.arrays.backends.convert import to_backend
-from udfdask.arrays.backends.table import backend_named
+from udfdask.backends.convert import to_backend
+from udfdask.backends.table import backend_named
 
 READ_ONLY = "read-only"
 STAND_IN = "stand-in"

@@ -5,7 +5,7 @@ import contextlib
 import pytest
 
 from stand_in import numpy_standing_in_for_cupy
-from udfdask.arrays.backends.device import n_devices
+from udfdask.backends.device import n_devices
 
 MODULES = ["stand-in", pytest.param("cupy", marks=pytest.mark.gpu)]
 

@@ -7,7 +7,7 @@ import pytest
 import progressive_udfs as pu
 import udf_zoo
 from aux_udfs import SeenInTree, aux_of
-from udfdask.arrays.geometry.shapes import Shape
+from udfdask.geometry.shapes import Shape
 from udfdask.udfs import NoOpUDF, SumSigUDF, SumUDF
 
 SHAPE = (6, 5, 4, 3)

@@ -60,7 +60,7 @@ def forbid_dense(monkeypatch: Any) -> list[str]:
     import sparse
     import sparseconverter
 
-    from udfdask.arrays.backends.sparse_rows import SparseRows
+    from udfdask.backends.sparse_rows import SparseRows
 
     def refuse(*_: Any, **__: Any) -> Any:
         raise Densified

@@ -14,7 +14,7 @@ import udfdask as ud
 from aux_udfs import AUX_UDFS, SeenByFrames, SeenByTiles, SeenInTree, Subtract, aux_of
 from counting import CountedChain, CountedData, CountedNav, MeanFrame, counts
 from suites import examples
-from udfdask.arrays.geometry.shapes import Shape
+from udfdask.geometry.shapes import Shape
 from udfdask.testing import check_udf, raise_if_dask_computes, run_reference
 from udfdask.testing.strategies import chunkings, rois, shapes
 from udfdask.udfs import SumSigUDF

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import udfdask as ud
-from udfdask.arrays.geometry.units import factor
+from udfdask.geometry.units import factor
 from udfdask.udfs import CrystallinityUDF, SumUDF, VirtualDetectorUDF
 
 DATA = da.ones((2, 3, 16, 16), chunks=(1, 3, 16, 16))

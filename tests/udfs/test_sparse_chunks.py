@@ -23,7 +23,7 @@ from sparse_data import (
     sprinkled,
 )
 from suites import examples
-from udfdask.arrays.backends.table import backend_named
+from udfdask.backends.table import backend_named
 from udfdask.chunk.run_chunk import run_chunk
 from udfdask.corrections import CorrectionSet
 from udfdask.masks import circular

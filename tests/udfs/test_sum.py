@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 import udfdask as ud
 from every_dtype import FOREIGN, KNOWN, sample, summable
-from udfdask.arrays.geometry.tiling import TILE_BYTES
 from udfdask.corrections import CorrectionSet
+from udfdask.geometry.tiling import TILE_BYTES
 from udfdask.testing import check_udf, raise_if_dask_computes
 from udfdask.testing.strategies import datasets
 from udfdask.udfs import StdDevUDF, SumSigUDF, SumUDF, VirtualDetectorUDF

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from udfdask.arrays.backends.backend import Backend, DenseBackend
-from udfdask.arrays.backends.convert import to_backend
-from udfdask.arrays.geometry.slices import Slice
-from udfdask.arrays.geometry.tiling import TilingScheme
+from udfdask.backends.backend import Backend, DenseBackend
+from udfdask.backends.convert import to_backend
 from udfdask.chunk.frames import FrameSource
 from udfdask.chunk.udf_instance import Instance
 from udfdask.corrections.correct_tile import UncorrectedTile, correct_tile, precise
 from udfdask.corrections.planes import TilePlanes, tile_planes
+from udfdask.geometry.slices import Slice
+from udfdask.geometry.tiling import TilingScheme
 from udfdask.types import AnyArray
 
 if TYPE_CHECKING:

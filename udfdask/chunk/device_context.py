@@ -7,8 +7,8 @@ import sys
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 
-from udfdask.arrays.backends.backend import Backend
-from udfdask.arrays.backends.device import n_devices
+from udfdask.backends.backend import Backend
+from udfdask.backends.device import n_devices
 from udfdask.errors import DeviceError
 from udfdask.plan.recipe import Recipe
 

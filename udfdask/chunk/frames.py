@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from udfdask.arrays.backends.backend import Backend, DenseBackend, SparseBackend
-from udfdask.arrays.backends.convert import to_backend
-from udfdask.arrays.backends.sparse_rows import SparseRows, csr_rows
-from udfdask.arrays.backends.table import check_block, fill_value, is_unknown_sparse, plain_block
-from udfdask.arrays.geometry.chunk_grid import BoolArray
+from udfdask.backends.backend import Backend, DenseBackend, SparseBackend
+from udfdask.backends.convert import to_backend
+from udfdask.backends.sparse_rows import SparseRows, csr_rows
+from udfdask.backends.table import check_block, fill_value, is_unknown_sparse, plain_block
 from udfdask.errors import UDFError
+from udfdask.geometry.chunk_grid import BoolArray
 from udfdask.types import AnyArray
 
 if TYPE_CHECKING:

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from udfdask.arrays.backends.backend import Backend, SparseBackend
-from udfdask.arrays.backends.convert import to_backend
-from udfdask.arrays.backends.dense_backends import NUMPY
-from udfdask.arrays.geometry.slices import Slice
-from udfdask.arrays.geometry.tiling import TilingScheme
+from udfdask.backends.backend import Backend, SparseBackend
+from udfdask.backends.convert import to_backend
+from udfdask.backends.dense_backends import NUMPY
 from udfdask.chunk.dense_tiles import DenseCutter, DenseTile
 from udfdask.chunk.frames import FrameSource, SparseSource
 from udfdask.chunk.udf_instance import Instance
+from udfdask.geometry.slices import Slice
+from udfdask.geometry.tiling import TilingScheme
 from udfdask.types import AnyArray
 from udfdask.udf import UDFMethod
 

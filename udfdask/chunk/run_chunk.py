@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from udfdask.arrays.backends.backend import Backend
-from udfdask.arrays.backends.convert import in_backend
-from udfdask.arrays.backends.dense_backends import NUMPY
-from udfdask.arrays.backends.table import backend_of
+from udfdask.backends.backend import Backend
+from udfdask.backends.convert import in_backend
+from udfdask.backends.dense_backends import NUMPY
+from udfdask.backends.table import backend_of
 from udfdask.chunk.device_context import chunk_device
 from udfdask.chunk.frames import FrameSource, SparseSource, signal_windows, source_of
 from udfdask.chunk.partial_result import Partial, Partials

@@ -10,12 +10,12 @@ from typing import Any
 import cloudpickle
 import numpy as np
 
-from udfdask.arrays.backends.backend import Backend, locked
-from udfdask.arrays.backends.dense_backends import NUMPY
-from udfdask.arrays.geometry.chunk_grid import Grid
-from udfdask.arrays.geometry.slices import Slice
+from udfdask.backends.backend import Backend, locked
+from udfdask.backends.dense_backends import NUMPY
 from udfdask.chunk.thread_limits import limiter
 from udfdask.errors import NotAvailableError, UDFError
+from udfdask.geometry.chunk_grid import Grid
+from udfdask.geometry.slices import Slice
 from udfdask.plan.declarations import new_instance
 from udfdask.plan.recipe import Recipe
 from udfdask.tracebacks import ORIGINS

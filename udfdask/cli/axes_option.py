@@ -8,9 +8,9 @@ from dataclasses import replace
 
 import click
 
-from udfdask.arrays.geometry.axes import Axis
-from udfdask.arrays.geometry.units import Quantity, read_quantity
 from udfdask.errors import UDFError
+from udfdask.geometry.axes import Axis
+from udfdask.geometry.units import Quantity, read_quantity
 from udfdask.io.opened_file import OpenedFile
 
 EXAMPLE = '"y=2 nm, x=2 nm, ky=0.4 mrad, kx=0.4 mrad"'

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 
 import click
 
-from udfdask.arrays.geometry.axes import Axis, Calibration
-from udfdask.arrays.geometry.units import CENTER_WORDS, read_quantity
 from udfdask.cli.udf_option import TypedUDF
+from udfdask.geometry.axes import Axis, Calibration
+from udfdask.geometry.units import CENTER_WORDS, read_quantity
 from udfdask.plan.calibrate import with_pixels
 from udfdask.udfs import CoMUDF
 from udfdask.udfs.shared.find_center import CenterMethod

@@ -9,7 +9,6 @@ from typing import Any
 
 import click
 
-from udfdask.arrays.geometry.axes import Axis
 from udfdask.cli.axes_option import with_axes
 from udfdask.cli.center_option import Center, CenterSearch, takers, with_center
 from udfdask.cli.descan_option import ShiftsFile
@@ -17,6 +16,7 @@ from udfdask.cli.region_option import Index, Mask, read_mask, region_mask
 from udfdask.cli.udf_option import TypedUDF, to_udf
 from udfdask.descan import Descan
 from udfdask.errors import without_secrets
+from udfdask.geometry.axes import Axis
 from udfdask.io.open_file import open_file
 from udfdask.io.opened_file import OpenedFile
 from udfdask.io.remote_references import SUFFIXES as REFERENCES

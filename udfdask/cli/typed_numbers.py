@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
-from udfdask.arrays.geometry.units import Quantity
 from udfdask.errors import UDFError
+from udfdask.geometry.units import Quantity
 from udfdask.udf import UDF
 
 

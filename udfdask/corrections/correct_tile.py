@@ -9,8 +9,8 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from udfdask.arrays.backends.backend import DenseBackend
-from udfdask.arrays.backends.table import backend_of
+from udfdask.backends.backend import DenseBackend
+from udfdask.backends.table import backend_of
 from udfdask.corrections.planes import PixelPlanes, TilePlanes
 from udfdask.errors import ArgumentValueError, NotAvailableError, UDFError
 from udfdask.kernels.overflow import compiled_dtype

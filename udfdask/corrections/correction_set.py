@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.arrays.geometry.labeled_values import labels_of, plain_array
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
+from udfdask.geometry.labeled_values import labels_of, plain_array
 from udfdask.types import AnyArray
 
 NUMBERS = "biufc"

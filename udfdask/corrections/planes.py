@@ -12,8 +12,8 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from udfdask.arrays.geometry.slices import Slice
 from udfdask.corrections.correction_set import CorrectionSet
+from udfdask.geometry.slices import Slice
 from udfdask.kernels.overflow import compiled_dtype
 from udfdask.types import AnyArray
 

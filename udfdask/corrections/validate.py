@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.arrays.geometry.axis_labels import DataLabels, aligned, check_order
 from udfdask.corrections.correction_set import (
     NUMBERS,
     CorrectionSet,
@@ -18,6 +17,7 @@ from udfdask.corrections.correction_set import (
 )
 from udfdask.corrections.planes import good_neighbors
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
+from udfdask.geometry.axis_labels import DataLabels, aligned, check_order
 from udfdask.types import AnyArray
 
 PLANES = ("dark", "gain")

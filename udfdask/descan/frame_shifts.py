@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.arrays.geometry.slices import Slice
 from udfdask.errors import UDFError
+from udfdask.geometry.slices import Slice
 from udfdask.types import AnyArray
 
 

@@ -82,7 +82,7 @@ class Descan:
         if not isinstance(self.fill, Number):
             raise ArgumentTypeError(f"fill must be a number, not {self.fill!r}")
         object.__setattr__(self, "subpixel", bool(self.subpixel))
-        from udfdask.arrays.result_array import ResultArray  # few runs shift frames
+        from udfdask.geometry.result_array import ResultArray  # few runs shift frames
 
         # a masked array is kept, and refused by the plan
         if type(self.shifts) in (np.ndarray, ResultArray):

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.arrays.backends.backend import DenseBackend
+from udfdask.backends.backend import DenseBackend
 from udfdask.corrections.correct_tile import as_lines
 from udfdask.descan.frame_shifts import TileShifts
 from udfdask.kernels.overflow import compiled_dtype

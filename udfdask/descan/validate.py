@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.arrays.backends.convert import to_backend, to_host
-from udfdask.arrays.backends.dense_backends import NUMPY
-from udfdask.arrays.backends.table import backend_of
-from udfdask.arrays.geometry.chunk_grid import BoolArray
-from udfdask.arrays.geometry.labeled_values import check_in_pixels
-from udfdask.arrays.geometry.shapes import Shape
+from udfdask.backends.convert import to_backend, to_host
+from udfdask.backends.dense_backends import NUMPY
+from udfdask.backends.table import backend_of
 from udfdask.descan.option import Descan
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
+from udfdask.geometry.chunk_grid import BoolArray
+from udfdask.geometry.labeled_values import check_in_pixels
+from udfdask.geometry.shapes import Shape
 from udfdask.types import AnyArray
 
 NUMBERS = "biufc"

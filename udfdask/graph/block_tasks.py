@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from udfdask.arrays.backends.backend import DenseBackend
-from udfdask.arrays.geometry.chunk_grid import Grid, as_index
+from udfdask.backends.backend import DenseBackend
+from udfdask.geometry.chunk_grid import Grid, as_index
 from udfdask.graph.dask_internals.tasks import OutputTask, Task, TaskRef
 from udfdask.graph.task_keys import Key
 from udfdask.merge.result_blocks import Cut, fill_block

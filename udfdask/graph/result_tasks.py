@@ -14,9 +14,9 @@ import numpy as np
 from dask.base import tokenize
 from dask.highlevelgraph import HighLevelGraph
 
-from udfdask.arrays.backends.backend import DenseBackend
-from udfdask.arrays.geometry.chunk_grid import Grid
-from udfdask.arrays.geometry.tiling import without_caches
+from udfdask.backends.backend import DenseBackend
+from udfdask.geometry.chunk_grid import Grid
+from udfdask.geometry.tiling import without_caches
 from udfdask.graph.block_tasks import NavBlocks, list_nav_blocks, list_only_block
 from udfdask.graph.dask_internals.arrays import make_array
 from udfdask.graph.dask_internals.layers import LazyLayer, TaskLayer

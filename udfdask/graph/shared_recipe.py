@@ -21,8 +21,8 @@ from dask.base import tokenize
 from dask.highlevelgraph import HighLevelGraph
 from dask.sizeof import sizeof
 
-from udfdask.arrays.backends.convert import to_host
-from udfdask.arrays.backends.table import backend_of, check_block, plain_block
+from udfdask.backends.convert import to_host
+from udfdask.backends.table import backend_of, check_block, plain_block
 from udfdask.graph.dask_internals.arrays import graph_array
 from udfdask.graph.dask_internals.layers import ListedTasks
 from udfdask.graph.dask_internals.tasks import List, OutputTask, Task, TaskRef

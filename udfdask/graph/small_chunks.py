@@ -15,10 +15,10 @@ import numpy as np
 from dask.base import tokenize
 from dask.highlevelgraph import HighLevelGraph
 
-from udfdask.arrays.backends.table import check_block, plain_block
-from udfdask.arrays.geometry.chunk_grid import BoolArray, Grid
-from udfdask.arrays.geometry.halo import Halo
-from udfdask.arrays.geometry.seams import loaded_chunks
+from udfdask.backends.table import check_block, plain_block
+from udfdask.geometry.chunk_grid import BoolArray, Grid
+from udfdask.geometry.halo import Halo
+from udfdask.geometry.seams import loaded_chunks
 from udfdask.graph.chunk_layers import PLACED_LAYER
 from udfdask.graph.dask_internals.arrays import GraphArray, join_blocks
 from udfdask.graph.dask_internals.layers import ListedTasks

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from udfdask.arrays.geometry.axes import Axis, Calibration, with_different_names
+from udfdask.geometry.axes import Axis, Calibration, with_different_names
 from udfdask.io.hyperspy_axes import read_axis, read_unit
 
 AxisDict = dict[str, Any]

@@ -8,9 +8,9 @@ from typing import Any
 
 import dask.array as da
 
-from udfdask.arrays.geometry.axes import Axis
-from udfdask.arrays.geometry.labeled_values import Place
 from udfdask.errors import ArgumentTypeError
+from udfdask.geometry.axes import Axis
+from udfdask.geometry.labeled_values import Place
 from udfdask.hyperspy.labels import AxisDict, SignalLabels, copied_axes, extra_axis_dicts
 from udfdask.results.named_results import ResultInfo
 from udfdask.udf.buffers import BufferSpec

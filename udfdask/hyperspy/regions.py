@@ -7,9 +7,9 @@ from typing import Any
 import dask.array as da
 import numpy as np
 
-from udfdask.arrays.geometry.chunk_grid import BoolArray
-from udfdask.arrays.geometry.roi import normalize_roi
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
+from udfdask.geometry.chunk_grid import BoolArray
+from udfdask.geometry.roi import normalize_roi
 from udfdask.hyperspy.data import lazy_signal_error
 
 

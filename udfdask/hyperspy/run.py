@@ -8,7 +8,7 @@ from typing import Any, Unpack
 
 import dask.array as da
 
-from udfdask.arrays.geometry.axis_labels import DataLabels
+from udfdask.geometry.axis_labels import DataLabels
 from udfdask.hyperspy.data import read_frames, wants_progressbar
 from udfdask.hyperspy.detectors import mask_reader
 from udfdask.hyperspy.labels import read_calibration

@@ -14,10 +14,10 @@ import numpy as np
 from dask.base import tokenize
 from dask.highlevelgraph import HighLevelGraph
 
-from udfdask.arrays.backends.table import backend_of
-from udfdask.arrays.geometry.chunk_grid import IntArray, as_index, as_range
-from udfdask.arrays.geometry.roi import ABSENT_LAYER
+from udfdask.backends.table import backend_of
 from udfdask.errors import ArgumentTypeError
+from udfdask.geometry.chunk_grid import IntArray, as_index, as_range
+from udfdask.geometry.roi import ABSENT_LAYER
 from udfdask.graph.dask_internals.arrays import graph_array, make_array
 from udfdask.graph.dask_internals.layers import ListedTasks
 from udfdask.graph.dask_internals.tasks import List, Task, TaskRef

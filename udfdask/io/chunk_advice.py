@@ -10,9 +10,9 @@ import dask.array as da
 from dask.array.core import normalize_chunks
 from dask.utils import format_bytes
 
-from udfdask.arrays.geometry.good_chunks import LARGE, SMALL, good_chunks
 from udfdask.config import chunk_bytes
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
+from udfdask.geometry.good_chunks import LARGE, SMALL, good_chunks
 from udfdask.io.lazy_source import Chunks
 from udfdask.plan.check_input import check_sig_dims
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.arrays.backends.pydata_backends import gcxs_rows, gcxs_to_csr
+from udfdask.backends.pydata_backends import gcxs_rows, gcxs_to_csr
 from udfdask.errors import FileFormatError
 from udfdask.io.lazy_source import FileArray
 from udfdask.io.memmap import MappedArray

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.arrays.geometry.axes import Axis, axis_of_values
+from udfdask.geometry.axes import Axis, axis_of_values
 
 _SIG_DIMS = {"spectrum": 1, "image": 2}
 """Signal dimensions by the attribute `interpretation` of NeXus."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from udfdask.arrays.geometry.axes import Axis, axis_of_values
-from udfdask.arrays.geometry.units import unit_of_quantity
+from udfdask.geometry.axes import Axis, axis_of_values
+from udfdask.geometry.units import unit_of_quantity
 
 
 def read_axis(axis: Any) -> Axis:

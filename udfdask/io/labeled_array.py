@@ -6,9 +6,9 @@ import json
 from collections.abc import Hashable
 from typing import Any
 
-from udfdask.arrays.geometry.axes import Axis, Calibration
-from udfdask.arrays.geometry.chunk_grid import BoolArray
 from udfdask.errors import missing_package
+from udfdask.geometry.axes import Axis, Calibration
+from udfdask.geometry.chunk_grid import BoolArray
 from udfdask.io.named_variables import positions_along
 
 PRESENT = "present"

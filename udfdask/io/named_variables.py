@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.arrays.geometry.axes import Axis
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
+from udfdask.geometry.axes import Axis
 
 VALID_MASK = "ancillary_variables"
 """Attribute of the CF conventions: the name of the variable that says where a result is valid."""

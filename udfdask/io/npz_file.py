@@ -10,8 +10,8 @@ from zipfile import ZipFile, ZipInfo
 
 import numpy as np
 
-from udfdask.arrays.geometry.axes import Axis
 from udfdask.errors import ArgumentTypeError
+from udfdask.geometry.axes import Axis
 from udfdask.io.named_variables import Variable, variables_by_name
 from udfdask.io.npz_results import npz_members
 from udfdask.writing import NPZ, check_target, replacing

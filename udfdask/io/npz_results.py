@@ -15,7 +15,7 @@ from zipfile import ZipFile
 
 import numpy as np
 
-from udfdask.arrays.geometry.axes import Axis
+from udfdask.geometry.axes import Axis
 from udfdask.io.named_variables import Variable, positions_in_file
 
 Array = np.ndarray[Any, Any]

@@ -9,10 +9,10 @@ from typing import Any
 import dask.array as da
 import numpy as np
 
-from udfdask.arrays.geometry.axes import Axis, Calibration, with_different_names
-from udfdask.arrays.geometry.chunk_grid import BoolArray
-from udfdask.arrays.geometry.shapes import Shape, in_words
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
+from udfdask.geometry.axes import Axis, Calibration, with_different_names
+from udfdask.geometry.chunk_grid import BoolArray
+from udfdask.geometry.shapes import Shape, in_words
 from udfdask.io.lazy_source import StoredArray, choose_chunks, lazy_array
 
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from udfdask.arrays.geometry.axes import Axis
 from udfdask.errors import ArgumentValueError
+from udfdask.geometry.axes import Axis
 from udfdask.io.named_variables import (
     Variable,
     axes_of_data,

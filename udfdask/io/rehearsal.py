@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from dask.utils import format_bytes
 
-from udfdask.arrays.geometry.axes import Axis
 from udfdask.errors import ArgumentValueError, UDFError
+from udfdask.geometry.axes import Axis
 from udfdask.io.named_variables import Variable, axes_of, axes_of_data, planned_by_udf
 from udfdask.io.output_formats import OutputFormat, output_format
 from udfdask.writing import Target

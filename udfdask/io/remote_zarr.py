@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.arrays.geometry.axes import Axis, axis_of_values
 from udfdask.errors import ArgumentValueError, FileFormatError, missing_package, outdated_package
+from udfdask.geometry.axes import Axis, axis_of_values
 from udfdask.io.choose_dataset import choose_dataset, unknown_dataset
 from udfdask.io.damaged_files import check_values
 from udfdask.io.lazy_source import StoredArray

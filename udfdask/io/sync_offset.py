@@ -12,9 +12,9 @@ from typing import Any
 import dask.array as da
 import numpy as np
 
-from udfdask.arrays.geometry.chunk_grid import BoolArray
-from udfdask.arrays.geometry.roi import ABSENT_LAYER
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
+from udfdask.geometry.chunk_grid import BoolArray
+from udfdask.geometry.roi import ABSENT_LAYER
 from udfdask.io.arrange_frames import arrange
 from udfdask.io.lazy_source import Chunks, choose_frame_chunks, explicit_chunks
 from udfdask.io.opened_file import OpenedFile, choose_sig_dims, opened_array

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from udfdask.arrays.geometry.axes import Axis
+from udfdask.geometry.axes import Axis
 from udfdask.io.named_variables import Variable, axes_of
 
 Texts = np.ndarray[Any, Any]

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from udfdask.arrays.geometry.axes import Axis
 from udfdask.errors import missing_package
+from udfdask.geometry.axes import Axis
 from udfdask.io.named_variables import Variable, positions_in_file
 from udfdask.io.result_marks import mark
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.arrays.geometry.axes import Axis
 from udfdask.errors import missing_package
+from udfdask.geometry.axes import Axis
 from udfdask.io.named_variables import Variable, axes_of
 
 _EXACT = 2**53

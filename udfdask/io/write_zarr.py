@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import dask.array as da
 import numpy as np
 
-from udfdask.arrays.geometry.axes import Axis
 from udfdask.errors import ArgumentValueError, missing_package, outdated_package
+from udfdask.geometry.axes import Axis
 from udfdask.io.named_variables import Variable, positions_in_file, variables_by_name
 from udfdask.io.open_results import run_in_file
 from udfdask.io.result_marks import RUN, mark

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.arrays.geometry.axes import Axis, axis_of_values
 from udfdask.errors import ArgumentValueError, FileFormatError, missing_package
+from udfdask.geometry.axes import Axis, axis_of_values
 from udfdask.io.choose_dataset import choose_dataset, choose_result, unknown_dataset
 from udfdask.io.damaged_files import check_values, reading
 from udfdask.io.file_identity import FileIdentity

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.arrays.geometry.axes import Axis
 from udfdask.errors import FileFormatError
+from udfdask.geometry.axes import Axis
 from udfdask.io.choose_dataset import Candidate
 from udfdask.io.zarr_chunk_files import stored_shape
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.arrays.backends.backend import locked
+from udfdask.backends.backend import locked
 from udfdask.libertem_udfs.meta import LiberTEMMeta
 from udfdask.udf import UDF, UDFMethod
 from udfdask.udf.aux_data import AuxData

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.arrays.geometry.units import Quantity, as_quantity
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
+from udfdask.geometry.units import Quantity, as_quantity
 from udfdask.masks import checks
 from udfdask.masks.background import background_subtraction
 from udfdask.masks.disks import circular

@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.arrays.backends.backend import locked
-from udfdask.arrays.backends.convert import to_host
-from udfdask.arrays.geometry.chunk_grid import BoolArray, as_index
+from udfdask.backends.backend import locked
+from udfdask.backends.convert import to_host
 from udfdask.chunk.device_context import merge_device
 from udfdask.chunk.partial_result import Finalized, Partial
 from udfdask.chunk.udf_instance import Instance, limit_threads
@@ -21,6 +20,7 @@ from udfdask.errors import (
     UDFError,
     UndeclaredBufferError,
 )
+from udfdask.geometry.chunk_grid import BoolArray, as_index
 from udfdask.merge.merge import check_kind
 from udfdask.plan.recipe import Recipe, UDFRecipe
 from udfdask.types import AnyArray

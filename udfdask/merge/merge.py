@@ -7,16 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.arrays.backends.backend import locked
-from udfdask.arrays.backends.convert import in_backend
-from udfdask.arrays.backends.table import backend_of
-from udfdask.arrays.geometry.chunk_grid import BoolArray
-from udfdask.arrays.geometry.shapes import Shape
-from udfdask.arrays.geometry.slices import Slice
+from udfdask.backends.backend import locked
+from udfdask.backends.convert import in_backend
+from udfdask.backends.table import backend_of
 from udfdask.chunk.device_context import merge_device
 from udfdask.chunk.partial_result import Partial
 from udfdask.chunk.udf_instance import Instance, limit_threads
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, UDFError
+from udfdask.geometry.chunk_grid import BoolArray
+from udfdask.geometry.shapes import Shape
+from udfdask.geometry.slices import Slice
 from udfdask.plan.recipe import Recipe, UDFRecipe
 from udfdask.types import AnyArray
 from udfdask.udf.aux_data import concatenate_rows

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.arrays.backends.backend import DenseBackend
-from udfdask.arrays.backends.convert import in_backend, to_host
-from udfdask.arrays.backends.dense_backends import NUMPY
-from udfdask.arrays.geometry.chunk_grid import BoolArray, Grid, IntArray, as_index
+from udfdask.backends.backend import DenseBackend
+from udfdask.backends.convert import in_backend, to_host
+from udfdask.backends.dense_backends import NUMPY
 from udfdask.chunk.partial_result import Finalized, Partial
+from udfdask.geometry.chunk_grid import BoolArray, Grid, IntArray, as_index
 from udfdask.types import AnyArray
 from udfdask.udf.buffers import BufferSpec
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from udfdask.arrays.geometry.axes import Calibration, in_pixels
 from udfdask.errors import ArgumentTypeError
+from udfdask.geometry.axes import Calibration, in_pixels
 from udfdask.plan.declarations import new_instance
 from udfdask.udf import UDF
 
@@ -19,7 +19,7 @@ def read_calibration(
         raise ArgumentTypeError(f"unit must be a text such as 'counts', not {unit!r}")
     if axes is None:
         return Calibration(axes=in_pixels(len(shape), sig_dims).axes, unit=unit)
-    from udfdask.arrays.geometry.axis_labels import check_axes  # many runs have none
+    from udfdask.geometry.axis_labels import check_axes  # many runs have none
 
     return Calibration(axes=check_axes(axes, shape, sig_dims), unit=unit)
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from udfdask.arrays.geometry.axes import Axis
-from udfdask.arrays.geometry.units import CENTER_WORDS
 from udfdask.errors import ArgumentValueError
+from udfdask.geometry.axes import Axis
+from udfdask.geometry.units import CENTER_WORDS
 from udfdask.udf import UDF
 
 _DECIMALS = 9

@@ -10,7 +10,7 @@ import dask.array as da
 import numpy as np
 from dask.array.core import Array as GraphArray
 
-from udfdask.arrays.backends.table import backend_of, fill_value, is_unknown_sparse
+from udfdask.backends.table import backend_of, fill_value, is_unknown_sparse
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.libertem_udfs import udf_name
 from udfdask.plan.recipe import Recipe

@@ -80,7 +80,7 @@ def _large_tasks(recipe: Recipe, task_limit: float) -> str:
 
 def _good_chunks(recipe: Recipe, task_limit: float) -> tuple[int, ...]:
     """Return chunk sizes of whole frames that suit UDFs, -1 along signal axes."""
-    from udfdask.arrays.geometry.good_chunks import good_chunks  # few runs need advice
+    from udfdask.geometry.good_chunks import good_chunks  # few runs need advice
 
     sig = recipe.shape.sig
     chunks = (*recipe.grid.nav_chunks, *recipe.sig_chunks)
@@ -201,7 +201,7 @@ def _wide_margins(recipe: Recipe, task_limit: float) -> str:
 
     The text is empty if neither is so.
     """
-    from udfdask.arrays.geometry.seams import frames_that_travel  # few runs need it
+    from udfdask.geometry.seams import frames_that_travel  # few runs need it
 
     halos, grid = recipe.halos(range(len(recipe.udfs))), recipe.grid
     frame_bytes = recipe.shape.sig.size * recipe.dtype.itemsize

@@ -8,12 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.arrays.backends.backend import Backend
-from udfdask.arrays.backends.table import known_backends
-from udfdask.arrays.geometry.axes import Axis, Calibration
-from udfdask.arrays.geometry.axis_labels import check_order
-from udfdask.arrays.geometry.chunk_grid import Grid
-from udfdask.arrays.geometry.shapes import Shape
+from udfdask.backends.backend import Backend
+from udfdask.backends.table import known_backends
 from udfdask.corrections.correction_set import NUMBERS
 from udfdask.errors import (
     ArgumentTypeError,
@@ -21,6 +17,10 @@ from udfdask.errors import (
     UDFError,
     UndeclaredBufferError,
 )
+from udfdask.geometry.axes import Axis, Calibration
+from udfdask.geometry.axis_labels import check_order
+from udfdask.geometry.chunk_grid import Grid
+from udfdask.geometry.shapes import Shape
 from udfdask.plan.merge_tree import plan_merges
 from udfdask.plan.promises import promises_in_force
 from udfdask.plan.recipe import Recipe, UDFRecipe

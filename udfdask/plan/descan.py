@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.arrays.backends.backend import Backend
-from udfdask.arrays.backends.dense_backends import NUMPY
-from udfdask.arrays.geometry.chunk_grid import BoolArray
-from udfdask.arrays.geometry.shapes import Shape
+from udfdask.backends.backend import Backend
+from udfdask.backends.dense_backends import NUMPY
 from udfdask.descan.option import as_descan
 from udfdask.descan.validate import check_fill, check_known, check_numbers, checked_shifts
+from udfdask.geometry.chunk_grid import BoolArray
+from udfdask.geometry.shapes import Shape
 from udfdask.plan.recipe import DescanRecipe, Recipe
 from udfdask.udf.aux_data import AuxData
 

@@ -10,9 +10,9 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from udfdask.arrays.geometry.axes import Axis
-from udfdask.arrays.geometry.units import Quantity, as_quantity
 from udfdask.errors import ArgumentValueError
+from udfdask.geometry.axes import Axis
+from udfdask.geometry.units import Quantity, as_quantity
 
 _SIZES = {"left": ("width", -1), "top": ("height", -2)}
 """For the first pixel along an axis: the meaning of the size of the range, and the axis."""

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from udfdask.arrays.geometry.axes import Axis, pixel_size, shared_unit
-from udfdask.arrays.geometry.shapes import Shape
+from udfdask.geometry.axes import Axis, pixel_size, shared_unit
+from udfdask.geometry.shapes import Shape
 from udfdask.plan.declarations import new_instance
 from udfdask.plan.notes import Note
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from udfdask.arrays.geometry.axes import Axis, Calibration
-from udfdask.arrays.geometry.units import Quantity, as_coordinate
 from udfdask.errors import UDFError
+from udfdask.geometry.axes import Axis, Calibration
+from udfdask.geometry.units import Quantity, as_coordinate
 from udfdask.plan.parameters_in_pixels import parameters_in_pixels
 from udfdask.udf import UDF
 

@@ -14,21 +14,21 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.arrays.backends.backend import Backend
-from udfdask.arrays.backends.dense_backends import NUMPY
-from udfdask.arrays.geometry.axes import Calibration, in_pixels
-from udfdask.arrays.geometry.chunk_grid import BoolArray, Grid
-from udfdask.arrays.geometry.shapes import Shape
-from udfdask.arrays.geometry.tiling import (
+from udfdask.backends.backend import Backend
+from udfdask.backends.dense_backends import NUMPY
+from udfdask.corrections import CorrectionSet
+from udfdask.corrections.planes import straddles
+from udfdask.corrections.validate import checked
+from udfdask.geometry.axes import Calibration, in_pixels
+from udfdask.geometry.chunk_grid import BoolArray, Grid
+from udfdask.geometry.shapes import Shape
+from udfdask.geometry.tiling import (
     DEVICE_TILE_BYTES,
     TILE_BYTES,
     TilingScheme,
     choose_tiling,
     sparse_tiling,
 )
-from udfdask.corrections import CorrectionSet
-from udfdask.corrections.planes import straddles
-from udfdask.corrections.validate import checked
 from udfdask.plan.declarations import TilePreferences, declare
 from udfdask.plan.recipe import DescanRecipe, Recipe, UDFRecipe, backends_for
 from udfdask.udf import UDF, UDFMethod

@@ -16,8 +16,8 @@ from dask.highlevelgraph import HighLevelGraph
 from dask.utils import format_bytes
 
 from udfdask import config
-from udfdask.arrays.geometry.good_chunks import divided
 from udfdask.errors import MemoryLimitError
+from udfdask.geometry.good_chunks import divided
 from udfdask.plan.memory import Memory, PredictedMemory, describe_parts, predict_memory
 from udfdask.plan.parse_size import parse_size
 from udfdask.plan.plan import FindLoading, Plan

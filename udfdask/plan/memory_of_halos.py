@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from udfdask.arrays.geometry.halo import slabs
+from udfdask.geometry.halo import slabs
 from udfdask.plan.recipe import Recipe
 
 

@@ -16,8 +16,8 @@ from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 
-from udfdask.arrays.geometry.chunk_grid import Grid
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, MissingMergeError
+from udfdask.geometry.chunk_grid import Grid
 from udfdask.udf import UDF
 from udfdask.udf.base import overrides
 from udfdask.udf.buffers import BufferSpec

@@ -19,8 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.arrays.geometry.units import Quantity
 from udfdask.errors import without_secrets
+from udfdask.geometry.units import Quantity
 from udfdask.udf import UDF
 from udfdask.udf.aux_data import AuxData
 from udfdask.udf.params import is_lazy

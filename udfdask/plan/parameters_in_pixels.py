@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
-from udfdask.arrays.geometry.axes import Axis, Calibration
-from udfdask.arrays.geometry.units import Quantity, as_coordinate, as_quantity, factor
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
+from udfdask.geometry.axes import Axis, Calibration
+from udfdask.geometry.units import Quantity, as_coordinate, as_quantity, factor
 from udfdask.udf import UDF
 
 _DECIMALS = 9

@@ -15,11 +15,11 @@ import numpy as np
 from dask.array.core import Array as GraphArray
 
 from udfdask import config
-from udfdask.arrays.backends.table import backend_of, known_backends
-from udfdask.arrays.geometry.axes import Axis, Calibration
-from udfdask.arrays.geometry.chunk_grid import BoolArray, Grid
-from udfdask.arrays.geometry.roi import only_present
+from udfdask.backends.table import backend_of, known_backends
 from udfdask.errors import UDFError
+from udfdask.geometry.axes import Axis, Calibration
+from udfdask.geometry.chunk_grid import BoolArray, Grid
+from udfdask.geometry.roi import only_present
 from udfdask.names import tokenize_value
 from udfdask.plan.check_input import check_dtypes
 from udfdask.plan.cost_warnings import Cost, cost_warnings
@@ -283,7 +283,7 @@ def _frames_loaded(array: GraphArray, recipe: Recipe) -> int:
         grid = Grid.of(array.chunks[: len(grid.shape)], grid.roi, grid.present)
     frames = int(grid.loaded.sum())
     if halos:
-        from udfdask.arrays.geometry.seams import loaded_for_others  # few runs need it
+        from udfdask.geometry.seams import loaded_for_others  # few runs need it
 
         indices = loaded_for_others(halos, grid)
         frames += sum(math.prod(grid.bounds_at(index)[1]) for index in indices)

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any
 from dask.array.core import Array as GraphArray
 
 from udfdask import config
-from udfdask.arrays.backends.table import backend_of
-from udfdask.arrays.geometry.axes import Axis, Calibration
-from udfdask.arrays.geometry.chunk_grid import BoolArray
-from udfdask.arrays.geometry.roi import (
+from udfdask.backends.table import backend_of
+from udfdask.geometry.axes import Axis, Calibration
+from udfdask.geometry.chunk_grid import BoolArray
+from udfdask.geometry.roi import (
     empty_roi_warning,
     lost_absence_warning,
     none_present_warning,
     normalize_roi,
     only_present,
 )
-from udfdask.arrays.geometry.shapes import Shape
+from udfdask.geometry.shapes import Shape
 from udfdask.plan.calibrate import read_calibration, with_pixels
 from udfdask.plan.check_input import (
     check_array,

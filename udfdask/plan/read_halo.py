@@ -6,8 +6,8 @@ from typing import Any, cast
 
 import numpy as np
 
-from udfdask.arrays.geometry.halo import BOUNDARIES, Boundary, Halo
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
+from udfdask.geometry.halo import BOUNDARIES, Boundary, Halo
 from udfdask.udf import UDF
 
 MOST = 1_000_000

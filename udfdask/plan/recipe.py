@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from udfdask.arrays.backends.backend import Backend, DenseBackend
-from udfdask.arrays.backends.dense_backends import NUMPY
-from udfdask.arrays.backends.table import choose_backends
-from udfdask.arrays.geometry.axes import Axis, Calibration
-from udfdask.arrays.geometry.chunk_grid import Grid
-from udfdask.arrays.geometry.shapes import Shape
-from udfdask.arrays.geometry.tiling import TilingScheme, without_caches
+from udfdask.backends.backend import Backend, DenseBackend
+from udfdask.backends.dense_backends import NUMPY
+from udfdask.backends.table import choose_backends
 from udfdask.corrections import CorrectionSet
 from udfdask.corrections.validate import PLANES, lazy_planes, with_planes
+from udfdask.geometry.axes import Axis, Calibration
+from udfdask.geometry.chunk_grid import Grid
+from udfdask.geometry.shapes import Shape
+from udfdask.geometry.tiling import TilingScheme, without_caches
 from udfdask.plan.merge_tree import MergeTree
 from udfdask.udf import UDF, UDFMethod
 from udfdask.udf.aux_data import AuxData
@@ -30,7 +30,7 @@ from udfdask.udf.params import lazy_places, member_at, with_members
 from udfdask.udf.promises import Promises
 
 if TYPE_CHECKING:
-    from udfdask.arrays.geometry.halo import Halo
+    from udfdask.geometry.halo import Halo
 
 Slot = tuple[int, Any]
 """One dask collection among the parameters: number of the UDF, or CORRECTIONS, and name of the

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.arrays.geometry.axes import Axis
-from udfdask.arrays.geometry.labeled_values import did_you_mean, few, find_place, labels_as_names
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
+from udfdask.geometry.axes import Axis
+from udfdask.geometry.labeled_values import did_you_mean, few, find_place, labels_as_names
 from udfdask.plotting.labels import NUMBERS, Described, Labels, label_results, missing_as_nan
 from udfdask.plotting.panels import Panel, panels_of
 

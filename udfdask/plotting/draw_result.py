@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.arrays.geometry.axes import Axis
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
+from udfdask.geometry.axes import Axis
 from udfdask.plotting.choose import Choice, choose
 from udfdask.plotting.color_scale import check_colors, with_colors
 from udfdask.plotting.displays import new_figure

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.arrays.geometry.axes import Axis
+from udfdask.geometry.axes import Axis
 from udfdask.plotting.color_scale import color_map, color_scale
 from udfdask.plotting.panels import Panel
 from udfdask.plotting.vectors import color_wheel, longest_shown, vector_colors

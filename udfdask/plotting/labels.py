@@ -9,8 +9,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from udfdask.arrays.geometry.axes import Axis, Calibration
-from udfdask.arrays.geometry.axis_labels import check_axes
+from udfdask.geometry.axes import Axis, Calibration
+from udfdask.geometry.axis_labels import check_axes
 
 NUMBERS = "biufc"
 

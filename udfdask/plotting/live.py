@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from numbers import Real
 from typing import Any
 
-from udfdask.arrays.geometry.axes import Axis
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, UDFWarning
+from udfdask.geometry.axes import Axis
 from udfdask.plotting.choose import Choice, choose
 from udfdask.plotting.color_scale import check_colors, with_colors
 from udfdask.plotting.displays import Screen, open_screen

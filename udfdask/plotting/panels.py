@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from udfdask.arrays.geometry.axes import Axis
+from udfdask.geometry.axes import Axis
 from udfdask.plotting.labels import Labels, label, missing_as_nan, place_text
 
 Style = Literal["scan", "pattern", "signed", "phase", "vector", "lines", "profile"]

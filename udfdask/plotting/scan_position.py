@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.arrays.geometry.axes import Axis
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
+from udfdask.geometry.axes import Axis
 from udfdask.plotting.drawing import INK, LINE_COLORS, even_axis
 from udfdask.plotting.labels import Labels, place_text
 from udfdask.plotting.panels import Panel, is_profile

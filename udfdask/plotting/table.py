@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.arrays.geometry.axes import Axis
-from udfdask.arrays.geometry.units import PIXELS
+from udfdask.geometry.axes import Axis
+from udfdask.geometry.units import PIXELS
 
 _HEADER = ("udf", "name", "kind", "shape", "dtype", "min", "mean", "max", "unit")
 _NUMBERS = ("min", "mean", "max")

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_info
 
-from udfdask.arrays.geometry.chunk_grid import BoolArray
+from udfdask.geometry.chunk_grid import BoolArray
 from udfdask.names.origins import own_version
 from udfdask.plan.recipe import DESCAN, Recipe
 

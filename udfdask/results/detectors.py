@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.arrays.geometry.labeled_values import find_place
-from udfdask.arrays.geometry.shapes import Shape
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, UDFError
+from udfdask.geometry.labeled_values import find_place
+from udfdask.geometry.shapes import Shape
 from udfdask.libertem_udfs import as_own
 from udfdask.plan.calibrate import with_pixels
 from udfdask.plan.declarations import declare, new_instance

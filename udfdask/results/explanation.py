@@ -13,9 +13,9 @@ import numpy as np
 from dask.utils import format_bytes
 
 from udfdask import config
-from udfdask.arrays.backends.backend import Backend
-from udfdask.arrays.geometry.shapes import Shape, in_words
-from udfdask.arrays.geometry.tiling import TilingScheme
+from udfdask.backends.backend import Backend
+from udfdask.geometry.shapes import Shape, in_words
+from udfdask.geometry.tiling import TilingScheme
 from udfdask.plan.cost_warnings import small_chunks_note
 from udfdask.plan.plan import Plan
 from udfdask.plan.recipe import CORRECTIONS, Recipe, UDFRecipe
@@ -152,7 +152,7 @@ def describe(plan: Plan, n_tasks: int, loading: LoadingMemory | None = None) -> 
 
     `loading` is what loading the data needs; None if it is not known.
     """
-    from udfdask.arrays.geometry.seams import frames_that_travel, loaded_for_others
+    from udfdask.geometry.seams import frames_that_travel, loaded_for_others
     from udfdask.plan.detector_notes import detector_lines
     from udfdask.plan.memory import predict_memory
 

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from dask.base import DaskMethodsMixin
 
-from udfdask.arrays.geometry.axes import Axis, Calibration
-from udfdask.arrays.geometry.chunk_grid import Grid
 from udfdask.errors import ArgumentTypeError, UndeclaredBufferError
+from udfdask.geometry.axes import Axis, Calibration
+from udfdask.geometry.chunk_grid import Grid
 from udfdask.results.explanation import Explanation, LazyExplanation
 from udfdask.udf.buffers import BufferSpec
 
 if TYPE_CHECKING:
-    from udfdask.arrays.geometry.labeled_values import Place
+    from udfdask.geometry.labeled_values import Place
     from udfdask.results.udf_of_run import NoUDF, UDFOfRun
 
 _MOST_NOTES = 3
@@ -133,7 +133,7 @@ class ResultInfo:
 
         A label is a name if only one result has it. Raise if the name is unknown.
         """
-        from udfdask.arrays.geometry.labeled_values import (
+        from udfdask.geometry.labeled_values import (
             did_you_mean,
             few,
             find_place,

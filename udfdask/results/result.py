@@ -13,9 +13,9 @@ import numpy as np
 from dask.base import tokenize
 from dask.highlevelgraph import HighLevelGraph
 
-from udfdask.arrays.geometry.axes import Axis, Calibration
-from udfdask.arrays.geometry.chunk_grid import BoolArray, Grid
 from udfdask.errors import UDFError
+from udfdask.geometry.axes import Axis, Calibration
+from udfdask.geometry.chunk_grid import BoolArray, Grid
 from udfdask.graph.dask_internals.arrays import GraphArray
 from udfdask.graph.result_tasks import Arrays, ResultTasks
 from udfdask.results.named_results import NamedResults, ResultInfo
@@ -28,8 +28,8 @@ from udfdask.udf import UDF
 from udfdask.udf.buffers import BufferSpec
 
 if TYPE_CHECKING:
-    from udfdask.arrays.geometry.labeled_values import Place
-    from udfdask.arrays.result_array import Content, ResultArray
+    from udfdask.geometry.labeled_values import Place
+    from udfdask.geometry.result_array import Content, ResultArray
     from udfdask.results.labels.layout import Layout
 
 
@@ -103,7 +103,7 @@ class Result(NamedResults):
 
     def _view(self, place: Place) -> ResultArray:
         """Return a computed result, or a part of it, with attributes of LiberTEM's results."""
-        from udfdask.arrays.result_array import as_result_array  # only computed results need it
+        from udfdask.geometry.result_array import as_result_array  # only computed results need it
 
         content = self._content(place.result)
         values = place.of(content.values)
@@ -118,7 +118,7 @@ class Result(NamedResults):
 
     def _content(self, name: str) -> Content:
         """Return what all forms of a computed result are made of."""
-        from udfdask.arrays.result_array import Content
+        from udfdask.geometry.result_array import Content
 
         spec = self.buffers[name]
         return Content(

@@ -13,9 +13,9 @@ from dask.array.core import broadcast_to, from_array
 from dask.base import tokenize
 from dask.highlevelgraph import HighLevelGraph
 
-from udfdask.arrays.backends.backend import DenseBackend
-from udfdask.arrays.backends.table import backend_of, namespace_of
-from udfdask.arrays.geometry.chunk_grid import BoolArray, Grid
+from udfdask.backends.backend import DenseBackend
+from udfdask.backends.table import backend_of, namespace_of
+from udfdask.geometry.chunk_grid import BoolArray, Grid
 from udfdask.graph.dask_internals.arrays import as_user_has_it, graph_array, make_array
 from udfdask.graph.dask_internals.layers import ListedTasks
 from udfdask.graph.dask_internals.tasks import List, Task, TaskRef

@@ -13,13 +13,13 @@ from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakValueDictionary
 
-from udfdask.arrays.backends.backend import locked
-from udfdask.arrays.geometry.axes import Calibration
-from udfdask.arrays.geometry.chunk_grid import BoolArray, Grid
-from udfdask.arrays.geometry.shapes import Shape
-from udfdask.arrays.geometry.tiling import TilingScheme
+from udfdask.backends.backend import locked
 from udfdask.corrections import CorrectionSet
 from udfdask.errors import UDFError
+from udfdask.geometry.axes import Calibration
+from udfdask.geometry.chunk_grid import BoolArray, Grid
+from udfdask.geometry.shapes import Shape
+from udfdask.geometry.tiling import TilingScheme
 from udfdask.plan.copy_parameters import copy_parameters
 from udfdask.plan.declarations import new_instance
 from udfdask.plan.recipe import CORRECTIONS, Recipe

@@ -7,8 +7,8 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from udfdask.arrays.geometry.axes import Axis
 from udfdask.errors import ArgumentValueError
+from udfdask.geometry.axes import Axis
 
 DEFAULT_SIG_DIMS = 2
 """Number of signal axes of data that do not know it: detector frames."""

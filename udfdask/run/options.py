@@ -13,9 +13,9 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypedDict, TypeVar
 
-from udfdask.arrays.geometry.axes import Axis
 from udfdask.corrections import CorrectionSet
 from udfdask.errors import unknown_arguments
+from udfdask.geometry.axes import Axis
 from udfdask.scheduling.progress.state import Progress
 from udfdask.scheduling.scheduler_options import SchedulerOptions, check_options
 

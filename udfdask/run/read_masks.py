@@ -6,8 +6,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from udfdask.arrays.geometry.axis_labels import DataLabels, aligned
-from udfdask.arrays.geometry.labeled_values import (
+from udfdask.corrections.validate import aligned_corrections
+from udfdask.descan import Descan
+from udfdask.errors import ArgumentValueError
+from udfdask.geometry.axis_labels import DataLabels, aligned
+from udfdask.geometry.labeled_values import (
     check_in_pixels,
     check_is_one_array,
     is_labeled,
@@ -15,9 +18,6 @@ from udfdask.arrays.geometry.labeled_values import (
     plain_array,
     vectors_of,
 )
-from udfdask.corrections.validate import aligned_corrections
-from udfdask.descan import Descan
-from udfdask.errors import ArgumentValueError
 from udfdask.plan.declarations import new_instance
 from udfdask.udf import UDF
 from udfdask.udf.aux_data import AuxData, aligned_aux

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from udfdask.arrays.backends.table import known_backends
+from udfdask.backends.table import known_backends
 from udfdask.plan.check_input import check_udfs
 from udfdask.plan.declarations import allowed_backends, new_instance
 from udfdask.run.run_udf import as_list

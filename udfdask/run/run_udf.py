@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
 
 import dask.array as da
 
-from udfdask.arrays.geometry.chunk_grid import BoolArray
 from udfdask.errors import ArgumentTypeError
+from udfdask.geometry.chunk_grid import BoolArray
 from udfdask.graph.build import build_graph
 from udfdask.graph.result_tasks import ResultTasks
 from udfdask.graph.run_inputs import inputs_of

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.arrays.geometry.chunk_grid import BoolArray
+from udfdask.geometry.chunk_grid import BoolArray
 from udfdask.types import AnyArray
 
 ROUNDING = 1000.0

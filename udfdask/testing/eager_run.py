@@ -13,15 +13,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from udfdask.arrays.backends.backend import Backend
-from udfdask.arrays.backends.convert import to_backend
-from udfdask.arrays.backends.dense_backends import NUMPY
-from udfdask.arrays.geometry.halo import Box
-from udfdask.arrays.geometry.seams import box_of, neighbors
-from udfdask.arrays.geometry.tiling import TILE_BYTES
+from udfdask.backends.backend import Backend
+from udfdask.backends.convert import to_backend
+from udfdask.backends.dense_backends import NUMPY
 from udfdask.chunk.neighborhoods.run_with_halo import LoadedChunk, finish_chunk, load_chunk
 from udfdask.chunk.partial_result import Partial
 from udfdask.chunk.run_chunk import run_chunk
+from udfdask.geometry.halo import Box
+from udfdask.geometry.seams import box_of, neighbors
+from udfdask.geometry.tiling import TILE_BYTES
 from udfdask.merge.finalize import finalize
 from udfdask.merge.merge import merge_partials
 from udfdask.plan.make_recipe import make_recipe

@@ -17,15 +17,15 @@ from typing import Any, overload
 import numpy as np
 from dask.base import compute
 
-from udfdask.arrays.backends.convert import to_backend
-from udfdask.arrays.geometry.halo import Halo
-from udfdask.arrays.geometry.roi import normalize_roi
-from udfdask.arrays.geometry.shapes import Shape
-from udfdask.arrays.geometry.slices import Slice
-from udfdask.arrays.geometry.tiling import sparse_tiling
+from udfdask.backends.convert import to_backend
 from udfdask.chunk.process import frames_of
 from udfdask.chunk.udf_instance import Instance
 from udfdask.corrections import CorrectionSet
+from udfdask.geometry.halo import Halo
+from udfdask.geometry.roi import normalize_roi
+from udfdask.geometry.shapes import Shape
+from udfdask.geometry.slices import Slice
+from udfdask.geometry.tiling import sparse_tiling
 from udfdask.libertem_udfs import as_own, udf_name
 from udfdask.plan.descan import plan_descan
 from udfdask.plan.make_recipe import make_recipe

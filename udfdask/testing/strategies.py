@@ -11,7 +11,7 @@ import numpy as np
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from udfdask.arrays.geometry.shapes import Shape
+from udfdask.geometry.shapes import Shape
 from udfdask.types import AnyArray
 
 DTYPES = (

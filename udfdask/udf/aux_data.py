@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
-from udfdask.arrays.backends.backend import locked
-from udfdask.arrays.backends.convert import to_backend, to_host
-from udfdask.arrays.backends.dense_backends import NUMPY
-from udfdask.arrays.backends.table import backend_of, check_block, plain_block
-from udfdask.arrays.geometry.axis_labels import AxisLabels, DataLabels, aligned
-from udfdask.arrays.geometry.chunk_grid import Grid
-from udfdask.arrays.geometry.shapes import Shape
+from udfdask.backends.backend import locked
+from udfdask.backends.convert import to_backend, to_host
+from udfdask.backends.dense_backends import NUMPY
+from udfdask.backends.table import backend_of, check_block, plain_block
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, NotAvailableError
+from udfdask.geometry.axis_labels import AxisLabels, DataLabels, aligned
+from udfdask.geometry.chunk_grid import Grid
+from udfdask.geometry.shapes import Shape
 from udfdask.types import AnyArray, Kind
 from udfdask.udf.buffers import check_extra_shape, check_kind
 
@@ -226,7 +226,7 @@ def make_aux(data: Any, kind: Any, extra_shape: Any, dtype: Any) -> AuxData:
         dtype = None if dtype is None else np.dtype(dtype)
     except TypeError as e:
         raise ArgumentTypeError(f"aux_data dtype {dtype!r} is not a NumPy dtype: {e}") from None
-    from udfdask.arrays.geometry.labeled_values import labels_of, plain_array  # few UDFs
+    from udfdask.geometry.labeled_values import labels_of, plain_array  # few UDFs
 
     labels = labels_of(data)
     data = _array_of(plain_array(data), dtype)

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from udfdask.arrays.backends.convert import in_backend
-from udfdask.arrays.backends.table import BackendNames, backend_of
-from udfdask.arrays.geometry.axes import Axis, Calibration
+from udfdask.backends.convert import in_backend
+from udfdask.backends.table import BackendNames, backend_of
 from udfdask.errors import ArgumentTypeError, NotAvailableError
+from udfdask.geometry.axes import Axis, Calibration
 from udfdask.types import AnyArray, Kind, Use, Where
 from udfdask.udf.aux_data import AuxData, make_aux
 from udfdask.udf.buffers import BufferSpec, Results, Views, declare
@@ -22,7 +22,7 @@ from udfdask.udf.params import Params, TaskData
 from udfdask.udf.promises import Promises
 
 if TYPE_CHECKING:
-    from udfdask.arrays.geometry.shapes import Shape
+    from udfdask.geometry.shapes import Shape
     from udfdask.masks.coverage import Coverage
     from udfdask.writing import Target
 

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.arrays.backends.backend import Backend, DenseBackend
-from udfdask.arrays.backends.dense_backends import NUMPY
-from udfdask.arrays.geometry.chunk_grid import BoolArray, Grid
+from udfdask.backends.backend import Backend, DenseBackend
+from udfdask.backends.dense_backends import NUMPY
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, UDFError
+from udfdask.geometry.chunk_grid import BoolArray, Grid
 from udfdask.types import AnyArray, Kind, Use, Where
 
 KINDS = ("nav", "sig", "single")
@@ -338,7 +338,7 @@ class Views:
 
 def _no_buffer(name: str, use: str, views: Iterable[str]) -> str:
     """Return that there is no buffer of a name, which exist, and which was probably meant."""
-    from udfdask.arrays.geometry.labeled_values import did_you_mean
+    from udfdask.geometry.labeled_values import did_you_mean
 
     names = sorted(views)
     # Python looks for names such as __deepcopy__ itself

@@ -8,16 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.arrays.backends.backend import Backend
-from udfdask.arrays.backends.dense_backends import NUMPY
-from udfdask.arrays.backends.device import device_number
-from udfdask.arrays.geometry.axes import Axis, Calibration
-from udfdask.arrays.geometry.chunk_grid import Grid, as_index, as_range
-from udfdask.arrays.geometry.shapes import Shape
-from udfdask.arrays.geometry.slices import Slice
-from udfdask.arrays.geometry.tiling import TilingScheme
+from udfdask.backends.backend import Backend
+from udfdask.backends.dense_backends import NUMPY
+from udfdask.backends.device import device_number
 from udfdask.corrections import CorrectionSet
 from udfdask.errors import NotAvailableError
+from udfdask.geometry.axes import Axis, Calibration
+from udfdask.geometry.chunk_grid import Grid, as_index, as_range
+from udfdask.geometry.shapes import Shape
+from udfdask.geometry.slices import Slice
+from udfdask.geometry.tiling import TilingScheme
 from udfdask.types import AnyArray
 
 Core = tuple[slice, ...]

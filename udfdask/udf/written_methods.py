@@ -8,7 +8,7 @@ from typing import Any
 
 def quoted(names: Iterable[str], meant: Iterable[str] = ()) -> str:
     """Return names as text: 'a' and 'b'; with a guess for each that is like one of `meant`."""
-    from udfdask.arrays.geometry.labeled_values import did_you_mean
+    from udfdask.geometry.labeled_values import did_you_mean
 
     known = list(meant)
     parts = []

@@ -10,16 +10,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from udfdask.arrays.geometry.axes import Axis
-from udfdask.arrays.geometry.labeled_values import (
+from udfdask.errors import ArgumentTypeError, ArgumentValueError
+from udfdask.geometry.axes import Axis
+from udfdask.geometry.labeled_values import (
     check_in_pixels,
     check_is_one_array,
     is_labeled,
     plain_array,
     vectors_of,
 )
-from udfdask.arrays.geometry.shapes import Shape
-from udfdask.errors import ArgumentTypeError, ArgumentValueError
+from udfdask.geometry.shapes import Shape
 from udfdask.masks.coverage import Coverage
 from udfdask.masks.stacks.container import MaskContainer
 from udfdask.masks.stacks.dense_product import (

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.arrays.backends.backend import Backend
-from udfdask.arrays.backends.convert import to_backend, to_host
-from udfdask.arrays.backends.table import backend_of, known_backends
+from udfdask.backends.backend import Backend
+from udfdask.backends.convert import to_backend, to_host
+from udfdask.backends.table import backend_of, known_backends
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, DeviceError, UDFError
 from udfdask.udf import UDF
 from udfdask.udf.aux_data import AuxData

@@ -10,10 +10,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from udfdask.arrays.geometry.axes import Axis, Calibration, shared_unit, steps
-from udfdask.arrays.geometry.shapes import Shape
-from udfdask.arrays.geometry.units import unit_of_quotient
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
+from udfdask.geometry.axes import Axis, Calibration, shared_unit, steps
+from udfdask.geometry.shapes import Shape
+from udfdask.geometry.units import unit_of_quotient
 from udfdask.kernels.cpu import vector_field
 from udfdask.kernels.cuda.sums import add_first_moments
 from udfdask.masks import circular, ring

@@ -8,11 +8,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from udfdask.arrays.backends.convert import to_host
-from udfdask.arrays.geometry.axes import Axis
-from udfdask.arrays.geometry.shapes import Shape
-from udfdask.arrays.geometry.slices import Slice
+from udfdask.backends.convert import to_host
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
+from udfdask.geometry.axes import Axis
+from udfdask.geometry.shapes import Shape
+from udfdask.geometry.slices import Slice
 from udfdask.kernels.cpu.dense_products import product
 from udfdask.kernels.cuda.windows import add_window_products
 from udfdask.masks import DiskTemplate, MaskContainer

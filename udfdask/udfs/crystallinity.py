@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from udfdask.arrays.geometry.units import Quantity
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
+from udfdask.geometry.units import Quantity
 from udfdask.kernels.cpu.phase_correlation import frequencies, half_spectra
 from udfdask.kernels.cuda.dense_products import write_moduli
 from udfdask.masks import checks, circular

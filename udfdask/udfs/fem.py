@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from udfdask.arrays.geometry.shapes import Shape
-from udfdask.arrays.geometry.units import Quantity
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
+from udfdask.geometry.shapes import Shape
+from udfdask.geometry.units import Quantity
 from udfdask.kernels.cuda import variance as on_device
 from udfdask.kernels.overflow import compiled_dtype
 from udfdask.masks import checks, ring

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.arrays.geometry.axes import Axis
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
+from udfdask.geometry.axes import Axis
 from udfdask.masks.stacks.given_masks import is_held_elsewhere
 from udfdask.types import AnyArray
 from udfdask.udf import UDF

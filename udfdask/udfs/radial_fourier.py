@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from udfdask.arrays.geometry.axes import Axis
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
+from udfdask.geometry.axes import Axis
 from udfdask.kernels.cpu.dense_products import product
 from udfdask.kernels.cuda.sums import add_ring_products
 from udfdask.masks import bounding_radius

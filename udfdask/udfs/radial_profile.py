@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from udfdask.arrays.geometry.axes import Axis
 from udfdask.errors import ArgumentTypeError
+from udfdask.geometry.axes import Axis
 from udfdask.kernels.cuda.sums import add_ring_products
 from udfdask.masks.bins import find_members, number_of_bins
 from udfdask.masks.polar import check_stretch, rounding_matrix

@@ -9,10 +9,10 @@ from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 
-from udfdask.arrays.geometry.axes import Axis
-from udfdask.arrays.geometry.shapes import Shape
-from udfdask.arrays.geometry.units import Quantity, as_coordinate, as_quantity
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
+from udfdask.geometry.axes import Axis
+from udfdask.geometry.shapes import Shape
+from udfdask.geometry.units import Quantity, as_coordinate, as_quantity
 from udfdask.kernels.cuda.sums import add_within
 from udfdask.kernels.overflow import add_exactly
 from udfdask.masks import checks

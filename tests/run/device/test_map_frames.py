@@ -11,7 +11,7 @@ import udfdask as ud
 import udfdask.dask
 from device_modules import MODULES, cupy_is
 from device_udfs import sent
-from udfdask.arrays.backends import device
+from udfdask.backends import device
 from udfdask.testing import raise_if_dask_computes
 from udfdask.udfs import AutoUDF
 

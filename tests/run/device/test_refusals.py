@@ -9,7 +9,7 @@ import pytest
 
 import udfdask as ud
 from device_udfs import Both
-from udfdask.arrays.backends import device
+from udfdask.backends import device
 from udfdask.errors import DeviceError
 
 X = da.ones((4, 4, 8, 8), chunks=(2, 4, 8, 8), dtype="float32")

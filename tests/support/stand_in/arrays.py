@@ -10,7 +10,7 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from stand_in.ledger import Ledger
 from stand_in.streams import Stream, current_stream
-from udfdask.arrays.backends.device import cupy
+from udfdask.backends.device import cupy
 from udfdask.types import AnyArray
 
 DTYPES = "?bhilqBHILQefdFD"

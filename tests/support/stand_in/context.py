@@ -12,7 +12,7 @@ from dask.sizeof import sizeof
 
 from stand_in.arrays import StandInArray
 from stand_in.module import NumpyStandIn
-from udfdask.arrays.backends.device import stand_in
+from udfdask.backends.device import stand_in
 
 
 @contextlib.contextmanager

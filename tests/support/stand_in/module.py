@@ -18,7 +18,7 @@ from stand_in.arrays import (
 )
 from stand_in.ledger import Ledger
 from stand_in.streams import Event, Stream, current_stream
-from udfdask.arrays.backends.device import cupy
+from udfdask.backends.device import cupy
 from udfdask.types import AnyArray
 
 _MISSING = frozenset(

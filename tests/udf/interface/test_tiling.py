@@ -7,8 +7,8 @@ import pytest
 
 import udfdask as ud
 from making import compute, make
-from udfdask.arrays.geometry.tiling import TILE_BYTES
 from udfdask.config import tile_bytes
+from udfdask.geometry.tiling import TILE_BYTES
 
 
 def shapes_of(x, *preferences, **config):

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from udfdask.arrays.backends.backend import DenseBackend, locked
-from udfdask.arrays.geometry.halo import Box, Halo, slabs
+from udfdask.backends.backend import DenseBackend, locked
 from udfdask.chunk.dense_tiles import DenseCutter
 from udfdask.chunk.frames import DenseSource
 from udfdask.chunk.neighborhoods.stored_frames import AuxStores, Stores, aux_window, window_of
 from udfdask.chunk.udf_instance import Instance
+from udfdask.geometry.halo import Box, Halo, slabs
 from udfdask.plan.recipe import DESCAN, Recipe
 from udfdask.types import AnyArray
 from udfdask.udf import UDFMethod

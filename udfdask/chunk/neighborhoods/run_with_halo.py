@@ -12,11 +12,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from udfdask.arrays.backends.backend import Backend
-from udfdask.arrays.backends.sparse_rows import SparseRows
-from udfdask.arrays.backends.table import backend_of, check_block
-from udfdask.arrays.geometry.halo import Box
-from udfdask.arrays.geometry.seams import box_of, divide, margin, own_pieces
+from udfdask.backends.backend import Backend
+from udfdask.backends.sparse_rows import SparseRows
+from udfdask.backends.table import backend_of, check_block
 from udfdask.chunk.device_context import chunk_device
 from udfdask.chunk.frames import converted_blocks, signal_windows
 from udfdask.chunk.neighborhoods.process_boxes import Neighbors, process_boxes
@@ -29,6 +27,8 @@ from udfdask.chunk.neighborhoods.stored_frames import (
 from udfdask.chunk.partial_result import Partial, Partials, common_generation
 from udfdask.chunk.run_chunk import aux_rows, end_udf, run_chunk, start_udf
 from udfdask.chunk.udf_instance import Instance, limit_threads
+from udfdask.geometry.halo import Box
+from udfdask.geometry.seams import box_of, divide, margin, own_pieces
 from udfdask.plan.device_groups import Group
 from udfdask.plan.recipe import DESCAN, Recipe
 from udfdask.udf.aux_data import AuxData

@@ -9,13 +9,13 @@ from typing import Any, cast
 
 import numpy as np
 
-from udfdask.arrays.backends.backend import DenseBackend, locked
-from udfdask.arrays.backends.convert import to_host
-from udfdask.arrays.backends.sparse_rows import SparseRows
-from udfdask.arrays.backends.table import check_block, plain_block
-from udfdask.arrays.geometry.chunk_grid import Grid
-from udfdask.arrays.geometry.halo import Box, Halo, Piece
+from udfdask.backends.backend import DenseBackend, locked
+from udfdask.backends.convert import to_host
+from udfdask.backends.sparse_rows import SparseRows
+from udfdask.backends.table import check_block, plain_block
 from udfdask.chunk.frames import signal_windows
+from udfdask.geometry.chunk_grid import Grid
+from udfdask.geometry.halo import Box, Halo, Piece
 from udfdask.types import AnyArray
 from udfdask.udf.aux_data import AuxData
 

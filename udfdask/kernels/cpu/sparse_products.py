@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from udfdask.arrays.backends.backend import locked
+from udfdask.backends.backend import locked
 from udfdask.kernels.cpu.sparse_sums import Entries
 from udfdask.kernels.numba_internals.compile import contracting_kernel, inner_kernel, kernel
 from udfdask.kernels.numba_internals.rows import as_rows

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.arrays.backends.table import namespace_of
+from udfdask.backends.table import namespace_of
 from udfdask.kernels.overflow import add_exactly, is_long, require_near
 
 BLOCK_BYTES = 64 << 20

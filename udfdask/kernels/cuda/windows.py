@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.arrays.backends.table import namespace_of
+from udfdask.backends.table import namespace_of
 from udfdask.kernels.cuda.sums import blocks_of
 
 

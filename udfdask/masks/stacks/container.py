@@ -11,8 +11,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import DTypeLike
 
-from udfdask.arrays.geometry.slices import Slice
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
+from udfdask.geometry.slices import Slice
 from udfdask.masks.stacks.stack import (
     Factories,
     MaskStack,

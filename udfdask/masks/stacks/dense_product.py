@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from udfdask.arrays.geometry.shapes import Shape
-from udfdask.arrays.geometry.slices import Slice
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
+from udfdask.geometry.shapes import Shape
+from udfdask.geometry.slices import Slice
 from udfdask.kernels.cpu.dense_products import product
 from udfdask.kernels.cpu.windows import moved_back, overlap
 from udfdask.kernels.overflow import add_exactly, require_near

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.arrays.geometry.shapes import Shape
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
+from udfdask.geometry.shapes import Shape
 from udfdask.masks.stacks.stack import is_sparse
 from udfdask.types import AnyArray
 

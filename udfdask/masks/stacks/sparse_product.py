@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from udfdask.arrays.backends.backend import DenseBackend
-from udfdask.arrays.backends.sparse_rows import csr_rows
-from udfdask.arrays.geometry.slices import Slice
+from udfdask.backends.backend import DenseBackend
+from udfdask.backends.sparse_rows import csr_rows
+from udfdask.geometry.slices import Slice
 from udfdask.kernels.cuda.dense_products import add_dense_products
 from udfdask.kernels.overflow import add_exactly, require_near
 from udfdask.masks.stacks.dense_product import (

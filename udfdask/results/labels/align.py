@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from udfdask.arrays.geometry.axis_labels import DataLabels, Dims, aligned, first_to_last
-from udfdask.arrays.geometry.chunk_grid import BoolArray
-from udfdask.arrays.geometry.labeled_values import labels_of
-from udfdask.arrays.geometry.roi import COMPUTE_FIRST
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
+from udfdask.geometry.axis_labels import DataLabels, Dims, aligned, first_to_last
+from udfdask.geometry.chunk_grid import BoolArray
+from udfdask.geometry.labeled_values import labels_of
+from udfdask.geometry.roi import COMPUTE_FIRST
 
 _POSITIONS = "__udfdask_positions__"
 """Temporary name of the numbers of positions, which no coordinate has."""

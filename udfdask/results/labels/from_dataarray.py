@@ -14,14 +14,14 @@ import xarray as xr
 from dask.utils import format_bytes
 
 from udfdask import config
-from udfdask.arrays.geometry.axes import (
+from udfdask.errors import ArgumentTypeError, ArgumentValueError
+from udfdask.geometry.axes import (
     Axis,
     Calibration,
     axis_of_values,
     with_different_names,
 )
-from udfdask.arrays.geometry.axis_labels import DataLabels
-from udfdask.errors import ArgumentTypeError, ArgumentValueError
+from udfdask.geometry.axis_labels import DataLabels
 from udfdask.io.labeled_array import SIGNAL_DIMS
 from udfdask.results.labels.align import align_roi
 from udfdask.results.labels.labels import Labels, split_attributes, wants_attributes

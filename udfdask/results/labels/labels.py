@@ -8,8 +8,8 @@ from typing import Any
 
 import xarray as xr
 
-from udfdask.arrays.geometry.axes import Axis
 from udfdask.errors import ArgumentTypeError
+from udfdask.geometry.axes import Axis
 from udfdask.io.labeled_array import SIGNAL_DIMS, coordinate
 
 Attributes = dict[Hashable, Any]

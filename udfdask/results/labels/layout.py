@@ -8,9 +8,9 @@ from typing import Any, Protocol
 
 import xarray as xr
 
-from udfdask.arrays.geometry.axes import Axis, axis_of_values
-from udfdask.arrays.geometry.chunk_grid import BoolArray
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
+from udfdask.geometry.axes import Axis, axis_of_values
+from udfdask.geometry.chunk_grid import BoolArray
 from udfdask.io.labeled_array import coordinate
 from udfdask.results.labels.labels import Labels
 from udfdask.udf.buffers import BufferSpec

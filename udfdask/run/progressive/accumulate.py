@@ -12,9 +12,9 @@ from typing import Protocol
 
 import numpy as np
 
-from udfdask.arrays.backends.convert import to_host
-from udfdask.arrays.geometry.chunk_grid import BoolArray
+from udfdask.backends.convert import to_host
 from udfdask.chunk.partial_result import Partial
+from udfdask.geometry.chunk_grid import BoolArray
 from udfdask.merge.merge import empty_partial, merge_all, merge_next
 from udfdask.plan.merge_tree import MergeTree
 from udfdask.plan.recipe import Recipe

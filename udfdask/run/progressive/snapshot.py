@@ -10,9 +10,9 @@ from typing import Generic, TypeVar, overload
 
 import numpy as np
 
-from udfdask.arrays.backends.backend import locked
-from udfdask.arrays.geometry.chunk_grid import BoolArray, as_index
+from udfdask.backends.backend import locked
 from udfdask.errors import ArgumentTypeError, UndeclaredBufferError
+from udfdask.geometry.chunk_grid import BoolArray, as_index
 from udfdask.merge.finalize import finalize
 from udfdask.merge.result_blocks import Holder, assemble, in_nav_shape
 from udfdask.plan.recipe import Recipe

@@ -14,9 +14,9 @@ from typing import Any, Unpack
 import dask.array as da
 from dask import base
 
-from udfdask.arrays.geometry.axes import Axis
-from udfdask.arrays.geometry.chunk_grid import BoolArray
 from udfdask.corrections import CorrectionSet
+from udfdask.geometry.axes import Axis
+from udfdask.geometry.chunk_grid import BoolArray
 from udfdask.plan.check_input import check_is_array
 from udfdask.plan.recipe import DESCAN
 from udfdask.results.named_results import ResultInfo

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from dask import base
 
-from udfdask.arrays.geometry.chunk_grid import Grid
+from udfdask.geometry.chunk_grid import Grid
 from udfdask.graph.chunk_layers import ChunkBlockwise, ChunkLayerInfo, ChunkTasks
 from udfdask.plan.recipe import Recipe
 

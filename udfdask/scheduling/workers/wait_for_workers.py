@@ -20,7 +20,7 @@ from typing import Any
 from dask.base import get_annotations
 
 from udfdask import config
-from udfdask.arrays.backends.device import n_devices
+from udfdask.backends.device import n_devices
 from udfdask.errors import ArgumentValueError, ClusterError, DeviceError, UDFError, UDFWarning
 from udfdask.scheduling.workers.losses import asking_scheduler
 

@@ -11,8 +11,8 @@ import dask.config
 import numpy as np
 from dask.base import compute
 
-from udfdask.arrays.backends.dense_backends import NUMPY
-from udfdask.arrays.backends.sparse_rows import converter
+from udfdask.backends.dense_backends import NUMPY
+from udfdask.backends.sparse_rows import converter
 from udfdask.results.result import Result
 from udfdask.run.run_udf import run_udf
 from udfdask.testing.eager_run import ONE_CHUNK, Chunks, Layout

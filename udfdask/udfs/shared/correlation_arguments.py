@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.arrays.geometry.labeled_values import is_data_array, plain_array, vectors_of
-from udfdask.arrays.geometry.units import Quantity, as_quantity
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
+from udfdask.geometry.labeled_values import is_data_array, plain_array, vectors_of
+from udfdask.geometry.units import Quantity, as_quantity
 from udfdask.masks import DiskTemplate
 from udfdask.types import AnyArray
 from udfdask.udf.aux_data import AuxData

@@ -9,9 +9,9 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from udfdask.arrays.backends.convert import to_backend, to_host
-from udfdask.arrays.backends.dense_backends import NUMPY
-from udfdask.arrays.backends.table import backend_of
+from udfdask.backends.convert import to_backend, to_host
+from udfdask.backends.dense_backends import NUMPY
+from udfdask.backends.table import backend_of
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, UDFWarning
 from udfdask.masks import checks
 from udfdask.masks.polar import distance

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.arrays.geometry.axes import pixel_size
-from udfdask.arrays.geometry.units import CENTER_WORDS, Quantity, as_coordinate, as_quantity
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
+from udfdask.geometry.axes import pixel_size
+from udfdask.geometry.units import CENTER_WORDS, Quantity, as_coordinate, as_quantity
 from udfdask.masks import checks
 from udfdask.masks.bins import number_of_bins
 from udfdask.masks.polar import distance, rounded, rounding_matrix

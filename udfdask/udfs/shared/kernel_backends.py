@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from udfdask.arrays.backends.dense_backends import CUPY
-from udfdask.arrays.backends.matrix_backends import SCIPY_CSR, SCIPY_CSR_ARRAY
-from udfdask.arrays.backends.pydata_backends import COO, GCXS
+from udfdask.backends.dense_backends import CUPY
+from udfdask.backends.matrix_backends import SCIPY_CSR, SCIPY_CSR_ARRAY
+from udfdask.backends.pydata_backends import COO, GCXS
 from udfdask.udf import UDF, UDFMethod
 
 DEVICE_TILES = (CUPY.name,)

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from udfdask.arrays.geometry.axes import Axis
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
+from udfdask.geometry.axes import Axis
 from udfdask.types import AnyArray
 from udfdask.udf import UDF
 
@@ -109,7 +109,7 @@ def window_axes(udf: UDF, shape: tuple[int, ...]) -> tuple[Axis, ...]:
 
 def checked_boundary(boundary: Any) -> str:
     """Return the name of a boundary; raise if there is none of this name."""
-    from udfdask.arrays.geometry.halo import BOUNDARIES
+    from udfdask.geometry.halo import BOUNDARIES
 
     if boundary not in BOUNDARIES:
         raise ArgumentValueError(

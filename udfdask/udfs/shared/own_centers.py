@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.arrays.geometry.labeled_values import (
+from udfdask.errors import ArgumentTypeError, ArgumentValueError
+from udfdask.geometry.labeled_values import (
     check_in_pixels,
     check_is_one_array,
     is_labeled,
     plain_array,
     vectors_of,
 )
-from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.masks.polar import rounding_matrix
 from udfdask.types import AnyArray
 from udfdask.udf import UDF

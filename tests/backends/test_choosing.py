@@ -9,11 +9,11 @@ import sparseconverter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from udfdask.arrays.backends import table as choosing
-from udfdask.arrays.backends.dense_backends import CUDA, CUPY, NUMPY
-from udfdask.arrays.backends.matrix_backends import SCIPY_CSC, SCIPY_CSR
-from udfdask.arrays.backends.pydata_backends import COO, GCXS
-from udfdask.arrays.backends.table import BACKENDS, choose_backends
+from udfdask.backends import table as choosing
+from udfdask.backends.dense_backends import CUDA, CUPY, NUMPY
+from udfdask.backends.matrix_backends import SCIPY_CSC, SCIPY_CSR
+from udfdask.backends.pydata_backends import COO, GCXS
+from udfdask.backends.table import BACKENDS, choose_backends
 from udfdask.names import tokenize_value
 
 NATIVES = [one for one in BACKENDS if one != CUDA]  # what arrays are made of

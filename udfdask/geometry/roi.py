@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.arrays.geometry.chunk_grid import BoolArray
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
+from udfdask.geometry.chunk_grid import BoolArray
 from udfdask.tracebacks import warn_user
 
 ADVICE = (

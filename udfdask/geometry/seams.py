@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from udfdask.arrays.geometry.chunk_grid import BoolArray, Grid
-from udfdask.arrays.geometry.halo import Box, Halo, Piece
+from udfdask.geometry.chunk_grid import BoolArray, Grid
+from udfdask.geometry.halo import Box, Halo, Piece
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,8 +10,8 @@ from hypothesis.extra import numpy as hnp
 
 from device_modules import cupy_is
 from stand_in import numpy_standing_in_for_cupy
-from udfdask.arrays.backends import device
-from udfdask.arrays.backends.device import using_device
+from udfdask.backends import device
+from udfdask.backends.device import using_device
 from udfdask.errors import DeviceError
 
 TILES = st.lists(

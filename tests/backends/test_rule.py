@@ -8,7 +8,7 @@ import pytest
 from backend_exceptions import MATRIX_TESTS, UNCHANGED
 
 FOLDERS = {"udfs": "udfs", "interface": "udf/interface"}
-TESTS = Path(__file__).parents[2]
+TESTS = Path(__file__).parents[1]
 
 
 @pytest.mark.parametrize("name", sorted({*UNCHANGED, *MATRIX_TESTS}))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from udfdask.arrays.backends.backend import Backend, DenseBackend, SparseBackend
-from udfdask.arrays.backends.dense_backends import NUMPY
-from udfdask.arrays.backends.sparse_rows import converted
-from udfdask.arrays.backends.table import backend_of
+from udfdask.backends.backend import Backend, DenseBackend, SparseBackend
+from udfdask.backends.dense_backends import NUMPY
+from udfdask.backends.sparse_rows import converted
+from udfdask.backends.table import backend_of
 from udfdask.types import AnyArray
 
 

@@ -15,9 +15,9 @@ from program_strategies import cases
 from suites import examples, few_of
 from udf_programs import make_udf
 from udfdask import udfs
-from udfdask.arrays.result_array import ResultArray
 from udfdask.corrections import CorrectionSet
 from udfdask.descan import Descan
+from udfdask.geometry.result_array import ResultArray
 from udfdask.testing import run_reference
 from udfdask.testing.strategies import arrays, chunkings, rois, shapes
 

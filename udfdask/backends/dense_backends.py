@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.arrays.backends import device
-from udfdask.arrays.backends.backend import DenseBackend, locked
+from udfdask.backends import device
+from udfdask.backends.backend import DenseBackend, locked
 from udfdask.types import AnyArray
 
 
@@ -108,7 +108,7 @@ class CupyBackend(DenseBackend):
 
     def send(self, tile: AnyArray) -> Any:
         """Copy a tile to the device, through pinned memory."""
-        from udfdask.arrays.backends.device import tile_to_device
+        from udfdask.backends.device import tile_to_device
 
         return tile_to_device(tile)
 

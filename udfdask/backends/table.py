@@ -9,11 +9,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from udfdask.arrays.backends.backend import Backend, DenseBackend
-from udfdask.arrays.backends.dense_backends import CUDA, CUPY, NUMPY
-from udfdask.arrays.backends.matrix_backends import MATRICES
-from udfdask.arrays.backends.pydata_backends import COO, DOK, GCXS
-from udfdask.arrays.backends.sparse_rows import converter
+from udfdask.backends.backend import Backend, DenseBackend
+from udfdask.backends.dense_backends import CUDA, CUPY, NUMPY
+from udfdask.backends.matrix_backends import MATRICES
+from udfdask.backends.pydata_backends import COO, DOK, GCXS
+from udfdask.backends.sparse_rows import converter
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, UDFError
 
 BACKENDS: tuple[Backend, ...] = (CUPY, CUDA, COO, GCXS, DOK, *MATRICES, NUMPY)

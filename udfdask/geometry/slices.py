@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.arrays.geometry.shapes import Shape
 from udfdask.errors import UDFError
+from udfdask.geometry.shapes import Shape
 
 
 class Slice:

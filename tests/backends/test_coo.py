@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from suites import examples
-from udfdask.arrays.backends.pydata_backends import coo_rows, coo_starts, coo_take
+from udfdask.backends.pydata_backends import coo_rows, coo_starts, coo_take
 
 sparse = pytest.importorskip("sparse")
 

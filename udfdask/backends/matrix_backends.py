@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
-from udfdask.arrays.backends.backend import SparseBackend
-from udfdask.arrays.backends.dense_backends import CUPY, NUMPY
-from udfdask.arrays.backends.sparse_rows import SparseRows, converted, cut_rows, with_compiled_dtype
+from udfdask.backends.backend import SparseBackend
+from udfdask.backends.dense_backends import CUPY, NUMPY
+from udfdask.backends.sparse_rows import SparseRows, converted, cut_rows, with_compiled_dtype
 from udfdask.errors import UDFError
 
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.arrays.backends.backend import SparseBackend
-from udfdask.arrays.backends.dense_backends import NUMPY
-from udfdask.arrays.backends.sparse_rows import SparseRows, cut_rows, with_compiled_dtype
+from udfdask.backends.backend import SparseBackend
+from udfdask.backends.dense_backends import NUMPY
+from udfdask.backends.sparse_rows import SparseRows, cut_rows, with_compiled_dtype
 from udfdask.types import AnyArray
 
 

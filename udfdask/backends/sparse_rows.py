@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from functools import cached_property
 from typing import Any
 
-from udfdask.arrays.backends.backend import SparseBackend
+from udfdask.backends.backend import SparseBackend
 from udfdask.errors import missing_package
 from udfdask.types import AnyArray
 

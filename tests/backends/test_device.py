@@ -8,10 +8,10 @@ import pytest
 import udfdask as ud
 from device_modules import cupy_is
 from stand_in import numpy_standing_in_for_cupy
-from udfdask.arrays.backends import device
-from udfdask.arrays.backends.convert import to_host
-from udfdask.arrays.backends.dense_backends import CUPY
-from udfdask.arrays.backends.table import backend_of, namespace_of
+from udfdask.backends import device
+from udfdask.backends.convert import to_host
+from udfdask.backends.dense_backends import CUPY
+from udfdask.backends.table import backend_of, namespace_of
 from udfdask.errors import ArgumentValueError, DeviceError
 
 

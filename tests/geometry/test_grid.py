@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from suites import examples
-from udfdask.arrays.geometry.chunk_grid import Grid
+from udfdask.geometry.chunk_grid import Grid
 
 axes = st.lists(st.integers(0, 3), min_size=1, max_size=4).map(tuple)
 

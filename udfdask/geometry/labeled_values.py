@@ -7,10 +7,10 @@ from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from udfdask.arrays.geometry.axes import Axis
-from udfdask.arrays.geometry.axis_labels import AxisLabels, letters
-from udfdask.arrays.geometry.units import PIXELS, unit_of_quantity
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
+from udfdask.geometry.axes import Axis
+from udfdask.geometry.axis_labels import AxisLabels, letters
+from udfdask.geometry.units import PIXELS, unit_of_quantity
 
 _MOST_NAMES = 20  # in a message
 

@@ -14,7 +14,7 @@ import numpy as np
 from udfdask.types import AnyArray
 
 if TYPE_CHECKING:
-    from udfdask.arrays.backends.sparse_rows import SparseRows
+    from udfdask.backends.sparse_rows import SparseRows
 
 
 def locked(array: AnyArray) -> AnyArray:
@@ -67,7 +67,7 @@ class Backend(ABC):
 
     def __reduce__(self) -> tuple[Any, ...]:
         # a recipe has several of each UDF: by name, they make tasks a quarter smaller
-        from udfdask.arrays.backends.table import backend_named
+        from udfdask.backends.table import backend_named
 
         return (backend_named, (self.name,))
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.arrays.geometry.axes import Axis
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
+from udfdask.geometry.axes import Axis
 
 
 def check_axes(axes: Any, shape: Sequence[int], sig_dims: int) -> tuple[Axis, ...]:
@@ -151,7 +151,7 @@ def letters(index: Any) -> list[str] | None:
 
     Examples
     --------
-    >>> from udfdask.arrays.geometry.axis_labels import letters
+    >>> from udfdask.geometry.axis_labels import letters
     >>> letters(["dy", "dx"]), letters([0, 1]), letters(None)
     (['y', 'x'], None, None)
     """

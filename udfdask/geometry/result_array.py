@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
-from udfdask.arrays.geometry.chunk_grid import BoolArray, Grid
+from udfdask.geometry.chunk_grid import BoolArray, Grid
 from udfdask.types import AnyArray, Kind
 
 

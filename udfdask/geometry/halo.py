@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 
-from udfdask.arrays.geometry.chunk_grid import BoolArray, Grid
+from udfdask.geometry.chunk_grid import BoolArray, Grid
 
 Boundary = Literal["mask", "nearest", "reflect", "periodic"]
 """What stands for frames beyond the ends of the scan."""

@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from udfdask.arrays.geometry.units import PIXELS
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, unknown_arguments
+from udfdask.geometry.units import PIXELS
 from udfdask.types import AnyArray
 
 T = TypeVar("T")

@@ -1,1 +1,0 @@
-"""The geometry of chunks, and the array types of blocks."""
