@@ -87,11 +87,3 @@ def test_a_run_that_ends_early_says_how_it_goes_on(scan, end, code):
     assert f"saved in {scan / 'a.npz.cache'}: the same run, started again" in done.stderr
     assert "Traceback" not in done.stderr
     assert DONE in run(scan, "--out", "a.npz", "--resume").stdout
-
-
-@pytest.mark.full
-def test_a_run_without_resume_promises_nothing(scan):
-    done = run(scan, "--out", "a.npz", end="OSError")
-    assert done.returncode == 1
-    assert done.stderr.startswith("Error: the disk is gone")
-    assert "repeat" not in done.stderr

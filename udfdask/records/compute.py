@@ -85,7 +85,8 @@ class _Computation:
             self._named = _named(find_runs(collections))
         lookups = self._lookups()
         stored = stored_tasks(lookups)
-        self._tell(len(stored), sum(_n_chunks(run) for run, _ in lookups))
+        n_chunks = sum(len(info.chunks) for run, _ in lookups for info in run.chunk_layers.values())
+        LOG.info("%d of %d chunks are in %s", len(stored), n_chunks, os.fspath(self._folder))
         return with_records(collections, lookups, self._folder), stored
 
     def _lookups(self) -> Lookups:
@@ -113,6 +114,8 @@ class _Computation:
                 lookups.append((run, by_udf))
             damaged = [] if self._attempt == 1 else list(filter(self._is_damaged, read))
             if not damaged:
+                if lookups and not any(known.values()):
+                    self._warn_of_others()
                 return lookups
             known.update(dict.fromkeys(damaged, False))
 
@@ -124,10 +127,9 @@ class _Computation:
             return True
         return False
 
-    def _tell(self, found: int, total: int) -> None:
-        """Say how many chunks are stored, and warn if a run that is resumed is another one."""
-        LOG.info("%d of %d chunks are in %s", found, total, os.fspath(self._folder))
-        if total and not found and self._folder.limit is None and not self._folder.is_empty():
+    def _warn_of_others(self) -> None:
+        """Warn if a run that is resumed is not the one that was interrupted."""
+        if self._attempt == 1 and self._folder.limit is None and not self._folder.is_empty():
             _warn(
                 f"{os.fspath(self._folder)} has partial results of another run only: other "
                 "data, UDFs, parameters, code, chunks or versions. All chunks are computed"
@@ -155,11 +157,6 @@ def _named(runs: Sequence[Run]) -> list[tuple[Run, str, list[str]]]:
         except Exception as error:  # noqa: BLE001  # objects of the user may raise anything
             _warn(f"results of this run are not kept: {error}")
     return named
-
-
-def _n_chunks(run: Run) -> int:
-    """Return the number of chunk tasks of a run."""
-    return sum(len(info.chunks) for info in run.chunk_layers.values())
 
 
 def _warn(message: str) -> None:

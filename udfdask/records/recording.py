@@ -103,7 +103,8 @@ def load(folder: RecordFolder, saved: Saved, first: int, stop: int) -> Partial:
     record = folder.get(saved.name)
     arrays = dict(record.arrays)
     for name, backend in saved.on_device:
-        arrays[name] = in_backend(arrays[name], backend)
+        if name in arrays:  # a merge of merges has no nav rows
+            arrays[name] = in_backend(arrays[name], backend)
     return Partial(arrays, first, stop, dict(record.aux))
 
 
