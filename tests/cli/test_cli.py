@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from failing_writes import fails_after
+from failing_writes import fails
 from udfdask.cli import main
 from udfdask.cli.region_option import region_mask, to_region
 from udfdask.cli.typed_values import to_chunks, to_shape
@@ -213,7 +213,7 @@ def test_a_picture_is_only_replaced_if_asked(file, tmp_path):
 
 def test_one_output_that_fails_keeps_no_other_from_being_written(file, tmp_path, monkeypatch):
     pytest.importorskip("xarray", reason="xarray is in the io extra")
-    fails_after(monkeypatch, ".zarr", 1)
+    fails(monkeypatch, ".zarr")
     outputs = ["--out", tmp_path / "a.zarr", "--out", tmp_path / "b.npz"]
     assert "No space left" in call("run", file, *outputs, "--plot", tmp_path / "c.png", code=1)
     assert {path.name for path in tmp_path.iterdir()} == {"scan.npy", "b.npz", "c.png"}
@@ -222,7 +222,7 @@ def test_one_output_that_fails_keeps_no_other_from_being_written(file, tmp_path,
 def test_results_that_no_output_takes_are_kept(file, tmp_path, monkeypatch):
     pytest.importorskip("h5py", reason="h5py is in the io extra")
     for suffix in (".csv", ".h5"):
-        fails_after(monkeypatch, suffix, 1)
+        fails(monkeypatch, suffix)
     outputs = ["--out", tmp_path / "a.csv", "--out", tmp_path / "b.h5"]
     output = call("run", file, "--udf", "sumsig", *outputs, code=1)
     assert output.count("No space left") == 2
@@ -231,26 +231,6 @@ def test_results_that_no_output_takes_are_kept(file, tmp_path, monkeypatch):
     assert {path.name for path in tmp_path.iterdir()} == {"scan.npy", kept.parent.name}
     with np.load(kept) as arrays:
         np.testing.assert_array_equal(arrays["sumsig_intensity"], np.load(file).sum(axis=(2, 3)))
-
-
-def test_what_cannot_be_written_is_found_before_the_run(file, tmp_path, monkeypatch):
-    fails_after(monkeypatch, ".npz", 0)
-    with dask.config.set(scheduler=no_computing):
-        output = call("run", file, "--center", "find", "--udf", "com", *out(tmp_path), code=1)
-    assert "No space left on device: free some space" in output
-    assert "Nothing was computed" in output
-    monkeypatch.undo()
-    monkeypatch.setattr("shutil.disk_usage", lambda folder: DISK)
-    with dask.config.set(scheduler=no_computing):
-        assert "only 9 B free" in call("run", file, *out(tmp_path), code=1)
-    assert [path.name for path in tmp_path.iterdir()] == ["scan.npy"]
-
-
-def out(folder):
-    return ["--out", folder / "a.npz"]
-
-
-DISK = type("usage", (), {"total": 10**9, "used": 10**9 - 9, "free": 0})
 
 
 @pytest.mark.full

@@ -245,9 +245,6 @@ MISTAKES = {
     "cannot hold the results": lambda folder: save_results(
         folder / "a.tif", ud.run_udf(X, {"a": SumUDF(), "b": SumUDF()})
     ),
-    "with these results cannot be written here": lambda folder: save_results(
-        folder / "a.npz", {"\udc80": ud.run_udf(X, SumUDF())}
-    ),
     "has changed since it was opened": changed,
     "already exists: choose another name": twice,
     "there is no folder": lambda folder: ud.run_udf(X, SumUDF()).to_zarr(folder / "a" / "b.zarr"),

@@ -1,8 +1,7 @@
 """Processes that write files and stores, and are killed while they do; run as a script.
 
 `kill` kills a writer before and after each of its calls that change something on the disk, looks at
-what is there, and lets the next writer look. `write` writes again and again, `poll` looks until it
-has seen so many versions.
+what is there, and lets the next writer look. `write` writes again and again.
 """
 
 import json
@@ -11,7 +10,7 @@ import signal
 import sys
 from pathlib import Path
 
-from udfdask.writing import NPZ, ZARR, check_target, renaming, replacing
+from udfdask.writing import NPZ, ZARR, check_target, replacing
 
 ARRAY = '{"zarr_format": 3, "node_type": "array", "shape": [2]}'
 CHANGES = ["mkdir", "open", "rename", "replace", "rmdir", "unlink", "fsync", "chmod"]
@@ -65,9 +64,6 @@ def die_at(step):
 
     for name in CHANGES:
         setattr(os, name, deadly(getattr(os, name)))
-    if (function := renaming._function()) is not None:
-        swap = deadly(function)
-        renaming._function = lambda: swap
 
 
 def kill(target, first):
@@ -102,29 +98,12 @@ def say(text):
 def main():
     """Do what the arguments say; print what was found."""
     action, target, *rest = sys.argv[1], Path(sys.argv[2]), *sys.argv[3:]
-    if "twice" in rest:  # as on file systems that cannot swap
-        renaming._function = lambda: None
     if action == "kill":
         say(json.dumps(kill(target, "first" in rest)))
     elif action == "write":
         say("ready")
         for _ in range(int(rest[1])):
             write(target, rest[0])
-    elif action == "poll":
-        say("ready")
-        absent, seen, versions = 0, set(), []
-        while len(versions) < int(rest[0]):
-            try:
-                number = target.stat().st_ino
-            except FileNotFoundError:
-                absent += 1
-                continue
-            # a new version is there before the old one is gone: their numbers differ
-            if number not in versions[-1:]:
-                versions.append(number)
-            if target.suffix == ".npz":
-                seen.add(tuple(read(target)))
-        say(json.dumps([absent, sorted(seen)]))
 
 
 if __name__ == "__main__":

@@ -279,7 +279,7 @@ def run(
             outputs = replace(outputs, sources=(*common.sources, *data_files(opened.array)))
             outputs.check(inputs.udfs)
         planned = _plan_first(common, inputs, opened)
-        outputs.check_results(planned.lazy, opened)
+        outputs.check_results(planned.lazy)
         center = _center_line(common, inputs, opened)
         if isinstance(common.center, CenterSearch):
             found = search_center(

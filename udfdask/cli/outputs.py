@@ -24,7 +24,6 @@ from udfdask.io.output_formats import (
     check_suffix,
     write_results,
 )
-from udfdask.io.rehearsal import rehearse
 from udfdask.io.result_marks import RUN
 from udfdask.plotting.labels import label_results
 from udfdask.plotting.static import PICTURES, figure_classes
@@ -97,13 +96,12 @@ class Outputs:
             text = str(error).replace("on the command line --overwrite", own)
             raise FileExistsError(text) from error
 
-    def check_results(self, results: Mapping[str, Result], opened: OpenedFile) -> None:
-        """Raise ClickException if these lazy results do not fit into an output, or its disk."""
+    def check_results(self, results: Mapping[str, Result]) -> None:
+        """Raise ClickException if these lazy results do not fit into an output."""
         for out in self.outs:
             try:
                 check_fits(out, results)
-                target = check_output(out, overwrite=self.overwrite, sources=self.sources)
-                rehearse(target, results, self._attrs(opened))
+                check_output(out, overwrite=self.overwrite, sources=self.sources)
             except ArgumentValueError as error:
                 raise click.BadParameter(str(error), param_hint="'--out'") from error
             except OSError as error:

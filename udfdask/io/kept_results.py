@@ -11,7 +11,6 @@ from typing import Any
 
 from udfdask.io.named_variables import axes_of_data, result_variables
 from udfdask.io.npz_file import write_npz
-from udfdask.writing.replacing import KEPT
 
 
 def keep_results(
@@ -26,7 +25,7 @@ def keep_results(
     The file is in a new folder next to the path, or in one for temporary files. A note of the error
     says where. Return False if neither takes the file.
     """
-    if any(note.startswith(KEPT) for note in getattr(error, "__notes__", ())):
+    if hasattr(error, "results_saved"):
         return True  # the complete file has got another name
     wanted = Path(path).expanduser().absolute()
     for folder in (wanted.parent, tempfile.gettempdir()):
@@ -40,6 +39,9 @@ def keep_results(
             except BaseException:
                 own.rmdir()
                 raise
-            error.add_note(f"{KEPT} {kept}: udfdask.io.open_results opens it")
+            error.add_note(
+                f"The results were computed and are saved in {kept}: udfdask.io.open_results opens "
+                "it"
+            )
             return True
     return False

@@ -46,8 +46,6 @@ class OutputFormat:
     """Writes results completely or not at all, with the arguments of `write_zarr`."""
     check_packages: Callable[[], Any] = _no_package
     """Raises ImportError if a package is missing."""
-    is_smaller: bool = False
-    """Whether values can take less space in the file than in memory, for example compressed."""
 
 
 def _npz_obstacle(variables: Variables) -> str:
@@ -95,7 +93,6 @@ _ZARR = OutputFormat(
     obstacle=_zarr_obstacle,
     write=write_zarr,
     check_packages=check_packages,
-    is_smaller=True,
 )
 _HDF5 = OutputFormat(
     kind=HDF5,
@@ -108,7 +105,6 @@ _HSPY = OutputFormat(
     obstacle=hspy_obstacle,
     write=_writer(HDF5, write_hspy),
     check_packages=check_rosettasciio,
-    is_smaller=True,
 )
 _TIFF = OutputFormat(
     kind=TIFF,
@@ -120,7 +116,6 @@ _CSV = OutputFormat(
     kind=CSV,
     obstacle=csv_obstacle,
     write=_writer(CSV, write_csv),
-    is_smaller=True,  # "0" is shorter than eight bytes
 )
 
 FORMATS: dict[str, OutputFormat] = {

@@ -14,7 +14,6 @@ from udfdask.errors import ArgumentTypeError, ArgumentValueError, UDFError
 from udfdask.io.kept_results import keep_results
 from udfdask.io.named_variables import name_of_class
 from udfdask.io.output_formats import check_fits, check_output, write_results
-from udfdask.io.rehearsal import rehearse
 from udfdask.scheduling.compute import compute
 from udfdask.scheduling.progress.state import Progress
 from udfdask.scheduling.scheduler_options import check_options
@@ -35,10 +34,9 @@ def save_results(
     """Save results in one file or store, in the format of the suffix, as ``udfdask run --out``.
 
     The suffix is ``.npz``, ``.zarr``, ``.h5``, ``.hspy``, ``.tif`` or ``.csv``. Before anything is
-    computed, the path, the free space and the format are checked, and a small file of the same form
-    is written and removed. Lazy results are computed together, in one pass over the data, and then
-    written. The file is written under another name next to `path` and then renamed, so that it is
-    never incomplete. `open_results` reads it.
+    computed, the path and the format are checked. Lazy results are computed together, in one pass
+    over the data, and then written. The file is written under another name next to `path` and then
+    renamed, so that it is never incomplete. `open_results` reads it.
 
     If writing fails after the computation, computed results are not lost. They are saved in an
     ``.npz`` file in the same folder, or in a folder for temporary files, and a note of the error
@@ -64,7 +62,7 @@ def save_results(
     progress : bool, callable or ProgressReporter
         As in `udfdask.compute`.
     **kwargs
-        Arguments of `udfdask.compute`: timeout, scheduler, num_workers, resources, ...
+        Arguments of `udfdask.compute`: scheduler, num_workers, resources, ...
 
     Returns
     -------
@@ -78,8 +76,7 @@ def save_results(
     FileNotFoundError
         If the folder of `path` does not exist.
     OSError
-        If `path` cannot be written, for example on a read-only disk, or a disk with too little
-        free space.
+        If `path` cannot be written, for example on a read-only disk.
     ArgumentTypeError
         If `results` are something else; if no scheduler takes one of the arguments.
     ArgumentValueError
@@ -118,8 +115,6 @@ def save_results(
     check_apart([target, *_own_targets(named, files)])
     check_fits(path, named)
     is_lazy = any(map(is_dask_collection, named.values()))
-    if is_lazy:
-        rehearse(target, named, attrs)
     with own_lines_hidden:
         values = compute(*named.values(), progress=progress, **kwargs)
         done = dict(zip(named, values, strict=True))

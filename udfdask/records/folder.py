@@ -22,7 +22,7 @@ from pathlib import Path
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.records.record_file import DamagedRecordError, Record, read_record, write_record
 from udfdask.records.record_names import processor
-from udfdask.writing.renaming import flush_folder
+from udfdask.writing.replacing import flush_folder
 
 SUFFIX = ".record"
 MARK = "udfdask-cache"

@@ -112,7 +112,7 @@ class RecordUDF(UDF):
 
     def _for_run(self) -> UDF:
         """Return a copy with its own hidden file, so that two runs never write to the same file."""
-        from udfdask.writing.scratch import part_path
+        from udfdask.writing.hidden import part_path
 
         part = part_path(self._target.path)
         return type(self)(**{**self._kwargs, "_part": str(part)})
@@ -189,7 +189,7 @@ class RecordUDF(UDF):
         if part.exists() and part.stat().st_ino == number:
             with part.open("rb") as file:
                 os.fsync(file.fileno())
-            put_in_place(part, target, part.with_suffix(".old"))
+            put_in_place(part, target)
         elif not target.path.exists() or target.path.stat().st_ino != number:
             raise UDFError(
                 f"{self.params.filename} was replaced or removed while it was being written"
@@ -204,11 +204,11 @@ class RecordUDF(UDF):
     @property
     def _part(self) -> Path:
         """Path of the hidden file; runs without a plan, as in `check_udf`, share one name."""
-        from udfdask.writing.scratch import scratch_prefix
+        from udfdask.writing.hidden import hidden_prefix
 
         real, name = self._target.path, self.params._part
-        part = Path(name) if name else real.with_name(f"{scratch_prefix(real)}unplanned.part")
-        if not part.name.startswith(scratch_prefix(real)):
+        part = Path(name) if name else real.with_name(f"{hidden_prefix(real)}unplanned.part")
+        if not part.name.startswith(hidden_prefix(real)):
             raise ArgumentValueError("filename cannot change during a run: start another run")
         return part
 

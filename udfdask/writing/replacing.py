@@ -1,4 +1,4 @@
-"""Write a file or folder under another name, then put it in place in one step."""
+"""Write a file or folder under another name, then put it in place."""
 
 from __future__ import annotations
 
@@ -6,32 +6,30 @@ import contextlib
 import errno
 import os
 import shutil
+import sys
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from udfdask.errors import UDFError
-from udfdask.writing.renaming import exchange, flush, flush_folder, rename_to_free
-from udfdask.writing.scratch import NEW, OLD, scratch_for
+from udfdask.writing.hidden import NEW, OLD, hidden_folder
 from udfdask.writing.targets import Target
 
 FULL = (errno.ENOSPC, errno.EDQUOT) if hasattr(errno, "EDQUOT") else (errno.ENOSPC,)
 """System error numbers for a full disk and an exceeded quota."""
 
-KEPT = "The results were computed and are saved in"
-"""Beginning of the note with the other path of results that could not be written to a target."""
+_CHANGED = (errno.EEXIST, errno.ENOTEMPTY, errno.ENOENT)
+"""System error numbers if another writer has made or moved the target."""
 
 
 @contextmanager
 def replacing(target: Target) -> Iterator[Path]:
     """Yield a path to write to; if no error occurs, replace the target by it.
 
-    At any time, the target is either the complete old version or the complete new version. A file
-    is replaced by `os.replace`, a folder by swapping names if the system supports this (Linux and
-    macOS, on most local disks). Otherwise a folder is renamed twice. If the process is killed
-    between these two steps, the target is missing until the next writer to it puts the new version
-    in place.
+    At any time, the target is either the complete old version or the complete new version, but for
+    the moment between two renames if an existing folder is replaced: if the process is killed
+    there, the next writer puts the new version in place.
 
     Raises
     ------
@@ -40,12 +38,53 @@ def replacing(target: Target) -> Iterator[Path]:
     OSError
         If writing fails, for example because the disk is full.
     """
-    with scratch_for(target.path) as scratch:
-        new = scratch / NEW
+    with hidden_folder(target.path) as folder:
+        new = folder / NEW
         with _named_if_full(target):
             yield new
-            flush(new)
-        put_in_place(new, target, scratch / OLD)
+            _flush(new)
+        put_in_place(new, target)
+
+
+def put_in_place(new: Path, target: Target) -> None:
+    """Rename a finished file or folder, which lies in a folder of its own, to its target.
+
+    If something is there that must not be replaced, the new one is kept under another name, which
+    is the attribute `results_saved` of the error: it may have taken hours to compute.
+    """
+    try:
+        _rename(new, target)
+    except (OSError, UDFError) as error:
+        if new.exists() and os.path.lexists(target.path):
+            _keep(new, target, error)
+        raise
+    flush_folder(target.path.parent)
+
+
+def _rename(new: Path, target: Target) -> None:
+    """Rename to a target; repeat this if another writer changes the target meanwhile."""
+    old = new.with_name(OLD)
+    while True:
+        target.check()
+        try:
+            if os.path.lexists(target.path):
+                with contextlib.suppress(OSError):  # not all file systems have permissions
+                    shutil.copymode(target.path, new)
+                if target.kind.is_folder:
+                    shutil.rmtree(old, ignore_errors=True)
+                    target.path.rename(old)
+            new.replace(target.path)
+        except OSError as error:
+            if error.errno not in _CHANGED or not new.exists():
+                raise
+        else:
+            return
+
+
+def flush_folder(path: Path) -> None:
+    """Wait until the names in a folder are on the disk."""
+    if sys.platform != "win32":  # which cannot open folders
+        _flush_one(path)
 
 
 @contextmanager
@@ -64,64 +103,37 @@ def _named_if_full(target: Target) -> Iterator[None]:
         ) from error
 
 
-def put_in_place(new: Path, target: Target, old: Path) -> None:
-    """Rename a finished file or folder to its target.
-
-    `old` is an unused path next to it, for a folder that is replaced.
-    """
-    try:
-        target.check()  # another process may have written there since the first check
-        while not _rename(new, target, old):
-            target.check()  # another writer was faster: check whether its result can be replaced
-    except (OSError, UDFError) as error:
-        if not os.path.lexists(old):  # if it exists, the scratch folder restores the target
-            _keep(new, target, error)
-        raise
-    flush_folder(target.path.parent)
-
-
-def _rename(new: Path, target: Target, old: Path) -> bool:
-    """Rename to the target; return False if the target appeared or disappeared meanwhile."""
-    try:
-        if not os.path.lexists(target.path):
-            rename_to_free(new, target.path)
-            return True
-        with contextlib.suppress(OSError):  # not all file systems have permissions
-            shutil.copymode(target.path, new)
-        if not target.kind.is_folder:
-            new.replace(target.path)
-        elif not exchange(new, target.path):
-            _rename_twice(new, target.path, old)
-    except (FileExistsError, FileNotFoundError):
-        if not os.path.lexists(new):
-            raise  # the whole scratch folder is gone
-        return False
-    return True
-
-
-def _rename_twice(new: Path, target: Path, old: Path) -> None:
-    """Replace a folder on a file system that cannot swap two folders in one step.
-
-    If this is interrupted between the steps, the cleanup of the scratch folder renames one of the
-    two folders to the target.
-    """
-    target.rename(old)
-    try:
-        rename_to_free(new, target)
-    except OSError as error:
-        if error.errno in (errno.EEXIST, errno.ENOTEMPTY):
-            old.rename(old.with_name(uuid.uuid4().hex))  # another writer created a newer target
-            raise FileExistsError(*error.args) from error
-        raise
-
-
 def _keep(new: Path, target: Target, error: Exception) -> None:
-    """Save results that cannot replace the target under another name, and add it to the error.
-
-    The results may have taken hours to compute.
-    """
+    """Keep results that cannot replace the target under another name."""
     name = f"{target.path.stem[:50]}-{uuid.uuid4().hex[:8]}{target.path.suffix}"
-    kept = target.path.with_name(name)
     with contextlib.suppress(OSError):
-        rename_to_free(new, kept)
-        error.add_note(f"{KEPT} {kept}")
+        kept = new.rename(target.path.with_name(name))
+        error.results_saved = kept  # type: ignore[attr-defined]
+        error.add_note(f"The results were computed and are saved in {kept}")
+
+
+def _flush(path: Path) -> None:
+    """Wait until a file, or all files of a folder, are on the disk.
+
+    Otherwise a power failure after the deletion of the old file could leave an empty new file.
+    """
+    for folder, _, files in os.walk(path):
+        for name in files:
+            _flush_one(Path(folder, name))
+        flush_folder(Path(folder))
+    if path.is_file():
+        _flush_one(path)
+
+
+def _flush_one(path: Path) -> None:
+    """Wait until a file, or the names in a folder, are on the disk."""
+    # Windows flushes only files that are open for writing
+    opened = os.open(path, os.O_RDWR if sys.platform == "win32" else os.O_RDONLY)
+    try:
+        os.fsync(opened)
+    except OSError as error:
+        # some network file systems cannot flush folders
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP, errno.ENOSYS) or not path.is_dir():
+            raise
+    finally:
+        os.close(opened)

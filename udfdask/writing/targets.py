@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 import stat
@@ -9,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from udfdask.errors import ArgumentTypeError, ArgumentValueError, UDFError
-from udfdask.writing.scratch import clean_up, scratch_for
+from udfdask.errors import ArgumentTypeError, ArgumentValueError
+from udfdask.writing.hidden import clean_up, hidden_folder
 from udfdask.writing.stores import foreign_entry, store_root
 
 Identity = tuple[int, int]
@@ -92,27 +93,8 @@ class Target:
 
     def check(self) -> None:
         """Raise if an existing target must not be replaced."""
-        while True:
-            try:
-                status = self.path.lstat()
-            except FileNotFoundError:
-                return
-            try:
-                self._check_existing(status)
-            except (OSError, UDFError):
-                # another writer may have moved it meanwhile: then the next one is checked
-                if self._is_at_target(status):
-                    raise
-            else:
-                return
-
-    def _is_at_target(self, status: os.stat_result) -> bool:
-        """Return whether the target is still the file or folder that has this status."""
-        try:
-            now = self.path.lstat()
-        except FileNotFoundError:
-            return False
-        return (now.st_dev, now.st_ino) == (status.st_dev, status.st_ino)
+        with contextlib.suppress(FileNotFoundError):
+            self._check_existing(self.path.lstat())
 
     def _check_existing(self, status: os.stat_result) -> None:
         """Raise if an existing target, which has this status, must not be replaced."""
@@ -220,7 +202,7 @@ def check_target(
         if not real.parent.is_dir():
             raise _no_folder(named, real.parent)
         # test by writing, because permissions are not reliable on network disks and on Windows
-        with scratch_for(real):
+        with hidden_folder(real):
             clean_up(real)
         target = Target(named=named, path=real, kind=kind, overwrite=overwrite)
         target.check()
