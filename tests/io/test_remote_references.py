@@ -108,17 +108,6 @@ def test_references_in_parquet(server, values, tmp_path):
     refs_to_dataframe(found, str(tmp_path / "scan.parquet"))
     opened = open_file(tmp_path / "scan.parquet")
     assert_eq(opened.array, values)
-    assert opened.array.name == open_file(tmp_path / "scan.parquet").array.name
-
-
-def test_a_change_of_the_file_with_the_data(server, values):
-    first = open_file(server.folder / "scan.json").array
-    assert open_file(server.folder / "scan.json").array.name == first.name
-    assert_eq(first[:1], values[:1])
-    os.utime(server.folder / "scan.h5", (2e9, 2e9))
-    with pytest.raises(FileFormatError, match=r"scan\.h5 has changed since it was opened"):
-        first[1].compute()
-    assert open_file(server.folder / "scan.json").array.name != first.name
 
 
 def test_a_change_of_the_references(server, values):
@@ -154,7 +143,7 @@ def test_files_that_references_point_to_are_never_replaced(tmp_path, values):
 def test_a_file_that_is_missing(server):
     scan = open_file(server.folder / "scan.json").array
     (server.folder / "scan.h5").unlink()
-    with pytest.raises(FileFormatError, match=r"scan\.h5 has changed.*found no such object"):
+    with pytest.raises(FileFormatError, match=r"failed to fetch target .*scan\.h5"):
         scan.sum().compute()
 
 
@@ -162,5 +151,5 @@ def test_a_file_that_is_missing(server):
 @pytest.mark.parametrize("content", ["{}", "[1, 2]", "no json", '{"version": 1, "refs": {"a": 3}}'])
 def test_json_without_references(tmp_path, content):
     (tmp_path / "a.json").write_text(content)
-    with pytest.raises(FileFormatError, match=r"a\.json"):
+    with pytest.raises((FileFormatError, FileNotFoundError), match=r"a\.json"):
         open_file(tmp_path / "a.json")

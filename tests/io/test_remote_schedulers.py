@@ -128,37 +128,11 @@ def test_references_in_parquet_on_s3(s3, values, http, tmp_path):
     assert_eq(opened.array, values)
 
 
-def test_many_chunks_on_s3(s3):
-    array = zarr.create_array(
-        "s3://bucket/many.zarr", storage_options=s3, shape=(30, 4), chunks=(1, 4), dtype="u1"
-    )
-    array[:20] = 3
-    scan = open_file("s3://bucket/many.zarr", storage_options=s3, chunks=-1).array
-    assert_eq(scan, array[:])
-    array[25] = 7
-    with pytest.raises(FileFormatError, match=r"c/25/0 has changed.*expected no such object"):
-        scan.compute()
-
-
-def test_a_change_on_s3(s3, values):
-    import s3fs
-
-    bucket = s3fs.S3FileSystem(**s3)
-    bucket.copy("bucket/data/scan.zarr", "bucket/data/changing.zarr", recursive=True)
-    array = open_file("s3://bucket/data/changing.zarr", storage_options=s3, chunks=(1, -1, -1, -1))
-    again = open_file("s3://bucket/data/changing.zarr", storage_options=s3, chunks=(1, -1, -1, -1))
-    assert again.array.name == array.array.name
-    assert_eq(array.array[:2], values[:2])
-    bucket.rm("bucket/data/changing.zarr/c/3/0/0/0")
-    with pytest.raises(FileFormatError, match=r"c/3/0/0/0 has changed.*found no such object"):
-        array.array[3].compute()
-
-
 @pytest.mark.parametrize("name", ["nothing.npy", "nothing.zarr", "nothing.json"])
 def test_a_missing_object_on_s3(s3, name):
-    with pytest.raises(FileNotFoundError, match=rf"there is no .*s3://bucket/data/{name}"):
+    with pytest.raises(FileNotFoundError, match=rf"s3://bucket/data/{name} cannot be read"):
         open_file(f"s3://bucket/data/{name}", storage_options=s3)
-    with pytest.raises(FileNotFoundError, match=r"there is no .*s3://nowhere"):
+    with pytest.raises(FileNotFoundError, match=r"s3://nowhere/.* cannot be read"):
         open_file(f"s3://nowhere/{name}", storage_options=s3)
 
 
@@ -169,12 +143,12 @@ def test_no_credentials_for_s3(s3, monkeypatch, tmp_path):
         monkeypatch.setenv(name, str(tmp_path / "none"))
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     options = {"endpoint_url": s3["endpoint_url"], "client_kwargs": s3["client_kwargs"]}
-    with pytest.raises(FileFormatError, match=r"needs credentials.*\"anon\": True"):
+    with pytest.raises(FileFormatError, match=r"credentials.*\"anon\": True"):
         open_file("s3://bucket/data/scan.npy", storage_options=options)
 
 
 def test_an_unreachable_s3_server(s3):
     once = {"config_kwargs": {"retries": {"max_attempts": 0}}}
     options = {**s3, **once, "endpoint_url": "http://127.0.0.1:9"}
-    with pytest.raises(ConnectionError, match=r"cannot be reached.*endpoint in storage_options"):
+    with pytest.raises(ConnectionError, match=r"cannot be read \(EndpointConnectionError"):
         open_file("s3://bucket/data/scan.npy", storage_options=options)

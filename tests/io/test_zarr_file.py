@@ -103,7 +103,7 @@ def test_an_array_that_is_not_there(group):
 
 def test_a_dataset_of_a_single_array(tmp_path, values):
     write_array(tmp_path / "a.zarr", values)
-    with pytest.raises(ArgumentValueError, match=r"a\.zarr is itself an array.*leave dataset out"):
+    with pytest.raises(ArgumentValueError, match=r"a\.zarr: it is itself an array"):
         open_file(tmp_path / "a.zarr", dataset="scan")
 
 
@@ -116,9 +116,7 @@ def test_a_damaged_store(group):
     for metadata in ("zarr.json", ".zgroup"):
         if (group / metadata).exists():
             (group / metadata).write_text("{")
-    with pytest.raises(
-        FileFormatError, match=r"scan\.zarr/[.\w]+ cannot be read as metadata of zarr"
-    ):
+    with pytest.raises(FileFormatError, match=r"scan\.zarr cannot be read as zarr"):
         open_file(group)
 
 

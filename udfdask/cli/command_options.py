@@ -19,7 +19,7 @@ from udfdask.errors import without_secrets
 from udfdask.geometry.axes import Axis
 from udfdask.io.open_file import open_file
 from udfdask.io.opened_file import OpenedFile
-from udfdask.io.remote_references import SUFFIXES as REFERENCES
+from udfdask.io.remote_location import REFERENCES
 from udfdask.udf import UDF
 
 _ONE_ARRAY = (".npy", ".toml")

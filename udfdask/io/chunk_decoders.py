@@ -16,8 +16,6 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.io.chunk_headers import decompressed_size
-
 Bytes = np.ndarray[Any, Any]
 
 Decode = Callable[[memoryview, Bytes], None]
@@ -37,6 +35,9 @@ _BIG_ENDIAN = struct.Struct(">I")
 
 _FOOTER = struct.Struct("<II")
 """The end of a gzip chunk: checksum and size of the values."""
+
+_ZSTD_MAGIC = 0xFD2FB528
+"""First bytes of a zstd frame."""
 
 _SNAPPY = 2
 """Number of the compressor snappy in the third byte of a blosc chunk."""
@@ -85,7 +86,7 @@ def numcodec(config: Mapping[str, Any]) -> Decode | None:
 
     def decode(stored: memoryview, out: Bytes) -> None:
         # The decoders would also fill a part, and blosc does not know the size of its input.
-        _check(decompressed_size(name, stored), out)
+        _check(_stated_size(name, stored), out)
         if name == "blosc" and int.from_bytes(stored[12:16], "little") != len(stored):
             raise ValueError("the chunk is cut short")
         if name == "blosc" and stored[2] >> 5 == _SNAPPY:
@@ -96,6 +97,30 @@ def numcodec(config: Mapping[str, Any]) -> Decode | None:
             raise DamagedChunk(str(error)) from error
 
     return decode
+
+
+def _stated_size(compressor: str, stored: memoryview) -> int | None:
+    """Return the decoded size in the header of a chunk; None if it contains no size."""
+    try:
+        if compressor == "blosc":
+            return int(struct.unpack_from("<I", stored, 4)[0])
+        if compressor == "lz4":
+            return int(struct.unpack_from("<I", stored)[0])
+        return _zstd_size(stored)
+    except (struct.error, IndexError):  # too short for a header
+        return None
+
+
+def _zstd_size(stored: memoryview) -> int | None:
+    """Return the content size in the header of a zstd frame (RFC 8878, 3.1.1.1), if any."""
+    magic, descriptor = struct.unpack_from("<IB", stored)
+    single = descriptor >> 5 & 1
+    width = (single, 2, 4, 8)[descriptor >> 6]
+    if magic != _ZSTD_MAGIC or width == 0:
+        return None
+    start = 5 + (not single) + (0, 1, 2, 4)[descriptor & 3]
+    field = stored[start : start + width]
+    return int.from_bytes(field, "little") + (256 if width == 2 else 0)
 
 
 def _check(size: int | None, out: Bytes) -> None:

@@ -24,14 +24,19 @@ from udfdask.io.hdf5 import SIGNATURE, hyperspy_format, open_hdf5
 from udfdask.io.hyperspy_file import open_with_hyperspy
 from udfdask.io.netcdf_file import SIGNATURES, open_netcdf
 from udfdask.io.numpy_file import MAGIC, open_npy
-from udfdask.io.open_remote import open_remote
 from udfdask.io.opened_file import OpenedFile, choose_sig_dims, opened_array
 from udfdask.io.raw import from_raw
-from udfdask.io.remote_location import Location, is_remote, local_path, refuse_options
-from udfdask.io.remote_references import SUFFIXES, reference_location
-from udfdask.io.remote_zarr import open_remote_zarr
+from udfdask.io.remote_file import open_remote
+from udfdask.io.remote_location import (
+    REFERENCES,
+    Location,
+    is_remote,
+    local_path,
+    reference_location,
+    refuse_options,
+)
 from udfdask.io.sync_offset import with_sync_offset
-from udfdask.io.zarr_file import open_zarr
+from udfdask.io.zarr_file import open_remote_zarr, open_zarr
 from udfdask.scheduling.workers.block_placement import Workers, on_workers
 from udfdask.writing.stores import is_zarr
 
@@ -191,7 +196,7 @@ def open_file(
         opened = open_remote(location, options=storage_options, dataset=dataset, **how)
     else:
         file = existing_file(local_path(path))
-        if file.suffix.lower() in SUFFIXES:
+        if file.suffix.lower() in REFERENCES:
             location = reference_location(f"file://{file}", storage_options)
             opened = open_remote_zarr(location, dataset=dataset, **how)
         else:

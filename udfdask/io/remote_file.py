@@ -1,154 +1,112 @@
-"""Read byte ranges of remote files, and notice if a file changes."""
+"""Read files on servers in byte ranges: raw files, and NumPy's .npy files."""
 
 from __future__ import annotations
 
+import math
 import uuid
-import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
+from io import BytesIO
 from typing import Any
 
 import numpy as np
 
-from udfdask.errors import FileFormatError, UDFWarning
+from udfdask.errors import ArgumentValueError, FileFormatError
+from udfdask.io.damaged_files import COPY_AGAIN, check_values, reading
 from udfdask.io.lazy_source import StoredArray
-from udfdask.io.remote_errors import reaching
-from udfdask.io.remote_location import Location
-from udfdask.io.remote_states import State, states_of
+from udfdask.io.memmap import c_strides
+from udfdask.io.numpy_file import MAGIC
+from udfdask.io.opened_file import OpenedFile, open_source
+from udfdask.io.remote_location import (
+    REFERENCES,
+    Location,
+    reaching,
+    reference_location,
+    versions_in,
+)
 from udfdask.io.strided_layout import Layout, Values
+from udfdask.io.zarr_file import open_remote_zarr
 from udfdask.names import UnnamedError
 
 _GAP = 1 << 16
 """Mean number of bytes between two parts up to which one request reads the bytes between them too.
 fsspec has the same limit for references to parts of files."""
 
+_MOST_HEADER = 1 << 14
+"""Bytes that contain a whole header: NumPy reads at most 10,000 characters."""
 
-def warn_unversioned(shown: str) -> None:
-    """Warn that a server does not tell whether data have changed."""
-    warnings.warn(
-        f"the server of {shown} tells neither an ETag nor a time: a change during a run is noticed "
-        "only if the size changes, and a cache never finds results of the array again",
-        UDFWarning,
-        stacklevel=2,
-    )
+_HEADERS = {
+    (1, 0): np.lib.format.read_array_header_1_0,
+    (2, 0): np.lib.format.read_array_header_2_0,
+}
+"""Readers of headers by version; version 3 is for structured arrays, which contain no frames."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoteFile:
-    """A remote file as it was when it was opened."""
+    """A file on a server."""
 
     location: Location
     """Where it is."""
     size: int
-    """Size in bytes."""
-    state: str
-    """Size and version, in words."""
+    """Size in bytes when it was opened."""
+    version: tuple[Any, ...]
+    """What the server told about the version at that time; empty if nothing."""
     nonce: str
     """A random text if the server tells no version, otherwise empty."""
 
     @classmethod
     def of(cls, location: Location) -> RemoteFile:
-        """Return the present state of a file; raise if it does not exist or has no size."""
-        state = _state(location)
-        if state.size is None:
+        """Return the file at a location; raise if it does not exist or has no size."""
+        fs, path = location.file_system()
+        with reaching(location.shown):
+            info = fs.info(path)
+        if info.get("size") is None:
             raise FileFormatError(
                 f"the server of {location.shown} does not tell the size of this file, so parts of "
                 "it cannot be read: download the file, or put it on another server"
             )
-        if not state.is_version:
-            warn_unversioned(location.shown)
-        nonce = "" if state.is_version else uuid.uuid4().hex
-        return cls(location=location, size=state.size, state=state.text, nonce=nonce)
+        version = versions_in(info)
+        nonce = "" if version else uuid.uuid4().hex
+        return cls(location=location, size=info["size"], version=version, nonce=nonce)
 
     def __dask_tokenize__(self) -> tuple[Any, ...]:
         """Return the part on which names of arrays depend: not on options, such as passwords."""
-        return (self.location.url, self.state, self.nonce)
+        return (self.location.url, self.size, self.version, self.nonce)
 
     def lasting_identity(self) -> tuple[Any, ...]:
         """Return the part that names the data of a run that may be resumed days later."""
         if self.nonce:
             raise UnnamedError(f"the version of {self.location.shown}")
-        return (self.location.url, self.state)
+        return (self.location.url, self.size, self.version)
 
-    @contextmanager
-    def unchanged(self) -> Iterator[None]:
-        """Raise a FileFormatError if the file changes in this context.
-
-        Another version can only be read between two different states, so one small request after
-        reading is enough. If the file has changed, this error replaces that of the reader.
-        """
-        try:
-            yield
-        finally:
-            self._check()
-
-    def read(self, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
+    def read(self, ranges: list[tuple[int, int]]) -> list[bytes]:
         """Return byte ranges, asked for at once: first bytes and numbers of bytes."""
-        from fsspec.asyn import sync
-
         fs, path = self.location.file_system()
-        starts, sizes = [first for first, _ in ranges], [count for _, count in ranges]
+        starts = [first for first, _ in ranges]
         ends = [first + count for first, count in ranges]
         with reaching(self.location.shown, part=f"bytes {min(starts)} to {max(ends)}"):
-            parts: list[bytes] = sync(
-                fs.loop, fs._cat_ranges, [path] * len(ranges), starts, ends, on_error="raise"
-            )
-        for part, size in zip(parts, sizes, strict=True):
-            if len(part) != size:
+            parts: list[bytes] = fs.cat_ranges([path] * len(ranges), starts, ends, on_error="raise")
+        for part, (_, size) in zip(parts, ranges, strict=True):
+            if len(part) != size:  # such as the whole file
                 raise FileFormatError(
                     f"the server of {self.location.shown} has sent {len(part)} bytes in place of "
-                    f"the {size} that were asked for: {_NO_RANGES}"
+                    f"the {size} that were asked for: download the file, or put it on a server "
+                    "that sends parts of files"
                 )
         return parts
 
     def begin(self, count: int) -> bytes:
         """Return the first bytes of the file; raise if the server cannot send parts of it."""
-        from fsspec.asyn import sync
-
         fs, path = self.location.file_system()
-        cache = getattr(fs, "sync_fs", fs)
-        if "http" in cache.protocol:
-            # A server without ranges would send the whole file. An open file notices this from the
-            # header of the answer, unless it reads from the beginning.
-            with reaching(self.location.shown):
-                try:
-                    with cache.open(path, "rb", block_size=1 << 10, cache_type="none") as stream:
-                        stream.seek(min(1, self.size))
-                        stream.read(1)
-                except ValueError as error:
-                    raise FileFormatError(
-                        f"the server of {self.location.shown} does not send parts of files (HTTP "
-                        f"ranges): {_NO_RANGES}"
-                    ) from error
-        with reaching(self.location.shown):
-            begin: bytes = sync(fs.loop, fs._cat_file, path, start=0, end=min(count, self.size))
+        # An open file of HTTP never loads more than a block, and raises if the server does not send
+        # parts, unless it reads from the beginning. `cat_file` would load the whole file.
+        with reaching(self.location.shown), fs.open(path, "rb", cache_type="none") as stream:
+            begin: bytes = stream.read(min(count, self.size))
+            if self.size > 1:
+                stream.seek(1)
+                stream.read(1)
         return begin
-
-    def _check(self) -> None:
-        """Raise if the file has changed."""
-        try:
-            now = _state(self.location)
-        except FileNotFoundError as error:
-            raise FileFormatError(
-                f"{self.location.shown} existed when it was opened ({self.state}), but {error}"
-            ) from error
-        if now.text != self.state:
-            raise changed(self.location.shown, self.state, now.text)
-
-
-_NO_RANGES = (
-    "download the file, or put it on a server that supports range requests (most do: S3, nginx, "
-    "Apache)"
-)
-
-
-def changed(shown: str, before: str, now: str) -> FileFormatError:
-    """Return the error for an object that has changed since it was opened."""
-    return FileFormatError(
-        f"{shown} has changed since it was opened: expected {before}, found {now}. Open it again, "
-        "and repeat all computations with it"
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,8 +129,7 @@ class RangedArray(StoredArray):
         pieces = list(part.pieces(_is_one_read))
         if not pieces:
             return np.empty(shape, self.dtype)
-        with self.file.unchanged():
-            memories = self.file.read([(piece.first, piece.span) for _, piece in pieces])
+        memories = self.file.read([(piece.first, piece.span) for _, piece in pieces])
         values = part.join(
             (place, piece, memory) for (place, piece), memory in zip(pieces, memories, strict=True)
         )
@@ -185,11 +142,71 @@ def _is_one_read(part: Layout) -> bool:
     return part.span - part.nbytes <= _GAP * (part.runs - 1)
 
 
-def _state(location: Location) -> State:
-    """Return the present state of a file."""
-    fs, path = location.file_system()
-    with reaching(location.shown):
-        states = states_of(fs, [path])
-        if path not in states:
-            raise FileNotFoundError(path)
-    return states[path]
+def open_remote(
+    location: Location,
+    *,
+    options: Mapping[str, Any] | None,
+    dataset: str | int | None,
+    sig_dims: int | None,
+    chunks: Any,
+) -> OpenedFile:
+    """Open a zarr store, references to parts of files, or a .npy file."""
+    suffix = location.path.suffix.lower()
+    how: dict[str, Any] = {"sig_dims": sig_dims, "chunks": chunks}
+    if suffix in REFERENCES and "::" not in location.url:
+        references = reference_location(location.url, options)
+        return open_remote_zarr(references, dataset=dataset, **how)
+    if suffix != ".npy":
+        try:
+            return open_remote_zarr(location, dataset=dataset, **how)
+        except FileNotFoundError as error:
+            if RemoteFile.of(location).begin(len(MAGIC)) != MAGIC:  # raises if there is no file
+                raise FileFormatError(
+                    f"{location.shown} is neither a zarr store nor a .npy file: download it; or "
+                    "write references to its chunks (kerchunk, VirtualiZarr) and open these; or "
+                    "pass nav_shape, sig_shape and dtype if it is a raw file"
+                ) from error
+    if dataset is not None:
+        raise ArgumentValueError(
+            f"dataset={dataset!r}: {location.shown} is a .npy file, which holds one array: leave "
+            "out dataset"
+        )
+    return _open_npy(location, **how)
+
+
+def _open_npy(location: Location, *, sig_dims: int | None, chunks: Any) -> OpenedFile:
+    """Open a .npy file; each task reads its own byte ranges."""
+    file = RemoteFile.of(location)
+    shown = location.shown
+    begin = BytesIO(file.begin(_MOST_HEADER))
+    with np.errstate(over="ignore"), reading(shown, "a .npy file"):
+        version = np.lib.format.read_magic(begin)
+        if version not in _HEADERS:
+            raise FileFormatError(
+                f"{shown} is a .npy file of version {version}, which cannot contain frames: write "
+                "the numbers to a separate file"
+            )
+        shape, fortran_order, dtype = _HEADERS[version](begin)
+    check_values(shown, shape, dtype)
+    end = begin.tell() + math.prod(shape) * dtype.itemsize
+    if file.size < end:
+        raise FileFormatError(
+            f"{shown} has {file.size} bytes, but its header requires {end}: shape {shape} of "
+            f"{dtype}. {COPY_AGAIN}"
+        )
+    strides = c_strides(shape[::-1] if fortran_order else shape, dtype.itemsize)
+    source = RangedArray(
+        file=file,
+        shape=shape,
+        dtype=dtype,
+        offset=begin.tell(),
+        strides=strides[::-1] if fortran_order else strides,
+    )
+    return open_source(
+        source,
+        sig_dims=sig_dims,
+        chunks=chunks,
+        prefix="from-npy",
+        reader="NumPy, by byte ranges",
+        title=location.title,
+    )

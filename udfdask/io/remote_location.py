@@ -1,19 +1,27 @@
-"""Say where remote data are: a URL, and the options of its file system."""
+"""Say where remote data are: a URL, and the options of its file system of fsspec."""
 
 from __future__ import annotations
 
 import difflib
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any, TypeGuard
 
 import cloudpickle
 
-from udfdask.errors import ArgumentTypeError, ArgumentValueError, without_secrets
-from udfdask.io.remote_errors import reaching
+from udfdask.errors import (
+    ArgumentTypeError,
+    ArgumentValueError,
+    FileFormatError,
+    UDFError,
+    missing_package,
+    without_secrets,
+)
+from udfdask.io.damaged_files import in_words
 
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 
@@ -23,11 +31,29 @@ _SHORTENED = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/[^/]")
 _LOCAL = ("file://", "local://")
 """Beginnings of URLs of files on this machine."""
 
-SILENCE = 60
-"""Number of seconds in which a server of HTTP must send something."""
-
 _MOST_OPTIONS = 1 << 16
 """Maximum size of pickled options in bytes, because each task contains them."""
+
+_OURS = ("aiohttp", "fastparquet", "fsspec", "s3fs")
+"""Packages in the extra `remote`."""
+
+REFERENCES = (".json", ".parquet", ".parq")
+"""Suffixes of files and folders with references to parts of other files."""
+
+_REFERENCE_OPTIONS = {
+    "fs",
+    "remote_options",
+    "remote_protocol",
+    "target",
+    "target_options",
+    "target_protocol",
+    "template_overrides",
+}
+"""Options of fsspec's file system for references."""
+
+_VERSIONS = ("ETag", "etag", "generation", "md5Hash", "Content-MD5", "Digest", "sha", "crc32c")
+_TIMES = ("LastModified", "last_modified", "Last-Modified", "mtime", "updated", "created")
+"""What file systems tell about the version of an object, and about the time of its last change."""
 
 
 def is_remote(path: Any) -> TypeGuard[str]:
@@ -80,18 +106,15 @@ class Location:
         protocols = fsspec.available_protocols()
         for part in url.split("::"):
             match = _URL.match(part)
-            name = match[1] if match else part
-            if match and name not in protocols:
-                near = difflib.get_close_matches(name, protocols, n=1)
+            if match and match[1] not in protocols:
+                near = difflib.get_close_matches(match[1], protocols, n=1)
                 raise ArgumentValueError(
-                    f"{without_secrets(url)} has the unknown protocol {name!r}"
+                    f"{without_secrets(url)} has the unknown protocol {match[1]!r}"
                     + (f"; did you mean {near[0]!r}?" if near else ".")
                     + " Use s3, gs, https, file, memory or another protocol of fsspec"
                 )
-        # each process has its own event loop, which fsspec runs
-        kept = {name: value for name, value in (options or {}).items() if name != "asynchronous"}
         try:
-            packed = cloudpickle.dumps(kept)
+            packed = cloudpickle.dumps(dict(options or {}))
         except Exception as error:  # objects of users raise anything
             raise ArgumentTypeError(
                 f"storage_options cannot be sent to other processes: {error}. Pass texts and "
@@ -130,57 +153,125 @@ class Location:
         return Location(url=parts[0], packed=b"").path.stem if parts else "references"
 
     def file_system(self) -> tuple[Any, str]:
-        """Return the asynchronous file system, which fsspec makes once per process, and the path.
-
-        Call its methods with `fsspec.asyn.sync`, in its event loop.
-        """
+        """Return the file system, which fsspec makes once per process, and the path in it."""
         import fsspec
 
         with reaching(self.shown):
-            try:
-                fs, path = fsspec.url_to_fs(self.url, **_with_time_limit(self.url, self.options))
-            except TypeError as error:
-                raise ArgumentValueError(
-                    f"storage_options do not suit {self.shown}: {without_secrets(str(error))}. See "
-                    "the documentation of this file system in fsspec"
-                ) from error
-        return as_async(fs), path.rstrip("/")
+            fs, path = fsspec.url_to_fs(self.url, **self.options)
+        return fs, path.rstrip("/")
+
+    def zarr_store(self) -> Any:
+        """Return the store for zarr, which calls the file system in its own event loop."""
+        from zarr.storage import FsspecStore
+
+        options = self.options
+        if self.url.startswith("reference:"):  # a file system that calls others in the same loop
+            options["remote_options"] = {"asynchronous": True, **options.get("remote_options", {})}
+        return FsspecStore.from_url(self.url, storage_options=options, read_only=True)
 
 
-def _with_time_limit(url: str, options: dict[str, Any]) -> dict[str, Any]:
-    """Return the options of a file system, of HTTP with a time limit for silence of the server.
+def reference_location(url: str, options: Mapping[str, Any] | None) -> Location:
+    """Return the location of the zarr store that the references at a URL describe.
 
-    The default of aiohttp is 5 minutes for a whole request, which also ends slow ones.
+    `options` are those of fsspec's file system for references. Any others are for the file with
+    the references and for the files that they point to.
     """
-    last = url.rpartition("::")[2]
-    protocol = last.partition("://")[0]
-    if protocol not in ("http", "https"):
-        return options
-    if last != url:  # options of each part of a chain
-        return {**options, protocol: _with_time_limit(last, options.get(protocol, {}))}
-    client = options.get("client_kwargs", {})
-    if "timeout" in client:
-        return options
-    from aiohttp import ClientTimeout
-
-    limit = ClientTimeout(total=None, sock_connect=30, sock_read=SILENCE)
-    return {**options, "client_kwargs": {**client, "timeout": limit}}
+    given = dict(options or {})
+    if not _REFERENCE_OPTIONS.intersection(given):
+        given = {"target_options": given, "remote_options": given}
+    target = given.pop("target_options", {})
+    if not url.endswith(".json") and not {"fs", "remote_protocol"}.intersection(given):
+        with reaching(f"reference::{url}"):
+            given["remote_protocol"] = _protocol_of_data(url, target)
+    return Location.of(f"reference::{url}", {url.partition("://")[0]: target, **given})
 
 
-def as_async(fs: Any) -> Any:
-    """Return a file system with asynchronous methods."""
-    if fs.async_impl:
-        return fs
-    from fsspec.implementations.asyn_wrapper import AsyncFileSystemWrapper
+def _protocol_of_data(url: str, options: Mapping[str, Any]) -> str | None:
+    """Return the protocol of the files to which references in parquet point.
 
-    return AsyncFileSystemWrapper(fs, asynchronous=False)
-
-
-def look_up(fs: Any, path: str) -> None:
-    """Let a file system of references read what it needs to know about a path.
-
-    It reads references in parquet when it needs them, and cannot do so in its own event loop.
+    By default, fsspec 2026.9 looks for it in all references, and fails if there is a group.
     """
-    references = getattr(fs, "references", None)
-    if references is not None:
-        references.get(path)
+    from fsspec.core import split_protocol, url_to_fs
+    from fsspec.implementations.reference import LazyReferenceMapper
+
+    fs, root = url_to_fs(url, **options)
+    references = LazyReferenceMapper(root, fs)
+    for name, metadata in references.zmetadata.items():
+        if name.endswith("/.zarray"):
+            first = ".".join("0" * len(metadata["shape"]))
+            reference = references.get(f"{name.removesuffix('.zarray')}{first}")
+            if isinstance(reference, list):
+                return split_protocol(reference[0])[0] or "file"
+    return None
+
+
+def versions_in(info: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Return the version, or the time of the last change, that a file system tells of an object.
+
+    It is empty if the file system tells neither.
+    """
+    for names in (_VERSIONS, _TIMES):
+        found = [str(info[name]) for name in names if info.get(name)]
+        if found:
+            return (info.get("size"), *found)
+    return ()
+
+
+@contextmanager
+def reaching(shown: str, *, part: str = "") -> Iterator[None]:
+    """Turn errors about remote data into errors that name the location.
+
+    FileNotFoundError: there is no such object. ImportError: a package is missing. ConnectionError:
+    the server cannot be reached. FileFormatError: anything else, such as a damaged chunk.
+    """
+    try:
+        yield
+    except (UDFError, MemoryError, Warning):
+        raise
+    except ImportError as error:
+        raise _missing_package(shown, error) from error
+    except Exception as error:  # file systems and decoders have no common base class of errors
+        causes = list(_causes(error))
+        words = "; ".join(dict.fromkeys(without_secrets(in_words(cause)) for cause in causes))
+        kind: type[Exception] = FileFormatError
+        if any(_is_connection(cause) for cause in causes):
+            kind = ConnectionError
+        # the file system of HTTP raises FileNotFoundError for all errors
+        elif isinstance(error, FileNotFoundError) and getattr(causes[-1], "status", 404) == 404:
+            kind = FileNotFoundError
+        raise kind(
+            f"{shown}{f', {part},' if part else ''} cannot be read ({words}): check the URL, the "
+            'network, the credentials in storage_options ({"anon": True} for public data), and '
+            "whether the data are complete"
+        ) from error
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """Yield an error, and the error that caused it first."""
+    yield error
+    cause = error
+    while cause.__cause__ or cause.__context__:
+        cause = cause.__cause__ or cause.__context__ or cause
+    if cause is not error:
+        yield cause
+
+
+def _is_connection(error: BaseException) -> bool:
+    """Return whether an error is one of the network."""
+    denied = (FileNotFoundError, PermissionError)
+    return isinstance(error, OSError) and not isinstance(error, denied)
+
+
+def _missing_package(shown: str, error: ImportError) -> ImportError:
+    """Return the error for a package that a file system needs."""
+    names = [cause.name for cause in _causes(error) if isinstance(cause, ImportError)]
+    package = next((name for name in reversed(names) if name), None)
+    purpose = f"reading {shown}"
+    if package is None:
+        return ImportError(f"{purpose} needs a package that is not installed: {error}")
+    package = package.partition(".")[0]
+    if package in _OURS:
+        return missing_package(package, purpose=purpose, extra="remote")
+    return ImportError(
+        f"{purpose} needs {package}, which is not installed: pip install {package}", name=package
+    )

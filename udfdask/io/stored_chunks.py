@@ -12,6 +12,7 @@ import itertools
 import math
 from collections.abc import Callable
 from io import FileIO
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -31,7 +32,11 @@ MOST_BYTES = 1 << 32
 
 
 class LibraryNeeded(Exception):
-    """A part can only be read by the library of the format."""
+    """A part can only be read by the library of the format; `file` is the file of the chunk."""
+
+    def __init__(self, reason: str, *, file: Path | None = None) -> None:
+        super().__init__(reason)
+        self.file = file
 
 
 class StoredBytes:

@@ -1,10 +1,16 @@
-"""Read stored chunks of zarr arrays without zarr's event loop, and decode them into the block."""
+"""Decode the stored chunks of local zarr arrays directly into the block.
+
+Only layouts that are known for certain are read here, because zarr passes each chunk through an
+event loop and copies it. zarr itself reads everything else: other layouts, missing chunks, chunks
+that cannot be decoded here, and indices with steps.
+"""
 
 from __future__ import annotations
 
+import json
 import math
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from io import FileIO
@@ -18,7 +24,10 @@ from udfdask.io.stored_chunks import LibraryNeeded, StoredBytes, Values, read_pa
 
 Place = tuple[int, ...]
 
-_INDEX_CODECS = ["bytes", "crc32c"]
+_INDEX_CODECS = [
+    {"name": "bytes", "configuration": {"endian": "little"}},
+    {"name": "crc32c"},
+]
 """The usual codecs of the index at the end of a shard."""
 
 
@@ -26,6 +35,8 @@ _INDEX_CODECS = ["bytes", "crc32c"]
 class ZarrChunks:
     """How to read the stored chunks of an array."""
 
+    folder: Path
+    """Folder of the array."""
     shape: tuple[int, ...]
     """Shape of the array."""
     dtype: np.dtype[Any]
@@ -36,62 +47,70 @@ class ZarrChunks:
     """The decoder; None if chunks are stored as they are."""
     in_shard: tuple[int, ...] | None
     """Number of chunks in a shard along each axis; None if each file is one chunk."""
+    prefix: str
+    """First part of the name of each file, such as ``c/``."""
+    separator: str
+    """Character between the numbers in the name of a file."""
 
     @classmethod
-    def of(cls, array: Any, metadata: Mapping[str, Any]) -> ZarrChunks | None:
-        """Return the reader of an open array; None if zarr itself has to read it.
-
-        `metadata` is the content of its metadata file.
-        """
-        dtype = np.dtype(array.dtype)
-        shards = getattr(array, "shards", None)
-        found = _version_2(metadata) if metadata["zarr_format"] == 2 else _version_3(metadata)
-        if found is None or dtype.kind not in "iufc":
+    def of(cls, metadata_file: Path) -> ZarrChunks | None:
+        """Return the reader of an array; None if zarr itself has to read it."""
+        metadata = json.loads(metadata_file.read_bytes())
+        read_layout = _version_3 if metadata_file.name == "zarr.json" else _version_2
+        try:
+            layout = read_layout(metadata)
+        except (LookupError, TypeError, ValueError, AttributeError):  # written in another way
             return None
-        order, compressor = found
+        if layout is None or layout["dtype"].kind not in "iufc":
+            return None
+        compressor = layout.pop("compressor")
         decode = None if compressor is None else numcodec(compressor)
-        if (compressor is None) != (decode is None):
+        if compressor is not None and decode is None:
             return None
-        return cls(
-            shape=array.shape,
-            dtype=dtype.newbyteorder(order) if order else dtype,
-            stored=array.chunks,
-            decode=decode,
-            in_shard=shards
-            and tuple(size // step for size, step in zip(shards, array.chunks, strict=True)),
-        )
+        shape = tuple(metadata["shape"])
+        return cls(folder=metadata_file.parent, shape=shape, decode=decode, **layout)
 
-    def read(self, index: Any, path_of: Callable[[Place], Path]) -> Values:
-        """Return the part at `index`; `path_of` returns the path of a chunk or shard.
-
-        Raise `LibraryNeeded` if zarr has to read it.
-        """
+    def read(self, index: Any) -> Values:
+        """Return the part at `index`; raise `LibraryNeeded` if zarr has to read it."""
         stored = StoredBytes(self.decode)
         shards: dict[Place, _Shard] = {}
 
-        def read_chunk(place: Place, out: Values) -> None:
+        def read_stored(place: Place, out: Values) -> None:
             if self.in_shard is None:
-                with FileIO(path_of(place)) as stream:
+                with FileIO(self._path(place)) as stream:
                     stored.read(stream, os.fstat(stream.fileno()).st_size, out)
                 return
-            file = tuple(n // count for n, count in zip(place, self.in_shard, strict=True))
+            file, inside = self._in_shard(place)
             if file not in shards:
-                shards[file] = open_files.enter_context(_Shard(path_of(file), self.in_shard))
-            inside = tuple(n % count for n, count in zip(place, self.in_shard, strict=True))
+                shard = _Shard(self._path(file), self.in_shard)
+                shards[file] = open_files.enter_context(shard)
             shards[file].read_chunk(inside, stored, out)
 
-        with ExitStack() as open_files:
+        def read_chunk(place: Place, out: Values) -> None:
             try:
-                return read_part(
-                    index,
-                    shape=self.shape,
-                    dtype=self.dtype,
-                    stored=self.stored,
-                    read_chunk=read_chunk,
-                )
-            # zarr names the chunk, or reads fill values for it
-            except (OSError, OverflowError, ImportError, DamagedChunk) as error:
-                raise LibraryNeeded(str(error)) from error
+                read_stored(place, out)
+            except (LibraryNeeded, DamagedChunk, OSError, OverflowError, ImportError) as error:
+                file = place if self.in_shard is None else self._in_shard(place)[0]
+                raise LibraryNeeded(str(error), file=self._path(file)) from error
+
+        with ExitStack() as open_files:
+            return read_part(
+                index,
+                shape=self.shape,
+                dtype=self.dtype,
+                stored=self.stored,
+                read_chunk=read_chunk,
+            )
+
+    def _path(self, place: Place) -> Path:
+        """Return the path of the file at a position in the grid of files."""
+        return self.folder / f"{self.prefix}{self.separator.join(map(str, place))}"
+
+    def _in_shard(self, place: Place) -> tuple[Place, Place]:
+        """Return the position of a shard, and that of a chunk in it."""
+        assert self.in_shard is not None
+        pairs = [divmod(n, count) for n, count in zip(place, self.in_shard, strict=True)]
+        return tuple(file for file, _ in pairs), tuple(inside for _, inside in pairs)
 
 
 class _Shard(FileIO):
@@ -106,7 +125,7 @@ class _Shard(FileIO):
             self.seek(-nbytes - 4, os.SEEK_END)
             index, checksum = self.read(nbytes), self.read()
             if google_crc32c.value(index) != int.from_bytes(checksum, "little"):
-                raise OSError(f"the index of {path} is damaged")  # noqa: TRY301
+                raise OSError("the index is damaged")  # noqa: TRY301
         except BaseException:
             self.close()
             raise
@@ -122,30 +141,52 @@ class _Shard(FileIO):
         stored.read(self, size, out)
 
 
-Found = tuple[str, Mapping[str, Any] | None]
-"""Byte order of the values ("" for single bytes), and numcodecs' description of the compressor."""
-
-
-def _version_2(metadata: Mapping[str, Any]) -> Found | None:
-    """Return what the metadata of zarr format 2 say; None if zarr has to read the chunks."""
-    if metadata.get("filters") or metadata.get("order") != "C":
+def _version_2(metadata: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the layout in metadata of zarr format 2; None if zarr has to read the chunks."""
+    separator = metadata.get("dimension_separator", ".")
+    if metadata["filters"] or metadata["order"] != "C" or separator not in (".", "/"):
         return None
-    return str(metadata["dtype"])[:1].replace("|", ""), metadata.get("compressor")
+    return {
+        "dtype": np.dtype(metadata["dtype"]),
+        "stored": tuple(metadata["chunks"]),
+        "in_shard": None,
+        "compressor": metadata["compressor"],
+        "prefix": "",
+        "separator": separator,
+    }
 
 
-def _version_3(metadata: Mapping[str, Any]) -> Found | None:
-    """Return what the metadata of zarr format 3 say; None if zarr has to read the chunks."""
-    codecs = metadata.get("codecs", [])
-    if metadata.get("storage_transformers"):
+def _version_3(metadata: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the layout in metadata of zarr format 3; None if zarr has to read the chunks."""
+    grid, keys, codecs = (metadata[k] for k in ("chunk_grid", "chunk_key_encoding", "codecs"))
+    prefix = {"default": "c", "v2": ""}.get(keys["name"])
+    usual = "/" if prefix else "."
+    separator = keys.get("configuration", {}).get("separator", usual)
+    if metadata.get("storage_transformers") or grid["name"] != "regular" or prefix is None:
         return None
+    stored, in_shard = tuple(grid["configuration"]["chunk_shape"]), None
     if [codec["name"] for codec in codecs] == ["sharding_indexed"]:
         sharding = codecs[0]["configuration"]
-        names = [codec["name"] for codec in sharding.get("index_codecs", [])]
-        if names != _INDEX_CODECS or sharding.get("index_location", "end") != "end":
+        if (
+            sharding["index_codecs"] != _INDEX_CODECS
+            or sharding.get("index_location", "end") != "end"
+        ):
             return None
-        codecs = sharding["codecs"]
+        shard, stored, codecs = stored, tuple(sharding["chunk_shape"]), sharding["codecs"]
+        in_shard = tuple(size // step for size, step in zip(shard, stored, strict=True))
     names = [codec["name"] for codec in codecs]
-    if names[:1] != ["bytes"] or len(names) > 2 or "sharding_indexed" in names:
+    if names[0] != "bytes" or len(names) > 2 or separator not in (".", "/"):
         return None
-    endian = codecs[0].get("configuration", {}).get("endian", "")
-    return {"little": "<", "big": ">"}.get(endian, ""), {"id": names[1]} if names[1:] else None
+    dtype = np.dtype(metadata["data_type"])
+    if dtype.itemsize > 1:
+        dtype = dtype.newbyteorder(
+            {"little": "<", "big": ">"}[codecs[0]["configuration"]["endian"]]
+        )
+    return {
+        "dtype": dtype,
+        "stored": stored,
+        "in_shard": in_shard,
+        "compressor": {"id": names[1]} if names[1:] else None,
+        "prefix": prefix and f"{prefix}{separator}",
+        "separator": separator,
+    }

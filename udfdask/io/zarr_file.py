@@ -1,296 +1,313 @@
-"""Open arrays of zarr stores in a folder."""
+"""Open arrays of zarr stores, in a folder or on a server."""
 
 from __future__ import annotations
 
-import contextlib
 import itertools
-import json
 import os
-import re
-from collections.abc import Iterator, Mapping
+import uuid
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from dask.base import tokenize
 
-from udfdask.errors import ArgumentValueError, FileFormatError, missing_package
-from udfdask.geometry.axes import Axis, axis_of_values
-from udfdask.io.choose_dataset import choose_dataset, choose_result, unknown_dataset
+from udfdask.errors import (
+    ArgumentValueError,
+    FileFormatError,
+    missing_package,
+    outdated_package,
+)
+from udfdask.io.choose_dataset import Candidate, choose_dataset, choose_result, unknown_dataset
 from udfdask.io.damaged_files import check_values, reading
 from udfdask.io.file_identity import FileIdentity
-from udfdask.io.lazy_source import FileArray
+from udfdask.io.lazy_source import FileArray, StoredArray
 from udfdask.io.opened_file import OpenedFile, open_source
+from udfdask.io.remote_location import Location, local_path, reaching, versions_in
 from udfdask.io.result_marks import marked_results
 from udfdask.io.stored_chunks import LibraryNeeded
-from udfdask.io.zarr_chunk_files import ChunkFiles, chunk_key, stored_shape, touched_chunks
+from udfdask.io.zarr_axes import ome_path, zarr_axes
 from udfdask.io.zarr_chunks import ZarrChunks
-from udfdask.io.zarr_metadata import ArrayMetadata, ome_axes, ome_path
+from udfdask.names import UnnamedError
+from udfdask.once_per_process import OncePerProcess
 from udfdask.writing.stores import METADATA, is_zarr
 
-_CHUNK = re.compile(r"c|(c[./])?\d+([./]\d+)*")
-"""Names of files and folders of chunks: ``c``, ``0`` or ``0.0.0``."""
+_opened = OncePerProcess(32)
+"""Arrays that tasks have opened."""
 
-_MOST_SEARCHED = 1000
-"""Maximum number of stored chunks to read one by one to find a damaged one, in about a second."""
+MOST_LISTED = 4096
+"""Number of files up to which opening an array looks at each: 0.1 s on a local disk."""
+
+_MOST_REFERENCES = 100_000
+"""Number of references to parts of files in which files of this machine are looked for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ZarrArray(FileArray):
     """An array in a zarr store that each process opens once; `file` is its metadata file."""
 
-    chunk_files: ChunkFiles
-    """State of the files of stored chunks when the array was opened."""
+    state: str
+    """Token of the sizes and times of all chunks; random if there are too many."""
+
+    def __dask_tokenize__(self) -> tuple[Any, ...]:
+        """Return the part on which names of arrays depend."""
+        return (self.file, self.state)
+
+    def lasting_identity(self) -> tuple[Any, ...]:
+        """Return the part that names the data of a run that may be resumed days later."""
+        folder = Path(self.file.path).parent
+        return (str(folder), tokenize(sorted(_states(folder))))
 
     def __getitem__(self, index: Any) -> np.ndarray[Any, Any]:
         """Return the part at `index`, read from the store."""
         folder = Path(self.file.path).parent
+        damaged = None
         with self.file.unchanged():
-            with reading(folder, "zarr"):
-                opened, chunks = _open_once(self.file)
-            touched = touched_chunks(opened, index)
-            part = self._from_chunks(opened, chunks, index)
-            if part is None:
-                part = self._from_library(opened, index, touched)
-            self.chunk_files.check(folder, touched)
+            array, chunks = _opened.get((self.file, os.getpid()), self._open)
+            try:
+                if chunks is not None:
+                    read: np.ndarray[Any, Any] = chunks.read(index)
+                    return read.astype(self.dtype, copy=False)
+            except LibraryNeeded as needed:
+                damaged = needed.file
+            with reading(damaged or folder, "zarr", part=f"at {index}"):
+                part: np.ndarray[Any, Any] = array[index]
         return part
 
-    def _from_chunks(
-        self, opened: Any, chunks: ZarrChunks | None, index: Any
-    ) -> np.ndarray[Any, Any] | None:
-        """Return the part at `index`, read without zarr; None if zarr has to read it."""
-        if chunks is None:
-            return None
-        folder = Path(self.file.path).parent
-        try:
-            part = chunks.read(index, lambda place: folder / chunk_key(opened, place))
-        except LibraryNeeded:
-            return None
-        return part.astype(self.dtype, copy=False)
-
-    def _from_library(
-        self, opened: Any, index: Any, touched: Mapping[str, tuple[int, ...]]
-    ) -> np.ndarray[Any, Any]:
-        """Return the part at `index`, read by zarr."""
-        folder = Path(self.file.path).parent
-        try:
-            with reading(folder, "zarr", part=f"at {index}"):
-                part: np.ndarray[Any, Any] = opened[index]
-        except FileFormatError:
-            self.chunk_files.check(folder, touched)  # a change is a better explanation
-            _name_damaged_chunk(opened, folder, touched)
-            raise
-        return part
+    def _open(self) -> tuple[Any, ZarrChunks | None]:
+        """Return the array of zarr, and how to read its chunks without zarr."""
+        file = Path(self.file.path)
+        with reading(file, "zarr"):
+            opened = _open_node(str(file.parent)), ZarrChunks.of(file)
+        os.close(self.file.open())  # raises if the file has changed: do not keep the array then
+        return opened
 
 
-def _name_damaged_chunk(opened: Any, folder: Path, touched: Mapping[str, tuple[int, ...]]) -> None:
-    """Read chunks one by one; raise an error with the path of the damaged one."""
-    shape = stored_shape(opened)
-    for key, place in itertools.islice(touched.items(), _MOST_SEARCHED):
-        part = tuple(slice(n * c, (n + 1) * c) for n, c in zip(place, shape, strict=True))
-        with reading(folder / key, "a chunk of a zarr array"):
-            opened[part]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoteZarr(StoredArray):
+    """An array in a zarr store on a server that each process opens once."""
 
+    location: Location
+    """The store."""
+    name: str
+    """Path of the array in the store; empty if the store is an array."""
+    nonce: str
+    """A random text: no request tells cheaply whether the chunks are what they were."""
 
-@lru_cache(maxsize=32)
-def _open_once(metadata: FileIdentity) -> tuple[Any, ZarrChunks | None]:
-    """Return the array of a metadata file, opened for reading, and how to read its chunks."""
-    folder = Path(metadata.path).parent
-    opened = _open_array(folder)
-    chunks = ZarrChunks.of(opened, _metadata(folder))
-    os.close(metadata.open())  # raises if the file has changed: do not keep the array then
-    return opened, chunks
+    def __dask_tokenize__(self) -> tuple[Any, ...]:
+        """Return the part on which names of arrays depend: not on options, such as passwords."""
+        return (self.location.url, self.name, self.nonce)
 
+    def lasting_identity(self) -> tuple[Any, ...]:
+        """Return the part that names the data of a run that may be resumed days later."""
+        fs, path = self.location.file_system()
+        protocols = {fs.protocol} if isinstance(fs.protocol, str) else set(fs.protocol)
+        if protocols & {"http", "https", "reference"}:  # these cannot list a folder
+            raise UnnamedError(f"the versions of {self.location.shown}")
+        with reaching(self.location.shown):
+            found = fs.find(f"{path}/{self.name}".rstrip("/"), detail=True)
+        states = [(file, versions_in(info)) for file, info in sorted(found.items())]
+        if not all(versions for _, versions in states):
+            raise UnnamedError(f"the versions of {self.location.shown}")
+        return (self.location.url, self.name, tokenize(states))
 
-def _open_array(folder: Path) -> Any:
-    """Return the zarr array in a folder, opened for reading."""
-    import zarr
+    def __getitem__(self, index: Any) -> np.ndarray[Any, Any]:
+        """Return the part at `index`, read from the store."""
+        key = (self.location, self.name, self.nonce, os.getpid())
+        with reaching(self.location.shown, part=f"the part at {index}"):
+            array = _opened.get(key, self._open)
+            if (array.shape, array.dtype) != (self.shape, self.dtype):
+                raise FileFormatError(
+                    f"{self.location.shown} has changed since it was opened: open it again, and "
+                    "repeat all computations with it"
+                )
+            return np.asarray(array[index])
 
-    if int(zarr.__version__.partition(".")[0]) < 3:
-        return zarr.open_array(str(folder), mode="r")
-    from udfdask.io.check_zarr_chunks import open_checked
+    def local_files(self) -> set[str]:
+        """Return the paths of files of this machine that are read, such as those of references."""
+        fs, _ = self.location.file_system()
+        places = [self.location.url.rpartition("::")[2], self.location.options.get("fo")]
+        references = getattr(fs, "references", None)
+        parts = references.values() if isinstance(references, dict) else ()
+        for reference in itertools.islice(parts, _MOST_REFERENCES):
+            places += reference[:1] if isinstance(reference, list) else []
+        paths = {local_path(place) for place in places if isinstance(place, str)}
+        # not resolved: links stay links
+        return {os.path.abspath(path) for path in paths if "://" not in path}  # noqa: PTH100
 
-    return open_checked(str(folder), _metadata(folder))
+    def _open(self) -> Any:
+        """Return the array of zarr."""
+        root = _open_node(self.location.zarr_store())
+        return root[self.name] if self.name else root
 
 
 def open_zarr(
     folder: Path, *, dataset: str | int | None, sig_dims: int | None, chunks: Any
 ) -> OpenedFile:
-    """Open an array of a zarr store, by default the one that contains the frames."""
-    try:
-        import zarr
-    except ImportError as error:
-        raise missing_package("zarr", purpose=f"reading {folder.name}") from error
-    if (folder / "zarr.json").is_file() and int(zarr.__version__.partition(".")[0]) < 3:
+    """Open an array of a zarr store in a folder, by default the one that contains the frames."""
+    major, version = _zarr_version(folder.name)
+    if (folder / "zarr.json").is_file() and major < 3:
         raise FileFormatError(
-            f"{folder} is in zarr format 3, which zarr {zarr.__version__} cannot read: "
+            f"{folder} is in zarr format 3, which zarr {version} cannot read: "
             'pip install "zarr>=3", or write it with zarr_format=2'
         )
-    if _is_array(folder):
-        if dataset is not None:
-            raise ArgumentValueError(
-                f"there is no dataset {dataset!r} in {folder}: {folder.name} is itself an "
-                "array, so leave dataset out"
-            )
-        name = ""
-    else:
-        name = _choose(folder, dataset, sig_dims)
+    with reading(folder, "zarr"):
+        root = _open_node(str(folder))
+        name = _choose(root, dataset, sig_dims=sig_dims, shown=str(folder))
     inside = folder / name
-    identity = FileIdentity.of(_metadata_file(inside))
+    file = next(inside / each for each in METADATA if (inside / each).is_file())
     # Only metadata that are read after the identity was taken belong to it.
-    metadata = _read_metadata(inside, name)
+    identity = FileIdentity.of(file)
+    states = sorted(itertools.islice(_states(inside), MOST_LISTED + 1))
+    with reading(inside, "zarr"):
+        array = _open_node(str(inside))
+        if not name and is_zarr(folder.parent):
+            axes = zarr_axes(_open_node(str(folder.parent)), folder.name, array)
+        else:
+            axes = zarr_axes(root if name else None, name, array)
     source = ZarrArray(
         file=identity,
-        chunk_files=ChunkFiles.of(_open_array(inside), inside),
-        shape=metadata.shape,
-        dtype=metadata.dtype,
-        stored=metadata.stored,
+        state=tokenize(states) if len(states) <= MOST_LISTED else uuid.uuid4().hex,
+        shape=array.shape,
+        dtype=np.dtype(array.dtype),
+        stored=_stored_shape(array),
     )
     check_values(inside, source.shape, source.dtype)
     return open_source(
         source,
         sig_dims=sig_dims,
         chunks=chunks,
-        stored=metadata.stored,
+        stored=source.stored,
         prefix="from-zarr",
         reader=f"zarr, array {name}" if name else "zarr",
         title=folder.stem,
-        axes=_ome_axes(inside, metadata) or _axes(inside, metadata),
-        unit=metadata.unit,
+        axes=axes,
+        unit=array.attrs.get("units"),
     )
 
 
-def _read_metadata(folder: Path, name: str) -> ArrayMetadata:
-    """Return the metadata of the array in a folder; `name` is its path in the store."""
-    file = _metadata_file(folder)
-    with reading(file, "metadata of a zarr array"):
-        return ArrayMetadata.of(_open_array(folder), name, where=str(file))
+def open_remote_zarr(
+    location: Location, *, dataset: str | int | None, sig_dims: int | None, chunks: Any
+) -> OpenedFile:
+    """Open an array of a zarr store on a server, by default the one that contains the frames."""
+    shown = location.shown
+    major, version = _zarr_version(shown)
+    if major < 3:
+        raise outdated_package("zarr", version, needed="3", purpose=f"reading {shown}")
+    with reaching(shown):
+        root = _open_node(location.zarr_store())
+        # zarr cannot list the groups in references
+        references = getattr(location.file_system()[0], "references", ())
+        names = [key.rpartition("/") for key in getattr(references, "zmetadata", references)]
+        listed = [name for name, _, file in names if name and file in (".zarray", "zarr.json")]
+        name = _choose(root, dataset, sig_dims=sig_dims, shown=shown, listed=listed)
+        array = root[name] if name else root
+        axes = zarr_axes(root if name else None, name, array)
+    source = RemoteZarr(
+        location=location,
+        name=name,
+        nonce=uuid.uuid4().hex,
+        shape=array.shape,
+        dtype=np.dtype(array.dtype),
+        stored=_stored_shape(array),
+    )
+    check_values(shown, source.shape, source.dtype)
+    kind = "zarr references" if location.url.startswith("reference:") else "zarr"
+    return open_source(
+        source,
+        sig_dims=sig_dims,
+        chunks=chunks,
+        stored=source.stored,
+        prefix="from-zarr",
+        reader=f"{kind}, array {name}" if name else kind,
+        title=location.title,
+        axes=axes,
+        unit=array.attrs.get("units"),
+    )
 
 
-def _choose(group: Path, dataset: str | int | None, sig_dims: int | None) -> str:
-    """Return the path of the user's array in a group, or of a suitable one."""
-    asked = None if dataset is None else str(dataset).strip("/")
-    folders = dict(_arrays(group, name="", strict=asked is None))
-    attributes = _attributes(group)
-    if asked is None and ome_path(attributes) in folders:
-        return str(ome_path(attributes))
-    if asked in folders:
+def _zarr_version(name: str) -> tuple[int, str]:
+    """Return the major version of zarr, and all of it; raise if zarr is not installed."""
+    try:
+        import zarr
+    except ImportError as error:
+        raise missing_package("zarr", purpose=f"reading {name}") from error
+    return int(zarr.__version__.partition(".")[0]), zarr.__version__
+
+
+def _open_node(store: Any) -> Any:
+    """Return the zarr array or group in a store, opened for reading."""
+    import zarr
+
+    # on a server, consolidated metadata are the only list of arrays; in a folder, they may be old
+    is_folder = isinstance(store, str) and int(zarr.__version__.partition(".")[0]) >= 3
+    options: dict[str, Any] = {"use_consolidated": False} if is_folder else {}
+    return zarr.open(store, mode="r", **options)
+
+
+def _choose(
+    root: Any,
+    dataset: str | int | None,
+    *,
+    sig_dims: int | None,
+    shown: str,
+    listed: Sequence[str] = (),
+) -> str:
+    """Return the path of the user's array in a store, or of a suitable one.
+
+    `listed` are the names of nodes if zarr cannot list them.
+    """
+    if hasattr(root, "shape"):
+        if dataset is not None:
+            raise ArgumentValueError(
+                f"there is no dataset {dataset!r} in {shown}: it is itself an array, so leave "
+                "dataset out"
+            )
+        return ""
+    asked = ome_path(dict(root.attrs)) if dataset is None else str(dataset).strip("/")
+    if asked and hasattr(root.get(asked), "shape"):
         return asked
-    candidates = [_read_metadata(folder, name) for name, folder in folders.items()]
-    if asked is None:
-        results = marked_results(attributes)
-        if results is not None:
-            return choose_result(results, candidates, sig_dims=sig_dims, file=str(group)).name
-        return choose_dataset(candidates, file=str(group)).name
-    dict(_arrays(group, name="", strict=True))  # raises if the array has lost its metadata
-    raise unknown_dataset(asked, candidates, file=group.name)
-
-
-def _attributes(group: Path) -> Any:
-    """Return the attributes of a group; None if they cannot be read."""
-    with contextlib.suppress(OSError, ValueError, AttributeError):
-        if (group / "zarr.json").is_file():
-            return json.loads((group / "zarr.json").read_bytes()).get("attributes")
-        return json.loads((group / ".zattrs").read_bytes())
-    return None
-
-
-def _arrays(group: Path, *, name: str, strict: bool) -> Iterator[tuple[str, Path]]:
-    """Yield the paths in the store and the folders of all arrays in a group.
-
-    The search reads the folders, because zarr ignores arrays without metadata and trusts
-    consolidated metadata. With `strict`, chunks without metadata are an error, because they may be
-    the array that the user means.
-    """
-    resolved = group.resolve()
-    with reading(group, "zarr"):
-        folders = sorted(path for path in group.iterdir() if path.is_dir())
-    for folder in folders:
-        if folder.resolve() in (resolved, *resolved.parents):  # a link to a folder above
-            continue
-        inside = f"{name}/{folder.name}".strip("/")
-        if not any((folder / file).exists() for file in METADATA):
-            if strict and any(_CHUNK.fullmatch(entry.name) for entry in folder.iterdir()):
-                raise FileFormatError(
-                    f"{folder} contains chunks, but none of {', '.join(METADATA[:2])}, which "
-                    "describe them: restore it from a copy, or pass dataset= to open another array"
-                )
-        elif _is_array(folder):
-            yield inside, folder
-        else:
-            yield from _arrays(folder, name=inside, strict=strict)
-
-
-def _metadata_file(folder: Path) -> Path:
-    """Return the metadata file of an array or group."""
-    for name in METADATA:
-        if (folder / name).is_file():
-            return folder / name
-    raise FileFormatError(
-        f"{folder} contains none of the files {', '.join(METADATA)}: restore it from a copy"
-    )
-
-
-def _metadata(folder: Path) -> dict[str, Any]:
-    """Return the contents of the metadata file of an array or group."""
-    file = _metadata_file(folder)
-    with reading(file, "metadata of zarr"):
-        metadata = json.loads(file.read_bytes())
-    version = metadata.get("zarr_format") if isinstance(metadata, dict) else None
-    expected = 3 if file.name == "zarr.json" else 2
-    if version != expected:
-        raise FileFormatError(
-            f'{file} must contain a JSON object with "zarr_format": {expected}, but contains '
-            f"{version!r} there: restore it from a copy"
-        )
-    checked: dict[str, Any] = metadata
-    return checked
-
-
-def _is_array(folder: Path) -> bool:
-    """Return whether a folder contains an array; otherwise it contains a group."""
-    file, metadata = _metadata_file(folder), _metadata(folder)
-    kind = metadata.get("node_type") if file.name == "zarr.json" else None
-    if file.name == "zarr.json" and kind not in ("array", "group"):
-        raise FileFormatError(
-            f'{file} must contain "node_type": "array" or "group", but contains {kind!r}: restore '
-            "it from a copy"
-        )
-    return kind == "array" or file.name == ".zarray"
-
-
-def _ome_axes(folder: Path, metadata: ArrayMetadata) -> list[Axis | None] | None:
-    """Return the axes that a group above the array in a folder describes, as OME-Zarr does."""
-    for group in folder.parents[: metadata.name.count("/") + 1]:
-        axes = ome_axes(_attributes(group), folder.relative_to(group).as_posix())
-        if axes is not None and len(axes) == len(metadata.shape):
-            return axes
-    return None
-
-
-def _axes(folder: Path, metadata: ArrayMetadata) -> list[Axis | None]:
-    """Return the axes of the array in a folder; None where nothing is known about an axis.
-
-    Positions are the values of an array in the same group that has the name of the dimension.
-    """
-    with reading(folder.parent, "zarr"):
-        siblings = {entry.name for entry in folder.parent.iterdir()} if metadata.name else set()
-    return [
-        (_coordinate(folder.parent / dim, dim, size) if dim in siblings else Axis(name=dim))
-        if dim
-        else None
-        for dim, size in zip(metadata.dims, metadata.shape, strict=True)
+    candidates = [
+        Candidate(name=name.strip("/"), shape=array.shape, dtype=np.dtype(array.dtype))
+        for name, array in sorted(_arrays(root, listed), key=itemgetter(0))
     ]
+    if dataset is not None:
+        raise unknown_dataset(dataset, candidates, file=shown)
+    if not candidates and "://" in shown:
+        raise FileFormatError(
+            f"{shown} is a zarr group, but no array was found in it. Most HTTP servers cannot "
+            "list a folder: pass dataset=, or consolidate the metadata (zarr.consolidate_metadata)"
+        )
+    results = marked_results(dict(root.attrs))
+    if results is not None:
+        return choose_result(results, candidates, sig_dims=sig_dims, file=shown).name
+    return choose_dataset(candidates, file=shown).name
 
 
-def _coordinate(folder: Path, dim: str, size: int) -> Axis:
-    """Return the axis that the array in a folder describes, if it is a coordinate."""
-    if not is_zarr(folder) or not _is_array(folder):
-        return Axis(name=dim)
-    metadata = _read_metadata(folder, dim)
-    if metadata.shape != (size,) or metadata.dtype.kind not in "iuf":
-        return Axis(name=dim)
-    with reading(folder, "zarr"):
-        values = _open_array(folder)[:]
-    return axis_of_values(dim, values, metadata.unit)
+def _arrays(group: Any, listed: Sequence[str]) -> Iterator[tuple[str, Any]]:
+    """Yield the names and arrays in a group and its groups."""
+    found: list[tuple[str, Any]] = []
+    if listed:
+        found += [(name, group[name]) for name in listed]
+    elif hasattr(group, "members"):
+        found += group.members(max_depth=None)
+    else:  # zarr 2
+        group.visititems(lambda name, node: found.append((name, node)))
+    yield from ((name, node) for name, node in found if hasattr(node, "shape"))
+
+
+def _stored_shape(array: Any) -> tuple[int, ...]:
+    """Return the shape of the part of a zarr array that one file contains: a shard or a chunk."""
+    shape: tuple[int, ...] = getattr(array, "shards", None) or array.chunks
+    return shape
+
+
+def _states(folder: Path) -> Iterator[tuple[str, int, int]]:
+    """Yield path, size and time of all files in the folder of an array."""
+    for place, _, files in os.walk(folder, followlinks=True):
+        for name in files:
+            path = os.path.join(place, name)  # noqa: PTH118  # many
+            status = os.stat(path)  # noqa: PTH116
+            yield path, status.st_size, status.st_mtime_ns
