@@ -14,7 +14,7 @@ from udfdask.backends.dense_backends import CUDA, CUPY, NUMPY
 from udfdask.backends.matrix_backends import SCIPY_CSC, SCIPY_CSR
 from udfdask.backends.pydata_backends import COO, GCXS
 from udfdask.backends.table import BACKENDS, choose_backends
-from udfdask.names import tokenize_value
+from udfdask.names.naming import tokenize_value
 
 NATIVES = [one for one in BACKENDS if one != CUDA]  # what arrays are made of
 natives = st.sampled_from(NATIVES)

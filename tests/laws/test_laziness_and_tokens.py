@@ -20,7 +20,7 @@ import udfdask as ud
 from parameter_ids import without_address
 from udfdask.geometry.chunk_grid import Grid
 from udfdask.geometry.tiling import TilingScheme
-from udfdask.names import tokenize_value
+from udfdask.names.naming import tokenize_value
 from udfdask.plan.make_recipe import make_recipe
 from udfdask.plan.plan import Plan, make_plan
 from udfdask.plan.recipe import Recipe, UDFRecipe

@@ -13,13 +13,13 @@ from dask.base import tokenize
 import udfdask as ud
 from counted_masks import DotParameter
 from udfdask.masks import MaskContainer, circular, ring
-from udfdask.names import tokenize_value
+from udfdask.names.naming import tokenize_value
 
 SCRIPT = """
 from functools import partial
 import numpy as np
 from udfdask.masks import MaskContainer, circular
-from udfdask.names import tokenize_value
+from udfdask.names.naming import tokenize_value
 
 def mine(value):
     return np.full((6, 5), value + len("text"))

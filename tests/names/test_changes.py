@@ -19,7 +19,7 @@ import pytest
 
 import udf_zoo
 import udfdask as ud
-from udfdask.names import tokenize_value
+from udfdask.names.naming import tokenize_value
 from udfdask.udfs import SumUDF
 
 

@@ -23,7 +23,7 @@ import udf_programs, udf_zoo, udfdask as ud
 from functools import partial
 from udfdask.masks import DiskTemplate, MaskContainer, circular, ring
 from udfdask.plan.plan import make_plan
-from udfdask.names import tokenize_value
+from udfdask.names.naming import tokenize_value
 from udfdask.udfs import *
 
 frame = dict(centerX=8, centerY=8, imageSizeX=16, imageSizeY=16)

@@ -12,7 +12,7 @@ import pytest
 import named_data
 from making import LATE
 from udfdask.io import open_file
-from udfdask.names import UnnamedError
+from udfdask.names.naming import UnnamedError
 from udfdask.records.data_names import DataNames
 
 SUPPORT = Path(named_data.__file__).parent

@@ -26,7 +26,7 @@ from udfdask.io.remote_location import (
 )
 from udfdask.io.strided_layout import Layout, Values
 from udfdask.io.zarr_file import open_remote_zarr
-from udfdask.names import UnnamedError
+from udfdask.names.naming import UnnamedError
 
 _GAP = 1 << 16
 """Mean number of bytes between two parts up to which one request reads the bytes between them too.

@@ -30,7 +30,7 @@ from udfdask.io.result_marks import marked_results
 from udfdask.io.stored_chunks import LibraryNeeded
 from udfdask.io.zarr_axes import ome_path, zarr_axes
 from udfdask.io.zarr_chunks import ZarrChunks
-from udfdask.names import UnnamedError
+from udfdask.names.naming import UnnamedError
 from udfdask.once_per_process import OncePerProcess
 from udfdask.writing.stores import METADATA, is_zarr
 

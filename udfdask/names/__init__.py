@@ -6,21 +6,3 @@ order, which are equal for a square array and its transpose. The names here depe
 that decides what code does: its bytecode, its bound values, and all objects that it refers to, also
 through the user's own modules. Libraries count by name only.
 """
-
-from udfdask.names.naming import (
-    Identity,
-    UnnamedError,
-    describe_value,
-    identity_of,
-    strict_token,
-    tokenize_value,
-)
-
-__all__ = [
-    "Identity",
-    "UnnamedError",
-    "describe_value",
-    "identity_of",
-    "strict_token",
-    "tokenize_value",
-]

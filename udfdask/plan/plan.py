@@ -20,7 +20,7 @@ from udfdask.errors import UDFError
 from udfdask.geometry.axes import Axis, Calibration
 from udfdask.geometry.chunk_grid import BoolArray, Grid
 from udfdask.geometry.roi import only_present
-from udfdask.names import tokenize_value
+from udfdask.names.naming import tokenize_value
 from udfdask.plan.check_input import check_dtypes
 from udfdask.plan.cost_warnings import Cost, cost_warnings
 from udfdask.plan.declarations import result_units

@@ -22,7 +22,7 @@ from udfdask.graph.dask_internals.layers import TaskLayer
 from udfdask.graph.input_files import data_files
 from udfdask.graph.layer_builder import layer_name
 from udfdask.graph.result_tasks import layers_of
-from udfdask.names import UnnamedError
+from udfdask.names.naming import UnnamedError
 from udfdask.plan.recipe import DESCAN, Recipe
 from udfdask.records.data_names import DataNames, FileStatus
 from udfdask.records.record_file import can_store

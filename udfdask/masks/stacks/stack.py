@@ -13,7 +13,7 @@ import numpy as np
 
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.masks import checks
-from udfdask.names import Identity, identity_of
+from udfdask.names.naming import Identity, identity_of
 from udfdask.once_per_process import OncePerProcess
 from udfdask.types import AnyArray
 
