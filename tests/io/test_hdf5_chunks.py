@@ -1,7 +1,5 @@
 """Chunks of HDF5 files that are read without HDF5: the values that h5py reads."""
 
-import subprocess
-import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -12,7 +10,7 @@ from hypothesis import strategies as st
 
 from suites import examples
 from udfdask.errors import FileFormatError
-from udfdask.io import chunk_decoders, hdf5_chunks, open_file
+from udfdask.io import chunk_decoders, open_file
 from udfdask.io.hdf5 import HDF5Dataset
 
 h5py = pytest.importorskip("h5py", reason="h5py is in the io extra")
@@ -255,30 +253,6 @@ def test_values_that_this_process_writes_after_opening(tmp_path, options):
         assert (open_file(path).array[3].compute(scheduler="synchronous") == 1).all()
 
 
-@pytest.mark.parametrize("swmr", [False, True])
-def test_a_file_to_which_another_process_writes(tmp_path, swmr):
-    path = tmp_path / "a.h5"
-    program = f"""
-import h5py, os
-file = h5py.File({str(path)!r}, "w", libver="latest")
-file["scan"] = [[1, 2], [3, 4]]
-if {swmr}:
-    file.swmr_mode = True
-print(flush=True)
-input()
-file.flush()
-os._exit(0)  # a crash: the file is not closed
-"""
-    command = [sys.executable, "-c", program]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as writer:
-        writer.stdout.readline()
-        with pytest.raises(FileFormatError, match="open in a program that writes to it"):
-            open_file(path)
-        writer.communicate(b"\n")
-    with pytest.raises(FileFormatError, match="h5clear -s"):
-        open_file(path)
-
-
 def test_files_that_other_threads_open_and_close(tmp_path):
     path = write(tmp_path / "a.h5", **OWN["gzip"])
     array = open_file(path, chunks=(1, 1, -1, -1)).array
@@ -327,13 +301,6 @@ def test_files_that_begin_with_other_data(tmp_path, size):
         with path.open("r+b") as file:
             file.write(b"MATLAB 7.3")
         np.testing.assert_array_equal(computed(path), VALUES)
-
-
-def test_stored_chunks_that_are_too_large_for_the_table(tmp_path, monkeypatch, library_reads):
-    monkeypatch.setattr(hdf5_chunks, "MOST_STORED_BYTES", 1000)
-    path = write(tmp_path / "a.h5", stored=(2, 3, 12, 10))
-    np.testing.assert_array_equal(computed(path), VALUES)
-    assert library_reads
 
 
 def test_types_that_numpy_stores_in_another_way(tmp_path, library_reads):

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from dask.array.utils import assert_eq
 
-from udfdask.errors import FileFormatError
 from udfdask.io import open_file
 from udfdask.io.hdf5 import hyperspy_format
 
@@ -171,17 +170,6 @@ def test_topspin(topspin):
     assert [(axis.name, axis.unit) for axis in opened.axes] == list(
         zip(NAMES, ("nm", "nm", "mrad", "mrad"), strict=True)
     )
-
-
-def test_tofwerk(tmp_path):
-    with h5py.File(tmp_path / "a.h5", "w") as file:
-        file.attrs["TofDAQ Version"] = 1.99
-        file["PeakData/PeakData"] = SCAN
-        file["FullSpectra/SumSpectrum"] = np.zeros(9)
-    with pytest.raises(FileFormatError, match=r"nominal_peak_data.*dataset="):
-        open_file(tmp_path / "a.h5")
-    opened = open_file(tmp_path / "a.h5", dataset="PeakData/PeakData", sig_dims=1)
-    assert_eq(opened.array, SCAN)
 
 
 def test_the_format_is_known_by_the_contents(tmp_path):

@@ -8,6 +8,7 @@ from udfdask.io.open_results import open_results
 from udfdask.io.opened_file import OpenedFile
 from udfdask.io.raw import from_raw
 from udfdask.io.raw_csr import from_raw_csr
+from udfdask.io.readers import Reader
 from udfdask.io.save_results import save_results
 from udfdask.io.sync_offset import with_sync_offset
 from udfdask.io.write_zarr import write_zarr
@@ -16,6 +17,7 @@ from udfdask.scheduling.workers.block_placement import on_workers
 __all__ = [
     "ChunkAdvice",
     "OpenedFile",
+    "Reader",
     "Variable",
     "from_raw",
     "from_raw_csr",

@@ -30,8 +30,6 @@ from udfdask.io.opened_file import OpenedFile, choose_sig_dims, opened_array
 from udfdask.io.stored_chunks import LibraryNeeded, read_part
 from udfdask.once_per_process import OncePerProcess
 
-SIGNATURE = b"\x89HDF\r\n\x1a\n"
-
 _NETCDF = "_NCProperties"
 """Attribute of files that were written by the NetCDF 4 library."""
 
@@ -243,7 +241,7 @@ def _opened(file: Path) -> Iterator[Any]:
         h5py = _h5py()
     except ImportError as error:
         raise missing_package("h5py", purpose=f"reading {file.name}") from error
-    with reading(file, "HDF5"), _not_being_written(file), h5py.File(file, "r") as opened:
+    with reading(file, "HDF5"), h5py.File(file, "r") as opened:
         yield opened
 
 
@@ -274,20 +272,6 @@ def _lazy(
     if chunks is not None:
         joined = joined.rechunk(choose_chunks(joined, sig_dims, chunks))
     return joined
-
-
-@contextlib.contextmanager
-def _not_being_written(file: Path) -> Iterator[None]:
-    """Say what to do if HDF5 does not open a file because another program writes to it."""
-    try:
-        yield
-    except OSError as error:
-        if not isinstance(error, BlockingIOError) and "already open for write" not in str(error):
-            raise
-        raise FileFormatError(
-            f"{file} is open in a program that writes to it: close it there. If there is no such "
-            f"program, because it has crashed, run: h5clear -s {file}"
-        ) from error
 
 
 def take_over(array: da.Array, identity: FileIdentity) -> HDF5Dataset | None:

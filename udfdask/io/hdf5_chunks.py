@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from io import FileIO
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,11 +12,8 @@ from udfdask.io.chunk_decoders import Decode, hdf5_decoder
 from udfdask.io.stored_chunks import LibraryNeeded, ReadChunk, StoredBytes, Values
 
 MOST_STORED = 4_000_000
-"""Maximum number of stored chunks: a process keeps 12 bytes for each, and needs about 1 us each to
+"""Maximum number of stored chunks: a process keeps 16 bytes for each, and needs about 1 us each to
 list them."""
-
-MOST_STORED_BYTES = np.iinfo(np.uint32).max
-"""Maximum size of a stored chunk that is in the table; from version 2 on HDF5 allows more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,12 +44,11 @@ class ChunkTable:
         decode = hdf5_decoder([(number, values) for number, _, values, _ in filters])
         if filters and decode is None:
             return None
-        offsets, sizes = np.zeros(grid, np.int64), np.zeros(grid, np.uint32)
+        offsets, sizes = np.zeros(grid, np.int64), np.zeros(grid, np.int64)
 
         def note(chunk: Any) -> None:
             # a bit is set for each filter that was not applied to this chunk
-            known = chunk.filter_mask == 0 and chunk.byte_offset is not None
-            if known and chunk.size <= MOST_STORED_BYTES:
+            if chunk.filter_mask == 0 and chunk.byte_offset is not None:
                 place = tuple(
                     at // step for at, step in zip(chunk.chunk_offset, dataset.chunks, strict=True)
                 )
@@ -82,8 +77,6 @@ def contiguous_offset(dataset: Any) -> int | None:
     if not _is_plain(dataset) or dataset.chunks or dataset.size == 0:
         return None
     offset: int | None = dataset.id.get_offset()
-    if offset is None or offset + dataset.nbytes > Path(dataset.file.filename).stat().st_size:
-        return None
     return offset
 
 

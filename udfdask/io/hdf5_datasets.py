@@ -31,9 +31,6 @@ _PART = re.compile(r"(.*/)?data_(\d{6})")
 
 _Address = tuple[int, int, int]
 
-_TOFWERK = "TofDAQ Version"
-"""Attribute of files of Tofwerk's TofDAQ."""
-
 _MOST_DEFAULTS = 8
 """Maximum number of groups from the root of a NeXus file to its default data."""
 
@@ -63,12 +60,6 @@ def find_dataset(opened: Any, dataset: str | int | None, file: str, asked: int |
         results = marked_results(opened.attrs)
         if results is not None:
             return choose_result(results, _contents(opened, "").datasets, sig_dims=asked, file=file)
-        if _TOFWERK in opened.attrs:
-            raise FileFormatError(
-                f"{file} is of TofDAQ, in which the spectra are in several forms: load one with "
-                "hyperspy.api.load(path, lazy=True, signal='nominal_peak_data') and run on it, or "
-                "pass dataset= with its path, such as 'PeakData/PeakData', and sig_dims=1"
-            )
         return _recording(opened, "", file)
     name = str(dataset).strip("/")
     item = get_item(opened, name) if name else None

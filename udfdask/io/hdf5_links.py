@@ -6,10 +6,8 @@ HDF5 reads fill values in place of a source that is missing or too short, withou
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
-from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +16,6 @@ from udfdask.io.file_identity import FileIdentity
 
 _MOST_LINKS = 100
 """Maximum number of links on the way to an object; HDF5 has a limit of 16."""
-
-_LARGEST_GAP = 100
-"""Number of later sources that are looked for if one with a number in its name is missing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,13 +109,12 @@ def _follow(
     if not dataset.is_virtual:
         return
     for mapping in _mappings(dataset):
-        for source_file, source in _numbered(mapping, home):
-            with ExitStack() as stack:
-                there, passed = _source(place, source_file, source, stack)
-                for identity in passed:
-                    found[identity.path] = identity
-                _follow(there, found, done, (*above, key))
-                _check_extent(there, mapping, place)
+        with ExitStack() as stack:
+            there, passed = _source(place, mapping, stack)
+            for identity in passed:
+                found[identity.path] = identity
+            _follow(there, found, done, (*above, key))
+            _check_extent(there, mapping, place)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +122,7 @@ class _Mapping:
     """A source of a virtual dataset."""
 
     file: str
-    """Name of the file; "." for the file of the virtual dataset. ``%b`` is a number."""
+    """Name of the file; "." for the file of the virtual dataset."""
     dataset: str
     """Path in the file."""
     last: tuple[int, ...]
@@ -136,7 +130,11 @@ class _Mapping:
 
 
 def _mappings(dataset: Any) -> list[_Mapping]:
-    """Return the sources of a virtual dataset; many parts can come from one source."""
+    """Return the sources of a virtual dataset; many parts can come from one source.
+
+    Raise FileFormatError if names stand for any number of sources (``%b``): HDF5 stops at the first
+    that is missing.
+    """
     needed: dict[tuple[str, str], tuple[int, ...]] = {}
     for source in dataset.virtual_sources():
         try:
@@ -144,71 +142,37 @@ def _mappings(dataset: Any) -> list[_Mapping]:
         except (ValueError, RuntimeError):  # without an end, or empty
             last = ()
         name = (source.file_name, source.dset_name)
+        if any("%b" in each.replace("%%", "") for each in name):
+            raise FileFormatError(
+                f"dataset {dataset.name} of {dataset.file.filename} is made of all files or "
+                f"datasets with names such as {name}: write it anew, with a list of its sources"
+            )
+        name = (name[0].replace("%%", "%"), name[1].replace("%%", "%"))
         needed[name] = tuple(map(max, needed[name], last)) if needed.get(name) else tuple(last)
     return [_Mapping(*name, last) for name, last in needed.items()]
 
 
-def _numbered(mapping: _Mapping, home: Path) -> Iterator[tuple[str, str]]:
-    """Yield the file and the path of each source that a mapping stands for.
-
-    HDF5 stops at the first number without a source, so raise if there are later ones.
-    """
-    names = (mapping.file, mapping.dataset)
-    if not any("%b" in name.replace("%%", "") for name in names):
-        yield _with_number(names, 0)
-        return
-    for number in count():
-        if number == 0 or _exists(*_with_number(names, number), home):
-            yield _with_number(names, number)
-        elif any(
-            _exists(*_with_number(names, number + more), home)
-            for more in range(1, _LARGEST_GAP + 1)
-        ):
-            yield _with_number(names, number)  # its absence is an error
-        else:
-            return
-
-
-def _with_number(names: tuple[str, str], number: int) -> tuple[str, str]:
-    """Return names with a number in place of ``%b``, and ``%`` in place of ``%%``."""
-    file, dataset = (
-        "%".join(part.replace("%b", str(number)) for part in name.split("%%")) for name in names
-    )
-    return file, dataset
-
-
-def _exists(file: str, dataset: str, home: Path) -> bool:
-    """Return whether there is a source with this file and path."""
-    import h5py
-
-    other = home if file == "." else _existing(file, home, "HDF5_VDS_PREFIX")
-    if other is None:
-        return False
-    with h5py.File(other, "r") as opened:
-        return dataset in opened
-
-
 def _source(
-    place: Place, file: str, dataset: str, stack: ExitStack
+    place: Place, mapping: _Mapping, stack: ExitStack
 ) -> tuple[Place, tuple[FileIdentity, ...]]:
     """Return the place of a source of a virtual dataset, and the files on the way to it."""
     import h5py
 
     home = Path(place.file.filename)
-    if file == ".":
+    if mapping.file == ".":
         identities: tuple[FileIdentity, ...] = ()
         opened = place.file
     else:
-        other = _existing(file, home, "HDF5_VDS_PREFIX")
+        other = _existing(mapping.file, home, "HDF5_VDS_PREFIX")
         if other is None:
-            raise _missing(place.words, file)
+            raise _missing(place.words, mapping.file)
         identities = (FileIdentity.of(other),)
         opened = stack.enter_context(h5py.File(other, "r"))
-    there = locate(opened, dataset, stack, needed_by=place.words)
+    there = locate(opened, mapping.dataset, stack, needed_by=place.words)
     if not isinstance(there.item, h5py.Dataset):
         raise FileFormatError(
-            f"{place.words} also needs {dataset!r} of {opened.filename}, which is a group: write "
-            "it anew"
+            f"{place.words} also needs {mapping.dataset!r} of {opened.filename}, which is a group: "
+            "write it anew"
         )
     return there, (*identities, *there.passed)
 

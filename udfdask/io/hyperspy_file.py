@@ -17,7 +17,6 @@ import dask.array as da
 from udfdask.config import chunk_bytes
 from udfdask.errors import ArgumentValueError, FileFormatError, missing_package
 from udfdask.graph.dask_internals.running import compute_here
-from udfdask.io.check_length import check_after, check_before
 from udfdask.io.damaged_files import check_values, in_words, reading
 from udfdask.io.file_identity import FileIdentity
 from udfdask.io.hdf5 import hyperspy_format, take_over
@@ -30,6 +29,8 @@ from udfdask.writing.stores import METADATA
 
 _OTHER_FILES = {".mib": ".hdr", ".rpl": ".raw", ".emi": "_*.ser"}
 """Endings of the names of other files that contain values or shapes, by the file's suffix."""
+
+_PICTURES = {".png", ".jpg", ".jpeg", ".gif", ".bmp"}
 
 _loaded = OncePerProcess(4)
 """Signals of the last 4 files: to load a file can take seconds, even lazily."""
@@ -72,7 +73,11 @@ def open_with_hyperspy(
     file: Path, *, dataset: str | int | None, sig_dims: int | None, chunks: Any
 ) -> OpenedFile:
     """Open a signal by its number or title, by default the one with navigation axes."""
-    check_before(file)
+    if file.suffix.lower() in _PICTURES:
+        raise FileFormatError(
+            f"{file} is a picture ({file.suffix}), not a recording of a detector: pass the file "
+            "with the frames, or make a dask array of the pictures, such as with dask.array.image.imread"
+        )
     identity, others = _identities(file)
     signals, reader = _load(file, (identity, *others))
     number = _choose(signals, dataset, file=str(file))
@@ -81,7 +86,6 @@ def open_with_hyperspy(
     check_values(file, signal.data.shape, signal.data.dtype)
     # A signal without navigation axes is not lazy: its data are a NumPy array.
     array = da.asarray(signal.data)
-    check_after(file, signal, array.shape)
     sig = choose_sig_dims(sig_dims, array.ndim, known=manager.signal_dimension)
     # A signal whose axes were declared by `axis.navigate` has its navigation axes anywhere.
     ordered = (*manager.navigation_axes[::-1], *manager.signal_axes[::-1])
@@ -240,6 +244,8 @@ def _call_hyperspy(file: Path, name: str, *, lazy: bool) -> list[Any]:
             'pip install "rosettasciio[all]"',
             name=error.name,
         ) from error
+    except MemoryError as error:  # of a lazy signal: sizes in the header are damaged
+        raise ValueError(f"HyperSpy needs too much memory ({error})") from error
     finally:
         logger.disabled = was_disabled
     signals = loaded if isinstance(loaded, list) else [loaded]

@@ -15,6 +15,7 @@ import numpy as np
 
 from udfdask.config import map_files
 from udfdask.errors import FileFormatError
+from udfdask.io.damaged_files import COPY_AGAIN
 from udfdask.io.lazy_source import FileArray
 from udfdask.io.strided_layout import Layout, Values
 
@@ -60,6 +61,19 @@ class MappedArray(FileArray):
     mapped: bool = field(default_factory=map_files)
     """Map the file; otherwise read the part that is needed: config `udfdask.map-files`."""
 
+    def __post_init__(self) -> None:
+        layout = self._layout()
+        end = layout.first + layout.span
+        if 0 not in self.shape and not 0 <= layout.first < end <= self.file.size:
+            raise FileFormatError(
+                f"{self.file.path} has {self.file.size} bytes, but its values of shape "
+                f"{self.shape} and type {self.dtype} need {end}. {COPY_AGAIN}"
+            )
+
+    def _layout(self) -> Layout:
+        """Return where the values are."""
+        return Layout(offset=self.offset, shape=self.shape, strides=self.strides, dtype=self.dtype)
+
     def __getitem__(self, index: Any) -> Values:
         """Return the part at `index`, read-only: a view of the mapped file, or a copy."""
         descriptor = self.file.open()
@@ -89,10 +103,7 @@ class MappedArray(FileArray):
 
     def _read(self, descriptor: int, index: Any) -> Values:
         """Return a copy of a part of the array, read from the open file."""
-        layout = Layout(
-            offset=self.offset, shape=self.shape, strides=self.strides, dtype=self.dtype
-        )
-        part, shape = layout.part(index)
+        part, shape = self._layout().part(index)
         with os.fdopen(descriptor, "rb", buffering=0, closefd=False) as stream:
             pieces = part.pieces(_is_one_read)
             values = part.join(

@@ -16,9 +16,6 @@ from udfdask.io.hdf5_axes import text
 from udfdask.io.memmap import MappedArray
 from udfdask.io.opened_file import OpenedFile, open_source
 
-SIGNATURES = (b"CDF\x01", b"CDF\x02")
-"""First bytes of the files; NetCDF 4 files are HDF5 files."""
-
 
 def open_netcdf(
     file: Path, *, dataset: str | int | None, sig_dims: int | None, chunks: Any

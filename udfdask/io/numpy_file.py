@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.errors import FileFormatError
 from udfdask.io.damaged_files import COPY_AGAIN, check_values, existing_file, reading
 from udfdask.io.file_identity import FileIdentity
 from udfdask.io.memmap import MappedArray
@@ -47,15 +46,9 @@ def read_npy(path: str | os.PathLike[str]) -> np.ndarray[Any, Any]:
 
 
 def _mapped(file: Path) -> np.memmap[Any, Any]:
-    """Return the array in a .npy file, mapped into memory; raise if the file is too short."""
+    """Return the array in a .npy file, mapped into memory."""
     # Damaged digits in the shape overflow before the shape is compared with the file's size.
     with np.errstate(over="ignore"), reading(file, "a .npy file", advice=_ADVICE):
         mapped = np.lib.format.open_memmap(file, mode="r")
     check_values(file, mapped.shape, mapped.dtype)
-    end = mapped.offset + mapped.nbytes
-    if file.stat().st_size < end:
-        raise FileFormatError(
-            f"{file} has {file.stat().st_size} bytes, but its header requires {end}: "
-            f"shape {mapped.shape} of {mapped.dtype}. {COPY_AGAIN}"
-        )
     return mapped

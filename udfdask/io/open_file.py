@@ -8,25 +8,20 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import wraps
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from numpy.typing import DTypeLike
 
 from udfdask.errors import (
     ArgumentTypeError,
     ArgumentValueError,
-    FileFormatError,
     unknown_arguments,
 )
-from udfdask.io.csr_toml import open_csr_toml
-from udfdask.io.damaged_files import COPY_AGAIN, existing_file, reading
-from udfdask.io.hdf5 import SIGNATURE, hyperspy_format, open_hdf5
-from udfdask.io.hyperspy_file import open_with_hyperspy
-from udfdask.io.netcdf_file import SIGNATURES, open_netcdf
-from udfdask.io.numpy_file import MAGIC, open_npy
+from udfdask.io.damaged_files import existing_file
+from udfdask.io.numpy_file import MAGIC
 from udfdask.io.opened_file import OpenedFile, choose_sig_dims, opened_array
 from udfdask.io.raw import from_raw
-from udfdask.io.remote_file import open_remote
+from udfdask.io.readers import HDF5, first_bytes, open_described
 from udfdask.io.remote_location import (
     REFERENCES,
     Location,
@@ -35,14 +30,11 @@ from udfdask.io.remote_location import (
     reference_location,
     refuse_options,
 )
-from udfdask.io.sync_offset import with_sync_offset
-from udfdask.io.zarr_file import open_remote_zarr, open_zarr
-from udfdask.scheduling.workers.block_placement import Workers, on_workers
-from udfdask.writing.stores import is_zarr
+
+if TYPE_CHECKING:
+    from udfdask.scheduling.workers.block_placement import Workers
 
 _MARGINS = ("offset", "frame_header", "frame_footer")
-
-_PICTURES = {".png", ".jpg", ".jpeg", ".gif", ".bmp"}
 
 _HEADERS = {"header", "header_size", "header_bytes", "skip", "skip_bytes"}
 """Other words for the offset of a raw file."""
@@ -192,55 +184,31 @@ def open_file(
         skipped["sync_offset"] = sync_offset
         opened = _open_raw(path, layout, skipped, options=storage_options, **how)
     elif is_remote(path):
+        from udfdask.io.remote_file import open_remote
+
         location = Location.of(path, storage_options)
         opened = open_remote(location, options=storage_options, dataset=dataset, **how)
     else:
         file = existing_file(local_path(path))
         if file.suffix.lower() in REFERENCES:
+            from udfdask.io.zarr_file import open_remote_zarr
+
             location = reference_location(f"file://{file}", storage_options)
             opened = open_remote_zarr(location, dataset=dataset, **how)
         else:
             refuse_options(path, storage_options)
             given = Path(local_path(path)).expanduser().absolute()
-            opened = _open_described(file, given, dataset=dataset, **how)
+            opened = open_described(given, dataset=dataset, **how)
     if synced and not is_raw:
+        from udfdask.io.sync_offset import with_sync_offset
+
         assert sync_offset is not None
         opened = with_sync_offset(opened, nav_shape, sync_offset=sync_offset, chunks=chunks)
-    return replace(opened, array=on_workers(opened.array, workers))
+    if workers is not None:
+        from udfdask.scheduling.workers.block_placement import on_workers
 
-
-def _open_described(
-    file: Path, given: Path, *, dataset: str | int | None, sig_dims: int | None, chunks: Any
-) -> OpenedFile:
-    """Open a file of a format that describes its contents; `given` can be a symbolic link to it."""
-    suffix = file.suffix.lower()
-    if file.is_dir() and suffix != ".zspy":
-        if not is_zarr(file):
-            raise FileFormatError(
-                f"{file} is a folder but not a zarr store: pass a file, or the folder that "
-                "contains zarr.json, .zgroup or .zarray"
-            )
-        return open_zarr(file, dataset=dataset, sig_dims=sig_dims, chunks=chunks)
-    begin = b"" if file.is_dir() else _begin(file)
-    # Wrong suffixes are common, so the first bytes count more.
-    if begin.startswith(MAGIC) or suffix == ".npy":
-        _refuse_dataset(dataset, f"the NumPy file {file.name}")
-        return open_npy(file, sig_dims=sig_dims, chunks=chunks)
-    if suffix == ".toml":
-        _refuse_dataset(dataset, f"the raw CSR file {file.name}")
-        return open_csr_toml(file, sig_dims=sig_dims, chunks=chunks)
-    if begin.startswith(SIGNATURES):
-        return open_netcdf(file, dataset=dataset, sig_dims=sig_dims, chunks=chunks)
-    is_hdf5 = begin == SIGNATURE or (file.is_file() and _has_userblock(file))
-    if is_hdf5 and hyperspy_format(file) is None:
-        # HDF5 looks for other files also next to the link
-        return open_hdf5(given, dataset=dataset, sig_dims=sig_dims, chunks=chunks)
-    if suffix in _PICTURES:
-        raise FileFormatError(
-            f"{file} is a picture ({suffix}), not a recording of a detector: pass the file with "
-            "the frames, or make a dask array of the pictures, such as with dask.array.image.imread"
-        )
-    return open_with_hyperspy(file, dataset=dataset, sig_dims=sig_dims, chunks=chunks)
+        opened = replace(opened, array=on_workers(opened.array, workers))
+    return opened
 
 
 def _refuse_dataset(dataset: str | int | None, kind: str) -> None:
@@ -251,32 +219,10 @@ def _refuse_dataset(dataset: str | int | None, kind: str) -> None:
         )
 
 
-def _has_userblock(file: Path) -> bool:
-    """Return whether a file is an HDF5 file after a block of other data, as MATLAB writes it."""
-    with reading(file, "a file"), file.open("rb", buffering=0) as stream:
-        size = os.fstat(stream.fileno()).st_size
-        start = 512
-        while start < size:
-            stream.seek(start)
-            if stream.read(len(SIGNATURE)) == SIGNATURE:
-                return True
-            start *= 2
-    return False
-
-
-def _begin(file: Path) -> bytes:
-    """Return the first bytes of a file, which identify its format; raise if it is empty."""
-    with reading(file, "a file"), file.open("rb") as stream:
-        begin = stream.read(len(SIGNATURE))
-    if not begin:
-        raise FileFormatError(f"{file} is empty (0 bytes). {COPY_AGAIN}")
-    return begin
-
-
 def _refuse_layout(file: Path) -> None:
     """Raise if the first bytes of a file say that its format describes its own shapes."""
-    begin = b"" if file.is_dir() else _begin(file)
-    for signatures, kind in ((MAGIC, "a NumPy file"), (SIGNATURE, "an HDF5 file")):
+    begin = b"" if file.is_dir() else first_bytes(file)
+    for signatures, kind in ((MAGIC, "a NumPy file"), (HDF5, "an HDF5 file")):
         if begin.startswith(signatures):
             raise ArgumentValueError(
                 f"{file.name} is {kind}, which says itself how to read it: leave out "

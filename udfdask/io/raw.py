@@ -9,24 +9,24 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import dask.array as da
 import numpy as np
 from numpy.typing import DTypeLike
 
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, FileFormatError
-from udfdask.io.arrange_frames import arrange
 from udfdask.io.damaged_files import check_values, existing_file
 from udfdask.io.file_identity import FileIdentity
 from udfdask.io.lazy_source import StoredArray, choose_chunks, lazy_array
 from udfdask.io.memmap import MappedArray, c_strides
 from udfdask.io.opened_file import OpenedFile, opened_array
 from udfdask.io.read_sizes import sizes
-from udfdask.io.remote_file import RangedArray, RemoteFile
 from udfdask.io.remote_location import Location, is_remote, local_path, refuse_options
-from udfdask.io.sync_offset import sequenced, source_chunks
-from udfdask.scheduling.workers.block_placement import Workers, on_workers
+
+if TYPE_CHECKING:
+    from udfdask.io.remote_file import RemoteFile
+    from udfdask.scheduling.workers.block_placement import Workers
 
 
 @overload
@@ -166,6 +166,8 @@ def from_raw(
     footer = _byte_count(frame_footer, name="frame_footer")
     file: FileIdentity | RemoteFile
     if is_remote(path):
+        from udfdask.io.remote_file import RemoteFile
+
         location = Location.of(path, storage_options)
         file, where, title = RemoteFile.of(location), location.shown, location.title
         file.begin(1)  # raises if the server cannot send parts of a file
@@ -179,19 +181,33 @@ def from_raw(
     if sync_offset is None:
         _check_size(where, file.size, nav, sig, stored, **margins)
     else:
+        from udfdask.io.sync_offset import sequenced
+
         n_frames = _count_frames(where, file.size, sig, stored, **margins)
         place = sequenced(nav, n_frames, sync_offset, where)
     check_values(where, nav + sig, stored)
-    scan = _frames(file, nav, sig, stored, **margins)
-    grid = choose_chunks(scan, len(sig), chunks)
+    grid = choose_chunks(StoredArray(shape=nav + sig, dtype=stored), len(sig), chunks)
     if place is None:
-        return on_workers(lazy_array(scan, grid, prefix="from-raw"), workers)
+        scan = _frames(file, nav, sig, stored, **margins)
+        return _placed(lazy_array(scan, grid, prefix="from-raw"), workers)
+    from udfdask.io.arrange_frames import arrange
+    from udfdask.io.sync_offset import source_chunks
+
     rows, parts = grid[: len(nav)], grid[len(nav) :]
     flat = _frames(file, (place.n_frames,), sig, stored, **margins)
     frames = lazy_array(flat, (source_chunks(place, rows), *parts), prefix="from-raw")
-    array = on_workers(arrange(frames, 1, rows, place.offset), workers)
+    array = _placed(arrange(frames, 1, rows, place.offset), workers)
     opened = opened_array(array, len(sig), reader="raw binary", title=title)
     return replace(opened, present=place.present)
+
+
+def _placed(array: da.Array, workers: Workers) -> da.Array:
+    """Return an array whose blocks are loaded by the user's workers, if they are given."""
+    if workers is None:
+        return array
+    from udfdask.scheduling.workers.block_placement import on_workers
+
+    return on_workers(array, workers)
 
 
 def _frames(
@@ -212,9 +228,11 @@ def _frames(
         "offset": offset + header,
         "strides": c_strides(outer, step) + c_strides(sig, dtype.itemsize),
     }
-    if isinstance(file, RemoteFile):
-        return RangedArray(file=file, **layout)
-    return MappedArray(file=file, **layout)
+    if isinstance(file, FileIdentity):
+        return MappedArray(file=file, **layout)
+    from udfdask.io.remote_file import RangedArray
+
+    return RangedArray(file=file, **layout)
 
 
 def plain_file(path: str | os.PathLike[str]) -> Path:

@@ -9,8 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.graph.dask_internals.arrays import normalize_index
-
 Values = np.ndarray[Any, Any]
 
 
@@ -61,10 +59,13 @@ class Layout:
     def part(self, index: Any) -> tuple[Layout, tuple[int, ...]]:
         """Return the layout of the part at `index`, with all axes, and the shape of the part."""
         offset, shape, strides, kept = self.offset, [], [], []
-        for step, size, part in zip(
-            self.strides, self.shape, normalize_index(index, self.shape), strict=True
-        ):
-            indices = range(size)[part if isinstance(part, slice) else slice(part, part + 1)]
+        parts = _for_each_axis(index, len(self.shape))
+        for step, size, part in zip(self.strides, self.shape, parts, strict=True):
+            if isinstance(part, slice):
+                indices = range(size)[part]
+            else:
+                at = range(size)[part]  # raises if it is outside
+                indices = range(at, at + 1)
             offset += step * indices.start if indices else 0
             shape.append(len(indices))
             strides.append(step * indices.step)
@@ -107,3 +108,12 @@ class Layout:
             values = np.empty(self.shape, self.dtype) if values is None else values
             values[place] = read
         return np.empty(self.shape, self.dtype) if values is None else values
+
+
+def _for_each_axis(index: Any, ndim: int) -> list[Any]:
+    """Return the slice or integer of an index for each axis."""
+    parts = list(index) if isinstance(index, tuple) else [index]
+    missing = ndim - sum(part is not Ellipsis for part in parts)
+    place = parts.index(Ellipsis) if Ellipsis in parts else len(parts)
+    parts[place : place + 1] = [slice(None)] * missing
+    return parts

@@ -1,0 +1,82 @@
+"""The table of readers: readers of other packages, and what opening a file imports."""
+
+import subprocess
+import sys
+from importlib.metadata import EntryPoint
+
+import dask.array as da
+import numpy as np
+import pytest
+
+from udfdask import Axis
+from udfdask.errors import ArgumentTypeError, ArgumentValueError
+from udfdask.io import OpenedFile, Reader, open_file, readers
+
+
+def open_frames(path, *, sig_dims, chunks):
+    array = da.from_array(np.arange(2 * 3 * 4).reshape(2, 3, 4), chunks=chunks or -1)
+    axes = tuple(Axis(name=name) for name in ("t", "y", "x"))
+    return OpenedFile(array=array, sig_dims=sig_dims or 2, reader="ours", title="a", axes=axes)
+
+
+def is_ours(path, begin):
+    return begin.startswith(b"OURS")
+
+
+READER = Reader(name="ours", matches=is_ours, open=open_frames, has_datasets=False)
+
+
+@pytest.fixture
+def added(monkeypatch):
+    """The entry points of other packages, a list that tests fill."""
+    found = []
+    monkeypatch.setattr(readers, "entry_points", lambda group: found)
+    readers.added_readers.cache_clear()
+    yield found
+    readers.added_readers.cache_clear()
+
+
+def entry(name):
+    return EntryPoint(name, f"{__name__}:{name}", readers.GROUP)
+
+
+def test_a_reader_of_another_package(tmp_path, added):
+    added.append(entry("READER"))
+    path = tmp_path / "a.tif"  # the first bytes count more than the suffix
+    path.write_bytes(b"OURS and more")
+    opened = open_file(path, chunks=(1, -1, -1))
+    assert (opened.reader, opened.array.numblocks) == ("ours", (2, 1, 1))
+    assert opened.array.sum().compute() == 276
+    with pytest.raises(ArgumentValueError, match=r"dataset='scan': the ours file a\.tif"):
+        open_file(path, dataset="scan")
+    np.save(tmp_path / "b.npy", np.ones((2, 3, 4)))
+    assert open_file(tmp_path / "b.npy").reader == "NumPy"
+
+
+def test_an_entry_point_that_is_no_reader(tmp_path, added):
+    added.append(entry("is_ours"))
+    (tmp_path / "a.ours").write_bytes(b"OURS")
+    with pytest.raises(ArgumentTypeError, match=r"'is_ours' of udfdask\.readers must be a"):
+        open_file(tmp_path / "a.ours")
+
+
+PROGRAM = """
+import sys, types
+for name in ("udfdask", "udfdask.io"):  # without what the packages themselves import
+    sys.modules[name] = types.ModuleType(name)
+    sys.modules[name].__path__ = [{folder!r} + name.replace(".", "/")]
+from udfdask.io.open_file import open_file
+assert open_file({path!r}).array.sum().compute() == 24
+print(*sorted(name for name in sys.modules if name.startswith("udfdask")))
+"""
+
+
+def test_opening_a_file_imports_little(tmp_path):
+    path = tmp_path / "a.npy"
+    np.save(path, np.ones((2, 3, 4)))
+    folder = str(readers.__file__).removesuffix("udfdask/io/readers.py")
+    program = PROGRAM.format(folder=folder, path=str(path))
+    names = subprocess.check_output([sys.executable, "-c", program], text=True).split()
+    assert len(names) < 30
+    rooms = {name.split(".")[1] for name in names if "." in name}
+    assert rooms <= {"config", "errors", "geometry", "io", "types"}

@@ -1,0 +1,202 @@
+"""The readers of files that describe their contents, and which of them opens a file.
+
+Other packages add readers through the entry point group ``udfdask.readers``: each entry is a
+`Reader`. Modules that read a format are imported when a file of it is opened.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any
+
+from udfdask.errors import ArgumentTypeError, ArgumentValueError, FileFormatError
+from udfdask.io.damaged_files import COPY_AGAIN, reading
+from udfdask.io.numpy_file import MAGIC
+from udfdask.io.opened_file import OpenedFile
+
+GROUP = "udfdask.readers"
+"""Group of the entry points by which other packages add readers."""
+
+HDF5 = b"\x89HDF\r\n\x1a\n"
+NETCDF = (b"CDF\x01", b"CDF\x02")  # NetCDF 4 files are HDF5 files
+
+_BEGIN = 512
+"""Number of bytes at the beginning of a file that readers see."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reader:
+    """A format of files, and how to open them.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> from udfdask import Axis
+    >>> from udfdask.io import OpenedFile, Reader
+    >>> def open_zeros(path, *, dataset, sig_dims, chunks):
+    ...     array = da.zeros((2, 8, 8))
+    ...     axes = tuple(Axis(name=name) for name in ("t", "y", "x"))
+    ...     return OpenedFile(array=array, sig_dims=2, reader="zeros", title=path.stem, axes=axes)
+    >>> reader = Reader(
+    ...     name="zeros", matches=lambda path, begin: path.suffix == ".zeros", open=open_zeros
+    ... )
+    """
+
+    name: str
+    """The format, in words."""
+    matches: Callable[[Path, bytes], bool]
+    """Whether it opens a file or folder, by its path and its first 512 bytes, which are empty for a
+    folder. It may open the file, but the first bytes should be enough to exclude other formats."""
+    open: Callable[..., OpenedFile]
+    """Open a file lazily: called as ``open(path, dataset=, sig_dims=, chunks=)`` with an absolute
+    path, possibly a symbolic link, and the user's arguments of `open_file`."""
+    has_datasets: bool = True
+    """Whether a file can have several datasets; otherwise `open` has no argument `dataset`."""
+
+
+def find_reader(path: Path) -> Reader:
+    """Return the reader of an existing file or folder."""
+    path = path.resolve()
+    begin = b"" if path.is_dir() else first_bytes(path)
+    return next(reader for reader in _all_readers() if reader.matches(path, begin))
+
+
+def open_described(
+    path: Path, *, dataset: str | int | None, sig_dims: int | None, chunks: Any
+) -> OpenedFile:
+    """Open a file or folder of a format that describes its contents."""
+    reader = find_reader(path)
+    how: dict[str, Any] = {"sig_dims": sig_dims, "chunks": chunks}
+    if reader.has_datasets:
+        how["dataset"] = dataset
+    elif dataset is not None:
+        raise ArgumentValueError(
+            f"dataset={dataset!r}: the {reader.name} file {path.name} holds one array and no "
+            "datasets: leave out dataset"
+        )
+    return reader.open(path, **how)
+
+
+def first_bytes(file: Path) -> bytes:
+    """Return the first bytes of a file, which identify its format; raise if it is empty."""
+    with reading(file, "a file"), file.open("rb", buffering=0) as stream:
+        begin = stream.read(_BEGIN)
+    if not begin:
+        raise FileFormatError(f"{file} is empty (0 bytes). {COPY_AGAIN}")
+    return begin
+
+
+def _all_readers() -> Iterator[Reader]:
+    """Yield all readers, in the order in which they are asked."""
+    yield from _BY_BEGIN
+    yield from added_readers()
+    yield from _BY_CONTENTS
+
+
+@cache
+def added_readers() -> tuple[Reader, ...]:
+    """Return the readers of other packages, by the names of their entry points."""
+    found = sorted(entry_points(group=GROUP), key=lambda entry: entry.name)
+    readers = tuple(entry.load() for entry in found)
+    for entry, reader in zip(found, readers, strict=True):
+        if not isinstance(reader, Reader):
+            raise ArgumentTypeError(
+                f"the entry point {entry.name!r} of {GROUP} must be a udfdask.io.Reader, got "
+                f"{reader!r}"
+            )
+    return readers
+
+
+def _is_folder(path: Path, begin: bytes) -> bool:
+    return path.is_dir() and path.suffix.lower() != ".zspy"  # HyperSpy's own
+
+
+def _open_folder(path: Path, **how: Any) -> OpenedFile:
+    """Open a zarr store."""
+    from udfdask.io.zarr_file import open_zarr
+    from udfdask.writing.stores import is_zarr
+
+    folder = path.resolve()
+    if not is_zarr(folder):
+        raise FileFormatError(
+            f"{folder} is a folder but not a zarr store: pass a file, or the folder that "
+            "contains zarr.json, .zgroup or .zarray"
+        )
+    return open_zarr(folder, **how)
+
+
+def _is_plain_hdf5(path: Path, begin: bytes) -> bool:
+    """Return whether a file is of HDF5, and not of a format that only HyperSpy knows."""
+    if not (begin.startswith(HDF5) or (path.is_file() and _has_userblock(path))):
+        return False
+    from udfdask.io.hdf5 import hyperspy_format
+
+    return hyperspy_format(path) is None
+
+
+def _has_userblock(file: Path) -> bool:
+    """Return whether a file is an HDF5 file after a block of other data, as MATLAB writes it."""
+    with reading(file, "a file"), file.open("rb", buffering=0) as stream:
+        size = os.fstat(stream.fileno()).st_size
+        start = 512
+        while start < size:
+            stream.seek(start)
+            if stream.read(len(HDF5)) == HDF5:
+                return True
+            start *= 2
+    return False
+
+
+def _opener(name: str, *, follow: bool = True) -> Callable[..., OpenedFile]:
+    """Return the function `name`, ``module:function`` of this room, imported when it is called.
+
+    Unless `follow`, it gets a symbolic link and not the file behind it.
+    """
+    module, _, function = name.partition(":")
+
+    def opened(path: Path, **how: Any) -> OpenedFile:
+        made: OpenedFile = getattr(import_module(f"udfdask.io.{module}"), function)(
+            path.resolve() if follow else path, **how
+        )
+        return made
+
+    return opened
+
+
+# Wrong suffixes are common, so the first bytes count more.
+_BY_BEGIN = (
+    Reader(name="zarr", matches=_is_folder, open=_open_folder),
+    Reader(
+        name="NumPy",
+        matches=lambda path, begin: begin.startswith(MAGIC) or path.suffix.lower() == ".npy",
+        open=_opener("numpy_file:open_npy"),
+        has_datasets=False,
+    ),
+    Reader(
+        name="raw CSR",
+        matches=lambda path, _: path.suffix.lower() == ".toml",
+        open=_opener("csr_toml:open_csr_toml"),
+        has_datasets=False,
+    ),
+    Reader(
+        name="NetCDF",
+        matches=lambda _, begin: begin.startswith(NETCDF),
+        open=_opener("netcdf_file:open_netcdf"),
+    ),
+)
+
+_BY_CONTENTS = (
+    # HDF5 looks for other files also next to the link
+    Reader(name="HDF5", matches=_is_plain_hdf5, open=_opener("hdf5:open_hdf5", follow=False)),
+    Reader(
+        name="HyperSpy",
+        matches=lambda _path, _begin: True,
+        open=_opener("hyperspy_file:open_with_hyperspy"),
+    ),
+)
