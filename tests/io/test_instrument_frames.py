@@ -71,11 +71,14 @@ def test_frames_of_an_empad(tmp_path, monkeypatch):
     np.testing.assert_array_equal(without_hyperspy(opened.array, monkeypatch), values)
     raw = tmp_path / "scan_x3_y2.raw"
     content = raw.read_bytes()
-    raw.write_bytes(content[:-4])
+    raw.write_bytes(content[:-2048])
     with pytest.raises(FileFormatError, match="has changed"):
         opened.array.compute(scheduler="synchronous")
     with pytest.raises(FileFormatError, match=rf"{raw} has .*Copy it again"):
         open_file(path)
+    raw.unlink()
+    with pytest.raises(FileFormatError, match=str(path)):
+        open_file(path).array.compute(scheduler="synchronous")
 
 
 STACK = np.random.default_rng(7).integers(0, 999, (6, 20, 30)).astype(np.uint16)

@@ -76,7 +76,7 @@ def open_with_hyperspy(
     if file.suffix.lower() in _PICTURES:
         raise FileFormatError(
             f"{file} is a picture ({file.suffix}), not a recording of a detector: pass the file "
-            "with the frames, or make a dask array of the pictures, such as with dask.array.image.imread"
+            "with the frames, or make a dask array of the pictures (dask.array.image.imread)"
         )
     identity, others = _identities(file)
     signals, reader = _load(file, (identity, *others))
