@@ -128,6 +128,23 @@ def test_references_in_parquet_on_s3(s3, values, http, tmp_path):
     assert_eq(opened.array, values)
 
 
+def test_a_cache_finds_a_store_on_s3_until_a_chunk_changes(s3, values, tmp_path):
+    url = "s3://bucket/kept.zarr"
+    array = zarr.create_array(url, storage_options=s3, data=values, chunks=(1, 6, 8, 10))
+
+    def total():
+        scan = open_file(url, storage_options=s3).array
+        with ud.cache(tmp_path):
+            return ud.run_udf(scan, SumSigUDF()).compute()["intensity"]
+
+    first = total()
+    n_kept = len(list(tmp_path.rglob("*")))
+    assert np.array_equal(total(), first)
+    assert len(list(tmp_path.rglob("*"))) == n_kept
+    array[2] = 0
+    assert np.array_equal(total()[2], np.zeros(6))
+
+
 @pytest.mark.parametrize("name", ["nothing.npy", "nothing.zarr", "nothing.json"])
 def test_a_missing_object_on_s3(s3, name):
     with pytest.raises(FileNotFoundError, match=rf"s3://bucket/data/{name} cannot be read"):

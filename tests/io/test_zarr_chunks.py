@@ -4,10 +4,7 @@ import gzip
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from suites import examples
 from udfdask.errors import FileFormatError
 from udfdask.io import chunk_decoders, open_file
 from zarr_writing import needs_zarr_3
@@ -107,27 +104,6 @@ def test_other_codecs_are_left_to_zarr(tmp_path, library_reads):
         library_reads.clear()
         np.testing.assert_array_equal(computed(path), VALUES, err_msg=str(options))
         assert library_reads, options
-
-
-@given(data=st.data())
-@settings(deadline=None, max_examples=examples(40))
-def test_any_grid_over_any_stored_grid(data, tmp_path_factory):
-    path = tmp_path_factory.mktemp("any") / "a.zarr"
-    options = OWN[data.draw(st.sampled_from(sorted(OWN)))]
-    stored = tuple(data.draw(st.integers(1, size)) for size in VALUES.shape)
-    if "shards" in options:
-        counts = [data.draw(st.integers(1, 3)) for _ in stored]
-        shards = tuple(n * c for n, c in zip(stored, counts, strict=True))
-        options = {**options, "shards": shards}
-    chunks = tuple(data.draw(st.integers(1, size)) for size in VALUES.shape)
-    values = VALUES.copy()
-    values[data.draw(st.slices(len(values)))] = 7  # zarr does not store chunks of fill values
-    write(path, values, stored=stored, fill_value=7, **options)
-    array = open_file(path, chunks=chunks).array
-    np.testing.assert_array_equal(array.compute(scheduler="synchronous"), values)
-    index = tuple(data.draw(st.slices(size)) for size in VALUES.shape[:2])
-    np.testing.assert_array_equal(array[index].compute(scheduler="synchronous"), values[index])
-    np.testing.assert_array_equal(array[1, -1].compute(scheduler="synchronous"), values[1, -1])
 
 
 def test_a_damaged_chunk_gives_no_number(tmp_path):

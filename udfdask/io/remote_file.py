@@ -60,6 +60,7 @@ class RemoteFile:
         """Return the file at a location; raise if it does not exist or has no size."""
         fs, path = location.file_system()
         with reaching(location.shown):
+            fs.invalidate_cache()  # no listing that was made before a change
             info = fs.info(path)
         if info.get("size") is None:
             raise FileFormatError(

@@ -107,6 +107,7 @@ class RemoteZarr(StoredArray):
         if protocols & {"http", "https", "reference"}:  # these cannot list a folder
             raise UnnamedError(f"the versions of {self.location.shown}")
         with reaching(self.location.shown):
+            fs.invalidate_cache()  # no listing that was made before a change
             found = fs.find(f"{path}/{self.name}".rstrip("/"), detail=True)
         states = [(file, versions_in(info)) for file, info in sorted(found.items())]
         if not all(versions for _, versions in states):
