@@ -15,8 +15,7 @@ import numpy as np
 from udfdask.backends.pydata_backends import gcxs_rows, gcxs_to_csr
 from udfdask.errors import FileFormatError
 from udfdask.io.lazy_source import FileArray
-from udfdask.io.memmap import MappedArray
-from udfdask.io.strided_layout import Values
+from udfdask.io.memmap import MappedArray, Values
 from udfdask.kernels.cpu.sparse_sums import in_order
 from udfdask.once_per_process import OncePerProcess
 

@@ -144,8 +144,9 @@ def _mappings(dataset: Any) -> list[_Mapping]:
         name = (source.file_name, source.dset_name)
         if any("%b" in each.replace("%%", "") for each in name):
             raise FileFormatError(
-                f"dataset {dataset.name} of {dataset.file.filename} is made of all files or "
-                f"datasets with names such as {name}: write it anew, with a list of its sources"
+                f"dataset {dataset.name} of {dataset.file.filename} is made of all "
+                f"datasets of the form {name[1]} in files {name[0]}: write it anew, with a list of "
+                "its sources"
             )
         name = (name[0].replace("%%", "%"), name[1].replace("%%", "%"))
         needed[name] = tuple(map(max, needed[name], last)) if needed.get(name) else tuple(last)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -253,3 +254,21 @@ def choose_sig_dims(asked: int | None, ndim: int, *, known: int = 0) -> int:
             f"sig_dims must be from 1 to {ndim}, the number of dimensions in the file, got {asked}"
         )
     return asked
+
+
+def sizes(shape: int | Sequence[int], *, name: str) -> tuple[int, ...]:
+    """Return the user's shape as a tuple of positive integers."""
+    try:
+        given = shape if isinstance(shape, Sequence) else (shape,)
+        if any(isinstance(size, bool) for size in given):
+            raise TypeError("a size cannot be a bool")  # noqa: TRY301  # becomes the cause below
+        checked = tuple(operator.index(size) for size in given)
+    except TypeError as error:
+        raise ArgumentTypeError(
+            f"{name} must be integers, got {shape!r}: pass for example {name}=(64, 64)"
+        ) from error
+    if any(size < 1 for size in checked):
+        raise ArgumentValueError(
+            f"{name} must have positive sizes, got {shape!r}: pass for example {name}=(64, 64)"
+        )
+    return checked

@@ -20,8 +20,7 @@ from udfdask.io.damaged_files import check_values, existing_file
 from udfdask.io.file_identity import FileIdentity
 from udfdask.io.lazy_source import StoredArray, choose_chunks, lazy_array
 from udfdask.io.memmap import MappedArray, c_strides
-from udfdask.io.opened_file import OpenedFile, opened_array
-from udfdask.io.read_sizes import sizes
+from udfdask.io.opened_file import OpenedFile, opened_array, sizes
 from udfdask.io.remote_location import Location, is_remote, local_path, refuse_options
 
 if TYPE_CHECKING:
@@ -190,8 +189,7 @@ def from_raw(
     if place is None:
         scan = _frames(file, nav, sig, stored, **margins)
         return _placed(lazy_array(scan, grid, prefix="from-raw"), workers)
-    from udfdask.io.arrange_frames import arrange
-    from udfdask.io.sync_offset import source_chunks
+    from udfdask.io.sync_offset import arrange, source_chunks
 
     rows, parts = grid[: len(nav)], grid[len(nav) :]
     flat = _frames(file, (place.n_frames,), sig, stored, **margins)

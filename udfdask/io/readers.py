@@ -181,7 +181,7 @@ _BY_BEGIN = (
     Reader(
         name="raw CSR",
         matches=lambda path, _: path.suffix.lower() == ".toml",
-        open=_opener("csr_toml:open_csr_toml"),
+        open=_opener("raw_csr:open_csr_toml"),
         has_datasets=False,
     ),
     Reader(

@@ -14,7 +14,7 @@ import numpy as np
 from udfdask.errors import ArgumentValueError, FileFormatError
 from udfdask.io.damaged_files import COPY_AGAIN, check_values, reading
 from udfdask.io.lazy_source import StoredArray
-from udfdask.io.memmap import c_strides
+from udfdask.io.memmap import Layout, Values, c_strides
 from udfdask.io.numpy_file import MAGIC
 from udfdask.io.opened_file import OpenedFile, open_source
 from udfdask.io.remote_location import (
@@ -24,7 +24,6 @@ from udfdask.io.remote_location import (
     reference_location,
     versions_in,
 )
-from udfdask.io.strided_layout import Layout, Values
 from udfdask.io.zarr_file import open_remote_zarr
 from udfdask.names.naming import UnnamedError
 
