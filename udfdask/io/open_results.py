@@ -12,7 +12,7 @@ import numpy as np
 
 from udfdask.errors import FileFormatError, missing_package
 from udfdask.io.damaged_files import existing_file, reading
-from udfdask.io.npz_results import read_npz
+from udfdask.io.npz_file import read_npz
 from udfdask.io.remote_location import is_remote, local_path
 from udfdask.io.result_marks import RUN, marked_results, without_mark
 from udfdask.writing import HDF5, NPZ
