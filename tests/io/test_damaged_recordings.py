@@ -72,7 +72,8 @@ def test_a_damaged_mib(tmp_path_factory, data, which):
     values = outcome(path)
     if values is not None and values.shape[-2:] == (4, 6) and values.dtype == np.uint8:
         stored = np.fromfile(path, [("head", f"S{HEADER}"), ("data", "u1", (4, 6))])["data"]
-        assert_same(np.flip(values.reshape(-1, 4, 6), axis=-2), stored)
+        frames = np.flip(values.reshape(-1, 4, 6), axis=-2)
+        assert_same(frames, stored[: len(frames)])  # perhaps only whole lines of the scan
 
 
 def write_blo(path):
