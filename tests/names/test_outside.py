@@ -82,6 +82,11 @@ def test_texts_that_are_made_elsewhere_are_no_names_of_variables():
     assert name(body, helper, n=3) == name(body, helper, n=3)
 
 
+def test_numbers_that_are_added_make_no_names():
+    body = 'n = 1; value = float(os.environ.get("OWN_SCALE", 1)) + n + self.params.k'
+    assert name(body, k=2) == name(body, k=2)
+
+
 def test_variables_that_are_only_words_do_not_count(monkeypatch):
     first = name('value = len("HOME")')
     monkeypatch.setenv("HOME", "/elsewhere")
@@ -196,6 +201,10 @@ class Odd:
         'value = eval("1 + 1")',
         'n = 1; value = len(os.environ.get(f"OWN_{n}", ""))',
         'from os import getenv as get; n = 1; value = len(get(f"OWN_{n}", ""))',
+        'n = "1"; value = len(os.environ.get("OWN_" + n, ""))',
+        'n = "1"; value = len(os.getenv(n + "_OWN", ""))',
+        'n = 1; value = len(os.environ.get("OWN_{}".format(n), ""))',
+        'n = 1; value = len(os.environ.get("OWN_%d" % n, ""))',
         "value = len([odd])",
     ],
 )

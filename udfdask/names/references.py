@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 _LOADS = frozenset({"LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"})
 _ATTRIBUTES = frozenset({"LOAD_ATTR", "LOAD_METHOD"})
+_TEXT_METHODS = frozenset({"format", "format_map", "join", "lower", "replace", "upper"})
 _NO_STEPS = frozenset({"CACHE", "EXTENDED_ARG", "NOP", "PRECALL", "PUSH_NULL", "RESUME"})
 
 
@@ -30,7 +31,7 @@ class References:
     written: tuple[Written, ...]
     """The path of each file that is opened for writing."""
     makes_texts: bool
-    """Whether there is an f-string."""
+    """Whether texts are put together, so that there can be others than constants."""
 
 
 @lru_cache(maxsize=4096)
@@ -41,12 +42,12 @@ def references_of(code: types.CodeType) -> References:
     chain: tuple[str, ...] = ()
     before: list[Any] = [None, None]
     steps = [
-        (each.opname, each.argval)
+        (each.opname, each.argrepr if each.opname == "BINARY_OP" else each.argval)
         for each in dis.get_instructions(code)
         if each.opname not in _NO_STEPS
     ]
     written = set(_written(steps))
-    makes_texts = any(name.startswith(("FORMAT_", "BUILD_STRING")) for name, _ in steps)
+    makes_texts = any(_makes_text(steps, k) for k in range(len(steps)))
     for name, value in steps:
         if chain and name in _ATTRIBUTES:
             chain = (*chain, value)
@@ -67,6 +68,28 @@ def references_of(code: types.CodeType) -> References:
     return References(
         tuple(sorted(chains)), tuple(sorted(imports)), tuple(sorted(written)), makes_texts
     )
+
+
+def _makes_text(steps: Sequence[tuple[str, Any]], k: int) -> bool:
+    """Return whether instruction number k puts a text together."""
+    name, value = steps[k]
+    if name.startswith(("FORMAT_", "BUILD_STRING")):
+        return True
+    if name in _ATTRIBUTES:
+        return value in _TEXT_METHODS
+    if name != "BINARY_OP" or value not in ("+", "+=", "%"):
+        return False
+    right = k - 1
+    if _is_text(steps[right]):
+        return True
+    while right and steps[right][0] in _ATTRIBUTES:
+        right -= 1
+    return right > 0 and steps[right][0].startswith("LOAD_") and _is_text(steps[right - 1])
+
+
+def _is_text(step: tuple[str, Any]) -> bool:
+    """Return whether an instruction loads a constant text."""
+    return step[0] == "LOAD_CONST" and isinstance(step[1], str)
 
 
 def _written(steps: Sequence[tuple[str, Any]]) -> Iterator[Written]:
