@@ -11,7 +11,7 @@ import pytest
 
 import udfdask as ud
 import udfdask.dask
-from udfdask.plan.plan import make_plan
+from udfdask.plan.options import Options
 from udfdask.run.options import IterOptions, RunOptions
 from udfdask.run.progressive.start import prepare_run
 from udfdask.run.virtual_image import NUMBERS
@@ -67,7 +67,7 @@ def test_each_option_is_shown_with_its_default_and_described(door, name):
     function, _ = DOORS[door](name)
     shown = inspect.signature(function).parameters
     options = IterOptions if name == "run_udf_iter" else RunOptions
-    defaults = inspect.signature(prepare_run).parameters
+    defaults = inspect.signature(Options).parameters | inspect.signature(prepare_run).parameters
     text = pydoc.render_doc(function, renderer=pydoc.plaintext)
     assert "As in `" not in text.partition("Returns\n")[0].replace("As in `dask.compute`; by", "")
     for option in set(options.__annotations__) - OPTIONS:
@@ -117,13 +117,11 @@ def test_a_virtual_image_shows_the_numbers_of_detectors(door):
 
 
 def test_options_are_those_of_the_plan():
-    taken = keywords(make_plan)
-    assert [*RunOptions.__annotations__] == [
-        n for n in taken[2:] if n not in ("names", "files", "loading", "sig_dims", "roi", "present")
-    ]
     # what only an opened file or an accessor knows is no option
-    of_runs = {*keywords(prepare_run)[4:]} - {"present", "in_words", "align"}
-    assert set(IterOptions.__annotations__) == of_runs | OPTIONS
+    of_runs = [name for name in keywords(Options) if name not in ("sig_dims", "roi", "present")]
+    assert [*RunOptions.__annotations__] == of_runs
+    while_it_runs = {*keywords(prepare_run)[2:]} - {"in_words", "align"}
+    assert set(IterOptions.__annotations__) == {*of_runs} | while_it_runs | OPTIONS
 
 
 def test_argument_of_the_function_that_is_mapped():

@@ -17,15 +17,16 @@ from dask.array.core import Array as GraphArray
 from udfdask import config
 from udfdask.backends.table import backend_of, known_backends
 from udfdask.errors import UDFError
-from udfdask.geometry.axes import Axis, Calibration
-from udfdask.geometry.chunk_grid import BoolArray, Grid
+from udfdask.geometry.axes import Calibration
+from udfdask.geometry.chunk_grid import Grid
 from udfdask.geometry.roi import only_present
 from udfdask.names.naming import tokenize_value
 from udfdask.plan.check_input import check_dtypes
 from udfdask.plan.cost_warnings import Cost, cost_warnings
 from udfdask.plan.declarations import result_units
 from udfdask.plan.make_recipe import make_recipe
-from udfdask.plan.read_arguments import Arguments, Asked, read_arguments
+from udfdask.plan.options import Options
+from udfdask.plan.read_arguments import Arguments, read_arguments
 from udfdask.plan.recipe import DESCAN, Recipe
 from udfdask.plan.shared_loading import needs_most_blocks, shares_data
 from udfdask.udf import UDF
@@ -104,56 +105,38 @@ def make_plan(
     *,
     names: Sequence[str] | None = None,
     files: tuple[str, ...] = (),
-    sig_dims: int = 2,
-    roi: Any = None,
-    present: BoolArray | None = None,
-    axes: Sequence[Axis] | None = None,
-    unit: str | None = None,
-    corrections: Any = None,
-    descan: Any = None,
-    backends: Any = None,
-    split_every: int | bool | None = None,
-    merge_small: int | str | None = None,
-    max_memory: int | str | None = None,
     loading: FindLoading | None = None,
+    **options: Any,
 ) -> Plan:
     """Return the plan of a run of UDFs over a dask array of shape (*nav, *sig).
 
     `names` are names of the UDFs for `explain`. `files` are those that the array and parameters
-    are read from. `present` has the scan positions that have a frame, if not all have; the others
-    are not processed. `loading` is called with an array and a plan, and only if there is a
-    `max_memory`: it returns what loading a chunk needs.
+    are read from. `loading` is called with an array and a plan, and only if there is a
+    `max_memory`: it returns what loading a chunk needs. `options` are those of `Options`.
     """
-    asked = Asked(
-        names=names,
-        files=files,
-        sig_dims=sig_dims,
-        roi=roi,
-        present=present,
-        axes=axes,
-        unit=unit,
-        corrections=corrections,
-        descan=descan,
-        backends=backends,
-        split_every=split_every,
-        merge_small=merge_small,
-    )
-    plan = _make_plan(array, udfs, asked)
-    if max_memory is not None:
+    asked = Options(**options)
+    plan = _make_plan(array, udfs, asked, names, files)
+    if asked.max_memory is not None:
         from udfdask.plan.memory_limit import check_memory  # few runs need it
 
         def plan_other(array: Any, udfs: Sequence[UDF], **changes: Any) -> Plan:
-            return _make_plan(array, udfs, replace(asked, **changes))
+            return _make_plan(array, udfs, replace(asked, **changes), names, files)
 
-        check_memory(plan, array, udfs, max_memory, loading, plan_other)
+        check_memory(plan, array, udfs, asked.max_memory, loading, plan_other)
     return plan
 
 
-def _make_plan(array: Any, udfs: Sequence[UDF], asked: Asked) -> Plan:
+def _make_plan(
+    array: Any,
+    udfs: Sequence[UDF],
+    asked: Options,
+    given_names: Sequence[str] | None,
+    files: tuple[str, ...],
+) -> Plan:
     """Return the plan of a run, whatever memory it needs."""
     from udfdask.plan.parameter_text import parameter_text  # runs need it, imports do not
 
-    given = read_arguments(array, udfs, asked)
+    given = read_arguments(array, udfs, asked, files)
     memory = config.worker_memory()
     task_limit = math.inf if memory is None else memory / 4
     try:
@@ -165,7 +148,7 @@ def _make_plan(array: Any, udfs: Sequence[UDF], asked: Asked) -> Plan:
         raise
     check_dtypes(recipe)
     aux = _aux_values(given, recipe)
-    names = _names(recipe, asked.names)
+    names = _names(recipe, given_names)
     bare, about_detectors = _about_detectors(names, udfs, given, recipe)
     units = (
         result_units(recipe, number, udf, given.calibration)
@@ -185,14 +168,14 @@ def _make_plan(array: Any, udfs: Sequence[UDF], asked: Asked) -> Plan:
         absent=0 if asked.present is None else int(np.count_nonzero(~asked.present)),
         frames_loaded=_frames_loaded(array, recipe),
         second_pass=_needs_second_pass(array, recipe, aux, given.joined),
-        files=asked.files,
+        files=files,
         remarks=(
             *given.warnings,
             *_misspelled(given.udfs),
             *(text for udf in given.udfs for text in udf._warnings(given.calibration)),
             *about_detectors,
         ),
-        costs=cost_warnings(recipe, asked.names or [udf.name for udf in recipe.udfs], task_limit),
+        costs=cost_warnings(recipe, given_names or [udf.name for udf in recipe.udfs], task_limit),
     )
 
 
@@ -234,7 +217,7 @@ def _names(recipe: Recipe, given: Sequence[str] | None) -> tuple[str, ...]:
     )
 
 
-def _make_recipe(array: GraphArray, given: Arguments, asked: Asked, task_limit: float) -> Recipe:
+def _make_recipe(array: GraphArray, given: Arguments, asked: Options, task_limit: float) -> Recipe:
     """Return the recipe of a run, whose tasks should need less than `task_limit` bytes."""
     chunks, n_nav = given.joined or array.chunks, array.ndim - asked.sig_dims
     backends = asked.backends

@@ -10,7 +10,7 @@ from dask.array.core import Array as GraphArray
 
 from udfdask import config
 from udfdask.backends.table import backend_of
-from udfdask.geometry.axes import Axis, Calibration
+from udfdask.geometry.axes import Calibration
 from udfdask.geometry.chunk_grid import BoolArray
 from udfdask.geometry.roi import (
     empty_roi_warning,
@@ -32,32 +32,12 @@ from udfdask.plan.check_input import (
 from udfdask.plan.copy_parameters import copy_parameters
 from udfdask.plan.declarations import new_instance
 from udfdask.plan.merge_tree import check_split_every
+from udfdask.plan.options import Options
 from udfdask.udf import UDF
 
 if TYPE_CHECKING:
     from udfdask.plan.descan import PlannedDescan
     from udfdask.plan.small_chunks import Chunks
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """Options of a run as the user gave them; `run_udf` describes them."""
-
-    names: Sequence[str] | None
-    """Names of the UDFs, if the user gave some."""
-    files: tuple[str, ...]
-    """Files and stores that the data and lazy parameters are read from."""
-    sig_dims: int
-    roi: Any
-    present: BoolArray | None
-    """Mask of the scan positions that have a frame, shape nav; None for all."""
-    axes: Sequence[Axis] | None
-    unit: str | None
-    corrections: Any
-    descan: Any
-    backends: Any
-    split_every: int | bool | None
-    merge_small: int | str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,8 +60,12 @@ class Arguments:
     """What is probably not meant."""
 
 
-def read_arguments(array: Any, udfs: Sequence[UDF], asked: Asked) -> Arguments:
+def read_arguments(
+    array: Any, udfs: Sequence[UDF], asked: Options, files: tuple[str, ...]
+) -> Arguments:
     """Return the checked arguments of a run over a dask array of shape (*nav, *sig).
+
+    `files` are those that the array and parameters are read from.
 
     Raises
     ------
@@ -95,7 +79,7 @@ def read_arguments(array: Any, udfs: Sequence[UDF], asked: Asked) -> Arguments:
     check_sig_dims(sig_dims, array.ndim)
     check_udfs(udfs)
     check_masks(udfs)
-    check_targets(udfs, asked.files)
+    check_targets(udfs, files)
     check_matrix_rows(array, sig_dims)
     calibration = read_calibration(asked.axes, asked.unit, array.shape, sig_dims)
     udfs = [with_pixels(udf, calibration, array.shape, sig_dims) for udf in udfs]
@@ -123,7 +107,7 @@ def read_arguments(array: Any, udfs: Sequence[UDF], asked: Asked) -> Arguments:
     )
 
 
-def _lost_absence(array: GraphArray, udfs: Sequence[UDF], asked: Asked) -> str:
+def _lost_absence(array: GraphArray, udfs: Sequence[UDF], asked: Options) -> str:
     """Return a warning if the array may have absent frames that the UDFs would use."""
     sees_neighbors = any(udf.halo is not None and udf.neighbors_outside_roi for udf in udfs)
     return lost_absence_warning(map(str, array.dask.layers), asked.roi is not None, sees_neighbors)
@@ -151,7 +135,7 @@ def _joined_chunks(array: GraphArray, merge_small: Any) -> Chunks | None:
     return None if chunks == array.chunks else chunks
 
 
-def _shifts(array: GraphArray, asked: Asked, roi: BoolArray | None) -> PlannedDescan | None:
+def _shifts(array: GraphArray, asked: Options, roi: BoolArray | None) -> PlannedDescan | None:
     """Return the checked shifts of all frames; None if they are not shifted."""
     from udfdask.plan.descan import plan_descan  # few runs need it
 

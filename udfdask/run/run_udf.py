@@ -14,6 +14,7 @@ from udfdask.graph.result_tasks import ResultTasks
 from udfdask.graph.run_inputs import inputs_of
 from udfdask.libertem_udfs import as_own
 from udfdask.plan.check_input import check_is_array
+from udfdask.plan.options import Options
 from udfdask.plan.plan import Plan, make_plan
 from udfdask.results.explanation import Explanation, LazyExplanation, describe, notes_of
 from udfdask.results.named_results import ResultInfo
@@ -62,7 +63,7 @@ def run_udf(
     roi: Any = ...,
     **options: Unpack[RunOptions],
 ) -> dict[str, Result]: ...
-@forwards(RunOptions, make_plan)
+@forwards(RunOptions, Options)
 def run_udf(
     array: da.Array | DescribedData,
     udf: UDF | Sequence[UDF] | Mapping[str, UDF],

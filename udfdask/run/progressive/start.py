@@ -14,10 +14,8 @@ from typing import Any, Unpack
 import dask.array as da
 from dask import base
 
-from udfdask.corrections import CorrectionSet
-from udfdask.geometry.axes import Axis
-from udfdask.geometry.chunk_grid import BoolArray
 from udfdask.plan.check_input import check_is_array
+from udfdask.plan.options import NAMES
 from udfdask.plan.recipe import DESCAN
 from udfdask.results.named_results import ResultInfo
 from udfdask.run.described_data import DescribedData, take_apart
@@ -41,20 +39,9 @@ def prepare_run(
     array: da.Array,
     udf: UDF | Sequence[UDF] | Mapping[str, UDF],
     *,
-    sig_dims: int = 2,
-    roi: Any = None,
-    axes: Sequence[Axis] | None = None,
-    unit: str | None = None,
-    corrections: CorrectionSet | None = None,
-    descan: Any = None,
-    backends: Any = None,
-    split_every: int | bool | None = None,
-    merge_small: int | str | None = None,
-    max_memory: int | str | None = None,
     plots: Any = None,
     scheduler: Any = None,
     progress: Progress = False,
-    present: BoolArray | None = None,
     in_words: Callable[[str], str] = str,
     align: Align | None = None,
     **kwargs: Any,
@@ -62,24 +49,12 @@ def prepare_run(
     """Plan a progressive run; nothing runs before the first snapshot is requested.
 
     `in_words` returns the text of a warning in the words of the data at hand. `align` aligns
-    changes of parameters with them.
+    changes of parameters with them. `kwargs` are options of the run and of the scheduler.
     """
     reporter = choose_reporter(progress)
-    plan, array = plan_run(
-        array,
-        udf,
-        sig_dims=sig_dims,
-        roi=roi,
-        axes=axes,
-        unit=unit,
-        corrections=corrections,
-        descan=descan,
-        backends=backends,
-        split_every=split_every,
-        merge_small=merge_small,
-        max_memory=max_memory,
-        present=present,
-    )
+    chosen = {name: value for name, value in kwargs.items() if name in NAMES}
+    of_scheduler = {name: value for name, value in kwargs.items() if name not in NAMES}
+    plan, array = plan_run(array, udf, **chosen)
     show_warnings(plan, in_words)
     recipe = plan.recipe
     live = LiveRecipe(recipe, plan.parameters, plan.calibration, align)
@@ -108,9 +83,9 @@ def prepare_run(
         job, get = Job(plan, array, live), find()
         client = getattr(get, "__self__", None)
         if hasattr(client, "scatter"):
-            check_workers(kwargs, client, bool(cuda_udfs))
-            return ClusterChunks(job, client, kwargs)
-        return LocalChunks(job, get, kwargs)
+            check_workers(of_scheduler, client, bool(cuda_udfs))
+            return ClusterChunks(job, client, of_scheduler)
+        return LocalChunks(job, get, of_scheduler)
 
     tally = None if reporter is None else ProgressCounter(work_of_run(recipe), reporter)
     return ProgressiveRun(
@@ -124,7 +99,7 @@ def prepare_run(
     )
 
 
-@forwards(IterOptions, prepare_run, run_udf)
+@forwards(IterOptions, run_udf, prepare_run)
 def run_udf_iter(
     array: da.Array | DescribedData,
     udf: UDF | Sequence[UDF] | Mapping[str, UDF],
