@@ -89,6 +89,26 @@ def test_what_appears_on_the_way_stays_and_no_result_is_lost(tmp_path, name):
     assert error.value.results_saved == kept
 
 
+@TARGETS
+def test_what_appears_after_the_last_check_stays(tmp_path, monkeypatch, name):
+    target = tmp_path / name
+    checked = check_target(target, NPZ if name == "a.npz" else ZARR)
+    check = type(checked).check
+
+    def check_and_lose(one):
+        check(one)
+        monkeypatch.undo()
+        write(target, "theirs")
+
+    def happens():
+        monkeypatch.setattr(type(checked), "check", check_and_lose)
+
+    with pytest.raises(FileExistsError) as error:
+        write_and(checked, "mine", happens)
+    assert read(target) == ["theirs"]
+    assert read(error.value.results_saved) == ["mine"]
+
+
 def test_a_note_that_was_put_into_a_store_meanwhile_stays(tmp_path):
     target = tmp_path / "a.zarr"
     write(target, "old")

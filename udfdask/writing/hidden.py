@@ -66,7 +66,9 @@ def hidden_folder(target: Path) -> Iterator[Path]:
         folder.mkdir()
         lock = _lock(folder, wait=True)
         if folder.exists():
-            break  # otherwise another writer took it for a leftover
+            break
+        if lock is not None:  # another writer took it for a leftover
+            os.close(lock)
     try:
         yield folder
     finally:

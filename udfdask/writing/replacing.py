@@ -67,7 +67,10 @@ def _rename(new: Path, target: Target) -> None:
     while True:
         target.check()
         try:
-            if os.path.lexists(target.path):
+            if not target.overwrite and not target.kind.is_folder:
+                _link(new, target.path)
+                return
+            if target.overwrite and os.path.lexists(target.path):
                 with contextlib.suppress(OSError):  # not all file systems have permissions
                     shutil.copymode(target.path, new)
                 if target.kind.is_folder:
@@ -79,6 +82,18 @@ def _rename(new: Path, target: Target) -> None:
                 raise
         else:
             return
+
+
+def _link(new: Path, path: Path) -> None:
+    """Give a finished file its name; raise FileExistsError if another writer was faster."""
+    try:
+        os.link(new, path)
+    except FileExistsError:
+        raise
+    except OSError:  # FAT and some network disks have no links
+        new.replace(path)
+    else:
+        new.unlink()
 
 
 def flush_folder(path: Path) -> None:
