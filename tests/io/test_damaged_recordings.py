@@ -47,33 +47,19 @@ def test_a_whole_mib(mib):
     assert_same(outcome(mib), np.flip(FRAMES.reshape(2, 3, 4, 6), axis=-2))
 
 
-@pytest.mark.parametrize("n", [3, 4, 5])
-def test_a_mib_that_is_cut_has_the_whole_frames(mib, n):
-    mib.write_bytes(mib.read_bytes()[: n * (HEADER + 24) + 100])
+@pytest.mark.parametrize("length", [0, 100, HEADER, HEADER + 10, *range(HEADER + 24, 2448, 137)])
+def test_a_mib_that_is_cut_has_whole_frames_or_is_an_error(mib, length):
+    mib.write_bytes(mib.read_bytes()[:length])
     values = outcome(mib)
-    np.testing.assert_array_equal(values, np.flip(FRAMES[: len(values)], axis=-2))
+    if values is not None:
+        frames = values.reshape(-1, 4, 6)
+        np.testing.assert_array_equal(frames, np.flip(FRAMES[: len(frames)], axis=-2))
 
 
 def test_a_hdr_that_knows_no_number(mib):
     """As of a continuous acquisition: all frames, one after another."""
     mib.with_suffix(".hdr").write_text(HDR.format(frames=0, line=0))
     assert_same(outcome(mib), np.flip(FRAMES, axis=-2))
-
-
-@FUZZ
-@given(data=st.data(), which=st.sampled_from([".mib", ".hdr"]))
-def test_a_damaged_mib(tmp_path_factory, data, which):
-    folder = tmp_path_factory.mktemp("mib")
-    path = folder / "scan.mib"
-    path.write_bytes(b"".join(mib_frame(n, frame) for n, frame in enumerate(FRAMES)))
-    path.with_suffix(".hdr").write_text(HDR.format(frames=6, line=3))
-    part = path.with_suffix(which)
-    part.write_bytes(data.draw(damaged(part.read_bytes(), front=HEADER)))
-    values = outcome(path)
-    if values is not None and values.shape[-2:] == (4, 6) and values.dtype == np.uint8:
-        stored = np.fromfile(path, [("head", f"S{HEADER}"), ("data", "u1", (4, 6))])["data"]
-        frames = np.flip(values.reshape(-1, 4, 6), axis=-2)
-        assert_same(frames, stored[: len(frames)])  # perhaps only whole lines of the scan
 
 
 def write_blo(path):
