@@ -93,7 +93,7 @@ def soak(gigabytes: float, limit: str, block: str, timeout: float) -> None:
         data = make_data(gigabytes, block)
         start = time.perf_counter()
         udfs = [SumUDF(), SumSigUDF(), CoMUDF()]
-        results = ud.compute(*ud.run_udf(data, udfs), timeout=timeout)
+        results = ud.compute(*ud.run_udf(data, udfs))
         seconds = time.perf_counter() - start
         pids = client.run(os.getpid)
         peaks = {worker: peak_bytes(pid) for worker, pid in pids.items()}
@@ -117,7 +117,9 @@ def main() -> None:
     parser.add_argument("--gigabytes", type=float, default=100)
     parser.add_argument("--limit", default="2GB")
     parser.add_argument("--block", default="64 MiB")
-    parser.add_argument("--timeout", type=float, default=7200, help="seconds for the run")
+    parser.add_argument(
+        "--timeout", type=float, default=7200, help="seconds for the start of the workers"
+    )
     options = parser.parse_args()
     soak(options.gigabytes, options.limit, options.block, options.timeout)
 

@@ -109,7 +109,7 @@ def workers(timeout: float) -> Iterator[Any]:
     how = {"threads_per_worker": 1, "dashboard_address": ":0", "silence_logs": 50}
     with LocalCluster(n_workers=WORKERS, **how) as cluster, Client(cluster) as client:
         client.wait_for_workers(WORKERS, timeout=timeout)
-        ud.compute(*make_results(50), timeout=timeout)  # imports and compiles
+        ud.compute(*make_results(50))  # imports and compiles
         yield cluster
 
 
@@ -124,13 +124,13 @@ def soak(repeats: int, chunks: int, kills: int, timeout: float) -> None:
     with dask.config.set(settings):
         with workers(timeout):
             start = time.perf_counter()
-            expected = content(ud.compute(*make_results(chunks), timeout=timeout))
+            expected = content(ud.compute(*make_results(chunks)))
             print(f"undisturbed: {time.perf_counter() - start:.1f} s", flush=True)
         for repeat in range(repeats):
             with workers(timeout) as cluster:
                 killer = Killer(cluster, kills)
                 start = time.perf_counter()
-                found = ud.compute(*make_results(chunks), progress=killer, timeout=timeout)
+                found = ud.compute(*make_results(chunks), progress=killer)
                 seconds = time.perf_counter() - start
             if killer.killed != kills:
                 raise SystemExit(f"{killer.killed} of {kills} workers were killed")
@@ -148,7 +148,9 @@ def main() -> None:
     parser.add_argument("--chunks", type=int, default=5000)
     parser.add_argument("--kills", type=int, default=10)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--timeout", type=float, default=600, help="seconds for each run")
+    parser.add_argument(
+        "--timeout", type=float, default=600, help="seconds for the start of the workers"
+    )
     options = parser.parse_args()
     random.seed(options.seed)
     soak(options.repeats, options.chunks, options.kills, options.timeout)
