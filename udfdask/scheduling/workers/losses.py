@@ -88,7 +88,8 @@ def explaining_losses(client: Any) -> Iterator[None]:
     except Exception as error:  # a client without a connection raises many types of errors
         loss = explain_loss(error, client)
         is_closed = getattr(client, "status", "") in ("closing", "closed")
-        if loss is None and is_closed and isinstance(error, CancelledError):
+        # distributed's sync fails with an UnboundLocalError if its event loop has ended
+        if loss is None and is_closed and isinstance(error, (CancelledError, UnboundLocalError)):
             loss = ClusterError(_CLOSED)
         if loss is None:
             raise
