@@ -306,7 +306,7 @@ SUFFIXES = [
 
 class TestWrongContent:
     @pytest.mark.parametrize("suffix", SUFFIXES)
-    @pytest.mark.parametrize("content", [b"1", b"text of no use, but of a few words\n" * 9])
+    @pytest.mark.parametrize("content", [b"", b"1", b"text of no use, but of a few words\n" * 9])
     def test_short_files_of_every_suffix(self, tmp_path, suffix, content):
         path = tmp_path / f"a.{suffix}"
         path.write_bytes(content)

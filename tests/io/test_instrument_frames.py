@@ -6,7 +6,7 @@ import logging
 import numpy as np
 import pytest
 
-from damaging import LEAVES_FILES_OPEN, outcome
+from damaging import LEAVES_FILES_OPEN
 from instrument_files import KINDS, write_blo, write_empad, write_mib
 from udfdask.errors import FileFormatError
 from udfdask.io import hyperspy_file, instrument_frames, open_file
@@ -71,14 +71,17 @@ def test_frames_of_an_empad(tmp_path, monkeypatch):
     np.testing.assert_array_equal(without_hyperspy(opened.array, monkeypatch), values)
     raw = tmp_path / "scan_x3_y2.raw"
     content = raw.read_bytes()
-    raw.write_bytes(content[:-2048])
+    raw.write_bytes(content[:-4])
     with pytest.raises(FileFormatError, match="has changed"):
         opened.array.compute(scheduler="synchronous")
     with pytest.raises(FileFormatError, match=rf"{raw} has .*Copy it again"):
         open_file(path)
     raw.unlink()
-    with pytest.raises(FileFormatError, match=str(path)):
-        open_file(path).array.compute(scheduler="synchronous")
+    with pytest.raises(
+        FileFormatError, match=r"scan_x3_y2\.raw, which is not next to it"
+    ) as raised:
+        open_file(path)
+    assert "Copy it again" not in str(raised.value)
 
 
 STACK = np.random.default_rng(7).integers(0, 999, (6, 20, 30)).astype(np.uint16)
@@ -155,7 +158,5 @@ def test_a_tiff_stack_that_is_cut(tmp_path, name):
     path = tmp_path / "cut.tif"
     for length in range(16, len(content) - 1, len(content) // 23):
         path.write_bytes(content[:length])
-        values = outcome(path)
-        if values is not None:  # the pages that are there
-            pages = values.reshape(-1, 20, 30)
-            np.testing.assert_array_equal(pages, STACK[: len(pages)])
+        with pytest.raises(FileFormatError, match=str(path)):
+            open_file(path).array.compute(scheduler="synchronous")
