@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from udfdask.config import cache_folder
-from udfdask.scheduling.job import Changing, Job, make_job
+from udfdask.scheduling.job import Job, make_job
 from udfdask.scheduling.progress.state import Progress
 from udfdask.tracebacks import own_lines_hidden
+
+if TYPE_CHECKING:
+    from udfdask.records.compute import Changing
 
 
 def compute(

@@ -15,13 +15,8 @@ from udfdask.scheduling.unwrap import unwrap_all
 from udfdask.scheduling.workers.find_restrictions import device_udfs
 
 if TYPE_CHECKING:
+    from udfdask.records.compute import Changing
     from udfdask.scheduling.progress.counter import ProgressCounter
-
-Changing = Callable[[list[Any], Any], tuple[list[Any], dict[Any, bool]]]
-"""Takes collections and the client of their cluster, or None.
-
-Returns changed collections, and `stored_tasks` of `records.graphs`.
-"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,6 +12,33 @@ from typing import Any
 from udfdask.errors import ClusterError
 from udfdask.scheduling.workers.task_names import TaskNames
 
+_GONE = (
+    "the cluster has lost data that the run needs: their worker has ended, and they cannot be "
+    "computed again. Scatter or persist the data again, then repeat the run"
+)
+_CONNECTION = (
+    "the connection to the scheduler was lost: its process has ended, or the network has "
+    "failed. Restart the cluster, and repeat the run with a new client"
+)
+_CLOSED = "the client has been closed. Repeat the run with a new client"
+_MESSAGES = {
+    "scheduler-connection-lost": _CONNECTION,
+    "scheduler-restart": (
+        "the scheduler was restarted, and has lost all tasks and results. Repeat the run"
+    ),
+    "lost dependencies": _GONE,
+    "already forgotten": _GONE,
+}
+"""Messages by dask's reasons; for all other reasons, the user cancelled the future."""
+
+PAUSE = 5.0
+"""Seconds between two questions to the scheduler, each a small message; short runs ask none."""
+
+_LOST = (OSError, RuntimeError, ValueError, AttributeError, CancelledError)
+"""Exceptions of a question if the scheduler is lost or the client has been closed."""
+
+LOG = logging.getLogger("udfdask")
+
 
 @contextmanager
 def explaining_killed_workers(client: Any, names: TaskNames) -> Iterator[None]:
@@ -31,26 +58,6 @@ def explaining_killed_workers(client: Any, names: TaskNames) -> Iterator[None]:
                     "'synchronous', with roi= set to its positions"
                 )
         raise
-
-
-_GONE = (
-    "the cluster has lost data that the run needs: their worker has ended, and they cannot be "
-    "computed again. Scatter or persist the data again, then repeat the run"
-)
-_CONNECTION = (
-    "the connection to the scheduler was lost: its process has ended, or the network has "
-    "failed. Restart the cluster, and repeat the run with a new client"
-)
-_CLOSED = "the client has been closed. Repeat the run with a new client"
-_MESSAGES = {
-    "scheduler-connection-lost": _CONNECTION,
-    "scheduler-restart": (
-        "the scheduler was restarted, and has lost all tasks and results. Repeat the run"
-    ),
-    "lost dependencies": _GONE,
-    "already forgotten": _GONE,
-}
-"""Messages by dask's reasons; for all other reasons, the user cancelled the future."""
 
 
 def explain_loss(error: BaseException, client: Any = None, state: str = "") -> ClusterError | None:
@@ -103,15 +110,6 @@ def _has_given_up(client: Any) -> bool:
     user closes still has one.
     """
     return getattr(client, "status", "") in ("closing", "closed") and client.scheduler_comm is None
-
-
-PAUSE = 5.0
-"""Seconds between two questions to the scheduler, each a small message; short runs ask none."""
-
-_LOST = (OSError, RuntimeError, ValueError, AttributeError, CancelledError)
-"""Exceptions of a question if the scheduler is lost or the client has been closed."""
-
-LOG = logging.getLogger("udfdask")
 
 
 @contextmanager
