@@ -1,4 +1,8 @@
-"""What each kind of array can do: one frozen value for each array type."""
+"""What each kind of array can do: one frozen value for each array type.
+
+`udfdask.backends.table` lists these values. Code outside this folder asks a backend, and never
+looks at the package of an array.
+"""
 
 from __future__ import annotations
 

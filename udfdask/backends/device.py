@@ -1,4 +1,14 @@
-"""CUDA devices: whether there is one, and copies to and from it."""
+"""CUDA devices: whether there is one, and copies to and from it.
+
+A process uses one device: the first one that `CUDA_VISIBLE_DEVICES` shows, or the one with the
+number in the setting `udfdask.cuda-device`.
+
+Copy tiles from the host to the device asynchronously. A copy from pageable memory blocks the
+calling thread. Here pixels are written into one of two pinned buffers, and the device copies them
+from there on its own. Meanwhile the thread fills the other buffer, or cuts the next tile. It writes
+to a buffer again only after the device has copied its contents, so that a thread is at most two
+buffers ahead of the device.
+"""
 
 from __future__ import annotations
 

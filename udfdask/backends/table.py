@@ -1,4 +1,8 @@
-"""All array types: found by name or by an array, chosen for a UDF, and checked in tasks."""
+"""All array types: found by name or by an array, chosen for a UDF, and checked in tasks.
+
+Choose the backend of each UDF of a run, so that all UDFs together need the fewest conversions. The
+choice depends on the backends alone, so that the plan and every worker choose the same.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""The frames around a position that a UDF sees, and the slabs of a chunk that others need."""
+"""The frames around a position that a UDF sees, and the slabs of a chunk that others need.
+
+Along each navigation axis, a window of frames around the positions `first` to `stop` begins
+`before` positions earlier and ends `after` positions later. At the ends of the axis, the boundary
+says which position stands for one that does not exist.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Values that come with labels: read in the order of the data, and found by label."""
+"""Values that come with labels: read in the order of the data, and found by label.
+
+Neither package is imported: only their documented attributes are read.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Rings around the center of each frame."""
+"""Rings around the center of each frame.
+
+Find pixels inside rings around a center, for kernels; rings can be elliptical. An ellipse is given
+by a symmetric matrix (yy, yx, xx) with the determinant 1, which makes it round.
+"""
 
 from __future__ import annotations
 

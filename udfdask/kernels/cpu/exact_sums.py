@@ -1,4 +1,19 @@
-"""Sums and squares of integers that are exact, whatever their size."""
+"""Sums and squares of integers that are exact, whatever their size.
+
+Sums of narrower integers always fit 64 bits. A block is first added up without checks, while the
+bits of all its values are combined to an upper bound. Only if the bound does not rule out an
+overflow is each addition checked.
+
+Exact sums of values and of their squares over the frames of a tile, for narrow integers. A square
+needs twice the bits of its value, and a sum of squares needs more. Sums of parabolas do not: for
+8-bit values, x * (255 - x) is even and at most 127 * 128, so that the halves of eight of them fit
+16 bits. The sum of the squares is 255 times the sum of the values, minus the sum of the parabolas.
+For signed values, the parabola is x * (x + 1). The same holds for 16 and 32 bits. Widening each
+square took 1.7 times as long for 8 bits, and 1.2 times as long for 16 bits.
+
+Merge the moments of pixels over some frames with those over other frames. The sum of n values is
+``n * origin + excess``, `varsum` that of their squared deviations.
+"""
 
 from __future__ import annotations
 

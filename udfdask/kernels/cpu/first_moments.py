@@ -1,4 +1,14 @@
-"""First moments of frames: sums of pixels times their positions."""
+"""First moments of frames: sums of pixels times their positions.
+
+A mask consists of runs of pixels: eight rows where these have columns in common, and single rows.
+Kernels add up the pixels of a run in registers: its sum, and its moments about its first pixel. The
+moments about the origin of the frame follow from these, once per run. Column sums in a buffer took
+1.2 to 2 times as long.
+
+Integers of 8 and 16 bits are added up eight rows at a time, because sums of eight values need few
+bits. All other values are added up row by row: eight rows at once would save no operations, and
+memory is read faster in order.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""Sums of the pixels of each frame, and of columns."""
+"""Sums of the pixels of each frame, and of columns.
+
+Sums over the frames of a tile, pixel by pixel. Kernels work on blocks of pixels, whose running sums
+stay in a cache. In each block they add eight frames at a time, so that each running sum is loaded
+and stored once for eight values.
+"""
 
 from __future__ import annotations
 

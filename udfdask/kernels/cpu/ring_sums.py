@@ -1,4 +1,11 @@
-"""Sums of pixels that lie in rings, or have factors."""
+"""Sums of pixels that lie in rings, or have factors.
+
+Weighted sums over pixels that all frames have in common, such as those of rings. Frames are
+transposed block by block, so that a pixel of many frames is one vector: gathering the pixels of
+each frame took 2 to 10 times as long.
+
+For the few frames that remain, pixels are gathered.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,10 @@
-"""Products of frames with sparse masks, and of sparse chunks with masks."""
+"""Products of frames with sparse masks, and of sparse chunks with masks.
+
+Multiply frames with sparse masks, without converting the frames. There are two methods: `_gather`
+reads the pixels of a mask from eight frames at a time. `_lanes` first transposes the frames, so
+that each pixel of 32 frames is contiguous, and multiplies all of them at once. The second method
+takes longer at first, and less time per pixel of a mask.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Sums and moments of the frames of a tile."""
+"""Sums and moments of the frames of a tile.
+
+These are the moments of each pixel over the frames, and of each frame the sum of its pixels and its
+first moments. Kernels for each of them would read the tile from memory several times.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Variance of each pixel over frames, dense and sparse."""
+"""Variance of each pixel over frames, dense and sparse.
+
+Sums of squared deviations over the frames of a tile, pixel by pixel. As those of `pixel_sums.py`,
+kernels work on blocks of pixels, and on eight frames at a time.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,14 @@
-"""Compile kernels on their first call with each dtype, and keep them on disk."""
+"""Compile kernels on their first call with each dtype, and keep them on disk.
+
+A kernel may call kernels of any file in its folder and in this one: when one file changes, all are
+compiled again.
+
+Keep compiled kernels on disk, so that a full or damaged disk never fails a run. numba's own cache
+raises an error if its folder is full or becomes read-only, which would fail a task that writes
+nothing. It also numbers its files: two processes that compile at the same time may both write
+number 1, and on a disk that fills up a new index may refer to an old file. Here the name of a file
+is derived from the key of its contents, and an incomplete file is not used.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,13 @@
-"""Read pixels of arrays in any layout and byte order, in the registers of the processor."""
+"""Read pixels of arrays in any layout and byte order, in the registers of the processor.
+
+Operations that numba does not have: arithmetic in 32 bits, and prefetching. If a kernel does
+several operations with each value, the processor itself loads the next values too late. Without
+prefetching, centers of mass of 16-bit frames in memory took 1.3 times as long, and centers of mass
+and sums of sparse frames 1.4 times.
+
+These are LLVM code: slices of eight rows, passed to a function that reads them, took a third of the
+time to compile a sum of frames.
+"""
 
 from __future__ import annotations
 

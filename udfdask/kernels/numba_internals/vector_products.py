@@ -1,4 +1,14 @@
-"""Products of pixels and factors in vector registers."""
+"""Products of pixels and factors in vector registers.
+
+Transpose frames, so that a pixel of many frames is one vector. A sum over any pixels then needs no
+gathering: every addition adds a pixel of all these frames.
+
+numba has no vectors, so this is LLVM code. The sums of some frames and masks stay in registers, and
+each vector of pixels is converted once, in a register, for all of these masks.
+
+Add weighted pixels of many frames to some sums, in vector registers. numba has no vectors, so this
+is LLVM code: the sums stay in registers for all pixels of a run.
+"""
 
 from __future__ import annotations
 

