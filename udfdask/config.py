@@ -162,11 +162,10 @@ def worker_memory() -> int | None:
     return int(total) // (os.cpu_count() or 1)
 
 
-def worker_threads_setting(number: int) -> str:
-    """Return the argument of `dask.config.set` with which `worker_threads` is this number."""
-    if _get("worker-threads") is not None:  # it has priority over num_workers
-        return repr({"udfdask.worker-threads": number})
-    return f"num_workers={number}"
+def worker_threads_setting() -> str:
+    """Return the name of the dask setting that `worker_threads` reads."""
+    # it has priority over num_workers
+    return "num_workers" if _get("worker-threads") is None else "udfdask.worker-threads"
 
 
 def hidden_paths() -> tuple[str, ...]:

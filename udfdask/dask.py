@@ -10,7 +10,7 @@ import dask.array as da
 from udfdask.results.explanation import Explanation
 from udfdask.results.result import Result
 from udfdask.run.map_frames import map_frames as map_on_array
-from udfdask.run.options import IterOptions, RunOptions, documented_by, forwards
+from udfdask.run.options import IterOptions, RunOptions, forwards
 from udfdask.run.progressive import UDFIterator
 from udfdask.run.progressive import run_udf_iter as iterate_on_array
 from udfdask.run.run_udf import explain as explain_on_array
@@ -164,7 +164,6 @@ class ArrayAccessor:
     def map_frames(
         self, func: Callable[..., Any], *, output_names: Sequence[str], **options: Any
     ) -> Result: ...
-    @documented_by(map_on_array)
     def map_frames(
         self,
         func: Callable[..., Any],

@@ -29,6 +29,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from udfdask.advice import Advice
+
 _SECRETS = re.compile(r"(?<=://)[^/\s@'\"]+@|\?[^\s'\"]+")
 """A user name and password in a URL, and its query, which can contain a signature."""
 
@@ -197,6 +199,18 @@ class FileFormatError(UDFError, ValueError):
 class MemoryLimitError(MemoryError, UDFError):
     """A run would need more memory than its `max_memory=`; the message says what would fit.
 
+    Parameters
+    ----------
+    *args : object
+        The message.
+    advice : Advice, optional
+        The same as a value: bytes by name, and the changes that help.
+
+    Attributes
+    ----------
+    advice : Advice or None
+        The same as a value: bytes by name, and the changes that help.
+
     Examples
     --------
     >>> import dask.array as da, udfdask as ud
@@ -206,6 +220,10 @@ class MemoryLimitError(MemoryError, UDFError):
     Traceback (most recent call last):
     udfdask.errors.MemoryLimitError: the run needs ..., more than max_memory='1 MB': ...
     """
+
+    def __init__(self, *args: object, advice: Advice | None = None) -> None:
+        super().__init__(*args)
+        self.advice = advice
 
 
 class SumOverflowError(UDFError, OverflowError):

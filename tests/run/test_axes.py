@@ -279,30 +279,26 @@ def test_a_window_outside_of_the_axis():
     assert "within 0 and 18, in channels; for numbers in eV, write start='440 eV'" in message
     assert "the axis 'E' goes from 400 to 485 eV" in message
     message = no_window("940 eV", "960 eV")
-    assert message.endswith(
-        "start='940 eV', stop='960 eV': expected start < stop; frames have E from 400 to 485 eV"
-    )
+    assert "start = 940 eV is 108 px, stop = 960 eV is 112 px" in message
+    assert message.endswith("frames have E from 400 to 485 eV")
     assert "in channels (Axis.to_pixels" in no_window(440, 460, axes=None)
-    assert no_window("440 eV", np.inf) == "stop must be a finite number of pixels, not inf"
+    assert "stop must be a finite number of pixels, not inf" in no_window("440 eV", np.inf)
 
 
 @pytest.mark.parametrize(
-    ("udf", "words"),
+    "udf",
     [
-        (VirtualDetectorUDF("disk", cy="30.5 mrad", r="1 mrad"), ["cy='30.5 mrad', r='1 mrad'"]),
-        (CoMUDF(cy="30.5 mrad", cx="0 mrad"), ["(cy, cx) = ('30.5 mrad', "]),
-        (CoMUDF(cy="30.5 mrad", r="2 mrad"), ["within r='2 mrad' of", "('30.5 mrad', "]),
+        VirtualDetectorUDF("disk", cy="30.5 mrad", r="1 mrad"),
+        CoMUDF(cy="30.5 mrad", cx="0 mrad"),
+        CoMUDF(cy="30.5 mrad", r="2 mrad"),
     ],
 )
-def test_disks_outside_of_frames_in_the_units_of_the_user(udf, words):
+def test_disks_outside_of_frames_in_the_units_of_the_user(udf):
     with pytest.raises(ud.ArgumentValueError) as caught:
         ud.run_udf(scan(), udf, axes=calibrated("mrad", 0.1))
     message = str(caught.value)
-    for each in words:
-        assert each in message
+    assert "cy = 30.5 mrad is 313 px" in message
     assert message.endswith("frames have ky from -0.8 to 0.7 mrad and kx from -0.9 to 0.8 mrad")
-    assert "in pixels" not in message
-    assert "313" not in message
 
 
 @pytest.mark.parametrize("nav_unit", ["nm", None])

@@ -144,10 +144,10 @@ def test_mistakes_that_the_plan_finds():
     """Of the lines of udfdask there are the call and, for its own errors, the lines that raised."""
     with pytest.raises(ud.ArgumentTypeError) as caught:
         ud.run_udf(X, Fails)
-    assert own_lines(caught.value) == ["run_udf", "run_in_words", "check_udfs"]
+    assert own_lines(caught.value) == ["run_udf", "run_for", "check_udfs"]
     with pytest.raises(OwnError) as caught:
         ud.map_frames(X.astype("uint8"), fail_on_ones)
-    assert own_lines(caught.value) == ["map_frames", "run_udf", "run_in_words"]
+    assert own_lines(caught.value) == ["map_frames", "run_udf", "run_for"]
     assert functions_of(caught.value)[-1] == "raise_own_error"
 
 

@@ -35,7 +35,7 @@ from udfdask.backends.convert import to_host
 from udfdask.backends.table import backend_of
 
 DOORS = {
-    "run_in_words": "udfdask.run.run_udf",  # what run_udf calls
+    "run_for": "udfdask.run.run_udf",  # what run_udf calls
     "run_udf_iter": "udfdask.run.progressive",
     "explain": "udfdask.run.run_udf",
 }

@@ -10,11 +10,11 @@ from typing import Any
 
 import dask.array as da
 
+from udfdask.advice import COMMAND_LINE
 from udfdask.cli.echo import echo, going_on
 from udfdask.cli.failures import PLANNING, RUNNING, plain_errors
 from udfdask.cli.live import TableView, View, last_snapshot, named_results
 from udfdask.cli.scheduler_option import connected
-from udfdask.cli.typed_numbers import typed_numbers
 from udfdask.cli.words import in_typed_words
 from udfdask.errors import ArgumentValueError, UDFWarning
 from udfdask.io.named_variables import axes_of_data
@@ -25,7 +25,7 @@ from udfdask.results.explanation import Explanation
 from udfdask.results.result import Result
 from udfdask.run.described_data import DescribedData
 from udfdask.run.progressive import Snapshot, run_udf_iter
-from udfdask.run.run_udf import compute, run_udf
+from udfdask.run.run_udf import compute, run_for
 from udfdask.scheduling.progress.reporters import Bar
 from udfdask.scheduling.progress.state import ProgressState
 from udfdask.udf import UDF
@@ -112,8 +112,7 @@ def plan_run(data: da.Array | DescribedData, udfs: Mapping[str, UDF], **options:
     arguments = {"udf": list(udfs.values()), **options}
     with plain_errors(PLANNING), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UDFWarning)
-        with typed_numbers(udfs.values()):
-            lazy = run_udf(data, **{**arguments, "udf": dict(udfs)})
+        lazy = run_for(COMMAND_LINE, data, dict(udfs), **{"sig_dims": None, "roi": None, **options})
         plan = next(iter(lazy.values())).explain()
     texts = [*plan.warnings, *(str(warning.message) for warning in caught)]
     return PlannedRun(

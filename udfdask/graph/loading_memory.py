@@ -43,15 +43,12 @@ def loading_memory(array: GraphArray, plan: Plan) -> LoadingMemory:
     return LoadingMemory() if plan.joined else _from_tasks(array, plan.recipe)
 
 
-def loading_memory_of_layers(array: GraphArray, share: float = 1) -> LoadingMemory | None:
-    """Return the same if the layers alone say it, which takes no time; else None.
-
-    With `share`, as if the array had been made with blocks of this share of their size.
-    """
+def loading_memory_of_layers(array: GraphArray) -> LoadingMemory | None:
+    """Return the same if the layers alone say it, which takes no time; else None."""
     if blocks_in_memory(array) is not None:
         return LoadingMemory(in_memory=True)
     graph = array.dask
-    sizes = {name: math.ceil(size * share) for name, size in _sizes(graph).items()}
+    sizes = _sizes(graph)
     if all(described_layer(graph.layers[name]) for name in _arrays_below(graph, array.name, sizes)):
         depends = {name: [d for d in graph.dependencies[name] if sizes[d]] for name in sizes}
         extras = {name: _source_bytes(graph, name, size) for name, size in sizes.items()}

@@ -9,6 +9,7 @@ from typing import Any, Unpack, overload
 import dask.array as da
 from hyperspy.api import signals
 
+from udfdask.advice import SIGNAL
 from udfdask.errors import ArgumentTypeError
 from udfdask.hyperspy.data import aligned_data, read_frames, read_parameters
 from udfdask.hyperspy.labels import read_calibration, read_labels
@@ -17,22 +18,18 @@ from udfdask.hyperspy.progressive import SignalIterator, SignalSnapshot
 from udfdask.hyperspy.regions import read_roi
 from udfdask.hyperspy.results import SignalResult
 from udfdask.hyperspy.run import open_signal, read_arguments, reader_of_changes, run_on_signal
-from udfdask.hyperspy.words import in_words_of_signals, with_rechunk_of_signals
 from udfdask.results.explanation import Explanation
 from udfdask.run.map_frames import call_of, check_own_names, make_frame_udf, name_of_map
-from udfdask.run.map_frames import map_frames as map_on_array
 from udfdask.run.options import (
     IterOptions,
     RunOptions,
     check_iter_options,
     check_names,
-    documented_by,
     forwards,
 )
 from udfdask.run.progressive.start import prepare_run
 from udfdask.run.progressive.start import run_udf_iter as iterate_on_array
-from udfdask.run.run_udf import explain as explain_on_array
-from udfdask.run.run_udf import in_form_of
+from udfdask.run.run_udf import explain_for, in_form_of
 from udfdask.run.run_udf import run_udf as run_on_array
 from udfdask.run.virtual_image import IMAGE, DetectorOptions, make_detector
 from udfdask.scheduling.unwrap import unwrap
@@ -209,7 +206,6 @@ class UDFAccessor:
         every = (SignalResult(r, labels.of(n)) for r, n in zip(results, names, strict=True))
         return in_form_of(udf, tuple(every))
 
-    @documented_by(run_udf, map_on_array)
     def map_frames(
         self,
         func: Callable[..., Any],
@@ -457,9 +453,8 @@ class UDFAccessor:
         """
         check_iter_options(self.run_udf_iter, options)
         array, udf, chosen = self._arranged(udf, roi, navigation_mask, options)
-        in_words = partial(with_rechunk_of_signals, n_sig=chosen["sig_dims"])
         align = reader_of_changes(self._signal)
-        run = prepare_run(array, udf, in_words=in_words, align=align, **chosen)
+        run = prepare_run(array, udf, align=align, door=SIGNAL, **chosen)
         for info in run.infos:
             check_dtypes(info.udf_name, info.buffers)
         return SignalIterator(run, partial(SignalSnapshot, labels=read_labels(self._signal)))
@@ -499,8 +494,7 @@ class UDFAccessor:
         """
         check_names(self.explain, options)
         array, udf, chosen = self._arranged(udf, roi, navigation_mask, options)
-        with in_words_of_signals():
-            return explain_on_array(array, udf, **chosen)
+        return explain_for(SIGNAL, array, udf, **chosen)
 
 
 class _AccessorAttribute:

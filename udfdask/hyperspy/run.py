@@ -8,16 +8,16 @@ from typing import Any, Unpack
 
 import dask.array as da
 
+from udfdask.advice import SIGNAL
 from udfdask.geometry.axis_labels import DataLabels
 from udfdask.hyperspy.data import read_frames, wants_progressbar
 from udfdask.hyperspy.detectors import mask_reader
 from udfdask.hyperspy.labels import read_calibration
 from udfdask.hyperspy.make_signal import check_dtypes
-from udfdask.hyperspy.words import in_words_of_signals, with_rechunk_of_signals
 from udfdask.results.result import Result
 from udfdask.run.options import RunOptions, check_names
 from udfdask.run.read_masks import read_labeled, read_values
-from udfdask.run.run_udf import run_in_words, run_udf
+from udfdask.run.run_udf import run_for, run_udf
 from udfdask.scheduling.compute import compute
 from udfdask.udf import UDF
 
@@ -83,16 +83,8 @@ def run_on_signal(
     lazy = bool(signal._lazy if lazy_output is None else lazy_output)
     array, sig_dims = read_frames(signal, named=lazy)
     udfs, chosen = read_arguments(signal, udf, options)
-    with in_words_of_signals():
-        check_names(run_udf, chosen)
-        made = run_in_words(
-            array,
-            udfs,
-            partial(with_rechunk_of_signals, n_sig=sig_dims),
-            sig_dims=sig_dims,
-            roi=roi,
-            **chosen,
-        )
+    check_names(run_udf, chosen)
+    made = run_for(SIGNAL, array, udfs, sig_dims=sig_dims, roi=roi, **chosen)
     results = tuple(made.values()) if isinstance(udf, dict) else made
     results = results if isinstance(results, tuple) else (results,)
     for result in results:

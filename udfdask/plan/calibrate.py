@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from udfdask.errors import ArgumentTypeError
-from udfdask.geometry.axes import Calibration, in_pixels
+from udfdask.errors import ArgumentTypeError, UDFError
+from udfdask.geometry.axes import Axis, Calibration, in_pixels
+from udfdask.geometry.units import Quantity, as_coordinate
 from udfdask.plan.declarations import new_instance
+from udfdask.plan.parameters_in_pixels import parameters_in_pixels
 from udfdask.udf import UDF
 
 
@@ -61,3 +63,40 @@ def _check_calibrated(cls: type[UDF]) -> None:
             f"{cls.__name__}.calibrated must be a dictionary from names of parameters to one of "
             f"{known}, not {given!r}"
         )
+
+
+def add_given_lengths(
+    error: UDFError, udfs: Iterable[UDF], calibration: Calibration, shape: Sequence[int], n_sig: int
+) -> None:
+    """Add to an error about pixels which lengths the user gave in a unit, and where frames lie.
+
+    `udfs` are those of the user, and `n_sig` is the number of signal axes.
+    """
+    lengths = [text for udf in udfs for text in _given_lengths(udf, calibration, n_sig)]
+    if lengths and error.args:
+        first = len(shape) - n_sig
+        ranges = map(_range, calibration.axes[first:], shape[first:])
+        facts = f"{', '.join(lengths)}; frames have {' and '.join(ranges)}"
+        error.args = (f"{error.args[0]}. {facts}", *error.args[1:])
+
+
+def _given_lengths(udf: UDF, calibration: Calibration, n_sig: int) -> Iterator[str]:
+    """Yield each single length of a UDF that has a unit, in this unit and in pixels."""
+    several = ("lengths", "position", "positions", "shift")
+    given = {
+        name: as_coordinate(name, udf._kwargs[name])
+        for name, meaning in type(udf).calibrated.items()
+        if name in udf._kwargs and meaning not in several
+    }
+    if not any(isinstance(value, Quantity) for value in given.values()):
+        return
+    pixels = parameters_in_pixels(type(udf), udf._kwargs, calibration, n_sig)
+    for name, value in given.items():
+        if isinstance(value, Quantity):
+            yield f"{name} = {value} is {pixels[name]:g} px"
+
+
+def _range(axis: Axis, size: int) -> str:
+    """Return the positions of an axis, in its unit."""
+    first, last = axis.positions(size)[[0, -1]] if size else (axis.offset, axis.offset)
+    return f"{axis.name} from {first:g} to {last:g} {axis.unit or 'px'}"

@@ -1,13 +1,13 @@
-"""Warn about runs that need much memory or many tasks, with numbers and the rechunk to make."""
+"""Find what makes a run slow or large: advice with numbers, and the rechunk to make."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from dask.utils import format_bytes, parse_bytes
 
+from udfdask.advice import Advice, MakeChunks, Rechunk, SetOption
 from udfdask.config import chunk_bytes
 from udfdask.plan.make_recipe import MANY_BLOCKS
 from udfdask.plan.recipe import Recipe
@@ -31,32 +31,22 @@ GOOD_JOINED_SIZE = "64 MiB"
 """Size of joined chunks that a warning recommends."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cost:
-    """What makes a run slow or large, and the change that helps."""
-
-    topic: str
-    """The problem of the chunks, for every run over the same data; empty if it is of one run."""
-    text: str
-    """The warning."""
-
-
-def cost_warnings(recipe: Recipe, names: Sequence[str], task_limit: float) -> tuple[Cost, ...]:
-    """Return one warning for each cost of a run that other chunks would avoid.
+def cost_warnings(recipe: Recipe, names: Sequence[str], task_limit: float) -> tuple[Advice, ...]:
+    """Return advice about each cost of a run that other chunks would avoid.
 
     `names` are those of the UDFs in texts, and `task_limit` is the size in bytes that the data of
     one task may have.
     """
     if not recipe.grid.n_chunks:
         return ()
-    texts = (
-        ("size of chunks", _large_tasks(recipe, task_limit)),
-        ("cut frames", _cut_frames(recipe, names, task_limit)),
-        ("number of chunks", _many_blocks(recipe)),
-        ("", _gathered_rows(recipe, task_limit)),
-        ("", _wide_margins(recipe, task_limit) if recipe.halos(range(len(recipe.udfs))) else ""),
+    found = (
+        _large_tasks(recipe, task_limit),
+        _cut_frames(recipe, names, task_limit),
+        _many_blocks(recipe),
+        _gathered_rows(recipe, task_limit),
+        _wide_margins(recipe, task_limit) if recipe.halos(range(len(recipe.udfs))) else None,
     )
-    return tuple(Cost(topic=topic, text=text) for topic, text in texts if text)
+    return tuple(one for one in found if one is not None)
 
 
 def _share(task_limit: float) -> str:
@@ -64,40 +54,51 @@ def _share(task_limit: float) -> str:
     return f"a quarter of a worker's memory ({format_bytes(int(task_limit))})"
 
 
-def _large_tasks(recipe: Recipe, task_limit: float) -> str:
-    """Return a warning if the data of a task take too many bytes; else an empty text."""
+def _large_tasks(recipe: Recipe, task_limit: float) -> Advice | None:
+    """Return advice if the data of a task take too many bytes."""
     task_bytes = _task_bytes(recipe)
     # the number of stored values of sparse data is not known before they are loaded
     if task_bytes <= task_limit or recipe.native.is_sparse:
-        return ""
+        return None
     frames, frame_bytes = int(recipe.grid.loaded.max()), _frame_bytes(recipe)
-    return (
+    text = (
         f"the data of one task take {format_bytes(task_bytes)} ({frames} frames of "
         f"{format_bytes(frame_bytes)}), more than {_share(task_limit)}: "
-        f"array.rechunk({_good_chunks(recipe, task_limit)}) would do better"
+    )
+    return Advice(
+        "large tasks",
+        (text, _whole_frames(recipe, _good_nav(recipe, task_limit)), " would do better"),
+        {"task": task_bytes, "limit": int(task_limit)},
+        of_data=True,
     )
 
 
-def _good_chunks(recipe: Recipe, task_limit: float) -> tuple[int, ...]:
-    """Return chunk sizes of whole frames that suit UDFs, -1 along signal axes."""
+def _whole_frames(recipe: Recipe, nav: Sequence[int], *, keeps_nav: bool = False) -> Rechunk:
+    """Return the chunks of whole frames with these sizes along navigation axes."""
+    n_sig = len(recipe.shape.sig)
+    return Rechunk((*nav, *(-1,) * n_sig), n_sig, keeps_nav)
+
+
+def _good_nav(recipe: Recipe, task_limit: float) -> tuple[int, ...]:
+    """Return sizes along navigation axes of chunks of whole frames that suit UDFs."""
     from udfdask.geometry.good_chunks import good_chunks  # few runs need advice
 
     sig = recipe.shape.sig
     chunks = (*recipe.grid.nav_chunks, *recipe.sig_chunks)
     sizes = good_chunks(chunks, len(sig), recipe.dtype.itemsize, task_limit)
-    return (*sizes[: len(recipe.shape.nav)], *(-1 for _ in sig))
+    return tuple(sizes[: len(recipe.shape.nav)])
 
 
-def _cut_frames(recipe: Recipe, names: Sequence[str], task_limit: float) -> str:
-    """Return a warning if each task needs many signal chunks; else an empty text.
+def _cut_frames(recipe: Recipe, names: Sequence[str], task_limit: float) -> Advice | None:
+    """Return advice if each task needs many signal chunks.
 
-    Empty too if the data of a task are too large: chunks of whole frames are the cure of both. And
-    if there are few data, which take little time in any chunks.
+    None if the data of a task are too large: chunks of whole frames are the cure of both. And if
+    there are few data, which take little time in any chunks.
     """
     many = recipe.n_blocks > MANY_BLOCKS and not recipe.by_sig_chunk
     little = int(recipe.grid.loaded.sum()) * _frame_bytes(recipe) < LITTLE_DATA
     if not many or little or _large_tasks(recipe, task_limit):
-        return ""
+        return None
     cannot = [
         name
         for name, udf in zip(names, recipe.udfs, strict=True)
@@ -108,14 +109,17 @@ def _cut_frames(recipe: Recipe, names: Sequence[str], task_limit: float) -> str:
         why = "shifted frames need pixels of several signal chunks"
     elif not cannot:
         why = "excluded pixels are patched from pixels in another signal chunk"
-    first, chunks = len(recipe.shape.nav), _good_chunks(recipe, task_limit)
-    changes: object = chunks
-    if chunks[:first] == tuple(map(max, recipe.grid.nav_chunks)):  # uneven ones can stay
-        changes = {first + k: -1 for k in range(len(recipe.shape.sig))}
-    return (
+    nav = _good_nav(recipe, task_limit)
+    keeps_nav = nav == tuple(map(max, recipe.grid.nav_chunks))  # uneven ones can stay
+    text = (
         f"a task takes {recipe.n_blocks} signal chunks, {format_bytes(_task_bytes(recipe))} "
-        f"together, because {why}. Chunks of whole frames would do better: chunks={chunks} where "
-        f"the array is made or the file is opened, or array.rechunk({changes})"
+        f"together, because {why}. Chunks of whole frames would do better: "
+    )
+    return Advice(
+        "cut frames",
+        (text, MakeChunks(_whole_frames(recipe, nav, keeps_nav=keeps_nav))),
+        {"blocks": recipe.n_blocks, "task": _task_bytes(recipe)},
+        of_data=True,
     )
 
 
@@ -139,25 +143,31 @@ def _task_bytes(recipe: Recipe) -> int:
     return frames * _frame_bytes(recipe)
 
 
-def _many_blocks(recipe: Recipe) -> str:
-    """Return a warning if dask needs more time for the tasks than the UDFs for the data."""
+def _many_blocks(recipe: Recipe) -> Advice | None:
+    """Return advice if dask needs more time for the tasks than the UDFs for the data."""
     count, size = _blocks(recipe)
     if not any(count > many and size < small for many, small in SMALL_BLOCKS):
-        return ""
-    return (
+        return None
+    text = (
         f"{count} blocks of {format_bytes(size)} make at least {2 * count} tasks, and dask needs "
-        f"0.1 ms for each task on threads, 1 ms on a cluster: {_merge_small_call(recipe)}. It is "
-        "faster still to choose larger chunks where the array is made, for example when the file "
-        "is opened"
+        "0.1 ms for each task on threads, 1 ms on a cluster: "
     )
+    also = (
+        f"{_joins_them(recipe)}. It is faster still to choose larger chunks where the array is "
+        "made, for example when the file is opened"
+    )
+    numbers = {"blocks": count, "block": size}
+    return Advice("small chunks", (text, _JOIN, also), numbers, of_data=True)
 
 
-def small_chunks_note(recipe: Recipe) -> str:
-    """Return a text if `merge_small` would make a run faster; else an empty text."""
+def small_chunks_note(recipe: Recipe) -> Advice | None:
+    """Return advice if `merge_small` would make a run faster."""
     count, size = _blocks(recipe)
     if count < NOTED_BLOCKS or size >= NOTED_BYTES:
-        return ""
-    return f"{count} blocks of {format_bytes(size)}: {_merge_small_call(recipe)}"
+        return None
+    text = f"{count} blocks of {format_bytes(size)}: "
+    numbers = {"blocks": count, "block": size}
+    return Advice("small chunks", (text, _JOIN, _joins_them(recipe)), numbers)
 
 
 def _blocks(recipe: Recipe) -> tuple[int, int]:
@@ -167,19 +177,22 @@ def _blocks(recipe: Recipe) -> tuple[int, int]:
     return count, nbytes // max(1, count)
 
 
-def _merge_small_call(recipe: Recipe) -> str:
-    """Return the argument that joins small chunks, and the number of tasks that it leaves."""
+_JOIN = SetOption("merge_small", GOOD_JOINED_SIZE)
+
+
+def _joins_them(recipe: Recipe) -> str:
+    """Return what joining small chunks does, with the number of tasks that it leaves."""
     from udfdask.plan.small_chunks import joined_chunks  # few runs need it
 
     chunks = (*recipe.grid.nav_chunks, *recipe.sig_chunks)
     joined = joined_chunks(chunks, recipe.dtype.itemsize, parse_bytes(GOOD_JOINED_SIZE))
     count = math.prod(len(sizes) for sizes in joined)
     tasks = "1 task" if count == 1 else f"{count} tasks"
-    return f"merge_small='{GOOD_JOINED_SIZE}' loads and processes them in {tasks}"
+    return f" loads and processes them in {tasks}"
 
 
-def _gathered_rows(recipe: Recipe, task_limit: float) -> str:
-    """Return a warning if all rows of large nav results are needed in one task."""
+def _gathered_rows(recipe: Recipe, task_limit: float) -> Advice | None:
+    """Return advice if all rows of large nav results are needed in one task."""
     gathered = sum(
         spec.nbytes(recipe.grid.n_frames, recipe.shape.sig)
         for udf in recipe.udfs
@@ -188,19 +201,17 @@ def _gathered_rows(recipe: Recipe, task_limit: float) -> str:
         if spec.kind == "nav"
     )
     if gathered <= task_limit:
-        return ""
-    return (
+        return None
+    text = (
         f"nav results of {format_bytes(gathered)} are gathered in one task, more than "
         f"{_share(task_limit)}: if get_results works row by row, set "
         "elementwise_results = True on the UDF"
     )
+    return Advice("gathered rows", (text,), {"rows": gathered, "limit": int(task_limit)})
 
 
-def _wide_margins(recipe: Recipe, task_limit: float) -> str:
-    """Return a warning if windows are too large for a task, or chunks for their margins too small.
-
-    The text is empty if neither is so.
-    """
+def _wide_margins(recipe: Recipe, task_limit: float) -> Advice | None:
+    """Return advice if windows are too large for a task, or chunks too thin for their margins."""
     from udfdask.geometry.seams import frames_that_travel  # few runs need it
 
     halos, grid = recipe.halos(range(len(recipe.udfs))), recipe.grid
@@ -208,19 +219,21 @@ def _wide_margins(recipe: Recipe, task_limit: float) -> str:
     window = max(halos, key=lambda halo: math.prod(halo.window)).window
     window_bytes = math.prod(window) * frame_bytes
     if window_bytes > task_limit:
-        return (
+        text = (
             f"the window of one position has {' x '.join(map(str, window))} frames, "
             f"{format_bytes(window_bytes)}, more than {_share(task_limit)}: a smaller halo needs "
             "less"
         )
+        return Advice("large windows", (text,), {"window": window_bytes})
     travel, data_bytes = frames_that_travel(halos, grid) * frame_bytes, grid.size * frame_bytes
     if travel <= max(data_bytes, LITTLE_DATA):
-        return ""
+        return None
     best = min(chunk_bytes(), task_limit)
     side = max(1, round((best / max(1, frame_bytes)) ** (1 / len(grid.shape))))
     good = tuple(min(side, n) for n in grid.shape)
-    return (
+    text = (
         f"chunks give {format_bytes(travel)} of frames to their neighbors, more than the data "
         f"({format_bytes(data_bytes)}), because they are thin for this halo: "
-        f"array.rechunk({(*good, *(-1 for _ in recipe.shape.sig))}) would do better"
     )
+    numbers = {"travel": travel, "data": data_bytes}
+    return Advice("thin chunks", (text, _whole_frames(recipe, good), " would do better"), numbers)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
+from udfdask.advice import ARRAY, Door
 from udfdask.corrections import CorrectionSet
 from udfdask.geometry.axes import Axis
 from udfdask.geometry.chunk_grid import BoolArray
@@ -27,6 +28,8 @@ class Options:
     split_every: int | bool | None = None
     merge_small: int | str | None = None
     max_memory: int | str | None = None
+    door: Door = ARRAY
+    """The entry point: advice is written in its terms."""
 
 
 NAMES = frozenset(field.name for field in fields(Options))

@@ -7,22 +7,24 @@ prints its text.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from dask.array.core import Array as GraphArray
 
 from udfdask import config
+from udfdask.advice import Advice, Door
 from udfdask.backends.table import backend_of, known_backends
 from udfdask.errors import UDFError
 from udfdask.geometry.axes import Calibration
 from udfdask.geometry.chunk_grid import Grid
 from udfdask.geometry.roi import only_present
 from udfdask.names.naming import tokenize_value
+from udfdask.plan.calibrate import add_given_lengths
 from udfdask.plan.check_input import check_dtypes
-from udfdask.plan.cost_warnings import Cost, cost_warnings
+from udfdask.plan.cost_warnings import cost_warnings
 from udfdask.plan.declarations import result_units
 from udfdask.plan.make_recipe import make_recipe
 from udfdask.plan.options import Options
@@ -71,15 +73,15 @@ class Plan:
     """Whether the data are loaded a second time, because a parameter is a result over them."""
     files: tuple[str, ...]
     """Files and stores that the data and lazy parameters are read from, if they can be found."""
-    remarks: tuple[str, ...]
-    """Likely mistakes in arguments and parameters."""
-    costs: tuple[Cost, ...]
-    """What will be slow or need much memory, and what to change."""
+    advice: tuple[Advice, ...]
+    """Likely mistakes in arguments and parameters, then what will be slow or need much memory."""
+    door: Door
+    """The entry point of the user, in whose terms advice is written."""
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """The texts of all warnings."""
-        return (*self.remarks, *(cost.text for cost in self.costs))
+        """The texts of all advice."""
+        return tuple(one.said(self.door) for one in self.advice)
 
     @property
     def token(self) -> str:
@@ -87,16 +89,8 @@ class Plan:
         return tokenize_value((self.array_name, self.recipe, self.aux, self.second_pass))
 
 
-class FindLoading(Protocol):
-    """A function that returns what loading a chunk of an array needs; None if it is not known.
-
-    With `share`, as if the array had been made with blocks of this share of their size.
-    """
-
-    def __call__(
-        self, array: GraphArray, plan: Plan, *, share: float | None = None
-    ) -> LoadingMemory | None:
-        """Return the memory in bytes."""
+FindLoading = Callable[[GraphArray, Plan], "LoadingMemory | None"]
+"""A function that returns what loading a chunk of an array needs; None if it is not known."""
 
 
 def make_plan(
@@ -119,10 +113,7 @@ def make_plan(
     if asked.max_memory is not None:
         from udfdask.plan.memory_limit import check_memory  # few runs need it
 
-        def plan_other(array: Any, udfs: Sequence[UDF], **changes: Any) -> Plan:
-            return _make_plan(array, udfs, replace(asked, **changes), names, files)
-
-        check_memory(plan, array, udfs, asked.max_memory, loading, plan_other)
+        check_memory(plan, asked.max_memory, None if loading is None else loading(array, plan))
     return plan
 
 
@@ -142,9 +133,7 @@ def _make_plan(
     try:
         recipe = _make_recipe(array, given, asked, task_limit)
     except UDFError as error:
-        from udfdask.plan.given_numbers import show_given_numbers  # only errors need it
-
-        show_given_numbers(error, udfs, given.calibration, array.shape, asked.sig_dims)
+        add_given_lengths(error, udfs, given.calibration, array.shape, asked.sig_dims)
         raise
     check_dtypes(recipe)
     aux = _aux_values(given, recipe)
@@ -169,13 +158,18 @@ def _make_plan(
         frames_loaded=_frames_loaded(array, recipe),
         second_pass=_needs_second_pass(array, recipe, aux, given.joined),
         files=files,
-        remarks=(
-            *given.warnings,
-            *_misspelled(given.udfs),
-            *(text for udf in given.udfs for text in udf._warnings(given.calibration)),
-            *about_detectors,
+        advice=(
+            *given.advice,
+            *(Advice("misspelled method", (text,)) for text in _misspelled(given.udfs)),
+            *(
+                Advice("parameters", (text,))
+                for udf in given.udfs
+                for text in udf._warnings(given.calibration)
+            ),
+            *(Advice("detector", (text,)) for text in about_detectors),
+            *cost_warnings(recipe, given_names or [udf.name for udf in recipe.udfs], task_limit),
         ),
-        costs=cost_warnings(recipe, given_names or [udf.name for udf in recipe.udfs], task_limit),
+        door=asked.door,
     )
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from dask.array.core import Array as GraphArray
 
 from udfdask import config
+from udfdask.advice import Advice
 from udfdask.backends.table import backend_of
 from udfdask.geometry.axes import Calibration
 from udfdask.geometry.chunk_grid import BoolArray
@@ -56,7 +57,7 @@ class Arguments:
     """The chunks after small ones are joined; None if the chunks of the array are processed."""
     shifts: PlannedDescan | None
     """The shifts of all frames; None if they are not shifted."""
-    warnings: tuple[str, ...]
+    advice: tuple[Advice, ...]
     """What is probably not meant."""
 
 
@@ -91,11 +92,12 @@ def read_arguments(
     selected = normalize_roi(asked.roi, nav)
     roi = only_present(selected, asked.present, nav)
     shifts = None if asked.descan is None else _shifts(array, asked, roi)
-    warnings = (
-        empty_roi_warning(asked.roi, selected) or none_present_warning(roi, asked.present),
-        "" if asked.present is not None else _lost_absence(array, udfs, asked),
-        "" if shifts is None else shifts.warning,
-    )
+    texts = {
+        "empty roi": empty_roi_warning(asked.roi, selected)
+        or none_present_warning(roi, asked.present),
+        "absent frames": "" if asked.present is not None else _lost_absence(array, udfs, asked),
+        "descan": "" if shifts is None else shifts.warning,
+    }
     return Arguments(
         udfs=udfs,
         calibration=calibration,
@@ -103,7 +105,7 @@ def read_arguments(
         fan_in=fan_in,
         joined=joined,
         shifts=shifts,
-        warnings=tuple(text for text in warnings if text),
+        advice=tuple(Advice(kind, (text,)) for kind, text in texts.items() if text),
     )
 
 

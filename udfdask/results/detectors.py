@@ -11,9 +11,8 @@ from udfdask.errors import ArgumentTypeError, ArgumentValueError, UDFError
 from udfdask.geometry.labeled_values import find_place
 from udfdask.geometry.shapes import Shape
 from udfdask.libertem_udfs import as_own
-from udfdask.plan.calibrate import with_pixels
+from udfdask.plan.calibrate import add_given_lengths, with_pixels
 from udfdask.plan.declarations import declare, new_instance
-from udfdask.plan.given_numbers import show_given_numbers
 from udfdask.results.named_results import ResultInfo
 from udfdask.scheduling.compute import compute
 from udfdask.types import AnyArray
@@ -128,7 +127,7 @@ def _masks_of(info: ResultInfo, detector: Any) -> Mapping[str, AnyArray]:
         declare(udf, asked.meta, info.grid, (), False)  # the checks of a run
         masks = asked.get_detector_masks()
     except UDFError as error:
-        show_given_numbers(error, [detector], info.calibration, shape, sig_dims)
+        add_given_lengths(error, [detector], info.calibration, shape, sig_dims)
         raise
     if not masks:
         raise ArgumentValueError(

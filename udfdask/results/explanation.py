@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import groupby
@@ -13,6 +12,7 @@ import numpy as np
 from dask.utils import format_bytes
 
 from udfdask import config
+from udfdask.advice import Advice
 from udfdask.backends.backend import Backend
 from udfdask.geometry.shapes import Shape, in_words
 from udfdask.geometry.tiling import TilingScheme
@@ -38,8 +38,8 @@ class Explanation:
     (4, 8192, 1)
     """
 
-    text: str
-    """The full description, several lines."""
+    lines: tuple[tuple[str, str], ...]
+    """The full description: pairs of a label and its text."""
     summary: str
     """Two lines: what the run reads, and the memory that it needs."""
     n_chunks: int
@@ -60,6 +60,8 @@ class Explanation:
     """Number of times that the data are loaded."""
     detectors: tuple[str, ...]
     """The lines of `text` about detectors: radii, centers, number of pixels, and notes."""
+    advice: tuple[Advice, ...]
+    """The same as `warnings`, as values: kinds, numbers, and the changes that help."""
     warnings: tuple[str, ...]
     """What is nearly surely a mistake, will be slow or need much memory, and the change that
     helps."""
@@ -68,6 +70,11 @@ class Explanation:
     frame."""
     _notes: tuple[Note, ...] = ()
     """The same with the UDF that each is about."""
+
+    @property
+    def text(self) -> str:
+        """The full description, several lines."""
+        return "\n".join(_line(label, text) for label, text in self.lines)
 
     def __str__(self) -> str:
         return self.text
@@ -78,13 +85,18 @@ class Explanation:
     def _repr_html_(self) -> str:
         from udfdask.results.html_table import html_table
 
-        return html_table("Plan", (), [_label_and_text(line) for line in self.text.splitlines()])
+        return html_table("Plan", (), self.lines)
 
 
-def _label_and_text(line: str) -> tuple[str, str]:
-    """Split a line of a description into its label and its text."""
-    match = re.match(r"(.+?)(?:: | {2,})(.*)", line)
-    return (match[1], match[2]) if match else ("", line)
+def _line(label: str, text: str) -> str:
+    """Return a line of a description; what is not one of its topics is the name of a UDF."""
+    return f"{label:<9} {text}" if label in _TOPICS else f"{label}: {text}"
+
+
+_TOPICS = frozenset(
+    "data chunks reads tasks memory tiles backend needs corrects descans neighbors detector "
+    "warning note".split()
+)
 
 
 class LazyExplanation:
@@ -183,39 +195,38 @@ def describe(plan: Plan, n_tasks: int, loading: LoadingMemory | None = None) -> 
     if_dense = " if they were dense" if recipe.native.is_sparse else ""
     order = ", one for each signal chunk of a chunk" if recipe.by_sig_chunk else ""
     lines = [
-        f"data      {in_words(recipe.shape)}, {recipe.dtype}",
-        f"chunks    {chunks}",
-        f"reads     {format_bytes(bytes_read)}{if_dense}, in {pass_text}",
-        f"tasks     {n_tasks}{order}",
-        f"memory    {_memory(memory)}{'' if loading else LOADING_UNKNOWN}",
-        f"tiles     {_tiles(tiling, sig)}",
-        f"backend   {_backends(recipe)}",
+        ("data", f"{in_words(recipe.shape)}, {recipe.dtype}"),
+        ("chunks", chunks),
+        ("reads", f"{format_bytes(bytes_read)}{if_dense}, in {pass_text}"),
+        ("tasks", f"{n_tasks}{order}"),
+        ("memory", f"{_memory(memory)}{'' if loading else LOADING_UNKNOWN}"),
+        ("tiles", _tiles(tiling, sig)),
+        ("backend", _backends(recipe)),
     ]
     cuda_udfs = dict.fromkeys(udf.name for udf in recipe.udfs if udf.needs_cuda)
     if cuda_udfs:
-        lines.append(f"needs     a CUDA device for {', '.join(cuda_udfs)}; on a cluster, CUDA=1")
+        users = ", ".join(cuda_udfs)
+        lines.append(("needs", f"a CUDA device for {users}; on a cluster, CUDA=1"))
     if recipe.corrections is not None:
-        lines.append(f"corrects  {_corrections(recipe)}")
+        lines.append(("corrects", _corrections(recipe)))
     if recipe.descan is not None:
-        lines.append(f"descans   {_descan(plan)}")
+        lines.append(("descans", _descan(plan)))
     if halos:
         travel = frames_that_travel(halos, grid) * sig.size * itemsize
-        lines.append(
-            f"neighbors about {format_bytes(travel)} of frames at borders go to other chunks"
-        )
+        text = f"about {format_bytes(travel)} of frames at borders go to other chunks"
+        lines.append(("neighbors", text))
     lines += [
-        f"{name}: {_udf(udf, name, k in recipe.summed)}"
+        (name, _udf(udf, name, k in recipe.summed))
         for k, (udf, name) in enumerate(zip(recipe.udfs, plan.names, strict=True))
     ]
     detectors, about_detectors = detector_lines(plan)
     all_notes = (*about_detectors, *_other_notes(plan))
     notes = tuple(dict.fromkeys(note.text for note in all_notes))
-    detectors = [f"detector  {one}" for one in detectors]
-    lines += detectors
-    lines += [f"warning   {w}" for w in plan.warnings]
-    lines += [f"note      {n}" for n in notes]
+    lines += [("detector", one) for one in detectors]
+    lines += [("warning", one) for one in plan.warnings]
+    lines += [("note", one) for one in notes]
     return Explanation(
-        text="\n".join(lines),
+        lines=tuple(lines),
         summary=f"reads     {_reads(plan, bytes_read, passes)}\nmemory    {_in_short(memory)}",
         n_chunks=grid.n_chunks,
         n_tasks=n_tasks,
@@ -224,7 +235,11 @@ def describe(plan: Plan, n_tasks: int, loading: LoadingMemory | None = None) -> 
         memory=memory,
         tile_shape=tuple(tiling.shape),
         passes=passes,
-        detectors=(*detectors, *(f"note      {n.text}" for n in about_detectors)),
+        detectors=(
+            *(_line("detector", one) for one in detectors),
+            *(_line("note", one.text) for one in about_detectors),
+        ),
+        advice=plan.advice,
         warnings=plan.warnings,
         notes=notes,
         _notes=all_notes,
@@ -386,8 +401,8 @@ def _notes_of_run(plan: Plan) -> list[str]:
             "dask knows only the dense size of sparse chunks; the memory that they need is "
             "proportional to the number of stored values"
         )
-    if not plan.warnings and (note := small_chunks_note(plan.recipe)):
-        notes.append(note)
+    if not plan.advice and (note := small_chunks_note(plan.recipe)):
+        notes.append(note.said(plan.door))
     if lazy:
         notes.append(f"{', '.join(lazy)} computed first, then passed to every task")
     if plan.recipe.nbytes > (1 << 20):

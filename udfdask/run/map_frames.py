@@ -14,7 +14,6 @@ from udfdask.libertem_udfs import udf_name
 from udfdask.plan.check_input import check_is_array
 from udfdask.results.result import Result
 from udfdask.run.described_data import DescribedData, take_apart
-from udfdask.run.options import documented_by
 from udfdask.run.run_udf import run_udf
 from udfdask.udf import UDF
 
@@ -35,7 +34,6 @@ def map_frames(
     output_names: Sequence[str],
     **options: Any,
 ) -> Result: ...
-@documented_by(run_udf)
 def map_frames(
     array: da.Array | DescribedData,
     func: Callable[..., Any],

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
 
 import dask.array as da
 
+from udfdask.advice import ARRAY, Door
 from udfdask.errors import ArgumentTypeError
 from udfdask.geometry.chunk_grid import BoolArray
 from udfdask.graph.build import build_graph
@@ -153,23 +154,23 @@ def run_udf(
     """
     check_names(run_udf, options)
     results: Result | tuple[Result, ...] | dict[str, Result]
-    results = run_in_words(array, udf, str, sig_dims=sig_dims, roi=roi, **options)
+    results = run_for(ARRAY, array, udf, sig_dims=sig_dims, roi=roi, **options)
     return results
 
 
-def run_in_words(
+def run_for(
+    door: Door,
     array: Any,
     udf: Any,
-    in_words: Callable[[str], str],
     *,
     sig_dims: int | None,
     roi: Any,
     **options: Unpack[RunOptions],
 ) -> Any:
-    """Return the results of `run_udf`; `in_words` returns a warning in the words of the data."""
+    """Return the results of `run_udf` for the users of an entry point."""
     data, sig_dims, chosen = take_apart(array, sig_dims, options)
-    plan, graph_array = plan_run(data, udf, sig_dims=sig_dims, roi=roi, **chosen)
-    show_warnings(plan, in_words)
+    plan, graph_array = plan_run(data, udf, sig_dims=sig_dims, roi=roi, door=door, **chosen)
+    show_warnings(plan)
     results = make_results(plan, graph_array)
     if isinstance(udf, dict):
         return {name: result._called(name) for name, result in zip(udf, results, strict=True)}
@@ -211,9 +212,22 @@ def explain(
     8388608
     """
     check_names(explain, options)
+    return explain_for(ARRAY, array, udf, sig_dims=sig_dims, roi=roi, **options)
+
+
+def explain_for(
+    door: Door,
+    array: Any,
+    udf: Any,
+    *,
+    sig_dims: int | None,
+    roi: Any,
+    **options: Unpack[RunOptions],
+) -> Explanation:
+    """Return the description of a run for the users of an entry point."""
     data, sig_dims, chosen = take_apart(array, sig_dims, options)
     check_is_array(data, "explain", sig_dims)
-    plan, graph_array = plan_run(data, udf, sig_dims=sig_dims, roi=roi, **chosen)
+    plan, graph_array = plan_run(data, udf, sig_dims=sig_dims, roi=roi, door=door, **chosen)
     return make_results(plan, graph_array)[0].explain()
 
 
@@ -224,11 +238,13 @@ def plan_run(
     sig_dims: int,
     roi: Any,
     present: BoolArray | None = None,
+    door: Door = ARRAY,
     **options: Unpack[RunOptions],
 ) -> tuple[Plan, Any]:
     """Return the plan of a run, and its array with a graph in place of dask expressions.
 
-    `present` has the scan positions that have a frame, if not all have.
+    `present` has the scan positions that have a frame, if not all have. Advice is written in the
+    terms of `door`.
     """
     with own_lines_hidden:
         inputs = inputs_of(array, as_list(udf), options.get("descan"))
@@ -242,21 +258,17 @@ def plan_run(
             sig_dims=sig_dims,
             roi=roi,
             present=present,
+            door=door,
             **options,
         )
     return plan, inputs.array
 
 
-def show_warnings(plan: Plan, in_words: Callable[[str], str] = str) -> None:
-    """Issue the warnings of a plan, `in_words` of the data at hand.
-
-    Warnings about the chunks of an array are shown once for all runs over it.
-    """
-    for text in plan.remarks:
-        warn_user(in_words(text))
-    for cost in plan.costs:
-        problem = (plan.array_name, cost.topic) if cost.topic else None
-        warn_user(in_words(cost.text), problem=problem)
+def show_warnings(plan: Plan) -> None:
+    """Warn of what a plan advises; of the chunks of an array once for all runs over it."""
+    for advice in plan.advice:
+        problem = (plan.array_name, advice.kind) if advice.of_data else None
+        warn_user(advice.said(plan.door), problem=problem)
 
 
 def make_results(plan: Plan, array: da.Array) -> tuple[Result, ...]:
@@ -268,22 +280,14 @@ def make_results(plan: Plan, array: da.Array) -> tuple[Result, ...]:
     )
 
 
-def _loading(
-    array: da.Array, plan: Plan, *, quickly: bool = False, share: float | None = None
-) -> LoadingMemory | None:
-    """Return what loading a chunk needs; None if `quickly` and it takes time to find out.
-
-    With `share`, as if the array had been made with blocks of this share of their size; None if
-    that cannot be known.
-    """
+def _loading(array: da.Array, plan: Plan, *, quickly: bool = False) -> LoadingMemory | None:
+    """Return what loading a chunk needs; None if `quickly` and it takes time to find out."""
     from udfdask.graph.loading_memory import (
         blocks_of_layers,
         loading_memory,
         loading_memory_of_layers,
     )
 
-    if share is not None:
-        return loading_memory_of_layers(array, share)
     # with a region, or after a rechunk, few chunks can have many blocks below them
     if quickly and blocks_of_layers(array) > _FEW_BLOCKS:
         return loading_memory_of_layers(array)

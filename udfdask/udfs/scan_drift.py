@@ -170,7 +170,7 @@ class ScanDriftUDF(UDF):
         if len(sig) not in (1, 2) or 0 in sig:
             raise ArgumentValueError(
                 f"ScanDriftUDF works on images and spectra, but the signal has the shape {sig}: "
-                "pass sig_dims=2 or sig_dims=1"
+                "pass sig_dims=2 or sig_dims=1 (a signal: signal.transpose(signal_axes=2))"
             )
         along: tuple[int, ...] = (len(nav),)
         if self._has_reference:

@@ -389,7 +389,8 @@ def detector_mask(shape: Any, sig: Shape, **numbers: Any) -> AnyArray:
         fitting = {1: "a window", 2: "a disk, ring, rect or point"}.get(len(sig), "ApplyMasksUDF")
         raise ArgumentValueError(
             f"a {shape} needs a signal with {axes} {'axis' if axes == 1 else 'axes'}, but frames "
-            f"have the shape {tuple(sig)}: pass sig_dims={axes}, or use {fitting}"
+            f"have the shape {tuple(sig)}: pass sig_dims={axes}, or use {fitting} (a signal: "
+            f"signal.transpose(signal_axes={axes}))"
         )
     if shape == "window":
         return window(numbers["start"], numbers["stop"], sig[0])

@@ -13,18 +13,16 @@ from udfdask.io.labeled_array import SIGNAL_DIMS, own_name
 from udfdask.results.explanation import Explanation
 from udfdask.results.labels.from_dataarray import Arranged, arrange, choose_variable
 from udfdask.run.map_frames import call_of, check_own_names, make_frame_udf, name_of_map
-from udfdask.run.map_frames import map_frames as map_on_array
 from udfdask.run.options import (
     IterOptions,
     RunOptions,
     check_iter_options,
     check_names,
-    documented_by,
     forwards,
 )
 from udfdask.run.progressive.start import prepare_run
 from udfdask.run.progressive.start import run_udf_iter as iterate_on_array
-from udfdask.run.run_udf import explain as explain_on_array
+from udfdask.run.run_udf import explain_for
 from udfdask.run.run_udf import run_udf as run_on_array
 from udfdask.run.virtual_image import DetectorOptions, make_detector
 from udfdask.tracebacks import own_lines_hidden
@@ -32,7 +30,6 @@ from udfdask.udf import UDF
 from udfdask.udfs.virtual_detector import VirtualDetectorUDF
 from udfdask.xarray import run as running
 from udfdask.xarray.progressive import LabeledIterator, LabeledSnapshot
-from udfdask.xarray.words import in_words_of_dataarrays
 
 SigDims = int | str | Sequence[Hashable]
 """Names of the signal dimensions, or their number if they are the last dimensions."""
@@ -199,7 +196,6 @@ class _Runs:
         output_names: Sequence[str],
         **options: Any,
     ) -> xr.Dataset: ...
-    @documented_by(run_udf, map_on_array)
     def map_frames(
         self,
         func: Callable[..., Any],
@@ -416,13 +412,12 @@ class _Runs:
         """
         check_iter_options(self.run_udf_iter, options)
         data, udf, chosen = self._arranged(udf, sig_dims, roi, options, keep_attrs)
-        in_words = in_words_of_dataarrays(data.labels.dims)
         run = prepare_run(
             data.array,
             udf,
             sig_dims=data.sig_dims,
             roi=data.roi,
-            in_words=in_words,
+            door=running.door_of(data),
             align=running.reader_of_changes(data),
             **chosen,
         )
@@ -468,7 +463,8 @@ class _Runs:
         """
         check_names(self.explain, options)
         data, udf, chosen = self._arranged(udf, sig_dims, roi, options)
-        return explain_on_array(data.array, udf, sig_dims=data.sig_dims, roi=data.roi, **chosen)
+        door = running.door_of(data)
+        return explain_for(door, data.array, udf, sig_dims=data.sig_dims, roi=data.roi, **chosen)
 
 
 def _check_free(names: Sequence[str], array: xr.DataArray) -> None:

@@ -8,6 +8,7 @@ from typing import Any, Unpack
 
 import xarray as xr
 
+from udfdask.advice import Door
 from udfdask.results.labels.align import align_mask
 from udfdask.results.labels.from_dataarray import Arranged, name_output_dims, warn_if_huge
 from udfdask.results.labels.labels import Labels
@@ -19,7 +20,6 @@ from udfdask.run.run_udf import in_form_of, make_infos, make_results, plan_run, 
 from udfdask.run.virtual_image import IMAGE
 from udfdask.scheduling.compute import compute
 from udfdask.udf import UDF
-from udfdask.xarray.words import in_words_of_dataarrays
 
 _FRAME_RESULT = "result"
 """Name of the result of `AutoUDF`."""
@@ -96,6 +96,11 @@ def make_layouts(
     return [make_layout(info, labels, rename) for info in infos]
 
 
+def door_of(data: Arranged) -> Door:
+    """Return the entry point of users who have a DataArray with these dimensions."""
+    return Door("dataarray", tuple(data.labels.dims))
+
+
 def _run(
     data: Arranged,
     udf: UDF | Sequence[UDF] | Mapping[str, UDF],
@@ -105,9 +110,11 @@ def _run(
 ) -> tuple[xr.Dataset, ...]:
     """Return a Dataset for each UDF, lazy if the data are lazy."""
     udf, chosen = read_arguments(data, udf, options)
-    plan, array = plan_run(data.array, udf, sig_dims=data.sig_dims, roi=data.roi, **chosen)
+    plan, array = plan_run(
+        data.array, udf, sig_dims=data.sig_dims, roi=data.roi, door=door_of(data), **chosen
+    )
     layouts = lay_out(make_infos(plan, array, lambda: 0))
-    show_warnings(plan, in_words_of_dataarrays(data.labels.dims))
+    show_warnings(plan)
     warn_if_huge(data)
     results = make_results(plan, array)
     if not data.was_lazy:

@@ -150,7 +150,8 @@ def _sig_dims(mask: Any, sig: Shape) -> str:
     """Return a remedy for a mask that fits the last axes of frames, but not their number."""
     shape, n = tuple(sig), len(mask.shape)
     fits = 0 < n < len(shape) and tuple(mask.shape) == shape[-n:]
-    return f", or pass sig_dims={n}, if frames have {n} ax{'is' if n == 1 else 'es'}" * fits
+    axes = f"ax{'is' if n == 1 else 'es'} (a signal: signal.transpose(signal_axes={n}))"
+    return f", or pass sig_dims={n}, if frames have {n} {axes}" * fits
 
 
 def detector_pixels(mask: Any, sig: Shape) -> AnyArray:

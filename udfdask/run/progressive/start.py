@@ -42,20 +42,19 @@ def prepare_run(
     plots: Any = None,
     scheduler: Any = None,
     progress: Progress = False,
-    in_words: Callable[[str], str] = str,
     align: Align | None = None,
     **kwargs: Any,
 ) -> ProgressiveRun:
     """Plan a progressive run; nothing runs before the first snapshot is requested.
 
-    `in_words` returns the text of a warning in the words of the data at hand. `align` aligns
-    changes of parameters with them. `kwargs` are options of the run and of the scheduler.
+    `align` aligns changes of parameters with the data. `kwargs` are options of the run, among them
+    the `door`, and of the scheduler.
     """
     reporter = choose_reporter(progress)
     chosen = {name: value for name, value in kwargs.items() if name in NAMES}
     of_scheduler = {name: value for name, value in kwargs.items() if name not in NAMES}
     plan, array = plan_run(array, udf, **chosen)
-    show_warnings(plan, in_words)
+    show_warnings(plan)
     recipe = plan.recipe
     live = LiveRecipe(recipe, plan.parameters, plan.calibration, align)
     names = tuple(udf) if isinstance(udf, dict) else ()

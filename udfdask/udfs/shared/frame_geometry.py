@@ -24,8 +24,9 @@ def frame_shape(udf: UDF, kinds: str = "biuf") -> tuple[int, int]:
     sig, name = tuple(udf.meta.dataset_shape.sig), type(udf).__name__
     if len(sig) != 2:
         raise ArgumentValueError(
-            f"{name} works on 2-D frames, but the signal has the shape {sig}: pass sig_dims=2, or "
-            "reshape or reduce the array so that its last two axes are y and x"
+            f"{name} works on 2-D frames, but the signal has the shape {sig}: pass sig_dims=2 (a "
+            "signal: signal.transpose(signal_axes=2)), or reshape or reduce the array so that its "
+            "last two axes are y and x"
         )
     if 0 in sig:
         raise ArgumentValueError(f"{name} works on pixels, but frames have the shape {sig}")

@@ -1,0 +1,128 @@
+"""Every piece of advice, through every entry point."""
+
+import dask.array as da
+import numpy as np
+import pytest
+
+import udfdask as ud
+from udfdask.advice import (
+    ARRAY,
+    COMMAND_LINE,
+    SIGNAL,
+    Advice,
+    Door,
+    MakeChunks,
+    PartOfScan,
+    Rechunk,
+    SetOption,
+    SetThreads,
+)
+from udfdask.udfs import LogsumUDF, NeighborAverageUDF, SumUDF
+
+DATA_ARRAY = Door("dataarray", ("y", "x", "ky", "kx"))
+NAV, WHOLE = Rechunk((4, 8, -1, -1), 2), Rechunk((4, 8, -1, -1), 2, keeps_nav=True)
+MADE = "where the array is made or the file is opened"
+
+
+@pytest.mark.parametrize(
+    ("remedy", "array", "data_array", "signal", "command_line"),
+    [
+        (
+            NAV,
+            "array.rechunk((4, 8, -1, -1))",
+            "array.chunk({'y': 4, 'x': 8, 'ky': -1, 'kx': -1})",
+            "signal.rechunk(nav_chunks=(4, 8), sig_chunks=-1)",
+            "--chunks 4,8,-1,-1",
+        ),
+        (
+            WHOLE,
+            "array.rechunk({2: -1, 3: -1})",
+            "array.chunk({'ky': -1, 'kx': -1})",
+            "signal.rechunk(nav_chunks=(4, 8), sig_chunks=-1)",
+            "--chunks 4,8,-1,-1",
+        ),
+        (
+            MakeChunks(NAV, or_rechunk=False),
+            f"chunks=(4, 8, -1, -1) {MADE}",
+            f"chunks={{'y': 4, 'x': 8, 'ky': -1, 'kx': -1}} {MADE}",
+            f"chunks=(4, 8, -1, -1) {MADE}",
+            "--chunks 4,8,-1,-1",
+        ),
+        (
+            SetOption("merge_small", "64 MiB"),
+            *["merge_small='64 MiB'"] * 3,
+            "--merge-small 64MiB",
+        ),
+        (SetOption("merge_small", None), *["no merge_small"] * 3, "no --merge-small"),
+        (
+            SetThreads(2, "udfdask.worker-threads"),
+            *["dask.config.set({'udfdask.worker-threads': 2})"] * 3,
+            "DASK_UDFDASK__WORKER_THREADS=2 in the environment",
+        ),
+        (
+            PartOfScan(3),
+            "array[:3]",
+            "array.isel({'y': slice(None, 3, None)})",
+            "signal.inav[..., :3]",
+            "--roi 0:3",
+        ),
+    ],
+)
+def test_each_remedy_through_each_door(remedy, array, data_array, signal, command_line):
+    said = [remedy.called(door) for door in (ARRAY, DATA_ARRAY, SIGNAL, COMMAND_LINE)]
+    assert said == [array, data_array, signal, command_line]
+
+
+CUT = da.zeros((4, 6, 64, 64), chunks=(2, 3, 16, 16), dtype="uint16")
+THIN = da.zeros((64, 4, 4), chunks=(1, 4, 4))
+SMALL = da.zeros((12_000, 2, 2), chunks=(1, 2, 2), dtype="uint8")
+
+
+@pytest.mark.parametrize(
+    ("array", "udf", "kind", "remedies"),
+    [
+        (CUT, LogsumUDF(), "cut frames", [MakeChunks]),
+        (da.zeros((400, 8, 8), chunks=(400, 8, 8)), SumUDF(), "large tasks", [Rechunk]),
+        (THIN, NeighborAverageUDF("rectangular", shape=(7,)), "thin chunks", [Rechunk]),
+        (SMALL, SumUDF(), "small chunks", [SetOption]),
+    ],
+)
+def test_kinds_of_advice(array, udf, kind, remedies, monkeypatch):
+    monkeypatch.setattr("udfdask.plan.cost_warnings.LITTLE_DATA", 0)
+    if kind == "large tasks":
+        monkeypatch.setattr("udfdask.config.worker_memory", lambda: 400_000)
+    advice = {one.kind: one for one in ud.explain(array, udf).advice}
+    assert [type(remedy) for remedy in advice[kind].remedies] == remedies
+    assert advice[kind].of_data == (kind != "thin chunks")
+
+
+def test_a_region_of_nothing():
+    (advice,) = ud.explain(CUT, SumUDF(), roi=np.zeros((4, 6), bool)).advice
+    assert advice.kind == "empty roi"
+
+
+def test_explain_of_data_arrays_and_signals(monkeypatch):
+    monkeypatch.setattr("udfdask.plan.cost_warnings.LITTLE_DATA", 0)
+    xr = pytest.importorskip("xarray", reason="xarray is an extra")
+    pytest.importorskip("udfdask.xarray")
+    data = xr.DataArray(CUT, dims=("y", "x", "ky", "kx"))
+    (text,) = data.udf.explain(LogsumUDF()).warnings
+    assert "array.chunk({'y'" in text or "array.chunk({'ky'" in text
+    wide = xr.DataArray(da.zeros((64, 64, 64, 64)), dims=("y", "x", "ky", "kx"))
+    with pytest.raises(ud.MemoryLimitError, match=r"chunks=\{'y': \d+, 'x': \d+, 'ky': -1"):
+        wide.udf.run_udf(SumUDF(), max_memory="20 MB")
+
+
+def test_a_signal_is_rechunked_by_its_own_method(monkeypatch):
+    monkeypatch.setattr("udfdask.plan.cost_warnings.LITTLE_DATA", 0)
+    hs = pytest.importorskip("hyperspy.api", reason="HyperSpy is an extra")
+    pytest.importorskip("udfdask.hyperspy")
+    (text,) = hs.signals.Signal2D(CUT).as_lazy().udf.explain(LogsumUDF()).warnings
+    assert "signal.rechunk(nav_chunks=" in text
+    assert "array.rechunk" not in text
+
+
+def test_parts_and_remedies():
+    advice = Advice("cut frames", ("a ", NAV, " b"), {"blocks": 4})
+    assert advice.remedies == (NAV,)
+    assert advice.said(COMMAND_LINE) == "a --chunks 4,8,-1,-1 b"
