@@ -467,7 +467,7 @@ def test_warnings_of_the_plan_are_told_once(file):
 def test_warnings_of_a_udf_are_told(file, monkeypatch):
     monkeypatch.setattr("udfdask.udfs.pick.LARGE", 100)
     output = call("run", file, "--udf", "pick")
-    assert output.count("warning: pick holds 48 frames") == 1
+    assert output.count("warning: PickUDF holds 48 frames") == 1
 
 
 @pytest.mark.full

@@ -140,10 +140,10 @@ def test_parts_of_a_pixel_of_nothing(refused):
 
 
 PLANNED = [
-    ("moved", "--descan has shifts of shape (2, 4, 6), but a scan of shape (4, 6) with 2 signal"),
-    ("infinite", "--descan has an infinite shift at scan position (1, 2)"),
-    ("short", "--descan has shifts of shape (2, 6, 2)"),
-    ("complex", "--descan has shifts of dtype complex128, expected real numbers in pixels"),
+    ("moved", "descan has shifts of shape (2, 4, 6), but a scan of shape (4, 6) with 2 signal"),
+    ("infinite", "descan has an infinite shift at scan position (1, 2)"),
+    ("short", "descan has shifts of shape (2, 6, 2)"),
+    ("complex", "descan has shifts of dtype complex128, expected real numbers in pixels"),
 ]
 
 

@@ -96,5 +96,5 @@ def test_a_limit_on_memory(file):
     assert plan == call("explain", file)
     for command in (["explain"], ["run", "--no-progress"]):
         message = call(command[0], file, *command[1:], "--max-memory", "10 kB", code=1)
-        assert "more than --max-memory '10 kB': " in message
+        assert "more than max_memory='10 kB': " in message
     assert "is not a size" in call("explain", file, "--max-memory", "much", code=2)

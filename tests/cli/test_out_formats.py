@@ -306,9 +306,7 @@ def test_an_output_is_replaced_only_if_asked(file, tmp_path, suffix):
     out = tmp_path / f"a{suffix}"
     command = ["run", file, "--udf", "sumsig", "--out", out]
     call(*command)
-    assert "already exists: choose another name, or overwrite it (--overwrite)" in call(
-        *command, code=1
-    )
+    assert "already exists" in call(*command, code=1)
     call(*command, "--overwrite")
     assert sorted(path.name for path in tmp_path.iterdir()) == [f"a{suffix}", "scan.h5"]
 

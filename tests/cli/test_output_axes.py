@@ -217,11 +217,11 @@ def test_a_file_that_says_how_to_read_it(file, tmp_path):
     np.save(tmp_path / "scan.npy", DATA)
     for name, kind in ((file, "an HDF5 file"), (tmp_path / "scan.npy", "a NumPy file")):
         output = call("run", name, *layout, code=1)
-        assert f"is {kind}, which says itself how to read it: leave out --nav-shape" in output
+        assert f"is {kind}, which says itself how to read it: leave out nav_shape" in output
     np.save(tmp_path / "renamed.dat", DATA)
     (tmp_path / "renamed.dat.npy").rename(tmp_path / "renamed.dat")
     output = call("run", tmp_path / "renamed.dat", "--dataset", "a", code=1)
-    assert "--dataset 'a': the NumPy file renamed.dat holds one array" in output
+    assert "dataset='a': the NumPy file renamed.dat holds one array" in output
     call("run", tmp_path / "scan.npy", *layout, "--offset", "128")
 
 

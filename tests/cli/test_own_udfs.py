@@ -290,7 +290,7 @@ def test_sync_offset_of_a_raw_file(folder, values, offset, tmp_path):
     frames = values.reshape(-1, 8, 8)
     frames[:20].tofile("scan.raw")
     shapes = ["--nav-shape", "4,6", "--sig-shape", "8,8", "--dtype", "uint16"]
-    assert "--sync-offset" in call("run", "scan.raw", *shapes, "--udf", "sumsig", code=1)
+    assert "sync_offset" in call("run", "scan.raw", *shapes, "--udf", "sumsig", code=1)
     call("run", "scan.raw", *shapes, "--sync-offset", offset, "--udf", f"{folder}:PeakUDF",
          "--out", "out.npz")  # fmt: skip
     with np.load("out.npz") as arrays:

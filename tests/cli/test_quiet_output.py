@@ -9,7 +9,6 @@ import pytest
 
 from commands import call
 from making import LATE
-from udfdask.cli.words import in_typed_words
 
 SHAPE = (6, 8, 10, 12)
 
@@ -163,58 +162,9 @@ def test_files_of_options_are_read_before_the_data():
     assert "no.npy" in call("run", "no-scan.npy", "--udf", "applymasks:no.npy", code=2)
 
 
-@pytest.mark.parametrize(
-    ("message", "words"),
-    [
-        ("sig_dims must be from 1 to 4", "--sig-dims must be from 1 to 4"),
-        ("pass dataset= as one of 'a'", "pass --dataset as one of 'a'"),
-        ("write dataset='a' instead", "write --dataset 'a' instead"),
-        ("array.rechunk((4, 4, -1)) helps", "--chunks 4,4,-1 helps"),
-        ("with array.rechunk((4,)) (3 B)", "with --chunks 4 (3 B)"),
-        ("such as array[:3] (1 kB)", "such as --roi 0:3 (1 kB)"),
-        ("chunks=(2, -1) where the array is made or the file is opened", "--chunks 2,-1"),
-        ("dask.config.set(num_workers=2)", "DASK_NUM_WORKERS=2 in the environment"),
-        (
-            "dask.config.set({'udfdask.worker-threads': 2})",
-            "DASK_UDFDASK__WORKER_THREADS=2 in the environment",
-        ),
-        ("merge_small='64 MiB' loads", "--merge-small '64 MiB' loads"),
-        (
-            "nav_shape=(6, 8), sig_shape=(10,), dtype='>u2' and offset=4 ask; check the dtype",
-            "--nav-shape 6,8, --sig-shape 10, --dtype '>u2' and --offset 4 ask; check the dtype",
-        ),
-        ("CoMUDF is not OtherUDF", "com is not OtherUDF"),
-        ("in SumUDF.process_tile", "in SumUDF.process_tile"),
-        ("/data/sig_dims=2/nav_shape.npy", "/data/sig_dims=2/nav_shape.npy"),
-        ("use dtype=float64", "use dtype=float64"),
-    ],
-)
-def test_words(message, words):
-    assert in_typed_words(message) == words
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        (["--sig-dims", "9"], "--sig-dims must be from 1 to 4"),
-        (["--max-memory", "1kB"], "more than --max-memory '1kB'"),
-        (
-            ["--nav-shape", "6,9", "--sig-shape", "10,12", "--dtype", "u2"],
-            "leave out --nav-shape, --sig",
-        ),
-        (["--udf", "radialprofile", "--sig-dims", "1"], "--sig-dims 2"),
-    ],
-)
-def test_errors_in_typed_words(file, options, words):
-    output = call("run", file, *options, code=1)
-    assert words in output
-    for internal in ("sig_dims", "nav_shape", "max_memory", "array.rechunk", "UDF"):
-        assert internal not in output
-
-
 def test_small_chunks_are_joined(file):
     plan = call("explain", file, "--chunks", "1,1,-1,-1", "--merge-small", "1MB")
-    assert "small chunks are joined by --merge-small" in plan
+    assert "small chunks are joined by merge_small" in plan
     plain = call("run", file, "--no-progress")
     merged = call("run", file, "--no-progress", "--chunks", "1,1,-1,-1", "--merge-small", "1MB")
     assert merged[merged.index("udf ") :] == plain[plain.index("udf ") :]

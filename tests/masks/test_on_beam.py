@@ -2,11 +2,9 @@
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from udfdask.cli import main
 from udfdask.masks import circular, ring
 from udfdask.masks.coverage import beam_remark
 
@@ -78,15 +76,3 @@ def test_pictures_and_the_command_line(tmp_path):
     ]
     assert named[0].startswith("BF (has ")
     assert named[1] == "ADF (cuts the beam)"
-    typed = ["--detector", "disk,r=4", "--detector", "ring,ri=7,ro=15"]
-
-    def output(*options):
-        done = CliRunner().invoke(main, ["run", str(tmp_path / "scan.npy"), *typed, *options])
-        assert done.exit_code == 0, done.output
-        return done.output
-
-    wrong = output("--udf", "sum")
-    assert "note: disk has " in wrong
-    assert "note: ring cuts the beam" in wrong
-    assert "the beam" not in output("--udf", "sum", "--center", "20,33")
-    assert "cuts the beam" not in output()  # the pattern is not known

@@ -229,7 +229,7 @@ def split(path):
         (VirtualDetectorUDF("ring", ri=40, ro=50), r"no pixel of a frame .* ring, ri=40, ro=50: n"),
         (
             VirtualDetectorUDF("ring", ri="40 mrad", ro="50 mrad"),
-            r"ri='40 mrad'.* ky from 0 to 7.5",
+            r"ri = 40 mrad is .* ky from 0 to 7.5",
         ),
         (VirtualDetectorUDF("rect", x=70, y=0, width=2, height=2), "no pixel of a frame"),
         (np.zeros((16, 18), bool), "the mask has no pixel: there is nothing to draw"),

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Any
 
 import click
 
 from udfdask.cli.axes_option import with_axes
-from udfdask.cli.center_option import Center, CenterSearch, takers, with_center
 from udfdask.cli.descan_option import ShiftsFile
 from udfdask.cli.region_option import Index, Mask, read_mask, region_mask
 from udfdask.cli.udf_option import TypedUDF, to_udf
@@ -36,8 +35,6 @@ class CommandOptions:
     """UDFs to run."""
     detectors: Sequence[TypedUDF]
     """Virtual detectors to run in the same pass."""
-    center: Center | CenterSearch | None
-    """Center for UDFs that were typed without one; None for their default."""
     sig_dims: int | None
     """Number of signal dimensions; None to use the file's."""
     roi: Index | Path | None
@@ -124,21 +121,12 @@ class CommandOptions:
         """Return the UDFs, the region and the shifts. This reads the files that options name."""
         if self.descan_subpixel and self.descan is None:
             raise click.UsageError("--descan-subpixel needs --descan with the file of the shifts")
-        typed = self._by_name()
-        centered = {} if self.center is None else takers(typed)
-        # a UDF that needs a center gets any place until the center is found
-        place = self.center if isinstance(self.center, Center) else Center(y="0", x="0")
-        waiting = {name for name in centered if typed[name].waits_for_center}
-        udfs = {
-            name: (with_center(each, place) if name in waiting else each).make()
-            for name, each in typed.items()
-        }
+        udfs = {name: each.make() for name, each in self._by_name().items()}
         roi = read_mask(self.roi) if isinstance(self.roi, Path) else self.roi
         descan = None
         if self.descan is not None:
             descan = Descan(self.descan.read(), subpixel=self.descan_subpixel)
-        inputs = Inputs(udfs=udfs, roi=roi, descan=descan, centered=centered)
-        return inputs.around(self.center) if isinstance(self.center, Center) else inputs
+        return Inputs(udfs=udfs, roi=roi, descan=descan)
 
     def _by_name(self) -> dict[str, TypedUDF]:
         """Return all UDFs by the names of their results, in the order in which they were typed."""
@@ -186,13 +174,6 @@ class Inputs:
     """Part of the scan; None for all."""
     descan: Descan | None
     """Shifts of the frames; None to leave them where they are."""
-    centered: Mapping[str, TypedUDF]
-    """UDFs that get the center of ``--center``, by name."""
-
-    def around(self, center: Center) -> Inputs:
-        """Return the same with a center for the UDFs that get one."""
-        made = {name: with_center(each, center).make() for name, each in self.centered.items()}
-        return replace(self, udfs={**self.udfs, **made})
 
     def region(self, opened: OpenedFile) -> Mask | None:
         """Return the region as a mask for the scan of an opened file; None for the whole scan."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from contextlib import AbstractContextManager, nullcontext, suppress
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -12,15 +12,6 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from udfdask.cli.center_note import beam_notes, center_notes
-from udfdask.cli.center_option import CenterSearch
-from udfdask.cli.center_search import (
-    check_frames,
-    corners,
-    sampled_positions,
-    search_center,
-    without_centers,
-)
 from udfdask.cli.command_options import CommandOptions, Inputs
 from udfdask.cli.echo import echo, going_on
 from udfdask.cli.failures import PLANNING, plain_errors, plain_warnings
@@ -32,7 +23,6 @@ from udfdask.cli.scheduler_option import check_scheduler
 from udfdask.cli.stopping import ending_when_asked
 from udfdask.cli.typed_values import to_path
 from udfdask.cli.udf_option import CATALOG, DETECTOR, Entry, find_entry, find_own_entry, unknown
-from udfdask.cli.words import in_typed_words
 from udfdask.graph.input_files import data_files
 from udfdask.io.opened_file import OpenedFile
 from udfdask.plotting.displays import has_windows
@@ -96,13 +86,8 @@ def explain(common: CommandOptions) -> None:
     inputs = common.read_files()
     with plain_warnings(), plain_errors(PLANNING):
         opened = common.open()
-        run = _plan_first(common, inputs, opened)
-        center = _center_line(common, inputs, opened)
-        lines = run.plan.text.splitlines()
-        if isinstance(common.center, CenterSearch):
-            alone = len(inputs.udfs) == 1
-            lines = [*without_centers(lines, inputs.centered, alone=alone)]
-        echo(f"{common.headline(opened)}\n\n{center}{_typed_lines(lines)}")
+        run = _plan(common, inputs, opened)
+        echo(f"{common.headline(opened)}\n\n{run.plan}")
 
 
 def _plan(common: CommandOptions, inputs: Inputs, opened: OpenedFile) -> PlannedRun:
@@ -111,57 +96,14 @@ def _plan(common: CommandOptions, inputs: Inputs, opened: OpenedFile) -> Planned
     return plan_run(opened, inputs.udfs, **options)
 
 
-def _plan_first(common: CommandOptions, inputs: Inputs, opened: OpenedFile) -> PlannedRun:
-    """Plan before any frame is read: a center that is still to be found can be anywhere."""
-    if not isinstance(common.center, CenterSearch):
-        return _plan(common, inputs, opened)
-    check_frames(opened)
-    try:
-        return _plan(common, inputs, opened)
-    except click.ClickException:
-        for corner in corners(opened):  # a large ring can be in reach from there only
-            with suppress(click.ClickException):
-                return _plan(common, inputs.around(corner), opened)
-        raise
-
-
-def _center_line(common: CommandOptions, inputs: Inputs, opened: OpenedFile) -> str:
-    """Return a line of the plan about the center of ``--center``; nothing without the option."""
-    if common.center is None:
-        return ""
-    if isinstance(common.center, CenterSearch):
-        sample = sampled_positions(opened, inputs.region(opened))
-        text = f"not known yet; a run first finds it in {int(sample.sum())} of {sample.size} frames"
-    else:
-        with plain_errors(PLANNING):
-            first = opened.array.ndim - opened.sig_dims
-            text = common.center.in_words(opened.axes[first:], opened.array.shape[first:])
-    return _center_text(text, inputs)
-
-
-def _center_text(text: str, inputs: Inputs) -> str:
-    """Return a line of the plan about a center."""
-    return f"center    {text}; for {', '.join(inputs.centered)}\n"
-
-
-def _typed_lines(lines: Iterable[str]) -> str:
-    """Return lines of a plan, with the options of a run in the words of the command line."""
-    return "\n".join(
-        in_typed_words(line) if line.startswith(("chunks ", "warning ", "note ")) else line
-        for line in lines
-    )
-
-
 def _show_plan(
-    common: CommandOptions, opened: OpenedFile, run: PlannedRun, center: str, *, verbose: bool
+    common: CommandOptions, opened: OpenedFile, run: PlannedRun, *, verbose: bool
 ) -> None:
-    """Print a few lines about a run, or all of its description, and its center and warnings."""
-    short = _typed_lines([*run.plan.summary.splitlines(), *run.plan.detectors])
-    plan = f"\n{center}{_typed_lines(run.plan.text.splitlines())}" if verbose else center + short
-    echo(f"{common.headline(opened)}\n{plan}")
-    in_plan = [*map(in_typed_words, run.plan.warnings)] if verbose else []
+    """Print a few lines about a run, or all of its description, and its warnings."""
+    short = "\n".join([run.plan.summary, *run.plan.detectors])
+    echo(f"{common.headline(opened)}\n" + (f"\n{run.plan}" if verbose else short))
     for text in run.warnings:
-        if text not in in_plan:
+        if not (verbose and text in run.plan.warnings):
             echo(f"warning: {text}", err=True)
     echo()
 
@@ -247,7 +189,7 @@ def run(
 
     \b
     udfdask run scan.mib --udf sum --plot sum.png
-    udfdask run scan.mib --udf com --center find --plot com.png
+    udfdask run scan.mib --udf com:cy=64,cx=62 --plot com.png
     udfdask run scan.mib --udf com:r=20 --udf stddev --out found.zarr
     udfdask run scan.mib --detector disk,r=8 --detector ring,ri=12,ro=30 --plot fields.png --live
     udfdask run scan.raw --nav-shape 256,256 --sig-shape 128,128 --dtype uint16
@@ -278,25 +220,12 @@ def run(
             opened = common.open()
             outputs = replace(outputs, sources=(*common.sources, *data_files(opened.array)))
             outputs.check(inputs.udfs)
-        planned = _plan_first(common, inputs, opened)
+        planned = _plan(common, inputs, opened)
         outputs.check_results(planned.lazy)
-        center = _center_line(common, inputs, opened)
-        if isinstance(common.center, CenterSearch):
-            found = search_center(
-                common.center,
-                opened,
-                sampled_positions(opened, inputs.region(opened)),
-                descan=inputs.descan,
-                scheduler=scheduler,
-                progress=progress,
-                **common.planning,
-            )
-            inputs, center = inputs.around(found.center), _center_text(found.text, inputs)
-            planned = _plan(common, inputs, opened)
         names = list(inputs.udfs)
         writes = bool(outs or plot or outputs.own_targets(inputs.udfs))
         with going_on(writes):
-            _show_plan(common, opened, planned, center, verbose=verbose)
+            _show_plan(common, opened, planned, verbose=verbose)
         if resume:
             outputs = replace(outputs, overwrite=overwrite, run=planned.name)
             if may_be_done and outputs.are_of(planned.name):
@@ -313,9 +242,6 @@ def run(
             cache=open_folder(folder_beside(outs[0]), limit=None) if resume else None,
             goes_on=writes,
         )
-        with going_on(writes):
-            for text in (*center_notes(results, inputs.udfs), *beam_notes(results, inputs.udfs)):
-                echo(f"\nnote: {text}")
         with plain_errors(PLANNING):
             outputs.write(results, opened, picture)
             if resume:

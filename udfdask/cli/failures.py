@@ -11,7 +11,6 @@ from typing import Any
 import click
 
 from udfdask.cli.echo import echo
-from udfdask.cli.words import in_typed_words
 from udfdask.errors import UDFError
 from udfdask.tracebacks import hide_own_lines
 
@@ -40,7 +39,7 @@ def plain_errors(expected: tuple[type[Exception], ...]) -> Iterator[None]:
     except expected as error:
         words = str(error) or type(error).__name__
         notes = getattr(error, "__notes__", [])
-        raise click.ClickException(in_typed_words("\n".join([words, *notes]))) from error
+        raise click.ClickException("\n".join([words, *notes])) from error
     except Exception as error:
         if not hide_own_lines(error):
             raise
@@ -53,7 +52,7 @@ def plain_warnings() -> Iterator[None]:
     """Print each warning as one line, without its place in the code."""
 
     def _show(message: Warning | str, *_: Any, **__: Any) -> None:
-        echo(f"warning: {in_typed_words(str(message))}", err=True)
+        echo(f"warning: {message}", err=True)
 
     with warnings.catch_warnings():
         warnings.showwarning = _show

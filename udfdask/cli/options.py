@@ -10,7 +10,6 @@ from typing import Any
 import click
 
 from udfdask.cli.axes_option import to_axes
-from udfdask.cli.center_option import to_center
 from udfdask.cli.command_options import CommandOptions
 from udfdask.cli.descan_option import to_shifts
 from udfdask.cli.region_option import to_region
@@ -46,15 +45,6 @@ _OPTIONS = (
         metavar="DETECTOR",
         multiple=True,
         help="A virtual detector in the same pass: disk,r=5 or ring,cx=64,cy=60,ri=10,ro=20.",
-    ),
-    click.option(
-        "--center",
-        type=to_center,
-        metavar="find|com|zero|middle|Y,X",
-        help="Center for all UDFs and detectors that are typed without one. find: the center of "
-        "symmetry of the summed frames. com: their center of mass. zero: where the axes are 0. "
-        "middle: the middle of the frame. Y,X: this place, in pixels or in the unit of the axes, "
-        "such as 0mrad,0mrad. By default zero, if that is inside of the frame, or else middle.",
     ),
     click.option(
         "--sig-dims",
@@ -157,7 +147,7 @@ _OPTIONS = (
 
 
 _SECTIONS: Mapping[str, Sequence[str]] = {
-    "What to compute": ("udfs", "detectors", "center", "roi", "descan", "descan_subpixel"),
+    "What to compute": ("udfs", "detectors", "roi", "descan", "descan_subpixel"),
     "What FILE holds": (
         *("nav_shape", "sig_shape", "dtype", "offset"),
         *("sync_offset", "sig_dims", "axes", "dataset", "storage_options"),

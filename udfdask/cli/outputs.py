@@ -89,12 +89,7 @@ class Outputs:
 
     def own_targets(self, udfs: Mapping[str, UDF]) -> list[Target]:
         """Return the files that UDFs write themselves; raise if they cannot be written."""
-        try:
-            return [target for udf in udfs.values() for target in udf._targets(self.sources)]
-        except FileExistsError as error:
-            own = "on the command line overwrite=true as a parameter of the UDF"
-            text = str(error).replace("on the command line --overwrite", own)
-            raise FileExistsError(text) from error
+        return [target for udf in udfs.values() for target in udf._targets(self.sources)]
 
     def check_results(self, results: Mapping[str, Result]) -> None:
         """Raise ClickException if these lazy results do not fit into an output."""

@@ -15,7 +15,6 @@ from udfdask.cli.echo import echo, going_on
 from udfdask.cli.failures import PLANNING, RUNNING, plain_errors
 from udfdask.cli.live import TableView, View, last_snapshot, named_results
 from udfdask.cli.scheduler_option import connected
-from udfdask.cli.words import in_typed_words
 from udfdask.errors import ArgumentValueError, UDFWarning
 from udfdask.io.named_variables import axes_of_data
 from udfdask.plotting.table import summary_table
@@ -120,7 +119,7 @@ def plan_run(data: da.Array | DescribedData, udfs: Mapping[str, UDF], **options:
         arguments=arguments,
         lazy=lazy,
         plan=plan,
-        warnings=tuple(map(in_typed_words, dict.fromkeys(texts))),
+        warnings=tuple(dict.fromkeys(texts)),
     )
 
 

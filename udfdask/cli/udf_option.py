@@ -245,34 +245,12 @@ class TypedUDF:
     """The UDF itself, if the user's code has made it."""
 
     @property
-    def center_names(self) -> tuple[str, ...]:
-        """The names of the parameters for a common center; none if the UDF takes no center."""
-        if self.made is not None:
-            return ()
-        entry = self.entry
-        names = (*entry.parameters,)
-        if entry.name == DETECTOR and not entry.place:
-            shape = self.settings.get("shape", "disk")
-            names = numbers_of(shape) if shape in SHAPES else ()
-        if "cy" in names and "cx" in names:
-            return "cy", "cx"
-        # in a user's class, `center` can mean anything, if the class does not call it a position
-        meanings = getattr(entry.udf, "calibrated", {})
-        return ("center",) if "center" in names and meanings.get("center") == "position" else ()
-
-    @property
     def missing(self) -> list[str]:
         """The names of required parameters that are not typed."""
         if self.made is not None:
             return []
         named = self.entry.parameters.items()
         return [n for n, p in named if p.default is p.empty and n not in self.settings]
-
-    @property
-    def waits_for_center(self) -> bool:
-        """Whether nothing but a center is missing, which can be typed after ``--center``."""
-        names = set(self.center_names)
-        return bool(self.missing) and set(self.missing) <= names and not names & set(self.settings)
 
     @property
     def needs_files(self) -> bool:
@@ -286,8 +264,7 @@ class TypedUDF:
             return self.made
         entry = self.entry
         if self.missing:
-            center = "; --center can give them" if self.waits_for_center else ""
-            missing = f"required parameters are missing: {', '.join(self.missing)}{center}"
+            missing = f"required parameters are missing: {', '.join(self.missing)}"
             raise self._refused(ValueError(missing))
         try:
             values = {n: read_value(entry.parameter(n), text) for n, text in self.settings.items()}
@@ -435,8 +412,6 @@ def _typed(option: str, typed_text: str) -> TypedUDF:
     except ValueError as error:
         raise typed._refused(error) from error
     typed = replace(typed, settings=settings)
-    if typed.waits_for_center:
-        return typed
     if typed.missing or not typed.needs_files:
         typed.make()  # a wrong value is reported before any file is read
     return typed

@@ -1,4 +1,4 @@
-"""Errors show lengths in their units and in pixels, and give no advice in Python."""
+"""Errors show lengths in their units and in pixels."""
 
 import hyperspy.api as hs
 import numpy as np
@@ -37,19 +37,3 @@ def test_lengths_in_units(file, args, lengths):
 def test_numbers_of_pixels_stay(file):
     result = CliRunner().invoke(main, ["run", file, "--detector", "disk,cy=90,r=2"])
     assert "cy=90, r=2: numbers are in pixels" in result.output
-
-
-def test_a_file_without_units(tmp_path):
-    np.save(tmp_path / "a.npy", np.ones((3, 4, 8, 8)))
-    args = ["run", str(tmp_path / "a.npy"), "--detector", "ring,ri=5mrad,ro=9mrad"]
-    result = CliRunner().invoke(main, args)
-    assert 'give pixels, or the axes of the data: --axes "y=2 nm' in " ".join(result.output.split())
-    assert "udfdask.Axis" not in result.output
-
-
-def test_channels_without_python_advice(tmp_path):
-    np.save(tmp_path / "a.npy", np.ones((3, 4, 8)))
-    args = ["--sig-dims", "1", "--detector", "window,start=9,stop=12"]
-    result = CliRunner().invoke(main, ["run", str(tmp_path / "a.npy"), *args])
-    assert "within 0 and 8, in channels" in result.output
-    assert "to_pixels" not in result.output
