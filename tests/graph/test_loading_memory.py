@@ -10,7 +10,6 @@ import pytest
 
 import udfdask as ud
 from udfdask.graph import loading_memory as module
-from udfdask.graph.loading_memory import loading_memory
 from udfdask.plan.memory import LoadingMemory
 from udfdask.results import explanation
 from udfdask.run import run_udf as running
@@ -35,7 +34,7 @@ def data(n=4):
 
 def found(array, **options):
     plan, graph = running.plan_run(array, SumUDF(), sig_dims=2, roi=None, **options)
-    return loading_memory(graph, plan)
+    return running._loading(graph, plan)
 
 
 CASES = {
@@ -143,7 +142,7 @@ def test_a_graph_is_built_without_it(monkeypatch):
     """No plan without a limit, and no graph, looks for it; `explain` does, once."""
     calls = []
 
-    def note(array, plan, **_):
+    def note(array, plan):
         calls.append(plan)
         return LoadingMemory()
 
@@ -176,31 +175,3 @@ def test_every_block_of_a_chunk_has_a_size():
     x = ((data().astype("float32") * 2)[:, 1:].rechunk((2, 2, -1, -1))).map_blocks(np.sqrt)
     for name, layer in x.dask.layers.items():
         assert module._block_bytes(layer) > 0, name
-
-
-def test_a_computation_finds_out_what_takes_no_time():
-    """A result that is computed keeps no graph: what takes time to find out is asked for before."""
-    x = da.ones((300, 4, 4), chunks=(2, 4, 4))
-    plain, sliced = (ud.run_udf(array, SumUDF()) for array in (x + 1, x[::2]))
-    asked = ud.run_udf(x[::2], SumSigUDF())
-    before = asked.explain().text
-    assert "not counted" not in before
-    done = ud.compute(plain, sliced, asked, scheduler="sync")
-    assert [("not counted" in r.explain().text) for r in done] == [False, True, False]
-    assert done[2].explain().text == before
-    assert done[0].explain().text == ud.run_udf(x + 1, SumUDF()).explain().text
-
-
-@pytest.mark.parametrize("kind", ["a region", "a rechunk"])
-def test_a_computation_of_few_chunks_does_not_list_many_blocks(kind, monkeypatch):
-    """Listing 10,000 blocks takes longer than dask needs to leave out all but one."""
-    x = da.zeros((100, 4, 4), chunks=(1, 4, 4))
-    roi = np.arange(100) == 3
-    array, roi = (x[:, 1:], roi) if kind == "a region" else (x.rechunk((50, 4, 4)), None)
-    result = ud.run_udf(array, SumUDF(), roi=roi)
-    asked = ud.run_udf(array, SumUDF(), roi=roi)
-    asked.explain()
-    monkeypatch.setattr("udfdask.graph.loading_memory._from_tasks", None)
-    done = result.compute(scheduler="synchronous")
-    assert "not counted: copies while data are loaded" in str(done.explain())
-    assert "not counted" not in str(asked.explain())

@@ -103,27 +103,28 @@ class LazyExplanation:
     """A description that is made when somebody asks for it: it takes as long as half a plan.
 
     Until then it keeps the plan and the graph of the data; a computed result keeps only texts and
-    numbers. `make` makes the description. `make_quickly` makes it at the start of a computation, if
-    nobody has asked before: without the memory for loading, if that takes time to find out.
+    numbers. `make` makes the description.
     """
 
-    __slots__ = ("_made", "_make", "_make_notes", "_make_quickly", "_notes")
+    __slots__ = ("_made", "_make", "_make_notes", "_notes")
 
     def __init__(
         self,
         make: Callable[[], Explanation],
-        make_quickly: Callable[[], Explanation] | None = None,
         make_notes: Callable[[], tuple[Note, ...]] | None = None,
     ) -> None:
         self._make: Callable[[], Explanation] | None = make
-        self._make_quickly: Callable[[], Explanation] | None = make_quickly or make
         self._make_notes: Callable[[], tuple[Note, ...]] | None = make_notes
         self._made: Explanation | None = None
         self._notes: tuple[Note, ...] | None = None
 
     def get(self) -> Explanation:
-        """Return the description."""
-        return self._get(quickly=False)
+        """Return the description, and keep the graph of the data no longer."""
+        if self._made is None and self._make is not None:
+            self._made = self._make()
+            self._make = self._make_notes = None
+        assert self._made is not None
+        return self._made
 
     def notes(self) -> tuple[Note, ...]:
         """Return the notes of the description, without making all of it."""
@@ -133,20 +134,8 @@ class LazyExplanation:
             self._notes = () if self._make_notes is None else self._make_notes()
         return self._notes
 
-    def let_go(self) -> Explanation:
-        """Return the description, and keep the graph of the data no longer."""
-        return self._get(quickly=True)
-
-    def _get(self, *, quickly: bool) -> Explanation:
-        make = self._make_quickly if quickly else self._make
-        if self._made is None and make is not None:
-            self._made = make()
-            self._make = self._make_quickly = self._make_notes = None
-        assert self._made is not None
-        return self._made
-
     def __reduce__(self) -> tuple[Callable[[Explanation], LazyExplanation], tuple[Explanation]]:
-        return _made_before, (self.let_go(),)
+        return _made_before, (self.get(),)
 
 
 def _made_before(explanation: Explanation) -> LazyExplanation:
@@ -154,9 +143,6 @@ def _made_before(explanation: Explanation) -> LazyExplanation:
     holder = LazyExplanation(lambda: explanation)
     holder.get()
     return holder
-
-
-LOADING_UNKNOWN = "; not counted: copies while data are loaded, call explain() before computing"
 
 
 def describe(plan: Plan, n_tasks: int, loading: LoadingMemory | None = None) -> Explanation:
@@ -199,7 +185,7 @@ def describe(plan: Plan, n_tasks: int, loading: LoadingMemory | None = None) -> 
         ("chunks", chunks),
         ("reads", f"{format_bytes(bytes_read)}{if_dense}, in {pass_text}"),
         ("tasks", f"{n_tasks}{order}"),
-        ("memory", f"{_memory(memory)}{'' if loading else LOADING_UNKNOWN}"),
+        ("memory", f"{_memory(memory)}"),
         ("tiles", _tiles(tiling, sig)),
         ("backend", _backends(recipe)),
     ]

@@ -86,7 +86,7 @@ class ResultInfo:
 
     def without_graph(self) -> ResultInfo:
         """Return the metadata of a computed result, which does not keep the data of the graph."""
-        self.explanation.let_go()
+        self.explanation.get()
         return replace(self, udf=self.udf.without_graph())
 
     @property

@@ -33,9 +33,6 @@ __all__ = ["compute", "explain", "persist", "run_udf"]
 if TYPE_CHECKING:
     from udfdask.plan.memory import LoadingMemory
 
-_FEW_BLOCKS = 64
-"""Looking at the tasks that load this number of chunks takes a few milliseconds."""
-
 
 @overload
 def run_udf(
@@ -280,18 +277,13 @@ def make_results(plan: Plan, array: da.Array) -> tuple[Result, ...]:
     )
 
 
-def _loading(array: da.Array, plan: Plan, *, quickly: bool = False) -> LoadingMemory | None:
-    """Return what loading a chunk needs; None if `quickly` and it takes time to find out."""
-    from udfdask.graph.loading_memory import (
-        blocks_of_layers,
-        loading_memory,
-        loading_memory_of_layers,
-    )
+def _loading(array: da.Array, plan: Plan) -> LoadingMemory:
+    """Return what loading a chunk needs."""
+    from udfdask.graph.loading_memory import loading_memory
+    from udfdask.plan.memory import LoadingMemory
 
-    # with a region, or after a rechunk, few chunks can have many blocks below them
-    if quickly and blocks_of_layers(array) > _FEW_BLOCKS:
-        return loading_memory_of_layers(array)
-    return loading_memory(array, plan)
+    # each task of joined chunks runs the tasks of its own chunks
+    return LoadingMemory() if plan.joined else loading_memory(array)
 
 
 def make_infos(plan: Plan, array: da.Array, n_tasks: Callable[[], int]) -> tuple[ResultInfo, ...]:
@@ -300,7 +292,6 @@ def make_infos(plan: Plan, array: da.Array, n_tasks: Callable[[], int]) -> tuple
 
     explanation = LazyExplanation(
         lambda: describe(plan, n_tasks(), _loading(array, plan)),
-        lambda: describe(plan, n_tasks(), _loading(array, plan, quickly=True)),
         lambda: notes_of(plan),
     )
     return tuple(

@@ -78,7 +78,7 @@ def prepare_run(
 
     def start() -> Chunks:
         for info in infos:
-            info.explanation.let_go()  # snapshots do not keep the data of the graph
+            info.explanation.get()  # snapshots do not keep the data of the graph
         job, get = Job(plan, array, live), find()
         client = getattr(get, "__self__", None)
         if hasattr(client, "scatter"):
