@@ -167,7 +167,7 @@ REFUSED = [
     (["--plot", "old.png"], "old.png already exists: choose another name"),
     (
         ["--udf", "record:old.npy", "--overwrite"],
-        "choose another name, or overwrite it (overwrite=true as a parameter of the UDF)",
+        "choose another name, or overwrite it with overwrite=True",
     ),
     (["--out", "a.npz", "--out", "a.npz"], "cannot both be written"),
     (["--out", "a.npz", "--out", "sub/../A.npz"], "cannot both be written"),
@@ -380,7 +380,7 @@ def test_a_cluster(file, values):
         (
             ["{}/scan.npy", "--chunks", "4,4"],
             1,
-            "Error: --chunks 4,4 do not fit the shape (6, 8, 10, 12): Chunks and shape must be",
+            "Error: chunks=(4, 4) do not fit the shape (6, 8, 10, 12): Chunks and shape must be",
         ),
         (["{}/scan.npy", "--nav-shape", "4,x"], 2, "'4,x' is not a shape: write positive sizes"),
         (["{}/scan.npy", "--nav-shape", "6,8"], 2, "--sig-shape and --dtype are missing"),
@@ -399,7 +399,7 @@ def test_a_cluster(file, values):
             2,
             "is not one of threads, processes, sync",
         ),
-        (["{}/scan.npy", "--sig-dims", "7"], 1, "Error: --sig-dims must be from 1 to 4"),
+        (["{}/scan.npy", "--sig-dims", "7"], 1, "Error: sig_dims must be from 1 to 4"),
         (["{}/scan.npy", "--sig-dims", "-1"], 2, "Invalid value for '--sig-dims'"),
         (["{}/scan.npy", "--sig-dims", "4", "--roi", "0"], 2, "--roi has 1 part"),
         ([], 2, "Missing argument 'FILE'"),

@@ -160,10 +160,7 @@ def test_wrong_shifts_are_found_before_the_run(refused, folder, name, message):
 @pytest.mark.full
 def test_unknown_shifts_are_counted(folder):
     done = command(folder, "run", "scan.npy", "--descan", "unknown.npy")
-    assert (
-        "warning: --descan has no shift (NaN) for 1 of 24 frames, which become empty: leave them "
-        "out with --roi" in " ".join(done.stderr.split())
-    )
+    assert "warning: descan has no shift (NaN) for 1 of 24 frames" in done.stderr
 
 
 def test_the_shifts_are_not_replaced(refused, folder):

@@ -102,7 +102,7 @@ class Target:
         if not self.overwrite:
             raise FileExistsError(
                 f"{self.named} already exists: choose another name, or overwrite it "
-                "(overwrite=True, on the command line --overwrite)"
+                "with overwrite=True (--overwrite for files of --out and --plot)"
             )
         # root can write anywhere, but a missing write permission is a clear intention
         if not status.st_mode & 0o222 or not os.access(self.path, os.W_OK):
