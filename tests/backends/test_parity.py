@@ -125,6 +125,7 @@ def test_corrected_data_arrive_too(run, data):
     agree(run, [data.draw(wanting()), udfs.SumUDF(), Wants("numpy")], corrections=corrections)
 
 
+@pytest.mark.full
 @given(runs(dtypes=DTYPES[:-1]), st.data())
 @few
 def test_shifted_data_arrive_too(run, data):

@@ -136,7 +136,7 @@ def test_all_filters_without_other_packages(tmp_path, monkeypatch):
 
 
 @given(data=st.data())
-@settings(deadline=None, max_examples=examples(60))
+@settings(deadline=None, max_examples=examples(60, 3))
 def test_any_grid_over_any_stored_grid(data, tmp_path_factory):
     path = tmp_path_factory.mktemp("any") / "a.h5"
     stored = tuple(data.draw(st.integers(1, size)) for size in VALUES.shape)

@@ -5,6 +5,7 @@ The remedies are the same formula with other numbers: nothing is planned again.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -77,22 +78,27 @@ def _alternatives(remedies: Sequence[Remedy]) -> Iterator[str | Remedy]:
 
 
 def _smaller_chunks(plan: Plan, predicted: PredictedMemory, limit: int) -> Iterator[Remedy]:
-    """Yield the first smaller chunks that fit, by halves of their number of frames."""
-    frames, share = int(plan.recipe.grid.loaded.max(initial=1)), 0.5
-    while frames * share >= 1:
-        parts = ("data", "loading", "copies", "shared")
-        smaller: dict[str, Any] = {n: int(getattr(predicted, n) * share) for n in parts}
-        other = replace(predicted, **smaller, tasks=int(predicted.tasks / share))
+    """Yield the first smaller chunks that fit, by halves of their number of frames.
+
+    A tree of merges gets a level with each eightfold number of chunks, where partial results wait.
+    """
+    frames, parts = int(plan.recipe.grid.loaded.max(initial=1)), 1
+    while 2 * parts <= frames:
+        parts *= 2
+        names = ("data", "loading", "copies", "shared")
+        smaller: dict[str, Any] = {name: getattr(predicted, name) // parts for name in names}
+        levels = math.ceil(math.log(parts, 8))
+        waiting = predicted.waiting + 7 * levels * predicted.partials
+        other = replace(predicted, **smaller, waiting=waiting, tasks=predicted.tasks * parts)
         if other.in_process(config.worker_threads()).total <= limit:
             break
-        share /= 2
     else:
         return
     if plan.joined is not None:
         yield SetOption("merge_small", None)
         return
     largest = [max(sizes, default=0) for sizes in plan.recipe.grid.nav_chunks]
-    nav = divided(largest, len(largest), int(frames * share))
+    nav = divided(largest, len(largest), frames // parts)
     n_sig = len(plan.recipe.shape.sig)
     yield MakeChunks(Rechunk((*nav, *(-1,) * n_sig), n_sig), or_rechunk=False)
 
