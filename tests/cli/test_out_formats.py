@@ -1,14 +1,9 @@
 """The suffix of `--out` says what is written: read back by other programs, or refused."""
 
-import csv
-
 import dask
 import matplotlib.image
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from hypothesis.extra.numpy import arrays
 
 from commands import call
 from udfdask.geometry.axes import Axis
@@ -43,13 +38,6 @@ def file(tmp_path, values):
             place.label = axis.name
             place.attach_scale(scale)
     return path
-
-
-def read_csv(path):
-    """The header of a table, and its columns as texts."""
-    with path.open(newline="", encoding="utf-8") as stream:
-        header, *lines = csv.reader(stream)
-    return header, [list(column) for column in zip(*lines, strict=True)]
 
 
 def close(axis, wanted):
@@ -175,51 +163,7 @@ def test_a_stack_of_images(file, tmp_path):
         np.testing.assert_array_equal(opened.asarray(), np.moveaxis(profile, -1, 0))
 
 
-def test_a_table(file, values, tmp_path):
-    options = ["--udf", "sumsig", "--detector", "disk,r=3", "--out", tmp_path / "a.csv"]
-    call("run", file, *options, "--roi", "1:3,:")
-    header, columns = read_csv(tmp_path / "a.csv")
-    assert header == ["y (nm)", "x (nm)", "sumsig_intensity", "disk_intensity"]
-    assert columns[0] == [f"{2 + 0.5 * y:g}" for y in range(6) for _ in range(8)]
-    assert columns[1] == [f"{0.5 * x:g}" for _ in range(6) for x in range(8)]
-    sums = values.sum((2, 3))
-    wanted = [str(sums[y, x]) if 1 <= y < 3 else "" for y in range(6) for x in range(8)]
-    assert columns[2] == wanted
-
-
-def test_a_table_of_a_profile_and_a_number(tmp_path):
-    spectra = np.random.default_rng(1).random((4, 7)).astype(np.float32)
-    np.save(tmp_path / "spectra.npy", spectra)
-    call("run", tmp_path / "spectra.npy", "--udf", "stddev", "--out", tmp_path / "a.csv")
-    header, columns = read_csv(tmp_path / "a.csv")
-    assert header[0] == "sig_x"
-    assert columns[0] == [str(n) for n in range(7)]
-    table = dict(zip(header, columns, strict=True))
-    np.testing.assert_allclose([float(t) for t in table["stddev_mean"]], spectra.mean(0), rtol=1e-6)
-    assert table["stddev_num_frames"] == ["4"] * 7
-
-
-DTYPES = ["float16", "float32", "float64", "int64", "uint64", "complex64", "complex128"]
-
-
-@pytest.mark.parametrize("dtype", DTYPES)
-@given(data=st.data())
-def test_numbers_of_a_table_are_read_back(dtype, data, tmp_path_factory):
-    path = tmp_path_factory.getbasetemp() / f"{dtype}.csv"
-    array = data.draw(arrays(dtype, st.integers(1, 9)))
-    output_format(path).write(
-        path, {"u": {"v": Variable(dims=("t",), values=array)}}, overwrite=True
-    )
-    header, columns = read_csv(path)
-    assert header == ["t", "u_v"]
-    read = {"c": complex, "f": float}.get(array.dtype.kind, int)
-    np.testing.assert_array_equal(np.array([read(text) for text in columns[1]], dtype), array)
-
-
 REFUSED = [
-    (["--out", "a.csv"], "all results of a table have the same axes, but sum_intensity has ky, kx"),
-    (["--out", "a.csv", "--udf", "radialprofile"], "one or two axes, but radialprofile_intensity"),
-    (["--out", "a.csv", "--udf", "noop"], "there is no result to write"),
     (["--out", "a.hspy", "--udf", "noop"], "there is no result to write"),
     (["--out", "a.tif"], "holds one result, but there are 2: sum_intensity, sumsig_intensity"),
     (["--out", "a.tif", "--udf", "radialfourier"], "values, and a pixel is a real number"),
@@ -270,9 +214,9 @@ def test_results_that_do_not_fit(file, tmp_path, monkeypatch, options, words):
 
 
 def test_a_refusal_names_the_formats_that_fit(file, tmp_path):
-    output = call("run", file, "--udf", "radialfourier", "--out", tmp_path / "a.csv", code=2)
+    output = call("run", file, "--udf", "radialfourier", "--out", tmp_path / "a.tif", code=2)
     assert output.endswith("These formats can: .npz, .zarr, .h5, .hspy")
-    output = call("run", file, "--udf", "sumsig", "--udf", "noop", "--out", tmp_path / "a.csv")
+    output = call("run", file, "--udf", "sumsig", "--udf", "noop", "--out", tmp_path / "a.tif")
     assert "wrote" in output
 
 
@@ -281,7 +225,7 @@ def test_a_refusal_names_the_formats_that_fit(file, tmp_path):
     [
         ("--out", "a.pdf", "ends in '.pdf', but the suffix says what to write: .npz, .zarr,"),
         ("--out", "a", "'a' has no suffix, but the suffix says what to write"),
-        ("--out", "a.hspi", ".csv; did you mean 'a.hspy'?"),
+        ("--out", "a.hspi", ".tif; did you mean 'a.hspy'?"),
         ("--out", "a.zarr.zip", "ends in '.zip'"),
         ("--out", "s3://bucket/a.zarr", "is not a local path"),
         ("--out", ".", "has no suffix"),
@@ -325,7 +269,6 @@ WRITERS = {
     "h5": "h5py.Group.create_dataset",
     "hspy": "rsciio.hspy.file_writer",
     "tif": "tifffile.imwrite",
-    "csv": "csv.writer",
 }
 
 
@@ -341,7 +284,7 @@ def test_a_write_that_fails(file, tmp_path, monkeypatch, suffix):
     assert not (tmp_path / f"a.{suffix}").exists()
 
 
-@pytest.mark.parametrize("suffix", ["csv", "h5", "hspy", "tif"])
+@pytest.mark.parametrize("suffix", ["h5", "hspy", "tif"])
 def test_positions_that_are_not_evenly_spaced(tmp_path, suffix):
     h5py = pytest.importorskip("h5py", reason="h5py is in the io extra")
     axes = [Axis(name="y", unit="s", values=(0.0, 1.0, 4.0)), Axis(name="x", unit="nm", scale=2.0)]
@@ -349,9 +292,7 @@ def test_positions_that_are_not_evenly_spaced(tmp_path, suffix):
     path = output_format(tmp_path / f"a.{suffix}").write(
         tmp_path / f"a.{suffix}", {"u": {"v": image}}, axes=axes
     )
-    if suffix == "csv":
-        assert read_csv(path)[1][0] == ["0", "0", "1", "1", "4", "4"]
-    elif suffix == "h5":
+    if suffix == "h5":
         with h5py.File(path) as f:
             assert f["u_v"].dims[0][0][()].tolist() == [0, 1, 4]
     elif suffix == "hspy":

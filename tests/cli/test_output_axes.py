@@ -130,21 +130,12 @@ def test_signals_as_hyperspy_sees_them(file, tmp_path):
     assert field.udfdask.labels.as_dictionary() == {"component": ["y", "x"]}
 
 
-def test_positions_in_an_npz_file_and_in_a_table(file, tmp_path):
+def test_positions_in_an_npz_file(file, tmp_path):
     call("run", file, *typed("radialprofile:n_bins=3", "com:r=4"), "--out", tmp_path / "a.npz")
     with np.load(tmp_path / "a.npz") as arrays:
         radius = arrays["radius"]
         assert arrays["component"].tolist() == ["y", "x"]
         assert arrays["radialprofile_intensity"].shape[-1:] == radius.shape
-    np.save(tmp_path / "line.npy", DATA[0])
-    call(
-        "run", tmp_path / "line.npy", *typed("radialprofile:n_bins=3"), "--out", tmp_path / "a.csv"
-    )
-    header, first, second, *_ = (tmp_path / "a.csv").read_text().splitlines()
-    assert header == "x,radius (px),radialprofile_intensity"
-    assert [float(line.split(",")[1]) for line in (first, second)] == pytest.approx(
-        radius[:2] / 0.1
-    )
 
 
 def test_names_that_are_taken():

@@ -26,7 +26,7 @@ pytest.importorskip("zarr", minversion="3", reason="xarray writes with zarr 3 on
 h5py = pytest.importorskip("h5py", reason="h5py is in the io extra")
 
 READ_BACK = ["zarr", "h5", "npz"]
-ALL = [*READ_BACK, "hspy", "tif", "csv"]
+ALL = [*READ_BACK, "hspy", "tif"]
 NAV, SIG = (3, 4), (2, 5)
 AXES = (
     ud.Axis(name="y", unit="nm", scale=0.1, offset=-2.0),
@@ -311,7 +311,6 @@ WRITERS = {
     "zarr": "zarr.consolidate_metadata",
     "h5": "h5py.Group.create_dataset",
     "npz": "numpy.lib.format.write_array",
-    "csv": "csv.writer",
 }
 
 
@@ -395,7 +394,6 @@ def test_results_that_got_another_name_are_not_kept_twice(x, tmp_path, monkeypat
     ("name", "words"),
     [
         ("a.tif", "a.tif cannot hold the results: a TIFF file holds one result, but there are 2"),
-        ("a.csv", r"same axes, but .*These formats can: .npz, .zarr, .h5, .hspy"),
         ("a.npy", "ends in '.npy', but the suffix says what to write: .npz, .zarr"),
         ("a", "has no suffix"),
         ("a.zarrr", "did you mean 'a.zarr'"),
@@ -561,7 +559,7 @@ def test_open_file_of_frames_that_are_results(x, tmp_path, suffix):
 
 def test_files_of_other_programs(x, tmp_path):
     result = ud.run_udf(x, SumSigUDF())
-    for suffix, program in (("hspy", "hyperspy.api.load"), ("csv", "pandas.read_csv")):
+    for suffix, program in (("hspy", "hyperspy.api.load"), ("tif", "tifffile.imread")):
         with pytest.raises(FileFormatError, match=program):
             open_results(save_results(tmp_path / f"a.{suffix}", result))
     np.savez(tmp_path / "other.npz", a=np.ones(3))

@@ -13,7 +13,6 @@ import pytest
 
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.writing import (
-    CSV,
     HDF5,
     NPY,
     NPZ,
@@ -59,16 +58,6 @@ def tree(folder):
         path.relative_to(folder): path.read_bytes() if path.is_file() else None
         for path in sorted(folder.rglob("*"))
     }
-
-
-def test_a_table_replaces_only_text(tmp_path):
-    path = tmp_path / "a.csv"
-    path.write_text("y,x\n0,1\n")
-    check_target(path, CSV, overwrite=True)
-    for content in (BEGINS[PNG] + b"\0", BEGINS[TIFF], b"a,\0"):
-        path.write_bytes(content)
-        with pytest.raises(FileExistsError, match="not a CSV file, so it is not replaced"):
-            check_target(path, CSV, overwrite=True)
 
 
 @pytest.mark.parametrize("begin", [b"II*\0", b"MM\0*", b"II+\0", b"MM\0+"])

@@ -127,7 +127,7 @@ def _show_plan(
     type=to_out,
     metavar="PATH",
     multiple=True,
-    help="Write the results. The suffix says how: .npz, .zarr, .h5, .hspy, .tif or .csv.",
+    help="Write the results. The suffix says how: .npz, .zarr, .h5, .hspy or .tif.",
 )
 @click.option(
     "--overwrite",

@@ -26,7 +26,6 @@ _OTHER_PROGRAMS = {
     ".zspy": "hyperspy.api.load(path) reads it as signals",
     ".tif": "tifffile.imread(path) reads it as an array",
     ".tiff": "tifffile.imread(path) reads it as an array",
-    ".csv": "pandas.read_csv(path) reads it as a table",
     ".npy": "numpy.load(path) reads it as an array",
 }
 

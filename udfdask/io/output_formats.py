@@ -19,12 +19,11 @@ from udfdask.io.named_variables import (
     variables_by_name,
 )
 from udfdask.io.npz_file import write_npz
-from udfdask.io.write_csv import csv_obstacle, write_csv
 from udfdask.io.write_hdf5 import check_h5py, hdf5_obstacle, write_hdf5
 from udfdask.io.write_hspy import check_rosettasciio, hspy_obstacle, write_hspy
 from udfdask.io.write_tiff import check_tifffile, tiff_obstacle, write_tiff
 from udfdask.io.write_zarr import check_packages, write_zarr
-from udfdask.writing import CSV, HDF5, NPZ, TIFF, ZARR, Kind, Target, check_target, replacing
+from udfdask.writing import HDF5, NPZ, TIFF, ZARR, Kind, Target, check_target, replacing
 
 Variables = Mapping[str, Variable]
 """Results by their names in a file."""
@@ -112,11 +111,6 @@ _TIFF = OutputFormat(
     write=_writer(TIFF, write_tiff),
     check_packages=check_tifffile,
 )
-_CSV = OutputFormat(
-    kind=CSV,
-    obstacle=csv_obstacle,
-    write=_writer(CSV, write_csv),
-)
 
 FORMATS: dict[str, OutputFormat] = {
     ".npz": _NPZ,
@@ -124,7 +118,6 @@ FORMATS: dict[str, OutputFormat] = {
     ".h5": _HDF5,
     ".hspy": _HSPY,
     ".tif": _TIFF,
-    ".csv": _CSV,
 }
 """The formats by the suffixes that messages name."""
 

@@ -33,7 +33,7 @@ def save_results(
 ) -> Path:
     """Save results in one file or store, in the format of the suffix, as ``udfdask run --out``.
 
-    The suffix is ``.npz``, ``.zarr``, ``.h5``, ``.hspy``, ``.tif`` or ``.csv``. Before anything is
+    The suffix is ``.npz``, ``.zarr``, ``.h5``, ``.hspy`` or ``.tif``. Before anything is
     computed, the path and the format are checked. Lazy results are computed together, in one pass
     over the data, and then written. The file is written under another name next to `path` and then
     renamed, so that it is never incomplete. `open_results` reads it.

@@ -2,7 +2,6 @@
 
 from udfdask.writing.replacing import replacing
 from udfdask.writing.targets import (
-    CSV,
     HDF5,
     NPY,
     NPZ,
@@ -18,7 +17,6 @@ from udfdask.writing.targets import (
 )
 
 __all__ = [
-    "CSV",
     "HDF5",
     "NPY",
     "NPZ",

@@ -68,7 +68,6 @@ NPZ = Kind(words="an .npz file", first_bytes=(b"PK\x03\x04", b"PK\x05\x06"))
 PNG = Kind(words="a PNG file", first_bytes=(b"\x89PNG\r\n\x1a\n",))
 PDF = Kind(words="a PDF file", first_bytes=(b"%PDF-",))
 SVG = Kind(words="an SVG file", contained=b"<svg")
-CSV = Kind(words="a CSV file", contained=b"")
 HDF5 = Kind(words="an HDF5 file", first_bytes=(b"\x89HDF\r\n\x1a\n",))
 # little or big endian, each with 32-bit or 64-bit offsets
 TIFF = Kind(words="a TIFF file", first_bytes=(b"II*\0", b"MM\0*", b"II+\0", b"MM\0+"))
