@@ -36,8 +36,8 @@ from udfdask.graph.dask_internals.running import optimized
 from udfdask.graph.dask_internals.tasks import OutputTask, Task, TaskRef
 from udfdask.graph.layer_builder import RunLayers
 from udfdask.graph.merge_tasks import add_finalize, add_merges, add_parts
+from udfdask.graph.recipes_of_tasks import shared_recipe
 from udfdask.graph.result_tasks import ResultTasks, layers_of
-from udfdask.graph.shared_recipe import shared_recipe
 from udfdask.graph.task_keys import Key, NumberedKeys, TaskKeys, layers_of_keys
 from udfdask.merge.result_blocks import keep_rows
 from udfdask.plan.plan import Plan

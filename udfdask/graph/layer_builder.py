@@ -11,8 +11,7 @@ import dask.array as da
 from udfdask.graph.dask_internals.arrays import loaded_again
 from udfdask.graph.dask_internals.layers import LazyLayer
 from udfdask.graph.dask_internals.tasks import Task, TaskRef
-from udfdask.graph.packed_recipe import pack_if_small
-from udfdask.graph.shared_recipe import shared_recipe
+from udfdask.graph.recipes_of_tasks import pack_if_small, shared_recipe
 from udfdask.graph.task_keys import Key
 from udfdask.plan.device_groups import Group, groups_of
 from udfdask.plan.plan import Plan

@@ -16,8 +16,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 from dask.utils import format_bytes
 
-from udfdask.plan.memory_of_halos import copies_of_windows, waiting_borders
-from udfdask.plan.memory_of_tiles import copies_of_tiles
+from udfdask.plan.memory_of_copies import copies_of_tiles, copies_of_windows, waiting_borders
 from udfdask.plan.memory_of_udf import memory_of_udf
 from udfdask.plan.recipe import Recipe
 

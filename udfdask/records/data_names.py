@@ -19,7 +19,7 @@ import numpy as np
 
 from udfdask.graph.dask_internals.contents import described_layer, described_task, listed_tasks
 from udfdask.graph.input_files import named_file
-from udfdask.graph.packed_recipe import PackedRecipe
+from udfdask.graph.recipes_of_tasks import PackedRecipe
 from udfdask.names.content import Reference, Walk
 from udfdask.names.naming import UnnamedError, describe_value, strict_token
 from udfdask.names.settings import settings_of

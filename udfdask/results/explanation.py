@@ -242,8 +242,10 @@ def notes_of(plan: Plan) -> tuple[Note, ...]:
 
 def _other_notes(plan: Plan) -> tuple[Note, ...]:
     """Return the notes about merges and about the run; a run of one UDF is that of the UDF."""
-    from udfdask.plan.merge_notes import merge_notes
-    from udfdask.plan.notes import Note  # runs need it, imports do not
+    from udfdask.plan.notes import (
+        Note,  # runs need it, imports do not
+        merge_notes,
+    )
 
     number = 0 if len(plan.recipe.udfs) == 1 else None
     return (*merge_notes(plan), *(Note(text, number) for text in _notes_of_run(plan)))

@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 
 from udfdask.chunk.partial_result import Partials
 from udfdask.graph.build import Tasks
-from udfdask.graph.packed_recipe import pack_if_small
+from udfdask.graph.recipes_of_tasks import pack_if_small
 from udfdask.plan.device_groups import groups_of
 from udfdask.plan.recipe import Recipe
 from udfdask.run.progressive.chunk_source import Arrivals, Closed, Job

@@ -14,7 +14,7 @@ from typing import Any
 
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.geometry.axes import Calibration
-from udfdask.graph.packed_recipe import PackedRecipe
+from udfdask.graph.recipes_of_tasks import PackedRecipe
 from udfdask.plan.copy_parameters import copy_parameters
 from udfdask.plan.declarations import check_same_declaration, new_instance
 from udfdask.plan.parameters_in_pixels import parameters_in_pixels
