@@ -5,7 +5,7 @@ import pytest
 
 import udfdask as ud
 from commands import call
-from udfdask.cli.axes_option import to_axes
+from udfdask.cli.data_options import to_axes
 from udfdask.udfs import VirtualDetectorUDF
 
 FRAMES = np.random.default_rng(3).integers(0, 50, (4, 6, 16, 12)).astype("uint16")

@@ -16,7 +16,7 @@ from click.testing import CliRunner
 
 from failing_writes import fails
 from udfdask.cli import main
-from udfdask.cli.region_option import region_mask, to_region
+from udfdask.cli.data_options import region_mask, to_region
 from udfdask.cli.typed_values import to_chunks, to_shape
 from udfdask.errors import ArgumentValueError
 

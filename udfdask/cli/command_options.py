@@ -9,9 +9,7 @@ from typing import Any
 
 import click
 
-from udfdask.cli.axes_option import with_axes
-from udfdask.cli.descan_option import ShiftsFile
-from udfdask.cli.region_option import Index, Mask, read_mask, region_mask
+from udfdask.cli.data_options import Index, Mask, ShiftsFile, read_mask, region_mask, with_axes
 from udfdask.cli.udf_option import TypedUDF, to_udf
 from udfdask.descan import Descan
 from udfdask.errors import without_secrets

@@ -13,14 +13,19 @@ import click
 from click.core import ParameterSource
 
 from udfdask.cli.command_options import CommandOptions, Inputs
-from udfdask.cli.echo import echo, going_on
-from udfdask.cli.failures import PLANNING, plain_errors, plain_warnings
 from udfdask.cli.live import View, WindowView
 from udfdask.cli.options import RunCommand, with_common_options
 from udfdask.cli.outputs import Outputs, to_out, to_picture
 from udfdask.cli.run_and_report import Live, PlannedRun, plan_run, run_in_one_pass
 from udfdask.cli.scheduler_option import check_scheduler
-from udfdask.cli.stopping import ending_when_asked
+from udfdask.cli.terminal import (
+    PLANNING,
+    echo,
+    ending_when_asked,
+    going_on,
+    plain_errors,
+    plain_warnings,
+)
 from udfdask.cli.typed_values import to_path
 from udfdask.cli.udf_option import CATALOG, DETECTOR, Entry, find_entry, find_own_entry, unknown
 from udfdask.graph.input_files import data_files

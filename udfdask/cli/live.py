@@ -12,7 +12,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from udfdask.cli.echo import echo
+from udfdask.cli.terminal import echo
 from udfdask.errors import ArgumentValueError
 from udfdask.io.opened_file import OpenedFile
 from udfdask.plotting.live import LivePlot

@@ -9,10 +9,8 @@ from typing import Any
 
 import click
 
-from udfdask.cli.axes_option import to_axes
 from udfdask.cli.command_options import CommandOptions
-from udfdask.cli.descan_option import to_shifts
-from udfdask.cli.region_option import to_region
+from udfdask.cli.data_options import to_axes, to_region, to_shifts
 from udfdask.cli.typed_values import (
     to_chunks,
     to_dtype,

@@ -9,8 +9,8 @@ from typing import Any
 
 import click
 
-from udfdask.cli.echo import echo, going_on
 from udfdask.cli.live import PictureView, detector_outlines
+from udfdask.cli.terminal import echo, going_on
 from udfdask.cli.typed_values import to_path
 from udfdask.errors import ArgumentValueError
 from udfdask.io.kept_results import keep_results

@@ -11,10 +11,9 @@ from typing import Any
 import dask.array as da
 
 from udfdask.advice import COMMAND_LINE
-from udfdask.cli.echo import echo, going_on
-from udfdask.cli.failures import PLANNING, RUNNING, plain_errors
 from udfdask.cli.live import TableView, View, last_snapshot, named_results
 from udfdask.cli.scheduler_option import connected
+from udfdask.cli.terminal import PLANNING, RUNNING, echo, going_on, plain_errors
 from udfdask.errors import ArgumentValueError, UDFWarning
 from udfdask.io.named_variables import axes_of_data
 from udfdask.plotting.table import summary_table

@@ -9,10 +9,9 @@ from pathlib import Path
 import click
 import numpy as np
 
-from udfdask.cli.echo import echo, going_on
-from udfdask.cli.failures import PLANNING, plain_errors, plain_warnings
 from udfdask.cli.outputs import to_picture
 from udfdask.cli.run_and_report import plan_run, run_in_one_pass
+from udfdask.cli.terminal import PLANNING, echo, going_on, plain_errors, plain_warnings
 from udfdask.demo import disk_center, make_recording
 from udfdask.geometry.axes import Axis
 from udfdask.plotting.panels import Panel

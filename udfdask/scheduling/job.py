@@ -73,8 +73,7 @@ def make_job(
     check_options(caller, options, get)
     counter = None
     if reporter is not None:
-        from udfdask.scheduling.progress.counter import ProgressCounter
-        from udfdask.scheduling.progress.work import work_of
+        from udfdask.scheduling.progress.counter import ProgressCounter, work_of
 
         counter = ProgressCounter(work_of(plain), reporter)
     owner = getattr(get, "__self__", None)
