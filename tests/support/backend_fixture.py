@@ -5,7 +5,7 @@ chunks, as it is written. On each other backend it has one set, another one on e
 function meets every backend and the suite does not take ten times as long. The default suite has
 NumPy chunks alone here. `--every-backend` runs all sets on all.
 
-It works at the doors: `run_udf`, `run_udf_iter` and `explain` are given the array of the test in
+It works at the doors: what runs, follows and explains UDFs is given the array of the test in
 other chunks, while the test computes what it expects from its own. Chunks that are matrices exist
 of arrays with one navigation and one signal axis alone: those backends are for the tests of
 `MATRIX_TESTS`. What backends have no say in stands in `UNCHANGED`, with a reason; what stands
@@ -31,13 +31,14 @@ from chunk_backends import (
 )
 from stand_in import numpy_standing_in_for_cupy
 from suites import is_full
+from udfdask.advice import Door
 from udfdask.backends.convert import to_host
 from udfdask.backends.table import backend_of
 
 DOORS = {
-    "run_for": "udfdask.run.run_udf",  # what run_udf calls
+    "run_for": "udfdask.run.run_udf",  # what run_udf and the accessors call
+    "explain_for": "udfdask.run.run_udf",
     "run_udf_iter": "udfdask.run.progressive",
-    "explain": "udfdask.run.run_udf",
 }
 ROOMS = ("udfs", "interface")
 
@@ -145,13 +146,15 @@ def _replace(monkeypatch, door, original, backend, brought):
     """Put a door that changes chunks wherever the original is known."""
 
     @functools.wraps(original)
-    def changing(array, *args, sig_dims=None, **kwargs):
+    def changing(*args, sig_dims=None, **kwargs):
+        place = 1 if isinstance(args[0], Door) else 0
+        array = args[place]
         sig_dims = 2 if sig_dims is None and isinstance(array, da.Array) else sig_dims
         if isinstance(array, da.Array):
             brought.append(array.shape)
             if can_hold(backend, array, sig_dims):
                 array = chunks_in(array, backend, sig_dims)
-        return original(array, *args, sig_dims=sig_dims, **kwargs)
+        return original(*args[:place], array, *args[place + 1 :], sig_dims=sig_dims, **kwargs)
 
     for module in list(sys.modules.values()):
         if vars(module).get(door) is original:
