@@ -45,6 +45,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from udfdask.run.progressive import Snapshot, UDFIterator, run_udf_iter
+    from udfdask.saving.save import save_results
 
 __all__ = [
     "UDF",
@@ -89,11 +90,17 @@ __all__ = [
     "persist",
     "run_udf",
     "run_udf_iter",
+    "save_results",
 ]
 
 
-# imported on first use: a tenth of the package, and only live plots and snapshots need it
-_PROGRESSIVE = frozenset({"Snapshot", "UDFIterator", "run_udf_iter"})
+# imported on first use: a tenth of the package
+_LATER = {
+    "Snapshot": "run.progressive",
+    "UDFIterator": "run.progressive",
+    "run_udf_iter": "run.progressive",
+    "save_results": "saving.save",
+}
 
 _PARTS = frozenset(
     {"cluster", "corrections", "descan", "io", "libertem", "masks", "plotting", "testing", "udfs"}
@@ -110,6 +117,6 @@ if not TYPE_CHECKING:  # with __getattr__, type checkers would accept any name
         # docs and messages write udfdask.io.open_file: it works after `import udfdask`
         if name in _PARTS:
             return import_module(f"udfdask.{name}")
-        if name in _PROGRESSIVE:
-            return getattr(import_module("udfdask.run.progressive"), name)
+        if name in _LATER:
+            return getattr(import_module(f"udfdask.{_LATER[name]}"), name)
         raise AttributeError(f"module 'udfdask' has no attribute {name!r}")

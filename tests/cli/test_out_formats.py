@@ -1,14 +1,17 @@
 """The suffix of `--out` says what is written: read back by other programs, or refused."""
 
 import dask
+import dask.array as da
 import matplotlib.image
 import numpy as np
 import pytest
 
+import udfdask as ud
 from commands import call
 from udfdask.geometry.axes import Axis
-from udfdask.io import Variable, open_file
-from udfdask.io.output_formats import FORMATS, output_format
+from udfdask.io import open_file
+from udfdask.saving.formats import FORMATS
+from udfdask.udfs import SumSigUDF
 
 SHAPE = (6, 8, 10, 12)
 AXES = (
@@ -50,11 +53,11 @@ def close(axis, wanted):
 def test_npz(file, values, tmp_path):
     call("run", file, "--out", tmp_path / "a.NPZ")
     with np.load(tmp_path / "a.NPZ") as arrays:
-        assert set(arrays) == {"sum_intensity", "sumsig_intensity"}
+        assert set(arrays) == {"sum_intensity", "sumsig_intensity", "y", "x", "ky", "kx"}
         np.testing.assert_array_equal(arrays["sum_intensity"], values.sum((0, 1)))
 
 
-@pytest.mark.parametrize("suffix", ["zarr", "h5"])
+@pytest.mark.parametrize("suffix", ["zarr", "nc"])
 def test_stores_with_axes(file, values, tmp_path, suffix):
     out = tmp_path / f"a.{suffix}"
     call("run", file, "--out", out, "--udf", "sum", "--udf", "com:r=4", "--roi", "1:4,:")
@@ -62,26 +65,10 @@ def test_stores_with_axes(file, values, tmp_path, suffix):
     np.testing.assert_array_equal(found.array.compute(), values[1:4].sum((0, 1)))
     for axis, wanted in zip(found.axes, AXES[2:], strict=True):
         close(axis, wanted)
-    valid = open_file(out, dataset="com_magnitude_valid").array.compute()
     mask = np.zeros(SHAPE[:2], bool)
     mask[1:4] = True
-    np.testing.assert_array_equal(valid, mask)
+    np.testing.assert_array_equal(open_file(out, dataset="roi").array.compute(), mask)
     close(open_file(out, dataset="com_magnitude").axes[0], AXES[0])
-
-
-def test_hdf5_as_other_programs_see_it(file, values, tmp_path):
-    import h5py
-
-    call("run", file, "--out", tmp_path / "a.hdf5", "--udf", "sumsig", "--udf", "radialfourier")
-    with h5py.File(tmp_path / "a.hdf5") as f:
-        found = f["sumsig_intensity"]
-        np.testing.assert_array_equal(found, values.sum((2, 3)))
-        assert [place.label for place in found.dims] == ["y", "x"]
-        np.testing.assert_allclose(found.dims[0][0], AXES[0].offset + 0.5 * np.arange(6))
-        assert found.dims[0][0].attrs["units"] == "nm"
-        assert dict(found.attrs)["udf"] == "sumsig"
-        assert dict(f.attrs)["title"]
-        assert f["radialfourier_coefficients"].dtype == np.complex64
 
 
 @pytest.mark.parametrize(
@@ -97,8 +84,7 @@ def test_one_signal(file, tmp_path, udf, shape, nav, sig):
     call("run", file, "--udf", udf, "--out", tmp_path / "a.hspy", "--out", tmp_path / "a.npz")
     signal = hs.load(tmp_path / "a.hspy")
     with np.load(tmp_path / "a.npz") as arrays:
-        ((name, expected), *extra) = arrays.items()
-    assert [name for name, _ in extra] == [name for name in sig if name == "radius"]
+        ((name, expected),) = ((n, a) for n, a in arrays.items() if n.startswith(udf))
     np.testing.assert_array_equal(signal.data, expected)
     assert signal.metadata.General.title == name
     manager = signal.axes_manager
@@ -122,14 +108,12 @@ def test_several_signals(file, values, tmp_path):
     assert {"sum_intensity", "sum_2_intensity", "disk_intensity"} < set(signals)
     np.testing.assert_array_equal(signals["sum_2_intensity"].data, values[:2].sum((0, 1)))
     assert signals["stddev_num_frames"].data.tolist() == [16]
-    assert signals["disk_intensity_valid"].data.sum() == 16
     assert open_file(tmp_path / "a.hspy", dataset="sum_intensity").array.shape == (10, 12)
 
 
-@pytest.mark.parametrize("suffix", ["tif", "tiff"])
-def test_an_image(file, values, tmp_path, suffix):
+def test_an_image(file, values, tmp_path):
     tifffile = pytest.importorskip("tifffile", reason="tifffile is in the io extra")
-    path = tmp_path / f"a.{suffix}"
+    path = tmp_path / "a.tif"
     call("run", file, "--udf", "sumsig", "--out", path)
     image = tifffile.imread(path)
     np.testing.assert_array_equal(image, values.sum((2, 3)))
@@ -159,14 +143,17 @@ def test_a_stack_of_images(file, tmp_path):
         profile = arrays["radialprofile_intensity"]
     assert profile.shape == (6, 8, 3)
     with tifffile.TiffFile(tmp_path / "a.tif") as opened:
-        assert opened.imagej_metadata["images"] == 3
+        assert len(opened.pages) == 3
         np.testing.assert_array_equal(opened.asarray(), np.moveaxis(profile, -1, 0))
 
 
 REFUSED = [
     (["--out", "a.hspy", "--udf", "noop"], "there is no result to write"),
     (["--out", "a.tif"], "holds one result, but there are 2: sum_intensity, sumsig_intensity"),
-    (["--out", "a.tif", "--udf", "radialfourier"], "values, and a pixel is a real number"),
+    (
+        ["--out", "a.tif", "--udf", "radialfourier"],
+        "radialfourier_coefficients contains complex64 values",
+    ),
     (["--out", "a.tif", "--udf", "auto:mine.py:squares"], "three, and auto_result has 4"),
     (["--out", "a.npz", "--out", "b.tif", "--udf", "noop"], "one result, but there are 0: none"),
     (
@@ -176,10 +163,10 @@ REFUSED = [
     (["--plot", "a.png", "--udf", "noop"], "no result can be drawn (there is no result)"),
     (["--plot", "a.png", "--udf", "auto:mine.py:texts"], "(result: it contains <U3 values"),
     (["--out", "a.zarr", "--udf", "auto:mine.py:texts"], "auto_result contains <U3 values"),
-    (["--out", "a.h5", "--udf", "auto:mine.py:times"], "auto_result contains datetime64[s]"),
+    (["--out", "a.hspy", "--udf", "auto:mine.py:times"], "auto_result contains datetime64[s]"),
     (
         ["--out", "a.npz", "--udf", "auto:mine.py:lists,ragged=true"],
-        "auto_result contains Python",
+        "auto_result contains object",
     ),
 ]
 FUNCTIONS = """
@@ -215,7 +202,7 @@ def test_results_that_do_not_fit(file, tmp_path, monkeypatch, options, words):
 
 def test_a_refusal_names_the_formats_that_fit(file, tmp_path):
     output = call("run", file, "--udf", "radialfourier", "--out", tmp_path / "a.tif", code=2)
-    assert output.endswith("These formats can: .npz, .zarr, .h5, .hspy")
+    assert output.endswith("These formats can: .zarr, .nc, .npz, .hspy")
     output = call("run", file, "--udf", "sumsig", "--udf", "noop", "--out", tmp_path / "a.tif")
     assert "wrote" in output
 
@@ -223,7 +210,7 @@ def test_a_refusal_names_the_formats_that_fit(file, tmp_path):
 @pytest.mark.parametrize(
     ("option", "name", "words"),
     [
-        ("--out", "a.pdf", "ends in '.pdf', but the suffix says what to write: .npz, .zarr,"),
+        ("--out", "a.pdf", "ends in '.pdf', but the suffix says what to write: .zarr, .nc,"),
         ("--out", "a", "'a' has no suffix, but the suffix says what to write"),
         ("--out", "a.hspi", ".tif; did you mean 'a.hspy'?"),
         ("--out", "a.zarr.zip", "ends in '.zip'"),
@@ -255,7 +242,7 @@ def test_an_output_is_replaced_only_if_asked(file, tmp_path, suffix):
     assert sorted(path.name for path in tmp_path.iterdir()) == [f"a{suffix}", "scan.h5"]
 
 
-@pytest.mark.parametrize("suffix", ["h5", "hspy"])
+@pytest.mark.parametrize("suffix", ["nc", "hspy"])
 def test_a_source_is_never_replaced(file, tmp_path, suffix):
     link = tmp_path / f"link.{suffix}"
     link.symlink_to(file)
@@ -265,42 +252,20 @@ def test_a_source_is_never_replaced(file, tmp_path, suffix):
     assert file.read_bytes() == before
 
 
-WRITERS = {
-    "h5": "h5py.Group.create_dataset",
-    "hspy": "rsciio.hspy.file_writer",
-    "tif": "tifffile.imwrite",
-}
-
-
-@pytest.mark.parametrize("suffix", WRITERS)
-def test_a_write_that_fails(file, tmp_path, monkeypatch, suffix):
-    def fail(*args, **kwargs):
-        raise OSError(28, "No space left on device")
-
-    pytest.importorskip(WRITERS[suffix].partition(".")[0], reason="in the io extra")
-    monkeypatch.setattr(WRITERS[suffix], fail)
-    output = call("run", file, "--udf", "sumsig", "--out", tmp_path / f"a.{suffix}", code=1)
-    assert "No space left on device" in output
-    assert not (tmp_path / f"a.{suffix}").exists()
-
-
-@pytest.mark.parametrize("suffix", ["h5", "hspy", "tif"])
+@pytest.mark.parametrize("suffix", ["nc", "hspy", "tif"])
 def test_positions_that_are_not_evenly_spaced(tmp_path, suffix):
-    h5py = pytest.importorskip("h5py", reason="h5py is in the io extra")
     axes = [Axis(name="y", unit="s", values=(0.0, 1.0, 4.0)), Axis(name="x", unit="nm", scale=2.0)]
-    image = Variable(dims=("y", "x"), values=np.arange(6.0).reshape(3, 2), attrs={"kind": "nav"})
-    path = output_format(tmp_path / f"a.{suffix}").write(
-        tmp_path / f"a.{suffix}", {"u": {"v": image}}, axes=axes
-    )
-    if suffix == "h5":
-        with h5py.File(path) as f:
-            assert f["u_v"].dims[0][0][()].tolist() == [0, 1, 4]
+    data = np.arange(3 * 2 * 4 * 4.0).reshape(3, 2, 4, 4)
+    result = ud.run_udf(da.from_array(data), SumSigUDF(), axes=[*axes, *AXES[2:]])
+    path = ud.save_results(tmp_path / f"a.{suffix}", result)
+    if suffix == "nc":
+        assert open_file(path).axes[0].values == (0.0, 1.0, 4.0)
     elif suffix == "hspy":
         hs = pytest.importorskip("hyperspy.api", reason="hyperspy is in the io extra")
         assert hs.load(path).axes_manager["y"].axis.tolist() == [0, 1, 4]
     else:
         tifffile = pytest.importorskip("tifffile", reason="tifffile is in the io extra")
-        np.testing.assert_array_equal(tifffile.imread(path), image.values)
+        np.testing.assert_array_equal(tifffile.imread(path), data.sum((2, 3)))
 
 
 PICTURES = {"png": b"\x89PNG", "pdf": b"%PDF-", "svg": b"<?xml"}

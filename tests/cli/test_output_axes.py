@@ -1,7 +1,5 @@
 """Axes of outputs: names, positions and units are those of the data and of the results."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -59,7 +57,7 @@ def all_axes(draw):
     )
 
 
-@pytest.mark.parametrize("suffix", ["zarr", pytest.param("h5", marks=pytest.mark.full), "hspy"])
+@pytest.mark.parametrize("suffix", ["zarr", pytest.param("nc", marks=pytest.mark.full), "hspy"])
 @settings(max_examples=3, deadline=None)
 @given(axes=all_axes())
 def test_axes_come_back(suffix, axes, tmp_path_factory):
@@ -136,41 +134,6 @@ def test_positions_in_an_npz_file(file, tmp_path):
         radius = arrays["radius"]
         assert arrays["component"].tolist() == ["y", "x"]
         assert arrays["radialprofile_intensity"].shape[-1:] == radius.shape
-
-
-def test_names_that_are_taken():
-    from udfdask.io.named_variables import result_variables
-
-    class Result(dict):
-        units: dict[str, str] = {}
-        _info = SimpleNamespace(origin={"udf_class": "SumUDF", "parameters": "{}"})
-
-        def __init__(self, buffer, *extra):
-            shape = (3, 4, *(2 for _ in extra))
-            super().__init__({buffer: np.zeros(shape)})
-            self.buffers = {buffer: Buffer(shape[2:])}
-            self.valid_mask = {buffer: np.ones(shape, bool)}
-            self.extra_axes = {buffer: extra}
-
-    class Buffer:
-        kind = "nav"
-
-        def __init__(self, extra_shape):
-            self.extra_shape = extra_shape
-
-    first, other = Axis(name="y", labels=("a", "b")), Axis(name="y", labels=("c", "d"))
-    results = {
-        "u": Result("r", first, Axis(name="u_r")),
-        "v": Result("r", other, Axis(name="mask")),
-        "w": Result("r", first, Axis(name="mask")),
-    }
-    found = result_variables(results, AXES, 2)
-    dims = [found[udf]["r"].dims for udf in results]
-    assert dims == [
-        ("y", "x", "u_y", "u_u_r"),
-        ("y", "x", "v_y", "mask"),
-        ("y", "x", "w_y", "mask"),
-    ]
 
 
 ONE_ARRAY = [

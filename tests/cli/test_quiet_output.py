@@ -221,13 +221,13 @@ class TestPipes:
 
     @pytest.mark.parametrize("more", [[], ["--live", "--every", "0"]], ids=["plain", "live"])
     def test_files_are_written_without_reader(self, file, tmp_path, more):
-        outs = ["--out", tmp_path / "a.npz", "--out", tmp_path / "a.h5"]
+        outs = ["--out", tmp_path / "a.npz", "--out", tmp_path / "a.nc"]
         options = ["--udf", "sumsig", "--chunks", "1,8,-1,-1", *outs, *more]
         assert without_reader("run", file, *options, errors_too=True) == (0, None)
         with np.load(tmp_path / "a.npz") as arrays:
             found = arrays["sumsig_intensity"]
         np.testing.assert_array_equal(found, np.load(file).sum(axis=(2, 3)))
-        assert sorted(path.name for path in tmp_path.iterdir()) == ["a.h5", "a.npz"]
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["a.nc", "a.npz"]
 
     @pytest.mark.parametrize("more", [[], ["--live", "--every", "0"]], ids=["plain", "live"])
     @pytest.mark.parametrize("outs", [[], ["--out", "a.npz"]], ids=["no file", "file"])

@@ -218,7 +218,7 @@ class TestNames:
             return frame.max(), frame.min()
 
         found = scan.udf.map_frames(fit, output_names=("high", "low"))
-        ud.io.save_results(tmp_path / "a.hspy", found)
+        ud.save_results(tmp_path / "a.hspy", found)
         opened = hs.load(tmp_path / "a.hspy")
         assert [one.metadata.General.title for one in opened] == ["fit_high", "fit_low"]
         np.testing.assert_array_equal(opened[1].data, np.asarray(scan.data).min(axis=(2, 3)))

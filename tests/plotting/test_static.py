@@ -8,7 +8,7 @@ import pytest
 
 from udfdask.errors import ArgumentValueError
 from udfdask.geometry.axes import Axis
-from udfdask.plotting import Panel, draw, save_png
+from udfdask.plotting import Panel, draw
 
 pytestmark = pytest.mark.full
 
@@ -23,13 +23,6 @@ def panel(values, axes=NM, **kwargs):
 
 def image_of(figure):
     return figure.axes[0].images[0]
-
-
-def test_a_png_is_written(tmp_path):
-    panels = [panel(np.arange(12.0).reshape(3, 4)), panel(np.arange(4))]
-    path = save_png(tmp_path / "a.png", panels, title="all", dpi=50)
-    assert path == tmp_path / "a.png"
-    assert path.read_bytes().startswith(b"\x89PNG")
 
 
 def test_every_panel_is_drawn_and_empty_places_are_removed():
@@ -127,16 +120,6 @@ def test_a_panel_that_is_no_image_and_no_line(shape, axes):
         draw([wrong])
 
 
-def test_a_folder_that_is_not_there(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"no folder .*nowhere to write a\.png in"):
-        save_png(tmp_path / "nowhere" / "a.png", [panel(np.eye(3))])
-
-
-def test_a_folder_instead_of_a_file(tmp_path):
-    with pytest.raises(FileExistsError, match="is a folder: choose another name"):
-        save_png(tmp_path, [panel(np.eye(3))])
-
-
 def test_a_missing_matplotlib_is_named_with_its_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(
@@ -150,9 +133,9 @@ def test_pyplot_is_not_loaded(tmp_path):
     script = (
         "import sys, numpy as np\n"
         "from udfdask.geometry.axes import Axis\n"
-        "from udfdask.plotting import Panel, save_png\n"
+        "from udfdask.plotting import Panel, draw\n"
         "p = Panel(title='t', values=np.eye(3), axes=(Axis(name='y'), Axis(name='x')))\n"
-        f"save_png({str(tmp_path / 'a.png')!r}, [p], dpi=40)\n"
+        f"draw([p]).savefig({str(tmp_path / 'a.png')!r}, dpi=40)\n"
         "assert 'matplotlib.pyplot' not in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", script], check=True)

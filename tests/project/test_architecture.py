@@ -31,6 +31,7 @@ records
 scheduling
 io
 results
+saving
 run
 libertem xarray hyperspy dask testing
 cli __main__
@@ -41,7 +42,7 @@ ENGINE = ["plan", "chunk", "merge", "records", "graph", "scheduling", "results"]
 FORBIDDEN = {room: {"udfs"} for room in ENGINE}
 
 # The rooms in which a heavy package may be imported at all.
-LABELED = {"io", "results", "xarray", "hyperspy"}
+LABELED = {"io", "results", "saving", "xarray", "hyperspy"}
 HEAVY = {
     "cupy": {"backends"},
     "cupyx": {"backends"},

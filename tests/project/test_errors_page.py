@@ -13,9 +13,9 @@ import pytest
 import udfdask as ud
 import udfdask.dask
 from making import make
-from udfdask import errors
+from udfdask import errors, save_results
 from udfdask.corrections import CorrectionSet
-from udfdask.io import open_file, open_results, save_results
+from udfdask.io import open_file
 from udfdask.udfs import CoMUDF, SumUDF, VirtualDetectorUDF
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -106,17 +106,6 @@ def changed(folder):
     opened = open_file(folder / "scan.npy")
     np.save(folder / "scan.npy", np.zeros((4, 6, 8, 9)))
     run(array=opened)
-
-
-def saved(folder):
-    pytest.importorskip("h5py", reason="the extra io brings it")
-    return save_results(folder / "a.h5", ud.run_udf(X, SumUDF()))
-
-
-def other(folder):
-    pytest.importorskip("xarray", reason="the extra io brings it")
-    np.savez(folder / "a.npz", a=np.ones(3))
-    return folder / "a.npz"
 
 
 def raw(folder, **arguments):
@@ -240,8 +229,6 @@ MISTAKES = {
     "must be a NumPy dtype, got": lambda folder: raw(
         folder, nav_shape=(2, 2), sig_shape=(8, 8), dtype="u16"
     ),
-    "contains results of udfdask": lambda folder: open_file(saved(folder)),
-    "does not contain results of udfdask": lambda folder: open_results(other(folder)),
     "cannot hold the results": lambda folder: save_results(
         folder / "a.tif", ud.run_udf(X, {"a": SumUDF(), "b": SumUDF()})
     ),

@@ -9,6 +9,7 @@ import pytest
 import udfdask as ud
 from cache_cases import data, loads, stop_after
 from commands import call
+from saved import read_saved
 from udfdask.udfs import CoMUDF, StdDevUDF
 
 xr = pytest.importorskip("xarray")
@@ -76,10 +77,10 @@ def test_a_finished_store_is_left_as_it_is(tmp_path, caplog):
     with pytest.raises(FileExistsError):
         run().to_zarr(plain, resume=True)  # nothing says which run has written it
     assert content(store) == before
-    assert set(ud.io.open_results(store).attrs) == set(ud.io.open_results(plain).attrs)
+    assert set(read_saved(store).attrs) - {"udfdask_run"} == set(read_saved(plain).attrs)
 
 
-@pytest.mark.parametrize("suffix", [".npz", ".zarr", ".h5"])
+@pytest.mark.parametrize("suffix", [".npz", ".zarr", ".nc"])
 def test_the_command_does_a_finished_run_once(suffix, tmp_path):
     np.save(tmp_path / "a.npy", np.arange(960, dtype="u2").reshape(8, 10, 3, 4))
     out = tmp_path / f"out{suffix}"

@@ -154,10 +154,9 @@ class PictureView:
             self._has_failed = True
             echo(f"warning: no picture is drawn during the run: {error}", err=True)
 
-    def save(self, panels: Sequence[Panel], title: str) -> Path:
+    def save(self, panels: Sequence[Panel], title: str) -> None:
         """Draw panels into the file."""
-        saved = save_picture(
+        save_picture(
             self._path, panels, title=title, overwrite=self._overwrite, sources=self._sources
         )
         self._overwrite = True  # the existing file is now our own
-        return saved

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,42 +13,41 @@ from udfdask.cli.live import PictureView, detector_outlines
 from udfdask.cli.terminal import echo, going_on
 from udfdask.cli.typed_values import to_path
 from udfdask.errors import ArgumentValueError
-from udfdask.io.kept_results import keep_results
-from udfdask.io.open_results import run_in_file
 from udfdask.io.opened_file import OpenedFile
-from udfdask.io.output_formats import (
-    FORMATS,
-    SYNONYMS,
-    check_fits,
-    check_output,
-    check_suffix,
-    write_results,
-)
-from udfdask.io.result_marks import RUN
 from udfdask.plotting.labels import label_results
 from udfdask.plotting.static import PICTURES, figure_classes
 from udfdask.results.result import Result
+from udfdask.results.zarr_store import RUN
+from udfdask.saving.formats import (
+    FORMATS,
+    check_fits,
+    check_output,
+    check_suffix,
+    run_in_file,
+    write_results,
+)
+from udfdask.saving.save import save_elsewhere
 from udfdask.udf import UDF
 from udfdask.writing import Target, check_apart, check_target
 
 
 def to_out(text: str) -> Path:
     """Convert the name of a file or store of ``--out``; raise if its suffix has no format."""
-    return _with_suffix(text, (*FORMATS, *SYNONYMS), FORMATS)
+    return _with_suffix(text, FORMATS)
 
 
 def to_picture(text: str) -> Path:
     """Convert the name of a file of ``--plot``; raise if its suffix is not that of a picture."""
-    return _with_suffix(text, PICTURES, PICTURES)
+    return _with_suffix(text, PICTURES)
 
 
-def _with_suffix(text: str, known: Collection[str], named: Iterable[str]) -> Path:
+def _with_suffix(text: str, known: Iterable[str]) -> Path:
     """Return a path; raise BadParameter if its suffix is not a known one."""
     path = to_path(text)
     if "://" in text:
         raise click.BadParameter(f"{text!r} is not a local path: choose a local path")
     try:
-        check_suffix(path, known, named)
+        check_suffix(path, known)
     except ArgumentValueError as error:
         raise click.BadParameter(str(error)) from error
     return path
@@ -75,7 +74,7 @@ class Outputs:
         targets = [check_output(out, **how) for out in self.outs]
         if self.plot is not None:
             figure_classes()
-            targets.append(check_target(self.plot, PICTURES[self.plot.suffix.lower()], **how))
+            targets.append(check_target(self.plot, **how))
         check_apart([*targets, *self.own_targets(udfs)])
 
     @property
@@ -146,9 +145,7 @@ class Outputs:
             else:
                 _say(f"wrote {out}")
         if failures and len(failures) == len(self.outs):  # no file has the results
-            attrs = self._attrs(opened)
-            if not keep_results(failures[0], self.outs[0], results, attrs=attrs):
-                failures[0].add_note("The results are lost: no other folder takes them either")
+            save_elsewhere(failures[0], self.outs[0], results, self._attrs(opened))
         if picture is not None and self.plot is not None:
             try:
                 picture.save(picture.panels(results), opened.title)

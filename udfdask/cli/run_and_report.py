@@ -15,7 +15,6 @@ from udfdask.cli.live import TableView, View, last_snapshot, named_results
 from udfdask.cli.scheduler_option import connected
 from udfdask.cli.terminal import PLANNING, RUNNING, echo, going_on, plain_errors
 from udfdask.errors import ArgumentValueError, UDFWarning
-from udfdask.io.named_variables import axes_of_data
 from udfdask.plotting.table import summary_table
 from udfdask.records.folder import RecordFolder
 from udfdask.records.runs import find_runs, name_of_runs
@@ -98,9 +97,8 @@ class PlannedRun:
     def name(self) -> str:
         """A name of the run, equal for equal runs in every process; empty if it has none."""
         try:
-            return name_of_runs(
-                find_runs(self.lazy.values()), (list(self.lazy), axes_of_data(self.lazy))
-            )
+            axes = [result.calibration.axes for result in self.lazy.values()]
+            return name_of_runs(find_runs(self.lazy.values()), (list(self.lazy), axes))
         except ArgumentValueError:
             return ""
 

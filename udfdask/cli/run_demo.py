@@ -15,7 +15,7 @@ from udfdask.cli.terminal import PLANNING, echo, going_on, plain_errors, plain_w
 from udfdask.demo import disk_center, make_recording
 from udfdask.geometry.axes import Axis
 from udfdask.plotting.panels import Panel
-from udfdask.plotting.static import PICTURES, figure_classes, save_picture
+from udfdask.plotting.static import figure_classes, save_picture
 from udfdask.results.result import Result
 from udfdask.udfs import AutoUDF, SumSigUDF, SumUDF
 from udfdask.writing import check_target
@@ -59,7 +59,7 @@ def demo(plot: Path | None, overwrite: bool, progress: bool) -> None:
         with plain_errors(PLANNING):
             figure_classes()
             place = plot or _free_name(overwrite=overwrite)
-            check_target(place, PICTURES[place.suffix.lower()], overwrite=overwrite)
+            check_target(place, overwrite=overwrite)
         udfs = {"sum": SumUDF(), "sumsig": SumSigUDF(), "com": AutoUDF(f=disk_center)}
         run = plan_run(recording, udfs, sig_dims=2)
         with going_on(True):

@@ -16,10 +16,10 @@ import numpy as np
 from udfdask import udfs
 from udfdask.cli.own_code import find_own, in_words, own_failure, split_place, without_a_name
 from udfdask.errors import ArgumentTypeError, UDFError
-from udfdask.io.named_variables import name_of_class
 from udfdask.io.numpy_file import read_npy
 from udfdask.libertem_udfs import as_own, udf_name
 from udfdask.masks import DiskTemplate
+from udfdask.saving.datasets import name_of_class
 from udfdask.udf import UDF
 from udfdask.udfs.virtual_detector import OTHER_SHAPES, DetectorShape, numbers_of, plain_shape
 

@@ -11,9 +11,6 @@ import numpy as np
 
 from udfdask.errors import ArgumentValueError, FileFormatError
 
-_DIMENSIONS = 4
-"""Results of fewer dimensions are mostly images or profiles, and not frames of a scan."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
@@ -72,22 +69,6 @@ def choose_largest(candidates: Sequence[Candidate], *, file: str) -> Candidate:
             f"{listing(candidates)}"
         )
     return (virtual if len(chosen) > 1 else chosen)[0]
-
-
-def choose_result(
-    names: Sequence[str], candidates: Sequence[Candidate], *, sig_dims: int | None, file: str
-) -> Candidate:
-    """Return the dataset to open in a file of results of udfdask, if the user names none.
-
-    It is the only result, if it can only mean frames. `names` are those of the results.
-    """
-    results = [each for each in candidates if each.name in names]
-    if len(results) == 1 and (sig_dims is not None or len(results[0].shape) >= _DIMENSIONS):
-        return results[0]
-    raise FileFormatError(
-        f"{file} contains results of udfdask: {listing(results)}. They are opened with "
-        "udfdask.io.open_results(path). To run a UDF over one of them, pass dataset= with its name"
-    )
 
 
 def unknown_dataset(

@@ -18,13 +18,11 @@ from udfdask.io.choose_dataset import (
     Candidate,
     choose_dataset,
     choose_largest,
-    choose_result,
     listing,
     unknown_dataset,
 )
 from udfdask.io.hdf5_axes import get_item, number_of, sig_dims, text
 from udfdask.io.hdf5_links import locate
-from udfdask.io.result_marks import marked_results
 
 _PART = re.compile(r"(.*/)?data_(\d{6})")
 """Names of the parts of one recording, as DECTRIS writes them."""
@@ -57,9 +55,6 @@ def find_dataset(opened: Any, dataset: str | int | None, file: str, asked: int |
     import h5py
 
     if dataset is None:
-        results = marked_results(opened.attrs)
-        if results is not None:
-            return choose_result(results, _contents(opened, "").datasets, sig_dims=asked, file=file)
         return _recording(opened, "", file)
     name = str(dataset).strip("/")
     item = get_item(opened, name) if name else None

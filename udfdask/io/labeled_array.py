@@ -6,10 +6,11 @@ import json
 from collections.abc import Hashable
 from typing import Any
 
+import numpy as np
+
 from udfdask.errors import missing_package
 from udfdask.geometry.axes import Axis, Calibration
 from udfdask.geometry.chunk_grid import BoolArray
-from udfdask.io.named_variables import positions_along
 
 PRESENT = "present"
 """Name of the coordinate that is True at scan positions with a frame."""
@@ -65,4 +66,6 @@ def coordinate(dim: Hashable, axis: Axis, n: int) -> dict[Hashable, Any]:
     numbered = axis.unit is None and axis.scale == 1 and axis.offset == 0
     if numbered and axis.values is None and axis.labels is None:
         return {}
-    return {dim: (dim, positions_along(axis, n), {"units": axis.unit} if axis.unit else {})}
+    # labels as objects: zarr warns about text of fixed length, which its format 3 does not specify
+    values = axis.positions(n) if axis.labels is None else np.array(axis.labels, dtype=object)
+    return {dim: (dim, values, {"units": axis.unit} if axis.unit else {})}

@@ -20,13 +20,12 @@ from udfdask.errors import (
     missing_package,
     outdated_package,
 )
-from udfdask.io.choose_dataset import Candidate, choose_dataset, choose_result, unknown_dataset
+from udfdask.io.choose_dataset import Candidate, choose_dataset, unknown_dataset
 from udfdask.io.damaged_files import check_values, reading
 from udfdask.io.file_identity import FileIdentity
 from udfdask.io.lazy_source import FileArray, StoredArray
 from udfdask.io.opened_file import OpenedFile, open_source
 from udfdask.io.remote_location import Location, local_path, reaching, versions_in
-from udfdask.io.result_marks import marked_results
 from udfdask.io.stored_chunks import LibraryNeeded
 from udfdask.io.zarr_axes import ome_path, zarr_axes
 from udfdask.io.zarr_chunks import ZarrChunks
@@ -281,9 +280,6 @@ def _choose(
             f"{shown} is a zarr group, but no array was found in it. Most HTTP servers cannot "
             "list a folder: pass dataset=, or consolidate the metadata (zarr.consolidate_metadata)"
         )
-    results = marked_results(dict(root.attrs))
-    if results is not None:
-        return choose_result(results, candidates, sig_dims=sig_dims, file=shown).name
     return choose_dataset(candidates, file=shown).name
 
 

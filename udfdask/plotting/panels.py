@@ -30,9 +30,9 @@ class Panel:
 
     Examples
     --------
-    >>> import numpy as np, tempfile
+    >>> import numpy as np
     >>> from udfdask import Axis
-    >>> from udfdask.plotting import Panel, save_png
+    >>> from udfdask.plotting import Panel
     >>> axes = (Axis(name="y", unit="nm"), Axis(name="x", unit="nm"))
     >>> panel = Panel(title="bright field", values=np.eye(8), axes=axes, label="counts")
     >>> panel.style

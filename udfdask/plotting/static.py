@@ -13,76 +13,12 @@ from udfdask.errors import ArgumentValueError
 from udfdask.plotting.drawing import INK, STRETCHED, draw_panel, extent, is_isotropic
 from udfdask.plotting.notebooks import show_as_pictures
 from udfdask.plotting.panels import Panel
-from udfdask.writing import PDF, PNG, SVG, Kind, check_target, replacing
+from udfdask.writing import check_target, replacing
 
-PICTURES: dict[str, Kind] = {".png": PNG, ".pdf": PDF, ".svg": SVG}
-"""The kinds of pictures by the suffix of a file."""
+PICTURES = (".png", ".pdf", ".svg")
+"""The suffixes of pictures."""
 
 _TITLE_WIDTH = 32  # characters above each column of panels
-
-
-def save_png(
-    path: str | os.PathLike[str],
-    panels: Sequence[Panel],
-    *,
-    title: str = "",
-    dpi: int = 150,
-    overwrite: bool = False,
-    sources: Sequence[str | os.PathLike[str]] = (),
-) -> Path:
-    """Draw panels into a PNG file.
-
-    Parameters
-    ----------
-    path : str or path-like
-        The file to write. It appears when it is complete.
-    panels : sequence of Panel
-        What to draw, row by row.
-    title : str
-        A title above all panels.
-    dpi : int
-        Resolution, pixels per inch; a panel is about 4 inches wide.
-    overwrite : bool
-        Replace an existing PNG file. Other files are never replaced.
-    sources : sequence of str or path-like
-        Input files and stores of the results; they are never overwritten.
-
-    Returns
-    -------
-    pathlib.Path
-        The file's absolute path.
-
-    Raises
-    ------
-    FileExistsError
-        If `path` exists and cannot be replaced.
-    FileNotFoundError
-        If the folder of `path` does not exist.
-    OSError
-        If nothing can be written there, for example on a read-only disk.
-    ArgumentTypeError
-        If `path` is neither a text nor a path.
-    ArgumentValueError
-        If there are no panels, or the shape of a panel does not fit its style; if `path` is not a
-        local path; if `path` is one of `sources`, contains one, or is inside one.
-    ImportError
-        If matplotlib is not installed.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> import numpy as np
-    >>> from udfdask import Axis
-    >>> from udfdask.plotting import Panel, save_png
-    >>> axes = (Axis(name="y", unit="nm"), Axis(name="x", unit="nm"))
-    >>> panel = Panel(title="ramp", values=np.arange(12).reshape(3, 4), axes=axes)
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     saved = save_png(Path(folder) / "ramp.png", [panel])
-    ...     print(saved.name, saved.read_bytes()[1:4])
-    ramp.png b'PNG'
-    """
-    return _save(path, ".png", panels, title, dpi, overwrite=overwrite, sources=sources)
 
 
 def save_picture(
@@ -92,28 +28,12 @@ def save_picture(
     title: str = "",
     overwrite: bool = False,
     sources: Sequence[str | os.PathLike[str]] = (),
-) -> Path:
-    """Draw panels into a file whose suffix, one of `PICTURES`, says its kind; return its path."""
-    return _save(path, path.suffix.lower(), panels, title, overwrite=overwrite, sources=sources)
-
-
-def _save(
-    path: str | os.PathLike[str],
-    suffix: str,
-    panels: Sequence[Panel],
-    title: str,
-    dpi: int = 150,
-    *,
-    overwrite: bool,
-    sources: Sequence[str | os.PathLike[str]],
-) -> Path:
-    """Draw panels into a file of the kind of this suffix; return its path."""
-    figure_classes()
-    target = check_target(path, PICTURES[suffix], overwrite=overwrite, sources=sources)
+) -> None:
+    """Draw panels into a file whose suffix, one of `PICTURES`, says its kind."""
+    target = check_target(path, overwrite=overwrite, sources=sources)
     figure = draw(panels, title=title)
     with replacing(target) as unfinished:
-        figure.savefig(unfinished, dpi=dpi, format=suffix.removeprefix("."))
-    return target.named
+        figure.savefig(unfinished, dpi=150, format=path.suffix.lower().removeprefix("."))
 
 
 def draw(panels: Sequence[Panel], *, title: str = "", figure: Any = None) -> Any:

@@ -22,7 +22,7 @@ from pathlib import Path
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.records.record_file import DamagedRecordError, Record, read_record, write_record
 from udfdask.records.record_names import processor
-from udfdask.writing.replacing import flush_folder
+from udfdask.writing.replacing import flush
 
 SUFFIX = ".record"
 MARK = "udfdask-cache"
@@ -63,7 +63,7 @@ class RecordFolder:
         remove = [name for name in superfluous if os.path.exists(self._file_of(name))]  # noqa: PTH110
         write_record(record, self._file_of(record.name), flush=bool(remove))
         if remove:
-            flush_folder(Path(self.path))
+            flush(Path(self.path), deep=False)
             self.remove(remove)
         if self.limit is not None:
             _limits.count(self, self.limit, record.nbytes)

@@ -166,7 +166,7 @@ class Result(NamedResults):
             elif name.startswith(("save", "to_")):
                 remedy = (
                     ": to_zarr writes a store, to_xarray makes a Dataset, result[name] is an "
-                    "array, and udfdask.io.save_results('result.h5', result) writes other formats"
+                    "array, and udfdask.save_results('result.nc', result) writes other formats"
                 )
             raise AttributeError(
                 f"{type(self).__name__!r} object has no attribute {name!r}{remedy}"
@@ -613,16 +613,15 @@ class Result(NamedResults):
         ...         print(dataset["intensity"].where(dataset.roi).sum().values)
         16.0
         """
-        from udfdask.io.write_zarr import write_dataset
+        from udfdask.results.zarr_store import write_dataset
 
         check_options("to_zarr", kwargs, kwargs.get("scheduler"))
-        layout = self._default_layout(rename)
-        dataset = self._make_dataset(layout, False)
+        dataset, masks = self._in_file(rename)
         with own_lines_hidden:
             return write_dataset(
-                layout.add_validity(dataset, self._own_masks, self._info.grid.roi),
+                dataset,
                 path,
-                masks=[layout.places[name].mask_name for name in self._own_masks],
+                masks=list(masks.values()),
                 overwrite=overwrite,
                 sources=self._info.files,
                 zarr_format=zarr_format,
@@ -630,6 +629,19 @@ class Result(NamedResults):
                 resume=resume,
                 **kwargs,
             )
+
+    def _in_file(self, rename: Mapping[str, Hashable] | None) -> tuple[Any, dict[str, Hashable]]:
+        """Return the Dataset in a file of results, and the names of valid masks there."""
+        layout = self._default_layout(rename)
+        dataset = self._make_dataset(layout, False)
+        masks = {name: layout.places[name].mask_name for name in self._own_masks}
+        dataset = layout.add_validity(dataset, self._own_masks, self._info.grid.roi)
+        if self._info.grid.roi is not None:  # also results without scan positions have their region
+            from udfdask.io.labeled_array import coordinate
+
+            for axis, n in zip(self._info.calibration.axes, self.nav_shape, strict=False):
+                dataset = dataset.assign_coords(coordinate(axis.name, axis, n))
+        return dataset, masks
 
     def _default_layout(self, rename: Mapping[str, Hashable] | None) -> Layout:
         """Return the layout of the results in a Dataset with default names."""

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.lib.format import MAGIC_PREFIX
 
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, UDFError
 from udfdask.udf import UDF
@@ -105,14 +106,22 @@ class RecordUDF(UDF):
 
     def _targets(self, sources: Sequence[str]) -> Sequence[Target]:
         """Check and return the file that is written."""
-        from udfdask.writing import NPY, check_target
+        from udfdask.writing import check_target
 
         overwrite = self.params.overwrite
-        return [check_target(self.params.filename, NPY, overwrite=overwrite, sources=sources)]
+        target = check_target(self.params.filename, overwrite=overwrite, sources=sources)
+        if target.path.exists():
+            with target.path.open("rb") as file:
+                if file.read(len(MAGIC_PREFIX)) not in (MAGIC_PREFIX, b""):
+                    raise FileExistsError(
+                        f"{target.named} is not an .npy file, so it is not replaced: choose "
+                        "another name, or remove it yourself"
+                    )
+        return [target]
 
     def _for_run(self) -> UDF:
         """Return a copy with its own hidden file, so that two runs never write to the same file."""
-        from udfdask.writing.hidden import part_path
+        from udfdask.writing import part_path
 
         part = part_path(self._target.path)
         return type(self)(**{**self._kwargs, "_part": str(part)})
@@ -183,12 +192,10 @@ class RecordUDF(UDF):
 
     def _finish(self, number: int) -> None:
         """Rename the complete file with an inode, unless it has its final name already."""
-        from udfdask.writing.replacing import put_in_place
+        from udfdask.writing import put_in_place
 
         part, target = self._part, self._target
         if part.exists() and part.stat().st_ino == number:
-            with part.open("rb") as file:
-                os.fsync(file.fileno())
             put_in_place(part, target)
         elif not target.path.exists() or target.path.stat().st_ino != number:
             raise UDFError(
@@ -204,7 +211,7 @@ class RecordUDF(UDF):
     @property
     def _part(self) -> Path:
         """Path of the hidden file; runs without a plan, as in `check_udf`, share one name."""
-        from udfdask.writing.hidden import hidden_prefix
+        from udfdask.writing.replacing import hidden_prefix
 
         real, name = self._target.path, self.params._part
         part = Path(name) if name else real.with_name(f"{hidden_prefix(real)}unplanned.part")
@@ -215,8 +222,8 @@ class RecordUDF(UDF):
     @property
     def _target(self) -> Target:
         """The file, as the plan checked it."""
-        from udfdask.writing import NPY, Target
+        from udfdask.writing import Target
 
         named = Path(self.params.filename)
         real = Path(os.path.realpath(named))
-        return Target(named=named, path=real, kind=NPY, overwrite=self.params.overwrite)
+        return Target(named=named, path=real, is_store=False, overwrite=self.params.overwrite)

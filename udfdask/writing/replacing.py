@@ -4,144 +4,98 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import hashlib
 import os
 import shutil
 import sys
+import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from udfdask.errors import UDFError
-from udfdask.writing.hidden import NEW, OLD, hidden_folder
 from udfdask.writing.targets import Target
 
-FULL = (errno.ENOSPC, errno.EDQUOT) if hasattr(errno, "EDQUOT") else (errno.ENOSPC,)
-"""System error numbers for a full disk and an exceeded quota."""
+_ABANDONED = 24 * 3600.0
+"""Age in seconds after which an unfinished file or folder is a leftover of a dead run."""
 
-_CHANGED = (errno.EEXIST, errno.ENOTEMPTY, errno.ENOENT)
-"""System error numbers if another writer has made or moved the target."""
+
+def hidden_prefix(target: Path) -> str:
+    """Return the prefix of the names under which a target is written.
+
+    It is short, because the name of the target may already have the maximum length.
+    """
+    digest = hashlib.blake2b(os.fsencode(target.name), digest_size=6).hexdigest()
+    return f".udfdask-{digest}-"
+
+
+def part_path(target: Path) -> Path:
+    """Return a new hidden path next to a target, and remove what dead runs have left there."""
+    prefix = hidden_prefix(target)
+    for left in list(target.parent.glob(f"{prefix}*.part")):
+        with contextlib.suppress(OSError):
+            if left.stat().st_mtime < time.time() - _ABANDONED:
+                _remove(left)
+    return target.with_name(f"{prefix}{uuid.uuid4().hex[:8]}.part")
 
 
 @contextmanager
 def replacing(target: Target) -> Iterator[Path]:
-    """Yield a path to write to; if no error occurs, replace the target by it.
+    """Yield a path to write to; if no error occurs, put what is written there in place.
 
-    At any time, the target is either the complete old version or the complete new version, but for
-    the moment between two renames if an existing folder is replaced: if the process is killed
-    there, the next writer puts the new version in place.
+    At any time, the target is either the complete old version or the complete new one. Only when an
+    existing store is replaced, there is a moment in which the old one has the suffix ``.old-``.
 
     Raises
     ------
     FileExistsError
-        If something exists at the target that must not be replaced.
+        If something exists at the target by then that must not be replaced.
     OSError
         If writing fails, for example because the disk is full.
     """
-    with hidden_folder(target.path) as folder:
-        new = folder / NEW
-        with _named_if_full(target):
-            yield new
-            _flush(new)
-        put_in_place(new, target)
-
-
-def put_in_place(new: Path, target: Target) -> None:
-    """Rename a finished file or folder, which lies in a folder of its own, to its target.
-
-    If something is there that must not be replaced, the new one is kept under another name, which
-    is the attribute `results_saved` of the error: it may have taken hours to compute.
-    """
+    part = part_path(target.path)
     try:
-        _rename(new, target)
-    except (OSError, UDFError) as error:
-        if new.exists() and os.path.lexists(target.path):
-            _keep(new, target, error)
-        raise
-    flush_folder(target.path.parent)
+        yield part
+        put_in_place(part, target)
+    finally:
+        _remove(part)
 
 
-def _rename(new: Path, target: Target) -> None:
-    """Rename to a target; repeat this if another writer changes the target meanwhile."""
-    old = new.with_name(OLD)
-    while True:
+def put_in_place(part: Path, target: Target) -> None:
+    """Rename a finished file or folder to its target, when it is on the disk.
+
+    If something is there by now that must not be replaced, what was written gets another name: it
+    may have taken hours to compute.
+    """
+    flush(part)
+    try:
         target.check()
-        try:
-            if not target.overwrite and not target.kind.is_folder:
-                _link(new, target.path)
-                return
-            if target.overwrite and os.path.lexists(target.path):
-                with contextlib.suppress(OSError):  # not all file systems have permissions
-                    shutil.copymode(target.path, new)
-                if target.kind.is_folder:
-                    shutil.rmtree(old, ignore_errors=True)
-                    target.path.rename(old)
-            new.replace(target.path)
-        except OSError as error:
-            if error.errno not in _CHANGED or not new.exists():
-                raise
-        else:
-            return
-
-
-def _link(new: Path, path: Path) -> None:
-    """Give a finished file its name; raise FileExistsError if another writer was faster."""
-    try:
-        os.link(new, path)
-    except FileExistsError:
+    except FileExistsError as error:
+        name = f"{target.path.stem[:50]}-{uuid.uuid4().hex[:8]}{target.path.suffix}"
+        kept = part.rename(target.path.with_name(name))
+        error.add_note(f"What was written is kept: {kept}")
         raise
-    except OSError:  # FAT and some network disks have no links
-        new.replace(path)
-    else:
-        new.unlink()
-
-
-def flush_folder(path: Path) -> None:
-    """Wait until the names in a folder are on the disk."""
-    if sys.platform != "win32":  # which cannot open folders
-        _flush_one(path)
-
-
-@contextmanager
-def _named_if_full(target: Target) -> Iterator[None]:
-    """Add the name of the target to the error if a disk is full; the system does not name it."""
-    try:
-        yield
-    except OSError as error:
-        if error.errno not in FULL or error.filename is not None:
+    if target.is_store and target.path.exists():
+        old = target.path.with_name(f"{target.path.name[:200]}.old-{uuid.uuid4().hex[:8]}")
+        target.path.rename(old)
+        try:
+            part.rename(target.path)
+        except OSError:
+            old.rename(target.path)
             raise
-        raise OSError(
-            error.errno,
-            f"{error.strerror}, while {target.kind.words} was written: free some space, or choose "
-            "a path on another disk",
-            str(target.named),
-        ) from error
+        _remove(old)
+    else:
+        part.replace(target.path)
+    flush(target.path.parent, deep=False)
 
 
-def _keep(new: Path, target: Target, error: Exception) -> None:
-    """Keep results that cannot replace the target under another name."""
-    name = f"{target.path.stem[:50]}-{uuid.uuid4().hex[:8]}{target.path.suffix}"
-    with contextlib.suppress(OSError):
-        kept = new.rename(target.path.with_name(name))
-        error.results_saved = kept  # type: ignore[attr-defined]
-        error.add_note(f"The results were computed and are saved in {kept}")
-
-
-def _flush(path: Path) -> None:
-    """Wait until a file, or all files of a folder, are on the disk.
-
-    Otherwise a power failure after the deletion of the old file could leave an empty new file.
-    """
-    for folder, _, files in os.walk(path):
-        for name in files:
-            _flush_one(Path(folder, name))
-        flush_folder(Path(folder))
-    if path.is_file():
-        _flush_one(path)
-
-
-def _flush_one(path: Path) -> None:
-    """Wait until a file, or the names in a folder, are on the disk."""
+def flush(path: Path, *, deep: bool = True) -> None:
+    """Wait until a file, or the names in a folder and with `deep` all in it, are on the disk."""
+    if path.is_dir():
+        for entry in path.iterdir() if deep else ():
+            flush(entry)
+        if sys.platform == "win32":  # which cannot open folders
+            return
     # Windows flushes only files that are open for writing
     opened = os.open(path, os.O_RDWR if sys.platform == "win32" else os.O_RDONLY)
     try:
@@ -152,3 +106,11 @@ def _flush_one(path: Path) -> None:
             raise
     finally:
         os.close(opened)
+
+
+def _remove(path: Path) -> None:
+    """Remove a file or folder, if it is there."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)

@@ -3,16 +3,17 @@ Save results and read them back
 ===============================
 
 ``to_zarr`` writes results chunk by chunk, so they can be larger than memory. Names, axes and units
-go with them. ``open_results`` reads the file, and so does every program that reads zarr.
+go with them. Every program that reads zarr reads the store, such as xarray.
 
 See also: :doc:`Labeled data </user-guide/libraries/xarray>`, :meth:`Result.to_zarr
-<udfdask.Result.to_zarr>`, :func:`udfdask.io.open_results`.
+<udfdask.Result.to_zarr>`, :func:`udfdask.save_results`.
 """
 
 import tempfile
 from pathlib import Path
 
 import matplotlib.pyplot as plt
+import xarray as xr
 
 import udfdask as ud
 from udfdask.demo import make_recording
@@ -29,7 +30,7 @@ com = ud.run_udf(scan, CoMUDF(r="7 mrad"), axes=axes)
 
 with tempfile.TemporaryDirectory() as folder:  # use a folder of your own instead
     com.to_zarr(Path(folder) / "com.zarr")  # the only run over the data
-    saved = ud.io.open_results(Path(folder) / "com.zarr")
+    saved = xr.open_zarr(Path(folder) / "com.zarr").load()
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(8.8, 3.6), layout="constrained")
 look = {"cmap": "RdBu_r", "robust": True, "yincrease": False, "cbar_kwargs": {"shrink": 0.75}}

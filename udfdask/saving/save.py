@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from dask.base import is_dask_collection
-
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, UDFError
-from udfdask.io.kept_results import keep_results
-from udfdask.io.named_variables import name_of_class
-from udfdask.io.output_formats import check_fits, check_output, write_results
+from udfdask.results.result import Result
+from udfdask.saving.datasets import name_of_class
+from udfdask.saving.formats import check_fits, check_output, write_results
 from udfdask.scheduling.compute import compute
 from udfdask.scheduling.progress.state import Progress
 from udfdask.scheduling.scheduler_options import check_options
@@ -33,15 +32,21 @@ def save_results(
 ) -> Path:
     """Save results in one file or store, in the format of the suffix, as ``udfdask run --out``.
 
-    The suffix is ``.npz``, ``.zarr``, ``.h5``, ``.hspy`` or ``.tif``. Before anything is
-    computed, the path and the format are checked. Lazy results are computed together, in one pass
-    over the data, and then written. The file is written under another name next to `path` and then
-    renamed, so that it is never incomplete. `open_results` reads it.
+    =========  ===============================================  ==============================
+    suffix     contains                                         read it with
+    =========  ===============================================  ==============================
+    ``.zarr``  all results, with their dimensions and units     ``xarray.open_zarr(path)``
+    ``.nc``    the same, in one NetCDF file                     ``xarray.open_dataset(path)``
+    ``.npz``   the arrays, and the positions along their axes   ``numpy.load(path)``
+    ``.hspy``  a signal for each result                         ``hyperspy.api.load(path)``
+    ``.tif``   one image, or one stack of images                ImageJ, DigitalMicrograph, ...
+    =========  ===============================================  ==============================
 
-    If writing fails after the computation, computed results are not lost. They are saved in an
-    ``.npz`` file in the same folder, or in a folder for temporary files, and a note of the error
-    says where. If this fails too, for example because all disks are full, the error has them as its
-    attribute ``results``, a dictionary that `save_results` takes.
+    Before anything is computed, the path and the format are checked. Lazy results are computed
+    together, in one pass over the data, and then written. The file is written under another name
+    next to `path` and then renamed, so that it is never incomplete. If writing fails after the
+    computation, the results are the attribute ``results`` of the error, a dictionary that
+    `save_results` takes.
 
     Parameters
     ----------
@@ -51,11 +56,13 @@ def save_results(
         Lazy or computed results. A `SignalResult` is saved as its ``.result``. In the file, a
         result is called ``{udf}_{buffer}``, where ``udf`` is the key of the dictionary. In a list
         it is the name of the UDF in the run, or else the name of its class in lower case without
-        "UDF": ``sum_intensity``, and ``sum_2_intensity`` for a second `SumUDF`.
+        "UDF": ``sum_intensity``, and ``sum_2_intensity`` for a second `SumUDF`. If a result has a
+        valid mask of its own, the mask is called ``{udf}_{buffer}_valid``; the region of interest
+        is the coordinate ``roi``.
     attrs : dict of str to str, optional
         Attributes of the file, such as a title.
     overwrite : bool
-        Replace an existing file of the same format, or a zarr store that contains nothing else.
+        Replace an existing file, or a zarr store that contains nothing else.
     sources : sequence of str or path-like
         More files that are never replaced. Results know the files of their data, except for data
         that were computed or persisted before the run.
@@ -88,24 +95,24 @@ def save_results(
 
     See Also
     --------
-    open_results : Read such a file.
+    udfdask.Result.to_xarray : Make a Dataset, which xarray writes in any of its formats.
     udfdask.Result.to_zarr : Write results that are larger than memory.
 
     Examples
     --------
-    >>> import tempfile, dask.array as da, udfdask as ud
+    >>> import tempfile, dask.array as da, udfdask as ud, xarray as xr
     >>> from udfdask.udfs import SumSigUDF, SumUDF
     >>> results = ud.run_udf(da.ones((2, 3, 4, 4)), {"total": SumUDF(), "image": SumSigUDF()})
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     saved = ud.io.save_results(f"{folder}/sums.npz", results)
-    ...     ud.io.open_results(saved)["image_intensity"].values
+    ...     with xr.open_dataset(ud.save_results(f"{folder}/sums.nc", results)) as dataset:
+    ...         dataset["image_intensity"].values
     array([[16., 16., 16.],
            [16., 16., 16.]])
     """
     check_options("save_results", kwargs, kwargs.get("scheduler"))
     if not isinstance(path, str | os.PathLike):
         raise ArgumentTypeError(
-            "save_results takes the path first, as a string or path such as 'results.h5', not a "
+            "save_results takes the path first, as a string or path such as 'results.nc', not a "
             f"{type(path).__name__}"
         )
     named = _by_name(results)
@@ -114,26 +121,37 @@ def save_results(
     target = check_output(path, overwrite=overwrite, sources=files)
     check_apart([target, *_own_targets(named, files)])
     check_fits(path, named)
-    is_lazy = any(map(is_dask_collection, named.values()))
     with own_lines_hidden:
         values = compute(*named.values(), progress=progress, **kwargs)
         done = dict(zip(named, values, strict=True))
         try:
             return write_results(path, done, attrs=attrs, overwrite=overwrite, sources=files)
         except Exception as error:
-            if is_lazy and not keep_results(error, path, done, attrs=attrs):
-                error.results = done  # type: ignore[attr-defined]
-                error.add_note(
-                    "The results were computed, but no disk takes them. They are the attribute "
-                    "results of this error: in a notebook, sys.last_value.results"
-                )
+            error.results = done  # type: ignore[attr-defined]
+            error.add_note(
+                "The results were computed. They are the attribute results of this error: in a "
+                "notebook, sys.last_value.results"
+            )
             raise
 
 
-def _by_name(results: Any) -> dict[str, Any]:
+def save_elsewhere(
+    error: Exception, path: Path, results: Mapping[str, Result], attrs: Mapping[str, str]
+) -> None:
+    """Save computed results that could not be written to a path in a folder for temporary files.
+
+    A note of the error says where.
+    """
+    with suppress(Exception):  # what failed before may fail again
+        place = Path(tempfile.mkdtemp(prefix="udfdask-results-")) / f"{path.stem}.npz"
+        kept = write_results(place, results, attrs=attrs, overwrite=False, sources=())
+        error.add_note(f"The results were computed and are saved in {kept}")
+
+
+def _by_name(results: Any) -> dict[str, Result]:
     """Return results by the names of their UDFs in a file."""
     results = _unwrapped(results)
-    if _is_result(results):
+    if isinstance(results, Result):
         return _by_name([results])
     if isinstance(results, Mapping) and not _remedy(results):
         named = {str(name): _unwrapped(result) for name, result in results.items()}
@@ -161,20 +179,15 @@ def _by_name(results: Any) -> dict[str, Any]:
 _EXPECTED = "save_results takes a Result of run_udf, or a dictionary, list or tuple of them"
 
 
-def _is_result(value: Any) -> bool:
-    """Return whether a value is a result of `run_udf`; their class is in a room below this one."""
-    return isinstance(value, Mapping) and hasattr(value, "extra_axes") and hasattr(value, "files")
-
-
 def _unwrapped(value: Any) -> Any:
     """Return the result inside a mapping of signals, and anything else unchanged."""
     inner = getattr(value, "result", None)
-    return inner if _is_result(inner) else value
+    return inner if isinstance(inner, Result) else value
 
 
 def _check_is_result(value: Any, where: str) -> None:
     """Raise unless a value is a result of `run_udf`."""
-    if not _is_result(value):
+    if not isinstance(value, Result):
         remedy = _remedy(value)
         if isinstance(value, Mapping | list | tuple) and not remedy:
             remedy = (
@@ -217,6 +230,6 @@ def _own_targets(named: Mapping[str, Any], sources: Sequence[Any]) -> Iterator[T
     """Yield the files that the UDFs of lazy results will write themselves."""
     for result in named.values():
         # computed results have written theirs, and results from other processes know no UDF
-        if is_dask_collection(result):
+        if result._is_lazy:
             with suppress(UDFError, OSError):
                 yield from result.udf._targets([os.fspath(source) for source in sources])

@@ -1,0 +1,278 @@
+"""What may be written where; and the old or the new is there, complete, whatever happens."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import writers
+from udfdask.errors import ArgumentTypeError, ArgumentValueError
+from udfdask.writing import check_apart, check_target, part_path, replacing
+from udfdask.writing.stores import store_root
+from writers import read, write
+
+zarr = pytest.importorskip("zarr", reason="zarr is in the io extra")
+TARGETS = pytest.mark.parametrize("name", ["a.npz", "a.zarr"])
+STORES = pytest.mark.parametrize("is_store", [False, True])
+
+
+def make_store(path, zarr_format=3):
+    """A group with an array in a group, chunked along two dimensions."""
+    group = zarr.open_group(str(path), mode="w", zarr_format=zarr_format)
+    group.attrs["title"] = "mine"
+    inner = group.create_group("inner")
+    array = inner.create_array("x", shape=(4, 6), chunks=(2, 3), dtype="f8")
+    array[...] = np.arange(24.0).reshape(4, 6)
+    group.create_array("none", shape=(), dtype="f4")[...] = 1
+    return path
+
+
+def tree(folder):
+    """Everything in a folder, by its path."""
+    return {
+        path.relative_to(folder): path.read_bytes() if path.is_file() else None
+        for path in sorted(folder.rglob("*"))
+    }
+
+
+def checked(path, **options):
+    return check_target(path, is_store=path.suffix == ".zarr", **options)
+
+
+def replace(target, word, happens):
+    """Write a file in place of a target, while something happens."""
+    with replacing(target) as part:
+        part.write_text(word)
+        happens()
+
+
+@pytest.mark.full
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL, and no fork")
+@TARGETS
+@pytest.mark.parametrize("first", ["first", "new"])
+def test_killed_at_every_step(tmp_path, name, first):
+    command = [sys.executable, writers.__file__, tmp_path / name, first]
+    run = subprocess.run(command, capture_output=True, text=True, check=True)
+    found = json.loads(run.stdout)
+    assert len(found) > 10
+    for shown in found:
+        # while an existing store is replaced, it has another name, and then it is removed
+        assert shown.get(name) in (None, ["old"], ["new"])
+        assert first == "new" or name in shown or list(shown.values()) == [["old"]]
+    assert found[-1] == {name: ["new"]}
+
+
+@TARGETS
+def test_what_appears_on_the_way_stays(tmp_path, name):
+    target = checked(tmp_path / name)
+    with pytest.raises(FileExistsError):
+        replace(target, "mine", lambda: write(tmp_path / name, "theirs"))
+    assert read(tmp_path / name) == ["theirs"]
+    (kept,) = (path for path in tmp_path.iterdir() if path.name != name)
+    assert kept.suffix == Path(name).suffix
+    assert kept.read_text() == "mine"
+
+
+def test_a_note_that_was_put_into_a_store_meanwhile_stays(tmp_path):
+    write(tmp_path / "a.zarr", "old")
+    target = checked(tmp_path / "a.zarr", overwrite=True)
+    with pytest.raises(FileExistsError):
+        replace(target, "new", lambda: (tmp_path / "a.zarr" / "notes.txt").write_text("mine"))
+    assert (tmp_path / "a.zarr" / "notes.txt").read_text() == "mine"
+    assert read(tmp_path / "a.zarr") == ["old"]
+
+
+@TARGETS
+def test_a_failure_leaves_what_was_there(tmp_path, name):
+    write(tmp_path / name, "old")
+    with pytest.raises(ZeroDivisionError):
+        replace(checked(tmp_path / name, overwrite=True), "half", lambda: 1 / 0)
+    assert read(tmp_path / name) == ["old"]
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_what_a_dead_run_left_is_removed_after_a_day(tmp_path):
+    old, young, other = (part_path(tmp_path / name) for name in ("a.npy", "a.npy", "b.npy"))
+    for path in (old, young, other):
+        path.mkdir()
+    for path in (old, other):
+        os.utime(path, (0, time.time() - 25 * 3600))
+    part_path(tmp_path / "a.npy")
+    assert sorted(tmp_path.iterdir()) == sorted([young, other])
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_a_store_of_results_is_replaced_if_asked(tmp_path, zarr_format):
+    store = make_store(tmp_path / "a.zarr", zarr_format)
+    with pytest.raises(FileExistsError):
+        checked(store)
+    checked(store, overwrite=True).check()
+
+
+def folders(tmp_path):
+    """Folders that are never replaced."""
+    for name in ("notes", "link", "folder"):
+        make_store(tmp_path / f"{name}.zarr")
+    (tmp_path / "notes.zarr" / "notes.txt").write_text("mine")
+    (tmp_path / "link.zarr" / "link").symlink_to("inner")
+    (tmp_path / "folder.zarr" / "scan").mkdir()
+    (tmp_path / "plain").mkdir()
+    (tmp_path / "stray").mkdir()
+    (tmp_path / "stray" / "zarr.json").write_text("{}")
+    for zarr_format in (2, 3):
+        recorded = str(tmp_path / f"frames{zarr_format}.zarr")
+        zarr.create_array(recorded, shape=(4, 4), dtype="u2", zarr_format=zarr_format)[:] = 1
+    return list(tmp_path.iterdir())
+
+
+def test_folders_that_are_never_replaced(tmp_path):
+    found = folders(tmp_path)
+    before = tree(tmp_path)
+    for folder in found:
+        for is_store in (False, True):
+            with pytest.raises(FileExistsError):
+                check_target(folder, is_store=is_store, overwrite=True)
+    assert tree(tmp_path) == before
+
+
+# Names for a source that is a zarr array in a group, `scan.zarr/inner/x`, seen from its folder.
+INSIDE = [
+    "scan.zarr",
+    "scan.zarr/",
+    "./sub/../scan.zarr",
+    "scan.zarr/inner",
+    "scan.zarr/inner/x",
+    "scan.zarr/result.zarr",
+    "scan.zarr/inner/x/result.zarr",
+    "link",
+    "link/inner",
+    "to_parent/scan.zarr",
+    "to_parent/scan.zarr/new.zarr",
+]
+
+
+@pytest.mark.parametrize("name", INSIDE)
+def test_never_a_source_what_contains_it_or_lies_in_it(tmp_path, monkeypatch, name):
+    folder = tmp_path / "data"
+    (folder / "sub").mkdir(parents=True)
+    store = make_store(folder / "scan.zarr")
+    (folder / "link").symlink_to("scan.zarr")
+    (folder / "to_parent").symlink_to(folder)
+    monkeypatch.chdir(folder)
+    for source in (store, store / "inner" / "x", store / "inner" / "x" / "zarr.json"):
+        assert store_root(source) == store
+        for given in (source, os.path.relpath(source), folder / "to_parent" / "scan.zarr"):
+            with pytest.raises(ArgumentValueError):
+                check_target(name, is_store=True, overwrite=True, sources=["nowhere", given])
+
+
+@pytest.mark.parametrize("link", [os.link, os.symlink, None])
+def test_never_a_file_that_is_read(tmp_path, link):
+    source, other = tmp_path / "scan.npy", tmp_path / "other.npy"
+    np.save(source, np.ones(3))
+    if link is not None:
+        link(source, other)
+    for given in (source, other if link is not None else source):
+        for target in (source, other if link is not None else source):
+            with pytest.raises(ArgumentValueError):
+                check_target(target, overwrite=True, sources=[given])
+    check_target(tmp_path / "new.npy", sources=[source])
+
+
+@STORES
+@pytest.mark.parametrize(
+    ("path", "error"),
+    [
+        ("", ArgumentValueError),
+        (" ", ArgumentValueError),
+        ("a\0b", ArgumentValueError),
+        ("simplecache::s3://bucket/a", ArgumentValueError),
+        ("file:///tmp/a", ArgumentValueError),
+        ("~nobody_of_this_name/a", ArgumentValueError),
+        (b"a", ArgumentTypeError),
+        (None, ArgumentTypeError),
+        ("nowhere/a", FileNotFoundError),
+        ("file/a", NotADirectoryError),
+        ("loop", FileExistsError),
+        ("loop/a", FileNotFoundError),
+        ("dangling/a", FileNotFoundError),
+    ],
+)
+def test_paths_that_are_none(tmp_path, monkeypatch, path, error, is_store):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").write_text("1")
+    (tmp_path / "loop").symlink_to("loop")
+    (tmp_path / "dangling").symlink_to("nowhere")
+    with pytest.raises(error):
+        check_target(path, is_store=is_store, overwrite=True, sources=[tmp_path / "read"])
+
+
+def test_links_are_followed(tmp_path, monkeypatch):
+    (tmp_path / "far").mkdir()
+    monkeypatch.setenv("HOME", str(tmp_path / "far"))
+    (tmp_path / "a.png").symlink_to("far/b.png")
+    (tmp_path / "far" / "b.png").write_text("old")
+    target = check_target(tmp_path / "a.png", overwrite=True)
+    with replacing(target) as part:
+        part.write_text("new")
+    assert (tmp_path / "a.png").is_symlink()
+    assert (tmp_path / "far" / "b.png").read_text() == "new"
+    assert check_target("~/c.png").path == tmp_path / "far" / "c.png"
+
+
+ODD = ["x" * 255, "ä" * 127, "\udcff\udcfe", "new\nline", "日本"]
+
+
+@pytest.mark.parametrize("name", ODD, ids=ascii)
+def test_odd_names(tmp_path, name):
+    write(tmp_path / name, "new")
+    assert read(tmp_path / name) == ["new"]
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
+UNPRIVILEGED = """
+import os, sys
+from udfdask.writing import check_target
+os.setuid(65534)
+try:
+    check_target(sys.argv[1])
+except PermissionError as error:
+    print("refused")
+"""
+
+
+@pytest.mark.full
+@pytest.mark.skipif(sys.platform == "win32" or os.getuid() != 0, reason="only root can be another")
+@pytest.mark.parametrize("mode", [0o755, 0o700, 0o311])
+def test_a_folder_without_permission(mode):
+    # another user does not find the folders of pytest
+    with tempfile.TemporaryDirectory() as name:
+        Path(name).chmod(mode)
+        command = [sys.executable, "-c", UNPRIVILEGED, f"{name}/a.png"]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        assert done.stdout == "refused\n"
+
+
+def test_several_targets_are_apart(tmp_path):
+    make_store(tmp_path / "a.zarr")
+    (tmp_path / "link.zarr").symlink_to("a.zarr")
+
+    def at(name):
+        return checked(tmp_path / name, overwrite=True)
+
+    check_apart([at("b.zarr"), at("c.zarr"), at("d.npz"), at("d.npy")])
+    for pair in (
+        ["b.zarr", "b.zarr"],
+        ["a.zarr", "link.zarr"],
+        ["a.zarr", "a.zarr/plot.png"],
+        ["a.zarr/plot.png", "a.zarr"],
+        ["b.zarr", "B.zarr"],
+    ):
+        with pytest.raises(ArgumentValueError):
+            check_apart([at(name) for name in pair])

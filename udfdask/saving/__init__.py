@@ -1,0 +1,1 @@
+"""Write results to files and stores: zarr, NetCDF, NumPy, HyperSpy and TIFF."""

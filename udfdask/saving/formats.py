@@ -1,0 +1,178 @@
+"""The formats of files of results by their suffixes: what each can hold, and how it is written."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+from zipfile import BadZipFile, ZipFile, ZipInfo
+
+import numpy as np
+import xarray as xr
+
+from udfdask.errors import ArgumentValueError, missing_package
+from udfdask.results.result import Result
+from udfdask.results.zarr_store import RUN, check_zarr, write_dataset
+from udfdask.saving.datasets import FileContent, content_of, without_needless_masks
+from udfdask.saving.signals import write_hspy, write_tiff
+from udfdask.writing import Target, check_target, replacing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Format:
+    """A format of files of results."""
+
+    write: Callable[[Path, FileContent], None] | None
+    """Writes computed results to a new file; None for zarr stores."""
+    kinds: str
+    """NumPy's kinds of the dtypes that it can hold."""
+    package: str | None = None
+    """The package that writes it."""
+    holds_images: bool = False
+    """Whether it holds a single image or stack of images."""
+    holds_signals: bool = False
+    """Whether what it holds must have values."""
+
+
+def _write_npz(path: Path, content: FileContent) -> None:
+    """Write results to a file for `numpy.load`; its comment has the attributes as JSON."""
+    dataset = without_needless_masks(content)
+    with ZipFile(path, "w") as archive:
+        # not `numpy.savez`: an array cannot have the name of one of its parameters
+        for name, variable in dataset.variables.items():
+            values = variable.values
+            values = values.astype(str) if values.dtype.hasobject else values  # labels
+            with archive.open(ZipInfo(f"{name}.npy"), "w", force_zip64=True) as stream:
+                np.lib.format.write_array(stream, values, allow_pickle=False)
+        archive.comment = json.dumps(dataset.attrs).encode()
+
+
+def _write_netcdf(path: Path, content: FileContent) -> None:
+    """Write results to a NetCDF 4 file for `xarray.open_dataset`."""
+    without_needless_masks(content).to_netcdf(path, engine="h5netcdf")
+
+
+FORMATS = {
+    ".zarr": Format(write=None, kinds="biufcmM", package="zarr"),
+    ".nc": Format(write=_write_netcdf, kinds="biufcmM", package="h5netcdf"),
+    ".npz": Format(write=_write_npz, kinds="biufcmMSU"),
+    ".hspy": Format(write=write_hspy, kinds="biufc", package="rsciio.hspy", holds_signals=True),
+    ".tif": Format(
+        write=write_tiff,
+        kinds="biuf",
+        package="tifffile",
+        holds_images=True,
+        holds_signals=True,
+    ),
+}
+"""The formats by the suffixes of files."""
+
+_DISTRIBUTIONS = {"rsciio.hspy": "rosettasciio"}
+
+
+def check_suffix(path: Path, known: Iterable[str]) -> None:
+    """Raise if the suffix of a path is not a known one."""
+    suffix, known = path.suffix.lower(), list(known)
+    if suffix in known:
+        return
+    ends = f"ends in {path.suffix!r}" if suffix else "has no suffix"
+    near = difflib.get_close_matches(suffix, known, n=1)
+    hint = f"; did you mean {path.with_suffix(near[0]).name!r}?" if near else ""
+    *others, last = known
+    raise ArgumentValueError(
+        f"{str(path)!r} {ends}, but the suffix says what to write: {', '.join(others)} or {last}"
+        f"{hint}"
+    )
+
+
+def check_output(
+    path: str | os.PathLike[str],
+    *,
+    overwrite: bool,
+    sources: Sequence[str | os.PathLike[str]],
+) -> Target:
+    """Return the checked target of a file of results; raise if it cannot be written."""
+    chosen = _format_of(path)
+    if chosen.package == "zarr":
+        check_zarr()
+    elif chosen.package is not None:
+        try:
+            import_module(chosen.package)
+        except ImportError as error:
+            package = _DISTRIBUTIONS.get(chosen.package, chosen.package)
+            raise missing_package(package, purpose=f"writing {Path(path).name}") from error
+    return check_target(path, is_store=chosen.write is None, overwrite=overwrite, sources=sources)
+
+
+def check_fits(path: str | os.PathLike[str], results: Mapping[str, Result]) -> None:
+    """Raise if a file cannot hold results, which can be lazy, by the names of their UDFs."""
+    content = content_of(results)
+    obstacle = _obstacle(_format_of(path), content)
+    if obstacle:
+        fitting = [suffix for suffix, each in FORMATS.items() if not _obstacle(each, content)]
+        others = f". These formats can: {', '.join(fitting)}" if fitting else ""
+        raise ArgumentValueError(f"{path} cannot hold the results: {obstacle}{others}")
+
+
+def write_results(
+    path: str | os.PathLike[str],
+    results: Mapping[str, Result],
+    *,
+    attrs: Mapping[str, str] | None,
+    overwrite: bool,
+    sources: Sequence[str | os.PathLike[str]],
+) -> Path:
+    """Write computed results, by the names of their UDFs, in the format of the suffix."""
+    content, write = content_of(results, attrs), _format_of(path).write
+    if write is None:
+        return write_dataset(
+            content.dataset, path, masks=content.masks, overwrite=overwrite, sources=sources
+        )
+    target = check_target(path, overwrite=overwrite, sources=sources)
+    with replacing(target) as unfinished:
+        write(unfinished, content)
+    return target.named
+
+
+def run_in_file(path: Path) -> str:
+    """Return the name of the run that has written a file or store; empty if it is not known."""
+    try:
+        if path.suffix.lower() == ".npz":
+            with ZipFile(path) as archive:
+                return str(json.loads(archive.comment or b"{}").get(RUN, ""))
+        engine = "zarr" if path.is_dir() else "h5netcdf"
+        with xr.open_dataset(path, engine=engine, decode_times=False) as dataset:
+            return str(dataset.attrs.get(RUN, ""))
+    except (OSError, ValueError, KeyError, BadZipFile):  # a file of another program
+        return ""
+
+
+def _format_of(path: str | os.PathLike[str]) -> Format:
+    """Return the format of a file; raise if its suffix is not a known one."""
+    check_suffix(Path(path), FORMATS)
+    return FORMATS[Path(path).suffix.lower()]
+
+
+def _obstacle(chosen: Format, content: FileContent) -> str:
+    """Return why a format cannot hold some results; empty if it can."""
+    results: dict[Any, xr.DataArray] = {
+        name: each for name, each in content.dataset.data_vars.items() if name not in content.masks
+    }
+    if chosen.holds_images and len(results) != 1:
+        names = ", ".join(map(str, results)) or "none"
+        return f"a TIFF file holds one result, but there are {len(results)}: {names}"
+    for name, each in results.items():
+        if each.dtype.kind not in chosen.kinds:
+            return f"{name} contains {each.dtype} values"
+        if chosen.holds_images and each.ndim not in (2, 3):
+            return (
+                f"an image has two dimensions, a stack of images three, and {name} has {each.ndim}"
+            )
+        if chosen.holds_signals and not each.size:
+            return f"{name} is empty"
+    return "" if results or not chosen.holds_signals else "there is no result to write"

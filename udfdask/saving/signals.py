@@ -1,0 +1,129 @@
+"""Write computed results as signals of HyperSpy: .hspy files, and images in TIFF files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from udfdask.geometry.axes import Axis, axis_of_values
+from udfdask.saving.datasets import FileContent, without_needless_masks
+
+_EXACT = 2**53
+"""Integers up to this number are exact in float64."""
+
+
+def write_hspy(path: Path, content: FileContent) -> None:
+    """Write results to an .hspy file.
+
+    Each result is a signal with the title ``{udf}_{buffer}``. As in HyperSpy, axes of the scan are
+    navigation axes of a nav result, and axes of a frame are signal axes of a sig result.
+    """
+    import h5py
+    from rsciio.hspy import file_writer
+
+    for name, variable in without_needless_masks(content).data_vars.items():
+        kind, n_leading = content.kinds.get(str(name), ("single", 0))
+        n_extra = variable.ndim - n_leading
+        if kind == "sig":  # signal axes come last in the array of a signal
+            variable = variable.transpose(  # noqa: PLW2901
+                *variable.dims[n_leading:], *variable.dims[:n_leading]
+            )
+        n_nav = {"nav": n_leading, "sig": n_extra}.get(kind, 0)
+        signal = _signal(str(name), variable, n_nav, content.dataset.attrs)
+        # RosettaSciIO writes files of one signal, and reads files of several
+        with TemporaryDirectory() as folder, h5py.File(path, "a") as file:
+            one = Path(folder) / "signal.hspy"
+            file_writer(one, signal, show_progressbar=False)
+            with h5py.File(one, "r") as written:
+                file.attrs.update(written.attrs)
+                written.copy(f"Experiments/{name}", file.require_group("Experiments"))
+
+
+def write_tiff(path: Path, content: FileContent) -> None:
+    """Write a result to a TIFF file, with its axes for ImageJ, DigitalMicrograph and HyperSpy.
+
+    A result of two dimensions is an image, and one of three dimensions is a stack of images. Image
+    programs do not read integers of 64 bits, so these are written as float64, if no value changes.
+    """
+    from rsciio.tiff import file_writer
+
+    ((name, (_, n_leading)),) = (
+        each for each in content.kinds.items() if each[0] not in content.masks
+    )
+    variable = content.dataset[name]
+    if variable.ndim - n_leading == 1:  # a stack of images
+        variable = variable.transpose(variable.dims[-1], *variable.dims[:-1])
+    variable = variable.copy(data=_readable(variable.values))
+    file_writer(path, _signal(name, variable, variable.ndim - 2, {}, uniform=True))
+
+
+def _readable(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return values in a type that image programs read, if it holds them."""
+    if values.dtype == np.bool_:
+        return values.astype(np.uint8)
+    if values.dtype == np.float16:
+        return values.astype(np.float32)
+    if values.dtype.kind in "iu" and values.dtype.itemsize == 8:
+        low, high = int(values.min()), int(values.max())
+        return values.astype(np.float64) if -_EXACT <= low <= high <= _EXACT else values
+    return values
+
+
+def _signal(
+    name: str, variable: xr.DataArray, n_nav: int, attrs: Any, *, uniform: bool = False
+) -> dict[str, Any]:
+    """Return a result as RosettaSciIO's dictionary of a signal."""
+    axes = [
+        _axis(variable, place, navigate=place < n_nav, uniform=uniform)
+        for place in range(variable.ndim)
+    ]
+    own: dict[str, Any] = {**attrs, **variable.attrs}
+    labels = {
+        str(dim): [str(each) for each in variable[dim].values]
+        for dim in variable.dims
+        if dim in variable.coords and variable[dim].dtype.kind in "OU"
+    }
+    if labels:
+        own["labels"] = labels  # HyperSpy's axes hold only numbers
+    about: dict[str, str] = {"signal_type": ""}
+    if "units" in variable.attrs:
+        about["quantity"] = f"{name} ({variable.attrs['units']})"
+    scalar = {**_FIRST, "name": "Scalar", "size": 1, "navigate": False, "units": None}
+    return {
+        "data": np.ascontiguousarray(np.atleast_1d(variable.values)),
+        "axes": axes or [scalar],
+        "metadata": {"General": {"title": name}, "Signal": about, "udfdask": own},
+        "original_metadata": {},
+        "learning_results": {},
+        "models": {},
+        "tmp_parameters": {},
+        "attributes": {"_lazy": False, "ragged": False},
+        "package_info": {"package": "", "package_version": ""},
+    }
+
+
+_FIRST = {"_type": "UniformDataAxis", "is_binned": False, "scale": 1.0, "offset": 0.0}
+
+
+def _axis(variable: xr.DataArray, place: int, *, navigate: bool, uniform: bool) -> dict[str, Any]:
+    """Return the axis of a dimension as a dictionary of HyperSpy."""
+    dim, size = str(variable.dims[place]), variable.shape[place]
+    axis = Axis(name=dim)
+    if dim in variable.coords and variable[dim].dtype.kind not in "OU":
+        axis = axis_of_values(dim, variable[dim].values, variable[dim].attrs.get("units"))
+    shared = {"name": dim, "units": axis.unit, "navigate": navigate, "is_binned": False}
+    if axis.values is not None and not uniform:
+        return {"_type": "DataAxis", **shared, "axis": axis.positions(size)}
+    if axis.values is not None:  # an image has one scale: other positions are counted
+        axis = Axis(name=dim)
+    return {
+        **_FIRST,
+        **shared,
+        "size": size,
+        "scale": float(axis.scale),
+        "offset": float(axis.offset),
+    }
