@@ -103,7 +103,7 @@ _LATER = {
 }
 
 _PARTS = frozenset(
-    {"cluster", "corrections", "descan", "io", "libertem", "masks", "plotting", "testing", "udfs"}
+    {"corrections", "descan", "io", "libertem", "masks", "plotting", "testing", "udfs"}
 )
 
 

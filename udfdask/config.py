@@ -15,7 +15,7 @@ from typing import Any
 
 import dask.config
 from dask.system import CPU_COUNT
-from dask.utils import parse_bytes, parse_timedelta
+from dask.utils import parse_bytes
 
 from udfdask.errors import ArgumentValueError
 
@@ -28,7 +28,6 @@ DEFAULTS: dict[str, Any] = {
     "inline-bytes": "64 KiB",
     "device-tile-bytes": "128 MiB",
     "cuda-device": 0,
-    "resources-timeout": 60,
     "map-files": True,
     "cache-folder": None,
     "cache-limit": "20 GB",
@@ -90,12 +89,6 @@ def device_tile_bytes() -> int:
 def cuda_device() -> int:
     """Return the number of this process's CUDA device among the devices that it can use."""
     return _get_int("cuda-device", 0)
-
-
-def resources_timeout() -> float:
-    """Return the maximum time that a computation waits for a suitable worker, in seconds."""
-    words = "a number of seconds or a time such as '5 minutes'"
-    return float(_get_number("resources-timeout", parse_timedelta, least=0, words=words))
 
 
 def inline_bytes() -> int:

@@ -16,7 +16,6 @@ from typing import Any
 
 MODULES = (
     "udfdask",
-    "udfdask.cluster",
     "udfdask.corrections",
     "udfdask.corrections.coordinates",
     "udfdask.dask",

@@ -18,7 +18,7 @@ advice errors types
 once_per_process config tracebacks
 names writing
 geometry backends
-kernels plotting cluster
+kernels plotting
 masks corrections descan demo
 udf
 libertem_udfs
@@ -56,7 +56,7 @@ HEAVY = {
     "zarr": LABELED,
     "h5py": LABELED,
     "matplotlib": {"plotting"},
-    "distributed": {"scheduling", "run", "cluster", "cli"},
+    "distributed": {"scheduling", "run", "cli"},
     "dask": {
         "config",  # dask.config alone: the settings of udfdask are dask settings
         "names",
@@ -73,7 +73,6 @@ HEAVY = {
         "libertem",
         "testing",
         "demo",
-        "cluster",
         "cli",
     },
 }

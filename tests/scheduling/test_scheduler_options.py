@@ -12,7 +12,7 @@ from dask import local, multiprocessing, threaded
 import udfdask as ud
 from udfdask.io import on_workers
 from udfdask.scheduling.scheduler_options import OPTIONS
-from udfdask.scheduling.workers.wait_for_workers import workers_of
+from udfdask.scheduling.workers.check_workers import workers_of
 from udfdask.udfs import SumUDF
 
 DOORS = {
@@ -141,13 +141,6 @@ class TestWorkers:
             (kept,) = ud.persist(ud.run_udf(x, SumUDF()), scheduler=client, workers=["later"])
             (future,) = distributed.futures_of(kept)
             assert future.status == "pending"
-            del kept, future
-            with (
-                dask.config.set({"udfdask.resources-timeout": 0.2}),
-                pytest.warns(ud.UDFWarning, match=r"Waiting for one"),
-                pytest.raises(ud.ArgumentValueError, match=r"None came within"),
-            ):
-                ud.run_udf(on_workers(x, "later"), SumUDF()).compute(scheduler=client)
 
 
 @BY_DOOR

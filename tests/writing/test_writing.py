@@ -13,7 +13,8 @@ import pytest
 
 import writers
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
-from udfdask.writing import check_apart, check_target, part_path, replacing
+from udfdask.writing import check_apart, check_target, replacing
+from udfdask.writing.replacing import part_path
 from udfdask.writing.stores import store_root
 from writers import read, write
 

@@ -13,15 +13,14 @@ from distributed import futures_of
 from udfdask.scheduling.job import Job
 from udfdask.scheduling.progress.counter import reporting_end
 from udfdask.scheduling.progress.distributed import FutureWaiter, counting_on_cluster
+from udfdask.scheduling.workers.check_workers import check_workers
 from udfdask.scheduling.workers.losses import (
     check_open,
     explaining_killed_workers,
     explaining_losses,
-    noting_no_workers,
 )
 from udfdask.scheduling.workers.restrict import restrict
 from udfdask.scheduling.workers.task_names import TaskNames
-from udfdask.scheduling.workers.wait_for_workers import check_workers
 
 
 class ClusterRun:
@@ -31,8 +30,7 @@ class ClusterRun:
         check_workers(job.options, job.client, bool(job.device_udfs))
         self._job = job
         self._client = job.client
-        restricted = restrict(job.collections, job.client, job.options)
-        self._collections, self._options, self._check = restricted
+        self._collections, self._options = restrict(job.collections, job.client, job.options)
 
     def compute(self) -> Any:
         """Return the computed values."""
@@ -43,7 +41,7 @@ class ClusterRun:
         return self._run(base.persist, self._persist_observed)
 
     def _run(self, run: Callable[..., Any], run_observed: Callable[[FutureWaiter], Any]) -> Any:
-        """Return the values of dask's function, or of ours if the cluster has to be observed."""
+        """Return the values of dask's function, or of ours if tasks have to be counted."""
         counter = self._job.counter
         counts = counter if counter is not None and counter.layer_names else None
         with contextlib.ExitStack() as stack:
@@ -52,10 +50,8 @@ class ClusterRun:
                 stack.enter_context(reporting_end(counter))
             stack.enter_context(explaining_losses(self._client))
             stack.enter_context(explaining_killed_workers(self._client, self._names))
-            stack.enter_context(noting_no_workers(self._client))
-            if counts or self._check:
-                check = None if self._check is None else self._check.check
-                counting = counting_on_cluster(self._client, counts, check)
+            if counts is not None:
+                counting = counting_on_cluster(self._client, counts)
                 return run_observed(stack.enter_context(counting))
             return run(*self._collections, **self._options.options)
 
@@ -65,7 +61,7 @@ class ClusterRun:
         return TaskNames(self._job.given)
 
     def _compute_observed(self, waiter: FutureWaiter) -> Any:
-        """Return computed values; count tasks and check the workers meanwhile."""
+        """Return computed values; count tasks meanwhile."""
         collections, repack = base.unpack_collections(*self._collections)
         futures = self._client.compute(collections, **self._options_of(self._client.compute))
         try:
@@ -78,7 +74,7 @@ class ClusterRun:
                 future.release()
 
     def _persist_observed(self, waiter: FutureWaiter) -> Any:
-        """Return persisted collections when suitable workers exist, or when all is counted.
+        """Return persisted collections when all is counted.
 
         Errors of tasks are raised later, when the collections are used.
         """
@@ -89,9 +85,7 @@ class ClusterRun:
         futures = futures_of(persisted, client=self._client)
         counter = self._job.counter
         try:
-            if counter is None and self._check is not None:
-                self._check.wait()
-            elif counter is not None and not waiter.wait(futures):
+            if counter is not None and not waiter.wait(futures):
                 counter.end("failed")
         except BaseException:
             for future in futures:

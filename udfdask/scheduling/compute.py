@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
+
+from dask import base
 
 from udfdask.config import cache_folder
 from udfdask.scheduling.job import Job, make_job
@@ -56,9 +60,8 @@ def compute(
     FileNotFoundError
         If the parent folder of `cache` does not exist.
     DeviceError
-        If a UDF needs a CUDA device, and no worker has the resources ``CUDA=1``: immediately or, if
-        a cluster may still get workers, after `udfdask.resources-timeout`. If a scheduler of this
-        machine would run such a UDF, and the machine has no device.
+        If a UDF needs a CUDA device, and no worker of a cluster has the resources ``CUDA=1``, or
+        this machine has no device. An empty or adaptive cluster may still get workers.
     ClusterError
         If the connection to the scheduler of a cluster is lost, or data that cannot be computed
         again are lost.
@@ -67,7 +70,7 @@ def compute(
     -----
     UDFWarning
         If `progress` raises an exception: the computation goes on, and `progress` is called again
-        only at the end. If the computation waits for workers with a CUDA device. With a cache, if
+        only at the end. With a cache, if
         results cannot be kept, and why.
 
     Notes
@@ -126,7 +129,7 @@ def persist(*results: Any, progress: Progress = False, **kwargs: Any) -> tuple[A
     Raises
     ------
     ArgumentTypeError, ArgumentValueError, DeviceError
-        As `compute`. If a cluster waits for workers with a CUDA device, this function waits too.
+        As `compute`.
 
     Warns
     -----
@@ -144,9 +147,7 @@ def persist(*results: Any, progress: Progress = False, **kwargs: Any) -> tuple[A
     with own_lines_hidden:
         job = make_job("persist", results, progress, kwargs)
         if job.client is None:
-            from udfdask.scheduling.local_run import persist_locally
-
-            return job.wrap(persist_locally(job))
+            return job.wrap(_run_locally(job, base.persist))
         from udfdask.scheduling.cluster_run import ClusterRun
 
         return job.wrap(ClusterRun(job).persist())
@@ -155,9 +156,22 @@ def persist(*results: Any, progress: Progress = False, **kwargs: Any) -> tuple[A
 def _compute(job: Job) -> tuple[Any, ...]:
     """Return the computed values of a job."""
     if job.client is None:
-        from udfdask.scheduling.local_run import compute_locally
-
-        return job.wrap(compute_locally(job))
+        return job.wrap(_run_locally(job, base.compute))
     from udfdask.scheduling.cluster_run import ClusterRun
 
     return job.wrap(ClusterRun(job).compute())
+
+
+def _run_locally(job: Job, run: Callable[..., Any]) -> Any:
+    """Return what dask's function returns on a scheduler of this machine; report progress."""
+    if job.device_udfs:
+        from udfdask.scheduling.workers.check_workers import check_device
+
+        check_device(job.get, job.device_udfs)
+    with contextlib.ExitStack() as stack:
+        if job.counter is not None:
+            from udfdask.scheduling.progress.counter import counting_local_tasks, reporting_end
+
+            stack.enter_context(reporting_end(job.counter))
+            stack.enter_context(counting_local_tasks(job.counter))
+        return run(*job.collections, **job.options)

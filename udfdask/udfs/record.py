@@ -121,7 +121,7 @@ class RecordUDF(UDF):
 
     def _for_run(self) -> UDF:
         """Return a copy with its own hidden file, so that two runs never write to the same file."""
-        from udfdask.writing import part_path
+        from udfdask.writing.replacing import part_path
 
         part = part_path(self._target.path)
         return type(self)(**{**self._kwargs, "_part": str(part)})
@@ -192,7 +192,7 @@ class RecordUDF(UDF):
 
     def _finish(self, number: int) -> None:
         """Rename the complete file with an inode, unless it has its final name already."""
-        from udfdask.writing import put_in_place
+        from udfdask.writing.replacing import put_in_place
 
         part, target = self._part, self._target
         if part.exists() and part.stat().st_ino == number:

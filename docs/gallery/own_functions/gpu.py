@@ -6,12 +6,12 @@ A UDF that uses ``self.xp`` runs on a CPU with NumPy and on a GPU with CuPy. Thi
 mean cepstrum, whose spots are the distances between atoms. It runs on a GPU if there is one, and
 otherwise on the CPU; the title of the picture says where it ran.
 
-See also: :doc:`CUDA devices </user-guide/operations/gpu>`, :class:`~udfdask.UDF`,
-:func:`~udfdask.cluster.visible_devices`.
+See also: :doc:`CUDA devices </user-guide/operations/gpu>`, :class:`~udfdask.UDF`.
 """
 
+from importlib.util import find_spec
+
 import udfdask as ud
-from udfdask.cluster import visible_devices
 from udfdask.demo import make_recording
 from udfdask.plotting import Panel, draw
 from udfdask.udfs import SumUDF
@@ -39,7 +39,7 @@ class CepstrumUDF(ud.UDF):
 
 
 scan = make_recording(nav_shape=(24, 32), sig_shape=(96, 96))
-backend = "cupy" if visible_devices() else "numpy"
+backend = "cupy" if find_spec("cupy") else "numpy"
 cepstrum, total = ud.compute(*ud.run_udf(scan, [CepstrumUDF(), SumUDF()], backends=backend))
 
 # The cepstrum has the unit of a length: its pixels are 1 / (96 pixels of 0.25 1/nm). Spots far

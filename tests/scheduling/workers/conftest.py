@@ -3,13 +3,16 @@
 import pytest
 
 from task_record import TaskRecord, take
-from udfdask.cluster import worker_spec
 
 
 @pytest.fixture(scope="module")
 def mixed():
     distributed = pytest.importorskip("distributed", reason="distributed is an extra")
-    spec = worker_spec(cuda_devices=[0], cpu_workers=2, dashboard=False)
+    options = {"nthreads": 1, "dashboard": False}
+    spec = {
+        "cuda-0": {"cls": distributed.Nanny, "options": options | {"resources": {"CUDA": 1}}},
+        **{f"cpu-{k}": {"cls": distributed.Nanny, "options": options} for k in range(2)},
+    }
     scheduler = {"cls": distributed.Scheduler, "options": {"port": 0, "dashboard_address": ":0"}}
     with (
         distributed.SpecCluster(workers=spec, scheduler=scheduler, silence_logs=30) as cluster,

@@ -9,7 +9,7 @@ import udfdask as ud
 from counting import Heavy, MeanFrame, SubtractMean
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.io import from_raw, on_workers, open_file
-from udfdask.scheduling.workers.wait_for_workers import workers_of
+from udfdask.scheduling.workers.check_workers import workers_of
 from udfdask.testing import raise_if_dask_computes
 from udfdask.udfs import SumSigUDF, SumUDF
 

@@ -32,7 +32,6 @@ from udfdask.scheduling.workers.losses import (
 )
 from udfdask.scheduling.workers.restrict import make_cluster_options
 from udfdask.scheduling.workers.task_names import TaskNames
-from udfdask.scheduling.workers.wait_for_workers import WorkerCheck
 
 TASKS_PER_THREAD = 2
 """Chunks to send for each thread of the cluster: one runs, the next one waits for it."""
@@ -47,7 +46,6 @@ class ClusterChunks:
         self._client = client
         self._options = dict(options)
         self._names = TaskNames()
-        self._worker_check = WorkerCheck(client)
         self._arrivals = Arrivals(job.ordered)
         self._ended: deque[Any] = deque()
         self._pending: dict[Any, tuple[int, list[Any]]] = {}
@@ -116,7 +114,7 @@ class ClusterChunks:
         recipe = self._job.live.now
         groups = [g for g in groups_of(recipe) if g.needs_cuda and recipe.grid.n_chunks]
         limits = Restrictions(workers={}, groups={group.names: group for group in groups})
-        make_cluster_options(limits, self._client, self._options, self._worker_check)
+        make_cluster_options(limits, self._client, self._options)
 
     def _current_graph(self) -> _Graph:
         """Return the graph of all chunks with the current parameters."""
@@ -161,9 +159,7 @@ class ClusterChunks:
         `results` are those keys that are partial results, not data that later chunks need.
         """
         limits = find_restrictions(dsk, results) if self._job.is_restricted else NO_RESTRICTIONS
-        orders = make_cluster_options(
-            limits, self._client, {**defaults, **self._options}, self._worker_check
-        )
+        orders = make_cluster_options(limits, self._client, {**defaults, **self._options})
         with orders.annotated():
             futures: list[Any] = self._client.get(dsk, keys, sync=False, **orders.options)
         return futures
@@ -205,8 +201,6 @@ class ClusterChunks:
                     raise Closed
                 if ended:
                     return [ended.popleft() for _ in range(len(ended))]
-            # without the lock, because callbacks of the client wait for it
-            self._worker_check.check()
 
 
 class _Graph:

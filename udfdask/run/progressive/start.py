@@ -30,7 +30,7 @@ from udfdask.run.run_udf import make_infos, plan_run, run_udf, show_warnings
 from udfdask.scheduling.progress.counter import ProgressCounter, work_of_run
 from udfdask.scheduling.progress.reporters import choose_reporter
 from udfdask.scheduling.progress.state import Progress
-from udfdask.scheduling.workers.wait_for_workers import check_device, check_workers
+from udfdask.scheduling.workers.check_workers import check_device, check_workers
 from udfdask.udf import UDF
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any
@@ -17,18 +17,12 @@ INTERVAL = 0.2
 _LOST = (OSError, RuntimeError, ValueError, AttributeError)
 """Exceptions of a request if the scheduler is lost or the client has been closed."""
 
-Check = Callable[[], object] | None
-"""A function to call regularly while the caller waits; it can raise an exception."""
-
 
 class FutureWaiter:
-    """Waits for futures of a client, and counts finished tasks if there is a counter."""
+    """Waits for futures of a client, and counts finished tasks."""
 
-    def __init__(
-        self, client: Any, counter: ProgressCounter | None, plugin: str, check: Check
-    ) -> None:
+    def __init__(self, client: Any, counter: ProgressCounter, plugin: str) -> None:
         self._client = client
-        self._check = check
         self._counter = counter
         self._plugin = plugin
 
@@ -40,16 +34,12 @@ class FutureWaiter:
         done = _done_event(futures)
         # the futures of a closed client may never change their state
         while not done.wait(INTERVAL) and self._client.status not in ("closing", "closed"):
-            if self._check is not None:
-                self._check()
             self._count()
         self._count()
         return all(future.status == "finished" for future in futures)
 
     def _count(self) -> None:
         """Count the tasks that the scheduler has finished since the last call."""
-        if self._counter is None:
-            return
         from udfdask.scheduling.progress.scheduler_plugin import take_from
 
         try:
@@ -63,13 +53,8 @@ class FutureWaiter:
 
 
 @contextmanager
-def counting_on_cluster(
-    client: Any, counter: ProgressCounter | None, check: Check = None
-) -> Iterator[FutureWaiter]:
+def counting_on_cluster(client: Any, counter: ProgressCounter) -> Iterator[FutureWaiter]:
     """Yield a waiter that counts tasks; afterwards, remove its plugin from the scheduler."""
-    if counter is None:
-        yield FutureWaiter(client, None, "", check)
-        return
     from udfdask.scheduling.progress.scheduler_plugin import ChunkTaskPlugin
 
     name = f"udfdask-progress-{counter.id}"
@@ -77,7 +62,7 @@ def counting_on_cluster(
     with asking_scheduler(client):
         client.register_plugin(plugin)
     try:
-        yield FutureWaiter(client, counter, name, check)
+        yield FutureWaiter(client, counter, name)
     finally:
         with suppress(*_LOST):  # if the client is closed, the plugin has been removed with it
             client.unregister_scheduler_plugin(name)

@@ -17,16 +17,16 @@ from dask import base
 from udfdask.graph.dask_internals.layers import in_one_layer
 from udfdask.graph.dask_internals.running import optimized_together
 from udfdask.graph.dask_internals.tasks import never_fused
+from udfdask.scheduling.workers.check_workers import (
+    Demand,
+    check_demands,
+    check_present,
+    workers_of,
+)
 from udfdask.scheduling.workers.find_restrictions import (
     Restrictions,
     find_restrictions,
     is_restricted,
-)
-from udfdask.scheduling.workers.wait_for_workers import (
-    Demand,
-    WorkerCheck,
-    check_present,
-    workers_of,
 )
 
 
@@ -61,19 +61,15 @@ class ByKey:
 
 def restrict(
     results: tuple[Any, ...], client: Any, options: Mapping[str, Any]
-) -> tuple[tuple[Any, ...], ClusterOptions, WorkerCheck | None]:
-    """Return collections with restricted tasks, the options to send them, and a worker check.
-
-    There is a worker check only if tasks are restricted.
-    """
+) -> tuple[tuple[Any, ...], ClusterOptions]:
+    """Return collections with restricted tasks, and the options to send them."""
     collections, repack = base.unpack_collections(*results)
     if not any(is_restricted(collection.__dask_graph__()) for collection in collections):
-        return results, ClusterOptions(options=dict(options)), None
+        return results, ClusterOptions(options=dict(options))
     optimized = optimized_together(collections)
     tasks = optimized.tasks
     restrictions = find_restrictions(tasks, optimized.keys)
-    check = WorkerCheck(client)
-    cluster_options = make_cluster_options(restrictions, client, options, check)
+    cluster_options = make_cluster_options(restrictions, client, options)
     # dask will optimize the graph again, and must not fuse these tasks with others
     for key in (*restrictions.workers, *restrictions.groups):
         tasks[key] = never_fused(tasks[key])
@@ -83,11 +79,11 @@ def restrict(
         rebuild, state = collection.__dask_postpersist__()
         restricted.append(rebuild(graph, *state))
     packed: tuple[Any, ...] = repack(restricted)
-    return packed, cluster_options, check if restrictions else None
+    return packed, cluster_options
 
 
 def make_cluster_options(
-    restrictions: Restrictions, client: Any, options: Mapping[str, Any], check: WorkerCheck
+    restrictions: Restrictions, client: Any, options: Mapping[str, Any]
 ) -> ClusterOptions:
     """Return the annotations and options that combine restrictions with the user's options.
 
@@ -106,7 +102,7 @@ def make_cluster_options(
         if not _of(allow_others, key) and not _worker_names(options.get("workers"))
     }
     if not restrictions.groups:
-        check.require(demands)
+        check_demands(demands.values(), client)
         annotations = {"workers": workers} if restrictions.workers else {}
         return ClusterOptions(annotations=annotations, options=remaining)
     # as keyword arguments, these would replace the annotations
@@ -129,7 +125,7 @@ def make_cluster_options(
         anywhere = [key for key in preferred if demands[key] in unmet]
         workers = ByKey({**workers.by_key, **{key: [] for key in anywhere}}, workers.default)
         demands.update({key: demands[key].anywhere for key in anywhere})
-    check.require(demands)
+    check_demands(demands.values(), client)
     annotations = {
         "workers": workers,
         "resources": ByKey(needs, asked),

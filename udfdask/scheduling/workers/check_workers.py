@@ -1,34 +1,18 @@
-"""Check that suitable workers exist; otherwise tasks would wait forever.
-
-An adaptive cluster starts workers only after it has received tasks. So tasks are sent first, and
-`WorkerCheck` looks at the workers regularly while the caller waits. It also notices when the last
-worker with a device is lost, or the last one that can load a block. Before it raises, it asks the
-scheduler whether any task still needs that worker.
-"""
+"""Check that suitable workers exist before tasks are sent; otherwise they would wait forever."""
 
 from __future__ import annotations
 
 import os
-import time
-import warnings
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 from dask.base import get_annotations
 
-from udfdask import config
 from udfdask.backends.device import n_devices
-from udfdask.errors import ArgumentValueError, ClusterError, DeviceError, UDFError, UDFWarning
+from udfdask.errors import ArgumentValueError, DeviceError, UDFError
 from udfdask.scheduling.workers.losses import asking_scheduler
-
-LONGEST_PAUSE = 3.0
-"""Maximum time between two checks of the workers, in seconds."""
-
-UNFINISHED = frozenset({"waiting", "queued", "no-worker", "processing"})
-"""The scheduler's states of tasks that still have to run."""
 
 _WITHOUT_DEVICE = (
     "or let the UDF run without a device: return 'numpy' in its get_backends(), and include it in "
@@ -63,90 +47,18 @@ class Demand:
         return replace(self, workers=())
 
 
-class WorkerCheck:
-    """Checks that no computation waits longer than the configured time for a worker."""
+def check_demands(demands: Iterable[Demand], client: Any) -> None:
+    """Raise if no worker meets the demands of tasks: they would wait forever.
 
-    def __init__(self, client: Any) -> None:
-        self._client = client
-        self._timeout = config.resources_timeout()
-        self._pause = min(LONGEST_PAUSE, max(0.05, self._timeout / 20))
-        self._keys: dict[Demand, list[Any]] = {}
-        self._next_check = 0.0
-        self._waiting_since: float | None = None
-
-    def require(self, demands: Mapping[Any, Demand]) -> None:
-        """Add the demands of tasks that will be sent; raise if no worker can be expected.
-
-        An empty or adaptive cluster may still get suitable workers: then warn and start to wait.
-        """
-        new = set(demands.values()) - self._keys.keys()
-        for key, demand in demands.items():
-            self._keys.setdefault(demand, []).append(key)
-        if not new:
-            return
-        workers = workers_of(self._client)
-        missing = _unmet(new, workers)
-        if not missing:
-            return
-        if workers and not is_adaptive(self._client):
-            raise _error(missing, workers)
-        self._start_waiting(missing, workers)
-
-    def check(self) -> None:
-        """Raise if tasks have waited too long for a worker; call it regularly."""
-        now = time.monotonic()
-        if not self._keys or now < self._next_check:
-            return
-        self._next_check = now + self._pause
-        try:
-            workers = workers_of(self._client)
-            missing = _unmet(self._keys, workers)
-            waited = 0.0 if self._waiting_since is None else now - self._waiting_since
-            if self._waiting_since is None or waited >= self._timeout:
-                missing = self._still_missing(missing)
-        except (OSError, ClusterError):  # the futures will raise an error about a lost scheduler
-            self._waiting_since = None
-            return
-        if not missing:
-            self._waiting_since = None
-        elif self._waiting_since is None:  # workers have been lost
-            self._start_waiting(missing, workers)
-        elif waited >= self._timeout:
-            raise _error(
-                missing,
-                workers,
-                f". None came within {self._timeout:g} s (config udfdask.resources-timeout)",
-            )
-
-    def _still_missing(self, missing: list[Demand]) -> list[Demand]:
-        """Return the demands for which at least one task still has to run."""
-        if not missing:
-            return []
-        keys = [self._keys[demand] for demand in missing]
-        unfinished = self._client.run_on_scheduler(partial(_any_unfinished, keys))
-        return [demand for demand, needed in zip(missing, unfinished, strict=True) if needed]
-
-    def wait(self) -> None:
-        """Wait until suitable workers exist; raise after the configured time."""
-        while self._waiting_since is not None:
-            self.check()
-            time.sleep(self._pause / 4)
-
-    def _start_waiting(self, missing: list[Demand], workers: Mapping[str, Any]) -> None:
-        """Start to wait, with a warning."""
-        self._waiting_since = time.monotonic()
-        warnings.warn(
-            f"{_error(missing, workers)}. Waiting for one for {self._timeout:g} s "
-            "(config udfdask.resources-timeout)",
-            UDFWarning,
-            stacklevel=2,
-        )
-
-
-def _any_unfinished(groups: list[list[Any]], dask_scheduler: Any) -> list[bool]:
-    """Return for each group of keys whether a task still has to run; runs inside the scheduler."""
-    tasks = dask_scheduler.tasks
-    return [any(k in tasks and tasks[k].state in UNFINISHED for k in keys) for keys in groups]
+    An empty or adaptive cluster may still get suitable workers.
+    """
+    wanted = set(demands)
+    if not wanted:
+        return
+    workers = workers_of(client)
+    missing = _unmet(wanted, workers)
+    if missing and workers and not is_adaptive(client):
+        raise _error(missing, workers)
 
 
 def workers_of(client: Any) -> Mapping[str, Any]:
@@ -178,7 +90,7 @@ def check_device(get: Any, udfs: Sequence[str]) -> None:
         raise DeviceError(
             f"{', '.join(udfs)} can run only on a CUDA device, but this machine has none "
             f"(CUDA_VISIBLE_DEVICES is {'not set' if visible is None else repr(visible)}): run on "
-            "a cluster with workers that have the resources CUDA=1 (udfdask.cluster.worker_spec); "
+            "a cluster with workers that have the resources CUDA=1; "
             f"{_WITHOUT_DEVICE}"
         )
 
@@ -187,7 +99,7 @@ def check_workers(options: Mapping[str, Any], client: Any, need_device: bool) ->
     """Raise if a cluster has none of the workers in `options`: tasks would wait forever.
 
     Annotations around the call, as of `dask.annotate`, count as options. An empty or adaptive
-    cluster may still get the workers. If UDFs need a device, a WorkerCheck checks the resources.
+    cluster may still get the workers. If UDFs need a device, `check_demands` checks the resources.
     """
     given = {name: value for name, value in options.items() if value}
     wanted = {**get_annotations(), **given}
@@ -264,14 +176,14 @@ def _unmet(demands: Iterable[Demand], workers: Mapping[str, Any]) -> list[Demand
     )
 
 
-def _error(missing: list[Demand], workers: Mapping[str, Any], more: str = "") -> UDFError:
+def _error(missing: list[Demand], workers: Mapping[str, Any]) -> UDFError:
     """Return the error for missing workers: the demands, the existing workers, what to do."""
     tagged = [demand for demand in missing if demand.resources]
     if not tagged:
         return ArgumentValueError(
             f"blocks can be loaded only on {list(missing[0].workers)}, but the cluster has the "
             f"workers {_listed(workers)}: start one of these workers, correct workers=, or pass "
-            f"allow_other_workers=True{more}"
+            "allow_other_workers=True"
         )
     demand = tagged[0]
     udfs = ", ".join(dict.fromkeys(name for d in tagged for name in d.udfs))
@@ -281,8 +193,8 @@ def _error(missing: list[Demand], workers: Mapping[str, Any], more: str = "") ->
     return DeviceError(
         f"{udfs} can run only on a CUDA device: the tasks need a worker{where} with the resources "
         f"{tags}, but {_described(workers)}. Start such a worker, "
-        f"'dask worker <scheduler> --resources {tags}' on a machine with a device, or a cluster of "
-        f"udfdask.cluster.worker_spec(); {_WITHOUT_DEVICE}{more}"
+        f"'dask worker <scheduler> --resources {tags}' on a machine with a device; "
+        f"{_WITHOUT_DEVICE}"
     )
 
 

@@ -1,0 +1,153 @@
+"""UDFs that need a device where there is none, or where a worker with one comes later."""
+
+from contextlib import contextmanager
+from pathlib import Path
+
+import dask
+import dask.array as da
+import numpy as np
+import pytest
+
+import udfdask as ud
+from cuda_udfs import Cuda, Cupy, Heavy, HeavyRows, Rows, loaded, numbers
+from stand_in import numpy_standing_in_for_cupy
+from udfdask.errors import DeviceError
+
+pytestmark = pytest.mark.full
+
+distributed = pytest.importorskip("distributed", reason="distributed is an extra")
+
+DATA = np.random.default_rng(4).integers(0, 99, (6, 3, 4, 4))
+
+
+def lazy(folder, *udfs):
+    return da.from_array(DATA, chunks=(1, 3, 4, 4)), [udf(folder) for udf in udfs]
+
+
+def run(folder, *udfs):
+    array, made = lazy(folder, *udfs)
+    return ud.run_udf(array, made)
+
+
+def computed(folder, client):
+    return ud.compute(*run(folder, Rows, Cuda), scheduler=client)
+
+
+def with_progress(folder, client):
+    return ud.compute(*run(folder, Rows, Cuda), scheduler=client, progress=lambda state: None)
+
+
+def alone(folder, client):
+    with client.as_current():
+        return (*run(folder, Rows), run(folder, Cuda)[0].compute())
+
+
+def persisted(folder, client):
+    kept = ud.persist(*run(folder, Rows, Cuda), scheduler=client)
+    return ud.compute(*kept, scheduler=client)
+
+
+def last_snapshot(folder, client):
+    array, udfs = lazy(folder, Rows, Cuda)
+    *_, last = ud.run_udf_iter(array, udfs, scheduler=client)
+    return last.buffers
+
+
+DOORS = [computed, with_progress, alone, persisted, last_snapshot]
+
+
+def check(results):
+    sums, total = numbers(DATA)
+    np.testing.assert_array_equal(results[1]["sums"], sums)
+    np.testing.assert_array_equal(results[1]["total"], total)
+
+
+@contextmanager
+def cluster(workers=None, worker=None):
+    """A client of a cluster whose workers live in this process."""
+    scheduler = {"cls": distributed.Scheduler, "options": {"port": 0, "dashboard_address": ":0"}}
+    workers = {k: {"cls": distributed.Worker, "options": v} for k, v in (workers or {}).items()}
+    worker = None if worker is None else {"cls": distributed.Worker, "options": worker}
+    with (
+        distributed.SpecCluster(
+            workers=workers, worker=worker, scheduler=scheduler, silence_logs=40
+        ) as made,
+        distributed.Client(made, set_as_default=False) as client,
+    ):
+        if workers:
+            client.wait_for_workers(len(workers))
+        yield client
+
+
+@pytest.mark.parametrize("door", DOORS, ids=lambda door: door.__name__)
+def test_nobody_has_a_device(door, client, folder):
+    with pytest.raises(DeviceError, match=r"^Cuda .*--resources CUDA=1"):
+        door(folder, client)
+    assert not list(Path(folder).iterdir())
+
+
+def test_all_udfs_that_need_it_are_named(client, folder):
+    with pytest.raises(DeviceError, match=r"^Cuda, Cupy can run only on a CUDA device"):
+        ud.compute(*run(folder, Cuda, Rows, Cupy, Cuda), scheduler=client)
+    with pytest.raises(DeviceError, match=r"^Cupy can run only on a CUDA device"):
+        ud.compute(*run(folder, Rows, Cupy), scheduler=client)
+
+
+@pytest.mark.parametrize("door", DOORS, ids=lambda door: door.__name__)
+def test_a_worker_that_comes(door, folder):
+    with cluster(worker={"nthreads": 1, "resources": {"CUDA": 1}}) as client:
+        client.cluster.adapt(minimum=0, maximum=1, interval="100ms")
+        check(door(folder, client))
+
+
+@pytest.mark.parametrize("cls", [Heavy, HeavyRows])
+@pytest.mark.parametrize("door", ["compute", "iter"])
+def test_a_heavy_parameter_where_there_is_no_worker_yet(cls, door, folder):
+    array, udf = lazy(folder)[0], cls(folder, np.ones(300_000, int))
+    with cluster(worker={"nthreads": 1, "resources": {"CUDA": 1}}) as client:
+        client.cluster.adapt(minimum=0, maximum=1, interval="100ms")
+        if door == "iter":
+            *_, last = ud.run_udf_iter(array, udf, scheduler=client)
+            found = last.buffers[0]
+        else:
+            (found,) = ud.compute(ud.run_udf(array, udf), scheduler=client)
+    np.testing.assert_array_equal(found["sums"], numbers(DATA)[0] + 300_000)
+
+
+def test_nothing_is_computed_for_chunks_that_nobody_can_run(client, folder):
+    (param,) = lazy(folder)[:1]
+    param = param.map_blocks(loaded, folder=folder, dtype="int64", meta=np.empty(0, "int64"))
+    with pytest.raises(DeviceError, match=r"^Heavy can run only on a CUDA device"):
+        list(ud.run_udf_iter(lazy(folder)[0], Heavy(folder, param), scheduler=client))
+    assert not list(Path(folder).iterdir())
+
+
+def test_other_work_goes_on_beside(client, folder):
+    (rows,) = ud.compute(*run(folder, Rows), scheduler=client)
+    np.testing.assert_array_equal(rows["sums"], numbers(DATA)[0])
+
+
+@pytest.mark.parametrize("scheduler", ["threads", "synchronous", "processes"])
+def test_no_device_on_this_machine(scheduler, folder):
+    match = "^Cuda can run only on a CUDA device, but this machine has none"
+    array, udfs = lazy(folder, Rows, Cuda)
+    results = ud.run_udf(array, udfs)
+    for door in (ud.compute, ud.persist):
+        with pytest.raises(DeviceError, match=match):
+            door(*results, scheduler=scheduler)
+    with dask.config.set(scheduler=scheduler):
+        with pytest.raises(DeviceError, match=match):
+            results[1].compute()
+        with pytest.raises(DeviceError, match=match):
+            ud.run_udf_iter(array, udfs)
+        assert not list(Path(folder).iterdir())
+        results[0].compute()  # only what is asked for counts
+
+
+def test_a_device_on_this_machine(folder):
+    with numpy_standing_in_for_cupy():
+        for scheduler in ("threads", "synchronous"):
+            check(ud.compute(*run(folder, Rows, Cuda), scheduler=scheduler))
+            array, udfs = lazy(folder, Rows, Cuda)
+            *_, last = ud.run_udf_iter(array, udfs, scheduler=scheduler)
+            check(last.buffers)
