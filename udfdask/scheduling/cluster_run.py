@@ -15,12 +15,12 @@ from udfdask.scheduling.progress.counter import reporting_end
 from udfdask.scheduling.progress.distributed import FutureWaiter, counting_on_cluster
 from udfdask.scheduling.workers.check_workers import check_workers
 from udfdask.scheduling.workers.losses import (
+    TaskNames,
     check_open,
     explaining_killed_workers,
     explaining_losses,
 )
 from udfdask.scheduling.workers.restrict import restrict
-from udfdask.scheduling.workers.task_names import TaskNames
 
 
 class ClusterRun:

@@ -26,12 +26,12 @@ from udfdask.scheduling.workers.find_restrictions import (
     find_restrictions,
 )
 from udfdask.scheduling.workers.losses import (
+    TaskNames,
     asking_scheduler,
     explain_loss,
     explaining_killed_workers,
 )
 from udfdask.scheduling.workers.restrict import make_cluster_options
-from udfdask.scheduling.workers.task_names import TaskNames
 
 TASKS_PER_THREAD = 2
 """Chunks to send for each thread of the cluster: one runs, the next one waits for it."""

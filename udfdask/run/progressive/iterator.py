@@ -27,9 +27,9 @@ from udfdask.run.progressive.accumulate import AuxRows, make_accumulator
 from udfdask.run.progressive.chunk_source import Chunks, Closed
 from udfdask.run.progressive.live_recipe import LiveRecipe
 from udfdask.run.progressive.snapshot import RunState, Snapshot, where_results_are
+from udfdask.scheduling.job import unwrap
 from udfdask.scheduling.progress.counter import ProgressCounter
 from udfdask.scheduling.progress.state import Status
-from udfdask.scheduling.unwrap import unwrap
 from udfdask.tracebacks import own_lines_hidden
 from udfdask.types import AnyArray
 

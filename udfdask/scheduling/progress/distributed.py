@@ -1,4 +1,4 @@
-"""Count the tasks of a cluster: ask its scheduler while the caller waits."""
+"""Count the tasks of a cluster with a plugin of its scheduler, which is asked regularly."""
 
 from __future__ import annotations
 
@@ -8,8 +8,58 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any
 
+from distributed.diagnostics.plugin import SchedulerPlugin
+
 from udfdask.scheduling.progress.counter import ProgressCounter
 from udfdask.scheduling.workers.losses import asking_scheduler
+
+
+class ChunkTaskPlugin(SchedulerPlugin):
+    """Collects the tasks of some layers that the scheduler receives, and those that finish.
+
+    The plugin is removed together with its client.
+    """
+
+    def __init__(self, name: str, client: str, layers: frozenset[str]) -> None:
+        self.name = name
+        self._client = client
+        self._layers = layers
+        self._received: list[Any] | None = None
+        self._done: list[Any] = []
+
+    def _is_ours(self, key: Any) -> bool:
+        """Return whether a task belongs to one of our layers."""
+        return isinstance(key, tuple) and key[0] in self._layers
+
+    def update_graph(self, scheduler: Any, *, tasks: Any = (), **_: Any) -> None:
+        """Record received tasks, and those of them that had finished before."""
+        ours = [key for key in tasks if self._is_ours(key)]
+        if ours:
+            self._received = [*(self._received or []), *ours]
+            self._done += [key for key in ours if scheduler.tasks[key].state == "memory"]
+
+    def transition(self, key: Any, start: Any, finish: Any, *_: Any, **__: Any) -> None:
+        """Record a finished task."""
+        if finish == "memory" and self._is_ours(key):
+            self._done.append(key)
+
+    def remove_client(self, scheduler: Any, client: str) -> None:
+        """Remove the plugin when its client is lost."""
+        if client == self._client:
+            scheduler.remove_plugin(name=self.name)
+
+    def take(self) -> tuple[list[Any] | None, list[Any]]:
+        """Return the tasks received since the last call (None if none) and those finished."""
+        received, self._received = self._received, None
+        done, self._done = self._done, []
+        return received, done
+
+
+def take_from(name: str, dask_scheduler: Any) -> tuple[list[Any] | None, list[Any]]:
+    """Return the tasks that a plugin has collected; runs inside the scheduler."""
+    plugin = dask_scheduler.plugins.get(name)
+    return (None, []) if plugin is None else plugin.take()
+
 
 INTERVAL = 0.2
 """Seconds between two requests to the scheduler."""
@@ -40,7 +90,7 @@ class FutureWaiter:
 
     def _count(self) -> None:
         """Count the tasks that the scheduler has finished since the last call."""
-        from udfdask.scheduling.progress.scheduler_plugin import take_from
+        from udfdask.scheduling.progress.distributed import take_from
 
         try:
             received, done = self._client.run_on_scheduler(partial(take_from, self._plugin))
@@ -55,7 +105,7 @@ class FutureWaiter:
 @contextmanager
 def counting_on_cluster(client: Any, counter: ProgressCounter) -> Iterator[FutureWaiter]:
     """Yield a waiter that counts tasks; afterwards, remove its plugin from the scheduler."""
-    from udfdask.scheduling.progress.scheduler_plugin import ChunkTaskPlugin
+    from udfdask.scheduling.progress.distributed import ChunkTaskPlugin
 
     name = f"udfdask-progress-{counter.id}"
     plugin = ChunkTaskPlugin(name, client.id, frozenset(counter.layer_names))
