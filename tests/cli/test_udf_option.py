@@ -84,7 +84,11 @@ def test_names_in_front_that_are_wrong(folder, typed, message):
 
 
 def test_all_of_them_are_there():
-    classes = {c for c in vars(udfs).values() if inspect.isclass(c) and issubclass(c, ud.UDF)}
+    classes = {
+        c
+        for name in udfs.__all__
+        if inspect.isclass(c := getattr(udfs, name)) and issubclass(c, ud.UDF)
+    }
     assert {entry.udf for entry in CATALOG.values()} == classes
     assert {"sum", "com", "radialprofile", "fem", "virtualdetector"} < set(CATALOG)
 

@@ -65,7 +65,7 @@ import sys, types
 for name in ("udfdask", "udfdask.io"):  # without what the packages themselves import
     sys.modules[name] = types.ModuleType(name)
     sys.modules[name].__path__ = [{folder!r} + name.replace(".", "/")]
-from udfdask.io.open_file import open_file
+from udfdask.io.opening import open_file
 assert open_file({path!r}).array.sum().compute() == 24
 print(*sorted(name for name in sys.modules if name.startswith("udfdask")))
 """

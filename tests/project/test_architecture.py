@@ -14,7 +14,7 @@ PACKAGE = Path(__file__).resolve().parents[2] / "udfdask"
 # Lowest first. A room, which is a module or a whole package, may import itself and the rooms
 # before it; the lines only group them for reading.
 ROOMS = """
-advice errors types
+lazy_names advice errors types
 once_per_process config tracebacks
 names writing
 geometry backends

@@ -120,7 +120,7 @@ def names(files, tmp_path, monkeypatch):
     shutil.copytree(folder, tmp_path / "here")
     monkeypatch.chdir(tmp_path / "here")
     setup = next(fence for fence in read_fences(PAGE) if fence.language == "python")
-    known = {**vars(udfdask.udfs), **data, **OWN}
+    known = {**{name: getattr(udfdask.udfs, name) for name in udfdask.udfs.__all__}, **data, **OWN}
     exec(setup.text, known)
     known["mask"] = np.hypot(*np.ogrid[-24:24, -24:24]) < 5
     known["spectra"] = known["array"].reshape((12, 16, -1)).rechunk({2: -1})
@@ -174,7 +174,7 @@ def known_functions():
     return {
         "np": np,
         "ud": ud,
-        **vars(udfdask.udfs),
+        **{name: getattr(udfdask.udfs, name) for name in udfdask.udfs.__all__},
         **OWN,
         "result": ud.Result,
         "signal": SimpleNamespace(udf=accessor),

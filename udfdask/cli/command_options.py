@@ -14,8 +14,8 @@ from udfdask.cli.udf_option import TypedUDF, to_udf
 from udfdask.descan import Descan
 from udfdask.errors import without_secrets
 from udfdask.geometry.axes import Axis
-from udfdask.io.open_file import open_file
 from udfdask.io.opened_file import OpenedFile
+from udfdask.io.opening import open_file
 from udfdask.io.remote_location import REFERENCES
 from udfdask.udf import UDF
 

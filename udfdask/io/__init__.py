@@ -1,13 +1,18 @@
 """Open files as lazy arrays (`open_file`, `from_raw`)."""
 
-from udfdask.io.chunk_advice import ChunkAdvice, suggest_chunks
-from udfdask.io.open_file import open_file
-from udfdask.io.opened_file import OpenedFile
-from udfdask.io.raw import from_raw
-from udfdask.io.raw_csr import from_raw_csr
-from udfdask.io.readers import Reader
-from udfdask.io.sync_offset import with_sync_offset
-from udfdask.scheduling.workers.block_placement import on_workers
+from typing import TYPE_CHECKING
+
+from udfdask.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from udfdask.io.chunk_advice import ChunkAdvice, suggest_chunks
+    from udfdask.io.opened_file import OpenedFile
+    from udfdask.io.opening import open_file
+    from udfdask.io.raw import from_raw
+    from udfdask.io.raw_csr import from_raw_csr
+    from udfdask.io.readers import Reader
+    from udfdask.io.sync_offset import with_sync_offset
+    from udfdask.scheduling.workers.block_placement import on_workers
 
 __all__ = [
     "ChunkAdvice",
@@ -21,6 +26,17 @@ __all__ = [
     "with_sync_offset",
 ]
 
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+if not TYPE_CHECKING:  # a type checker would accept any name
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "chunk_advice": "ChunkAdvice suggest_chunks",
+            "opened_file": "OpenedFile",
+            "opening": "open_file",
+            "raw": "from_raw",
+            "raw_csr": "from_raw_csr",
+            "readers": "Reader",
+            "sync_offset": "with_sync_offset",
+            ".scheduling.workers.block_placement": "on_workers",
+        },
+    )
