@@ -121,6 +121,7 @@ def names(files, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path / "here")
     setup = next(fence for fence in read_fences(PAGE) if fence.language == "python")
     known = {**{name: getattr(udfdask.udfs, name) for name in udfdask.udfs.__all__}, **data, **OWN}
+    known["__name__"] = "__main__"
     exec(setup.text, known)
     known["mask"] = np.hypot(*np.ogrid[-24:24, -24:24]) < 5
     known["spectra"] = known["array"].reshape((12, 16, -1)).rechunk({2: -1})
