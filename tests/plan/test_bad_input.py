@@ -1,7 +1,6 @@
-"""A user's mistake is a clear error before anything runs: expected what, came what, do what."""
+"""A user's mistake is an error of the right type before anything runs."""
 
 import dataclasses
-import re
 
 import dask
 import dask.array as da
@@ -9,8 +8,12 @@ import numpy as np
 import pytest
 
 import udfdask as ud
+from making import SYNC, make
 from udfdask.plan.plan import make_plan
 from udfdask.udfs import NoOpUDF, PickUDF, SumSigUDF, SumUDF
+
+TYPE, VALUE = ud.ArgumentTypeError, ud.ArgumentValueError
+ZEROS = da.zeros((4, 6, 8, 8), chunks=(2, 6, 8, 8), dtype="float32")
 
 
 def refuse(block, block_info=None):
@@ -19,17 +22,14 @@ def refuse(block, block_info=None):
     raise AssertionError("a block was computed")
 
 
-@pytest.fixture
-def x() -> da.Array:
-    """An array that must not be computed."""
-    return da.zeros((4, 6, 8, 8), chunks=(2, 6, 8, 8), dtype="float32").map_blocks(
-        refuse, meta=np.empty((0,) * 4, dtype="float32")
-    )
+X = ZEROS.map_blocks(refuse, meta=np.empty((0,) * 4, dtype="float32"))
+"""An array that must not be computed."""
 
 
-@pytest.fixture
-def zeros() -> da.Array:
-    return da.zeros((4, 6, 8, 8), chunks=(2, 6, 8, 8), dtype="float32")
+def test_nothing_ran():
+    """The array of these tests raises when computed: no check has computed it."""
+    with pytest.raises(AssertionError, match=r"a block was computed"):
+        ud.run_udf(X, NoOpUDF()).compute(**SYNC)
 
 
 class Nav(ud.UDF):
@@ -40,376 +40,220 @@ class Nav(ud.UDF):
         self.results.v[:] = frame.sum()
 
 
-class Declares(Nav):
-    """Declares one buffer with the arguments of the test."""
-
-    def __init__(self, arguments):
-        super().__init__(arguments=arguments)
-
-    def get_result_buffers(self):
-        return {"v": self.buffer(**{"kind": "nav", **self.params.arguments})}
-
-
-class Returns(ud.UDF):
-    """Returns from get_results the values that the test passes."""
-
-    def __init__(self, returned, buffers=None):
-        super().__init__(returned=returned, buffers=buffers)
-
-    def get_result_buffers(self):
-        asked = self.params.buffers or {"v": {"kind": "nav"}}
-        return {name: self.buffer(**arguments) for name, arguments in asked.items()}
-
-    def process_frame(self, frame):
-        pass
-
-    def get_results(self):
-        return self.params.returned
+def nav(**methods):
+    """An instance of `Nav` with methods that return these values."""
+    returning = {
+        name: value if callable(value) else lambda self, value=value: value
+        for name, value in methods.items()
+    }
+    return type("Own", (Nav,), returning)()
 
 
-# The array.
+def declaring(name="v", **arguments):
+    """A UDF that declares one buffer."""
+    buffers = {name: {"kind": "nav", **arguments}}
+    return make(buffers, process_frame=lambda self, frame: None)()
 
 
-@pytest.mark.point(21)
-def test_unknown_chunks():
+# The array and sig_dims.
+
+
+def not_announced():
     x = da.zeros((10, 4, 4), chunks=(5, 4, 4))
-    unknown = x[x[:, 0, 0] == 0]
-    with pytest.raises(ud.ArgumentValueError, match=r"unknown chunk sizes.*compute_chunk_sizes"):
-        ud.run_udf(unknown, Nav())
+    return x[x[:, 0, 0] == 0]
+
+
+def of_dtype(dtype):
+    return da.from_array(np.empty((2, 4, 4), dtype=dtype), chunks=1)
 
 
 @pytest.mark.point(21)
-@pytest.mark.parametrize("dtype", [object, "U3", "S3", [("a", "f4"), ("b", "i4")]])
-def test_no_numbers(dtype):
-    x = da.from_array(np.empty((2, 4, 4), dtype=dtype), chunks=1)
-    with pytest.raises(ud.ArgumentTypeError, match=r"the array has dtype .*astype"):
-        ud.run_udf(x, Nav())
+@pytest.mark.parametrize("run", [ud.run_udf, ud.explain])
+@pytest.mark.parametrize(
+    ("error", "array"),
+    [
+        (TYPE, np.zeros((2, 2, 4, 4))),
+        (VALUE, not_announced()),
+        (TYPE, of_dtype(object)),
+        (TYPE, of_dtype("U3")),
+        (TYPE, of_dtype("S3")),
+        (TYPE, of_dtype([("a", "f4"), ("b", "i4")])),
+        (TYPE, da.ma.masked_equal(da.zeros((2, 4, 4)), 1)),
+    ],
+)
+def test_arrays(run, error, array):
+    with pytest.raises(error):
+        run(array, Nav())
 
 
 @pytest.mark.point(21)
-def test_masked_array():
-    x = da.ma.masked_equal(da.zeros((2, 4, 4)), 1)
-    with pytest.raises(ud.ArgumentTypeError, match=r"masked arrays are not supported.*filled"):
-        ud.run_udf(x, Nav())
-
-
-# sig_dims.
-
-
-@pytest.mark.point(21)
-@pytest.mark.parametrize("sig_dims", [0, -1, 5, np.int64(0)])
-def test_sig_dims_out_of_range(x, sig_dims):
-    with pytest.raises(ud.ArgumentValueError, match=r"between 1 and 4, the number of axes"):
-        ud.run_udf(x, Nav(), sig_dims=sig_dims)
-
-
-@pytest.mark.parametrize("sig_dims", [2.0, True, "2", (1, 2)])
-def test_sig_dims_of_wrong_type(x, sig_dims):
-    with pytest.raises(ud.ArgumentTypeError, match=r"sig_dims must be an integer"):
-        ud.run_udf(x, Nav(), sig_dims=sig_dims)
+@pytest.mark.parametrize(
+    ("error", "sig_dims"),
+    [
+        *((VALUE, wrong) for wrong in (0, -1, 5, np.int64(0))),
+        *((TYPE, wrong) for wrong in (2.0, True, "2", (1, 2))),
+    ],
+)
+def test_sig_dims(error, sig_dims):
+    with pytest.raises(error):
+        ud.run_udf(X, Nav(), sig_dims=sig_dims)
 
 
 # The ROI.
 
 
 @pytest.mark.point(22)
-@pytest.mark.parametrize("shape", [(3, 6), (4, 5), (4,), (4, 6, 8)])
-def test_roi_of_wrong_size(x, shape):
-    with pytest.raises(ValueError, match=r"the roi has shape .*navigation shape .*\(4, 6\)"):
-        ud.run_udf(x, Nav(), roi=np.ones(shape, dtype=bool))
+@pytest.mark.parametrize(
+    ("error", "roi"),
+    [
+        *((VALUE, np.ones(shape, dtype=bool)) for shape in ((3, 6), (4, 5), (4,), (4, 6, 8))),
+        *((VALUE, place) for place in ((4, 0), (0, 6), (-5, 0), (1,), (1, 2, 3))),
+        *((VALUE, [(entry, True)]) for entry in ((9, 9), (1,), (1.5, 2))),
+        (VALUE, np.s_[1:2, 1:2, 1:2]),
+        *((TYPE, nonsense) for nonsense in ("all", b"all", {"y": 1}, {1, 2})),
+        (ud.UDFError, [[True, False], [True]]),
+        (TYPE, da.ones((4, 6), dtype=bool)),
+    ],
+    ids=repr,
+)
+def test_rois(error, roi):
+    with pytest.raises(error):
+        ud.run_udf(X, Nav(), roi=roi)
 
 
 @pytest.mark.point(22)
-@pytest.mark.parametrize("roi", [(4, 0), (0, 6), (-5, 0)])
-def test_roi_position_outside(x, roi):
-    with pytest.raises(ud.ArgumentValueError, match=r"lies outside the scan"):
-        ud.run_udf(x, Nav(), roi=roi)
-
-
-@pytest.mark.parametrize("roi", [(1,), (1, 2, 3)])
-def test_roi_position_of_wrong_length(x, roi):
-    with pytest.raises(ud.ArgumentValueError, match=r"one integer for each of the 2 navigation"):
-        ud.run_udf(x, Nav(), roi=roi)
-
-
-@pytest.mark.parametrize("entry", [(9, 9), (1,), (1.5, 2)])
-def test_roi_entry_outside(x, entry):
-    with pytest.raises(ud.ArgumentValueError, match=r"lies outside the scan|needs one integer"):
-        ud.run_udf(x, Nav(), roi=[(entry, True)])
-
-
-def test_roi_with_too_many_slices(x):
-    with pytest.raises(ud.ArgumentValueError, match=r"does not index a scan"):
-        ud.run_udf(x, Nav(), roi=np.s_[1:2, 1:2, 1:2])
-
-
-@pytest.mark.parametrize("roi", ["all", b"all", {"y": 1}, {1, 2}])
-def test_roi_of_nonsense(x, roi):
-    with pytest.raises(
-        ud.ArgumentTypeError, match=r"cannot use .* as a roi; a roi is|is a dictionary of names"
-    ):
-        ud.run_udf(x, Nav(), roi=roi)
-
-
-def test_ragged_roi(x):
-    with pytest.raises(ud.UDFError, match=r"roi"):
-        ud.run_udf(x, Nav(), roi=[[True, False], [True]])
-
-
-def test_roi_that_is_lazy(x):
-    with pytest.raises(
-        ud.ArgumentTypeError, match=r"lazy dask collection: write roi = roi.compute\(\) on a"
-    ):
-        ud.run_udf(x, Nav(), roi=da.ones((4, 6), dtype=bool))
-
-
-@pytest.mark.point(22)
-def test_roi_of_another_dtype_warns(x):
-    with pytest.warns(ud.UDFWarning, match=r"the roi has dtype int64 and is cast to bool"):
-        ud.run_udf(x, Nav(), roi=np.ones((4, 6), dtype=np.int64))
+def test_roi_of_another_dtype_warns():
+    with pytest.warns(ud.UDFWarning, match="int64"):
+        ud.run_udf(X, Nav(), roi=np.ones((4, 6), dtype=np.int64))
 
 
 # The UDFs.
 
 
-def test_class_in_place_of_an_instance(x):
-    with pytest.raises(ud.ArgumentTypeError, match=r"got the class SumUDF: write SumUDF\("):
-        ud.run_udf(x, SumUDF)
-
-
-@pytest.mark.parametrize("value", [np.sum, None, "sum", 3, [np.sum], [SumUDF(), None]])
-def test_not_a_udf(x, value):
-    with pytest.raises(ud.ArgumentTypeError, match=r"subclass udfdask.UDF.*map_frames"):
-        ud.run_udf(x, value)
-
-
-@pytest.mark.parametrize("value", [[], ()])
-def test_no_udf(x, value):
-    with pytest.raises(ud.ArgumentValueError, match=r"empty list"):
-        ud.run_udf(x, value)
-
-
 @pytest.mark.parametrize(
-    "value", [{SumUDF()}, frozenset(), (u for u in [SumUDF()]), iter([SumUDF()])]
+    ("error", "udf"),
+    [
+        *((TYPE, wrong) for wrong in (SumUDF, np.sum, None, "sum", 3, [np.sum], [SumUDF(), None])),
+        *((VALUE, wrong) for wrong in ([], ())),
+        *((TYPE, wrong) for wrong in ({SumUDF()}, frozenset(), iter([SumUDF()]))),
+    ],
+    ids=repr,
 )
-def test_udfs_without_an_order(x, value):
-    with pytest.raises(ud.ArgumentTypeError, match=r"list or tuple of UDFs, got a .*order"):
-        ud.run_udf(x, value)
+def test_no_udfs(error, udf):
+    with pytest.raises(error):
+        ud.run_udf(X, udf)
 
 
 @pytest.mark.point(6)
-def test_no_processing_method(x):
-    class Idle(ud.UDF):
-        def get_result_buffers(self):
-            return {"v": self.buffer(kind="nav")}
-
-    with pytest.raises(TypeError, match=r"Idle has no processing method: implement one of"):
-        ud.run_udf(x, Idle())
-
-
-@pytest.mark.point(6)
-@pytest.mark.parametrize("value", ["frame", None, "tile", 1])
-def test_wrong_method(x, value):
-    class Chooses(Nav):
-        def get_method(self):
-            return value
-
-    with pytest.raises(ud.UDFError, match=r"must return a member of UDF.UDF_METHOD, not"):
-        ud.run_udf(x, Chooses())
+@pytest.mark.parametrize(
+    ("error", "udf"),
+    [
+        (TypeError, make({"v": {"kind": "nav"}})()),
+        *((ud.UDFError, nav(get_method=method)) for method in ("frame", None, "tile", 1)),
+        (ud.UDFError, nav(get_method=ud.UDFMethod.TILE)),
+    ],
+)
+def test_methods(error, udf):
+    with pytest.raises(error):
+        ud.run_udf(X, udf)
 
 
-@pytest.mark.point(6)
-def test_method_that_is_not_there(x):
-    class Chooses(Nav):
-        def get_method(self):
-            return self.UDF_METHOD.TILE
-
-    with pytest.raises(ud.UDFError, match=r"there is no process_tile\(\)"):
-        ud.run_udf(x, Chooses())
-
-
-def test_no_declaration(x):
-    class Silent(ud.UDF):
-        def process_frame(self, frame):
-            pass
-
-    with pytest.raises(NotImplementedError, match=r"Silent must implement get_result_buffers"):
-        ud.run_udf(x, Silent())
-
-
-@pytest.mark.parametrize("value", [None, [], "v", 3])
-def test_declaration_that_is_no_dictionary(x, value):
-    class Declared(Nav):
-        def get_result_buffers(self):
-            return value
-
-    with pytest.raises(ud.ArgumentTypeError, match=r"must return a dictionary of self.buffer"):
-        ud.run_udf(x, Declared())
-
-
-@pytest.mark.parametrize("value", [None, np.zeros(3), "nav", {"kind": "nav"}])
-def test_declaration_of_no_buffer(x, value):
-    class Declared(Nav):
-        def get_result_buffers(self):
-            return {"v": value}
-
-    with pytest.raises(ud.ArgumentTypeError, match=r"declares buffer 'v' as .*use self.buffer"):
-        ud.run_udf(x, Declared())
-
-
-@pytest.mark.point(10)
-@pytest.mark.parametrize("name", ["two words", "1st", "", 3, ("a", "b")])
-def test_name_that_is_no_identifier(x, name):
-    class Declared(Nav):
-        def get_result_buffers(self):
-            return {name: self.buffer(kind="nav")}
-
-    with pytest.raises(ud.ArgumentValueError, match=r"names must be Python identifiers"):
-        ud.run_udf(x, Declared())
+@pytest.mark.point(8, 10)
+@pytest.mark.parametrize(
+    ("error", "udf"),
+    [
+        (NotImplementedError, type("Silent", (ud.UDF,), {"process_frame": lambda s, f: None})()),
+        *((TYPE, nav(get_result_buffers=wrong)) for wrong in (None, [], "v", 3)),
+        *((TYPE, nav(get_result_buffers={"v": wrong})) for wrong in (None, np.zeros(3), "nav", {})),
+        *((VALUE, declaring(name)) for name in ("two words", "1st", "", 3, ("a", "b"))),
+        *((VALUE, declaring(kind=kind)) for kind in ("navigation", None, ["nav"])),
+        *((VALUE, declaring(use=use)) for use in ("public", ["private"])),
+        (VALUE, declaring(where="gpu")),
+        *((VALUE, declaring(extra_shape=wrong)) for wrong in ((-1,), "ab", (None,), (2.5,), None)),
+        *((TYPE, declaring(dtype=wrong)) for wrong in ("float31", 3)),
+        *((VALUE, declaring(dtype="int32", fill_value=wrong)) for wrong in ("x", np.nan, 1.5)),
+        *((VALUE, declaring(dtype="uint8", fill_value=wrong)) for wrong in (-1, 300)),
+        (VALUE, declaring(dtype="S2", fill_value=b"abc")),
+        (VALUE, declaring(dtype="float32", fill_value=[1, 2])),
+        (ud.UDFError, declaring(use="result_only")),
+    ],
+)
+def test_declarations(error, udf):
+    with pytest.raises(error):
+        ud.run_udf(X, udf)
 
 
 @pytest.mark.point(15)
-def test_missing_merge_names_the_buffers(x):
-    class Lacks(ud.UDF):
-        def get_result_buffers(self):
-            return {
-                "rows": self.buffer(kind="nav"),
-                "total": self.buffer(kind="sig"),
-                "secret": self.buffer(kind="single", use="private"),
-                "later": self.buffer(kind="sig", use="result_only"),
-            }
-
-        def process_frame(self, frame):
-            pass
-
-        def get_results(self):
-            return {"later": self.results.total}
-
-    with pytest.raises(NotImplementedError, match=r"cannot combine: total, secret \(kind"):
-        ud.run_udf(x, Lacks())
+def test_missing_merge_names_the_buffers():
+    buffers = {
+        "rows": {"kind": "nav"},
+        "total": {"kind": "sig"},
+        "secret": {"kind": "single", "use": "private"},
+        "later": {"kind": "sig", "use": "result_only"},
+    }
+    udf = make(buffers, process_frame=lambda s, f: None, get_results=lambda self: {})()
+    with pytest.raises(NotImplementedError, match=r"total, secret"):
+        ud.run_udf(X, udf)
 
 
-def test_result_only_without_get_results(x):
-    with pytest.raises(ud.UDFError, match=r"result_only buffers \['v'\] but has no get_results"):
-        ud.run_udf(x, Declares({"use": "result_only"}))
+@pytest.mark.point(15)
+def test_unsafe_default_merge_is_a_type_error():
+    dest = type("Dest", (), {"get": lambda self, name: np.zeros(2, "float32")})()
+    with pytest.raises(TypeError, match=r"'v' of dtype float64"):
+        Nav().merge(dest, {"v": np.zeros(2)})
 
 
-# buffer().
-
-
-@pytest.mark.point(8)
-@pytest.mark.parametrize(
-    ("arguments", "error", "message"),
-    [
-        ({"kind": "navigation"}, ud.ArgumentValueError, "buffer kind must be one of 'nav', 'sig'"),
-        ({"kind": None}, ud.ArgumentValueError, "buffer kind must be one of"),
-        ({"kind": ["nav"]}, ud.ArgumentValueError, "buffer kind must be one of"),
-        ({"use": "public"}, ud.ArgumentValueError, "buffer use must be None, 'private' or"),
-        ({"use": ["private"]}, ud.ArgumentValueError, "buffer use must be None, 'private' or"),
-        ({"where": "gpu"}, ud.ArgumentValueError, "buffer where must be None or 'device'"),
-        ({"extra_shape": (-1,)}, ud.ArgumentValueError, "extra_shape must be a tuple of non-neg"),
-        ({"extra_shape": "ab"}, ud.ArgumentValueError, "extra_shape must be a tuple of non-neg"),
-        ({"extra_shape": (None,)}, ud.ArgumentValueError, "extra_shape must be a tuple of"),
-        ({"extra_shape": (2.5,)}, ud.ArgumentValueError, "extra_shape must be a tuple of"),
-        ({"extra_shape": None}, ud.ArgumentValueError, "extra_shape must be a tuple of"),
-        ({"dtype": "float31"}, ud.ArgumentTypeError, "buffer dtype 'float31' is not a NumPy dtype"),
-        ({"dtype": 3}, ud.ArgumentTypeError, "buffer dtype 3 is not a NumPy dtype"),
-        ({"dtype": "int32", "fill_value": "x"}, ud.ArgumentValueError, "fill_value 'x' does not"),
-        ({"dtype": "int32", "fill_value": np.nan}, ud.ArgumentValueError, "fill_value nan does"),
-        ({"dtype": "uint8", "fill_value": -1}, ud.ArgumentValueError, "fill_value -1 does not"),
-        ({"dtype": "uint8", "fill_value": 300}, ud.ArgumentValueError, "fill_value 300 does not"),
-        ({"dtype": "int32", "fill_value": 1.5}, ud.ArgumentValueError, "it would become .*1"),
-        ({"dtype": "S2", "fill_value": b"abc"}, ud.ArgumentValueError, "it would become .*ab"),
-        ({"dtype": "float32", "fill_value": [1, 2]}, ud.ArgumentValueError, "fill_value"),
-    ],
-)
-def test_bad_buffer(x, arguments, error, message):
-    with pytest.raises(error, match=message):
-        ud.run_udf(x, Declares(arguments))
-
-
-# Preferences and options.
+# Preferences, options and settings.
 
 
 @pytest.mark.point(20)
-@pytest.mark.parametrize("key", ["depth", "total_size"])
-@pytest.mark.parametrize("value", [0, -1, None, "16", np.nan, [4]])
-def test_bad_tiling_preferences(x, key, value):
-    class Prefers(Nav):
-        def get_tiling_preferences(self):
-            return {key: value}
-
-    with pytest.raises(ud.ArgumentValueError, match=rf"returned {key}=.*positive number"):
-        ud.run_udf(x, Prefers())
-
-
-@pytest.mark.parametrize("value", [None, 16, "depth"])
-def test_tiling_preferences_that_are_no_dictionary(x, value):
-    class Prefers(Nav):
-        def get_tiling_preferences(self):
-            return value
-
-    with pytest.raises(ud.ArgumentTypeError, match=r"get_tiling_preferences.* dictionary"):
-        ud.run_udf(x, Prefers())
-
-
-@pytest.mark.parametrize("value", ["float31", 3, [("a", "f4")], "U5", "datetime64[s]"])
-def test_bad_preferred_dtype(x, value):
-    class Prefers(Nav):
-        def get_preferred_input_dtype(self):
-            return value
-
-    with pytest.raises(ud.ArgumentTypeError, match=r"get_preferred_input_dtype.*does not combine"):
-        ud.run_udf(x, Prefers())
+@pytest.mark.parametrize(
+    ("error", "udf"),
+    [
+        *(
+            (VALUE, nav(get_tiling_preferences={key: value}))
+            for key in ("depth", "total_size")
+            for value in (0, -1, None, "16", np.nan, [4])
+        ),
+        *((TYPE, nav(get_tiling_preferences=wrong)) for wrong in (None, 16, "depth")),
+        *(
+            (TYPE, nav(get_preferred_input_dtype=wrong))
+            for wrong in ("float31", 3, [("a", "f4")], "U5", "datetime64[s]")
+        ),
+        (VALUE, nav(get_backends=("tensorflow",))),
+    ],
+)
+def test_preferences(error, udf):
+    with pytest.raises(error):
+        ud.run_udf(X, udf)
 
 
-@pytest.mark.parametrize("backends", ["cupyx", "tensorflow", ["cupyx"], [], ()])
-def test_bad_backends(x, backends):
-    with pytest.raises(ud.ArgumentValueError, match=r"backends="):
-        ud.run_udf(x, Nav(), backends=backends)
-
-
-@pytest.mark.parametrize("backends", ["numpy", ["numpy"], ("numpy", "sparse.COO")])
-def test_good_backends(x, backends):
-    assert ud.run_udf(x, Nav(), backends=backends)["v"].shape == (4, 6)
-
-
-def test_udf_without_a_usable_backend(x):
-    class Elsewhere(Nav):
-        def get_backends(self):
-            return ("tensorflow",)
-
-    with pytest.raises(ud.ArgumentValueError, match=r"Elsewhere.get_backends\(\) returned"):
-        ud.run_udf(x, Elsewhere())
-
-
-@pytest.mark.parametrize("corrections", [np.zeros((8, 8)), "dark"])
-def test_bad_corrections(x, corrections):
-    with pytest.raises(ud.UDFError, match=r"corrections"):
-        ud.run_udf(x, Nav(), corrections=corrections)
+SPLITS = [(VALUE, 1), (VALUE, 0), (VALUE, -8), (TYPE, True), (TYPE, "8"), (TYPE, 8.0)]
 
 
 @pytest.mark.parametrize(
-    ("value", "error"),
+    ("error", "options"),
     [
-        (1, ud.ArgumentValueError),
-        (0, ud.ArgumentValueError),
-        (-8, ud.ArgumentValueError),
-        (True, ud.ArgumentTypeError),
-        ("8", ud.ArgumentTypeError),
-        (8.0, ud.ArgumentTypeError),
+        *((VALUE, {"backends": b}) for b in ("cupyx", "tensorflow", ["cupyx"], [], ())),
+        *((ud.UDFError, {"corrections": wrong}) for wrong in (np.zeros((8, 8)), "dark")),
+        *((error, {"split_every": wrong}) for error, wrong in SPLITS),
     ],
+    ids=repr,
 )
-def test_bad_split_every(x, value, error):
-    message = "must be .*at least 2, or False, not"
-    with pytest.raises(error, match=rf"split_every {message}"):
-        ud.run_udf(x, SumUDF(), split_every=value)
+def test_options(error, options):
+    with pytest.raises(error, match=next(iter(options))):
+        ud.run_udf(X, SumUDF(), **options)
 
-    class Splits(SumUDF):
-        split_every = value
 
-    with pytest.raises(error, match=rf"Splits\.split_every {message}"):
-        ud.run_udf(x, Splits())
+@pytest.mark.parametrize(("error", "value"), SPLITS)
+def test_split_every_of_a_class(error, value):
+    with pytest.raises(error, match=r"Splits\.split_every"):
+        ud.run_udf(X, type("Splits", (SumUDF,), {"split_every": value})())
+
+
+@pytest.mark.parametrize("backends", ["numpy", ["numpy"], ("numpy", "sparse.COO")])
+def test_good_backends(backends):
+    assert ud.run_udf(X, Nav(), backends=backends)["v"].shape == (4, 6)
 
 
 @pytest.mark.parametrize(
@@ -424,18 +268,12 @@ def test_bad_split_every(x, value, error):
         ("split-every", 1),
     ],
 )
-def test_bad_config(x, name, value):
+def test_settings(name, value):
     with (
         dask.config.set({f"udfdask.{name}": value}),
         pytest.raises(ud.UDFError, match=rf"udfdask.{name}"),
     ):
-        ud.run_udf(x, Nav())
-
-
-@pytest.mark.parametrize("run", [ud.run_udf, ud.explain])
-def test_both_doors_check(run):
-    with pytest.raises(ud.ArgumentTypeError, match=r"from_array"):
-        run(np.zeros((2, 2, 4, 4)), Nav())
+        ud.run_udf(X, Nav())
 
 
 # What get_results and merge_all return; a run, because only they can know.
@@ -443,102 +281,75 @@ def test_both_doors_check(run):
 
 @pytest.mark.point(11)
 @pytest.mark.parametrize("scheduler", ["synchronous", "threads"])
-def test_undeclared_result(zeros, scheduler):
-    res = ud.run_udf(zeros, Returns({"w": np.zeros(24)}))
-    with pytest.raises(KeyError, match=r"returned 'w', which is not declared.*declared are"):
+def test_undeclared_result(scheduler):
+    res = ud.run_udf(ZEROS, nav(get_results={"w": np.zeros(24)}))
+    with pytest.raises(KeyError, match="'w'"):
         res.compute(scheduler=scheduler)
 
 
 @pytest.mark.point(11)
 @pytest.mark.parametrize(
-    ("returned", "buffers", "error", "message"),
+    ("error", "returned", "uses"),
     [
-        (
-            {"p": np.zeros(24)},
-            {"v": {"kind": "nav"}, "p": {"kind": "nav", "use": "private"}},
-            ud.UDFError,
-            "returned 'p', which is declared use='private'",
-        ),
-        (
-            {},
-            {"late": {"kind": "nav", "use": "result_only"}},
-            ud.UDFError,
-            "left out 'late', which is declared use='result_only'",
-        ),
-        ({"v": np.zeros(24, "int64")}, None, ud.UDFError, "dtype int64, but the buffer is decl"),
-        ({"v": np.zeros(24, "complex64")}, None, ud.UDFError, "dtype complex64, but the buffer"),
-        ({"v": np.zeros(23)}, None, ud.ArgumentValueError, r"shape \(23,\), where \(24,\) was"),
-        ({"v": 1.0}, None, ud.ArgumentValueError, r"shape \(\), where \(24,\) was expected"),
-        ([1, 2], None, ud.ArgumentTypeError, "must return a dictionary of arrays, not list"),
-        (None, None, ud.ArgumentTypeError, "must return a dictionary of arrays, not NoneType"),
+        (ud.UDFError, {"p": np.zeros(24)}, {"v": None, "p": "private"}),
+        (ud.UDFError, {}, {"late": "result_only"}),
+        (ud.UDFError, {"v": np.zeros(24, "int64")}, {"v": None}),
+        (ud.UDFError, {"v": np.zeros(24, "complex64")}, {"v": None}),
+        (VALUE, {"v": np.zeros(23)}, {"v": None}),
+        (VALUE, {"v": 1.0}, {"v": None}),
+        (TYPE, [1, 2], {"v": None}),
+        (TYPE, None, {"v": None}),
     ],
 )
-def test_bad_results(zeros, returned, buffers, error, message):
-    res = ud.run_udf(zeros, Returns(returned, buffers))
-    with pytest.raises(error, match=message):
-        res.compute(scheduler="synchronous")
+def test_results(error, returned, uses):
+    buffers = {name: {"kind": "nav", "use": use} for name, use in uses.items()}
+    methods = {"process_frame": lambda s, f: None, "get_results": lambda self: returned}
+    with pytest.raises(error):
+        ud.run_udf(ZEROS, make(buffers, **methods)()).compute(**SYNC)
 
 
 @pytest.mark.point(14)
-@pytest.mark.parametrize(
-    ("mask", "message"),
-    [
-        (np.ones(24, dtype="int64"), "a mask of dtype int64: a valid mask must be boolean"),
-        (np.ones(23, dtype=bool), r"a mask of shape \(23,\), which does not broadcast"),
-        (1, "must be boolean"),
-        (None, "must be boolean"),
-    ],
-)
-def test_bad_mask(zeros, mask, message):
-    class Masks(Nav):
-        def get_results(self):
-            return {"v": self.with_mask(self.results.v, mask=mask)}
+@pytest.mark.parametrize("mask", [np.ones(24, dtype="int64"), np.ones(23, dtype=bool), 1, None])
+def test_masks(mask):
+    def get_results(self):
+        return {"v": self.with_mask(self.results.v, mask=mask)}
 
-    with pytest.raises(ud.InvalidMaskError, match=message):
-        ud.run_udf(zeros, Masks()).compute(scheduler="synchronous")
+    with pytest.raises(ud.InvalidMaskError):
+        ud.run_udf(ZEROS, nav(get_results=get_results)).compute(**SYNC)
 
 
-class MergesAll(ud.UDF):
-    def get_result_buffers(self):
-        return {"a": self.buffer(kind="single"), "b": self.buffer(kind="single")}
-
-    def process_frame(self, frame):
-        pass
+def merging_all(returned, **attributes):
+    """A UDF with two buffers whose merge_all returns something."""
+    return make(
+        {"a": {"kind": "single"}, "b": {"kind": "single"}},
+        process_frame=lambda self, frame: None,
+        merge_all=lambda self, ordered_results: returned,
+        **attributes,
+    )()
 
 
 @pytest.mark.point(17)
 @pytest.mark.parametrize(
-    ("returned", "error", "message"),
+    ("error", "returned"),
     [
-        ({"a": [0.0], "b": [0.0], "c": 1}, ValueError, "returned 'c', which is not a buffer"),
-        ({"a": [0.0]}, ud.UDFError, "left out buffer 'b'.*split_every=False"),
-        ([1], TypeError, "must return a dictionary of arrays, not list"),
-        ({"a": [0.0, 1.0], "b": [0.0]}, ValueError, r"shape \(2,\), where \(1,\) was expected"),
-        ({"a": [1], "b": [0.0]}, ud.UDFError, "dtype int64, but the buffer is declared"),
+        (ValueError, {"a": [0.0], "b": [0.0], "c": 1}),
+        (ud.UDFError, {"a": [0.0]}),
+        (TypeError, [1]),
+        (ValueError, {"a": [0.0, 1.0], "b": [0.0]}),
+        (ud.UDFError, {"a": [1], "b": [0.0]}),
     ],
 )
-def test_bad_merge_all(zeros, returned, error, message):
-    class Merges(MergesAll):
-        def merge_all(self, ordered_results):
-            return returned
-
-    with pytest.raises(error, match=message):
-        ud.run_udf(zeros, Merges()).compute(scheduler="synchronous")
+def test_merge_all(error, returned):
+    with pytest.raises(error):
+        ud.run_udf(ZEROS, merging_all(returned)).compute(**SYNC)
 
 
-def test_merge_all_may_leave_out_a_buffer_in_one_step(zeros):
-    class Merges(MergesAll):
-        split_every = False
-
-        def merge_all(self, ordered_results):
-            return {"a": [3.0]}
-
-    done = ud.run_udf(zeros, Merges()).compute(scheduler="synchronous")
-    assert done["a"] == 3
-    assert done["b"] == 0
+def test_merge_all_may_leave_out_a_buffer_in_one_step():
+    done = ud.run_udf(ZEROS, merging_all({"a": [3.0]}, split_every=False)).compute(**SYNC)
+    assert (done["a"], done["b"]) == (3, 0)
 
 
-def test_merge_all_that_is_not_associative(zeros):
+def test_merge_all_that_is_not_associative():
     class Averages(ud.UDF):
         def get_result_buffers(self):
             return {"v": self.buffer(kind="single", dtype="float64")}
@@ -549,31 +360,22 @@ def test_merge_all_that_is_not_associative(zeros):
         def merge_all(self, ordered_results):
             return {"v": np.mean([r.v for r in ordered_results.values()], axis=0)}
 
-    rows = zeros.rechunk((1, 6, 8, 8))
-    with pytest.raises(ud.UDFError, match=r"not associative: buffer 'v'.*split_every=False"):
-        ud.run_udf(rows, Averages()).compute(scheduler="synchronous")
-    done = ud.run_udf(rows, Averages(), split_every=False).compute(scheduler="synchronous")
+    rows = ZEROS.rechunk((1, 6, 8, 8))
+    with pytest.raises(ud.UDFError, match=r"'v'.*split_every=False"):
+        ud.run_udf(rows, Averages()).compute(**SYNC)
+    done = ud.run_udf(rows, Averages(), split_every=False).compute(**SYNC)
     assert done["v"] == np.mean([0, 1, 4, 9])
-
-
-@pytest.mark.point(15)
-def test_unsafe_default_merge_is_a_type_error():
-    udf = Nav()
-    dest = type("Dest", (), {"get": lambda self, name: np.zeros(2, "float32")})()
-    with pytest.raises(TypeError, match=r"cannot merge buffer 'v' of dtype float64 safely"):
-        udf.merge(dest, {"v": np.zeros(2)})
 
 
 # Things asked for before they exist, and names that do not.
 
 
 def test_attributes_before_they_exist():
-    udf = Nav()
     for name in ("meta", "results", "task_data"):
-        with pytest.raises(ud.NotAvailableError, match=rf"self\.{name} does not exist yet"):
-            getattr(udf, name)
+        with pytest.raises(ud.NotAvailableError, match=rf"self\.{name}"):
+            getattr(Nav(), name)
     with pytest.raises(AttributeError, match=r"'Nav' object has no attribute 'nonsense'"):
-        _ = udf.nonsense
+        _ = Nav().nonsense
 
 
 @pytest.mark.point(1)
@@ -607,27 +409,21 @@ class ForgetsAsDataclass(Nav):
 
 
 @pytest.mark.parametrize(
-    ("udf", "message"),
+    ("udf", "remedy"),
     [
-        (Forgets(1), "Forgets cannot run, because Forgets.__init__ does not call super().__init__"),
-        (Forgets(1), "add super().__init__(level=level, width=width, **rest) to it"),
-        (InheritsForgets(1), "InheritsForgets cannot run, because Forgets.__init__ does not call"),
-        (ForgetsEverything(), "add super().__init__() to it"),
-        (
-            ForgetsAsDataclass(1),
-            "__post_init__(self) that calls super().__init__(level=self.level, width=self.width)",
-        ),
+        (Forgets(1), r"super\(\).__init__\(level=level, width=width, \*\*rest\)"),
+        (InheritsForgets(1), r"Forgets.__init__"),
+        (ForgetsEverything(), r"super\(\).__init__\(\)"),
+        (ForgetsAsDataclass(1), r"super\(\).__init__\(level=self.level, width=self.width\)"),
     ],
 )
-def test_init_without_super(x, udf, message):
+def test_init_without_super(udf, remedy):
     for use in (ud.run_udf, ud.explain, ud.run_udf_iter):
-        with pytest.raises(ud.NotAvailableError, match=re.escape(message)):
-            use(x, udf)
-    if not dataclasses.is_dataclass(udf):
-        assert repr(udf) == f"{type(udf).__name__}()"
+        with pytest.raises(ud.NotAvailableError, match=remedy):
+            use(X, udf)
 
 
-def test_the_remedies_for_init_without_super_work(zeros):
+def test_the_remedies_for_init_without_super_work():
     class Remembers(Nav):
         def __init__(self, level, *more, width=3, **rest):
             super().__init__(level=level, width=width, **rest)
@@ -642,130 +438,95 @@ def test_the_remedies_for_init_without_super_work(zeros):
 
     for udf in (Remembers(1, a=2), RemembersAsDataclass(1)):
         assert udf.params.level == 1
-        assert not ud.run_udf(zeros, udf).compute()["v"].any()
+        assert not ud.run_udf(ZEROS, udf).compute()["v"].any()
+
+
+OF_PIECES = "coordinates slice sig_slice partition_shape tiling_scheme tiling_scheme_idx".split()
 
 
 @pytest.mark.point(19)
-@pytest.mark.parametrize(
-    "name",
-    ["coordinates", "slice", "sig_slice", "partition_shape", "tiling_scheme", "tiling_scheme_idx"],
-)
-def test_meta_of_a_piece_while_declaring(x, name):
-    class Early(Nav):
-        def get_result_buffers(self):
-            getattr(self.meta, name)
-
-    with pytest.raises(ud.NotAvailableError, match=rf"meta\.{name} does not exist here"):
-        ud.run_udf(x, Early())
+@pytest.mark.parametrize("name", OF_PIECES)
+def test_meta_of_a_piece_while_declaring(name):
+    with pytest.raises(ud.NotAvailableError, match=name):
+        ud.run_udf(X, nav(get_result_buffers=lambda self: getattr(self.meta, name)))
 
 
-def test_input_dtype_while_it_is_being_chosen(x):
-    class Early(Nav):
-        def get_preferred_input_dtype(self):
-            return self.meta.input_dtype
-
-    with pytest.raises(ud.NotAvailableError, match=r"meta\.input_dtype does not exist here"):
-        ud.run_udf(x, Early())
+def test_input_dtype_while_it_is_being_chosen():
+    with pytest.raises(ud.NotAvailableError, match="input_dtype"):
+        ud.run_udf(X, nav(get_preferred_input_dtype=lambda self: self.meta.input_dtype))
 
 
-def test_unknown_buffer_of_a_result(x):
-    res = ud.run_udf(x, Nav())
+def test_unknown_buffer_of_a_result():
+    res = ud.run_udf(X, Nav())
     for lookup in (res, res.raw, res.valid_mask):
-        with pytest.raises(KeyError, match=r"Nav has no result 'w'; there are \['v'\]"):
+        with pytest.raises(KeyError, match=r"'w'"):
             lookup["w"]
 
 
 @pytest.mark.point(12)
-def test_masked_of_a_lazy_result(x):
-    with pytest.raises(ud.UDFError, match=r"needs a computed result: call \.compute\(\) first"):
-        ud.run_udf(x, Nav()).masked["v"]
+def test_masked_of_a_lazy_result():
+    with pytest.raises(ud.UDFError, match=r"\.compute\(\)"):
+        ud.run_udf(X, Nav()).masked["v"]
 
 
 # Warnings of the plan.
 
 
-def test_chunk_too_large_for_memory(x):
+def kinds(array, udfs, *, memory="2 GiB", **options):
+    """The kinds of advice of a plan, and their numbers."""
+    with dask.config.set({"udfdask.worker-memory": memory}):
+        advice = make_plan(array, udfs, **options).advice
+    return {one.kind: one.numbers for one in advice}
+
+
+def test_a_task_too_large_for_memory():
+    assert kinds(X, [Nav()], memory=8192)["large tasks"] == {"task": 3072, "limit": 2048}
     with (
         dask.config.set({"udfdask.worker-memory": 8192}),
-        pytest.warns(
-            ud.UDFWarning,
-            match=r"3\.00 kiB \(12 frames of 256 B\), more than .*2\.00 kiB.*"
-            r"array\.rechunk\(\(1, 6, -1, -1\)\)",
-        ),
+        pytest.warns(ud.UDFWarning, match=r"array\.rechunk\(\(1, 6, -1, -1\)\)"),
     ):
-        ud.run_udf(x, Nav())
+        ud.run_udf(X, Nav())
 
 
 def test_a_rechunk_that_is_advised_is_smaller():
     x = da.zeros((64, 64, 256, 256), chunks=(64, 64, 256, 256), dtype="float32")  # 1 GiB
     with (
         dask.config.set({"udfdask.worker-memory": "2 GiB"}),
-        pytest.warns(ud.UDFWarning, match=r"1\.00 GiB.*512\.00 MiB.*rechunk\(\((.*)\)\)") as caught,
+        pytest.warns(ud.UDFWarning, match=r"rechunk") as caught,
     ):
         ud.run_udf(x, Nav())
     call = str(caught[0].message).split("array.rechunk(")[1].split(") would")[0]
     better = x.rechunk(eval(call))  # what a user would type
     assert np.prod(better.chunksize) * 4 <= 128 << 20
-    with dask.config.set({"udfdask.worker-memory": "2 GiB"}):
-        ud.run_udf(better, Nav())
+    assert not kinds(better, [Nav()])
 
 
-def test_more_than_four_signal_blocks():
+def test_many_signal_blocks():
     x = da.zeros((400, 600, 8, 8), chunks=(200, 600, 4, 2))
-    with pytest.warns(ud.UDFWarning, match=r"a task takes 8 signal chunks.*Nav cannot.*rechunk"):
-        ud.run_udf(x, [Nav(), SumUDF()])
-
-
-def test_no_warning_where_udfs_chain():
-    x = da.zeros((4, 6, 8, 8), chunks=(2, 6, 4, 2))
-    assert len(ud.run_udf(x, [SumUDF(), SumSigUDF()])) == 2
-
-
-def test_no_warning_for_four_signal_blocks(recwarn):
-    result = ud.run_udf(da.zeros((4, 6, 8, 8), chunks=(2, 6, 4, 4)), Nav())
-    assert not recwarn.list
-    assert not result.explain().warnings
+    assert kinds(x, [Nav(), SumUDF()])["cut frames"]["blocks"] == 8
+    for chunks, udfs in (((2, 6, 4, 2), [SumUDF(), SumSigUDF()]), ((2, 6, 4, 4), [Nav()])):
+        assert not kinds(da.zeros((4, 6, 8, 8), chunks=chunks), udfs)
 
 
 @pytest.mark.full
 @pytest.mark.parametrize(
-    ("shape", "chunks", "message", "tasks"),
+    ("shape", "chunks", "blocks", "tasks"),
     [
-        (
-            (128, 128, 64, 64),
-            (1, 1, 64, 64),
-            r"^16384 blocks of 8\.00 kiB make at least 32768 tasks",
-            2,
-        ),
-        (
-            (256, 256, 256, 256),
-            (1, 1, 256, 256),
-            r"^65536 blocks of 128\.00 kiB make at least 131072 tasks",
-            128,
-        ),
-        ((1 << 20, 512), (16, 512), r"^65536 blocks of 16\.00 kiB", 16),
-        (
-            (64, 64, 64, 64),
-            (1, 64, 8, 2),
-            r"^16384 blocks of 2\.00 kiB",
-            1,
-        ),
-        (
-            (400, 256, 2048, 1024),
-            (1, 2, 2048, 1024),
-            r"^51200 blocks of 8\.00 MiB",
-            6400,
-        ),
+        ((128, 128, 64, 64), (1, 1, 64, 64), 16384, 2),
+        ((256, 256, 256, 256), (1, 1, 256, 256), 65536, 128),
+        ((1 << 20, 512), (16, 512), 65536, 16),
+        ((64, 64, 64, 64), (1, 64, 8, 2), 16384, 1),
+        ((400, 256, 2048, 1024), (1, 2, 2048, 1024), 51200, 6400),
     ],
     ids=["one frame", "many frames", "spectra", "cut signal", "large frames"],
 )
-def test_many_small_blocks(shape, chunks, message, tasks):
+def test_many_small_blocks(shape, chunks, blocks, tasks):
     sig_dims = 1 if len(shape) == 2 else 2
     x = da.zeros(shape, chunks=chunks, dtype="uint16")
-    (text,) = make_plan(x, [SumUDF()], sig_dims=sig_dims).warnings
-    assert re.search(message, text)
-    assert f"merge_small='64 MiB' loads and processes them in {tasks} task" in text
-    assert not make_plan(x, [SumUDF()], sig_dims=sig_dims, merge_small="64 MiB").warnings
+    assert kinds(x, [SumUDF()], sig_dims=sig_dims, memory=None)["small chunks"]["blocks"] == blocks
+    joined = make_plan(x, [SumUDF()], sig_dims=sig_dims, merge_small="64 MiB")
+    assert not joined.advice
+    assert joined.recipe.grid.n_chunks * joined.recipe.n_blocks == tasks
 
 
 @pytest.mark.parametrize(
@@ -779,34 +540,27 @@ def test_many_small_blocks(shape, chunks, message, tasks):
 )
 def test_no_warning_where_blocks_are_few_or_large(shape, chunks, roi):
     x = da.zeros(shape, chunks=chunks, dtype="uint16")
-    assert not make_plan(x, [SumUDF()], roi=roi).warnings
+    assert not kinds(x, [SumUDF()], roi=roi, memory=None)
 
 
 def test_many_small_blocks_warn():
     x = da.zeros((10_001, 4, 4), chunks=(1, 4, 4))
-    with pytest.warns(ud.UDFWarning, match=r"^10001 blocks .*merge_small='64 MiB' .* in 1 task"):
+    with pytest.warns(ud.UDFWarning, match=r"merge_small='64 MiB'"):
         ud.run_udf(x, SumUDF())
 
 
 @pytest.mark.point(13)
-def test_gathering_nav_results_warns(x):
-    with (
-        dask.config.set({"udfdask.worker-memory": 16000}),
-        pytest.warns(ud.UDFWarning, match=r"gathered in one task.*elementwise_results = True"),
-    ):
-        ud.run_udf(
-            x, Returns({}, {"v": {"kind": "nav", "extra_shape": (100,), "dtype": "float64"}})
-        )
+def test_gathering_nav_results_warns():
+    udf = make(
+        {"v": {"kind": "nav", "extra_shape": (100,), "dtype": "float64"}},
+        process_frame=lambda self, frame: None,
+        get_results=lambda self: {},
+    )()
+    assert kinds(X, [udf], memory=16000)["gathered rows"]["rows"] == 24 * 800
 
 
 def test_pick_warns_above_256_mib():
     x = da.zeros((40, 1024, 1024), chunks=(10, 1024, 1024), dtype="float64")  # 320 MiB
-    with pytest.warns(ud.UDFWarning, match=r"PickUDF holds 40 frames, 320 MiB"):
+    with pytest.warns(ud.UDFWarning, match=r"320 MiB"):
         ud.run_udf(x, PickUDF())
     ud.run_udf(x, PickUDF(), roi=np.s_[:32])
-
-
-def test_nothing_ran(x):
-    """The array of these tests raises when computed: the checks above did not compute it."""
-    with pytest.raises(AssertionError, match=r"a block was computed"):
-        ud.run_udf(x, NoOpUDF()).compute(scheduler="synchronous")

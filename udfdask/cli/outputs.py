@@ -16,8 +16,8 @@ from udfdask.errors import ArgumentValueError
 from udfdask.io.opened_file import OpenedFile
 from udfdask.plotting.labels import label_results
 from udfdask.plotting.static import PICTURES, figure_classes
+from udfdask.records.runs import RUN
 from udfdask.results.result import Result
-from udfdask.results.zarr_store import RUN
 from udfdask.saving.formats import (
     FORMATS,
     check_fits,

@@ -19,7 +19,7 @@ from udfdask.errors import ArgumentTypeError, UDFError
 from udfdask.io.numpy_file import read_npy
 from udfdask.libertem_udfs import as_own, udf_name
 from udfdask.masks import DiskTemplate
-from udfdask.saving.datasets import name_of_class
+from udfdask.results.named_results import name_of_class
 from udfdask.udf import UDF
 from udfdask.udfs.virtual_detector import OTHER_SHAPES, DetectorShape, numbers_of, plain_shape
 

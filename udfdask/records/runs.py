@@ -30,6 +30,9 @@ from udfdask.records.record_names import udf_name, with_versions
 from udfdask.udf import UDF
 from udfdask.writing.stores import store_root
 
+RUN = "udfdask_run"
+"""Attribute of a file or store that a run with ``resume`` has written: the name of the run."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Run:

@@ -208,3 +208,8 @@ class NamedResults(NotAnArray, DaskMethodsMixin, Mapping[str, Any]):
         4
         """
         return self._info.explanation.get()
+
+
+def name_of_class(name: str) -> str:
+    """Return the name of the results of a class of UDFs."""
+    return name.removesuffix("UDF").lower() or name.lower()

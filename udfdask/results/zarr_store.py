@@ -15,14 +15,11 @@ import xarray as xr
 
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, missing_package, outdated_package
 from udfdask.records.folder import folder_beside, open_folder, remove_folder
-from udfdask.records.runs import find_runs, name_of_runs
+from udfdask.records.runs import RUN, find_runs, name_of_runs
 from udfdask.scheduling.compute import compute
 from udfdask.writing import check_target, replacing
 
 LOG = logging.getLogger("udfdask")
-
-RUN = "udfdask_run"
-"""Attribute of a file or store that a run with ``resume`` has written: the name of the run."""
 
 
 def write_dataset(

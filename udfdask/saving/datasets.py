@@ -88,11 +88,6 @@ def _names_apart(part: xr.Dataset, merged: xr.Dataset, udf: str) -> dict[Hashabl
     return names
 
 
-def name_of_class(name: str) -> str:
-    """Return the name of the results of a class of UDFs."""
-    return name.removesuffix("UDF").lower() or name.lower()
-
-
 def variable_name(udf: str, buffer: str) -> str:
     """Return the name of a buffer in a file, the same for any number of UDFs."""
     return f"{udf}_{buffer}".replace("/", "_")  # which stores would take for a path

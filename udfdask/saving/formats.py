@@ -5,30 +5,28 @@ from __future__ import annotations
 import difflib
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Any
-from zipfile import BadZipFile, ZipFile, ZipInfo
-
-import numpy as np
-import xarray as xr
+from typing import TYPE_CHECKING, Any
+from zipfile import BadZipFile, ZipFile
 
 from udfdask.errors import ArgumentValueError, missing_package
+from udfdask.records.runs import RUN
 from udfdask.results.result import Result
-from udfdask.results.zarr_store import RUN, check_zarr, write_dataset
-from udfdask.saving.datasets import FileContent, content_of, without_needless_masks
-from udfdask.saving.signals import write_hspy, write_tiff
 from udfdask.writing import Target, check_target, replacing
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from udfdask.saving.datasets import FileContent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Format:
     """A format of files of results."""
 
-    write: Callable[[Path, FileContent], None] | None
-    """Writes computed results to a new file; None for zarr stores."""
     kinds: str
     """NumPy's kinds of the dtypes that it can hold."""
     package: str | None = None
@@ -39,36 +37,12 @@ class Format:
     """Whether what it holds must have values."""
 
 
-def _write_npz(path: Path, content: FileContent) -> None:
-    """Write results to a file for `numpy.load`; its comment has the attributes as JSON."""
-    dataset = without_needless_masks(content)
-    with ZipFile(path, "w") as archive:
-        # not `numpy.savez`: an array cannot have the name of one of its parameters
-        for name, variable in dataset.variables.items():
-            values = variable.values
-            values = values.astype(str) if values.dtype.hasobject else values  # labels
-            with archive.open(ZipInfo(f"{name}.npy"), "w", force_zip64=True) as stream:
-                np.lib.format.write_array(stream, values, allow_pickle=False)
-        archive.comment = json.dumps(dataset.attrs).encode()
-
-
-def _write_netcdf(path: Path, content: FileContent) -> None:
-    """Write results to a NetCDF 4 file for `xarray.open_dataset`."""
-    without_needless_masks(content).to_netcdf(path, engine="h5netcdf")
-
-
 FORMATS = {
-    ".zarr": Format(write=None, kinds="biufcmM", package="zarr"),
-    ".nc": Format(write=_write_netcdf, kinds="biufcmM", package="h5netcdf"),
-    ".npz": Format(write=_write_npz, kinds="biufcmMSU"),
-    ".hspy": Format(write=write_hspy, kinds="biufc", package="rsciio.hspy", holds_signals=True),
-    ".tif": Format(
-        write=write_tiff,
-        kinds="biuf",
-        package="tifffile",
-        holds_images=True,
-        holds_signals=True,
-    ),
+    ".zarr": Format(kinds="biufcmM", package="zarr"),
+    ".nc": Format(kinds="biufcmM", package="h5netcdf"),
+    ".npz": Format(kinds="biufcmMSU"),
+    ".hspy": Format(kinds="biufc", package="rsciio.hspy", holds_signals=True),
+    ".tif": Format(kinds="biuf", package="tifffile", holds_images=True, holds_signals=True),
 }
 """The formats by the suffixes of files."""
 
@@ -98,19 +72,23 @@ def check_output(
 ) -> Target:
     """Return the checked target of a file of results; raise if it cannot be written."""
     chosen = _format_of(path)
-    if chosen.package == "zarr":
-        check_zarr()
-    elif chosen.package is not None:
+    for package in ("xarray", chosen.package):
         try:
-            import_module(chosen.package)
+            import_module(package or "numpy")
         except ImportError as error:
-            package = _DISTRIBUTIONS.get(chosen.package, chosen.package)
-            raise missing_package(package, purpose=f"writing {Path(path).name}") from error
-    return check_target(path, is_store=chosen.write is None, overwrite=overwrite, sources=sources)
+            name = _DISTRIBUTIONS.get(package or "", package or "")
+            raise missing_package(name, purpose=f"writing {Path(path).name}") from error
+    if chosen.package == "zarr":
+        from udfdask.results.zarr_store import check_zarr
+
+        check_zarr()
+    return check_target(path, is_store=_is_store(path), overwrite=overwrite, sources=sources)
 
 
 def check_fits(path: str | os.PathLike[str], results: Mapping[str, Result]) -> None:
     """Raise if a file cannot hold results, which can be lazy, by the names of their UDFs."""
+    from udfdask.saving.datasets import content_of
+
     content = content_of(results)
     obstacle = _obstacle(_format_of(path), content)
     if obstacle:
@@ -128,19 +106,30 @@ def write_results(
     sources: Sequence[str | os.PathLike[str]],
 ) -> Path:
     """Write computed results, by the names of their UDFs, in the format of the suffix."""
-    content, write = content_of(results, attrs), _format_of(path).write
-    if write is None:
+    from udfdask.results.zarr_store import write_dataset
+    from udfdask.saving.datasets import content_of
+    from udfdask.saving.writers import WRITERS
+
+    content = content_of(results, attrs)
+    if _is_store(path):
         return write_dataset(
             content.dataset, path, masks=content.masks, overwrite=overwrite, sources=sources
         )
     target = check_target(path, overwrite=overwrite, sources=sources)
     with replacing(target) as unfinished:
-        write(unfinished, content)
+        WRITERS[Path(path).suffix.lower()](unfinished, content)
     return target.named
+
+
+def _is_store(path: str | os.PathLike[str]) -> bool:
+    """Return whether the suffix of a path is that of a zarr store."""
+    return Path(path).suffix.lower() == ".zarr"
 
 
 def run_in_file(path: Path) -> str:
     """Return the name of the run that has written a file or store; empty if it is not known."""
+    import xarray as xr
+
     try:
         if path.suffix.lower() == ".npz":
             with ZipFile(path) as archive:

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, UDFError
+from udfdask.results.named_results import name_of_class
 from udfdask.results.result import Result
-from udfdask.saving.datasets import name_of_class
 from udfdask.saving.formats import check_fits, check_output, write_results
 from udfdask.scheduling.compute import compute
 from udfdask.scheduling.progress.state import Progress

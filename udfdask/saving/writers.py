@@ -1,10 +1,13 @@
-"""Write computed results as signals of HyperSpy: .hspy files, and images in TIFF files."""
+"""Write computed results to files of NumPy, NetCDF and HyperSpy, and to images."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
+from zipfile import ZipFile, ZipInfo
 
 import numpy as np
 import xarray as xr
@@ -14,6 +17,24 @@ from udfdask.saving.datasets import FileContent, without_needless_masks
 
 _EXACT = 2**53
 """Integers up to this number are exact in float64."""
+
+
+def write_npz(path: Path, content: FileContent) -> None:
+    """Write results to a file for `numpy.load`; its comment has the attributes as JSON."""
+    dataset = without_needless_masks(content)
+    with ZipFile(path, "w") as archive:
+        # not `numpy.savez`: an array cannot have the name of one of its parameters
+        for name, variable in dataset.variables.items():
+            values = variable.values
+            values = values.astype(str) if values.dtype.hasobject else values  # labels
+            with archive.open(ZipInfo(f"{name}.npy"), "w", force_zip64=True) as stream:
+                np.lib.format.write_array(stream, values, allow_pickle=False)
+        archive.comment = json.dumps(dataset.attrs).encode()
+
+
+def write_netcdf(path: Path, content: FileContent) -> None:
+    """Write results to a NetCDF 4 file for `xarray.open_dataset`."""
+    without_needless_masks(content).to_netcdf(path, engine="h5netcdf")
 
 
 def write_hspy(path: Path, content: FileContent) -> None:
@@ -127,3 +148,12 @@ def _axis(variable: xr.DataArray, place: int, *, navigate: bool, uniform: bool) 
         "scale": float(axis.scale),
         "offset": float(axis.offset),
     }
+
+
+WRITERS: dict[str, Callable[[Path, FileContent], None]] = {
+    ".nc": write_netcdf,
+    ".npz": write_npz,
+    ".hspy": write_hspy,
+    ".tif": write_tiff,
+}
+"""Functions that write computed results to a new file, by its suffix."""
