@@ -100,12 +100,12 @@ def save_results(
 
     Examples
     --------
-    >>> import tempfile, dask.array as da, udfdask as ud, xarray as xr
+    >>> import tempfile, dask.array as da, numpy as np, udfdask as ud
     >>> from udfdask.udfs import SumSigUDF, SumUDF
     >>> results = ud.run_udf(da.ones((2, 3, 4, 4)), {"total": SumUDF(), "image": SumSigUDF()})
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     with xr.open_dataset(ud.save_results(f"{folder}/sums.nc", results)) as dataset:
-    ...         dataset["image_intensity"].values
+    ...     with np.load(ud.save_results(f"{folder}/sums.npz", results)) as arrays:
+    ...         arrays["image_intensity"]
     array([[16., 16., 16.],
            [16., 16., 16.]])
     """
