@@ -26,7 +26,7 @@ def test_lengths_in_the_unit_of_the_axes_and_axes_on_the_results():
         *RAW,
         "--axes",
         AXES,
-        "--detector",
+        "--udf",
         "disk,r=2mrad,cy=0mrad,cx=0mrad",
         "--out",
         "a.zarr",
@@ -49,7 +49,7 @@ def test_an_axis_that_is_only_numbered_and_one_that_starts_elsewhere():
     frame, energy = to_axes("frame, E=0.5eV@400")
     assert frame == ud.Axis(name="frame")
     assert energy == ud.Axis(name="E", unit="eV", scale=0.5, offset=400.0)
-    options = ["--sig-dims", "1", "--axes", "frame,E=0.5eV@400", "--detector"]
+    options = ["--sig-dims", "1", "--axes", "frame,E=0.5eV@400", "--udf"]
     call("run", "spectra.npy", *options, "window,start=410eV,stop=420eV", "--out", "a.npz")
     with np.load("a.npz") as arrays:
         (found,) = (arrays[name] for name in arrays if name.endswith("intensity"))
@@ -75,5 +75,5 @@ def test_mistakes(text, code, message):
 
 
 def test_a_length_without_a_unit_of_the_data_names_the_option():
-    output = call("explain", *RAW, "--detector", "disk,r=2mrad", code=1)
+    output = call("explain", *RAW, "--udf", "disk,r=2mrad", code=1)
     assert "the axis 'sig_y' of the data has no unit: give pixels, or the axes" in output

@@ -64,7 +64,6 @@ def test_damage_that_shows_in_a_task(tmp_path):
         ("run", ""),
         ("explain", ""),
         ("run", "{scan}", "--udf", ""),
-        ("run", "{scan}", "--detector", ""),
         ("run", "{scan}", "--roi", ""),
         ("run", "{scan}", "--chunks", ""),
         ("run", "{scan}", "--nav-shape", ""),

@@ -38,7 +38,7 @@ def test_the_plan_of_a_run(file):
 
 
 def test_a_run_prints_the_same_plan(file):
-    options = [file, "--udf", "radialprofile:r=3", "--detector", "disk,r=2"]
+    options = [file, "--udf", "radialprofile:r=3", "--udf", "disk,r=2"]
     plan = call("explain", *options)
     assert plan in call("run", *options, "--no-progress", "--verbose")
 

@@ -102,7 +102,7 @@ def test_one_signal(file, tmp_path, udf, shape, nav, sig):
 
 def test_several_signals(file, values, tmp_path):
     hs = pytest.importorskip("hyperspy.api", reason="hyperspy is in the io extra")
-    options = ["--udf", "sum", "--udf", "sum", "--udf", "stddev", "--detector", "disk,r=2"]
+    options = ["--udf", "sum", "--udf", "sum", "--udf", "stddev", "--udf", "disk,r=2"]
     call("run", file, *options, "--roi", "0:2", "--out", tmp_path / "a.hspy")
     signals = {signal.metadata.General.title: signal for signal in hs.load(tmp_path / "a.hspy")}
     assert {"sum_intensity", "sum_2_intensity", "disk_intensity"} < set(signals)

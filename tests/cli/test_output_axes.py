@@ -186,7 +186,7 @@ def test_detectors_over_the_sum_of_a_picture(file, tmp_path, monkeypatch):
         drawn.update({panel.title: panel.outlines for panel in panels})
 
     monkeypatch.setattr("udfdask.cli.live.save_picture", save)
-    detectors = ["--detector", "disk,r=3", "--detector", "ring,ri=0.3 1/nm,ro=0.5 1/nm"]
+    detectors = ["--udf", "disk,r=3", "--udf", "ring,ri=0.3 1/nm,ro=0.5 1/nm"]
     call("run", file, "--udf", "sum", "--udf", "logsum", *detectors, "--plot", tmp_path / "a.png")
     assert list(drawn["sum: intensity"]) == ["disk", "ring (cut by the edge)"]
     assert not drawn["logsum: logsum"]

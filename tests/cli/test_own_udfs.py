@@ -114,7 +114,7 @@ def test_several_of_one_file(folder, values):
     got = found(
         *("--udf", f"{file}:PeakUDF", "--udf", f"{file}:PeakUDF:3", "--udf", f"{file}:ready"),
         *("--udf", f"{file}:Outer.Inner:shift=1", "--udf", f"{file}:Constant:value=7"),
-        *("--detector", "disk,r=2"),
+        *("--udf", "disk,r=2"),
     )
     peaks = values.max(axis=(2, 3)).astype(float)
     np.testing.assert_array_equal(got["peak_peak"], peaks)

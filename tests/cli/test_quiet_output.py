@@ -61,7 +61,7 @@ def test_the_same_udf_twice_gives_two_rows(file):
     assert rows[0] == rows[1]
 
 
-TYPED = ["--udf sum", "--detector disk,r=3", "--udf disc:r=2", "--udf stddev", "--udf sum"]
+TYPED = ["--udf sum", "--udf disk,r=3", "--udf disc:r=2", "--udf stddev", "--udf sum"]
 
 
 def test_a_name_does_not_change_when_another_udf_is_added(file, tmp_path):
@@ -79,25 +79,24 @@ def test_a_name_does_not_change_when_another_udf_is_added(file, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("option", "text"),
+    "text",
     [
-        ("--udf", "disk:r=3"),
-        ("--udf", "disc,r=3"),
-        ("--udf", "Disk: r=3"),
-        ("--udf", "virtualdetector:disc,r=3"),
-        ("--detector", "disc,r=3"),
-        ("--detector", "circle:r=3"),
-        ("--detector", "DISK, r=3"),
+        "disk:r=3",
+        "disc,r=3",
+        "Disk: r=3",
+        "virtualdetector:disc,r=3",
+        "circle:r=3",
+        "DISK, r=3",
     ],
 )
-def test_spellings_of_a_detector(file, option, text):
-    expected = call("run", file, "--detector", "disk,r=3", "--no-progress").splitlines()[-1]
-    row = call("run", file, option, text, "--no-progress").splitlines()[-1]
+def test_spellings_of_a_detector(file, text):
+    expected = call("run", file, "--udf", "disk,r=3", "--no-progress").splitlines()[-1]
+    row = call("run", file, "--udf", text, "--no-progress").splitlines()[-1]
     assert row.split()[1:] == expected.split()[1:]
 
 
 def test_a_detector_alone_runs_alone(file):
-    assert names(call("run", file, "--detector", "disk,r=3")) == ["disk"]
+    assert names(call("run", file, "--udf", "disk,r=3")) == ["disk"]
 
 
 @pytest.mark.parametrize("name", ["disk", "disc", "virtualdetector", "virtual-detector"])
@@ -128,7 +127,6 @@ WRONG = [
     ["--udf", "con"],
     ["--udf", "com:r=-3"],
     ["--udf", "disk"],
-    ["--detector", "disk"],
     ["--roi", "a"],
     ["--chunks", "4;4"],
     ["--scheduler", "treads"],

@@ -53,11 +53,11 @@ def found(folder, *options):
 
 
 def test_names_in_front(folder, values):
-    udfs_by_name = ("--udf", "BF=disk:r=3", "--udf", "sum=com:r=5", "--detector", "all = disk, r=9")
+    udfs_by_name = ("--udf", "BF=disk:r=3", "--udf", "sum=com:r=5", "--udf", "all = disk, r=9")
     arrays = found(
         folder, *udfs_by_name, "--udf", "sum", "--udf", "sum", "--udf", "own=numpy_sum.py:A"
     )
-    plain = found(folder, "--udf", "disk:r=3", "--detector", "disk,r=9", "--udf", "com:r=5")
+    plain = found(folder, "--udf", "disk:r=3", "--udf", "disk,r=9", "--udf", "com:r=5")
     np.testing.assert_array_equal(arrays["BF_intensity"], plain["disk_intensity"])
     np.testing.assert_array_equal(arrays["all_intensity"], plain["disk_2_intensity"])
     np.testing.assert_array_equal(arrays["sum_raw_com"], plain["com_raw_com"])
@@ -226,8 +226,8 @@ def test_one_udf_twice(folder, values):
         ("pick:a=3", "there is no parameter 'a' (pick takes no parameters;"),
         ("virtualdetector:ring,3", "'3' has no name: write parameter=value"),
         ("virtualdetector:ring,ri=3", "ro"),
-        ("virtualdetector", "--detector ring"),  # the shape can be an option of its own
-        ("BF=virtualdetector", "--detector ring"),
+        ("virtualdetector", "--udf ring"),  # the shape can be a name
+        ("BF=virtualdetector", "--udf ring"),
         ("virtualdetector:ri=3,ro=6", "'ring'"),
         ("correlation:peaks=no.npy,template=3,steps=2", "there is no file 'no.npy'"),
         ("correlation:peaks=bad.npy,template=3,steps=2", "bad.npy"),

@@ -31,8 +31,6 @@ class CommandOptions:
     """The file to read, or its URL."""
     udfs: Sequence[TypedUDF]
     """UDFs to run."""
-    detectors: Sequence[TypedUDF]
-    """Virtual detectors to run in the same pass."""
     sig_dims: int | None
     """Number of signal dimensions; None to use the file's."""
     roi: Index | Path | None
@@ -63,8 +61,6 @@ class CommandOptions:
     """Size from which chunks are not joined; None to join none."""
     max_memory: str | None
     """Memory that one process may need; None for any."""
-    typed: Sequence[str]
-    """The names "udfs" and "detectors" in the order in which these options were typed."""
 
     def open(self) -> OpenedFile:
         """Return the opened file, with the axes of the options."""
@@ -128,7 +124,7 @@ class CommandOptions:
 
     def _by_name(self) -> dict[str, TypedUDF]:
         """Return all UDFs by the names of their results, in the order in which they were typed."""
-        order = self._in_order()
+        order = self.udfs or [to_udf(name) for name in ("sum", "sumsig")]
         given = [typed.name for typed in order if typed.is_named]
         for name in given:
             if given.count(name) > 1:
@@ -141,13 +137,6 @@ class CommandOptions:
                 name = f"{typed.name}_{n}"
             named[name] = typed
         return named
-
-    def _in_order(self) -> list[TypedUDF]:
-        """Return all UDFs in the order in which they were typed."""
-        if not self.udfs and not self.detectors:
-            return [to_udf(name) for name in ("sum", "sumsig")]
-        by_option = {"udfs": iter(self.udfs), "detectors": iter(self.detectors)}
-        return [next(by_option[name]) for name in self.typed]
 
     @property
     def _name(self) -> str:

@@ -64,7 +64,7 @@ def _description(entry: Entry) -> str:
     """Return a description of a UDF for its users."""
     usage = f"--udf {entry.usage}"
     if entry.name == DETECTOR and not entry.place:
-        usage += "\n--detector disk,r=5\n--detector ring,ri=10,ro=20"
+        usage += "\n--udf disk:r=5\n--udf ring:ri=10,ro=20"
     parts = [f"{entry.name}: {entry.summary}" if entry.summary else entry.name, usage]
     for title, heading in (("Parameters", "Parameters"), ("Notes", "Notes")):
         text = entry.section(title)
@@ -196,7 +196,7 @@ def run(
     udfdask run scan.mib --udf sum --plot sum.png
     udfdask run scan.mib --udf com:cy=64,cx=62 --plot com.png
     udfdask run scan.mib --udf com:r=20 --udf stddev --out found.zarr
-    udfdask run scan.mib --detector disk,r=8 --detector ring,ri=12,ro=30 --plot fields.png --live
+    udfdask run scan.mib --udf disk:r=8 --udf ring:ri=12,ro=30 --plot fields.png --live
     udfdask run scan.raw --nav-shape 256,256 --sig-shape 128,128 --dtype uint16
     udfdask run map.bcf --sig-dims 1 --roi 10:40,: --out map.npz
     udfdask run scan.mib --udf sum --descan com.npz

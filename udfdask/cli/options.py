@@ -19,9 +19,7 @@ from udfdask.cli.typed_values import (
     to_source,
     to_storage_option,
 )
-from udfdask.cli.udf_option import to_detector, to_udf
-
-_ORDER = "udfdask.typed"
+from udfdask.cli.udf_option import to_udf
 
 _OPTIONS = (
     click.argument("file", type=to_source),
@@ -31,18 +29,10 @@ _OPTIONS = (
         type=to_udf,
         metavar="NAME[:PARAMETER=VALUE,...]",
         multiple=True,
-        show_default="sum and sumsig, if there is no --detector",
+        show_default="sum and sumsig",
         help="UDF to run, such as com:cy=64,cx=64. Can be given several times; all UDFs share one "
         "pass. `udfdask udfs` lists them. A class in Python code is a UDF too: mine.py:Peak:r=5, "
         "or module:Class. A name of your own for the results goes in front: BF=disk:r=5.",
-    ),
-    click.option(
-        "--detector",
-        "detectors",
-        type=to_detector,
-        metavar="DETECTOR",
-        multiple=True,
-        help="A virtual detector in the same pass: disk,r=5 or ring,cx=64,cy=60,ri=10,ro=20.",
     ),
     click.option(
         "--sig-dims",
@@ -145,7 +135,7 @@ _OPTIONS = (
 
 
 _SECTIONS: Mapping[str, Sequence[str]] = {
-    "What to compute": ("udfs", "detectors", "roi", "descan", "descan_subpixel"),
+    "What to compute": ("udfs", "roi", "descan", "descan_subpixel"),
     "What FILE holds": (
         *("nav_shape", "sig_shape", "dtype", "offset"),
         *("sync_offset", "sig_dims", "axes", "dataset", "storage_options"),
@@ -156,7 +146,7 @@ _SECTIONS: Mapping[str, Sequence[str]] = {
 
 
 class RunCommand(click.Command):
-    """A command with many options, which knows in which order those for UDFs were typed."""
+    """A command with many options."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options below headings."""
@@ -171,22 +161,15 @@ class RunCommand(click.Command):
                 with formatter.section(title):
                     formatter.write_dl(rows)
 
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse the arguments, and remember the order."""
-        _, _, order = self.make_parser(ctx).parse_args(args=list(args))
-        ctx.meta[_ORDER] = [p.name for p in order if p.name in ("udfs", "detectors")]
-        return super().parse_args(ctx, args)
-
 
 def with_common_options(command: Callable[..., None]) -> Callable[..., None]:
     """Add the options above to a `RunCommand`, which gets them as one argument `common`."""
-    names = [field.name for field in dataclasses.fields(CommandOptions) if field.name != "typed"]
+    names = [field.name for field in dataclasses.fields(CommandOptions)]
 
     @functools.wraps(command)
     def with_one_argument(**options: Any) -> None:
         values = {name: options.pop(name) for name in names}
-        typed = click.get_current_context().meta[_ORDER]
-        command(CommandOptions(**values, typed=typed), **options)
+        command(CommandOptions(**values), **options)
 
     decorated: Callable[..., None] = with_one_argument
     for option in reversed(_OPTIONS):

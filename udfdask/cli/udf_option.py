@@ -1,4 +1,4 @@
-"""List the ready-made UDFs, and make one from the text after ``--udf`` or ``--detector``."""
+"""List the ready-made UDFs, and make one from the text after ``--udf``."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from udfdask.libertem_udfs import as_own, udf_name
 from udfdask.masks import DiskTemplate
 from udfdask.results.named_results import name_of_class
 from udfdask.udf import UDF
-from udfdask.udfs.virtual_detector import OTHER_SHAPES, DetectorShape, numbers_of, plain_shape
+from udfdask.udfs.virtual_detector import DetectorShape, numbers_of, plain_shape
 
 DETECTOR = "virtualdetector"
 """The UDF whose shapes can be typed like names of UDFs."""
@@ -227,10 +227,8 @@ def _function(text: str) -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TypedUDF:
-    """A UDF as typed after an option. Its parameters are known, but not all of its values."""
+    """A UDF as typed after ``--udf``. Its parameters are known, but not all of its values."""
 
-    option: str
-    """The option, with its dashes."""
     text: str
     """The typed text."""
     name: str
@@ -290,27 +288,50 @@ class TypedUDF:
         any_name = "parameters of any name" if self.entry.takes_any else "no parameters"
         takes = f"{help_with} takes {names or any_name}"
         more = f"{takes}; more with: udfdask udfs {help_with}"
-        return click.BadParameter(f"{self.text!r}: {error} ({more})", param_hint=f"'{self.option}'")
+        return click.BadParameter(f"{self.text!r}: {error} ({more})", param_hint="'--udf'")
 
 
-def to_udf(text: str) -> TypedUDF:
+def to_udf(typed_text: str) -> TypedUDF:
     """Convert the text after ``--udf``: ``com:cy=64,cx=64``, ``BF=disk:r=5``, ``mine.py:Peak:r=5``.
 
-    Files that the text names are not read yet, but a module or file with a class is imported.
+    Files that the text names are not read yet, but a module or file with a class is imported. Raise
+    BadParameter if it can never be a UDF.
     """
-    return _typed("--udf", text)
-
-
-def to_detector(text: str) -> TypedUDF:
-    """Convert the text after ``--detector``, such as ``ring,ri=10,ro=20``."""
-    name = shape_name(_split_name(_split_given_name(text)[1])[0])
-    if name not in SHAPES:
-        near = _did_you_mean(name, (*SHAPES, *OTHER_SHAPES))
+    given, text = _split_given_name(typed_text)
+    try:
+        own = find_own_entry(text)
+    except ValueError as error:
+        raise click.BadParameter(f"{text!r}: {error}", param_hint="'--udf'") from error
+    name, rest = _split_name(text)
+    entry, made = find_entry(name), None
+    if own is not None:
+        entry, rest, made = own
+    if entry is None:
+        raise click.BadParameter(unknown(name))
+    shape = shape_name(name)
+    is_shape = own is None and shape in SHAPES
+    if own is None and entry.name == DETECTOR and not is_shape and not rest.strip():
         raise click.BadParameter(
-            f"{text!r} is not a detector: write {', '.join(SHAPES[:-1])} or {SHAPES[-1]} and its "
-            f"numbers, such as disk,r=5 or ring,ri=10,ro=20{near}"
+            f"{typed_text!r} names no detector: write its shape and its numbers, such as "
+            "--udf ring:ri=10,ro=20",
+            param_hint="'--udf'",
         )
-    return _typed("--detector", text)
+    typed = TypedUDF(
+        text=typed_text,
+        name=given or (shape if is_shape else entry.name),
+        is_named=bool(given),
+        entry=entry,
+        settings={},
+        made=made,
+    )
+    try:
+        settings = _settings(entry, rest, {"shape": shape} if is_shape else {}, made is not None)
+    except ValueError as error:
+        raise typed._refused(error) from error
+    typed = replace(typed, settings=settings)
+    if typed.missing or not typed.needs_files:
+        typed.make()  # a wrong value is reported before any file is read
+    return typed
 
 
 def find_entry(name: str) -> Entry | None:
@@ -375,46 +396,6 @@ def _split_given_name(text: str) -> tuple[str, str]:
     """Split ``BF=disk:r=5`` into the name of the results and the rest; the name can be empty."""
     found = re.match(r"\s*([A-Za-z_]\w*)\s*=\s*(?=[A-Za-z_./~])", text)
     return ("", text) if found is None else (found[1], text[found.end() :])
-
-
-def _typed(option: str, typed_text: str) -> TypedUDF:
-    """Convert the text after an option; raise BadParameter if it can never be a UDF."""
-    given, text = _split_given_name(typed_text)
-    try:
-        own = find_own_entry(text)
-    except ValueError as error:
-        raise click.BadParameter(f"{text!r}: {error}", param_hint=f"'{option}'") from error
-    name, rest = _split_name(text)
-    entry, made = find_entry(name), None
-    if own is not None:
-        entry, rest, made = own
-    if entry is None:
-        raise click.BadParameter(unknown(name))
-    shape = shape_name(name)
-    is_shape = own is None and shape in SHAPES
-    if own is None and entry.name == DETECTOR and not is_shape and not rest.strip():
-        raise click.BadParameter(
-            f"{typed_text!r} names no detector: write its shape and its numbers, such as "
-            "--udf virtualdetector:ring,ri=10,ro=20, or --detector ring,ri=10,ro=20 alone",
-            param_hint=f"'{option}'",
-        )
-    typed = TypedUDF(
-        option=option,
-        text=typed_text,
-        name=given or (shape if is_shape else entry.name),
-        is_named=bool(given),
-        entry=entry,
-        settings={},
-        made=made,
-    )
-    try:
-        settings = _settings(entry, rest, {"shape": shape} if is_shape else {}, made is not None)
-    except ValueError as error:
-        raise typed._refused(error) from error
-    typed = replace(typed, settings=settings)
-    if typed.missing or not typed.needs_files:
-        typed.make()  # a wrong value is reported before any file is read
-    return typed
 
 
 def _settings(entry: Entry, text: str, known: dict[str, str], is_made: bool) -> dict[str, str]:
