@@ -1,6 +1,8 @@
 """Partial results and results arrive as they were sent, and without a copy in a pickle."""
 
 import pickle
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -146,3 +148,17 @@ def test_on_a_cluster(client):
     assert header["serializer"] == "dask"
     assert got["n"].tobytes() == here["n"].tobytes()
     assert sent(ud.run_udf(x, named_udf()))[1]["serializer"] == "pickle"
+
+
+def test_a_worker_knows_them_before_the_first_one_comes():
+    """A new process imports only the module of what it receives."""
+    program = (
+        "import distributed\n"
+        "from udfdask.chunk.partial_result import Finalized, Partial\n"
+        "from distributed.protocol import dask_deserialize\n"
+        "print([dask_deserialize.dispatch(cls) is not None for cls in (Finalized, Partial)])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "[True, True]"
