@@ -48,29 +48,3 @@ def test_quoted_numbers_are_those_of_the_measured_table(page, name):
     for row in wanted:
         found = [one for one in table if row.items() <= one.items()]
         assert found, f"{page} says {row}: quote the row of the measured table"
-
-
-@pytest.mark.parametrize("name", ["peers", "doors"])
-def test_rows_that_udfdask_loses_are_quoted(name):
-    """The comparison is fair: there are ratios below 1 in it."""
-    ratios = [
-        float(value)
-        for row in quoted("docs/getting-started/why.md", name)
-        for column, value in row.items()
-        if column.endswith("/ udfdask")
-    ]
-    assert min(ratios) < 1 < max(ratios)
-
-
-@pytest.mark.parametrize("page", ["docs/getting-started/why.md", "README.md"])
-def test_each_feature_has_an_entry_for_each_library(page):
-    features = quoted(page, "features")
-    assert len(features) >= 8
-    assert all(all(row.values()) for row in features)
-    # at least one row where another library does what udfdask does not
-    assert any(row["udfdask"] == "no" for row in features)
-
-
-def test_the_readme_has_rows_of_the_page():
-    page = quoted("docs/getting-started/why.md", "features")
-    assert all(row in page for row in quoted("README.md", "features"))
