@@ -52,11 +52,11 @@ def content_of(
         n_leading = {"nav": len(result.nav_shape), "sig": len(result.sig_shape), "single": 0}
         for buffer, spec in result.buffers.items():
             part[names[buffer]].attrs.update(udf=udf, kind=str(spec.kind))
-            kinds[names[buffer]] = spec.kind, n_leading[spec.kind]
-            if buffer in own_masks:
-                mask = str(renamed.get(own_masks[buffer], own_masks[buffer]))
-                kinds[mask] = kinds[names[buffer]]
-                masks.add(mask)
+            mask = own_masks.get(buffer)
+            for each in (names[buffer], *([] if mask is None else [mask])):
+                kinds[str(renamed.get(each, each))] = spec.kind, n_leading[spec.kind]
+            if mask is not None:
+                masks.add(str(renamed.get(mask, mask)))
         merged = merged.merge(
             part.rename(renamed), join="exact", compat="override", combine_attrs="drop_conflicts"
         )
