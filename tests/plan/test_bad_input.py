@@ -9,6 +9,7 @@ import pytest
 
 import udfdask as ud
 from making import SYNC, make
+from udfdask.plan.cost_warnings import advised
 from udfdask.plan.plan import make_plan
 from udfdask.udfs import NoOpUDF, PickUDF, SumSigUDF, SumUDF
 
@@ -475,7 +476,7 @@ def test_masked_of_a_lazy_result():
 def kinds(array, udfs, *, memory="2 GiB", **options):
     """The kinds of advice of a plan, and their numbers."""
     with dask.config.set({"udfdask.worker-memory": memory}):
-        advice = make_plan(array, udfs, **options).advice
+        advice = advised(make_plan(array, udfs, **options)).advice
     return {one.kind: one.numbers for one in advice}
 
 
@@ -525,7 +526,7 @@ def test_many_small_blocks(shape, chunks, blocks, tasks):
     x = da.zeros(shape, chunks=chunks, dtype="uint16")
     assert kinds(x, [SumUDF()], sig_dims=sig_dims, memory=None)["small chunks"]["blocks"] == blocks
     joined = make_plan(x, [SumUDF()], sig_dims=sig_dims, merge_small="64 MiB")
-    assert not joined.advice
+    assert not advised(joined).advice
     assert joined.recipe.grid.n_chunks * joined.recipe.n_blocks == tasks
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from udfdask.errors import ArgumentTypeError, UDFError
-from udfdask.geometry.axes import Axis, Calibration, in_pixels
+from udfdask.geometry.axes import Axis, Calibration, in_pixels, shared_unit
 from udfdask.geometry.units import Quantity, as_coordinate
 from udfdask.plan.declarations import new_instance
 from udfdask.plan.parameters_in_pixels import parameters_in_pixels
@@ -100,3 +103,16 @@ def _range(axis: Axis, size: int) -> str:
     """Return the positions of an axis, in its unit."""
     first, last = axis.positions(size)[[0, -1]] if size else (axis.offset, axis.offset)
     return f"{axis.name} from {first:g} to {last:g} {axis.unit or 'px'}"
+
+
+def bare_lengths(udf: UDF, sig: Sequence[Axis]) -> dict[str, float]:
+    """Return the lengths and ends of ranges without a unit, where the axes `sig` share a unit."""
+    if shared_unit(sig) is None:
+        return {}
+    meant = ("length", "width", "height", "start", "stop")
+    values = {n: udf._kwargs.get(n) for n, meaning in udf.calibrated.items() if meaning in meant}
+    return {
+        name: float(value)
+        for name, value in values.items()
+        if isinstance(value, (int, float, np.number)) and 0 < value < math.inf
+    }

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 from dask.utils import format_bytes, parse_bytes
 
 from udfdask.advice import Advice, MakeChunks, Rechunk, SetOption
 from udfdask.config import chunk_bytes
 from udfdask.plan.make_recipe import MANY_BLOCKS
+from udfdask.plan.plan import Plan, task_limit
 from udfdask.plan.recipe import Recipe
 
 SMALL_BLOCKS = ((10_000, 1 << 20), (50_000, 1 << 24))
@@ -31,12 +33,23 @@ GOOD_JOINED_SIZE = "64 MiB"
 """Size of joined chunks that a warning recommends."""
 
 
-def cost_warnings(recipe: Recipe, names: Sequence[str], task_limit: float) -> tuple[Advice, ...]:
-    """Return advice about each cost of a run that other chunks would avoid.
+def advised(plan: Plan) -> Plan:
+    """Return a plan with advice on its detectors and on costs that other chunks would avoid."""
+    about_detectors: list[str] = []
+    if any(udf.has_detectors for udf in plan.recipe.udfs):
+        from udfdask.plan.detector_notes import detector_warnings  # many have none
 
-    `names` are those of the UDFs in texts, and `task_limit` is the size in bytes that the data of
-    one task may have.
-    """
+        about_detectors += detector_warnings(plan)
+    advice = (
+        *plan.advice,
+        *(Advice("detector", (text,)) for text in about_detectors),
+        *_costs(plan.recipe, plan.names, task_limit()),
+    )
+    return replace(plan, advice=advice)
+
+
+def _costs(recipe: Recipe, names: Sequence[str], task_limit: float) -> tuple[Advice, ...]:
+    """Return advice about each cost of a run; the data of a task may have `task_limit` bytes."""
     if not recipe.grid.n_chunks:
         return ()
     found = (

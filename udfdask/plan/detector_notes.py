@@ -6,10 +6,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from udfdask.geometry.axes import Axis, pixel_size, shared_unit
-from udfdask.geometry.shapes import Shape
 from udfdask.plan.declarations import new_instance
 from udfdask.plan.notes import Note
 
@@ -22,38 +19,19 @@ _FEW = 4
 """`explain` has a note about detectors of at most this number of pixels."""
 
 
-def bare_lengths(udf: UDF, sig: Sequence[Axis]) -> dict[str, float]:
-    """Return the lengths and ends of ranges without a unit, where the axes `sig` share a unit."""
-    if shared_unit(sig) is None:
-        return {}
-    meant = ("length", "width", "height", "start", "stop")
-    values = {n: udf._kwargs.get(n) for n, meaning in udf.calibrated.items() if meaning in meant}
-    return {
-        name: float(value)
-        for name, value in values.items()
-        if isinstance(value, (int, float, np.number)) and 0 < value < math.inf
-    }
-
-
-def detector_warnings(
-    names: Sequence[str],
-    udfs: Sequence[UDF],
-    bare: Sequence[Mapping[str, float]],
-    shape: Shape,
-    axes: Sequence[Axis],
-) -> Iterator[str]:
-    """Yield warnings about disks and rings that cover the whole frame, or a part of a pixel.
-
-    `udfs` have parameters in pixels, and `bare` has their lengths without a unit.
-    """
-    for name, udf, lengths in zip(names, udfs, bare, strict=True):
-        for one in udf._coverages(shape.sig):
+def detector_warnings(plan: Plan) -> Iterator[str]:
+    """Yield warnings about disks and rings that cover the whole frame, or a part of a pixel."""
+    shape = plan.recipe.shape
+    for udf, name, lengths in zip(plan.recipe.udfs, plan.names, plan.bare_lengths, strict=True):
+        if not udf.has_detectors:
+            continue
+        for one in new_instance(udf.cls, udf.kwargs)._coverages(shape.sig):
             if not _is_mistake(one, lengths):
                 continue
             outer = list(one.radii)[-1]
             text = f"{name}: {_with_radii(one)} covers {_pixels(one)} of a frame"
             if lengths:
-                text += f". {_in_unit(lengths, axes[len(shape.nav) :])}"
+                text += f". {_in_unit(lengths, plan.calibration.axes[len(shape.nav) :])}"
             if one.covered == one.total:
                 text += (
                     f". The result is that of {one.same_as}: if all pixels are meant, use it, or "

@@ -7,7 +7,7 @@ prints its text.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -22,9 +22,8 @@ from udfdask.geometry.axes import Calibration
 from udfdask.geometry.chunk_grid import Grid
 from udfdask.geometry.roi import only_present
 from udfdask.names.naming import tokenize_value
-from udfdask.plan.calibrate import add_given_lengths
+from udfdask.plan.calibrate import add_given_lengths, bare_lengths
 from udfdask.plan.check_input import check_dtypes
-from udfdask.plan.cost_warnings import cost_warnings
 from udfdask.plan.declarations import result_units
 from udfdask.plan.make_recipe import make_recipe
 from udfdask.plan.options import Options
@@ -36,7 +35,6 @@ from udfdask.udf.aux_data import AuxData
 from udfdask.udf.params import is_lazy, lazy_places
 
 if TYPE_CHECKING:
-    from udfdask.plan.memory import LoadingMemory
     from udfdask.plan.small_chunks import Chunks
 
 
@@ -89,67 +87,45 @@ class Plan:
         return tokenize_value((self.array_name, self.recipe, self.aux, self.second_pass))
 
 
-FindLoading = Callable[[GraphArray, Plan], "LoadingMemory | None"]
-"""A function that returns what loading a chunk of an array needs; None if it is not known."""
-
-
 def make_plan(
     array: Any,
     udfs: Sequence[UDF],
     *,
     names: Sequence[str] | None = None,
     files: tuple[str, ...] = (),
-    loading: FindLoading | None = None,
     **options: Any,
 ) -> Plan:
     """Return the plan of a run of UDFs over a dask array of shape (*nav, *sig).
 
     `names` are names of the UDFs for `explain`. `files` are those that the array and parameters
-    are read from. `loading` is called with an array and a plan, and only if there is a
-    `max_memory`: it returns what loading a chunk needs. `options` are those of `Options`.
+    are read from. `options` are those of `Options`.
     """
-    asked = Options(**options)
-    plan = _make_plan(array, udfs, asked, names, files)
-    if asked.max_memory is not None:
-        from udfdask.plan.memory_limit import check_memory  # few runs need it
-
-        check_memory(plan, asked.max_memory, None if loading is None else loading(array, plan))
-    return plan
-
-
-def _make_plan(
-    array: Any,
-    udfs: Sequence[UDF],
-    asked: Options,
-    given_names: Sequence[str] | None,
-    files: tuple[str, ...],
-) -> Plan:
-    """Return the plan of a run, whatever memory it needs."""
     from udfdask.plan.parameter_text import parameter_text  # runs need it, imports do not
 
+    asked = Options(**options)
     given = read_arguments(array, udfs, asked, files)
-    memory = config.worker_memory()
-    task_limit = math.inf if memory is None else memory / 4
     try:
-        recipe = _make_recipe(array, given, asked, task_limit)
+        recipe = _make_recipe(array, given, asked)
     except UDFError as error:
         add_given_lengths(error, udfs, given.calibration, array.shape, asked.sig_dims)
         raise
     check_dtypes(recipe)
     aux = _aux_values(given, recipe)
-    names = _names(recipe, given_names)
-    bare, about_detectors = _about_detectors(names, udfs, given, recipe)
+    sig_axes = given.calibration.axes[len(recipe.shape.nav) :]
     units = (
         result_units(recipe, number, udf, given.calibration)
         for number, udf in enumerate(given.udfs)
     )
     return Plan(
         recipe=recipe,
-        names=names,
+        names=_names(recipe, names),
         parameters=tuple(udf._kwargs for udf in given.udfs),
         parameter_texts=tuple(parameter_text(udf) for udf in udfs),
         calibration=given.calibration,
-        bare_lengths=bare,
+        bare_lengths=tuple(
+            bare_lengths(udf, sig_axes) if one.has_detectors else {}
+            for udf, one in zip(udfs, recipe.udfs, strict=True)
+        ),
         units=tuple(units),
         array_name=array.name,
         aux=aux,
@@ -166,8 +142,6 @@ def _make_plan(
                 for udf in given.udfs
                 for text in udf._warnings(given.calibration)
             ),
-            *(Advice("detector", (text,)) for text in about_detectors),
-            *cost_warnings(recipe, given_names or [udf.name for udf in recipe.udfs], task_limit),
         ),
         door=asked.door,
     )
@@ -178,26 +152,6 @@ def _misspelled(udfs: Sequence[UDF]) -> list[str]:
     from udfdask.udf.written_methods import misspelled_methods
 
     return [text for udf in udfs for text in misspelled_methods(udf)]
-
-
-def _about_detectors(
-    names: Sequence[str], asked: Sequence[UDF], given: Arguments, recipe: Recipe
-) -> tuple[tuple[Mapping[str, float], ...], tuple[str, ...]]:
-    """Return the lengths of the detectors of each UDF that have no unit, and warnings.
-
-    `asked` are the UDFs with the parameters that the user gave.
-    """
-    if not any(udf.has_detectors for udf in recipe.udfs):
-        return ({},) * len(recipe.udfs), ()
-    from udfdask.plan.detector_notes import bare_lengths, detector_warnings  # many have none
-
-    axes = given.calibration.axes
-    sig = axes[len(recipe.shape.nav) :]
-    bare = tuple(
-        bare_lengths(udf, sig) if one.has_detectors else {}
-        for udf, one in zip(asked, recipe.udfs, strict=True)
-    )
-    return bare, tuple(detector_warnings(names, given.udfs, bare, recipe.shape, axes))
 
 
 def _names(recipe: Recipe, given: Sequence[str] | None) -> tuple[str, ...]:
@@ -211,8 +165,14 @@ def _names(recipe: Recipe, given: Sequence[str] | None) -> tuple[str, ...]:
     )
 
 
-def _make_recipe(array: GraphArray, given: Arguments, asked: Options, task_limit: float) -> Recipe:
-    """Return the recipe of a run, whose tasks should need less than `task_limit` bytes."""
+def task_limit() -> float:
+    """Return the number of bytes that the data of one task should need at most."""
+    memory = config.worker_memory()
+    return math.inf if memory is None else memory / 4
+
+
+def _make_recipe(array: GraphArray, given: Arguments, asked: Options) -> Recipe:
+    """Return the recipe of a run."""
     chunks, n_nav = given.joined or array.chunks, array.ndim - asked.sig_dims
     backends = asked.backends
     return make_recipe(
@@ -229,7 +189,7 @@ def _make_recipe(array: GraphArray, given: Arguments, asked: Options, task_limit
         split_every=given.fan_in,
         threads=config.threads_per_task(),
         lazy_params=[_params_computed_first(udf) for udf in given.udfs],
-        max_task_bytes=task_limit,
+        max_task_bytes=task_limit(),
         corrections=asked.corrections,
         calibration=given.calibration,
         descan=None if given.shifts is None else given.shifts.recipe,

@@ -15,6 +15,7 @@ from udfdask.graph.result_tasks import ResultTasks
 from udfdask.graph.run_inputs import inputs_of
 from udfdask.libertem_udfs import as_own
 from udfdask.plan.check_input import check_is_array
+from udfdask.plan.cost_warnings import advised
 from udfdask.plan.options import Options
 from udfdask.plan.plan import Plan, make_plan
 from udfdask.results.explanation import Explanation, LazyExplanation, describe, notes_of
@@ -251,14 +252,17 @@ def plan_run(
             inputs.udfs,
             names=[str(name) for name in udf] if isinstance(udf, dict) else None,
             files=inputs.files,
-            loading=_loading,
             sig_dims=sig_dims,
             roi=roi,
             present=present,
             door=door,
             **options,
         )
-    return plan, inputs.array
+        if (most := options.get("max_memory")) is not None:
+            from udfdask.plan.memory_limit import check_memory  # few runs need it
+
+            check_memory(plan, most, _loading(inputs.array, plan))
+    return advised(plan), inputs.array
 
 
 def show_warnings(plan: Plan) -> None:
