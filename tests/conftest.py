@@ -13,9 +13,9 @@ os.environ["MPLBACKEND"] = "agg"  # no windows, here and in processes that tests
 @pytest.fixture
 def warns_of_few_data(monkeypatch):
     """Plans warn about frames in many signal chunks, however few data there are."""
-    from udfdask.plan import cost_warnings
+    from udfdask.explanation import costs
 
-    monkeypatch.setattr(cost_warnings, "LITTLE_DATA", 0)
+    monkeypatch.setattr(costs, "LITTLE_DATA", 0)
 
 
 def how_long(fixture_name, config):

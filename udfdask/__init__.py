@@ -25,11 +25,11 @@ if TYPE_CHECKING:
         UDFWarning,
         UndeclaredBufferError,
     )
+    from udfdask.explanation.describe import Explanation
     from udfdask.geometry.axes import Axis
     from udfdask.geometry.shapes import Shape
     from udfdask.geometry.slices import Slice
     from udfdask.records.setting import cache
-    from udfdask.results.explanation import Explanation
     from udfdask.results.result import Result
     from udfdask.run.map_frames import map_frames
     from udfdask.run.progressive import Snapshot, UDFIterator, run_udf_iter
@@ -109,7 +109,7 @@ if not TYPE_CHECKING:  # a type checker would accept any name
             "geometry.shapes": "Shape",
             "geometry.slices": "Slice",
             "records.setting": "cache",
-            "results.explanation": "Explanation",
+            "explanation.describe": "Explanation",
             "results.result": "Result",
             "run.map_frames": "map_frames",
             "run.progressive": "Snapshot UDFIterator run_udf_iter",

@@ -7,7 +7,7 @@ from typing import Any, Unpack, overload
 
 import dask.array as da
 
-from udfdask.results.explanation import Explanation
+from udfdask.explanation.describe import Explanation
 from udfdask.results.result import Result
 from udfdask.run.map_frames import map_frames as map_on_array
 from udfdask.run.options import IterOptions, RunOptions, forwards

@@ -9,7 +9,7 @@ import pytest
 
 import udfdask as ud
 from making import SYNC, make
-from udfdask.plan.cost_warnings import advised
+from udfdask.explanation.costs import advised
 from udfdask.plan.plan import make_plan
 from udfdask.udfs import NoOpUDF, PickUDF, SumSigUDF, SumUDF
 

@@ -7,7 +7,7 @@ import dask.array as da
 import pytest
 
 import udfdask as ud
-from udfdask.results.html_table import html_table
+from udfdask.explanation.html_table import html_table
 from udfdask.testing import raise_if_dask_computes
 from udfdask.udfs import NoOpUDF, StdDevUDF, SumUDF
 

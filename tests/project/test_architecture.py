@@ -53,6 +53,7 @@ ALLOWED = {
             "types once_per_process config tracebacks names writing geometry backends "
             "descan udf plan chunk merge"
         ),
+        "explanation": "advice errors config geometry backends masks udf plan graph",
         "records": (
             "errors types config tracebacks names writing geometry backends udf plan chunk "
             "merge graph"
@@ -65,27 +66,29 @@ ALLOWED = {
             "kernels plan graph scheduling"
         ),
         "results": (
-            "advice errors types config tracebacks writing geometry backends plotting masks "
-            "corrections udf libertem_udfs plan graph records scheduling io"
+            "errors types config tracebacks writing geometry backends plotting masks "
+            "corrections udf libertem_udfs plan graph explanation records scheduling io"
         ),
         "saving": "errors types tracebacks writing geometry records scheduling results",
         "run": (
             "advice errors types tracebacks geometry backends plotting corrections descan "
-            "udf libertem_udfs udfs plan chunk merge graph scheduling results"
+            "udf libertem_udfs udfs plan chunk merge graph explanation scheduling results"
         ),
         "libertem": "errors geometry udf libertem_udfs udfs scheduling results run",
-        "xarray": "advice errors types tracebacks udf udfs scheduling io results run",
+        "xarray": "advice errors types tracebacks udf udfs explanation scheduling io results run",
         "hyperspy": (
-            "advice errors types config tracebacks geometry udf udfs scheduling io results run"
+            "advice errors types config tracebacks geometry udf udfs explanation scheduling "
+            "io results run"
         ),
-        "dask": "udf udfs results run",
+        "dask": "udf udfs explanation results run",
         "testing": (
             "errors types geometry backends corrections udf libertem_udfs plan chunk merge "
-            "results run"
+            "explanation results run"
         ),
         "cli": (
             "advice errors tracebacks writing geometry plotting masks descan demo udf "
-            "libertem_udfs udfs plan graph records scheduling io results saving run"
+            "libertem_udfs udfs plan graph explanation records scheduling io results saving "
+            "run"
         ),
         "__main__": "cli",
     }.items()
@@ -111,6 +114,7 @@ HEAVY = {
         "config",  # dask.config alone: the settings of udfdask are dask settings
         "names",
         "plan",
+        "explanation",
         "graph",
         "records",
         "scheduling",

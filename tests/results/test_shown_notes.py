@@ -10,7 +10,7 @@ import pytest
 
 import udfdask as ud
 from making import SYNC
-from udfdask.plan import detector_notes
+from udfdask.explanation import detectors as detector_notes
 from udfdask.testing import raise_if_dask_computes
 from udfdask.udfs import CoMUDF, SumUDF, VirtualDetectorUDF
 

@@ -88,7 +88,7 @@ SMALL = da.zeros((12_000, 2, 2), chunks=(1, 2, 2), dtype="uint8")
     ],
 )
 def test_kinds_of_advice(array, udf, kind, remedies, monkeypatch):
-    monkeypatch.setattr("udfdask.plan.cost_warnings.LITTLE_DATA", 0)
+    monkeypatch.setattr("udfdask.explanation.costs.LITTLE_DATA", 0)
     if kind == "large tasks":
         monkeypatch.setattr("udfdask.config.worker_memory", lambda: 400_000)
     advice = {one.kind: one for one in ud.explain(array, udf).advice}
@@ -102,7 +102,7 @@ def test_a_region_of_nothing():
 
 
 def test_explain_of_data_arrays_and_signals(monkeypatch):
-    monkeypatch.setattr("udfdask.plan.cost_warnings.LITTLE_DATA", 0)
+    monkeypatch.setattr("udfdask.explanation.costs.LITTLE_DATA", 0)
     xr = pytest.importorskip("xarray", reason="xarray is an extra")
     pytest.importorskip("udfdask.xarray")
     data = xr.DataArray(CUT, dims=("y", "x", "ky", "kx"))
@@ -114,7 +114,7 @@ def test_explain_of_data_arrays_and_signals(monkeypatch):
 
 
 def test_a_signal_is_rechunked_by_its_own_method(monkeypatch):
-    monkeypatch.setattr("udfdask.plan.cost_warnings.LITTLE_DATA", 0)
+    monkeypatch.setattr("udfdask.explanation.costs.LITTLE_DATA", 0)
     hs = pytest.importorskip("hyperspy.api", reason="HyperSpy is an extra")
     pytest.importorskip("udfdask.hyperspy")
     (text,) = hs.signals.Signal2D(CUT).as_lazy().udf.explain(LogsumUDF()).warnings

@@ -15,10 +15,10 @@ from udfdask.cli.live import TableView, View, last_snapshot, named_results
 from udfdask.cli.scheduler_option import connected
 from udfdask.cli.terminal import PLANNING, RUNNING, echo, going_on, plain_errors
 from udfdask.errors import ArgumentValueError, UDFWarning
+from udfdask.explanation.describe import Explanation
 from udfdask.plotting.table import summary_table
 from udfdask.records.folder import RecordFolder
 from udfdask.records.runs import find_runs, name_of_runs
-from udfdask.results.explanation import Explanation
 from udfdask.results.result import Result
 from udfdask.run.described_data import DescribedData
 from udfdask.run.progressive import Snapshot, run_udf_iter

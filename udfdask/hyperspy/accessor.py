@@ -11,6 +11,7 @@ from hyperspy.api import signals
 
 from udfdask.advice import SIGNAL
 from udfdask.errors import ArgumentTypeError
+from udfdask.explanation.describe import Explanation
 from udfdask.hyperspy.data import aligned_data, read_frames, read_parameters
 from udfdask.hyperspy.labels import read_calibration, read_labels
 from udfdask.hyperspy.make_signal import check_dtypes, make_mapped
@@ -18,7 +19,6 @@ from udfdask.hyperspy.progressive import SignalIterator, SignalSnapshot
 from udfdask.hyperspy.regions import read_roi
 from udfdask.hyperspy.results import SignalResult
 from udfdask.hyperspy.run import open_signal, read_arguments, reader_of_changes, run_on_signal
-from udfdask.results.explanation import Explanation
 from udfdask.run.map_frames import call_of, check_own_names, make_frame_udf, name_of_map
 from udfdask.run.options import (
     IterOptions,

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from dask.base import DaskMethodsMixin
 
 from udfdask.errors import ArgumentTypeError, UndeclaredBufferError
+from udfdask.explanation.describe import Explanation, LazyExplanation
 from udfdask.geometry.axes import Axis, Calibration
 from udfdask.geometry.chunk_grid import Grid
-from udfdask.results.explanation import Explanation, LazyExplanation
 from udfdask.udf.buffers import BufferSpec
 
 if TYPE_CHECKING:

@@ -146,7 +146,7 @@ class Result(NamedResults):
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        from udfdask.results.html_table import result_table
+        from udfdask.explanation.html_table import result_table
 
         return result_table(self)
 

@@ -9,16 +9,16 @@ import dask.array as da
 
 from udfdask.advice import ARRAY, Door
 from udfdask.errors import ArgumentTypeError
+from udfdask.explanation.costs import advised
+from udfdask.explanation.describe import Explanation, LazyExplanation, describe, notes_of
 from udfdask.geometry.chunk_grid import BoolArray
 from udfdask.graph.build import build_graph
 from udfdask.graph.result_tasks import ResultTasks
 from udfdask.graph.run_inputs import inputs_of
 from udfdask.libertem_udfs import as_own
 from udfdask.plan.check_input import check_is_array
-from udfdask.plan.cost_warnings import advised
 from udfdask.plan.options import Options
 from udfdask.plan.plan import Plan, make_plan
-from udfdask.results.explanation import Explanation, LazyExplanation, describe, notes_of
 from udfdask.results.named_results import ResultInfo
 from udfdask.results.result import Result
 from udfdask.run.described_data import DescribedData, take_apart
@@ -32,7 +32,7 @@ T = TypeVar("T")
 __all__ = ["compute", "explain", "persist", "run_udf"]
 
 if TYPE_CHECKING:
-    from udfdask.plan.memory import LoadingMemory
+    from udfdask.explanation.memory import LoadingMemory
 
 
 @overload
@@ -259,7 +259,7 @@ def plan_run(
             **options,
         )
         if (most := options.get("max_memory")) is not None:
-            from udfdask.plan.memory_limit import check_memory  # few runs need it
+            from udfdask.explanation.memory_limit import check_memory  # few runs need it
 
             check_memory(plan, most, _loading(inputs.array, plan))
     return advised(plan), inputs.array
@@ -283,8 +283,8 @@ def make_results(plan: Plan, array: da.Array) -> tuple[Result, ...]:
 
 def _loading(array: da.Array, plan: Plan) -> LoadingMemory:
     """Return what loading a chunk needs."""
-    from udfdask.graph.loading_memory import loading_memory
-    from udfdask.plan.memory import LoadingMemory
+    from udfdask.explanation.loading_memory import loading_memory
+    from udfdask.explanation.memory import LoadingMemory
 
     # each task of joined chunks runs the tasks of its own chunks
     return LoadingMemory() if plan.joined else loading_memory(array)

@@ -9,8 +9,8 @@ from typing import Any, Unpack, overload
 import xarray as xr
 
 from udfdask.errors import ArgumentValueError
+from udfdask.explanation.describe import Explanation
 from udfdask.io.labeled_array import SIGNAL_DIMS, own_name
-from udfdask.results.explanation import Explanation
 from udfdask.results.labels.from_dataarray import Arranged, arrange, choose_variable
 from udfdask.run.map_frames import call_of, check_own_names, make_frame_udf, name_of_map
 from udfdask.run.options import (

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from udfdask.errors import UDFError
+from udfdask.explanation.notes import chain_note, rows_note
 from udfdask.merge.merge import merge_group
 from udfdask.plan.merge_tree import MergeMode
-from udfdask.plan.notes import chain_note, rows_note
 from udfdask.testing.differences import Tolerance, differing
 from udfdask.testing.eager_run import EagerRun, Layout
 from udfdask.testing.failures import UDFCheckError

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import udfdask as ud
 from making import make
-from udfdask.plan.memory import LoadingMemory, predict_memory
+from udfdask.explanation.memory import LoadingMemory, predict_memory
 from udfdask.plan.plan import make_plan
 from udfdask.udfs import CoMUDF, StdDevUDF, SumSigUDF, SumUDF
 

@@ -6,9 +6,9 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from udfdask.explanation.notes import Note
 from udfdask.geometry.axes import Axis, pixel_size, shared_unit
 from udfdask.plan.declarations import new_instance
-from udfdask.plan.notes import Note
 
 if TYPE_CHECKING:
     from udfdask.masks.coverage import Coverage

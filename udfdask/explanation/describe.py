@@ -14,15 +14,15 @@ from dask.utils import format_bytes
 from udfdask import config
 from udfdask.advice import Advice
 from udfdask.backends.backend import Backend
+from udfdask.explanation.costs import small_chunks_note
 from udfdask.geometry.shapes import Shape, in_words
 from udfdask.geometry.tiling import TilingScheme
-from udfdask.plan.cost_warnings import small_chunks_note
 from udfdask.plan.plan import Plan
 from udfdask.plan.recipe import CORRECTIONS, Recipe, UDFRecipe
 
 if TYPE_CHECKING:
-    from udfdask.plan.memory import LoadingMemory, PredictedMemory
-    from udfdask.plan.notes import Note
+    from udfdask.explanation.memory import LoadingMemory, PredictedMemory
+    from udfdask.explanation.notes import Note
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +83,7 @@ class Explanation:
         return self.text
 
     def _repr_html_(self) -> str:
-        from udfdask.results.html_table import html_table
+        from udfdask.explanation.html_table import html_table
 
         return html_table("Plan", (), self.lines)
 
@@ -150,9 +150,9 @@ def describe(plan: Plan, n_tasks: int, loading: LoadingMemory | None = None) -> 
 
     `loading` is what loading the data needs; None if it is not known.
     """
+    from udfdask.explanation.detectors import detector_lines
+    from udfdask.explanation.memory import predict_memory
     from udfdask.geometry.seams import frames_that_travel, loaded_for_others
-    from udfdask.plan.detector_notes import detector_lines
-    from udfdask.plan.memory import predict_memory
 
     recipe = plan.recipe
     grid, sig, tiling = recipe.grid, recipe.shape.sig, _tiling(recipe)
@@ -234,7 +234,7 @@ def describe(plan: Plan, n_tasks: int, loading: LoadingMemory | None = None) -> 
 
 def notes_of(plan: Plan) -> tuple[Note, ...]:
     """Return the notes in the description of a plan."""
-    from udfdask.plan.detector_notes import detector_lines
+    from udfdask.explanation.detectors import detector_lines
 
     _, about_detectors = detector_lines(plan)
     return (*about_detectors, *_other_notes(plan))
@@ -242,7 +242,7 @@ def notes_of(plan: Plan) -> tuple[Note, ...]:
 
 def _other_notes(plan: Plan) -> tuple[Note, ...]:
     """Return the notes about merges and about the run; a run of one UDF is that of the UDF."""
-    from udfdask.plan.notes import (
+    from udfdask.explanation.notes import (
         Note,  # runs need it, imports do not
         merge_notes,
     )
@@ -315,7 +315,7 @@ def _in_short(memory: PredictedMemory) -> str:
 
 def _memory(memory: PredictedMemory) -> str:
     """Describe the memory of a process: all of it, what for, and that with one thread."""
-    from udfdask.plan.memory import describe_parts
+    from udfdask.explanation.memory import describe_parts
 
     threads = max(1, min(config.worker_threads(), memory.tasks))
     text = f"{_in_short(memory)} ({describe_parts(memory.in_process(threads))})"

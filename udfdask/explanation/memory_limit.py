@@ -15,14 +15,14 @@ from dask.utils import format_bytes
 from udfdask import config
 from udfdask.advice import Advice, MakeChunks, PartOfScan, Rechunk, Remedy, SetOption, SetThreads
 from udfdask.errors import MemoryLimitError
-from udfdask.geometry.good_chunks import divided
-from udfdask.plan.memory import (
+from udfdask.explanation.memory import (
     LoadingMemory,
     Memory,
     PredictedMemory,
     describe_parts,
     predict_memory,
 )
+from udfdask.geometry.good_chunks import divided
 from udfdask.plan.parse_size import parse_size
 from udfdask.plan.plan import Plan
 

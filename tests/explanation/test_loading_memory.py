@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import udfdask as ud
-from udfdask.graph import loading_memory as module
-from udfdask.plan.memory import LoadingMemory
-from udfdask.results import explanation
+from udfdask.explanation import describe as explanation
+from udfdask.explanation import loading_memory as module
+from udfdask.explanation.memory import LoadingMemory
 from udfdask.run import run_udf as running
 from udfdask.udfs import SumSigUDF, SumUDF
 

@@ -16,8 +16,8 @@ from dataclasses import dataclass, fields
 import numpy as np
 from dask.utils import format_bytes
 
-from udfdask.plan.memory_of_copies import copies_of_tiles, copies_of_windows, waiting_borders
-from udfdask.plan.memory_of_udf import memory_of_udf
+from udfdask.explanation.memory_of_copies import copies_of_tiles, copies_of_windows, waiting_borders
+from udfdask.explanation.memory_of_udf import memory_of_udf
 from udfdask.plan.recipe import Recipe
 
 TASK_BYTES = 3 << 19
@@ -82,7 +82,7 @@ class Memory:
 
         Examples
         --------
-        >>> from udfdask.plan.memory import Memory
+        >>> from udfdask.explanation.memory import Memory
         >>> Memory(data=100, results=20).parts()
         {'data': 100, 'results': 20}
         """

@@ -13,6 +13,7 @@ from typing import Any
 
 from dask.highlevelgraph import HighLevelGraph
 
+from udfdask.explanation.memory import LoadingMemory
 from udfdask.graph.dask_internals.arrays import GraphArray, blocks_in_memory
 from udfdask.graph.dask_internals.contents import (
     described_layer,
@@ -21,7 +22,6 @@ from udfdask.graph.dask_internals.contents import (
     sliced_key,
     task_contents,
 )
-from udfdask.plan.memory import LoadingMemory
 from udfdask.plan.small_chunks import Chunks
 
 
