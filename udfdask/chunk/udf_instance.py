@@ -228,8 +228,6 @@ class Instance:
         If it cannot be pickled and sent to another process, raise a UDFError with its name and
         traceback instead.
         """
-        from udfdask.chunk.udf_instance import hint_for  # only mistakes need it
-
         note = f"{ORIGINS[0]}{self._code_of(method)} {self._location()}"
         error.add_note(note)
         if hint := hint_for(error, self.udf.results):

@@ -154,8 +154,6 @@ def check_is_array(array: Any, call: str, sig_dims: Any = None) -> None:
     `call` is the name of the function that got it, and `sig_dims` its argument.
     """
     if not isinstance(array, (da.Array, GraphArray)):
-        from udfdask.plan.check_input import array_remedy  # most runs never need it
-
         kind, remedy = array_remedy(array, call, sig_dims)
         raise ArgumentTypeError(
             f"expected a dask array of shape (*nav, *sig), got {kind}: {remedy}"

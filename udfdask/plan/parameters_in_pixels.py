@@ -45,8 +45,6 @@ def parameters_in_pixels(
     sig = calibration.axes[len(calibration.axes) - sig_dims :]
     pixels = {name: _pixels(cls, name, value, sig) for name, value in kwargs.items()}
     if any(axis.scale < 0 for axis in sig):
-        from udfdask.plan.parameters_in_pixels import turned_ranges  # few runs have such axes
-
         pixels |= turned_ranges(kwargs, pixels, cls.calibrated, sig)
     _check_one_unit(cls, kwargs, sig)
     sizes = _oblong(cls, kwargs, sig)

@@ -90,8 +90,6 @@ class FutureWaiter:
 
     def _count(self) -> None:
         """Count the tasks that the scheduler has finished since the last call."""
-        from udfdask.scheduling.progress.distributed import take_from
-
         try:
             received, done = self._client.run_on_scheduler(partial(take_from, self._plugin))
         except _LOST:  # the futures will raise an error about it
@@ -105,8 +103,6 @@ class FutureWaiter:
 @contextmanager
 def counting_on_cluster(client: Any, counter: ProgressCounter) -> Iterator[FutureWaiter]:
     """Yield a waiter that counts tasks; afterwards, remove its plugin from the scheduler."""
-    from udfdask.scheduling.progress.distributed import ChunkTaskPlugin
-
     name = f"udfdask-progress-{counter.id}"
     plugin = ChunkTaskPlugin(name, client.id, frozenset(counter.layer_names))
     with asking_scheduler(client):
