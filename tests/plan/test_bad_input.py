@@ -115,7 +115,6 @@ def test_sig_dims(error, sig_dims):
         (ud.UDFError, [[True, False], [True]]),
         (TYPE, da.ones((4, 6), dtype=bool)),
     ],
-    ids=repr,
 )
 def test_rois(error, roi):
     with pytest.raises(error):
@@ -138,7 +137,6 @@ def test_roi_of_another_dtype_warns():
         *((VALUE, wrong) for wrong in ([], ())),
         *((TYPE, wrong) for wrong in ({SumUDF()}, frozenset(), iter([SumUDF()]))),
     ],
-    ids=repr,
 )
 def test_no_udfs(error, udf):
     with pytest.raises(error):
@@ -239,7 +237,6 @@ SPLITS = [(VALUE, 1), (VALUE, 0), (VALUE, -8), (TYPE, True), (TYPE, "8"), (TYPE,
         *((ud.UDFError, {"corrections": wrong}) for wrong in (np.zeros((8, 8)), "dark")),
         *((error, {"split_every": wrong}) for error, wrong in SPLITS),
     ],
-    ids=repr,
 )
 def test_options(error, options):
     with pytest.raises(error, match=next(iter(options))):
