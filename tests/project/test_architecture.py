@@ -59,7 +59,7 @@ ALLOWED = {
             "merge graph"
         ),
         "scheduling": (
-            "errors config tracebacks geometry backends libertem_udfs plan chunk graph records"
+            "errors config tracebacks geometry backends libertem_udfs plan graph records"
         ),
         "io": (
             "lazy_names errors once_per_process config names writing geometry backends "
@@ -67,7 +67,7 @@ ALLOWED = {
         ),
         "results": (
             "errors types config tracebacks writing geometry backends plotting masks "
-            "corrections udf libertem_udfs plan graph explanation records scheduling io"
+            "corrections udf libertem_udfs plan chunk graph explanation records scheduling io"
         ),
         "saving": "errors types tracebacks writing geometry records scheduling results",
         "run": (
@@ -109,7 +109,7 @@ HEAVY = {
     "zarr": LABELED,
     "h5py": LABELED,
     "matplotlib": {"plotting"},
-    "distributed": {"scheduling", "run", "cli"},
+    "distributed": {"chunk", "scheduling", "run", "cli"},
     "dask": {
         "config",  # dask.config alone: the settings of udfdask are dask settings
         "names",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -112,3 +113,10 @@ def join_groups(groups: Sequence[Partials]) -> Partials:
         next((partial for partial in partials if partial is not None), None)
         for partials in zip(*groups, strict=True)
     )
+
+
+if "distributed" in sys.modules:
+    # a worker has to know how to receive them as soon as it knows their classes
+    from udfdask.chunk.send_partials import send_without_copies
+
+    send_without_copies()

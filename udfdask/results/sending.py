@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from udfdask.scheduling import send_partials
+from udfdask.chunk import send_partials
 
 
 @functools.cache

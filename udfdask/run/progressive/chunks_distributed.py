@@ -14,12 +14,12 @@ from concurrent.futures import CancelledError
 from typing import Any, NoReturn
 
 from udfdask.chunk.partial_result import Partials
+from udfdask.chunk.send_partials import send_without_copies
 from udfdask.graph.build import Tasks
 from udfdask.graph.recipes_of_tasks import pack_if_small
 from udfdask.plan.device_groups import groups_of
 from udfdask.plan.recipe import Recipe
 from udfdask.run.progressive.chunk_source import Arrivals, Closed, Job
-from udfdask.scheduling.send_partials import send_without_copies
 from udfdask.scheduling.workers.find_restrictions import (
     NO_RESTRICTIONS,
     Restrictions,
