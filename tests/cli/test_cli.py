@@ -8,15 +8,13 @@ import textwrap
 import warnings
 from pathlib import Path
 
-import click
 import dask
 import numpy as np
 import pytest
 from click.testing import CliRunner
 
 from udfdask.cli import main
-from udfdask.cli.data_options import region_mask, to_region
-from udfdask.cli.typed_values import to_chunks, to_shape
+from udfdask.cli.data_options import to_chunks, to_region, to_shape
 from udfdask.errors import ArgumentValueError
 
 SHAPE = (6, 8, 10, 12)
@@ -81,7 +79,7 @@ def test_only_the_udfs_asked_for_run_and_each_has_a_row(file):
 
 
 def test_virtual_detectors(file, values):
-    output = call("run", file, "--udf", "sum", "--udf", "disk,r=2", "--udf", "disk, cx=3, r=1.5")
+    output = call("run", file, "--udf", "sum", "--udf", "disk:r=2", "--udf", "disk:cx=3, r=1.5")
     y, x = np.indices(SHAPE[2:])
     for name, cx, r in (("disk", 6, 2), ("disk_2", 3, 1.5)):
         sums = values[..., (y - 5) ** 2 + (x - cx) ** 2 <= r**2].sum(axis=-1)
@@ -94,14 +92,17 @@ def test_virtual_detectors(file, values):
     [
         (
             "disk",
-            "centers, stretch, stretch_angle, but r is missing",
+            "but r is missing",
         ),
-        ("disk,r=x", "'disk,r=x': r must be a number of pixels, not 'x'"),
-        ("disk,radius=3", "'disk,radius=3': there is no parameter 'radius' (disk takes r, cx, cy,"),
-        ("disk,3", "'disk,3': '3' has no name: write parameter=value"),
-        ("blob,r=3", "'blob' is not one of"),
-        ("rnig,ri=3,ro=4", "did you mean 'ring'?"),
-        ("disk,r=3,cx=99", "no pixel of a frame of shape (10, 12) lies in the detector disk"),
+        ("disk:r=x", "'disk:r=x': r must be a number of pixels, not 'x'"),
+        (
+            "disk:radius=3",
+            "stretch_angle, but radius was given",
+        ),
+        ("disk:3", "'3' has no name: write parameter=value"),
+        ("blob:r=3", "'blob' is not one of"),
+        ("rnig:ri=3,ro=4", "did you mean 'ring'?"),
+        ("disk:r=3,cx=99", "no pixel of a frame of shape (10, 12) lies in the detector disk"),
     ],
 )
 def test_a_detector_that_is_none(file, text, message):
@@ -149,19 +150,19 @@ def no_computing(*args, **kwargs):
 REFUSED = [
     (["--plot", "link.png", "--overwrite"], "is the source of the data"),
     (["--out", "link.npz", "--overwrite"], "is the source of the data"),
-    (["--udf", "record:scan.npy,overwrite=true"], "is the source of the data"),
-    (["--udf", "record:link.npz,overwrite=true"], "is the source of the data"),
+    (["--udf", "record:filename=scan.npy,overwrite=true"], "is the source of the data"),
+    (["--udf", "record:filename=link.npz,overwrite=true"], "is the source of the data"),
     (["--plot", "notes.png"], "notes.png already exists"),
     (["--out", "notes.npz"], "notes.npz already exists"),
     (["--plot", "old.png"], "old.png already exists: choose another name"),
     (
-        ["--udf", "record:old.npy", "--overwrite"],
+        ["--udf", "record:filename=old.npy", "--overwrite"],
         "choose another name, or overwrite it with overwrite=True",
     ),
     (["--out", "a.npz", "--out", "a.npz"], "cannot both be written"),
     (["--out", "a.npz", "--out", "sub/../A.npz"], "cannot both be written"),
     (["--out", "a.zarr", "--plot", "a.zarr/a.png"], "no folder"),
-    (["--out", "a.npz", "--udf", "record:a.npz"], "cannot both be written"),
+    (["--out", "a.npz", "--udf", "record:filename=a.npz"], "cannot both be written"),
     (["--out", "above.zarr"], "contains the source of the data"),
     (["--out", "sub.zarr", "--overwrite"], "so results do not replace it"),
     (["--plot", "x" * 300 + ".png"], "File name too long"),
@@ -191,11 +192,11 @@ def test_what_is_refused_before_anything_runs(file, values, monkeypatch, options
 @pytest.mark.full
 def test_a_picture_is_only_replaced_if_asked(file, tmp_path):
     picture = tmp_path / "a.png"
-    for more in ([], ["--overwrite"], ["--overwrite", "--live", "--every", 0]):
+    for more in ([], ["--overwrite"], ["--overwrite", "--live"]):
         call("run", file, "--plot", picture, "--chunks", "2,-1,-1,-1", *more)
     assert "already exists" in call("run", file, "--plot", picture, code=1)
     picture.unlink()
-    call("run", file, "--plot", picture, "--live", "--every", 0, "--chunks", "2,-1,-1,-1")
+    call("run", file, "--plot", picture, "--live", "--chunks", "2,-1,-1,-1")
     assert {path.name for path in tmp_path.iterdir()} == {"a.png", "scan.npy"}
 
 
@@ -304,15 +305,16 @@ def test_a_region(file, values, tmp_path, roi, index):
     [
         ("1:x,2", "'1:x,2' is not a region: write a slice or a position for each navigation axis"),
         ("1:2:3:4", "is not a region"),
-        ("::0", "is not a region"),
         ("", "is not a region"),
-        ("0,0,0", "--roi has 3 parts, but the scan has the shape (6, 8)"),
-        ("6,0", "--roi is outside the scan of shape (6, 8): index 6 is out of bounds"),
-        ("3:3,:", "--roi selects no position of the scan of shape (6, 8)"),
     ],
 )
 def test_a_region_that_is_none(file, roi, message):
     assert message in call("run", file, f"--roi={roi}", code=2)
+
+
+@pytest.mark.parametrize("roi", ["0,0,0", "6,0"])
+def test_a_region_that_does_not_fit(file, roi):
+    assert "(6, 8)" in call("run", file, f"--roi={roi}", code=1)
 
 
 def test_a_raw_file(tmp_path, values):
@@ -362,42 +364,24 @@ def test_a_cluster(file, values):
     ("args", "code", "message"),
     [
         (["{}/nothing.npy"], 1, "Error: there is no file"),
-        (["{}/scan.npy", "--udf", "som"], 2, "'sumsig', 'virtualdetector'; did you mean 'sum'"),
+        (["{}/scan.npy", "--udf", "som"], 2, "sumsig, virtualdetector; did you mean 'sum'"),
         (
             ["{}/scan.npy", "--chunks", "4;4"],
             2,
             "'4;4' are not chunks: write one size per",
         ),
         (
-            ["{}/scan.npy", "--chunks", "4,0,1,1"],
-            2,
-            "a size is positive, or -1 for the whole dimension",
-        ),
-        (
             ["{}/scan.npy", "--chunks", "4,4"],
             1,
             "Error: chunks=(4, 4) do not fit the shape (6, 8, 10, 12): Chunks and shape must be",
         ),
-        (["{}/scan.npy", "--nav-shape", "4,x"], 2, "'4,x' is not a shape: write positive sizes"),
-        (["{}/scan.npy", "--nav-shape", "6,8"], 2, "--sig-shape and --dtype are missing"),
-        (["{}/scan.npy", "--offset", "8"], 2, "--sig-shape and --dtype are missing"),
-        (["{}/scan.npy", "--dtype", "u16"], 2, "for 16 bits, write 'uint16' or 'u2', which"),
-        (["{}/scan.npy", "--dtype", "U16"], 2, "for 16 bits, write 'uint16' or 'u2', which"),
-        (["{}/scan.npy", "--dtype", ""], 2, "must be a NumPy dtype, got ''"),
-        (
-            ["{}/scan.npy", "--dtype", "uint15"],
-            2,
-            "dtype must be a NumPy dtype, got 'uint15': write for example",
-        ),
+        (["{}/scan.npy", "--nav-shape", "4,x"], 2, "'4,x' is not a shape: write sizes"),
+        (["{}/scan.npy", "--nav-shape", "6,8"], 1, "leave out nav_shape, sig_shape and dtype"),
+        (["{}/scan.npy", "--offset", "8"], 1, "sig_shape and dtype are missing"),
         (["{}/scan.npy", "--offset", "-4"], 2, "Invalid value for '--offset'"),
-        (
-            ["{}/scan.npy", "--scheduler", "treads"],
-            2,
-            "is not one of threads, processes, sync",
-        ),
+        (["{}/scan.npy", "--scheduler", "treads"], 2, "is not one of threads, processes, sync"),
         (["{}/scan.npy", "--sig-dims", "7"], 1, "Error: sig_dims must be from 1 to 4"),
         (["{}/scan.npy", "--sig-dims", "-1"], 2, "Invalid value for '--sig-dims'"),
-        (["{}/scan.npy", "--sig-dims", "4", "--roi", "0"], 2, "--roi has 1 part"),
         ([], 2, "Missing argument 'FILE'"),
     ],
 )
@@ -422,7 +406,7 @@ def test_a_bug_is_not_hidden(file, monkeypatch):
     def compute(*args, **kwargs):
         raise ZeroDivisionError("a bug")
 
-    monkeypatch.setattr("udfdask.cli.run_and_report.compute", compute)
+    monkeypatch.setattr("udfdask.cli.run.compute", compute)
     outcome = CliRunner().invoke(main, ["run", str(file)])
     assert isinstance(outcome.exception, ZeroDivisionError)
 
@@ -433,13 +417,13 @@ def test_the_notes_of_an_error_are_told(file, monkeypatch):
         error.add_note("in SumUDF.process_tile")
         raise error
 
-    monkeypatch.setattr("udfdask.cli.run_and_report.compute", compute)
+    monkeypatch.setattr("udfdask.cli.run.compute", compute)
     output = call("run", file, code=1)
     assert output.endswith("Error: too dark in SumUDF.process_tile")
 
 
 def test_warnings_are_told_in_a_line(file, monkeypatch):
-    import udfdask.cli.command_options as module
+    import udfdask.cli.data_options as module
 
     open_file = module.open_file
 
@@ -472,7 +456,7 @@ def test_demo(tmp_path):
     output = call("demo", "--plot", figure)
     assert line_of(output, "sum", "intensity", "sig", "96 x 96")
     assert line_of(output, "sumsig", "intensity", "nav", "48 x 64")
-    com = line_of(output, "com", "result[0]", "nav", "48 x 64 x 2")
+    com = line_of(output, "com", "result", "nav", "48 x 64 x 2")
     assert float(com[-3]) == pytest.approx(-0.85, abs=0.2)
     assert float(com[-1]) == pytest.approx(0.85, abs=0.2)
     assert f"wrote {figure}" in output
@@ -551,11 +535,4 @@ def test_chunks(text, chunks):
 
 def test_shapes_and_regions():
     assert to_shape("256, 4") == (256, 4)
-    assert to_region("1:,-2") == (slice(1, None), -2)
-    with pytest.raises(click.BadParameter):
-        to_shape("0")
-
-
-def test_region_mask_of_fewer_parts_than_axes():
-    mask = region_mask((1,), (2, 3))
-    np.testing.assert_array_equal(mask, [[False] * 3, [True] * 3])
+    assert to_region("1:,-2") == (slice(1, None), -2, Ellipsis)

@@ -74,7 +74,6 @@ def test_damage_that_shows_in_a_task(tmp_path):
         ("run", "{scan}", "--out", ""),
         ("run", "{scan}", "--plot", ""),
         ("run", "{scan}", "--scheduler", ""),
-        ("run", "{scan}", "--every", ""),
         ("udfs", ""),
         ("demo", "--plot", ""),
     ],

@@ -35,7 +35,7 @@ def output_of(command):
         return printed.getvalue()
     assert command[0] == "udfdask"
     outcome = CliRunner().invoke(main, command[1:])
-    assert outcome.exit_code in (0, 2), outcome.output
+    assert outcome.exit_code in (0, 1, 2), outcome.output
     return outcome.output if outcome.exit_code else outcome.stdout
 
 

@@ -38,7 +38,7 @@ def test_the_plan_of_a_run(file):
 
 
 def test_a_run_prints_the_same_plan(file):
-    options = [file, "--udf", "radialprofile:r=3", "--udf", "disk,r=2"]
+    options = [file, "--udf", "radialprofile:r=3", "--udf", "disk:r=2"]
     plan = call("explain", *options)
     assert plan in call("run", *options, "--no-progress", "--verbose")
 
@@ -56,7 +56,7 @@ def test_warnings_of_a_plan_are_told_once(file):
         (["no.npy"], 1, "there is no file"),
         (["{}", "--udf", "com:cx=99,r=3"], 1, "Error: "),
         (["{}", "--udf", "con"], 2, "did you mean 'com'"),
-        (["{}", "--roi", "9,9"], 2, "--roi is outside the scan"),
+        (["{}", "--roi", "9,9"], 1, "(6, 8)"),
         (["{}", "--scheduler", "threads"], 2, "No such option"),
         ([], 2, "Missing argument 'FILE'"),
     ],
@@ -74,16 +74,14 @@ def test_a_line_for_each_udf():
 
 @pytest.mark.parametrize("name", sorted(CATALOG))
 def test_each_is_described(name):
-    """With each of its parameters, all that has to be given, and its results."""
-    output, entry = call("udfs", name), CATALOG[name]
-    assert output.startswith(f"{name}: {entry.summary}\n\n--udf {entry.usage}\n")
-    assert "\nNotes\n-----\n" in output
-    described = output.partition("\nParameters\n")[2].partition("\nNotes\n")[0]
+    """With all that has to be given, its parameters and its results."""
+    entry = CATALOG[name]
+    assert call("udfs", name) == f"{name}: --udf {entry.usage}\n\n{entry.description}\n"
+    assert "\nNotes\n-----\n" in entry.description
+    described = entry.description.partition("\nParameters\n")[2].partition("\nNotes\n")[0]
     headers = [line.partition(" : ")[0] for line in described.splitlines() if " : " in line]
     names = [n.strip() for header in headers for n in header.split(",") if header[:1] != " "]
-    assert set(entry.parameters) <= set(names)
-    assert "Raises" not in output
-    assert "Examples" not in output
+    assert {p.name for p in entry.parameters.values() if p.kind is not p.VAR_KEYWORD} <= set(names)
 
 
 def test_one_that_is_none():
@@ -97,4 +95,4 @@ def test_a_limit_on_memory(file):
     for command in (["explain"], ["run", "--no-progress"]):
         message = call(command[0], file, *command[1:], "--max-memory", "10 kB", code=1)
         assert "more than max_memory='10 kB': " in message
-    assert "is not a size" in call("explain", file, "--max-memory", "much", code=2)
+    assert "is not a size" in call("explain", file, "--max-memory", "much", code=1)

@@ -21,9 +21,9 @@ def file(tmp_path_factory):
 @pytest.mark.parametrize(
     ("args", "lengths"),
     [
-        (["--udf", "disk,cy=50mrad,r=1.2mrad"], ["cy = 50 mrad is 125 px", "r = 1.2 mrad"]),
+        (["--udf", "disk:cy=50mrad,r=1.2mrad"], ["cy = 50 mrad is 125 px", "r = 1.2 mrad"]),
         (["--udf", "com:cy=50.2mrad,cx=1mrad"], ["cy = 50.2 mrad", "0 to 6 mrad"]),
-        (["--udf", "ring,ri=7.7mrad,ro=7.8mrad"], ["ri = 7.7 mrad is 19.25 px", "7.8 mrad"]),
+        (["--udf", "ring:ri=7.7mrad,ro=7.8mrad"], ["ri = 7.7 mrad is 19.25 px", "7.8 mrad"]),
     ],
 )
 def test_lengths_in_units(file, args, lengths):
@@ -35,5 +35,5 @@ def test_lengths_in_units(file, args, lengths):
 
 
 def test_numbers_of_pixels_stay(file):
-    result = CliRunner().invoke(main, ["run", file, "--udf", "disk,cy=90,r=2"])
+    result = CliRunner().invoke(main, ["run", file, "--udf", "disk:cy=90,r=2"])
     assert "cy=90, r=2: numbers are in pixels" in result.output

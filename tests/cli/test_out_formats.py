@@ -102,7 +102,7 @@ def test_one_signal(file, tmp_path, udf, shape, nav, sig):
 
 def test_several_signals(file, values, tmp_path):
     hs = pytest.importorskip("hyperspy.api", reason="hyperspy is in the io extra")
-    options = ["--udf", "sum", "--udf", "sum", "--udf", "stddev", "--udf", "disk,r=2"]
+    options = ["--udf", "sum", "--udf", "sum", "--udf", "stddev", "--udf", "disk:r=2"]
     call("run", file, *options, "--roi", "0:2", "--out", tmp_path / "a.hspy")
     signals = {signal.metadata.General.title: signal for signal in hs.load(tmp_path / "a.hspy")}
     assert {"sum_intensity", "sum_2_intensity", "disk_intensity"} < set(signals)
@@ -154,18 +154,23 @@ REFUSED = [
         ["--out", "a.tif", "--udf", "radialfourier"],
         "radialfourier_coefficients contains complex64 values",
     ),
-    (["--out", "a.tif", "--udf", "auto:mine.py:squares"], "three, and auto_result has 4"),
+    (["--out", "a.tif", "--udf", "auto:f=mine.py:squares"], "three, and auto_result has 4"),
     (["--out", "a.npz", "--out", "b.tif", "--udf", "noop"], "one result, but there are 0: none"),
     (
-        ["--out", "a.hspy", "--udf", "auto:mine.py:nothing,output_shape=(0,),output_dtype=float64"],
+        [
+            "--out",
+            "a.hspy",
+            "--udf",
+            "auto:f=mine.py:nothing,output_shape=(0,),output_dtype=float64",
+        ],
         "auto_result is empty",
     ),
     (["--plot", "a.png", "--udf", "noop"], "no result can be drawn (there is no result)"),
-    (["--plot", "a.png", "--udf", "auto:mine.py:texts"], "(result: it contains <U3 values"),
-    (["--out", "a.zarr", "--udf", "auto:mine.py:texts"], "auto_result contains <U3 values"),
-    (["--out", "a.hspy", "--udf", "auto:mine.py:times"], "auto_result contains datetime64[s]"),
+    (["--plot", "a.png", "--udf", "auto:f=mine.py:texts"], "(result: it contains <U3 values"),
+    (["--out", "a.zarr", "--udf", "auto:f=mine.py:texts"], "auto_result contains <U3 values"),
+    (["--out", "a.hspy", "--udf", "auto:f=mine.py:times"], "auto_result contains datetime64[s]"),
     (
-        ["--out", "a.npz", "--udf", "auto:mine.py:lists,ragged=true"],
+        ["--out", "a.npz", "--udf", "auto:f=mine.py:lists,ragged=true"],
         "auto_result contains object",
     ),
 ]
@@ -194,14 +199,12 @@ def test_results_that_do_not_fit(file, tmp_path, monkeypatch, options, words):
     (tmp_path / "mine.py").write_text(FUNCTIONS)
     before = sorted(path.name for path in tmp_path.iterdir())
     with dask.config.set(scheduler=no_computing):
-        output = call("run", file, *options, code=2)
-    assert words in output
-    assert f"Invalid value for '{options[0]}'" in output
+        assert words in call("run", file, *options, code=1)
     assert sorted(path.name for path in tmp_path.iterdir()) == before
 
 
 def test_a_refusal_names_the_formats_that_fit(file, tmp_path):
-    output = call("run", file, "--udf", "radialfourier", "--out", tmp_path / "a.tif", code=2)
+    output = call("run", file, "--udf", "radialfourier", "--out", tmp_path / "a.tif", code=1)
     assert output.endswith("These formats can: .zarr, .nc, .npz, .hspy")
     output = call("run", file, "--udf", "sumsig", "--udf", "noop", "--out", tmp_path / "a.tif")
     assert "wrote" in output
@@ -289,6 +292,6 @@ def test_pictures(file, tmp_path, suffix):
 @pytest.mark.parametrize("suffix", PICTURES)
 def test_pictures_during_a_run(file, tmp_path, suffix):
     picture = tmp_path / f"a.{suffix}"
-    options = ["--chunks", "2,8,-1,-1", "--live", "--every", 0, "--scheduler", "synchronous"]
+    options = ["--chunks", "2,8,-1,-1", "--live", "--scheduler", "synchronous"]
     call("run", file, *options, "--plot", picture)
     assert picture.read_bytes().startswith(PICTURES[suffix])

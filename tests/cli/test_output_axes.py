@@ -136,36 +136,6 @@ def test_positions_in_an_npz_file(file, tmp_path):
         assert arrays["radialprofile_intensity"].shape[-1:] == radius.shape
 
 
-ONE_ARRAY = [
-    (["scan.npy", "--dataset", "sum"], "a .npy file holds one array and no datasets"),
-    (["scan.npy", "--storage-option", "anon=true"], "--storage-option is for a URL, but scan.npy"),
-    (["scan.toml", "--dataset", "0"], "a .toml file holds one array"),
-    (
-        ["scan.raw", "--dataset", "a", "--dtype", "u1", "--nav-shape", "3", "--sig-shape", "4"],
-        "a raw file holds one array and no datasets: leave out --dataset",
-    ),
-    (["https://localhost/scan.npy?a=b", "--dataset", "a"], "holds one array"),
-]
-
-
-@pytest.mark.parametrize(("options", "words"), ONE_ARRAY, ids=[one[0][0] for one in ONE_ARRAY])
-def test_options_that_a_format_would_ignore(options, words):
-    output = call("explain", *options, code=2)  # no file exists
-    assert words in output
-    assert "Usage" in output
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        (["--every", "3"], "--every needs --live"),
-        (["--insecure-scheduler"], "--insecure-scheduler needs --scheduler with an address"),
-    ],
-)
-def test_options_that_a_run_would_ignore(options, words):
-    assert words in call("run", "no.npy", *options, code=2)
-
-
 def test_a_file_that_says_how_to_read_it(file, tmp_path):
     layout = ["--nav-shape", "3,4", "--sig-shape", "10,10", "--dtype", "uint16"]
     np.save(tmp_path / "scan.npy", DATA)
@@ -177,32 +147,3 @@ def test_a_file_that_says_how_to_read_it(file, tmp_path):
     output = call("run", tmp_path / "renamed.dat", "--dataset", "a", code=1)
     assert "dataset='a': the NumPy file renamed.dat holds one array" in output
     call("run", tmp_path / "scan.npy", *layout, "--offset", "128")
-
-
-def test_detectors_over_the_sum_of_a_picture(file, tmp_path, monkeypatch):
-    drawn = {}
-
-    def save(path, panels, **options):
-        drawn.update({panel.title: panel.outlines for panel in panels})
-
-    monkeypatch.setattr("udfdask.cli.live.save_picture", save)
-    detectors = ["--udf", "disk,r=3", "--udf", "ring,ri=0.3 1/nm,ro=0.5 1/nm"]
-    call("run", file, "--udf", "sum", "--udf", "logsum", *detectors, "--plot", tmp_path / "a.png")
-    assert list(drawn["sum: intensity"]) == ["disk", "ring (cut by the edge)"]
-    assert not drawn["logsum: logsum"]
-    assert drawn["sum: intensity"]["disk"].sum() == 29
-
-
-def test_windows_over_the_spectrum_of_a_picture(tmp_path, monkeypatch):
-    drawn = {}
-
-    def save(path, panels, **options):
-        drawn.update({panel.title: panel.outlines for panel in panels})
-
-    monkeypatch.setattr("udfdask.cli.live.save_picture", save)
-    np.save(tmp_path / "spectra.npy", np.arange(2 * 3 * 20).reshape(2, 3, 20))
-    udfs = ["--udf", "sum", "--udf", "edge=window:start=4,stop=9"]
-    options = ["--sig-dims", "1", "--plot", tmp_path / "a.png"]
-    call("run", tmp_path / "spectra.npy", *udfs, *options)
-    (name, mask), *others = drawn["sum: intensity"].items()
-    assert (name, np.flatnonzero(mask).tolist(), others) == ("edge", [4, 5, 6, 7, 8], [])

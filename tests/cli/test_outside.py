@@ -64,14 +64,14 @@ def test_a_bar_goes_to_standard_error_and_results_to_standard_output(file, tmp_p
 
 
 def test_no_bar(file):
-    done = run("run", file, "--no-progress", "--live", "--every", 0)
+    done = run("run", file, "--no-progress", "--live")
     assert (done.returncode, done.stderr) == (0, "")
 
 
 @pytest.mark.parametrize(
     ("args", "code", "message"),
     [
-        (["run", "{}", "--udf", "com:radius=3"], 2, "there is no parameter 'radius'"),
+        (["run", "{}", "--udf", "com:radius=3"], 2, "keyword argument 'radius'"),
         (["run", "{}", "--udf", "com:cx=99,r=3"], 1, "Error: "),
     ],
 )
@@ -125,7 +125,7 @@ def test_asked_to_end_no_process_is_left(file, tmp_path, scheduler, number, more
     assert "Traceback" not in errors
 
 
-@pytest.mark.parametrize("more", [[], ["--live", "--every", "0"]], ids=["plain", "live"])
+@pytest.mark.parametrize("more", [[], ["--live"]], ids=["plain", "live"])
 def test_a_cluster_by_its_address(file, client, more):
     options = ["--scheduler", client.scheduler.address, "--chunks", "2,8,-1,-1", "--udf", "stddev"]
     output = call("run", file, *options, *more)

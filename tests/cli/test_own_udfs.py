@@ -14,7 +14,6 @@ from click.testing import CliRunner
 from commands import call
 from udfdask.cli import main
 from udfdask.cli.own_code import split_place
-from udfdask.cli.udf_option import to_udf
 
 CODE = '''
 import dataclasses
@@ -112,9 +111,9 @@ def test_a_class_in_the_current_folder(folder, values, form):
 def test_several_of_one_file(folder, values):
     file = f"{folder}.py"
     got = found(
-        *("--udf", f"{file}:PeakUDF", "--udf", f"{file}:PeakUDF:3", "--udf", f"{file}:ready"),
+        *("--udf", f"{file}:PeakUDF", "--udf", f"{file}:PeakUDF:scale=3", "--udf", f"{file}:ready"),
         *("--udf", f"{file}:Outer.Inner:shift=1", "--udf", f"{file}:Constant:value=7"),
-        *("--udf", "disk,r=2"),
+        *("--udf", "disk:r=2"),
     )
     peaks = values.max(axis=(2, 3)).astype(float)
     np.testing.assert_array_equal(got["peak_peak"], peaks)
@@ -127,7 +126,7 @@ def test_several_of_one_file(folder, values):
 def test_classes_of_libertem(folder, values):
     pytest.importorskip("libertem", reason="libertem is in the extra of that name")
     got = found(
-        *("--udf", "libertem.udf.sum:SumUDF:dtype=float64", "--udf", "sum:float64"),
+        *("--udf", "libertem.udf.sum:SumUDF:dtype=float64", "--udf", "sum:dtype=float64"),
         *("--udf", "libertem.udf.stddev:StdDevUDF", "--udf", f"{folder}:PeakUDF"),
     )
     np.testing.assert_array_equal(got["sum_intensity"], values.sum(axis=(0, 1)))
@@ -138,31 +137,22 @@ def test_classes_of_libertem(folder, values):
 @pytest.mark.parametrize(
     ("text", "code", "message"),
     [
-        ("{0}.py:Peek", 2, "there is no 'Peek' in {0}.py; it has PeakUDF, Needs, Constant, ready"),
-        ("{0}:Plain", 2, "'Plain' in {0} is not a UDF, but a class that is not derived from"),
-        ("{0}.py:peak", 2, "not a UDF, but a function: to call it with each frame, write auto:"),
-        ("{0}.py:number", 2, "'number' in {0}.py is not a UDF, but of type int"),
-        ("{0}.py:Needs:1", 2, "required parameters are missing: second ({0}.py:Needs takes"),
-        ("{0}.py:Needs:1,2,fourth=1", 2, "there is no parameter 'fourth'"),
-        ("{0}.py:PeakUDF:1,2,3", 2, "'3' has no name: write parameter=value"),
+        ("{0}.py:Peek", 2, "there is no 'Peek' in {0}.py"),
+        ("{0}:Plain", 2, "it is not a UDF, but <class"),
+        ("{0}.py:peak", 2, "not a UDF, but <function peak"),
+        ("{0}.py:peak", 2, "to call it with each frame, write auto:f={0}.py:peak"),
+        ("{0}.py:number", 2, "it is not a UDF, but 3"),
+        ("{0}.py:Needs:first=1", 2, "missing a required argument: 'second' ({0}.py:Needs takes"),
+        ("{0}.py:Needs:first=1,second=2,fourth=1", 2, "keyword argument 'fourth'"),
+        ("{0}.py:PeakUDF:1", 2, "'1' has no name: write parameter=value"),
         ("{0}.py:PeakUDF:scale=[1", 2, "a bracket or a quote"),
-        ("{0}.py:ready:3", 2, "it is a UDF that has its parameters"),
-        ("{0}.py:PeakUDF:scale=0", 2, "PeakUDF failed with ZeroDivisionError: no scale, in"),
-        ("{0}.py:PeakUDF:scale=0", 2, 'raise ZeroDivisionError("no scale")'),
-        ("{0}.py:Needs:1,2", 1, "Needs has no processing method"),
-        ("{0}.py", 2, "is a file: write {0}.py:Name, with the name of a UDF in it; it has PeakUDF"),
-        (
-            "{0}.py:",
-            2,
-            "is a file: write {0}.py:Name, with the name of a UDF in it; it has PeakUDF",
-        ),
-        ("missing.py", 2, "there is no file missing.py"),
+        ("{0}.py:ready:scale=3", 2, "it is a UDF that has its parameters"),
+        ("{0}.py:PeakUDF:scale=0", 2, "PeakUDF raised ZeroDivisionError: no scale"),
+        ("{0}.py:Needs:first=1,second=2", 1, "Needs has no processing method"),
         ("missing.py:Peak", 2, "there is no file missing.py"),
-        ("missing:Peak", 2, "there is no module 'missing' in the current folder"),
-        ("udfdask.missing:Peak", 2, "there is no module 'udfdask.missing'"),
-        ("stdev:Peak", 2, "did you mean 'stddev'?"),
+        ("missing:Peak", 2, "No module named 'missing'"),
         ("stdev:dtype=float32", 2, "'stdev' is not one of"),
-        ("numpy:ndarray", 2, "'ndarray' in numpy is not a UDF"),
+        ("numpy:ndarray", 2, "it is not a UDF"),
     ],
 )
 def test_mistakes(folder, text, code, message):
@@ -173,12 +163,10 @@ def test_mistakes(folder, text, code, message):
 @pytest.mark.parametrize(
     ("code", "message"),
     [
-        ("x = 1\ny = x / 0\n", "failed with ZeroDivisionError: division by zero"),
-        ("x = 1\ny = x / 0\n", "line 2 y = x / 0"),
-        ("def f(:\n", "has a syntax error in"),
+        ("x = 1\ny = x / 0\n", "line 2, in <module> y = x / 0"),
+        ("def f(:\n", "SyntaxError"),
         ("import nothing_of_this_name\n", "ModuleNotFoundError: No module named 'nothing_of"),
-        ("import sys\nsys.exit(3)\n", "failed with SystemExit: 3"),
-        ("import numpy\nnumpy.zeros(-1)\n", "line 2 numpy.zeros(-1)"),
+        ("import sys\nsys.exit(3)\n", "SystemExit: 3"),
     ],
 )
 def test_code_that_fails(folder, code, message):
@@ -187,7 +175,6 @@ def test_code_that_fails(folder, code, message):
     for place in (f"{name}.py", name):
         output = call("explain", "scan.npy", "--udf", f"{place}:Peak", code=2)
         assert message in output
-        assert f"{name}.py" in output or "syntax" in output
         assert name not in sys.modules
 
 
@@ -211,8 +198,7 @@ def test_a_description(folder):
     assert "Multiplies it." in output
     description = call("udfs", f"{folder}:Needs")
     assert "first=...,second=..." in description
-    assert "needs --udf" in " ".join(description.split())
-    assert "Parameters ---------- first second third=3" in " ".join(description.split())
+    assert "needs: --udf" in " ".join(description.split())
     assert "there is no 'Peek'" in call("udfs", f"{folder}:Peek", code=2)
 
 
@@ -233,18 +219,12 @@ def test_a_file_with_the_name_of_a_module(folder, values):
         ("C:\\x\\mine.py:Peak,3", ("C:\\x\\mine.py", "Peak", "3")),
         ("pack.mod:Outer.Inner:", ("pack.mod", "Outer.Inner", "")),
         ("com:r=3", None),
-        ("com:5", None),
         ("com", None),
-        ("auto:numpy:max", ("auto", "numpy", "max")),
+        ("auto:f=numpy:max", None),
     ],
 )
 def test_places(text, expected):
     assert split_place(text) == expected
-
-
-def test_ready_made_names_come_first(folder):
-    assert to_udf("auto:numpy:max").entry.place == ""
-    assert to_udf("stddev:float32").entry.place == ""
 
 
 @pytest.mark.full
@@ -266,7 +246,7 @@ def test_a_cluster_that_does_not_know_the_folder(folder, values, form, tmp_path_
             with distributed.Client(cluster, set_as_default=False) as client:
                 client.wait_for_workers(1)
             os.chdir(here)
-            udf = f"{form.format(folder)}:PeakUDF:2"
+            udf = f"{form.format(folder)}:PeakUDF:scale=2"
             got = found("--udf", udf, "--scheduler", cluster.scheduler_address)
     finally:
         os.chdir(here)
@@ -309,8 +289,6 @@ def test_sync_offset_of_other_files(folder, values):
     assert "5 x 5 positions" in output
     output = call("run", "scan.npy", "--sync-offset", "24", code=1)
     assert "has 24 frames: pass a number from -23 to 23" in output
-    assert "is not a valid integer" in call("run", "scan.npy", "--sync-offset", "1.5", code=2)
-    assert "missing" in call("run", "scan.npy", "--sync-offset", "1", "--dtype", "u2", code=2)
 
 
 def test_help_names_both(folder):

@@ -41,7 +41,7 @@ def test_options_for_the_server(server):
     assert "sumsig" in call("run", url, "--storage-option", option)
     assert "is not NAME=VALUE" in call("run", url, "--storage-option", "anon", code=2)
     path = server.folder / "scan.npy"
-    assert "leave it out" in call("run", path, "--storage-option", "anon=true", code=2)
+    assert "leave them out" in call("run", path, "--storage-option", "anon=true", code=1)
 
 
 @pytest.mark.full

@@ -29,7 +29,7 @@ ALLOWED = {
         "geometry": "errors types config tracebacks",
         "backends": "errors types config",
         "kernels": "errors types backends",
-        "plotting": "errors writing geometry",
+        "plotting": "errors geometry",
         "masks": "lazy_names errors types once_per_process names geometry backends kernels",
         "corrections": "errors types geometry backends kernels",
         "descan": "errors types geometry backends kernels corrections",
@@ -69,7 +69,7 @@ ALLOWED = {
             "errors types config tracebacks writing geometry backends plotting masks "
             "corrections udf libertem_udfs plan chunk graph explanation records scheduling io"
         ),
-        "saving": "errors types tracebacks writing geometry records scheduling results",
+        "saving": "errors types tracebacks writing geometry scheduling results",
         "run": (
             "advice errors types tracebacks geometry backends plotting corrections descan "
             "udf libertem_udfs udfs plan chunk merge graph explanation scheduling results"
@@ -86,9 +86,8 @@ ALLOWED = {
             "explanation results run"
         ),
         "cli": (
-            "advice errors tracebacks writing geometry plotting masks descan demo udf "
-            "libertem_udfs udfs plan graph explanation records scheduling io results saving "
-            "run"
+            "advice errors tracebacks writing geometry plotting masks demo udf libertem_udfs udfs "
+            "graph explanation records scheduling io results saving run"
         ),
         "__main__": "cli",
     }.items()

@@ -2,27 +2,36 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
 
 import click
 
-from udfdask.cli.commands import explain, run, udfs
-from udfdask.cli.run_demo import demo
-
 __all__ = ["main"]
+
+_MODULES = {"run": "run", "explain": "run", "udfs": "list_udfs", "demo": "run_demo"}
+"""The module of each command, which is imported when the command is called."""
 
 
 class _Commands(click.Group):
-    """The commands, with a hint for a user who has typed a file in place of a command."""
+    """The commands; a file in place of a command gets a hint."""
 
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the command that is typed first, or raise UsageError."""
-        path = Path(args[0])
-        if path.name not in self.commands and (path.suffix or path.name != args[0]):
-            ctx.fail(f"there is no command {args[0]!r}; did you mean: udfdask run {args[0]}")
-        return super().resolve_command(ctx, args)
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of the commands."""
+        return list(_MODULES)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return a command, or None; fail if it is the name of a file."""
+        if cmd_name in _MODULES:
+            module = import_module(f"udfdask.cli.{_MODULES[cmd_name]}")
+            command: click.Command = getattr(module, cmd_name)
+            return command
+        if Path(cmd_name).suffix or Path(cmd_name).name != cmd_name:
+            ctx.fail(f"there is no command {cmd_name!r}; did you mean: udfdask run {cmd_name}")
+        return None
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write nothing: the help of `main` lists the commands, and imports none of them."""
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
@@ -34,11 +43,6 @@ def main() -> None:
     udfdask demo                  an example that needs no file
     udfdask udfs                  the ready-made UDFs
     udfdask run FILE --udf sum    run one of them on a file
+    udfdask explain FILE          describe a run without running it
     udfdask run --help            kinds of files, all options, examples
     """  # noqa: D301, click wants the character
-
-
-main.add_command(run)
-main.add_command(explain)
-main.add_command(udfs)
-main.add_command(demo)

@@ -1,198 +1,241 @@
-"""Read the part of a scan, the axes and the shifts after ``--roi``, ``--axes`` and ``--descan``."""
+"""The options that say what a file holds, which part of it is processed, and by which UDFs."""
 
 from __future__ import annotations
 
-import math
-import re
-import zipfile
-from dataclasses import dataclass, replace
+import functools
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import click
-import numpy as np
 
-from udfdask.errors import UDFError
-from udfdask.geometry.axes import Axis
-from udfdask.geometry.units import Quantity, read_quantity
-from udfdask.io.damaged_files import existing_file, reading
+from udfdask.cli.udf_option import TypedUDF, to_udf
+from udfdask.errors import UDFError, without_secrets
 from udfdask.io.numpy_file import read_npy
 from udfdask.io.opened_file import OpenedFile
+from udfdask.io.opening import open_file
+from udfdask.udf import UDF
 
-Index = tuple[int | slice, ...]
-Mask = np.ndarray[Any, np.dtype[np.bool_]]
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataOptions:
+    """A file, how to open it, and what to compute."""
+
+    file: Path | str
+    """The file to read, or its URL."""
+    opening: dict[str, Any]
+    """Arguments of `open_file`."""
+    typed: Sequence[TypedUDF]
+    """The UDFs, in the order in which they were typed."""
+    planning: dict[str, Any]
+    """Arguments of `run_udf`."""
+
+    def open(self) -> OpenedFile:
+        """Return the opened file."""
+        return open_file(self.file, **self.opening)
+
+    @property
+    def udfs(self) -> dict[str, UDF]:
+        """All UDFs by the names of their results: a second ``sum`` without a name is ``sum_2``."""
+        typed = self.typed or [to_udf(name) for name in ("sum", "sumsig")]
+        given = [one.name for one in typed if one.is_named]
+        named: dict[str, UDF] = {}
+        for one in typed:
+            name, n = one.name, 1
+            if given.count(name) > 1:
+                raise click.UsageError(f"two UDFs are called {name!r}: give them different names")
+            while not one.is_named and name in (*named, *given):
+                n += 1
+                name = f"{one.name}_{n}"
+            named[name] = one.udf
+        return named
+
+    def headline(self, opened: OpenedFile) -> str:
+        """Return one line that describes the file."""
+        array, sig = opened.array, opened.sig_dims
+        nav = " x ".join(map(str, array.shape[: array.ndim - sig])) or "1"
+        frame = " x ".join(map(str, array.shape[array.ndim - sig :]))
+        name = self.file.name if isinstance(self.file, Path) else without_secrets(self.file)
+        return f"{name}: {nav} positions of {frame} {array.dtype}, read by {opened.reader}"
 
 
-def to_region(text: str) -> Index | Path:
-    """Convert ``0:10,3`` to slices and ints, and ``mask.npy`` to the path of that file."""
-    if text.endswith(".npy"):
-        return Path(text)
+def to_path(text: str) -> Path:
+    """Convert the name of a file or folder; an empty name would be the current folder."""
+    if not text:
+        raise click.BadParameter("'' is not a file name: is a shell variable empty?")
+    return Path(text)
+
+
+def _to_source(text: str) -> Path | str:
+    """Convert the name of a file or folder; a URL stays a text."""
+    return text if "://" in text else to_path(text)
+
+
+def to_region(text: str) -> Any:
+    """Convert ``0:10,3`` to slices and ints, and ``mask.npy`` to the mask in that file."""
     try:
-        return tuple(_one_index(part) for part in text.split(","))
-    except ValueError:
+        if text.endswith(".npy"):
+            return read_npy(text)
+        return (*(_to_index(part) for part in text.split(",")), Ellipsis)
+    except (OSError, UDFError) as error:
+        raise click.BadParameter(str(error)) from error
+    except (ValueError, TypeError):
         raise click.BadParameter(
             f"{text!r} is not a region: write a slice or a position for each navigation axis, "
             "such as 0:10,5:20 or 3,:, or the name of an .npy file with a boolean mask"
         ) from None
 
 
-def read_mask(path: Path) -> Mask:
-    """Return the mask in a file; raise BadParameter if there is none."""
-    hint = "'--roi'"
+def _to_index(text: str) -> int | slice:
+    """Convert ``3`` to an int and ``start:stop:step`` to a slice."""
+    if ":" not in text:
+        return int(text)
+    return slice(*(int(part) if part.strip() else None for part in text.split(":")))
+
+
+def to_shape(text: str) -> tuple[int, ...]:
+    """Convert ``256,256`` to a tuple of ints."""
     try:
-        mask = read_npy(path)
-    except (OSError, UDFError) as error:
-        text = f"'{path}' cannot be read: {error}"
-        raise click.BadParameter(text, param_hint=hint) from error
-    if mask.dtype != np.bool_:
-        text = f"'{path}' contains {mask.dtype}, but a mask must be boolean"
-        raise click.BadParameter(text, param_hint=hint)
-    return mask
+        return tuple(int(part) for part in text.split(","))
+    except ValueError:
+        raise click.BadParameter(f"{text!r} is not a shape: write sizes such as 256,256") from None
 
 
-def _one_index(text: str) -> int | slice:
-    """Convert ``3`` to an int and ``start:stop:step`` to a slice; otherwise raise ValueError."""
-    parts = text.strip().split(":")
-    if len(parts) == 1:
-        return int(parts[0])
-    if len(parts) > 3:
-        raise ValueError(text)
-    bounds = [int(part) if part.strip() else None for part in parts]
-    if len(bounds) == 3 and bounds[2] == 0:
-        raise ValueError(text)
-    return slice(*bounds)
-
-
-def region_mask(region: Index | Mask, nav_shape: tuple[int, ...]) -> Mask:
-    """Return a region as a mask of shape `nav_shape`; raise UsageError if it does not fit."""
-    mask = region if isinstance(region, np.ndarray) else _indexed(region, nav_shape)
-    if mask.shape != nav_shape:
-        raise click.UsageError(
-            f"--roi is a mask of shape {mask.shape}, but the scan has the shape {nav_shape}"
-        )
-    if not mask.any():
-        raise click.UsageError(f"--roi selects no position of the scan of shape {nav_shape}")
-    return mask
-
-
-def _indexed(region: Index, nav_shape: tuple[int, ...]) -> Mask:
-    """Return slices and positions as a mask of `nav_shape`; raise UsageError if they do not fit."""
-    if len(region) > len(nav_shape):
-        raise click.UsageError(
-            f"--roi has {len(region)} parts, but the scan has the shape {nav_shape}: "
-            "write one part for each navigation axis"
-        )
-    mask = np.zeros(nav_shape, np.bool_)
+def to_chunks(text: str) -> Any:
+    """Convert ``4,4,-1,auto`` to a tuple; ``auto`` and ``64MiB`` stay texts."""
+    parts = [part.strip() for part in text.split(",")]
+    if text.endswith("B"):
+        return text
     try:
-        mask[region] = True
-    except IndexError as error:
-        raise click.UsageError(f"--roi is outside the scan of shape {nav_shape}: {error}") from None
-    return mask
-
-
-EXAMPLE = '"y=2 nm, x=2 nm, ky=0.4 mrad, kx=0.4 mrad"'
-"""An option for a 4D-STEM scan, for messages."""
-
-
-def to_axes(text: str) -> tuple[Axis, ...]:
-    """Convert ``y=2nm,E=0.5eV@400``: for each dimension a name, the step, and the first value."""
-    return tuple(_axis(part.strip()) for part in text.split(","))
-
-
-def _axis(text: str) -> Axis:
-    """Convert ``E=0.5eV@400``, or ``frame`` for an axis that is only numbered."""
-    found = re.fullmatch(r"([^\W\d]\w*)(?:\s*=\s*([^@]+?)\s*(?:@\s*(.+))?)?", text)
-    if found is None:
-        raise _bad(text)
-    name, step, start = found.groups()
-    if step is None:
-        return Axis(name=name)
-    try:
-        scale = read_quantity(step)
-        offset = 0.0 if start is None else float(start)
-        if not isinstance(scale, Quantity) or not (scale.value and math.isfinite(offset)):
-            raise _bad(text)  # a number of pixels, or positions that are no numbers
-        return Axis(name=name, unit=scale.unit, scale=scale.value, offset=offset)
-    except (ValueError, UDFError):
-        raise _bad(text) from None
-
-
-def _bad(text: str) -> click.BadParameter:
-    """Return the error about one axis."""
-    return click.BadParameter(
-        f"{text!r} is not an axis: write NAME=STEP with a unit, and @ with the first value if it "
-        f"is not 0, such as E=0.5eV@400; for a whole scan {EXAMPLE}"
-    )
-
-
-def with_axes(opened: OpenedFile, axes: tuple[Axis, ...] | None) -> OpenedFile:
-    """Return an opened file with the axes that were typed; raise UsageError if they do not fit."""
-    if axes is None:
-        return opened
-    if len(axes) != opened.array.ndim:
-        raise click.UsageError(
-            f"--axes has {len(axes)} axes, but the data of shape {opened.array.shape} have "
-            f"{opened.array.ndim}: write one for each dimension, such as {EXAMPLE}"
-        )
-    names = [axis.name for axis in axes]
-    if len(set(names)) < len(names):
-        raise click.UsageError(f"--axes has the same name twice: {', '.join(names)}")
-    return replace(opened, axes=axes)
-
-
-SHIFTS = "raw_shifts"
-"""The buffer of a center of mass that centers frames."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShiftsFile:
-    """A file with the shifts of frames, as typed; it is not read yet."""
-
-    path: Path
-    """An .npy or .npz file."""
-    name: str | None
-    """Name of an array in an .npz file; None for the only one, or that of `com`."""
-
-    def read(self) -> np.ndarray[Any, Any]:
-        """Return the shifts; raise BadParameter if they cannot be read."""
-        try:
-            if self.path.suffix == ".npy":
-                return read_npy(self.path)
-            path = existing_file(self.path)
-            with reading(path, "an .npz file"), zipfile.ZipFile(path), np.load(path) as arrays:
-                names = list(arrays.files)
-            name = self._choose(names)
-            with reading(path, "an .npz file", part=name), np.load(path) as arrays:
-                found: np.ndarray[Any, Any] = arrays[name]
-                return found
-        except (OSError, UDFError) as error:
-            raise self._bad(f"'{self.path}' cannot be read: {error}") from error
-
-    def _choose(self, names: list[str]) -> str:
-        """Return the name of the array with the shifts; raise BadParameter if it is not clear."""
-        if self.name is not None:
-            if self.name in names:
-                return self.name
-            raise self._bad(f"'{self.path}' has no array {self.name!r}, but {', '.join(names)}")
-        shifts = [name for name in names if re.search(rf"(^|_){SHIFTS}$", name)] or names
-        if len(shifts) == 1:
-            return shifts[0]
-        raise self._bad(
-            f"'{self.path}' has the arrays {', '.join(shifts) or '(none)'}: write which one, as "
-            f"{self.path.name}:NAME"
-        )
-
-    def _bad(self, text: str) -> click.BadParameter:
-        """Return the error with a text."""
-        return click.BadParameter(text, param_hint="'--descan'")
-
-
-def to_shifts(text: str) -> ShiftsFile:
-    """Convert ``shifts.npy``, ``found.npz`` or ``found.npz:com_raw_shifts``."""
-    found = re.fullmatch(r"(.+?\.(?:npy|npz))(?::(\w+))?", text)
-    if found is None or (found[2] is not None and found[1].endswith(".npy")):
+        sizes = tuple(part if part == "auto" else int(part) for part in parts)
+    except ValueError:
         raise click.BadParameter(
-            f"{text!r} is not a file of shifts: write the name of an .npy file, or of an .npz file "
-            "such as that of an earlier run with --udf com --out found.npz"
-        )
-    return ShiftsFile(path=Path(found[1]), name=found[2])
+            f"{text!r} are not chunks: write one size per dimension such as 4,4,-1,-1 "
+            "(-1 is the whole dimension), or auto, or 64MiB"
+        ) from None
+    return sizes[0] if len(sizes) == 1 else sizes
+
+
+def _to_storage_option(text: str) -> tuple[str, Any]:
+    """Convert ``anon=true`` or ``client_kwargs={...}`` to a name and a value."""
+    name, equals, value = text.partition("=")
+    if not name or not equals:
+        raise click.BadParameter(f"{text!r} is not NAME=VALUE: write for example anon=true")
+    try:
+        return name, json.loads(value)
+    except ValueError:
+        return name, value
+
+
+_OPENING = (
+    click.option(
+        "--nav-shape",
+        type=to_shape,
+        metavar="SHAPE",
+        help="Shape of the scan in a raw file, rows and columns: 256,256.",
+    ),
+    click.option(
+        "--sig-shape",
+        type=to_shape,
+        metavar="SHAPE",
+        help="Shape of one frame in a raw file, rows and columns: 128,128.",
+    ),
+    click.option(
+        "--dtype",
+        metavar="TYPE",
+        help="Type of the values in a raw file, such as uint16, or '>u2' in quotes if big-endian.",
+    ),
+    click.option(
+        "--offset",
+        type=click.IntRange(min=0),
+        default=0,
+        metavar="BYTES",
+        help="Size of the header before the frames of a raw file.",
+    ),
+    click.option(
+        "--sync-offset",
+        type=int,
+        metavar="FRAMES",
+        help="Frames to skip at the start of the file; if negative, positions without a frame "
+        "there. The scan of --nav-shape may then have fewer or more positions than frames.",
+    ),
+    click.option(
+        "--sig-dims",
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="Number of dimensions of one frame: 2 for images, 1 for spectra; by default as in the "
+        "file.",
+    ),
+    click.option(
+        "--dataset", help="Dataset to read: a path in the file, or a signal's number or title."
+    ),
+    click.option(
+        "--chunks",
+        type=to_chunks,
+        metavar="CHUNKS",
+        help="How much is read at a time: a size for each dimension (4,4,-1,-1; -1 is all of it), "
+        "or auto, or 64MiB.",
+    ),
+    click.option(
+        "--storage-option",
+        "storage_options",
+        type=_to_storage_option,
+        metavar="NAME=VALUE",
+        multiple=True,
+        help="Option for the server of a URL, such as anon=true. Can be given several times; a "
+        "VALUE that is JSON is read as such.",
+    ),
+)
+_PLANNING = (
+    click.option(
+        "--roi",
+        type=to_region,
+        metavar="REGION",
+        help="Part of the scan: y0:y1,x0:x1, a position, or mask.npy.",
+    ),
+    click.option(
+        "--merge-small",
+        metavar="SIZE",
+        help="Join neighboring small chunks into tasks of at least this size, such as 64MiB.",
+    ),
+    click.option(
+        "--max-memory",
+        metavar="SIZE",
+        help="Memory of one process, such as 2GB. A run that needs more is refused before it "
+        "starts, and the message says what would fit.",
+    ),
+)
+_UDF = click.option(
+    "--udf",
+    "udfs",
+    type=to_udf,
+    metavar="NAME[:PARAMETER=VALUE,...]",
+    multiple=True,
+    show_default="sum and sumsig",
+    help="UDF to run, such as com:cy=64,cx=64. Can be given several times; all UDFs share one "
+    "pass. `udfdask udfs` lists them. A class in Python code is a UDF too: mine.py:Peak:r=5, "
+    "or module:Class. A name of your own for the results goes in front: BF=disk:r=5.",
+)
+
+
+def with_data_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options above to a command, which gets them as one argument `data`."""
+
+    @functools.wraps(command)
+    def with_one_argument(file: Path | str, udfs: Sequence[TypedUDF], **options: Any) -> None:
+        opening = {
+            name: options.pop(name)
+            for name in "nav_shape sig_shape dtype offset sync_offset sig_dims dataset".split()
+        }
+        opening["chunks"] = options.pop("chunks")
+        opening["storage_options"] = dict(options.pop("storage_options")) or None
+        planning = {name: options.pop(name) for name in ("roi", "merge_small", "max_memory")}
+        data = DataOptions(file=file, opening=opening, typed=udfs, planning=planning)
+        command(data, **options)
+
+    decorated: Callable[..., None] = with_one_argument
+    for option in reversed((click.argument("file", type=_to_source), _UDF, *_PLANNING, *_OPENING)):
+        decorated = option(decorated)
+    return decorated

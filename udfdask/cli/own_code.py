@@ -6,22 +6,16 @@ import difflib
 import functools
 import importlib
 import importlib.util
-import inspect
 import re
 import sys
 import traceback
-from collections.abc import Callable, Collection
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from udfdask.libertem_udfs import udf_name
+import cloudpickle
 
 _PLACE = re.compile(r"\s*(.+?\.py|[\w.]+):([A-Za-z_][\w.]*)\s*(?:[:,](.*)|$)", re.DOTALL)
-
-
-_FEW = 8
-"""Number of UDFs of a module that a message names."""
 
 
 def split_place(text: str) -> tuple[str, str, str] | None:
@@ -36,77 +30,54 @@ def split_place(text: str) -> tuple[str, str, str] | None:
 def find_own(place: str, name: str) -> Any:
     """Return the object of this name in a module or file; raise ValueError if there is none.
 
-    The module is imported. Its objects are pickled by value, so that they arrive on workers that
-    cannot import it.
+    The module is imported, and its objects are pickled by value, so that they arrive on workers
+    that cannot import it.
     """
-    module = _module(place)
-    found: Any = module
+    found: Any = _module(place, Path.cwd())
     for part in name.split("."):
-        try:
-            found = getattr(found, part)
-        except AttributeError:
-            near = difflib.get_close_matches(part, dir(found), n=2)
-            hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else _udfs_in(module)
-            raise ValueError(f"there is no {name!r} in {place}{hint}") from None
+        if not hasattr(found, part):
+            raise ValueError(f"there is no {name!r} in {place}{did_you_mean(part, dir(found))}")
+        found = getattr(found, part)
     return found
 
 
-def without_a_name(place: str) -> str:
-    """Return the message for a file without the name of a UDF in it, with the names it has."""
-    if not Path(place).expanduser().is_file():
-        return f"there is no file {place}"
-    words = f"{place!r} is a file: write {place}:Name, with the name of a UDF in it"
-    try:
-        return words + _udfs_in(_module(place))
-    except ValueError as error:
-        return f"{words}; {error}"
+def did_you_mean(name: str, known: Any) -> str:
+    """Return a question with the known names that are most similar, empty if there are none."""
+    near = difflib.get_close_matches(name, known, n=2)
+    return f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
 
 
-def _udfs_in(module: ModuleType) -> str:
-    """Return which UDFs a module defines, in words; an empty text if there is none."""
-    names = [
-        name
-        for name, value in vars(module).items()
-        if udf_name(value) is not None and getattr(value, "__module__", "") == module.__name__
-    ]
-    return f"; it has {', '.join(names[:_FEW])}" if names else ""
+@functools.cache
+def _module(place: str, here: Path) -> ModuleType:
+    """Import a module by its name, or run a file as a module; other files of its folder come first.
 
-
-def _module(place: str) -> ModuleType:
-    """Import a module by its name, or run a file as a module; raise ValueError if it fails."""
+    Raise ValueError, with the lines of the user, if that fails.
+    """
     is_file = place.endswith(".py")
-    path = Path(place).expanduser().absolute()
+    path = here / Path(place).expanduser()
     if is_file and not path.is_file():
         raise ValueError(f"there is no file {place}")
+    folder = path.parent if is_file else here
+    if str(folder) not in sys.path:
+        sys.path.insert(0, str(folder))
+    importlib.invalidate_caches()
+    before = set(sys.modules)
     try:
-        return _of_file(path) if is_file else _of_name(place)
-    except ModuleNotFoundError as error:
-        if not is_file and error.name and f"{place}.".startswith(f"{error.name}."):
-            raise ValueError(
-                f"there is no module {error.name!r} in the current folder, nor an installed one; "
-                f"for a file write {place.rpartition('.')[2]}.py:..."
-            ) from None
-        raise ValueError(own_failure(place, error)) from error
+        module = _run(path) if is_file else importlib.import_module(place)
     except (Exception, SystemExit) as error:  # whatever the user's code raises
-        raise ValueError(own_failure(place, error)) from error
-
-
-@functools.cache
-def _of_name(name: str) -> ModuleType:
-    """Import a module, also from the current folder, as ``python -m`` does."""
-    return _importing(lambda: importlib.import_module(name), Path.cwd())
-
-
-@functools.cache
-def _of_file(path: Path) -> ModuleType:
-    """Run a file once as a module, which can import other files of its folder."""
-    return _importing(lambda: _run(path), path.parent)
+        frames = traceback.extract_tb(error.__traceback__)
+        own = [f for f in frames if f.filename != __file__ and "importlib" not in f.filename]
+        lines = [*traceback.format_list(own), *traceback.format_exception_only(error)]
+        raise ValueError(f"{place} cannot be imported:\n{''.join(lines).rstrip()}") from error
+    for name in {*(sys.modules.keys() - before), module.__name__}:
+        _pickle_by_value(sys.modules[name], folder)
+    return module
 
 
 def _run(path: Path) -> ModuleType:
     """Run a file as a module with the name of the file, if no other module has it."""
-    name = path.stem
-    known = importlib.util.find_spec(name) if name.isidentifier() else None
+    name = path.stem if path.stem.isidentifier() else "_own"
+    known = importlib.util.find_spec(name)
     if name in sys.modules or not (known is None or known.origin == str(path)):
         name = f"_own_{name}"
     spec = importlib.util.spec_from_file_location(name, path)
@@ -122,65 +93,9 @@ def _run(path: Path) -> ModuleType:
     return module
 
 
-def _importing(run: Callable[[], ModuleType], folder: Path) -> ModuleType:
-    """Import something with a folder that is searched first; pickle its modules by value."""
-    before = set(sys.modules)
-    if str(folder) not in sys.path:
-        sys.path.insert(0, str(folder))
-    importlib.invalidate_caches()
-    module = run()
-    _pickle_by_value({*(sys.modules.keys() - before), module.__name__}, folder)
-    return module
-
-
-def _pickle_by_value(names: Collection[str], folder: Path) -> None:
-    """Pickle objects of these modules by value, if their files are in a folder of the user."""
-    import cloudpickle
-
-    for name in names:
-        module = sys.modules.get(name)
-        file = getattr(module, "__file__", None)
-        if module is None or not file:
-            continue
-        inside = Path(file).is_relative_to(folder)
-        if inside and not {"site-packages", "dist-packages"} & set(Path(file).parts):
-            cloudpickle.register_pickle_by_value(module)
-
-
-def own_failure(place: str, error: BaseException) -> str:
-    """Return an exception of the user's code in words, with the line that raised it."""
-    kind = type(error).__name__
-    if isinstance(error, SyntaxError) and error.filename:
-        line = f"\n    {error.text.strip()}" if error.text else ""
-        where = f"{error.filename}, line {error.lineno}"
-        return f"{place} has a syntax error in {where}: {error.msg}{line}"
-    frames = [
-        frame
-        for frame in traceback.extract_tb(error.__traceback__)
-        if frame.filename != __file__ and "importlib" not in frame.filename
-    ]
-    words = f"{place} failed with {kind}: {error}"
-    if not frames:
-        return words
-    own = _last_of_user(frames)
-    return f"{words}, in {own.filename}, line {own.lineno}\n    {own.line}"
-
-
-def _last_of_user(frames: list[traceback.FrameSummary]) -> traceback.FrameSummary:
-    """Return the last line of a traceback that is not in an installed package."""
-    for frame in reversed(frames):
-        parts = set(Path(frame.filename).parts)
-        if Path(frame.filename).is_file() and not parts & {"site-packages", "dist-packages"}:
-            return frame
-    return frames[-1]
-
-
-def in_words(found: Any) -> str:
-    """Return what kind of object this is."""
-    if inspect.isclass(found):
-        return "a class that is not derived from udfdask.UDF or LiberTEM's UDF"
-    if inspect.isfunction(found):
-        return "a function"
-    if inspect.ismodule(found):
-        return "a module"
-    return f"of type {type(found).__name__}"
+def _pickle_by_value(module: ModuleType, folder: Path) -> None:
+    """Pickle the objects of a module by value, if its file is in a folder of the user."""
+    file = Path(getattr(module, "__file__", None) or "/")
+    installed = {"site-packages", "dist-packages"} & set(file.parts)
+    if file.is_relative_to(folder) and not installed:
+        cloudpickle.register_pickle_by_value(module)

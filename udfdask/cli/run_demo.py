@@ -9,14 +9,15 @@ from pathlib import Path
 import click
 import numpy as np
 
-from udfdask.cli.outputs import to_picture
-from udfdask.cli.run_and_report import plan_run, run_in_one_pass
-from udfdask.cli.terminal import PLANNING, echo, going_on, plain_errors, plain_warnings
+from udfdask.cli.outputs import save_picture, to_picture
+from udfdask.cli.table import summary_table
+from udfdask.cli.terminal import PLANNING, plain_errors, plain_warnings
 from udfdask.demo import disk_center, make_recording
 from udfdask.geometry.axes import Axis
 from udfdask.plotting.panels import Panel
-from udfdask.plotting.static import figure_classes, save_picture
+from udfdask.plotting.static import figure_classes
 from udfdask.results.result import Result
+from udfdask.run.run_udf import compute, run_udf
 from udfdask.udfs import AutoUDF, SumSigUDF, SumUDF
 from udfdask.writing import check_target
 
@@ -57,21 +58,21 @@ def demo(plot: Path | None, overwrite: bool, progress: bool) -> None:
     ny, nx, ky, kx = recording.shape
     with plain_warnings():
         with plain_errors(PLANNING):
-            figure_classes()
+            figure_classes()  # raises if there is no matplotlib
             place = plot or _free_name(overwrite=overwrite)
             check_target(place, overwrite=overwrite)
         udfs = {"sum": SumUDF(), "sumsig": SumSigUDF(), "com": AutoUDF(f=disk_center)}
-        run = plan_run(recording, udfs, sig_dims=2)
-        with going_on(True):
-            echo(f"A strained crystal with particles on it, {ny} x {nx} frames of {ky} x {kx}")
-            echo(f"{run.plan.summary}\n")
-        results = run_in_one_pass(run, progress=progress, goes_on=True)
+        runs = run_udf(recording, udfs, sig_dims=2)
+        click.echo(f"A strained crystal with particles on it, {ny} x {nx} frames of {ky} x {kx}")
+        click.echo(f"{runs['sum'].explain().summary}\n")
+        results = dict(zip(runs, compute(*runs.values(), progress=progress), strict=True))
+        click.echo(summary_table(results))
         with plain_errors(PLANNING):
             title = f"udfdask demo: three UDFs, one pass over {ny * nx} frames"
-            save_picture(place, _panels(results, ny * nx), title=title, overwrite=overwrite)
-    echo(f"\nwrote {place}\n\nThe same in Python:\n")
-    echo(textwrap.indent(SAME_IN_PYTHON, "  "))
-    echo(NEXT.rstrip())
+            save_picture(place, _panels(results, ny * nx), title, overwrite=overwrite)
+    click.echo(f"\nwrote {place}\n\nThe same in Python:\n")
+    click.echo(textwrap.indent(SAME_IN_PYTHON, "  "))
+    click.echo(NEXT.rstrip())
 
 
 def _free_name(*, overwrite: bool) -> Path:

@@ -1,39 +1,18 @@
-"""Draw figures with several panels, and save them as PNG, PDF or SVG files."""
+"""Draw figures with several panels."""
 
 from __future__ import annotations
 
 import math
-import os
 import textwrap
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from udfdask.errors import ArgumentValueError
 from udfdask.plotting.drawing import INK, STRETCHED, draw_panel, extent, is_isotropic
 from udfdask.plotting.notebooks import show_as_pictures
 from udfdask.plotting.panels import Panel
-from udfdask.writing import check_target, replacing
-
-PICTURES = (".png", ".pdf", ".svg")
-"""The suffixes of pictures."""
 
 _TITLE_WIDTH = 32  # characters above each column of panels
-
-
-def save_picture(
-    path: Path,
-    panels: Sequence[Panel],
-    *,
-    title: str = "",
-    overwrite: bool = False,
-    sources: Sequence[str | os.PathLike[str]] = (),
-) -> None:
-    """Draw panels into a file whose suffix, one of `PICTURES`, says its kind."""
-    target = check_target(path, overwrite=overwrite, sources=sources)
-    figure = draw(panels, title=title)
-    with replacing(target) as unfinished:
-        figure.savefig(unfinished, dpi=150, format=path.suffix.lower().removeprefix("."))
 
 
 def draw(panels: Sequence[Panel], *, title: str = "", figure: Any = None) -> Any:

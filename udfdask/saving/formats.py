@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import difflib
-import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from zipfile import BadZipFile, ZipFile
 
 from udfdask.errors import ArgumentValueError, missing_package
-from udfdask.records.runs import RUN
 from udfdask.results.result import Result
 from udfdask.writing import Target, check_target, replacing
 
@@ -124,21 +121,6 @@ def write_results(
 def _is_store(path: str | os.PathLike[str]) -> bool:
     """Return whether the suffix of a path is that of a zarr store."""
     return Path(path).suffix.lower() == ".zarr"
-
-
-def run_in_file(path: Path) -> str:
-    """Return the name of the run that has written a file or store; empty if it is not known."""
-    import xarray as xr
-
-    try:
-        if path.suffix.lower() == ".npz":
-            with ZipFile(path) as archive:
-                return str(json.loads(archive.comment or b"{}").get(RUN, ""))
-        engine = "zarr" if path.is_dir() else "h5netcdf"
-        with xr.open_dataset(path, engine=engine, decode_times=False) as dataset:
-            return str(dataset.attrs.get(RUN, ""))
-    except (OSError, ValueError, KeyError, BadZipFile):  # a file of another program
-        return ""
 
 
 def _format_of(path: str | os.PathLike[str]) -> Format:

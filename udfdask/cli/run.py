@@ -1,0 +1,278 @@
+"""The commands `udfdask run` and `udfdask explain`."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from udfdask.advice import COMMAND_LINE
+from udfdask.cli.data_options import DataOptions, to_path, with_data_options
+from udfdask.cli.live import LiveView
+from udfdask.cli.outputs import Outputs, to_out, to_picture
+from udfdask.cli.table import summary_table
+from udfdask.cli.terminal import (
+    PLANNING,
+    RUNNING,
+    ending_when_asked,
+    plain_errors,
+    plain_warnings,
+)
+from udfdask.errors import UDFWarning
+from udfdask.explanation.describe import Explanation
+from udfdask.graph.input_files import data_files
+from udfdask.io.opened_file import OpenedFile
+from udfdask.records.folder import folder_beside, open_folder, remove_folder
+from udfdask.records.setting import cache as cache_results
+from udfdask.results.result import Result
+from udfdask.run.progressive import run_udf_iter
+from udfdask.run.run_udf import compute, run_for
+from udfdask.scheduling.progress.reporters import Bar
+from udfdask.scheduling.progress.state import ProgressState
+from udfdask.udf import UDF
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedRun:
+    """A run that has been planned and not started."""
+
+    udfs: dict[str, UDF]
+    opened: OpenedFile
+    lazy: dict[str, Result]
+    """Lazy results by the names of their UDFs."""
+    plan: Explanation
+    warnings: tuple[str, ...]
+    """What a user should know, each text once."""
+
+
+def _plan(data: DataOptions) -> PlannedRun:
+    """Open the file and plan what the user asks for."""
+    udfs = data.udfs
+    with plain_errors(PLANNING), warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UDFWarning)
+        opened = data.open()
+        lazy = run_for(COMMAND_LINE, opened, udfs, sig_dims=None, **data.planning)
+        plan = next(iter(lazy.values())).explain()
+    texts = (*plan.warnings, *(str(warning.message) for warning in caught))
+    return PlannedRun(
+        udfs=udfs, opened=opened, lazy=lazy, plan=plan, warnings=tuple(dict.fromkeys(texts))
+    )
+
+
+@click.command(short_help="Describe what a run would do, without running it.")
+@with_data_options
+def explain(data: DataOptions) -> None:
+    """Describe what `udfdask run` would do with FILE: chunks, tasks, bytes, memory, tiles, merges.
+
+    This command reads no frame. Its options are those of `udfdask run`, which describes them with
+    examples.
+
+    \b
+    udfdask explain scan.mib --udf com:r=20
+    udfdask explain scan.mib --udf stddev --chunks 16,-1,-1,-1 --roi 0:64,0:64
+    """  # noqa: D301, click wants the character
+    with plain_warnings():
+        planned = _plan(data)
+        click.echo(f"{data.headline(planned.opened)}\n\n{planned.plan}")
+
+
+_LOCAL = ("threads", "processes", "synchronous")
+
+
+def _to_scheduler(text: str) -> str:
+    """Check the name of a scheduler, or its address."""
+    if text not in _LOCAL and "://" not in text:
+        raise click.BadParameter(
+            f"{text!r} is not one of {', '.join(_LOCAL)}, and not an address such as "
+            "tcp://127.0.0.1:8786"
+        )
+    return text
+
+
+@click.command(short_help="Run UDFs on a file.")
+@with_data_options
+@click.option(
+    "--scheduler",
+    type=_to_scheduler,
+    metavar="NAME",
+    help="threads, processes, synchronous, or the address of a scheduler: tls://host:port, "
+    "tcp://127.0.0.1:port.",
+)
+@click.option(
+    "--out",
+    "outs",
+    type=to_out,
+    metavar="PATH",
+    multiple=True,
+    help="Write the results. The suffix says how: .zarr, .nc, .npz, .hspy or .tif.",
+)
+@click.option(
+    "--plot",
+    type=to_picture,
+    metavar="PATH",
+    help="Draw the results. The suffix says how: .png, .pdf or .svg.",
+)
+@click.option(
+    "--overwrite",
+    is_flag=True,
+    help="Replace existing files of --out and --plot if they are of the same kind.",
+)
+@click.option(
+    "--resume",
+    is_flag=True,
+    help="Save partial results next to the first --out, and go on with those of an interrupted "
+    "run.",
+)
+@click.option(
+    "--cache",
+    type=to_path,
+    metavar="FOLDER",
+    help="Keep partial results in this folder, and read those that are there.",
+)
+@click.option("-v", "--verbose", is_flag=True, help="Print the whole plan, as `udfdask explain`.")
+@click.option("--progress/--no-progress", default=True, help="Show a progress bar (default).")
+@click.option(
+    "--live",
+    is_flag=True,
+    help="Show results every two seconds during the run: as a table, in a window if possible, "
+    "and in the file of --plot.",
+)
+def run(
+    data: DataOptions,
+    scheduler: str | None,
+    outs: Sequence[Path],
+    plot: Path | None,
+    overwrite: bool,
+    resume: bool,
+    cache: Path | None,
+    verbose: bool,
+    progress: bool,
+    live: bool,
+) -> None:
+    """Run UDFs on FILE and summarize the results: ready-made ones, or a class in Python code.
+
+    FILE is a .npy file, an HDF5 file, a zarr store, any file that HyperSpy reads, or a raw binary
+    file (with --nav-shape, --sig-shape and --dtype). Zarr stores, .npy and raw files can be URLs.
+
+    \b
+    udfdask run scan.mib --udf sum --plot sum.png
+    udfdask run scan.mib --udf com:cy=64,cx=62 --plot com.png
+    udfdask run scan.mib --udf com:r=20 --udf stddev --out found.zarr
+    udfdask run scan.mib --udf disk:r=8 --udf ring:ri=12,ro=30 --plot fields.png --live
+    udfdask run scan.raw --nav-shape 256,256 --sig-shape 128,128 --dtype uint16
+    udfdask run map.bcf --sig-dims 1 --roi 10:40,: --out map.npz
+    udfdask run scan.mib --udf mine.py:Peak:r=5 --udf libertem.udf.stddev:StdDevUDF
+    udfdask run long.mib --udf sum --udf com --out found.zarr --resume
+    """  # noqa: D301, click wants the character
+    if resume and (live or not outs):
+        raise click.UsageError("--resume needs --out, and does not work with --live")
+    if cache and (live or resume):
+        raise click.UsageError("--cache does not work with --live or --resume")
+    with ending_when_asked(), plain_warnings():
+        planned = _plan(data)
+        opened = planned.opened
+        sources = (str(data.file), *data_files(opened.array))
+        outputs = Outputs(outs=outs, plot=plot, overwrite=overwrite, sources=sources)
+        with plain_errors(PLANNING):
+            outputs.check(planned.udfs, planned.lazy)
+        click.echo(data.headline(opened))
+        print_plan(planned, verbose=verbose)
+        beside = folder_beside(outs[0]) if resume else None
+        with plain_errors(RUNNING), connected(scheduler) as options:
+            if live:
+                results = _run_live(planned, data, outputs, progress=progress, **options)
+            else:
+                kept = open_folder(beside, limit=None) if beside else None
+                with cache_results(cache) if cache else nullcontext():
+                    results = run_in_one_pass(planned, progress=progress, cache=kept, **options)
+        with plain_errors(PLANNING):
+            written = outputs.write(results, opened, redraws=live)
+            if beside:
+                remove_folder(beside)
+        wrote = "".join(f"\nwrote {path}" for path in written)
+        click.echo(summary_table(results) + (f"\n{wrote}" if wrote else ""))
+
+
+def print_plan(planned: PlannedRun, *, verbose: bool = False) -> None:
+    """Print a few lines about a run, or all of its description, and its warnings."""
+    plan = planned.plan
+    click.echo(f"\n{plan}" if verbose else "\n".join([plan.summary, *plan.detectors]))
+    for text in planned.warnings:
+        if not (verbose and text in plan.warnings):
+            click.echo(f"warning: {text}", err=True)
+    click.echo()
+
+
+class _Reporter(Bar):
+    """A progress bar that may be hidden, and says how many chunks are done already."""
+
+    def __init__(self, *, is_shown: bool) -> None:
+        super().__init__()
+        self._is_shown = is_shown
+
+    def start(self, state: ProgressState) -> None:
+        """Print the number of chunks that are done already, and show the bar."""
+        if state.num_part_complete:
+            click.echo(
+                f"{state.num_part_complete} of {state.num_part_total} chunks are done already: "
+                "their results were saved by an earlier run\n"
+            )
+        if self._is_shown:
+            super().start(state)
+
+    def update(self, state: ProgressState) -> None:
+        """Update the bar."""
+        if self._is_shown:
+            super().update(state)
+
+    def end(self, state: ProgressState) -> None:
+        """Close the bar."""
+        if self._is_shown:
+            super().end(state)
+
+
+def run_in_one_pass(planned: PlannedRun, *, progress: bool, **options: Any) -> dict[str, Result]:
+    """Compute a planned run and return its results."""
+    reporter = _Reporter(is_shown=progress)
+    done = compute(*planned.lazy.values(), progress=reporter, **options)
+    return dict(zip(planned.lazy, done, strict=True))
+
+
+def _run_live(
+    planned: PlannedRun, data: DataOptions, outputs: Outputs, *, progress: bool, **options: Any
+) -> dict[str, Result]:
+    """Run and show results during the run; return the computed results."""
+    view = LiveView(list(planned.udfs), planned.opened, outputs)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UDFWarning)  # already printed
+        # a table that is updated in place shows the progress; a bar would break its layout
+        bar = progress and not view.in_place
+        udfs = list(planned.udfs.values())
+        snapshots = run_udf_iter(planned.opened, udfs, **data.planning, progress=bar, **options)
+    with snapshots:
+        return view.follow(snapshots)
+
+
+@contextmanager
+def connected(scheduler: str | None) -> Iterator[dict[str, str]]:
+    """Convert ``--scheduler`` to arguments of compute; connect a client if it is an address."""
+    if scheduler is None or scheduler in _LOCAL:
+        yield {} if scheduler is None else {"scheduler": scheduler}
+        return
+    try:
+        from distributed import Client
+    except ImportError as error:
+        raise click.ClickException(
+            'a scheduler\'s address needs distributed: pip install "udfdask[distributed]"'
+        ) from error
+    try:
+        client = Client(scheduler, timeout="10s")
+    except (OSError, ValueError, TypeError) as error:  # TypeError: TLS without certificates
+        raise click.ClickException(f"no scheduler answers at {scheduler}: {error}") from error
+    with client:
+        yield {}
