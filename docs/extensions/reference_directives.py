@@ -19,7 +19,8 @@ WIDTH = 88
 def help_of(name: str) -> str:
     """Return what a command prints for ``--help``."""
     parent = click.Context(main, info_name="udfdask", terminal_width=WIDTH)
-    command = main.commands[name]
+    command = main.get_command(parent, name)
+    assert command is not None
     with click.Context(command, info_name=name, parent=parent, terminal_width=WIDTH) as context:
         return command.get_help(context)
 

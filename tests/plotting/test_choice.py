@@ -63,14 +63,6 @@ def test_several_udfs(sums, asked, expected):
     assert titles(asked, sums) == expected
 
 
-def no_image(array):
-    return "no image"
-
-
-def broken(array):
-    raise ZeroDivisionError("on purpose")
-
-
 @pytest.mark.parametrize(
     ("asked", "error", "message"),
     [
@@ -100,10 +92,6 @@ def broken(array):
         ),
         ("text", ValueError, "'text' of ManyUDF, which cannot be drawn: it contains <U4 values"),
         ("number", ValueError, "'number' of ManyUDF, which cannot be drawn: it is one number"),
-        (("image", broken), ValueError, "for 'image' of ManyUDF raised ZeroDivisionError: on purp"),
-        (("image", no_image), ValueError, "for 'image' of ManyUDF must return an image, a line"),
-        (("image", np.nansum), ValueError, "must return an image, a line, or a stack of them"),
-        (("image", lambda: 1), ValueError, "shape (4, 6) and dtype float32, the second half"),
     ],
     ids=without_address,
 )
@@ -123,41 +111,6 @@ def test_what_cannot_be(many, asked, error, message):
 def test_nothing_to_draw(udf, message):
     with pytest.raises(ud.ArgumentValueError, match=re.escape(message)):
         choose(True, [ud.run_udf(X, udf)])
-
-
-def only_complete(array):
-    assert np.isfinite(array).all()
-    return array
-
-
-def needs_some(array):
-    return array - np.nanargmax(array)
-
-
-@pytest.mark.parametrize("name", ["image", "wave", "pattern", "number"])
-@pytest.mark.parametrize("dtype", [None, "int64", "bool", "float16"])
-def test_functions_are_tried_on_numbers_that_are_not_all_nan(name, dtype):
-    class Typed(ManyUDF):
-        def get_result_buffers(self):
-            buffers = {name: super().get_result_buffers()[name]}
-            if dtype is not None and name != "wave":
-                kind = buffers[name].kind
-                buffers[name] = self.buffer(kind=kind, dtype=dtype)
-            return buffers
-
-        def get_result_axes(self):
-            return {}
-
-    result = ud.run_udf(X, Typed())
-    asked = (name, lambda a: np.broadcast_to(needs_some(np.abs(a) + 0), (3, *a.shape)))
-    assert len(choose(asked, [result])) == 1
-
-
-def test_functions_of_finished_results_may_want_all_values(many):
-    asked = ("image", only_complete)
-    assert len(choose(asked, [many], finished=True)) == 1
-    with pytest.raises(ud.ArgumentValueError, match="raised AssertionError"):
-        choose(asked, [many])
 
 
 def test_functions_make_drawable_what_is_none(many):
@@ -196,7 +149,7 @@ def test_labels_are_names():
     images = ud.run_udf(X, DISKS).compute()
     asked = ["dark/field µ", ("BF", np.sqrt), "intensity"]
     assert titles(asked, [images]) == ["dark/field µ", "sqrt(BF)", "intensity"]
-    chosen = choose(asked, [images], finished=True)
+    chosen = choose(asked, [images])
     values, valid = images["intensity"], images.valid_mask["intensity"]
     (dark,), (bright,), both = (choice.panels(values, valid, log=None) for choice in chosen)
     np.testing.assert_array_equal(dark.values, images["dark/field µ"])

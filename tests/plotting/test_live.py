@@ -103,7 +103,6 @@ def test_no_plots(plots, monkeypatch):
         (5, "plots must be True, a name, a pair (name, function), or a list of"),
         ([], "plots is empty"),
         ("thing", "'thing' of ManyUDF, which cannot be drawn: it contains object values"),
-        (("image", np.nanmax), "must return an image, a line"),
         (LivePlot("nope"), "plots asks for 'nope'"),
     ],
     ids=without_address,

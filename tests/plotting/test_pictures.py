@@ -343,7 +343,6 @@ def test_results_along_lines_and_in_stacks(recording, save, n_nav):
     }
     results = ud.run_udf(data, udfs, sig_dims=2, axes=axes, unit="counts")
     for name, result in results.items():
-        save(result.plot(nav=(3,) * n_nav if n_nav < 3 else (1, 3, 3)), f"{name}_{n_nav}")
         save(result.plot(), f"{name}_{n_nav}")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -144,7 +144,6 @@ class SignalResult(NamedResults):
         self,
         names: Any = None,
         *,
-        nav: int | Sequence[int] | None = None,
         log: bool | None = None,
         title: str | None = None,
         vmin: float | None = None,
@@ -164,9 +163,6 @@ class SignalResult(NamedResults):
             array in data set shape with NaN at positions that are not valid; or a list of names and
             pairs. The label of a mask, such as "BF", is a name too. By default the `default_plots`
             of the UDF, or else all results that are images or lines.
-        nav : tuple of int, optional
-            A scan position in the order of the array, (y, x): its profile is drawn over the mean
-            curve, as in `udfdask.Result.plot`.
         log : bool, optional
             Logarithmic scale for all results, where zero and negative values are dark, or for none.
             By default for images of kind sig.
@@ -200,7 +196,7 @@ class SignalResult(NamedResults):
         """
         with own_lines_hidden:
             look = {"vmin": vmin, "vmax": vmax, "cmap": cmap, "norm": norm}
-            return self._result.plot(names, nav=nav, log=log, title=title, **look)
+            return self._result.plot(names, log=log, title=title, **look)
 
     def plot_detectors(
         self,

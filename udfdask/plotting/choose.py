@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,7 +11,7 @@ import numpy as np
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.geometry.axes import Axis
 from udfdask.geometry.labeled_values import did_you_mean, few, find_place, labels_as_names
-from udfdask.plotting.labels import NUMBERS, Described, Labels, label_results, missing_as_nan
+from udfdask.plotting.labels import Described, Labels, label_results, missing_as_nan
 from udfdask.plotting.panels import Panel, panels_of
 
 Array = np.ndarray[Any, Any]
@@ -61,12 +59,10 @@ def choose(
     axes: Any = None,
     *,
     option: str = "plots",
-    finished: bool = False,
 ) -> tuple[Choice, ...]:
     """Return the results to draw, from a user's request and the results of each UDF, checked.
 
-    `option` is the name of the argument that the user passed. `finished` says whether all values
-    are available.
+    `option` is the name of the argument that the user passed.
     """
     labels = [label_results(one, axes) for one in described]
     names = [one.name or one.udf_name for one in described]
@@ -85,8 +81,6 @@ def choose(
             for wanted, udfs in _wanted(asked, len(labels), option)
             for choice in _chosen(*_pair(wanted, option), udfs, labels, described, option)
         ]
-    for choice in chosen:
-        _try(choice, names[choice.udf], finished=finished)
     if len(described) > 1:
         return tuple(_titled(choice, f"{names[choice.udf]}: ") for choice in chosen)
     return tuple(chosen)
@@ -200,39 +194,6 @@ def _titled(choice: Choice, before: str, function: str = "") -> Choice:
     """Return a choice with a prefix before its title, or with a function name around it."""
     title = f"{function}({choice.labels.title})" if function else choice.labels.title
     return replace(choice, labels=replace(choice.labels, title=before + title))
-
-
-def _try(choice: Choice, udf: str, *, finished: bool) -> None:
-    """Call a user's function with sample values; raise if the result cannot be drawn."""
-    labels = choice.labels
-    if choice.function is None or labels.dtype.kind not in NUMBERS:
-        return  # udfdask cannot make samples of a user's objects
-    values, valid = _samples(labels, finished=finished)
-    where = f"the function given for {choice.name!r} of {udf}"
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            panels = panels_of(*choice.applied(values, valid), log=None)
-    except Exception as error:
-        half = "" if finished else ", the second half of a nav result NaN as in an unfinished run"
-        raise ArgumentValueError(
-            f"{where} raised {type(error).__name__}: {error}. It was tested with positive numbers "
-            f"of shape {labels.shape} and dtype {missing_as_nan(values, valid).dtype}{half}"
-        ) from error
-    if not panels:
-        raise ArgumentValueError(
-            f"{where} must return an image, a line, or a stack of them, with more than one number"
-        )
-
-
-def _samples(labels: Labels, *, finished: bool) -> tuple[Array, Array]:
-    """Return sample values of a result that are not all equal, and their valid positions."""
-    size = math.prod(labels.shape)
-    values = (np.arange(size) % 7 + 1).astype(labels.dtype).reshape(labels.shape)
-    valid = np.ones(size, bool)
-    if labels.kind == "nav" and not finished:
-        valid[(size + 1) // 2 :] = False
-    return values, valid.reshape(labels.shape)
 
 
 def _relabeled(labels: Labels, made: Array) -> Labels:

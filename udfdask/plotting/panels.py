@@ -185,24 +185,6 @@ def _curve(labels: Labels, values: np.ndarray[Any, Any], *, log: bool | None) ->
     )
 
 
-def map_of_curves(labels: Labels, values: np.ndarray[Any, Any]) -> Panel | None:
-    """Return the mean of each curve as an image of the scan; None if the scan is no image."""
-    n = labels.n_leading
-    drawn = _drawn_dims(values.shape[:n], n)
-    if len(drawn) < 2:
-        return None
-    rest = [(dim, values.shape[dim] // 2) for dim in range(n) if dim not in drawn]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)
-        image = np.nanmean(_at(values, rest).astype(np.float64), axis=-1)
-    panel = Panel(
-        title=f"{labels.title}{_where(labels, rest)}, mean over {labels.axes[-1].name}",
-        values=image,
-        axes=tuple(labels.axes[dim] for dim in drawn),
-    )
-    return _with_unit(panel, labels)
-
-
 def _rings(labels: Labels, values: np.ndarray[Any, Any], *, log: bool | None) -> Panel | None:
     """Return the curves along the first scan axis with several positions, as an image.
 

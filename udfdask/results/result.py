@@ -345,7 +345,6 @@ class Result(NamedResults):
         self,
         names: Any = None,
         *,
-        nav: int | Sequence[int] | None = None,
         axes: Sequence[Axis] | None = None,
         log: bool | None = None,
         title: str | None = None,
@@ -372,10 +371,6 @@ class Result(NamedResults):
             array in data set shape with NaN at positions that are not valid; or a list of names and
             pairs. The label of a mask, such as "BF", is a name too. By default the `default_plots`
             of the UDF, or else all results that are images or lines.
-        nav : tuple of int, optional
-            A scan position, such as ``(3, 4)``: its profile is drawn over the mean curve, and maps
-            of the scan show where it is. Of results that have an image, or many numbers, for each
-            position, those of this position are drawn.
         axes : sequence of Axis, optional
             Names, scales and units: one axis per dimension of the data, ``(*nav, *sig)``. By
             default those of the run.
@@ -404,8 +399,8 @@ class Result(NamedResults):
         Raises
         ------
         ArgumentTypeError, ArgumentValueError
-            If the name of a result is unknown, no result can be drawn, `nav` is not a position of
-            the scan, or colors or limits are invalid. Nothing is computed then.
+            If the name of a result is unknown, no result can be drawn, or colors or limits are
+            invalid. Nothing is computed then.
         ImportError
             If matplotlib is not installed.
 
@@ -425,7 +420,6 @@ class Result(NamedResults):
         plot = prepare_plot(
             self,
             True if names is None else names,
-            nav=nav,
             axes=axes,
             log=log,
             title=self._info.name if title is None else title,

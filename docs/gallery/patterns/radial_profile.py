@@ -33,5 +33,4 @@ axes += [ud.Axis(name=name, unit="1/nm", scale=0.2) for name in ("ky", "kx")]
 udf = RadialProfileUDF(ri="1 1/nm", r="6.2 1/nm", n_bins=40)
 profile = ud.run_udf(scan, udf, axes=axes, unit="counts").compute()
 
-# The blue curve is that of one position in the crystalline part.
-figure = profile.plot(nav=(40, 20), title="Radial profiles of 3072 frames")
+figure = profile.plot(title="Radial profiles of 3072 frames")
