@@ -82,8 +82,8 @@ ALLOWED = {
         ),
         "dask": "udf udfs explanation results run",
         "testing": (
-            "errors types geometry backends corrections udf libertem_udfs plan chunk merge "
-            "explanation results run"
+            "errors types geometry backends corrections udf libertem_udfs plan chunk merge results "
+            "run"
         ),
         "cli": (
             "advice errors tracebacks writing geometry plotting masks demo udf libertem_udfs udfs "

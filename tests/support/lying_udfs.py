@@ -229,68 +229,6 @@ class GoesAroundCorrections(Total):
         self.results.total += getattr(tile, "frames", tile).sum(axis=0)
 
 
-# streams_tiles
-
-
-class Streams(Rows):
-    promises = ud.Promises(streams_tiles=True)
-
-
-class StreamsByFrame(Rows):
-    promises = ud.Promises(streams_tiles=True)
-
-    def process_tile(self, tile):
-        for i, frame in enumerate(tile):
-            self.results.sums[i] += (frame - frame.min()).sum() + frame.min() * frame.size
-
-
-class Squares(Rows):
-    promises = ud.Promises(streams_tiles=True)
-
-    def process_tile(self, tile):
-        self.results.sums += (tile**2).sum(axis=(1, 2))
-
-
-class Selects(Rows):
-    promises = ud.Promises(streams_tiles=True)
-
-    def process_tile(self, tile):
-        self.results.sums += (tile > 3).sum(axis=(1, 2))
-
-
-class ReadsTwice(Rows):
-    promises = ud.Promises(streams_tiles=True)
-
-    def process_tile(self, tile):
-        self.results.sums += tile.sum(axis=(1, 2)) + np.add.reduce(tile, axis=(2, 1))
-
-
-# starts_no_threads
-
-
-class NoThreads(Rows):
-    promises = ud.Promises(starts_no_threads=True)
-
-
-class Products(Rows):
-    promises = ud.Promises(starts_no_threads=True)
-
-    def process_tile(self, tile):
-        flat = tile.reshape((len(tile), -1)).astype("float64")
-        self.results.sums += (flat @ np.ones((flat.shape[1], 64)))[:, 0]
-
-
-class PythonThreads(Rows):
-    promises = ud.Promises(starts_no_threads=True)
-
-    def process_tile(self, tile):
-        from concurrent.futures import ThreadPoolExecutor
-
-        with ThreadPoolExecutor(2) as pool:
-            halves = pool.map(lambda part: part.sum(axis=(1, 2)), np.array_split(tile, 2))
-            self.results.sums += np.concatenate(list(halves))
-
-
 LIARS = {
     "declares_once": [KeepsAttribute, KeepsInList, KeepsOnClass],
     "merge_only_reads_src": [MergesIntoSrc],
@@ -299,10 +237,8 @@ LIARS = {
     "takes_any_byte_order": [LooksAtBytes, CompilesForNative],
     "adds_signal_parts": [PeakOfParts, StartsFromOne, RootOfParts],
     "only_sums_frames": [SumsSquares, SumsFunction, SumsPixels, GoesAroundCorrections],
-    "streams_tiles": [Squares, Selects, ReadsTwice],
-    "starts_no_threads": [Products, PythonThreads],
 }
 """UDFs whose promise is not true, by promise."""
 
-HONEST = [Peak, SumsOfTiles, AnyOrder, AddsParts, OnlySums, Streams, StreamsByFrame, NoThreads]
+HONEST = [Peak, SumsOfTiles, AnyOrder, AddsParts, OnlySums]
 """UDFs whose promise is true."""

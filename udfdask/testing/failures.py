@@ -28,7 +28,7 @@ class UDFCheckError(AssertionError):
 
 def in_words(error: Exception, udf: UDF) -> str:
     """Return the message for an exception that a run of a UDF raised."""
-    if _is_read_only(error) and not udf.writable_input:
+    if is_read_only(error) and not udf.writable_input:
         method = udf.get_method().value
         return (
             f"process_{method} writes into its input: copy it or set writable_input = True "
@@ -62,7 +62,7 @@ def _place(error: Exception, udf: UDF) -> str:
     return places[-1] if places else ""
 
 
-def _is_read_only(error: Exception) -> bool:
+def is_read_only(error: Exception) -> bool:
     """Return whether the error comes from writing to a read-only array."""
     text = str(error)
     return isinstance(error, (ValueError, TypeError, RuntimeError)) and (

@@ -45,8 +45,6 @@ LAWS: tuple[Law, ...] = (
     promises.takes_any_byte_order,
     promises.adds_signal_parts,
     promises.only_sums_frames,
-    promises.streams_tiles,
-    promises.starts_no_threads,
     processing.get_results_repeats_itself,
     processing.gives_what_a_plain_loop_gives,
     processing.buffers_hold_what_they_are_given,

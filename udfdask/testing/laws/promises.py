@@ -1,4 +1,4 @@
-"""Laws about promises: one for each field of `Promises`, with the same name.
+"""Laws about promises that change results, each with the name of a field of `Promises`.
 
 A law is only checked if the UDF makes the promise. Most laws compare a run of the UDF with only
 this promise and a run without promises.
@@ -8,15 +8,12 @@ from __future__ import annotations
 
 import itertools
 import math
-import tracemalloc
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import dask.array as da
 import numpy as np
 from dask.base import compute
-from threadpoolctl import threadpool_limits
 
 from udfdask.corrections import CorrectionSet
 from udfdask.corrections.correct_tile import precise
@@ -28,22 +25,9 @@ from udfdask.testing.laws.construction import is_cached
 from udfdask.testing.mutable_state import freeze, take_snapshot
 from udfdask.testing.sample_data import ragged_sig_chunks, scan_chunkings
 from udfdask.testing.udf_under_test import Subject, varied
-from udfdask.testing.working_threads import helpers_of
 from udfdask.types import AnyArray
 from udfdask.udf import UDF
 from udfdask.udf.promises import Promises
-
-FRAME_PIXELS = 128 * 128
-"""Pixels of a frame that is large enough for threads; OpenBLAS starts some from 9,216 numbers."""
-
-DATA_PIXELS = 1 << 21
-"""Pixels of data that are large compared with NumPy's own buffers of 64 KiB each."""
-
-MEASUREMENTS = 3
-"""Runs in which a call must take too much memory: what other threads allocate counts as well."""
-
-THREADS = 2
-"""Threads that libraries may start during the check, also on a machine with one core."""
 
 Runs = Callable[[UDF], dict[str, AnyArray]]
 """Runs a UDF and returns its results."""
@@ -160,121 +144,6 @@ def only_sums_frames(subject: Subject) -> None:
             continue
         run = _with_dask(subject, data, None, None, corrections)
         _compare(subject, "only_sums_frames", f"for corrected {data.dtype}", run, data)
-
-
-def streams_tiles(subject: Subject) -> None:
-    """The promise `streams_tiles` is true: `process_tile` reads its tile once, without copies."""
-    calls = _calls_of_process_tile(subject)
-    for _ in range(MEASUREMENTS - 1):
-        if all(call.memory <= call.allowed for call in calls):
-            break
-        calls = _calls_of_process_tile(subject)  # the memory may have been that of another thread
-    for call in calls:
-        if call.memory > call.allowed:
-            _fail(
-                subject,
-                "streams_tiles",
-                f"process_tile takes {call.memory} bytes of memory for a tile of {call.nbytes} "
-                f"bytes, shape {call.shape}: work on a few frames of it at a time",
-            )
-        if call.passes > 1:
-            _fail(
-                subject,
-                "streams_tiles",
-                f"process_tile reads its tile {call.passes} times: loop over its frames, and do "
-                "all work on a frame before the next one",
-            )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Call:
-    """What was seen of a call of `process_tile`."""
-
-    shape: tuple[int, ...]
-    """Shape of the tile."""
-    nbytes: int
-    """Size of the tile in bytes."""
-    memory: int
-    """Most memory in bytes that this process allocated during the call."""
-    passes: int
-    """How many times the call read its tile."""
-
-    @property
-    def allowed(self) -> int:
-        """Memory for buffers of NumPy, a few numbers for each frame, and a few images."""
-        frames, size = max(1, self.shape[0]), math.prod(self.shape)
-        return (1 << 18) + 64 * frames + 32 * (size // frames) + size // 16
-
-
-def _calls_of_process_tile(subject: Subject) -> list[_Call]:
-    """Run the UDF over a larger array, and return what was seen of each call of `process_tile`."""
-    cls = type(subject.udf)
-    calls: list[_Call] = []
-
-    def process_tile(udf: Any, tile: AnyArray) -> None:
-        passes: list[int] = []
-        counted = tile.view(_counting(passes, tile.size))
-        tracemalloc.reset_peak()
-        before, _ = tracemalloc.get_traced_memory()
-        cls.process_tile(udf, counted)  # type: ignore[attr-defined]
-        memory = tracemalloc.get_traced_memory()[1] - before
-        calls.append(_Call(shape=tile.shape, nbytes=tile.nbytes, memory=memory, passes=len(passes)))
-
-    data = _enlarged(subject)
-    udf = varied(subject.udf, process_tile=process_tile, promises=Promises(streams_tiles=True))
-    subject.run(udf=udf, data=data)  # compiles kernels
-    calls.clear()
-    tracing = tracemalloc.is_tracing()
-    tracemalloc.start()
-    try:
-        subject.run(udf=udf, data=data)
-    finally:
-        if not tracing:
-            tracemalloc.stop()
-    return calls
-
-
-def _counting(passes: list[int], size: int) -> Any:
-    """Return an array type that notes each NumPy call on at least half of `size` values."""
-
-    class Counting(np.ndarray[Any, Any]):
-        def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
-            if any(isinstance(x, Counting) and 2 * x.size > size for x in inputs):
-                passes.append(1)
-            plain = [x.view(np.ndarray) if isinstance(x, Counting) else x for x in inputs]
-            return getattr(ufunc, method)(*plain, **kwargs)
-
-    return Counting
-
-
-def starts_no_threads(subject: Subject) -> None:
-    """The promise `starts_no_threads` is true: no other thread works while the UDF runs."""
-    data = _enlarged(subject)
-    udf = _relying_on(subject, "starts_no_threads")
-    with threadpool_limits(THREADS):
-        helpers = helpers_of(lambda: subject.results_of(subject.run(udf=udf, data=data)))
-    if helpers:
-        _fail(
-            subject,
-            "starts_no_threads",
-            f"{helpers} other threads worked while it ran over data of shape {data.shape}: do not "
-            "use matrix products, parallel kernels or thread pools",
-        )
-
-
-def _enlarged(subject: Subject) -> AnyArray:
-    """Return data repeated in signal and scan, or only in the scan if the UDF needs that."""
-    small, sig_dims = subject.data, subject.sig_dims
-    if not small.size:
-        return small
-    factor = math.ceil((FRAME_PIXELS / math.prod(subject.sig)) ** (1 / sig_dims))
-    for times in (max(1, factor), 1):
-        size = small.size * times**sig_dims
-        repeats = [-(-DATA_PIXELS // size)] + [1] * (len(subject.nav) - 1) if subject.nav else []
-        data = np.tile(small, (*repeats, *(times,) * sig_dims))
-        if subject.error_with(data) is None:
-            return data
-    return small
 
 
 def _many_chunks(sig: tuple[int, ...]) -> Chunks | None:

@@ -1,18 +1,14 @@
-"""Find likely mistakes that break no law: untested or slow merges, ignored methods, and more."""
+"""Find likely mistakes that break no law: untested merges, ignored methods, and more."""
 
 from __future__ import annotations
 
-import math
 from contextlib import suppress
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from udfdask.errors import UDFError
-from udfdask.explanation.notes import chain_note, rows_note
 from udfdask.merge.merge import merge_group
-from udfdask.plan.merge_tree import MergeMode
 from udfdask.testing.differences import Tolerance, differing
 from udfdask.testing.eager_run import EagerRun, Layout
 from udfdask.testing.failures import UDFCheckError
@@ -41,7 +37,6 @@ def warnings_for_authors(subject: Subject) -> list[str]:
         _kept_on_self,
         _starts_at_zero,
         _too_small_integers,
-        _slow_merge,
     )
     for find in searches:
         try:
@@ -243,32 +238,6 @@ def _too_small_integers(subject: Subject) -> list[str]:
                 "Convert frames first, such as frame.astype('float32'), or declare a larger dtype"
             )
     return notes
-
-
-def _slow_merge(subject: Subject) -> list[str]:
-    """Return a note about a merge that is called more often than its results need.
-
-    It runs chunk after chunk, or on single chunks, although other ways to merge give equal results.
-    """
-    declared = subject.run().declared
-    other: MergeMode = "tree" if declared.merge.mode == "chain" else "none"
-    if declared.merge.mode not in ("chain", "rows"):
-        return []
-    if _never_filled(subject):  # then any way to merge gives equal results
-        return []
-    nav_chunks = [c for c in scan_chunkings(subject.nav) if math.prod(map(len, c)) > 2]
-    for chunks in nav_chunks:
-        run = subject.run(Layout(nav_chunks=chunks))
-        # pairs, so that chunks that are not in the first pair meet fresh buffers
-        merge = replace(run.declared.merge, mode=other, fan_in=2)
-        merged = subject.attempt(
-            "merged in another way", run.results, run.with_changes(merge=merge)
-        )
-        if subject.difference(merged, subject.results_of(run)) is not None:
-            return []
-    nav = [name for name, spec in declared.allocated.items() if spec.kind == "nav"]
-    note = chain_note if other == "tree" else rows_note
-    return [note(subject.name, nav)] if nav_chunks else []
 
 
 def _is_zero(array: AnyArray) -> bool:
