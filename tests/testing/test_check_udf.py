@@ -128,19 +128,13 @@ def lawful():
     yield udf_zoo.MergeAllNav()
 
 
-SLOW = {"Chain", "MinMax", "ExtraShapes", "ResultsOfAll", "ElementwiseWithWhole", "Floats"}
-"""Right, but merged in a chain although a tree would give the same: they have a note about that."""
-
-
 @pytest.mark.full
 @pytest.mark.parametrize("udf", list(lawful()), ids=lambda udf: type(udf).__name__)
 def test_no_false_alarm(udf):
     report = check_udf(udf)
     assert isinstance(report, CheckReport)
     assert not report.skipped
-    name = type(udf).__name__
-    expected = [f"{name}: merges run one after another"] if name in SLOW else []
-    assert [note.partition(", because")[0] for note in report.notes] == expected
+    assert not report.notes
 
 
 @pytest.mark.full
@@ -325,7 +319,7 @@ def test_results_of_every_dtype():
 @pytest.mark.full
 def test_the_report_prints_what_was_checked():
     text = str(check_udf(SumUDF(), skip=["runs"]))
-    assert text.startswith("SumUDF keeps 32 laws, and has no notes.\n  skipped: runs\n\nLaws that")
+    assert text.startswith("SumUDF keeps 30 laws, and has no notes.\n  skipped: runs\n\nLaws that")
     assert "  chunks_do_not_show: Chunks of the scan do not change the results." in text
 
 

@@ -6,10 +6,11 @@ arguments of its functions.
 
 from __future__ import annotations
 
-import reprlib
+import copy
 import types
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import cloudpickle
@@ -21,7 +22,7 @@ _FOREIGN = {"builtins", "typing", "abc", "enum", "numpy", "udfdask.udf", "udfdas
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), np.generic, np.dtype)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
     """A place that outlives a chunk and can keep data."""
 
@@ -29,6 +30,8 @@ class Place:
     """Description of the place for messages."""
     value: Any
     """The value at this place."""
+    put: Callable[[Any], None] | None
+    """Replaces the value; None for default arguments, which stay as they are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +40,8 @@ class Snapshot:
 
     frozen: Mapping[str, Any]
     """Stand-ins of the values that can be compared, by label."""
-    shown: Mapping[str, str]
-    """Short texts of the values, by label."""
+    copies: Mapping[str, Any]
+    """Copies of the values that can be copied, by label."""
 
     def changes(self, later: Snapshot) -> list[str]:
         """Return the labels of places whose values are different in a later snapshot."""
@@ -47,7 +50,8 @@ class Snapshot:
 
     def text(self, label: str) -> str:
         """Return the value of a place as a short text."""
-        return self.shown.get(label, "nothing")
+        shown = repr(self.copies[label]) if label in self.copies else "nothing"
+        return shown if len(shown) <= 40 else shown[:37] + "..."
 
 
 _NOTHING = object()
@@ -55,9 +59,21 @@ _NOTHING = object()
 
 def take_snapshot(cls: type[UDF]) -> Snapshot:
     """Return the values of all places where the methods of a class can keep data."""
-    places = list(_places(cls))
-    frozen = {place.label: freeze(place.value) for place in places}
-    return Snapshot(frozen, {place.label: reprlib.repr(place.value) for place in places})
+    frozen, copies = {}, {}
+    for place in _places(cls):
+        frozen[place.label] = freeze(place.value)
+        try:
+            copies[place.label] = copy.deepcopy(place.value)
+        except Exception:  # noqa: BLE001  # copying a user's object can raise anything
+            continue
+    return Snapshot(frozen, copies)
+
+
+def restore(cls: type[UDF], snapshot: Snapshot, labels: list[str]) -> None:
+    """Restore the values that some places have in a snapshot."""
+    for place in list(_places(cls)):
+        if place.put and place.label in labels and place.label in snapshot.copies:
+            place.put(copy.deepcopy(snapshot.copies[place.label]))
 
 
 def freeze(value: Any) -> Any:
@@ -99,7 +115,7 @@ def _places_of_class(cls: type, seen: set[int]) -> Iterator[Place]:
             yield from _places_of_function(function, seen)
         if not (name.startswith("__") and name.endswith("__")) and _is_data(value):
             label = f"class attribute {cls.__name__}.{name}"
-            yield Place(label, value)
+            yield Place(label=label, value=value, put=partial(setattr, cls, name))
 
 
 def _places_of_function(function: types.FunctionType, seen: set[int]) -> Iterator[Place]:
@@ -115,22 +131,29 @@ def _places_of_function(function: types.FunctionType, seen: set[int]) -> Iterato
         except ValueError:  # still empty
             continue
         label = f"variable {name} outside {who}"
-        yield from _places_of_value(label, value, seen)
+        put = partial(setattr, cell, "cell_contents")
+        yield from _places_of_value(label, value, put, seen)
     for value in (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()):
         if _is_data(value) and not isinstance(value, _PLAIN):
-            yield Place(f"default argument of {who}", value)
+            yield Place(label=f"default argument of {who}", value=value, put=None)
     for name, value in vars(function).items():
         if _is_data(value):
-            yield Place(f"attribute {who}.{name}", value)
+            put = partial(setattr, function, name)
+            yield Place(label=f"attribute {who}.{name}", value=value, put=put)
     module = function.__globals__
     for name in _names(function.__code__):
         if name in module:
             label = f"module global {name}"
-            yield from _places_of_value(label, module[name], seen, module.get("__name__"))
+            put = partial(module.__setitem__, name)
+            yield from _places_of_value(label, module[name], put, seen, module.get("__name__"))
 
 
 def _places_of_value(
-    label: str, value: Any, seen: set[int], module: str | None = None
+    label: str,
+    value: Any,
+    put: Callable[[Any], None],
+    seen: set[int],
+    module: str | None = None,
 ) -> Iterator[Place]:
     """Yield the place of a value; for a function or class, the places inside it."""
     own = module is None or getattr(value, "__module__", None) == module
@@ -141,7 +164,7 @@ def _places_of_value(
         if own and value.__module__.split(".")[0] not in _FOREIGN and value is not UDF:
             yield from _places_of_class(value, seen)
     elif _is_data(value):
-        yield Place(label, value)
+        yield Place(label=label, value=value, put=put)
 
 
 def _functions(value: Any) -> list[types.FunctionType]:

@@ -13,7 +13,7 @@ import numpy as np
 from udfdask.testing.differences import same, show
 from udfdask.testing.eager_run import Layout
 from udfdask.testing.failures import UDFCheckError, in_words, is_read_only
-from udfdask.testing.mutable_state import freeze, take_snapshot
+from udfdask.testing.mutable_state import freeze, restore, take_snapshot
 from udfdask.testing.reference import run_checked
 from udfdask.testing.udf_under_test import Subject, as_rows, varied
 
@@ -69,6 +69,7 @@ def keeps_no_state(subject: Subject) -> None:
     for name, value in subject.udf._kwargs.items():
         if freeze(value) != parameters[name]:
             subject.fail(f"parameter {name!r} changes while data are processed: {rule}")
+    _check_first_run_left_nothing(subject, rule)
 
 
 def _run_all(subject: Subject, layout: Layout) -> None:
@@ -76,6 +77,24 @@ def _run_all(subject: Subject, layout: Layout) -> None:
     run = subject.run(layout)
     with contextlib.suppress(UDFCheckError):
         subject.results_of(run)
+
+
+def _check_first_run_left_nothing(subject: Subject, rule: str) -> None:
+    """Fail if data that the first run has kept, such as a cache, change runs of other data."""
+    cls, before = type(subject.udf), subject.before
+    changed = before.changes(take_snapshot(cls))
+    other = np.ascontiguousarray(subject.data[::-1]) if subject.nav else subject.data
+    if not changed or subject.error_with(other):
+        return
+    after_first_run = subject.results(data=other)
+    restore(cls, before, changed)
+    difference = subject.difference(after_first_run, subject.results(data=other))
+    if difference:
+        subject.fail(
+            f"{changed[0]} is set by the first data that are processed and changes the results of "
+            f"other data: {difference.name!r} is {difference.one} instead of {difference.other} "
+            f"{difference.where}; {rule}, or in what get_task_data returns"
+        )
 
 
 def repeats_itself(subject: Subject) -> None:
