@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from udfdask.run.run_udf import compute, explain, persist, run_udf
     from udfdask.saving.save import save_results
     from udfdask.scheduling.progress import ProgressReporter, ProgressState
+    from udfdask.scheduling.workers.block_placement import on_workers
     from udfdask.types import (
         UDFFrameMixin,
         UDFMergeAllMixin,
@@ -89,6 +90,7 @@ __all__ = [
     "explain",
     "get_resources",
     "map_frames",
+    "on_workers",
     "persist",
     "run_udf",
     "run_udf_iter",
@@ -117,6 +119,7 @@ if not TYPE_CHECKING:  # a type checker would accept any name
             "run.run_udf": "compute explain persist run_udf",
             "saving.save": "save_results",
             "scheduling.progress": "ProgressReporter ProgressState",
+            "scheduling.workers.block_placement": "on_workers",
             "types": (
                 "UDFFrameMixin UDFMergeAllMixin UDFPartitionMixin UDFPostprocessMixin "
                 "UDFPreprocessMixin UDFTileMixin"

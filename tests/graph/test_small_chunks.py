@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 import udf_zoo
 import udfdask as ud
 from suites import examples
+from udfdask import on_workers
 from udfdask.geometry.chunk_grid import Grid
 from udfdask.graph.small_chunks import join_small_chunks
-from udfdask.io import on_workers
 from udfdask.plan.small_chunks import joined_chunks
 from udfdask.udfs import ApplyMasksUDF, CoMUDF, NeighborAverageUDF, SumSigUDF, SumUDF
 

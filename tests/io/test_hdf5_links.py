@@ -243,7 +243,7 @@ def test_more_sources_than_a_process_may_open(tmp_path):
     os.close(lowest)
     resource.setrlimit(resource.RLIMIT_NOFILE, (lowest + 20, limits[1]))
     try:
-        with pytest.raises(FileFormatError, match="ulimit"):
+        with pytest.raises(FileFormatError, match="Too many open files"):
             array.compute(scheduler="synchronous")
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, limits)

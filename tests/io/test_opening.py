@@ -1,13 +1,12 @@
 """What open_file decides before any reader comes in."""
 
-import inspect
 import sys
 
 import numpy as np
 import pytest
 from dask.array.utils import assert_eq
 
-from udfdask.errors import ArgumentTypeError, ArgumentValueError, FileFormatError
+from udfdask.errors import ArgumentValueError, FileFormatError
 from udfdask.io import open_file
 
 
@@ -93,19 +92,6 @@ def test_a_picture_is_not_a_recording(tmp_path, name):
     assert array.compute().tobytes() == b"picture"  # who describes a raw file gets it
 
 
-def test_arguments_that_do_not_exist(tmp_path):
-    path = tmp_path / "scan.raw"
-    with pytest.raises(
-        ArgumentTypeError, match=r"'header'; did you mean 'offset'\? Pass offset=25"
-    ):
-        open_file(path, header=25, dtype="u1")
-    with pytest.raises(ArgumentTypeError, match="'navshape'; did you mean 'nav_shape'"):
-        open_file(path, navshape=(2, 2))
-    with pytest.raises(TypeError):
-        open_file()
-    assert "offset" in inspect.signature(open_file).parameters
-
-
 @pytest.mark.parametrize("header", [10, 25, 24 + 24 + 7])
 def test_a_forgotten_header(tmp_path, header):
     values = np.arange(4 * 12, dtype="u2").reshape(2, 2, 3, 4)  # 24 bytes for each frame
@@ -117,8 +103,3 @@ def test_a_forgotten_header(tmp_path, header):
     assert "sync_offset" not in str(caught.value)
     opened = open_file(tmp_path / "scan.raw", **layout, offset=3 + header)
     assert_eq(opened.array, values)
-
-
-def test_axes_belong_to_the_run(tmp_path):
-    with pytest.raises(TypeError, match="no argument 'axes': pass axes= to run_udf"):
-        open_file(tmp_path / "scan.npy", axes=[])

@@ -210,7 +210,6 @@ def test_a_size_that_is_no_number_of_frames(file):
             r"frame_footer must be an integer number of b",
         ),
         ({"chunks": (1, 2)}, ArgumentValueError, r"chunks=\(1, 2\) do not fit the shape \(5, 7, 6"),
-        ({"workers": {5: "a"}}, ArgumentValueError, r"names the block 5, but the array has"),
     ],
 )
 def test_wrong_arguments(file, wrong, error, match):

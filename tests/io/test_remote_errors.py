@@ -97,9 +97,8 @@ def test_a_file_of_another_format(server):
 @pytest.mark.parametrize(
     ("url", "found"),
     [
-        ("s4://bucket/scan.zarr", r"unknown protocol 's4'\. Use s3"),
-        ("htps://host/scan.zarr", "unknown protocol 'htps'; did you mean 'https'"),
-        ("nonsense://a", r"unknown protocol 'nonsense'\. Use s3"),
+        ("s4://bucket/scan.zarr", r"unknown protocol 's4': use s3"),
+        ("nonsense://a", "unknown protocol 'nonsense'"),
     ],
 )
 def test_an_unknown_protocol(url, found):
@@ -117,7 +116,7 @@ def test_a_missing_package(url, package, monkeypatch):
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.delitem(sys.modules, "fsspec.implementations.http", raising=False)
     monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(ImportError, match=rf'needs {package}.*pip install "udfdask\[remote\]"'):
+    with pytest.raises(ImportError, match=rf'{package}.*pip install "udfdask\[remote\]"'):
         open_file(url)
 
 
@@ -136,8 +135,6 @@ def test_wrong_options(server):
         open_file(url, storage_options="anon")
     with pytest.raises(ArgumentTypeError, match="cannot be sent to other processes"):
         open_file(url, storage_options={"get_client": (n for n in range(3))})
-    with pytest.raises(ArgumentValueError, match=r"write the references to a .json file"):
-        open_file("reference://", storage_options={"fo": {"a": "x" * 100_000}})
     with pytest.raises(FileNotFoundError, match=r"anon.*storage_options"):
         open_file(url, storage_options={"anon": True})
 

@@ -18,7 +18,7 @@ from counting import CountedData, counts
 from neighborhood_udfs import WindowsUDF
 from suites import examples
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, FileFormatError, UDFWarning
-from udfdask.io import OpenedFile, from_raw, on_workers, open_file, with_sync_offset
+from udfdask.io import OpenedFile, from_raw, open_file, with_sync_offset
 from udfdask.testing.strategies import chunkings
 from udfdask.udfs import SumSigUDF, SumUDF
 
@@ -370,14 +370,6 @@ def test_no_position_with_a_frame(tmp_path):
     with pytest.warns(UDFWarning, match="none of the selected positions has a frame"):
         run = ud.run_udf(opened, SumSigUDF())
     assert np.isnan(run["intensity"].compute(scheduler="synchronous")).all()
-
-
-def test_workers_of_blocks_are_kept(tmp_path):
-    some_frames(6).tofile(tmp_path / "f")
-    options = {"nav_shape": (2, 4), "sig_shape": SIG, "dtype": "u2", "chunks": (1, 4, -1, -1)}
-    opened = from_raw(tmp_path / "f", **options, sync_offset=0, workers={0: "a", 1: "b"})
-    placed = on_workers(from_raw(tmp_path / "f", **options, sync_offset=0).array, {0: "a", 1: "b"})
-    assert opened.array.name == placed.name
 
 
 def test_an_opened_scan_can_be_pickled():

@@ -17,8 +17,8 @@ from libertem.contrib.daskadapter import make_dask_array
 
 import udfdask as ud
 from counting import counts
+from udfdask import on_workers
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
-from udfdask.io import on_workers
 from udfdask.udfs import SumSigUDF, SumUDF
 
 NAV = (6, 8)

@@ -10,7 +10,7 @@ import pytest
 from dask import local, multiprocessing, threaded
 
 import udfdask as ud
-from udfdask.io import on_workers
+from udfdask import on_workers
 from udfdask.scheduling.scheduler_options import OPTIONS
 from udfdask.scheduling.workers.check_workers import workers_of
 from udfdask.udfs import SumUDF

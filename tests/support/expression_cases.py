@@ -18,9 +18,9 @@ import xarray as xr
 import udfdask as ud
 import udfdask.dask
 import udfdask.xarray
+from udfdask import on_workers
 from udfdask.corrections import CorrectionSet
 from udfdask.descan import Descan
-from udfdask.io import on_workers
 from udfdask.udfs import CoMUDF, StdDevUDF, SumSigUDF, SumUDF
 
 DATA = np.random.default_rng(0).integers(0, 100, (4, 6, 8, 8)).astype("float64")

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from udfdask.io.raw_csr import from_raw_csr
     from udfdask.io.readers import Reader
     from udfdask.io.sync_offset import with_sync_offset
-    from udfdask.scheduling.workers.block_placement import on_workers
 
 __all__ = [
     "ChunkAdvice",
@@ -20,7 +19,6 @@ __all__ = [
     "Reader",
     "from_raw",
     "from_raw_csr",
-    "on_workers",
     "open_file",
     "suggest_chunks",
     "with_sync_offset",
@@ -37,6 +35,5 @@ if not TYPE_CHECKING:  # a type checker would accept any name
             "raw_csr": "from_raw_csr",
             "readers": "Reader",
             "sync_offset": "with_sync_offset",
-            ".scheduling.workers.block_placement": "on_workers",
         },
     )

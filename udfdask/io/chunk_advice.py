@@ -14,7 +14,6 @@ from udfdask.config import chunk_bytes
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.geometry.good_chunks import LARGE, SMALL, good_chunks
 from udfdask.io.lazy_source import Chunks
-from udfdask.plan.check_input import check_sig_dims
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +65,7 @@ def suggest_chunks(array: da.Array, sig_dims: int = 2) -> ChunkAdvice:
     Raises
     ------
     ArgumentTypeError
-        If `array` is not a dask array, or `sig_dims` is not an integer.
+        If `array` is not a dask array.
     ArgumentValueError
         If the array has fewer axes than `sig_dims`, or chunks of unknown size.
 
@@ -108,7 +107,8 @@ def _check(array: Any, sig_dims: Any) -> None:
             f"expected a dask array, got a {type(array).__name__}: for a file, pass "
             "open_file(path).array"
         )
-    check_sig_dims(sig_dims, array.ndim)
+    if not (isinstance(sig_dims, int) and 1 <= sig_dims <= array.ndim):
+        raise ArgumentValueError(f"sig_dims must be from 1 to {array.ndim}, got {sig_dims!r}")
     if any(math.isnan(n) for n in array.shape):
         raise ArgumentValueError(
             f"the array has unknown chunk sizes, shape {array.shape}: call "

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import lzma
-import math
 import os
-import stat
 import struct
 import zipfile
 import zlib
@@ -16,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.config import chunk_bytes
 from udfdask.errors import ArgumentTypeError, FileFormatError, UDFError
 
 COPY_AGAIN = "Is the file complete? Copy it again from where it was recorded, or write it anew"
@@ -33,22 +30,8 @@ _UNSUPPORTED = "Save it in another format with the program that wrote it"
 _BROKEN_OFF = (EOFError, struct.error, zlib.error, lzma.LZMAError, zipfile.BadZipFile)
 """Errors of readers to which a file has too few bytes, or compressed ones that do not fit."""
 
-MOST_CHUNKS = 10_000_000
-"""Maximum number of chunks of an array: its graph would take about 10 GB. Damaged shapes have many
-more."""
-
-MOST_DIMENSIONS = 64
-"""Maximum number of dimensions in NumPy."""
-
 _MOST_CHARACTERS = 300
 """Maximum length of another package's message; some contain long tables of bytes."""
-
-_KINDS = {
-    stat.S_ISFIFO: "a named pipe",
-    stat.S_ISSOCK: "a socket",
-    stat.S_ISCHR: "a device",
-    stat.S_ISBLK: "a device",
-}
 
 
 @contextmanager
@@ -107,38 +90,27 @@ def existing_file(path: str | os.PathLike[str]) -> Path:
     try:
         name = os.fspath(path)
         file = Path(path).expanduser().resolve()
+        exists, is_file = file.exists(), file.is_file() or file.is_dir()
     except TypeError as error:
-        if hasattr(path, "shape"):  # an array, whose numbers would hide the remedy
-            raise ArgumentTypeError(
-                f"a path must be a str or a pathlib.Path, got {type(path).__name__} of shape "
-                f"{path.shape}: an array needs no opening; pass a dask array to run_udf, such as "
-                "dask.array.from_array(data, chunks='auto')"
-            ) from error
         raise ArgumentTypeError(
-            f"a path must be a str or a pathlib.Path, got {path!r}: pass the name of a file"
+            f"a path must be a str or a pathlib.Path, got {type(path).__name__}: pass the name of "
+            "a file; an array needs no opening"
         ) from error
+    except PermissionError as error:
+        raise _not_permitted(path) from error
     # a circle of links, a NUL character, an unknown user such as ~nobody
     except (OSError, ValueError, RuntimeError) as error:
-        raise _invalid_path(path, error) from error
+        raise FileFormatError(f"{path!r} is not a path to a file: {in_words(error)}") from error
     if not name:
         raise FileFormatError("the path is empty (''): pass the name of a file")
-    try:
-        mode = file.stat().st_mode
-    except (FileNotFoundError, NotADirectoryError):
+    if not exists:
         folder = file.parent
-        exists = "exists" if folder.is_dir() else "does not exist either"
-        where = f"the folder {folder} {exists}"
-        raise FileNotFoundError(f"there is no file {name!r} ({where}): check the path") from None
-    except PermissionError as error:
-        raise _not_permitted(file) from error
-    except (OSError, ValueError) as error:  # from Python 3.13 on, circles of links fail only here
-        raise _invalid_path(path, error) from error
-    for is_kind, kind in _KINDS.items():
-        if is_kind(mode):
-            raise FileFormatError(
-                f"expected a file, but {file} is {kind}: write its data to a file first"
-            )
-    if not os.access(file, os.R_OK | os.X_OK if stat.S_ISDIR(mode) else os.R_OK):
+        also = "exists" if folder.is_dir() else "does not exist either"
+        where = f"the folder {folder} {also}"
+        raise FileNotFoundError(f"there is no file {name!r} ({where}): check the path")
+    if not is_file:
+        raise FileFormatError(f"expected a file, but {file} is a pipe, a socket or a device")
+    if not os.access(file, os.R_OK):
         raise _not_permitted(file)
     return file
 
@@ -158,27 +130,6 @@ def check_values(
             f"expected an array of frames or spectra, but {where} contains a single value: check "
             "the path, or pass another dataset="
         )
-    most_bytes = MOST_CHUNKS * chunk_bytes()
-    if (
-        len(shape) > MOST_DIMENSIONS
-        or min(shape) < 0
-        or max(shape) > most_bytes
-        or math.prod(shape) * dtype.itemsize > most_bytes
-    ):
-        raise FileFormatError(
-            f"{where} claims to have the shape {shape} of {dtype}: sizes must not be negative, and "
-            f"at most {MOST_DIMENSIONS} dimensions and {MOST_CHUNKS:,} chunks of "
-            f"{chunk_bytes():,} bytes are possible. {COPY_AGAIN}; if the array really is so large, "
-            "increase dask's array.chunk-size"
-        )
-
-
-def _invalid_path(path: str | os.PathLike[str], error: Exception) -> FileFormatError:
-    """Return the error for a path that the file system cannot follow."""
-    return FileFormatError(
-        f"{os.fspath(path)!r} is not a path to a file: {in_words(error)}. Check the name, and the "
-        "targets of symbolic links in it (readlink -f)"
-    )
 
 
 def _not_permitted(path: str | os.PathLike[str]) -> FileFormatError:

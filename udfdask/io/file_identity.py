@@ -7,7 +7,6 @@ the file descriptor from which it reads. Libraries that open the path themselves
 
 from __future__ import annotations
 
-import errno
 import os
 import platform
 from collections.abc import Iterator
@@ -21,8 +20,6 @@ import numpy as np
 
 from udfdask.errors import FileFormatError
 
-_SECOND = 1_000_000_000
-
 # If the file was replaced by a named pipe, a task must not wait for a writer (O_NONBLOCK, not on
 # Windows). Without O_BINARY, Windows would translate line endings.
 _READING = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
@@ -32,12 +29,9 @@ _READING = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 
 class FileIdentity:
     """Size, times and inode of a file at one time.
 
-    Tasks compare size and modification time on every machine. They compare the inode only on the
-    machine and device where the file was opened, because a copy on another node has another inode.
-    A different inode is accepted if the change time is equal: some network file systems (FUSE, SMB)
-    invent inodes and change them when their cache is emptied, but no program can set the change
-    time. A different change time alone is also accepted, because `chmod` and new hard links set it
-    without changing the values.
+    Tasks compare size and modification time on every machine, and the inode on the machine where
+    the file was opened. A different inode is accepted if the change time is equal: some network
+    file systems (FUSE, SMB) invent inodes, but no program can set the change time.
     """
 
     path: str
@@ -50,8 +44,6 @@ class FileIdentity:
     """Time of the last change of the values, the name or the permissions, in ns since 1970."""
     inode: int
     """Number of the file on its device."""
-    device: int
-    """Number of the device, which is valid only on this machine."""
     machine: str
     """Identifier of this machine."""
 
@@ -65,7 +57,6 @@ class FileIdentity:
             mtime_ns=status.st_mtime_ns,
             ctime_ns=status.st_ctime_ns,
             inode=status.st_ino,
-            device=status.st_dev,
             machine=_machine(),
         )
 
@@ -82,12 +73,9 @@ class FileIdentity:
         try:
             descriptor = os.open(self.path, _READING)
         except OSError as error:
-            advice = "put the file back, or open another one"
-            if error.errno in (errno.EMFILE, errno.ENFILE):
-                advice = "this process cannot open more files, so raise the limit (ulimit -n)"
             raise FileFormatError(
                 f"{self.path} had {self.size} bytes when it was opened, but now it cannot be "
-                f"opened ({error.strerror}): {advice}"
+                f"opened ({error.strerror}): put the file back, or open another one"
             ) from error
         try:
             self.check(descriptor)
@@ -98,15 +86,20 @@ class FileIdentity:
 
     def check(self, descriptor: int) -> None:
         """Raise if an open file is not the file of this identity; call before or after reading."""
-        # Use the descriptor, because the path can refer to another file a moment later.
-        status = os.fstat(descriptor)
-        here = self.machine == _machine()
-        if status.st_size == self.size and self._same_time(status.st_mtime_ns, here=here):
-            if not here or status.st_dev != self.device:
-                return
-            if status.st_ino == self.inode or status.st_ctime_ns == self.ctime_ns:
-                return
-        raise self._changed(status)
+        status = os.fstat(descriptor)  # the path can refer to another file a moment later
+        same = (status.st_size, status.st_mtime_ns) == (self.size, self.mtime_ns)
+        if same and (
+            self.machine != _machine()
+            or status.st_ino == self.inode
+            or status.st_ctime_ns == self.ctime_ns
+        ):
+            return
+        raise FileFormatError(
+            f"{self.path} has changed since it was opened: expected {self.size} bytes written at "
+            f"{_utc(self.mtime_ns)}, found {status.st_size} bytes written at "
+            f"{_utc(status.st_mtime_ns)}. Open it again, and repeat all computations with it; copy "
+            "files to other nodes with their times (cp -p, rsync -t)"
+        )
 
     @contextmanager
     def unchanged(self) -> Iterator[None]:
@@ -119,26 +112,6 @@ class FileIdentity:
             yield
         finally:
             os.close(self.open())
-
-    def _same_time(self, mtime_ns: int, *, here: bool) -> bool:
-        """Return whether a modification time is equal to that of this identity."""
-        if mtime_ns == self.mtime_ns or here:
-            return mtime_ns == self.mtime_ns
-        # `scp -p` and `tar` copy files to other nodes with times in whole seconds
-        in_seconds = 0 in (mtime_ns % _SECOND, self.mtime_ns % _SECOND)
-        return in_seconds and mtime_ns // _SECOND == self.mtime_ns // _SECOND
-
-    def _changed(self, status: os.stat_result) -> FileFormatError:
-        """Return the error for a file that has changed."""
-        inodes = ("", "")
-        if (status.st_size, status.st_mtime_ns) == (self.size, self.mtime_ns):
-            inodes = (f" as inode {self.inode}", f" as inode {status.st_ino}")
-        return FileFormatError(
-            f"{self.path} has changed since it was opened: expected {self.size} bytes written at "
-            f"{_utc(self.mtime_ns)}{inodes[0]}, found {status.st_size} bytes written at "
-            f"{_utc(status.st_mtime_ns)}{inodes[1]}. Open it again, and repeat all computations "
-            "with it; copy files to other nodes with their times (cp -p, rsync -t)"
-        )
 
 
 def _utc(time_ns: int) -> str:

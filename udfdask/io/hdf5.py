@@ -39,15 +39,16 @@ _BY_SUFFIX = {".hspy": "HSPY", ".app5": "Topspin"}
 _tables = OncePerProcess(32)
 """Tables of the chunks of the last 32 datasets: to list 100,000 chunks takes 0.2 s."""
 
-_sources = OncePerProcess(32)
-"""The other files of the last 32 datasets, as HDF5 finds them from the folder of this process."""
-
 
 def _h5py() -> Any:
     """Return the package h5py, with the filters of hdf5plugin if it is installed."""
     with contextlib.suppress(ImportError):
         importlib.import_module("hdf5plugin")
     return importlib.import_module("h5py")
+
+
+_sources = OncePerProcess(32)
+"""The other files of the last 32 datasets, as HDF5 finds them from the folder of this process."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

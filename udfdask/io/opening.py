@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import inspect
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import Any
 
 from numpy.typing import DTypeLike
 
-from udfdask.errors import (
-    ArgumentTypeError,
-    ArgumentValueError,
-    unknown_arguments,
-)
+from udfdask.errors import ArgumentValueError
 from udfdask.io.damaged_files import existing_file
 from udfdask.io.numpy_file import MAGIC
 from udfdask.io.opened_file import OpenedFile, choose_sig_dims, opened_array
@@ -31,44 +25,9 @@ from udfdask.io.remote_location import (
     refuse_options,
 )
 
-if TYPE_CHECKING:
-    from udfdask.scheduling.workers.block_placement import Workers
-
 _MARGINS = ("offset", "frame_header", "frame_footer")
 
-_HEADERS = {"header", "header_size", "header_bytes", "skip", "skip_bytes"}
-"""Other words for the offset of a raw file."""
 
-P = ParamSpec("P")
-T = TypeVar("T")
-
-
-def _explains_its_arguments(function: Callable[P, T]) -> Callable[P, T]:
-    """Give a function a message for arguments that it does not have."""
-    known = inspect.signature(function).parameters
-
-    @wraps(function)
-    def explained(*args: P.args, **kwargs: P.kwargs) -> T:
-        unknown = kwargs.keys() - known.keys()
-        for name in sorted(unknown & _HEADERS):
-            raise ArgumentTypeError(
-                f"{function.__name__}() has no argument {name!r}; did you mean 'offset'? Pass "
-                f"offset={kwargs[name]!r} for the header of a raw file, or frame_header= for the "
-                "bytes before each frame"
-            )
-        if "axes" in unknown:
-            raise ArgumentTypeError(
-                f"{function.__name__}() has no argument 'axes': pass axes= to run_udf"
-            )
-        if unknown:
-            remedy = f"help(udfdask.io.{function.__name__}) lists all arguments"
-            raise unknown_arguments(function.__name__, unknown, known, remedy=remedy)
-        return function(*args, **kwargs)
-
-    return explained
-
-
-@_explains_its_arguments
 def open_file(
     path: str | os.PathLike[str],
     *,
@@ -82,7 +41,6 @@ def open_file(
     sync_offset: int | None = None,
     sig_dims: int | None = None,
     chunks: Any = None,
-    workers: Workers = None,
     storage_options: Mapping[str, Any] | None = None,
 ) -> OpenedFile:
     """Open a file of detector frames or spectra as a lazy array.
@@ -125,8 +83,6 @@ def open_file(
     chunks : int, str or tuple, optional
         Chunks of all dimensions in any form that dask accepts. By default, chunks that suit the
         file.
-    workers : str, sequence, mapping or callable, optional
-        Workers of a cluster that can load each block, as in `on_workers`.
     storage_options : mapping, optional
         Options of the file system of a URL, which fsspec passes to it: ``{"anon": True}`` for
         public data on S3. For references, the options of fsspec's file system for references, or
@@ -144,10 +100,10 @@ def open_file(
     FileFormatError
         If no reader can read the file, or it is not clear which of its datasets is meant.
     ArgumentTypeError
-        If the shapes or the dtype of a raw file, or `workers`, have the wrong type.
+        If the shapes or the dtype of a raw file have the wrong type.
     ArgumentValueError
         If there is no such dataset, only a part of the shapes and dtype of a raw file is given, the
-        file has fewer dimensions than `sig_dims`, chunks or workers do not fit the array, the file
+        file has fewer dimensions than `sig_dims`, chunks do not fit the array, the file
         has not more frames than the size of `sync_offset`, a URL has an unknown protocol, or
         `storage_options` do not suit it.
     ConnectionError
@@ -204,10 +160,6 @@ def open_file(
 
         assert sync_offset is not None
         opened = with_sync_offset(opened, nav_shape, sync_offset=sync_offset, chunks=chunks)
-    if workers is not None:
-        from udfdask.scheduling.workers.block_placement import on_workers
-
-        opened = replace(opened, array=on_workers(opened.array, workers))
     return opened
 
 

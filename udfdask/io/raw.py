@@ -25,7 +25,6 @@ from udfdask.io.remote_location import Location, is_remote, local_path, refuse_o
 
 if TYPE_CHECKING:
     from udfdask.io.remote_file import RemoteFile
-    from udfdask.scheduling.workers.block_placement import Workers
 
 
 @overload
@@ -40,7 +39,6 @@ def from_raw(
     frame_footer: int = ...,
     sync_offset: None = ...,
     chunks: Any = ...,
-    workers: Workers = ...,
     storage_options: Mapping[str, Any] | None = ...,
 ) -> da.Array: ...
 @overload
@@ -55,7 +53,6 @@ def from_raw(
     frame_footer: int = ...,
     sync_offset: int,
     chunks: Any = ...,
-    workers: Workers = ...,
     storage_options: Mapping[str, Any] | None = ...,
 ) -> OpenedFile: ...
 def from_raw(
@@ -69,7 +66,6 @@ def from_raw(
     frame_footer: int = 0,
     sync_offset: int | None = None,
     chunks: Any = "auto",
-    workers: Workers = None,
     storage_options: Mapping[str, Any] | None = None,
 ) -> da.Array | OpenedFile:
     """Open a raw binary file as a lazy array.
@@ -102,8 +98,6 @@ def from_raw(
     chunks : int, str or tuple
         Chunks in any form that dask accepts. ``"auto"``: whole frames that are next to each other
         in the file, about 16 chunks from 16 MiB up to dask's ``array.chunk-size`` (128 MiB).
-    workers : str, sequence, mapping or callable, optional
-        Workers of a cluster that can load each block, as in `on_workers`.
     storage_options : mapping, optional
         Options of the file system of a URL, as in `open_file`.
 
@@ -125,7 +119,7 @@ def from_raw(
         If the dtype is not a type of numbers, or a shape or a number of bytes is not an integer.
     ArgumentValueError
         If a size is not positive, there is no signal dimension, a number of bytes is negative,
-        chunks or workers do not fit the shape, `storage_options` do not suit the URL, or the file
+        chunks do not fit the shape, `storage_options` do not suit the URL, or the file
         has not more frames than the size of `sync_offset`.
     ConnectionError
         If a server cannot be reached.
@@ -188,24 +182,15 @@ def from_raw(
     grid = choose_chunks(StoredArray(shape=nav + sig, dtype=stored), len(sig), chunks)
     if place is None:
         scan = _frames(file, nav, sig, stored, **margins)
-        return _placed(lazy_array(scan, grid, prefix="from-raw"), workers)
+        return lazy_array(scan, grid, prefix="from-raw")
     from udfdask.io.sync_offset import arrange, source_chunks
 
     rows, parts = grid[: len(nav)], grid[len(nav) :]
     flat = _frames(file, (place.n_frames,), sig, stored, **margins)
     frames = lazy_array(flat, (source_chunks(place, rows), *parts), prefix="from-raw")
-    array = _placed(arrange(frames, 1, rows, place.offset), workers)
+    array = arrange(frames, 1, rows, place.offset)
     opened = opened_array(array, len(sig), reader="raw binary", title=title)
     return replace(opened, present=place.present)
-
-
-def _placed(array: da.Array, workers: Workers) -> da.Array:
-    """Return an array whose blocks are loaded by the user's workers, if they are given."""
-    if workers is None:
-        return array
-    from udfdask.scheduling.workers.block_placement import on_workers
-
-    return on_workers(array, workers)
 
 
 def _frames(

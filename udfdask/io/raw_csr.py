@@ -25,7 +25,6 @@ from udfdask.io.lazy_source import choose_chunks, lazy_array
 from udfdask.io.memmap import MappedArray
 from udfdask.io.opened_file import OpenedFile, choose_sig_dims, opened_array, sizes
 from udfdask.io.raw import file_dtype, plain_file
-from udfdask.scheduling.workers.block_placement import Workers, on_workers
 
 STORED_SHARE, DENSE_SHARE = 1 / 4, 8
 """Maximum sizes of an automatic chunk, as stored and as if dense, relative to dask's size."""
@@ -42,7 +41,6 @@ def from_raw_csr(
     indices_dtype: DTypeLike,
     dtype: DTypeLike,
     chunks: Any = "auto",
-    workers: Workers = None,
 ) -> da.Array:
     """Open sparse frames in three raw files as a lazy array of sparse blocks.
 
@@ -69,8 +67,6 @@ def from_raw_csr(
         Chunks of whole frames in any form that dask accepts. ``"auto"``: the entries of a chunk
         take about a quarter of dask's ``array.chunk-size`` (128 MiB), but dense frames would take
         at most eight times that size.
-    workers : str, sequence, mapping or callable, optional
-        Workers of a cluster that can load each block, as in `on_workers`.
 
     Returns
     -------
@@ -91,7 +87,7 @@ def from_raw_csr(
     ArgumentTypeError
         If a dtype is not possible for its file, or a shape does not consist of integers.
     ArgumentValueError
-        If a size is not positive, there is no navigation or signal dimension, or chunks or workers
+        If a size is not positive, there is no navigation or signal dimension, or chunks
         do not fit the array.
     ImportError
         If sparse is not installed.
@@ -118,7 +114,7 @@ def from_raw_csr(
         nav_shape=nav_shape,
         sig_shape=sig_shape,
     )
-    return on_workers(csr_array(source, chunks), workers)
+    return csr_array(source, chunks)
 
 
 def describe_csr(

@@ -25,7 +25,6 @@ from udfdask.io.remote_location import (
     versions_in,
 )
 from udfdask.io.zarr_file import open_remote_zarr
-from udfdask.names.naming import UnnamedError
 
 _GAP = 1 << 16
 """Mean number of bytes between two parts up to which one request reads the bytes between them too.
@@ -74,11 +73,9 @@ class RemoteFile:
         """Return the part on which names of arrays depend: not on options, such as passwords."""
         return (self.location.url, self.size, self.version, self.nonce)
 
-    def lasting_identity(self) -> tuple[Any, ...]:
-        """Return the part that names the data of a run that may be resumed days later."""
-        if self.nonce:
-            raise UnnamedError(f"the version of {self.location.shown}")
-        return (self.location.url, self.size, self.version)
+    def lasting_identity(self) -> tuple[Any, ...] | None:
+        """Return what names the data days later; None if the server tells no version."""
+        return (self.location.url, self.size, self.version) if self.version else None
 
     def read(self, ranges: list[tuple[int, int]]) -> list[bytes]:
         """Return byte ranges, asked for at once: first bytes and numbers of bytes."""

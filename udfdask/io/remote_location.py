@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 from collections.abc import Iterator, Mapping
@@ -18,7 +17,6 @@ from udfdask.errors import (
     ArgumentValueError,
     FileFormatError,
     UDFError,
-    missing_package,
     without_secrets,
 )
 from udfdask.io.damaged_files import in_words
@@ -30,12 +28,6 @@ _SHORTENED = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/[^/]")
 
 _LOCAL = ("file://", "local://")
 """Beginnings of URLs of files on this machine."""
-
-_MOST_OPTIONS = 1 << 16
-"""Maximum size of pickled options in bytes, because each task contains them."""
-
-_OURS = ("aiohttp", "fastparquet", "fsspec", "s3fs")
-"""Packages in the extra `remote`."""
 
 REFERENCES = (".json", ".parquet", ".parq")
 """Suffixes of files and folders with references to parts of other files."""
@@ -103,15 +95,12 @@ class Location:
                 "storage_options must be a dict of options of the file system, got "
                 f'{type(options).__name__}: pass for example {{"anon": True}}'
             )
-        protocols = fsspec.available_protocols()
         for part in url.split("::"):
-            match = _URL.match(part)
-            if match and match[1] not in protocols:
-                near = difflib.get_close_matches(match[1], protocols, n=1)
+            protocol = _URL.match(part)
+            if protocol and protocol[1] not in fsspec.available_protocols():
                 raise ArgumentValueError(
-                    f"{without_secrets(url)} has the unknown protocol {match[1]!r}"
-                    + (f"; did you mean {near[0]!r}?" if near else ".")
-                    + " Use s3, gs, https, file, memory or another protocol of fsspec"
+                    f"{without_secrets(url)} has the unknown protocol {protocol[1]!r}: use s3, gs, "
+                    "https, file, memory or another protocol of fsspec"
                 )
         try:
             packed = cloudpickle.dumps(dict(options or {}))
@@ -120,11 +109,6 @@ class Location:
                 f"storage_options cannot be sent to other processes: {error}. Pass texts and "
                 "numbers, such as a key and a secret, in place of open sessions"
             ) from error
-        if len(packed) > _MOST_OPTIONS:
-            raise ArgumentValueError(
-                f"storage_options have {len(packed)} bytes, and each task would contain them: "
-                "write the references to a .json file, and pass the name of this file"
-            )
         return cls(url=url, packed=packed)
 
     @property
@@ -229,12 +213,15 @@ def reaching(shown: str, *, part: str = "") -> Iterator[None]:
     except (UDFError, MemoryError, Warning):
         raise
     except ImportError as error:
-        raise _missing_package(shown, error) from error
+        raise ImportError(
+            f'reading {shown} needs a package: {error}; pip install "udfdask[remote]"',
+            name=error.name,
+        ) from error
     except Exception as error:  # file systems and decoders have no common base class of errors
-        causes = list(_causes(error))
+        causes = [error, _first_cause(error)]
         words = "; ".join(dict.fromkeys(without_secrets(in_words(cause)) for cause in causes))
         kind: type[Exception] = FileFormatError
-        if any(_is_connection(cause) for cause in causes):
+        if any(map(_is_connection, causes)):
             kind = ConnectionError
         # the file system of HTTP raises FileNotFoundError for all errors
         elif isinstance(error, FileNotFoundError) and getattr(causes[-1], "status", 404) == 404:
@@ -246,32 +233,14 @@ def reaching(shown: str, *, part: str = "") -> Iterator[None]:
         ) from error
 
 
-def _causes(error: BaseException) -> Iterator[BaseException]:
-    """Yield an error, and the error that caused it first."""
-    yield error
-    cause = error
-    while cause.__cause__ or cause.__context__:
-        cause = cause.__cause__ or cause.__context__ or cause
-    if cause is not error:
-        yield cause
+def _first_cause(error: BaseException) -> BaseException:
+    """Return the error that caused an error first."""
+    while error.__cause__ or error.__context__:
+        error = error.__cause__ or error.__context__ or error
+    return error
 
 
 def _is_connection(error: BaseException) -> bool:
     """Return whether an error is one of the network."""
     denied = (FileNotFoundError, PermissionError)
     return isinstance(error, OSError) and not isinstance(error, denied)
-
-
-def _missing_package(shown: str, error: ImportError) -> ImportError:
-    """Return the error for a package that a file system needs."""
-    names = [cause.name for cause in _causes(error) if isinstance(cause, ImportError)]
-    package = next((name for name in reversed(names) if name), None)
-    purpose = f"reading {shown}"
-    if package is None:
-        return ImportError(f"{purpose} needs a package that is not installed: {error}")
-    package = package.partition(".")[0]
-    if package in _OURS:
-        return missing_package(package, purpose=purpose, extra="remote")
-    return ImportError(
-        f"{purpose} needs {package}, which is not installed: pip install {package}", name=package
-    )

@@ -29,7 +29,6 @@ from udfdask.io.remote_location import Location, local_path, reaching, versions_
 from udfdask.io.stored_chunks import LibraryNeeded
 from udfdask.io.zarr_axes import ome_path, zarr_axes
 from udfdask.io.zarr_chunks import ZarrChunks
-from udfdask.names.naming import UnnamedError
 from udfdask.once_per_process import OncePerProcess
 from udfdask.writing.stores import METADATA, is_zarr
 
@@ -99,18 +98,18 @@ class RemoteZarr(StoredArray):
         """Return the part on which names of arrays depend: not on options, such as passwords."""
         return (self.location.url, self.name, self.nonce)
 
-    def lasting_identity(self) -> tuple[Any, ...]:
-        """Return the part that names the data of a run that may be resumed days later."""
+    def lasting_identity(self) -> tuple[Any, ...] | None:
+        """Return what names the data days later; None if the versions of the files are unknown."""
         fs, path = self.location.file_system()
         protocols = {fs.protocol} if isinstance(fs.protocol, str) else set(fs.protocol)
         if protocols & {"http", "https", "reference"}:  # these cannot list a folder
-            raise UnnamedError(f"the versions of {self.location.shown}")
+            return None
         with reaching(self.location.shown):
             fs.invalidate_cache()  # no listing that was made before a change
             found = fs.find(f"{path}/{self.name}".rstrip("/"), detail=True)
         states = [(file, versions_in(info)) for file, info in sorted(found.items())]
         if not all(versions for _, versions in states):
-            raise UnnamedError(f"the versions of {self.location.shown}")
+            return None
         return (self.location.url, self.name, tokenize(states))
 
     def __getitem__(self, index: Any) -> np.ndarray[Any, Any]:

@@ -126,7 +126,10 @@ class DataNames:
                 return describe_value(walk, value)
             return ("mapped", *mapped, self.status(Path(mapped[0])))
         if kind.__module__.startswith("udfdask.") and hasattr(kind, "lasting_identity"):
-            return ("file", *value.lasting_identity())
+            identity = value.lasting_identity()
+            if identity is None:
+                raise UnnamedError(f"the version of {value.location.shown}")
+            return ("file", *identity)
         if kind.__module__.partition(".")[0] == "distributed":
             raise UnnamedError(value)  # such as a future, whose name does not tell its value
         if isinstance(value, PackedRecipe):

@@ -55,7 +55,7 @@ def compute(
         If `progress` has another type, or no scheduler accepts a keyword argument. If
         a UDF is passed in place of its result.
     ArgumentValueError
-        If no worker of a cluster can load a block (see `udfdask.io.on_workers`), or a cluster has
+        If no worker of a cluster can load a block (see `udfdask.on_workers`), or a cluster has
         none of the `workers` in the keyword arguments. If `cache` is a folder with other files.
     FileNotFoundError
         If the parent folder of `cache` does not exist.

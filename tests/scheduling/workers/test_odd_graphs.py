@@ -10,7 +10,7 @@ from dask.delayed import Delayed
 import udfdask as ud
 from counting import counts
 from cuda_udfs import Added, Cuda, Rows, loaded, numbers
-from udfdask.io import on_workers
+from udfdask import on_workers
 
 pytestmark = pytest.mark.full
 

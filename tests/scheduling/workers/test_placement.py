@@ -7,8 +7,9 @@ import pytest
 
 import udfdask as ud
 from counting import Heavy, MeanFrame, SubtractMean
+from udfdask import on_workers
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
-from udfdask.io import from_raw, on_workers, open_file
+from udfdask.io import from_raw, open_file
 from udfdask.scheduling.workers.check_workers import workers_of
 from udfdask.testing import raise_if_dask_computes
 from udfdask.udfs import SumSigUDF, SumUDF
@@ -185,8 +186,10 @@ def test_files(tmp_path, client, addresses):
     np.save(tmp_path / "a.npy", values)
     values.tofile(tmp_path / "a.raw")
     arrays = [
-        open_file(tmp_path / "a.npy", chunks=(1, 2, 3), workers={3: addresses[0]}).array,
-        from_raw(tmp_path / "a.raw", nav_shape=4, sig_shape=(2, 3), dtype="u2", workers=addresses),
+        on_workers(open_file(tmp_path / "a.npy", chunks=(1, 2, 3)).array, {3: addresses[0]}),
+        on_workers(
+            from_raw(tmp_path / "a.raw", nav_shape=4, sig_shape=(2, 3), dtype="u2"), addresses
+        ),
     ]
     for array in arrays:
         assert array.name.startswith("on-workers-")

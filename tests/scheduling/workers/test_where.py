@@ -8,8 +8,8 @@ import pytest
 import udfdask as ud
 from counting import counts
 from cuda_udfs import Added, Cuda, CudaSum, Heavy, Hybrid, Rows, loaded, numbers
+from udfdask import on_workers
 from udfdask.errors import DeviceError
-from udfdask.io import on_workers
 from udfdask.udfs import SumSigUDF, SumUDF
 
 SHAPE, CHUNKS = (12, 3, 4, 4), (1, 3, 4, 4)

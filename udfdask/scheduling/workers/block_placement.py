@@ -92,7 +92,7 @@ def on_workers(array: da.Array, workers: Workers) -> da.Array:
     Examples
     --------
     >>> import dask.array as da
-    >>> from udfdask.io import on_workers
+    >>> from udfdask import on_workers
     >>> x = da.ones((4, 8, 8), chunks=(1, 8, 8))
     >>> nodes = ["10.0.0.7", "10.0.0.8"]
     >>> x = on_workers(x, lambda block: nodes[block[0] % 2])
