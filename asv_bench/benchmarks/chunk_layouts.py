@@ -50,7 +50,7 @@ class ChunksGraph(OfChunks):
         return len(set().union(*(one.__dask_graph__().layers for one in self.build())))
 
     def track_predicted_memory(self, chunks: str, run: str) -> int:
-        return ud.explain(self.array, self.udfs).memory.in_process(2).total
+        return ud.explain(self.array, self.udfs).memory.total(2)
 
     track_tasks.unit = "tasks"
     track_layers.unit = "layers"

@@ -36,7 +36,6 @@ MODULES = (
 REACHED = {
     "udfdask.geometry.axes.Calibration": "`Result.calibration`, `self.meta.calibration`",
     "udfdask.geometry.tiling.TilingScheme": "`self.meta.tiling_scheme`",
-    "udfdask.explanation.memory.Memory": "`Explanation.memory.in_process(...)`",
     "udfdask.explanation.memory.PredictedMemory": "`Explanation.memory`",
     "udfdask.udf.base.MaskedResult": "`self.with_mask(...)`",
     "udfdask.udf.buffers.BufferSpec": "`self.buffer(...)`, `Result.buffers`",

@@ -463,7 +463,7 @@ def measure(name: str, threads: int) -> dict[str, Any]:
     del small
     full = make(1)
     results = ud.run_udf(full.array, full.udfs, **full.options)
-    predicted = results[0].explain().memory.in_process(threads)
+    predicted = results[0].explain().memory
     gc.collect()
     peak_bytes(reset=True)
     before = peak_bytes()
@@ -474,8 +474,8 @@ def measure(name: str, threads: int) -> dict[str, Any]:
         "case": name,
         "what": what_runs(name),
         "threads": threads,
-        "predicted": predicted.total,
-        "parts": predicted.parts(),
+        "predicted": predicted.total(threads),
+        "parts": predicted.parts(threads),
         "measured": measured,
         "bound": name in BOUNDS,
         "cluster": False,
@@ -525,7 +525,7 @@ def measure_on_cluster(name: str, threads: int) -> dict[str, Any]:
             ud.compute(*ud.run_udf(small.array, small.udfs, **small.options))
         full = make(1)
         results = ud.run_udf(full.array, full.udfs, **full.options)
-        predicted = results[0].explain().memory.in_worker(threads, WORKERS)
+        predicted = results[0].explain().memory
         while any(client.run(lambda dask_worker: len(dask_worker.data)).values()):
             time.sleep(0.05)
         before = client.run(before_on_worker)
@@ -536,8 +536,8 @@ def measure_on_cluster(name: str, threads: int) -> dict[str, Any]:
         "case": name,
         "what": f"{what_runs(name)}; on {WORKERS} workers",
         "threads": threads,
-        "predicted": predicted.total,
-        "parts": predicted.parts(),
+        "predicted": predicted.total(threads),
+        "parts": predicted.parts(threads),
         "measured": max(after[worker] - before[worker] for worker in after),
         "bound": False,
         "cluster": True,

@@ -1,5 +1,9 @@
 """The arithmetic of predicted memory: laws that hold for any run."""
 
+import gc
+import pickle
+import weakref
+
 import dask.array as da
 import numpy as np
 import pytest
@@ -8,7 +12,7 @@ from hypothesis import strategies as st
 
 import udfdask as ud
 from making import make
-from udfdask.explanation.memory import LoadingMemory, predict_memory
+from udfdask.explanation.memory import LoadingMemory, loading_memory, predict_memory
 from udfdask.plan.plan import make_plan
 from udfdask.udfs import CoMUDF, StdDevUDF, SumSigUDF, SumUDF
 
@@ -28,22 +32,19 @@ def test_memory_is_the_sum_of_its_parts_and_grows_with_threads(some, rows, n, sp
     predicted = predict_memory(recipe_of([UDFS[u]() for u in some], rows, n, split_every))
     before = 0
     for threads in range(1, n + 3):
-        memory = predicted.in_process(threads)
-        assert memory.total == sum(memory.parts().values())
-        assert memory.total >= before
-        worker = predicted.in_worker(threads, 2)
-        assert worker.total <= memory.total + 2 * predicted.partials + predicted.early
-        before = memory.total
+        total = predicted.total(threads)
+        assert total == sum(predicted.parts(threads).values()) >= before
+        before = total
         # at least the blocks that the threads hold, and the final arrays
-        assert memory.total >= min(threads, n) * rows * 8 * 32 * 32 * 2
-    assert before == predicted.in_process(n).total  # no more threads than tasks
+        assert total >= min(threads, n) * rows * 8 * 32 * 32 * 2
+    assert before == predicted.total(n)  # no more threads than tasks
 
 
 @given(names, st.integers(1, 6))
 def test_another_udf_never_takes_less(some, n):
-    one = predict_memory(recipe_of([UDFS[u]() for u in some], n=n)).in_process(2).total
+    one = predict_memory(recipe_of([UDFS[u]() for u in some], n=n)).total(2)
     more = predict_memory(recipe_of([*(UDFS[u]() for u in some), SumSigUDF()], n=n))
-    assert more.in_process(2).total >= one
+    assert more.total(2) >= one
 
 
 @given(st.integers(2, 40), st.integers(2, 8))
@@ -66,7 +67,7 @@ def test_partial_results_that_wait_in_a_tree(n, fan_in):
                 waiting[level] = 0
                 waiting[level + 1] += 1
     assert waiting == [0] * len(groups) + [1]
-    predicted = predict_memory(recipe).waiting // (32 * 32 * 4)
+    predicted = predict_memory(recipe).waiting // (32 * 32 * 4) - 2  # of the merge itself
     assert most <= predicted <= n + len(groups)
     if n in (fan_in, fan_in**2, fan_in**3):
         assert predicted == most
@@ -77,11 +78,7 @@ def test_nav_results_exist_twice_at_the_end():
         {"v": {"kind": "nav", "dtype": "float64", "extra_shape": (1000,)}},
         process_frame=lambda s, f: None,
     )()
-    memory = predict_memory(recipe_of([udf], n=50)).in_process(1)
-    assert memory.parts().keys() == {"results", "tasks", "parameters"} - {"parameters"} | (
-        {"parameters"} if memory.parameters else set()
-    )
-    assert memory.results == 2 * 100 * 8 * 8000
+    assert predict_memory(recipe_of([udf], n=50)).results == 2 * 100 * 8 * 8000
 
 
 def test_a_region_takes_its_rows_and_the_full_result():
@@ -91,17 +88,68 @@ def test_a_region_takes_its_rows_and_the_full_result():
     )()
     roi = np.zeros((100, 8), bool)
     roi[:, 0] = True
-    memory = predict_memory(recipe_of([udf], n=50, roi=roi)).in_process(1)
+    memory = predict_memory(recipe_of([udf], n=50, roi=roi))
     assert memory.results == (100 + 100 * 8) * 8000
 
 
 def test_loading_counts_once_per_thread_and_shared_blocks_once():
     recipe = recipe_of([SumUDF()])
     plain = predict_memory(recipe)
-    loading = predict_memory(recipe, loading=LoadingMemory(extra=1 << 30, waiting=1 << 20))
-    assert loading.in_process(2).copies == 2 << 30
-    assert loading.in_process(2).data == plain.in_process(2).data + (1 << 20)
+    loading = predict_memory(recipe, loading=LoadingMemory(copies=1 << 30, shared=1 << 20))
+    assert loading.parts(2)["copies"] == 2 << 30
+    assert loading.parts(2)["data"] == plain.parts(2)["data"] + (1 << 20)
     assert predict_memory(recipe, loading=LoadingMemory(in_memory=True)).data == 0
+
+
+def no_value(block_info=None):
+    raise AssertionError("a block is loaded")
+
+
+def unloaded(n=4):
+    """Blocks of (4, 8) frames of 16 x 16 uint16 that must not be loaded."""
+    chunks = ((4,) * n, (8,), (16,), (16,))
+    return da.map_blocks(no_value, chunks=chunks, dtype="u2", meta=np.empty((0,) * 4, "u2"))
+
+
+@pytest.mark.parametrize(
+    ("change", "copies", "shared"),
+    [
+        (lambda x: x, 0, 0),
+        (lambda x: x.astype("float32"), 1, 0),  # in blocks of uint16
+        (lambda x: x.astype("float32") + 1, 2, 0),
+        (lambda x: x[:, 1:7], 1, 0),
+        (lambda x: x.rechunk((2, -1, -1, -1)), None, 2),
+        (lambda x: x.rechunk((-1, 2, -1, -1)), None, 8),
+        (lambda x: x.rechunk((8, -1, -1, -1)), None, 2),
+    ],
+)
+def test_loading(change, copies, shared):
+    size = 4 * 8 * 16 * 16 * 2
+    found = loading_memory(change(unloaded()))
+    assert found.shared == shared * size
+    assert copies is None or found.copies == copies * size
+    assert not found.in_memory
+
+
+def test_data_in_memory():
+    x = da.from_array(np.ones((8, 8, 4, 4)), chunks=(2, 8, 4, 4))
+    assert loading_memory(x).in_memory
+    assert ud.explain(x, SumUDF()).memory.data == 0
+    assert ud.explain(x.map_blocks(np.negative), SumUDF()).memory.data == 2 * 8 * 16 * 8
+
+
+def test_a_computed_result_explains_itself_and_keeps_nothing():
+    x = da.from_array(np.ones((4, 4, 8, 8)), chunks=2).map_blocks(np.copy)
+    graph = weakref.ref(x.dask)
+    lazy = ud.run_udf(x, SumUDF())
+    text = str(lazy.explain())
+    done = ud.run_udf(x, SumUDF()).compute(scheduler="synchronous")
+    sent = pickle.loads(pickle.dumps(ud.run_udf(x, SumUDF())))
+    assert str(done.explain()) == str(sent.explain()) == text
+    del x, lazy, sent
+    gc.collect()
+    assert graph() is None
+    assert str(pickle.loads(pickle.dumps(done)).explain()) == text
 
 
 @pytest.mark.parametrize("dtype", ["uint16", "float32"])

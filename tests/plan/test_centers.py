@@ -165,7 +165,7 @@ def test_files_and_the_command_line(signal, tmp_path):
     signal.save(path)
     assert (ud.run_udf(open_file(path), VirtualDetectorUDF("ring", **DARK))["intensity"] == 0).all()
     for center, y in {"": 8, ",cy=zero,cx=zero": 8, ",cy=middle,cx=middle": 10}.items():
-        typed = ["--udf", f"ring,ri=4mrad,ro=8mrad{center}", "--no-progress"]
+        typed = ["--udf", f"ring:ri=4mrad,ro=8mrad{center}", "--no-progress"]
         done = CliRunner().invoke(main, ["run", str(path), *typed])
         assert done.exit_code == 0, done.output
         assert f", center y {y}, x " in done.output

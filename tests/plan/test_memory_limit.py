@@ -66,7 +66,7 @@ def two_threads():
 
 
 def needed(array, udfs, **options):
-    return ud.explain(array, udfs, **options).memory.in_process(2).total
+    return ud.explain(array, udfs, **options).memory.total(2)
 
 
 def refused(array, udfs, limit, **options):
@@ -135,12 +135,12 @@ def test_the_limit_is_what_explain_says():
 
 def test_results_that_are_too_large():
     large = make({"v": {"kind": "nav", "extra_shape": (5000,)}}, process_frame=lambda s, f: None)()
-    (part,) = refused(data(1, 32), large, "20 MB").advice.remedies
+    (part,) = refused(data(1, 32), large, "40 MB").advice.remedies
     assert isinstance(part, PartOfScan)
-    follow(part, data(1, 32), large, "20 MB")
+    follow(part, data(1, 32), large, "40 MB")
     roi = np.zeros((32, 64), bool)
     roi[:4, :4] = True  # the result has the shape of the scan
-    assert not refused(data(1, 32), large, "20 MB", roi=roi).advice.remedies
+    assert not refused(data(1, 32), large, "40 MB", roi=roi).advice.remedies
 
 
 def test_setting_of_the_threads_of_a_worker():

@@ -1,11 +1,9 @@
-"""What `explain` and `check_udf` say about merges that run more often than needed."""
+"""What `explain` says about merges that run more often than needed."""
 
 import dask.array as da
 import pytest
 
 import udfdask as ud
-from udfdask.testing import check_udf
-from udfdask.testing.laws.check_udf import LAWS
 from udfdask.udfs import CoMUDF, StdDevUDF, SumUDF
 
 X = da.ones((6, 4, 3, 3), chunks=(1, 4, 3, 3))
@@ -72,11 +70,6 @@ ROWS = (
 )
 
 
-def notes_of_check(udf):
-    """Return the notes about a UDF; its laws are checked elsewhere."""
-    return check_udf(udf, skip=[law.__name__ for law in LAWS]).notes
-
-
 @pytest.mark.parametrize("udf", [Chain(), Running()])
 def test_a_chain_is_explained(udf):
     assert ud.explain(X, udf).notes == (f"{type(udf).__name__}: {CHAIN}",)
@@ -103,14 +96,3 @@ def test_the_advice_is_true(told, follows):
     assert after.explain().n_tasks < before.explain().n_tasks
     for name in before:
         assert (before[name].compute() == after[name].compute()).all()
-
-
-@pytest.mark.parametrize(("udf", "note"), [(Chain(), CHAIN), (Rows(), ROWS)])
-def test_check_udf_notes_merges_that_results_do_not_need(udf, note):
-    assert notes_of_check(udf) == (f"{type(udf).__name__}: {note}",)
-
-
-def test_check_udf_has_no_note_about_other_merges():
-    """Their results would change, or they follow the advice."""
-    for udf in (Running(), Doubled(), Tree(), NoMerge()):
-        assert not notes_of_check(udf), udf

@@ -308,7 +308,7 @@ def _reads(plan: Plan, bytes_read: int, passes: int) -> str:
 def _in_short(memory: PredictedMemory) -> str:
     """Describe the memory of a process with all threads."""
     threads = max(1, min(config.worker_threads(), memory.tasks))
-    total = format_bytes(memory.in_process(threads).total)
+    total = format_bytes(memory.total(threads))
     text = f"{total} in a process with {threads} thread{'s' * (threads > 1)}"
     return f"{text}, or less: this is what dense data would need" if memory.is_bound else text
 
@@ -318,9 +318,9 @@ def _memory(memory: PredictedMemory) -> str:
     from udfdask.explanation.memory import describe_parts
 
     threads = max(1, min(config.worker_threads(), memory.tasks))
-    text = f"{_in_short(memory)} ({describe_parts(memory.in_process(threads))})"
+    text = f"{_in_short(memory)} ({describe_parts(memory, threads)})"
     if threads > 1:
-        text += f"; {format_bytes(memory.in_process(1).total)} with 1 thread"
+        text += f"; {format_bytes(memory.total(1))} with 1 thread"
     return text
 
 

@@ -1,8 +1,8 @@
-"""Predict the memory that a run needs: arithmetic with the sizes in a plan, nothing is computed.
+"""Predict the memory that a run needs: one sum over the sizes in a plan, nothing is computed.
 
-A process needs memory for what its threads work on, and for what waits: partial results that are
-not merged yet, and rows of nav results, which wait until the result is assembled. At the end of a
-run no chunk is processed, and the results exist twice. The larger of these two moments counts.
+Each thread holds the data of a chunk, copies of them and result buffers. In the process, there are
+also partial results that wait for merges, the results, and parameters. The sum is at least what a
+run needs, and at most about twice as much, since not all of this exists at the same time.
 
 Not included is what nobody declares: arrays that the methods of a UDF make for themselves, and what
 was in memory before the run.
@@ -11,96 +11,28 @@ was in memory before the run.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from dask.utils import format_bytes
 
-from udfdask.explanation.memory_of_copies import copies_of_tiles, copies_of_windows, waiting_borders
-from udfdask.explanation.memory_of_udf import memory_of_udf
-from udfdask.plan.recipe import Recipe
+from udfdask.geometry.halo import slabs
+from udfdask.graph.dask_internals.arrays import GraphArray, blocks_in_memory
+from udfdask.graph.dask_internals.contents import described_layer, described_task
+from udfdask.plan.recipe import Recipe, UDFRecipe
+from udfdask.plan.small_chunks import Chunks
+from udfdask.udf import UDFMethod
+from udfdask.udf.buffers import BufferSpec
 
 TASK_BYTES = 3 << 19
 """Memory that a running task needs beyond arrays: Python objects, the stack of its thread."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LoadingMemory:
-    """What loading the data of a task needs in addition to the data themselves."""
-
-    extra: int = 0
-    """Bytes that are free again as soon as the data are loaded."""
-    held: int = 0
-    """Bytes that stay until the data are processed: they are a view of a larger block."""
-    waiting: int = 0
-    """Bytes of blocks that later tasks need too, in the whole process."""
-    in_memory: bool = False
-    """Whether the data are in memory before the run."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Memory:
-    """The memory of one process at one moment, in bytes.
-
-    Examples
-    --------
-    >>> import dask.array as da, udfdask as ud
-    >>> from udfdask.udfs import SumUDF
-    >>> plan = ud.explain(da.ones((8, 8, 4, 4), chunks=(2, 8, 4, 4)), SumUDF())
-    >>> memory = plan.memory.in_process(threads=2)
-    >>> memory.total == sum(memory.parts().values())
-    True
-    """
-
-    data: int = 0
-    """Blocks of the chunks that are processed."""
-    copies: int = 0
-    """Tiles that are copies, converted or corrected, and copies while data are loaded."""
-    buffers: int = 0
-    """Result buffers of the chunks that are processed."""
-    merges: int = 0
-    """Partial results that wait for a merge, and the buffers of merges."""
-    results: int = 0
-    """Results, and rows of nav results that wait until the result is assembled."""
-    parameters: int = 0
-    """Parameters of the UDFs and corrections."""
-    tasks: int = 0
-    """What running tasks need beyond arrays."""
-
-    @property
-    def total(self) -> int:
-        """All parts together."""
-        return sum(getattr(self, field.name) for field in fields(self))
-
-    def parts(self) -> dict[str, int]:
-        """Return the parts that are not zero, by name.
-
-        Returns
-        -------
-        dict of str to int
-            Bytes of each part.
-
-        Examples
-        --------
-        >>> from udfdask.explanation.memory import Memory
-        >>> Memory(data=100, results=20).parts()
-        {'data': 100, 'results': 20}
-        """
-        every = {field.name: getattr(self, field.name) for field in fields(self)}
-        return {name: size for name, size in every.items() if size}
-
-
-def describe_parts(memory: Memory) -> str:
-    """Return what memory is for in words, the largest part first."""
-    parts = sorted(memory.parts().items(), key=lambda part: -part[1])
-    return ", ".join(f"{name} {format_bytes(size)}" for name, size in parts)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class PredictedMemory:
-    """The memory of a run for any number of threads.
-
-    All fields are bytes, and those up to `merging` of one task.
+    """The memory of a run in bytes, for any number of threads.
 
     Examples
     --------
@@ -109,36 +41,24 @@ class PredictedMemory:
     >>> plan = ud.explain(da.ones((8, 8, 4, 4), chunks=(2, 8, 4, 4)), SumUDF())
     >>> plan.memory.data, plan.memory.tasks  # bytes of a chunk, number of chunk tasks
     (2048, 4)
+    >>> plan.memory.total(threads=1) == sum(plan.memory.parts(threads=1).values())
+    True
     """
 
     data: int
-    """The block of the largest chunk, or its blocks; 0 if they are in memory before the run."""
-    loading: int
-    """Needed in addition while the data are loaded."""
+    """The blocks of the largest chunk; 0 if they are in memory before the run."""
     copies: int
-    """Copies of tiles while the data are processed."""
+    """Copies of these data while they are loaded, and copies of tiles while they are processed."""
     buffers: int
-    """Result buffers, rows of aux data and shifts while the data are processed."""
-    merging: int
-    """New buffers and copies of one merge of chunks, or of `get_results` on a chunk."""
-    chunks_per_merge: int
-    """Number of chunks after which there is such a merge."""
+    """Result buffers, rows of aux data and shifts of a chunk."""
     partials: int
-    """The partial results of one chunk."""
-    shared: int
-    """Blocks that wait because later tasks need them too, and borders of chunks that wait for the
-    margins of others."""
+    """Partial results of a chunk."""
     waiting: int
-    """Partial results that wait for merges, with one thread, when the largest merge starts."""
-    completing: int
-    """Those of them that come last, and complete a merge; no thread is done with its chunk then."""
-    early: int
-    """Partial results of all chunks that a chain of merges takes one after another: other workers
-    do not wait for it."""
-    rows: int
-    """Rows of nav results that wait until all chunks are processed."""
-    last: int
-    """Needed in addition after the last chunk: the last merges, `get_results`, final arrays."""
+    """Partial results that wait for merges with one thread, and the buffers of a merge."""
+    shared: int
+    """Blocks that wait because later tasks need them too, and borders of chunks for neighbors."""
+    results: int
+    """Results, and the rows of nav results before they are put together."""
     parameters: int
     """Parameters of the UDFs and corrections."""
     tasks: int
@@ -149,10 +69,10 @@ class PredictedMemory:
     @property
     def per_task(self) -> int:
         """The memory of the largest chunk task for data, copies and buffers."""
-        return self.data + max(self.loading, self.copies + self.buffers)
+        return self.data + self.copies + self.buffers
 
-    def in_process(self, threads: int) -> Memory:
-        """Return the memory of a run on threads of this process.
+    def parts(self, threads: int) -> dict[str, int]:
+        """Return what a run on threads of one process needs memory for; parts of 0 are left out.
 
         Parameters
         ----------
@@ -161,75 +81,130 @@ class PredictedMemory:
 
         Returns
         -------
-        Memory
-            The memory of the moment at which the run needs most.
+        dict of str to int
+            Bytes of each part.
 
         Examples
         --------
         >>> import dask.array as da, udfdask as ud
         >>> from udfdask.udfs import SumUDF
         >>> plan = ud.explain(da.ones((8, 8, 4, 4), chunks=(2, 8, 4, 4)), SumUDF())
-        >>> one, two = (plan.memory.in_process(threads=n) for n in (1, 2))
-        >>> one.total < two.total
-        True
+        >>> plan.memory.parts(threads=2)["data"]
+        4096
         """
-        return self.in_worker(threads, 1)
+        n = max(1, min(threads, self.tasks))
+        every = {
+            "data": n * self.data + self.shared,
+            "copies": n * self.copies,
+            "buffers": n * self.buffers,
+            "merges": self.waiting + (n - 1) * self.partials,
+            "results": self.results,
+            "parameters": self.parameters,
+            "tasks": n * TASK_BYTES,
+        }
+        return {name: size for name, size in every.items() if size}
 
-    def in_worker(self, threads: int, workers: int) -> Memory:
-        """Return the memory of one of some workers of a cluster.
-
-        They hold equally many rows until one of them puts the result together.
+    def total(self, threads: int) -> int:
+        """Return the memory of a run on threads of one process.
 
         Parameters
         ----------
         threads : int
-            Number of threads of each worker.
-        workers : int
-            Number of workers.
+            Number of threads.
 
         Returns
         -------
-        Memory
-            The memory of the moment at which the worker needs most.
+        int
+            Bytes.
 
         Examples
         --------
         >>> import dask.array as da, udfdask as ud
         >>> from udfdask.udfs import SumUDF
         >>> plan = ud.explain(da.ones((8, 8, 4, 4), chunks=(2, 8, 4, 4)), SumUDF())
-        >>> plan.memory.in_worker(threads=1, workers=1) == plan.memory.in_process(threads=1)
+        >>> plan.memory.total(threads=1) < plan.memory.total(threads=2)
         True
         """
-        n = max(1, min(threads, self.tasks))
-        rows = -(-self.rows // workers)
-        common = {"parameters": self.parameters, "tasks": n * TASK_BYTES, "results": rows}
-        before, arrived = self.waiting - self.completing, n - 1
-        if workers > 1:
-            before += self.early // workers
-            arrived += 2  # from other workers, while the threads of this one merge
-        moments = (
-            Memory(merges=before, **self._working(n, loading=True), **common),
-            Memory(merges=before, **self._working(n, loading=False), **common),
-            self._while_merging(n, before + self.completing + arrived * self.partials, common),
-            Memory(**{**common, "results": self.rows + self.last}),
-        )
-        return max(moments, key=lambda moment: moment.total)
+        return sum(self.parts(threads).values())
 
-    def _working(self, n: int, *, loading: bool) -> dict[str, int]:
-        """Return the parts for n threads that load or process chunks."""
-        data = n * self.data + self.shared
-        if loading:
-            return {"data": data, "copies": n * self.loading}
-        return {"data": data, "copies": n * self.copies, "buffers": n * self.buffers}
 
-    def _while_merging(self, n: int, waiting: int, common: dict[str, int]) -> Memory:
-        """Return the memory while some of n threads merge, and the others work on chunks."""
-        mergers = -(-n // self.chunks_per_merge)
-        return Memory(
-            merges=waiting + mergers * self.merging,
-            **self._working(n - mergers, loading=self.loading > self.copies + self.buffers),
-            **common,
-        )
+def describe_parts(memory: PredictedMemory, threads: int) -> str:
+    """Return what memory is for in words, the largest part first."""
+    parts = sorted(memory.parts(threads).items(), key=lambda part: -part[1])
+    return ", ".join(f"{name} {format_bytes(size)}" for name, size in parts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadingMemory:
+    """What loading the data of a task needs in addition to the data themselves."""
+
+    copies: int = 0
+    """Bytes of a larger or of another block, which a block of the data is made from."""
+    shared: int = 0
+    """Bytes of blocks that later tasks need too, in the whole process."""
+    in_memory: bool = False
+    """Whether the data are in memory before the run."""
+
+
+def loading_memory(array: GraphArray) -> LoadingMemory:
+    """Return what loading needs, from the sizes of the blocks in the layers of an array."""
+    if blocks_in_memory(array) is not None:
+        return LoadingMemory(in_memory=True)
+    graph = array.dask
+    block = _block_bytes(graph.layers[array.name])
+    largest, shared = block, 0
+    for name, layer in graph.layers.items():
+        sources = [graph.layers[each] for each in graph.dependencies[name]]
+        sizes = [_block_bytes(source) for source in sources]
+        own = _block_bytes(layer)
+        read = 0 if any(sizes) else own * max(map(_decoded, (layer, *sources)))
+        largest = max(largest, own + max(sizes, default=0) + read)
+        if len(sources) == 1 and sizes[0]:
+            shared = max(shared, _pieces(_chunks(layer), _chunks(sources[0])) * sizes[0])
+    return LoadingMemory(copies=largest - block, shared=shared)
+
+
+def _decoded(layer: Any) -> int:
+    """Return how many copies of a block a layer needs that reads, or holds, encoded chunks."""
+    described = described_layer(layer)
+    if described is not None:
+        held = [value for kind, value in described.inputs if kind == "value"]
+    else:
+        tasks = map(described_task, dict(layer).values()) if len(layer) == 1 else ()
+        held = [value for task in tasks if task is not None for value in task]
+        held += list(dict(layer).values())[:1]
+    arrays = [one for one in held if hasattr(one, "dtype")]
+    if any(getattr(one, "stored", None) for one in arrays):  # udfdask's own readers
+        return 1
+    # the arrays of zarr and h5py decode a chunk into an array of its own
+    return 2 if any(getattr(one, "chunks", None) for one in arrays) else 0
+
+
+def _pieces(chunks: Chunks, sources: Chunks) -> int:
+    """Return the number of blocks that wait while a rechunk cuts and joins them; 0 for others."""
+    if chunks == sources or [*map(sum, chunks)] != [*map(sum, sources)]:
+        return 0
+    joined = math.prod(
+        min(len(axis), -(-max(sizes, default=0) // max(1, max(axis, default=1))))
+        for sizes, axis in zip(chunks, sources, strict=True)
+    )
+    is_cut = any(max(a) < max(b) for a, b in zip(chunks, sources, strict=True) if a and b)
+    return 2 * joined if is_cut else joined
+
+
+def _chunks(layer: Any) -> Chunks:
+    """Return the chunks of a layer; none if it does not say them."""
+    about = getattr(layer, "collection_annotations", None) or {}
+    return about.get("chunks") or ()
+
+
+def _block_bytes(layer: Any) -> int:
+    """Return the size of the largest block of a layer; 0 if the layer holds no blocks."""
+    about = getattr(layer, "collection_annotations", None) or {}
+    if not about.get("chunks") or about.get("dtype") is None:
+        return 0
+    sizes = [max(axis, default=0) for axis in about["chunks"]]
+    return 0 if any(map(math.isnan, sizes)) else math.prod(sizes) * int(about["dtype"].itemsize)
 
 
 def predict_memory(
@@ -244,31 +219,100 @@ def predict_memory(
     loaded, rows = int(grid.loaded.max(initial=0)), int(grid.counts.max(initial=0))
     pixels = math.prod(max(sizes, default=0) for sizes in recipe.sig_chunks)
     block = loaded * recipe.dtype.itemsize * (pixels if recipe.by_sig_chunk else sig.size)
-    udfs = [memory_of_udf(recipe, udf, rows) for udf in recipe.udfs] if grid.n_chunks else []
-    merging = max(udfs, key=lambda udf: udf.merging, default=None)
-    parts = recipe.n_blocks if recipe.by_sig_chunk else 1
+    udfs = [_UDFMemory(recipe, udf, rows) for udf in recipe.udfs] if grid.n_chunks else []
+    moved = recipe.descan is not None and recipe.descan.moves_entries
+    copied = _copies_of_tiles(recipe, rows) + _windows(recipe) + block * moved
     return PredictedMemory(
-        data=0 if loading.in_memory and not joined else block + loading.held,
-        loading=loading.extra
-        + (block if joined else 0),  # small blocks are copied into a large one
-        copies=max(
-            copies_of_tiles(recipe, rows, gathered=loading.held > 0), copies_of_windows(recipe)
-        )
-        + (block if recipe.descan is not None and recipe.descan.moves_entries else 0),
+        data=0 if loading.in_memory and not joined else block,
+        copies=max(block if joined else loading.copies, copied),
         buffers=sum(udf.buffers for udf in udfs) + _shifts(recipe, rows),
-        merging=merging.merging if merging else 0,
-        chunks_per_merge=merging.chunks_per_merge if merging else 1,
         partials=sum(udf.partial for udf in udfs),
-        shared=loading.waiting + waiting_borders(recipe),
         waiting=sum(udf.waiting for udf in udfs),
-        completing=sum(udf.completing for udf in udfs),
-        early=sum(udf.early for udf in udfs),
-        rows=sum(udf.rows for udf in udfs),
-        last=max(sum(udf.finishing for udf in udfs), sum(udf.final for udf in udfs)),
+        shared=loading.shared + _borders(recipe),
+        results=sum(udf.results for udf in udfs),
         parameters=recipe.nbytes,
-        tasks=grid.n_chunks * parts,
+        tasks=grid.n_chunks * (recipe.n_blocks if recipe.by_sig_chunk else 1),
         is_bound=recipe.native.is_sparse,
     )
+
+
+@dataclass(frozen=True)
+class _UDFMemory:
+    """The memory for the results of one UDF, in bytes; `rows` are the frames of a chunk."""
+
+    recipe: Recipe
+    udf: UDFRecipe
+    rows: int
+
+    @property
+    def aux(self) -> int:
+        """Aux data of one frame."""
+        aux = (self.udf.aux[name] for name in self.udf.nav_aux)
+        return sum(math.prod(one.extra_shape) * one.dtype.itemsize for one in aux)
+
+    @property
+    def row(self) -> int:
+        """What a partial result has for one frame."""
+        return self._row_bytes(self.udf.allocated.values()) + self.aux * self.udf.carries_aux
+
+    @property
+    def reduced(self) -> int:
+        """Sig and single buffers."""
+        sig = self.recipe.shape.sig
+        return sum(s.nbytes(0, sig) for s in self.udf.allocated.values() if s.kind != "nav")
+
+    @property
+    def partial(self) -> int:
+        """The partial result of the largest chunk."""
+        return self.rows * self.row + self.reduced
+
+    @property
+    def buffers(self) -> int:
+        """Buffers and aux data of a chunk; sig buffers are copied if tiles are parts of frames."""
+        part, sig = tuple(self.recipe.tiling.sig_shape), tuple(self.recipe.shape.sig)
+        copied = self.reduced if part[1:] != sig[1:] else 0
+        return self.partial + self.rows * self.aux * (not self.udf.carries_aux) + copied
+
+    @property
+    def waiting(self) -> int:
+        """Partial results that wait for merges, and two more, which a merge makes and copies."""
+        mode, n = self.udf.merge.mode, self.recipe.grid.n_chunks
+        signal_parts = (
+            self.recipe.n_blocks * self.rows * self.row + self.reduced
+            if self.recipe.by_sig_chunk
+            else 0
+        )
+        if mode == "none":
+            return signal_parts
+        if mode not in ("tree", "all"):
+            return 2 * self.partial + self.reduced + signal_parts
+        fan_in, span, total = self.udf.merge.fan_in or max(n, 2), 1, self.partial
+        level = self.partial
+        while n > 1:  # chunks are processed depth first: all sources of a merge but one can wait
+            total += (min(n, fan_in) - 1) * level
+            n, span = -(-n // fan_in), span * fan_in
+            level = min(span * self.rows, self.recipe.grid.n_frames) * self.row + self.reduced
+        copies = 1 if self.udf.promises.merge_only_reads_src else 2
+        return total + (3 if mode == "all" else copies) * level + signal_parts
+
+    @property
+    def results(self) -> int:
+        """Rows that wait, what `get_results` makes of them, and the arrays of the result."""
+        grid, sig, outputs = self.recipe.grid, self.recipe.shape.sig, self.udf.outputs.values()
+        final = sum(spec.nbytes(grid.size, sig) for spec in outputs)
+        rows = grid.n_frames * self._row_bytes(outputs)
+        if self.udf.has_get_results:
+            masks = sum(math.prod(s.shape(grid.size + grid.n_frames, sig)) for s in outputs)
+            final += masks + self.reduced
+            if not self.udf.elementwise:
+                rows += grid.n_frames * self.row
+        elif self.udf.merge.mode == "all":
+            rows = grid.n_frames * self.row
+        return rows + final
+
+    def _row_bytes(self, specs: Iterable[BufferSpec]) -> int:
+        """Return the size of one row of nav buffers."""
+        return sum(spec.nbytes(1, self.recipe.shape.sig) for spec in specs if spec.kind == "nav")
 
 
 def _shifts(recipe: Recipe, rows: int) -> int:
@@ -276,3 +320,69 @@ def _shifts(recipe: Recipe, rows: int) -> int:
     if recipe.descan is None:
         return 0
     return 3 * rows * math.prod(recipe.descan.shifts.extra_shape) * np.dtype(float).itemsize
+
+
+def _copies_of_tiles(recipe: Recipe, rows: int) -> int:
+    """Return the size of the copies of a tile: gathered, converted, corrected, shifted, private."""
+    alone = [udf for udf in recipe.udfs if udf.halo is None]
+    if not alone:
+        return 0
+    native, tiling, frame = recipe.native, recipe.tiling, recipe.shape.sig.size
+    selected = bool(np.array_equal(recipe.grid.loaded, recipe.grid.counts))
+    assembled = recipe.n_blocks > 1 and not recipe.by_sig_chunk
+    on_place = all(udf.backend.on_device == native.on_device for udf in alone)
+    views = selected and on_place and not (native.is_sparse or assembled or recipe.descan)
+    full = frame * (tiling.depth if views else tiling.frame_depth)
+    part = math.prod(tiling.sig_shape) * (tiling.depth if views else tiling.gathered_depth)
+    changes = (recipe.corrections is not None) + (recipe.descan is not None)
+    largest = 0
+    for udf in alone:
+        pixels = frame * rows if udf.method is UDFMethod.PARTITION else max(full, part)
+        is_made = udf.cls.writable_input or udf.input_dtype != recipe.dtype
+        size = pixels * recipe.dtype.itemsize * (assembled + (not selected) + native.is_sparse)
+        size += pixels * udf.input_dtype.itemsize * max(is_made, changes)
+        largest = max(largest, size)
+    return largest * len({udf.input_dtype for udf in alone})
+
+
+def _windows(recipe: Recipe) -> int:
+    """Return the size of the windows of frames that one task makes at a time."""
+    frame, grid = recipe.shape.sig.size, recipe.grid
+    box = tuple((0, max(axis, default=0)) for axis in grid.nav_chunks)
+    largest = 0
+    for udf in recipe.udfs:
+        if udf.halo is not None:
+            itemsize = max(recipe.dtype.itemsize, udf.input_dtype.itemsize)
+            first = slabs(udf.halo, box, frame * itemsize)[:1]
+            frames = max((math.prod(udf.halo.around(slab)) for slab in first), default=0)
+            # as they came, and as the UDF is given them
+            made = frames * frame * (recipe.dtype.itemsize + udf.input_dtype.itemsize)
+            largest = max(largest, made)
+    return largest
+
+
+def _borders(recipe: Recipe) -> int:
+    """Return the size of the frames at the borders of chunks that wait for other chunks.
+
+    Chunks are loaded in C order: a border waits until the next line of chunks has been loaded.
+    """
+    halos, grid = recipe.halos(range(len(recipe.udfs))), recipe.grid
+    if not halos or grid.n_chunks < 2:
+        return 0
+    sizes = [max(axis, default=0) for axis in grid.nav_chunks]
+    cut = next((axis for axis, n in enumerate(grid.numblocks) if n > 1), 0)
+    depth = max(1 + -(-max(halo.sides[cut]) // max(1, sizes[cut])) for halo in halos)
+    waiting = min(grid.n_chunks, depth * math.prod(grid.numblocks[cut + 1 :]) + 2)
+    every = math.prod(sizes)
+    kept = every
+    if not any(map(recipe.keeps_chunks, range(len(recipe.udfs)))):
+        kept = sum(
+            every
+            - math.prod(
+                max(0, n - 2 * (before + after)) if len(axis) > 1 else n
+                for n, (before, after), axis in zip(sizes, halo.sides, grid.nav_chunks, strict=True)
+            )
+            for halo in halos
+        )
+    frames = waiting * min(kept, len(halos) * every)
+    return frames * recipe.shape.sig.size * recipe.dtype.itemsize

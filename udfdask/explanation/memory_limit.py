@@ -17,7 +17,6 @@ from udfdask.advice import Advice, MakeChunks, PartOfScan, Rechunk, Remedy, SetO
 from udfdask.errors import MemoryLimitError
 from udfdask.explanation.memory import (
     LoadingMemory,
-    Memory,
     PredictedMemory,
     describe_parts,
     predict_memory,
@@ -34,40 +33,37 @@ def check_memory(plan: Plan, max_memory: Any, loading: LoadingMemory | None) -> 
     """
     limit, threads = parse_size(max_memory, "max_memory", "2 GB"), config.worker_threads()
     predicted = predict_memory(plan.recipe, joined=plan.joined is not None, loading=loading)
-    memory = predicted.in_process(threads)
-    if memory.total <= limit:
+    needed = predicted.total(threads)
+    if needed <= limit:
         return
     dense = ", if the sparse data were dense," if predicted.is_bound else ","
-    text = (
-        f"the run needs {_needs(memory, max(1, min(threads, predicted.tasks)))}{dense} more than "
-        f"max_memory={max_memory!r}: "
-    )
+    used = max(1, min(threads, predicted.tasks))
+    text = f"the run needs {_needs(predicted, used)}{dense} more than max_memory={max_memory!r}: "
     setting = config.worker_threads_setting()
     fewer = range(min(threads, predicted.tasks) - 1, 0, -1)
     remedies: list[Remedy] = [
         *_smaller_chunks(plan, predicted, limit),
-        *[SetThreads(n, setting) for n in fewer if predicted.in_process(n).total <= limit][:1],
+        *[SetThreads(n, setting) for n in fewer if predicted.total(n) <= limit][:1],
     ]
     if len(plan.recipe.udfs) > 1:
         text += "runs of fewer UDFs need less; "
     if not remedies:
-        text += f"one thread needs {_needs(predicted.in_process(1), 1)}; "
+        text += f"one thread needs {_needs(predicted, 1)}; "
         remedies += _part_of_scan(plan, predicted, limit)
     end = "" if remedies else "smaller results need less"
     advice = Advice(
         "memory limit",
         (text, *_alternatives(remedies), end),
-        {"needed": memory.total, "limit": limit},
+        {"needed": needed, "limit": limit},
     )
     raise MemoryLimitError(advice.said(plan.door), advice=advice)
 
 
-def _needs(memory: Memory, threads: int) -> str:
+def _needs(memory: PredictedMemory, threads: int) -> str:
     """Describe the memory of a process and what it is for."""
-    return (
-        f"{format_bytes(memory.total)} in a process with {threads} thread{'s' * (threads > 1)} "
-        f"({describe_parts(memory)})"
-    )
+    total, several = format_bytes(memory.total(threads)), "s" * (threads > 1)
+    parts = describe_parts(memory, threads)
+    return f"{total} in a process with {threads} thread{several} ({parts})"
 
 
 def _alternatives(remedies: Sequence[Remedy]) -> Iterator[str | Remedy]:
@@ -85,12 +81,12 @@ def _smaller_chunks(plan: Plan, predicted: PredictedMemory, limit: int) -> Itera
     frames, parts = int(plan.recipe.grid.loaded.max(initial=1)), 1
     while 2 * parts <= frames:
         parts *= 2
-        names = ("data", "loading", "copies", "shared")
+        names = ("data", "copies", "shared")
         smaller: dict[str, Any] = {name: getattr(predicted, name) // parts for name in names}
         levels = math.ceil(math.log(parts, 8))
         waiting = predicted.waiting + 7 * levels * predicted.partials
         other = replace(predicted, **smaller, waiting=waiting, tasks=predicted.tasks * parts)
-        if other.in_process(config.worker_threads()).total <= limit:
+        if other.total(config.worker_threads()) <= limit:
             break
     else:
         return
@@ -111,11 +107,8 @@ def _part_of_scan(plan: Plan, predicted: PredictedMemory, limit: int) -> Iterato
     rows = grid.shape[0] // 2
     while rows:
         share = rows / grid.shape[0]
-        smaller: dict[str, Any] = {
-            name: int(getattr(predicted, name) * share) for name in ("rows", "last")
-        }
-        other = replace(predicted, **smaller)
-        if other.in_process(config.worker_threads()).total <= limit:
+        other = replace(predicted, results=int(predicted.results * share))
+        if other.total(config.worker_threads()) <= limit:
             yield PartOfScan(rows)
             return
         rows //= 2
