@@ -1,13 +1,11 @@
 """The memory that a plan predicts, beside the peak that is measured, for many shapes of runs.
 
     python scripts/soak/predicted_memory.py [--only NAME,NAME] [--threads 2] [--cluster]
-                                            [--write docs/user-guide/operations/memory.md]
 
 Each case makes its data block by block, runs twice on a small part so that everything is imported
 and compiled, and then runs while the peak of the memory of its process is read. The
-table has the peak above the memory before the run, and the prediction. `--write` puts the table
-between the marks in a page of the documentation. The program ends with 1 if a run needs more than
-predicted, or if less than half of the prediction was needed with one thread.
+table has the peak above the memory before the run, and the prediction. The program ends with 1 if
+a run needs more than predicted, or if less than half of the prediction was needed with one thread.
 """
 
 from __future__ import annotations
@@ -45,8 +43,6 @@ SETTINGS = {
 }
 PROGRAMS = 2
 """Programs that measure at the same time, each with its own memory."""
-
-MARKS = ("<!-- measured: begin -->", "<!-- measured: end -->")
 
 
 @dataclass(frozen=True)
@@ -583,15 +579,6 @@ def line_of(found: dict[str, Any]) -> str:
     return f"| {found['what']} | {found['threads']} | {measured} | {predicted} | {share:.2f} |"
 
 
-def page_with(table: str, page: str) -> str:
-    """Return a page of the documentation with another table between the marks."""
-    before, _, rest = page.partition(MARKS[0])
-    _, found, after = rest.partition(MARKS[1])
-    if not found:
-        raise SystemExit(f"the page has no marks {MARKS[0]} and {MARKS[1]}")
-    return f"{before}{MARKS[0]}\n{table}\n{MARKS[1]}{after}"
-
-
 def runs_of(arguments: argparse.Namespace) -> list[tuple[list[str], int, bool]]:
     """Return cases, threads and place of each program that the user asks for."""
     names = arguments.only.split(",") if arguments.only else list(CASES)
@@ -600,7 +587,7 @@ def runs_of(arguments: argparse.Namespace) -> list[tuple[list[str], int, bool]]:
         for threads in [arguments.threads] if arguments.threads else [1, 2]:
             some = [name for name in names if threads == 1 or name not in ONE_THREAD]
             runs += [(some[k::PROGRAMS], threads, False) for k in range(PROGRAMS)]
-    if arguments.cluster or arguments.write:
+    if arguments.cluster:
         runs += [([name], arguments.threads or 1, True) for name in names if name in ON_CLUSTER]
     return [run for run in runs if run[0]]
 
@@ -611,7 +598,6 @@ def main() -> None:
     parser.add_argument("--only", help="names of cases")
     parser.add_argument("--threads", type=int, help="threads of a process; by default 1, then 2")
     parser.add_argument("--cluster", action="store_true", help="on worker processes")
-    parser.add_argument("--write", type=Path, help="a page to write the table to")
     parser.add_argument("--json", action="store_true", help="print the numbers of each case")
     parser.add_argument("--measure", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
@@ -620,21 +606,13 @@ def main() -> None:
         for name in arguments.measure.split(","):
             print(json.dumps(how(name, arguments.threads)), flush=True)
         return
-    every, wrong = [], []
+    wrong = []
     with ThreadPoolExecutor(PROGRAMS) as pool:
         for program in pool.map(lambda run: in_program(*run), runs_of(arguments)):
             for found in program:
-                every.append(found)
                 print(json.dumps(found) if arguments.json else line_of(found), flush=True)
                 if not is_right(found):
                     wrong.append(found["case"])
-    if arguments.write:
-        order = list(CASES)
-        every.sort(key=lambda f: (f["cluster"], order.index(f["case"]), f["threads"]))
-        lines = [line_of(found) for found in every]
-        head = "| run | threads | measured, MiB | predicted, MiB | predicted / measured |"
-        table = "\n".join([head, "| --- | ---: | ---: | ---: | ---: |", *lines])
-        arguments.write.write_text(page_with(table, arguments.write.read_text()))
     if wrong:
         raise SystemExit(
             f"more than predicted, or less than half: {', '.join(dict.fromkeys(wrong))}"
