@@ -123,7 +123,7 @@ html_static_path = ["_static"]
 html_css_files = ["pages.css"]
 html_show_sourcelink = False
 # These pages have no pages next to them, so that their sidebar would be empty.
-html_sidebars = {page: [] for page in ("changelog", "cite", "how-do-i", "related")}
+html_sidebars = {page: [] for page in ("changelog", "cite", "how-do-i")}
 html_theme_options = {
     "logo": {"text": "udfdask"},
     "header_links_before_dropdown": 7,

@@ -19,7 +19,6 @@ pytestmark = pytest.mark.full
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "asv_bench"
-PAGES = ROOT / "docs" / "benchmarks"
 sys.path.insert(0, str(FOLDER))
 try:
     import files

@@ -37,7 +37,6 @@ def quoted(path, name):
     ("page", "name"),
     [
         ("docs/getting-started/why.md", "peers"),
-        ("docs/getting-started/why.md", "doors"),
         ("README.md", "peers"),
     ],
 )
