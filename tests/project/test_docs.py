@@ -13,7 +13,6 @@ import pytest
 from fences import read_fences
 from stand_in import numpy_standing_in_for_cupy
 from udfdask.backends.device import n_devices
-from udfdask.config import DEFAULTS
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
@@ -64,12 +63,6 @@ def test_source_files_that_are_named_exist(page):
     named = re.findall(r"`(?:python )?([\w/]+/[\w/]*(?:\.py|/))[ `]", page.read_text("utf-8"))
     missing = [n for n in named if not (ROOT / n).exists() and not (ROOT / "udfdask" / n).exists()]
     assert not missing
-
-
-def test_the_page_on_dask_has_every_setting():
-    page = (DOCS / "user-guide" / "libraries" / "dask.md").read_text("utf-8")
-    rows = re.findall(r"^\| `udfdask\.([\w-]+)` \|", page, flags=re.MULTILINE)
-    assert sorted(rows) == sorted(DEFAULTS)
 
 
 def requirements(extras):
