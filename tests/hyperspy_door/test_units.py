@@ -92,8 +92,4 @@ def test_pictures_are_those_of_the_results():
     assert figure.get_suptitle() == "where"
     assert [text.get_text() for text in figure.axes[0].get_legend().get_texts()] == ["BF"]
     assert figure.axes[0].get_xlabel() == "kx (1/nm)"
-    line = profile.plot(nav=(1, 2)).axes[0].lines[-1]
-    assert line.get_label() == "y 2 nm, x 1 nm"
-    np.testing.assert_array_equal(line.get_ydata(), profile["intensity"].data[1, 2])
-    with pytest.raises(ud.ArgumentValueError, match="not a position of the scan"):
-        profile.plot(nav=(4, 2))
+    assert profile.plot().axes[0].get_xlabel() == "radius (1/nm)"

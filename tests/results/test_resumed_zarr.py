@@ -80,21 +80,6 @@ def test_a_finished_store_is_left_as_it_is(tmp_path, caplog):
     assert set(read_saved(store).attrs) - {"udfdask_run"} == set(read_saved(plain).attrs)
 
 
-@pytest.mark.parametrize("suffix", [".npz", ".zarr", ".nc"])
-def test_the_command_does_a_finished_run_once(suffix, tmp_path):
-    np.save(tmp_path / "a.npy", np.arange(960, dtype="u2").reshape(8, 10, 3, 4))
-    out = tmp_path / f"out{suffix}"
-    command = ["run", tmp_path / "a.npy", "--udf", "com:r=1", "--out", out, "--resume"]
-    assert "nothing is left" not in call(*command)
-    for _ in range(2):
-        assert "nothing is left to do" in call(*command)
-    assert "already exists" in call(*command, "--roi", "0:3", code=1)
-    assert "already exists" in call(*command, "--udf", "sum", code=1)
-    assert "wrote" in call(*command, "--overwrite")
-    np.save(tmp_path / "a.npy", np.zeros((8, 10, 3, 4), "u2"))
-    assert "already exists" in call(*command, code=1)
-
-
 def test_a_computed_result_needs_no_cache(tmp_path):
     done = ud.run_udf(data(tmp_path), CoMUDF()).compute()
     done.to_zarr(tmp_path / "out.zarr", resume=True)
