@@ -1,4 +1,4 @@
-"""Write `docs/development/interface-coverage.md`: which tests show which point of the interface.
+"""Write `tests/interface-coverage.md`: which tests show which point of the interface.
 
 Tests say so themselves with `@pytest.mark.point(9, 10)`, on a function, a class, or a whole module
 (`pytestmark`). They are read and not imported. The status is 1 if a point has no test.
@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGE = ROOT / "docs" / "development" / "interface-coverage.md"
+PAGE = ROOT / "tests" / "interface-coverage.md"
 
 TOPICS = {
     "Life of a UDF": {
