@@ -1,7 +1,5 @@
 """User-defined functions over dask arrays of detector frames."""
 
-import sys
-from importlib import import_module
 from typing import TYPE_CHECKING
 
 from udfdask.lazy_names import lazy_names
@@ -131,7 +129,3 @@ if not TYPE_CHECKING:  # a type checker would accept any name
         # docs and messages write udfdask.io.open_file: it works after `import udfdask`
         parts="corrections descan io libertem masks plotting testing udfs",
     )
-
-if "distributed" in sys.modules:
-    # a worker has to know how to receive partial results and their sizes before the first one comes
-    import_module("udfdask.run.run_udf")

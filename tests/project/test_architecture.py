@@ -140,7 +140,6 @@ DASK_MODULES = {
     "dask.callbacks",
     "dask.config",
     "dask.local",
-    "dask.sizeof",
     "dask.system",
     "dask.threaded",
     "dask.utils",

@@ -6,6 +6,7 @@ import sys
 
 import numpy as np
 import pytest
+from dask.sizeof import sizeof
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
@@ -162,3 +163,11 @@ def test_a_worker_knows_them_before_the_first_one_comes():
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
     assert done.stdout.strip() == "[True, True]"
+
+
+@pytest.mark.parametrize("cls", [Partial, Finalized])
+def test_sizes_count_arrays(cls):
+    """Schedulers know how much memory of a worker a partial result takes."""
+    rows = {"total": np.zeros(10_000)}
+    value = Partial(rows, 0, 1, {}) if cls is Partial else Finalized(rows, {}, None)
+    assert 80_000 <= sizeof(value) < 81_000

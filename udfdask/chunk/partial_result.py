@@ -37,6 +37,10 @@ class Partial:
         """Size of the arrays in bytes; objects count as pointers."""
         return sum(int(a.nbytes) for a in (*self.arrays.values(), *self.aux.values()))
 
+    def __sizeof__(self) -> int:
+        """Return the size with the arrays: schedulers count it as memory of a worker."""
+        return object.__sizeof__(self) + self.nbytes
+
 
 MIXED = -2
 """Generation of a chunk whose tasks did not all have the same parameters."""
@@ -67,6 +71,10 @@ class Finalized:
     def nbytes(self) -> int:
         """Size of the arrays in bytes; objects count as pointers."""
         return sum(int(a.nbytes) for a in (*self.arrays.values(), *self.masks.values()))
+
+    def __sizeof__(self) -> int:
+        """Return the size with the arrays: schedulers count it as memory of a worker."""
+        return object.__sizeof__(self) + self.nbytes
 
 
 def join_parts(recipe: Recipe, chunk: int, parts: Sequence[Partials]) -> Partials:

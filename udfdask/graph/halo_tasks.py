@@ -10,7 +10,6 @@ selected frame are loaded too, if others need frames of them.
 
 from __future__ import annotations
 
-import functools
 import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -168,20 +167,7 @@ def _load(
     """Process the positions of a chunk whose windows lie in it, and cut margins."""
     from udfdask.chunk.neighborhoods.run_with_halo import load_chunk  # few runs need it
 
-    _tell_sizes()
     return load_chunk(recipe, index, needed_by, blocks, aux, group)
-
-
-@functools.cache
-def _tell_sizes() -> None:
-    """Tell dask the size of what is left of a chunk: it would count a few bytes for the class."""
-    from dask.sizeof import sizeof
-
-    from udfdask.chunk.neighborhoods.run_with_halo import LoadedChunk
-    from udfdask.chunk.neighborhoods.stored_frames import StoredFrames
-
-    for kind in (LoadedChunk, StoredFrames):
-        sizeof.register(kind, lambda value: int(value.nbytes) + 200)
 
 
 def _margin(chunk: int, loaded: LoadedChunk) -> Margin:

@@ -6,8 +6,6 @@ import itertools
 from collections.abc import Sequence
 from typing import Any
 
-from dask.sizeof import sizeof
-
 from udfdask.chunk.partial_result import Finalized, Partial, Partials
 from udfdask.graph.dask_internals.tasks import List, OutputTask, Task, TaskRef
 from udfdask.graph.layer_builder import RunLayers
@@ -158,12 +156,3 @@ def _finalize(
     partials: list[Any] = [holder_of(source, number) for source in rows]
     merged: Any = None if reduced is None else holder_of(reduced, number)
     return finalize(recipe.now, number, chunk, partials, merged)
-
-
-def _sizeof(value: Partial | Finalized) -> int:
-    """Return the size in bytes; dask would count a few bytes for a class it does not know."""
-    return value.nbytes + 200
-
-
-sizeof.register(Partial, _sizeof)
-sizeof.register(Finalized, _sizeof)

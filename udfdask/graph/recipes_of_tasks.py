@@ -26,7 +26,6 @@ import cloudpickle
 import numpy as np
 from dask.base import tokenize
 from dask.highlevelgraph import HighLevelGraph
-from dask.sizeof import sizeof
 
 from udfdask.backends.convert import to_host
 from udfdask.backends.table import backend_of, check_block, plain_block
@@ -243,12 +242,3 @@ def _plain(blocks: Any, what: str) -> Any:
 def _filled(recipe: Recipe, lazy: list[Slot], values: list[Any]) -> Recipe:
     """Return a recipe with computed values of its lazy parameters."""
     return recipe.with_params(dict(zip(lazy, values, strict=True)))
-
-
-def _sizeof(recipe: Recipe) -> int:
-    """Return the size in bytes; dask would count a few bytes for a class it does not know."""
-    roi = recipe.grid.roi
-    return recipe.nbytes + (0 if roi is None else int(roi.nbytes)) + 1000
-
-
-sizeof.register(Recipe, _sizeof)

@@ -278,6 +278,11 @@ class Recipe:
         planes = [getattr(self.corrections, name, None) for name in (*PLANES, "excluded_pixels")]
         return self.grid.packed_size + _nbytes(planes) + sum(_nbytes(u.kwargs) for u in self.udfs)
 
+    def __sizeof__(self) -> int:
+        """Return the size with the arrays: schedulers count it as memory of a worker."""
+        roi = self.grid.roi
+        return object.__sizeof__(self) + self.nbytes + (0 if roi is None else int(roi.nbytes))
+
     def with_params(self, values: Mapping[Slot, Any]) -> Recipe:
         """Return the recipe with computed values in place of lazy parameters.
 

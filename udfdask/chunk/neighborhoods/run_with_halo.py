@@ -63,6 +63,10 @@ class LoadedChunk:
         partials = [partial for partial in self.partials if partial is not None]
         return sum(store.nbytes for store in frames) + sum(partial.nbytes for partial in partials)
 
+    def __sizeof__(self) -> int:
+        """Return the size with the arrays: schedulers count it as memory of a worker."""
+        return object.__sizeof__(self) + self.nbytes
+
 
 def load_chunk(
     recipe: Recipe,

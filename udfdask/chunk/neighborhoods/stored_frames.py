@@ -42,6 +42,10 @@ class StoredFrames:
             for block in self.blocks
         )
 
+    def __sizeof__(self) -> int:
+        """Return the size with the arrays: schedulers count it as memory of a worker."""
+        return object.__sizeof__(self) + self.nbytes
+
     def part(self, box: Box) -> StoredFrames:
         """Return some of the frames; dense ones are a view, of which only these are sent."""
         blocks = (
