@@ -1,4 +1,4 @@
-"""What people who join read: the README's commands, tables of extras, and the oldest versions."""
+"""Tables of extras, and the oldest versions that the tests install."""
 
 import re
 import runpy
@@ -7,17 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from fences import read_fences
-
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
 OLDEST = runpy.run_path(str(ROOT / ".ci/oldest_versions.py"))
-
-
-def test_commands_of_the_readme_are_quoted_word_for_word():
-    fences = read_fences(ROOT / "README.md")
-    (tests,) = [one.text for one in fences if one.text.strip().endswith("-m pytest -n 2")]
-    assert tests in (ROOT / "CONTRIBUTING.md").read_text("utf-8")
 
 
 def test_oldest_versions_are_those_of_the_project(capsys):
