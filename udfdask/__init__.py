@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     from udfdask.errors import (
         ArgumentTypeError,
         ArgumentValueError,
-        ClusterError,
         DeviceError,
         FileFormatError,
         InvalidMaskError,
@@ -54,7 +53,6 @@ __all__ = [
     "ArgumentValueError",
     "AuxData",
     "Axis",
-    "ClusterError",
     "DeviceError",
     "Explanation",
     "FileFormatError",
@@ -101,7 +99,7 @@ if not TYPE_CHECKING:  # a type checker would accept any name
         __name__,
         {
             "errors": (
-                "ArgumentTypeError ArgumentValueError ClusterError DeviceError FileFormatError "
+                "ArgumentTypeError ArgumentValueError DeviceError FileFormatError "
                 "InvalidMaskError MemoryLimitError MissingMergeError NotAvailableError "
                 "SumOverflowError UDFError UDFRunCancelled UDFWarning UndeclaredBufferError"
             ),

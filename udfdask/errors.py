@@ -13,7 +13,6 @@ The tree, with the builtin exception that also catches each class::
     ├── MemoryLimitError       MemoryError          a run that needs more than its `max_memory=`
     ├── SumOverflowError       OverflowError        a sum of integers that does not fit 64 bits
     ├── DeviceError            RuntimeError         CUDA is needed but not available
-    ├── ClusterError           RuntimeError         a cluster lost its scheduler, or data
     └── UDFRunCancelled                             a run that was stopped before its end
 
     UDFWarning (UserWarning)                        a plan that is slow or needs much memory
@@ -252,23 +251,6 @@ class DeviceError(UDFError, RuntimeError):
     ...     result = ud.run_udf(x, SumSigUDF(), backends="cupy").compute()
     ... except ud.DeviceError:  # no CuPy, or no device: use the CPU
     ...     result = ud.run_udf(x, SumSigUDF()).compute()
-    >>> result["intensity"].sum()
-    np.float64(96.0)
-    """
-
-
-class ClusterError(UDFError, RuntimeError):
-    """A cluster lost its scheduler, or data that a run needs, before the end of the run.
-
-    Examples
-    --------
-    >>> import dask.array as da, udfdask as ud
-    >>> from udfdask.udfs import SumSigUDF
-    >>> lazy = ud.run_udf(da.ones((2, 3, 4, 4)), SumSigUDF())
-    >>> try:
-    ...     result = lazy.compute()  # on the cluster of the current client, if there is one
-    ... except ud.ClusterError as error:
-    ...     print("start the cluster again:", error)
     >>> result["intensity"].sum()
     np.float64(96.0)
     """

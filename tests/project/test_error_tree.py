@@ -108,7 +108,7 @@ RAISED = {
     ),
 }
 # progressive runs, clusters, time limits
-WITH_TESTS_OF_THEIR_OWN = {"UDFRunCancelled", "ClusterError"}
+WITH_TESTS_OF_THEIR_OWN = {"UDFRunCancelled"}
 
 
 def test_each_class_is_here():

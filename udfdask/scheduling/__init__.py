@@ -1,1 +1,1 @@
-"""Run graphs on a scheduler: choose workers, count progress, report losses."""
+"""Run graphs on a scheduler: choose workers, count progress."""

@@ -14,12 +14,7 @@ from udfdask.scheduling.job import Job
 from udfdask.scheduling.progress.counter import reporting_end
 from udfdask.scheduling.progress.distributed import FutureWaiter, counting_on_cluster
 from udfdask.scheduling.workers.check_workers import check_workers
-from udfdask.scheduling.workers.losses import (
-    TaskNames,
-    check_open,
-    explaining_killed_workers,
-    explaining_losses,
-)
+from udfdask.scheduling.workers.killed_workers import explaining_killed_workers, layers_of
 from udfdask.scheduling.workers.restrict import restrict
 
 
@@ -48,17 +43,11 @@ class ClusterRun:
             stack.enter_context(self._options.annotated())
             if counter is not None:
                 stack.enter_context(reporting_end(counter))
-            stack.enter_context(explaining_losses(self._client))
-            stack.enter_context(explaining_killed_workers(self._client, self._names))
+            stack.enter_context(explaining_killed_workers(lambda: layers_of(self._job.given)))
             if counts is not None:
                 counting = counting_on_cluster(self._client, counts)
                 return run_observed(stack.enter_context(counting))
             return run(*self._collections, **self._options.options)
-
-    @property
-    def _names(self) -> TaskNames:
-        """Finds the UDFs and the chunk of a task."""
-        return TaskNames(self._job.given)
 
     def _compute_observed(self, waiter: FutureWaiter) -> Any:
         """Return computed values; count tasks meanwhile."""
@@ -66,7 +55,6 @@ class ClusterRun:
         futures = self._client.compute(collections, **self._options_of(self._client.compute))
         try:
             waiter.wait(futures)
-            check_open(self._client)
             return repack(self._client.gather(futures))
         finally:
             # otherwise the cluster would go on as long as a traceback refers to the futures

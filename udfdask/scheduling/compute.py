@@ -62,9 +62,6 @@ def compute(
     DeviceError
         If a UDF needs a CUDA device, and no worker of a cluster has the resources ``CUDA=1``, or
         this machine has no device. An empty or adaptive cluster may still get workers.
-    ClusterError
-        If the connection to the scheduler of a cluster is lost, or data that cannot be computed
-        again are lost.
 
     Warns
     -----

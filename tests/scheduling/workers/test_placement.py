@@ -204,7 +204,7 @@ def iterate(array, scheduler):
 @pytest.mark.parametrize("run", [ud.compute, ud.persist, iterate])
 def test_a_worker_that_is_not_there(run, stamped, client):
     array = on_workers(stamped, {2: "tcp://127.0.0.1:9"})
-    match = r"can load its data only on \['tcp://127.0.0.1:9'\], but the cluster has the workers"
+    match = r"need a worker among \['tcp://127.0.0.1:9'\], but the cluster has tcp://"
     with pytest.raises(ArgumentValueError, match=match):
         run(array, scheduler=client)
 

@@ -308,7 +308,7 @@ def test_blocks_that_only_some_workers_may_load(mixed, recorded, folder):
 def test_blocks_that_no_worker_with_a_device_may_load(mixed, recorded, folder):
     array = on_workers(lazy(folder), "cpu-0")
     result = ud.run_udf(array, Cuda(folder))
-    match = r"need a worker among \['cpu-0'\], to which they are restricted, with the resources"
+    match = r"need a worker among \['cpu-0'\] with the resources CUDA=1, but"
     with pytest.raises(DeviceError, match=match):
         ud.compute(result, scheduler=mixed)
     with pytest.raises(DeviceError, match=match):

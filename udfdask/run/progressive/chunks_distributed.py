@@ -11,7 +11,7 @@ import contextlib
 from collections import deque
 from collections.abc import Iterable, Mapping
 from concurrent.futures import CancelledError
-from typing import Any, NoReturn
+from typing import Any
 
 from udfdask.chunk.partial_result import Partials
 from udfdask.chunk.send_partials import send_without_copies
@@ -25,12 +25,7 @@ from udfdask.scheduling.workers.find_restrictions import (
     Restrictions,
     find_restrictions,
 )
-from udfdask.scheduling.workers.losses import (
-    TaskNames,
-    asking_scheduler,
-    explain_loss,
-    explaining_killed_workers,
-)
+from udfdask.scheduling.workers.killed_workers import explaining_killed_workers
 from udfdask.scheduling.workers.restrict import make_cluster_options
 
 TASKS_PER_THREAD = 2
@@ -45,7 +40,6 @@ class ClusterChunks:
         self._job = job
         self._client = client
         self._options = dict(options)
-        self._names = TaskNames()
         self._arrivals = Arrivals(job.ordered)
         self._ended: deque[Any] = deque()
         self._pending: dict[Any, tuple[int, list[Any]]] = {}
@@ -58,15 +52,17 @@ class ClusterChunks:
     def take(self) -> tuple[int, Partials] | None:
         """Return a chunk and its partial results, None after the last one."""
         try:
-            with explaining_killed_workers(self._client, self._names):
+            with explaining_killed_workers(self._layers):
                 return self._next()
-        except CancelledError as error:
-            self._end(error)
+        except CancelledError as error:  # by the user, or the cluster lost its scheduler or data
+            self.close()
+            raise Closed from error
         except Exception as error:
             # a closed client raises many kinds of exceptions
             if not self._client_closed():
                 raise
-            self._end(error)
+            self.close()
+            raise Closed from error
 
     def _next(self) -> tuple[int, Partials] | None:
         """Return a chunk and its partial results; exceptions are unchanged."""
@@ -88,14 +84,9 @@ class ClusterChunks:
         # released, not canceled: other computations may share upstream futures
         _release([*self._pending, *(self._graph.held.values() if self._graph else ())])
 
-    def _end(self, error: Exception) -> NoReturn:
-        """Stop, and raise the cause: lost workers or scheduler, or a cancellation."""
-        self.close()
-        total = self._job.live.now.grid.n_chunks
-        loss = explain_loss(error, self._client, f" ({self._taken} of {total} chunks had arrived)")
-        if loss is not None:
-            raise loss from error
-        raise Closed from None
+    def _layers(self) -> Mapping[str, Any]:
+        """Return the layers of the graph that is sent."""
+        return {} if self._graph is None else self._graph.tasks.layers
 
     def _fill_parameters(self) -> None:
         """Compute lazy parameters."""
@@ -127,14 +118,12 @@ class ClusterChunks:
         if self._graph is None or not (inline and self._inline):
             tasks = self._job.chunks(self._job.live if inline else recipe)
             self._graph = _Graph(tasks, self._graph)
-            self._names.use(tasks.layers)
         self._sent, self._inline = recipe, inline
         return self._graph
 
     def _send(self, graph: _Graph) -> None:
         """Send chunks until the window is full, half a window at a time: fewer messages."""
-        with asking_scheduler(self._client):
-            threads = sum(self._client.nthreads().values())
+        threads = sum(self._client.nthreads().values())
         window = TASKS_PER_THREAD * max(1, threads)
         keys = graph.tasks.keys
         ahead = graph.n_sent - self._taken

@@ -292,8 +292,8 @@ class SnapshotIterator(NotAnArray, Iterator[T], AsyncIterator[T]):
             if self._chunks is not None:
                 try:
                     taken = self._chunks.take()
-                except Closed:
-                    self._raise_if_cancelled()
+                except Closed as closed:
+                    self._raise_if_cancelled(closed.__cause__)
                     return None
                 if taken is None:
                     raise UDFError("the scheduler has come to its end, but not all chunks came")
@@ -354,15 +354,18 @@ class SnapshotIterator(NotAnArray, Iterator[T], AsyncIterator[T]):
         if self._run.tally is not None:
             self._run.tally.end(status)
 
-    def _raise_if_cancelled(self) -> None:
-        """Raise a cancellation, unless the thread or coroutine that iterates has closed the run."""
+    def _raise_if_cancelled(self, cause: BaseException | None = None) -> None:
+        """Raise a cancellation, unless the thread or coroutine that iterates has closed the run.
+
+        `cause` is the error of a cluster that has lost its scheduler or data.
+        """
         if self._closer is not None and self._closer == self._reader:
             return
         raise UDFRunCancelled(
             f"the run was cancelled after {self.n_merged} of {self.n_chunks} chunks had been "
             "merged: the snapshots up to then are right",
             chunks_merged=self.n_merged,
-        )
+        ) from cause
 
 
 @unwrap.register(SnapshotIterator)

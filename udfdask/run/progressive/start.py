@@ -140,8 +140,6 @@ def run_udf_iter(
         none of the requested `workers`.
     UDFError
         As in `run_udf`.
-    ClusterError
-        When a snapshot is requested: as in `udfdask.compute`.
     DeviceError
         If a UDF needs a CUDA device and none exists, as in `udfdask.compute`; on a cluster when the
         first snapshot is requested, or later.

@@ -11,7 +11,6 @@ from typing import Any
 from distributed.diagnostics.plugin import SchedulerPlugin
 
 from udfdask.scheduling.progress.counter import ProgressCounter
-from udfdask.scheduling.workers.losses import asking_scheduler
 
 
 class ChunkTaskPlugin(SchedulerPlugin):
@@ -105,8 +104,7 @@ def counting_on_cluster(client: Any, counter: ProgressCounter) -> Iterator[Futur
     """Yield a waiter that counts tasks; afterwards, remove its plugin from the scheduler."""
     name = f"udfdask-progress-{counter.id}"
     plugin = ChunkTaskPlugin(name, client.id, frozenset(counter.layer_names))
-    with asking_scheduler(client):
-        client.register_plugin(plugin)
+    client.register_plugin(plugin)
     try:
         yield FutureWaiter(client, counter, name)
     finally:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -12,7 +11,6 @@ from dask.base import get_annotations
 
 from udfdask.backends.device import n_devices
 from udfdask.errors import ArgumentValueError, DeviceError, UDFError
-from udfdask.scheduling.workers.losses import asking_scheduler
 
 _WITHOUT_DEVICE = (
     "or let the UDF run without a device: return 'numpy' in its get_backends(), and include it in "
@@ -31,15 +29,17 @@ class Demand:
     workers: tuple[str | int, ...] = ()
     """Addresses, names or hosts of the workers that can run the tasks; any worker if empty."""
 
-    def is_met_by(self, address: str, worker: Mapping[str, Any]) -> bool:
+    def is_met_in(self, workers: Mapping[str, Any]) -> bool:
+        """Return whether at least one worker of a cluster can run the tasks."""
+        return any(self._is_met_by(address, worker) for address, worker in workers.items())
+
+    def _is_met_by(self, address: str, worker: Mapping[str, Any]) -> bool:
         """Return whether a worker can run the tasks; `worker` is the scheduler's description."""
         has = worker["resources"]
         able = all(has.get(name, 0) >= amount for name, amount in self.resources)
-        return able and (not self.workers or not _names(address, worker).isdisjoint(self.workers))
-
-    def is_met_in(self, workers: Mapping[str, Any]) -> bool:
-        """Return whether at least one worker of a cluster can run the tasks."""
-        return any(self.is_met_by(address, worker) for address, worker in workers.items())
+        # the name of the first worker of a LocalCluster is the number 0; "0" would be a host
+        names = {address, address.removeprefix("tcp://"), worker["id"], worker["host"]}
+        return able and (not self.workers or not names.isdisjoint(self.workers))
 
     @property
     def anywhere(self) -> Demand:
@@ -48,25 +48,27 @@ class Demand:
 
 
 def check_demands(demands: Iterable[Demand], client: Any) -> None:
-    """Raise if no worker meets the demands of tasks: they would wait forever.
+    """Raise if no worker meets a demand of tasks: they would wait forever.
 
     An empty or adaptive cluster may still get suitable workers.
     """
     wanted = set(demands)
-    if not wanted:
+    if not wanted or is_adaptive(client):
         return
     workers = workers_of(client)
-    missing = _unmet(wanted, workers)
-    if missing and workers and not is_adaptive(client):
-        raise _error(missing, workers)
+    missing = [demand for demand in wanted if not demand.is_met_in(workers)]
+    if missing and workers:
+        udfs = sorted({name for demand in missing for name in demand.udfs})
+        # devices come first
+        demand = min(missing, key=lambda demand: (not demand.udfs, str(demand)))
+        raise _error(demand, udfs, workers)
 
 
 def workers_of(client: Any) -> Mapping[str, Any]:
     """Return the workers of a cluster by address, as its scheduler describes them."""
     # not client.scheduler_info(): every two seconds, the client replaces this information by one
     # without workers
-    with asking_scheduler(client):
-        workers: Mapping[str, Any] = client.sync(client.scheduler.identity, n_workers=-1)["workers"]
+    workers: Mapping[str, Any] = client.sync(client.scheduler.identity, n_workers=-1)["workers"]
     return workers
 
 
@@ -96,115 +98,57 @@ def check_device(get: Any, udfs: Sequence[str]) -> None:
 
 
 def check_workers(options: Mapping[str, Any], client: Any, need_device: bool) -> None:
-    """Raise if a cluster has none of the workers in `options`: tasks would wait forever.
+    """Raise if no worker has the `resources` or is one of the `workers` in options of a call.
 
-    Annotations around the call, as of `dask.annotate`, count as options. An empty or adaptive
-    cluster may still get the workers. If UDFs need a device, `check_demands` checks the resources.
+    Annotations around the call, as of `dask.annotate`, count as options. If UDFs need a device,
+    the restrictions of their tasks are checked instead.
     """
-    given = {name: value for name, value in options.items() if value}
-    wanted = {**get_annotations(), **given}
-    if not need_device:
-        _check_resources(wanted.get("resources"), client)
-    asked = wanted.get("workers")
-    if not asked or wanted.get("allow_other_workers") or callable(asked):
-        return
-    names = [asked] if isinstance(asked, (str, int)) else list(asked)
-    present = workers_of(client)
-    if present and _all_names(present).isdisjoint(names) and not is_adaptive(client):
-        raise ArgumentValueError(
-            f"workers={asked!r} names none of the workers of the cluster, which has "
-            f"{_listed(present)}: pass addresses, names or hosts of existing workers, or "
-            "allow_other_workers=True"
+    wanted = {**get_annotations(), **{name: value for name, value in options.items() if value}}
+    resources, names = wanted.get("resources"), worker_names(wanted.get("workers"))
+    asked = Demand(
+        resources=() if need_device or callable(resources) else tuple((resources or {}).items()),
+        workers=() if wanted.get("allow_other_workers") else names,
+    )
+    if asked.resources or asked.workers:
+        check_demands([asked], client)
+
+
+def worker_names(workers: Any) -> tuple[str | int, ...]:
+    """Return one or several addresses or names of workers as a tuple; empty for a function."""
+    if not workers or callable(workers):
+        return ()
+    given = [workers] if isinstance(workers, (str, int)) else workers
+    return tuple(sorted(given, key=str))
+
+
+def _error(demand: Demand, udfs: Sequence[str], workers: Mapping[str, Any]) -> UDFError:
+    """Return the error for a missing worker; `udfs` are all that need a device."""
+    tags = _tags(dict(demand.resources))
+    needs = [f"among {list(demand.workers)}"] if demand.workers else []
+    needs += [f"with the resources {tags}"] if tags else []
+    text = f"tasks need a worker {' '.join(needs)}, but the cluster has {_listed(workers)}"
+    if udfs:
+        return DeviceError(
+            f"{', '.join(udfs)} can run only on a CUDA device: the {text}. Start such a "
+            f"worker, 'dask worker <scheduler> --resources {tags}' on a machine with a device; "
+            f"{_WITHOUT_DEVICE}"
         )
+    return ArgumentValueError(
+        f"{text}: start such a worker, correct workers= or resources=, or pass "
+        "allow_other_workers=True"
+    )
 
 
-def _check_resources(asked: Any, client: Any) -> None:
-    """Raise if no worker has the resources that the user asks for."""
-    if not asked or not isinstance(asked, Mapping) or is_adaptive(client):
-        return
-    present = workers_of(client)
-    if present and not Demand(resources=tuple(asked.items())).is_met_in(present):
-        tags = ",".join(f"{name}={amount:g}" for name, amount in asked.items())
-        raise ArgumentValueError(
-            f"resources={dict(asked)!r}: no worker has these resources, {_described(present)}. "
-            f"Start such a worker, 'dask worker <scheduler> --resources {tags}', or correct "
-            "resources= or dask.annotate(resources=...)"
-        )
-
-
-def check_present(by_key: Mapping[Any, list[str]], client: Any) -> None:
-    """Raise if none of the workers that can run a task exists: it would wait forever."""
-    if not by_key or is_adaptive(client):
-        return
-    present = workers_of(client)
-    names = _all_names(present)
-    for key, allowed in by_key.items():
-        if names.isdisjoint(allowed):
-            raise ArgumentValueError(
-                f"task {key!r} can load its data only on {allowed}, but the cluster has the "
-                f"workers {_listed(present)}: start one of these workers, correct workers=, or "
-                "pass allow_other_workers=True"
-            )
-
-
-def _names(address: str, worker: Mapping[str, Any]) -> set[Any]:
-    """Return the names a worker answers to: address, name and host.
-
-    The name of the first worker of a LocalCluster is the number 0. The text "0" is not this name:
-    the scheduler treats it as a host.
-    """
-    return {address, address.removeprefix("tcp://"), worker["id"], worker["host"]}
-
-
-def _all_names(workers: Mapping[str, Any]) -> set[Any]:
-    """Return the names of all workers of a cluster."""
-    return {name for address, worker in workers.items() for name in _names(address, worker)}
+def _tags(resources: Mapping[str, float]) -> str:
+    """Return resources as the option of a worker."""
+    return ",".join(f"{name}={amount:g}" for name, amount in sorted(resources.items()))
 
 
 def _listed(workers: Mapping[str, Any]) -> str:
-    """Return a list of the first 8 workers of a cluster, as text."""
-    few = [f"{address} (name {worker['id']!r})" for address, worker in workers.items()][:8]
-    more = len(workers) - len(few)
-    return ", ".join(few) + (f" and {more} more" if more else "")
-
-
-def _unmet(demands: Iterable[Demand], workers: Mapping[str, Any]) -> list[Demand]:
-    """Return the demands that no worker meets, sorted."""
-    return sorted(
-        (demand for demand in demands if not demand.is_met_in(workers)),
-        key=lambda d: (d.udfs, d.resources, d.workers),
-    )
-
-
-def _error(missing: list[Demand], workers: Mapping[str, Any]) -> UDFError:
-    """Return the error for missing workers: the demands, the existing workers, what to do."""
-    tagged = [demand for demand in missing if demand.resources]
-    if not tagged:
-        return ArgumentValueError(
-            f"blocks can be loaded only on {list(missing[0].workers)}, but the cluster has the "
-            f"workers {_listed(workers)}: start one of these workers, correct workers=, or pass "
-            "allow_other_workers=True"
-        )
-    demand = tagged[0]
-    udfs = ", ".join(dict.fromkeys(name for d in tagged for name in d.udfs))
-    tags = ",".join(f"{name}={amount:g}" for name, amount in demand.resources)
-    able = demand.anywhere.is_met_in(workers)
-    where = f" among {list(demand.workers)}, to which they are restricted," if able else ""
-    return DeviceError(
-        f"{udfs} can run only on a CUDA device: the tasks need a worker{where} with the resources "
-        f"{tags}, but {_described(workers)}. Start such a worker, "
-        f"'dask worker <scheduler> --resources {tags}' on a machine with a device; "
-        f"{_WITHOUT_DEVICE}"
-    )
-
-
-def _described(workers: Mapping[str, Any]) -> str:
-    """Return the number of workers of a cluster and their resources, as text."""
-    if not workers:
-        return "the cluster has no workers"
-    kinds = Counter(
-        ",".join(f"{name}={amount:g}" for name, amount in sorted(worker["resources"].items()))
-        for worker in workers.values()
-    )
-    parts = [f"{n} with {tags or 'no resources'}" for tags, n in sorted(kinds.items())]
-    return f"the cluster has {len(workers)} worker(s), {', '.join(parts)}"
+    """Return the first 8 workers of a cluster with their names and resources, as text."""
+    texts = []
+    for address, worker in list(workers.items())[:8]:
+        tags = _tags(worker["resources"])
+        texts.append(f"{address} (name {worker['id']!r}{', ' if tags else ''}{tags})")
+    more = len(workers) - len(texts)
+    return ", ".join(texts) + (f" and {more} more" if more else "")

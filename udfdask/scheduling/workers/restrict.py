@@ -20,7 +20,7 @@ from udfdask.graph.dask_internals.tasks import never_fused
 from udfdask.scheduling.workers.check_workers import (
     Demand,
     check_demands,
-    check_present,
+    worker_names,
     workers_of,
 )
 from udfdask.scheduling.workers.find_restrictions import (
@@ -93,13 +93,11 @@ def make_cluster_options(
     allow_others = (
         options.get("allow_other_workers") or user_annotations.get("allow_other_workers") or False
     )
-    if allow_others is False:
-        check_present(restrictions.workers, client)
     workers = ByKey(restrictions.workers, user_annotations.get("workers") or [])
     demands = {
         key: Demand(workers=tuple(sorted(allowed)))
         for key, allowed in restrictions.workers.items()
-        if not _of(allow_others, key) and not _worker_names(options.get("workers"))
+        if not _of(allow_others, key) and not worker_names(options.get("workers"))
     }
     if not restrictions.groups:
         check_demands(demands.values(), client)
@@ -108,13 +106,13 @@ def make_cluster_options(
     # as keyword arguments, these would replace the annotations
     for name in ("workers", "allow_other_workers", "resources"):
         remaining.pop(name, None)
-    if _worker_names(options.get("workers")):
+    if worker_names(options.get("workers")):
         workers = ByKey({}, options["workers"])
     asked = options.get("resources") or user_annotations.get("resources") or {}
     needs = {k: {**group.resources, **_of(asked, k)} for k, group in restrictions.groups.items()}
     for key, group in restrictions.groups.items():
         resources = tuple(sorted(needs[key].items()))
-        names = _worker_names(workers(key))
+        names = worker_names(workers(key))
         demands[key] = Demand(udfs=group.names, resources=resources, workers=names)
     preferred = {key for key in needs if _of(allow_others, key)}
     if preferred:
@@ -137,11 +135,3 @@ def make_cluster_options(
 def _of(value: Any, key: Any) -> Any:
     """Return the annotation of a task: the value itself, or the value of a function of keys."""
     return value(key) if callable(value) else value
-
-
-def _worker_names(workers: Any) -> tuple[str | int, ...]:
-    """Return one or several addresses or names of workers as a tuple; empty for None."""
-    if workers is None:
-        return ()
-    given = [workers] if isinstance(workers, (str, int)) else workers
-    return tuple(sorted(given, key=str))
