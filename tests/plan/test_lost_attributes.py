@@ -50,14 +50,6 @@ class Passes(Counts):
         self._thr = thr
 
 
-class Slots(Counts):
-    __slots__ = ("__thr", "unset")
-
-    def __init__(self, thr=5):
-        super().__init__()
-        self.__thr = thr
-
-
 class OfClass(Counts):
     thr = 5
     weights = np.ones(3)
@@ -76,18 +68,17 @@ class Draws(Counts):
         self.scratch = np.full(3, self.made)
 
 
-@pytest.mark.parametrize("cls", [Forgets, Slots])
-def test_a_forgotten_parameter(cls):
+def test_a_forgotten_parameter():
     words = (
-        rf"{cls.__name__}: the attribute '_.*thr' is 50, but tasks would see 5, .*pass .*thr=.*thr "
+        r"Forgets: the attribute '_.*thr' is 50, but tasks would see 5, .*pass .*thr=.*thr "
         r"to super\(\).__init__ and read self.params"
     )
     with pytest.raises(ArgumentValueError, match=words):
-        ud.run_udf(DATA, cls(50))
-    with pytest.raises(UDFCheckError, match=words.replace(f"{cls.__name__}: ", "")) as caught:
-        check_udf(cls(50))
+        ud.run_udf(DATA, Forgets(50))
+    with pytest.raises(UDFCheckError, match=words.removeprefix("Forgets: ")) as caught:
+        check_udf(Forgets(50))
     assert caught.value.law == "makes_itself_again"
-    assert ud.run_udf(DATA, cls(5))["n"].compute()[0, 0] == 16
+    assert ud.run_udf(DATA, Forgets(5))["n"].compute()[0, 0] == 16
 
 
 @pytest.mark.parametrize("cls", [Passes, OfClass])
@@ -238,28 +229,8 @@ def test_lazy_attributes_are_not_computed():
         ud.run_udf(DATA, Lazy(DATA.map_blocks(fail, meta=DATA._meta) + 1))
 
 
-def test_a_list_that_contains_itself():
-    class Loop(Counts):
-        def __init__(self, n=1):
-            super().__init__(n=n)
-            self.members = [n]
-            self.members.append(self.members)
-
-    ud.run_udf(DATA, Loop(2))
-
-
 def test_counters_and_random_seeds_are_no_lost_parameters():
     assert ud.run_udf(DATA, Draws())["n"].compute()[0, 0] == 16
-
-
-def test_a_subclass_of_a_number_that_cannot_be_compared():
-    class Odd(int):
-        def __eq__(self, other):
-            raise RuntimeError("no")
-
-        __hash__ = int.__hash__
-
-    ud.run_udf(DATA, Forgets(Odd(3)))
 
 
 @pytest.mark.parametrize(

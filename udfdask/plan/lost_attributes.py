@@ -9,7 +9,7 @@ generators or open files, cannot be compared cheaply and are left alone.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator
+import itertools
 from enum import Enum
 from pathlib import PurePath
 from typing import Any, NamedTuple
@@ -19,6 +19,7 @@ import numpy as np
 from udfdask.errors import ArgumentValueError
 from udfdask.plan.declarations import new_instance
 from udfdask.udf import UDF
+from udfdask.udf.params import is_lazy
 
 _PLAIN = (type(None), bool, int, float, complex, str, bytes, np.generic, Enum, PurePath)
 _COMPARED = (*_PLAIN, tuple, list, np.ndarray)
@@ -27,10 +28,7 @@ _SMALL = 1 << 16
 """Size in bytes up to which the values of arrays are compared, which takes microseconds."""
 
 _FEW = 256
-"""Number of members up to which lists and tuples are compared one by one."""
-
-_DEEP = 4
-"""Number of levels of lists that are compared; a list may contain itself."""
+"""Number of members of lists and tuples that are compared."""
 
 _OF_RUNS = frozenset(UDF.__annotations__)
 """Attributes that the run sets: params, meta, results, task_data."""
@@ -91,22 +89,22 @@ def find_lost_attribute(udf: UDF) -> LostAttribute | None:
     Attributes that differ in each new instance, such as counters and random seeds, are not lost
     parameters: a UDF may have them.
     """
-    own = dict(_own_attributes(udf))
+    own = {name: value for name, value in vars(udf).items() if name not in _OF_RUNS}
     if not own:
         return None  # as in most UDFs: nothing is made
     again = new_instance(type(udf), udf._kwargs)
-    forgotten = _Forgotten(udf)
+    forgotten = _forgotten_parameters(udf)
     for name, given in own.items():
         other = _value_again(again, name)
         if given is other or other is _MISSING:
             continue
         # what __init__ allocates and does not fill has other values in each instance
-        by_values = name not in vars(again) or forgotten.any
+        by_values = bool(forgotten) or name not in vars(again)
         compared = isinstance(given, _COMPARED) and isinstance(other, _COMPARED)
         if compared:
             differs = _differ(given, other, by_values=by_values)
         else:
-            differs = _parameter(name) in forgotten.names and not _equal(given, other)
+            differs = _parameter(name) in forgotten and not _equal(given, other)
         if not differs:
             continue
         third = _value_again(new_instance(type(udf), udf._kwargs), name)
@@ -120,22 +118,6 @@ def find_lost_attribute(udf: UDF) -> LostAttribute | None:
 _MISSING: Any = object()
 
 
-def _own_attributes(udf: UDF) -> Iterator[tuple[str, Any]]:
-    """Yield the attributes that an instance has besides those that every run sets."""
-    for name, value in vars(udf).items():
-        if name not in _OF_RUNS:
-            yield name, value
-    for cls in type(udf).__mro__:
-        slots = vars(cls).get("__slots__", ())
-        for slot in (slots,) if isinstance(slots, str) else slots:
-            hidden = slot.startswith("__") and not slot.endswith("__")
-            name = f"_{cls.__name__.lstrip('_')}{slot}" if hidden else slot
-            if name not in ("__dict__", "__weakref__") and name in vars(cls):
-                value = getattr(udf, name, _MISSING)
-                if value is not _MISSING:
-                    yield name, value
-
-
 def _value_again(again: UDF, name: str) -> Any:
     """Return the value of an attribute in a new instance; `_MISSING` if tasks see none.
 
@@ -145,40 +127,19 @@ def _value_again(again: UDF, name: str) -> Any:
     if name in vars(again):
         return vars(again)[name]
     default = inspect.getattr_static(type(again), name, _MISSING)
-    if inspect.ismemberdescriptor(default):
-        return getattr(again, name, _MISSING)
     # properties, cached properties and methods are computed from the parameters
     return _MISSING if hasattr(type(default), "__get__") else default
 
 
-class _Forgotten:
-    """The parameters of `__init__` that did not reach `super().__init__`, found when needed."""
-
-    def __init__(self, udf: UDF) -> None:
-        self._udf = udf
-        self._names: frozenset[str] | None = None
-
-    @property
-    def names(self) -> frozenset[str]:
-        """Names of the parameters."""
-        if self._names is None:
-            init: Callable[..., Any] = type(self._udf).__init__
-            try:
-                every = frozenset(inspect.signature(init).parameters)
-            except (TypeError, ValueError):  # __init__ in C, or with a wrong signature
-                every = frozenset()
-            self._names = every - frozenset(self._udf._kwargs) - {"self", "args", "kwargs"}
-        return self._names
-
-    @property
-    def any(self) -> bool:
-        """Whether there is one."""
-        return bool(self.names)
+def _forgotten_parameters(udf: UDF) -> set[str]:
+    """Return the parameters of `__init__` that did not reach `super().__init__`."""
+    every = inspect.signature(type(udf)).parameters
+    return {*every} - {*udf._kwargs} - {"args", "kwargs"}
 
 
 def _equal(given: Any, again: Any) -> bool:
     """Return whether two objects of one type say that they are equal; nothing is computed."""
-    if hasattr(given, "__dask_graph__"):
+    if is_lazy(given):
         return given is again
     try:
         return type(given) is type(again) and bool(given == again)
@@ -186,37 +147,24 @@ def _equal(given: Any, again: Any) -> bool:
         return False
 
 
-def _differ(given: Any, again: Any, *, by_values: bool, depth: int = 0) -> bool:
+def _differ(given: Any, again: Any, *, by_values: bool) -> bool:
     """Return whether two values certainly differ; False if they cannot be compared cheaply.
 
     Arrays are compared by shape and dtype, small ones with `by_values` also by their values.
     """
-    if depth > _DEEP or given is again:
-        return False
-    if not (isinstance(given, _COMPARED) and isinstance(again, _COMPARED)):
+    if given is again or not (isinstance(given, _COMPARED) and isinstance(again, _COMPARED)):
         return False
     if isinstance(given, np.ndarray) and isinstance(again, np.ndarray):
-        return _arrays_differ(given, again, by_values=by_values)
-    if isinstance(given, (tuple, list)) and isinstance(again, (tuple, list)):
-        if len(given) != len(again):
+        if given.shape != again.shape or given.dtype != again.dtype:
             return True
-        pairs = zip(given, again, strict=True)
-        return len(given) <= _FEW and any(
-            _differ(a, b, by_values=by_values, depth=depth + 1) for a, b in pairs
+        cheap = by_values and given.nbytes <= _SMALL and not given.dtype.hasobject
+        return bool(cheap and given.tobytes() != again.tobytes())
+    if isinstance(given, (tuple, list)) and isinstance(again, (tuple, list)):
+        pairs = zip(given, again, strict=False)
+        return len(given) != len(again) or any(
+            _differ(a, b, by_values=by_values) for a, b in itertools.islice(pairs, _FEW)
         )
     if not (isinstance(given, _PLAIN) and isinstance(again, _PLAIN)):
         return True  # a number and an array
-    try:
-        both_nan = bool(given != given) and bool(again != again)
-        return not (both_nan or bool(given == again))
-    except Exception:  # noqa: BLE001  # subclasses of numbers can raise anything
-        return False
-
-
-def _arrays_differ(given: Any, again: Any, *, by_values: bool) -> bool:
-    """Return whether two NumPy arrays certainly differ."""
-    if given.shape != again.shape or given.dtype != again.dtype:
-        return True
-    if not by_values or given.nbytes > _SMALL or given.dtype.kind not in "biufcSUmM":
-        return False
-    return bool(given.tobytes() != again.tobytes())
+    both_nan = bool(given != given) and bool(again != again)
+    return not (both_nan or bool(given == again))

@@ -12,7 +12,7 @@ import json
 import math
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import fields, is_dataclass
 from functools import partial
 from typing import Any
@@ -40,34 +40,15 @@ _SECRET = re.compile(r"passw|secret|token|credential|(api|access|private)_?key",
 def parameter_text(udf: UDF) -> str:
     """Return the parameters of a UDF as the user gave them, a JSON object in the order of the UDF.
 
-    A parameter that is None by default and has no value is left out.
+    Parameters that are None are left out.
     """
-    optional = _none_by_default(type(udf))
-    given = {
-        name: value
-        for name, value in udf._kwargs.items()
-        if not name.startswith("_") and not (value is None and name in optional)
-    }
-    return _as_json(_described_all(given))
+    given = {k: v for k, v in udf._kwargs.items() if v is not None and not k.startswith("_")}
+    return _as_json(_described_all(given, _DEPTH))
 
 
 def with_changes(text: str, changes: Mapping[str, Any]) -> str:
     """Return the text of parameters, some of which have changed during a run."""
-    return _as_json({**json.loads(text), **_described_all(changes)})
-
-
-def _none_by_default(cls: type) -> set[str]:
-    """Return the names of the parameters of a class that are None by default."""
-    found: dict[str, Any] = {}
-    for each in cls.__mro__:
-        init = vars(each).get("__init__")
-        code = getattr(init, "__code__", None)  # `inspect.signature` would take 0.1 ms
-        if init is None or code is None:
-            continue
-        names, defaults = code.co_varnames[: code.co_argcount], init.__defaults__ or ()
-        by_place = zip(names[len(names) - len(defaults) :], defaults, strict=True)
-        found = {**dict(by_place), **(init.__kwdefaults__ or {}), **found}
-    return {name for name, default in found.items() if default is None}
+    return _as_json({**json.loads(text), **_described_all(changes, _DEPTH)})
 
 
 def _as_json(described: Mapping[str, Any]) -> str:
@@ -84,7 +65,7 @@ def _as_json(described: Mapping[str, Any]) -> str:
     return json.dumps(kept, ensure_ascii=False).encode("utf-8", "replace").decode()
 
 
-def _described_all(values: Mapping[Any, Any], depth: int = _DEPTH) -> dict[str, Any]:
+def _described_all(values: Mapping[Any, Any], depth: int) -> dict[str, Any]:
     """Return descriptions of values by name."""
     return {
         str(name)[:_LONGEST_VALUE]: (
@@ -95,7 +76,7 @@ def _described_all(values: Mapping[Any, Any], depth: int = _DEPTH) -> dict[str, 
 
 
 def _described(value: Any, depth: int) -> Any:
-    """Return a value if it is short, or else a few words about it."""
+    """Return a value if JSON holds it and it is short, or else a few words about it."""
     try:
         return _value_or_words(value, depth)
     except Exception:  # noqa: BLE001  # attributes of objects of users raise anything
@@ -104,38 +85,55 @@ def _described(value: Any, depth: int) -> Any:
 
 def _value_or_words(value: Any, depth: int) -> Any:
     """Return a value that JSON holds, or a few words about it."""
-    if isinstance(value, np.ndarray) and not value.ndim and value.dtype.kind in "biufc":
-        value = value[()]  # one number
-    if value is None or isinstance(value, (bool, np.bool_)):
-        return None if value is None else bool(value)
-    if isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(
-        value, enum.Enum
+    if (
+        isinstance(value, (np.ndarray, np.generic))
+        and not value.ndim
+        and value.dtype.kind in "biuf"
     ):
-        return _number(value)
-    if isinstance(value, (str, os.PathLike)):
-        return _text(str(os.fspath(value)))
-    if isinstance(value, enum.Enum):
-        return value.name
-    if isinstance(value, Quantity):
-        return f"{value.value:.12g} {value.unit}"
-    if isinstance(value, (complex, np.generic, np.dtype, range)):
-        return str(value)[:_LONGEST_VALUE]
+        value = value.item()
+    few = depth and isinstance(value, (list, tuple, dict)) and len(value) <= _MOST_MEMBERS
+    match value:
+        case enum.Enum():
+            return value.name
+        case None | bool():
+            return value
+        case int() if abs(value) < 1 << 64:
+            return int(value)
+        case float() if math.isfinite(value):
+            return float(value)
+        case str() | os.PathLike():
+            return _text(str(os.fspath(value)))
+        case Quantity():
+            return f"{value.value:.12g} {value.unit}"
+        case int() | float() | complex() | np.generic() | np.dtype() | range():
+            return str(value)[:_LONGEST_VALUE]
+        case partial():
+            return _described(value.func, depth)
+        case dict() if few:
+            return _described_all(value, depth - 1)
+        case list() | tuple() if few:
+            return [_described(member, depth - 1) for member in value]
+    return _object(value, depth)
+
+
+def _object(value: Any, depth: int) -> Any:
+    """Return the values of a dataclass, or a few words about an array, a function or an object."""
+    if isinstance(value, type):
+        return value.__name__
     if isinstance(value, AuxData):
         return f"{_array(value.data)}, kind {value.kind}"
-    if _is_array(value):
+    if isinstance(getattr(value, "shape", None), tuple):
         return _array(value)
-    if is_lazy(value):
+    if is_lazy(value):  # before others: a Delayed has any attribute
         return f"lazy {type(value).__name__}"
-    return _container(value, depth)
-
-
-def _number(value: Any) -> int | float | str:
-    """Return a number of JSON, or a text for infinity and NaN."""
-    if isinstance(value, (int, np.integer)):
-        return int(value) if abs(int(value)) < 1 << 64 else "a large integer"
-    # the digits that the user wrote: a float32 of 0.1 is 0.10000000149 as a float
-    number = float(value) if isinstance(value, float) else float(str(value))
-    return number if math.isfinite(number) else str(number)
+    if is_dataclass(value) and depth:
+        values = {field.name: getattr(value, field.name) for field in fields(value)}
+        return {"class": type(value).__name__, **_described_all(values, depth - 1)}
+    if callable(value) and isinstance(getattr(value, "__name__", None), str):
+        return value.__name__[:_LONGEST_VALUE]
+    if isinstance(value, Collection):
+        return f"{type(value).__name__} of {len(value)} values"
+    return type(value).__name__
 
 
 def _text(value: str) -> str:
@@ -144,40 +142,8 @@ def _text(value: str) -> str:
     return text if len(text) <= _LONGEST_VALUE else f"text of {len(text):,} characters"
 
 
-def _container(value: Any, depth: int) -> Any:
-    """Return a list, dictionary, dataclass or function, or a few words about it."""
-    if isinstance(value, partial):
-        return _container(value.func, depth)
-    if callable(value) and isinstance(getattr(value, "__name__", None), str):
-        return value.__name__[:_LONGEST_VALUE]
-    if is_dataclass(value) and depth:
-        values = {field.name: getattr(value, field.name) for field in fields(value)}
-        return {"class": type(value).__name__, **_described_all(values, depth - 1)}
-    if isinstance(value, (list, tuple)):
-        if len(value) > _MOST_MEMBERS or not depth:
-            return f"{type(value).__name__} of {len(value)} values"
-        return [_described(member, depth - 1) for member in value]
-    if isinstance(value, dict):
-        if len(value) > _MOST_MEMBERS or not depth:
-            return f"dictionary of {len(value)} values"
-        return _described_all(value, depth - 1)
-    if isinstance(value, (set, frozenset, bytes, bytearray)):
-        return f"{type(value).__name__} of {len(value)} values"
-    return type(value).__name__
-
-
-def _is_array(value: Any) -> bool:
-    """Return whether a value has a shape and a dtype; a Delayed has any attribute."""
-    return isinstance(getattr(value, "shape", None), tuple) and not isinstance(value, type)
-
-
 def _array(value: Any) -> str:
     """Return an array in words, such as "array of shape (256, 256), float32"."""
-    dtype = getattr(value, "dtype", None)
-    words = f"array of shape {tuple(_size(n) for n in value.shape)}"
-    return words if dtype is None else f"{words}, {str(dtype)[:_LONGEST_VALUE]}"
-
-
-def _size(n: Any) -> Any:
-    """Return the size of an axis as a plain number; unknown sizes of dask arrays are NaN."""
-    return n if isinstance(n, float) else int(n)
+    # sizes that dask does not know are NaN
+    shape = tuple(n if isinstance(n, float) else int(n) for n in value.shape)
+    return f"array of shape {shape}, {str(value.dtype)[:_LONGEST_VALUE]}"
