@@ -1,10 +1,8 @@
-"""Damaged files of instruments, read through HyperSpy: Merlin, blocks, Bruker, TIFF and its own."""
+"""Damaged files of instruments, read through HyperSpy: Merlin, blocks, TIFF and its own."""
 
-import contextlib
 import os
 import shutil
 import struct
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -56,52 +54,10 @@ def test_a_whole_mib(mib):
     assert_same(outcome(mib), np.flip(FRAMES.reshape(2, 3, 4, 6), axis=-2))
 
 
-def test_a_mib_of_each_length(mib):
-    content = mib.read_bytes()
-    lengths = {*range(0, len(content), 37), *range(0, len(content), HEADER + 24)}
-    for length in sorted(lengths):
-        mib.write_bytes(content[:length])
-        assert outcome(mib) is None, length
-
-
-def test_a_mib_that_is_cut_says_what_is_there(mib):
-    content = mib.read_bytes()
-    mib.write_bytes(content[: 3 * (HEADER + 24)])
-    match = r"scan\.mib contains 3 frames of 408 bytes, scan\.hdr announces 6, .*Copy it .*.*load\("
-    with pytest.raises(FileFormatError, match=match):
-        open_file(mib)
-    mib.write_bytes(content[:-1])
-    with pytest.raises(
-        FileFormatError, match="contains 5 frames of 408 bytes and 407 bytes of another"
-    ):
-        open_file(mib)
-
-
-@pytest.mark.parametrize("frames", [1, 5, 7, 12, 10**9])
-def test_a_hdr_that_tells_of_another_number(mib, frames):
-    mib.with_suffix(".hdr").write_text(HDR.format(frames=frames, line=3))
-    assert outcome(mib) is None
-
-
 def test_a_hdr_that_knows_no_number(mib):
     """As of a continuous acquisition: all frames, one after another."""
     mib.with_suffix(".hdr").write_text(HDR.format(frames=0, line=0))
     assert_same(outcome(mib), np.flip(FRAMES, axis=-2))
-
-
-@FUZZ
-@given(data=st.data(), which=st.sampled_from([".mib", ".hdr"]))
-def test_a_damaged_mib(tmp_path_factory, data, which):
-    folder = tmp_path_factory.mktemp("mib")
-    path = folder / "scan.mib"
-    path.write_bytes(b"".join(mib_frame(n, frame) for n, frame in enumerate(FRAMES)))
-    path.with_suffix(".hdr").write_text(HDR.format(frames=6, line=3))
-    part = path.with_suffix(which)
-    part.write_bytes(data.draw(damaged(part.read_bytes(), front=HEADER)))
-    values = outcome(path)
-    if values is not None and values.shape[-2:] == (4, 6) and values.dtype == np.uint8:
-        stored = np.fromfile(path, [("head", f"S{HEADER}"), ("data", "u1", (4, 6))])["data"]
-        assert_same(np.flip(values.reshape(-1, 4, 6), axis=-2), stored)
 
 
 def write_blo(path):
@@ -165,30 +121,6 @@ def test_a_damaged_blo(whole, tmp_path, data):
     check_blo(path)
 
 
-@FUZZ
-@given(data=st.data(), name=st.sampled_from(["a.tif", "b.tif"]))
-def test_a_damaged_tiff(whole, tmp_path, data, name):
-    import tifffile
-
-    path = tmp_path / name
-    path.write_bytes(data.draw(damaged((whole / name).read_bytes(), front=300)))
-    values = outcome(path)
-    if values is None:
-        return
-    # with damaged tags, tifffile inflates or counts some files that HyperSpy maps as they were,
-    # and HyperSpy makes a signal of its own of a page whose size is damaged
-    readers = [lambda: tifffile.imread(path)]
-    with contextlib.suppress(Exception):
-        loaded = hs.load(path, lazy=True)
-        signals = loaded if isinstance(loaded, list) else [loaded]
-        readers += [partial(np.asarray, signal.data) for signal in signals]
-    found = []
-    for read in readers:
-        with contextlib.suppress(Exception):
-            found.append(read().squeeze())
-    assert any(np.array_equal(values.squeeze(), other) for other in found)
-
-
 def test_a_chunk_of_a_hspy_that_cannot_be_inflated(whole, tmp_path):
     h5py = pytest.importorskip("h5py", reason="h5py is in the io extra")
     path = tmp_path / "a.hspy"
@@ -210,24 +142,9 @@ def test_values_of_the_whole_are_right(whole):
 
 
 @needs_recordings
-@pytest.mark.parametrize("name", ["001_4x2_6bit.mib", "test1.blo", "bcf_v2_50x50px.bcf"])
-def test_recordings_cut_short(tmp_path, name):
-    source = Path(FOLDER) / name
-    content = source.read_bytes()
-    if source.suffix == ".mib":
-        shutil.copy(source.with_suffix(".hdr"), tmp_path)
-    path = tmp_path / name
-    sizes = [1, 7, 8, 9, 100, 384, 5000, len(content) // 2, len(content) - 66000, len(content) - 1]
-    for size in sizes:
+def test_a_recording_cut_short(tmp_path):
+    content = (Path(FOLDER) / "test1.blo").read_bytes()
+    path = tmp_path / "test1.blo"
+    for size in [1, 7, 8, 9, 100, 384, 5000, len(content) // 2, len(content) - 1]:
         path.write_bytes(content[:size])
         assert outcome(path) is None, size
-
-
-@needs_recordings
-@FUZZ
-@given(data=st.data())
-def test_a_damaged_bcf(tmp_path, data):
-    whole = (Path(FOLDER) / "bcf_v2_50x50px.bcf").read_bytes()
-    path = tmp_path / "a.bcf"
-    path.write_bytes(data.draw(damaged(whole, front=0x200)))
-    outcome(path)

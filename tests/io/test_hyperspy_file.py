@@ -159,6 +159,7 @@ def test_a_suffix_that_nothing_reads(tmp_path):
 
 # RosettaSciIO's reader of .blo leaves the file open when it fails
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.filterwarnings("ignore:Blockfile has unrecognized header signature:UserWarning")
 @pytest.mark.parametrize("name", ["a.mib", "a.blo", "a.hspy", "a.tif"])
 def test_a_damaged_file(tmp_path, name, capfd):
     (tmp_path / name).write_bytes(b"nothing of use" * 20)

@@ -17,7 +17,6 @@ import dask.array as da
 from udfdask.config import chunk_bytes
 from udfdask.errors import ArgumentValueError, FileFormatError, missing_package
 from udfdask.graph.dask_internals.running import compute_here
-from udfdask.io.check_length import check_after, check_before
 from udfdask.io.damaged_files import check_values, in_words, reading
 from udfdask.io.file_identity import FileIdentity
 from udfdask.io.hdf5 import hyperspy_format, take_over
@@ -79,7 +78,6 @@ def open_with_hyperspy(
             f"{file} is a picture ({file.suffix}), not a recording of a detector: pass the file "
             "with the frames, or make a dask array of the pictures (dask.array.image.imread)"
         )
-    check_before(file)
     identity, others = _identities(file)
     signals, reader = _load(file, (identity, *others))
     number = _choose(signals, dataset, file=str(file))
@@ -88,7 +86,6 @@ def open_with_hyperspy(
     check_values(file, signal.data.shape, signal.data.dtype)
     # A signal without navigation axes is not lazy: its data are a NumPy array.
     array = da.asarray(signal.data)
-    check_after(file, signal, array.shape)
     sig = choose_sig_dims(sig_dims, array.ndim, known=manager.signal_dimension)
     # A signal whose axes were declared by `axis.navigate` has its navigation axes anywhere.
     ordered = (*manager.navigation_axes[::-1], *manager.signal_axes[::-1])
