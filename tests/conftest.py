@@ -1,6 +1,7 @@
 """What tests of several files share: a cluster and processes take seconds to start."""
 
 import os
+import signal
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 
@@ -8,6 +9,7 @@ import pytest
 
 pytest_plugins = ["suites", "backend_fixture", "damaging", "kernel_compiler"]
 os.environ["MPLBACKEND"] = "agg"  # no windows, here and in processes that tests start
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it
 
 
 @pytest.fixture
