@@ -4,7 +4,7 @@ Several processes may use it at the same time. A record is renamed into place wh
 and two processes that write the same record write equal values. A record that has been removed
 since it was found is computed again.
 
-Tasks write their records themselves: 0.08 ms of CPU for each, where a chunk of 64 MiB takes 10 ms.
+Tasks write their records themselves: 0.2 ms of CPU for each, where a chunk of 64 MiB takes 10 ms.
 They do not wait for the disk: a file that is incomplete after a power failure counts as missing.
 """
 
