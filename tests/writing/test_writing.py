@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -11,16 +12,44 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import writers
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.writing import check_apart, check_target, replacing
 from udfdask.writing.replacing import part_path
 from udfdask.writing.stores import store_root
-from writers import read, write
 
 zarr = pytest.importorskip("zarr", reason="zarr is in the io extra")
 TARGETS = pytest.mark.parametrize("name", ["a.npz", "a.zarr"])
 STORES = pytest.mark.parametrize("is_store", [False, True])
+GROUP = '{"zarr_format": 3, "node_type": "group"}'
+CHANGES = ["mkdir", "open", "rename", "replace", "rmdir", "unlink", "fsync"]
+
+
+def write(target, word, *, overwrite=True):
+    """Write a file or a store, all parts of which say the same word."""
+    is_store = target.suffix == ".zarr"
+    with replacing(check_target(target, is_store=is_store, overwrite=overwrite)) as new:
+        if not is_store:
+            new.write_text(word * 20_000)
+            return
+        for number in range(2):
+            part = new / str(number)
+            part.mkdir(parents=True)
+            (part / "zarr.json").write_text(GROUP)
+            (part / "word").write_text(word)
+        (new / "zarr.json").write_text(GROUP)
+
+
+def read(target):
+    """The words in a file or store, in order: one, if it is complete; none, if it is not there."""
+    try:
+        if target.is_file():
+            content = target.read_text()
+            length = len(content) // 20_000
+            parts = {content[k : k + length] for k in range(0, len(content), max(1, length))}
+            return sorted(parts)
+        return sorted({(target / str(k) / "word").read_text() for k in range(2)})
+    except FileNotFoundError:
+        return ["missing"] if target.exists() else []
 
 
 def make_store(path, zarr_format=3):
@@ -53,13 +82,65 @@ def replace(target, word, happens):
         happens()
 
 
+def die_at(step):
+    """Have this process kill itself at a step: before (even) or after (odd) each change."""
+    steps = iter(range(10**6))
+
+    def deadly(function):
+        def call(*args, **kwargs):
+            if next(steps) == step:
+                os.kill(os.getpid(), signal.SIGKILL)
+            found = function(*args, **kwargs)
+            if next(steps) == step:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return found
+
+        return call
+
+    for name in CHANGES:
+        setattr(os, name, deadly(getattr(os, name)))
+
+
+def kill(target, first):
+    """Kill a writer at each step; return what was there each time, by name."""
+    found, survived, step = [], False, -1
+    while not survived:
+        step += 1
+        folder = target.parent / str(step)
+        folder.mkdir()
+        one = folder / target.name
+        if first:
+            write(one, "old")
+        child = os.fork()
+        if child == 0:
+            die_at(step)
+            write(one, "new")
+            os._exit(0)
+        _, status = os.waitpid(child, 0)
+        shown = [path for path in folder.iterdir() if not path.name.startswith(".")]
+        found.append({path.name: read(path) for path in shown})
+        survived = os.WIFEXITED(status)
+    return found
+
+
 @pytest.mark.full
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL, and no fork")
 @TARGETS
 @pytest.mark.parametrize("first", ["first", "new"])
 def test_killed_at_every_step(tmp_path, name, first):
-    command = [sys.executable, writers.__file__, tmp_path / name, first]
-    run = subprocess.run(command, capture_output=True, text=True, check=True)
+    # a fork is safe only where no other threads are
+    code = (
+        "import json, pathlib, sys, test_writing; "
+        "print(json.dumps(test_writing.kill(pathlib.Path(sys.argv[1]), sys.argv[2] == 'first')))"
+    )
+    path = os.pathsep.join([str(Path(__file__).parent), *sys.path])
+    run = subprocess.run(
+        [sys.executable, "-c", code, tmp_path / name, first],
+        env={**os.environ, "PYTHONPATH": path, "OPENBLAS_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     found = json.loads(run.stdout)
     assert len(found) > 10
     for shown in found:
