@@ -23,9 +23,8 @@ from udfdask.errors import UDFError, UDFWarning
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-ORIGINS = ("raised in ", "raised by ")
-"""Starts of the notes that udfdask adds to exceptions of user code."""
-
+_FOR_USER = "_udfdask_for_user"
+"""Attribute of exceptions that code of a user raised; it is pickled with them."""
 
 _shown: deque[Hashable] = deque(maxlen=200)
 """The last problems that `warn_user` has shown."""
@@ -95,7 +94,7 @@ def hide_own_lines(error: BaseException) -> bool:
 
     It is one if code of a user raised it, or if its message says what the user can do.
     """
-    if not _is_for_user(error):
+    if not (isinstance(error, UDFError) or hasattr(error, _FOR_USER)):
         return False
     for one in _chain(error):
         if one.__traceback__ is not None:
@@ -114,10 +113,10 @@ def hides_own_lines(function: F) -> F:
     return call  # type: ignore[return-value]
 
 
-def _is_for_user(error: BaseException) -> bool:
-    """Return whether user code raised an exception, or its message says what the user can do."""
-    notes = getattr(error, "__notes__", ())
-    return isinstance(error, UDFError) or any(str(note).startswith(ORIGINS) for note in notes)
+def add_origin(error: BaseException, note: str) -> None:
+    """Add to an exception of user code where it was raised."""
+    error.add_note(note)
+    setattr(error, _FOR_USER, True)
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:

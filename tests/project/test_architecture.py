@@ -37,12 +37,12 @@ ALLOWED = {
         "udf": "errors types writing geometry backends kernels masks corrections",
         "libertem_udfs": "errors backends udf",
         "udfs": (
-            "lazy_names errors types once_per_process writing geometry backends kernels "
-            "masks corrections udf"
+            "lazy_names errors types once_per_process tracebacks writing geometry backends "
+            "kernels masks corrections udf"
         ),
         "plan": (
-            "advice errors types config names writing geometry backends masks corrections "
-            "descan udf libertem_udfs"
+            "advice errors types config tracebacks names writing geometry backends "
+            "masks corrections descan udf libertem_udfs"
         ),
         "chunk": (
             "errors types once_per_process tracebacks geometry backends kernels corrections "

@@ -18,7 +18,7 @@ from udfdask.geometry.chunk_grid import Grid
 from udfdask.geometry.slices import Slice
 from udfdask.plan.declarations import new_instance
 from udfdask.plan.recipe import Recipe
-from udfdask.tracebacks import ORIGINS
+from udfdask.tracebacks import add_origin
 from udfdask.types import AnyArray
 from udfdask.udf import UDFMethod
 from udfdask.udf.aux_data import UnavailableAux
@@ -228,8 +228,8 @@ class Instance:
         If it cannot be pickled and sent to another process, raise a UDFError with its name and
         traceback instead.
         """
-        note = f"{ORIGINS[0]}{self._code_of(method)} {self._location()}"
-        error.add_note(note)
+        note = f"raised in {self._code_of(method)} {self._location()}"
+        add_origin(error, note)
         if hint := hint_for(error, self.udf.results):
             error.add_note(hint)
         try:
@@ -237,7 +237,7 @@ class Instance:
         except Exception:  # noqa: BLE001  # an exception class of a user may raise anything
             text = "".join(traceback.format_exception(error))
             stand_in = UDFError(f"{type(error).__name__}: {error}\n\n{text}")
-            stand_in.add_note(note)
+            add_origin(stand_in, note)
             try:
                 raise stand_in from None
             except UDFError:

@@ -24,6 +24,7 @@ from udfdask.geometry.shapes import Shape
 from udfdask.plan.merge_tree import plan_merges
 from udfdask.plan.promises import promises_in_force
 from udfdask.plan.recipe import Recipe, UDFRecipe
+from udfdask.tracebacks import add_origin
 from udfdask.udf import UDF, UDFMethod
 from udfdask.udf.aux_data import AuxData, check_size, reshaped
 from udfdask.udf.base import overrides
@@ -141,9 +142,10 @@ def new_instance(cls: type[UDF], kwargs: Mapping[str, Any]) -> UDF:
     try:
         return cls(**kwargs)
     except Exception as error:
-        error.add_note(
+        add_origin(
+            error,
             f"raised by {cls.__name__}(**kwargs), which makes a new instance for each task: a "
-            "UDF's __init__ must accept the keyword arguments that it gives to super().__init__"
+            "UDF's __init__ must accept the keyword arguments that it gives to super().__init__",
         )
         raise
 

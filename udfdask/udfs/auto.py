@@ -13,6 +13,7 @@ from udfdask.backends.backend import Backend
 from udfdask.backends.convert import to_backend, to_host
 from udfdask.backends.table import backend_of, known_backends
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, DeviceError, UDFError
+from udfdask.tracebacks import add_origin
 from udfdask.udf import UDF
 from udfdask.udf.aux_data import AuxData
 from udfdask.udf.buffers import BufferSpec
@@ -245,9 +246,10 @@ class AutoUDF(UDF):
             }
             return self.params.f(frame, **with_all(self.params.kwargs, _stand_in), **ones)
         except Exception as error:
-            error.add_note(
+            add_origin(
+                error,
                 "raised by the function for a frame of ones, with which the plan finds the shape "
-                "and dtype of the result; pass output_shape= and output_dtype= to avoid this call"
+                "and dtype of the result; pass output_shape= and output_dtype= to avoid this call",
             )
             raise
 

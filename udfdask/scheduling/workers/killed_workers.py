@@ -9,6 +9,7 @@ from typing import Any
 from dask import base
 
 from udfdask.graph.chunk_layers import ChunkBlockwise, ChunkLayerInfo, ChunkTasks
+from udfdask.tracebacks import add_origin
 
 Layers = Mapping[str, Any]
 """Layers of graphs by name."""
@@ -25,12 +26,13 @@ def explaining_killed_workers(layers: Callable[[], Layers]) -> Iterator[None]:
     try:
         yield
     except KilledWorker as error:
-        error.add_note(
+        add_origin(
+            error,
             f"raised by {describe_task(error.task, layers())}: the workers that had it ended. "
             "Their logs say whether they reached their memory limit: then make chunks smaller with "
             "array.rechunk(...), or give each worker fewer threads. Otherwise the UDF or a library "
             "ended the process: run this chunk alone on the scheduler 'synchronous', with roi= set "
-            "to its positions"
+            "to its positions",
         )
         raise
 
