@@ -406,17 +406,3 @@ def test_an_iterator_over_snapshots_is_no_result(call):
     ):
         call([snapshots])
     assert snapshots.n_merged == 0
-
-
-@pytest.mark.parametrize(
-    ("sig_dims", "advised"),
-    [(1, "'kx'"), (2, r"\('ky', 'kx'\)"), (3, r"\('x', 'ky', 'kx'\)"), ("kx", "'kx'"), (0, r"\(")],
-)
-def test_a_data_array_is_advised_as_many_dimensions_as_were_given(sig_dims, advised, tmp_path):
-    for call in (
-        lambda x: ud.run_udf(x, SumUDF(), sig_dims=sig_dims),
-        lambda x: ud.map_frames(x, np.sum, sig_dims=sig_dims),
-        lambda x: ud.explain(x, SumUDF(), sig_dims=sig_dims),
-    ):
-        with pytest.raises(ud.ArgumentTypeError, match=rf"sig_dims={advised}"):
-            call(data_array(tmp_path))

@@ -18,10 +18,6 @@ from udfdask.plan.recipe import Recipe
 from udfdask.udf import UDF
 from udfdask.udf.params import hidden_collection
 
-Remedy = str | Callable[[Any, str], str]
-"""A text, or a function of the value and of the name of the function that got it."""
-
-_FROM_NUMBERS = "make one with dask.array.from_array(data, chunks='auto')"
 _FROM_LIST = (
     "make one array of it, dask.array.stack(arrays) of dask arrays of one shape, or "
     "dask.array.from_array(numpy.array(values), chunks='auto')"
@@ -32,36 +28,63 @@ _FROM_GROUP = (
 )
 
 
-def array_remedy(value: Any, call: str, sig_dims: Any = None) -> tuple[str, str]:
+def _opened(value: Any, call: str, work: str) -> str:
+    """Return what to write in place of the path of a file."""
+    return (
+        f"open the file, opened = udfdask.io.open_file({os.fspath(value)!r}), then "
+        f"{call}(opened, {work})"
+    )
+
+
+# Looked up by the package and name of a class, so that nothing is imported to recognize a value.
+# The functions take the value, the function that got it, and the name of its second argument.
+_REMEDIES: dict[tuple[str, str], Callable[[Any, str, str], str]] = {
+    ("builtins", "str"): _opened,
+    ("pathlib", "PurePath"): _opened,
+    ("builtins", "list"): lambda *_: _FROM_LIST,
+    ("builtins", "tuple"): lambda *_: _FROM_LIST,
+    ("udfdask", "Result"): lambda value, *_: (
+        f"pick one of its arrays, result[{next(iter(value), 'name')!r}]"
+    ),
+    ("xarray", "DataArray"): lambda value, call, work: (
+        f"import udfdask.xarray, then array.udf.{call}({work}, sig_dims={value.dims[-2:]!r})"
+    ),
+    ("xarray", "Dataset"): lambda value, call, work: (
+        "import udfdask.xarray, then pick a variable, "
+        f"dataset[{next(iter(value), 'name')!r}].udf.{call}({work})"
+    ),
+    ("hyperspy", "BaseSignal"): lambda _, call, work: (
+        f"import udfdask.hyperspy, then signal.udf.{call}({work})"
+    ),
+    ("zarr", "Array"): lambda *_: "dask.array.from_zarr(array) makes one, in the store's chunks",
+    ("zarr", "Group"): lambda *_: _FROM_GROUP,
+    ("h5py", "Dataset"): lambda value, *_: (
+        f"open the file with udfdask.io.open_file({value.file.filename!r}, "
+        f"dataset={value.name!r}).array, or make one with dask.array.from_array(dataset)"
+    ),
+    ("h5py", "Group"): lambda *_: _FROM_GROUP,
+    ("dask", "Delayed"): lambda *_: "dask.array.from_delayed(value, shape, dtype) makes one",
+}
+
+
+def array_remedy(value: Any, call: str) -> tuple[str, str]:
     """Return the kind of a value that is not a dask array, and what to write instead.
 
-    `call` is the name of the function that got it, and `sig_dims` its argument.
+    `call` is the name of the function that got it.
     """
-    if isinstance(value, (list, tuple)):
-        if any(udf_name(item) for item in value):
-            return "a list of UDFs", _swapped(call)
-        if any(_is_signal(item) for item in value):
-            return "a list of signals", (
-                "choose one signal of the list, as in signals[0]; then import udfdask.hyperspy, "
-                f"and signals[0].udf.{_call(call)}"
-            )
-        return _kind(value), _FROM_LIST
+    work = "func" if call == "map_frames" else "udf"
+    swapped = "the array comes first, then the UDF: run_udf(array, udf)"
+    if isinstance(value, (list, tuple)) and any(map(udf_name, value)):
+        return "a list of UDFs", swapped
     if udf_name(value):
-        cls = value if isinstance(value, type) else type(value)
-        return f"the UDF {cls.__name__}", _swapped(call)
+        return f"the UDF {(value if isinstance(value, type) else type(value)).__name__}", swapped
     for cls in type(value).__mro__:
         remedy = _REMEDIES.get((cls.__module__.partition(".")[0], cls.__name__))
-        if remedy is _from_data_array:
-            return _kind(value), _from_data_array(value, call, sig_dims)
         if remedy is not None:
-            return _kind(value), remedy if isinstance(remedy, str) else remedy(value, call)
-    if isinstance(value, os.PathLike):
-        return _kind(value), _from_path(value, call)
-    if hasattr(getattr(value, "data", None), "__dask_graph__"):
-        return _kind(value), "pass its .data"
+            return _kind(value), remedy(value, call, work)
     if callable(value) and not hasattr(value, "shape"):
         return _kind(value), "a plain function runs with map_frames(array, func)"
-    return _kind(value), _FROM_NUMBERS
+    return _kind(value), "make one with dask.array.from_array(data, chunks='auto')"
 
 
 def _kind(value: Any) -> str:
@@ -72,97 +95,18 @@ def _kind(value: Any) -> str:
     return f"{name} of shape {shape}" if isinstance(shape, tuple) else name
 
 
-def _is_signal(value: Any) -> bool:
-    """Return whether this is a signal of HyperSpy."""
-    return any(
-        cls.__module__.startswith("hyperspy.") and cls.__name__ == "BaseSignal"
-        for cls in type(value).__mro__
-    )
-
-
-def _swapped(call: str) -> str:
-    if call == "map_frames":
-        return f"a UDF runs with run_udf(array, udf), a function with {_call(call, 'array')}"
-    return f"the array comes first, then the UDF: {_call(call, 'array')}"
-
-
-def _from_path(value: Any, call: str) -> str:
-    return (
-        f"open the file, opened = udfdask.io.open_file({os.fspath(value)!r}), then "
-        f"{_call(call, 'opened')}"
-    )
-
-
-def _from_data_array(value: Any, call: str, sig_dims: Any = None) -> str:
-    n = 2 if isinstance(sig_dims, bool) or not isinstance(sig_dims, (int, np.integer)) else sig_dims
-    names = tuple(value.dims[-n:]) if n > 0 else ()
-    if isinstance(sig_dims, (str, tuple, list)) and not {*_as_names(sig_dims)} - {*value.dims}:
-        names = _as_names(sig_dims)
-    method = _call(call, option=f"sig_dims={(names[0] if len(names) == 1 else names)!r}")
-    return f"import udfdask.xarray, then array.udf.{method}"
-
-
-def _as_names(sig_dims: Any) -> tuple[Any, ...]:
-    """Return one name of a dimension, or several, as a tuple."""
-    return (sig_dims,) if isinstance(sig_dims, str) else tuple(sig_dims)
-
-
-def _from_dataset(value: Any, call: str) -> str:
-    name = next(iter(value.data_vars), "name")
-    return f"import udfdask.xarray, then pick a variable, dataset[{name!r}].udf.{_call(call)}"
-
-
-def _from_signal(value: Any, call: str) -> str:
-    return f"import udfdask.hyperspy, then signal.udf.{_call(call)}"
-
-
-def _from_hdf5(value: Any, call: str) -> str:
-    return (
-        f"open the file with udfdask.io.open_file({value.file.filename!r}, "
-        f"dataset={value.name!r}).array, or make one with dask.array.from_array(dataset)"
-    )
-
-
-def _from_result(value: Any, call: str) -> str:
-    return f"pick one of its arrays, result[{next(iter(value), 'name')!r}]"
-
-
-def _call(call: str, array: str = "", option: str = "") -> str:
-    """Return the call of a function, or of a method if there is no array to name."""
-    function = "func" if call == "map_frames" else "udf"
-    return f"{call}({', '.join(filter(None, (array, function, option)))})"
-
-
-# Looked up by the package and name of a class, so that nothing is imported to recognize a value.
-_REMEDIES: dict[tuple[str, str], Remedy] = {
-    ("builtins", "str"): _from_path,
-    ("udfdask", "Result"): _from_result,
-    ("xarray", "DataArray"): _from_data_array,
-    ("xarray", "Dataset"): _from_dataset,
-    ("hyperspy", "BaseSignal"): _from_signal,
-    ("zarr", "Array"): "dask.array.from_zarr(array) makes one, in the chunks of the store",
-    ("zarr", "Group"): _FROM_GROUP,
-    ("h5py", "Dataset"): _from_hdf5,
-    ("h5py", "Group"): _FROM_GROUP,
-    ("dask", "Delayed"): "dask.array.from_delayed(value, shape, dtype) makes one",
-}
-
-
-def check_is_array(array: Any, call: str, sig_dims: Any = None) -> None:
-    """Raise if this is not a dask array; the message names the call to write instead.
-
-    `call` is the name of the function that got it, and `sig_dims` its argument.
-    """
+def check_is_array(array: Any, call: str) -> None:
+    """Raise if this is not a dask array; `call` is the name of the function that got it."""
     if not isinstance(array, (da.Array, GraphArray)):
-        kind, remedy = array_remedy(array, call, sig_dims)
+        kind, remedy = array_remedy(array, call)
         raise ArgumentTypeError(
             f"expected a dask array of shape (*nav, *sig), got {kind}: {remedy}"
         )
 
 
-def check_array(array: Any, sig_dims: Any = None) -> None:
+def check_array(array: Any) -> None:
     """Raise if this is not a dask array that can be processed."""
-    check_is_array(array, "run_udf", sig_dims)
+    check_is_array(array, "run_udf")
     if any(math.isnan(n) for n in array.shape):
         raise ArgumentValueError(
             f"the array has unknown chunk sizes, shape {array.shape}: call "

@@ -76,7 +76,7 @@ def read_arguments(
         If a UDF has another mistake.
     """
     sig_dims = asked.sig_dims
-    check_array(array, sig_dims)
+    check_array(array)
     check_sig_dims(sig_dims, array.ndim)
     check_udfs(udfs)
     check_masks(udfs)

@@ -131,7 +131,7 @@ def map_frames(
         output_names=output_names,
         backends=backends,
     )
-    check_is_array(take_apart(array, sig_dims, {})[0], "map_frames", sig_dims)
+    check_is_array(take_apart(array, sig_dims, {})[0], "map_frames")
     (result,) = run_udf(array, {call_of(func): udf}, sig_dims=sig_dims, roi=roi).values()
     if output_names is not None:
         return result._called(name_of_map(func))

@@ -224,7 +224,7 @@ def explain_for(
 ) -> Explanation:
     """Return the description of a run for the users of an entry point."""
     data, sig_dims, chosen = take_apart(array, sig_dims, options)
-    check_is_array(data, "explain", sig_dims)
+    check_is_array(data, "explain")
     plan, graph_array = plan_run(data, udf, sig_dims=sig_dims, roi=roi, door=door, **chosen)
     return make_results(plan, graph_array)[0].explain()
 

@@ -179,7 +179,7 @@ def run_udf_iter(
     """
     check_iter_options(run_udf_iter, options)
     data, sig_dims, chosen = take_apart(array, sig_dims, options)
-    check_is_array(data, "run_udf_iter", sig_dims)
+    check_is_array(data, "run_udf_iter")
     run = prepare_run(data, udf, sig_dims=sig_dims, roi=roi, **chosen)
     return UDFIterator(run, lambda snapshot: snapshot)
 
