@@ -22,7 +22,6 @@ FOLDER = ROOT / "asv_bench"
 sys.path.insert(0, str(FOLDER))
 try:
     import files
-    import peers
     from benchmarks import builtin_udfs, chunk_layouts, layouts, other_doors, start
     from comparison import bare, by_dask, by_libertem, by_udfdask
     from comparison.cases import CASES
@@ -108,60 +107,77 @@ def test_the_bare_sees_every_word():
     assert bare.add_words(words) == words.sum()
 
 
-def test_the_script_writes_its_part_of_a_page(tmp_path, capsys):
-    page = tmp_path / "page.md"
-    page.write_text(f"before\n{peers.START}\nold\n{peers.STOP}\nafter\n")
-    options = ["--gigabytes", str(TINY), "--repeats", "1", "--cases", "sum", "--no-libertem"]
-    assert peers.main([*options, "--write", str(page)]) == 0
-    text = page.read_text()
-    assert text.startswith(f"before\n{peers.START}\nMeasured ")
-    assert text.endswith(f"{peers.STOP}\nafter\n")
-    assert "| sum over the frames |" in text
-    assert "old" not in text
-    assert "| sum over the frames |" in capsys.readouterr().out
-    tables = [part.strip().splitlines() for part in text.split("\n\n") if part.startswith("|")]
-    assert len(tables) == 2
-    for table in tables:
-        assert len({line.count("|") for line in table if line.startswith("|")}) == 1
-    assert "| sum over the frames: bare read | 0.60 | " in text
-    assert "LiberTEM |" not in tables[1]  # it was left out
+PEERLESS = ["--repeats", "1", "--threads", "2", "--no-libertem"]
+# Scripts that write tables between their marks on a page: packages they need, options, attributes
+# that are made smaller, a part of some rows, and how many rows have it.
+PAGES = {
+    "peers": (
+        [],
+        ["--cases", "sum", *PEERLESS],
+        {},
+        "| sum over the frames",
+        lambda peers: 2,  # the speeds, and the goals without LiberTEM
+    ),
+    "doors": (
+        ["hyperspy", "xarray"],
+        ["--megabytes", "0.3", "--repeats", "1", "--threads", "2"],
+        {},
+        "| agree |",
+        lambda doors: len(doors.LAYOUTS) * len(doors.FUNCTIONS) * 3,
+    ),
+    "sparse_events": (
+        ["sparse"],
+        ["--frames", "48", "--dense-frames", "32", *PEERLESS],
+        {},
+        "| agree |",
+        lambda events: len(events.CASES),
+    ),
+    "roofline": (
+        ["sparse"],
+        PEERLESS,
+        {"SIZE": 64},
+        "| ",
+        lambda roofline: len(roofline.DTYPES) * (1 + len(roofline.WORKS)),
+    ),
+    "small_runs": (
+        [],
+        ["--rounds", "1"],
+        {"WORKS": {"sum": ("sum",)}},
+        "| sum over the frames |",
+        lambda small_runs: 3,  # one of overheads, and one of first results for each dtype
+    ),
+}
 
 
-def test_doors_agree_and_write_their_part_of_a_page(tmp_path, monkeypatch, capsys):
-    for package in ("hyperspy", "xarray"):
+@pytest.mark.parametrize("name", PAGES)
+def test_scripts_agree_and_write_their_tables(name, folder, tmp_path, monkeypatch, capsys):
+    packages, options, smaller, part, count = PAGES[name]
+    for package in packages:
         pytest.importorskip(package, reason=f"{package} is an extra")
     monkeypatch.syspath_prepend(FOLDER)
-    doors = importlib.import_module("doors")
+    script = importlib.import_module(name)
+    for attribute, value in smaller.items():
+        monkeypatch.setattr(script, attribute, value)
+    if name in ("peers", "roofline"):
+        options = ["--gigabytes", str(TINY), *options]
+    if name in ("sparse_events", "roofline"):
+        options = ["--folder", str(folder), *options]
     page = tmp_path / "page.md"
-    page.write_text(f"before\n{doors.START}\nold\n{doors.STOP}\nafter\n")
-    options = ["--megabytes", "0.3", "--repeats", "1", "--threads", "2", "--write", str(page)]
-    assert doors.main(options) == 0
+    page.write_text(f"before\n{script.START}\nold\n{script.STOP}\nafter\n")
+    assert not script.main([*options, "--write", str(page)])  # 1 if results differ
     text = page.read_text()
-    assert text.startswith(f"before\n{doors.START}\nMeasured ")
-    assert text.endswith(f"|\n{doors.STOP}\nafter\n")
-    rows = [line for line in text.splitlines() if line.startswith("| ")]
-    assert len(rows) == 1 + len(doors.LAYOUTS) * len(doors.FUNCTIONS) * 3
-    assert len({row.count("|") for row in rows}) == 1
-    assert all(row.endswith("| agree |") for row in rows[1:])
+    assert text.startswith(f"before\n{script.START}\nMeasured ")
+    assert text.endswith(f"|\n{script.STOP}\nafter\n")
+    tables = [list(lines) for is_row, lines in grouped(text) if is_row]
+    assert all(len({line.count("|") for line in table}) == 1 for table in tables)
+    rows = [line for table in tables for line in table if part in line]
+    assert len(rows) == count(script)
     assert rows[-1] in capsys.readouterr().out
 
 
-def test_sparse_events_agree_and_write_their_part_of_a_page(folder, tmp_path, monkeypatch, capsys):
-    pytest.importorskip("sparse", reason="sparse is an extra")
-    monkeypatch.syspath_prepend(FOLDER)
-    events = importlib.import_module("sparse_events")
-    page = tmp_path / "page.md"
-    page.write_text(f"before\n{events.START}\nold\n{events.STOP}\nafter\n")
-    options = ["--frames", "48", "--dense-frames", "32", "--repeats", "1", "--threads", "2"]
-    options += ["--no-libertem", "--folder", str(folder), "--write", str(page)]
-    assert events.main(options) == 0
-    text = page.read_text()
-    assert text.startswith(f"before\n{events.START}\nMeasured ")
-    assert text.endswith(f"|\n{events.STOP}\nafter\n")
-    rows = [line for line in text.splitlines() if line.endswith("| agree |")]
-    assert len(rows) == len(events.CASES)
-    assert len({row.count("|") for row in rows}) == 1
-    assert rows[-1] in capsys.readouterr().out
+def grouped(text):
+    """Groups of lines: those of a table, and others."""
+    return itertools.groupby(text.splitlines(), lambda line: line.startswith("|"))
 
 
 def test_averages_of_neighbors_agree(monkeypatch, capsys):
@@ -176,41 +192,6 @@ def test_averages_of_neighbors_agree(monkeypatch, capsys):
         assert f"| {name} | " in text
     rows = [line for line in text.splitlines() if line.startswith("| udfdask | ")]
     assert rows[0].endswith("| 1.0, 1.0, 1.0 |")
-
-
-def test_the_roofline_has_a_line_for_each_work_and_writes_its_part_of_a_page(
-    folder, tmp_path, monkeypatch, capsys
-):
-    pytest.importorskip("sparse", reason="sparse is an extra")
-    monkeypatch.syspath_prepend(FOLDER)
-    roofline = importlib.import_module("roofline")
-    monkeypatch.setattr(roofline, "SIZE", 64)
-    page = tmp_path / "page.md"
-    page.write_text(f"before\n{roofline.START}\nold\n{roofline.STOP}\nafter\n")
-    options = ["--gigabytes", str(TINY), "--repeats", "1", "--threads", "2", "--no-libertem"]
-    options += ["--folder", str(folder), "--write", str(page)]
-    assert roofline.main(options) == 0  # dask finds the same
-    text = page.read_text()
-    assert text.startswith(f"before\n{roofline.START}\nMeasured ")
-    assert text.endswith(f"|\n{roofline.STOP}\nafter\n")
-    rows = [line for line in text.splitlines() if line.startswith("| ")]
-    assert len(rows) == len(roofline.DTYPES) * (1 + len(roofline.WORKS))
-    assert len({row.count("|") for row in rows}) == 1
-    assert rows[-1] in capsys.readouterr().out
-
-
-def test_small_runs_have_a_line_for_each_work_and_dtype(tmp_path, monkeypatch):
-    monkeypatch.syspath_prepend(FOLDER)
-    small_runs = importlib.import_module("small_runs")
-    monkeypatch.setattr(small_runs, "WORKS", {"sum": ("sum",)})
-    page = tmp_path / "page.md"
-    page.write_text(f"before\n{small_runs.START}\nold\n{small_runs.STOP}\nafter\n")
-    small_runs.main(["--rounds", "1", "--write", str(page)])
-    text = page.read_text()
-    assert text.startswith(f"before\n{small_runs.START}\nMeasured ")
-    assert text.endswith(f"|\n{small_runs.STOP}\nafter\n")
-    rows = [line for line in text.splitlines() if line.startswith("| sum over the frames |")]
-    assert [row.split(" | ")[1] for row in rows[1:]] == ["uint16", "float32"]
 
 
 def test_dense_masks_have_a_line_for_each_product(monkeypatch, capsys):
@@ -298,35 +279,7 @@ def test_benchmarks_of_asv_run_once(tiny, cls, method, values):
         assert returned is None
 
 
-def test_names_of_benchmarks_are_stable():
-    """asv finds the history of a benchmark by its name: add names, and rename none."""
-    names = {one.id.partition("-")[0] for one in methods_of_asv()}
-    assert names == {
-        "builtin_udfs.EachUDF.peakmem_run",
-        "builtin_udfs.EachUDF.time_run",
-        "builtin_udfs.OwnCenters.time_run",
-        "builtin_udfs.SumsInOnePass.time_both",
-        "chunk_layouts.ChunksGraph.time_build",
-        "chunk_layouts.ChunksGraph.time_build_and_optimize",
-        "chunk_layouts.ChunksGraph.track_layers",
-        "chunk_layouts.ChunksGraph.track_predicted_memory",
-        "chunk_layouts.ChunksGraph.track_tasks",
-        "chunk_layouts.ChunksRun.peakmem_run",
-        "chunk_layouts.ChunksRun.time_run",
-        "other_doors.Check.time_check_udf",
-        "other_doors.Frames.peakmem_fft",
-        "other_doors.Frames.time_fft",
-        "other_doors.Graph.time_build",
-        "other_doors.Graph.track_layers",
-        "other_doors.Graph.track_tasks",
-        "other_doors.Progressive.peakmem_every_snapshot",
-        "other_doors.Progressive.time_every_snapshot",
-        "start.Imports.timeraw_command_line",
-        "start.Imports.timeraw_dask_array",
-        "start.Imports.timeraw_udfdask",
-        "start.Imports.timeraw_udfs",
-        "start.Imports.track_modules",
-    }
+def test_each_module_of_benchmarks_is_run():
     stems = {file.stem for file in (FOLDER / "benchmarks").glob("*.py")} - {"__init__", "layouts"}
     assert stems == {module.__name__.split(".")[-1] for module in ASV_MODULES}
 
