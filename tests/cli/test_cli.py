@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from commands import call
 from udfdask.cli import main
 from udfdask.cli.data_options import to_chunks, to_region, to_shape
 from udfdask.errors import ArgumentValueError
@@ -29,16 +30,6 @@ def values():
 def file(tmp_path, values):
     np.save(tmp_path / "scan.npy", values)
     return tmp_path / "scan.npy"
-
-
-def call(*args, code=0):
-    """Run the command; its output, all of it on one line if it failed."""
-    outcome = CliRunner().invoke(main, [str(arg) for arg in args])
-    assert outcome.exit_code == code, outcome.output
-    if code == 0:
-        return outcome.output
-    assert isinstance(outcome.exception, SystemExit)
-    return " ".join(outcome.output.split())
 
 
 def line_of(output, *cells):
@@ -187,17 +178,6 @@ def test_what_is_refused_before_anything_runs(file, values, monkeypatch, options
         output = call("run", "scan.npy", *options, code=1)
     assert words in output
     assert {p: p.read_bytes() for p in file.parent.rglob("*") if p.is_file()} == before
-
-
-@pytest.mark.full
-def test_a_picture_is_only_replaced_if_asked(file, tmp_path):
-    picture = tmp_path / "a.png"
-    for more in ([], ["--overwrite"], ["--overwrite", "--live"]):
-        call("run", file, "--plot", picture, "--chunks", "2,-1,-1,-1", *more)
-    assert "already exists" in call("run", file, "--plot", picture, code=1)
-    picture.unlink()
-    call("run", file, "--plot", picture, "--live", "--chunks", "2,-1,-1,-1")
-    assert {path.name for path in tmp_path.iterdir()} == {"a.png", "scan.npy"}
 
 
 def fails(monkeypatch, writer):
@@ -490,13 +470,6 @@ def small_recording():
     from udfdask.demo import make_recording
 
     return make_recording(nav_shape=(4, 5), sig_shape=(32, 32))
-
-
-def test_help_names_the_commands():
-    output = call("--help")
-    assert "run " in output
-    assert "demo " in output
-    assert "udfdask run scan.mib --udf sum" in call("run", "--help")
 
 
 def test_version():

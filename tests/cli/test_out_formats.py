@@ -245,16 +245,6 @@ def test_an_output_is_replaced_only_if_asked(file, tmp_path, suffix):
     assert sorted(path.name for path in tmp_path.iterdir()) == [f"a{suffix}", "scan.h5"]
 
 
-@pytest.mark.parametrize("suffix", ["nc", "hspy"])
-def test_a_source_is_never_replaced(file, tmp_path, suffix):
-    link = tmp_path / f"link.{suffix}"
-    link.symlink_to(file)
-    before = file.read_bytes()
-    output = call("run", file, "--udf", "sumsig", "--out", link, "--overwrite", code=1)
-    assert "is the source of the data" in output
-    assert file.read_bytes() == before
-
-
 @pytest.mark.parametrize("suffix", ["nc", "hspy", "tif"])
 def test_positions_that_are_not_evenly_spaced(tmp_path, suffix):
     axes = [Axis(name="y", unit="s", values=(0.0, 1.0, 4.0)), Axis(name="x", unit="nm", scale=2.0)]
