@@ -279,19 +279,6 @@ def test_names_of_udfs_reach_the_titles_of_signals():
     assert signal.metadata.General.title == "Scan"
 
 
-def test_the_text_of_results_names_the_masks():
-    signal = hs.signals.Signal2D(np.ones((2, 3, 8, 8)))
-    masks = {"BF": np.ones((8, 8)), "left": np.tri(8)}
-    text = repr(signal.udf.run_udf(ApplyMasksUDF(masks), lazy_output=True))
-    assert text.endswith("parts of intensity, each a signal of its own: BF, left")
-
-
-def test_a_roi_elsewhere_says_what_to_pass():
-    roi = hs.roi.CircleROI(4, 4, 2)
-    with pytest.raises(TypeError, match=r"hyperspy.api.load\(path, lazy=True\).*r='8 mrad'"):
-        ud.run_udf(da.ones((2, 3, 8, 8)), VirtualDetectorUDF(roi))
-
-
 class TestOutlines:
     """`plot_detectors` of a signal's result draws what `run_udf` and `virtual_image` sum up."""
 

@@ -219,37 +219,6 @@ class TestUseInHyperSpy:
         assert data_of(image.inav[3, 1]) == sums[1, 3]
         assert data_of(image.inav[0.75, 0.5]) == sums[1, 3]
 
-    def test_transposed_it_is_the_image(self, results, data):
-        image = results[1]["intensity"].T
-        assert image.axes_manager.signal_shape == (5, 4)
-        assert [axis.name for axis in image.axes_manager.signal_axes] == ["x", "y"]
-        np.testing.assert_array_equal(data_of(image), data.sum(axis=(2, 3)))
-
-    def test_get_current_signal(self, results, data):
-        spectra = results[2]["spectra"]
-        spectra.axes_manager.indices = (3, 1)
-        current = spectra.get_current_signal()
-        np.testing.assert_array_equal(current.data, data[1, 3].sum() * np.arange(3.0))
-        image = results[1]["intensity"]
-        if image._lazy:
-            image.compute(**quiet)  # HyperSpy cannot do it for lazy signals without signal axes
-        image.axes_manager.indices = (3, 1)
-        assert image.get_current_signal().data == data[1, 3].sum()
-
-    @pytest.mark.full
-    def test_navigator(self, scan, results):
-        plt = pytest.importorskip("matplotlib.pyplot", reason="matplotlib is an extra")
-        image = results[1]["intensity"]
-        with plt.rc_context({"backend": "agg", "figure.max_open_warning": 0}):
-            scan.plot(navigator=image)
-            drawn = scan._plot.navigator_plot.ax.images[0].get_array()
-            np.testing.assert_array_equal(np.asarray(drawn), data_of(image))
-            image.T.plot()
-            if not image._lazy:  # as little as HyperSpy plots its own lazy s.sum("sig")
-                image.plot()
-            results[0]["intensity"].plot()
-            plt.close("all")
-
     @pytest.mark.full
     @pytest.mark.filterwarnings("ignore:The NestedDirectoryStore:FutureWarning")  # of zarr 2
     @pytest.mark.parametrize("suffix", [".hspy", ".zspy"])
@@ -339,10 +308,6 @@ class TestProgress:
 
 
 class TestMapping:
-    def test_the_text_of_valid_masks(self, scan):
-        text = repr(scan.udf.run_udf(SumUDF(), lazy_output=False, **quiet).valid_mask)
-        assert text.startswith("<valid masks of SumUDF>\n  intensity: <Signal2D, title: intensity")
-
     def test_unknown_names(self, scan):
         found = scan.udf.run_udf(SumUDF(), **quiet)
         with pytest.raises(ud.UndeclaredBufferError, match=r"no result 'sum'; there are \['int"):

@@ -163,7 +163,7 @@ def test_a_scan_that_keeps_its_shape_keeps_its_chunks():
     assert with_sync_offset(x, sync_offset=3).array.chunks == x.chunks
 
 
-@pytest.mark.parametrize("offset", [-9, 7])
+@pytest.mark.parametrize("offset", [-9, np.int8(7)])
 def test_each_frame_is_loaded_once_and_absent_chunks_never(tmp_path, offset):
     frames = np.random.default_rng(1).integers(1, 9, (24, 4, 4)).astype(np.uint8)
     x = da.from_array(CountedData(frames, tmp_path), chunks=(5, 4, 4), asarray=True)
@@ -327,33 +327,35 @@ def test_an_offset_of_all_frames_is_refused(tmp_path, offset):
         with_sync_offset(da.ones((5, 2, 2)), sync_offset=offset)
 
 
-@pytest.mark.parametrize("offset", [1.5, "2", True, None, np.nan])
-def test_an_offset_is_an_integer(offset):
-    with pytest.raises(ArgumentTypeError, match="sync_offset must be an integer"):
-        with_sync_offset(da.ones((5, 2, 2)), sync_offset=offset)
+FIVE = da.ones((5, 2, 2))
+REFUSED = [
+    (da.ones((0, 2, 2)), {"nav_shape": 3}, "has 0 frames"),
+    (FIVE[FIVE[:, 0, 0] > 0], {"nav_shape": (2, 4)}, r"not known.*compute_chunk_sizes\(\) first"),
+    (with_sync_offset(FIVE, sync_offset=-1), {"sync_offset": -1}, "the sum of both"),
+    (FIVE, {"nav_shape": (0, 4)}, "nav_shape must have positive"),
+    (FIVE, {"nav_shape": (3, 4), "chunks": (1, 1)}, "do not fit the shape"),
+]
+WRONG_TYPES = [
+    (np.ones((5, 2, 2)), {}, r"da.*from_array"),
+    *((FIVE, {"sync_offset": no}, "must be an integer") for no in (1.5, "2", True, None, np.nan)),
+]
 
 
-def test_integers_of_numpy_are_offsets():
-    assert with_sync_offset(da.ones((5, 2, 2)), sync_offset=np.int8(-2)).present.sum() == 3
+@pytest.mark.parametrize(("data", "options", "match"), REFUSED)
+def test_data_and_offsets_that_are_refused(data, options, match):
+    with pytest.raises(ArgumentValueError, match=match):
+        with_sync_offset(data, **options)
 
 
-def test_data_that_cannot_be_moved():
-    with pytest.raises(ArgumentTypeError, match=r"da.*from_array"):
-        with_sync_offset(np.ones((5, 2, 2)))
-    with pytest.raises(ArgumentValueError, match="has 0 frames"):
-        with_sync_offset(da.ones((0, 2, 2)), 3)
-    twice = with_sync_offset(da.ones((5, 2, 2)), sync_offset=-1)
-    with pytest.raises(ArgumentValueError, match="the sum of both"):
-        with_sync_offset(twice, sync_offset=-1)
-    with pytest.raises(ArgumentValueError, match="nav_shape must have positive"):
-        with_sync_offset(da.ones((5, 2, 2)), (0, 4))
-    with pytest.raises(ArgumentValueError, match="do not fit the shape"):
-        with_sync_offset(da.ones((5, 2, 2)), (3, 4), chunks=(1, 1))
+@pytest.mark.parametrize(("data", "options", "match"), WRONG_TYPES)
+def test_types_that_are_refused(data, options, match):
+    with pytest.raises(ArgumentTypeError, match=match):
+        with_sync_offset(data, **options)
 
 
 def test_sparse_frames_are_refused():
     sparse = pytest.importorskip("sparse")
-    x = da.ones((5, 2, 2)).map_blocks(sparse.COO.from_numpy, meta=sparse.zeros((0, 0, 0)))
+    x = FIVE.map_blocks(sparse.COO.from_numpy, meta=sparse.zeros((0, 0, 0)))
     with pytest.raises(ArgumentTypeError, match="sparse frames"):
         with_sync_offset(x, sync_offset=1)
 
@@ -460,12 +462,6 @@ def test_other_signal_axes_than_those_of_the_file():
     np.testing.assert_array_equal(rows.valid_mask["intensity"], valid)
     with pytest.raises(ArgumentValueError, match="sig_dims cannot be larger"):
         ud.run_udf(opened, SumSigUDF(), sig_dims=3)
-
-
-def test_an_unknown_number_of_frames_is_refused():
-    x = da.from_array(some_frames(5), chunks=(2, *SIG))
-    with pytest.raises(ArgumentValueError, match=r"not known.*compute_chunk_sizes\(\) first"):
-        with_sync_offset(x[x[:, 0, 0] > 50], (2, 4))
 
 
 def test_zeros_of_absent_frames_do_not_become_frames():
