@@ -149,23 +149,26 @@ class TestHyperSpysRegions:
                 selected(scan, roi=roi)
             plt.close("all")
 
-    def test_that_has_not_been_set(self):
-        with pytest.raises(ud.ArgumentValueError, match=r"cannot select.*not yet been set"):
-            selected(make_scan(), roi=hs.roi.RectangularROI())
+    @pytest.mark.parametrize(
+        ("make", "error", "match"),
+        [
+            (hs.roi.RectangularROI, ud.ArgumentValueError, "cannot select.*not yet been set"),
+            (lambda: hs.roi.Point2DROI(99, 0), ud.ArgumentValueError, "cannot select"),
+            (
+                lambda: hs.roi.Line2DROI(0, 0, 1, 1, 1),
+                ud.ArgumentTypeError,
+                "does not select positions but interpolates",
+            ),
+        ],
+        ids=["unset", "outside", "line"],
+    )
+    def test_that_select_no_positions(self, make, error, match):
+        with pytest.raises(error, match=match):
+            selected(make_scan(), roi=make())
 
     def test_that_needs_more_axes(self):
         with pytest.raises(ud.ArgumentValueError, match=r"needs 2 navigation axes.*has 1"):
             selected(hs.signals.Signal2D(np.ones((3, 2, 2))), roi=hs.roi.Point2DROI(0, 0))
-
-    def test_that_lies_outside(self):
-        with pytest.raises(ud.ArgumentValueError, match="cannot select"):
-            selected(make_scan(), roi=hs.roi.Point2DROI(99, 0))
-
-    def test_that_only_interpolates(self):
-        with pytest.raises(
-            ud.ArgumentTypeError, match="does not select positions but interpolates"
-        ):
-            selected(make_scan(), roi=hs.roi.Line2DROI(0, 0, 1, 1, 1))
 
     def test_on_axes_that_are_not_uniform(self):
         scan = make_scan()
@@ -176,7 +179,23 @@ class TestHyperSpysRegions:
             selected(scan, roi=hs.roi.CircleROI(cx=0, cy=0, r=1))
 
 
+BOOL = np.ones(NAV, dtype=bool)
+MASKS = [
+    ("roi", make_scan().sum("sig"), ud.ArgumentTypeError, r"dtype float64.*mask > 0"),
+    ("roi", BOOL.T, ud.ArgumentValueError, r"which is \(x, y\).*roi\.T"),
+    ("roi", BOOL[0, :3], ud.ArgumentValueError, "the roi has shape"),
+    ("navigation_mask", BOOL, ud.ArgumentValueError, r"looks like \(y, x\).*mask\.T"),
+    ("navigation_mask", BOOL[0, :3], ud.ArgumentValueError, r"shape \(3,\), but HyperSpy"),
+    ("navigation_mask", BOOL.T.astype("i8"), ud.ArgumentTypeError, "int64, expected booleans"),
+]
+
+
 class TestMistakes:
+    @pytest.mark.parametrize(("name", "mask", "error", "match"), MASKS)
+    def test_masks_that_do_not_fit(self, name, mask, error, match):
+        with pytest.raises(error, match=match):
+            selected(make_scan(), **{name: mask})
+
     def test_lazy_masks(self):
         lazy = hs.signals.BaseSignal(np.ones(NAV, dtype=bool)).T.as_lazy()
         with raise_if_dask_computes():
@@ -206,24 +225,6 @@ class TestMistakes:
             for name in ("roi", "navigation_mask"):
                 with pytest.raises(ud.ArgumentValueError, match=rf"{name} is .*sizes \(6, 4\)"):
                     selected(make_scan(), **{name: mask})
-
-    def test_signals_of_numbers(self):
-        with pytest.raises(ud.ArgumentTypeError, match=r"dtype float64.*mask > 0"):
-            selected(make_scan(), roi=make_scan().sum("sig"))
-
-    def test_arrays_in_the_wrong_order(self):
-        with pytest.raises(ud.ArgumentValueError, match=r"which is \(x, y\).*roi\.T"):
-            selected(make_scan(), roi=np.ones(NAV[::-1], dtype=bool))
-        with pytest.raises(ud.ArgumentValueError, match=r"looks like \(y, x\).*mask\.T"):
-            selected(make_scan(), navigation_mask=np.ones(NAV, dtype=bool))
-
-    def test_masks_that_are_none(self):
-        with pytest.raises(ud.ArgumentTypeError, match="dtype int64, expected booleans"):
-            selected(make_scan(), navigation_mask=np.ones(NAV[::-1], dtype="int64"))
-        with pytest.raises(ud.ArgumentValueError, match=r"shape \(3,\), but HyperSpy"):
-            selected(make_scan(), navigation_mask=np.ones(3, dtype=bool))
-        with pytest.raises(ud.ArgumentValueError, match="the roi has shape"):
-            selected(make_scan(), roi=np.ones(3, dtype=bool))
 
 
 def test_data_arrays_in_memory_are_aligned_by_the_names_of_axes():

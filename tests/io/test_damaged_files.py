@@ -335,6 +335,10 @@ class TestWrongContent:
         assert outcome(tmp_path / f"a.{suffix}") is None
 
 
+PATHS = ["a\0.npy", "~nobody-there/a.npy", "", "x" * 5000]
+NO_PATH = r"a path must be a str or a pathlib\.Path"
+
+
 class TestNoFiles:
     """A pipe is waited for without end when it is opened."""
 
@@ -352,29 +356,24 @@ class TestNoFiles:
             with pytest.raises(FileFormatError, match="a socket"):
                 open_file("a.mib")
 
-    def test_a_device(self):
-        with pytest.raises(FileFormatError, match="/dev/zero is a pipe, a socket or a device"):
-            open_file("/dev/zero")
-
     def test_a_loop_of_links(self, tmp_path):
         (tmp_path / "a.npy").symlink_to("b.npy")
         (tmp_path / "b.npy").symlink_to("a.npy")
         with pytest.raises(FileFormatError, match=r"a\.npy.*not a path to a file"):
             open_file(tmp_path / "a.npy")
 
-    @pytest.mark.parametrize("path", ["a\0.npy", "~nobody-there/a.npy", "", "x" * 5000])
-    def test_paths_that_cannot_be(self, path):
-        with pytest.raises(FileFormatError, match="path"):
+    @pytest.mark.parametrize(
+        ("path", "error", "match"),
+        [
+            ("/dev/zero", FileFormatError, "/dev/zero is a pipe, a socket or a device"),
+            *((path, FileFormatError, "path") for path in PATHS),
+            *((path, ArgumentTypeError, NO_PATH) for path in (None, 3, b"a.npy", ["a.npy"])),
+            (np.ones((2, 3)), ArgumentTypeError, r"got ndarray: .*an array needs no opening"),
+        ],
+    )
+    def test_paths_that_cannot_be(self, path, error, match):
+        with pytest.raises(error, match=match):
             open_file(path)
-
-    @pytest.mark.parametrize("path", [None, 3, b"a.npy", ["a.npy"]])
-    def test_no_path(self, path):
-        with pytest.raises(ArgumentTypeError, match=r"a path must be a str or a pathlib\.Path"):
-            open_file(path)
-
-    def test_an_array_is_no_path(self):
-        with pytest.raises(ArgumentTypeError, match=r"got ndarray: .*an array needs no opening"):
-            open_file(np.ones((2, 3)))
 
     def test_a_link_to_nothing(self, tmp_path):
         (tmp_path / "a.npy").symlink_to("gone.npy")

@@ -76,15 +76,16 @@ def test_a_variable_counts_if_the_code_names_it(how, monkeypatch):
     assert name(READS[how], helper, variable="OWN_SCALE") != first
 
 
-def test_texts_that_are_made_elsewhere_are_no_names_of_variables():
+@pytest.mark.parametrize(
+    "body",
+    [
+        'value = helper() + len(f"{self.params.n} {os.path.sep} {np.ones(3)}")',
+        'n = 1; value = float(os.environ.get("OWN_SCALE", 1)) + n + self.params.n',
+    ],
+)
+def test_texts_and_numbers_that_are_no_names_of_variables(body):
     helper = 'def helper():\n    return float(os.environ.get("OWN_SCALE", 1))'
-    body = 'value = helper() + len(f"{self.params.n} {os.path.sep} {np.ones(3)}")'
     assert name(body, helper, n=3) == name(body, helper, n=3)
-
-
-def test_numbers_that_are_added_make_no_names():
-    body = 'n = 1; value = float(os.environ.get("OWN_SCALE", 1)) + n + self.params.k'
-    assert name(body, k=2) == name(body, k=2)
 
 
 def test_variables_that_are_only_words_do_not_count(monkeypatch):

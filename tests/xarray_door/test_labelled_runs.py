@@ -212,16 +212,6 @@ def test_what_comes_out_may_be_changed(array):
     xr.testing.assert_identical(array, before)
 
 
-def test_accessors_say_what_they_belong_to(array):
-    with raise_if_dask_computes():
-        assert repr(array.udf) == "<DataArrayUDF of 'scan' (y: 4, x: 6, ky: 8, kx: 10)>"
-        assert repr(array.rename(None).udf) == "<DataArrayUDF of (y: 4, x: 6, ky: 8, kx: 10)>"
-        assert repr(array.isel(y=0, x=0, ky=0, kx=0).udf) == "<DataArrayUDF of 'scan' ()>"
-        dataset = array.to_dataset().assign(dark=array[0, 0])
-    assert repr(dataset.udf) == "<DatasetUDF of the variables ['scan', 'dark']>"
-    assert repr(xr.Dataset().udf) == "<DatasetUDF of the variables []>"
-
-
 def test_the_extra_is_named_without_xarray(monkeypatch):
     for name in list(sys.modules):
         if name.startswith(("udfdask.results.labels", "udfdask.xarray")):
