@@ -179,21 +179,6 @@ def test_mistakes(scan):
         scan.udf.map_frames(lambda frame: frame[frame > 5])
 
 
-def test_an_exception_names_the_function_of_the_user(scan):
-    def broken(frame):
-        raise ZeroDivisionError
-
-    with pytest.raises(ZeroDivisionError) as caught:
-        scan.udf.map_frames(broken, lazy_output=False, output_shape=(), output_dtype=float)
-    assert caught.value.__notes__[0].startswith("raised in your function at ")
-
-
-def test_a_lazy_constant(scan):
-    level = hs.signals.BaseSignal([3.0]).as_lazy()
-    with pytest.raises(ud.ArgumentTypeError, match=r"scale is a lazy signal .* then pass scale=v"):
-        scan.udf.map_frames(spread, scale=level)
-
-
 class TestNames:
     """Maps have a title of their own where the signal has none, and never its file name."""
 

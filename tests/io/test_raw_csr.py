@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import dask
-import dask.array as da
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -179,15 +178,6 @@ def test_automatic_chunks_hold_not_much_more_than_dense_ones(tmp_path):
         assert files.open((4, 6), (5, 7)).chunks == ((2, 2), (6,), (5,), (7,))
 
 
-def test_names_change_with_each_file(files):
-    name = files.open((4, 6), (5, 7)).name
-    assert name == files.open((4, 6), (5, 7)).name
-    for path in files[:3]:
-        stat = Path(path).stat()
-        os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns + 1_000_000))
-        assert name != (name := files.open((4, 6), (5, 7)).name)
-
-
 def pointers(files, change):
     values = np.fromfile(files.indptr, "<i8")
     change(values)
@@ -261,7 +251,3 @@ def test_a_file_that_is_not_there(files):
 def test_wrong_arguments(files, wrong, error, match):
     with pytest.raises(error, match=match):
         files.open(**({"nav_shape": (4, 6), "sig_shape": (5, 7)} | wrong))
-
-
-def test_it_is_a_dask_array(files):
-    assert isinstance(files.open((4, 6), (5, 7)), da.Array)

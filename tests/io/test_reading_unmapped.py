@@ -11,13 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import udfdask as ud
 from suites import examples
 from udfdask.errors import ArgumentValueError, FileFormatError
 from udfdask.io import from_raw, memmap, open_file
 from udfdask.io.file_identity import FileIdentity
 from udfdask.io.memmap import MappedArray
-from udfdask.udfs import SumSigUDF
 
 SCAN = np.random.default_rng(3).integers(0, 60000, (5, 7, 6, 4)).astype(">u2")
 
@@ -68,11 +66,6 @@ def test_any_part_of_any_layout_is_what_mapping_gives(data, tmp_path_factory):
 @pytest.mark.parametrize("chunks", ["auto", (2, 3, -1, -1), (5, 7, 4, 3), (5, 7, 1, 1)])
 def test_reads_what_is_in_the_file(unmapped, file, chunks):
     np.testing.assert_array_equal(opened(file, chunks=chunks).compute(), SCAN)
-
-
-def test_results_are_the_same(unmapped, file):
-    result = ud.run_udf(opened(file, chunks=(2, 7, 6, 4)), SumSigUDF()).compute()
-    np.testing.assert_array_equal(result["intensity"], SCAN.sum(axis=(2, 3)))
 
 
 def test_the_setting_counts_when_the_file_is_opened(file, tmp_path):
