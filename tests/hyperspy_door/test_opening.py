@@ -79,14 +79,13 @@ class TestOnePass:
         assert loads(tmp_path) == ONCE
         assert [type(done) for done in both] == [udfdask.hyperspy.SignalResult, ud.Result]
 
-    def test_own_compute(self, signal, tmp_path):
-        signal.udf.run_udf(StdDevUDF()).compute(show_progressbar=False, scheduler="synchronous")
-        assert loads(tmp_path) == ONCE
-
-    def test_in_memory_at_once(self, signal, tmp_path):
-        udfs = [SumUDF(), SumSigUDF(), StdDevUDF()]
+    @pytest.mark.parametrize("lazy", [True, False])
+    def test_own_compute(self, signal, tmp_path, lazy):
+        udfs = [SumUDF(), SumSigUDF(), StdDevUDF()] if not lazy else StdDevUDF()
         with dask.config.set(scheduler="synchronous"):
-            signal.udf.run_udf(udfs, lazy_output=False, show_progressbar=False)
+            found = signal.udf.run_udf(udfs, lazy_output=lazy, show_progressbar=False)
+            if lazy:
+                found.compute(show_progressbar=False)
         assert loads(tmp_path) == ONCE
 
     def test_dasks_own_doors(self, signal, tmp_path, values):

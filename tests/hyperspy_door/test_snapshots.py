@@ -84,12 +84,6 @@ def test_regions(scan):
     np.testing.assert_array_equal(last.damage.data, mask.data)
 
 
-def test_data_in_memory(scan):
-    scan.compute(show_progressbar=False)
-    *_, last = scan.udf.run_udf_iter(SumUDF(), **serial)
-    np.testing.assert_array_equal(last.buffers[0]["intensity"].data, scan.data.sum(axis=(0, 1)))
-
-
 class ScaledUDF(ud.UDF):
     """The sum of a frame times a parameter."""
 
@@ -168,10 +162,3 @@ def test_in_an_event_loop(scan):
     assert last.damage.data.all()
     assert repr(first) == "<SignalSnapshot of SumUDF: 1 of 4 chunks>"
     assert nothing is None
-
-
-def test_mistakes_are_those_of_run_udf_iter(scan):
-    with pytest.raises(ud.ArgumentTypeError, match="no argument 'schedular'"):
-        scan.udf.run_udf_iter(SumUDF(), schedular="threads")
-    with pytest.raises(ud.ArgumentTypeError, match="expected a UDF"):
-        scan.udf.run_udf_iter(3)

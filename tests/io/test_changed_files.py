@@ -440,41 +440,6 @@ def test_a_change_while_hdf5_reads(tmp_path, monkeypatch):
         array[0].compute(scheduler="synchronous")
 
 
-@pytest.fixture
-def virtual(tmp_path):
-    """A virtual dataset over three files."""
-    h5py = pytest.importorskip("h5py", reason="h5py is in the io extra")
-    layout = h5py.VirtualLayout(SHAPE, "u1")
-    for row in range(3):
-        with h5py.File(tmp_path / f"row{row}.h5", "w") as file:
-            file["row"] = scan()[row]
-        layout[row] = h5py.VirtualSource(f"row{row}.h5", "row", SHAPE[1:])
-    with h5py.File(tmp_path / "all.h5", "w") as file:
-        file.create_virtual_dataset("scan", layout, fillvalue=0)
-        file["link"] = h5py.ExternalLink("row1.h5", "row")
-    return tmp_path / "all.h5"
-
-
-def test_files_of_a_virtual_dataset(virtual):
-    array = open_any(virtual)
-    np.testing.assert_array_equal(array.compute(scheduler="synchronous"), scan())
-    (virtual.parent / "row1.h5").unlink()
-    with pytest.raises(FileFormatError, match=r"row1\.h5 had .* cannot be opened \(No such file"):
-        array.compute(scheduler="synchronous")
-    with pytest.raises(
-        FileFormatError, match=r"all\.h5 also needs the file row1\.h5, which does not exist"
-    ):
-        open_file(virtual, dataset="scan")
-
-
-def test_a_dataset_behind_an_external_link(virtual):
-    array = open_file(virtual, dataset="link").array
-    np.testing.assert_array_equal(array.compute(scheduler="synchronous"), scan()[1])
-    append(virtual.parent / "row1.h5", None)
-    with pytest.raises(FileFormatError, match=r"row1\.h5 has changed"):
-        array.compute(scheduler="synchronous")
-
-
 def test_the_header_of_a_file_that_hyperspy_reads(tmp_path):
     data = os.environ.get("UDFDASK_TEST_DATA")
     if not data:

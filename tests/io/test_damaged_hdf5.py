@@ -134,22 +134,6 @@ def test_a_link_to_another_file_that_is_gone_may_be_the_recording(links):
     assert_same(outcome(links), VALUES)
 
 
-def test_a_virtual_dataset_of_files_that_are_gone(tmp_path):
-    """HDF5 gives zeros for them."""
-    for number in range(3):
-        with h5py.File(tmp_path / f"{number}.h5", "w") as part:
-            part["scan"] = VALUES[number]
-    layout = h5py.VirtualLayout(VALUES.shape, VALUES.dtype)
-    for number in range(3):
-        layout[number] = h5py.VirtualSource(f"{number}.h5", "scan", VALUES.shape[1:])
-    with h5py.File(tmp_path / "all.h5", "w") as whole:
-        whole.create_virtual_dataset("scan", layout)
-    assert_same(outcome(tmp_path / "all.h5"), VALUES)
-    (tmp_path / "1.h5").unlink()
-    with pytest.raises(FileFormatError, match=r"/scan of \S*all\.h5 also needs the file 1\.h5,"):
-        open_file(tmp_path / "all.h5")
-
-
 def test_values_in_another_file_that_is_gone(tmp_path):
     outside = [(str(tmp_path / "scan.raw"), 0, h5py.h5f.UNLIMITED)]
     with h5py.File(tmp_path / "a.h5", "w") as opened:

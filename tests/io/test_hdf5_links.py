@@ -98,6 +98,8 @@ def test_values_in_another_file(tmp_path, kind):
     ):
         open_file(tmp_path / "scan.h5", dataset="scan")
     frames.unlink()
+    with pytest.raises(FileFormatError, match=r"frames\.h5 had .* cannot be opened \(No such file"):
+        array.compute(scheduler="synchronous")  # HDF5 would give zeros
     with pytest.raises(FileFormatError, match=r"frames\.h5"):
         open_file(tmp_path / "scan.h5", dataset="scan")
     if kind != "virtual over virtual":  # two virtual datasets are a choice
