@@ -97,26 +97,45 @@ def test_it_is_told_while_the_run_goes_on(x, options, tmp_path, how):
     reporter.assert_finished(24, x.nbytes, 4)
 
 
-def test_two_runs_and_an_array_made_of_one(x, options):
-    kept = Kept()
+def two_runs_and_an_array(x):
     one, other = ud.run_udf(x, SumUDF()), ud.run_udf(x, SumSigUDF(), roi=np.s_[1:3, 1:4])
-    ud.compute({"a": [one, other["intensity"].max()]}, x.mean(), progress=kept, **options)
-    kept.assert_finished(24, x.nbytes, 4)
+    return {"a": [one, other["intensity"].max()]}, x.mean()
 
 
-def test_only_what_is_needed_counts(x, options):
-    """dask leaves out the chunks that nobody asks for."""
-    kept = Kept()
-    ud.compute(ud.run_udf(x, Sums())["v"][:2, 4:], progress=kept, **options)
-    kept.assert_finished(6, x.nbytes // 4, 1)
+def aux_data_over_the_same_chunks(x):
+    com = ud.run_udf(x, Sums())["v"][..., None] * np.zeros(2) + 4
+    return ud.run_udf(x, RadialProfileUDF(centers=com, r=3))
 
 
-def test_loading_that_is_fused_or_shared(values, options):
+def loading_that_is_fused_or_shared(x):
     """Tasks that dask fuses get other names."""
-    x = da.from_array(values, chunks=(1, 6, 8, 9)).rechunk((2, 3, 8, 9)).map_blocks(np.negative)
+    rows = da.from_array(x.compute(scheduler="synchronous"), chunks=(1, 6, 8, 9))
+    return ud.run_udf(rows.rechunk((2, 3, 8, 9)).map_blocks(np.negative), [SumUDF(), Sums()])
+
+
+def only_what_is_needed(x):
+    """dask leaves out the chunks that nobody asks for."""
+    return ud.run_udf(x, Sums())["v"][:2, 4:]
+
+
+def an_empty_region(x):
+    return ud.run_udf(x, Sums(), roi=np.zeros(NAV, bool))
+
+
+@pytest.mark.parametrize(
+    ("collections", "n_chunks"),
+    [
+        (two_runs_and_an_array, 4),
+        (aux_data_over_the_same_chunks, 4),
+        (loading_that_is_fused_or_shared, 4),
+        (only_what_is_needed, 1),
+        (an_empty_region, 0),
+    ],
+)
+def test_what_counts(x, options, collections, n_chunks):
     kept = Kept()
-    ud.compute(ud.run_udf(x, [SumUDF(), Sums()]), progress=kept, **options)
-    kept.assert_finished(24, x.nbytes, 4)
+    ud.compute(collections(x), progress=kept, **options)
+    kept.assert_finished(6 * n_chunks, x.nbytes // 4 * n_chunks, n_chunks)
 
 
 def test_two_arrays(x):
@@ -137,24 +156,11 @@ def test_a_second_pass_counts_too(x):
     kept.assert_finished(48, 2 * x.nbytes, 8)
 
 
-def test_aux_data_over_the_same_chunks(x, options):
-    com = ud.run_udf(x, Sums())["v"][..., None] * np.zeros(2) + 4
-    kept = Kept()
-    ud.compute(ud.run_udf(x, RadialProfileUDF(centers=com, r=3)), progress=kept, **options)
-    kept.assert_finished(24, x.nbytes, 4)
-
-
 def test_heavy_parameters_on_a_cluster(x, client):
     kept = Kept()
     with dask.config.set({"udfdask.inline-bytes": 1000}):
         ud.compute(ud.run_udf(x, Weighs(np.ones(1000))), progress=kept, scheduler=client)
     kept.assert_finished(24, x.nbytes, 4)
-
-
-def test_an_empty_region(x, options):
-    kept = Kept()
-    ud.compute(ud.run_udf(x, Sums(), roi=np.zeros(NAV, bool)), progress=kept, **options)
-    kept.assert_finished(0, 0, 0)
 
 
 def test_what_no_udf_runs_over(options):
