@@ -162,3 +162,8 @@ def test_in_an_event_loop(scan):
     assert last.damage.data.all()
     assert repr(first) == "<SignalSnapshot of SumUDF: 1 of 4 chunks>"
     assert nothing is None
+
+
+def test_a_misspelled_option(scan):
+    with pytest.raises(ud.ArgumentTypeError, match="no argument 'schedular'"):
+        scan.udf.run_udf_iter(SumUDF(), schedular="threads")

@@ -60,23 +60,21 @@ def test_a_label_that_results_do_not_have_is_no_obstacle(array):
     assert "thickness" in array.udf.run_udf(udf).data_vars
 
 
+TWO = make({"a": {"kind": "nav"}, "b": {"kind": "nav"}}, process_frame=lambda s, f: None)
+
+
 @pytest.mark.parametrize(
-    ("rename", "error", "match"),
+    ("udf", "rename", "error", "match"),
     [
-        ("total", ArgumentTypeError, "must be a dictionary"),
-        ({"intensitty": "total"}, ArgumentValueError, r"no result 'intensitty', only \['intens"),
-        ({"intensity": "ky"}, ArgumentValueError, "the result 'ky' has the same name as"),
+        (SumUDF, "total", ArgumentTypeError, "must be a dictionary"),
+        (SumUDF, {"sum": "total"}, ArgumentValueError, r"no result 'sum', only \['intens"),
+        (SumUDF, {"intensity": "ky"}, ArgumentValueError, "'ky' has the same name as"),
+        (TWO, {"a": "b"}, ArgumentValueError, "two results have the name 'b'"),
     ],
 )
-def test_rename(array, rename, error, match):
+def test_rename(array, udf, rename, error, match):
     with pytest.raises(error, match=match):
-        array.udf.run_udf(SumUDF(), rename=rename)
-
-
-def test_two_results_of_one_name(array):
-    udf = make({"a": {"kind": "nav"}, "b": {"kind": "nav"}}, process_frame=lambda s, f: None)()
-    with pytest.raises(ArgumentValueError, match="two results have the name 'b'"):
-        array.udf.run_udf(udf, rename={"a": "b"})
+        array.udf.run_udf(udf(), rename=rename)
 
 
 def test_keep_attrs(array):
@@ -103,13 +101,6 @@ def test_data_without_a_frame(array):
     for data in (empty, empty.compute()):
         found = data.udf.run_udf(SumSigUDF(), sig_dims=("ky", "kx"))
         assert found["intensity"].shape == (0, 6)
-
-
-def test_what_is_no_udf(array):
-    with pytest.raises(ArgumentTypeError, match="got the class SumUDF"):
-        array.udf.run_udf(SumUDF)
-    with pytest.raises(ArgumentValueError, match="empty list"):
-        array.udf.run_udf([])
 
 
 def test_warnings_of_a_plan_point_to_the_call():
