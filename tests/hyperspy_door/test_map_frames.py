@@ -179,6 +179,15 @@ def test_mistakes(scan):
         scan.udf.map_frames(lambda frame: frame[frame > 5])
 
 
+def test_an_exception_names_the_function_of_the_user(scan):
+    def broken(frame):
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError) as caught:
+        scan.udf.map_frames(broken, lazy_output=False, output_shape=(), output_dtype=float)
+    assert caught.value.__notes__[0].startswith("raised in your function at ")
+
+
 class TestNames:
     """Maps have a title of their own where the signal has none, and never its file name."""
 
