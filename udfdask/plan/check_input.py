@@ -36,6 +36,8 @@ def _opened(value: Any, call: str, work: str) -> str:
     )
 
 
+_SIGNAL = ("hyperspy", "BaseSignal")
+
 # Looked up by the package and name of a class, so that nothing is imported to recognize a value.
 # The functions take the value, the function that got it, and the name of its second argument.
 _REMEDIES: dict[tuple[str, str], Callable[[Any, str, str], str]] = {
@@ -53,9 +55,7 @@ _REMEDIES: dict[tuple[str, str], Callable[[Any, str, str], str]] = {
         "import udfdask.xarray, then pick a variable, "
         f"dataset[{next(iter(value), 'name')!r}].udf.{call}({work})"
     ),
-    ("hyperspy", "BaseSignal"): lambda _, call, work: (
-        f"import udfdask.hyperspy, then signal.udf.{call}({work})"
-    ),
+    _SIGNAL: lambda _, call, work: f"import udfdask.hyperspy, then signal.udf.{call}({work})",
     ("zarr", "Array"): lambda *_: "dask.array.from_zarr(array) makes one, in the store's chunks",
     ("zarr", "Group"): lambda *_: _FROM_GROUP,
     ("h5py", "Dataset"): lambda value, *_: (
@@ -78,13 +78,22 @@ def array_remedy(value: Any, call: str) -> tuple[str, str]:
         return "a list of UDFs", swapped
     if udf_name(value):
         return f"the UDF {(value if isinstance(value, type) else type(value)).__name__}", swapped
-    for cls in type(value).__mro__:
-        remedy = _REMEDIES.get((cls.__module__.partition(".")[0], cls.__name__))
-        if remedy is not None:
-            return _kind(value), remedy(value, call, work)
+    if isinstance(value, (list, tuple)) and any(_known(one) == _SIGNAL for one in value):
+        return "a list of signals", (
+            "choose one signal of the list, as in signals[0]; then import udfdask.hyperspy, "
+            f"and signals[0].udf.{call}({work})"
+        )
+    if known := _known(value):
+        return _kind(value), _REMEDIES[known](value, call, work)
     if callable(value) and not hasattr(value, "shape"):
         return _kind(value), "a plain function runs with map_frames(array, func)"
     return _kind(value), "make one with dask.array.from_array(data, chunks='auto')"
+
+
+def _known(value: Any) -> tuple[str, str] | None:
+    """Return the class of a value, or a base class of it, that has a remedy."""
+    names = ((cls.__module__.partition(".")[0], cls.__name__) for cls in type(value).__mro__)
+    return next((name for name in names if name in _REMEDIES), None)
 
 
 def _kind(value: Any) -> str:
