@@ -47,7 +47,7 @@ def write_record(record: Record, path: str | os.PathLike[str], *, flush: bool = 
     """Write a record under another name in the same folder, and rename it.
 
     With `flush`, wait for the disk before. The new name is safe after
-    `writing.replacing.flush_folder`.
+    `writing.replacing.flush` of the folder.
     """
     folder, name = os.path.split(path)  # paths as texts: a Path would take 0.01 ms
     unfinished = f"{folder}{os.sep}.{name}-{uuid.uuid4().hex[:8]}"
