@@ -20,7 +20,7 @@ distributed = pytest.importorskip("distributed")
 pytestmark = pytest.mark.full
 
 # without retries, dask blames any of the tasks that the worker had
-CHUNK = r"on chunk \(\d, 0\), navigation \[\d:\d, 0:2\]"
+CHUNK = r"on chunk \(\d, \d\), navigation \[\d:\d, \d:\d\]"
 
 
 @pytest.fixture
