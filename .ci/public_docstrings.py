@@ -78,7 +78,7 @@ def of_users() -> Iterator[tuple[str, Any, set[str]]]:
 
 
 def of_packages() -> Iterator[tuple[str, Any, set[str]]]:
-    """Yield what packages offer to other packages, and the hooks of ready-made UDFs."""
+    """Yield what packages offer to other packages."""
     packages = [info.name for info in pkgutil.iter_modules(udfdask.__path__) if info.ispkg]
     for module in [importlib.import_module(f"udfdask.{name}") for name in packages]:
         for name in getattr(module, "__all__", ()):
@@ -86,8 +86,6 @@ def of_packages() -> Iterator[tuple[str, Any, set[str]]]:
             if inspect.isclass(value):
                 exempt = set() if has_parameters(value, reached=False) else {NO_PARAMETERS}
                 yield dotted, value, exempt | {NO_EXAMPLE}
-                for method in (m for m in vars(value) if m in ("process_sums", "process_stack")):
-                    yield f"{dotted}.{method}", getattr(value, method), {NO_EXAMPLE}
             elif inspect.isfunction(value):
                 yield dotted, value, {NO_EXAMPLE}
 

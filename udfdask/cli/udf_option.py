@@ -19,7 +19,7 @@ from udfdask.libertem_udfs import as_own, udf_name
 from udfdask.masks import DiskTemplate
 from udfdask.results.named_results import name_of_class
 from udfdask.udf import UDF
-from udfdask.udfs.virtual_detector import DetectorShape, plain_shape
+from udfdask.udfs.shared.detector_shapes import DetectorShape, plain_shape
 
 DETECTOR = "virtualdetector"
 """The UDF whose shapes can be typed like names of UDFs."""

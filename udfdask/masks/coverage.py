@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
@@ -13,6 +13,30 @@ from scipy.fft import irfft2, next_fast_len, rfft2
 
 from udfdask.masks.disks import circular, ring
 from udfdask.types import AnyArray
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ring:
+    """A disk or a ring in a frame, in pixels."""
+
+    center: tuple[Any, Any]
+    """Center (y, x)."""
+    outer: Any
+    """Outer radius; inf for all pixels of a frame outside the inner one."""
+    inner: Any = None
+    """Inner radius; None for a disk, which contains its center."""
+    stretch: Any = 1.0
+    """Ratio of the half axes of an ellipse."""
+    stretch_angle: Any = 0.0
+    """Direction of its long half axis, in degrees."""
+
+    def mask(self, sig: Sequence[int]) -> AnyArray:
+        """Return a mask of its pixels in frames of shape `sig`."""
+        (cy, cx), (ny, nx) = self.center, sig
+        ellipse = {"stretch": self.stretch, "stretch_angle": self.stretch_angle}
+        if self.inner is None:
+            return circular(cx, cy, nx, ny, self.outer, **ellipse)
+        return ring(cx, cy, nx, ny, self.outer, self.inner, **ellipse)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +64,7 @@ class Coverage:
 def coverage_of_ring(
     shape: str,
     center: tuple[float, float] | None,
-    sig: tuple[int, int],
+    sig: Sequence[int],
     radii: Mapping[str, float],
     *,
     stretch: float = 1.0,
@@ -54,10 +78,14 @@ def coverage_of_ring(
     *inner, outer = map(float, radii.values())
     covered, is_cut = None, False
     if center is not None:
-        place = float(center[1]), float(center[0]), int(sig[1]), int(sig[0])
-        ellipse = float(stretch), float(stretch_angle)
-        covered = pixels_in_ring(*place, outer, inner[0] if inner else None, *ellipse)
-        is_cut = _is_cut(*place, outer, *ellipse)
+        one = Ring(
+            center=(float(center[0]), float(center[1])),
+            outer=outer,
+            inner=inner[0] if inner else None,
+            stretch=float(stretch),
+            stretch_angle=float(stretch_angle),
+        )
+        covered, is_cut = _measured(one, tuple(map(int, sig)))
     return Coverage(
         shape=shape,
         covered=covered,
@@ -72,45 +100,26 @@ def coverage_of_ring(
 
 # plans ask again and again for the same few detectors, and a mask takes time if frames are large
 @lru_cache(maxsize=256)
-def pixels_in_ring(
-    cx: float,
-    cy: float,
-    nx: int,
-    ny: int,
-    outer: float,
-    inner: float | None,
-    stretch: float,
-    stretch_angle: float,
-) -> int:
-    """Return the number of pixels in a ring, or in a disk if `inner` is None."""
-    ellipse = {"stretch": stretch, "stretch_angle": stretch_angle}
-    if inner is None:
-        return int(np.count_nonzero(circular(cx, cy, nx, ny, outer, False, **ellipse)))
-    return int(np.count_nonzero(ring(cx, cy, nx, ny, outer, inner, False, **ellipse)))
+def _measured(one: Ring, sig: tuple[int, ...]) -> tuple[int, bool]:
+    """Return the number of pixels in a ring, and whether it is cut by the edge of the frame."""
+    return int(np.count_nonzero(one.mask(sig))), _is_cut(replace(one, inner=None), *sig)
 
 
-@lru_cache(maxsize=256)
-def _is_cut(
-    cx: float, cy: float, nx: int, ny: int, outer: float, stretch: float, stretch_angle: float
-) -> bool:
-    """Return whether the disk of the outer radius has pixels beyond the edge of the frame.
-
-    An infinite radius means all pixels of a frame and is never cut.
-    """
-    if math.isinf(outer):
+def _is_cut(disk: Ring, ny: int, nx: int) -> bool:
+    """Return whether a disk has pixels beyond the edge of the frame; an infinite one never."""
+    if math.isinf(disk.outer):
         return False
+    cy, cx = disk.center
     if not (0 <= round(cx) < nx and 0 <= round(cy) < ny):
         return True  # the pixel at the center is one of them
     # a disk around a center in the frame that reaches beyond has a pixel next to the frame
     lines = (
-        (cx + 1, cy + 1, nx + 2, 1),
-        (cx + 1, cy - ny, nx + 2, 1),
-        (cx + 1, cy, 1, ny),
-        (cx - nx, cy, 1, ny),
+        ((cy + 1, cx + 1), (1, nx + 2)),
+        ((cy - ny, cx + 1), (1, nx + 2)),
+        ((cy, cx + 1), (ny, 1)),
+        ((cy, cx - nx), (ny, 1)),
     )
-    ellipse = {"stretch": stretch, "stretch_angle": stretch_angle}
-    masks = (circular(x, y, w, h, outer, False, **ellipse) for x, y, w, h in lines)
-    return any(mask.any() for mask in masks)
+    return any(replace(disk, center=center).mask(line).any() for center, line in lines)
 
 
 _LARGEST_BEAM = 0.25

@@ -231,8 +231,13 @@ def window(start: float, stop: float, size: int) -> AnyArray:
     channels = np.arange(n)
     mask: AnyArray = (channels >= first) & (channels < last)
     if not mask.any():
-        raise ArgumentValueError(
-            f"no channel lies in the window start={start!r}, stop={stop!r}: expected start < stop "
-            f"within 0 and {n}, in channels (Axis.to_pixels converts from units)"
-        )
+        raise no_channel(start, stop, n, " (Axis.to_pixels converts from units)")
     return mask
+
+
+def no_channel(start: float, stop: float, n: int, advice: str) -> ArgumentValueError:
+    """Return the error about a window without a channel; `advice` is its end."""
+    return ArgumentValueError(
+        f"no channel lies in the window start={start!r}, stop={stop!r}: expected start < stop "
+        f"within 0 and {n}, in channels{advice}"
+    )

@@ -36,7 +36,7 @@ from udfdask.udf import UDF
 from udfdask.udf.aux_data import AuxData
 from udfdask.udf.buffers import BufferSpec
 from udfdask.udf.promises import Promises
-from udfdask.udfs.shared.kernel_backends import tile_backends
+from udfdask.udfs.shared.built_in import ALL_TILES, DENSE_TILES, BuiltInUDF
 from udfdask.udfs.shared.sum_dtype import as_added_up, signed_if_fits
 
 EXPECTED = "shifts must be a pair (y, x), an array of shape (*nav, 2), or UDF.aux_data(...) of it"
@@ -114,7 +114,7 @@ _FEW = 8
 """The pixels of more masks are not counted for `explain`."""
 
 
-class ApplyMasksUDF(UDF):
+class ApplyMasksUDF(BuiltInUDF):
     """Multiply each frame with masks and sum: virtual detectors, bins, weights of a fit.
 
     For frame `f` and mask `m`, ``intensity[f, m] = sum(frame[y, x] * mask[y, x])``. With shifts it
@@ -152,12 +152,10 @@ class ApplyMasksUDF(UDF):
 
     Raises
     ------
-    ArgumentTypeError
-        If a mask is neither an array in memory nor a function, a name is not a text, a dtype is not
-        a dtype, or `shifts` are not numbers.
-    ArgumentValueError
-        If there is no mask, `mask_count` is not the number of masks, a format is unknown, or
-        `shifts` are not finite or have a wrong shape.
+    ArgumentTypeError, ArgumentValueError
+        If a mask is neither an array in memory nor a function, there is no mask, `mask_count` is
+        not their number, a name, dtype or format is invalid, or `shifts` are not finite numbers of
+        the right shape.
 
     Notes
     -----
@@ -206,6 +204,7 @@ class ApplyMasksUDF(UDF):
         adds_signal_parts=True, declares_once=True, takes_any_byte_order=True, streams_tiles=True
     )
 
+    _kernels = ALL_TILES
     _mask_parameter = "mask_factories"
 
     def __init__(
@@ -243,11 +242,12 @@ class ApplyMasksUDF(UDF):
     def get_backends(self) -> Any:
         """Accept the backends that the user chose, or NumPy, CuPy and sparse tiles."""
         chosen = self.params.backends
-        if chosen is not None:
-            return chosen
-        # kernels for the device only multiply dense masks, all with the same shift
+        return super().get_backends() if chosen is None else chosen
+
+    def _has_kernel(self, backend: str) -> bool:
+        """Return whether there is a kernel: on the device for dense masks with one shift only."""
         on_host = self.params.use_sparse or isinstance(self._kwargs["shifts"], AuxData)
-        return tile_backends(self, ApplyMasksUDF, on_device=not on_host)
+        return not (on_host and backend in DENSE_TILES)
 
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
         """Declare the products; compute the masks if their dtype or number is unknown."""

@@ -61,9 +61,8 @@ class AutoUDF(UDF):
     Raises
     ------
     ArgumentTypeError, ArgumentValueError
-        If `f` is not callable, `backends` is not the name of an array type, `kwargs` is not a
-        mapping, `output_names` are not different names, `monitor` is not a bool or is used with
-        `output_names`, or an argument is unknown.
+        If an argument has a wrong type or value, is unknown, or `monitor` is used with
+        `output_names`.
 
     Notes
     -----

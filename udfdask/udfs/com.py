@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from functools import partial
 from operator import index
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -16,40 +16,30 @@ from udfdask.geometry.shapes import Shape
 from udfdask.geometry.units import unit_of_quotient
 from udfdask.kernels.cpu import vector_field
 from udfdask.kernels.cuda.sums import add_first_moments
-from udfdask.masks import circular, ring
-from udfdask.masks.coverage import Coverage, coverage_of_ring
+from udfdask.masks.coverage import Coverage
 from udfdask.masks.polar import check_stretch, distance
 from udfdask.once_per_process import OncePerProcess
 from udfdask.types import AnyArray
-from udfdask.udf import UDF
 from udfdask.udf.buffers import BufferSpec
 from udfdask.udf.promises import Promises
 from udfdask.udf.tile_sums import TileSums
+from udfdask.udfs.shared.built_in import ALL_TILES, check_flag
+from udfdask.udfs.shared.centered import RingUDF
 from udfdask.udfs.shared.com_corrections import correction_matrix, degrees, wrong_order
-from udfdask.udfs.shared.frame_geometry import (
-    center_of,
-    check_center_inside,
+from udfdask.udfs.shared.geometry_parameters import (
+    as_centers,
     check_radii,
-    frame_shape,
     is_lazy,
     is_open,
     quantities,
     read_center,
-)
-from udfdask.udfs.shared.kernel_backends import tile_backends
-from udfdask.udfs.shared.own_centers import (
-    add_own_moments,
-    as_centers,
-    check_centers,
-    mean_center,
-    own_centers,
 )
 
 VECTORS = ("raw_com", "raw_shifts", "field")
 """The results that contain (y, x) vectors."""
 
 
-class CoMUDF(UDF):
+class CoMUDF(RingUDF):
     """Compute the center of mass of each frame, and the field of differential phase contrast.
 
     Parameters
@@ -74,13 +64,10 @@ class CoMUDF(UDF):
         Background to subtract from the field: none (-1), its mean (0), the plane that fits best
         (1), or a given plane ``[[y, x], [dy/dy, dx/dy], [dy/dx, dx/dx]]``.
     centers : array, shape (*nav, 2), or AuxData of kind nav with extra_shape (2,), optional
-        Center (y, x) of the mask and the shifts of each frame, in pixels, instead of `cy` and `cx`:
-        NumPy or dask, such as `raw_com` of another `CoMUDF`. Frames on a device are then copied to
-        the host.
+        Center (y, x) of each frame, in pixels, in place of a common one, such as `raw_com` of
+        `CoMUDF`. Frames on a device are then copied to the host.
     stretch : float
-        Ratio of the long to the short half axis of an elliptical mask, at least 1. A radius is the
-        geometric mean of both half axes: these are ``r * sqrt(stretch)`` and
-        ``r / sqrt(stretch)``, so that the mask keeps its area.
+        Ratio of the half axes of an elliptical mask, at least 1; a radius is their geometric mean.
     stretch_angle : float
         Direction of the long half axis, in degrees from +x toward +y, which points down.
     center : {"zero", "middle"} or tuple of float, optional
@@ -89,12 +76,9 @@ class CoMUDF(UDF):
 
     Raises
     ------
-    ArgumentTypeError
-        If a parameter has a wrong type; in `run_udf` if the data are not real.
-    ArgumentValueError
-        If a radius is negative, `ri` is not smaller than `r`, `stretch` is below 1, a number is not
-        finite, both `centers` and `cy` or `cx` are given, or `regression` has another value. In
-        `run_udf`, if the frames are not 2-D, the mask contains no pixel, the center is outside the
+    ArgumentTypeError, ArgumentValueError
+        If a parameter has a wrong type or value, or two of them exclude each other; in `run_udf`,
+        if the frames are not 2-D or not real, the mask contains no pixel, the center is outside the
         frame and `r` is not given, `centers` does not fit the scan, or `regression` is given for a
         scan that is not 2-D or has fewer than 2 positions along an axis.
 
@@ -145,14 +129,6 @@ class CoMUDF(UDF):
     """
 
     default_plots = ("field", "magnitude")
-    calibrated: ClassVar[Mapping[str, str]] = {
-        "cy": "y",
-        "cx": "x",
-        "r": "length",
-        "ri": "length",
-        "stretch": "stretch",
-        "stretch_angle": "stretch_angle",
-    }
     promises = Promises(
         adds_signal_parts=True,
         declares_once=True,
@@ -161,6 +137,8 @@ class CoMUDF(UDF):
         streams_tiles=True,
         takes_any_byte_order=True,
     )
+    _kernels = ALL_TILES
+    _detector_name = "center of mass"
 
     def __init__(
         self,
@@ -184,8 +162,8 @@ class CoMUDF(UDF):
             degrees(scan_rotation)
         if isinstance(flip_y, np.ndarray) and flip_y.ndim == 0:  # the value of a lazy parameter
             flip_y = flip_y[()]
-        if not (is_lazy(flip_y) or isinstance(flip_y, (bool, np.bool_))):
-            raise ArgumentTypeError(f"flip_y must be True or False, not {flip_y!r}")
+        if not is_lazy(flip_y):
+            flip_y = check_flag("flip_y", flip_y)
         super().__init__(
             cy=cy,
             cx=cx,
@@ -199,7 +177,7 @@ class CoMUDF(UDF):
             stretch_angle=stretch_angle,
         )
         # the shared sums are those of whole frames
-        if centers is not None or is_open(r) or is_open(ri) or ri or r != math.inf:
+        if centers is not None or not _is_everything(r, ri):
             self.process_sums = None  # type: ignore[method-assign, assignment]
 
     @classmethod
@@ -224,21 +202,14 @@ class CoMUDF(UDF):
         """
         return cls(**params)
 
-    def _center_names(self) -> tuple[str, ...]:
-        return ("cy", "cx") if self._kwargs["centers"] is None else ()
-
-    def get_preferred_input_dtype(self) -> Any:
-        """Use the native dtype."""
-        return self.USE_NATIVE_DTYPE
-
-    def get_backends(self) -> Any:
-        """Accept NumPy and sparse tiles, and CuPy unless each frame has its own center."""
-        return tile_backends(self, CoMUDF, on_device=self._kwargs["centers"] is None)
+    def _radii(self) -> dict[str, Any]:
+        r, ri = self._kwargs["r"], self._kwargs["ri"]
+        return {"ri": ri, "r": r} if is_lazy(ri) or ri else {"r": r}
 
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
         """Declare the moments, and the results that `get_results` computes from them."""
         p = self.params
-        frame_shape(self)
+        self._frame_shape()
         scalars = ["field_y", "field_x", "magnitude"]
         if self._is_scan:
             scalars += ["divergence", "curl"]
@@ -247,11 +218,11 @@ class CoMUDF(UDF):
                 "regression needs a 2-D scan with at least 2 positions along each axis, but the "
                 f"navigation shape is {tuple(self.meta.dataset_shape.nav)}: leave it out"
             )
-        common = p.centers is None
+        common = not self._has_own_centers
         if common:
             self._check_disk()
         elif not (is_lazy(p.r) or is_lazy(p.ri)):
-            check_centers(self, None if p.r == math.inf else p.r, p.ri or -1, p.stretch)
+            self._check_centers(None if p.r == math.inf else p.r, p.ri or -1)
         results = {
             name: self.buffer(kind="nav", extra_shape=(2,), dtype="float64", use="result_only")
             for name in VECTORS
@@ -308,61 +279,34 @@ class CoMUDF(UDF):
     def _check_disk(self) -> None:
         """Raise if the mask contains no pixel: the center or its unit is probably wrong."""
         r, ri = self.params.r, self.params.ri
-        cy, cx = center_of(self)
+        cy, cx = self._center
         if any(map(is_lazy, (cy, cx, r))):
             return
         sig = tuple(self.meta.dataset_shape.sig)
         if r == math.inf:
-            check_center_inside(self, (cy, cx))
-        d = distance(cx, cy, sig[1], sig[0], self.params.stretch, self.params.stretch_angle)
+            self._check_center_inside()
+        d = distance(cx, cy, sig[1], sig[0], **self._ellipse)
         if d.min() > r:
             raise ArgumentValueError(
                 f"no pixel of frames of shape {sig} lies within r={r!r} pixels of "
                 f"(cy, cx) = ({cy!r}, {cx!r}): correct the center, or make r larger"
             )
-        if ri and not is_lazy(ri) and not self._mask((cy, cx)).any():
+        if not is_lazy(ri) and ri and not self._mask().any():
             raise ArgumentValueError(
                 f"no pixel of frames of shape {sig} lies in the ring ri={ri!r} < d <= r={r!r} "
                 f"around (cy, cx) = ({cy!r}, {cx!r}): radii and center are in pixels; make the "
                 "ring wider"
             )
 
-    def _mask(self, center: tuple[Any, Any]) -> AnyArray:
-        """Return the mask of the disk or ring around a center (y, x)."""
-        (cy, cx), (ny, nx) = center, self.meta.dataset_shape.sig
-        p = self.params
-        stretch = {"stretch": p.stretch, "stretch_angle": p.stretch_angle}
-        if p.ri:
-            return ring(cx, cy, nx, ny, radius=p.r, radius_inner=p.ri, **stretch)
-        return circular(cx, cy, nx, ny, radius=p.r, **stretch)
-
-    def get_detector_masks(self) -> Mapping[str, AnyArray]:
-        """Return the pixels of the mask; if each frame has its own center, around their mean."""
-        center = center_of(self) if self.params.centers is None else mean_center(self)
-        return {"center of mass": self._mask(center)}
-
     def _coverages(self, sig: Shape) -> Sequence[Coverage]:
         """Return how much of a frame the mask covers; nothing if it is the whole frame."""
-        p = self.params
-        if any(map(is_lazy, (p.cy, p.cx, p.r, p.ri))) or (p.r == math.inf and not p.ri):
-            return ()
-        ny, nx = sig
-        center = ny // 2 if p.cy is None else p.cy, nx // 2 if p.cx is None else p.cx
-        coverage = coverage_of_ring(
-            "ring" if p.ri else "disk",
-            center if p.centers is None else None,
-            (ny, nx),
-            {"ri": p.ri, "r": p.r} if p.ri else {"r": p.r},
-            stretch=p.stretch,
-            stretch_angle=p.stretch_angle,
-        )
-        return (coverage,)
+        return () if _is_everything(**self._radii()) else super()._coverages(sig)
 
     def get_shared_task_data(self) -> Mapping[str, Any]:
         """Return the mask; on the CPU also its pixels row by row, and a cache for tiles."""
-        if self.params.centers is not None:
+        if self._has_own_centers:
             return {}
-        mask = self._mask(center_of(self))
+        mask = self._mask()
         if self.meta._backend.on_device:
             return {"mask": None if mask.all() else self.xp.asarray(mask)}
         from udfdask.kernels.cpu.first_moments import spans_of
@@ -371,8 +315,11 @@ class CoMUDF(UDF):
 
     def process_tile(self, tile: Any) -> None:
         """Add the sum and the first moments of each frame's part."""
-        if self.params.centers is not None:
-            self._add_about_own_centers(tile)
+        if self._has_own_centers:
+            p = self.params
+            self._add_own_moments(tile, (p.ri or None, p.r), self.results.moments)
+            if not any(self.meta.sig_slice.origin):  # buffers of signal parts are added up
+                self.results.origins += self._own_centers
         elif self.meta._backend.is_sparse:
             self._add_entries(tile)
         elif tile.size and self.meta._backend.on_device:
@@ -384,25 +331,12 @@ class CoMUDF(UDF):
             self._add_pixels(tile)
 
     def process_sums(self, sums: TileSums) -> None:
-        """Add the sum and the first moments of each frame's part, which other UDFs use too.
-
-        Parameters
-        ----------
-        sums : TileSums
-            The sums of the tile, shared with other UDFs of the run.
-        """
+        """Add the sum and the first moments of each frame's part, which other UDFs use too."""
         total, moment_y, moment_x = sums.of_frames.T
         top, left = self.meta.sig_slice.origin
         self.results.moments += np.stack(
             [total, moment_y + top * total, moment_x + left * total], 1
         )
-
-    def _add_about_own_centers(self, tile: Any) -> None:
-        """Add the sum and the first moments of each frame's part, around its own center."""
-        p, origin, own = self.params, self.meta.sig_slice.origin, own_centers(self)
-        add_own_moments(self, tile, own, (p.ri or None, p.r), self.results.moments)
-        if not any(origin):  # buffers of signal parts are added up: one part brings the centers
-            self.results.origins += own
 
     def _add_entries(self, tile: Any) -> None:
         """Add the sums and first moments of a sparse tile."""
@@ -430,7 +364,7 @@ class CoMUDF(UDF):
     def get_results(self) -> Mapping[str, Any]:
         """Compute centers of mass, shifts, the field and its derivatives."""
         p = self.params
-        origins = center_of(self) if p.centers is None else self.results.origins
+        origins = self.results.origins if self._has_own_centers else self._center
         valid = self.meta.get_valid_nav_mask()
         assert valid is not None  # it is None only in process_*
         with np.errstate(invalid="ignore", over="ignore"):  # frames can contain NaN or infinity
@@ -511,6 +445,11 @@ class CoMUDF(UDF):
                 values = np.where(known, derivative, np.nan)
                 results[name] = self.with_mask(values, ~np.isnan(values))
         return results
+
+
+def _is_everything(r: Any, ri: Any = 0) -> bool:
+    """Return whether a mask covers the whole frame, as far as is known before a run."""
+    return not (is_open(r) or is_open(ri)) and r == math.inf and not ri
 
 
 def _flat_mask(mask: AnyArray) -> AnyArray | None:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from udfdask.backends.convert import to_host
-from udfdask.errors import ArgumentTypeError, ArgumentValueError
+from udfdask.errors import ArgumentValueError
 from udfdask.geometry.axes import Axis
 from udfdask.geometry.shapes import Shape
 from udfdask.geometry.slices import Slice
@@ -21,17 +21,16 @@ from udfdask.types import AnyArray
 from udfdask.udf import UDF
 from udfdask.udf.buffers import BufferSpec
 from udfdask.udf.promises import Promises
+from udfdask.udfs.shared.built_in import DENSE_TILES, BuiltInUDF, check_flag
 from udfdask.udfs.shared.correlation_arguments import (
     checked_peaks,
     checked_shift,
     checked_steps,
     checked_template,
 )
-from udfdask.udfs.shared.frame_geometry import frame_shape
-from udfdask.udfs.shared.kernel_backends import dense_backends
 
 
-class CorrelationUDF(UDF):
+class CorrelationUDF(BuiltInUDF):
     """Find diffraction disks near given positions, by template matching.
 
     Around each position, the frame is correlated with a template, at shifts of up to `steps`
@@ -64,12 +63,9 @@ class CorrelationUDF(UDF):
 
     Raises
     ------
-    ArgumentTypeError
-        If a parameter has a wrong type; in `run_udf`, if the data are complex.
-    ArgumentValueError
-        If `peaks`, `template` or `zero_shift` has a wrong shape or values that are not finite, or
-        `steps` is less than 2; in `run_udf`, if the signal does not have two axes, or the template
-        is larger than a frame.
+    ArgumentTypeError, ArgumentValueError
+        If a parameter has a wrong type, shape or value; in `run_udf`, if frames are not 2-D or not
+        real, or smaller than the template.
 
     See Also
     --------
@@ -121,6 +117,7 @@ class CorrelationUDF(UDF):
         "zero_shift": "shift",
     }
     promises = Promises(declares_once=True)
+    _kernels = DENSE_TILES
 
     def __init__(
         self,
@@ -131,25 +128,21 @@ class CorrelationUDF(UDF):
         zero_shift: Any = None,
         log_scale: bool = True,
     ) -> None:
-        if not isinstance(log_scale, (bool, np.bool_)):
-            raise ArgumentTypeError(f"log_scale must be True or False, not {log_scale!r}")
         super().__init__(
             peaks=checked_peaks(peaks),
             template=checked_template(template),
             steps=checked_steps(steps),
             zero_shift=checked_shift(zero_shift),
-            log_scale=bool(log_scale),
+            log_scale=check_flag("log_scale", log_scale),
         )
         template = self.params.template
         if isinstance(template, DiskTemplate):  # with a unit, the plan makes another instance
             template = None if template.has_units else template.array()
         self._template = template
         # the logarithm needs the minimum of the whole frame
-        vars(self)["whole_frames"] = bool(log_scale)
+        vars(self)["whole_frames"] = self.params.log_scale
 
-    def get_backends(self) -> Any:
-        """Accept NumPy and CuPy."""
-        return dense_backends(self, CorrelationUDF)
+    get_preferred_input_dtype = UDF.get_preferred_input_dtype  # float32
 
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
         """Declare the correlation maps and the positions of their maxima."""
@@ -266,7 +259,7 @@ class CorrelationUDF(UDF):
 
     def _check_data(self) -> None:
         """Raise if the data cannot be correlated with the template."""
-        sig, shape = frame_shape(self, kinds="f"), self._template.shape
+        sig, shape = self._frame_shape(kinds="f"), self._template.shape
         if any(n > size for n, size in zip(shape, sig, strict=True)):
             raise ArgumentValueError(
                 f"the template of shape {shape} is larger than a frame of shape {sig}: use a "

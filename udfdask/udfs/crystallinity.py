@@ -16,11 +16,11 @@ from udfdask.types import AnyArray
 from udfdask.udf import UDF
 from udfdask.udf.buffers import BufferSpec
 from udfdask.udf.promises import Promises
-from udfdask.udfs.shared.frame_geometry import check_position, frame_shape, quantities
-from udfdask.udfs.shared.kernel_backends import dense_backends
+from udfdask.udfs.shared.built_in import DENSE_TILES, BuiltInUDF
+from udfdask.udfs.shared.geometry_parameters import check_position, quantities
 
 
-class CrystallinityUDF(UDF):
+class CrystallinityUDF(BuiltInUDF):
     """Sum a ring in the Fourier spectrum of each frame, to measure the periodicity.
 
     Parameters
@@ -37,12 +37,10 @@ class CrystallinityUDF(UDF):
 
     Raises
     ------
-    ArgumentTypeError
-        If a radius or a coordinate is not a number; in `run_udf`, if the data are not real.
-    ArgumentValueError
-        If a radius is negative or NaN, `rad_in` is not smaller than `rad_out`, or only one of
-        `real_center` and `real_rad` is given; in `run_udf`, if frames are not 2-D, the ring
-        contains no frequency, or the disk covers the frame.
+    ArgumentTypeError, ArgumentValueError
+        If a parameter has a wrong type or value, or only one of `real_center` and `real_rad` is
+        given; in `run_udf`, if frames are not 2-D or not real, the ring contains no frequency, or
+        the disk covers the frame.
 
     Notes
     -----
@@ -69,6 +67,7 @@ class CrystallinityUDF(UDF):
     whole_frames = True
     calibrated: ClassVar[Mapping[str, str]] = {"real_center": "position", "real_rad": "length"}
     promises = Promises(declares_once=True, starts_no_threads=True)
+    _kernels = DENSE_TILES
 
     def __init__(
         self, rad_in: float, rad_out: float, real_center: Any = None, real_rad: float | None = None
@@ -92,13 +91,11 @@ class CrystallinityUDF(UDF):
                 real_rad = checks.radius("real_rad", real_rad)
         super().__init__(rad_in=rad_in, rad_out=rad_out, real_center=real_center, real_rad=real_rad)
 
-    def get_backends(self) -> Any:
-        """Accept NumPy and CuPy."""
-        return dense_backends(self, CrystallinityUDF)
+    get_preferred_input_dtype = UDF.get_preferred_input_dtype  # float32
 
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
         """Declare the sums."""
-        p, sig = self.params, frame_shape(self)
+        p, sig = self.params, self._frame_shape()
         if not self._ring().any():
             raise ArgumentValueError(
                 f"no frequency of frames of shape {sig} lies in the ring {p.rad_in} < k <= "

@@ -10,30 +10,25 @@ from typing import Any, ClassVar
 import numpy as np
 
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
-from udfdask.geometry.shapes import Shape
 from udfdask.geometry.units import Quantity
 from udfdask.kernels.cuda import variance as on_device
 from udfdask.kernels.overflow import compiled_dtype
-from udfdask.masks import checks, ring
-from udfdask.masks.coverage import Coverage, coverage_of_ring
-from udfdask.masks.polar import check_stretch, rounding_matrix
+from udfdask.masks import checks
+from udfdask.masks.polar import check_stretch
 from udfdask.types import AnyArray
-from udfdask.udf import UDF
 from udfdask.udf.buffers import BufferSpec
 from udfdask.udf.promises import Promises
-from udfdask.udfs.shared.frame_geometry import (
-    check_center_inside,
+from udfdask.udfs.shared.built_in import DENSE_TILES
+from udfdask.udfs.shared.centered import RingUDF
+from udfdask.udfs.shared.geometry_parameters import (
+    as_centers,
     check_position,
     check_radii_in_unit,
-    frame_shape,
     quantities,
-    stretch_of,
 )
-from udfdask.udfs.shared.kernel_backends import dense_backends
-from udfdask.udfs.shared.own_centers import as_centers, check_centers, mean_center, own_centers
 
 
-class FEMUDF(UDF):
+class FEMUDF(RingUDF):
     """Compute the standard deviation over a ring of each frame (fluctuation electron microscopy).
 
     Parameters
@@ -44,25 +39,19 @@ class FEMUDF(UDF):
     rad_in, rad_out : float
         Inner and outer radius, in pixels, which are required; `rad_out` can be inf.
     centers : array, shape (*nav, 2), or AuxData of kind nav with extra_shape (2,), optional
-        Center (y, x) of each frame, in pixels, instead of `center`: NumPy or dask, such as
-        `raw_com` of `CoMUDF`. Frames on a device are then copied to the host.
+        Center (y, x) of each frame, in pixels, in place of a common one, such as `raw_com` of
+        `CoMUDF`. Frames on a device are then copied to the host.
     stretch : float
-        Ratio of the long to the short half axis of elliptical rings, at least 1. A radius is the
-        geometric mean of both half axes: these are ``radius * sqrt(stretch)`` and
-        ``radius / sqrt(stretch)``, so that a ring keeps its area.
+        Ratio of the half axes of elliptical rings, at least 1; a radius is their geometric mean.
     stretch_angle : float
         Direction of the long half axis, in degrees from +x toward +y, which points down.
 
     Raises
     ------
-    ArgumentTypeError
-        If a radius is missing, or a radius or a coordinate is not a number; in `run_udf`, if the
-        data are not numbers.
-    ArgumentValueError
-        If a radius is negative or NaN, `rad_in` is not smaller than `rad_out`, `stretch` is below
-        1, `center` is not finite, or both `center` and `centers` are given; in `run_udf`, if frames
-        are not 2-D, the ring contains no pixel, `center` is outside the frame and `rad_out` is inf,
-        or `centers` does not fit the scan.
+    ArgumentTypeError, ArgumentValueError
+        If a parameter is missing, has a wrong type or value, or two of them exclude each other; in
+        `run_udf`, if the frames are not 2-D or not numbers, the ring contains no pixel, `center` is
+        outside the frame and `rad_out` is inf, or `centers` does not fit the scan.
 
     Notes
     -----
@@ -101,6 +90,8 @@ class FEMUDF(UDF):
         "stretch_angle": "stretch_angle",
     }
     promises = Promises(declares_once=True, starts_no_threads=True)
+    _kernels = DENSE_TILES
+    _detector_name = "fluctuations"
 
     def __init__(
         self,
@@ -134,29 +125,28 @@ class FEMUDF(UDF):
         )
 
     def _center_names(self) -> tuple[str, ...]:
-        return ("center",) if self._kwargs["centers"] is None else ()
+        return () if self._has_own_centers else ("center",)
 
-    def get_preferred_input_dtype(self) -> Any:
-        """Use the native dtype."""
-        return self.USE_NATIVE_DTYPE
+    def _center_in(self, sig: Sequence[int]) -> tuple[Any, Any]:
+        y, x = (n // 2 for n in sig)
+        return (y, x) if self.params.center is None else self.params.center
 
-    def get_backends(self) -> Any:
-        """Accept NumPy, and CuPy unless each frame has its own center."""
-        return dense_backends(self, FEMUDF, on_device=self._kwargs["centers"] is None)
+    def _radii(self) -> dict[str, Any]:
+        return {name: self._kwargs[name] for name in ("rad_in", "rad_out")}
 
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
         """Declare the standard deviation, and the mean and the sum of squares it comes from."""
-        p, sig = self.params, frame_shape(self, kinds="biufc")
-        common = p.centers is None
+        p, sig = self.params, self._frame_shape(kinds="biufc")
+        common = not self._has_own_centers
         if not common:
-            check_centers(self, p.rad_out, p.rad_in, p.stretch)
+            self._check_centers(p.rad_out, p.rad_in)
         else:
             if p.rad_out == math.inf:
-                check_center_inside(self, self._center())
-            if not self._ring(self._center()).any():
+                self._check_center_inside()
+            if not self._mask().any():
                 raise ArgumentValueError(
                     f"no pixel of frames of shape {sig} lies in the ring {p.rad_in} < d <= "
-                    f"{p.rad_out} around {self._center()}: radii and center (y, x) are in pixels"
+                    f"{p.rad_out} around {self._center}: radii and center (y, x) are in pixels"
                 )
         wide = "complex128" if self.meta.input_dtype.kind == "c" else "float64"
         declare = partial(self.buffer, kind="nav", where="device" if common else None)
@@ -169,45 +159,12 @@ class FEMUDF(UDF):
             buffers["pixels"] = declare(dtype="float64", use="private")
         return buffers
 
-    def _center(self) -> tuple[float, float]:
-        """Return the common center, by default the middle of the frame."""
-        ny, nx = self.meta.dataset_shape.sig
-        y, x = (ny // 2, nx // 2) if self.params.center is None else self.params.center
-        return y, x
-
-    def _ring(self, center: tuple[float, float]) -> AnyArray:
-        """Return the mask of the ring around a center (y, x)."""
-        (y, x), (ny, nx) = center, self.meta.dataset_shape.sig
-        p = self.params
-        return ring(
-            x, y, nx, ny, p.rad_out, p.rad_in, stretch=p.stretch, stretch_angle=p.stretch_angle
-        )
-
-    def get_detector_masks(self) -> Mapping[str, AnyArray]:
-        """Return the pixels of the ring; if each frame has its own center, around their mean."""
-        center = self._center() if self.params.centers is None else mean_center(self)
-        return {"fluctuations": self._ring(center)}
-
-    def _coverages(self, sig: Shape) -> Sequence[Coverage]:
-        """Return how much of a frame the ring covers."""
-        p, (ny, nx) = self.params, sig
-        center = (ny // 2, nx // 2) if p.center is None else p.center
-        coverage = coverage_of_ring(
-            "ring",
-            center if p.centers is None else None,
-            (ny, nx),
-            {"rad_in": p.rad_in, "rad_out": p.rad_out},
-            stretch=p.stretch,
-            stretch_angle=p.stretch_angle,
-        )
-        return (coverage,)
-
     def get_shared_task_data(self) -> Mapping[str, Any]:
         """Return the pixels of the ring in each part, and their number in the parts before it."""
-        if self.params.centers is not None:
+        if self._has_own_centers:
             return {}
         share = self.meta._backend.dense.share
-        mask, parts, before = self._ring(self._center()), [], 0
+        mask, parts, before = self._mask(), [], 0
         scheme = self.meta.tiling_scheme
         for k in range(len(scheme)):
             ys, xs = np.nonzero(mask[scheme[k].get()])
@@ -217,7 +174,7 @@ class FEMUDF(UDF):
 
     def process_tile(self, tile: Any) -> None:
         """Add the pixels of the ring that are in this part of the frames."""
-        if self.params.centers is not None:
+        if self._has_own_centers:
             self._process_about_own_centers(tile)
             return
         ys, xs, before = self.task_data.parts[self.meta.tiling_scheme_idx]
@@ -240,8 +197,8 @@ class FEMUDF(UDF):
             add_spread_about(
                 tile.astype(compiled_dtype(tile.dtype), copy=False),
                 self.meta.sig_slice.origin,
-                own_centers(self),
-                rounding_matrix(*stretch_of(self)),
+                self._own_centers,
+                self._rounding,
                 (p.rad_in, p.rad_out),
                 found.pixels,
                 found.mean,
@@ -250,7 +207,6 @@ class FEMUDF(UDF):
 
     def postprocess(self) -> None:
         """Compute standard deviations from the sums of squares."""
-        common = self.params.centers is None
-        pixels = self.task_data.pixels if common else self.results.pixels
+        found = self.results if self._has_own_centers else self.task_data
         with np.errstate(invalid="ignore"):  # a ring without a pixel
-            self.results.intensity[:] = np.sqrt(self.results.spread / pixels)
+            self.results.intensity[:] = np.sqrt(self.results.spread / found.pixels)

@@ -9,13 +9,12 @@ import numpy as np
 
 from udfdask.errors import ArgumentTypeError
 from udfdask.kernels.cuda import dense_products as on_device
-from udfdask.udf import UDF
 from udfdask.udf.buffers import BufferSpec, Views
 from udfdask.udf.promises import Promises
-from udfdask.udfs.shared.kernel_backends import dense_backends
+from udfdask.udfs.shared.built_in import DENSE_TILES, BuiltInUDF
 
 
-class LogsumUDF(UDF):
+class LogsumUDF(BuiltInUDF):
     """Sum the logarithms of all frames, pixel by pixel, to show weak features near strong ones.
 
     Notes
@@ -35,24 +34,16 @@ class LogsumUDF(UDF):
     """
 
     whole_frames = True
-
     promises = Promises(
         declares_once=True,
         merge_only_reads_src=True,
         starts_no_threads=True,
         takes_any_byte_order=True,
     )
+    _kernels = DENSE_TILES
 
     def __init__(self) -> None:
         super().__init__()
-
-    def get_preferred_input_dtype(self) -> Any:
-        """Use the native dtype."""
-        return self.USE_NATIVE_DTYPE
-
-    def get_backends(self) -> Any:
-        """Accept NumPy and CuPy."""
-        return dense_backends(self, LogsumUDF)
 
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
         """Declare the sum, and the product whose logarithm it is."""

@@ -9,13 +9,13 @@ import numpy as np
 
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.geometry.axes import Axis
-from udfdask.udf import UDF
 from udfdask.udf.buffers import BufferSpec
 from udfdask.udf.promises import Promises
-from udfdask.udfs.shared.neighbor_windows import checked_boundary, read_window
+from udfdask.udfs.shared.built_in import as_dtype, check_flag
+from udfdask.udfs.shared.neighbor_windows import WindowUDF
 
 
-class NeighborAverageUDF(UDF):
+class NeighborAverageUDF(WindowUDF):
     """Replace each frame by the weighted mean of the frames around it, which reduces noise.
 
     Parameters
@@ -42,11 +42,10 @@ class NeighborAverageUDF(UDF):
 
     Raises
     ------
-    ArgumentTypeError
-        If `window`, `shape` or `dtype` has a wrong type; in `run_udf`, if the data are not numbers.
-    ArgumentValueError
-        If a parameter has an invalid value, a size is even, or weights are negative and
-        `normalize` is True; in `run_udf`, if the window has another number of axes than the scan.
+    ArgumentTypeError, ArgumentValueError
+        If a parameter has a wrong type or value, such as an even size, or weights are negative and
+        `normalize` is True; in `run_udf`, if the data are not numbers, or the window has another
+        number of axes than the scan.
 
     See Also
     --------
@@ -90,46 +89,27 @@ class NeighborAverageUDF(UDF):
         normalize: bool = True,
         dtype: Any = np.float32,
     ) -> None:
-        found = read_window(window, shape, std)
-        if not isinstance(normalize, (bool, np.bool_)):
-            raise ArgumentTypeError(f"normalize must be True or False, not {normalize!r}")
-        try:
-            kind = np.dtype(dtype)
-        except TypeError as error:
-            raise ArgumentTypeError(f"dtype={dtype!r} is not a NumPy dtype: {error}") from None
-        if kind.char not in "fd":
+        normalize = check_flag("normalize", normalize)
+        if as_dtype(dtype).char not in "fd":
             raise ArgumentTypeError(
                 f"dtype={dtype!r}: means need the dtype 'float32' or 'float64'; convert the result "
                 "with .astype(...)"
             )
-        dims = 1 if isinstance(found.shape, int) else len(found.shape)
-        if normalize and (found.weights(dims) < 0).any():
+        super().__init__(window, shape, boundary, std=std, normalize=normalize, dtype=dtype)
+        shape = self._window.shape
+        dims = 1 if isinstance(shape, int) else len(shape)
+        if normalize and (self._window.weights(dims) < 0).any():
             raise ArgumentValueError(
                 "window has negative weights, whose sum can be 0: pass normalize=False for a "
                 "weighted sum"
             )
-        super().__init__(
-            window=window,
-            shape=shape,
-            std=std,
-            boundary=checked_boundary(boundary),
-            normalize=bool(normalize),
-            dtype=dtype,
-        )
-        self._window = found
-        self.halo = found.halo
-        self.boundary = boundary
-
-    def get_preferred_input_dtype(self) -> Any:
-        """Use the native dtype."""
-        return self.USE_NATIVE_DTYPE
 
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
         """Declare the averages."""
         data, dtype = self.meta.input_dtype, np.dtype(self.params.dtype).newbyteorder("=")
         if data.kind not in "biufc":
             raise ArgumentTypeError(f"NeighborAverageUDF averages numbers, but the data are {data}")
-        self._window.for_data(self)
+        self._weights()  # raises if the window does not fit the scan
         if data.kind == "c":
             dtype = np.result_type(dtype, np.complex64)
         sig = tuple(self.meta.dataset_shape.sig)
@@ -145,25 +125,15 @@ class NeighborAverageUDF(UDF):
 
     def get_shared_task_data(self) -> Mapping[str, Any]:
         """Return the weights."""
-        return {"weights": self._window.for_data(self)}
+        return {"weights": self._weights()}
 
     def process_partition(self, frames: Any) -> None:
         """Average the frames around each position."""
-        from udfdask.kernels.cpu.neighbor_sums import (
-            Neighborhood,
-            distances,
-            frames_of,
-            sum_neighbors,
-        )
+        from udfdask.kernels.cpu.neighbor_sums import sum_neighbors
 
-        out = self.results.intensity
+        out, weights = self.results.intensity, self.task_data.weights
         if not out.size:
             return
-        meta, weights = self.meta, self.task_data.weights
-        where = Neighborhood.of(meta.core, meta.core_mask, meta.neighbor_mask)
-        nav = meta.neighbor_mask.shape
-        used = np.argwhere(weights)
-        shares = weights[weights != 0]
-        steps = distances(used - np.array(weights.shape) // 2, nav)
-        frames = frames_of(frames, len(nav))
-        sum_neighbors(frames, where, steps, shares, self.params.normalize, out, len(nav))
+        frames, where, steps = self._around(frames, weights)
+        shares, nav_dims = weights[weights != 0], self.meta.neighbor_mask.ndim
+        sum_neighbors(frames, where, steps, shares, self.params.normalize, out, nav_dims)

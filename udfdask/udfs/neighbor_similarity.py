@@ -11,16 +11,16 @@ from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.geometry.axes import Axis
 from udfdask.masks.stacks.given_masks import is_held_elsewhere
 from udfdask.types import AnyArray
-from udfdask.udf import UDF
 from udfdask.udf.buffers import BufferSpec
 from udfdask.udf.promises import Promises
-from udfdask.udfs.shared.neighbor_windows import checked_boundary, read_window, window_axes
+from udfdask.udfs.shared.built_in import as_dtype, check_flag
+from udfdask.udfs.shared.neighbor_windows import WindowUDF, window_axes
 
 FLAT = 1e-13
 """Relative variance below which a frame is constant: sums in double precision are not closer."""
 
 
-class NeighborSimilarityUDF(UDF):
+class NeighborSimilarityUDF(WindowUDF):
     """Compare each frame with the frames around it: the normalized dot product with each of them.
 
     The mean over the neighbors is a map of the sample: it is high inside of a crystal, and low at
@@ -50,11 +50,9 @@ class NeighborSimilarityUDF(UDF):
 
     Raises
     ------
-    ArgumentTypeError
-        If a parameter has a wrong type; in `run_udf`, if the data are not real numbers.
-    ArgumentValueError
-        If a parameter has an invalid value; in `run_udf`, if the window has another number of axes
-        than the scan, or the mask another shape than a frame.
+    ArgumentTypeError, ArgumentValueError
+        If a parameter has a wrong type or value; in `run_udf`, if the data are not real numbers,
+        the window has another number of axes than the scan, or the mask another shape than a frame.
 
     See Also
     --------
@@ -102,32 +100,17 @@ class NeighborSimilarityUDF(UDF):
         boundary: str = "mask",
         dtype: Any = np.float32,
     ) -> None:
-        found = read_window(window, shape, None)
-        for name, given in (("zero_mean", zero_mean), ("normalize", normalize)):
-            if not isinstance(given, (bool, np.bool_)):
-                raise ArgumentTypeError(f"{name} must be True or False, not {given!r}")
-        try:
-            kind = np.dtype(dtype).kind
-        except TypeError as error:
-            raise ArgumentTypeError(f"dtype={dtype!r} is not a NumPy dtype: {error}") from None
-        if kind != "f":
+        if as_dtype(dtype).kind != "f":
             raise ArgumentTypeError(f"dtype={dtype!r}: similarities need a floating dtype")
         super().__init__(
-            window=window,
-            shape=shape,
-            zero_mean=bool(zero_mean),
-            normalize=bool(normalize),
+            window,
+            shape,
+            boundary,
+            zero_mean=check_flag("zero_mean", zero_mean),
+            normalize=check_flag("normalize", normalize),
             mask=_read_mask(mask),
-            boundary=checked_boundary(boundary),
             dtype=dtype,
         )
-        self._window = found
-        self.halo = found.halo
-        self.boundary = boundary
-
-    def get_preferred_input_dtype(self) -> Any:
-        """Use the native dtype."""
-        return self.USE_NATIVE_DTYPE
 
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
         """Declare the similarities and their mean."""
@@ -142,7 +125,7 @@ class NeighborSimilarityUDF(UDF):
             raise ArgumentValueError(
                 f"mask has the shape {mask.shape}, but frames have the shape {sig}"
             )
-        window = self._window.for_data(self).shape
+        window = self._weights().shape
         return {
             "similarity": self.buffer(kind="nav", extra_shape=window, dtype=dtype),
             "mean": self.buffer(kind="nav", dtype=dtype),
@@ -150,7 +133,7 @@ class NeighborSimilarityUDF(UDF):
 
     def get_result_axes(self) -> Mapping[str, tuple[Axis, ...]]:
         """Describe the axes of the window: distances from the position."""
-        return {"similarity": window_axes(self, self._window.for_data(self).shape)}
+        return {"similarity": window_axes(self, self._weights().shape)}
 
     def get_result_units(self) -> Mapping[str, str | None]:
         """Say that normalized products have no unit."""
@@ -162,31 +145,25 @@ class NeighborSimilarityUDF(UDF):
 
         width = self.meta.dataset_shape.sig.size
         return {
-            "window": self._window.for_data(self),
+            "window": self._weights(),
             "pixels": cut_pixels(width, self.params.mask),
         }
 
     def process_partition(self, frames: Any) -> None:
         """Multiply each frame with its neighbors."""
         from udfdask.kernels.cpu.neighbor_products import multiply_neighbors
-        from udfdask.kernels.cpu.neighbor_sums import Neighborhood, distances, frames_of
 
-        window, meta, mask = self.task_data.window, self.meta, self.params.mask
+        window, mask = self.task_data.window, self.params.mask
         similarity, mean = self.results.similarity, self.results.mean
         if not mean.size:
             return
-        where = Neighborhood.of(meta.core, meta.core_mask, meta.neighbor_mask)
-        nav = meta.neighbor_mask.shape
-        used = np.argwhere(window) - np.array(window.shape) // 2
-        steps = distances(used, nav)
-        n_pixels = frames[(0,) * len(nav)].size if mask is None else int(mask.sum())
+        n_pixels = self.meta.dataset_shape.sig.size if mask is None else int(mask.sum())
+        flat, where, steps = self._around(frames, window)
         if n_pixels:
             pixels = self.task_data.pixels
-            sums, squares, products = multiply_neighbors(
-                frames_of(frames, len(nav)), where, steps, pixels
-            )
+            sums, squares, products = multiply_neighbors(flat, where, steps, pixels)
         else:
-            sums = squares = np.zeros(meta.neighbor_mask.size)
+            sums = squares = np.zeros(self.meta.neighbor_mask.size)
             products = np.zeros((len(where.places), len(steps)))
         frame, neighbor = where.places[:, np.newaxis], where.places[:, np.newaxis] + steps
         # sums of infinite pixels are not numbers

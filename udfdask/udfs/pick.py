@@ -10,16 +10,15 @@ import numpy as np
 
 from udfdask.errors import UDFWarning
 from udfdask.geometry.axes import Axis
-from udfdask.udf import UDF
 from udfdask.udf.buffers import BufferSpec, Views
 from udfdask.udf.promises import Promises
-from udfdask.udfs.shared.kernel_backends import tile_backends
+from udfdask.udfs.shared.built_in import ALL_TILES, BuiltInUDF
 
 LARGE = 256 << 20
 """Size of the result in bytes above which there is a warning."""
 
 
-class PickUDF(UDF):
+class PickUDF(BuiltInUDF):
     """Return the frames of the ROI as one array in memory.
 
     Notes
@@ -40,22 +39,14 @@ class PickUDF(UDF):
 
     keeps_units = ("intensity",)
     promises = Promises(declares_once=True)
+    _kernels = ALL_TILES
 
     def __init__(self) -> None:
         super().__init__()
 
-    def get_preferred_input_dtype(self) -> Any:
-        """Use the native dtype."""
-        return self.USE_NATIVE_DTYPE
-
-    def get_backends(self) -> Any:
-        """Accept NumPy, CuPy and sparse tiles."""
-        return tile_backends(self, PickUDF)
-
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
         """Declare the frames."""
-        roi = self.meta.roi
-        n = self.meta.dataset_shape.nav.size if roi is None else int(np.count_nonzero(roi))
+        n = self._count_frames()
         dtype = self.meta.input_dtype
         size = n * self.meta.dataset_shape.sig.size * dtype.itemsize
         if size > LARGE:
@@ -102,7 +93,7 @@ class PickUDF(UDF):
         dest.intensity[rows] = src.intensity[rows]
 
 
-class NoOpUDF(UDF):
+class NoOpUDF(BuiltInUDF):
     """Load every chunk without processing it, to measure loading or to fill a cache.
 
     Parameters

@@ -6,7 +6,7 @@ import itertools
 import math
 from collections.abc import Mapping
 from operator import index
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -15,28 +15,16 @@ from udfdask.geometry.axes import Axis
 from udfdask.kernels.cpu.dense_products import product
 from udfdask.kernels.cuda.sums import add_ring_products
 from udfdask.masks import bounding_radius
-from udfdask.masks.bins import BinMembers, find_members, share_angles
-from udfdask.masks.polar import check_stretch, rounded, rounding_matrix
-from udfdask.once_per_process import OncePerProcess
+from udfdask.masks.bins import BinMembers, share_angles
+from udfdask.masks.polar import rounded
 from udfdask.types import AnyArray
-from udfdask.udf import UDF
 from udfdask.udf.buffers import BufferSpec
 from udfdask.udf.promises import Promises
-from udfdask.udfs.shared.frame_geometry import (
-    center_of,
-    check_rings,
-    check_rings_reach,
-    farthest_distance,
-    frame_shape,
-    quantities,
-    read_center,
-    stretch_of,
-)
-from udfdask.udfs.shared.kernel_backends import dense_backends
-from udfdask.udfs.shared.own_centers import as_centers, check_centers, own_centers
+from udfdask.udfs.shared.built_in import DENSE_TILES
+from udfdask.udfs.shared.centered import RingsUDF
 
 
-class RadialFourierUDF(UDF):
+class RadialFourierUDF(RingsUDF):
     """Compute Fourier series of each frame along concentric rings, for symmetry and strain.
 
     Parameters
@@ -53,12 +41,10 @@ class RadialFourierUDF(UDF):
     max_order : int
         Highest order, 0 or more.
     centers : array, shape (*nav, 2), or AuxData of kind nav with extra_shape (2,), optional
-        Center (y, x) of each frame, in pixels, instead of `cy` and `cx`: NumPy or dask, such as
-        `raw_com` of `CoMUDF`. Frames on a device are then copied to the host.
+        Center (y, x) of each frame, in pixels, in place of a common one, such as `raw_com` of
+        `CoMUDF`. Frames on a device are then copied to the host.
     stretch : float
-        Ratio of the long to the short half axis of elliptical rings, at least 1. A radius is the
-        geometric mean of both half axes: these are ``r * sqrt(stretch)`` and
-        ``r / sqrt(stretch)``, so that a ring keeps its area.
+        Ratio of the half axes of elliptical rings, at least 1; a radius is their geometric mean.
     stretch_angle : float
         Direction of the long half axis, in degrees from +x toward +y, which points down.
     center : {"zero", "middle"} or tuple of float, optional
@@ -67,13 +53,8 @@ class RadialFourierUDF(UDF):
 
     Raises
     ------
-    ArgumentTypeError
-        If a parameter has a wrong type; in `run_udf` if the data are not real.
-    ArgumentValueError
-        If a radius or `max_order` is negative, `ri` is not smaller than `r`, `n_bins` is not
-        positive, `stretch` is below 1, a number is not finite, or both `centers` and `cy` or `cx`
-        are given; in `run_udf` if the frames are not 2-D, all rings are outside the frame, the
-        center is outside and `r` is not given, or `centers` does not fit the scan.
+    ArgumentTypeError, ArgumentValueError
+        As for `RadialProfileUDF`; if `max_order` is negative.
 
     Notes
     -----
@@ -108,15 +89,8 @@ class RadialFourierUDF(UDF):
     [1.  0.  0.5 0.  0. ]
     """
 
-    calibrated: ClassVar[Mapping[str, str]] = {
-        "cy": "y",
-        "cx": "x",
-        "r": "length",
-        "ri": "length",
-        "stretch": "stretch",
-        "stretch_angle": "stretch_angle",
-    }
     promises = Promises(adds_signal_parts=True, declares_once=True, takes_any_byte_order=True)
+    _kernels = DENSE_TILES
 
     def __init__(
         self,
@@ -131,9 +105,18 @@ class RadialFourierUDF(UDF):
         stretch_angle: float = 0.0,
         center: Any = None,
     ) -> None:
-        cy, cx = read_center(center, cy, cx)
-        r, ri = quantities(r=r, ri=ri)
-        check_rings(r, ri, n_bins)
+        super().__init__(
+            center=center,
+            cy=cy,
+            cx=cx,
+            r=r,
+            ri=ri,
+            n_bins=n_bins,
+            max_order=max_order,
+            centers=centers,
+            stretch=stretch,
+            stretch_angle=stretch_angle,
+        )
         for name, value in (("n_bins", n_bins), ("max_order", max_order)):
             try:
                 index(value)
@@ -141,46 +124,18 @@ class RadialFourierUDF(UDF):
                 raise ArgumentTypeError(f"{name} must be an integer, not {value!r}") from None
         if max_order < 0:
             raise ArgumentValueError(f"max_order must be 0 or more, not {max_order!r}")
-        check_stretch(stretch, stretch_angle)
-        super().__init__(
-            cy=cy,
-            cx=cx,
-            r=r,
-            ri=ri,
-            n_bins=n_bins,
-            max_order=max_order,
-            centers=as_centers(centers, cy=cy, cx=cx),
-            stretch=stretch,
-            stretch_angle=stretch_angle,
-        )
-
-    def _center_names(self) -> tuple[str, ...]:
-        return ("cy", "cx") if self._kwargs["centers"] is None else ()
-
-    def get_preferred_input_dtype(self) -> Any:
-        """Use the native dtype."""
-        return self.USE_NATIVE_DTYPE
-
-    def get_backends(self) -> Any:
-        """Accept NumPy, and CuPy unless each frame has its own center."""
-        common = self._kwargs["centers"] is None
-        return dense_backends(self, RadialFourierUDF, on_device=common)
 
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
         """Declare the coefficients."""
-        frame_shape(self)
+        self._frame_shape()
         p = self.params
-        common = p.centers is None
-        if common:
-            check_rings_reach(self, p.r, p.ri, open_ended=p.r is None)
-        else:
-            check_centers(self, p.r, p.ri, p.stretch, soft=0.5)
+        self._check_reach(p.r)
         return {
             "coefficients": self.buffer(
                 kind="nav",
                 extra_shape=(p.n_bins * (p.max_order + 1),),
                 dtype="complex64",
-                where="device" if common else None,
+                where=None if self._has_own_centers else "device",
             )
         }
 
@@ -192,21 +147,13 @@ class RadialFourierUDF(UDF):
         )
         return {"coefficients": (Axis(name="bin_order", labels=labels),)}
 
-    def get_shared_task_data(self) -> Mapping[str, Any]:
-        """Return the pixels of each ring, and a cache for the factors in each tile."""
-        if self.params.centers is not None:
-            return {}
-        place = center_of(self), frame_shape(self), self._outer_radius(), self.params.ri
-        members = find_members(*place, self.params.n_bins, *stretch_of(self))
-        return {"members": members, "factors": OncePerProcess(2048)}
-
     def _outer_radius(self) -> float:
         """Return the outer radius of the last ring."""
         if self.params.r is not None:
             return float(self.params.r)
-        (cy, cx), (ny, nx) = center_of(self), frame_shape(self)
+        (cy, cx), (ny, nx) = self._center, self.meta.dataset_shape.sig
         if self.params.stretch != 1:
-            return math.ceil(farthest_distance(self, (cy, cx))) + 1
+            return math.ceil(self._farthest_distance()) + 1
         return bounding_radius(cx, cy, nx, ny)
 
     def process_tile(self, tile: Any) -> None:
@@ -214,7 +161,7 @@ class RadialFourierUDF(UDF):
         with np.errstate(invalid="ignore"):  # pixels can be infinite
             if self.meta._backend.on_device:
                 self._process_on_device(tile)
-            elif tile.size and self.params.centers is not None:
+            elif tile.size and self._has_own_centers:
                 self._process_about_own_centers(tile)
             elif tile.size:
                 self._process_on_host(tile)
@@ -226,15 +173,15 @@ class RadialFourierUDF(UDF):
 
         if tile.dtype == np.float16:
             tile = tile.astype(np.float32)
-        p, r = self.params, self._outer_radius()
+        p, (r, ri, number) = self.params, self._rings()
         sums = np.zeros((len(tile), p.n_bins, p.max_order + 1), np.complex128)
         add_waves_about(
             frames_in_memory(tile),
             (*self.meta.sig_slice.origin, *tile.shape[1:]),
-            own_centers(self),
-            rounding_matrix(*stretch_of(self)),
-            float(p.ri),
-            (r - p.ri) / p.n_bins,
+            self._own_centers,
+            self._rounding,
+            float(ri),
+            (r - ri) / number,
             sums,
         )
         self.results.coefficients += sums.reshape(len(tile), -1)
@@ -266,7 +213,7 @@ class RadialFourierUDF(UDF):
             )
             return runs, shared.waves
 
-        runs, waves = data.factors.get((origin, shape, frames.layout), cut)
+        runs, waves = data.cut.get((origin, shape, frames.layout), cut)
         sums = np.zeros((len(tile), p.n_bins * len(waves)))
         add_runs(frames, runs, sums)
         coefficients = product(sums.reshape(-1, len(waves)), waves).view(np.complex128)
@@ -274,9 +221,8 @@ class RadialFourierUDF(UDF):
 
     def _angles(self, inside: BinMembers) -> AnyArray:
         """Return the angle of each pixel of the rings, in the coordinates where they are round."""
-        cy, cx = center_of(self)
-        matrix = rounding_matrix(*stretch_of(self))
-        angles: AnyArray = np.arctan2(*rounded(matrix, inside.y - cy, inside.x - cx))
+        cy, cx = self._center
+        angles: AnyArray = np.arctan2(*rounded(self._rounding, inside.y - cy, inside.x - cx))
         return angles
 
     def _process_on_device(self, tile: Any) -> None:
@@ -291,7 +237,7 @@ class RadialFourierUDF(UDF):
             share = self.meta._backend.dense.share
             return [(share(pixels), share(wave)) for pixels, wave in rings]
 
-        waves = data.factors.get((origin, shape), make)
+        waves = data.cut.get((origin, shape), make)
         frames = tile.reshape(tile.shape[0], -1)
         coefficients = self.results.coefficients
         sums = self.xp.zeros((len(tile), self.params.n_bins, 2 * n_orders))

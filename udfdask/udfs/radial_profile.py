@@ -6,37 +6,22 @@ import itertools
 import math
 from collections.abc import Mapping
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from udfdask.errors import ArgumentTypeError
-from udfdask.geometry.axes import Axis
+from udfdask.geometry.axes import Axis, pixel_size
 from udfdask.kernels.cuda.sums import add_ring_products
-from udfdask.masks.bins import find_members, number_of_bins
-from udfdask.masks.polar import check_stretch, rounding_matrix
-from udfdask.once_per_process import OncePerProcess
 from udfdask.types import AnyArray
-from udfdask.udf import UDF
 from udfdask.udf.buffers import BufferSpec
 from udfdask.udf.promises import Promises
-from udfdask.udfs.shared.frame_geometry import (
-    center_of,
-    check_rings,
-    check_rings_reach,
-    farthest_distance,
-    frame_shape,
-    is_lazy,
-    quantities,
-    read_center,
-    size_of_pixels,
-    stretch_of,
-)
-from udfdask.udfs.shared.kernel_backends import dense_backends
-from udfdask.udfs.shared.own_centers import as_centers, check_centers, own_centers
+from udfdask.udfs.shared.built_in import DENSE_TILES
+from udfdask.udfs.shared.centered import RingsUDF
+from udfdask.udfs.shared.geometry_parameters import is_lazy
 
 
-class RadialProfileUDF(UDF):
+class RadialProfileUDF(RingsUDF):
     """Compute the radial profile of each frame: the mean over concentric rings.
 
     Parameters
@@ -52,12 +37,10 @@ class RadialProfileUDF(UDF):
     n_bins : int, optional
         Number of rings of equal width; by default ``round(r - ri)``, about one pixel wide.
     centers : array, shape (*nav, 2), or AuxData of kind nav with extra_shape (2,), optional
-        Center (y, x) of each frame, in pixels, instead of `cy` and `cx`: NumPy or dask, such as
-        `raw_com` of `CoMUDF`. Frames on a device are then copied to the host.
+        Center (y, x) of each frame, in pixels, in place of a common one, such as `raw_com` of
+        `CoMUDF`. Frames on a device are then copied to the host.
     stretch : float
-        Ratio of the long to the short half axis of elliptical rings, at least 1. A radius is the
-        geometric mean of both half axes: these are ``r * sqrt(stretch)`` and
-        ``r / sqrt(stretch)``, so that a ring keeps its area.
+        Ratio of the half axes of elliptical rings, at least 1; a radius is their geometric mean.
     stretch_angle : float
         Direction of the long half axis, in degrees from +x toward +y, which points down.
     center : {"zero", "middle"} or tuple of float, optional
@@ -66,13 +49,10 @@ class RadialProfileUDF(UDF):
 
     Raises
     ------
-    ArgumentTypeError
-        If a parameter has a wrong type; in `run_udf` if the data are not real.
-    ArgumentValueError
-        If a radius is negative, `ri` is not smaller than `r`, `n_bins` is not positive, `stretch`
-        is below 1, a number is not finite, or both `centers` and `cy` or `cx` are given; in
-        `run_udf` if the frames are not 2-D, all rings are outside the frame, the center is outside
-        and `r` is not given, or `centers` does not fit the scan.
+    ArgumentTypeError, ArgumentValueError
+        If a parameter has a wrong type or value, or two of them exclude each other; in `run_udf`,
+        if the frames are not 2-D or not real, all rings are outside the frame, the center is
+        outside and `r` is not given, or `centers` does not fit the scan.
 
     Notes
     -----
@@ -96,15 +76,6 @@ class RadialProfileUDF(UDF):
     """
 
     keeps_units = ("intensity",)
-    calibrated: ClassVar[Mapping[str, str]] = {
-        "cy": "y",
-        "cx": "x",
-        "r": "length",
-        "ri": "length",
-        "stretch": "stretch",
-        "stretch_angle": "stretch_angle",
-    }
-
     elementwise_results = True
     promises = Promises(
         adds_signal_parts=True,
@@ -113,6 +84,7 @@ class RadialProfileUDF(UDF):
         streams_tiles=True,
         takes_any_byte_order=True,
     )
+    _kernels = DENSE_TILES
 
     def __init__(
         self,
@@ -126,58 +98,39 @@ class RadialProfileUDF(UDF):
         stretch_angle: float = 0.0,
         center: Any = None,
     ) -> None:
-        cy, cx = read_center(center, cy, cx)
-        r, ri = quantities(r=r, ri=ri)
-        check_rings(r, ri, n_bins)
-        check_stretch(stretch, stretch_angle)
         super().__init__(
+            center=center,
             cy=cy,
             cx=cx,
             r=r,
             ri=ri,
             n_bins=n_bins,
-            centers=as_centers(centers, cy=cy, cx=cx),
+            centers=centers,
             stretch=stretch,
             stretch_angle=stretch_angle,
         )
 
-    def _center_names(self) -> tuple[str, ...]:
-        return ("cy", "cx") if self._kwargs["centers"] is None else ()
-
-    def get_preferred_input_dtype(self) -> Any:
-        """Use the native dtype."""
-        return self.USE_NATIVE_DTYPE
-
-    def _rings(self) -> tuple[float, float, int]:
-        """Return the outer radius, the inner radius and the number of rings."""
-        p = self.params
-        r = p.r
-        if r is None:
-            cy, cx = center_of(self)
-            if is_lazy(cy) or is_lazy(cx):
-                raise ArgumentTypeError(
-                    "r is required if cy or cx is lazy, because the number of rings depends on it: "
-                    "pass r, or compute cy and cx first"
-                )
-            farthest = farthest_distance(self, (cy, cx))
-            # the soft edge of the last ring reaches half a pixel beyond r
-            r = max(math.ceil(farthest + 0.5), p.ri + 1)
-        return r, p.ri, number_of_bins(p.n_bins, r, p.ri)
-
-    def get_backends(self) -> Any:
-        """Accept NumPy, and CuPy unless each frame has its own center."""
-        common = self._kwargs["centers"] is None
-        return dense_backends(self, RadialProfileUDF, on_device=common)
+    def _outer_radius(self) -> float:
+        """Return the outer radius of the last ring; raise if it depends on a lazy center."""
+        if self.params.r is not None:
+            given: float = self.params.r
+            return given
+        if any(map(is_lazy, self._center)):
+            raise ArgumentTypeError(
+                "r is required if cy or cx is lazy, because the number of rings depends on it: "
+                "pass r, or compute cy and cx first"
+            )
+        # the soft edge of the last ring reaches half a pixel beyond it
+        return float(max(math.ceil(self._farthest_distance() + 0.5), self.params.ri + 1))
 
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
         """Declare the profiles; if each frame has its own center, also sums and weights."""
-        frame_shape(self)
-        r, ri, number = self._rings()
+        self._frame_shape()
+        r, _, number = self._rings()
+        self._check_reach(r)
         declare = partial(self.buffer, kind="nav", extra_shape=(number,), dtype="float64")
-        if self.params.centers is None:
-            check_rings_reach(self, r, ri, open_ended=self.params.r is None)
+        if not self._has_own_centers:
             return {"intensity": declare(where="device")}
-        check_centers(self, r, ri, self.params.stretch, soft=0.5)
         private = declare(use="private")
         return {"sums": private, "covered": private, "intensity": declare(use="result_only")}
 
@@ -188,20 +141,17 @@ class RadialProfileUDF(UDF):
         """
         r, ri, number = self._rings()
         width = (r - ri) / number
-        size, unit = size_of_pixels(self)
+        size, unit = pixel_size(self.meta.axes[-2:], is_stretched=self.params.stretch != 1)
         radius = Axis(name="radius", unit=unit, scale=width * size, offset=(ri + width / 2) * size)
         return {"intensity": (radius,)}
 
     def get_shared_task_data(self) -> Mapping[str, Any]:
         """Return the pixels of each ring around the common center."""
-        if self.params.centers is not None:
-            return {}
-        members = find_members(
-            center_of(self), frame_shape(self), *self._rings(), *stretch_of(self)
-        )
+        data = super().get_shared_task_data()
+        if not data:
+            return data
         # on the device if the sums are there, because postprocess divides by the totals
-        totals = self.xp.asarray(members.totals)
-        return {"members": members, "totals": totals, "cut": OncePerProcess(2048)}
+        return {**data, "totals": self.xp.asarray(data["members"].totals)}
 
     def process_tile(self, tile: Any) -> None:
         """Add each frame's part to its rings."""
@@ -220,7 +170,7 @@ class RadialProfileUDF(UDF):
 
         frames = frames_in_memory(tile)
         origin, shape = self.meta.sig_slice.origin, tile.shape[1:]
-        if self.params.centers is None:
+        if not self._has_own_centers:
             data = self.task_data
 
             def cut() -> Any:
@@ -239,8 +189,8 @@ class RadialProfileUDF(UDF):
             frames.row_step,
             frames.swap,
             (*origin, *shape),
-            own_centers(self),
-            rounding_matrix(*stretch_of(self)),
+            self._own_centers,
+            self._rounding,
             float(ri),
             (r - ri) / number,
             self.results.sums,
@@ -264,13 +214,13 @@ class RadialProfileUDF(UDF):
 
     def postprocess(self) -> None:
         """Divide by the total weight of each ring; this also works for a part of the signal."""
-        if self.params.centers is None:
+        if not self._has_own_centers:
             with np.errstate(invalid="ignore", divide="ignore"):
                 self.results.intensity /= self.task_data.totals
 
     def get_results(self) -> Mapping[str, Any]:
         """Divide by the weight of each ring around the frame's own center."""
-        if self.params.centers is None:
+        if not self._has_own_centers:
             return {}
         sums, covered = self.results.sums, self.results.covered
         profile: AnyArray = np.full_like(sums, np.nan)

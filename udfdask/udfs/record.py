@@ -16,6 +16,7 @@ from udfdask.errors import ArgumentTypeError, ArgumentValueError, UDFError
 from udfdask.udf import UDF
 from udfdask.udf.buffers import BufferSpec
 from udfdask.udf.promises import Promises
+from udfdask.udfs.shared.built_in import BuiltInUDF, check_flag
 from udfdask.udfs.shared.npy_rows import KeptRows, NpyRows
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ _NO_FILE = np.iinfo(np.uint64).max
 """Neutral value of the lowest inode."""
 
 
-class RecordUDF(UDF):
+class RecordUDF(BuiltInUDF):
     """Write the frames, as UDFs see them, to an .npy file.
 
     Parameters
@@ -43,13 +44,10 @@ class RecordUDF(UDF):
     ------
     ArgumentTypeError
         If `filename` is not a path.
-    ArgumentValueError
-        In `run_udf`, if `filename` is the source file of the data, even under another name, or if
-        two UDFs of the run write to it.
-    FileExistsError
-        In `run_udf`, if a file exists that must not be replaced.
-    OSError
-        In `run_udf`, if the folder does not exist or is not writable.
+    ArgumentValueError, FileExistsError, OSError
+        In `run_udf`, if `filename` is the source file of the data, or exists and must not be
+        replaced, if two UDFs of the run write to it, or its folder does not exist or is not
+        writable.
 
     Notes
     -----
@@ -96,8 +94,7 @@ class RecordUDF(UDF):
             path = None
         if not isinstance(path, str):
             raise ArgumentTypeError(f"filename must be a path, such as 'a.npy', not {filename!r}")
-        if not isinstance(overwrite, bool):
-            raise ArgumentTypeError(f"overwrite must be True or False, not {overwrite!r}")
+        overwrite = check_flag("overwrite", overwrite)
         # the plan refuses URLs; its message shows the name as the user wrote it
         if "://" not in path:
             with contextlib.suppress(RuntimeError):  # "~name" of an unknown user
@@ -125,10 +122,6 @@ class RecordUDF(UDF):
 
         part = part_path(self._target.path)
         return type(self)(**{**self._kwargs, "_part": str(part)})
-
-    def get_preferred_input_dtype(self) -> Any:
-        """Use the native dtype."""
-        return self.USE_NATIVE_DTYPE
 
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
         """Declare the number of frames, and the inodes of the files they were written to."""
@@ -205,8 +198,8 @@ class RecordUDF(UDF):
     @property
     def _scan(self) -> tuple[int, ...]:
         """Shape of the scan, or the number of frames in the region of interest."""
-        roi = self.meta.roi
-        return tuple(self.meta.dataset_shape.nav) if roi is None else (int(roi.sum()),)
+        is_full = self.meta.roi is None
+        return tuple(self.meta.dataset_shape.nav) if is_full else (self._count_frames(),)
 
     @property
     def _part(self) -> Path:

@@ -11,13 +11,13 @@ from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.geometry.axes import Axis
 from udfdask.masks import checks
 from udfdask.types import AnyArray
-from udfdask.udf import UDF
 from udfdask.udf.buffers import BufferSpec
 from udfdask.udf.promises import Promises
+from udfdask.udfs.shared.built_in import BuiltInUDF
 from udfdask.udfs.shared.neighbor_windows import checked_boundary
 
 
-class ScanDriftUDF(UDF):
+class ScanDriftUDF(BuiltInUDF):
     """Measure how far each frame is shifted, compared to the frame before it or to a reference.
 
     The shift is where the cross correlation of the two frames is highest. `integrate_drift` makes
@@ -44,11 +44,9 @@ class ScanDriftUDF(UDF):
 
     Raises
     ------
-    ArgumentTypeError
-        If a parameter has a wrong type; in `run_udf`, if the data are not real numbers.
-    ArgumentValueError
-        If a parameter has an invalid value; in `run_udf`, if the signal has more than two axes, or
-        the data have no navigation axis.
+    ArgumentTypeError, ArgumentValueError
+        If a parameter has a wrong type or value; in `run_udf`, if the data are not real numbers or
+        have no navigation axis, or the signal has more than two axes.
 
     See Also
     --------
@@ -149,10 +147,6 @@ class ScanDriftUDF(UDF):
         if "meta" not in vars(self):
             return 1
         return ((1, 0),) * len(self.meta.dataset_shape.nav)
-
-    def get_preferred_input_dtype(self) -> Any:
-        """Use the native dtype."""
-        return self.USE_NATIVE_DTYPE
 
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
         """Declare the shifts and the correlations."""

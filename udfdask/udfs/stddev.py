@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,14 +11,13 @@ import numpy as np
 from udfdask.errors import ArgumentTypeError
 from udfdask.kernels.cuda import variance as on_device
 from udfdask.kernels.moment_arrays import Moments
-from udfdask.udf import UDF
 from udfdask.udf.buffers import BufferSpec, Views
 from udfdask.udf.promises import Promises
 from udfdask.udf.tile_sums import TileSums
-from udfdask.udfs.shared.kernel_backends import tile_backends
+from udfdask.udfs.shared.built_in import ALL_TILES, BuiltInUDF, as_dtype
 
 
-class StdDevUDF(UDF):
+class StdDevUDF(BuiltInUDF):
     """Compute mean, variance and standard deviation over all frames, pixel by pixel.
 
     Parameters
@@ -72,25 +72,14 @@ class StdDevUDF(UDF):
         streams_tiles=True,
         takes_any_byte_order=True,
     )
+    _kernels = ALL_TILES
 
     def __init__(self, dtype: Any = np.float64) -> None:
-        try:
-            kind = np.dtype(dtype).kind
-        except TypeError as error:
-            raise ArgumentTypeError(f"dtype={dtype!r} is not a NumPy dtype: {error}") from None
-        if kind != "f":
+        if as_dtype(dtype).kind != "f":
             raise ArgumentTypeError(
                 f"dtype={dtype!r}: variances need a floating dtype, such as 'float32'"
             )
         super().__init__(dtype=dtype)
-
-    def get_preferred_input_dtype(self) -> Any:
-        """Use the native dtype."""
-        return self.USE_NATIVE_DTYPE
-
-    def get_backends(self) -> Any:
-        """Accept NumPy, CuPy and sparse tiles."""
-        return tile_backends(self, StdDevUDF)
 
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
         """Declare the moments, and the results that are computed from them."""
@@ -100,15 +89,17 @@ class StdDevUDF(UDF):
         paired = data.kind == "c"
         double = np.complex128 if paired else np.float64
         mean = np.result_type(real, np.complex64) if paired else real
+        result = partial(self.buffer, kind="sig", use="result_only")
+        moment = partial(self.buffer, kind="sig", where="device")
         return {
-            "origin": self.buffer(kind="sig", dtype=double, use="private", where="device"),
-            "excess": self.buffer(kind="sig", dtype=double, use="private", where="device"),
-            "varsum": self.buffer(kind="sig", dtype=np.float64, where="device"),
+            "origin": moment(dtype=double, use="private"),
+            "excess": moment(dtype=double, use="private"),
+            "varsum": moment(dtype=np.float64),
             "num_frames": self.buffer(kind="single", dtype=np.int64),
-            "sum": self.buffer(kind="sig", dtype=double, use="result_only"),
-            "var": self.buffer(kind="sig", dtype=real, use="result_only"),
-            "std": self.buffer(kind="sig", dtype=real, use="result_only"),
-            "mean": self.buffer(kind="sig", dtype=mean, use="result_only"),
+            "sum": result(dtype=double),
+            "var": result(dtype=real),
+            "std": result(dtype=real),
+            "mean": result(dtype=mean),
         }
 
     def get_task_data(self) -> Mapping[str, Any]:
@@ -117,16 +108,21 @@ class StdDevUDF(UDF):
 
     def process_tile(self, tile: Any) -> None:
         """Merge the moments of a tile into the moments of the earlier tiles."""
-        self._add_moments(tile, self._count(tile.shape[0]), _moments(self.results))
+        before, moments = self._count(tile.shape[0]), _moments(self.results)
+        if self.meta._backend.on_device:
+            on_device.add_moments(tile, before, moments)
+        elif self.meta._backend.is_sparse:
+            from udfdask.kernels.cpu.sparse_sums import entries_of
+            from udfdask.kernels.cpu.variance import add_entry_moments
+
+            add_entry_moments(entries_of(tile), before, moments)
+        else:
+            from udfdask.kernels.cpu.variance import add_moments
+
+            add_moments(tile, before, moments)
 
     def process_sums(self, sums: TileSums) -> None:
-        """Merge the moments of a tile, which other UDFs use too.
-
-        Parameters
-        ----------
-        sums : TileSums
-            The sums of the tile, shared with other UDFs of the run.
-        """
+        """Merge the moments of a tile, which other UDFs use too."""
         from udfdask.kernels.cpu.variance import merge_moments
 
         before = self._count(sums.count)
@@ -140,20 +136,6 @@ class StdDevUDF(UDF):
         if part == 0:  # other parts of the signal contain the same frames
             self.results.num_frames += count
         return before
-
-    def _add_moments(self, tile: Any, before: int, moments: Moments) -> None:
-        """Merge a tile into the moments of `before` frames."""
-        if self.meta._backend.on_device:
-            on_device.add_moments(tile, before, moments)
-        elif self.meta._backend.is_sparse:
-            from udfdask.kernels.cpu.sparse_sums import entries_of
-            from udfdask.kernels.cpu.variance import add_entry_moments
-
-            add_entry_moments(entries_of(tile), before, moments)
-        else:
-            from udfdask.kernels.cpu.variance import add_moments
-
-            add_moments(tile, before, moments)
 
     def merge(self, dest: Views, src: Views) -> None:
         """Merge moments of other frames."""

@@ -5,20 +5,44 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
 from udfdask.corrections.correct_tile import UncorrectedTile
 from udfdask.kernels.cuda import sums as on_device
 from udfdask.kernels.overflow import add_exactly, is_long
-from udfdask.udf import UDF
+from udfdask.types import Kind
 from udfdask.udf.buffers import BufferSpec, Views
 from udfdask.udf.promises import Promises
 from udfdask.udf.tile_sums import TileSums
-from udfdask.udfs.shared.kernel_backends import tile_backends
+from udfdask.udfs.shared.built_in import ALL_TILES, BuiltInUDF
 from udfdask.udfs.shared.sum_dtype import as_added_up, sum_dtypes
 
 
-class SumUDF(UDF):
+class _SumsUDF(BuiltInUDF):
+    """Sums in `intensity`; in `exact` before they are rounded, if that needs a wider dtype."""
+
+    keeps_units = ("intensity",)
+
+    def __init__(self, dtype: Any = None) -> None:
+        super().__init__(dtype=dtype)
+
+    def _declare(self, kind: Kind, n: int) -> Mapping[str, BufferSpec]:
+        """Declare sums of `n` values."""
+        exact, dtype = sum_dtypes(self.meta.input_dtype, self.params.dtype, n)
+        buffers = {"intensity": self.buffer(kind=kind, dtype=dtype, where="device")}
+        if exact != dtype:
+            buffers["exact"] = self.buffer(kind=kind, dtype=exact, use="private", where="device")
+        return buffers
+
+    @property
+    def _sums(self) -> Any:
+        return self.results.exact if "exact" in self.results else self.results.intensity
+
+    def postprocess(self) -> None:
+        """Round the sums of a chunk."""
+        if "exact" in self.results:
+            self.results.intensity[...] = self.results.exact
+
+
+class SumUDF(_SumsUDF):
     """Sum all frames, pixel by pixel.
 
     Parameters
@@ -26,8 +50,7 @@ class SumUDF(UDF):
     dtype : dtype-like, optional
         Dtype of the result; by default int64 for integers, uint64 for unsigned integers whose sum
         could exceed 2**62, otherwise the dtype of the data (float32 for float16). It must be able
-        to hold every possible sum: an integer dtype is refused for floating data, or if the sum of
-        all frames could exceed it.
+        to hold every possible sum.
 
     Notes
     -----
@@ -35,8 +58,7 @@ class SumUDF(UDF):
 
     Integers are added up exactly, in 64 bits, floating and complex data in double precision. The
     result is rounded to its dtype once. With corrections, the raw frames are added up, and the sum
-    is corrected in double precision. This is the sum of the corrected frames, except that these
-    frames are not rounded.
+    is corrected in double precision: corrected frames are not rounded.
 
     If a sum of 64-bit integers does not fit 64 bits, the run stops with a `SumOverflowError`, even
     if it is a partial sum and further frames would make it fit. With a floating `dtype`, they are
@@ -52,7 +74,6 @@ class SumUDF(UDF):
            [20, 20]])
     """
 
-    keeps_units = ("intensity",)
     promises = Promises(
         adds_signal_parts=True,
         declares_once=True,
@@ -63,32 +84,15 @@ class SumUDF(UDF):
         streams_tiles=True,
         takes_any_byte_order=True,
     )
-
-    def __init__(self, dtype: Any = None) -> None:
-        super().__init__(dtype=dtype)
-
-    def get_preferred_input_dtype(self) -> Any:
-        """Use the native dtype."""
-        return self.USE_NATIVE_DTYPE
-
-    def get_backends(self) -> Any:
-        """Accept NumPy, CuPy and sparse tiles."""
-        return tile_backends(self, SumUDF)
+    _kernels = ALL_TILES
 
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
-        """Declare the sum, and a buffer of a wider dtype to add up in, if necessary."""
-        roi = self.meta.roi
-        n = self.meta.dataset_shape.nav.size if roi is None else int(np.count_nonzero(roi))
-        exact, dtype = sum_dtypes(self.meta.input_dtype, self.params.dtype, n)
-        buffers = {"intensity": self.buffer(kind="sig", dtype=dtype, where="device")}
-        if exact != dtype:
-            buffers["exact"] = self.buffer(kind="sig", dtype=exact, use="private", where="device")
-        return buffers
+        """Declare the sum."""
+        return self._declare("sig", self._count_frames())
 
     def process_tile(self, tile: Any) -> None:
         """Add the frames of a tile."""
-        total = self.results.exact if "exact" in self.results else self.results.intensity
-        total = as_added_up(total, self.meta.input_dtype)
+        total = as_added_up(self._sums, self.meta.input_dtype)
         if isinstance(tile, UncorrectedTile):
             total += tile.sum(axis=0)
         elif self.meta._backend.on_device:
@@ -103,57 +107,37 @@ class SumUDF(UDF):
             add_frames(tile, total)
 
     def process_sums(self, sums: TileSums) -> None:
-        """Add the sum of the frames of a tile.
-
-        Parameters
-        ----------
-        sums : TileSums
-            The sums of the tile, shared with other UDFs of the run.
-        """
-        total = self.results.exact if "exact" in self.results else self.results.intensity
+        """Add the sum of the frames of a tile, which other UDFs use too."""
+        total = self._sums
         total += sums.pixel_sums.astype(total.dtype)
-
-    def postprocess(self) -> None:
-        """Round the sum of a chunk."""
-        if "exact" in self.results:
-            self.results.intensity[...] = self.results.exact
 
     def merge(self, dest: Views, src: Views) -> None:
         """Add a partial sum."""
-        if "exact" in dest:
-            self._add(dest.exact, src.exact)
-            dest.intensity[...] = dest.exact
-        else:
-            self._add(dest.intensity, src.intensity)
-
-    def _add(self, total: Any, more: Any) -> None:
-        """Add sums; the plan ensures that sums of narrow integers fit 64 bits."""
+        name = "exact" if "exact" in dest else "intensity"
+        total, more = getattr(dest, name), getattr(src, name)
         if is_long(self.meta.input_dtype):
             add_exactly(total, more)
-        else:
+        else:  # the plan ensures that sums of narrow integers fit 64 bits
             total += more
+        if name == "exact":
+            dest.intensity[...] = dest.exact
 
 
-class SumSigUDF(UDF):
+class SumSigUDF(_SumsUDF):
     """Sum the pixels of each frame.
 
     Parameters
     ----------
     dtype : dtype-like, optional
-        Dtype of the result; by default int64 for integers, uint64 for unsigned integers whose sum
-        could exceed 2**62, otherwise the dtype of the data (float32 for float16). It must be able
-        to hold every possible sum: an integer dtype is refused for floating data, or if the sum of
-        all pixels could exceed it.
+        Dtype of the result, as for `SumUDF`.
 
     Notes
     -----
     Buffer `intensity`, kind nav, shape `nav`, in the unit of the data: ``sum_yx frame[y, x]``.
 
     Integers are added up exactly, in 64 bits, floating and complex data in double precision and
-    pairwise. The result is rounded to its dtype once per signal chunk. If a sum of 64-bit integers
-    does not fit 64 bits, the run stops with a `SumOverflowError`, even if it is a partial sum and
-    further pixels would make it fit. With a floating `dtype`, they are added up in double
-    precision.
+    pairwise. The result is rounded to its dtype once per signal chunk. Sums of 64-bit integers that
+    do not fit 64 bits stop the run, as those of `SumUDF`.
 
     Examples
     --------
@@ -165,7 +149,6 @@ class SumSigUDF(UDF):
            [64, 64]])
     """
 
-    keeps_units = ("intensity",)
     promises = Promises(
         adds_signal_parts=True,
         declares_once=True,
@@ -174,32 +157,15 @@ class SumSigUDF(UDF):
         streams_tiles=True,
         takes_any_byte_order=True,
     )
-
-    def __init__(self, dtype: Any = None) -> None:
-        super().__init__(dtype=dtype)
-
-    def get_preferred_input_dtype(self) -> Any:
-        """Use the native dtype."""
-        return self.USE_NATIVE_DTYPE
-
-    def get_backends(self) -> Any:
-        """Accept NumPy, CuPy and sparse tiles."""
-        return tile_backends(self, SumSigUDF)
+    _kernels = ALL_TILES
 
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
-        """Declare the sums, and a buffer of a wider dtype to add up in, if necessary."""
-        n = self.meta.dataset_shape.sig.size
-        exact, dtype = sum_dtypes(self.meta.input_dtype, self.params.dtype, n)
-        buffers = {"intensity": self.buffer(kind="nav", dtype=dtype, where="device")}
-        if exact != dtype:
-            buffers["exact"] = self.buffer(kind="nav", dtype=exact, use="private", where="device")
-        return buffers
+        """Declare the sums."""
+        return self._declare("nav", self.meta.dataset_shape.sig.size)
 
     def process_tile(self, tile: Any) -> None:
         """Sum the pixels of each frame's part."""
-        results = self.results
-        total = results.exact if "exact" in results else results.intensity
-        total = as_added_up(total, self.meta.input_dtype)
+        total = as_added_up(self._sums, self.meta.input_dtype)
         if self.meta._backend.on_device:
             on_device.add_pixels(tile, total)
         elif self.meta._backend.is_sparse:
@@ -213,17 +179,6 @@ class SumSigUDF(UDF):
             add_pixels(tile, total)
 
     def process_sums(self, sums: TileSums) -> None:
-        """Add the sums of each frame's part.
-
-        Parameters
-        ----------
-        sums : TileSums
-            The sums of the tile, shared with other UDFs of the run.
-        """
-        total = self.results.exact if "exact" in self.results else self.results.intensity
+        """Add the sums of each frame's part, which other UDFs use too."""
+        total = self._sums
         total += sums.of_frames[:, 0].astype(total.dtype)
-
-    def postprocess(self) -> None:
-        """Round the sums of a chunk."""
-        if "exact" in self.results:
-            self.results.intensity[...] = self.results.exact

@@ -4,74 +4,42 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from functools import partial
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, ClassVar
 
 import numpy as np
 
-from udfdask.errors import ArgumentTypeError, ArgumentValueError
-from udfdask.geometry.axes import Axis
+from udfdask.errors import ArgumentValueError
 from udfdask.geometry.shapes import Shape
-from udfdask.geometry.units import Quantity, as_coordinate, as_quantity
+from udfdask.geometry.units import as_coordinate, as_quantity
 from udfdask.kernels.cuda.sums import add_within
 from udfdask.kernels.overflow import add_exactly
-from udfdask.masks import checks
-from udfdask.masks.coverage import Coverage, coverage_of_ring
-from udfdask.masks.disks import circular, rectangular, ring, window
+from udfdask.masks.coverage import Coverage
 from udfdask.masks.polar import check_stretch
 from udfdask.masks.stacks.dense_product import product_dtype
-from udfdask.masks.stacks.given_masks import check_is_mask, detector_pixels, is_held_elsewhere
 from udfdask.once_per_process import OncePerProcess
 from udfdask.types import AnyArray
-from udfdask.udf import UDF
 from udfdask.udf.buffers import BufferSpec
 from udfdask.udf.promises import Promises
-from udfdask.udfs.shared.frame_geometry import (
-    check_center_inside,
-    check_radii_in_unit,
-    frame_shape,
-    read_center,
+from udfdask.udfs.shared.built_in import ALL_TILES
+from udfdask.udfs.shared.centered import RingUDF
+from udfdask.udfs.shared.detector_shapes import (
+    CENTERED,
+    NEEDED,
+    DetectorShape,
+    Window,
+    check_axes,
+    check_names,
+    checked_ring,
+    other_detector,
+    unknown_numbers,
 )
-from udfdask.udfs.shared.kernel_backends import tile_backends
-from udfdask.udfs.shared.own_centers import (
-    add_own_sums,
-    as_centers,
-    check_centers,
-    mean_center,
-    own_centers,
-)
+from udfdask.udfs.shared.geometry_parameters import as_centers, check_radii_in_unit, read_center
 from udfdask.udfs.shared.sum_dtype import as_added_up, signed_if_fits
 
-DetectorShape = Literal["disk", "ring", "rect", "point", "window"]
-"""Shapes of a virtual detector."""
-
-_NEEDED = {
-    "disk": ("r",),
-    "ring": ("ri", "ro"),
-    "rect": ("x", "y", "width", "height"),
-    "point": ("x", "y"),
-    "window": ("start", "stop"),
-}
-_CENTERED = ("disk", "ring")
-_OPTIONAL = ("cx", "cy", "center", "centers", "stretch", "stretch_angle")
-OTHER_SHAPES = {"disc": "disk", "circle": "disk", "annulus": "ring", "rectangle": "rect"}
-"""Other words for these shapes."""
-
-_MEANT = {
-    "centerX": ("cx",),
-    "centerY": ("cy",),
-    "radius": ("r", "ro"),
-    "inner": ("ri",),
-    "outer": ("ro",),
-    "rad_in": ("ri",),
-    "rad_out": ("ro",),
-    "radius_inner": ("ri",),
-    "radius_outer": ("ro",),
-}
-"""Other words for numbers, and the numbers of some shape that they can mean."""
+_BOOL = np.dtype(bool)
 
 
-class VirtualDetectorUDF(UDF):
+class VirtualDetectorUDF(RingUDF):
     """Sum the pixels of each frame in a disk, a ring, a rectangle or a window.
 
     Parameters
@@ -98,12 +66,11 @@ class VirtualDetectorUDF(UDF):
         Channels of a window: ``start <= i < stop``; or both in the unit of the axis, such as
         ``start="540 eV", stop="600 eV"``.
     centers : array, shape (*nav, 2), or AuxData of kind nav with extra_shape (2,), optional
-        Center (y, x) of the disk or ring in each frame, in pixels, instead of `cy` and `cx`: NumPy
-        or dask, such as `raw_com` of `CoMUDF`. Frames on a device are then copied to the host.
+        Center (y, x) of each frame, in pixels, in place of a common one, such as `raw_com` of
+        `CoMUDF`. Frames on a device are then copied to the host.
     stretch : float, optional
-        Ratio of the long to the short half axis of an elliptical disk or ring, at least 1. A radius
-        is the geometric mean of both half axes: these are ``r * sqrt(stretch)`` and ``r /
-        sqrt(stretch)``, so that the detector keeps its area.
+        Ratio of the half axes of an elliptical disk or ring, at least 1; a radius is their
+        geometric mean.
     stretch_angle : float, optional
         Direction of the long half axis, in degrees from +x toward +y, which points down.
     center : {"zero", "middle"} or tuple of float, optional
@@ -114,13 +81,11 @@ class VirtualDetectorUDF(UDF):
 
     Raises
     ------
-    ArgumentTypeError
-        If a parameter of the shape is missing, does not belong to the shape, or has a wrong type.
-    ArgumentValueError
-        If the shape is unknown, `stretch` is below 1, or both `centers` and `cy` or `cx` are given;
-        in `run_udf`, if a value is invalid, no pixel of the frame is in the detector, a center is
-        outside the frame and the radius inf, `centers` does not fit the scan, or a mask has not the
-        shape of a frame or has weights.
+    ArgumentTypeError, ArgumentValueError
+        If the shape is unknown, a parameter is missing, does not belong to the shape, or has a
+        wrong type; in `run_udf`, if a value is invalid, no pixel of the frame is in the detector, a
+        center is outside the frame and the radius inf, `centers` does not fit the scan, or a mask
+        has not the shape of a frame or has weights.
 
     See Also
     --------
@@ -177,7 +142,9 @@ class VirtualDetectorUDF(UDF):
         streams_tiles=True,
         takes_any_byte_order=True,
     )
+    _kernels = ALL_TILES
     _mask_parameter = "shape"
+    _same_as = "SumSigUDF"
 
     def __init__(
         self,
@@ -201,7 +168,7 @@ class VirtualDetectorUDF(UDF):
         **unknown: Any,
     ) -> None:
         if unknown:
-            raise _unknown_numbers(shape, unknown)
+            raise unknown_numbers(shape, unknown)
         numbers = {
             "cx": cx,
             "cy": cy,
@@ -223,7 +190,7 @@ class VirtualDetectorUDF(UDF):
             if value is not None
         }
         arrays = {"center": center, "centers": centers}
-        _check_names(shape, given | {name: v for name, v in arrays.items() if v is not None})
+        check_names(shape, given | {name: v for name, v in arrays.items() if v is not None})
         if center is not None:
             cy, cx = read_center(center, cy, cx)
             given = {"cx": cx, "cy": cy, **given}  # the order is a part of the token
@@ -233,108 +200,95 @@ class VirtualDetectorUDF(UDF):
         check_radii_in_unit(given.get("ro"), given.get("ri"), names=("ro", "ri"))
         super().__init__(shape=shape, **given)
 
-    def _center_names(self) -> tuple[str, ...]:
+    @property
+    def _is_round(self) -> bool:
+        """Whether it is a disk or ring, which have a center."""
         shape = self._kwargs["shape"]
-        is_common = isinstance(shape, str) and shape in _CENTERED and not self._has_own_centers
-        return ("cy", "cx") if is_common else ()
+        return isinstance(shape, str) and shape in CENTERED
 
-    def get_preferred_input_dtype(self) -> Any:
-        """Use the native dtype."""
-        return self.USE_NATIVE_DTYPE
+    def _center_names(self) -> tuple[str, ...]:
+        return super()._center_names() if self._is_round else ()
 
-    def get_backends(self) -> Any:
-        """Accept NumPy and sparse tiles, and CuPy unless each frame has its own center."""
-        return tile_backends(self, VirtualDetectorUDF, on_device=not self._has_own_centers)
+    def _radii(self) -> dict[str, Any]:
+        return {name: self._kwargs[name] for name in NEEDED[self._kwargs["shape"]]}
+
+    def _mask(self) -> AnyArray:
+        """Return the mask of the detector; raise if a number is invalid."""
+        sig = self.meta.dataset_shape.sig
+        check_axes(self._kwargs["shape"], sig)
+        if self._is_round:
+            return checked_ring(self._ring_around(self._center)).mask(sig)
+        mask: AnyArray = self._other.mask(sig)
+        return mask
 
     @property
-    def _has_own_centers(self) -> bool:
-        """Whether each frame has its own center."""
-        return "centers" in self._kwargs
+    def _other(self) -> Any:
+        return other_detector(self._kwargs["shape"], self._kwargs)
 
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
         """Declare the sums; raise if no pixel is in the detector."""
-        dtype = product_dtype(self.meta.input_dtype, np.dtype(bool))
+        sig, dtype = self.meta.dataset_shape.sig, product_dtype(self.meta.input_dtype, _BOOL)
+        if not self._is_round and isinstance(self._other, Window) and len(sig) == 1:
+            self._other.check_axis(self.meta.axes[-1], sig[0])
+        n = int(np.count_nonzero(self._mask()))  # the mask checks the numbers, too
         if self._has_own_centers:
-            self._check_own_centers()
+            self._frame_shape(kinds="biufc")
+            *inner, outer = self._radii().values()
+            self._check_centers(None if outer == math.inf else outer, inner[0] if inner else -1)
             # there is no integer for a frame without a center
             dtype = dtype if dtype.kind in "fc" else np.dtype(np.float64)
             return {"intensity": self.buffer(kind="nav", dtype=dtype)}
-        shape, numbers = self._detector()
-        sig = self.meta.dataset_shape.sig
-        if len(sig) == 2 and math.inf in (numbers.get("r"), numbers.get("ro")):
-            cy, cx = numbers.get("cy", sig[0] // 2), numbers.get("cx", sig[1] // 2)
-            check_center_inside(self, (cy, cx))
-        if "start" in numbers and len(sig) == 1:
-            _check_window(self.meta.axes[-1], sig[0], numbers["start"], numbers["stop"])
-        n = int(np.count_nonzero(detector_mask(shape, sig, **numbers)))
+        if self._is_round and math.inf in self._radii().values():
+            self._check_center_inside()
         if not n:
             raise ArgumentValueError(
-                f"no pixel of a frame of shape {tuple(sig)} lies in the detector "
-                f"{_text(shape, numbers)}"
+                f"no pixel of a frame of shape {tuple(sig)} lies in the detector {self._in_words()}"
             )
         dtype = signed_if_fits(dtype, self.meta.input_dtype, n)
         return {"intensity": self.buffer(kind="nav", dtype=dtype, where="device")}
 
-    def _check_own_centers(self) -> None:
-        """Raise if the radii are invalid, or no frame has a pixel in the detector."""
-        shape, numbers = self._detector()
-        # the mask around the middle of a frame checks the numbers
-        detector_mask(shape, self.meta.dataset_shape.sig, **numbers)
-        frame_shape(self, kinds="biufc")
-        inner, outer = self._radii()
-        reach = None if outer == math.inf else outer
-        check_centers(self, reach, -1 if inner is None else inner, numbers.get("stretch", 1.0))
+    def _in_words(self) -> str:
+        shape, *numbers = self._kwargs.items()
+        if not isinstance(shape[1], str):
+            return "mask: it is False everywhere"
+        words = ", ".join([shape[1], *(f"{name}={value}" for name, value in numbers)])
+        return f"{words}: numbers are in pixels, x to the right and y down"
 
-    def _radii(self) -> tuple[float | None, float]:
+    def _limits(self) -> tuple[float | None, float]:
         """Return the inner and the outer radius; a disk has None as the inner one."""
-        numbers = self._kwargs
-        if numbers["shape"] == "disk":
-            return None, numbers["r"]
-        return numbers["ri"], numbers["ro"]
+        *inner, outer = self._radii().values()
+        return (inner[0] if inner else None), outer
+
+    @property
+    def _name(self) -> str:
+        return self._kwargs["shape"] if isinstance(self._kwargs["shape"], str) else "mask"
 
     def get_detector_masks(self) -> Mapping[str, AnyArray]:
         """Return the pixels of the detector; if centers vary, of that around their mean."""
-        shape, numbers = self._detector()
         if self._has_own_centers:
-            numbers["cy"], numbers["cx"] = mean_center(self)
-        name = shape if isinstance(shape, str) else "mask"
-        return {name: detector_mask(shape, self.meta.dataset_shape.sig, **numbers)}
+            center, sig = self._mean_center(), self.meta.dataset_shape.sig
+            return {self._name: self._ring_around(center).mask(sig)}
+        return {self._name: self._mask()}
 
     def _coverages(self, sig: Shape) -> Sequence[Coverage]:
         """Return how much of a frame the detector covers."""
-        shape, numbers = self._detector()
-        if not isinstance(shape, str) or shape not in _CENTERED:
-            covered = int(np.count_nonzero(detector_mask(shape, sig, **numbers)))
-            name = shape if isinstance(shape, str) else "mask"
-            cut = _is_cut(name, sig, numbers)
-            return (Coverage(shape=name, covered=covered, total=sig.size, is_cut=cut),)
-        ny, nx = sig
-        center = numbers.get("cy", ny // 2), numbers.get("cx", nx // 2)
-        coverage = coverage_of_ring(
-            shape,
-            None if self._has_own_centers else center,
-            (ny, nx),
-            {name: numbers[name] for name in _NEEDED[shape]},
-            stretch=numbers.get("stretch", 1.0),
-            stretch_angle=numbers.get("stretch_angle", 0.0),
-            same_as="SumSigUDF",
-        )
-        return (coverage,)
+        if self._is_round:
+            return super()._coverages(sig)
+        covered, cut = int(np.count_nonzero(self._other.mask(sig))), self._other.is_cut(sig)
+        return (Coverage(shape=self._name, covered=covered, total=sig.size, is_cut=cut),)
 
     def get_shared_task_data(self) -> Mapping[str, Any]:
         """Compute the mask, and a cache for the pixels in each tile."""
         if self._has_own_centers:
             return {}
-        shape, numbers = self._detector()
-        mask = partial(detector_mask, shape, self.meta.dataset_shape.sig, **numbers)
         if self.meta._backend.on_device:
-            return {"inside": self.meta._backend.dense.share(mask())}
-        return {"inside": mask(), "groups": OncePerProcess(2048)}
+            return {"inside": self.meta._backend.dense.share(self._mask())}
+        return {"inside": self._mask(), "groups": OncePerProcess(2048)}
 
     def process_tile(self, tile: Any) -> None:
         """Sum the pixels of a tile in the detector."""
         if self._has_own_centers:
-            add_own_sums(self, tile, own_centers(self), self._radii(), self.results.intensity)
+            self._add_about_own_centers(tile)
         elif self.meta._backend.is_sparse:
             self._add_entries(tile)
         elif self.meta._backend.on_device:
@@ -342,6 +296,16 @@ class VirtualDetectorUDF(UDF):
             add_within(tile, inside, self.results.intensity)
         else:
             self._add_pixels(tile)
+
+    def _add_about_own_centers(self, tile: Any) -> None:
+        """Sum the pixels around the center of each frame."""
+        out, is_complex = self.results.intensity, np.dtype(tile.dtype).kind == "c"
+        parts = []
+        for part in (tile.real, tile.imag) if is_complex else (tile,):
+            parts.append(np.zeros((len(out), 3)))
+            self._add_own_moments(part, self._limits(), parts[-1])
+        total = parts[0][:, 0] + 1j * parts[1][:, 0] if is_complex else parts[0][:, 0]
+        out += total.astype(out.dtype)
 
     def _add_entries(self, tile: Any) -> None:
         """Sum the stored pixels of a sparse tile in the detector."""
@@ -367,167 +331,3 @@ class VirtualDetectorUDF(UDF):
 
         sums = sum_detector(tile, inside, groups)
         add_exactly(self.results.intensity, sums.astype(self.results.intensity.dtype))
-
-    def _detector(self) -> tuple[Any, dict[str, float]]:
-        """Return the shape of the detector, or its mask, and its numbers."""
-        numbers = dict(self._kwargs)
-        numbers.pop("centers", None)
-        return numbers.pop("shape"), numbers
-
-
-def detector_mask(shape: Any, sig: Shape, **numbers: Any) -> AnyArray:
-    """Return the mask of a detector for frames of shape `sig`, bool; `shape` may be a mask."""
-    if not isinstance(shape, str):
-        if len(sig) > 2:
-            raise ArgumentValueError(
-                f"a virtual detector is for frames of one or two axes, but frames have the shape "
-                f"{tuple(sig)}: use ApplyMasksUDF(mask)"
-            )
-        return detector_pixels(shape, sig)
-    axes = 1 if shape == "window" else 2
-    if len(sig) != axes:
-        fitting = {1: "a window", 2: "a disk, ring, rect or point"}.get(len(sig), "ApplyMasksUDF")
-        raise ArgumentValueError(
-            f"a {shape} needs a signal with {axes} {'axis' if axes == 1 else 'axes'}, but frames "
-            f"have the shape {tuple(sig)}: pass sig_dims={axes}, or use {fitting} (a signal: "
-            f"signal.transpose(signal_axes={axes}))"
-        )
-    if shape == "window":
-        return window(numbers["start"], numbers["stop"], sig[0])
-    ny, nx = sig
-    if shape in _CENTERED:
-        cx, cy = numbers.get("cx", nx // 2), numbers.get("cy", ny // 2)
-        stretch = {k: numbers[k] for k in ("stretch", "stretch_angle") if k in numbers}
-        if shape == "disk":
-            return circular(cx, cy, nx, ny, numbers["r"], **stretch)
-        ro, ri = checks.radii(numbers["ro"], numbers["ri"], names=("ro", "ri"), finite=False)
-        return ring(cx, cy, nx, ny, ro, ri, **stretch)
-    width, height = numbers.get("width", 1), numbers.get("height", 1)
-    if not (width >= 1 and height >= 1):
-        raise ArgumentValueError(
-            f"a rect must be at least 1 pixel wide and high, not width={width!r}, height={height!r}"
-        )
-    x, y, width, height = (np.floor(n) for n in (numbers["x"], numbers["y"], width, height))
-    return rectangular(x, y, width - 1, height - 1, nx, ny)
-
-
-def _is_cut(shape: str, sig: Shape, numbers: Mapping[str, float]) -> bool:
-    """Return whether pixels of a rectangle or channels of a window lie beyond the edge."""
-    if shape == "window":
-        return numbers["start"] <= -1 or numbers["stop"] > sig[0]
-    if shape != "rect":
-        return False
-    first = [math.floor(numbers[name]) for name in ("y", "x")]
-    sizes = [math.floor(numbers[name]) for name in ("height", "width")]
-    stop = [k + size for k, size in zip(first, sizes, strict=True)]
-    return min(first) < 0 or any(k > n for k, n in zip(stop, sig, strict=True))
-
-
-def _check_window(axis: Axis, size: int, start: float, stop: float) -> None:
-    """Raise if no channel is in a window; the error names the range of the axis in its unit."""
-    try:
-        window(start, stop, size)
-    except ArgumentValueError as error:
-        advice = " (Axis.to_pixels converts from units)"
-        text = str(error)
-        if not axis.is_calibrated or axis.values is not None or not text.endswith(advice):
-            raise
-        first, last = axis.positions(size)[[0, -1]]
-        raise ArgumentValueError(
-            f"{text.removesuffix(advice)}; for numbers in {axis.unit}, write "
-            f"start='{start:g} {axis.unit}' (the axis {axis.name!r} goes from {first:g} to "
-            f"{last:g} {axis.unit})"
-        ) from None
-
-
-def _check_names(shape: Any, given: Mapping[str, Any]) -> None:
-    """Raise unless the shape exists and these are its numbers."""
-    known = ", ".join(get_args(DetectorShape))
-    if not isinstance(shape, str):
-        _check_mask(shape, given, known)
-        return
-    if shape not in get_args(DetectorShape):
-        raise ArgumentValueError(
-            f"a virtual detector is one of {known}, not {shape!r}{_did_you_mean(shape)}"
-        )
-    needed = _NEEDED[shape]
-    optional = _OPTIONAL if shape in _CENTERED else ()
-    missing = [name for name in needed if name not in given]
-    unexpected = [name for name in given if name not in (*needed, *optional)]
-    if missing or unexpected:
-        wrong = [f"{', '.join(unexpected)} was given"] if unexpected else []
-        wrong += [f"{', '.join(missing)} is missing"] if missing else []
-        takes = f"a {shape} takes {', '.join(needed)}"
-        if optional:
-            takes += f" and optionally {', '.join(optional)}"
-        meant = [one for one in _NEEDED if set(_NEEDED[one]) <= set(given) <= {*numbers_of(one)}]
-        hint = f"; {' or '.join(map(repr, meant))} is the shape that takes them" if meant else ""
-        raise ArgumentTypeError(f"{takes}, but {' and '.join(wrong)}{hint}")
-    for name, value in given.items():
-        if name in ("center", "centers"):
-            continue
-        if isinstance(value, bool) or not isinstance(
-            value, int | float | np.number | Quantity | str
-        ):
-            raise ArgumentTypeError(
-                f"{name} of a {shape} must be a number of pixels, not {value!r} of type "
-                f"{type(value).__name__}"
-            )
-
-
-def _unknown_numbers(shape: Any, unknown: Mapping[str, Any]) -> ArgumentTypeError:
-    """Return the error about numbers that no detector has."""
-    takes = ", ".join(numbers_of(shape)) if isinstance(shape, str) and shape in _NEEDED else ""
-    what = f"a {shape} takes {takes}" if takes else "a virtual detector takes other numbers"
-    known = numbers_of(shape) if takes else ()
-    meant = [one for name in unknown for one in _MEANT.get(name, ()) if one in known]
-    hint = f"; did you mean {', '.join(meant)}?" if meant else ""
-    return ArgumentTypeError(f"{what}, but {', '.join(unknown)} was given{hint}")
-
-
-def plain_shape(shape: str) -> str:
-    """Return the shape for another word, such as `disc` or Disk; other texts in lower case."""
-    plain = shape.strip().lower()
-    return OTHER_SHAPES.get(plain, plain)
-
-
-def numbers_of(shape: str) -> tuple[str, ...]:
-    """Return the names of the numbers that a shape takes."""
-    return (*_NEEDED[shape], *(_OPTIONAL if shape in _CENTERED else ()))
-
-
-def _did_you_mean(shape: str) -> str:
-    """Return a question with the shape whose name is similar, if there is one."""
-    from difflib import get_close_matches  # only for messages
-
-    near = get_close_matches(plain_shape(shape), (*_NEEDED, *OTHER_SHAPES), n=1)
-    return f"; did you mean {plain_shape(near[0])!r}?" if near else ""
-
-
-def _check_mask(mask: Any, given: Mapping[str, Any], known: str) -> None:
-    """Raise unless this can be a mask, which has no numbers."""
-    if isinstance(mask, (dict, list, tuple)) and len(mask):
-        raise ArgumentTypeError(
-            f"a virtual detector is one shape or mask, not a {type(mask).__name__} of them: for "
-            'several, use ApplyMasksUDF({"BF": mask, ...}), or run_udf with '
-            '{"BF": VirtualDetectorUDF(...), ...} in place of a UDF'
-        )
-    if not (hasattr(mask, "shape") or is_held_elsewhere(mask)):
-        raise ArgumentTypeError(
-            f"the shape of a virtual detector is one of {known}, or a boolean mask of the shape of "
-            f"a frame, but its type is {type(mask).__name__}"
-        )
-    if not is_held_elsewhere(mask):
-        check_is_mask("the mask of a virtual detector", mask)
-    if given:
-        raise ArgumentTypeError(
-            f"a virtual detector that is a mask takes no numbers, but {', '.join(given)} was given"
-        )
-
-
-def _text(shape: Any, numbers: Mapping[str, Any]) -> str:
-    """Return a detector in words."""
-    if not isinstance(shape, str):
-        return "mask: it is False everywhere"
-    detector = ", ".join([shape, *(f"{name}={value}" for name, value in numbers.items())])
-    return f"{detector}: numbers are in pixels, x to the right and y down"

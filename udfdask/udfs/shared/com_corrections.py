@@ -99,11 +99,9 @@ def guess_corrections(y_centers: Any, x_centers: Any, roi: Any = None) -> GuessR
 
     Raises
     ------
-    ArgumentTypeError
-        If the components are not real numbers.
-    ArgumentValueError
-        If the components differ in shape, are not 2-D or have a size below 2, or if no position
-        in `roi` has a finite curl and divergence.
+    ArgumentTypeError, ArgumentValueError
+        If the components are not real numbers of one 2-D shape of at least 2 positions along each
+        axis, or no position in `roi` has a finite curl and divergence.
 
     See Also
     --------
@@ -197,10 +195,8 @@ def apply_correction(
 
     Raises
     ------
-    ArgumentTypeError
-        If `scan_rotation` is not a number.
-    ArgumentValueError
-        If `scan_rotation` is not finite.
+    ArgumentTypeError, ArgumentValueError
+        If `scan_rotation` is not a finite number.
 
     Examples
     --------

@@ -67,12 +67,9 @@ def find_center(
 
     Raises
     ------
-    ArgumentTypeError
-        If `pattern` does not hold real numbers, or another argument has a wrong type.
-    ArgumentValueError
-        If `pattern` is not 2-D, is empty, has no finite pixel or the same value everywhere, if it
-        has no center of symmetry, if `mask` has another shape or ignores all pixels, or if
-        `method`, `radius` or `start` is invalid.
+    ArgumentTypeError, ArgumentValueError
+        If `pattern` is not a 2-D array of real numbers with different values, if it has no center
+        of symmetry, or if another argument is invalid.
 
     Warns
     -----

@@ -36,10 +36,8 @@ def integrate_drift(shifts: Any, *, weights: Any = None) -> AnyArray:
 
     Raises
     ------
-    ArgumentTypeError
-        If an argument does not hold real numbers.
-    ArgumentValueError
-        If an argument has a wrong shape, or weights are infinite.
+    ArgumentTypeError, ArgumentValueError
+        If an argument does not hold real numbers or has a wrong shape, or weights are infinite.
 
     See Also
     --------

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import math
 from operator import index
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.geometry.axes import Axis
 from udfdask.types import AnyArray
-from udfdask.udf import UDF
+from udfdask.udfs.shared.built_in import BuiltInUDF
+
+if TYPE_CHECKING:
+    from udfdask.kernels.cpu.neighbor_sums import Neighborhood
 
 LARGEST = 1001
 """Largest size of a window along an axis, in frames."""
@@ -52,16 +55,36 @@ class Window(NamedTuple):
             weights = np.multiply.outer(weights, _window(self.kind, n))
         return weights
 
-    def for_data(self, udf: UDF) -> AnyArray:
-        """Return the weights for the data of a UDF; raise if their scan has other axes."""
-        nav = tuple(udf.meta.dataset_shape.nav)
-        if not isinstance(self.shape, int) and len(self.shape) != len(nav):
+
+class WindowUDF(BuiltInUDF):
+    """A UDF that processes the frames in a window around each position."""
+
+    def __init__(self, window: Any, shape: Any, boundary: str, **more: Any) -> None:
+        self._window = read_window(window, shape, more.get("std"))
+        checked_boundary(boundary)
+        super().__init__(window=window, shape=shape, boundary=boundary, **more)
+        self.halo = self._window.halo
+        self.boundary = boundary
+
+    def _weights(self) -> AnyArray:
+        """Return the weights for the data; raise if their scan has other axes."""
+        shape, nav = self._window.shape, tuple(self.meta.dataset_shape.nav)
+        if not isinstance(shape, int) and len(shape) != len(nav):
             raise ArgumentValueError(
-                f"{type(udf).__name__} has a window of shape {self.shape} for {len(self.shape)} "
+                f"{type(self).__name__} has a window of shape {shape} for {len(shape)} "
                 f"navigation axes, but the data have {len(nav)}, of shape {nav}: pass an odd size "
                 "for each of them, or a single number for all"
             )
-        return self.weights(len(nav))
+        return self._window.weights(len(nav))
+
+    def _around(self, frames: Any, weights: AnyArray) -> tuple[Any, Neighborhood, Any]:
+        """Return frames in a row, those to process, and the distances to neighbors with weight."""
+        from udfdask.kernels.cpu.neighbor_sums import Neighborhood, distances, frames_of
+
+        nav = self.meta.neighbor_mask.shape
+        where = Neighborhood.of(self.meta.core, self.meta.core_mask, self.meta.neighbor_mask)
+        used = np.argwhere(weights) - np.array(weights.shape) // 2
+        return frames_of(frames, len(nav)), where, distances(used, nav)
 
 
 def read_window(window: Any, shape: Any, std: Any) -> Window:
@@ -90,7 +113,7 @@ def read_window(window: Any, shape: Any, std: Any) -> Window:
     return Window(window, sizes[0] if _is_number(shape) else sizes)
 
 
-def window_axes(udf: UDF, shape: tuple[int, ...]) -> tuple[Axis, ...]:
+def window_axes(udf: BuiltInUDF, shape: tuple[int, ...]) -> tuple[Axis, ...]:
     """Return an axis for each axis of a window: the distance from the position.
 
     It has the unit of the navigation axis if this is evenly spaced, otherwise it counts frames.

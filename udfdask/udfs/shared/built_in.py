@@ -1,0 +1,96 @@
+"""The base class of built-in UDFs: their dtype, and the array types of their kernels."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from udfdask.backends.dense_backends import CUPY
+from udfdask.backends.matrix_backends import SCIPY_CSR, SCIPY_CSR_ARRAY
+from udfdask.backends.pydata_backends import COO, GCXS
+from udfdask.errors import ArgumentTypeError, ArgumentValueError
+from udfdask.udf import UDF, UDFMethod
+
+DENSE_TILES = (CUPY.name,)
+"""NumPy arrays, and dense tiles on a device, for `kernels.cuda`."""
+
+ALL_TILES = (*DENSE_TILES, GCXS.name, SCIPY_CSR.name, SCIPY_CSR_ARRAY.name, COO.name)
+"""Sparse tiles as well, which `kernels.cpu.sparse_sums` reads without a conversion."""
+
+
+class BuiltInUDF(UDF):
+    """A UDF that takes data in their own dtype, in all array types for which it has kernels."""
+
+    _kernels: ClassVar[tuple[str, ...]] = ()
+    """Array types that `process_tile` of the class takes besides NumPy arrays."""
+
+    def get_preferred_input_dtype(self) -> Any:
+        """Use the native dtype."""
+        return self.USE_NATIVE_DTYPE
+
+    def get_backends(self) -> Any:
+        """Accept NumPy arrays, and other arrays if the `process_tile` that has kernels runs.
+
+        A subclass that overrides it, or processes frames, expects NumPy arrays. Long doubles, which
+        kernels do not have, and data that cannot be added up are processed by NumPy too.
+        """
+        host = (self.BACKEND_NUMPY,)
+        if "meta" in vars(self):  # before, each dtype counts as accepted
+            dtype = self.meta.input_dtype
+            if dtype.kind not in "biufc" or dtype.char in "gG":
+                return host
+        own = next(cls for cls in type(self).__mro__ if "_kernels" in vars(cls))
+        runs: object = getattr(getattr(self, "process_tile", None), "__func__", None)
+        if self.get_method() is not UDFMethod.TILE or runs is not vars(own).get("process_tile"):
+            return host
+        return host + tuple(name for name in self._kernels if self._has_kernel(name))
+
+    def _has_kernel(self, backend: str) -> bool:
+        """Return whether there is a kernel for the parameters."""
+        return True
+
+    def _frame_shape(self, kinds: str = "biuf") -> tuple[int, int]:
+        """Return the height and width of frames; raise unless they are 2-D and hold numbers.
+
+        `kinds` are the kinds of dtypes that the UDF accepts.
+        """
+        sig, name = tuple(self.meta.dataset_shape.sig), type(self).__name__
+        if len(sig) != 2:
+            raise ArgumentValueError(
+                f"{name} works on 2-D frames, but the signal has the shape {sig}: pass sig_dims=2 "
+                "(a signal: signal.transpose(signal_axes=2)), or reshape or reduce the array so "
+                "that its last two axes are y and x"
+            )
+        if 0 in sig:
+            raise ArgumentValueError(f"{name} works on pixels, but frames have the shape {sig}")
+        dtype = self.meta.input_dtype
+        if dtype.kind not in kinds:
+            numbers, remedy = "real numbers", "take their real part or absolute value first"
+            if "c" in kinds:
+                numbers, remedy = "numbers", "convert them first, with .astype(...)"
+            raise ArgumentTypeError(
+                f"{name} works on {numbers}, but the data have dtype {dtype}: {remedy}"
+            )
+        return sig
+
+    def _count_frames(self) -> int:
+        """Return the number of frames in the region of interest."""
+        roi = self.meta.roi
+        return self.meta.dataset_shape.nav.size if roi is None else int(np.count_nonzero(roi))
+
+
+def check_flag(name: str, value: Any) -> bool:
+    """Return a bool; raise if a parameter is not one."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise ArgumentTypeError(f"{name} must be True or False, not {value!r}")
+    return bool(value)
+
+
+def as_dtype(dtype: Any) -> np.dtype[Any]:
+    """Return a NumPy dtype; raise if a parameter is not one."""
+    try:
+        found: np.dtype[Any] = np.dtype(dtype)
+    except TypeError as error:
+        raise ArgumentTypeError(f"dtype={dtype!r} is not a NumPy dtype: {error}") from None
+    return found

@@ -1,0 +1,293 @@
+"""UDFs of pixels around a center: one for all frames, or one for each frame."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from udfdask.errors import ArgumentValueError
+from udfdask.geometry.shapes import Shape
+from udfdask.masks.bins import BinMembers, find_members, number_of_bins
+from udfdask.masks.coverage import Coverage, Ring, coverage_of_ring
+from udfdask.masks.polar import Rounding, check_stretch, distance, rounded, rounding_matrix
+from udfdask.once_per_process import OncePerProcess
+from udfdask.types import AnyArray
+from udfdask.udf.aux_data import AuxData
+from udfdask.udfs.shared.built_in import DENSE_TILES, BuiltInUDF
+from udfdask.udfs.shared.geometry_parameters import (
+    as_centers,
+    check_rings,
+    is_lazy,
+    quantities,
+    read_center,
+)
+
+
+class CenteredUDF(BuiltInUDF):
+    """A UDF with the parameters `cy` and `cx`, or `centers`, and `stretch` and `stretch_angle`."""
+
+    calibrated: ClassVar[Mapping[str, str]] = {
+        "cy": "y",
+        "cx": "x",
+        "r": "length",
+        "ri": "length",
+        "stretch": "stretch",
+        "stretch_angle": "stretch_angle",
+    }
+
+    @property
+    def _has_own_centers(self) -> bool:
+        """Whether each frame has its own center."""
+        return self._kwargs.get("centers") is not None
+
+    def _has_kernel(self, backend: str) -> bool:
+        return not (self._has_own_centers and backend in DENSE_TILES)
+
+    def _center_names(self) -> tuple[str, ...]:
+        return () if self._has_own_centers else ("cy", "cx")
+
+    def _center_in(self, sig: Sequence[int]) -> tuple[Any, Any]:
+        """Return the common center (y, x) in pixels; by default the middle of the frame.
+
+        A run has put 0 of the axes in their place before, if that is inside of the frame.
+        """
+        given = (self._kwargs.get(name) for name in ("cy", "cx"))
+        y, x = (n // 2 if c is None else c for c, n in zip(given, sig, strict=True))
+        return y, x
+
+    @property
+    def _center(self) -> tuple[Any, Any]:
+        return self._center_in(self.meta.dataset_shape.sig)
+
+    @property
+    def _ellipse(self) -> dict[str, Any]:
+        """The parameters of the ellipse, by name."""
+        given = self._kwargs
+        return {
+            "stretch": given.get("stretch", 1.0),
+            "stretch_angle": given.get("stretch_angle", 0.0),
+        }
+
+    @property
+    def _rounding(self) -> Rounding:
+        """The matrix of the coordinates in which the ellipse is round."""
+        return rounding_matrix(**self._ellipse)
+
+    @property
+    def _own_centers(self) -> AnyArray:
+        """Centers of the frames of the current tile, shape (frames, 2), float64."""
+        return np.ascontiguousarray(self.params.centers, dtype=np.float64)
+
+    def _given_centers(self) -> AnyArray | None:
+        """Return the centers of all frames that a run processes, (frames, 2); None if lazy.
+
+        It is None on workers too, where only the centers of the current frames are known.
+        """
+        aux, nav = self._kwargs.get("centers"), self.meta.dataset_shape.nav
+        if not isinstance(aux, AuxData) or aux.is_lazy or aux.data is None:
+            return None
+        if aux.data.size != 2 * nav.size:  # the plan refuses it with a message of its own
+            return None
+        rows, roi = np.reshape(aux.data, (-1, 2)).astype(np.float64), self.meta.roi
+        return rows if roi is None else rows[np.asarray(roi).reshape(-1)]
+
+    def _mean_center(self) -> tuple[float, float]:
+        """Return the mean of the centers that are finite; raise if centers are lazy."""
+        centers = self._given_centers()
+        if centers is not None:
+            finite = centers[np.isfinite(centers).all(axis=1)]
+            if len(finite):
+                y, x = finite.mean(axis=0).tolist()
+                return y, x
+        raise ArgumentValueError(
+            f"the center of {type(self).__name__} varies with the scan and is not known before it "
+            "is computed: compute centers first, or pass a common center for the picture"
+        )
+
+    def _check_centers(self, outer: float | None, inner: float, *, soft: float = 0.0) -> None:
+        """Raise if centers are not those of the scan, or no frame has a pixel between two radii.
+
+        None as the outer radius stands for the whole frame; edges are soft over this number of
+        pixels on both sides. The values of lazy centers are not checked.
+        """
+        aux: AuxData = self._kwargs["centers"]
+        nav, size = tuple(self.meta.dataset_shape.nav), self.meta.dataset_shape.nav.size
+        if aux.shape not in ((*nav, 2), (size, 2), (2 * size,)):
+            raise ArgumentValueError(
+                f"centers must have the shape {(*nav, 2)}, (y, x) for each position of the scan, "
+                f"not {aux.shape}"
+            )
+        centers = self._given_centers()
+        if centers is None or not len(centers):
+            return
+        sig = np.array(tuple(self.meta.dataset_shape.sig))
+        finite = centers[np.isfinite(centers).all(axis=1)]
+        if not len(finite):
+            raise ArgumentValueError(
+                "centers are NaN or infinite for all frames: there must be a frame with a center, "
+                "in pixels"
+            )
+        nearest = np.hypot(*(finite - np.clip(np.rint(finite), 0, sig - 1)).T)
+        farthest = np.hypot(*np.maximum(np.abs(finite), np.abs(sig - 1 - finite)).T)
+        long = math.sqrt(self._ellipse["stretch"])
+        most = 1 if outer is None else (outer + soft) * long
+        if not ((farthest * long > inner - soft) & (nearest <= most)).any():
+            y, x = finite[0].tolist()
+            raise ArgumentValueError(
+                f"no frame of shape {tuple(sig.tolist())} has a pixel between the radii {inner!r} "
+                f"and {outer!r} around its center, the first of which is (y, x) = ({y!r}, {x!r}): "
+                "centers and radii are in pixels; correct the centers or the radii"
+            )
+
+    def _check_center_inside(self) -> None:
+        """Raise if the common center is outside the frame, more than a pixel away from it.
+
+        This is for UDFs whose outer radius was not given: one that was can reach the frame.
+        """
+        (cy, cx), sig = self._center, tuple(self.meta.dataset_shape.sig)
+        pairs = zip((cy, cx), sig, strict=True)
+        if math.hypot(*(min(max(round(float(c)), 0), n - 1) - c for c, n in pairs)) > 1:
+            raise ArgumentValueError(
+                f"the center (cy, cx) = ({cy!r}, {cx!r}) lies outside of frames of shape {sig}: "
+                "correct it; numbers are in pixels. If the beam is there, pass the outer radius too"
+            )
+
+
+class RingUDF(CenteredUDF):
+    """A UDF of the pixels in a disk or ring."""
+
+    _detector_name: ClassVar[str]
+    """Name of the mask in pictures."""
+    _same_as: ClassVar[str] = ""
+    """What gives the same result if all pixels are in the detector."""
+
+    def _radii(self) -> dict[str, Any]:
+        """Return the radius of a disk, or both radii of a ring, outer one last, by name."""
+        raise NotImplementedError
+
+    def _ring_around(self, center: tuple[Any, Any]) -> Ring:
+        """Return the disk or ring around a center (y, x)."""
+        *inner, outer = self._radii().values()
+        return Ring(center=center, outer=outer, inner=inner[0] if inner else None, **self._ellipse)
+
+    def _mask(self) -> AnyArray:
+        """Return the mask around the common center."""
+        return self._ring_around(self._center).mask(self.meta.dataset_shape.sig)
+
+    def get_detector_masks(self) -> Mapping[str, AnyArray]:
+        """Return the pixels of the detector, if centers vary of that around their mean."""
+        center = self._mean_center() if self._has_own_centers else self._center
+        return {self._detector_name: self._ring_around(center).mask(self.meta.dataset_shape.sig)}
+
+    def _coverages(self, sig: Shape) -> Sequence[Coverage]:
+        """Return how much of a frame the detector covers; nothing if that is computed later."""
+        center, radii = None if self._has_own_centers else self._center_in(sig), self._radii()
+        if any(map(is_lazy, (*(center or ()), *radii.values()))):
+            return ()
+        shape = "ring" if len(radii) > 1 else "disk"
+        return (
+            coverage_of_ring(shape, center, sig, radii, same_as=self._same_as, **self._ellipse),
+        )
+
+    def _add_own_moments(self, tile: Any, radii: tuple[float | None, float], out: AnyArray) -> None:
+        """Add sum(I), sum(y * I) and sum(x * I) of each frame to `out`, shape (frames, 3), float64.
+
+        The pixels are those with ``inner < d <= outer`` around the center of the frame, or with
+        ``d <= outer`` if the inner radius is None. `tile` is dense or sparse, and real.
+        """
+        part, about = self.meta.sig_slice, (self._own_centers, self._rounding, radii, out)
+        if self.meta._backend.is_sparse:
+            from udfdask.kernels.cpu.centered_moments import add_entry_moments_about
+            from udfdask.kernels.cpu.sparse_sums import entries_of
+
+            add_entry_moments_about(entries_of(tile), part.origin, part.shape[1], *about)
+        elif tile.size:
+            from udfdask.kernels.cpu.centered_moments import add_moments_about
+
+            add_moments_about(tile, part.origin, *about)
+
+
+class RingsUDF(CenteredUDF):
+    """A UDF of concentric rings of equal width."""
+
+    def __init__(
+        self,
+        *,
+        center: Any,
+        cy: Any,
+        cx: Any,
+        r: Any,
+        ri: Any,
+        n_bins: Any,
+        centers: Any,
+        stretch: Any,
+        stretch_angle: Any,
+        **more: Any,
+    ) -> None:
+        cy, cx = read_center(center, cy, cx)
+        r, ri = quantities(r=r, ri=ri)
+        check_rings(r, ri, n_bins)
+        check_stretch(stretch, stretch_angle)
+        super().__init__(
+            cy=cy,
+            cx=cx,
+            r=r,
+            ri=ri,
+            n_bins=n_bins,
+            centers=as_centers(centers, cy=cy, cx=cx),
+            stretch=stretch,
+            stretch_angle=stretch_angle,
+            **more,
+        )
+
+    def _outer_radius(self) -> float:
+        """Return the outer radius of the last ring."""
+        raise NotImplementedError
+
+    def _rings(self) -> tuple[float, float, int]:
+        """Return the outer radius, the inner radius and the number of rings."""
+        r, p = self._outer_radius(), self.params
+        return r, p.ri, number_of_bins(p.n_bins, r, p.ri)
+
+    def _members(self) -> BinMembers:
+        """Return the pixels of each ring around the common center."""
+        sig = self._frame_shape()
+        return find_members(self._center, sig, *self._rings(), *self._ellipse.values())
+
+    def get_shared_task_data(self) -> Mapping[str, Any]:
+        """Return the pixels of each ring, and a cache for their parts in each tile."""
+        if self._has_own_centers:
+            return {}
+        return {"members": self._members(), "cut": OncePerProcess(2048)}
+
+    def _farthest_distance(self) -> float:
+        """Return the largest distance of a pixel from the center, where rings are round."""
+        (cy, cx), (ny, nx) = self._center, self.meta.dataset_shape.sig
+        corners = np.array([(y - cy, x - cx) for y in (0, ny - 1) for x in (0, nx - 1)])
+        return float(np.hypot(*rounded(self._rounding, *corners.T)).max())
+
+    def _check_reach(self, r: float | None) -> None:
+        """Raise if all rings are outside of frames: a center or its unit is probably wrong.
+
+        If `r` is None, the rings end at the edge of the frame.
+        """
+        ri = self.params.ri
+        if self._has_own_centers:
+            self._check_centers(r, ri, soft=0.5)
+            return
+        cy, cx = self._center
+        if is_lazy(cy) or is_lazy(cx):
+            return
+        if self.params.r is None:
+            self._check_center_inside()
+        sig = tuple(self.meta.dataset_shape.sig)
+        d = distance(cx, cy, sig[1], sig[0], **self._ellipse)
+        # the soft edge of a ring reaches half a pixel beyond its radius
+        if (r is not None and d.min() >= r + 0.5) or d.max() <= ri - 0.5:
+            raise ArgumentValueError(
+                f"no pixel of frames of shape {sig} lies in the rings from ri={ri!r} to r={r!r} "
+                f"pixels around (cy, cx) = ({cy!r}, {cx!r}): correct the center or the radii"
+            )
