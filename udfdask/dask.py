@@ -2,31 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Unpack, overload
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any, Unpack
 
 import dask.array as da
 
-from udfdask.explanation.describe import Explanation
-from udfdask.results.result import Result
-from udfdask.run.map_frames import map_frames as map_on_array
-from udfdask.run.options import IterOptions, RunOptions, forwards
-from udfdask.run.progressive import UDFIterator
-from udfdask.run.progressive import run_udf_iter as iterate_on_array
-from udfdask.run.run_udf import explain as explain_on_array
-from udfdask.run.run_udf import run_udf as run_on_array
+from udfdask.run.map_frames import map_frames
+from udfdask.run.options import forwards
+from udfdask.run.progressive import run_udf_iter
+from udfdask.run.run_udf import explain, run_udf
 from udfdask.run.virtual_image import IMAGE, DetectorOptions, make_detector
-from udfdask.udf import UDF
 from udfdask.udfs.virtual_detector import VirtualDetectorUDF
 
 __all__ = ["ArrayAccessor"]
 
 
+def _with_array(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a method that calls a function with the array of the accessor, and its options."""
+
+    @functools.wraps(function)
+    def call(self: ArrayAccessor, *args: Any, **kwargs: Any) -> Any:
+        return function(self._array, *args, **kwargs)
+
+    signature = inspect.signature(function)
+    array, *rest = signature.parameters.values()
+    own = array.replace(name="self", annotation=array.empty)
+    call.__signature__ = signature.replace(parameters=[own, *rest])  # type: ignore[attr-defined]
+    return call
+
+
 class ArrayAccessor:
     """Runs UDFs over a dask array, as ``array.udf``.
 
-    Each method calls the function of the same name in `udfdask` with the array. The documentation
-    of these functions describes options and errors.
+    The methods `run_udf`, `run_udf_iter`, `map_frames` and `explain` call the functions of the same
+    names in `udfdask` with the array.
 
     Examples
     --------
@@ -49,69 +60,12 @@ class ArrayAccessor:
     def __repr__(self) -> str:
         return f"<ArrayAccessor of {self._array!r}>"
 
-    @overload
-    def run_udf(
-        self, udf: UDF, *, sig_dims: int | None = ..., roi: Any = ..., **options: Unpack[RunOptions]
-    ) -> Result: ...
-    @overload
-    def run_udf(
-        self,
-        udf: Sequence[UDF],
-        *,
-        sig_dims: int | None = ...,
-        roi: Any = ...,
-        **options: Unpack[RunOptions],
-    ) -> tuple[Result, ...]: ...
-    @overload
-    def run_udf(
-        self,
-        udf: Mapping[str, UDF],
-        *,
-        sig_dims: int | None = ...,
-        roi: Any = ...,
-        **options: Unpack[RunOptions],
-    ) -> dict[str, Result]: ...
-    @forwards(RunOptions, run_on_array)
-    def run_udf(
-        self,
-        udf: UDF | Sequence[UDF] | Mapping[str, UDF],
-        *,
-        sig_dims: int | None = None,
-        roi: Any = None,
-        **options: Unpack[RunOptions],
-    ) -> Result | tuple[Result, ...] | dict[str, Result]:
-        """Run one UDF, or several in one pass, over the array; nothing is computed yet.
+    run_udf = _with_array(run_udf)
+    run_udf_iter = _with_array(run_udf_iter)
+    map_frames = _with_array(map_frames)
+    explain = _with_array(explain)
 
-        Parameters
-        ----------
-        udf, sig_dims, roi, **options
-            As in `udfdask.run_udf`.
-
-        Returns
-        -------
-        Result, tuple of Result or dict of Result
-            A `Result` for a UDF, a tuple of them for a list, a dictionary for a dictionary.
-
-        Raises
-        ------
-        ArgumentTypeError, ArgumentValueError
-            If an argument or a UDF's declaration is invalid.
-        UDFError
-            As in `udfdask.run_udf`.
-
-        Examples
-        --------
-        >>> import dask.array as da
-        >>> import udfdask.dask
-        >>> from udfdask.udfs import SumUDF
-        >>> x = da.ones((4, 6, 2, 2))
-        >>> x.udf.run_udf(SumUDF(), sig_dims=2, roi=(0, 1))["intensity"].compute()
-        array([[1., 1.],
-               [1., 1.]])
-        """
-        return run_on_array(self._array, udf, sig_dims=sig_dims, roi=roi, **options)
-
-    @forwards(DetectorOptions, VirtualDetectorUDF, run_on_array)
+    @forwards(DetectorOptions, VirtualDetectorUDF, run_udf)
     def virtual_image(
         self,
         detector: Any = "disk",
@@ -139,10 +93,6 @@ class ArrayAccessor:
         ArgumentTypeError, ArgumentValueError
             If the detector or an option is invalid.
 
-        See Also
-        --------
-        udfdask.udfs.ApplyMasksUDF : Several detectors in one pass, by name.
-
         Examples
         --------
         >>> import dask.array as da
@@ -153,150 +103,8 @@ class ArrayAccessor:
                [100, 100, 100]])
         """
         udf, run = make_detector(self.virtual_image, detector, options)
-        image: da.Array = run_on_array(self._array, udf, sig_dims=sig_dims, roi=roi, **run)[IMAGE]
+        image: da.Array = self.run_udf(udf, sig_dims=sig_dims, roi=roi, **run)[IMAGE]
         return image
-
-    @overload
-    def map_frames(
-        self, func: Callable[..., Any], *, output_names: None = ..., **options: Any
-    ) -> da.Array: ...
-    @overload
-    def map_frames(
-        self, func: Callable[..., Any], *, output_names: Sequence[str], **options: Any
-    ) -> Result: ...
-    def map_frames(
-        self,
-        func: Callable[..., Any],
-        *,
-        sig_dims: int | None = None,
-        roi: Any = None,
-        output_shape: tuple[int, ...] | None = None,
-        output_dtype: Any = None,
-        ragged: bool = False,
-        output_names: Sequence[str] | None = None,
-        backends: str | Sequence[str] | None = None,
-        **kwargs: Any,
-    ) -> da.Array | Result:
-        """Call a function with every frame, lazily.
-
-        Parameters
-        ----------
-        func, sig_dims, roi, output_shape, output_dtype, ragged, output_names, backends, **kwargs
-            As in `udfdask.map_frames`.
-
-        Returns
-        -------
-        dask.array.Array, shape (*nav, *output_shape), or Result
-            One entry per frame. With `output_names`, a `Result` with such an array for each name.
-
-        Raises
-        ------
-        ArgumentTypeError, ArgumentValueError
-            If an argument or a UDF's declaration is invalid.
-        UDFError
-            As in `udfdask.map_frames`.
-
-        Examples
-        --------
-        >>> import dask.array as da
-        >>> import numpy as np
-        >>> import udfdask.dask
-        >>> da.ones((2, 3, 4, 5)).udf.map_frames(np.sum, axis=-1).shape
-        (2, 3, 4)
-        """
-        mapped: da.Array | Result = map_on_array(
-            self._array,
-            func,
-            sig_dims=sig_dims,
-            roi=roi,
-            output_shape=output_shape,
-            output_dtype=output_dtype,
-            ragged=ragged,
-            output_names=output_names,
-            backends=backends,
-            **kwargs,
-        )
-        return mapped
-
-    @forwards(IterOptions, iterate_on_array)
-    def run_udf_iter(
-        self,
-        udf: UDF | Sequence[UDF] | Mapping[str, UDF],
-        *,
-        sig_dims: int | None = None,
-        roi: Any = None,
-        **options: Unpack[IterOptions],
-    ) -> UDFIterator:
-        """Run UDFs over the array and yield intermediate results.
-
-        Parameters
-        ----------
-        udf, sig_dims, roi, **options
-            As in `udfdask.run_udf_iter`.
-
-        Returns
-        -------
-        UDFIterator
-            Yields a `Snapshot` after each merged chunk.
-
-        Raises
-        ------
-        ArgumentTypeError, ArgumentValueError
-            If an argument or a UDF's declaration is invalid.
-        UDFError
-            As in `udfdask.run_udf_iter`.
-
-        Examples
-        --------
-        >>> import dask.array as da
-        >>> import udfdask.dask
-        >>> from udfdask.udfs import SumUDF
-        >>> x = da.ones((3, 3, 2, 2), chunks=(1, 3, 2, 2))
-        >>> for snapshot in x.udf.run_udf_iter(SumUDF(), sig_dims=2):
-        ...     print(snapshot.damage.sum())
-        3
-        6
-        9
-        """
-        return iterate_on_array(self._array, udf, sig_dims=sig_dims, roi=roi, **options)
-
-    @forwards(RunOptions, explain_on_array)
-    def explain(
-        self,
-        udf: UDF | Sequence[UDF] | Mapping[str, UDF],
-        *,
-        sig_dims: int | None = None,
-        roi: Any = None,
-        **options: Unpack[RunOptions],
-    ) -> Explanation:
-        """Describe what `run_udf` would do with the same arguments.
-
-        Parameters
-        ----------
-        udf, sig_dims, roi, **options
-            As in `udfdask.explain`.
-
-        Returns
-        -------
-        Explanation
-            `print` shows chunks, tasks, bytes read, memory of a task, tile shape and merges.
-
-        Raises
-        ------
-        ArgumentTypeError, ArgumentValueError
-            If an argument or a UDF's declaration is invalid.
-        UDFError
-            As in `udfdask.explain`.
-
-        Examples
-        --------
-        >>> import dask.array as da
-        >>> import udfdask.dask
-        >>> from udfdask.udfs import SumUDF
-        >>> da.ones((8, 8, 4, 4), chunks=(2, 8, 4, 4)).udf.explain(SumUDF()).n_chunks
-        4
-        """
-        return explain_on_array(self._array, udf, sig_dims=sig_dims, roi=roi, **options)
 
 
 class _AccessorAttribute:

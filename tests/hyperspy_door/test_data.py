@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import udfdask as ud
 from suites import examples
-from udfdask.udfs import PickUDF, SumSigUDF, SumUDF
+from udfdask.udfs import SumSigUDF, SumUDF
 
 pytestmark = pytest.mark.full
 
@@ -49,11 +49,6 @@ def test_frames_in_memory_are_the_users_own(order):
     np.testing.assert_array_equal(array.compute(scheduler="synchronous"), data)
 
 
-def test_lazy_ones_stay_as_they_are():
-    array = da.ones((4, 5, 6, 7), chunks=(3, 2, 4, 7))
-    assert read_frames(hs.signals.Signal2D(array).as_lazy(), named=True)[0] is array
-
-
 @pytest.mark.parametrize("lazy", [True, False])
 def test_equal_data_get_equal_names(lazy):
     data = np.arange(24.0).reshape(2, 3, 4)
@@ -88,37 +83,6 @@ def test_chunks_of_data_in_memory(shape, sig_dims):
         assert math.prod(map(len, chunks)) >= 32
 
 
-def zeros(nbytes):
-    """A signal of this size in bytes that needs no memory."""
-    data = np.broadcast_to(np.zeros((), dtype="uint8"), (nbytes >> 20, 1 << 10, 1 << 10))
-    return hs.signals.Signal2D(data)
-
-
-class TestMuchMemory:
-    def test_more_than_half_of_what_there_is(self):
-        with (
-            dask.config.set({"udfdask.worker-memory": "1 GiB"}),
-            pytest.warns(ud.UDFWarning, match=r"holds .* in memory, more than half of.*lazy=True"),
-        ):
-            zeros(1 << 40).udf.explain(SumUDF())
-
-    def test_sent_to_other_processes(self):
-        with (
-            dask.config.set(scheduler="processes"),
-            pytest.warns(ud.UDFWarning, match=r"300\.00 MiB .*other processes.*lazy=True"),
-        ):
-            zeros(300 << 20).udf.explain(SumUDF())
-
-    @pytest.mark.parametrize("scheduler", ["processes", "threads", "synchronous"])
-    def test_little_of_it(self, scheduler):
-        with dask.config.set(scheduler=scheduler):
-            assert zeros(2 << 20).udf.explain(SumUDF()).n_chunks == 2
-
-    def test_a_lot_for_threads_to_share(self):
-        with dask.config.set({"udfdask.worker-memory": "1 TiB"}):
-            assert zeros(1 << 30).udf.explain(SumUDF()).bytes_read == 1 << 30
-
-
 def test_the_data_are_not_written_to():
     signal = hs.signals.Signal2D(np.ones((2, 3, 4, 5)))
 
@@ -129,20 +93,6 @@ def test_the_data_are_not_written_to():
     with pytest.raises(ValueError, match="read-only"):
         signal.udf.run_udf(Writes(), show_progressbar=False)
     assert signal.data.all()
-
-
-def test_masked_arrays():
-    signal = hs.signals.Signal2D(np.ma.masked_less(np.ones((2, 3, 4, 5)), 0.5))
-    with pytest.raises(ud.ArgumentTypeError, match="masked arrays are not supported"):
-        signal.udf.run_udf(SumUDF())
-
-
-def test_picked_frames_are_a_stack_of_images():
-    data = np.arange(2 * 3 * 4 * 5.0).reshape(2, 3, 4, 5)
-    signal = hs.signals.Signal2D(data)
-    found = signal.udf.run_udf(PickUDF(), roi=np.s_[0, 1:], show_progressbar=False)["intensity"]
-    np.testing.assert_array_equal(found.data, data[0, 1:])
-    assert found.axes_manager.signal_dimension == 3
 
 
 @pytest.mark.full

@@ -114,15 +114,6 @@ def test_scans_of_any_dimensions(nav, shown):
 
 
 @pytest.mark.parametrize("lazy", [False, True])
-def test_a_span_of_spectra(lazy):
-    spectra = make_scan(DATA[:, 0], lazy=lazy, scale=(0.5,), offset=(-3.0,))
-    roi = hs.roi.SpanROI(left=-2.0, right=1.5)
-    image = spectra.udf.virtual_image(roi, lazy_output=False, **QUIET)
-    np.testing.assert_array_equal(image.data, image_by_hyperspy(spectra, roi))
-    assert 0 < image.data.sum() < DATA[:, 0].sum()
-
-
-@pytest.mark.parametrize("lazy", [False, True])
 def test_rois_by_name_in_one_pass(lazy):
     scan = make_scan(lazy=lazy)
     rois = {
@@ -260,15 +251,6 @@ def test_without_a_signal(udf):
             ud.run_udf(da.ones(NAV + SIG), udf(held))
 
 
-def test_nothing_selected_warns():
-    scan = make_scan()
-    nothing = np.zeros(NAV, bool)
-    with pytest.warns(ud.UDFWarning, match=r"selects no position of the scan, .* \(3, 4\)"):
-        scan.udf.virtual_image("disk", r=2, roi=nothing)
-    with pytest.warns(ud.UDFWarning, match="selects no position"):
-        scan.udf.run_udf(VirtualDetectorUDF(r=2), navigation_mask=~nothing.T)
-
-
 def test_names_of_udfs_reach_the_titles_of_signals():
     signal = hs.signals.Signal2D(np.ones((2, 3, 8, 8)))
     signal.metadata.General.title = "Scan"
@@ -319,23 +301,3 @@ class TestOutlines:
         ring = hs.roi.CircleROI(cx=0, cy=0, r=1, r_inner=0.5)
         figure = total.plot_detectors(ApplyMasksUDF({"BF": roi, "ADF": ring}))
         assert self.drawn(figure)[0] == ["BF", "ADF"]
-
-    def test_a_roi_outside_of_the_frame(self, total):
-        roi = hs.roi.CircleROI(cx=90, cy=90, r=1)
-        with (
-            raise_if_dask_computes(),
-            pytest.raises(ud.ArgumentValueError, match=r"selects no|cannot"),
-        ):
-            total.plot_detectors(roi)
-
-    def test_a_span_of_spectra(self, agg):
-        spectra = make_scan(DATA[:, 0], scale=(0.5,), offset=(-3.0,))
-        total = spectra.udf.run_udf(SumUDF())
-        span = hs.roi.SpanROI(left=-2.0, right=1.5)
-        window = VirtualDetectorUDF("window", start=2, stop=9)
-        shown = [total.plot_detectors({"both": one}) for one in (span, window)]
-        for figure in shown:
-            (patch,) = figure.axes[0].patches
-            assert patch.get_label() == "both"
-            ends = figure.axes[0].transData.inverted().transform(patch.get_extents())[:, 0]
-            np.testing.assert_allclose(ends, [-2.25, 1.25])

@@ -136,11 +136,6 @@ class TestSignalsAsParameters:
         own = scan.map(self.shifted, inplace=False, show_progressbar=False, **given)
         assert_same(scan.udf.map_frames(self.shifted, show_progressbar=False, **given), own)
 
-    def test_in_a_region(self, scan):
-        offset = hs.signals.BaseSignal(np.arange(12.0).reshape(3, 4)).T
-        found = scan.udf.map_frames(self.shifted, roi=(1, 2), lazy_output=False, offset=offset)
-        assert found.data[1, 2] == np.asarray(scan.data)[1, 2].sum() + 6.0
-
     def test_mistakes(self, scan):
         with pytest.raises(ud.ArgumentValueError, match=r"parameter offset is .*\(4, 3\)"):
             scan.udf.map_frames(self.shifted, offset=hs.signals.BaseSignal(np.ones((4, 3))).T)
@@ -149,43 +144,13 @@ class TestSignalsAsParameters:
             scan.udf.map_frames(self.shifted, offset=one)
 
 
-def test_nothing_is_called_when_told_what_comes_out(scan):
-    def never(frame):
-        raise AssertionError("not now")
-
-    with raise_if_dask_computes():
-        found = scan.udf.map_frames(
-            never, output_shape=(5, 6), output_dtype="float32", lazy_output=True
-        )
-    assert found.data.dtype == "float32"
-    assert found.axes_manager.signal_shape == (6, 5)
-
-
-def test_a_bar_as_asked(scan, capsys):
-    scan.udf.map_frames(spread, lazy_output=False, show_progressbar=True)
-    assert "frame" in capsys.readouterr().err
-
-
 def test_mistakes(scan):
     with pytest.raises(ud.ArgumentTypeError, match="expected a function"):
         scan.udf.map_frames("sum")
-    with pytest.raises(
-        ud.ArgumentTypeError, match=r"your function returns values of dtype <U1.*ragged"
-    ):
-        scan.udf.map_frames(lambda frame: "a", lazy_output=True)
     with pytest.raises(ud.ArgumentTypeError, match=r"no argument 'inplace'.* always new"):
         scan.udf.map_frames(spread, inplace=False)
     with pytest.raises(ud.ArgumentValueError, match=r"empty array .* pass ragged=True"):
         scan.udf.map_frames(lambda frame: frame[frame > 5])
-
-
-def test_an_exception_names_the_function_of_the_user(scan):
-    def broken(frame):
-        raise ZeroDivisionError
-
-    with pytest.raises(ZeroDivisionError) as caught:
-        scan.udf.map_frames(broken, lazy_output=False, output_shape=(), output_dtype=float)
-    assert caught.value.__notes__[0].startswith("raised in your function at ")
 
 
 class TestNames:
@@ -206,13 +171,3 @@ class TestNames:
         scan.tmp_parameters.add_dictionary({"filename": "scan", "folder": "a", "extension": "hspy"})
         assert scan.udf.map_frames(np.sum).tmp_parameters.filename == "scan_sum"
         assert scan.tmp_parameters.filename == "scan"
-
-    def test_in_a_file(self, scan, tmp_path):
-        def fit(frame):
-            return frame.max(), frame.min()
-
-        found = scan.udf.map_frames(fit, output_names=("high", "low"))
-        ud.save_results(tmp_path / "a.hspy", found)
-        opened = hs.load(tmp_path / "a.hspy")
-        assert [one.metadata.General.title for one in opened] == ["fit_high", "fit_low"]
-        np.testing.assert_array_equal(opened[1].data, np.asarray(scan.data).min(axis=(2, 3)))

@@ -73,12 +73,6 @@ class TestOnePass:
         assert sums._lazy
         assert signal._lazy
 
-    def test_a_mapping_and_its_plain_result(self, signal, tmp_path):
-        labeled = signal.udf.run_udf(SumUDF())
-        both = ud.compute(labeled, labeled.result, scheduler="synchronous")
-        assert loads(tmp_path) == ONCE
-        assert [type(done) for done in both] == [udfdask.hyperspy.SignalResult, ud.Result]
-
     @pytest.mark.parametrize("lazy", [True, False])
     def test_own_compute(self, signal, tmp_path, lazy):
         udfs = [SumUDF(), SumSigUDF(), StdDevUDF()] if not lazy else StdDevUDF()
@@ -126,11 +120,6 @@ def test_the_same_data_under_two_signals(values):
     first.metadata.General.title, second.metadata.General.title = "first", "second"
     done = ud.compute(first, second, scheduler="synchronous")
     assert [signal.metadata.General.title for signal in done] == ["first", "second"]
-
-
-def test_computed_results_pass_through(values):
-    done = hs.signals.Signal2D(values).udf.run_udf(SumUDF(), show_progressbar=False)
-    assert ud.compute(done, done["intensity"]) == (done, done["intensity"])
 
 
 @pytest.mark.full

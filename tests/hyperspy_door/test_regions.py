@@ -112,10 +112,6 @@ class TestHyperSpysRegions:
         assert 0 < found.sum() <= 24
         assert count in (None, found.sum())
 
-    def test_x_is_the_last_axis_of_the_data(self):
-        found = selected(make_scan(), roi=hs.roi.Point2DROI(1.5, -0.5))
-        assert np.argwhere(found).tolist() == [[1, 5]]
-
     def test_of_three_navigation_axes_the_first_two_of_hyperspys(self):
         scan = make_scan((3, 4, 6))
         for roi in (
@@ -170,14 +166,6 @@ class TestHyperSpysRegions:
         with pytest.raises(ud.ArgumentValueError, match=r"needs 2 navigation axes.*has 1"):
             selected(hs.signals.Signal2D(np.ones((3, 2, 2))), roi=hs.roi.Point2DROI(0, 0))
 
-    def test_on_axes_that_are_not_uniform(self):
-        scan = make_scan()
-        scan.axes_manager[0].convert_to_non_uniform_axis()
-        found = selected(scan, roi=hs.roi.SpanROI(left=-0.5, right=0.5))
-        assert np.argwhere(found.all(axis=0)).ravel().tolist() == [1, 2]
-        with pytest.raises(ud.ArgumentValueError, match="non-uniform"):
-            selected(scan, roi=hs.roi.CircleROI(cx=0, cy=0, r=1))
-
 
 BOOL = np.ones(NAV, dtype=bool)
 MASKS = [
@@ -204,8 +192,6 @@ class TestMistakes:
                 with pytest.raises(ud.ArgumentTypeError, match=message) as caught:
                     selected(make_scan(), **{name: lazy})
                 assert caught.match(f"in place and returns None, then pass {name}=mask$")
-            with pytest.raises(ud.ArgumentTypeError, match=r"dask array: .*mask\.compute\(\)"):
-                selected(make_scan(), navigation_mask=da.ones(NAV[::-1], dtype=bool))
 
     def test_what_the_message_on_lazy_masks_advises(self):
         scan = make_scan().as_lazy()

@@ -147,10 +147,6 @@ def scan(request, data):
 
 
 class TestLaziness:
-    def test_as_the_signal_by_default(self, scan):
-        (total,) = scan.udf.run_udf([SumUDF()], **quiet)
-        assert total["intensity"]._lazy == scan._lazy
-
     @pytest.mark.parametrize("lazy", [True, False])
     def test_as_asked(self, scan, data, lazy):
         total = scan.udf.run_udf(SumUDF(), lazy_output=lazy, **quiet)["intensity"]
@@ -173,12 +169,6 @@ class TestLaziness:
         assert lazy["intensity"] is signal
         lazy.compute(**quiet)
         assert signal._lazy
-
-    def test_a_single_signal_can_be_computed_as_hyperspy_does(self, scan, data):
-        signal = scan.udf.run_udf(SumUDF(), lazy_output=True)["intensity"]
-        signal.compute(**quiet)
-        np.testing.assert_array_equal(signal.data, data.sum(axis=(0, 1)))
-        assert type(signal) is hs.signals.Signal2D
 
 
 class TestProgressbar:
@@ -211,13 +201,6 @@ class TestUseInHyperSpy:
             np.testing.assert_array_equal(data_of(found), data_of(own))
             pairs = zip(found.axes_manager._axes, own.axes_manager._axes, strict=True)
             assert all(axis_facts(a) == axis_facts(b) for a, b in pairs)
-
-    def test_inav_is_in_x_y_and_in_units(self, results, data):
-        image = results[1]["intensity"]
-        assert image.axes_manager.navigation_shape == (5, 4)
-        sums = data.sum(axis=(2, 3))
-        assert data_of(image.inav[3, 1]) == sums[1, 3]
-        assert data_of(image.inav[0.75, 0.5]) == sums[1, 3]
 
     @pytest.mark.full
     @pytest.mark.filterwarnings("ignore:The NestedDirectoryStore:FutureWarning")  # of zarr 2
@@ -264,25 +247,6 @@ class TestObjects:
             np.testing.assert_array_equal(found["pairs"].data[(*index, 1)], expected + 1)
         assert found["pairs"].axes_manager.navigation_shape == (2, 5, 4)
 
-    def test_outside_of_the_region_there_is_nothing(self, scan):
-        found = scan.udf.run_udf(ListsUDF(), roi=(1, 2), lazy_output=False, **quiet)["where"]
-        assert found.data[0, 0] is None
-        assert len(found.data[1, 2])
-
-    @pytest.mark.parametrize("dtype", ["U5", "S3", "datetime64[s]", "timedelta64[s]"])
-    def test_dtypes_that_no_signal_holds(self, scan, dtype):
-        class Names(ud.UDF):
-            def get_result_buffers(self):
-                return {"name": self.buffer("nav", dtype=dtype)}
-
-            def process_frame(self, frame):
-                raise AssertionError("nothing is computed")
-
-        with pytest.raises(ud.ArgumentTypeError, match=r"result 'name' of dtype .* dtype=object"):
-            scan.udf.run_udf(Names())
-        with pytest.raises(ud.ArgumentTypeError, match=r"result 'name' of dtype"):
-            scan.udf.run_udf_iter(Names())
-
 
 class TestProgress:
     def test_another_name_of_show_progressbar(self, scan, capsys):
@@ -292,11 +256,6 @@ class TestProgress:
         quietly = lazy.compute(progress=False)
         assert not capsys.readouterr().err
         np.testing.assert_array_equal(data_of(by_name["intensity"]), data_of(quietly["intensity"]))
-
-    def test_a_function(self, scan):
-        states = []
-        scan.udf.run_udf(SumUDF(), lazy_output=True).compute(progress=states.append)
-        assert states[-1].num_part_complete == states[-1].num_part_total > 0
 
     def test_both_names(self, scan):
         lazy = scan.udf.run_udf(SumUDF(), lazy_output=True)
@@ -324,11 +283,6 @@ class TestMapping:
     def test_arrays_are_there_as_well(self, scan, data):
         found = scan.udf.run_udf(SumSigUDF(), roi=(1, 2), lazy_output=False, **quiet)
         np.testing.assert_array_equal(found.result.raw["intensity"], [data[1, 2].sum()])
-
-    def test_equal_to_itself_only(self, scan):
-        found = scan.udf.run_udf(SumUDF(), **quiet)
-        assert found != scan.udf.run_udf(SumUDF(), **quiet)
-        assert found
 
 
 def test_without_navigation_axes_there_is_one_frame():
@@ -363,16 +317,6 @@ def test_axes_in_another_order_than_the_data(data):
     np.testing.assert_array_equal(image["intensity"].data, data.sum(axis=(0, 2)))
     assert [axis.name for axis in image["intensity"].axes_manager._axes] == ["b", "d"]
     assert [axis.name for axis in total["intensity"].axes_manager._axes] == ["a", "c"]
-
-
-def test_no_layer_but_those_of_the_run(data):
-    array = da.from_array(data, chunks=(2, 3, 3, 4))
-    signal = hs.signals.Signal2D(array).as_lazy()
-    found = signal.udf.run_udf([SumUDF(), SumSigUDF()])
-    expected = ud.run_udf(array, [SumUDF(), SumSigUDF()])
-    for labeled, bare in zip(found, expected, strict=True):
-        assert labeled["intensity"].data.name == bare["intensity"].name
-        assert set(labeled["intensity"].data.dask.layers) == set(bare["intensity"].dask.layers)
 
 
 @pytest.mark.full
@@ -419,14 +363,6 @@ class TestPlot:
         # an axis without a unit shows the numbers of pixels, whatever its scale
         assert (pattern.get_xlabel(), pattern.get_ylabel()) == ("kx (mrad)", "sig_y (pixels)")
         np.testing.assert_allclose(pattern.images[0].get_extent(), [5.75, 18.25, 1.5, -0.5])
-
-    def test_an_axis_that_is_not_uniform_has_its_own_positions(self):
-        energies = {"axis": [1.0, 2.0, 4.0], "units": "eV", "name": "E"}
-        axes = [{"size": 2, "name": "x", "units": "nm"}, energies]
-        signal = hs.signals.Signal1D(np.ones((2, 3)), axes=axes)
-        figure = signal.udf.run_udf(SumUDF(), **quiet).plot()
-        assert figure.axes[0].get_xlabel() == "E (eV)"
-        assert figure.axes[0].lines[0].get_xdata().tolist() == [1, 2, 4]
 
     def test_as_a_result_does(self, scan):
         results = scan.udf.run_udf(EveryKindUDF(), lazy_output=True)

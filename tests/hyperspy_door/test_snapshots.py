@@ -1,14 +1,11 @@
 """Progressive runs over signals."""
 
-import asyncio
-
 import dask.array as da
 import numpy as np
 import pytest
 
 import udfdask as ud
 from signal_cases import EveryKindUDF, axis_facts
-from udfdask.testing import raise_if_dask_computes
 from udfdask.udfs import ApplyMasksUDF, SumSigUDF, SumUDF
 
 hs = pytest.importorskip("hyperspy.api", reason="hyperspy is an extra")
@@ -66,34 +63,6 @@ def test_generations_are_a_navigation_signal(scan):
     assert len(last.parameters) == 2
 
 
-def test_nothing_runs_before_the_first(scan):
-    with raise_if_dask_computes():
-        snapshots = scan.udf.run_udf_iter(SumUDF())
-        assert (snapshots.n_chunks, snapshots.n_merged) == (4, 0)
-        assert repr(snapshots) == "<SignalIterator of SumUDF: 0 of 4 chunks>"
-        snapshots.close()
-
-
-def test_regions(scan):
-    mask = scan.sum("sig")
-    mask.compute(show_progressbar=False)
-    mask = mask > mask.data.mean()
-    *_, last = scan.udf.run_udf_iter(SumUDF(), roi=mask, navigation_mask=mask.inav[:, :], **serial)
-    assert not last.damage.data.any()
-    *_, last = scan.udf.run_udf_iter(SumUDF(), roi=mask, **serial)
-    np.testing.assert_array_equal(last.damage.data, mask.data)
-
-
-class ScaledUDF(ud.UDF):
-    """The sum of a frame times a parameter."""
-
-    def get_result_buffers(self):
-        return {"scaled": self.buffer("nav", dtype="float64")}
-
-    def process_frame(self, frame):
-        self.results.scaled[:] = frame.sum() * self.params.factor
-
-
 class WeightedUDF(ud.UDF):
     """The sum of a frame times its weight."""
 
@@ -105,19 +74,6 @@ class WeightedUDF(ud.UDF):
 
     def process_frame(self, frame):
         self.results.weighted[:] = frame.sum() * self.params.weights
-
-
-@pytest.mark.parametrize("name", ["update_parameters", "update_parameters_experimental"])
-def test_parameters_change_on_the_way(scan, name):
-    scan.data = da.ones_like(scan.data)
-    snapshots = scan.udf.run_udf_iter(ScaledUDF(factor=1), **serial)
-    next(snapshots)
-    getattr(snapshots, name)([{"factor": 7}])
-    *_, last = snapshots
-    scaled = last.buffers[0]["scaled"].data
-    assert (scaled[0, 0], scaled[-1, 0]) == (10.0, 70.0)
-    with pytest.raises(ud.ArgumentValueError):
-        snapshots.update_parameters([{"nothing": 1}])
 
 
 def test_changes_of_parameters_are_aligned(scan):
@@ -139,29 +95,6 @@ def test_changes_of_parameters_are_aligned(scan):
     np.testing.assert_allclose(
         products["intensity"].data[..., 0], frames[..., mask.data].sum(axis=-1)
     )
-
-
-def test_left_early(scan):
-    with scan.udf.run_udf_iter(SumUDF(), **serial) as snapshots:
-        assert next(snapshots).n_merged == 1
-    assert list(snapshots) == []
-
-
-def test_in_an_event_loop(scan):
-    async def main():
-        seen = [s.n_merged async for s in scan.udf.run_udf_iter(SumUDF(), **serial)]
-        last = await scan.udf.run_udf_iter(SumUDF(), **serial)
-        stopped = scan.udf.run_udf_iter(SumUDF(), **serial)
-        first = await anext(stopped)
-        await stopped.aclose()
-        nothing = await stopped
-        return seen, last, first, nothing
-
-    seen, last, first, nothing = asyncio.run(main())
-    assert seen == [1, 2, 3, 4]
-    assert last.damage.data.all()
-    assert repr(first) == "<SignalSnapshot of SumUDF: 1 of 4 chunks>"
-    assert nothing is None
 
 
 def test_a_misspelled_option(scan):

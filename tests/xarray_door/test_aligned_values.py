@@ -125,28 +125,6 @@ def test_changes_of_parameters_are_aligned(change):
     np.testing.assert_array_equal(products["intensity"][..., 0], DATA[..., MASK].sum(axis=-1))
 
 
-def test_frames_of_corrections_may_differ_in_their_order():
-    wide = ARRAY[..., :4]
-    dark, gain = frame(PLANE)[:, :4], frame(PLANE + 1)[:, :4]
-    expected = CorrectionSet(dark=dark.values, gain=gain.values)
-    given = CorrectionSet(dark=dark.T, gain=gain)
-    found = wide.udf.run_udf(SumUDF(), sig_dims=SIG, corrections=given)["intensity"].values
-    wanted = ud.run_udf(wide.data, SumUDF(), corrections=expected)["intensity"].compute()
-    np.testing.assert_array_equal(found, wanted)
-    with pytest.raises(ud.ArgumentValueError, match="dark"):
-        ud.run_udf(wide.data, SumUDF(), corrections=given)
-
-
-def test_labels_of_the_scan_are_no_components():
-    pairs = ARRAY[:2].assign_coords(y=["left", "up"])
-    shifts = xr.DataArray(SHIFTS[:2], dims=("y", "x", "component"), coords={"y": ["left", "up"]})
-    found = pairs.udf.run_udf(
-        SumUDF(), sig_dims=SIG, descan=shifts.transpose("component", "x", "y")
-    )
-    wanted = ud.run_udf(X[:2], SumUDF(), descan=SHIFTS[:2])["intensity"].compute()
-    np.testing.assert_array_equal(found["intensity"].values, wanted)
-
-
 def test_values_of_one_axis_are_repeated():
     lines = scan_map(WEIGHTS)[:, 0].drop_vars("x")
     found = ARRAY.udf.run_udf(aux(lines, frame(PLANE)), sig_dims=SIG)["sums"].values
@@ -243,11 +221,3 @@ def test_without_the_accessor_other_orders_are_refused():
     ):
         with pytest.raises(ud.ArgumentValueError, match="transpose the values"):
             ud.run_udf(X, axes=axes, **options)
-
-
-def test_aligned_values_give_the_same_tasks():
-    names = {
-        ARRAY.udf.run_udf(aux(change(scan_map(WEIGHTS)), PLANE), sig_dims=SIG)["sums"].data.name
-        for change in CHANGES.values()
-    }
-    assert len(names) == 1

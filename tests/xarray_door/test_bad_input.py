@@ -1,14 +1,13 @@
 """Mistakes are found at the call, before anything is computed."""
 
 import dask.array as da
-import numpy as np
 import pytest
 
 import udfdask as ud
 from making import make
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.testing import raise_if_dask_computes
-from udfdask.udfs import SumSigUDF, SumUDF
+from udfdask.udfs import SumUDF
 
 xr = pytest.importorskip("xarray", reason="xarray is an extra")
 pytest.importorskip("udfdask.xarray")
@@ -34,13 +33,6 @@ pytest.importorskip("udfdask.xarray")
 def test_signal_dimensions(array, method, sig_dims, error, match):
     with raise_if_dask_computes(), pytest.raises(error, match=match):
         getattr(array.udf, method)(SumUDF(), sig_dims)
-
-
-def test_dimensions_of_the_same_name():
-    with pytest.warns(UserWarning, match="Duplicate dimension"):
-        array = xr.DataArray(np.ones((2, 3, 3)), dims=("y", "k", "k"))
-    with pytest.raises(ArgumentValueError, match="dimensions of the same name"):
-        array.udf.run_udf(SumUDF(), 1)
 
 
 @pytest.mark.parametrize("name", ["y", "kx", "thickness"])
@@ -82,27 +74,6 @@ def test_keep_attrs(array):
         array.udf.run_udf(SumUDF(), keep_attrs="override")
 
 
-def test_a_dataset_without_the_variable(array):
-    with pytest.raises(ArgumentValueError, match=r"no variable 'scan2', only \['scan'\]"):
-        array.to_dataset(name="scan").udf["scan2"]
-    with pytest.raises(ArgumentValueError, match="no variable 'y'"):
-        array.to_dataset(name="scan").udf["y"]
-
-
-@pytest.mark.parametrize("loaded", [True, False])
-def test_data_that_are_no_numbers(loaded):
-    array = xr.DataArray(np.array([[{}, {}]], dtype=object), dims=("y", "k"))
-    with pytest.raises(ArgumentTypeError, match="dtype object, expected numbers"):
-        (array if loaded else array.chunk()).udf.run_udf(SumUDF(), "k")
-
-
-def test_data_without_a_frame(array):
-    empty = array.isel(y=slice(0))
-    for data in (empty, empty.compute()):
-        found = data.udf.run_udf(SumSigUDF(), sig_dims=("ky", "kx"))
-        assert found["intensity"].shape == (0, 6)
-
-
 def test_warnings_of_a_plan_point_to_the_call():
     data = da.ones((200, 200, 16, 16), chunks=(200, 200, 4, 4))
     array = xr.DataArray(data, dims=("y", "x", "ky", "kx"))
@@ -110,10 +81,3 @@ def test_warnings_of_a_plan_point_to_the_call():
     with pytest.warns(ud.UDFWarning, match="a task takes 16 signal chunks") as caught:
         array.udf.run_udf(udf)
     assert {w.filename for w in caught} == {__file__}
-
-
-@pytest.mark.parametrize("value", ["intensity", (1,), None, True])
-def test_results_in_the_unit_of_the_data_are_names(array, value):
-    udf = type("Wrong", (SumUDF,), {"keeps_units": value})()
-    with pytest.raises(ArgumentTypeError, match="keeps_units must be a tuple of names"):
-        ud.run_udf(array.data, udf)

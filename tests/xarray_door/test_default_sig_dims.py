@@ -55,14 +55,6 @@ def test_a_dimension_with_a_new_name():
     assert array.udf.run_udf(SumUDF(), sig_dims="energy")["intensity"].dims == ("energy",)
 
 
-def test_a_sum_along_a_signal_dimension():
-    image = spectra().sum("E", keep_attrs=True)
-    with pytest.raises(ArgumentValueError, match="pass sig_dims="):
-        image.udf.run_udf(SumUDF())
-    image.attrs.clear()
-    assert image.udf.run_udf(SumUDF())["intensity"].dims == ("y", "x")
-
-
 @pytest.mark.parametrize("keep_attrs", [None, True, False])
 def test_results_do_not_get_the_attribute(keep_attrs):
     array = spectra()

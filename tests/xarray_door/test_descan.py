@@ -7,7 +7,6 @@ import xarray as xr
 
 import udfdask as ud
 import udfdask.xarray
-from udfdask.descan import Descan
 from udfdask.testing import raise_if_dask_computes
 from udfdask.udfs import CoMUDF, PickUDF, SumSigUDF, SumUDF
 
@@ -24,33 +23,6 @@ SIG = ("ky", "kx")
 
 def total(descan, array=ARRAY, sig_dims=SIG):
     return array.udf.run_udf(SumUDF(), sig_dims=sig_dims, descan=descan)["intensity"].values
-
-
-@pytest.mark.parametrize(
-    "shifts",
-    [
-        SHIFTS,
-        LABELED,
-        LABELED.transpose("axis", "x", "y"),
-        LABELED.isel(x=[4, 3, 2, 1, 0], y=[1, 0, 3, 2]),
-        LABELED.chunk({"x": 2}),
-        LABELED.drop_vars(["x", "y"]),
-        Descan(LABELED.transpose("x", "axis", "y")),
-    ],
-    ids=["array", "same", "transposed", "reordered", "lazy", "without labels", "Descan"],
-)
-def test_shifts_are_aligned(shifts):
-    np.testing.assert_array_equal(total(shifts), RIGHT)
-    moved = ARRAY.transpose("ky", "x", "kx", "y")
-    if isinstance(shifts, np.ndarray):
-        shifts = shifts.transpose((1, 0, 2))  # in the order of the navigation axes
-    np.testing.assert_array_equal(total(shifts, moved), RIGHT)
-
-
-def test_shifts_are_repeated():
-    lines = LABELED.isel(x=0, drop=True)
-    same = np.broadcast_to(SHIFTS[:, :1], SHIFTS.shape)
-    np.testing.assert_array_equal(total(lines), total(same))
 
 
 def test_one_signal_axis():

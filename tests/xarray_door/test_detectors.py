@@ -4,10 +4,9 @@ import dask.array as da
 import numpy as np
 import pytest
 
-import udfdask.dask
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.testing import assert_eq, raise_if_dask_computes
-from udfdask.udfs import ApplyMasksUDF, VirtualDetectorUDF
+from udfdask.udfs import VirtualDetectorUDF
 
 xr = pytest.importorskip("xarray", reason="xarray is an extra")
 pytest.importorskip("udfdask.xarray")
@@ -47,25 +46,6 @@ def test_a_mask_is_aligned(array, mask, change, moved):
     np.testing.assert_array_equal(image, image_of(array, mask))
 
 
-@pytest.mark.parametrize("change", CHANGES)
-def test_masks_by_name_are_aligned(array, mask, change):
-    udfs = {
-        "masks": ApplyMasksUDF({"BF": CHANGES[change](mask), "ADF": ~mask}),
-        "list": ApplyMasksUDF([CHANGES[change](mask)]),
-        "one": VirtualDetectorUDF(CHANGES[change](mask)),
-    }
-    (found,) = udfdask.compute(array.udf.run_udf(udfs, sig_dims=SIG))
-    wanted = image_of(array, mask)
-    np.testing.assert_array_equal(found["masks"]["intensity"].sel(mask="BF"), wanted)
-    rest = array.sum(SIG) - wanted
-    np.testing.assert_array_equal(found["masks"]["intensity"].sel(mask="ADF"), rest)
-    np.testing.assert_array_equal(found["list"]["intensity"][..., 0], wanted)
-    np.testing.assert_array_equal(found["one"]["intensity"], wanted)
-    *_, last = array.udf.run_udf_iter(udfs, sig_dims=SIG)
-    np.testing.assert_array_equal(last.buffers["one"]["intensity"], wanted)
-    assert array.udf.explain(udfs, sig_dims=SIG).n_chunks == 4
-
-
 @pytest.mark.parametrize(
     ("detector", "numbers"),
     [
@@ -87,10 +67,6 @@ def test_shapes_are_those_of_virtual_detectors(array, detector, numbers):
 def test_a_coordinate_may_have_the_name_of_the_result(array):
     data = array.assign_coords(intensity=("y", np.arange(4)))
     assert data.udf.virtual_image(r=2).coords["intensity"].shape == (4,)
-
-
-def test_data_in_memory_are_processed_at_once(array):
-    assert array.compute().udf.virtual_image(r=2).chunks is None
 
 
 def test_a_window_of_spectra():

@@ -89,10 +89,6 @@ def test_dates_texts_and_several_levels():
     assert selected(stacked, {"p": (times[1], 2)}).sum() == 1
 
 
-def test_a_dictionary_of_nothing_is_everything(array):
-    assert selected(array, {}).all()
-
-
 def test_booleans_along_a_dimension(array):
     roi = {"y": (array["y"] > 0.7).values}
     assert selected(array, roi).all(axis=1).tolist() == [False, False, True, True]

@@ -16,7 +16,6 @@ from suites import examples
 from udfdask.testing import raise_if_dask_computes
 from udfdask.udfs import (
     NeighborAverageUDF,
-    NoOpUDF,
     RadialProfileUDF,
     StdDevUDF,
     SumSigUDF,
@@ -109,12 +108,6 @@ def test_ways_to_name_signal_dimensions(array, sig_dims):
     assert array.udf.run_udf(SumUDF(), sig_dims)["intensity"].dims == ("ky", "kx")
 
 
-def test_a_single_name(array):
-    sums = array.udf.run_udf(SumSigUDF(), "kx")["intensity"]
-    assert sums.dims == ("y", "x", "ky")
-    np.testing.assert_array_equal(sums, array.sum("kx"))
-
-
 def test_one_frame(array):
     """Without navigation dimensions, the data are one frame, as everywhere in udfdask."""
     frame = array[0, 0]
@@ -131,22 +124,6 @@ def test_a_multi_index_is_kept(array):
     np.testing.assert_array_equal(
         sums["intensity"].unstack("position").transpose("y", "x"), array.sum(("ky", "kx"))
     )
-
-
-def test_several_udfs_are_a_tuple_of_datasets(array):
-    found = array.udf.run_udf([SumUDF(), SumSigUDF()], sig_dims=("ky", "kx"))
-    assert isinstance(found, tuple)
-    assert [tuple(d["intensity"].dims) for d in found] == [("ky", "kx"), ("y", "x")]
-    (alone,) = array.udf.run_udf((SumUDF(),), sig_dims=("ky", "kx"))
-    assert isinstance(alone, xr.Dataset)
-
-
-def test_arguments_of_run_udf_are_passed_on(array):
-    corrections = ud.corrections.CorrectionSet(dark=np.ones((8, 10)))
-    arguments = {"corrections": corrections, "split_every": 2, "backends": "numpy"}
-    total = array.udf.run_udf(SumUDF(), **arguments)
-    plain = ud.run_udf(array.data, SumUDF(), **arguments)
-    assert total["intensity"].data.name == plain["intensity"].name
 
 
 def test_units_where_they_hold(array):
@@ -186,21 +163,6 @@ def test_rename(array):
     assert list(found[0].data_vars) == ["total"]
     assert {"v", "std"} <= set(found[1].data_vars)
     assert "var" not in found[1]
-
-
-def test_a_udf_without_results_is_visited(array):
-    found = array.udf.run_udf(NoOpUDF(), sig_dims=("ky", "kx"))
-    assert found["visited"].dims == ("y", "x")
-    assert bool(found["visited"].compute(**SYNC).all())
-    xr.testing.assert_identical(array.compute().udf.run_udf(NoOpUDF()), found.compute(**SYNC))
-
-
-def test_a_variable_of_a_dataset(array):
-    dataset = xr.Dataset(
-        {"scan": array, "dark": array[0, 0].drop_vars(["y", "x", "thickness", "drift"])}
-    )
-    found = dataset.udf["scan"].run_udf(SumUDF(), sig_dims=("ky", "kx"))
-    xr.testing.assert_identical(found, array.udf.run_udf(SumUDF(), sig_dims=("ky", "kx")))
 
 
 def test_what_comes_out_may_be_changed(array):

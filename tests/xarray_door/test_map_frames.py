@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
-from udfdask.io.labeled_array import own_name
 from udfdask.testing import raise_if_dask_computes
 
 xr = pytest.importorskip("xarray", reason="xarray is an extra")
@@ -91,15 +90,6 @@ def test_region_and_parameters(array):
     np.testing.assert_array_equal(found.transpose(*wanted.dims), wanted)
 
 
-def test_declared_results_are_not_called_for(array):
-    def never(frame):
-        raise AssertionError
-
-    found = array.udf.map_frames(never, output_shape=(3,), output_dtype="float32")
-    assert found.shape == (4, 6, 3)
-    assert found.dtype == np.float32
-
-
 def test_ragged(array):
     found = array[:, :, 0].udf.map_frames(lambda frame: frame[frame > 90], "kx", ragged=True)
     assert found.dtype == object
@@ -136,12 +126,6 @@ def test_names_that_cannot_be(array, output_dims, error, match):
         array.udf.map_frames(function, output_dims=output_dims)
 
 
-def test_one_name(array):
-    found = array.udf.map_frames(columns, output_dims="kx")
-    xr.testing.assert_identical(found, array.udf.map_frames(columns, output_dims=["kx"]))
-    assert found.dims == ("y", "x", "kx")
-
-
 def test_names(array):
     """A map is called as the data, or else as the function; a name of dask is none."""
     assert array.udf.map_frames(spread).name == "scan"
@@ -151,10 +135,3 @@ def test_names(array):
     assert unnamed.udf.map_frames(spread).name == "spread"
     assert unnamed.udf.map_frames(lambda frame: frame.max()).name == "map_frames"
     assert unnamed.udf.virtual_image("disk", r=2).name is None
-
-
-def test_a_name_needs_no_data(array, tmp_path):
-    array.to_netcdf(tmp_path / "scan.nc")
-    with xr.open_dataarray(tmp_path / "scan.nc") as opened:
-        assert own_name(opened) == "scan"
-        assert not opened.variable._in_memory

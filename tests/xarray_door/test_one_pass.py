@@ -7,7 +7,7 @@ import pytest
 
 import udfdask as ud
 from counting import CountedChain, CountedData, CountedNav, counts
-from udfdask.udfs import SumSigUDF, SumUDF
+from udfdask.udfs import SumSigUDF
 
 xr = pytest.importorskip("xarray", reason="xarray is an extra")
 pytest.importorskip("udfdask.xarray")
@@ -99,22 +99,3 @@ def test_data_in_memory_are_run_once(folder):
     loaded = xr.DataArray(np.ones((6, 5, 3, 4)), dims=("y", "x", *SIG)).astype("int64")
     loaded.udf.run_udf([CountedChain(folder), CountedNav(folder)], sig_dims=SIG, valid_masks=True)
     assert set(counts(folder).values()) == {1}
-
-
-def test_a_heavy_parameter_on_a_cluster(array, client):
-    table = np.ones(400_000)
-
-    class Heavy(ud.UDF):
-        def get_result_buffers(self):
-            return {"v": self.buffer("nav", dtype="float64")}
-
-        def process_frame(self, frame):
-            self.results.v[:] = self.params.table.sum()
-
-    dataset = array.udf.run_udf(Heavy(table=table))
-    (found,) = ud.compute(dataset, scheduler=client)
-    assert float(found["v"].max()) == 400_000
-    xr.testing.assert_identical(
-        array.udf.run_udf(SumUDF()).compute(),
-        ud.compute(array.udf.run_udf(SumUDF()), scheduler=client)[0],
-    )

@@ -52,13 +52,3 @@ def test_where_a_recording_is_bright():
     field = found["field"].sel(component="y").compute()
     np.testing.assert_array_equal(field.notnull(), bright)
     xr.testing.assert_identical(field["x"].drop_vars("component"), recording["x"])
-
-
-def test_into_a_file_and_back(tmp_path):
-    pytest.importorskip("zarr", reason="zarr is in the io extra")
-    recording, sig = labeled("002_merlin_test_roi_sig256x128_nav4x2_hot_pixel_52x_39y.mib")
-    result = ud.run_udf(recording.data, SumUDF(), sig_dims=len(sig))
-    with xr.open_zarr(result.to_zarr(tmp_path / "sum.zarr")) as found:
-        total = found["intensity"].load()
-    wanted = recording.udf.run_udf(SumUDF(), sig)["intensity"].compute()
-    xr.testing.assert_equal(total, wanted.drop_vars(sig))

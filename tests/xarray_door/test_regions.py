@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-import udfdask as ud
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.testing import raise_if_dask_computes
 from udfdask.udfs import SumSigUDF
@@ -59,12 +58,6 @@ def test_a_region_of_one_dimension_is_repeated(array):
     xr.testing.assert_identical(sums(array, lines), sums(array, np.s_[::3]))
 
 
-@pytest.mark.parametrize("roi", [(1, 2), np.s_[1:3], [((0, 0), True)]])
-def test_other_forms_are_those_of_run_udf(array, roi):
-    wanted = ud.run_udf(array.data, SumSigUDF(), roi=roi)["intensity"]
-    np.testing.assert_array_equal(sums(array, roi), wanted)
-
-
 def test_a_multi_index(array, roi):
     stacked, flat = array.stack(p=("y", "x")), roi.stack(p=("y", "x"))
     xr.testing.assert_identical(sums(stacked, flat[::-1]), sums(stacked, flat))
@@ -86,16 +79,6 @@ def test_misaligned_regions(array, roi, change, match):
         sums(array, change(roi))
 
 
-def test_the_advice_helps(array, roi):
-    part = roi.isel(x=slice(4)).reindex_like(array, fill_value=False)
-    assert int((sums(array, part) > 0).sum()) == int(roi[:, :4].sum())
-
-
 def test_a_lazy_region(array, roi):
     with pytest.raises(ArgumentTypeError, match=r"lazy: write roi = roi\.compute\(\) on a line"):
         sums(array, roi.chunk())
-
-
-def test_a_dataset_is_no_region(array, roi):
-    with pytest.raises(ArgumentTypeError, match=r"pass one of its variables, \['roi'\]"):
-        sums(array, roi.to_dataset(name="roi"))

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, Unpack, overload
+from typing import Any, Unpack
 
-import dask.array as da
 from hyperspy.api import signals
 
 from udfdask.advice import SIGNAL
 from udfdask.errors import ArgumentTypeError
 from udfdask.explanation.describe import Explanation
-from udfdask.hyperspy.data import aligned_data, read_frames, read_parameters
+from udfdask.hyperspy.data import aligned_data, read_parameters
 from udfdask.hyperspy.labels import read_calibration, read_labels
-from udfdask.hyperspy.make_signal import check_dtypes, make_mapped
+from udfdask.hyperspy.make_signal import make_mapped
 from udfdask.hyperspy.progressive import SignalIterator, SignalSnapshot
-from udfdask.hyperspy.regions import read_roi
 from udfdask.hyperspy.results import SignalResult
-from udfdask.hyperspy.run import open_signal, read_arguments, reader_of_changes, run_on_signal
-from udfdask.run.map_frames import call_of, check_own_names, make_frame_udf, name_of_map
+from udfdask.hyperspy.run import arrange, reader_of_changes, run_on_signal
+from udfdask.run.map_frames import MapOptions, call_of, make_frame_udf, name_of_map
+from udfdask.run.map_frames import map_frames as map_on_array
 from udfdask.run.options import (
     IterOptions,
     RunOptions,
@@ -32,19 +31,8 @@ from udfdask.run.progressive.start import run_udf_iter as iterate_on_array
 from udfdask.run.run_udf import explain_for, in_form_of
 from udfdask.run.run_udf import run_udf as run_on_array
 from udfdask.run.virtual_image import IMAGE, DetectorOptions, make_detector
-from udfdask.scheduling.job import unwrap
-from udfdask.tracebacks import own_lines_hidden
 from udfdask.udf import UDF
 from udfdask.udfs.virtual_detector import VirtualDetectorUDF
-
-
-class SignalOptions(RunOptions, total=False):
-    """Options of runs over a signal."""
-
-    roi: Any
-    navigation_mask: Any
-    lazy_output: bool | None
-    show_progressbar: bool | None
 
 
 class UDFAccessor:
@@ -77,26 +65,6 @@ class UDFAccessor:
     def __repr__(self) -> str:
         return f"<UDFAccessor of {self._signal!r}>"
 
-    def _arranged(
-        self, udf: Any, roi: Any, navigation_mask: Any, options: Mapping[str, Any]
-    ) -> tuple[da.Array, Any, dict[str, Any]]:
-        """Return the array of a run, its UDFs with read masks, and all its options."""
-        signal = self._signal
-        array, sig_dims = read_frames(signal, named=False)
-        udf, chosen = read_arguments(signal, udf, options)
-        chosen.update(sig_dims=sig_dims, roi=read_roi(signal, roi, navigation_mask))
-        return array, udf, chosen
-
-    @overload
-    def run_udf(self, udf: UDF, **options: Unpack[SignalOptions]) -> SignalResult: ...
-    @overload
-    def run_udf(
-        self, udf: Sequence[UDF], **options: Unpack[SignalOptions]
-    ) -> tuple[SignalResult, ...]: ...
-    @overload
-    def run_udf(
-        self, udf: Mapping[str, UDF], **options: Unpack[SignalOptions]
-    ) -> dict[str, SignalResult]: ...
     @forwards(RunOptions, run_on_array)
     def run_udf(
         self,
@@ -107,7 +75,7 @@ class UDFAccessor:
         lazy_output: bool | None = None,
         show_progressbar: bool | None = None,
         **options: Unpack[RunOptions],
-    ) -> SignalResult | tuple[SignalResult, ...] | dict[str, SignalResult]:
+    ) -> Any:
         """Run one UDF, or several in one pass, over the signal.
 
         Parameters
@@ -116,9 +84,9 @@ class UDFAccessor:
             The UDFs to run. All UDFs of a list or dictionary share one pass over the data.
         roi : BaseSignal of bool, HyperSpy ROI, or array-like, optional
             The positions to process, True = processed: a signal in memory with the navigation axes,
-            such as ``s.sum("sig") > 5`` if `s` is in memory; a ROI such as
-            `hyperspy.api.roi.RectangularROI` in the units of the axes; or a region that
-            `udfdask.run_udf` takes, in the order of ``s.data``, (y, x). By default all positions.
+            such as ``s.sum("sig") > 5`` if `s` is in memory (a lazy one is computed first, as in
+            the example); a ROI such as `hyperspy.api.roi.RectangularROI` in the units of the axes;
+            or a region that `udfdask.run_udf` takes, in the order of ``s.data``, (y, x).
         navigation_mask : BaseSignal of bool or array of bool, shape (x, y), optional
             HyperSpy's mask, True = excluded, as in ``s.decomposition``; an array is in HyperSpy's
             order. A position is processed if `roi` selects it and the mask does not exclude it.
@@ -127,17 +95,12 @@ class UDFAccessor:
         show_progressbar : bool, optional
             Whether to show a progress bar; by default as set in HyperSpy's preferences. Lazy
             results are computed later: pass it to their `compute`.
-        axes : sequence of Axis, OpenedFile or Result, optional
-            Axes of the dimensions of the array; by default those of the signal.
-        unit : str, optional
-            Unit of the data; by default that of the signal, as in the quantity "field (mrad)".
-        corrections
-            As in `udfdask.run_udf`.
+        axes, unit : optional
+            As in `udfdask.run_udf`; by default those of the signal: its unit is that of the
+            quantity "field (mrad)".
         descan : Descan, BaseSignal or array-like, optional
-            Shifts that are removed from the frames before UDFs see them, after corrections, (y, x)
-            in pixels: an array of shape (*nav, sig dims), or a signal with the navigation axes of
-            this one and the shift as signal axis, such as ``com["raw_shifts"]`` of a `CoMUDF`. A
-            `Descan` can also shift by parts of a pixel.
+            As in `udfdask.run_udf`, or a signal with the navigation axes of this one and the shift
+            as signal axis, such as ``com["raw_shifts"]`` of a `CoMUDF`.
         **options
             As in `udfdask.run_udf`.
 
@@ -153,70 +116,34 @@ class UDFAccessor:
         Raises
         ------
         ArgumentTypeError, ArgumentValueError
-            If an argument, a UDF's declaration, or the signal is invalid; also a TypeError or a
-            ValueError.
-        MissingMergeError
-            If a UDF has sig or single buffers and neither `merge` nor `merge_all`.
+            If an argument, a UDF's declaration, or the signal is invalid.
         UDFError
-            If a UDF has another mistake.
-
-        Warns
-        -----
-        UDFWarning
-            If a task needs much memory, the data of the signal are very large, or no position is
-            selected.
-
-        Notes
-        -----
-        If `s` is lazy, so is ``mask = s.sum("sig") > 5``. Write ``mask.compute()`` on a line of its
-        own: it changes the signal in place and returns None. Then pass ``roi=mask``.
-
-        UDFs take lengths in the units of the signal axes, such as ``CoMUDF(r="8 mrad")``.
+            As in `udfdask.run_udf`.
 
         Examples
         --------
-        A mask of a lazy signal:
-
         >>> import hyperspy.api as hs, numpy as np, udfdask.hyperspy
         >>> from udfdask.udfs import SumUDF
         >>> s = hs.signals.Signal2D(np.ones((2, 3, 4, 5))).as_lazy()
         >>> mask = s.sum("sig") > 5
         >>> mask.compute(show_progressbar=False)  # in place
         >>> total = s.udf.run_udf(SumUDF(), roi=mask)["intensity"]
-
-        A ROI of HyperSpy:
-
-        >>> s = hs.signals.Signal2D(np.ones((2, 3, 4, 5)))
-        >>> roi = hs.roi.RectangularROI(left=0, right=2, top=0, bottom=1)
-        >>> s.udf.run_udf(SumUDF(), roi=roi, show_progressbar=False)["intensity"].data.max()
-        np.float64(2.0)
         """
         check_names(self.run_udf, options)
-        with own_lines_hidden:
-            results = run_on_signal(
-                self._signal,
-                udf,
-                read_roi(self._signal, roi, navigation_mask),
-                lazy_output=lazy_output,
-                show_progressbar=show_progressbar,
-                **options,
-            )
+        how = (roi, navigation_mask, lazy_output, show_progressbar)
+        results = run_on_signal(self._signal, udf, *how, **options)
         labels = read_labels(self._signal)
         names = udf if isinstance(udf, dict) else [None] * len(results)
         every = (SignalResult(r, labels.of(n)) for r, n in zip(results, names, strict=True))
         return in_form_of(udf, tuple(every))
 
+    @forwards(MapOptions, map_on_array)
     def map_frames(
         self,
         func: Callable[..., Any],
         *,
         roi: Any = None,
         navigation_mask: Any = None,
-        output_shape: tuple[int, ...] | None = None,
-        output_dtype: Any = None,
-        ragged: bool = False,
-        output_names: Sequence[str] | None = None,
-        backends: str | Sequence[str] | None = None,
         lazy_output: bool | None = None,
         show_progressbar: bool | None = None,
         **kwargs: Any,
@@ -226,19 +153,12 @@ class UDFAccessor:
         Parameters
         ----------
         func : callable
-            Called as ``func(frame, **kwargs)`` with each frame, an array in the order of
-            ``s.data``, in float32 or float64 for integers. Returns an array or scalar, always of
-            the same shape, or None for a frame without a result: NaN is stored there.
-        roi, navigation_mask
+            Called as ``func(frame, **kwargs)``, as in `udfdask.map_frames`; a frame is an array in
+            the order of ``s.data``.
+        roi, navigation_mask, lazy_output, show_progressbar
             As in `run_udf`.
-        output_shape, output_dtype
+        output_shape, output_dtype, ragged, output_names, backends
             As in `udfdask.map_frames`.
-        ragged : bool
-            Whether `func` may return a different shape for each frame: the result is ragged.
-        output_names, backends
-            As in `udfdask.map_frames`.
-        lazy_output, show_progressbar
-            As in `run_udf`.
         **kwargs
             Parameters of `func`. If a parameter is a signal with the same navigation axes, lazy or
             not, `func` gets its value at the current frame, an array or a number. All other
@@ -248,12 +168,9 @@ class UDFAccessor:
         -------
         BaseSignal or SignalResult
             With the navigation axes. If `func` returns frames of the same shape, also with the
-            signal axes and the class of the signal. Other axes are called ``result_dim_0``, ...:
-            rename them as in ``result.axes_manager[-1].name = "radius"``. There is no quantity,
-            because the unit of the values is not known. The title is that of the signal, or else
-            the name of the function. With `output_names`, a mapping from the
-            names to signals with the navigation axes. All their other axes are new ones, called
-            ``{name}_dim_0``, ...
+            signal axes and the class of the signal; other axes are called ``result_dim_0``, ...
+            The title is that of the signal, or else the name of the function. With `output_names`,
+            a mapping from the names to such signals.
 
         Raises
         ------
@@ -268,37 +185,14 @@ class UDFAccessor:
         >>> s = hs.signals.Signal2D(np.ones((2, 3, 4, 5))).as_lazy()
         >>> s.udf.map_frames(np.sum, axis=0)
         <LazySignal1D, title: sum, dimensions: (3, 2|5)>
-
-        A function with two results gives two signals:
-
-        >>> def brightest_pixel(frame):
-        ...     return np.unravel_index(frame.argmax(), frame.shape)
-        >>> found = s.udf.map_frames(brightest_pixel, output_names=("row", "column"))
-        >>> found["row"]
-        <LazySignal, title: row, dimensions: (3, 2|)>
         """
-        check_own_names(self.map_frames, func, locals())
-        udf = make_frame_udf(
-            self.map_frames,
-            func,
-            read_parameters(self._signal, kwargs),
-            output_shape=output_shape,
-            output_dtype=output_dtype,
-            ragged=ragged,
-            output_names=output_names,
-            backends=backends,
-        )
-        with own_lines_hidden:
-            (result,) = run_on_signal(
-                self._signal,
-                {call_of(func): udf},
-                read_roi(self._signal, roi, navigation_mask),
-                lazy_output=lazy_output,
-                show_progressbar=show_progressbar,
-            )
+        parameters = read_parameters(self._signal, kwargs)
+        udf = make_frame_udf(self.map_frames, func, locals(), parameters)
+        how = (roi, navigation_mask, lazy_output, show_progressbar)
+        (result,) = run_on_signal(self._signal, {call_of(func): udf}, *how)
         labels = read_labels(self._signal)
         name = name_of_map(func)
-        if output_names is not None:
+        if kwargs.get("output_names") is not None:
             return SignalResult(result._called(name), labels)
         return make_mapped(result["result"], result.extra_axes["result"], name, labels)
 
@@ -308,11 +202,9 @@ class UDFAccessor:
         Returns
         -------
         xarray.DataArray, shape (*nav, *sig)
-            The same array as ``s.data``, lazy or not, with navigation axes first. The axes are its
-            dimensions, in the order of the array. An axis that is just pixel numbers has no
-            coordinate. The unit of the data is the attribute `units`. The attribute `signal_dims`
-            has the names of the signal dimensions, a list as JSON: the default of `sig_dims` in
-            runs.
+            The same array as ``s.data``, lazy or not, with navigation axes first. An axis that is
+            just pixel numbers has no coordinate. The attribute `units` is the unit of the data;
+            `signal_dims` names the signal dimensions, as a JSON list: the default in runs.
 
         Raises
         ------
@@ -355,14 +247,10 @@ class UDFAccessor:
         ----------
         detector : HyperSpy ROI, BaseSignal, array of bool, or str
             The pixels of the detector: a ROI such as `hyperspy.api.roi.CircleROI` in the units of
-            the signal axes; a mask of the shape of a frame, True for its pixels, an array in the
-            order of ``s.data`` or a signal in memory; or the name of a shape with its numbers, as
-            in `udfdask.udfs.VirtualDetectorUDF`: in pixels, or texts in the units of the signal
-            axes, such as ``r="8 mrad"`` or ``start="540 eV"``.
-        roi, navigation_mask, lazy_output, show_progressbar
+            the signal axes; a mask of the shape of a frame, an array in the order of ``s.data`` or
+            a signal in memory; or a shape, as in `udfdask.udfs.VirtualDetectorUDF`.
+        roi, navigation_mask, lazy_output, show_progressbar, **options
             As in `run_udf`.
-        **options
-            As in `udfdask.run_udf`.
 
         Returns
         -------
@@ -375,23 +263,6 @@ class UDFAccessor:
         ArgumentTypeError, ArgumentValueError
             If the detector or another argument is invalid.
 
-        Warns
-        -----
-        UDFWarning
-            As in `run_udf`.
-
-        See Also
-        --------
-        udfdask.udfs.ApplyMasksUDF : Several detectors in one pass, by name.
-
-        Notes
-        -----
-        A ROI selects the pixels that HyperSpy itself selects, as in ``roi(s, axes=signal_axes)``. A
-        `Line2DROI` is refused, because it interpolates between pixels.
-
-        If `s` is lazy, so is ``mask = s.mean() > 5``. Write ``mask.compute()`` on a line of its
-        own: it changes the signal in place and returns None. Then pass the mask.
-
         Examples
         --------
         >>> import hyperspy.api as hs, numpy as np, udfdask.hyperspy
@@ -401,14 +272,8 @@ class UDFAccessor:
         <LazySignal2D, title: intensity, dimensions: (|3, 2)>
         """
         udf, run = make_detector(self.virtual_image, detector, options)
-        results = run_on_signal(
-            self._signal,
-            udf,
-            read_roi(self._signal, roi, navigation_mask),
-            lazy_output=lazy_output,
-            show_progressbar=show_progressbar,
-            **run,
-        )
+        how = (roi, navigation_mask, lazy_output, show_progressbar)
+        results = run_on_signal(self._signal, udf, *how, **run)
         image = SignalResult(results[0], read_labels(self._signal))[IMAGE]
         n_axes = image.axes_manager.navigation_dimension
         return image.transpose(signal_axes=min(2, n_axes)) if n_axes else image
@@ -452,11 +317,9 @@ class UDFAccessor:
         np.float64(6.0)
         """
         check_iter_options(self.run_udf_iter, options)
-        array, udf, chosen = self._arranged(udf, roi, navigation_mask, options)
+        array, udf, chosen = arrange(self._signal, udf, roi, navigation_mask, options)
         align = reader_of_changes(self._signal)
         run = prepare_run(array, udf, align=align, door=SIGNAL, **chosen)
-        for info in run.infos:
-            check_dtypes(info.udf_name, info.buffers)
         return SignalIterator(run, partial(SignalSnapshot, labels=read_labels(self._signal)))
 
     @forwards(RunOptions, run_udf)
@@ -478,7 +341,7 @@ class UDFAccessor:
         Returns
         -------
         Explanation
-            `print` shows chunks, tasks, bytes read, memory of a task, tile shape and merges.
+            As of `udfdask.explain`.
 
         Raises
         ------
@@ -493,7 +356,7 @@ class UDFAccessor:
         960
         """
         check_names(self.explain, options)
-        array, udf, chosen = self._arranged(udf, roi, navigation_mask, options)
+        array, udf, chosen = arrange(self._signal, udf, roi, navigation_mask, options)
         return explain_for(SIGNAL, array, udf, **chosen)
 
 
@@ -505,4 +368,3 @@ class _AccessorAttribute:
 
 
 signals.BaseSignal.udf = _AccessorAttribute()
-unwrap.register(signals.BaseSignal, open_signal)

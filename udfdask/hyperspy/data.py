@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import os
 import uuid
 from collections.abc import Mapping
 from typing import Any
@@ -12,15 +11,11 @@ from typing import Any
 import dask
 import dask.array as da
 import numpy as np
-from dask import base
 from dask.array.core import slices_from_chunks
-from dask.local import get_sync
-from dask.threaded import get as get_threaded
-from dask.utils import format_bytes, parse_bytes
+from dask.base import tokenize
+from dask.utils import parse_bytes
 
-from udfdask import config
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
-from udfdask.tracebacks import warn_user
 from udfdask.udf import UDF
 
 
@@ -35,9 +30,6 @@ def wants_progressbar(asked: bool | None) -> bool:
 
 MEMORY_CHUNKS = 64
 """Approximate number of chunks for data in memory: enough for many threads, cheap for one."""
-
-SENT_BYTES = 256 << 20
-"""Size in bytes from which sending data in memory to other processes is worth a warning."""
 
 
 def read_frames(signal: Any, *, named: bool) -> tuple[da.Array, int]:
@@ -77,13 +69,11 @@ def _wrap(data: Any, sig_dims: int, *, named: bool) -> da.Array:
     """
     chunks = memory_chunks(data.shape, data.dtype.itemsize, sig_dims)
     # equal data give equal names, but hashing reads all data: only lazy results pay for it
-    token = base.tokenize(data, chunks) if named else uuid.uuid4().hex
+    token = tokenize(data, chunks) if named else uuid.uuid4().hex
     name = f"signal-{token}"
     keys = itertools.product([name], *(range(len(sizes)) for sizes in chunks))
     blocks = {key: data[index] for key, index in zip(keys, slices_from_chunks(chunks), strict=True)}
-    array = da.Array(blocks, name, chunks, meta=data[(slice(0, 0),) * data.ndim])
-    _warn_if_huge(array)
-    return array
+    return da.Array(blocks, name, chunks, meta=data[(slice(0, 0),) * data.ndim])
 
 
 def memory_chunks(
@@ -101,29 +91,6 @@ def memory_chunks(
         chunks[axis] = tuple(size * (k + 1) // n - size * k // n for k in range(n))
         room = max(1, room // size) if n == 1 and size else 1
     return tuple(chunks)
-
-
-def _warn_if_huge(array: da.Array) -> None:
-    """Warn if data in memory fill more than half of it, or are sent to other processes."""
-    share = config.worker_memory()
-    memory = None if share is None else share * (os.cpu_count() or 1)
-    try:
-        get = base.get_scheduler(collections=[array])
-    except RuntimeError:  # an asynchronous client outside of its event loop
-        get = None
-    nbytes = int(array.nbytes)
-    size = format_bytes(nbytes)
-    remedy = "load it with hyperspy.api.load(..., lazy=True), or create it on the cluster"
-    if get not in (get_threaded, get_sync) and nbytes > SENT_BYTES:
-        text = f"the signal holds {size} in memory, which are sent to other processes: {remedy}"
-    elif memory is not None and nbytes > memory / 2:
-        text = (
-            f"the signal holds {size} in memory, more than half of the {format_bytes(memory)} "
-            f"of this machine: {remedy}"
-        )
-    else:
-        return
-    warn_user(text)
 
 
 def lazy_signal_error(what: str, pass_as: str) -> ArgumentTypeError:

@@ -3,32 +3,14 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
 from typing import Any
 
 import dask.array as da
 
-from udfdask.errors import ArgumentTypeError
 from udfdask.geometry.axes import Axis
 from udfdask.geometry.labeled_values import Place
 from udfdask.hyperspy.labels import AxisDict, SignalLabels, copied_axes, extra_axis_dicts
 from udfdask.results.named_results import ResultInfo
-from udfdask.udf.buffers import BufferSpec
-
-
-def check_dtypes(udf_name: str, buffers: Mapping[str, BufferSpec]) -> None:
-    """Raise if a signal cannot hold one of the results."""
-    for name, spec in buffers.items():
-        if spec.dtype.kind not in "biufcVO":
-            what = f"{udf_name} has a result {name!r} of dtype {spec.dtype}"
-            remedy = "Declare it with dtype=object, or call udfdask.run_udf"
-            if udf_name == "AutoUDF":  # that of map_frames
-                what = f"your function returns values of dtype {spec.dtype}"
-                remedy = "Pass ragged=True, or call udfdask.map_frames"
-            raise ArgumentTypeError(
-                f"{what}, but HyperSpy's signals hold only numbers and Python objects. {remedy} "
-                "with signal.data as a dask array"
-            )
 
 
 def make_signal(

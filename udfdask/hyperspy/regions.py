@@ -1,7 +1,8 @@
-"""Convert HyperSpy's regions and masks to boolean arrays of navigation shape."""
+"""Convert HyperSpy's ROIs, signals and masks to boolean arrays: of the scan, or of a frame."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import dask.array as da
@@ -10,7 +11,8 @@ import numpy as np
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.geometry.chunk_grid import BoolArray
 from udfdask.geometry.roi import normalize_roi
-from udfdask.hyperspy.data import lazy_signal_error
+from udfdask.hyperspy.data import aligned_data, lazy_signal_error
+from udfdask.types import AnyArray
 
 
 def read_roi(signal: Any, roi: Any, navigation_mask: Any) -> Any:
@@ -22,7 +24,7 @@ def read_roi(signal: Any, roi: Any, navigation_mask: Any) -> Any:
     region = _read_region(signal, roi, nav)
     if navigation_mask is None:
         return region
-    selected = ~_read_mask(signal, navigation_mask, nav)
+    selected = ~_read_mask(navigation_mask, nav)
     chosen = normalize_roi(region, nav)
     return selected if chosen is None else selected & chosen
 
@@ -33,10 +35,11 @@ def _read_region(signal: Any, roi: Any, nav: tuple[int, ...]) -> Any:
     from hyperspy.roi import BaseROI
 
     if isinstance(roi, BaseROI):
-        return _from_hyperspy_roi(signal, roi)
+        return _select(signal, roi, navigate=True)
     if isinstance(roi, signals.BaseSignal):
-        return _from_signal(roi, nav, "roi")
-    dims, names = getattr(roi, "dims", ()), _navigation_names(signal)
+        return _from_nav_signal(roi, nav, "roi")
+    names = tuple(axis.name for axis in signal.axes_manager.navigation_axes[::-1])
+    dims = getattr(roi, "dims", ())
     if dims != names and set(dims) == set(names):  # a DataArray in another order
         return roi.transpose(*names)
     if isinstance(roi, np.ndarray) and roi.shape == nav[::-1] != nav:
@@ -47,12 +50,33 @@ def _read_region(signal: Any, roi: Any, nav: tuple[int, ...]) -> Any:
     return roi
 
 
-def _navigation_names(signal: Any) -> tuple[Any, ...]:
-    """Return the names of the navigation axes of a signal, in the order of its array."""
-    return tuple(axis.name for axis in signal.axes_manager.navigation_axes[::-1])
+def _read_mask(mask: Any, nav: tuple[int, ...]) -> BoolArray:
+    """Return a navigation mask; True = excluded.
+
+    Arrays are in HyperSpy's order (x, y), as in `s.decomposition(navigation_mask=...)`.
+    """
+    from hyperspy.api import signals
+
+    if isinstance(mask, signals.BaseSignal):
+        return _from_nav_signal(mask, nav, "navigation_mask")
+    array = np.asarray(mask)
+    if array.dtype != bool:
+        raise ArgumentTypeError(
+            f"the navigation_mask has dtype {array.dtype}, expected booleans or a signal of them; "
+            "True = excluded"
+        )
+    if array.shape != nav[::-1]:
+        hint = (
+            "; this one looks like (y, x): pass mask.T, or a signal" if array.shape == nav else ""
+        )
+        raise ArgumentValueError(
+            f"the navigation_mask has shape {array.shape}, but HyperSpy takes arrays of "
+            f"axes_manager.navigation_shape, {nav[::-1]}, in (x, y) order{hint}"
+        )
+    return array.T
 
 
-def _from_signal(mask: Any, nav: tuple[int, ...], what: str) -> BoolArray:
+def _from_nav_signal(mask: Any, nav: tuple[int, ...], what: str) -> BoolArray:
     """Return the values of a boolean signal over navigation positions.
 
     Its axes may be navigation axes or signal axes: `s.sum("sig") > 5` and its transpose, an image,
@@ -74,69 +98,55 @@ def _from_signal(mask: Any, nav: tuple[int, ...], what: str) -> BoolArray:
             f"the {what} is {mask!r} of dtype {mask.data.dtype}, expected booleans: compare it "
             "with a number, as in mask > 0"
         )
-    order = tuple(axis.index_in_array for axis in axes[::-1])
-    return np.asarray(mask.data).transpose(order)
+    return np.asarray(aligned_data(mask))
 
 
-def _read_mask(signal: Any, mask: Any, nav: tuple[int, ...]) -> BoolArray:
-    """Return a navigation mask; True = excluded.
+def mask_reader(signal: Any) -> Callable[[Any], Any]:
+    """Return a function that converts ROIs and signals to masks of the frames of a signal.
 
-    Arrays are in HyperSpy's order (x, y), as in `s.decomposition(navigation_mask=...)`.
+    It returns all other values unchanged.
     """
     from hyperspy.api import signals
+    from hyperspy.roi import BaseROI
 
-    if isinstance(mask, signals.BaseSignal):
-        return _from_signal(mask, nav, "navigation_mask")
-    if isinstance(mask, da.Array):
-        raise ArgumentTypeError(
-            "the navigation_mask is a dask array: write mask = mask.compute() on a line of its "
-            "own, then pass navigation_mask=mask"
-        )
-    array = np.asarray(mask)
-    if array.dtype != bool:
-        raise ArgumentTypeError(
-            f"the navigation_mask has dtype {array.dtype}, expected booleans or a signal of them; "
-            "True = excluded"
-        )
-    if array.shape != nav[::-1]:
-        hint = (
-            "; this one looks like (y, x): pass mask.T, or a signal" if array.shape == nav else ""
-        )
+    def read(mask: Any) -> Any:
+        if isinstance(mask, BaseROI):
+            return _select(signal, mask, navigate=False)
+        return _from_sig_signal(signal, mask) if isinstance(mask, signals.BaseSignal) else mask
+
+    return read
+
+
+def _from_sig_signal(signal: Any, mask: Any) -> AnyArray:
+    """Return the values of a signal over the pixels of a frame, such as ``signal.mean() > 5``."""
+    manager, sig = mask.axes_manager, signal.axes_manager.signal_shape
+    if manager.navigation_dimension or manager.signal_shape != sig:
         raise ArgumentValueError(
-            f"the navigation_mask has shape {array.shape}, but HyperSpy takes arrays of "
-            f"axes_manager.navigation_shape, {nav[::-1]}, in (x, y) order{hint}"
+            f"the mask is {mask!r}, but the frames have signal axes of sizes {sig}: pass a signal "
+            "with these signal axes only, such as signal.mean() > 5"
         )
-    return array.T
+    if isinstance(mask.data, da.Array):
+        raise lazy_signal_error("mask", "the mask")
+    return np.asarray(aligned_data(mask))
 
 
-def _from_hyperspy_roi(signal: Any, roi: Any) -> BoolArray:
-    """Return the mask of navigation positions that a ROI of HyperSpy selects."""
-    check_selects(roi, "positions", "a boolean array")
-    nav_axes = signal.axes_manager.navigation_axes
-    return pixels_of_roi(roi, _axes_of(signal, roi), nav_axes, navigate=True)
+def _select(signal: Any, roi: Any, *, navigate: bool) -> BoolArray:
+    """Return the scan positions, or the pixels of a frame, that a ROI of HyperSpy selects.
 
-
-def check_selects(roi: Any, what: str, other: str) -> None:
-    """Raise if a ROI of HyperSpy does not select positions or pixels but interpolates."""
-    from hyperspy.roi import Line2DROI
-
-    if isinstance(roi, Line2DROI):
-        raise ArgumentTypeError(
-            f"{roi!r} does not select {what} but interpolates between them: use a "
-            f"RectangularROI, CircleROI or PolygonROI, or {other}"
-        )
-
-
-def pixels_of_roi(
-    roi: Any, axes: tuple[Any, ...], every: tuple[Any, ...], *, navigate: bool
-) -> BoolArray:
-    """Return the mask that a ROI of HyperSpy selects, in the order of the array.
-
-    `axes` are the axes of the ROI, x first; `every` are all navigation axes or all signal axes.
     HyperSpy itself slices a signal that holds the number of each position: its own rounding counts.
     """
     from hyperspy.api import signals
+    from hyperspy.roi import Line2DROI
 
+    kind, what = ("navigation", "positions") if navigate else ("signal", "pixels")
+    if isinstance(roi, Line2DROI):
+        raise ArgumentTypeError(
+            f"{roi!r} does not select {what} but interpolates between them: use a "
+            "RectangularROI, CircleROI or PolygonROI, or a boolean array"
+        )
+    manager = signal.axes_manager
+    every = manager.navigation_axes if navigate else manager.signal_axes
+    axes = _axes_of(signal, roi, every, navigate=navigate)
     order = sorted(axes, key=lambda axis: axis.index_in_array)
     shape = tuple(axis.size for axis in order)
     numbers = signals.BaseSignal(
@@ -147,31 +157,40 @@ def pixels_of_roi(
     try:
         picked = roi(numbers, axes=tuple(own[order.index(axis)] for axis in axes))
     except (ValueError, IndexError, NotImplementedError) as error:
-        kind = "navigation" if navigate else "signal"
         raise ArgumentValueError(
             f"{roi!r} cannot select from the {kind} axes {every}: {error}"
         ) from error
     values = np.asarray(picked.data).ravel()
     mask = np.zeros(int(np.prod(shape)), dtype=bool)
     mask[values[np.isfinite(values)].astype(np.int64)] = True
+    if not (navigate or mask.any()):
+        ranges = [f"{axis.low_value:g} to {axis.high_value:g}" for axis in axes]
+        raise ArgumentValueError(
+            f"{roi!r} selects no pixel of the frames, whose signal axes go from "
+            f"{' and '.join(ranges)} ({', '.join(map(str, axes))})"
+        )
     own_axes = {id(axis) for axis in axes}
     spread = tuple(axis.size if id(axis) in own_axes else 1 for axis in every[::-1])
     return np.broadcast_to(mask.reshape(spread), tuple(axis.size for axis in every[::-1]))
 
 
-def _axes_of(signal: Any, roi: Any) -> tuple[Any, ...]:
-    """Return the navigation axes of a ROI: those of its plot, else the first ones, x first."""
-    nav_axes = signal.axes_manager.navigation_axes
+def _axes_of(signal: Any, roi: Any, every: Any, *, navigate: bool) -> tuple[Any, ...]:
+    """Return the axes of a ROI, x first: those of its plot, else the first ones."""
     for plotted, (_, axes) in roi.signal_map.items():
         if plotted is signal:
-            if all(axis.navigate for axis in axes):
+            if all(axis.navigate == navigate for axis in axes):
                 return tuple(axes)
-            raise ArgumentValueError(
-                f"{roi!r} lies in the signal axes of {signal!r}, but a roi selects scan positions: "
-                "for a region of the frames use signal.udf.virtual_image(roi), or signal.isig"
+            remedy = (
+                "lies in the signal axes, but a roi selects scan positions: for a region of the "
+                "frames use signal.udf.virtual_image(roi), or signal.isig"
+                if navigate
+                else "lies in the navigation axes, but a detector selects pixels of the frames: "
+                "for a region of the scan pass it as roi="
             )
-    if len(nav_axes) < roi.ndim:
+            raise ArgumentValueError(f"{roi!r} of {signal!r} {remedy}")
+    if len(every) < roi.ndim:
+        kind = "navigation" if navigate else "signal"
         raise ArgumentValueError(
-            f"{roi!r} needs {roi.ndim} navigation axes, but {signal!r} has {len(nav_axes)}"
+            f"{roi!r} needs {roi.ndim} {kind} axes, but {signal!r} has {len(every)}"
         )
-    return tuple(nav_axes[: roi.ndim])
+    return tuple(every[: roi.ndim])

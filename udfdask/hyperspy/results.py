@@ -10,9 +10,9 @@ from dask.base import is_dask_collection, tokenize
 
 from udfdask.errors import ArgumentTypeError
 from udfdask.hyperspy.data import wants_progressbar
-from udfdask.hyperspy.detectors import mask_reader
 from udfdask.hyperspy.labels import SignalLabels, copied_axes
 from udfdask.hyperspy.make_signal import make_signal
+from udfdask.hyperspy.regions import mask_reader
 from udfdask.results.named_results import NamedResults
 from udfdask.results.result import Result
 from udfdask.run.read_masks import read_detectors
@@ -112,14 +112,10 @@ class SignalResult(NamedResults):
 
         Raises
         ------
-        ArgumentTypeError, ArgumentValueError
-            If an option is invalid, or both `show_progressbar` and `progress` are given.
+        ArgumentTypeError
+            If both `show_progressbar` and `progress` are given.
         UDFError
             As in `udfdask.compute`.
-
-        See Also
-        --------
-        udfdask.compute : Compute the results of several runs in one pass.
 
         Examples
         --------
@@ -158,32 +154,18 @@ class SignalResult(NamedResults):
 
         Parameters
         ----------
-        names : str, tuple or list, optional
-            The results to draw: a name; a pair ``(name, function)``, where the function takes an
-            array in data set shape with NaN at positions that are not valid; or a list of names and
-            pairs. The label of a mask, such as "BF", is a name too. By default the `default_plots`
-            of the UDF, or else all results that are images or lines.
-        log : bool, optional
-            Logarithmic scale for all results, where zero and negative values are dark, or for none.
-            By default for images of kind sig.
-        title : str, optional
-            Title of the figure; by default the name of the UDF, or its key in the dictionary of a
-            run.
-        vmin, vmax, cmap, norm : optional
-            Limits and colors of all images, as in `udfdask.Result.plot`.
+        names, log, title, vmin, vmax, cmap, norm
+            As in `udfdask.Result.plot`.
 
         Returns
         -------
         matplotlib.figure.Figure
-            With an interactive matplotlib backend, `matplotlib.pyplot.show` shows it. A notebook
-            shows it as the value of a cell.
+            As in `udfdask.Result.plot`.
 
         Raises
         ------
-        ArgumentTypeError, ArgumentValueError
-            If the name of a result is unknown, or no result can be drawn. Nothing is computed then.
-        ImportError
-            If matplotlib is not installed.
+        ArgumentTypeError, ArgumentValueError, ImportError
+            As in `udfdask.Result.plot`.
 
         Examples
         --------
@@ -214,12 +196,8 @@ class SignalResult(NamedResults):
             UDFs over the same signal, such as `VirtualDetectorUDF`, ROIs in the units of the signal
             axes, or masks of the shape of a frame. Lengths of UDFs may be in the units of the axes.
             A dictionary gives their names in the legend.
-        name : str, optional
-            The result to draw; by default the first of kind sig.
-        log : bool, optional
-            Logarithmic scale; by default for values that are not negative.
-        title : str, optional
-            Title of the figure; by default none.
+        name, log, title
+            As in `udfdask.Result.plot_detectors`.
 
         Returns
         -------
@@ -228,11 +206,8 @@ class SignalResult(NamedResults):
 
         Raises
         ------
-        ArgumentTypeError, ArgumentValueError
-            If there is no result of kind sig, no detector, or a detector does not fit the frames or
-            has none of their pixels. Nothing is computed then.
-        ImportError
-            If matplotlib is not installed.
+        ArgumentTypeError, ArgumentValueError, ImportError
+            As in `udfdask.Result.plot_detectors`.
 
         Examples
         --------

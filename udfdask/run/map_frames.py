@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, overload
+from typing import Any, TypedDict, overload
 
 import dask.array as da
 
@@ -16,6 +16,16 @@ from udfdask.results.result import Result
 from udfdask.run.described_data import DescribedData, take_apart
 from udfdask.run.run_udf import run_udf
 from udfdask.udf import UDF
+
+
+class MapOptions(TypedDict, total=False):
+    """Options of `map_frames` of every entry point; all other keyword arguments are for `func`."""
+
+    output_shape: tuple[int, ...] | None
+    output_dtype: Any
+    ragged: bool
+    output_names: Sequence[str] | None
+    backends: str | Sequence[str] | None
 
 
 @overload
@@ -115,22 +125,12 @@ def map_frames(
     >>> found["row"].shape, found["column"].compute().max()
     ((2, 3), np.int64(0))
     """
-    options = locals()
+    given = locals()
     if name := udf_name(func):
         raise ArgumentTypeError(
             f"map_frames runs a plain function, got the UDF {name}: run_udf(array, {name}(...))"
         )
-    check_own_names(map_frames, func, options)
-    udf = make_frame_udf(
-        map_frames,
-        func,
-        kwargs,
-        output_shape=output_shape,
-        output_dtype=output_dtype,
-        ragged=ragged,
-        output_names=output_names,
-        backends=backends,
-    )
+    udf = make_frame_udf(map_frames, func, given, kwargs)
     check_is_array(take_apart(array, sig_dims, {})[0], "map_frames")
     (result,) = run_udf(array, {call_of(func): udf}, sig_dims=sig_dims, roi=roi).values()
     if output_names is not None:
@@ -140,29 +140,32 @@ def map_frames(
 
 
 def make_frame_udf(
-    caller: Callable[..., Any], func: Any, kwargs: Mapping[str, Any], **options: Any
+    caller: Callable[..., Any], func: Any, given: Mapping[str, Any], kwargs: Mapping[str, Any]
 ) -> UDF:
-    """Return a UDF that calls a function with each frame; `options` are those of `AutoUDF`.
+    """Return a UDF that calls a function with each frame.
 
-    `caller` is the function that got `kwargs` for `func`.
+    `given` are the values of the arguments of `caller` by name, and `kwargs` the parameters of
+    `func`. The options of `AutoUDF` are in one of them.
     """
     from udfdask.udfs.auto import AutoUDF  # imports all built-in UDFs
 
-    udf = AutoUDF(f=func, kwargs=kwargs, **options)
-    _check_kwargs(caller, func, kwargs)
+    names = MapOptions.__annotations__.keys()
+    given = {**given, **{name: value for name, value in kwargs.items() if name in names}}
+    parameters = {name: value for name, value in kwargs.items() if name not in names}
+    _check_own_names(caller, func, given)
+    options = {name: given[name] for name in names if name in given}
+    udf = AutoUDF(f=func, kwargs=parameters, **options)
+    _check_kwargs(caller, func, parameters)
     return udf
 
 
-def check_own_names(caller: Callable[..., Any], func: Any, options: Mapping[str, Any]) -> None:
-    """Raise if a function takes an option of its caller, too, and the user has passed it.
-
-    `options` are the values of all arguments of the caller by name.
-    """
+def _check_own_names(caller: Callable[..., Any], func: Any, given: Mapping[str, Any]) -> None:
+    """Raise if a function takes an option of its caller, too, and the user has passed it."""
     bound = func.keywords if isinstance(func, functools.partial) else {}
     others = (_parameters_of(func) or [])[1:]  # the first one is the frame
     taken = {p.name for p in others if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
     for name, own in inspect.signature(caller).parameters.items():
-        passed = own.default is not own.empty and options[name] is not own.default
+        passed = own.default is not own.empty and given.get(name, own.default) is not own.default
         if passed and name in taken and name not in bound:
             raise ArgumentTypeError(
                 f"{name}= is an option of {caller.__name__} and a parameter of "

@@ -9,6 +9,7 @@ from typing import Any, Unpack
 import xarray as xr
 
 from udfdask.advice import Door
+from udfdask.errors import ArgumentValueError
 from udfdask.results.labels.align import align_mask
 from udfdask.results.labels.from_dataarray import Arranged, name_output_dims, warn_if_huge
 from udfdask.results.labels.labels import Labels
@@ -16,61 +17,43 @@ from udfdask.results.labels.layout import Layout, check_rename, make_layout
 from udfdask.results.named_results import ResultInfo
 from udfdask.run.options import RunOptions
 from udfdask.run.read_masks import read_labeled, read_values
-from udfdask.run.run_udf import in_form_of, make_infos, make_results, plan_run, show_warnings
-from udfdask.run.virtual_image import IMAGE
+from udfdask.run.run_udf import make_infos, make_results, plan_run, show_warnings
 from udfdask.scheduling.compute import compute
 from udfdask.udf import UDF
 
-_FRAME_RESULT = "result"
-"""Name of the result of `AutoUDF`."""
 
-_UNNAMED = "__udfdask_result__"
-"""Temporary name of a variable, which no dimension has."""
-
-
-def run_udf(
+def run(
     data: Arranged,
     udf: UDF | Sequence[UDF] | Mapping[str, UDF],
     *,
-    rename: Mapping[str, Hashable] | None,
-    valid_masks: bool,
+    rename: Mapping[str, Hashable] | None = None,
+    valid_masks: bool = False,
+    output_dims: str | Sequence[Hashable] | None = None,
     **options: Unpack[RunOptions],
-) -> xr.Dataset | tuple[xr.Dataset, ...] | dict[str, xr.Dataset]:
-    """Return the Dataset of one UDF, or a tuple or dictionary with a Dataset for each UDF."""
+) -> tuple[xr.Dataset, ...]:
+    """Return a Dataset for each UDF, lazy if the data are lazy.
 
-    def lay_out(infos: Sequence[ResultInfo]) -> list[Layout]:
-        return make_layouts(infos, data.labels, rename)
-
-    return in_form_of(udf, _run(data, udf, lay_out, valid_masks, options))
-
-
-def virtual_image(
-    data: Arranged, udf: UDF, name: Hashable, **options: Unpack[RunOptions]
-) -> xr.DataArray:
-    """Return the labeled image of a virtual detector, with this name."""
-
-    def lay_out(infos: Sequence[ResultInfo]) -> list[Layout]:
-        return make_layouts(infos, data.labels, {IMAGE: _UNNAMED})
-
-    (dataset,) = _run(data, udf, lay_out, False, options)
-    notes = {key: text for key, text in dataset.attrs.items() if key == "note"}
-    return dataset[_UNNAMED].rename(name).assign_attrs(notes)
-
-
-def map_frames(
-    data: Arranged, udf: Mapping[str, UDF], output_dims: str | Sequence[Hashable] | None
-) -> xr.DataArray:
-    """Return the labeled result of a UDF, by its name, that calls a function with each frame."""
-
-    def lay_out(infos: Sequence[ResultInfo]) -> list[Layout]:
-        (layout,) = make_layouts(infos, data.labels, {_FRAME_RESULT: _UNNAMED})
-        if output_dims is None:
-            return [layout]
-        shape = infos[0].buffers[_FRAME_RESULT].extra_shape
-        return [name_output_dims(layout, _FRAME_RESULT, shape, output_dims, data.labels)]
-
-    (dataset,) = _run(data, udf, lay_out, False, {})
-    return dataset[_UNNAMED]
+    `output_dims` are the names of the extra dimensions of the only result.
+    """
+    udf, chosen = read_arguments(data, udf, options)
+    plan, array = plan_run(
+        data.array, udf, sig_dims=data.sig_dims, roi=data.roi, door=door_of(data), **chosen
+    )
+    infos = make_infos(plan, array, lambda: 0)
+    layouts = make_layouts(infos, data.labels, rename)
+    if output_dims is not None:
+        ((name, buffer),) = infos[0].buffers.items()
+        shape = buffer.extra_shape
+        layouts = [name_output_dims(layouts[0], name, shape, output_dims, data.labels)]
+    show_warnings(plan)
+    warn_if_huge(data)
+    results = make_results(plan, array)
+    if not data.was_lazy:
+        results = compute(*results)
+    return tuple(
+        result._make_dataset(layout, valid_masks)
+        for result, layout in zip(results, layouts, strict=True)
+    )
 
 
 def read_arguments(
@@ -101,25 +84,11 @@ def door_of(data: Arranged) -> Door:
     return Door("dataarray", tuple(data.labels.dims))
 
 
-def _run(
-    data: Arranged,
-    udf: UDF | Sequence[UDF] | Mapping[str, UDF],
-    lay_out: Callable[[Sequence[ResultInfo]], list[Layout]],
-    valid_masks: bool,
-    options: RunOptions,
-) -> tuple[xr.Dataset, ...]:
-    """Return a Dataset for each UDF, lazy if the data are lazy."""
-    udf, chosen = read_arguments(data, udf, options)
-    plan, array = plan_run(
-        data.array, udf, sig_dims=data.sig_dims, roi=data.roi, door=door_of(data), **chosen
-    )
-    layouts = lay_out(make_infos(plan, array, lambda: 0))
-    show_warnings(plan)
-    warn_if_huge(data)
-    results = make_results(plan, array)
-    if not data.was_lazy:
-        results = compute(*results)
-    return tuple(
-        result._make_dataset(layout, valid_masks)
-        for result, layout in zip(results, layouts, strict=True)
-    )
+def check_free(names: Sequence[str], array: xr.DataArray) -> None:
+    """Raise if a name of a result is that of a dimension or coordinate of the data."""
+    taken = {*array.dims, *array.coords}
+    if used := [name for name in names if name in taken]:
+        raise ArgumentValueError(
+            f"output_names={tuple(names)}: {used[0]!r} is a dimension or coordinate of the data: "
+            f"choose another name, such as '{used[0]}_found'"
+        )
