@@ -74,10 +74,9 @@ ALLOWED = {
         "libertem": "errors geometry udf libertem_udfs udfs scheduling results run",
         "xarray": "advice errors types tracebacks udf udfs explanation scheduling io results run",
         "hyperspy": (
-            "advice errors types config tracebacks geometry udf udfs explanation scheduling "
-            "io results run"
+            "advice errors types tracebacks geometry udf udfs explanation scheduling io results run"
         ),
-        "dask": "udf udfs explanation results run",
+        "dask": "udfs run",
         "testing": (
             "errors types geometry backends corrections udf libertem_udfs plan chunk merge results "
             "run"
