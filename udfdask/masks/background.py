@@ -84,11 +84,8 @@ def background_subtraction(
 
     Raises
     ------
-    ArgumentTypeError
-        If a size is not an integer, or another argument is not a number.
-    ArgumentValueError
-        If a size is not positive, a radius is negative, `radius_inner` is not smaller than
-        `radius`, no pixel is in the ring, or a number is not finite.
+    ArgumentTypeError, ArgumentValueError
+        If an argument is not a number of pixels that it can be, or no pixel is in the ring.
 
     Examples
     --------
@@ -144,10 +141,8 @@ def radial_gradient_background_subtraction(
 
     Raises
     ------
-    ArgumentTypeError
-        If a radius or `delta` is not a number.
-    ArgumentValueError
-        If `r0` is not positive, `r_outer` or `delta` is negative, or one of them is not finite.
+    ArgumentTypeError, ArgumentValueError
+        If an argument is not a number of pixels that it can be.
 
     Examples
     --------

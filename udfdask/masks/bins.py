@@ -55,8 +55,7 @@ def radial_bins(
     imageSizeX, imageSizeY : int
         Size of the frame, in pixels.
     radius : float, optional
-        Outer radius of the last bin, in pixels; by default `bounding_radius`, times
-        ``sqrt(stretch)``, so that the bins cover the whole frame.
+        Outer radius of the last bin, in pixels; by default, the bins cover the whole frame.
     radius_inner : float
         Inner radius of the first bin, in pixels.
     n_bins : int, optional
@@ -65,16 +64,12 @@ def radial_bins(
     normalize : bool
         Scale each bin to a sum of 1 over the frame. A bin outside the frame stays 0.
     use_sparse : bool, optional
-        Whether to return a sparse stack. By default, the stack is sparse if the last and largest
-        bin covers less than a tenth of the frame.
+        Whether to return a sparse stack; by default if the last and largest bin covers less than a
+        tenth of the frame.
     dtype : dtype, optional
         Dtype of the result, float64 by default.
-    stretch : float
-        Ratio of the long to the short half axis of elliptical bins, at least 1. A radius is the
-        geometric mean of the half axes, and `d` is the distance in the coordinates in which the
-        bins are round.
-    stretch_angle : float
-        Direction of the long half axis, in degrees from +x toward +y, which points down.
+    stretch, stretch_angle : float
+        Elliptical bins, as for `circular`.
 
     Returns
     -------
@@ -83,11 +78,8 @@ def radial_bins(
 
     Raises
     ------
-    ArgumentTypeError
-        If a size or `n_bins` is not an integer, or another argument is not a number.
-    ArgumentValueError
-        If a size or `n_bins` is not positive, a radius is negative, `radius_inner` is not smaller
-        than `radius`, `stretch` is below 1, or a number is not finite.
+    ArgumentTypeError, ArgumentValueError
+        If an argument is not a number that it can be.
     ImportError
         If the stack is sparse and the package `sparse` is not installed.
 

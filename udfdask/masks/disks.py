@@ -39,9 +39,8 @@ def circular(
     antialiased : bool
         Make the edge fall from 1 to 0 over one pixel.
     stretch : float
-        Ratio of the long to the short half axis of an ellipse, at least 1. Its half axes are
-        ``radius * sqrt(stretch)`` and ``radius / sqrt(stretch)``, so that its area is that of a
-        circle; `d` is the distance in the coordinates in which it is round.
+        Ratio of the half axes of an ellipse, at least 1; a radius is their geometric mean, and `d`
+        the distance in the coordinates in which the ellipse is round.
     stretch_angle : float
         Direction of the long half axis, in degrees from +x toward +y, which points down.
 
@@ -52,11 +51,8 @@ def circular(
 
     Raises
     ------
-    ArgumentTypeError
-        If a size is not an integer, or another argument is not a number.
-    ArgumentValueError
-        If a size is not positive, `radius` is negative or NaN, `stretch` is below 1, or another
-        number is not finite.
+    ArgumentTypeError, ArgumentValueError
+        If an argument is not a number of pixels that it can be.
 
     Examples
     --------
@@ -102,18 +98,12 @@ def ring(
         Center, in pixels; it can lie between pixels or outside the frame.
     imageSizeX, imageSizeY : int
         Size of the frame, in pixels.
-    radius : float
-        Outer radius, in pixels; inf for all pixels outside `radius_inner`.
-    radius_inner : float
-        Inner radius, in pixels, 0 or more, smaller than `radius`.
+    radius, radius_inner : float
+        Outer and inner radius, in pixels; the outer one can be inf.
     antialiased : bool
         Make the edges rise and fall over one pixel.
-    stretch : float
-        Ratio of the long to the short half axis of an ellipse, at least 1. Its half axes are
-        ``radius * sqrt(stretch)`` and ``radius / sqrt(stretch)``, so that its area is that of a
-        circle; `d` is the distance in the coordinates in which it is round.
-    stretch_angle : float
-        Direction of the long half axis, in degrees from +x toward +y, which points down.
+    stretch, stretch_angle : float
+        An ellipse, as for `circular`.
 
     Returns
     -------
@@ -122,11 +112,8 @@ def ring(
 
     Raises
     ------
-    ArgumentTypeError
-        If a size is not an integer, or another argument is not a number.
-    ArgumentValueError
-        If a size is not positive, a radius is negative, `radius_inner` is not smaller than
-        `radius`, `stretch` is below 1, or a number other than `radius` is not finite.
+    ArgumentTypeError, ArgumentValueError
+        If an argument is not a number of pixels that it can be.
 
     Examples
     --------
@@ -171,10 +158,8 @@ def rectangular(
 
     Raises
     ------
-    ArgumentTypeError
-        If a size is not an integer, or another argument is not a number.
-    ArgumentValueError
-        If a size is not positive, or a number is not finite.
+    ArgumentTypeError, ArgumentValueError
+        If an argument is not a number of pixels that it can be.
 
     Examples
     --------
@@ -215,10 +200,8 @@ def window(start: float, stop: float, size: int) -> AnyArray:
 
     Raises
     ------
-    ArgumentTypeError
-        If `size` is not an integer, or `start` or `stop` is not a number.
-    ArgumentValueError
-        If `size` is not positive, or no channel is in the window.
+    ArgumentTypeError, ArgumentValueError
+        If an argument is not a number, or no channel is in the window.
 
     Examples
     --------

@@ -27,10 +27,8 @@ def gradient_x(imageSizeX: int, imageSizeY: int, dtype: DTypeLike = np.float32) 
 
     Raises
     ------
-    ArgumentTypeError
-        If a size is not an integer.
-    ArgumentValueError
-        If a size is not positive.
+    ArgumentTypeError, ArgumentValueError
+        If a size is not a positive integer.
 
     Examples
     --------
@@ -60,10 +58,8 @@ def gradient_y(imageSizeX: int, imageSizeY: int, dtype: DTypeLike = np.float32) 
 
     Raises
     ------
-    ArgumentTypeError
-        If a size is not an integer.
-    ArgumentValueError
-        If a size is not positive.
+    ArgumentTypeError, ArgumentValueError
+        If a size is not a positive integer.
 
     Examples
     --------
@@ -108,10 +104,8 @@ def radial_gradient(
 
     Raises
     ------
-    ArgumentTypeError
-        If a size is not an integer, or another argument is not a number.
-    ArgumentValueError
-        If a size or `radius` is not positive, or a number is not finite.
+    ArgumentTypeError, ArgumentValueError
+        If an argument is not a number of pixels that it can be.
 
     Examples
     --------

@@ -172,9 +172,7 @@ def polar_map(
     imageSizeX, imageSizeY : int
         Size of the frame, in pixels.
     stretchY : float
-        Semi-axis along y of the ellipse ``r == 1``, before the rotation by `angle`; its semi-axis
-        along x is 1. So ``r <= radius`` is an ellipse with the semi-axes `radius` and
-        ``stretchY * radius``.
+        Semi-axis along y of the ellipse ``r == 1``, before the rotation; that along x is 1.
     angle : float
         Angle of the ellipse in radians: the semi-axis `stretchY` points to
         ``(cos(angle), -sin(angle))`` in (y, x).
@@ -188,10 +186,8 @@ def polar_map(
 
     Raises
     ------
-    ArgumentTypeError
-        If a size is not an integer, or another argument is not a number.
-    ArgumentValueError
-        If a size or `stretchY` is not positive, or a number is not finite.
+    ArgumentTypeError, ArgumentValueError
+        If an argument is not a number of pixels that it can be.
 
     Examples
     --------
@@ -233,10 +229,8 @@ def bounding_radius(centerX: float, centerY: float, imageSizeX: int, imageSizeY:
 
     Raises
     ------
-    ArgumentTypeError
-        If a size is not an integer, or the center is not a number.
-    ArgumentValueError
-        If a size is not positive, or the center is not finite.
+    ArgumentTypeError, ArgumentValueError
+        If an argument is not a number of pixels that it can be.
 
     Examples
     --------

@@ -46,11 +46,9 @@ def sparse_template_multi_stack(
 
     Raises
     ------
-    ArgumentTypeError
-        If a size is not an integer, or indices or offsets are not numbers.
-    ArgumentValueError
-        If a size is not positive, `template` does not have two axes, `mask_index` is empty or
-        contains a negative number, or the sequences differ in length.
+    ArgumentTypeError, ArgumentValueError
+        If a number is invalid, the sequences are empty or differ in length, or `template` does not
+        have two axes.
     ImportError
         If the package `sparse` is not installed.
 
@@ -128,11 +126,8 @@ def sparse_circular_multi_stack(
 
     Raises
     ------
-    ArgumentTypeError
-        If a size is not an integer, or indices, centers or `radius` are not numbers.
-    ArgumentValueError
-        If a size is not positive, `radius` is negative, `mask_index` is empty or contains a
-        negative number, or the sequences differ in length.
+    ArgumentTypeError, ArgumentValueError
+        If a number is invalid, or the sequences are empty or differ in length.
     ImportError
         If the package `sparse` is not installed.
 
@@ -181,11 +176,9 @@ class DiskTemplate:
 
     Raises
     ------
-    ArgumentTypeError
-        If a radius is not a number.
-    ArgumentValueError
-        If `radius` is not positive and finite, or `radius_outer` is not larger. If one of them has
-        a unit, `run_udf` raises this error.
+    ArgumentTypeError, ArgumentValueError
+        If `radius` is not a positive number, or `radius_outer` is not larger. If one of them has a
+        unit, `run_udf` raises this error.
 
     See Also
     --------

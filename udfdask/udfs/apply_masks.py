@@ -123,18 +123,17 @@ class ApplyMasksUDF(BuiltInUDF):
     Parameters
     ----------
     mask_factories : array or callable, or list, tuple or dict of them
-        The masks: NumPy arrays, or sparse arrays of SciPy or of the package `sparse`, or functions
-        without arguments that return such arrays. An array is one mask, shape `sig`, or a stack of
-        masks, shape (n_masks, *sig). A function returns a whole stack. A list or tuple has one mask
-        of shape `sig`, or a function that returns it, for each mask. A dictionary has names as
-        well: ``{"BF": disk, "ADF": ring}``. The accessors of DataArrays and signals also take
-        masks that are DataArrays, signals or ROIs of HyperSpy.
+        The masks: arrays of NumPy, SciPy or the package `sparse`, or functions without arguments
+        that return such arrays. An array is one mask, shape `sig`, or a stack, shape (n_masks,
+        *sig). A function returns a whole stack. A list or tuple has an array of shape `sig`, or a
+        function that returns it, for each mask. A dictionary has names as well: ``{"BF": disk,
+        "ADF": ring}``. The accessors of DataArrays and signals also take DataArrays, signals and
+        ROIs of HyperSpy.
     use_torch : bool
         Ignored; accepted for code that was written for LiberTEM.
     use_sparse : bool or str, optional
         Whether the masks are multiplied as sparse matrices (True, or a format of `MaskContainer`)
-        or as dense matrices (False). By default, they are sparse if all masks are sparse, or if
-        so many values are 0 that sparse matrices are faster.
+        or as dense matrices (False); by default what is faster.
     mask_count : int, optional
         Number of masks. With `mask_count` and `mask_dtype`, the plan does not compute the masks.
     mask_dtype : dtype-like, optional
@@ -147,8 +146,7 @@ class ApplyMasksUDF(BuiltInUDF):
         Array backends to use; by default "numpy", and sparse formats for sparse data.
     shifts : tuple of int, array or AuxData, optional
         Shift of the masks in pixels, one number for each signal axis, (y, x): one shift for all
-        frames, or an array of shape (*nav, 2), NumPy or dask, or `UDF.aux_data` of such an array.
-        Fractions are cut off.
+        frames, or an array of shape (*nav, 2), NumPy or dask. Fractions are cut off.
 
     Raises
     ------
@@ -171,13 +169,11 @@ class ApplyMasksUDF(BuiltInUDF):
 
     Large arrays are sent to each worker once, not with each task. Functions are called once in the
     plan, unless `mask_dtype` and `mask_count` are given, and once in each other process that needs
-    the masks. Masks must have exactly the shape of a frame. If the plan does not compute them, the
-    first chunk checks their shape.
+    the masks.
 
-    If masks are multiplied as sparse matrices, pixels where a mask is 0 are not read: NaN in these
-    pixels has no effect, but with ``use_sparse=False`` it makes the product NaN. In sparse data,
-    only stored pixels are read: a mask can be infinite elsewhere. If each frame has its own shift,
-    frames are assembled from their signal chunks.
+    Sparse masks do not read pixels where a mask is 0: NaN there has no effect, but with
+    ``use_sparse=False`` it makes the product NaN. In sparse data, only stored pixels are read. If
+    each frame has its own shift, frames are assembled from their signal chunks.
 
     Examples
     --------

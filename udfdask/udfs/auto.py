@@ -53,8 +53,8 @@ class AutoUDF(UDF):
         order of the scan, for live plots. The results of all chunks are then gathered in one task.
     output_names : sequence of str, optional
         Names of several results, such as ``("position", "width")``: `f` returns a tuple, list or
-        array with one value for each. The values may have different shapes and dtypes.
-        `output_shape` and `output_dtype` are then those of each value.
+        array with one value for each, which may have different shapes and dtypes. `output_shape`
+        and `output_dtype` are then those of each value.
     **each : AuxData
         Used by a run to store the `kwargs` that have a value for each frame.
 
@@ -64,19 +64,14 @@ class AutoUDF(UDF):
         If an argument has a wrong type or value, is unknown, or `monitor` is used with
         `output_names`.
 
-    Notes
-    -----
-    Buffer `result`, kind nav, shape (*nav, *output_shape). With `output_names`, one such buffer for
-    each name instead. With `monitor`, also `monitor`, kind
-    single, shape `output_shape`: the last row of `result`, or zeros (None if `ragged`) if there is
-    no frame.
+    Notes ----- Buffer `result`, or one for each of `output_names`, kind nav, shape (*nav,
+    *output_shape). With `monitor`, also `monitor`, kind single, shape `output_shape`: zeros (None
+    if `ragged`) if there is no frame.
 
     If `f` returns None for a frame, for example because a fit failed, the result is NaN there. A
-    run stops with a `UDFError` if the dtype of the result has no NaN, such as that of integers.
-
-    A run stops with a `UDFError` if `f` returns another shape. Without `output_dtype`, it also
-    stops if the dtype that was found with a frame of ones cannot hold a return value, for example
-    if `f` first returned an integer and then a float.
+    run stops with a `UDFError` if the dtype of the result has no NaN, if `f` returns another shape,
+    or, without `output_dtype`, if the dtype that was found with a frame of ones cannot hold a
+    value.
 
     Examples
     --------

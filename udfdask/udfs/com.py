@@ -45,21 +45,17 @@ class CoMUDF(RingUDF):
     Parameters
     ----------
     cy, cx : float, optional
-        Center of the mask and origin of the shifts, in pixels, or a text with a unit such as
-        "0 mrad"; by default where both axes are 0, if that is inside of the frame, or else
-        ``shape // 2``.
+        Center of the mask and origin of the shifts, in pixels; by default where both axes are 0, if
+        that is inside of the frame, or else ``shape // 2``.
     r : float
-        Radius of the mask, a disk, in pixels, or a text with a unit such as "8 mrad"; by default
-        the whole frame.
+        Radius of the mask, a disk, in pixels; by default the whole frame.
     ri : float
-        Inner radius, in pixels, or a text with a unit: the mask is ``ri < d <= r``, or the full
-        disk if `ri` is 0.
+        Inner radius, in pixels: the mask is ``ri < d <= r``, or the full disk if `ri` is 0.
     scan_rotation : float
         Angle in degrees by which shifts are rotated to match the axes of the scan, clockwise on a
         screen: +90 maps +x to +y.
     flip_y : bool
-        Flip the y axis of shifts before the rotation, for detectors whose first row is at the
-        bottom.
+        Flip the y axis of shifts before the rotation.
     regression : {-1, 0, 1} or array-like, shape (3, 2)
         Background to subtract from the field: none (-1), its mean (0), the plane that fits best
         (1), or a given plane ``[[y, x], [dy/dy, dx/dy], [dy/dx, dx/dx]]``.
@@ -78,9 +74,8 @@ class CoMUDF(RingUDF):
     ------
     ArgumentTypeError, ArgumentValueError
         If a parameter has a wrong type or value, or two of them exclude each other; in `run_udf`,
-        if the frames are not 2-D or not real, the mask contains no pixel, the center is outside the
-        frame and `r` is not given, `centers` does not fit the scan, or `regression` is given for a
-        scan that is not 2-D or has fewer than 2 positions along an axis.
+        if frames are not 2-D or not real, no pixel is in the mask, or `centers` or `regression`
+        does not fit the scan.
 
     See Also
     --------
@@ -96,23 +91,20 @@ class CoMUDF(RingUDF):
     one, its derivatives per unit of the scan axes; otherwise in pixels, and per scan position:
 
     - `raw_com`, shape (*nav, 2): ``(sum y I, sum x I) / sum I`` over the mask
-    - `raw_shifts`, shape (*nav, 2): ``raw_com - (cy, cx)``, or minus the center of the frame; 0
-      where ``sum I`` is 0
+    - `raw_shifts`, shape (*nav, 2): ``raw_com - (cy, cx)``; 0 where ``sum I`` is 0
     - `field`, shape (*nav, 2): ``R @ F @ shifts - [1, y, x] @ regression``, where `shifts` are
       `raw_shifts` in the unit of the field, y and x are numbers of scan positions,
       ``F = diag(-1, 1)`` if `flip_y`, ``R = [[cos, sin], [-sin, cos]]``
-    - `field_y`, `field_x`, shape nav: its components
-    - `magnitude`, shape nav: ``hypot(field_y, field_x)``
+    - `field_y`, `field_x`, `magnitude`, shape nav: its components and their length
     - `divergence`, shape nav: ``gradient(field_y, axis=0) + gradient(field_x, axis=1)`` per step
     - `curl`, shape nav: ``gradient(field_y, axis=1) - gradient(field_x, axis=0)`` per step
 
-    and `regression` of kind single, shape (3, 2), float64: the plane that was subtracted. It is
-    fitted to the rotated shifts of all frames whose shift is finite.
+    and `regression` of kind single, shape (3, 2), float64: the plane that was subtracted. The last
+    three exist for 2-D scans with at least 2 positions along each axis.
 
-    All results are NaN outside the ROI, and for frames whose center in `centers` is not finite.
-    `divergence` and `curl` are also NaN if a neighbor that they need is NaN. `divergence`, `curl`
-    and `regression` exist for 2-D scans with at least 2 positions along each axis. In snapshots of
-    a running computation, frames that have not been merged are NaN.
+    All are NaN outside the ROI, for frames whose center in `centers` is not finite, and in
+    snapshots for frames that have not been merged; `divergence` and `curl` also if a neighbor is
+    NaN.
 
     Sums are float64, which is exact for data of up to 16 bits. Pixels outside the mask are not
     read and can be NaN. A subclass can override `get_field_results`.

@@ -46,20 +46,19 @@ class CorrelationUDF(BuiltInUDF):
         Expected positions (y, x), in pixels, rounded; they can be outside the frame. Or a pair of
         such an array and the unit of the axes, such as ``(peaks, "mrad")``.
     template : DiskTemplate or array-like of real numbers, shape (height, width)
-        Image of a disk. The center of an array is the pixel ``height // 2, width // 2``. Radii of
-        a `DiskTemplate` can have the unit of the axes.
+        Image of a disk. The center of an array is the pixel ``height // 2, width // 2``.
     steps : int
         Search distance from the expected position, in pixels, at least 2; or with the unit of the
         axes, such as ``"2 mrad"``, rounded up to whole pixels. If it is larger than the template,
         the time grows with its fourth power.
     zero_shift : array-like of numbers, shape (2,), or AuxData, optional
         Shift (y, x) of the whole frame, in pixels, rounded, which is added to `peaks`; or with the
-        unit of the axes, such as ``("1 mrad", "2 mrad")``. For descan errors, pass one
-        shift for each frame: ``UDF.aux_data(shifts, kind="nav", extra_shape=(2,))``.
+        unit of the axes. For descan errors, pass one shift for each frame:
+        ``UDF.aux_data(shifts, kind="nav", extra_shape=(2,))``.
     log_scale : bool
-        Correlate ``log(frame - min(frame) + 1)``, with the minimum of the whole frame, so that
-        weak and strong disks have similar weights. If it is False and the signal is chunked,
-        frames do not have to be assembled.
+        Correlate ``log(frame - min(frame) + 1)``, with the minimum of the whole frame, so that weak
+        and strong disks have similar weights. If False, frames with chunked signals do not have to
+        be assembled.
 
     Raises
     ------
@@ -83,15 +82,13 @@ class CorrelationUDF(BuiltInUDF):
       all pixels of the map at a distance ``d >= 1.5`` from `refineds`: the slope of the steepest
       cone above the map with its tip at the maximum. It is small if there is no clear maximum.
 
-    The centroid pulls `refineds` toward whole pixels. Without noise, disks of radius 3 to 8 inside
-    the frame are found within 0.25 pixels along each axis, with a root-mean-square error of 0.1
-    pixels. The error is largest halfway between two pixels. If the border of the frame cuts a
-    disk, its position is too far inside: by one pixel if half of the disk is missing.
+    Without noise, disks of radius 3 to 8 inside the frame are found within 0.25 pixels along each
+    axis, with a root-mean-square error of 0.1 pixels. The error is largest halfway between two
+    pixels. If the border of the frame cuts half of a disk, its position is too far inside by one
+    pixel. Maxima on the edge of the map indicate that a disk has moved farther than `steps`.
 
     Pixels outside the frame count as 0. If a pixel that the map needs, or `zero_shift`, is NaN or
     infinite, `centers` is the expected position and the other results are NaN.
-
-    Maxima on the edge of the map indicate that a disk has moved farther than `steps`.
 
     The shifted copies of the template are a matrix that each process makes once, of
     ``(2 * steps + 1)**2 * (height + 2 * steps) * (width + 2 * steps)`` numbers.

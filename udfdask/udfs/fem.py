@@ -50,8 +50,8 @@ class FEMUDF(RingUDF):
     ------
     ArgumentTypeError, ArgumentValueError
         If a parameter is missing, has a wrong type or value, or two of them exclude each other; in
-        `run_udf`, if the frames are not 2-D or not numbers, the ring contains no pixel, `center` is
-        outside the frame and `rad_out` is inf, or `centers` does not fit the scan.
+        `run_udf`, if frames are not 2-D or not numbers, no pixel is in the ring, or `centers` does
+        not fit the scan.
 
     Notes
     -----
@@ -61,10 +61,8 @@ class FEMUDF(RingUDF):
 
         sqrt(mean(|x - mean(x)|**2))    over the pixels at rad_in < d <= rad_out
 
-    where `d` is the distance from the center, in the coordinates in which the ring is round, and
-    `x` are the values of the frame in the ring, as in `numpy.std`. The computation uses double
-    precision. With `centers`, it is NaN for a frame whose center is not finite, or whose ring has
-    no pixel in the frame.
+    as `numpy.std` computes it, in double precision. With `centers`, it is NaN for a frame whose
+    center is not finite, or whose ring has no pixel in the frame.
 
     References
     ----------

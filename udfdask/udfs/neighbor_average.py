@@ -22,18 +22,16 @@ class NeighborAverageUDF(WindowUDF):
     ----------
     window : str, tuple or array-like of numbers
         Weights of the neighbors. ``"circular"``: 1 up to the distance ``shape // 2`` from the
-        position, 0 beyond; ``"rectangular"``: 1 everywhere; ``"gaussian"``, with `std`; or another
-        window of `scipy.signal.get_window`, such as ``"triang"`` or ``("kaiser", 2.0)``, multiplied
-        along the navigation axes. Or the weights themselves, with an odd size along each
-        navigation axis.
+        position, 0 beyond; ``"rectangular"``: 1 everywhere; ``"gaussian"``, with `std`; another
+        window of `scipy.signal.get_window`, multiplied along the navigation axes; or the weights
+        themselves, with an odd size along each navigation axis.
     shape : int or tuple of int, optional
         Odd number of frames in the window: along all navigation axes, or along each of them; 3 by
         default. An array of weights has its own shape.
     std : float, optional
         Standard deviation of ``window="gaussian"``, in frames.
     boundary : {"mask", "nearest", "reflect", "periodic"}
-        What stands for frames beyond the ends of the scan. With "mask", they are missing: their
-        weights do not count.
+        What stands for frames beyond the ends of the scan. With "mask", their weights do not count.
     normalize : bool
         Divide by the sum of the weights of the neighbors that exist. If False, the result is the
         weighted sum, as for differences along the scan: weights can then be negative.

@@ -39,8 +39,7 @@ class NeighborSimilarityUDF(WindowUDF):
         Subtract from each frame its mean, so that a product measures the contrast that two frames
         have in common, and not their brightness.
     normalize : bool
-        Divide each product by the norms of both frames: it is 1 for frames that are equal up to a
-        factor, 0 for frames that have nothing in common.
+        Divide each product by the norms of both frames.
     mask : array-like of bool, shape sig, optional
         The pixels to compare, by default all. HyperSpy's masks have the opposite meaning.
     boundary : {"mask", "nearest", "reflect", "periodic"}
@@ -63,8 +62,7 @@ class NeighborSimilarityUDF(WindowUDF):
     Buffers of kind nav, dtype `dtype`:
 
     - `similarity`, extra shape: that of the window: ``dot(f, g) / (norm(f) * norm(g))`` of the
-      frame f and each neighbor g. The middle is the product of f with itself. It is NaN where the
-      neighbor is missing or not in the window.
+      frame f and each neighbor g. It is NaN where the neighbor is missing or not in the window.
     - `mean`: the mean over all neighbors that exist, without the frame itself; NaN if there is
       none. It is the average neighbor dot product map of kikuchipy.
 

@@ -41,15 +41,11 @@ class RadialFourierUDF(RingsUDF):
     max_order : int
         Highest order, 0 or more.
     centers : array, shape (*nav, 2), or AuxData of kind nav with extra_shape (2,), optional
-        Center (y, x) of each frame, in pixels, in place of a common one, such as `raw_com` of
-        `CoMUDF`. Frames on a device are then copied to the host.
-    stretch : float
-        Ratio of the half axes of elliptical rings, at least 1; a radius is their geometric mean.
-    stretch_angle : float
-        Direction of the long half axis, in degrees from +x toward +y, which points down.
+        Center (y, x) of each frame, as for `RadialProfileUDF`.
+    stretch, stretch_angle : float
+        Elliptical rings, as for `RadialProfileUDF`.
     center : {"zero", "middle"} or tuple of float, optional
-        The center (y, x) in place of `cy` and `cx`, such as ``find_center(pattern)``: "zero" is 0
-        of the axes, "middle" is ``shape // 2``.
+        The center (y, x) in place of `cy` and `cx`, as for `RadialProfileUDF`.
 
     Raises
     ------
@@ -63,18 +59,17 @@ class RadialFourierUDF(RingsUDF):
     Buffer `coefficients`, kind nav, shape (*nav, n_bins * (max_order + 1)), complex64: for each
     ring b the orders n = 0 ... max_order, ``sum I w_b exp(i n phi)``, not normalized. The angle phi
     is zero along +x and increases toward +y. Distance and angle of a pixel are those in the
-    coordinates in which the rings are round. With `centers`, the coefficients of a frame whose
-    center is not finite are NaN, and those of a ring without a pixel in the frame 0. The weights
-    `w_b` are those of `udfdask.masks.radial_bins`. ``c.reshape((*nav, n_bins, max_order + 1))`` has
-    one axis for the rings and one for the orders. ``abs(c[..., n]) / abs(c[..., 0])`` is the
-    strength of the n-fold symmetry.
+    coordinates in which the rings are round. The weights `w_b` are those of
+    `udfdask.masks.radial_bins`. ``c.reshape((*nav, n_bins, max_order + 1))`` has one axis for the
+    rings and one for the orders. ``abs(c[..., n]) / abs(c[..., 0])`` is the strength of the n-fold
+    symmetry. Coefficients of a frame whose center is not finite are NaN, those of a ring without a
+    pixel 0.
 
     The weights are in float32, or in float64 for data that need it, and sums in float64. Each pixel
     is shared between a few of ``4 * (max_order + 1)`` equidistant angles, from which the orders are
     computed: the error is at most 2e-7, or 1e-12, of the sum of the weighted intensities of a ring.
     Each process holds about 40 bytes for each pixel of each ring, or 124 in float64. With
-    `centers`, nothing is held: the waves of each frame are computed in float64, which takes many
-    times as long.
+    `centers`, the waves of each frame are computed in float64, which takes many times as long.
 
     Examples
     --------

@@ -60,9 +60,8 @@ class RadialProfileUDF(RingsUDF):
 
     Buffer `intensity`, kind nav, shape (*nav, n_bins), float64: ``sum w I / sum w`` over the pixels
     of the frame, with the weights `w` of `udfdask.masks.radial_bins`, whose edges are soft over one
-    pixel. Distances are those in the coordinates in which the rings are round. It is NaN if a ring
-    has no pixel inside the frame, and for a frame whose center is not finite. Pixels outside all
-    rings are not read and can be NaN.
+    pixel. It is NaN if a ring has no pixel inside the frame, and for a frame whose center is not
+    finite. Pixels outside all rings are not read and can be NaN.
 
     Examples
     --------

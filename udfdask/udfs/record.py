@@ -49,19 +49,16 @@ class RecordUDF(BuiltInUDF):
         replaced, if two UDFs of the run write to it, or its folder does not exist or is not
         writable.
 
-    Notes
-    -----
-    Building a run writes nothing. Each task writes its frames to a hidden file next to `filename`.
-    After the last task, the hidden file is renamed to `filename`. So `filename` does not exist, or
-    is unchanged, or is complete. It is complete after the `Result` of this UDF has been computed,
-    or with `run_udf_iter`, after ``.buffers`` of the last snapshot has been read. If only other
-    results of the same run are computed, or if the run fails, the hidden file remains. A later run
-    with the same `filename` removes it if it has not been written to for a day.
+    Notes ----- Each task writes its frames to a hidden file next to `filename`, which is renamed
+    after the last one: `filename` does not exist, or is unchanged, or is complete. It is complete
+    after the `Result` of this UDF has been computed, or with `run_udf_iter`, after ``.buffers`` of
+    the last snapshot has been read. If only other results of the run are computed, or if it fails,
+    the hidden file remains. A later run with the same `filename` removes it if it has not been
+    written to for a day.
 
     The only result ``frames`` is the number of written frames. The array in the file has the dtype
     of the data, or of the corrected data if there are corrections. Its shape is (*nav, *sig), or
-    (frames, *sig) with a region of interest, in the order of the flattened scan. If there is no
-    frame, no file is written.
+    (frames, *sig) with a region of interest. If there is no frame, no file is written.
 
     If the same lazy result is computed again without `overwrite`, the frames are compared with the
     frames in the file, which does not change.

@@ -32,9 +32,9 @@ class ScanDriftUDF(BuiltInUDF):
         Number of points for each pixel at which the correlation is computed around its maximum;
         between them, the maximum is that of a paraboloid. With 1, shifts are whole pixels.
     normalization : {"phase"} or None
-        With "phase", all spatial frequencies count the same (phase correlation): better for sharp
-        features on a strong background that does not move. None keeps their amplitudes (cross
-        correlation): better for most frames, because the highest frequencies are often noise.
+        With "phase", all spatial frequencies count the same: better for sharp features on a strong
+        background that does not move. None keeps their amplitudes: better for most frames, because
+        the highest frequencies are often noise.
     max_shift : float, optional
         Largest shift, in pixels, that is looked for. For periodic patterns, it must be below half
         the period.
@@ -57,25 +57,22 @@ class ScanDriftUDF(BuiltInUDF):
     Buffers of kind nav, float32:
 
     - `shifts`, extra shape (nav dims, sig dims), in pixels: ``shifts[p, a]`` is how far the frame
-      at p is moved, compared to the frame at p - 1 along navigation axis a. It points from the old
-      place of a feature to the new one: the opposite of what
-      `skimage.registration.phase_cross_correlation` returns for the old and the new frame, because
-      that moves the new frame back. So does ``descan=``, which takes the shift to remove.
+      at p is moved, compared to the frame at p - 1 along navigation axis a, as ``descan=`` takes
+      it. It points from the old place of a feature to the new one, opposite to
+      `skimage.registration.phase_cross_correlation`.
     - `correlation`, extra shape (nav dims,): the height of the maximum, 1 for frames that are equal
       up to a shift, near 0 for frames that have nothing in common.
 
-    With a reference, both have no axis for the nav dims: ``shifts[p]`` is how far the frame at p is
-    moved, compared to the reference, as ``descan=`` takes it.
+    With a reference, both have no axis for the nav dims.
 
     Frames are blurred by one pixel, so that noise counts less, and multiplied by a window that is 0
     at the edges (axes of less than 8 pixels have none). Each value of the correlation is relative
-    to the power of the parts that lie on each other. Otherwise the edges, which do not move, would
-    draw shifts to 0.
+    to the power of the parts that lie on each other: edges, which do not move, would draw shifts to
+    0.
 
-    Both are NaN where there is no predecessor, and if a frame contains NaN. A constant frame has no
-    shift: NaN, with the correlation 0; nor has one of nothing but waves of about 2 pixels. Frames
-    count as periodic, as always with Fourier transforms: shifts are between minus half and half the
-    size of a frame.
+    Both are NaN where there is no predecessor, and if a frame contains NaN. The shift of a constant
+    frame, or one of nothing but waves of about 2 pixels, is NaN, its correlation 0. Frames count as
+    periodic: shifts are between minus half and half the size of a frame.
 
     References
     ----------

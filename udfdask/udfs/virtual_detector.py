@@ -47,35 +47,30 @@ class VirtualDetectorUDF(RingUDF):
     shape : {"disk", "ring", "rect", "point", "window"} or array of bool, shape `sig`
         Shape of the detector. A window is for spectra, which have one signal axis. A mask is True
         for the pixels of the detector, dense or sparse; the numbers 0 and 1 will do as well. The
-        accessors of DataArrays and signals also take masks that are DataArrays, signals or ROIs of
-        HyperSpy.
+        accessors of DataArrays and signals also take DataArrays, signals and ROIs of HyperSpy.
     cx, cy : float, optional
-        Center of a disk or ring, in pixels, or a text with a unit such as "0 mrad"; by default
-        where both axes are 0, if that is inside of the frame, or else ``shape // 2``.
+        Center of a disk or ring, in pixels; by default where both axes are 0, if that is inside of
+        the frame, or else ``shape // 2``.
     r : float, optional
-        Radius of a disk, in pixels, or a text with a unit such as "10 mrad": ``d <= r``.
+        Radius of a disk, in pixels: ``d <= r``.
     ri, ro : float, optional
-        Inner and outer radius of a ring, in pixels, or texts with a unit: ``ri < d <= ro``.
+        Inner and outer radius of a ring, in pixels: ``ri < d <= ro``.
     x, y : float, optional
-        First pixel of a rectangle, or the pixel of a point, or texts with a unit; fractions are
-        rounded down.
+        First pixel of a rectangle, or the pixel of a point; fractions are rounded down.
     width, height : float, optional
-        Size of a rectangle, in pixels, at least 1, or texts with a unit; fractions are rounded
-        down.
+        Size of a rectangle, in pixels, at least 1; fractions are rounded down.
     start, stop : float, optional
-        Channels of a window: ``start <= i < stop``; or both in the unit of the axis, such as
-        ``start="540 eV", stop="600 eV"``.
+        Channels of a window: ``start <= i < stop``.
     centers : array, shape (*nav, 2), or AuxData of kind nav with extra_shape (2,), optional
         Center (y, x) of each frame, in pixels, in place of a common one, such as `raw_com` of
         `CoMUDF`. Frames on a device are then copied to the host.
     stretch : float, optional
-        Ratio of the half axes of an elliptical disk or ring, at least 1; a radius is their
-        geometric mean.
+        Ratio of the half axes of an ellipse, at least 1; a radius is their geometric mean.
     stretch_angle : float, optional
         Direction of the long half axis, in degrees from +x toward +y, which points down.
     center : {"zero", "middle"} or tuple of float, optional
-        The center (y, x) of a disk or ring in place of `cy` and `cx`, such as
-        ``find_center(pattern)``: "zero" is 0 of the axes, "middle" is ``shape // 2``.
+        The center (y, x) in place of `cy` and `cx`, such as ``find_center(pattern)``: "zero" is 0
+        of the axes, "middle" is ``shape // 2``.
     **unknown : object
         Nothing else is taken: the error names the parameters of the shape.
 
@@ -83,9 +78,8 @@ class VirtualDetectorUDF(RingUDF):
     ------
     ArgumentTypeError, ArgumentValueError
         If the shape is unknown, a parameter is missing, does not belong to the shape, or has a
-        wrong type; in `run_udf`, if a value is invalid, no pixel of the frame is in the detector, a
-        center is outside the frame and the radius inf, `centers` does not fit the scan, or a mask
-        has not the shape of a frame or has weights.
+        wrong type; in `run_udf`, if a value is invalid, no pixel is in the detector, `centers` does
+        not fit the scan, or a mask has another shape than a frame or has weights.
 
     See Also
     --------

@@ -37,12 +37,11 @@ def find_center(
 ) -> tuple[float, float]:
     """Find the center of a diffraction pattern, to a part of a pixel.
 
-    Diffraction patterns are almost symmetric: opposite pixels have similar intensities (Friedel's
-    law). With ``method="symmetry"`` the center is the point around which the pattern is most
-    similar to itself turned by 180 degrees, near the center of the background between the disks: so
-    a reflection can be brighter than the beam, and the beam can be hidden by a beam stop. With
-    ``method="com"`` it is the center of mass, which is better if there is nothing but one disk that
-    is not symmetric.
+    With ``method="symmetry"`` it is the point around which the pattern is most similar to itself
+    turned by 180 degrees (Friedel's law), near the center of the background between the disks: so a
+    reflection can be brighter than the beam, and the beam can be hidden by a beam stop. With
+    ``method="com"`` it is the center of mass, which is better for a single disk that is not
+    symmetric.
 
     Parameters
     ----------
@@ -62,8 +61,7 @@ def find_center(
     Returns
     -------
     tuple of two floats
-        The center (cy, cx), in pixels, also if the pattern has axes with units: for
-        ``cy=cy, cx=cx`` of UDFs.
+        The center (cy, cx), in pixels, also if the pattern has axes with units.
 
     Raises
     ------
@@ -81,15 +79,11 @@ def find_center(
     --------
     guess_corrections : Guesses the mean center from centers of mass.
 
-    Notes
-    -----
-    Around the center of the background, the dark quarter of each small area depends most on the
-    distance. Pixels that are much darker than their ring, such as a beam stop, are not used.
-
-    The similarity is the correlation coefficient of the square roots of the intensities, over all
-    pairs of opposite pixels. Square roots keep a bright beam from outweighing everything else, and
-    single pixels that are brighter than all their neighbors are cut to the brightest of these. The
-    maximum is found on a grid of half pixels, and between these by a parabola.
+    Notes ----- Pixels that are much darker than the ring of the background in which they are, such
+    as a beam stop, are not used. The similarity is the correlation coefficient of the square roots
+    of the intensities, over all pairs of opposite pixels. Single pixels that are brighter than all
+    their neighbors are cut to the brightest of these. The maximum is found on a grid of half
+    pixels, and between these by a paraboloid.
 
     Examples
     --------
