@@ -160,11 +160,9 @@ def scale_rotate_flip_y(mat: Any) -> tuple[float, float, bool]:
 
     Raises
     ------
-    ArgumentTypeError
-        If `mat` does not contain real numbers.
-    ArgumentValueError
-        If `mat` is not of shape (2, 2), is not finite or maps everything to 0, or if it shears,
-        or scales one direction more than another.
+    ArgumentTypeError, ArgumentValueError
+        If `mat` is not a finite real matrix of shape (2, 2), maps everything to 0, shears, or
+        scales one direction more than another.
 
     Examples
     --------

@@ -224,7 +224,6 @@ _ONLY = (
 
 
 def _times(number: int, planes: PixelPlanes) -> PixelPlanes:
-    """Return the planes that correct the sum of `number` frames."""
     dark = planes.dark * number
     dark.flags.writeable = False
     return replace(planes, dark=dark)

@@ -150,11 +150,10 @@ class CorrectionSet:
 
     Raises
     ------
-    ArgumentTypeError
-        If `dark` or `gain` does not contain numbers or is masked, `excluded_pixels` is lazy or is
-        neither a mask nor coordinates, or `allow_empty` is not a bool.
-    ArgumentValueError
-        If the shapes contradict each other, or the shape of a dask array is unknown.
+    ArgumentTypeError, ArgumentValueError
+        If an argument has a wrong type, the shapes contradict each other, or the shape of a dask
+        array is unknown. Only `run_udf` knows the frames: it refuses other shapes, pixels outside
+        the frame, and NaN or infinite values of `dark` and `gain` in pixels that are not excluded.
 
     Notes
     -----
@@ -165,12 +164,9 @@ class CorrectionSet:
     Neighbors of a pixel are the up to ``3**n - 1`` pixels that share a side, edge or corner with
     it, where `n` is the number of signal axes.
 
-    Only `run_udf` knows the frames. It refuses other shapes, pixels outside the frame, and NaN or
-    infinite values of `dark` and `gain` in pixels that are not excluded. Dask arrays are computed
-    in tasks, once per run, and their values are checked there.
-
-    A run of an accessor aligns DataArrays and signals with the data by the names of their axes, and
-    DataArrays by their coordinates. Any other run refuses other orders of axes.
+    Dask arrays are computed in tasks, once per run, and their values are checked there. A run of an
+    accessor aligns DataArrays and signals with the data by the names of their axes, and DataArrays
+    by their coordinates. Any other run refuses other orders of axes.
 
     Arrays are copied: if you change them later, the corrections do not change.
 

@@ -144,7 +144,6 @@ def _make(
     frame: tuple[int, ...],
     patches: _Patches,
 ) -> TilePlanes:
-    """Return the arrays that correct a signal part."""
     shape, (places, table, counts) = tuple(part.shape), patches
     local, here = _in_part(places, part)
     neighbors, beyond = _seen_from(part, table[here], frame)
@@ -183,7 +182,6 @@ def _seen_from(part: Slice, table: AnyArray, frame: tuple[int, ...]) -> tuple[An
 def _planes(
     corrections: CorrectionSet, index: tuple[Any, ...], dtype: np.dtype[Any], shape: Sequence[int]
 ) -> PixelPlanes:
-    """Return dark frame and gain map at some pixels, in a dtype."""
     cut = []
     for plane, neutral in ((corrections.dark, 0), (corrections.gain, 1)):
         if plane is None:

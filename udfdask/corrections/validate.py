@@ -103,7 +103,6 @@ def _changed(corrections: CorrectionSet, fields: Mapping[str, Any]) -> Correctio
 
 
 def _check_plane(name: str, plane: Any, sig: tuple[int, ...], dtype: np.dtype[Any]) -> None:
-    """Raise if a dark frame or gain map does not fit frames."""
     if plane is None:
         return
     if tuple(plane.shape) != sig:
@@ -117,7 +116,6 @@ def _check_plane(name: str, plane: Any, sig: tuple[int, ...], dtype: np.dtype[An
 
 
 def _check_values(name: str, plane: Any, excluded: AnyArray | None) -> None:
-    """Raise if a known dark frame or gain map is not finite at a good pixel."""
     if plane is None or is_lazy(plane):
         return
     wrong = ~np.isfinite(plane)
@@ -132,7 +130,6 @@ def _check_values(name: str, plane: Any, excluded: AnyArray | None) -> None:
 
 
 def _check_empty(excluded: AnyArray, sig: tuple[int, ...]) -> None:
-    """Raise if an excluded pixel has no good neighbor."""
     _, counts = good_neighbors(excluded, sig)
     empty = np.flatnonzero(counts == 0)
     if empty.size:

@@ -18,7 +18,6 @@ class Descan:
     UDFs see each frame shifted back: pixel (y, x) has the value of pixel (y + dy, x + dx) of the
     frame, where (dy, dx) is the shift of the frame. A feature at center + shift is then at the
     center, as with ``descan=com["raw_shifts"]`` for the result `com` of a `CoMUDF`.
-
     ``descan=shifts`` means ``descan=Descan(shifts)``.
 
     Parameters
@@ -27,9 +26,9 @@ class Descan:
         The shift of each frame along each signal axis, (y, x) for images, in pixels: a NumPy or
         dask array. With one signal axis, also of shape `nav`.
     subpixel : bool
-        If False, shifts are rounded to whole pixels as `numpy.rint` does, halves to the even
-        number, and the data keep their dtype. If True, frames are interpolated linearly along
-        each signal axis, and UDFs get at least float32.
+        If False, shifts are rounded to whole pixels, halves to the even number, and the data keep
+        their dtype. If True, frames are interpolated linearly along each signal axis, and UDFs get
+        at least float32.
     fill : number
         Value of the pixels that come from outside of the frame.
 
@@ -44,8 +43,7 @@ class Descan:
     and a `fill` that the dtype of the data cannot hold. A frame whose shift contains NaN, or is as
     large as the frame, is empty: all its pixels have the value `fill`.
 
-    The chunks of a dask array are computed with those of the data. A NumPy array is copied: if you
-    change it later, the shifts do not change.
+    The chunks of a dask array are computed with those of the data. A NumPy array is copied.
 
     Examples
     --------
@@ -111,6 +109,5 @@ def as_descan(given: Any) -> Descan | None:
 
 
 def _read_only(array: Any) -> Any:
-    """Make an array read-only and return it."""
     array.flags.writeable = False
     return array

@@ -86,13 +86,11 @@ def _array(shifts: Any) -> Any:
 
 
 def _dense(block: Any) -> AnyArray:
-    """Convert a sparse block to a NumPy array."""
     dense: AnyArray = to_backend(block, NUMPY, block.shape)
     return dense
 
 
 def _not_an_array(shifts: Any) -> ArgumentTypeError:
-    """Return the error for shifts of another type."""
     kind = type(shifts).__name__
     remedy = (
         "pass its .data, in the order of the axes of the data"

@@ -4,46 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
-from functools import wraps
-from typing import Any, TypeVar
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
-from udfdask.errors import ArgumentTypeError, ArgumentValueError, unknown_arguments
+from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.geometry.units import PIXELS
 from udfdask.types import AnyArray
 
-T = TypeVar("T")
 
-_EXAMPLE = "udfdask.Axis(name='y', unit='nm', scale=2)"
-
-
-def _explains_its_arguments(cls: type[T]) -> type[T]:
-    """Give a dataclass messages for arguments that it does not take."""
-    made = cls.__init__
-    known = [field.name for field in fields(cls)]  # type: ignore[arg-type]
-
-    @wraps(made)
-    def explained(self: T, *positional: Any, **given: Any) -> None:
-        if positional:
-            raise ArgumentTypeError(
-                f"{cls.__name__} takes its arguments by name, not {positional[0]!r} alone: write "
-                f"for example {_EXAMPLE}"
-            )
-        unknown = given.keys() - set(known)
-        if unknown or "name" not in given:
-            remedy = f"Write for example {_EXAMPLE}"
-            if unknown:
-                raise unknown_arguments(cls.__name__, unknown, known, remedy=remedy)
-            raise ArgumentTypeError(f"{cls.__name__} needs a name. {remedy}")
-        made(self, **given)
-
-    cls.__init__ = explained  # type: ignore[assignment]
-    return cls
-
-
-@_explains_its_arguments
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Axis:
     """One axis of an array: a name, and either labels, a linear scale or a list of values.

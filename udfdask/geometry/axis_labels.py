@@ -38,7 +38,6 @@ def check_axes(axes: Any, shape: Sequence[int], sig_dims: int) -> tuple[Axis, ..
 
 
 def _check_positions(axis: Axis, n: int) -> None:
-    """Raise unless an axis has a label and a value for each of `n` positions, if it has any."""
     if axis.labels is not None and len(axis.labels) != n:
         raise ArgumentValueError(
             f"the axis {axis.name!r} has {len(axis.labels)} labels, the data have {n} positions"

@@ -356,7 +356,6 @@ def _packed(mask: BoolArray | None) -> bytes | None:
 def _unpack_grid(
     runs: tuple[Runs, ...], packed_roi: bytes | None, packed_present: bytes | None
 ) -> Grid:
-    """Return the grid with its masks unpacked."""
     grid = Grid(runs=runs)
 
     def unpacked(packed: bytes | None) -> BoolArray | None:

@@ -88,7 +88,6 @@ class Halo:
         return exists
 
     def _runs_of(self, box: Box, grid: Grid) -> list[list[Run]]:
-        """Return the runs of a window along each axis."""
         return [
             self.runs(axis, first, stop, n)
             for axis, ((first, stop), n) in enumerate(zip(box, grid.shape, strict=True))

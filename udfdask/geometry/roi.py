@@ -85,7 +85,9 @@ def lost_absence_warning(layers: Iterable[str], has_roi: bool, sees_neighbors: b
     `layers` are the names of the layers of an array of which nobody says what is absent.
     `sees_neighbors` says whether UDFs see frames outside of a region of interest.
     """
-    if (has_roi and not sees_neighbors) or not any(map(_may_lack_frames, layers)):
+    # in these layers, absent frames are zeros
+    lacks_frames = any(layer.startswith(ABSENT_LAYER) for layer in layers)
+    if (has_roi and not sees_neighbors) or not lacks_frames:
         return ""
     what = "take these zeros for neighbors" if has_roi else "process these zeros"
     remedy = "axes=opened" if sees_neighbors else "roi=opened.present"
@@ -94,11 +96,6 @@ def lost_absence_warning(layers: Iterable[str], has_roi: bool, sees_neighbors: b
         f"run would {what}. Pass the opened file in place of its array, a part of it such as "
         f"opened[2:5], or {remedy} together with the array"
     )
-
-
-def _may_lack_frames(layer: str) -> bool:
-    """Return whether a layer makes an array in which absent frames are zeros."""
-    return layer.startswith(ABSENT_LAYER)
 
 
 def none_present_warning(roi: BoolArray | None, present: BoolArray | None) -> str:
@@ -183,7 +180,6 @@ def _position(position: tuple[Any, ...], nav: tuple[int, ...]) -> tuple[int, ...
 
 
 def _from_index(index: tuple[Any, ...], nav: tuple[int, ...]) -> BoolArray:
-    """Return the mask that an index of slices and ints selects."""
     mask = np.zeros(nav, dtype=bool)
     try:
         mask[index] = True
@@ -255,7 +251,6 @@ def _is_of_hyperspy(roi: Any) -> bool:
 
 
 def _without_ones(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Return a shape without axes of extent 1."""
     return tuple(n for n in shape if n != 1)
 
 

@@ -112,7 +112,6 @@ def _joined(boxes: list[Box]) -> list[Box]:
 
 
 def _joined_spans(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return the union of some spans, in order."""
     union: list[tuple[int, int]] = []
     for first, stop in sorted(spans):
         if union and first <= union[-1][1]:

@@ -14,10 +14,10 @@ from udfdask.geometry.shapes import Shape
 class Slice:
     """A rectangular part of an array of shape `(*nav, *sig)`.
 
-    In `UDF.meta.slice`, the navigation part is a single axis: flattened, with the ROI applied.
-    If the rows of the part are not contiguous in that order (for example because the second of two
-    navigation axes is chunked), `rows` holds their indices. Then there is no `origin`, `get()`
-    returns an index array for the navigation axis, and `get(array)` returns a read-only copy.
+    In `UDF.meta.slice`, the navigation part is a single axis: flattened, with the ROI applied. If
+    the rows of the part are not contiguous in that order (for example because the second of two
+    navigation axes is chunked), `rows` holds their indices. Then there is no `origin`, and
+    ``get(array)`` returns a read-only copy.
 
     Parameters
     ----------
@@ -161,10 +161,8 @@ class Slice:
 
         Raises
         ------
-        UDFError
-            If one of the slices has no `origin`.
-        ValueError
-            If the numbers of axes differ.
+        UDFError, ValueError
+            If one of the slices has no `origin`, or the numbers of axes differ.
 
         Examples
         --------
@@ -190,10 +188,8 @@ class Slice:
 
         Raises
         ------
-        UDFError
-            If this slice has no `origin`.
-        ValueError
-            If `offset` does not have one int per axis.
+        UDFError, ValueError
+            If this slice has no `origin`, or `offset` does not have one int per axis.
 
         Examples
         --------
@@ -220,10 +216,8 @@ class Slice:
 
         Raises
         ------
-        UDFError
-            If one of the slices has no `origin`.
-        ValueError
-            If the numbers of axes differ.
+        UDFError, ValueError
+            If one of the slices has no `origin`, or the numbers of axes differ.
 
         Examples
         --------

@@ -152,7 +152,6 @@ _OFTEN = {
 
 
 def _is_common(unit: str) -> bool:
-    """Return whether a unit is one of the common ones."""
     return any(_plain(unit) in map(_plain, names) for names in _OFTEN.values())
 
 
@@ -173,25 +172,7 @@ def _nearest(unit: str, target: str) -> str | None:
 
 
 def as_quantity(name: str, given: Any) -> Any:
-    """Return a parameter of a UDF, texts and pairs with a unit as a `Quantity`.
-
-    Parameters
-    ----------
-    name : str
-        Name of the parameter, for messages.
-    given : object
-        What the user passed.
-
-    Returns
-    -------
-    object
-        A `Quantity`, a number of pixels, or `given` itself.
-
-    Raises
-    ------
-    ArgumentTypeError
-        If a text or pair is no number with a unit; also a TypeError.
-    """
+    """Return a parameter of a UDF, texts and pairs with a unit as a `Quantity`."""
     try:
         return read_quantity(given)
     except ValueError:

@@ -66,16 +66,8 @@ def background_subtraction(
 
     Parameters
     ----------
-    centerX, centerY : float
-        Center, in pixels; it can lie between pixels.
-    imageSizeX, imageSizeY : int
-        Size of the frame, in pixels.
-    radius : float
-        Outer radius of the ring, in pixels.
-    radius_inner : float
-        Radius of the disk, in pixels, smaller than `radius`.
-    antialiased : bool
-        Make edges soft, as `circular` and `ring` do.
+    centerX, centerY, imageSizeX, imageSizeY, radius, radius_inner, antialiased : float, int, bool
+        As for `ring`.
 
     Returns
     -------

@@ -43,17 +43,17 @@ def radial_bins(
 ) -> Any:
     """Return a stack of masks: concentric rings of equal width with soft edges.
 
-    Bin `b` has the weight ``clip(width / 2 + 0.5 - abs(d - r0), 0, 1)``, where `d` is the
-    distance of a pixel from the center, ``width = (radius - radius_inner) / n_bins`` and
-    ``r0 = radius_inner + (b + 1 / 2) * width``. If bins are at least one pixel wide, the sum of
-    all bins is 1 between ``radius_inner + 0.5`` and ``radius - 0.5``.
+    Bin `b` has the weight ``clip(width / 2 + 0.5 - abs(d - r0), 0, 1)``, where `d` is the distance
+    of a pixel from the center, ``width = (radius - radius_inner) / n_bins`` and ``r0 = radius_inner
+    + (b + 1 / 2) * width``. If bins are at least one pixel wide, the sum of all bins is 1 between
+    ``radius_inner + 0.5`` and ``radius - 0.5``. At a pixel less than half a pixel from the center,
+    both edges of the first bin overlap: if `radius_inner` is below 0.5, it is set to ``1 -
+    radius_inner`` in the first bin, before bins are normalized.
 
     Parameters
     ----------
-    centerX, centerY : float
-        Center, in pixels; it can lie between pixels or outside the frame.
-    imageSizeX, imageSizeY : int
-        Size of the frame, in pixels.
+    centerX, centerY, imageSizeX, imageSizeY : float, int
+        As for `circular`.
     radius : float, optional
         Outer radius of the last bin, in pixels; by default, the bins cover the whole frame.
     radius_inner : float
@@ -69,7 +69,7 @@ def radial_bins(
     dtype : dtype, optional
         Dtype of the result, float64 by default.
     stretch, stretch_angle : float
-        Elliptical bins, as for `circular`.
+        As for `circular`.
 
     Returns
     -------
@@ -82,13 +82,6 @@ def radial_bins(
         If an argument is not a number that it can be.
     ImportError
         If the stack is sparse and the package `sparse` is not installed.
-
-    Notes
-    -----
-    At a pixel less than half a pixel from the center, the formula would give less than 1, because
-    both edges of the first bin overlap there. If `radius_inner` is below 0.5, this pixel is set to
-    ``1 - radius_inner`` in the first bin, before bins are normalized. If the center lies between
-    pixels, there is no such pixel, and the bins are as symmetric as the frame.
 
     Examples
     --------

@@ -94,16 +94,12 @@ def ring(
 
     Parameters
     ----------
-    centerX, centerY : float
-        Center, in pixels; it can lie between pixels or outside the frame.
-    imageSizeX, imageSizeY : int
-        Size of the frame, in pixels.
+    centerX, centerY, imageSizeX, imageSizeY : float, int
+        As for `circular`.
     radius, radius_inner : float
         Outer and inner radius, in pixels; the outer one can be inf.
-    antialiased : bool
-        Make the edges rise and fall over one pixel.
-    stretch, stretch_angle : float
-        An ellipse, as for `circular`.
+    antialiased, stretch, stretch_angle : bool, float
+        As for `circular`.
 
     Returns
     -------

@@ -46,10 +46,8 @@ def gradient_y(imageSizeX: int, imageSizeY: int, dtype: DTypeLike = np.float32) 
 
     Parameters
     ----------
-    imageSizeX, imageSizeY : int
-        Size of the frame, in pixels.
-    dtype : dtype
-        Dtype of the result.
+    imageSizeX, imageSizeY, dtype : int, int, dtype
+        As for `gradient_x`.
 
     Returns
     -------
@@ -88,14 +86,8 @@ def radial_gradient(
 
     Parameters
     ----------
-    centerX, centerY : float
-        Center, in pixels; it can lie between pixels or outside the frame.
-    imageSizeX, imageSizeY : int
-        Size of the frame, in pixels.
-    radius : float
-        Radius, in pixels, more than 0.
-    antialiased : bool
-        Make the edge fall to 0 over one pixel.
+    centerX, centerY, imageSizeX, imageSizeY, radius, antialiased : float, int, bool
+        As for `circular`; the radius must be more than 0.
 
     Returns
     -------

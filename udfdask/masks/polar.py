@@ -167,10 +167,8 @@ def polar_map(
 
     Parameters
     ----------
-    centerX, centerY : float
-        Center, in pixels; it can lie between pixels or outside the frame.
-    imageSizeX, imageSizeY : int
-        Size of the frame, in pixels.
+    centerX, centerY, imageSizeX, imageSizeY : float, int
+        As for `circular`.
     stretchY : float
         Semi-axis along y of the ellipse ``r == 1``, before the rotation; that along x is 1.
     angle : float
@@ -217,10 +215,8 @@ def bounding_radius(centerX: float, centerY: float, imageSizeX: int, imageSizeY:
 
     Parameters
     ----------
-    centerX, centerY : float
-        Center, in pixels; it can lie outside the frame.
-    imageSizeX, imageSizeY : int
-        Size of the frame, in pixels.
+    centerX, centerY, imageSizeX, imageSizeY : float, int
+        As for `circular`.
 
     Returns
     -------

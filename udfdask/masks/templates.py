@@ -32,12 +32,11 @@ def sparse_template_multi_stack(
         Number of the mask that gets each copy. Several copies can share a mask; where they
         overlap, their values are added (combined with `or` for a boolean template).
     offsetX, offsetY : sequence of float, length n
-        Position in the frame of the first pixel of each copy, in pixels, rounded. Parts outside
-        the frame are cut off.
+        Position in the frame of the first pixel of each copy, in pixels, rounded.
     template : numpy.ndarray, shape (height, width)
         The template.
     imageSizeX, imageSizeY : int
-        Size of the frame, in pixels.
+        Size of the frame, in pixels; parts outside the frame are cut off.
 
     Returns
     -------
@@ -110,12 +109,10 @@ def sparse_circular_multi_stack(
 
     Parameters
     ----------
-    mask_index : sequence of int, length n
-        Number of the mask that gets each disk; several disks can share a mask.
-    centerX, centerY : sequence of float, length n
-        Centers, in pixels, rounded; parts outside the frame are cut off.
+    mask_index, centerX, centerY : sequence, length n
+        Number of the mask that gets each disk, and the centers, in pixels, rounded.
     imageSizeX, imageSizeY : int
-        Size of the frame, in pixels.
+        Size of the frame, in pixels; parts outside the frame are cut off.
     radius : float
         Radius of all disks, in pixels, 0 or more.
 

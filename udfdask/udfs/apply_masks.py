@@ -231,12 +231,10 @@ class ApplyMasksUDF(BuiltInUDF):
             vars(self)["whole_frames"] = True
 
     def get_preferred_input_dtype(self) -> Any:
-        """Use `preferred_dtype`, or the native dtype."""
         preferred = self.params.preferred_dtype
         return self.USE_NATIVE_DTYPE if preferred is None else preferred
 
     def get_backends(self) -> Any:
-        """Accept the backends that the user chose, or NumPy, CuPy and sparse tiles."""
         chosen = self.params.backends
         return super().get_backends() if chosen is None else chosen
 
@@ -266,11 +264,9 @@ class ApplyMasksUDF(BuiltInUDF):
         return sig.size * highest(self._masks.dtype)
 
     def get_result_axes(self) -> Mapping[str, tuple[Axis, ...]]:
-        """Name the extra dimension, and the masks if they have names."""
         return {_RESULT: (Axis(name="mask", labels=self._names),)}
 
     def get_detector_masks(self) -> Mapping[str, AnyArray]:
-        """Return the pixels whose weight is not 0 in each mask."""
         sig = self.meta.dataset_shape.sig
         check_masks(self._masks, sig, self.params.mask_dtype)
         computed = self._masks.computed_masks
@@ -307,7 +303,6 @@ class ApplyMasksUDF(BuiltInUDF):
         return {"product": kind(self._masks, data, product_dtype(data, self._masks.dtype))}
 
     def process_tile(self, tile: Any) -> None:
-        """Add the products of a tile with the masks."""
         product, shifts = self.task_data.product, self.params.shifts
         out = as_added_up(self.results.intensity, product.dtype)
         if shifts is None:

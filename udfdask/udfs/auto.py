@@ -64,7 +64,9 @@ class AutoUDF(UDF):
         If an argument has a wrong type or value, is unknown, or `monitor` is used with
         `output_names`.
 
-    Notes ----- Buffer `result`, or one for each of `output_names`, kind nav, shape (*nav,
+    Notes
+    -----
+    Buffer `result`, or one for each of `output_names`, kind nav, shape (*nav,
     *output_shape). With `monitor`, also `monitor`, kind single, shape `output_shape`: zeros (None
     if `ragged`) if there is no frame.
 
@@ -146,7 +148,6 @@ class AutoUDF(UDF):
         )
 
     def get_backends(self) -> Any:
-        """Return the array types that the function takes."""
         return (self.BACKEND_NUMPY,) if self.params.backends is None else self.params.backends
 
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
@@ -225,7 +226,6 @@ class AutoUDF(UDF):
             ]
 
     def _frame_of_ones(self, backend: Backend) -> Any:
-        """Return a frame of ones as an array of a backend."""
         ones = np.ones((1, *self.meta.dataset_shape.sig), dtype=self.meta.input_dtype)
         stack = to_backend(ones, backend, ones.shape)
         return stack if backend.is_matrix else stack[0]
@@ -280,7 +280,6 @@ class AutoUDF(UDF):
         return sample
 
     def _parts(self, value: Any) -> Sequence[Any]:
-        """Return the value of each result; raise unless the function returned one for each name."""
         names = self.params.output_names
         if names is None:
             return (value,)
@@ -297,7 +296,6 @@ class AutoUDF(UDF):
         )
 
     def process_frame(self, frame: Any) -> None:
-        """Call the function for a frame."""
         params = self.params
         each = {name: _value(getattr(params, key)) for name, key in self._each.items()}
         value = params.f(frame, **params.kwargs, **each)
@@ -361,7 +359,6 @@ class AutoUDF(UDF):
         result[:] = value if self.params.backends is None else self.forbuf(value, result)
 
     def _check(self, value: Any, result: Any) -> None:
-        """Raise if a value does not fit a result."""
         array = value if _is_on_device(value) else to_host(value)
         if array.shape != result.shape and not array.size == result.size == 1:
             raise UDFError(

@@ -199,7 +199,6 @@ class CoMUDF(RingUDF):
         return {"ri": ri, "r": r} if is_lazy(ri) or ri else {"r": r}
 
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
-        """Declare the moments, and the results that `get_results` computes from them."""
         p = self.params
         self._frame_shape()
         scalars = ["field_y", "field_x", "magnitude"]
@@ -232,7 +231,6 @@ class CoMUDF(RingUDF):
         return {"moments": moments, **results}
 
     def get_result_axes(self) -> Mapping[str, tuple[Axis, ...]]:
-        """Name the axis of the vector components, and the axis of the terms of a plane."""
         vector = Axis(name="component", labels=("y", "x"))
         axes: dict[str, tuple[Axis, ...]] = dict.fromkeys(VECTORS, (vector,))
         if self._is_scan:
@@ -250,7 +248,6 @@ class CoMUDF(RingUDF):
         return units
 
     def _warnings(self, calibration: Calibration) -> Sequence[str]:
-        """Warn about axes whose names say that they are not in the order (y, x)."""
         text = wrong_order(calibration.axes)
         return (text,) if text else ()
 
@@ -306,7 +303,6 @@ class CoMUDF(RingUDF):
         return {"mask": mask, "spans": spans_of(mask), "cut": OncePerProcess(2048)}
 
     def process_tile(self, tile: Any) -> None:
-        """Add the sum and the first moments of each frame's part."""
         if self._has_own_centers:
             p = self.params
             self._add_own_moments(tile, (p.ri or None, p.r), self.results.moments)
@@ -331,7 +327,6 @@ class CoMUDF(RingUDF):
         )
 
     def _add_entries(self, tile: Any) -> None:
-        """Add the sums and first moments of a sparse tile."""
         from udfdask.kernels.cpu.first_moments import add_entry_first_moments
         from udfdask.kernels.cpu.sparse_sums import entries_of
 
@@ -341,7 +336,6 @@ class CoMUDF(RingUDF):
         add_entry_first_moments(entries_of(tile), *place, inside, self.results.moments)
 
     def _add_pixels(self, tile: Any) -> None:
-        """Add the sums and first moments of a dense tile on the host."""
         from udfdask.kernels.cpu.first_moments import add_moments, cover
         from udfdask.kernels.numba_internals.rows import as_readable, rows_in_memory
 
@@ -354,7 +348,6 @@ class CoMUDF(RingUDF):
         add_moments(flat, frame_step, turn, where, self.results.moments)
 
     def get_results(self) -> Mapping[str, Any]:
-        """Compute centers of mass, shifts, the field and its derivatives."""
         p = self.params
         origins = self.results.origins if self._has_own_centers else self._center
         valid = self.meta.get_valid_nav_mask()

@@ -142,7 +142,6 @@ class CorrelationUDF(BuiltInUDF):
     get_preferred_input_dtype = UDF.get_preferred_input_dtype  # float32
 
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
-        """Declare the correlation maps and the positions of their maxima."""
         self._check_data()
         n, side = len(self.params.peaks), 2 * self.params.steps + 1
         return {
@@ -160,7 +159,6 @@ class CorrelationUDF(BuiltInUDF):
         }
 
     def get_result_axes(self) -> Mapping[str, tuple[Axis, ...]]:
-        """Name the peaks and the components (y, x)."""
         peak, component = Axis(name="peak"), Axis(name="component", labels=("y", "x"))
         return {
             "centers": (peak, component),
@@ -181,7 +179,6 @@ class CorrelationUDF(BuiltInUDF):
         return {"templates": self.meta._backend.dense.share(templates)}
 
     def process_tile(self, tile: Any) -> None:
-        """Add the correlation with the pixels of a tile to the maps."""
         shifts, _ = self._shifts()
         center = np.array(self._template.shape) // 2
         corners = self._corners(shifts) - center - self.meta.sig_slice.origin
@@ -209,14 +206,12 @@ class CorrelationUDF(BuiltInUDF):
         maps[:, which] += products.reshape((len(tile), len(which), *maps.shape[2:]))
 
     def _correlate_on_device(self, tile: Any, corners: AnyArray, which: AnyArray) -> None:
-        """Do the same as `_correlate` with CuPy arrays."""
         maps, templates = self.results.maps, self.task_data.templates
         products = self.xp.zeros((tile.shape[0], len(which), templates.shape[0]), dtype=maps.dtype)
         add_window_products(tile, corners[:, which], self._window(), templates.T, products)
         maps[:, which] += products.reshape((tile.shape[0], len(which), *maps.shape[2:]))
 
     def postprocess(self) -> None:
-        """Find the maxima of the maps."""
         from udfdask.kernels.cpu.phase_correlation import find_maxima
 
         results = self.results
@@ -255,7 +250,6 @@ class CorrelationUDF(BuiltInUDF):
         return height + 2 * self.params.steps, width + 2 * self.params.steps
 
     def _check_data(self) -> None:
-        """Raise if the data cannot be correlated with the template."""
         sig, shape = self._frame_shape(kinds="f"), self._template.shape
         if any(n > size for n, size in zip(shape, sig, strict=True)):
             raise ArgumentValueError(

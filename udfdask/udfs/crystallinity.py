@@ -94,7 +94,6 @@ class CrystallinityUDF(BuiltInUDF):
     get_preferred_input_dtype = UDF.get_preferred_input_dtype  # float32
 
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
-        """Declare the sums."""
         p, sig = self.params, self._frame_shape()
         if not self._ring().any():
             raise ArgumentValueError(
@@ -140,7 +139,6 @@ class CrystallinityUDF(BuiltInUDF):
         }
 
     def process_tile(self, tile: Any) -> None:
-        """Transform whole frames and sum the ring."""
         data = self.task_data
         if self.meta._backend.on_device:
             write_moduli(tile, data.keep, data.ky, data.kx, self.results.intensity)

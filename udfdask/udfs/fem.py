@@ -133,7 +133,6 @@ class FEMUDF(RingUDF):
         return {name: self._kwargs[name] for name in ("rad_in", "rad_out")}
 
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
-        """Declare the standard deviation, and the mean and the sum of squares it comes from."""
         p, sig = self.params, self._frame_shape(kinds="biufc")
         common = not self._has_own_centers
         if not common:
@@ -171,7 +170,6 @@ class FEMUDF(RingUDF):
         return {"parts": parts, "pixels": before}
 
     def process_tile(self, tile: Any) -> None:
-        """Add the pixels of the ring that are in this part of the frames."""
         if self._has_own_centers:
             self._process_about_own_centers(tile)
             return
@@ -204,7 +202,6 @@ class FEMUDF(RingUDF):
             )
 
     def postprocess(self) -> None:
-        """Compute standard deviations from the sums of squares."""
         found = self.results if self._has_own_centers else self.task_data
         with np.errstate(invalid="ignore"):  # a ring without a pixel
             self.results.intensity[:] = np.sqrt(self.results.spread / found.pixels)

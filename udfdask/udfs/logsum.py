@@ -46,7 +46,6 @@ class LogsumUDF(BuiltInUDF):
         super().__init__()
 
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
-        """Declare the sum, and the product whose logarithm it is."""
         data = self.meta.input_dtype
         if data.kind not in "biuf":
             raise ArgumentTypeError(
@@ -61,7 +60,6 @@ class LogsumUDF(BuiltInUDF):
         }
 
     def preprocess(self) -> None:
-        """Start from 1."""
         self.results.mantissa[...] = 1
 
     def get_task_data(self) -> Mapping[str, Any]:
@@ -69,7 +67,6 @@ class LogsumUDF(BuiltInUDF):
         return {"pending": [0]}
 
     def process_tile(self, tile: Any) -> None:
-        """Multiply by the frames of a tile."""
         results = self.results
         if self.meta._backend.on_device:
             on_device.multiply_heights(tile, results.mantissa, results.exponent)
@@ -89,15 +86,12 @@ class LogsumUDF(BuiltInUDF):
         return log_sums
 
     def postprocess(self) -> None:
-        """Normalize the products of a chunk."""
         self._products.normalize_products(self.results.mantissa, self.results.exponent)
 
     def merge(self, dest: Views, src: Views) -> None:
-        """Multiply by a partial product."""
         self._products.merge_products(dest.mantissa, dest.exponent, src.mantissa, src.exponent)
 
     def get_results(self) -> Mapping[str, Any]:
-        """Return the logarithm."""
         from udfdask.kernels.cpu.log_sums import log_of
 
         return {"logsum": log_of(self.results.mantissa, self.results.exponent)}

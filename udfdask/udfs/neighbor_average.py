@@ -103,7 +103,6 @@ class NeighborAverageUDF(WindowUDF):
             )
 
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
-        """Declare the averages."""
         data, dtype = self.meta.input_dtype, np.dtype(self.params.dtype).newbyteorder("=")
         if data.kind not in "biufc":
             raise ArgumentTypeError(f"NeighborAverageUDF averages numbers, but the data are {data}")
@@ -114,19 +113,15 @@ class NeighborAverageUDF(WindowUDF):
         return {"intensity": self.buffer(kind="nav", extra_shape=sig, dtype=dtype)}
 
     def get_result_axes(self) -> Mapping[str, tuple[Axis, ...]]:
-        """Give frames the axes of the data."""
         return {"intensity": self.meta.axes[len(self.meta.dataset_shape.nav) :]}
 
     def get_result_units(self) -> Mapping[str, str | None]:
-        """Name the unit of a mean, which is that of the data."""
         return {"intensity": self.meta.unit if self.params.normalize else None}
 
     def get_shared_task_data(self) -> Mapping[str, Any]:
-        """Return the weights."""
         return {"weights": self._weights()}
 
     def process_partition(self, frames: Any) -> None:
-        """Average the frames around each position."""
         from udfdask.kernels.cpu.neighbor_sums import sum_neighbors
 
         out, weights = self.results.intensity, self.task_data.weights

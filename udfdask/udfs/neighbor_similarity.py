@@ -111,7 +111,6 @@ class NeighborSimilarityUDF(WindowUDF):
         )
 
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
-        """Declare the similarities and their mean."""
         data, dtype, mask = self.meta.input_dtype, self.params.dtype, self.params.mask
         if data.kind not in "biuf":
             raise ArgumentTypeError(
@@ -130,7 +129,6 @@ class NeighborSimilarityUDF(WindowUDF):
         }
 
     def get_result_axes(self) -> Mapping[str, tuple[Axis, ...]]:
-        """Describe the axes of the window: distances from the position."""
         return {"similarity": window_axes(self, self._weights().shape)}
 
     def get_result_units(self) -> Mapping[str, str | None]:
@@ -138,7 +136,6 @@ class NeighborSimilarityUDF(WindowUDF):
         return dict.fromkeys(("similarity", "mean"), "" if self.params.normalize else None)
 
     def get_shared_task_data(self) -> Mapping[str, Any]:
-        """Return the window and the runs of pixels."""
         from udfdask.kernels.cpu.neighbor_products import cut_pixels
 
         width = self.meta.dataset_shape.sig.size
@@ -148,7 +145,6 @@ class NeighborSimilarityUDF(WindowUDF):
         }
 
     def process_partition(self, frames: Any) -> None:
-        """Multiply each frame with its neighbors."""
         from udfdask.kernels.cpu.neighbor_products import multiply_neighbors
 
         window, mask = self.task_data.window, self.params.mask

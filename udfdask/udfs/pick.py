@@ -45,7 +45,6 @@ class PickUDF(BuiltInUDF):
         super().__init__()
 
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
-        """Declare the frames."""
         n = self._count_frames()
         dtype = self.meta.input_dtype
         size = n * self.meta.dataset_shape.sig.size * dtype.itemsize
@@ -70,7 +69,6 @@ class PickUDF(BuiltInUDF):
         return {"intensity": (Axis(name=frame), *sig)}
 
     def process_tile(self, tile: Any) -> None:
-        """Copy the frames of a tile to their rows."""
         if self.meta._backend.is_sparse:
             self._put_entries(tile)
         else:
@@ -88,7 +86,6 @@ class PickUDF(BuiltInUDF):
         picked[(np.repeat(rows, np.diff(starts)), *in_frame)] = values
 
     def merge(self, dest: Views, src: Views) -> None:
-        """Copy the rows of a partial result."""
         rows = self.meta.slice.get(nav_only=True)
         dest.intensity[rows] = src.intensity[rows]
 
@@ -120,16 +117,13 @@ class NoOpUDF(BuiltInUDF):
         super().__init__(preferred_input_dtype=preferred_input_dtype)
 
     def get_preferred_input_dtype(self) -> Any:
-        """Use `preferred_input_dtype`, or the native dtype."""
         preferred = self.params.preferred_input_dtype
         return self.USE_NATIVE_DTYPE if preferred is None else preferred
 
     def get_backends(self) -> Any:
-        """Accept NumPy and CuPy."""
         return (self.BACKEND_NUMPY, self.BACKEND_CUPY)
 
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
-        """Declare nothing."""
         return {}
 
     def process_tile(self, tile: Any) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Mapping
 from operator import index
@@ -121,7 +120,6 @@ class RadialFourierUDF(RingsUDF):
             raise ArgumentValueError(f"max_order must be 0 or more, not {max_order!r}")
 
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
-        """Declare the coefficients."""
         self._frame_shape()
         p = self.params
         self._check_reach(p.r)
@@ -135,7 +133,6 @@ class RadialFourierUDF(RingsUDF):
         }
 
     def get_result_axes(self) -> Mapping[str, tuple[Axis, ...]]:
-        """Label the axis of rings and orders."""
         p = self.params
         labels = tuple(
             f"bin {b} order {n}" for b in range(p.n_bins) for n in range(p.max_order + 1)
@@ -143,7 +140,6 @@ class RadialFourierUDF(RingsUDF):
         return {"coefficients": (Axis(name="bin_order", labels=labels),)}
 
     def _outer_radius(self) -> float:
-        """Return the outer radius of the last ring."""
         if self.params.r is not None:
             return float(self.params.r)
         (cy, cx), (ny, nx) = self._center, self.meta.dataset_shape.sig
@@ -152,7 +148,6 @@ class RadialFourierUDF(RingsUDF):
         return bounding_radius(cx, cy, nx, ny)
 
     def process_tile(self, tile: Any) -> None:
-        """Add the products of each frame's part to its coefficients."""
         with np.errstate(invalid="ignore"):  # pixels can be infinite
             if self.meta._backend.on_device:
                 self._process_on_device(tile)
@@ -162,7 +157,6 @@ class RadialFourierUDF(RingsUDF):
                 self._process_on_host(tile)
 
     def _process_about_own_centers(self, tile: AnyArray) -> None:
-        """Add the waves of each frame's part, around the center of the frame."""
         from udfdask.kernels.cpu.centered_waves import add_waves_about
         from udfdask.kernels.cpu.ring_sums import frames_in_memory
 
@@ -182,7 +176,6 @@ class RadialFourierUDF(RingsUDF):
         self.results.coefficients += sums.reshape(len(tile), -1)
 
     def _process_on_host(self, tile: AnyArray) -> None:
-        """Add the pixels up at the angles of a grid, and compute the orders from these sums."""
         from udfdask.kernels.cpu.ring_sums import add_runs, cut_runs, frames_in_memory
 
         if tile.dtype == np.float16:
@@ -221,22 +214,15 @@ class RadialFourierUDF(RingsUDF):
         return angles
 
     def _process_on_device(self, tile: Any) -> None:
-        """Multiply the pixels of each ring with the waves of all orders, with CuPy arrays."""
-        origin, shape = self.meta.sig_slice.origin, tile.shape[1:]
-        data, n_orders = self.task_data, self.params.max_order + 1
+        n_orders, real = self.params.max_order + 1, _real(tile.dtype)
 
-        def make() -> list[tuple[Any, Any]]:
-            inside = data.members.within(origin, shape)
-            pixels = inside.flat_pixels(origin, shape[1])
-            rings = _waves(inside, pixels, self._angles(inside), n_orders, _real(tile.dtype))
-            share = self.meta._backend.dense.share
-            return [(share(pixels), share(wave)) for pixels, wave in rings]
+        def factors(inside: BinMembers) -> AnyArray:
+            return _waves(inside.weight, self._angles(inside), n_orders, real)
 
-        waves = data.cut.get((origin, shape), make)
-        frames = tile.reshape(tile.shape[0], -1)
         coefficients = self.results.coefficients
         sums = self.xp.zeros((len(tile), self.params.n_bins, 2 * n_orders))
-        add_ring_products(frames, waves, sums)
+        rings = self._rings_on_device(tile, factors)
+        add_ring_products(tile.reshape(tile.shape[0], -1), rings, sums)
         coefficients += sums.view(np.complex128).reshape(coefficients.shape)
 
 
@@ -247,23 +233,16 @@ def _real(dtype: np.dtype[Any]) -> np.dtype[np.floating[Any]]:
 
 
 def _waves(
-    inside: BinMembers,
-    pixels: AnyArray,
-    phi: AnyArray,
-    n_orders: int,
-    real: np.dtype[np.floating[Any]],
-) -> list[tuple[AnyArray, AnyArray]]:
-    """Return the pixels of each ring in a window, and the factors for these pixels.
+    weight: AnyArray, phi: AnyArray, n_orders: int, real: np.dtype[np.floating[Any]]
+) -> AnyArray:
+    """Return ``weight * exp(i n phi)`` of pixels for each order, shape (pixels, 2 * orders).
 
-    `pixels` are flat indices in the window, `phi` their angles. Factors are ``w * exp(i n phi)``
-    for each order, shape (pixels, 2 * orders), with the real and the imaginary part of an order in
-    adjacent columns.
+    The real and the imaginary part of an order are in adjacent columns.
     """
     step = np.exp(1j * phi)
     # each order is computed from the one before: ten times as fast as one exponential per order
     wave = np.empty((len(phi), n_orders), dtype=np.complex128)
-    wave[:, 0] = inside.weight
+    wave[:, 0] = weight
     for n in range(1, n_orders):
         np.multiply(wave[:, n - 1], step, out=wave[:, n])
-    factors = wave.view(np.float64).astype(real)
-    return [(pixels[a:b], factors[a:b]) for a, b in itertools.pairwise(inside.bounds)]
+    return wave.view(np.float64).astype(real)

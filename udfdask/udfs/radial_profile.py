@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Mapping
 from functools import partial
@@ -123,7 +122,6 @@ class RadialProfileUDF(RingsUDF):
         return float(max(math.ceil(self._farthest_distance() + 0.5), self.params.ri + 1))
 
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
-        """Declare the profiles; if each frame has its own center, also sums and weights."""
         self._frame_shape()
         r, _, number = self._rings()
         self._check_reach(r)
@@ -145,7 +143,6 @@ class RadialProfileUDF(RingsUDF):
         return {"intensity": (radius,)}
 
     def get_shared_task_data(self) -> Mapping[str, Any]:
-        """Return the pixels of each ring around the common center."""
         data = super().get_shared_task_data()
         if not data:
             return data
@@ -153,11 +150,12 @@ class RadialProfileUDF(RingsUDF):
         return {**data, "totals": self.xp.asarray(data["members"].totals)}
 
     def process_tile(self, tile: Any) -> None:
-        """Add each frame's part to its rings."""
         if not tile.size:
             return
         if self.meta._backend.on_device:
-            self._process_on_device(tile)
+            rings = self._rings_on_device(tile, lambda inside: inside.weight[:, np.newaxis])
+            flat = tile.reshape(tile.shape[0], -1)
+            add_ring_products(flat, rings, self.results.intensity[..., np.newaxis])
             return
         from udfdask.kernels.cpu.centered_rings import add_rings_about
         from udfdask.kernels.cpu.ring_sums import (
@@ -195,21 +193,6 @@ class RadialProfileUDF(RingsUDF):
             self.results.sums,
             self.results.covered,
         )
-
-    def _process_on_device(self, tile: Any) -> None:
-        """Add each frame's part to its rings, with CuPy arrays."""
-        data, origin, shape = self.task_data, self.meta.sig_slice.origin, tile.shape[1:]
-
-        def cut() -> list[tuple[Any, Any]]:
-            inside = data.members.within(origin, shape)
-            pixels, weights = inside.flat_pixels(origin, shape[1]), inside.weight[:, np.newaxis]
-            rings = itertools.pairwise(inside.bounds)
-            share = self.meta._backend.dense.share
-            return [(share(pixels[a:b]), share(weights[a:b])) for a, b in rings]
-
-        rings = data.cut.get((origin, shape), cut)
-        frames = tile.reshape(tile.shape[0], -1)
-        add_ring_products(frames, rings, self.results.intensity[..., np.newaxis])
 
     def postprocess(self) -> None:
         """Divide by the total weight of each ring; this also works for a part of the signal."""

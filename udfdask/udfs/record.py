@@ -49,7 +49,9 @@ class RecordUDF(BuiltInUDF):
         replaced, if two UDFs of the run write to it, or its folder does not exist or is not
         writable.
 
-    Notes ----- Each task writes its frames to a hidden file next to `filename`, which is renamed
+    Notes
+    -----
+    Each task writes its frames to a hidden file next to `filename`, which is renamed
     after the last one: `filename` does not exist, or is unchanged, or is complete. It is complete
     after the `Result` of this UDF has been computed, or with `run_udf_iter`, after ``.buffers`` of
     the last snapshot has been read. If only other results of the run are computed, or if it fails,
@@ -99,7 +101,6 @@ class RecordUDF(BuiltInUDF):
         super().__init__(filename=path, overwrite=overwrite, _part=_part)
 
     def _targets(self, sources: Sequence[str]) -> Sequence[Target]:
-        """Check and return the file that is written."""
         from udfdask.writing import check_target
 
         overwrite = self.params.overwrite
@@ -121,7 +122,6 @@ class RecordUDF(BuiltInUDF):
         return type(self)(**{**self._kwargs, "_part": str(part)})
 
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
-        """Declare the number of frames, and the inodes of the files they were written to."""
         file = self.buffer(kind="single", dtype="uint64", use="private")
         return {
             "frames": self.buffer(kind="single", dtype="int64"),
@@ -141,11 +141,9 @@ class RecordUDF(BuiltInUDF):
         return {"file": file_type(str(path), full, shape.sig_dims, dtype)}
 
     def preprocess(self) -> None:
-        """Set the lowest inode to a neutral value."""
         self.results.lowest_file[:] = _NO_FILE
 
     def process_tile(self, tile: Any) -> None:
-        """Write frames to their rows of the file."""
         (rows,) = self.meta.slice.get(nav_only=True)
         self.task_data.file.write(rows, tile)
         self.results.frames[:] += len(tile)
@@ -156,11 +154,9 @@ class RecordUDF(BuiltInUDF):
         self.results.lowest_file[:] = self.results.highest_file[:] = self.task_data.file.number
 
     def cleanup(self) -> None:
-        """Close the file."""
         self.task_data.file.close()
 
     def merge(self, dest: Any, src: Any) -> None:
-        """Add up the frames, and compare the inodes."""
         dest.frames[:] += src.frames
         dest.files_made[:] += src.files_made
         dest.lowest_file[:] = np.minimum(dest.lowest_file, src.lowest_file)

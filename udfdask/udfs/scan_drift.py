@@ -146,7 +146,6 @@ class ScanDriftUDF(BuiltInUDF):
         return ((1, 0),) * len(self.meta.dataset_shape.nav)
 
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
-        """Declare the shifts and the correlations."""
         data, shape = self.meta.input_dtype, self.meta.dataset_shape
         if data.kind not in "biuf":
             raise ArgumentTypeError(
@@ -177,7 +176,6 @@ class ScanDriftUDF(BuiltInUDF):
         }
 
     def get_result_axes(self) -> Mapping[str, tuple[Axis, ...]]:
-        """Name the axes after those of the scan and of the frames."""
         axes, n = self.meta.axes, len(self.meta.dataset_shape.nav)
         along = Axis(name="along", labels=tuple(axis.name for axis in axes[:n]))
         component = Axis(name="component", labels=("y", "x")[2 - len(axes[n:]) :])
@@ -206,7 +204,6 @@ class ScanDriftUDF(BuiltInUDF):
         return {"shape": shape, "allowed": allowed, "reference": reference}
 
     def process_partition(self, frames: Any) -> None:
-        """Correlate each frame with its predecessors, or with the reference."""
         from udfdask.kernels.cpu.phase_correlation import find_shift
 
         meta, task, upsample = self.meta, self.task_data, self.params.upsample

@@ -82,7 +82,6 @@ class StdDevUDF(BuiltInUDF):
         super().__init__(dtype=dtype)
 
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
-        """Declare the moments, and the results that are computed from them."""
         data, real = self.meta.input_dtype, np.dtype(self.params.dtype)
         if data.kind not in "biufc":
             raise ArgumentTypeError(f"expected data that are numbers, got {data}")
@@ -107,7 +106,6 @@ class StdDevUDF(BuiltInUDF):
         return {"seen": {}}
 
     def process_tile(self, tile: Any) -> None:
-        """Merge the moments of a tile into the moments of the earlier tiles."""
         before, moments = self._count(tile.shape[0]), _moments(self.results)
         if self.meta._backend.on_device:
             on_device.add_moments(tile, before, moments)
@@ -138,7 +136,6 @@ class StdDevUDF(BuiltInUDF):
         return before
 
     def merge(self, dest: Views, src: Views) -> None:
-        """Merge moments of other frames."""
         before, count = int(dest.num_frames[0]), int(src.num_frames[0])
         merge_moments: Any
         if self.meta._backend.on_device:
@@ -150,7 +147,6 @@ class StdDevUDF(BuiltInUDF):
         dest.num_frames += src.num_frames
 
     def get_results(self) -> Mapping[str, Any]:
-        """Return sum, mean, variance and standard deviation."""
         n, (origin, excess, varsum) = self.results.num_frames[0], _moments(self.results)
         with np.errstate(invalid="ignore"):  # 0 / 0
             var, mean = varsum / n, origin + excess / n
@@ -158,5 +154,4 @@ class StdDevUDF(BuiltInUDF):
 
 
 def _moments(views: Any) -> Moments:
-    """Return the moments among the buffers of a UDF."""
     return Moments(views.origin, views.excess, views.varsum)

@@ -37,7 +37,6 @@ class _SumsUDF(BuiltInUDF):
         return self.results.exact if "exact" in self.results else self.results.intensity
 
     def postprocess(self) -> None:
-        """Round the sums of a chunk."""
         if "exact" in self.results:
             self.results.intensity[...] = self.results.exact
 
@@ -87,11 +86,9 @@ class SumUDF(_SumsUDF):
     _kernels = ALL_TILES
 
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
-        """Declare the sum."""
         return self._declare("sig", self._count_frames())
 
     def process_tile(self, tile: Any) -> None:
-        """Add the frames of a tile."""
         total = as_added_up(self._sums, self.meta.input_dtype)
         if isinstance(tile, UncorrectedTile):
             total += tile.sum(axis=0)
@@ -112,7 +109,6 @@ class SumUDF(_SumsUDF):
         total += sums.pixel_sums.astype(total.dtype)
 
     def merge(self, dest: Views, src: Views) -> None:
-        """Add a partial sum."""
         name = "exact" if "exact" in dest else "intensity"
         total, more = getattr(dest, name), getattr(src, name)
         if is_long(self.meta.input_dtype):
@@ -160,11 +156,9 @@ class SumSigUDF(_SumsUDF):
     _kernels = ALL_TILES
 
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
-        """Declare the sums."""
         return self._declare("nav", self.meta.dataset_shape.sig.size)
 
     def process_tile(self, tile: Any) -> None:
-        """Sum the pixels of each frame's part."""
         total = as_added_up(self._sums, self.meta.input_dtype)
         if self.meta._backend.on_device:
             on_device.add_pixels(tile, total)

@@ -220,7 +220,6 @@ class VirtualDetectorUDF(RingUDF):
         return other_detector(self._kwargs["shape"], self._kwargs)
 
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
-        """Declare the sums; raise if no pixel is in the detector."""
         sig, dtype = self.meta.dataset_shape.sig, product_dtype(self.meta.input_dtype, _BOOL)
         if not self._is_round and isinstance(self._other, Window) and len(sig) == 1:
             self._other.check_axis(self.meta.axes[-1], sig[0])
@@ -258,14 +257,12 @@ class VirtualDetectorUDF(RingUDF):
         return self._kwargs["shape"] if isinstance(self._kwargs["shape"], str) else "mask"
 
     def get_detector_masks(self) -> Mapping[str, AnyArray]:
-        """Return the pixels of the detector; if centers vary, of that around their mean."""
         if self._has_own_centers:
             center, sig = self._mean_center(), self.meta.dataset_shape.sig
             return {self._name: self._ring_around(center).mask(sig)}
         return {self._name: self._mask()}
 
     def _coverages(self, sig: Shape) -> Sequence[Coverage]:
-        """Return how much of a frame the detector covers."""
         if self._is_round:
             return super()._coverages(sig)
         covered, cut = int(np.count_nonzero(self._other.mask(sig))), self._other.is_cut(sig)
@@ -280,7 +277,6 @@ class VirtualDetectorUDF(RingUDF):
         return {"inside": self._mask(), "groups": OncePerProcess(2048)}
 
     def process_tile(self, tile: Any) -> None:
-        """Sum the pixels of a tile in the detector."""
         if self._has_own_centers:
             self._add_about_own_centers(tile)
         elif self.meta._backend.is_sparse:
@@ -292,7 +288,6 @@ class VirtualDetectorUDF(RingUDF):
             self._add_pixels(tile)
 
     def _add_about_own_centers(self, tile: Any) -> None:
-        """Sum the pixels around the center of each frame."""
         out, is_complex = self.results.intensity, np.dtype(tile.dtype).kind == "c"
         parts = []
         for part in (tile.real, tile.imag) if is_complex else (tile,):
@@ -302,7 +297,6 @@ class VirtualDetectorUDF(RingUDF):
         out += total.astype(out.dtype)
 
     def _add_entries(self, tile: Any) -> None:
-        """Sum the stored pixels of a sparse tile in the detector."""
         from udfdask.kernels.cpu.sparse_sums import add_entries_inside, entries_of
 
         inside = self.task_data.inside[self.meta.sig_slice.get()]
@@ -311,7 +305,6 @@ class VirtualDetectorUDF(RingUDF):
         add_entries_inside(entries_of(tile), flat, total)
 
     def _add_pixels(self, tile: Any) -> None:
-        """Sum the pixels of a dense tile on the host."""
         from udfdask.kernels.cpu.detector_sums import detector_groups, sum_detector
 
         data, part = self.task_data, self.meta.sig_slice

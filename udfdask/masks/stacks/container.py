@@ -18,10 +18,8 @@ from udfdask.masks.stacks.stack import (
     MaskStack,
     Region,
     Sparse,
-    choice,
-    numpy_backend,
+    chosen_format,
     shared_stack,
-    sparse_format,
 )
 
 
@@ -30,16 +28,15 @@ class MaskContainer:
     """A stack of masks that is computed when it is needed, and cut to tiles.
 
     A container is made from functions, not from arrays. Only the functions are sent to the
-    workers. Each process computes the masks once for all containers with equal factories. So you
-    can make a container in `get_task_data`, which runs for each chunk, or pass it as a parameter.
+    workers. Each process computes the masks once for all containers with equal factories, also if
+    `get_task_data` makes a container for each chunk, and keeps the last 8 stacks that it used.
 
     Parameters
     ----------
     mask_factories : callable, or list or tuple of callables
         One callable that returns a whole stack of shape (n, *sig), or one callable for each mask,
-        of shape sig. The callables take no arguments (use `functools.partial` to bind arguments)
-        and return NumPy arrays, or sparse arrays of SciPy or of the package `sparse`. The masks
-        must depend only on the code of the callables and on their bound values.
+        of shape sig. The callables take no arguments and return NumPy arrays, or sparse arrays of
+        SciPy or of the package `sparse`, which must depend only on their code and bound values.
     dtype : dtype, optional
         Dtype of the matrices; by default the dtype of the masks.
     use_sparse : bool or str, optional
@@ -48,8 +45,7 @@ class MaskContainer:
         for a `csc_matrix`, ``'sparse.pydata'`` for a `sparse.COO`, ``'sparse.pydata.GCXS'`` for
         a `sparse.GCXS`. By default `default_sparse` if all masks are sparse, otherwise dense.
     count : int, optional
-        Number of masks. With `count`, `len` of a container with a single callable does not have to
-        compute the masks.
+        Number of masks: `len` then does not have to compute the masks.
     backend : {None, 'numpy'}
         Array backend of the matrices.
     default_sparse : str
@@ -57,20 +53,9 @@ class MaskContainer:
 
     Raises
     ------
-    ArgumentTypeError
-        If a factory is not callable, or `dtype` or `count` has a wrong type.
-    ArgumentValueError
-        If the list is empty, a format or backend is unknown, or `count` is not the length of the
-        list.
-
-    Notes
-    -----
-    Factories run when the masks are first needed, usually on a worker, and their return values are
-    checked then. Therefore `get`, `computed_masks`, and (if they were not given to the
-    constructor) `dtype` and `use_sparse` can also raise `ArgumentTypeError` if a factory does not
-    return a numeric array, and `ArgumentValueError` if masks have different shapes, or a stack has
-    only one axis or does not contain `count` masks. A process keeps the last 8 stacks that it
-    used.
+    ArgumentTypeError, ArgumentValueError
+        If an argument has a wrong type or value. What the callables return is checked when the
+        masks are first needed, usually on a worker.
 
     Examples
     --------
@@ -112,13 +97,15 @@ class MaskContainer:
         backend: str | None = None,
         default_sparse: str = "scipy.sparse",
     ) -> None:
-        numpy_backend(backend)
+        _check_backend(backend)
         factories = _factories(mask_factories)
-        default = sparse_format("default_sparse", default_sparse)
+        default = chosen_format("default_sparse", default_sparse, "scipy.sparse")
+        if not default:
+            raise ArgumentValueError("default_sparse must be the name of a sparse format")
         fields = {
             "mask_factories": factories,
             "_dtype": None if dtype is None else _dtype(dtype),
-            "_use_sparse": choice("use_sparse", use_sparse, default),
+            "_use_sparse": chosen_format("use_sparse", use_sparse, default),
             "count": None if count is None else _count(count, factories),
             "backend": "numpy",
             "default_sparse": default,
@@ -186,8 +173,7 @@ class MaskContainer:
         dtype : dtype, optional
             Dtype of the matrix; by default the dtype of the container.
         sparse_backend : bool or str, optional
-            Format of the matrix, with the same values as `use_sparse` of the constructor; by
-            default the format of the container.
+            Format of the matrix, as `use_sparse`; by default the format of the container.
         transpose : bool
             Whether masks are columns: ``tile.reshape(n, -1) @ masks.get(key)``.
         backend : {None, 'numpy'}
@@ -201,10 +187,8 @@ class MaskContainer:
 
         Raises
         ------
-        ArgumentTypeError
-            If `key` is not a Slice or `dtype` is not a dtype.
-        ArgumentValueError
-            If `key` is not inside the masks, or a format or backend is unknown.
+        ArgumentTypeError, ArgumentValueError
+            If an argument has a wrong type or value, or `key` is not inside the masks.
 
         Examples
         --------
@@ -222,8 +206,8 @@ class MaskContainer:
                 f"the key must be a Slice, such as self.meta.slice, not {key!r} of type "
                 f"{type(key).__name__}"
             )
-        numpy_backend(backend)
-        form = choice("sparse_backend", sparse_backend, self.default_sparse)
+        _check_backend(backend)
+        form = chosen_format("sparse_backend", sparse_backend, self.default_sparse)
         return self._stack.matrix(
             self._region(key.sig),
             self.dtype if dtype is None else _dtype(dtype),
@@ -245,13 +229,7 @@ class MaskContainer:
         ----------
         sig_slice : Slice
             Position of the part, usually `UDF.meta.sig_slice`.
-        dtype : dtype, optional
-            As in `get`.
-        sparse_backend : bool or str, optional
-            As in `get`.
-        transpose : bool
-            As in `get`.
-        backend : {None, 'numpy'}
+        dtype, sparse_backend, transpose, backend : object
             As in `get`.
 
         Returns
@@ -261,9 +239,7 @@ class MaskContainer:
 
         Raises
         ------
-        ArgumentTypeError
-            As in `get`.
-        ArgumentValueError
+        ArgumentTypeError, ArgumentValueError
             As in `get`.
 
         Examples
@@ -280,19 +256,12 @@ class MaskContainer:
 
     def _region(self, part: Slice) -> Region:
         """Return a signal slice as a region; raise if it is not inside the masks."""
-        sig = self._stack.sig
-        region = tuple(zip(part.origin, part.shape, strict=True))
+        sig, region = self._stack.sig, tuple(zip(part.origin, part.shape, strict=True))
         if len(region) != len(sig):
-            single = callable(self.mask_factories) and len(region) == len(sig) + 1
             raise ArgumentValueError(
                 f"the masks have the shape {sig}, but the slice has the signal shape "
-                f"{tuple(part.shape)}: both need the same number of axes"
-                + (
-                    "; a single callable returns a whole stack (n, *sig). For one mask, pass a "
-                    "list that contains the callable"
-                    if single
-                    else ""
-                )
+                f"{tuple(part.shape)}: both need the same number of axes. For one mask, pass a "
+                "list with the callable: a single callable returns a whole stack (n, *sig)"
             )
         if not all(o >= 0 and o + n <= size for (o, n), size in zip(region, sig, strict=True)):
             raise ArgumentValueError(
@@ -303,31 +272,31 @@ class MaskContainer:
         return region
 
 
+def _check_backend(backend: Any) -> None:
+    if backend not in (None, "numpy"):
+        raise ArgumentValueError(
+            f"backend must be None or 'numpy', not {backend!r}: for sparse matrices use "
+            "sparse_backend; a matrix for the device can be copied there with cupy.asarray"
+        )
+
+
 def _factories(given: Any) -> Factories:
-    """Return a callable or a tuple of callables, checked."""
     if callable(given):
         factory: Callable[[], Any] = given
         return factory
-    if not isinstance(given, (list, tuple)):
+    if not isinstance(given, (list, tuple)) or not all(map(callable, given)):
         raise ArgumentTypeError(
             "mask_factories must be a callable that returns a stack of masks, or a list of "
-            f"callables, not {type(given).__name__}: for an array, write lambda: array"
+            f"callables, not {given!r:.80}: for an array, write lambda: array"
         )
     if not given:
         raise ArgumentValueError(
             "mask_factories is empty: expected at least one callable that returns a mask"
         )
-    for i, factory in enumerate(given):
-        if not callable(factory):
-            raise ArgumentTypeError(
-                f"mask_factories[{i}] must be a callable that returns a mask, not "
-                f"{type(factory).__name__}: for an array, write lambda: array"
-            )
     return tuple(given)
 
 
 def _dtype(value: Any) -> np.dtype[Any]:
-    """Return a checked dtype."""
     try:
         dtype: np.dtype[Any] = np.dtype(value)
     except TypeError as e:
@@ -335,17 +304,10 @@ def _dtype(value: Any) -> np.dtype[Any]:
     return dtype
 
 
-def _count(value: Any, factories: Factories) -> int:
-    """Return a checked number of masks."""
-    try:
-        count = index(value)
-    except TypeError:
-        raise ArgumentTypeError(f"count must be an integer, not {value!r}") from None
-    if count < 0:
-        raise ArgumentValueError(f"count must be 0 or more, not {count}")
+def _count(count: Any, factories: Factories) -> int:
     if not callable(factories) and count != len(factories):
         raise ArgumentValueError(
             f"count={count} was given, but there are {len(factories)} mask_factories: correct "
             "count, or leave it out"
         )
-    return count
+    return index(count)

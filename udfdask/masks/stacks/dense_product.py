@@ -203,7 +203,6 @@ class MaskProduct:
 
     @property
     def _whole(self) -> Slice:
-        """The whole signal."""
         sizes = self._container.computed_masks.shape[1:]
         return Slice((0,) * len(sizes), Shape(sizes, len(sizes)))
 
@@ -254,7 +253,6 @@ class MaskProduct:
         return DenseMasks(matrix(np.float32), most)
 
     def _cut_sparse(self, region: Region) -> Any:
-        """Return the nonzero values of the masks."""
         from udfdask.kernels.cpu.sparse_products import MaskEntries
 
         which, pixels, values = self._entries(region)

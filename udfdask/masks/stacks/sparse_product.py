@@ -85,7 +85,6 @@ class EntryProduct(MaskProduct):
         add_exactly(out, products)
 
     def _approximate(self, stored: Any, part: Slice) -> AnyArray:
-        """Return products in double precision."""
         masks = self._container.get(part, dtype=np.float64, sparse_backend=False)
         frames = itertools.pairwise(stored.starts.tolist())
         values = stored.values.astype(np.float64)
@@ -148,7 +147,6 @@ class DeviceMaskProduct(MaskProduct):
         super().__init__(*args)
 
     def _choose(self) -> bool:
-        """Use dense masks."""
         return False
 
     def add(self, tile: Any, part: Slice, out: Any) -> None:

@@ -91,6 +91,5 @@ def _rings(
 
 
 def _from_medians(samples: AnyArray, places: AnyArray, center: AnyArray, width: float) -> float:
-    """Return how far samples are from the medians of the rings around a center, in all."""
     rings, medians = _rings(samples, places, center, width)
     return float(np.abs(samples - medians[rings]).sum())

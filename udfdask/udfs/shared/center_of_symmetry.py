@@ -16,48 +16,22 @@ import numpy as np
 from udfdask.types import AnyArray
 from udfdask.udfs.shared.background_center import Background, find_background
 
-COARSE = 1024
-"""Largest size of the pattern for which all centers are compared; others are binned first."""
-
-SMALL = 128
-"""Largest size of the pattern whose background is searched; others are binned first."""
-
-EXPLAINED = 0.2
-"""Part of the background that must depend on the distance from its center, or it has none."""
-
-CLEAR = 0.5
-"""Part from which on the background is sure: bright disks do not hide it."""
-
-NEAR = 1 / 40
-"""How far the center of the background can be wrong, as a part of the frame."""
-
-NEAREST = 3.0
-"""How far it can be wrong in a small frame, in pixels."""
-
-DOUBT = 0.5
-"""A center at more than this part of the distance is not sure, unless it is the only one."""
-
-SURE = 0.95
-"""Similarity of a pattern that is its own inversion but for noise, at any distance."""
-
-ALIKE = 0.85
-"""Similarity of a pattern whose only center near that of the background is not in doubt."""
-
+COARSE = 1024  # largest size of a pattern for which all centers are compared; others are binned
+SMALL = 128  # largest size of a pattern whose background is searched; others are binned
+EXPLAINED = 0.2  # part of the background that must depend on the distance from its center
+CLEAR = 0.5  # part from which on the background is sure: bright disks do not hide it
+NEAR = 1 / 40  # how far the center of the background can be wrong, as a part of the frame
+NEAREST = 3.0  # how far it can be wrong in a small frame, in pixels
+DOUBT = 0.5  # a center at more than this part of the distance is not sure, unless it is alone
+SURE = 0.95  # similarity of a pattern that is its own inversion but for noise, at any distance
+ALIKE = 0.85  # similarity of a pattern whose only center near that of the background is sure
+# the background decides alone if the pattern is less similar to its inversion than this part of
+# what the background explains, as behind a beam stop
 WEAK = 0.42
-"""The background decides alone if the pattern is less similar to its inversion than this part of
-what the background explains, as behind a beam stop."""
-
-DISTANT = 0.2
-"""What the certainty of a center loses at this distance."""
-
-CLOSE = 0.95
-"""Without a background, another center with this part of the similarity could be the right one."""
-
-CANDIDATES = 8
-"""Largest number of centers that are compared with each other: a lattice has many."""
-
-OVERLAP = 0.05
-"""Smallest part of the pixels that must have a partner on the other side of a center."""
+DISTANT = 0.2  # what the certainty of a center loses at this distance
+CLOSE = 0.95  # without a background, another center of this part of the similarity is a doubt
+CANDIDATES = 8  # most centers that are compared with each other: a lattice has many
+OVERLAP = 0.05  # smallest part of the pixels that must have a partner opposite of a center
 
 Place = tuple[int, int]
 """The sum of the positions of two opposite pixels: twice the center between them."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -64,7 +65,6 @@ class CenteredUDF(BuiltInUDF):
 
     @property
     def _ellipse(self) -> dict[str, Any]:
-        """The parameters of the ellipse, by name."""
         given = self._kwargs
         return {
             "stretch": given.get("stretch", 1.0),
@@ -169,12 +169,10 @@ class RingUDF(CenteredUDF):
         raise NotImplementedError
 
     def _ring_around(self, center: tuple[Any, Any]) -> Ring:
-        """Return the disk or ring around a center (y, x)."""
         *inner, outer = self._radii().values()
         return Ring(center=center, outer=outer, inner=inner[0] if inner else None, **self._ellipse)
 
     def _mask(self) -> AnyArray:
-        """Return the mask around the common center."""
         return self._ring_around(self._center).mask(self.meta.dataset_shape.sig)
 
     def get_detector_masks(self) -> Mapping[str, AnyArray]:
@@ -262,6 +260,22 @@ class RingsUDF(CenteredUDF):
         if self._has_own_centers:
             return {}
         return {"members": self._members(), "cut": OncePerProcess(2048)}
+
+    def _rings_on_device(
+        self, tile: Any, factors: Callable[[BinMembers], AnyArray]
+    ) -> list[tuple[Any, Any]]:
+        """Return the pixels of each ring in a tile, and the factors for them, on the device."""
+        origin, shape = self.meta.sig_slice.origin, tile.shape[1:]
+        share = self.meta._backend.dense.share
+
+        def cut() -> list[tuple[Any, Any]]:
+            inside = self.task_data.members.within(origin, shape)
+            pixels, values = inside.flat_pixels(origin, shape[1]), factors(inside)
+            rings = itertools.pairwise(inside.bounds)
+            return [(share(pixels[a:b]), share(values[a:b])) for a, b in rings]
+
+        found: list[tuple[Any, Any]] = self.task_data.cut.get((origin, shape), cut)
+        return found
 
     def _farthest_distance(self) -> float:
         """Return the largest distance of a pixel from the center, where rings are round."""

@@ -110,7 +110,6 @@ def _is_lazy(value: Any) -> bool:
 
 
 def _numbers(name: str, value: Any) -> AnyArray:
-    """Return an array of finite real numbers."""
     try:
         array = np.asarray(value)
     except ValueError as e:  # ragged

@@ -79,7 +79,9 @@ def find_center(
     --------
     guess_corrections : Guesses the mean center from centers of mass.
 
-    Notes ----- Pixels that are much darker than the ring of the background in which they are, such
+    Notes
+    -----
+    Pixels that are much darker than the ring of the background in which they are, such
     as a beam stop, are not used. The similarity is the correlation coefficient of the square roots
     of the intensities, over all pairs of opposite pixels. Single pixels that are brighter than all
     their neighbors are cut to the brightest of these. The maximum is found on a grid of half
@@ -252,7 +254,6 @@ def _center_of_mass(
 
 
 def _mass_center(values: AnyArray) -> tuple[float, float]:
-    """Return the center of mass (y, x)."""
     total = float(values.sum())
     if not total > 0:
         raise ArgumentValueError(
@@ -275,7 +276,6 @@ def _brightest(values: AnyArray) -> tuple[float, float]:
 
 
 def _position(start: Any) -> tuple[float, float]:
-    """Return a position (y, x) as floats."""
     try:
         y, x = start
     except (TypeError, ValueError):

@@ -128,7 +128,6 @@ def integrate_drift(shifts: Any, *, weights: Any = None) -> AnyArray:
 
 
 def _numbers(name: str, values: Any) -> AnyArray:
-    """Return an array of real numbers as float64; raise if it is something else."""
     if hasattr(values, "__dask_graph__"):
         values = values.compute()
     found = np.asarray(values)

@@ -148,7 +148,6 @@ def _is_named(window: Any) -> bool:
 
 
 def _is_number(shape: Any) -> bool:
-    """Return whether a shape is a single number."""
     return not isinstance(shape, (tuple, list, np.ndarray))
 
 
@@ -179,7 +178,6 @@ def _count(n: Any) -> int:
 
 
 def _standard_deviation(std: Any) -> float:
-    """Return a standard deviation; raise if it is not a positive number."""
     if isinstance(std, (bool, np.bool_)) or not isinstance(std, (int, float, np.number)):
         raise ArgumentTypeError(
             f"std must be a number of frames, not {std!r} of type {type(std).__name__}"

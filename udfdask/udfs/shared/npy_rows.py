@@ -148,7 +148,6 @@ class KeptRows(_Rows):
 
 
 def _header(shape: Sequence[int], dtype: np.dtype[Any]) -> bytes:
-    """Return the header of an .npy file."""
     descr = np.lib.format.dtype_to_descr(dtype)
     parts = {"descr": descr, "fortran_order": False, "shape": tuple(map(int, shape))}
     stream = io.BytesIO()
