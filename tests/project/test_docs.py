@@ -1,16 +1,16 @@
-"""The examples in the documentation pages run and print what they say; files they name exist."""
+"""The examples and scripts of the pages run and print what they say; files they name exist."""
 
-import ast
 import doctest
-import importlib.util
+import os
 import re
+import subprocess
 import sys
-import tomllib
 from pathlib import Path
 
 import pytest
 
 from fences import read_fences
+from making import LATE
 from stand_in import numpy_standing_in_for_cupy
 from udfdask.backends.device import n_devices
 
@@ -18,6 +18,14 @@ ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 PAGES = sorted(page for page in DOCS.glob("**/*.md") if ">>> " in page.read_text(encoding="utf-8"))
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+MADE = re.compile(r"docs/(tutorials/.*ipynb|(examples|generated|reference/generated|_build)\b)")
+"""Files that exist once the documentation was built, and not in a clone."""
+FOLDERS = (".github", "asv_bench", "docs", "notebooks", "scripts")
+FILES = sorted(
+    file
+    for file in [*ROOT.glob("*.md"), *(f for d in FOLDERS for f in (ROOT / d).rglob("*.md"))]
+    if not MADE.match(str(file.relative_to(ROOT)))
+)
 
 
 @pytest.fixture
@@ -50,48 +58,84 @@ def test_examples(page, request):
     assert not report, "".join(report)
 
 
-def test_there_are_examples():
-    assert "basics" in [page.stem for page in PAGES]
+@pytest.mark.full
+def test_the_script_of_the_page_on_clusters(tmp_path):
+    page = DOCS / "user-guide/operations/clusters.md"
+    (script,) = [fence.text for fence in read_fences(page) if "# script.py" in fence.text]
+    (tmp_path / "script.py").write_text(script, encoding="utf-8")
+    done = run_script(tmp_path / "script.py")
+    assert done.stdout == "(96, 96)\n"
+    assert "100%" in done.stderr.rpartition("\r")[2]  # the progress bar, at its end
 
 
-@pytest.mark.parametrize(
-    "page",
-    [*sorted(DOCS.glob("**/*.md")), ROOT / "README.md"],
-    ids=lambda p: str(p.relative_to(ROOT)),
-)
-def test_source_files_that_are_named_exist(page):
-    named = re.findall(r"`(?:python )?([\w/]+/[\w/]*(?:\.py|/))[ `]", page.read_text("utf-8"))
-    missing = [n for n in named if not (ROOT / n).exists() and not (ROOT / "udfdask" / n).exists()]
-    assert not missing
+@pytest.mark.full
+def test_the_session_with_the_debugger(tmp_path):
+    fences = [f.text for f in read_fences(DOCS / "user-guide/operations/debugging.md")]
+    (script,) = [text for text in fences if text.startswith("# contrast.py")]
+    (session,) = [text for text in fences if text.startswith("> contrast.py(")]
+    (tmp_path / "contrast.py").write_text(script)
+    typed = re.compile(r"^(\(Pdb\) )(.*)\n", flags=re.MULTILINE)
+    lines = "".join(f"{line}\n" for _, line in typed.findall(session))
+    done = run_script(tmp_path / "contrast.py", input=lines)
+    shown = typed.sub(r"\1", session).replace("> contrast.py", f"> {tmp_path}/contrast.py")
+    checker = doctest.OutputChecker()
+    assert checker.check_output(shown.strip(), done.stdout.strip(), FLAGS), done.stdout
 
 
-def requirements(extras):
-    """The names of the packages that udfdask with some extras installs."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-    optional = project["optional-dependencies"]
-    names, todo = set(), [*project["dependencies"], *(one for e in extras for one in optional[e])]
-    while todo:
-        name, _, more = re.match(r"([\w.-]+)(\[(.*?)\])?", todo.pop()).groups()
-        names.add(name.lower())
-        if name == "udfdask":
-            todo += [one for extra in more.split(",") for one in optional[extra]]
-    return names
+def run_script(path, **options):
+    """Run a script in a process of its own, in its folder."""
+    done = subprocess.run(
+        [sys.executable, path.name],
+        cwd=path.parent,
+        capture_output=True,
+        text=True,
+        timeout=LATE,
+        check=False,
+        **options,
+    )
+    assert done.returncode == 0, done.stderr
+    return done
 
 
-def test_the_docs_extra_has_what_documented_modules_import():
-    """Otherwise a build in a fresh environment warns that it cannot import them."""
-    installed = requirements(["docs"])
-    pages = (page.read_text("utf-8") for page in (DOCS / "reference").glob("*.md"))
-    documented = {name for page in pages for name in re.findall(r"currentmodule:: (\S+)", page)}
-    assert "udfdask.testing.strategies" in documented
-    for name in documented:
-        file = Path(importlib.util.find_spec(name).origin)
-        for node in ast.parse(file.read_text("utf-8")).body:
-            imported = []
-            if isinstance(node, ast.Import):
-                imported = [alias.name for alias in node.names]
-            elif isinstance(node, ast.ImportFrom):
-                imported = [node.module]
-            for package in {one.partition(".")[0] for one in imported}:
-                known = {"udfdask", *sys.stdlib_module_names, *installed}
-                assert package.lower() in known, f"{name} imports {package}"
+def test_the_script_of_the_drawings_writes_what_is_committed(tmp_path):
+    folder = DOCS / "drawings"
+    subprocess.run([sys.executable, folder / "draw.py", tmp_path], check=True, timeout=LATE)
+    written = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
+    assert written == {file.name: file.read_bytes() for file in folder.glob("*.svg")}
+
+
+def test_source_files_that_are_named_exist():
+    named = [
+        (page, name)
+        for page in [*sorted(DOCS.glob("**/*.md")), ROOT / "README.md"]
+        for name in re.findall(
+            r"`(?:python )?([\w/]+/[\w/]*(?:\.py|/))[ `]", page.read_text("utf-8")
+        )
+    ]
+    folders = (ROOT, ROOT / "udfdask")
+    assert not [one for one in named if not any((folder / one[1]).exists() for folder in folders)]
+
+
+def text_of(page):
+    """A page without its blocks of code."""
+    return re.sub(r"```.*?```", "", page.read_text("utf-8"), flags=re.DOTALL)
+
+
+def anchors(page):
+    """The anchors that GitHub and Sphinx give to the headings of a page."""
+    titles = re.findall(r"^#+ +(.*?)\s*$", text_of(page), flags=re.MULTILINE)
+    plain = [re.sub(r"\[(.*?)\]\(.*?\)|[`*]", r"\1", title) for title in titles]
+    return {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in plain}
+
+
+def test_links_between_files_of_the_clone_hold():
+    """`.ci/links.py` looks at those of the built pages."""
+    found = {page: anchors(page) for page in FILES}
+    dead = []
+    for page in FILES:
+        for link, anchor in re.findall(r"\]\((?!\w+:)([^)#\s]*)#?([^)\s]*)\)", text_of(page)):
+            target = Path(os.path.normpath(page.parent / link)) if link else page
+            is_there = target.exists() and not MADE.match(str(target.relative_to(ROOT)))
+            if not is_there or (anchor and anchor not in found[target]):
+                dead.append(f"{page.relative_to(ROOT)}: {link}#{anchor}")
+    assert not dead

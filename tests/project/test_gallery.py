@@ -1,6 +1,5 @@
-"""The scripts of the gallery have the same form, run as they are, and make one picture each."""
+"""The scripts of the gallery run as they are and make one picture each; their links hold."""
 
-import ast
 import os
 import pydoc
 import re
@@ -12,7 +11,6 @@ import pytest
 
 GALLERY = Path(__file__).resolve().parents[2] / "docs" / "gallery"
 SCRIPTS = sorted(GALLERY.glob("**/*.py"))
-LONGEST = 40  # lines of code, without the docstring and empty lines
 
 # Pyplot's figures, and those that the script has. A figure with one color only is empty.
 RUN = """
@@ -46,47 +44,17 @@ def script(request):
     return request.param
 
 
-def test_there_are_enough_scripts():
-    assert len(SCRIPTS) >= 24
-    # sphinx-gallery has one set of names for all sections: labels and downloads
-    assert len({path.stem for path in SCRIPTS}) == len(SCRIPTS)
+def test_linked_pages_exist(script):
+    pages = re.findall(r":doc:`[^<`]+<(/[^>]+)>`", script.read_text())
+    missing = [page for page in pages if not (GALLERY.parent / f"{page[1:]}.md").exists()]
+    assert pages
+    assert not missing
 
 
-class TestForm:
-    def test_the_docstring_has_a_title_a_text_and_links(self, script):
-        title, underline, *text = ast.get_docstring(ast.parse(script.read_text())).splitlines()
-        assert title
-        assert set(underline) == {"="}
-        assert len(underline) == len(title)
-        body, links = "\n".join(text).split("See also:")
-        assert 15 <= len(body.split()) <= 80
-        assert ":doc:`" in links
-        assert re.search(r":(class|func|meth):`", links)
-
-    def test_single_backticks_are_roles(self, script):
-        """They would be italic; literals have two."""
-        text = ast.get_docstring(ast.parse(script.read_text()))
-        assert "`" not in re.sub(r":\w+:`[^`]*`|``[^`]*``", "", text)
-
-    def test_linked_pages_exist(self, script):
-        pages = re.findall(r":doc:`[^<`]+<(/[^>]+)>`", script.read_text())
-        missing = [page for page in pages if not (GALLERY.parent / f"{page[1:]}.md").exists()]
-        assert pages
-        assert not missing
-
-    def test_linked_names_exist(self, script):
-        targets = re.findall(r":(?:class|func|meth):`(?:[^`<]*<)?~?([\w.]+)>?`", script.read_text())
-        assert targets
-        assert all(pydoc.locate(target) is not None for target in targets), targets
-
-    def test_the_code_is_short_and_shows_no_window(self, script):
-        code = script.read_text().split('"""', 2)[2]
-        assert sum(bool(line.strip()) for line in code.splitlines()) <= LONGEST
-        assert "plt.show" not in code
-        assert "savefig" not in code
-
-    def test_each_section_has_a_header(self, script):
-        assert (script.parent / "GALLERY_HEADER.rst").exists()
+def test_linked_names_exist(script):
+    targets = re.findall(r":(?:class|func|meth):`(?:[^`<]*<)?~?([\w.]+)>?`", script.read_text())
+    assert targets
+    assert all(pydoc.locate(target) is not None for target in targets), targets
 
 
 def test_each_section_has_a_place_in_the_order():

@@ -1,6 +1,9 @@
+"""The README's code runs, and shows what the front page, the demo and the project have."""
+
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -15,37 +18,13 @@ INDEX = ROOT / "docs" / "index.md"
 PICTURE = ROOT / "docs" / "_static" / "demo.png"
 
 
-def extract(name: str) -> subprocess.CompletedProcess[str]:
-    """Run the gate's own extraction."""
-    script = [sys.executable, ROOT / ".ci/readme_command.py", name]
-    return subprocess.run(script, capture_output=True, text=True, check=False)
-
-
-@pytest.mark.parametrize(("name", "end"), [("demo", "udfdask demo"), ("tests", "-m pytest -n 2")])
-def test_command_is_one_line_of_the_readme(name, end):
-    command = extract(name).stdout.removesuffix("\n")
-    assert command in README.read_text(encoding="utf-8").splitlines()
-    assert command.startswith("python3 -m venv .venv && ")
-    assert command.endswith(end)
-
-
-def test_missing_command_is_an_error():
-    outcome = extract("no-such-command")
-    assert outcome.returncode != 0
-    assert "found 0" in outcome.stderr
-
-
-def test_gate_runs_both_commands_of_the_readme():
-    gate = (ROOT / ".ci/run").read_text(encoding="utf-8")
-    assert 'bash -c "$demo"' in gate
-    assert 'bash -c "$tests"' in gate
+def python_blocks(page):
+    return [fence for fence in read_fences(page) if fence.language == "python"]
 
 
 def test_python_blocks_run(capsys):
-    blocks = [fence for fence in read_fences(README) if fence.language == "python"]
-    assert blocks
     names = {"__name__": "readme"}
-    for block in blocks:
+    for block in python_blocks(README):
         # The empty lines keep the README's line numbers in a traceback.
         exec(compile("\n" * block.lineno + block.text, str(README), "exec"), names)
     assert "(16, 16) (64, 64)" in capsys.readouterr().out
@@ -53,15 +32,14 @@ def test_python_blocks_run(capsys):
 
 
 def test_the_front_page_has_the_same_ten_lines():
-    ten_lines, *_ = [fence.text for fence in read_fences(README) if fence.language == "python"]
-    (same,) = [fence.text for fence in read_fences(INDEX) if fence.language == "python"]
-    assert same == ten_lines
+    (same,) = python_blocks(INDEX)
+    assert same.text == python_blocks(README)[0].text
 
 
 @pytest.mark.full
 def test_the_function_of_the_readme_draws_a_file(tmp_path):
     hs = pytest.importorskip("hyperspy.api", reason="hyperspy is in the io extra")
-    (block,) = [one.text for one in read_fences(README) if "def draw_dark_field" in one.text]
+    (block,) = [one.text for one in python_blocks(README) if "def draw_dark_field" in one.text]
     signal = hs.signals.Signal2D(make_recording((6, 8), (48, 48)).compute())
     for axis, unit in zip(signal.axes_manager._axes, ["nm", "nm", "mrad", "mrad"], strict=True):
         axis.units = unit
@@ -84,7 +62,6 @@ def test_the_picture_is_what_the_demo_draws(tmp_path):
 
     command = [sys.executable, "-m", "udfdask", "demo", "--no-progress", "--plot"]
     subprocess.run([*command, tmp_path / "now.png"], check=True, capture_output=True)
-    assert PICTURE.stat().st_size < 200_000
     committed, drawn = blocks(PICTURE), blocks(tmp_path / "now.png")
     assert committed.shape == drawn.shape
     difference = abs(committed - drawn)
@@ -92,7 +69,9 @@ def test_the_picture_is_what_the_demo_draws(tmp_path):
     assert (difference > 0.1).mean() < 0.01
 
 
-@pytest.mark.parametrize("page", [README, INDEX], ids=lambda page: page.name)
-def test_pages_show_the_picture(page):
-    (name,) = re.findall(r"[\w./]*\.png", page.read_text(encoding="utf-8"))
-    assert (page.parent / name).resolve() == PICTURE
+@pytest.mark.parametrize("page", ["README.md", "docs/getting-started/install.md"])
+def test_tables_of_extras_have_each_extra(page):
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    wanted = set(project["optional-dependencies"]) - {"bench", "dev", "docs", "test"}
+    cells = re.findall(r"\| `([a-z0-9-]+)` \|", (ROOT / page).read_text("utf-8"))
+    assert sorted(cells) == sorted(wanted)

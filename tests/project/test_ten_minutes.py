@@ -107,8 +107,3 @@ def test_other_files_take_the_place_of_the_first_one(
     np.testing.assert_array_equal(names["dark"]["intensity"], expected)
     assert [axis.unit for axis in names["dark"].axes["intensity"]] == ["nm", "nm"]
     capsys.readouterr()
-
-
-def test_there_is_a_block_for_each_kind_of_file():
-    kinds = [re.search(r'"scan\.(\w+)"', block)[1] for block in OTHER_FILES]
-    assert kinds == ["hspy", "raw", "h5"]
