@@ -18,14 +18,6 @@ pytestmark = pytest.mark.full
 few = settings(max_examples=examples(25), deadline=None, suppress_health_check=list(HealthCheck))
 
 
-@given(data=arrays())
-@few
-def test_arrays_of_any_dtype(data):
-    assert data.dtype.kind in "biufc"
-    assert 1 <= data.ndim <= 6
-    assert np.abs(data.astype("complex128")).max() <= 142
-
-
 @pytest.mark.parametrize("dtype", ["u1", ">u2", "i8", "f2", ">f8", "c16", "?"])
 @given(data=st.data())
 @few
@@ -33,19 +25,6 @@ def test_arrays_of_a_dtype_and_shape(dtype, data):
     array = data.draw(arrays((2, 3), dtype=dtype))
     assert array.shape == (2, 3)
     assert array.dtype == np.dtype(dtype)
-
-
-@pytest.mark.parametrize(
-    ("dtype", "wanted"),
-    [
-        ("i2", lambda a: (a < 0).any() and (a > 0).any()),
-        ("?", lambda a: a.any() and not a.all()),
-        ("f4", lambda a: (a % 1 != 0).any()),
-        ("c8", lambda a: (a.real != 0).any() and (a.imag != 0).any()),
-    ],
-)
-def test_arrays_hold_something(dtype, wanted):
-    assert find(arrays((2, 2), dtype=dtype), wanted) is not None
 
 
 def test_sums_of_floats_are_exact():

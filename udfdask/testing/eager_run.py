@@ -23,7 +23,7 @@ from udfdask.geometry.halo import Box
 from udfdask.geometry.seams import box_of, neighbors
 from udfdask.geometry.tiling import TILE_BYTES
 from udfdask.merge.finalize import finalize
-from udfdask.merge.merge import merge_partials
+from udfdask.merge.merge import merge_group, merge_partials
 from udfdask.plan.make_recipe import make_recipe
 from udfdask.plan.recipe import Recipe, UDFRecipe
 from udfdask.types import AnyArray
@@ -47,8 +47,6 @@ class Layout:
     """Region of interest, shape `nav`; None for all frames."""
     fan_in: int | bool = 8
     """Fan-in of merge trees; False for a merge in one step."""
-    backwards: bool = False
-    """Whether chunks are processed from the last to the first."""
     backend: Backend | None = None
     """The only array backend of the run; chunks have it too, unless it is a matrix type."""
 
@@ -62,8 +60,6 @@ class Layout:
             words.append(f"a ROI of {int(self.roi.sum())} of {self.roi.size} frames")
         if self.fan_in != 8:
             words.append(f"split_every={self.fan_in}")
-        if self.backwards:
-            words.append("processed from the last to the first")
         if self.backend is not None:
             words.append(f"data as {self.backend.name}")
         return ", ".join(words)
@@ -122,10 +118,8 @@ class EagerRun:
         self.recipe = declare(udfs, data, sig_dims, layout)
         slots = self.recipe.aux_slots
         self._aux = [udfs[k]._kwargs[name].over(self.recipe.shape) for k, name in slots]
-        chunks = range(self.recipe.grid.n_chunks)
         self._loaded: dict[tuple[int, ...], LoadedChunk] = {}
-        done = {c: self._run(c) for c in (reversed(chunks) if layout.backwards else chunks)}
-        self.partials = [done[c] for c in chunks]
+        self.partials = [self._run(chunk) for chunk in range(self.recipe.grid.n_chunks)]
         """Partial results of the chunks, in navigation order."""
 
     @property
@@ -185,6 +179,13 @@ class EagerRun:
     def with_changes(self, **changes: Any) -> Recipe:
         """Return the recipe with some declarations of the first UDF changed."""
         return replace(self.recipe, udfs=(replace(self.declared, **changes), *self.recipe.udfs[1:]))
+
+    def fresh_buffers(self, partial: Partial | None = None) -> dict[str, AnyArray]:
+        """Return the buffers into which a partial result is merged, by default the first one."""
+        cls: Any = self.declared.cls
+        idle = type(cls.__name__, (cls,), {"merge": lambda self, dest, src: None})
+        first = self.partials[0] if partial is None else partial
+        return merge_group(self.with_changes(cls=idle), 0, [first]).arrays
 
     def merged(self, recipe: Recipe | None = None) -> tuple[list[Partial], Partial | None]:
         """Return partial results with all nav rows, and the one with the merged other buffers."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from udfdask.chunk.partial_result import Partial
@@ -11,7 +9,6 @@ from udfdask.merge.finalize import finalize
 from udfdask.merge.merge import merge_partials
 from udfdask.testing.differences import Tolerance, differing, show
 from udfdask.testing.eager_run import EagerRun, Layout, chunks_in_words
-from udfdask.testing.laws.explain_failure import preprocessed
 from udfdask.testing.sample_data import parts_and_chunkings, scan_chunkings
 from udfdask.testing.udf_under_test import Subject
 from udfdask.types import AnyArray
@@ -30,7 +27,7 @@ def merge_takes_every_buffer(subject: Subject) -> None:
         specs = run.declared.allocated
         fresh = {k: s.allocate(run.recipe.grid.n_frames, subject.sig) for k, s in specs.items()}
     else:
-        fresh = preprocessed(run)
+        fresh = run.fresh_buffers()
     merged = subject.attempt("with one chunk", merge_partials, run.recipe, 0, [partial])
     lost = {}
     for name, held in partial.arrays.items():
@@ -41,37 +38,18 @@ def merge_takes_every_buffer(subject: Subject) -> None:
         return
     (name, place), *more = lost.items()
     others = f" (and {quoted(other for other, _ in more)})" if more else ""
-    before = fresh[name][place]
-    adds = method == "merge" and _adds_to_infinity(run, name, before)
-    does = "adds to the fresh value of" if adds else "forgets"
-    remedy = "" if method == "merge_all" else f". {_remedy(run, name, adds)}"
-    subject.fail(
-        f"{method} {does} buffer {name!r}{others}: a chunk holds "
-        f"{show(partial.arrays[name][place])} there, and after the merge it is {show(before)}, as "
-        f"in buffers before any merge{remedy}"
+    is_nav = run.declared.allocated[name].kind == "nav"
+    remedy = (
+        f"A merge must also assign every nav buffer: dest.{name}[:] = src.{name}"
+        if is_nav
+        else f"Combine dest and src: dest.{name} += src.{name} for a sum, "
+        f"dest.{name}[:] = np.maximum(dest.{name}, src.{name}) for a maximum"
     )
-
-
-def _remedy(run: EagerRun, name: str, adds_to_infinity: bool) -> str:
-    """Return what to write in a merge that does not take a buffer."""
-    if run.declared.allocated[name].kind == "nav":
-        return f"A merge must also assign every nav buffer: dest.{name}[:] = src.{name}"
-    if adds_to_infinity:
-        return (
-            f"A sum with infinity is infinite: write dest.{name}[:] = np.maximum(dest.{name}, "
-            f"src.{name}) for a maximum"
-        )
-    return f"Combine it in merge, such as dest.{name} += src.{name} for a sum"
-
-
-def _adds_to_infinity(run: EagerRun, name: str, fresh: Any) -> bool:
-    """Return whether a merge takes a buffer, but its fresh value, infinity, hides the result."""
-    if np.asarray(fresh).dtype.kind not in "fc" or not np.isinf(fresh):
-        return False
-    cls: Any = run.declared.cls
-    from_zero = type(cls.__name__, (cls,), {"preprocess": lambda self: None})
-    merged = merge_partials(run.with_changes(cls=from_zero), 0, run.partials[:1]).arrays[name]
-    return bool((merged != 0).any())
+    subject.fail(
+        f"{method} forgets buffer {name!r}{others}: a chunk holds "
+        f"{show(partial.arrays[name][place])} there, and after the merge it is "
+        f"{show(fresh[name][place])}, as in buffers before any merge. {remedy}"
+    )
 
 
 def _lost(held: AnyArray, merged: AnyArray, fresh: AnyArray) -> tuple[int, ...] | None:
