@@ -51,11 +51,3 @@ def test_the_page(tmp_path, monkeypatch):
     for command, printed in commands():
         got = output_of(command)
         assert checker.check_output(printed, got, FLAGS), f"{command} printed\n{got}"
-
-
-def test_there_are_commands():
-    assert {command[1] for command, _ in commands() if command[0] == "udfdask"} == {
-        "run",
-        "explain",
-        "udfs",
-    }

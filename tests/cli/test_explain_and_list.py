@@ -37,19 +37,6 @@ def test_the_plan_of_a_run(file):
     assert "2 of 6 are read" in output
 
 
-def test_a_run_prints_the_same_plan(file):
-    options = [file, "--udf", "radialprofile:r=3", "--udf", "disk:r=2"]
-    plan = call("explain", *options)
-    assert plan in call("run", *options, "--no-progress", "--verbose")
-
-
-@pytest.mark.usefixtures("warns_of_few_data")
-def test_warnings_of_a_plan_are_told_once(file):
-    output = call("explain", file, "--udf", "pick", "--chunks", "6,8,2,-1")
-    assert output.count("would do better: --chunks 6,8,-1,-1") == 1
-    assert "rechunk" not in output
-
-
 @pytest.mark.parametrize(
     ("options", "code", "message"),
     [
@@ -82,10 +69,6 @@ def test_each_is_described(name):
     headers = [line.partition(" : ")[0] for line in described.splitlines() if " : " in line]
     names = [n.strip() for header in headers for n in header.split(",") if header[:1] != " "]
     assert {p.name for p in entry.parameters.values() if p.kind is not p.VAR_KEYWORD} <= set(names)
-
-
-def test_one_that_is_none():
-    assert "did you mean 'sumsig'" in call("udfs", "sumsigs", code=2)
 
 
 def test_a_limit_on_memory(file):

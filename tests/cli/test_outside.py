@@ -1,8 +1,5 @@
 """The command line as a program of its own: its streams, exit codes, clusters."""
 
-import contextlib
-import os
-import signal
 import subprocess
 import sys
 
@@ -24,17 +21,6 @@ def interrupt(frame):
         pressed.append(True)
         os.kill(os.getpid(), signal.SIGINT)
     return 1.0
-"""
-
-
-WAITS = """
-import pathlib
-
-here = pathlib.Path(__file__).parent
-
-def wait(frame):
-    (here / "started").write_text("a task runs")
-    return float((here / "never").read_text())
 """
 
 
@@ -63,25 +49,6 @@ def test_a_bar_goes_to_standard_error_and_results_to_standard_output(file, tmp_p
         assert arrays["com_field"].shape == (6, 8, 2)
 
 
-def test_no_bar(file):
-    done = run("run", file, "--no-progress", "--live")
-    assert (done.returncode, done.stderr) == (0, "")
-
-
-@pytest.mark.parametrize(
-    ("args", "code", "message"),
-    [
-        (["run", "{}", "--udf", "com:radius=3"], 2, "keyword argument 'radius'"),
-        (["run", "{}", "--udf", "com:cx=99,r=3"], 1, "Error: "),
-    ],
-)
-def test_mistakes(file, args, code, message):
-    done = run(*(arg.format(file) for arg in args))
-    assert done.returncode == code
-    assert message in done.stderr
-    assert "Traceback" not in done.stderr
-
-
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no os.kill for Ctrl-C")
 @pytest.mark.parametrize("more", [[], ["--live"]], ids=["plain", "live"])
 def test_ctrl_c(file, tmp_path, more):
@@ -92,37 +59,6 @@ def test_ctrl_c(file, tmp_path, more):
     assert done.returncode == 1
     assert "Aborted!" in done.stderr
     assert "Traceback" not in done.stderr
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="there are no signals that ask to end")
-@pytest.mark.parametrize("more", [[], ["--live"]], ids=["plain", "live"])
-@pytest.mark.parametrize(
-    ("scheduler", "number"),
-    [("processes", "SIGTERM"), ("processes", "SIGHUP"), ("threads", "SIGTERM")],
-)
-def test_asked_to_end_no_process_is_left(file, tmp_path, scheduler, number, more):
-    (tmp_path / "mine.py").write_text(WAITS)
-    for name in ("started", "never"):
-        os.mkfifo(tmp_path / name)
-    udf = f"auto:f={tmp_path}/mine.py:wait,output_shape=(),output_dtype=float64"
-    command = [sys.executable, "-m", "udfdask", "run", file, "--udf", udf, "--scheduler", scheduler]
-    with subprocess.Popen(
-        [*command, *more],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    ) as running:
-        try:
-            assert (tmp_path / "started").read_text() == "a task runs"
-            running.send_signal(getattr(signal, number))
-            # to the end of what all processes write that have been started
-            _, errors = running.communicate(timeout=LATE)
-        finally:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(running.pid, signal.SIGKILL)
-    assert running.returncode == -getattr(signal, number)
-    assert "Traceback" not in errors
 
 
 @pytest.mark.parametrize("more", [[], ["--live"]], ids=["plain", "live"])

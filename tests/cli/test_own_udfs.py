@@ -4,7 +4,6 @@ import os
 import re
 import subprocess
 import sys
-import textwrap
 from pathlib import Path
 
 import numpy as np
@@ -202,15 +201,6 @@ def test_a_description(folder):
     assert "there is no 'Peek'" in call("udfs", f"{folder}:Peek", code=2)
 
 
-def test_a_file_with_the_name_of_a_module(folder, values):
-    Path(f"{folder}.py").rename("json.py")
-    got = found("--udf", "json.py:PeakUDF")
-    np.testing.assert_array_equal(got["peak_peak"], values.max(axis=(2, 3)))
-    import json
-
-    assert json.loads("[1]") == [1]
-
-
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -225,12 +215,6 @@ def test_a_file_with_the_name_of_a_module(folder, values):
 )
 def test_places(text, expected):
     assert split_place(text) == expected
-
-
-@pytest.mark.full
-def test_a_pool_of_processes(folder, values):
-    got = found("--udf", f"{folder}.py:PeakUDF", "--scheduler", "processes")
-    np.testing.assert_array_equal(got["peak_peak"], values.max(axis=(2, 3)))
 
 
 @pytest.mark.full
@@ -281,17 +265,3 @@ def test_sync_offset_of_a_raw_file(folder, values, offset, tmp_path):
         if 0 <= position + k < 20:
             expected[position] = frames[position + k].max()
     np.testing.assert_array_equal(got, expected.reshape(4, 6))
-
-
-def test_sync_offset_of_other_files(folder, values):
-    output = call("explain", "scan.npy", "--sync-offset", "-1", "--nav-shape", "5,5")
-    assert "1 of 25 positions have no frame" in output
-    assert "5 x 5 positions" in output
-    output = call("run", "scan.npy", "--sync-offset", "24", code=1)
-    assert "has 24 frames: pass a number from -23 to 23" in output
-
-
-def test_help_names_both(folder):
-    text = textwrap.dedent(call("run", "--help"))
-    assert "--sync-offset" in text
-    assert "mine.py:Peak" in text

@@ -1,13 +1,9 @@
 """What a run prints: three lines of plan, a row for each result, and nothing into a closed pipe."""
 
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 
 from commands import call
-from making import LATE
 
 SHAPE = (6, 8, 10, 12)
 
@@ -40,24 +36,6 @@ def test_all_of_the_plan(file, option):
     plan = call("explain", file)
     assert call("run", file, "--no-progress", option).startswith(plan + "\n")
     assert len(plan.splitlines()) > 6
-
-
-@pytest.mark.usefixtures("warns_of_few_data")
-def test_a_warning_is_told_once_in_typed_words(file):
-    options = [file, "--udf", "pick", "--chunks", "6,8,2,-1"]
-    for more in ([], ["--verbose"]):
-        output = call("run", *options, *more)
-        assert output.count(" --chunks ") == 1
-        assert "array.rechunk" not in output
-    assert call("explain", *options).count(" --chunks ") == 1
-
-
-def test_the_same_udf_twice_gives_two_rows(file):
-    output = call("run", file, "--udf", "sum", "--udf", "sum")
-    rows = [line.split()[1:] for line in output.splitlines() if line.startswith("sum")]
-    assert names(output) == ["sum", "sum_2"]
-    assert len(rows) == 2
-    assert rows[0] == rows[1]
 
 
 TYPED = ["--udf sum", "--udf disk:r=3", "--udf disc:r=2", "--udf stddev", "--udf sum"]
@@ -93,15 +71,6 @@ def test_spellings_of_a_detector(file, text):
     assert row.split()[1:] == expected.split()[1:]
 
 
-def test_a_detector_alone_runs_alone(file):
-    assert names(call("run", file, "--udf", "disk:r=3")) == ["disk"]
-
-
-@pytest.mark.parametrize("name", ["disk", "disc", "virtualdetector", "virtual-detector"])
-def test_a_detector_is_described(name):
-    assert call("udfs", name).startswith("virtualdetector: ")
-
-
 @pytest.mark.parametrize("name", ["dsik", "disks", "rign"])
 def test_near_misses_of_a_detector(name):
     near = "ring" if name == "rign" else "disk"
@@ -126,44 +95,3 @@ def test_small_chunks_are_joined(file):
     plain = call("run", file, "--no-progress")
     merged = call("run", file, "--no-progress", "--chunks", "1,1,-1,-1", "--merge-small", "1MB")
     assert merged[merged.index("udf ") :] == plain[plain.index("udf ") :]
-
-
-WAITS = """
-import pathlib, time
-
-def total(frame):
-    while not (pathlib.Path(__file__).parent / "go").exists():
-        time.sleep(0.01)
-    return float(frame.sum())
-"""
-
-
-@pytest.mark.full
-@pytest.mark.skipif(sys.platform == "win32", reason="pipes of POSIX")
-class TestPipes:
-    @pytest.mark.parametrize("lines", [1, 3])
-    @pytest.mark.parametrize("args", ["udfs", "udfs com", "--help", "run --help", "run {}"])
-    def test_head(self, file, args, lines):
-        command = f"{sys.executable} -m udfdask {args.format(file)} --no-progress | head -{lines}"
-        command = command if "run /" in command else command.replace(" --no-progress", "")
-        done = subprocess.run(
-            command, shell=True, capture_output=True, text=True, check=False, timeout=LATE
-        )
-        assert (done.returncode, done.stderr) == (0, "")
-        assert done.stdout.count("\n") == lines
-
-    def test_files_are_written_without_reader_of_the_results(self, file, tmp_path):
-        (tmp_path / "mine.py").write_text(WAITS)
-        udf = f"auto:f={tmp_path}/mine.py:total,output_shape=(),output_dtype=float64"
-        options = ["--udf", udf, "--chunks", "2,8,-1,-1", "--no-progress", "--out", "a.npz"]
-        command = [sys.executable, "-m", "udfdask", "run", str(file), *options]
-        streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-        with subprocess.Popen(command, cwd=tmp_path, **streams) as running:
-            plan = [running.stdout.readline() for _ in range(4)]
-            running.stdout.close()
-            (tmp_path / "go").touch()
-            errors = running.stderr.read()
-            running.wait(timeout=LATE)
-        assert (plan[-1], errors) == (b"\n", b"")
-        with np.load(tmp_path / "a.npz") as arrays:
-            np.testing.assert_array_equal(arrays["auto_result"], np.load(file).sum(axis=(2, 3)))

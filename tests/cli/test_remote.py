@@ -42,10 +42,3 @@ def test_options_for_the_server(server):
     assert "is not NAME=VALUE" in call("run", url, "--storage-option", "anon", code=2)
     path = server.folder / "scan.npy"
     assert "leave them out" in call("run", path, "--storage-option", "anon=true", code=1)
-
-
-@pytest.mark.full
-def test_mistakes_are_one_paragraph(server):
-    assert "check the URL" in call("run", f"{server.url}/other.npy", code=1)
-    assert "unknown protocol 's4'" in call("run", "s4://bucket/scan.npy", code=1)
-    assert "secret" not in call("run", "http://me:secret@127.0.0.1:9/a.npy", code=1)

@@ -1,7 +1,5 @@
 """``--udf name:parameter=value``: what it means, and how it is refused."""
 
-import inspect
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -78,16 +76,6 @@ def test_names_in_front_that_are_wrong(folder, typed, message):
     assert message in call("run", "scan.npy", *options, code=2)
 
 
-def test_all_of_them_are_there():
-    classes = {
-        c
-        for name in udfs.__all__
-        if inspect.isclass(c := getattr(udfs, name)) and issubclass(c, ud.UDF)
-    }
-    assert {entry.udf for entry in CATALOG.values()} == classes
-    assert {"sum", "com", "radialprofile", "fem", "virtualdetector"} < set(CATALOG)
-
-
 # For each UDF what to type, and the object that is meant.
 EXAMPLES = {
     "applymasks": ("mask_factories=masks.npy", lambda: udfs.ApplyMasksUDF(load_masks)),
@@ -150,11 +138,6 @@ def test_results_are_those_of_the_class(folder, values, name):
         np.testing.assert_array_equal(got[f"{name}_{buffer}"], array, err_msg=buffer)
 
 
-def test_frames_are_recorded(folder, values):
-    call("run", "scan.npy", "--udf", "record:filename=rec.npy")
-    np.testing.assert_array_equal(np.load("rec.npy"), values)
-
-
 @pytest.mark.full
 def test_a_function_out_of_a_file(folder, values):
     (folder / "mine.py").write_text("def peak(frame):\n    return frame.max()\n")
@@ -162,37 +145,11 @@ def test_a_function_out_of_a_file(folder, values):
     np.testing.assert_array_equal(got["auto_result"], values.max(axis=(2, 3)))
 
 
-def test_one_mask_out_of_a_file(folder, values):
-    np.save(folder / "one.npy", np.eye(16))
-    got = found(folder, "--udf", "apply-masks:mask_factories=one.npy")
-    np.testing.assert_array_equal(
-        got["applymasks_intensity"][..., 0], values.trace(axis1=2, axis2=3, dtype="f8")
-    )
-
-
-def test_masks_out_of_a_function(folder, values):
-    (folder / "mine.py").write_text(
-        "import numpy\ndef all():\n    return numpy.ones((1, 16, 16))\n"
-    )
-    got = found(folder, "--udf", "apply-masks:mask_factories=mine.py:all")
-    np.testing.assert_array_equal(got["applymasks_intensity"][..., 0], values.sum(axis=(2, 3)))
-
-
 @pytest.mark.parametrize(
     "name", ["radial-profile", "radial_profile", "RadialProfileUDF", "RADIALPROFILE"]
 )
 def test_other_spellings(name):
     assert type(to_udf(name).udf) is udfs.RadialProfileUDF
-
-
-def test_one_udf_twice(folder, values):
-    got = found(folder, "--udf", "com:r=3", "--udf", "com:r=6", "--udf", "com:r=3")
-    names = {name.partition("_raw_com")[0] for name in got if "raw_com" in name}
-    assert names == {"com", "com_2", "com_3"}
-    for name, r in (("com", 3), ("com_2", 6), ("com_3", 3)):
-        x = ud.io.open_file("scan.npy").array
-        expected = ud.run_udf(x, udfs.CoMUDF(r=r)).compute()["raw_com"]
-        np.testing.assert_array_equal(got[f"{name}_raw_com"], expected)
 
 
 @pytest.mark.parametrize(
@@ -266,17 +223,3 @@ def test_masks_for_regions(folder, values):
     np.save("mask.npy", mask)
     got = found(folder, "--udf", "sum", "--roi", "mask.npy")
     np.testing.assert_array_equal(got["sum_intensity"], values[mask].sum(axis=0))
-
-
-@pytest.mark.parametrize(
-    ("mask", "message"),
-    [
-        (np.ones((3, 3), bool), "(6, 8)"),
-        (None, "there is no file"),
-    ],
-)
-def test_masks_that_are_none(folder, mask, message):
-    if mask is not None:
-        np.save("mask.npy", mask)
-    code = 2 if mask is None else 1
-    assert message in call("run", "scan.npy", "--roi", "mask.npy", code=code)

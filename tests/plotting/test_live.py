@@ -1,6 +1,5 @@
 """Live plots: what is drawn when, on which screen, and that a run never depends on it."""
 
-import asyncio
 import re
 import sys
 import threading
@@ -11,7 +10,7 @@ import pytest
 
 import udfdask as ud
 from parameter_ids import without_address
-from picture_udfs import ManyUDF, NoPictureUDF
+from picture_udfs import ManyUDF
 from udfdask.plotting import LivePlot, live
 from udfdask.udfs import SumSigUDF, SumUDF
 
@@ -71,25 +70,6 @@ def test_what_is_not_there_yet_is_missing():
     np.testing.assert_allclose(image, DATA.sum(axis=(2, 3)))
 
 
-@pytest.mark.parametrize(
-    ("plots", "expected"),
-    [
-        (True, ["image", "vector", "wave, amplitude", "wave, phase", "pattern"]),
-        ("image", ["image"]),
-        (("image", np.log1p), ["log1p(image)"]),
-        (["pattern", ("image", lambda a: a[:, ::-1])], ["pattern", "image"]),
-        (LivePlot(["image"], log=False), ["image"]),
-    ],
-    ids=without_address,
-)
-def test_forms_of_plots(plots, expected, monkeypatch):
-    seen = []
-    monkeypatch.setattr(live, "draw", lambda panels, **_: seen.append([p.title for p in panels]))
-    for _ in ud.run_udf_iter(X, ManyUDF(), plots=plots, **ONE_BY_ONE):
-        pass
-    assert seen[-1] == expected
-
-
 @pytest.mark.parametrize("plots", [None, False])
 def test_no_plots(plots, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
@@ -112,32 +92,6 @@ def test_mistakes_are_found_before_the_run(plots, message):
         ud.run_udf_iter(X, ManyUDF(), plots=plots)
 
 
-def test_nothing_that_can_be_drawn():
-    with pytest.raises(ud.ArgumentValueError, match="there is nothing to draw"):
-        ud.run_udf_iter(X, NoPictureUDF(), plots=True)
-
-
-def test_a_missing_matplotlib_is_named_before_the_run(monkeypatch):
-    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(ImportError, match=r"udfdask\[plot\]"):
-        ud.run_udf_iter(X, SumUDF(), plots=True)
-
-
-@pytest.mark.parametrize(
-    ("options", "error", "message"),
-    [
-        ({"interval": -1}, ValueError, "interval must be at least 0 seconds, got -1"),
-        ({"interval": float("nan")}, ValueError, "interval must be at least 0 seconds, got nan"),
-        ({"interval": "1"}, TypeError, "interval must be a number of seconds, got '1'"),
-        ({"interval": True}, TypeError, "interval must be a number of seconds, got True"),
-        ({"log": 1}, TypeError, "log must be True, False or None, got 1"),
-    ],
-)
-def test_wrong_options(options, error, message):
-    with pytest.raises(error, match=re.escape(message)):
-        LivePlot(**options)
-
-
 def test_names_of_a_dictionary_and_colors():
     plot = LivePlot(vmin=0, vmax=9000, cmap="viridis")
     for snapshot in ud.run_udf_iter(X, {"bright": SumSigUDF(), "all": SumSigUDF()}, plots=plot):
@@ -156,13 +110,6 @@ def test_no_more_than_one_drawing_in_an_interval(clock):
         clock.now += 0.6
     # the first; then each that comes a second later; and the last in any case
     assert times == [True, False, True, False, True]
-
-
-def test_the_last_is_drawn_however_soon_it_comes(clock):
-    plot = LivePlot(interval=1000.0)
-    for _ in ud.run_udf_iter(X, SumSigUDF(), plots=plot, **ONE_BY_ONE):
-        pass
-    assert plot.figure.get_suptitle() == "SumSigUDF: 5 of 5 chunks"
 
 
 def test_slow_drawing_is_made_up_for(clock, monkeypatch):
@@ -209,59 +156,12 @@ def test_an_error_in_drawing_is_a_warning_and_the_run_goes_on():
     np.testing.assert_allclose(done[-1].buffers[0]["intensity"], DATA.sum(axis=(2, 3)))
 
 
-def test_an_empty_region_of_interest():
-    plot = LivePlot()
-    (only,) = ud.run_udf_iter(X, SumSigUDF(), roi=np.zeros((5, 6), bool), plots=plot)
-    assert np.isnan(drawn(plot)["intensity"]).all()
-    assert only.n_chunks == 0
-
-
-def test_async():
-    plot = LivePlot()
-
-    async def watch():
-        return await ud.run_udf_iter(X, SumSigUDF(), plots=plot)
-
-    last = asyncio.run(watch())
-    assert last.n_merged == 5
-    np.testing.assert_allclose(drawn(plot)["intensity"], DATA.sum(axis=(2, 3)))
-
-
-@pytest.mark.parametrize("scheduler", ["threads", "processes", "distributed"])
-def test_schedulers(scheduler, request):
-    options = {"scheduler": scheduler}
-    if scheduler == "distributed":
-        options["scheduler"] = request.getfixturevalue("client")
-    elif scheduler == "processes":
-        options["pool"] = request.getfixturevalue("pool")
-    plot = LivePlot()
-    for _ in ud.run_udf_iter(X, SumSigUDF(), plots=plot, **options):
-        pass
-    np.testing.assert_allclose(drawn(plot)["intensity"], DATA.sum(axis=(2, 3)))
-
-
 def test_one_plot_watches_several_runs():
     plot = LivePlot()
     for udf in (SumUDF(), SumSigUDF()):
         for _ in ud.run_udf_iter(X, udf, plots=plot):
             pass
         assert plot.figure.get_suptitle() == f"{type(udf).__name__}: 5 of 5 chunks"
-
-
-def test_parameters_can_be_changed_meanwhile():
-    class Scaled(ud.UDF):
-        def get_result_buffers(self):
-            return {"v": self.buffer(kind="nav", dtype="float64")}
-
-        def process_frame(self, frame):
-            self.results.v[:] = self.params.factor
-
-    plot = LivePlot()
-    snapshots = ud.run_udf_iter(X, Scaled(factor=1), plots=plot, **ONE_BY_ONE)
-    for _ in snapshots:
-        snapshots.update_parameters([{"factor": 3}])
-    assert drawn(plot)["v"][0, 0] == 1
-    assert drawn(plot)["v"][-1, 0] == 3
 
 
 class TestWindows:

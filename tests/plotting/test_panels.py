@@ -4,82 +4,64 @@ import numpy as np
 import pytest
 
 from udfdask.geometry.axes import Axis
-from udfdask.plotting import result_panels
-from udfdask.plotting.labels import label
+from udfdask.plotting.labels import Labels, missing_as_nan
 from udfdask.plotting.panels import panels_of
 
 YX = Axis(name="component", labels=("y", "x"))
 AXES = tuple(Axis(name=name) for name in ("t", "y", "x", "ky", "kx"))
 
 
-class Buffer:
-    def __init__(self, kind):
-        self.kind = kind
+def of(kind, values, *, extra=None, nav=2, sig=2, log=None):
+    """Panels of an array; extra dimensions are counted."""
+    values = np.asarray(values)
+    leading = {"nav": AXES[3 - nav : 3], "sig": AXES[3 : 3 + sig]}.get(kind, ())
+    if extra is None:
+        extra = [Axis(name=f"dim_{k}", unit="index") for k in range(values.ndim - len(leading))]
+    labels = Labels(
+        title="r",
+        kind=kind,
+        shape=values.shape,
+        dtype=values.dtype,
+        axes=(*leading, *extra),
+        n_leading=len(leading),
+    )
+    return panels_of(labels, values, log=log)
 
 
-class Result(dict):
-    """A computed result with one buffer."""
-
-    def __init__(self, kind, values):
-        super().__init__(r=np.asarray(values))
-        self.buffers = {"r": Buffer(kind)}
-        mask = getattr(values, "mask", False)
-        self.valid_mask = {"r": ~np.broadcast_to(mask, np.shape(values))}
-
-
-def panels(kind, values, *, nav=2, sig=2):
-    axes = AXES[3 - nav : 3 + sig]
-    return [
-        (panel.title, panel.values.shape, tuple(axis.name for axis in panel.axes))
-        for panel in result_panels({"u": Result(kind, values)}, axes, sig)
-    ]
-
-
-def test_a_scan_image():
-    assert panels("nav", np.ones((3, 4))) == [("u: r", (3, 4), ("y", "x"))]
-
-
-def test_a_time_series():
-    assert panels("nav", np.ones(5), nav=1) == [("u: r", (5,), ("x",))]
-
-
-def test_a_pattern_and_a_spectrum():
-    assert panels("sig", np.ones((6, 7))) == [("u: r", (6, 7), ("ky", "kx"))]
-    assert panels("sig", np.ones(6), sig=1) == [("u: r", (6,), ("ky",))]
-
-
-def test_of_further_scan_axes_the_middle_is_drawn():
-    values = np.arange(5 * 3 * 4).reshape(5, 3, 4)
-    assert panels("nav", values, nav=3) == [("u: r [2]", (3, 4), ("y", "x"))]
-    (panel,) = result_panels({"u": Result("nav", values)}, AXES, 2)
-    np.testing.assert_array_equal(panel.values, values[2])
-
-
-def test_of_extra_dimensions_the_first_few_are_drawn():
-    titles = [title for title, _, _ in panels("nav", np.ones((3, 4, 2)))]
-    assert titles == ["u: r [0]", "u: r [1]"]
-    assert len(panels("nav", np.ones((3, 4, 20)))) == 4
-
-
-def test_axes_of_one_position_are_left_out():
-    assert panels("nav", np.ones((1, 9))) == [("u: r [0]", (9,), ("x",))]
-
-
-def test_single_results():
-    assert panels("single", np.ones((5, 6))) == [("u: r", (5, 6), ("dim_0", "dim_1"))]
-    assert [shape for _, shape, _ in panels("single", np.ones((7, 5, 6)))] == [(5, 6)] * 4
+@pytest.mark.parametrize(
+    ("kind", "shape", "options", "expected"),
+    [
+        ("nav", (3, 4), {}, [("r", (3, 4), ("y", "x"))]),
+        ("nav", (5,), {"nav": 1}, [("r", (5,), ("x",))]),
+        ("sig", (6, 7), {}, [("r", (6, 7), ("ky", "kx"))]),
+        ("sig", (6,), {"sig": 1}, [("r", (6,), ("ky",))]),
+        ("nav", (5, 3, 4), {"nav": 3}, [("r [2]", (3, 4), ("y", "x"))]),  # the middle
+        ("nav", (3, 4, 2), {}, [(f"r [{k}]", (3, 4), ("y", "x")) for k in range(2)]),
+        ("nav", (3, 4, 20), {}, [(f"r [{k}]", (3, 4), ("y", "x")) for k in range(4)]),
+        ("nav", (1, 9), {}, [("r [0]", (9,), ("x",))]),
+        ("single", (5, 6), {}, [("r", (5, 6), ("dim_0", "dim_1"))]),
+        ("single", (7, 5, 6), {}, [(f"r [{k}]", (5, 6), ("dim_1", "dim_2")) for k in range(4)]),
+    ],
+)
+def test_which_parts_are_drawn(kind, shape, options, expected):
+    values = np.arange(float(np.prod(shape))).reshape(shape)
+    panels = of(kind, values, **options)
+    found = [(p.title, p.values.shape, tuple(axis.name for axis in p.axes)) for p in panels]
+    assert found == expected
+    if shape == (5, 3, 4):
+        np.testing.assert_array_equal(panels[0].values, values[2])
 
 
 @pytest.mark.parametrize(
     "values", [3.0, np.zeros((0, 4)), np.array([[None, 1]]), np.array([["a", "b"]])]
 )
 def test_what_cannot_be_drawn(values):
-    assert panels("single", values) == []
+    assert of("single", values) == ()
 
 
-def test_colours_follow_the_values():
+def test_colors_follow_the_values():
     def style(kind, values):
-        (panel,) = result_panels({"u": Result(kind, values)}, AXES[1:], 2)
+        (panel,) = of(kind, values)
         return panel.style, panel.log
 
     counts = np.arange(12.0).reshape(3, 4)
@@ -92,16 +74,9 @@ def test_colours_follow_the_values():
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.int64, np.float32, np.complex64])
 def test_what_is_not_valid_is_missing(dtype):
-    values = np.ma.MaskedArray(np.ones((3, 4), dtype), mask=np.eye(3, 4, dtype=bool))
-    for panel in result_panels({"u": Result("nav", values)}, AXES[1:], 2):
-        np.testing.assert_array_equal(np.isnan(panel.values), np.eye(3, 4))
-
-
-def of(kind, values, *, extra=(), nav=2, log=None):
-    """Panels of an array with named extra dimensions."""
-    values = np.asarray(values)
-    leading = {"nav": AXES[3 - nav : 3], "sig": AXES[3:]}.get(kind, ())
-    return panels_of(label("r", kind, values.shape, values.dtype, leading, extra), values, log=log)
+    missing = np.eye(3, 4, dtype=bool)
+    for panel in of("nav", missing_as_nan(np.ones((3, 4), dtype), ~missing)):
+        np.testing.assert_array_equal(np.isnan(panel.values), missing)
 
 
 def test_complex_values_are_amplitude_and_phase():
@@ -126,7 +101,11 @@ def test_vectors_are_one_image():
 @pytest.mark.parametrize("labels", [("x", "y"), None])
 def test_two_numbers_of_other_names_are_no_vector(labels):
     values = np.random.default_rng(1).normal(size=(3, 4, 2))
-    found = of("nav", values, extra=(Axis(name="component", labels=labels),))
+    found = of(
+        "nav",
+        values,
+        extra=(Axis(name="component", labels=labels, unit=None if labels else "index"),),
+    )
     assert [panel.title for panel in found] == (
         ["r [x]", "r [y]"] if labels else ["r [0]", "r [1]"]
     )
@@ -142,12 +121,6 @@ def test_a_scan_of_one_dimension_has_a_line_for_each_component():
     assert (panel.style, panel.values.shape) == ("lines", (5, 2))
     (panel,) = of("nav", np.zeros((1, 5, 2)), extra=(YX,))
     assert (panel.style, panel.title) == ("lines", "r [0]")
-
-
-def test_many_numbers_along_a_line_are_an_image():
-    index = Axis(name="number")
-    (panel,) = of("nav", np.zeros((5, 20)), extra=(index,), nav=1)
-    assert (panel.values.shape, panel.axes[0]) == ((5, 20), AXES[2])
 
 
 def test_profiles_along_a_line_are_a_curve_and_an_image():
@@ -170,12 +143,6 @@ def test_images_of_steep_profiles_are_logarithmic(low, is_log):
         True,
         False,
     ]
-
-
-def test_positions_have_their_units():
-    radius = Axis(name="radius", unit="px", scale=0.5, offset=1)
-    titles = [panel.title for panel in of("nav", np.zeros((3, 4, 2)), extra=(radius,))]
-    assert titles == ["r [1 px]", "r [1.5 px]"]
 
 
 def test_a_logarithmic_scale_is_chosen():

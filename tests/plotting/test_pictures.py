@@ -18,9 +18,7 @@ from udfdask.plotting import LivePlot, Panel, draw
 from udfdask.udfs import (
     ApplyMasksUDF,
     CoMUDF,
-    RadialFourierUDF,
     RadialProfileUDF,
-    StdDevUDF,
     SumSigUDF,
     SumUDF,
     VirtualDetectorUDF,
@@ -127,19 +125,6 @@ def test_the_origin_is_at_the_top_left(save):
     assert bright.tolist() == [[0, 0], [1, 8]]
 
 
-@pytest.mark.parametrize("log", [True, False])
-def test_patterns(recording, save, log):
-    total = ud.run_udf(recording, SumUDF())
-    pixels = save(figure := total.plot(axes=AXES, log=log), f"pattern-{'log' if log else 'linear'}")
-    panel = inside(pixels, figure.axes[0])
-    n_y, n_x = panel.shape[:2]
-    middle = panel[n_y // 2 - 3 : n_y // 2 + 3, n_x // 2 - 3 : n_x // 2 + 3]
-    assert middle.mean() > 0.75
-    # on the logarithmic scale the outer disks are seen as well
-    outer = panel.mean(axis=-1)[: n_y // 4]
-    assert (outer.max() > 0.3) == log
-
-
 def test_on_a_logarithmic_scale_zero_is_dark_and_nan_is_missing(save):
     values = np.geomspace(1, 1e4, 100).reshape(10, 10)
     values[:5] = 0
@@ -206,20 +191,6 @@ def test_centre_of_mass(recording, save):
     assert np.ptp(field, axis=-1).mean() > 0.2  # in color
 
 
-def test_complex_results(recording, save):
-    figure = ud.run_udf(recording, RadialFourierUDF(n_bins=1, max_order=1)).plot(axes=AXES)
-    pixels = save(figure, "amplitude-and-phase")
-    assert len(figure.axes) == 4
-    assert contrast(inside(pixels, figure.axes[0])) > 0.1
-    assert np.ptp(inside(pixels, figure.axes[3]), axis=-1).mean() > 0.05
-
-
-def test_statistics(recording, save):
-    figure = ud.run_udf(recording, StdDevUDF()).plot(axes=AXES)
-    pixels = save(figure, "statistics")
-    assert all(contrast(inside(pixels, axes)) > 0.05 for axes in figure.axes)
-
-
 def test_scans_of_one_dimension(recording, save):
     line = recording[12]
     com, profile = ud.run_udf(line, [CoMUDF(), RadialProfileUDF()])
@@ -235,17 +206,6 @@ def test_scans_of_one_dimension(recording, save):
     partly = ud.run_udf(line, SumSigUDF(), roi=roi).plot(axes=axes)
     panel = inside(save(partly, "line-in-a-region"), partly.axes[0])
     assert share_missing(panel) == pytest.approx(0.25, abs=0.06)
-
-
-def test_spectra(save):
-    counts = np.random.default_rng(1).poisson(40 * np.exp(-(np.linspace(-4, 4, 200) ** 2)) + 1)
-    spectra = da.from_array(np.tile(counts, (4, 5, 1)), chunks=(2, 5, 200))
-    energy = ud.Axis(name="energy", unit="keV", scale=0.05)
-    figure = ud.run_udf(spectra, SumUDF(), sig_dims=1).plot(axes=(*NM, energy), log=True)
-    pixels = save(figure, "spectrum")
-    ink = (inside(pixels, figure.axes[0]).min(axis=-1) < 0.8).mean()
-    assert 0.005 < ink < 0.2
-    assert figure.axes[0].get_yscale() == "log"
 
 
 def test_a_live_plot_in_progress(recording, save):
@@ -274,16 +234,6 @@ def test_long_names_are_wrapped(save):
         figure = draw(panels[:number], title=name)
         pixels = save(figure, f"long-names-{number}")
         assert contrast(inside(pixels, figure.axes[0])) > 0.1
-
-
-def test_many_labels_are_numbered(save):
-    labels = ud.Axis(name="what", labels=tuple(f"number {k}" for k in range(30)))
-    few = ud.Axis(name="what", labels=("first", "second", "third"))
-    values = np.arange(90.0).reshape(30, 3)
-    figure = draw([Panel(title="t", values=values, axes=(labels, few))])
-    save(figure, "labels")
-    assert figure.axes[0].get_ylabel() == "what (index)"
-    assert [t.get_text() for t in figure.axes[0].get_xticklabels()] == list(few.labels)
 
 
 @pytest.mark.skipif(

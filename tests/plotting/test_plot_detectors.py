@@ -12,7 +12,6 @@ from udfdask.udfs import (
     FEMUDF,
     ApplyMasksUDF,
     CoMUDF,
-    StdDevUDF,
     SumSigUDF,
     SumUDF,
     VirtualDetectorUDF,
@@ -78,8 +77,6 @@ def test_a_picture_with_a_legend():
     ("result", "detectors", "options", "message"),
     [
         (SumSigUDF(), STRIPE, {}, "SumSigUDF has no result of kind sig"),
-        (StdDevUDF(), STRIPE, {"name": "num_frames"}, "'num_frames' of StdDevUDF is not of kind"),
-        (SumUDF(), STRIPE, {"name": "mean"}, "'mean'"),
         (SumUDF(), [], {}, "there is no detector to draw"),
         (SumUDF(), SumUDF(), {}, "SumUDF uses all pixels of a frame"),
         (SumUDF(), STRIPE.T, {}, r"the mask has the shape \(18, 16\), but frames"),
@@ -164,13 +161,6 @@ def test_spans_of_several_masks(values):
     np.testing.assert_allclose(drawn, np.sort([edges[list(r)] for r in [*runs, (2, 4)]], axis=0))
 
 
-@pytest.mark.parametrize("sig", [(1, 16), (16, 1)])
-def test_frames_of_one_line_are_drawn_as_a_curve(sig):
-    lines = ud.run_udf(SPECTRA.reshape((3, 4, *sig)), SumUDF())
-    figure = lines.plot_detectors((np.arange(16) // 4 == 1).reshape(sig))
-    assert spans(figure) == {"mask": [(3.5, 7.5)]}
-
-
 def test_a_window_beyond_the_spectrum():
     masks = detector_masks(spectrum()._info, {"tail": window("120 eV", "200 eV")})
     assert list(masks) == ["tail (cut by the edge)"]
@@ -192,35 +182,13 @@ RING = VirtualDetectorUDF("ring", ri=3, ro=11)
         (RING, ["ring (cut by the edge)"]),
         ([RING, RING], ["ring (cut by the edge)", "ring (cut by the edge) 2"]),
         ({"ADF": RING, "BF": VirtualDetectorUDF(r=3)}, ["ADF (cut by the edge)", "BF"]),
-        (CoMUDF(r=10), ["center of mass (cut by the edge)"]),
-        (FEMUDF(center=(8, 9), rad_in=2, rad_out=20), ["fluctuations (cut by the edge)"]),
         (VirtualDetectorUDF("ring", ri=3, ro=np.inf), ["ring"]),
-        (VirtualDetectorUDF("rect", x=10, y=2, width=8, height=2), ["rect"]),
         (VirtualDetectorUDF("rect", x=10, y=2, width=9, height=2), ["rect (cut by the edge)"]),
     ],
 )
 def test_the_legend_says_what_is_cut(detectors, names):
     assert list(detector_masks(total()._info, detectors)) == names
     assert legend(total().plot_detectors(detectors)) == names
-
-
-def test_the_inside_of_a_cut_ring_is_tinted():
-    """Without its outer circle, the outline alone would be that of a disk."""
-    figure = total().plot_detectors(RING)
-    tint, _ = figure.axes[0].collections
-    assert 0 < tint.get_alpha() < 0.5
-    (path,) = tint.get_paths()
-    inside = detector_masks(total()._info, RING)["ring (cut by the edge)"]
-    y, x = (np.indices(inside.shape) * 0.5).reshape(2, -1)
-    # an odd number of the path's loops around a pixel
-    loops = [one.contains_points(np.stack([x, y], axis=1)) for one in split(path)]
-    np.testing.assert_array_equal(np.sum(loops, axis=0).reshape(inside.shape) % 2 == 1, inside)
-
-
-def split(path):
-    """The closed loops of a path, each a path of its own."""
-    starts = np.flatnonzero(path.codes == path.MOVETO)
-    return [type(path)(part) for part in np.split(path.vertices, starts[1:])]
 
 
 @pytest.mark.parametrize(
@@ -231,7 +199,6 @@ def split(path):
             VirtualDetectorUDF("ring", ri="40 mrad", ro="50 mrad"),
             r"ri = 40 mrad is .* ky from 0 to 7.5",
         ),
-        (VirtualDetectorUDF("rect", x=70, y=0, width=2, height=2), "no pixel of a frame"),
         (np.zeros((16, 18), bool), "the mask has no pixel: there is nothing to draw"),
         (ApplyMasksUDF({"a": STRIPE, "b": STRIPE & ~STRIPE}), r"\['b'\] has no pixel"),
     ],

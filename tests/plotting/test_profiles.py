@@ -11,7 +11,8 @@ from udfdask.udfs import CoMUDF, RadialProfileUDF, SumUDF
 pytest.importorskip("matplotlib", reason="matplotlib is an extra")
 
 from udfdask.errors import ArgumentValueError
-from udfdask.plotting import Panel, draw, result_panels
+from udfdask.plotting import Panel, draw
+from udfdask.plotting.choose import choose
 from udfdask.plotting.drawing import round_length
 
 FRAMES = np.random.default_rng(0).integers(0, 50, (4, 5, 16, 16)).astype("uint16")
@@ -29,7 +30,8 @@ def run(udf, roi=None):
 @pytest.mark.parametrize("roi", [None, np.s_[1:, :3]])
 def test_a_profile_is_a_curve_and_an_image(roi):
     result = run(RadialProfileUDF(r=6), roi)
-    curve, image = result_panels({"profile": result}, AXES, 2)
+    (choice,) = choose(True, [result])
+    curve, image = choice.panels(result[choice.name], result.valid_mask[choice.name], log=None)
     values = result["intensity"]
     assert curve.style == "profile"
     assert curve.axes[0] == result.extra_axes["intensity"][0]
@@ -48,9 +50,9 @@ def test_a_profile_is_a_curve_and_an_image(roi):
 
 
 def test_the_pictures_of_a_center_of_mass():
-    panels = result_panels({"com": run(CoMUDF())}, AXES, 2)
-    assert [panel.title for panel in panels] == ["com: field", "com: magnitude"]
-    assert [panel.label for panel in panels] == ["mrad", "mrad"]
+    choices = choose(True, [run(CoMUDF())])
+    assert [choice.name for choice in choices] == ["field", "magnitude"]
+    assert [choice.labels.unit for choice in choices] == ["mrad", "mrad"]
     figure = run(CoMUDF()).plot(["raw_shifts", "divergence"])
     titles = [title for axes in figure.axes if (title := axes.get_title("left"))]
     assert titles == ["raw_shifts", "divergence"]
@@ -78,7 +80,7 @@ def test_lengths_of_bars(most, length):
 
 def test_a_profile_needs_a_mean_and_a_spread():
     axes = (Axis(name="radius", unit="nm"), Axis(name="of the scan"))
-    with pytest.raises(ArgumentValueError, match="a mean and a spread"):
+    with pytest.raises(ArgumentValueError, match="two values"):
         draw([Panel(title="p", values=np.ones((5, 3)), axes=axes, style="profile")])
 
 

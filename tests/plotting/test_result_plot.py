@@ -1,8 +1,6 @@
 """`Result.plot`: what is computed, what is drawn, and what is refused before."""
 
 import re
-import sys
-import threading
 
 import dask.array as da
 import numpy as np
@@ -11,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import udfdask as ud
-from picture_udfs import ManyUDF, NoPictureUDF
+from picture_udfs import ManyUDF
 from suites import examples
 from udfdask.testing import raise_if_dask_computes
 from udfdask.udfs import StdDevUDF, SumSigUDF, SumUDF
@@ -57,30 +55,6 @@ def test_any_chunks_and_roi_give_the_picture_of_the_whole(data):
     np.testing.assert_allclose(images(figure)["intensity"], expected)
 
 
-def counted(loads):
-    lock = threading.Lock()
-
-    def load(block):
-        with lock:
-            loads.append(1)
-        return block
-
-    return X.map_blocks(load, meta=np.empty((0,) * 4, X.dtype))
-
-
-def test_a_lazy_result_is_computed_in_one_pass():
-    loads = []
-    result = ud.run_udf(counted(loads), ManyUDF())
-    result.plot()
-    assert len(loads) == X.npartitions
-
-
-def test_on_a_cluster(client):
-    with client.as_current():
-        figure = ud.run_udf(X, SumSigUDF()).plot()
-    np.testing.assert_allclose(images(figure)["intensity"], DATA.sum(axis=(2, 3)))
-
-
 def test_objects_are_drawn_by_functions():
     result = ud.run_udf(X, ManyUDF())
     figure = result.plot(("thing", lambda a: np.vectorize(len)(a) + 1))
@@ -101,9 +75,6 @@ def test_a_computed_result_is_not_computed_again():
         ({"names": "nope"}, "names asks for 'nope', which is not a result: ManyUDF has ['image'"),
         ({"names": "thing"}, "cannot be drawn: it contains object values"),
         ({"names": 5}, "names must be True, a name"),
-        ({"names": []}, "names is empty"),
-        ({"log": "yes"}, "log must be True, False or None, got 'yes'"),
-        ({"title": 5}, "title must be a string, got 5"),
         ({"axes": []}, "axes must contain one Axis per dimension of the data"),
         ({"vmin": 2, "vmax": 2}, "vmin=2 must be smaller than vmax=2"),
         ({"cmap": "blue and red"}, "list(matplotlib.colormaps)"),
@@ -117,11 +88,6 @@ def test_mistakes_are_found_before_anything_is_computed(arguments, message):
         result.plot(**arguments)
 
 
-def test_nothing_to_draw():
-    with pytest.raises(ud.ArgumentValueError, match="nothing to draw"):
-        ud.run_udf(X, NoPictureUDF()).plot()
-
-
 def test_axes_are_labelled():
     axes = [ud.Axis(name=n, unit="nm", scale=0.5) for n in "yx"]
     axes += [ud.Axis(name=n, unit="1/nm") for n in ("ky", "kx")]
@@ -132,15 +98,6 @@ def test_axes_are_labelled():
     assert drawn[0].get_suptitle() == "mine"
     unnamed = [r.plot().axes[0].get_ylabel() for r in (total, sums)]
     assert unnamed == ["sig_y (pixels)", "y (pixels)"]
-
-
-def test_the_logarithmic_scale_is_a_choice():
-    total = ud.run_udf(X, SumUDF()).compute()
-    scales = [
-        isinstance(total.plot(log=log).axes[0].images[0].norm, LogNorm)
-        for log in (None, True, False)
-    ]
-    assert scales == [True, True, False]
 
 
 def test_spectra_and_scans_of_one_dimension_are_lines():
@@ -170,19 +127,13 @@ def test_pyplot_keeps_no_figure_where_there_are_no_windows():
     assert plt.get_fignums() == before
 
 
-def test_a_missing_matplotlib_is_named_before_anything_is_computed(monkeypatch):
-    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with raise_if_dask_computes(), pytest.raises(ImportError, match=r"udfdask\[plot\]"):
-        ud.run_udf(X, SumUDF()).plot()
-
-
 def test_a_file_for_a_picture_is_not_a_result():
     result = ud.run_udf(X, SumUDF())
-    with raise_if_dask_computes():
-        with pytest.raises(AttributeError, match=r"result\.plot\(\)\.savefig\('result.png'\)"):
-            result.savefig("sum.png")
-        with pytest.raises(ud.ArgumentValueError, match=r"result\.plot\(\)\.savefig\('sum.png'\)"):
-            result.plot("sum.png")
+    with (
+        raise_if_dask_computes(),
+        pytest.raises(AttributeError, match=r"result\.plot\(\)\.savefig\('result.png'\)"),
+    ):
+        result.savefig("sum.png")
 
 
 def first_image(figure):

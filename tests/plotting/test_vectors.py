@@ -36,13 +36,6 @@ def test_the_wheel_shows_the_colour_of_each_direction(angle, length):
     np.testing.assert_allclose(wheel[row, column, :3], vector_colors(seen, 1.0)[:3], atol=1e-12)
 
 
-def test_y_points_down():
-    wheel = color_wheel()
-    middle = len(wheel) // 2
-    down = vector_colors(np.array([0.9, 0.0]), 1.0)
-    np.testing.assert_allclose(wheel[middle + int(0.9 * middle), middle], down, atol=1e-12)
-
-
 @pytest.mark.parametrize("bad", [(np.nan, 1.0), (1.0, np.nan), (np.inf, 0.0)])
 def test_what_is_missing_is_transparent(bad):
     colors = vector_colors(np.array([bad, (0.0, 1.0)]), 1.0)
@@ -58,10 +51,3 @@ def test_the_longest_vector_is_brightest_but_not_a_broken_one():
     assert longest_shown(field) == pytest.approx(2)
     field[:, :20] = np.nan
     assert longest_shown(field) == pytest.approx(2)
-
-
-@pytest.mark.parametrize("values", [0.0, np.nan])
-def test_fields_without_a_length(values):
-    field = np.full((3, 4, 2), values)
-    assert longest_shown(field) == 1.0
-    assert np.isfinite(vector_colors(field, 1.0)).all()

@@ -11,9 +11,9 @@ from time import monotonic
 
 import click
 
-from udfdask.cli.outputs import Outputs, panels_of, save_picture
+from udfdask.cli.outputs import Outputs, save_figure
 from udfdask.cli.table import summary_table
-from udfdask.io.opened_file import OpenedFile
+from udfdask.errors import ArgumentValueError
 from udfdask.plotting.displays import has_windows
 from udfdask.plotting.live import LivePlot
 from udfdask.results.result import Result
@@ -26,12 +26,12 @@ EVERY = 2.0
 class LiveView:
     """Shows the results of named UDFs so far."""
 
-    def __init__(self, names: Sequence[str], opened: OpenedFile, outputs: Outputs) -> None:
+    def __init__(self, names: Sequence[str], outputs: Outputs) -> None:
         self.in_place = sys.stdout.isatty()
-        self._names, self._opened, self._outputs = names, opened, outputs
+        self._names, self._outputs = names, outputs
         self._height = 0
         has_window = find_spec("matplotlib") is not None and has_windows()
-        self._window = LivePlot(axes=opened.axes, interval=0) if has_window else None
+        self._plot = LivePlot(interval=0) if has_window or outputs.plot else None
         self._overwrite = outputs.overwrite
 
     def follow(self, snapshots: UDFIterator) -> dict[str, Result]:
@@ -40,7 +40,10 @@ class LiveView:
         for snapshot in snapshots:
             began = monotonic()
             if snapshot.n_merged < snapshot.n_chunks and began >= due:
-                self._show(snapshot)
+                self._print(snapshot)
+                # for example a full disk, or nothing to draw: the run itself can go on
+                with suppress(OSError, ArgumentValueError):
+                    self._draw(snapshot)
                 # the run waits while views draw: allow at most a fifth of its time for them
                 due = monotonic() + max(EVERY, 4 * (monotonic() - began))
         self._clear()
@@ -50,12 +53,11 @@ class LiveView:
         """Return the results of a snapshot by name."""
         return dict(zip(self._names, snapshot.buffers, strict=True))
 
-    def _show(self, snapshot: Snapshot) -> None:
-        """Print a table, which on a terminal replaces the previous one, and draw pictures."""
-        results = self._results(snapshot)
+    def _print(self, snapshot: Snapshot) -> None:
+        """Print a table, which on a terminal replaces the previous one."""
         done = f"{snapshot.n_merged} of {snapshot.n_chunks} chunks"
         lines = [f"{done}, {int(snapshot.damage.sum())} frames"]
-        lines += summary_table(results).splitlines()
+        lines += summary_table(self._results(snapshot)).splitlines()
         self._clear()
         if self.in_place:
             # a wrapped line counts as two lines, and the cursor cannot reach lines above the top
@@ -63,16 +65,14 @@ class LiveView:
             lines = [line[: width - 1] for line in lines[: height - 1]]
             self._height = len(lines)
         click.echo("\n".join(lines) + ("" if self.in_place else "\n"))
-        panels = panels_of(results, self._opened)
-        if panels and self._window is not None:
-            self._window.update(snapshot)
-        plot = self._outputs.plot
-        if panels and plot is not None:
-            title = f"{self._opened.title}: {done}"
-            with suppress(OSError):  # for example a full disk: the run itself can go on
-                sources = self._outputs.sources
-                save_picture(plot, panels, title, overwrite=self._overwrite, sources=sources)
-                self._overwrite = True  # the existing file is now our own
+
+    def _draw(self, snapshot: Snapshot) -> None:
+        """Draw results in the window and in the file of ``--plot``."""
+        file = self._outputs.plot
+        if self._plot is not None and self._plot.update(snapshot) and file is not None:
+            how = {"overwrite": self._overwrite, "sources": self._outputs.sources}
+            save_figure(file, self._plot.figure, **how)
+            self._overwrite = True  # the existing file is now our own
 
     def _clear(self) -> None:
         """Remove the last table from the terminal."""

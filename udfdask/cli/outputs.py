@@ -12,9 +12,9 @@ import click
 from udfdask.cli.data_options import to_path
 from udfdask.errors import ArgumentValueError
 from udfdask.io.opened_file import OpenedFile
-from udfdask.plotting.labels import label_results
-from udfdask.plotting.panels import Panel, result_panels
-from udfdask.plotting.static import draw, figure_classes
+from udfdask.plotting.choose import choose
+from udfdask.plotting.displays import figure_classes
+from udfdask.plotting.static import draw
 from udfdask.results.result import Result
 from udfdask.saving.formats import FORMATS, check_fits, check_output, check_suffix, write_results
 from udfdask.saving.save import save_elsewhere
@@ -68,15 +68,10 @@ class Outputs:
         if self.plot is not None:
             figure_classes()  # raises if there is no matplotlib
             targets.append(check_target(self.plot, **how))
+            choose(True, list(results.values()))  # raises if there is nothing to draw
         check_apart(targets)
         for out in self.outs:
             check_fits(out, results)
-        drawn = [one for each in results.values() for one in label_results(each).values()]
-        if self.plot is not None and all(one.obstacle for one in drawn):
-            reasons = [f"{one.title}: {one.obstacle}" for one in drawn] or ["there is no result"]
-            raise ArgumentValueError(
-                f"{self.plot} would be empty, because no result can be drawn ({'; '.join(reasons)})"
-            )
 
     def write(
         self, results: Mapping[str, Result], opened: OpenedFile, *, redraws: bool = False
@@ -100,8 +95,8 @@ class Outputs:
         if self.plot is not None:
             try:
                 how["overwrite"] |= redraws
-                save_picture(self.plot, panels_of(results, opened), opened.title, **how)
-                written.append(self.plot)
+                figure = draw_all(list(results.values()), opened.title)
+                written.append(save_figure(self.plot, figure, **how))
             except Exception as error:  # noqa: BLE001, as above
                 failures.append(error)
         for path in written if failures else ():
@@ -113,15 +108,20 @@ class Outputs:
         return written
 
 
-def panels_of(results: Mapping[str, Result], opened: OpenedFile) -> Sequence[Panel]:
-    """Return the panels of computed results."""
-    return result_panels(results, opened.axes, opened.sig_dims)
-
-
-def save_picture(path: Path, panels: Sequence[Panel], title: str, **how: Any) -> None:
-    """Draw panels into a file whose suffix, one of `PICTURES`, says its kind."""
-    target = check_target(path, **how)
-    with replacing(target) as unfinished:
-        draw(panels, title=title).savefig(
-            unfinished, dpi=150, format=path.suffix.lower().removeprefix(".")
+def draw_all(results: Sequence[Result], title: str) -> Any:
+    """Draw what can be drawn of computed results; return the figure."""
+    panels = [
+        panel
+        for choice in choose(True, results)
+        for panel in choice.panels(
+            results[choice.udf][choice.name], results[choice.udf].valid_mask[choice.name], log=None
         )
+    ]
+    return draw(panels, title=title)
+
+
+def save_figure(path: Path, figure: Any, **how: Any) -> Path:
+    """Save a figure in a file whose suffix, one of `PICTURES`, says its kind; return the path."""
+    with replacing(check_target(path, **how)) as unfinished:
+        figure.savefig(unfinished, dpi=150, format=path.suffix.lower().removeprefix("."))
+    return path

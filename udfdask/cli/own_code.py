@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
 import importlib
 import importlib.util
@@ -14,6 +13,8 @@ from types import ModuleType
 from typing import Any
 
 import cloudpickle
+
+from udfdask.geometry.labeled_values import did_you_mean
 
 _PLACE = re.compile(r"\s*(.+?\.py|[\w.]+):([A-Za-z_][\w.]*)\s*(?:[:,](.*)|$)", re.DOTALL)
 
@@ -39,12 +40,6 @@ def find_own(place: str, name: str) -> Any:
             raise ValueError(f"there is no {name!r} in {place}{did_you_mean(part, dir(found))}")
         found = getattr(found, part)
     return found
-
-
-def did_you_mean(name: str, known: Any) -> str:
-    """Return a question with the known names that are most similar, empty if there are none."""
-    near = difflib.get_close_matches(name, known, n=2)
-    return f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
 
 
 @functools.cache

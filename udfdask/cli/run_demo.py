@@ -9,13 +9,14 @@ from pathlib import Path
 import click
 import numpy as np
 
-from udfdask.cli.outputs import save_picture, to_picture
+from udfdask.cli.outputs import save_figure, to_picture
 from udfdask.cli.table import summary_table
 from udfdask.cli.terminal import PLANNING, plain_errors, plain_warnings
 from udfdask.demo import disk_center, make_recording
 from udfdask.geometry.axes import Axis
+from udfdask.plotting.displays import figure_classes
 from udfdask.plotting.panels import Panel
-from udfdask.plotting.static import figure_classes
+from udfdask.plotting.static import draw
 from udfdask.results.result import Result
 from udfdask.run.run_udf import compute, run_udf
 from udfdask.udfs import AutoUDF, SumSigUDF, SumUDF
@@ -69,7 +70,7 @@ def demo(plot: Path | None, overwrite: bool, progress: bool) -> None:
         click.echo(summary_table(results))
         with plain_errors(PLANNING):
             title = f"udfdask demo: three UDFs, one pass over {ny * nx} frames"
-            save_picture(place, _panels(results, ny * nx), title, overwrite=overwrite)
+            save_figure(place, draw(_panels(results, ny * nx), title=title), overwrite=overwrite)
     click.echo(f"\nwrote {place}\n\nThe same in Python:\n")
     click.echo(textwrap.indent(SAME_IN_PYTHON, "  "))
     click.echo(NEXT.rstrip())

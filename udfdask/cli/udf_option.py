@@ -12,8 +12,9 @@ from typing import Any, get_args
 import click
 
 from udfdask import udfs
-from udfdask.cli.own_code import did_you_mean, find_own, split_place
+from udfdask.cli.own_code import find_own, split_place
 from udfdask.errors import UDFError
+from udfdask.geometry.labeled_values import did_you_mean
 from udfdask.io.numpy_file import read_npy
 from udfdask.libertem_udfs import as_own, udf_name
 from udfdask.masks import DiskTemplate

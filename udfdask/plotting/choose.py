@@ -138,11 +138,9 @@ def _chosen(
     """Return a choice for every UDF that has a result, or a label, of this name."""
     found = {k: place for k in udfs if (place := find_place(name, described[k].extra_axes))}
     if not found:
-        file = name.lower().endswith((".png", ".pdf", ".svg", ".jpg", ".jpeg"))
         raise ArgumentValueError(
             f"{option} asks for {name!r}, which is not a result: "
             + _unknown(name, [described[k] for k in udfs])
-            + (f"; to write a picture: result.plot().savefig({name!r})" if file else "")
         )
     choices = []
     for k, place in found.items():
@@ -222,7 +220,4 @@ def _nothing(labels: Sequence[dict[str, Labels]], names: Sequence[str]) -> str:
         for name, one in by_name.items()
     ]
     why = "; ".join(reasons) or f"{', '.join(names)} has no results"
-    return (
-        f"there is nothing to draw. {why}. Pass (name, function) with a function that returns an "
-        "image or a line"
-    )
+    return f"there is nothing to draw. {why}"

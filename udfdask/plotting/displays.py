@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
+import io
+import sys
 import threading
 from typing import Any, Protocol
 
-from udfdask.plotting.notebooks import as_png, notebook, show_as_pictures
-from udfdask.plotting.static import figure_classes
+_DPI = 100  # resolution of pictures in notebooks, pixels per inch
+
+
+def figure_classes() -> tuple[Any, Any]:
+    """Return matplotlib's classes for figures and their layout; raise if it is not installed."""
+    try:
+        from matplotlib.figure import Figure
+        from matplotlib.layout_engine import ConstrainedLayoutEngine
+    except ImportError as error:
+        raise ImportError(
+            'drawing needs matplotlib, which is not installed: pip install "udfdask[plot]"',
+            name=error.name,
+        ) from error
+    return Figure, ConstrainedLayoutEngine
 
 
 class Screen(Protocol):
@@ -109,3 +123,32 @@ def has_windows() -> bool:
     backend = str(plt.get_backend()).lower()
     headless = registry.backend_registry.list_builtin(registry.BackendFilter.NON_INTERACTIVE)
     return backend not in headless and "inline" not in backend
+
+
+def as_png(figure: Any) -> bytes:
+    """Return a figure as the bytes of a PNG file."""
+    file = io.BytesIO()
+    figure.savefig(file, format="png", dpi=_DPI)
+    return file.getvalue()
+
+
+def notebook() -> Any:
+    """Return IPython's shell if it runs in a notebook kernel, otherwise None."""
+    ipython = sys.modules.get("IPython")
+    shell = None if ipython is None else ipython.get_ipython()
+    return shell if hasattr(shell, "kernel") else None
+
+
+def show_as_pictures(figures: type) -> None:
+    """In a notebook, show figures that are the value of a cell as pictures.
+
+    pyplot sets this up when it is imported, but it may not be imported yet.
+    """
+    shell = notebook()
+    if shell is None:
+        return
+    formatter = shell.display_formatter.formatters["image/png"]
+    try:
+        formatter.lookup_by_type(figures)
+    except KeyError:
+        formatter.for_type(figures, as_png)

@@ -6,14 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from udfdask.errors import ArgumentTypeError
 from udfdask.geometry.axes import Axis
 from udfdask.plotting.choose import Choice, choose
 from udfdask.plotting.color_scale import check_colors, with_colors
-from udfdask.plotting.displays import new_figure
+from udfdask.plotting.displays import figure_classes, new_figure
 from udfdask.plotting.labels import Described
-from udfdask.plotting.live import check_log
-from udfdask.plotting.static import draw, figure_classes, figure_size
+from udfdask.plotting.static import draw, figure_size
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,13 +63,7 @@ def prepare_plot(
 ) -> Plot:
     """Return the checked plot for the results of a UDF and the arguments of `Result.plot`."""
     figure_classes()
-    colors = check_colors(**look, log=check_log(log))
-    if not isinstance(title, str | None):
-        raise ArgumentTypeError(f"title must be a string, got {title!r}")
+    colors = check_colors(**look, log=log)
     choices = choose(names, [described], axes, option="names")
-    return Plot(
-        choices=choices,
-        log=log,
-        look=colors,
-        title=described.udf_name if title is None else title,
-    )
+    title = described.udf_name if title is None else title
+    return Plot(choices=choices, log=log, look=colors, title=title)

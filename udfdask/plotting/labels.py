@@ -15,22 +15,6 @@ from udfdask.geometry.axis_labels import check_axes
 NUMBERS = "biufc"
 
 
-class Declared(Protocol):
-    """The declaration of a result buffer."""
-
-    @property
-    def kind(self) -> Any:
-        """Shaped like the scan (`nav`), like a frame (`sig`), or neither (`single`)."""
-
-    @property
-    def extra_shape(self) -> tuple[int, ...]:
-        """Extra axes, after those of the kind."""
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """Dtype of the result."""
-
-
 class Described(Protocol):
     """The description of the results of one UDF, which is known before they are computed."""
 
@@ -43,7 +27,7 @@ class Described(Protocol):
         """Name that the user gave to the UDF; None if there is none."""
 
     @property
-    def buffers(self) -> Mapping[str, Declared]:
+    def buffers(self) -> Mapping[str, Any]:
         """Declarations of the results by name."""
 
     @property
@@ -103,50 +87,29 @@ def label_results(
     described: Described, data_axes: Sequence[Axis] | None = None
 ) -> dict[str, Labels]:
     """Return the labels of all results of a UDF by name; `data_axes` describes its data."""
-    nav, sig = len(described.nav_shape), len(described.sig_shape)
+    nav, sig = tuple(described.nav_shape), tuple(described.sig_shape)
     axes = described.calibration.axes
     if data_axes is not None:
-        axes = check_axes(data_axes, (*described.nav_shape, *described.sig_shape), sig)
-    leading = {"nav": axes[:nav], "sig": axes[nav:]}
-    shapes = {"nav": tuple(described.nav_shape), "sig": tuple(described.sig_shape)}
-    return {
-        name: label(
-            name,
-            str(spec.kind),
-            (*shapes.get(str(spec.kind), ()), *spec.extra_shape),
-            spec.dtype,
-            leading.get(str(spec.kind), ()),
-            described.extra_axes.get(name, ()),
-            described.units.get(name),
+        axes = check_axes(data_axes, (*nav, *sig), len(sig))
+    leading = {"nav": (nav, axes[: len(nav)]), "sig": (sig, axes[len(nav) :])}
+    found = {}
+    for name, spec in described.buffers.items():
+        shape, own = leading.get(spec.kind, ((), ()))
+        # positions in an extra dimension are indices, not pixels
+        extra = (
+            a if a.unit or a.labels else replace(a, unit="index")
+            for a in described.extra_axes[name]
         )
-        for name, spec in described.buffers.items()
-    }
-
-
-def label(
-    title: str,
-    kind: str,
-    shape: tuple[int, ...],
-    dtype: np.dtype[Any],
-    leading: tuple[Axis, ...],
-    extra: Sequence[Axis] = (),
-    unit: str | None = None,
-) -> Labels:
-    """Return the labels of a result; extra dimensions without axes are numbered."""
-    n_extra = len(shape) - len(leading)
-    if len(extra) != n_extra:
-        extra = [Axis(name=f"dim_{number}") for number in range(n_extra)]
-    # positions in an extra dimension are indices, not pixels
-    counted = (a if a.unit or a.labels else replace(a, unit="index") for a in extra)
-    return Labels(
-        title=title,
-        kind=kind,
-        shape=shape,
-        dtype=dtype,
-        axes=(*leading, *counted),
-        n_leading=len(leading),
-        unit=unit,
-    )
+        found[name] = Labels(
+            title=name,
+            kind=str(spec.kind),
+            shape=(*shape, *spec.extra_shape),
+            dtype=spec.dtype,
+            axes=(*own, *extra),
+            n_leading=len(shape),
+            unit=described.units[name],
+        )
+    return found
 
 
 def missing_as_nan(

@@ -5,17 +5,16 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Sequence
-from numbers import Real
 from typing import Any
 
-from udfdask.errors import ArgumentTypeError, ArgumentValueError, UDFWarning
+from udfdask.errors import UDFWarning
 from udfdask.geometry.axes import Axis
 from udfdask.plotting.choose import Choice, choose
 from udfdask.plotting.color_scale import check_colors, with_colors
-from udfdask.plotting.displays import Screen, open_screen
+from udfdask.plotting.displays import Screen, figure_classes, open_screen
 from udfdask.plotting.labels import Described
 from udfdask.plotting.panels import Panel
-from udfdask.plotting.static import draw, figure_classes, figure_size
+from udfdask.plotting.static import draw, figure_size
 
 _PAUSE = 4.0  # pause 4 times the drawing time: drawing takes at most a fifth of the time
 
@@ -46,11 +45,6 @@ class LivePlot:
         Minimum time between two drawings, in seconds. If drawing is slow, the time is longer, so
         that drawing takes at most a fifth of the run time.
 
-    Raises
-    ------
-    ArgumentTypeError, ArgumentValueError
-        If an argument is invalid.
-
     Examples
     --------
     >>> import dask.array as da, udfdask as ud
@@ -78,9 +72,9 @@ class LivePlot:
     ) -> None:
         self._plots = plots
         self._axes = axes
-        self._log = check_log(log)
+        self._log = log
         self._look = {"vmin": vmin, "vmax": vmax, "cmap": cmap, "norm": norm}
-        self._interval = _seconds(interval)
+        self._interval = float(interval)
         self._choices: tuple[Choice, ...] | None = None
         self._name = ""
         self._screen: Screen | None = None
@@ -92,28 +86,8 @@ class LivePlot:
         """The matplotlib figure; None before the first drawing."""
         return None if self._screen is None else self._screen.figure
 
-    def prepare(self, results: Sequence[Described]) -> None:
-        """Check, before a run, that the results of each UDF can be drawn as requested.
-
-        Parameters
-        ----------
-        results : sequence of Result
-            The results of each UDF, lazy or computed; values are not read.
-
-        Raises
-        ------
-        ArgumentTypeError, ArgumentValueError
-            If a requested result does not exist or cannot be drawn.
-        ImportError
-            If matplotlib is not installed.
-
-        Examples
-        --------
-        >>> import dask.array as da, udfdask as ud
-        >>> from udfdask.plotting import LivePlot
-        >>> from udfdask.udfs import SumUDF
-        >>> LivePlot("intensity").prepare([ud.run_udf(da.ones((4, 6, 8, 8)), SumUDF())])
-        """
+    def _prepare(self, results: Sequence[Described]) -> None:
+        """Check, before a run, that the results of each UDF can be drawn as requested."""
         figure_classes()
         self._look = check_colors(**self._look, log=self._log)
         self._choices = choose(self._plots, results, self._axes)
@@ -140,8 +114,7 @@ class LivePlot:
         Raises
         ------
         ArgumentTypeError, ArgumentValueError
-            If `prepare` was not called before, and the snapshot does not contain the requested
-            results.
+            If the snapshot does not contain the requested results.
 
         Warns
         -----
@@ -159,7 +132,7 @@ class LivePlot:
         True
         """
         if self._choices is None:
-            self.prepare(snapshot.buffers)
+            self._prepare(snapshot.buffers)
         is_last = snapshot.n_merged == snapshot.n_chunks
         if self._has_failed or (self._screen is not None and self._screen.is_closed):
             return False
@@ -209,22 +182,5 @@ def as_live_plot(plots: Any, results: Sequence[Described]) -> LivePlot | None:
     if plots is None or plots is False:
         return None
     live = plots if isinstance(plots, LivePlot) else LivePlot(plots)
-    live.prepare(results)
+    live._prepare(results)
     return live
-
-
-def check_log(log: Any) -> bool | None:
-    """Return the argument `log`; raise if it is invalid."""
-    if log is None or log is True or log is False:
-        return log
-    raise ArgumentTypeError(f"log must be True, False or None, got {log!r}")
-
-
-def _seconds(interval: Any) -> float:
-    """Return the argument `interval` in seconds; raise if it is invalid."""
-    if isinstance(interval, bool) or not isinstance(interval, Real):
-        raise ArgumentTypeError(f"interval must be a number of seconds, got {interval!r}")
-    seconds = float(interval)
-    if not seconds >= 0:
-        raise ArgumentValueError(f"interval must be at least 0 seconds, got {interval!r}")
-    return seconds

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 
 from udfdask.geometry.axes import Axis
-from udfdask.plotting.labels import Labels, label, missing_as_nan, place_text
+from udfdask.plotting.labels import Labels, place_text
 
 Style = Literal["scan", "pattern", "signed", "phase", "vector", "lines", "profile"]
 
@@ -65,69 +65,6 @@ class Panel:
     """Colormap of matplotlib, or its name; by default that of the style."""
     norm: Any = None
     """Norm of matplotlib for the colors, instead of `log`, `vmin` and `vmax`."""
-
-
-def result_panels(
-    results: Mapping[str, Any], axes: Sequence[Axis], sig_dims: int
-) -> tuple[Panel, ...]:
-    """Choose the panels for computed results.
-
-    Navigation results become scan images, or a line if there is only one navigation dimension.
-    Vectors become an image of directions. Profiles, whose extra dimension has a unit, become a
-    curve with its spread over the scan, and an image. If a UDF names its `default_plots`, only they
-    are drawn. Signal results become patterns on a logarithmic scale,
-    or spectra. Complex results become amplitude and phase. Extra dimensions are drawn at their
-    first few positions, further dimensions at their middle. Single numbers and results that are
-    not numbers are left out.
-
-    Parameters
-    ----------
-    results : mapping of str to Result
-        Computed results by the names in the titles.
-    axes : sequence of Axis
-        One axis per dimension of the data, ``(*nav, *sig)``.
-    sig_dims : int
-        Number of signal dimensions.
-
-    Returns
-    -------
-    tuple of Panel
-        The panels, in the order of the results.
-
-    Examples
-    --------
-    >>> import dask.array as da
-    >>> from udfdask import Axis, run_udf
-    >>> from udfdask.plotting import result_panels
-    >>> from udfdask.udfs import SumSigUDF
-    >>> x = da.ones((5, 6, 8, 8), chunks=(2, 6, 8, 8))
-    >>> axes = [Axis(name=name) for name in ("y", "x", "ky", "kx")]
-    >>> done = run_udf(x, SumSigUDF(), sig_dims=2).compute()
-    >>> [(panel.title, panel.values.shape) for panel in result_panels({"sumsig": done}, axes, 2)]
-    [('sumsig: intensity', (5, 6))]
-    """
-    nav = len(axes) - sig_dims
-    by_kind = {"nav": tuple(axes[:nav]), "sig": tuple(axes[nav:])}
-    panels: list[Panel] = []
-    for udf, result in results.items():
-        extra, units = getattr(result, "extra_axes", {}), getattr(result, "units", {})
-        shown = getattr(result, "default_plots", ()) or tuple(result)
-        for name in shown:
-            array = result[name]
-            values = missing_as_nan(np.asarray(array), result.valid_mask[name])
-            kind = str(result.buffers[name].kind)
-            leading, named = by_kind.get(kind, ()), extra.get(name, ())
-            labels = label(
-                f"{udf}: {name}",
-                kind,
-                values.shape,
-                values.dtype,
-                leading,
-                named,
-                units.get(name),
-            )
-            panels += panels_of(labels, values)
-    return tuple(panels)
 
 
 def panels_of(

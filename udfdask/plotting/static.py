@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from udfdask.errors import ArgumentValueError
+from udfdask.plotting.displays import figure_classes, show_as_pictures
 from udfdask.plotting.drawing import INK, STRETCHED, draw_panel, extent, is_isotropic
-from udfdask.plotting.notebooks import show_as_pictures
 from udfdask.plotting.panels import Panel
 
 _TITLE_WIDTH = 32  # characters above each column of panels
@@ -51,7 +51,6 @@ def draw(panels: Sequence[Panel], *, title: str = "", figure: Any = None) -> Any
     make_figure, make_layout = figure_classes()
     for panel in panels:
         _check(panel)
-    _refuse_nothing(panels)
     columns, heights = _n_columns(panels), _row_heights(panels)
     if figure is None:
         show_as_pictures(make_figure)
@@ -73,38 +72,24 @@ def draw(panels: Sequence[Panel], *, title: str = "", figure: Any = None) -> Any
 def _check(panel: Panel) -> None:
     """Raise unless the shape of a panel fits its style."""
     dims = {"lines": (2,), "profile": (2,), "vector": (3,)}.get(panel.style, (1, 2))
-    if panel.values.ndim not in dims or panel.values.ndim != len(panel.axes):
+    fits = panel.values.ndim in dims and panel.values.ndim == len(panel.axes)
+    if not fits or (panel.style in ("profile", "vector") and panel.values.shape[-1] != 2):
         raise ArgumentValueError(
-            f"panel {panel.title!r} must be an image or a line with an axis per dimension, got "
-            f"values of shape {panel.values.shape} and {len(panel.axes)} axes for style "
-            f"{panel.style!r}"
+            f"panel {panel.title!r} must be an image or a line with an axis per dimension, and two "
+            f"values in the last one for a vector or a profile, got values of shape "
+            f"{panel.values.shape} and {len(panel.axes)} axes for style {panel.style!r}"
         )
-    if panel.style == "profile" and panel.values.shape[-1] != 2:
-        raise ArgumentValueError(
-            f"panel {panel.title!r} must contain a mean and a spread in its last dimension, got "
-            f"values of shape {panel.values.shape}"
-        )
-    if panel.style == "vector" and panel.values.shape[-1] != 2:
-        raise ArgumentValueError(
-            f"panel {panel.title!r} must contain vectors (y, x) in its last dimension, got values "
-            f"of shape {panel.values.shape}"
-        )
-
-
-def _refuse_nothing(panels: Sequence[Panel]) -> None:
-    """Raise unless there is a panel."""
-    if not panels:
-        raise ArgumentValueError("there is nothing to draw: at least one image or line is needed")
 
 
 def figure_size(panels: Sequence[Panel], *, title: str = "") -> tuple[float, float]:
     """Return the width and height of a figure with these panels, in inches."""
-    _refuse_nothing(panels)
     return 4.3 * _n_columns(panels), sum(_row_heights(panels)) + (0.4 if title else 0.0)
 
 
 def _n_columns(panels: Sequence[Panel]) -> int:
-    """Return the number of columns of panels."""
+    """Return the number of columns of panels; raise if there is no panel."""
+    if not panels:
+        raise ArgumentValueError("there is nothing to draw: at least one image or line is needed")
     return min(len(panels), max(2, math.ceil(math.sqrt(len(panels)))))
 
 
@@ -113,19 +98,6 @@ def _row_heights(panels: Sequence[Panel]) -> list[float]:
     columns = _n_columns(panels)
     rows = [panels[first : first + columns] for first in range(0, len(panels), columns)]
     return [max(_height(panel) for panel in row) for row in rows]
-
-
-def figure_classes() -> tuple[Any, Any]:
-    """Return matplotlib's classes for figures and their layout; raise if it is not installed."""
-    try:
-        from matplotlib.figure import Figure
-        from matplotlib.layout_engine import ConstrainedLayoutEngine
-    except ImportError as error:
-        raise ImportError(
-            'drawing needs matplotlib, which is not installed: pip install "udfdask[plot]"',
-            name=error.name,
-        ) from error
-    return Figure, ConstrainedLayoutEngine
 
 
 def _height(panel: Panel) -> float:

@@ -1,4 +1,4 @@
-"""Runs of the command line that go on after a kill or Ctrl-C, but not as other runs."""
+"""Runs of the command line that go on after a kill."""
 
 import os
 import signal
@@ -19,10 +19,7 @@ calls = []
 def total(frame):
     calls.append(1)
     if (here / "ends").exists() and len(calls) > 20:
-        end = (here / "ends").read_text()
-        if end == "OSError":
-            raise OSError("the disk is gone")
-        os.kill(os.getpid(), getattr(signal, end))
+        os.kill(os.getpid(), getattr(signal, (here / "ends").read_text()))
     return float(frame.sum())
 """
 
@@ -55,35 +52,12 @@ def run(scan, *more, end=None):
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
 
-DONE = "2 of 6 chunks are done already: their results were saved by an earlier run"
 
-
-def test_a_killed_run_goes_on(scan):
-    more = ["--out", "a.npz", "--resume"]
+def test_a_cache_serves_a_killed_run(scan):
+    more = ["--cache", "kept", "--out", "a.npz"]
     assert run(scan, *more, end="SIGKILL").returncode == -signal.SIGKILL
     again = run(scan, *more)
-    assert again.returncode == 0, again.stderr
-    assert DONE in again.stdout
+    assert "2 of 6 chunks are done already" in again.stdout, again.stderr
     frames = np.load(scan / "scan.npy")
     np.testing.assert_array_equal(np.load(scan / "a.npz")["auto_result"], frames.sum(axis=(2, 3)))
-    assert not (scan / "a.npz.cache").exists()
-
-
-@pytest.mark.full
-def test_a_cache_serves_a_killed_run(scan):
-    more = ["--cache", "kept"]
-    assert run(scan, *more, end="SIGKILL").returncode == -signal.SIGKILL
-    assert DONE in run(scan, *more).stdout
-    assert "6 of 6 chunks are done already" in run(scan, *more).stdout
-
-
-@pytest.mark.full
-@pytest.mark.parametrize(
-    ("end", "code"), [("SIGINT", 1), ("SIGTERM", -signal.SIGTERM), ("OSError", 1)]
-)
-def test_a_run_that_ends_early_says_how_it_goes_on(scan, end, code):
-    done = run(scan, "--out", "a.npz", "--resume", end=end)
-    assert done.returncode == code, done.stderr
-    assert f"saved in {scan / 'a.npz.cache'}: the same run, started again" in done.stderr
-    assert "Traceback" not in done.stderr
-    assert DONE in run(scan, "--out", "a.npz", "--resume").stdout
+    assert "6 of 6 chunks are done already" in run(scan, *more, "--overwrite").stdout
