@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -117,6 +117,8 @@ def draw_all(results: Sequence[Result], title: str) -> Any:
             results[choice.udf][choice.name], results[choice.udf].valid_mask[choice.name], log=None
         )
     ]
+    if len(results) == 1:  # `choose` names UDFs only if there are several
+        panels = [replace(panel, title=f"{results[0].name}: {panel.title}") for panel in panels]
     return draw(panels, title=title)
 
 
