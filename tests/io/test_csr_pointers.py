@@ -1,6 +1,5 @@
 """Pointers of sparse frames that are overwritten: an error, where the process crashed."""
 
-import os
 import subprocess
 import sys
 
@@ -66,10 +65,8 @@ def test_the_process_survives(files, values, when):
     assert run.stdout.startswith(f"FileFormatError {files[0]} {reason}")
 
 
-@pytest.mark.parametrize("dtype", ["<i8", "<u8", ">i4", "<u2"])
-@pytest.mark.parametrize(
-    ("place", "value"), [(0, 30), (9, 2000), (16, 1281), (3, -1), (12, 10), (64, 65535)]
-)
+@pytest.mark.parametrize("dtype", ["<i8", ">i4"])
+@pytest.mark.parametrize(("place", "value"), [(0, 30), (9, 2000), (3, -1), (12, 10)])
 def test_pointers_are_checked_where_they_are_used(files, dtype, place, value, monkeypatch):
     """The file is the one that was opened, by all that shows, and yet has other pointers."""
     pointers = (np.arange(FRAMES + 1) * EACH).astype(dtype)
@@ -89,26 +86,4 @@ def test_pointers_are_checked_where_they_are_used(files, dtype, place, value, mo
         "udfdask.io.file_identity.FileIdentity.check", lambda self, descriptor: None
     )
     with pytest.raises(FileFormatError, match=rf"{files[0]} must increase from 0 to 1280, .*"):
-        scan.compute(scheduler="synchronous")
-
-
-def test_pixels_written_over_with_the_time_set_back_are_looked_at_again(files):
-
-    past = files[1].stat().st_mtime_ns - 10**13
-    for file in files:
-        os.utime(file, ns=(past, past))  # so old that one look is enough
-    scan = from_raw_csr(
-        *files,
-        nav_shape=(8, 8),
-        sig_shape=(16, 16),
-        indptr_dtype="<i8",
-        indices_dtype="<i4",
-        dtype="<u2",
-    )
-    assert scan.compute(scheduler="synchronous").todense().sum() == FRAMES * EACH
-    pixels = np.fromfile(files[1], "<i4")
-    pixels[7] = 10**6
-    pixels.tofile(files[1])
-    os.utime(files[1], ns=(past, past))
-    with pytest.raises(FileFormatError, match=rf"{files[1]} has pixel 1000000"):
         scan.compute(scheduler="synchronous")

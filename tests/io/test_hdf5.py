@@ -58,26 +58,6 @@ def test_opening_computes_nothing(file):
         assert is_dask_collection(open_file(file).array)
 
 
-def test_the_file_is_not_kept_open(file):
-    opened = open_file(file)
-    opened.array.sum().compute()
-    with h5py.File(file, "r+") as f:
-        f["entry/more"] = 1
-        assert "more" in f["entry"]
-
-
-@pytest.mark.full
-def test_processes_read_it_too(file, values):
-    array = open_file(file, chunks=(2, 6, 8, 10)).array
-    total = array.sum(dtype=np.int64).compute(scheduler="processes", num_workers=2)
-    assert total == values.sum(dtype=np.int64)
-
-
-def test_selections_that_h5py_cannot_do(file, values):
-    array = open_file(file, chunks=(2, 2, 8, 10)).array
-    assert_eq(array[:, [5, 0, 0, 3]][..., ::-1], values[:, [5, 0, 0, 3]][..., ::-1])
-
-
 def test_automatic_chunks_are_whole_stored_chunks(tmp_path):
     with h5py.File(tmp_path / "a.h5", "w") as f:
         f.create_dataset("a", shape=(16, 16, 32, 32), dtype="u2", chunks=(2, 4, 16, 16))
@@ -103,18 +83,6 @@ def test_axes_from_dimension_scales(tmp_path):
     assert (y.name, y.unit, y.scale, y.offset) == ("y", "nm", 0.5, 10.0)
     assert (uneven.name, uneven.unit, uneven.scale) == ("log", None, 1.0)
     assert (energy.name, energy.unit) == ("energy", None)
-
-
-@pytest.mark.parametrize("name", ["DIMENSION_LABELS", "DIMENSION_LIST"])
-@pytest.mark.parametrize("value", [[b"y", b"x", b"E"], ["y"], "y,x,E", np.arange(3)])
-def test_attributes_of_dimensions_in_other_forms(tmp_path, name, value):
-    """The functions of HDF5 that read them crash."""
-    with h5py.File(tmp_path / "a.h5", "w") as f:
-        f["a"] = np.zeros((3, 4, 5))
-        f["a"].attrs[name] = value
-    names = [axis.name for axis in open_file(tmp_path / "a.h5").axes]
-    is_known = name == "DIMENSION_LABELS" and len(value) == 3 and value[0] == b"y"
-    assert names == (["y", "x", "E"] if is_known else ["x", "sig_y", "sig_x"])
 
 
 @pytest.fixture
@@ -150,13 +118,6 @@ def test_axes_of_older_nexus(nexus, axes):
     opened = open_file(nexus)
     assert [axis.name for axis in opened.axes] == ["y", "x", "ky", "kx"]
     assert [axis.unit for axis in opened.axes] == ["nm", None, "mrad", "mrad"]
-
-
-@pytest.mark.parametrize("axes", [3, [1.5], "", "nothing", ["y", "y"], "frames:frames"])
-def test_axes_of_nexus_that_say_nothing(nexus, axes, values):
-    with h5py.File(nexus, "r+") as f:
-        f["entry/data"].attrs["axes"] = axes
-    assert_eq(open_file(nexus).array, values)
 
 
 def test_several_of_one_size_are_listed(tmp_path):

@@ -1,7 +1,6 @@
 """Chunks of HDF5 files that are read without HDF5: the values that h5py reads."""
 
-import threading
-from concurrent.futures import ThreadPoolExecutor
+import sys
 
 import numpy as np
 import pytest
@@ -96,7 +95,7 @@ def test_known_filters(tmp_path, without_library, name):
 
 
 def test_known_filters_of_plugins(tmp_path, without_library):
-    pytest.importorskip("numcodecs", reason="numcodecs comes with zarr")
+    pytest.importorskip("imagecodecs", reason="it comes with rosettasciio[tiff]")
     for name, options in plugin_options().items():
         if name in ("bitshuffle", "blosc2", "blosc snappy"):
             continue
@@ -112,12 +111,6 @@ def test_lzf(tmp_path, without_library):
         np.testing.assert_array_equal(computed(path), VALUES)
 
 
-def test_a_compressor_that_only_hdf5_has(tmp_path, library_reads):
-    path = write(tmp_path / "a.h5", **plugin_options()["blosc snappy"])
-    np.testing.assert_array_equal(computed(path), VALUES)
-    assert library_reads
-
-
 @pytest.mark.parametrize("name", OTHERS)
 def test_other_filters_are_left_to_hdf5(tmp_path, library_reads, name):
     path = write(tmp_path / "a.h5", **OTHERS[name])
@@ -126,8 +119,7 @@ def test_other_filters_are_left_to_hdf5(tmp_path, library_reads, name):
 
 
 def test_all_filters_without_other_packages(tmp_path, monkeypatch):
-    monkeypatch.setattr(chunk_decoders, "_imagecodec", lambda name: None)
-    monkeypatch.setattr(chunk_decoders, "numcodec", lambda config: None)
+    monkeypatch.setitem(sys.modules, "imagecodecs", None)
     monkeypatch.setattr(chunk_decoders, "_bitshuffle_library", lambda: None)
     for name, options in (OWN | OTHERS | plugin_options()).items():
         np.testing.assert_array_equal(
@@ -239,45 +231,6 @@ def test_a_file_to_which_this_process_still_writes(tmp_path):
             np.testing.assert_array_equal(computed(path), VALUES, err_msg=str(options))
 
 
-@pytest.mark.parametrize("options", [{"stored": None}, *OWN.values(), *OTHERS.values()])
-def test_values_that_this_process_writes_after_opening(tmp_path, options):
-    path = write(tmp_path / "a.h5", **options)
-    with h5py.File(path, "r+") as file, h5py.File.in_memory() as other:
-        other["scan"] = 1
-        array = open_file(path).array
-        for _ in range(2):  # nothing to write: not a change
-            np.testing.assert_array_equal(array.compute(scheduler="synchronous"), VALUES)
-        file["scan"][3] = 1  # HDF5 keeps the values until the file is closed
-        with pytest.raises(FileFormatError, match="has changed since it was opened"):
-            array.compute(scheduler="synchronous")
-        assert (open_file(path).array[3].compute(scheduler="synchronous") == 1).all()
-
-
-def test_files_that_other_threads_open_and_close(tmp_path):
-    path = write(tmp_path / "a.h5", **OWN["gzip"])
-    array = open_file(path, chunks=(1, 1, -1, -1)).array
-    stop = threading.Event()
-
-    def write_elsewhere():
-        number = 0
-        while not stop.is_set():
-            number += 1
-            with h5py.File(tmp_path / "b.h5", "w") as file:
-                file["scan"] = np.full((4, 4), number)
-                assert (file["scan"][:] == number).all()
-        return number
-
-    with ThreadPoolExecutor() as pool:
-        writing = pool.submit(write_elsewhere)
-        try:
-            for _ in range(5):
-                found = array.compute(scheduler="threads", num_workers=4)
-                np.testing.assert_array_equal(found, VALUES)
-        finally:
-            stop.set()
-        assert writing.result() > 0
-
-
 def test_the_advice_for_a_missing_filter(tmp_path, monkeypatch):
     path = write(tmp_path / "a.h5", **OTHERS["gzip and checksum"])
     with h5py.File(path) as file:
@@ -285,10 +238,10 @@ def test_the_advice_for_a_missing_filter(tmp_path, monkeypatch):
     content = bytearray(path.read_bytes())
     content[chunk.byte_offset + 20] ^= 255
     path.write_bytes(content)
-    with pytest.raises(FileFormatError, match="Copy it again"):
+    with pytest.raises(FileFormatError, match="cannot be read as HDF5: OSError"):
         computed(path)
     monkeypatch.setattr(h5py.h5z, "filter_avail", lambda number: number != h5py.h5z.FILTER_DEFLATE)
-    with pytest.raises(FileFormatError, match=r"the filter deflate \(number 1\).*hdf5plugin"):
+    with pytest.raises(FileFormatError, match=r"the filter number 1: pip install hdf5plugin"):
         computed(path)
 
 

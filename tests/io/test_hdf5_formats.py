@@ -34,7 +34,7 @@ def described(opened):
 EXPECTED = list(zip(NAMES, UNITS, SCALES, OFFSETS, strict=True))
 
 
-@pytest.mark.parametrize("suffix", [".hspy", ".hdf5", ".h5", ".nxs"])
+@pytest.mark.parametrize("suffix", [".hspy", ".h5", ".nxs"])
 @pytest.mark.parametrize("kind", [hs.signals.Signal1D, hs.signals.Signal2D])
 def test_signals_of_hyperspy(tmp_path, suffix, kind):
     written = ".nxs" if suffix == ".nxs" else ".hspy"
@@ -74,9 +74,9 @@ def test_emd_of_rosettasciio(tmp_path, suffix, chunks):
     assert chunks is None or opened.array.chunks == ((3, 1), (2, 2, 1), (6,), (4, 3))
 
 
-@pytest.mark.parametrize("first", [0, 1])
-@pytest.mark.parametrize("complete", [False, True])
-@pytest.mark.parametrize("text", [str, np.bytes_])
+@pytest.mark.parametrize(
+    ("first", "complete", "text"), [(0, False, str), (1, True, np.bytes_), (1, False, str)]
+)
 def test_emd_of_ncempy_and_py4dstem(tmp_path, first, complete, text):
     """They store the first dimension first, and its positions from EMD 1.0 on in ``dim0``."""
     units = ["[n_m]", "[n_m]", "[1_/_n_m]", "[1_/_n_m]"] if first else UNITS
@@ -94,33 +94,6 @@ def test_emd_of_ncempy_and_py4dstem(tmp_path, first, complete, text):
     assert_eq(opened.array, SCAN)
     assert (opened.sig_dims, opened.unit) == (2, "counts")
     assert described(opened) == EXPECTED
-
-
-def test_emd_of_ncempy_itself(tmp_path):
-    emd = pytest.importorskip("ncempy.io.emd", reason="ncempy is not in any extra")
-    dims = tuple((np.arange(n), NAMES[dim], "[n_m]") for dim, n in enumerate(SCAN.shape))
-    with emd.fileEMD(str(tmp_path / "scan.emd"), readonly=False) as file:
-        file.put_emdgroup("scan", SCAN, dims)
-    opened = open_file(tmp_path / "scan.emd")
-    assert_eq(opened.array, SCAN)
-    assert described(opened) == [(name, "nm", 1.0, 0.0) for name in NAMES]
-
-
-def test_a_stack_of_emd_without_calibration(tmp_path):
-    with h5py.File(tmp_path / "a.h5", "w") as file:
-        group = file.create_group("root/images")
-        group.attrs["emd_group_type"] = "array"
-        group["data"] = SCAN[0]
-        for dim, name in enumerate(["Rx", "Ry", "_labels_"]):
-            positions = [0, 1] if dim < 2 else [b"a"] * 7
-            group[f"dim{dim}"] = positions
-            group[f"dim{dim}"].attrs.update(name=name, units="pixels")
-    axes = open_file(tmp_path / "a.h5").axes
-    assert [(axis.name, axis.unit, axis.scale) for axis in axes] == [
-        ("Rx", None, 1),
-        ("Ry", None, 1),
-        ("sig_x", None, 1),
-    ]
 
 
 @pytest.mark.parametrize("datum", [1, 2])

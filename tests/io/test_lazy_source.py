@@ -16,8 +16,8 @@ MIB = 1 << 20
 
 def chosen(shape, stored, dtype="u2", sig_dims=2):
     """Largest sizes of the automatic chunks."""
-    array = FileArray(file=None, shape=shape, dtype=np.dtype(dtype))
-    chunks = choose_chunks(array, sig_dims, stored=stored)
+    array = FileArray(file=None, shape=shape, dtype=np.dtype(dtype), stored=stored)
+    chunks = choose_chunks(array, sig_dims)
     assert tuple(map(sum, chunks)) == shape
     return tuple(map(max, chunks))
 

@@ -1,14 +1,11 @@
 """Many blocks of mapped files at once: descriptors are few, and are given back."""
 
-import contextlib
 import gc
-import os
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from udfdask.errors import FileFormatError
 from udfdask.io import memmap, open_file
 
 resource = pytest.importorskip("resource", reason="limits of a process are those of Unix")
@@ -60,19 +57,3 @@ def test_files_share_no_memory(tmp_path, monkeypatch):
         kept.append(open_file(path, chunks=(20, 15, 2, 2)).array.persist(scheduler="threads"))
     for seed, array in enumerate(kept):
         np.testing.assert_array_equal(array.compute(scheduler="threads"), FRAMES + seed)
-
-
-def test_a_process_without_free_descriptors_is_told_the_limit(frames):
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    taken = []
-    try:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (descriptors() + 8, hard))
-        with contextlib.suppress(OSError):
-            while True:
-                taken.append(os.open(os.devnull, os.O_RDONLY))
-        with pytest.raises(FileFormatError, match=r"scan\.npy .*Too many open files"):
-            frames[0, 0].compute(scheduler="synchronous")
-    finally:
-        for descriptor in taken:
-            os.close(descriptor)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))

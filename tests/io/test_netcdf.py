@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from dask.array.utils import assert_eq
 
-from udfdask.errors import ArgumentValueError, FileFormatError
+from udfdask.errors import ArgumentValueError
 from udfdask.io import open_file
 from udfdask.testing import raise_if_dask_computes
 
@@ -46,11 +46,6 @@ def test_the_variable_asked_for(file, values):
     np.testing.assert_array_equal(opened.array.compute(), values[0, 0])
 
 
-def test_processes_read_it_too(file, values, pool):
-    total = open_file(file, chunks=(1, 4, 5, 6)).array.sum(dtype="i8")
-    assert total.compute(scheduler="processes", pool=pool) == values.sum(dtype="i8")
-
-
 def test_values_are_as_they_are_stored(tmp_path):
     scan = xr.DataArray(np.arange(6, dtype="i2").reshape(1, 2, 3), dims=("t", "y", "x"))
     scan.encoding["scale_factor"] = 0.5
@@ -64,13 +59,6 @@ def test_a_variable_that_is_not_there(file):
         ArgumentValueError, match=r"no dataset 'bright' in a\.nc: pass one of 'scan'"
     ):
         open_file(file, dataset="bright")
-
-
-@pytest.mark.parametrize("size", [4, 20, 150, -100])
-def test_a_damaged_file(file, size):
-    file.write_bytes(file.read_bytes()[:size])
-    with pytest.raises(FileFormatError, match=r"a\.nc cannot be read as NetCDF"):
-        open_file(file)
 
 
 def test_netcdf_4_is_hdf5(tmp_path, values):

@@ -83,15 +83,6 @@ def test_a_missing_package_is_named_with_its_extra(tmp_path, monkeypatch, suffix
         open_file(path)
 
 
-@pytest.mark.parametrize("name", ["scan.png", "scan.JPG"])
-def test_a_picture_is_not_a_recording(tmp_path, name):
-    (tmp_path / name).write_bytes(b"picture")
-    with pytest.raises(FileFormatError, match=r"is a picture .*, not a recording of a detector"):
-        open_file(tmp_path / name)
-    array = open_file(tmp_path / name, nav_shape=1, sig_shape=(1, 7), dtype="u1").array
-    assert array.compute().tobytes() == b"picture"  # who describes a raw file gets it
-
-
 @pytest.mark.parametrize("header", [10, 25, 24 + 24 + 7])
 def test_a_forgotten_header(tmp_path, header):
     values = np.arange(4 * 12, dtype="u2").reshape(2, 2, 3, 4)  # 24 bytes for each frame

@@ -59,12 +59,6 @@ def test_dtype_and_byte_order_are_kept(tmp_path, dtype):
     assert_eq(array, values)
 
 
-def test_one_frame(tmp_path):
-    np.arange(6.0).tofile(tmp_path / "f")
-    array = from_raw(tmp_path / "f", nav_shape=(), sig_shape=(2, 3), dtype=float)
-    assert_eq(array, np.arange(6.0).reshape(2, 3))
-
-
 def test_blocks_are_views_of_the_mapped_file(file):
     shape = (5, 7, 6, 4)
     source = MappedArray(
@@ -130,12 +124,6 @@ def test_a_relative_path_is_found_from_elsewhere(file, scan, tmp_path, monkeypat
     assert_eq(array, scan)
 
 
-@pytest.mark.full
-def test_processes_read_it_too(file, scan):
-    array = opened(file, chunks=(2, 7, 6, 4))
-    np.testing.assert_array_equal(array.compute(scheduler="processes", num_workers=2), scan)
-
-
 def test_automatic_chunks_are_whole_frames_in_one_piece(file):
     frame = 6 * 4 * 2
     with dask.config.set({"array.chunk-size": 3 * frame}):
@@ -144,13 +132,6 @@ def test_automatic_chunks_are_whole_frames_in_one_piece(file):
         assert opened(file).chunks == ((2, 2, 1), (7,), (6,), (4,))
     with dask.config.set({"array.chunk-size": 4 * 7 * frame}):
         assert opened(file).chunks == ((3, 2), (7,), (6,), (4,))
-
-
-def test_a_file_that_is_not_there(tmp_path):
-    with pytest.raises(
-        FileNotFoundError, match=r"there is no file '.*nothing.raw'.*check the path"
-    ):
-        from_raw(tmp_path / "nothing.raw", nav_shape=1, sig_shape=1, dtype="u1")
 
 
 def test_a_folder(tmp_path):
@@ -163,16 +144,16 @@ def test_a_folder(tmp_path):
     [
         (
             {"nav_shape": (5, 8)},
-            r"1920 bytes, but .*scan.raw has 1680: .*exactly 35 frames of 48 bytes.*asks for 40",
+            r"1920 bytes, but .*scan.raw has 1680: .* 35 frames of 48 bytes.*asks for 40",
         ),
         (
             {"nav_shape": (5, 6)},
-            r"1440 bytes, but .*scan.raw has 1680: .*exactly 35 frames of 48 bytes.*asks for 30",
+            r"1440 bytes, but .*scan.raw has 1680: .* 35 frames of 48 bytes.*asks for 30",
         ),
-        ({"offset": 8}, r"34 whole frames of 48 bytes and 40 bytes more"),
+        ({"offset": 8}, r"34 frames of 48 bytes and 40 bytes more"),
         (
             {"frame_header": 2},
-            r"frame_header=2 .* 1750 bytes, .* has 1680: .* 33 whole frames of 50 bytes and 30 b",
+            r"frame_header=2 .* 1750 bytes, .* has 1680: .* 33 frames of 50 bytes and 30 b",
         ),
     ],
 )

@@ -131,12 +131,6 @@ def test_udfs_take_sparse_blocks(files, values):
     np.testing.assert_array_equal(result["intensity"].compute(), values.sum(axis=(0, 1)))
 
 
-def test_processes_read_it_too(files, values, pool):
-    array = files.open((4, 6), (5, 7), chunks=(2, 6, 5, 7))
-    with dask.config.set(scheduler="processes", pool=pool):
-        np.testing.assert_array_equal(array.compute().todense(), values)
-
-
 def test_pixels_out_of_order_and_twice(tmp_path):
     files = write(tmp_path, np.ones((1, 4), "u2"), 1)
     np.array([2, 0, 2, 3], "<i4").tofile(files.indices)
@@ -145,21 +139,17 @@ def test_pixels_out_of_order_and_twice(tmp_path):
     assert gcxs_to_csr(array.compute()).has_canonical_format
 
 
-@pytest.mark.parametrize("settled", [True, False])
-def test_indices_are_looked_at_once_unless_the_file_is_fresh(tmp_path, settled, monkeypatch):
+def test_indices_are_looked_at_once(tmp_path, monkeypatch):
     calls = []
     look = csr_reader.in_order
     monkeypatch.setattr(csr_reader, "in_order", lambda *given: calls.append(1) or look(*given))
     files = write(tmp_path, np.eye(6, dtype="u2"), 1)
-    if settled:
-        for path in files[:3]:
-            os.utime(path, ns=(0, Path(path).stat().st_mtime_ns - 10**10))
-    for _ in range(3):
+    for _ in range(2):
         np.testing.assert_array_equal(dense(files.open(6, 6, chunks=(3, -1))), np.eye(6))
-    assert len(calls) == (2 if settled else 6)
+        assert len(calls) == 2
     os.utime(files.indices, ns=(0, 10**9))  # another file, for all one knows
     dense(files.open(6, 6, chunks=(3, -1)))
-    assert len(calls) == (4 if settled else 8)
+    assert len(calls) == 4
 
 
 def test_automatic_chunks_hold_so_many_entries(files, values):
@@ -170,34 +160,12 @@ def test_automatic_chunks_hold_so_many_entries(files, values):
         assert files.open((4, 6), (5, 7)).npartitions == 24
 
 
-def test_automatic_chunks_hold_not_much_more_than_dense_ones(tmp_path):
-    almost_empty = np.zeros((4, 6, 5, 7), "u2")
-    almost_empty[2, 3, 4, 5] = 1
-    files = write(tmp_path, almost_empty, 2)
-    with dask.config.set({"array.chunk-size": f"{almost_empty.nbytes // 16}B"}):
-        assert files.open((4, 6), (5, 7)).chunks == ((2, 2), (6,), (5,), (7,))
-
-
-def pointers(files, change):
+@pytest.mark.parametrize(("place", "value"), [(3, 0), (-1, 9999), (0, -1)])
+def test_pointers_that_cannot_be(files, place, value):
     values = np.fromfile(files.indptr, "<i8")
-    change(values)
+    values[place] = value
     values.tofile(files.indptr)
-
-
-@pytest.mark.parametrize(
-    ("change", "match"),
-    [
-        ((3, 0), r"indptr must increase, but \d+ for frame 2 is followed by 0"),
-        (
-            (-1, 9999),
-            r"must go from 0 to the \d+ entries in .*indices and .*data, but goes from 0 to",
-        ),
-        ((0, -1), r"must go from 0 to .* goes from -1 to"),
-    ],
-)
-def test_pointers_that_cannot_be(files, change, match):
-    place, value = change
-    pointers(files, lambda values: values.__setitem__(place, value))
+    match = r"indptr must increase from 0 to the \d+ entries"
     with raise_if_dask_computes(), pytest.raises(FileFormatError, match=match):
         files.open((4, 6), (5, 7))
 
@@ -230,19 +198,13 @@ def test_pixels_outside_of_the_frame_are_told_when_they_are_read(files):
         array.blocks[0].compute()
 
 
-def test_a_file_that_is_not_there(files):
-    Path(files.indices).unlink()
-    with pytest.raises(FileNotFoundError, match=r"there is no file .*indices"):
-        files.open((4, 6), (5, 7))
-
-
 @pytest.mark.parametrize(
     ("wrong", "error", "match"),
     [
         ({"indices_dtype": "f4"}, ArgumentTypeError, "indices_dtype must be an integer type"),
         ({"indptr_dtype": "abc"}, ArgumentTypeError, "indptr_dtype must be a NumPy dtype"),
         ({"dtype": "M8[s]"}, ArgumentTypeError, "dtype must be a type of numbers"),
-        ({"nav_shape": ()}, ArgumentValueError, "nav_shape must have at least one size"),
+        ({"nav_shape": ()}, ArgumentValueError, "must have at least one size"),
         ({"sig_shape": (5, 0)}, ArgumentValueError, "sig_shape must have positive sizes"),
         ({"chunks": (4, 6, 2, 7)}, ArgumentValueError, r"divide frames.*pass -1 for the signal"),
         ({"chunks": (4, 6)}, ArgumentValueError, r"chunks=\(4, 6\) do not fit"),

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from udfdask import Axis
-from udfdask.errors import ArgumentTypeError, ArgumentValueError
+from udfdask.errors import ArgumentValueError
 from udfdask.io import OpenedFile, Reader, open_file, readers
 
 
@@ -51,13 +51,6 @@ def test_a_reader_of_another_package(tmp_path, added):
         open_file(path, dataset="scan")
     np.save(tmp_path / "b.npy", np.ones((2, 3, 4)))
     assert open_file(tmp_path / "b.npy").reader == "NumPy"
-
-
-def test_an_entry_point_that_is_no_reader(tmp_path, added):
-    added.append(entry("is_ours"))
-    (tmp_path / "a.ours").write_bytes(b"OURS")
-    with pytest.raises(ArgumentTypeError, match=r"'is_ours' of udfdask\.readers must be a"):
-        open_file(tmp_path / "a.ours")
 
 
 PROGRAM = """

@@ -115,19 +115,6 @@ def test_through_the_command_line(recording, chunks, tmp_path):
     assert figure.read_bytes().startswith(b"\x89PNG")
 
 
-def test_a_region_through_the_command_line(tmp_path):
-    xr = pytest.importorskip("xarray", reason="xarray is in the io extra")
-    path, store = Path(FOLDER) / "bcf_v2_50x50px.bcf", tmp_path / "out.zarr"
-    args = ["run", str(path), "--roi", "10:40,-5:", "--chunks", "17,23,900", "--out", str(store)]
-    outcome = CliRunner().invoke(main, args, catch_exceptions=False)
-    assert outcome.exit_code == 0, outcome.output
-    data = open_file(path).array.compute()
-    with xr.open_zarr(store, consolidated=False, chunks=None) as dataset:
-        total = data[10:40, -5:].sum(axis=(0, 1), dtype=np.uint64)
-        np.testing.assert_array_equal(dataset["sum_intensity"], total)
-        assert dataset["width"].attrs == {"units": "µm"}
-
-
 @pytest.mark.parametrize("dataset", [0, "1", "EDX", None])
 def test_signals_of_the_map(dataset):
     file = open_file(Path(FOLDER) / "bcf_v2_50x50px.bcf", dataset=dataset)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 import udfdask as ud
 from remote_servers import serving
 from suites import examples
-from udfdask.errors import ArgumentValueError, FileFormatError
+from udfdask.errors import FileFormatError
 from udfdask.io import from_raw, open_file
 from udfdask.testing import raise_if_dask_computes
 from udfdask.udfs import SumSigUDF, SumUDF
@@ -121,32 +121,6 @@ def test_a_raw_file(server, values):
     assert (opened.title, opened.reader, opened.sig_dims) == ("scan", "raw binary", 2)
 
 
-def test_headers_of_frames_are_skipped(tmp_path):
-    frames = np.arange(12 * 16, dtype="<u4").reshape(12, 16)
-    records = np.pad(frames, ((0, 0), (2, 1)))
-    (tmp_path / "scan.raw").write_bytes(records.tobytes())
-    with serving(tmp_path) as files:
-        array = from_raw(
-            f"{files.url}/scan.raw",
-            nav_shape=(3, 4),
-            sig_shape=(4, 4),
-            dtype="<u4",
-            frame_header=8,
-            frame_footer=4,
-        )
-        assert_eq(array, frames.reshape(3, 4, 4, 4))
-
-
-def test_a_raw_file_of_another_size(server):
-    with pytest.raises(FileFormatError, match=r"scan.raw has 24676: after the offset it holds"):
-        open_file(f"{server.url}/scan.raw", nav_shape=(6, 9), sig_shape=(16, 16), dtype="u2")
-
-
-def test_a_part_of_the_layout_of_a_raw_file(server):
-    with pytest.raises(ArgumentValueError, match=r"sig_shape and dtype are missing for scan.raw"):
-        open_file(f"{server.url}/scan.raw", nav_shape=(6, 8))
-
-
 def test_a_url_of_a_file_on_this_machine_is_mapped(server, values):
     opened = open_file((server.folder / "scan.npy").as_uri())
     assert opened.reader == "NumPy"
@@ -162,13 +136,6 @@ def test_a_file_without_suffix_is_recognized(tmp_path, values):
 
 
 @pytest.mark.full
-def test_an_empty_axis(tmp_path):
-    np.save(tmp_path / "a.npy", np.zeros((0, 4, 8, 8), "u1"))
-    with serving(tmp_path) as files:
-        assert open_file(f"{files.url}/a.npy").array.compute().shape == (0, 4, 8, 8)
-
-
-@pytest.mark.full
 def test_a_damaged_header(tmp_path, values):
     np.save(tmp_path / "a.npy", values)
     content = (tmp_path / "a.npy").read_bytes()
@@ -176,7 +143,7 @@ def test_a_damaged_header(tmp_path, values):
     (tmp_path / "empty.npy").write_bytes(b"")
     (tmp_path / "text.npy").write_bytes(b"These are no numbers")
     with serving(tmp_path) as files:
-        with pytest.raises(FileFormatError, match="its header requires"):
+        with pytest.raises(FileFormatError, match="fewer than an array"):
             open_file(f"{files.url}/cut.npy")
         for name in ("empty.npy", "text.npy"):
             with pytest.raises(FileFormatError, match=f"{name} cannot be read as a .npy file"):

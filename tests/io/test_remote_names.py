@@ -123,22 +123,3 @@ def test_without_versions_nothing_is_found_again(server, kind, tmp_path):
     assert_eq(second, scan(1))
     with pytest.warns(UDFWarning, match=r"not kept.*the versions? of http"):
         ud.compute(ud.run_udf(second, SumUDF()), cache=tmp_path / "cache")
-
-
-def test_results_of_a_store_are_kept_where_folders_can_be_listed(tmp_path):
-    fsspec = pytest.importorskip("fsspec")
-    memory = fsspec.filesystem("memory")
-    array = zarr.create_array("memory://names/a.zarr", data=scan(1), chunks=(1, 6, 8, 10))
-
-    def total():
-        opened = open_file("memory://names/a.zarr").array
-        with ud.cache(tmp_path):
-            return ud.run_udf(opened, SumUDF()).compute()["intensity"]
-
-    first = total()
-    n_kept = len([path for path in tmp_path.rglob("*") if path.is_file()])
-    assert np.array_equal(total(), first)
-    assert len([path for path in tmp_path.rglob("*") if path.is_file()]) == n_kept
-    array[0] = 0
-    assert np.array_equal(total(), scan(1)[1:].sum((0, 1), dtype="u8"))
-    memory.rm("/names", recursive=True)

@@ -8,7 +8,6 @@ from dask.array.utils import assert_eq
 
 import udfdask as ud
 from remote_servers import s3_server, serving
-from udfdask.errors import FileFormatError
 from udfdask.io import from_raw, open_file
 from udfdask.udfs import SumSigUDF
 from zarr_writing import needs_zarr_3
@@ -113,59 +112,9 @@ def test_references_on_s3_to_data_on_s3(s3, values, http):
     assert_eq(open_file("s3://bucket/data/http.json", storage_options=options).array, values)
 
 
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # pandas about fastparquet
-def test_references_in_parquet_on_s3(s3, values, http, tmp_path):
-    pytest.importorskip("fastparquet", reason="fastparquet is in the remote extra")
-    import s3fs
-    from kerchunk.df import refs_to_dataframe
-
-    refs = json.loads((http.folder / "scan.json").read_text())["refs"]
-    refs = {".zgroup": '{"zarr_format": 2}', **{f"scan/{key}": refs[key] for key in refs}}
-    refs_to_dataframe({"version": 1, "refs": refs}, str(tmp_path / "a.parquet"), record_size=2)
-    s3fs.S3FileSystem(**s3).put(str(tmp_path / "a.parquet"), "bucket/a.parquet", recursive=True)
-    options = {"target_options": s3}
-    opened = open_file("s3://bucket/a.parquet", storage_options=options, chunks=(1, -1, -1, -1))
-    assert_eq(opened.array, values)
-
-
-def test_a_cache_finds_a_store_on_s3_until_a_chunk_changes(s3, values, tmp_path):
-    url = "s3://bucket/kept.zarr"
-    array = zarr.create_array(url, storage_options=s3, data=values, chunks=(1, 6, 8, 10))
-
-    def total():
-        scan = open_file(url, storage_options=s3).array
-        with ud.cache(tmp_path):
-            return ud.run_udf(scan, SumSigUDF()).compute()["intensity"]
-
-    first = total()
-    n_kept = len(list(tmp_path.rglob("*")))
-    assert np.array_equal(total(), first)
-    assert len(list(tmp_path.rglob("*"))) == n_kept
-    array[2] = 0
-    assert np.array_equal(total()[2], np.zeros(6))
-
-
 @pytest.mark.parametrize("name", ["nothing.npy", "nothing.zarr", "nothing.json"])
 def test_a_missing_object_on_s3(s3, name):
     with pytest.raises(FileNotFoundError, match=rf"s3://bucket/data/{name} cannot be read"):
         open_file(f"s3://bucket/data/{name}", storage_options=s3)
     with pytest.raises(FileNotFoundError, match=r"s3://nowhere/.* cannot be read"):
         open_file(f"s3://nowhere/{name}", storage_options=s3)
-
-
-def test_no_credentials_for_s3(s3, monkeypatch, tmp_path):
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"):
-        monkeypatch.delenv(name, raising=False)
-    for name in ("AWS_SHARED_CREDENTIALS_FILE", "AWS_CONFIG_FILE"):
-        monkeypatch.setenv(name, str(tmp_path / "none"))
-    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
-    options = {"endpoint_url": s3["endpoint_url"], "client_kwargs": s3["client_kwargs"]}
-    with pytest.raises(FileFormatError, match=r"credentials.*\"anon\": True"):
-        open_file("s3://bucket/data/scan.npy", storage_options=options)
-
-
-def test_an_unreachable_s3_server(s3):
-    once = {"config_kwargs": {"retries": {"max_attempts": 0}}}
-    options = {**s3, **once, "endpoint_url": "http://127.0.0.1:9"}
-    with pytest.raises(ConnectionError, match=r"cannot be read \(EndpointConnectionError"):
-        open_file("s3://bucket/data/scan.npy", storage_options=options)

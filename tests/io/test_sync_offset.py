@@ -18,7 +18,7 @@ from counting import CountedData, counts
 from neighborhood_udfs import WindowsUDF
 from suites import examples
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, FileFormatError, UDFWarning
-from udfdask.io import OpenedFile, from_raw, open_file, with_sync_offset
+from udfdask.io import OpenedFile, open_file, with_sync_offset
 from udfdask.testing.strategies import chunkings
 from udfdask.udfs import SumSigUDF, SumUDF
 
@@ -110,7 +110,7 @@ def test_raw_files_are_like_the_model(tmp_path_factory, given):
     frames = some_frames(n)
     path = tmp_path_factory.mktemp("raw") / "scan.raw"
     frames.tofile(path)
-    opened = from_raw(
+    opened = open_file(
         path, nav_shape=nav, sig_shape=SIG, dtype="u2", sync_offset=offset, chunks=chunks
     )
     check_run(opened, frames, nav, offset, roi)
@@ -189,7 +189,7 @@ def test_blocks_of_whole_rows_of_a_raw_file_are_views(tmp_path):
     frames = some_frames(40)
     frames.tofile(tmp_path / "f")
     options = {"nav_shape": (6, 8), "sig_shape": SIG, "dtype": "u2"}
-    opened = from_raw(tmp_path / "f", **options, sync_offset=-3, chunks=(2, -1, -1, -1))
+    opened = open_file(tmp_path / "f", **options, sync_offset=-3, chunks=(2, -1, -1, -1))
     blocks = dask.compute(opened.array.to_delayed().ravel().tolist(), scheduler="synchronous")[0]
     assert [block.base is not None and not block.flags.writeable for block in blocks] == [
         False,
@@ -205,7 +205,7 @@ def test_laziness(tmp_path):
         raise AssertionError("something was computed")
 
     with dask.config.set(scheduler=no_computing):
-        opened = from_raw(
+        opened = open_file(
             tmp_path / "f", nav_shape=(2, 3), sig_shape=SIG, dtype="u2", sync_offset=0
         )
         run = ud.run_udf(opened, SumUDF())
@@ -313,8 +313,8 @@ def test_missing_frames_are_an_error_by_default(tmp_path):
     frames.tofile(tmp_path / "f")
     options = {"nav_shape": (2, 3), "sig_shape": SIG, "dtype": "u2"}
     with pytest.raises(FileFormatError, match="pass sync_offset=0"):
-        from_raw(tmp_path / "f", **options)
-    opened = from_raw(tmp_path / "f", **options, sync_offset=0)
+        open_file(tmp_path / "f", **options)
+    opened = open_file(tmp_path / "f", **options, sync_offset=0)
     np.testing.assert_array_equal(opened.present, [[True] * 3, [True, True, False]])
 
 
@@ -322,7 +322,7 @@ def test_missing_frames_are_an_error_by_default(tmp_path):
 def test_an_offset_of_all_frames_is_refused(tmp_path, offset):
     some_frames(5).tofile(tmp_path / "f")
     with pytest.raises(ArgumentValueError, match=r"has 5 frames: pass a number from -4 to 4"):
-        from_raw(tmp_path / "f", nav_shape=3, sig_shape=SIG, dtype="u2", sync_offset=offset)
+        open_file(tmp_path / "f", nav_shape=3, sig_shape=SIG, dtype="u2", sync_offset=offset)
     with pytest.raises(ArgumentValueError, match=r"has 5 frames"):
         with_sync_offset(da.ones((5, 2, 2)), sync_offset=offset)
 
@@ -363,7 +363,7 @@ def test_sparse_frames_are_refused():
 def test_a_file_without_a_whole_frame(tmp_path):
     (tmp_path / "f").write_bytes(b"abc")
     with pytest.raises(FileFormatError, match="not a single frame of 12 bytes"):
-        from_raw(tmp_path / "f", nav_shape=3, sig_shape=SIG, dtype="u2", sync_offset=0)
+        open_file(tmp_path / "f", nav_shape=3, sig_shape=SIG, dtype="u2", sync_offset=0)
 
 
 def test_no_position_with_a_frame(tmp_path):
@@ -384,7 +384,7 @@ def test_an_opened_scan_can_be_pickled():
 def test_schedulers(tmp_path, scheduler):
     frames = some_frames(17)
     frames.tofile(tmp_path / "f")
-    opened = from_raw(
+    opened = open_file(
         tmp_path / "f",
         nav_shape=(4, 5),
         sig_shape=SIG,

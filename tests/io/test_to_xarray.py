@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import udfdask as ud
 from suites import examples
-from udfdask.io import OpenedFile, from_raw, open_file
+from udfdask.io import OpenedFile, open_file
 from udfdask.testing import raise_if_dask_computes
 from udfdask.udfs import CoMUDF, SumSigUDF, SumUDF
 
@@ -133,7 +133,7 @@ def map_axes(*names):
 @pytest.mark.parametrize("name", ["y", "present"])
 def test_positions_without_a_frame(tmp_path, name):
     np.ones((10, 2, 2), "uint8").tofile(tmp_path / "a.raw")
-    opened = from_raw(
+    opened = open_file(
         tmp_path / "a.raw", nav_shape=(3, 4), sig_shape=(2, 2), dtype="uint8", sync_offset=-1
     )
     assert opened.present is not None

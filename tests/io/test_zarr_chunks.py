@@ -1,12 +1,10 @@
 """Stored chunks that are read without zarr's own pipeline: the values that zarr reads."""
 
-import gzip
-
 import numpy as np
 import pytest
 
 from udfdask.errors import FileFormatError
-from udfdask.io import chunk_decoders, open_file
+from udfdask.io import open_file
 from zarr_writing import needs_zarr_3
 
 zarr = pytest.importorskip("zarr", reason="zarr is in the io extra")
@@ -116,26 +114,3 @@ def test_a_damaged_chunk_gives_no_number(tmp_path):
         chunk.write_bytes(chunk.read_bytes()[:-30])
         with pytest.raises(FileFormatError):
             computed(path)
-
-
-@pytest.mark.parametrize("faster", [True, False])
-@pytest.mark.parametrize("zarr_format", [2, 3])
-def test_gzip_with_other_bytes_at_the_end(tmp_path, monkeypatch, zarr_format, faster):
-    if not faster:
-        monkeypatch.setattr(chunk_decoders, "_imagecodec", lambda name: None)
-    codec = numcodecs.GZip() if zarr_format == 2 else zarr.codecs.GzipCodec()
-    path = write(tmp_path / "a.zarr", zarr_format=zarr_format, compressors=codec)
-    chunk = max(
-        (f for f in path.rglob("*") if f.is_file() and not f.name.startswith((".z", "zarr"))),
-        key=lambda file: file.stat().st_size,
-    )
-    stored = chunk.read_bytes()
-    values = gzip.decompress(stored)
-    longer = gzip.compress(values[::-1], compresslevel=0)  # an older file, not cut at its new end
-    for rest in (b"rest", longer[len(stored) :], gzip.compress(b"more"), stored[-8:] + b"1"):
-        chunk.write_bytes(stored + rest)
-        with pytest.raises(FileFormatError):
-            computed(path)
-    for same in (stored + bytes(9), gzip.compress(values[:99]) + gzip.compress(values[99:])):
-        chunk.write_bytes(same)
-        np.testing.assert_array_equal(computed(path), VALUES)

@@ -17,7 +17,7 @@ from libertem.udf.sumsigudf import SumSigUDF
 import udfdask as ud
 from suites import examples
 from udfdask.errors import ArgumentValueError
-from udfdask.io import from_raw
+from udfdask.io import open_file
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::udfdask.UDFWarning"),
@@ -54,7 +54,7 @@ def udfs():
 )
 def test_the_same_frames_at_the_same_positions(context, file, nav, offset, rows, selects):
     roi = np.random.default_rng(4).random(nav) < 0.7 if selects else None
-    opened = from_raw(
+    opened = open_file(
         file,
         nav_shape=nav,
         sig_shape=SIG,
@@ -90,4 +90,4 @@ def test_the_same_offsets_are_refused(context, file, offset):
     with pytest.raises(DataSetException, match="sync_offset should be in"):
         context.load("raw", path=str(file), **options)
     with pytest.raises(ArgumentValueError, match="15 frames: pass a number from -14 to 14"):
-        from_raw(file, **options)
+        open_file(file, **options)

@@ -61,7 +61,7 @@ ALLOWED = {
         "scheduling": (
             "errors config tracebacks geometry backends libertem_udfs plan graph records"
         ),
-        "io": ("lazy_names errors once_per_process config writing geometry backends kernels graph"),
+        "io": "lazy_names errors once_per_process config writing geometry backends kernels",
         "results": (
             "errors types config tracebacks writing geometry backends plotting masks "
             "corrections udf libertem_udfs plan chunk graph explanation records scheduling io"

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import math
-import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import reduce
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,10 +15,6 @@ from udfdask.io.lazy_source import FileArray
 from udfdask.io.memmap import MappedArray, Values
 from udfdask.kernels.cpu.sparse_sums import in_order
 from udfdask.once_per_process import OncePerProcess
-
-SETTLED = 2_000_000_000
-"""Age in ns from which a file's modification time identifies its contents. The clocks of file
-systems have steps of up to 2 s."""
 
 _in_order = OncePerProcess(1 << 14)
 """Whether the indices of a block are in order. This check takes as long as a sum over the block, so
@@ -63,22 +56,12 @@ class CSRFiles(FileArray):
         values = values.astype(self.dtype, copy=False)
         csr = (values, indices, starts.astype(indices.dtype))
         frames = gcxs_rows(csr, shape, tuple(range(n_nav)))
-        if self._once(runs, lambda: in_order(starts, indices, math.prod(sig))):
+        # each read compares the files with their identities, which are a part of the key
+        key = (self, tuple(runs))
+        if _in_order.get(key, lambda: in_order(starts, indices, math.prod(sig))):
             return frames
         _check_pixels(indices, sig, runs, self)
         return _summed(frames)
-
-    def _once(self, runs: list[tuple[int, int]], check: Callable[[], bool]) -> bool:
-        """Return the result of a check of some frames' indices; call it once per process."""
-        states = [Path(part.file.path).stat() for part in (self.indptr, self.indices)]
-        if time.time_ns() - max(state.st_mtime_ns for state in states) < SETTLED:
-            return check()
-        # The change time too: a program can set the modification time back, but not this one.
-        files = tuple((s.st_dev, s.st_ino, s.st_mtime_ns, s.st_ctime_ns) for s in states)
-        types = (self.indptr.dtype, self.indices.dtype)
-        key = (files, types, self.shape, self.sig_dims, tuple(runs))
-        ordered: bool = _in_order.get(key, check)
-        return ordered
 
     def _pointers(self, first: int, last: int) -> Values:
         """Return the first entry of each of some frames and the end of the last one, int64."""
@@ -113,10 +96,7 @@ def _joined(parts: list[Values]) -> Values:
 
 def _signed(indices: Values) -> Values:
     """Return indices in a signed type, which SciPy needs for products; a view if possible."""
-    native = indices.dtype.isnative and indices.dtype.itemsize in (4, 8)
-    if native and indices.dtype.kind == "i":
-        return indices
-    if native:
+    if indices.dtype.isnative and indices.dtype.itemsize in (4, 8):
         return indices.view(f"i{indices.dtype.itemsize}")  # no frame has 2**31 pixels
     return indices.astype(np.int32 if indices.dtype.itemsize <= 4 else np.int64)
 

@@ -20,9 +20,7 @@ import numpy as np
 
 from udfdask.errors import FileFormatError
 
-# If the file was replaced by a named pipe, a task must not wait for a writer (O_NONBLOCK, not on
-# Windows). Without O_BINARY, Windows would translate line endings.
-_READING = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+_READING = os.O_RDONLY | getattr(os, "O_BINARY", 0)  # Windows would translate line endings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,7 +23,7 @@ from udfdask.io.file_identity import FileIdentity
 from udfdask.io.hdf5_axes import describe, text
 from udfdask.io.hdf5_chunks import ChunkTable, contiguous_offset
 from udfdask.io.hdf5_datasets import find_dataset
-from udfdask.io.hdf5_links import locate, other_files
+from udfdask.io.hdf5_links import other_files
 from udfdask.io.lazy_source import FileArray, choose_chunks, lazy_array
 from udfdask.io.memmap import MappedArray, c_strides
 from udfdask.io.opened_file import OpenedFile, choose_sig_dims, opened_array
@@ -47,10 +47,6 @@ def _h5py() -> Any:
     return importlib.import_module("h5py")
 
 
-_sources = OncePerProcess(32)
-"""The other files of the last 32 datasets, as HDF5 finds them from the folder of this process."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HDF5Dataset(FileArray):
     """A dataset in an HDF5 file that each task opens.
@@ -67,7 +63,6 @@ class HDF5Dataset(FileArray):
 
     def __getitem__(self, index: Any) -> np.ndarray[Any, Any]:
         """Return the part at `index`, read from the file."""
-        _flush(self.file.path)
         if self.contiguous is not None:
             return self.contiguous[index]
         try:
@@ -109,17 +104,13 @@ class HDF5Dataset(FileArray):
 
     def _from_library(self, index: Any) -> np.ndarray[Any, Any]:
         """Return the part at `index`, read by HDF5."""
-        h5py = _h5py()
         where = f"dataset {self.dataset!r} at {index}"
-        # HDF5 reads fill values in place of a missing file of a virtual dataset.
         with ExitStack() as stack:
             for file in (self.file, *self.others):
                 stack.enter_context(file.unchanged())
             stack.enter_context(reading(self.file.path, "HDF5", part=where))
-            opened = stack.enter_context(h5py.File(self.file.path, "r"))
+            opened = stack.enter_context(_h5py().File(self.file.path, "r"))
             dataset = opened[self.dataset]
-            if self.others:
-                self._check_others(opened)
             with reading(self.file.path, "HDF5", part=where, advice=_advice(dataset)):
                 part: np.ndarray[Any, Any] = dataset[index]
             self.file.check(opened.id.get_vfd_handle())
@@ -128,56 +119,20 @@ class HDF5Dataset(FileArray):
                 os.close(self.file.open())
         return part
 
-    def _check_others(self, opened: Any) -> None:
-        """Raise if HDF5, which also looks in the folder of the process, finds other files here."""
-        with ExitStack() as stack:
-            found = _sources.get(
-                (self.file, self.dataset, Path.cwd()),
-                lambda: other_files(locate(opened, self.dataset, stack)),
-            )
-        if [file.path for file in found] != [file.path for file in self.others]:
-            raise FileFormatError(
-                f"{self.file.path}, dataset {self.dataset!r}: from the folder {Path.cwd()}, HDF5 "
-                "finds other files with its values than when it was opened: start workers in the "
-                "folder in which it was opened, or put these files next to it"
-            )
-
 
 def _advice(dataset: Any) -> str:
-    """Return what to do if an open dataset cannot be read."""
+    """Return what to do if an open dataset cannot be read because HDF5 does not have its filter."""
     from h5py import h5z
 
     properties = dataset.id.get_create_plist()
-    filters = [properties.get_filter(n) for n in range(properties.get_nfilters())]
-    missing = [
-        f"{name.decode(errors='replace')} (number {number})"
-        for number, _, _, name in filters
-        if not h5z.filter_avail(number)
-    ]
+    numbers = [properties.get_filter(n)[0] for n in range(properties.get_nfilters())]
+    missing = [str(number) for number in numbers if not h5z.filter_avail(number)]
     if not missing:
-        return COPY_AGAIN
+        return ""
     return (
-        f"HDF5 does not have the filter {' and '.join(missing)} with which it was written: pip "
-        "install hdf5plugin, or set HDF5_PLUGIN_PATH to the folder of the filter, and start Python "
-        "again"
+        f"HDF5 does not have the filter number {' and '.join(missing)}: pip install hdf5plugin, or "
+        "set HDF5_PLUGIN_PATH to the folder of the filter, and start Python again"
     )
-
-
-def _flush(path: str) -> None:
-    """Write to a file what this process still has in memory for it, so that tasks notice it.
-
-    HDF5 keeps values that were written with h5py until the file is closed. After it has written
-    new values, the file is not the one that was opened.
-    """
-    if "h5py" not in sys.modules:
-        return
-    from h5py import h5f
-
-    for opened in h5f.get_obj_ids(h5f.OBJ_ALL, h5f.OBJ_FILE):
-        # the file may be closed by now, or it is only in memory
-        with contextlib.suppress(ValueError, RuntimeError, OSError):
-            if opened.get_intent() & h5f.ACC_RDWR and Path(os.fsdecode(opened.name)).samefile(path):
-                h5f.flush(opened)
 
 
 def open_hdf5(
@@ -186,19 +141,21 @@ def open_hdf5(
     """Open a dataset of an HDF5 file, by default the one that contains the frames."""
     identity = FileIdentity.of(file)  # before the file is opened, so that a change is noticed
     with _opened(file) as opened:
-        chosen = find_dataset(opened, dataset, str(file), sig_dims)
+        chosen = find_dataset(opened, dataset, str(file))
         names = [part.name for part in chosen.parts] or [chosen.name]
         group = opened[names[0].rpartition("/")[0] or "/"]
         described = describe(group, opened[names[0]], chosen.shape)
-        sources = [_source(opened, name, identity) for name in names]
+        sources = [_source(opened[name], identity) for name in names]
         format_name = "NetCDF 4" if _NETCDF in opened.attrs else "HDF5"
-        is_reversed = _is_reversed(file, names[0], group)
+        # RosettaSciIO and Direct Electron store dimensions from the last to the first one
+        is_reversed = (
+            names[0].startswith("signals/") or file.suffix.lower() == ".de5"
+        ) and "emd_group_type" in group.attrs
     where = f"dataset {names[0]}" + (f" to {names[-1]}" if len(names) > 1 else "")
     check_values(file, chosen.shape, chosen.dtype, part=where)
     sig = choose_sig_dims(sig_dims, len(chosen.shape), known=described.sig_dims)
-    array = _lazy(sources, sig, chunks, is_reversed=is_reversed)
     return opened_array(
-        array,
+        _lazy(sources, sig, chunks, -1 if is_reversed else 1),
         sig,
         reader=f"{format_name}, {where}",
         title=file.stem,
@@ -246,27 +203,18 @@ def _opened(file: Path) -> Iterator[Any]:
         yield opened
 
 
-def _is_reversed(file: Path, name: str, group: Any) -> bool:
-    """Return whether the dimensions of a dataset are stored from the last to the first one.
+def _lazy(sources: Sequence[HDF5Dataset], sig_dims: int, chunks: Any, order: int) -> da.Array:
+    """Return the lazy array of a dataset, or of parts that follow each other on the first axis.
 
-    RosettaSciIO writes and reads EMD files in this way, and the ``.de5`` files of Direct Electron.
+    `order` is -1 if the last dimension is stored first, otherwise 1.
     """
-    by_rosetta = name.startswith("signals/") or file.suffix.lower() == ".de5"
-    return by_rosetta and "emd_group_type" in group.attrs and "dim1" in group
-
-
-def _lazy(
-    sources: Sequence[HDF5Dataset], sig_dims: int, chunks: Any, *, is_reversed: bool
-) -> da.Array:
-    """Return the lazy array of a dataset, or of parts that follow each other on the first axis."""
-    order = -1 if is_reversed else 1
     arrays = []
     for source in sources:
         stored = source.stored and source.stored[::order]
-        shown = replace(source, shape=source.shape[::order])
-        grid = choose_chunks(shown, sig_dims, None if sources[1:] else chunks, stored=stored)
+        shown = replace(source, shape=source.shape[::order], stored=stored)
+        grid = choose_chunks(shown, sig_dims, None if sources[1:] else chunks)
         array = lazy_array(source, grid[::order], prefix="from-hdf5")
-        arrays.append(array.transpose() if is_reversed else array)
+        arrays.append(array if order == 1 else array.transpose())
     if len(arrays) == 1:
         return arrays[0]
     joined: da.Array = da.concatenate(arrays)
@@ -285,27 +233,17 @@ def take_over(array: da.Array, identity: FileIdentity) -> HDF5Dataset | None:
     # if h5py has not been imported, the array is not from HDF5
     if "h5py" not in sys.modules or not isinstance(dataset, sys.modules["h5py"].Dataset):
         return None
-    file = Path(dataset.file.filename)
-    if not file.samefile(identity.path):  # behind an external link
-        identity = FileIdentity.of(file)
-    source = _source(dataset.file, dataset.name, identity)
+    source = _source(dataset, identity)
     dataset.file.close()
     return source
 
 
-def _source(opened: Any, name: str, identity: FileIdentity) -> HDF5Dataset:
-    """Return the source with which tasks read a dataset of an open file."""
-    with ExitStack() as stack:
-        place = locate(opened, name, stack)
-        if place.passed:  # tasks open the file behind the links
-            identity, name = place.passed[-1], place.path
-        return _source_of(place.item, name, identity, other_files(place))
-
-
-def _source_of(
-    dataset: Any, name: str, identity: FileIdentity, others: tuple[FileIdentity, ...]
-) -> HDF5Dataset:
-    """Return the source with which tasks read an open dataset."""
+def _source(dataset: Any, identity: FileIdentity) -> HDF5Dataset:
+    """Return the source with which tasks read an open dataset; they open the file behind links."""
+    file = dataset.file.filename
+    if not Path(file).samefile(identity.path):
+        identity = FileIdentity.of(file)
+    others = other_files(dataset)
     if not others:  # a symbolic link, such as that to the latest scan, may soon lead elsewhere
         identity = replace(identity, path=os.path.realpath(identity.path))
     if not others and dataset.file.mode == "r+":
@@ -327,7 +265,7 @@ def _source_of(
         file=identity,
         others=others,
         contiguous=contiguous,
-        dataset=name,
+        dataset=dataset.name.strip("/"),
         shape=dataset.shape,
         dtype=dataset.dtype,
         stored=dataset.chunks,

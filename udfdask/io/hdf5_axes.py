@@ -9,7 +9,6 @@ https://manual.nexusformat.org/classes/base_classes/NXdata.html, https://emdatas
 from __future__ import annotations
 
 import json
-import math
 import re
 from dataclasses import dataclass
 from typing import Any
@@ -41,16 +40,12 @@ def texts(value: Any) -> list[str]:
         # h5py returns bytes that are not UTF-8 as surrogates in a string
         raw = each.encode(errors="surrogateescape") if isinstance(each, str) else each
         if isinstance(raw, bytes):
-            found.append(_decoded(raw.strip(b" \0")))
+            raw = raw.strip(b" \0")
+            try:
+                found.append(raw.decode())
+            except UnicodeDecodeError:  # in older files
+                found.append(raw.decode("latin-1"))
     return found
-
-
-def _decoded(raw: bytes) -> str:
-    """Return bytes as a string; in older files they are in Latin-1."""
-    try:
-        return raw.decode()
-    except UnicodeDecodeError:
-        return raw.decode("latin-1")
 
 
 def text(value: Any) -> str | None:
@@ -59,19 +54,8 @@ def text(value: Any) -> str | None:
     return found[0] if len(found) == 1 else None
 
 
-def number_of(item: Any, name: str) -> int | None:
-    """Return the whole number in an attribute of an object, also one in a string; else None."""
-    given = np.asarray(getattr(item, "attrs", {}).get(name))
-    found = texts(given) or given.ravel().tolist()
-    try:
-        number = float(found[0]) if len(found) == 1 else math.nan  # MATLAB writes 1.0
-    except (TypeError, ValueError):
-        return None
-    return int(number) if number.is_integer() else None
-
-
 def get_item(group: Any, path: str) -> Any:
-    """Return an object of a group; None if there is none."""
+    """Return an object of a group; None if there is none, or a link leads nowhere."""
     try:
         return group.get(path)
     except (OSError, RuntimeError):  # a file that is not HDF5, or a circle of links
@@ -104,8 +88,8 @@ def sig_dims(group: Any, dataset: Any) -> int:
 
 def _axis(group: Any, dataset: Any, dim: int, n: int) -> Axis | None:
     """Return the axis of a dimension with `n` positions; None if there is none."""
-    labels = np.ravel(dataset.attrs.get("DIMENSION_LABELS", [])).tolist()
-    label = (text(labels[dim]) or "") if len(labels) == dataset.ndim else ""
+    labels = texts(dataset.attrs.get("DIMENSION_LABELS", []))
+    label = labels[dim] if len(labels) == dataset.ndim else ""
     scale = _scale(dataset, dim)
     if scale is not None:
         return _axis_of_dataset(label or str(scale.name).rpartition("/")[2], scale, n)
@@ -141,30 +125,19 @@ def _nexus_axis(group: Any, dataset: Any, dim: int, n: int) -> Axis | None:
     """Return the axis that an NXdata group has for a dimension of a dataset.
 
     The attribute `axes` of the group, in older files of the dataset, has a name for each dimension.
-    The attribute ``{name}_indices`` of the group, if it is there, says which dimension it is. In
-    the oldest files, the datasets of axes have the number of the dimension as attribute `axis`.
+    The attribute ``{name}_indices`` of the group, if it is there, says which dimension it is.
     """
     for owner in (group, dataset):
         names = texts(owner.attrs.get("axes"))
         if len(names) == 1 and names[0] not in group:
             names = [name for name in re.split(r"[:,\s\[\]]+", names[0]) if name]
         for position, name in enumerate(names):
-            key = f"{name}_indices"
-            index = number_of(group, key) if key in group.attrs else position
-            if name not in ("", ".") and index == dim:
+            indices = np.ravel(group.attrs.get(f"{name}_indices", position))
+            if name not in ("", ".") and np.array_equal(indices, [dim]):
                 return _axis_of_dataset(name, get_item(group, name), n)
         if names:
             return None
-    if text(group.attrs.get("NX_class")) != "NXdata":
-        return None
-    items = ((name, get_item(group, name)) for name in group)
-    found = [
-        (name, item)
-        for name, item in items
-        if getattr(item, "shape", None) in ((n,), (n + 1,)) and number_of(item, "axis") == dim + 1
-    ]
-    found.sort(key=lambda each: number_of(each[1], "primary") != 1)  # the default one has 1
-    return _axis_of_dataset(*found[0], n) if found else None
+    return None
 
 
 def _emd_axis(group: Any, dataset: Any, dim: int, n: int) -> Axis | None:
@@ -199,14 +172,19 @@ def _nion_properties(dataset: Any) -> dict[str, Any] | None:
 
 def _of_nion(properties: dict[str, Any], ndim: int) -> Description:
     """Return what the properties of Nion Swift say about a dataset."""
-    axes: list[Axis | None] = []
-    for given in properties["dimensional_calibrations"] or [{}] * ndim:
-        scale, offset = (float(given.get(k) or d) for k, d in (("scale", 1), ("offset", 0)))
-        is_known = math.isfinite(scale) and math.isfinite(offset)
-        unit = text(given.get("units"))
-        axes.append(Axis(name="", unit=unit, scale=scale, offset=offset) if is_known else None)
-    if len(axes) != ndim:
-        axes = [None] * ndim
+    axes: list[Axis | None] = [
+        Axis(
+            name="",
+            unit=given.get("units") or None,
+            scale=given.get("scale") or 1.0,
+            offset=given.get("offset") or 0.0,
+        )
+        for given in properties["dimensional_calibrations"] or ()
+    ]
     known = properties.get("datum_dimension_count") or 0
-    unit = text((properties.get("intensity_calibration") or {}).get("units"))
-    return Description(axes=axes, unit=unit, sig_dims=known if known <= ndim else 0)
+    unit = (properties.get("intensity_calibration") or {}).get("units") or None
+    return Description(
+        axes=axes if len(axes) == ndim else [None] * ndim,
+        unit=unit,
+        sig_dims=known if known <= ndim else 0,
+    )

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from udfdask.io.chunk_decoders import Decode, hdf5_decoder
-from udfdask.io.stored_chunks import LibraryNeeded, ReadChunk, StoredBytes, Values
+from udfdask.io.memmap import Values
+from udfdask.io.stored_chunks import LibraryNeeded, ReadChunk, StoredBytes
 
 MOST_STORED = 4_000_000
 """Maximum number of stored chunks: a process keeps 16 bytes for each, and needs about 1 us each to

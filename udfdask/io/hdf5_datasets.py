@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections import deque
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,37 +19,29 @@ from udfdask.io.choose_dataset import (
     listing,
     unknown_dataset,
 )
-from udfdask.io.hdf5_axes import get_item, number_of, sig_dims, text
-from udfdask.io.hdf5_links import locate
+from udfdask.io.hdf5_axes import get_item, sig_dims, text, texts
 
 _PART = re.compile(r"(.*/)?data_(\d{6})")
 """Names of the parts of one recording, as DECTRIS writes them."""
-
-_Address = tuple[int, int, int]
 
 _MOST_DEFAULTS = 8
 """Maximum number of groups from the root of a NeXus file to its default data."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Contents:
     """What is in a file, or in a group of it."""
 
-    datasets: list[Candidate]
+    datasets: list[Candidate] = field(default_factory=list)
     """Each dataset once, by one of its paths."""
-    signals: list[Candidate]
-    """The datasets that NXdata groups name as their signal."""
-    broken: list[str]
+    signals: list[str] = field(default_factory=list)
+    """Paths that NXdata groups name as their signal."""
+    broken: list[str] = field(default_factory=list)
     """Paths of links to other files that cannot be opened."""
-    lost: list[str]
-    """Paths of signals that are links which cannot be opened."""
 
 
-def find_dataset(opened: Any, dataset: str | int | None, file: str, asked: int | None) -> Candidate:
-    """Return the user's dataset in an open HDF5 file, or the one that contains the recording.
-
-    `asked` is the number of signal dimensions that the user wants, None for any.
-    """
+def find_dataset(opened: Any, dataset: str | int | None, file: str) -> Candidate:
+    """Return the user's dataset in an open HDF5 file, or the one that contains the recording."""
     import h5py
 
     if dataset is None:
@@ -64,7 +54,7 @@ def find_dataset(opened: Any, dataset: str | int | None, file: str, asked: int |
         return _recording(opened, name, file)
     found = _contents(opened, "").datasets
     if item is None and name and opened.get(name, getlink=True) is not None:
-        raise _broken(opened, [name], found)
+        raise _broken(opened, name, found)
     raise unknown_dataset(dataset, found, file=Path(file).name)
 
 
@@ -74,51 +64,47 @@ def _recording(opened: Any, top: str, file: str) -> Candidate:
     NeXus says it by the attributes `default` and `signal`. Otherwise it is the largest dataset.
     """
     contents = _contents(opened, top)
+    joined = list(_joined(contents.datasets))
+    stacks = [c for c in joined if _is_recording(c, opened, least=3)]
     default = _default_signal(opened, top)
     if default is not None and _is_recording(default, opened, least=2):
-        stacks = [c for c in contents.datasets if _is_recording(c, opened, least=3)]
-        is_stack = _is_recording(default, opened, least=3)
-        if is_stack or all(c.nbytes < default.nbytes for c in stacks):
-            return _with_parts(default, contents, opened, file, others=())
-    signals = [c for c in contents.signals if _is_recording(c, opened, least=2)]
-    recordings = [c for c in signals if _is_recording(c, opened, least=3)]
-    lost = contents.lost or ([] if recordings else contents.broken)
-    if lost:
-        raise _broken(opened, lost, contents.datasets)
-    if recordings:
-        chosen = choose_largest(recordings, file=file)
-        return _with_parts(chosen, contents, opened, file, others=recordings)
-    joined = list(_joined(contents.datasets))
-    masters = {_parent(c.name) for c in joined if c.parts}
-    # a master has other stacks, such as flat fields of its modules
-    joined = [c for c in joined if _parent(c.name) in masters or not masters]
-    if signals:  # not clearly frames, so that only the size can tell
-        stacks = [c for c in joined if _is_recording(c, opened, least=3)]
-        names = {c.name for c in signals}
-        pool = [*signals, *(c for c in stacks if c.name not in names)]
-        chosen = choose_largest(pool, file=file)
+        # an image is not a recording if there are larger data with three dimensions
+        if default in stacks or all(c.nbytes < default.nbytes for c in stacks):
+            return _with_parts(default, joined, contents, opened)
+        if _is_recording(default, opened, least=3):
+            return _with_parts(default, joined, contents, opened)
+    lost = [name for name in contents.signals if get_item(opened, name) is None]
+    signals = [c for c in contents.datasets if c.name in contents.signals]
+    images = [c for c in signals if _is_recording(c, opened, least=2)]
+    named = [c for c in images if _is_recording(c, opened, least=3)]
+    if lost or (contents.broken and not named):
+        raise _broken(opened, (lost or contents.broken)[0], contents.datasets)
+    series = [c for c in joined if c.parts]
+    series += [c for c in joined if c.is_virtual and series]  # perhaps of the parts
+    if named:
+        chosen = choose_largest(named, file=file)
+    elif images and not series:  # not clearly frames, so that only the size can tell
+        chosen = choose_largest([*images, *stacks], file=file)
     else:
-        pool = joined
-        chosen = choose_dataset(joined, file=file)
-    return _with_parts(chosen, contents, opened, file, others=pool)
+        chosen = choose_dataset(series or joined, file=file)
+    return _with_parts(chosen, joined, contents, opened)
 
 
 def _contents(opened: Any, top: str) -> _Contents:
     """Return the datasets of a group of a file, also behind links."""
     import h5py
 
-    found: dict[_Address, Candidate] = {}
-    signals, broken, lost, seen = list[str](), list[str](), list[str](), set[_Address]()
-    files: dict[bytes, tuple[int, int]] = {}
+    contents, found, seen = _Contents(), dict[Any, Candidate](), set[Any]()
     hard, links = deque([top]), deque[str]()
     while hard or links:  # links later, so that datasets have their own names
-        is_hard = len(hard) > 0
         path = (hard or links).popleft()
-        item = opened[path or "/"] if is_hard else get_item(opened, path)
-        if item is None and isinstance(opened.get(path, getlink=True), h5py.ExternalLink):
-            broken.append(path)
-        address = None if item is None else _address(item, files)
-        if address is None or address in seen:
+        item = get_item(opened, path or "/")
+        if item is None:
+            if isinstance(opened.get(path, getlink=True), h5py.ExternalLink):
+                contents.broken.append(path)
+            continue
+        address = _address(item)
+        if address in seen:
             continue
         seen.add(address)
         if isinstance(item, h5py.Dataset) and item.shape is not None:
@@ -130,32 +116,23 @@ def _contents(opened: Any, top: str) -> _Contents:
                 is_hard = isinstance(item.get(name, getlink=True), h5py.HardLink)
                 (hard if is_hard else links).append(f"{path}/{name}".lstrip("/"))
             signal = _signal(item)
-            signals += [] if signal is None else [f"{path}/{signal}".strip("/")]
-    for path in signals:
+            contents.signals += [] if signal is None else [f"{path}/{signal}".strip("/")]
+    for path in contents.signals:
         item = get_item(opened, path)
         if isinstance(item, h5py.Dataset) and item.shape is not None:
-            address = _address(item, files)
-            if address not in found or found[address].name not in signals:
-                # by the path through NXdata, which has the axes
+            # by the path through NXdata, which has the axes
+            address = _address(item)
+            if address not in found or found[address].name not in contents.signals:
                 found[address] = _candidate(path, item)
-        elif item is None and opened.get(path, getlink=True) is not None:
-            lost.append(path)
-    datasets = list(found.values())
-    return _Contents(datasets, [c for c in datasets if c.name in signals], broken, lost)
+    contents.datasets = list(found.values())
+    return contents
 
 
-def _address(item: Any, files: dict[bytes, tuple[int, int]]) -> _Address:
-    """Return the file and the position of an object, equal for all links to it.
-
-    `files` has the devices and inodes of files that are known already.
-    """
+def _address(item: Any) -> tuple[str, int]:
+    """Return the file and the position of an object, equal for all links to it."""
     import h5py
 
-    name = h5py.h5f.get_name(item.id)
-    if name not in files:
-        status = Path(os.fsdecode(name)).stat()
-        files[name] = (status.st_dev, status.st_ino)
-    return *files[name], h5py.h5o.get_info(item.id).addr
+    return item.file.filename, h5py.h5o.get_info(item.id).addr
 
 
 def _candidate(name: str, dataset: Any) -> Candidate:
@@ -172,8 +149,9 @@ def _signal(group: Any) -> str | None:
     name = text(group.attrs.get("signal"))
     if name is not None or text(group.attrs.get("NX_class")) != "NXdata":
         return name
-    for each in group:  # in older files the signal has an attribute
-        if number_of(get_item(group, each), "signal") == 1:
+    for each in group:  # in older files, the attribute `signal` of the dataset is 1
+        value = getattr(get_item(group, each), "attrs", {}).get("signal")
+        if value is not None and (texts(value) == ["1"] or np.array_equal(np.ravel(value), [1])):
             return str(each)
     return None
 
@@ -184,14 +162,11 @@ def _default_signal(opened: Any, top: str) -> Candidate | None:
 
     path, group = top, opened[top or "/"]
     if not top and "default" not in group.attrs and len(group) == 1:
-        path = str(next(iter(group)))  # the only entry; bytes if its name is not UTF-8
+        path = str(next(iter(group)))  # the only entry
         group = get_item(opened, path)
     for _ in range(_MOST_DEFAULTS):
         if not isinstance(group, h5py.Group):
             return None
-        with ExitStack() as stack:
-            place = locate(opened, path, stack)
-            path = path if place.passed else place.path  # parts are found by their own names
         name, kind = text(group.attrs.get("default")), "default"
         if name in (None, "."):
             name, kind = _signal(group), "signal"
@@ -230,37 +205,19 @@ def _joined(datasets: Sequence[Candidate]) -> Iterator[Candidate]:
 
 
 def _with_parts(
-    chosen: Candidate, contents: _Contents, opened: Any, file: str, *, others: Sequence[Candidate]
+    chosen: Candidate, joined: Sequence[Candidate], contents: _Contents, opened: Any
 ) -> Candidate:
-    """Return the chosen dataset, with all parts of the recording if it is one of them.
-
-    Raise FileFormatError if parts are missing or differ, or if `others` are of the same kind.
-    """
-    for each in _joined(contents.datasets):
-        if chosen.name in [part.name for part in each.parts]:
-            chosen = each
-    stem = _stem(chosen.name)
-    broken = [each for each in contents.broken if _stem(each) == stem]
-    numbers = [int(part.name[-6:]) for part in chosen.parts]
-    first, last = min([*numbers, 1]), max([*numbers, 0])
-    missing = sorted(set(range(first, last + 1)).difference(numbers))
-    if broken:
-        raise _broken(opened, broken, chosen.parts or [chosen])
-    if missing:
-        raise FileFormatError(
-            f"{file}: the part {chosen.name[:-6]}{missing[0]:06} is missing: restore the file, or "
-            f"pass dataset= as one of {listing(chosen.parts)}"
-        )
-    if len({(part.shape[1:], part.dtype) for part in chosen.parts}) > 1:
-        raise FileFormatError(
-            f"{file}: the parts of a recording must have frames of one shape and type: pass "
-            f"dataset= as one of {listing(chosen.parts)}"
-        )
-    alike = [c for c in others if _stem(c.name) == stem and c.shape[-2:] == chosen.shape[-2:]]
-    if len(alike) > 1 and len(chosen.shape) >= 3:
-        raise FileFormatError(
-            f"{file} contains several recordings: pass dataset= as one of {listing(alike)}"
-        )
+    """Return the chosen dataset, with all parts of the recording if it is one of them."""
+    address = _address(opened[chosen.name])
+    whole = [c for c in joined if address in [_address(opened[part.name]) for part in c.parts]]
+    chosen = whole[0] if whole else chosen
+    if chosen.parts:
+        numbers = [int(part.name[-6:]) for part in chosen.parts]
+        folder = _parent(chosen.name)
+        lost = [n for n in contents.broken if _PART.fullmatch(n) and _parent(n) == folder]
+        gap = max(numbers) - min(1, *numbers) + 1 > len(numbers)
+        if lost or gap:
+            raise _broken(opened, lost[0] if lost else f"a part of {folder}", chosen.parts)
     return chosen
 
 
@@ -269,18 +226,11 @@ def _parent(name: str) -> str:
     return name.rpartition("/")[0]
 
 
-def _stem(name: str) -> str:
-    """Return a path without the numbers in it."""
-    return re.sub(r"\d+", "", name)
-
-
-def _broken(opened: Any, links: Sequence[str], others: Sequence[Candidate]) -> FileFormatError:
-    """Return the error for links that lead nowhere."""
-    why = f"{links[0]} is a link that cannot be opened"
-    with ExitStack() as stack:
-        try:
-            locate(opened, links[0], stack)
-        except (FileFormatError, OSError) as error:
-            why = str(error) if isinstance(error, FileFormatError) else f"{why} ({error})"
-    more = f" {len(links) - 1} more links lead nowhere." if links[1:] else ""
-    return FileFormatError(f"{why}.{more} Or pass dataset= as one of {listing(others)}")
+def _broken(opened: Any, link: str, others: Sequence[Candidate]) -> FileFormatError:
+    """Return the error for a link that leads nowhere."""
+    target = opened.get(link, getlink=True)
+    where = f" of the file {target.filename}" if hasattr(target, "filename") else ""
+    return FileFormatError(
+        f"{opened.filename}: {link} is missing, a link{where} that cannot be opened. Put the file "
+        f"back, or pass dataset= as one of {listing(others)}"
+    )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import glob
 import logging
 import os
-import zipfile
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -16,8 +15,7 @@ import dask.array as da
 
 from udfdask.config import chunk_bytes
 from udfdask.errors import ArgumentValueError, FileFormatError, missing_package
-from udfdask.graph.dask_internals.running import compute_here
-from udfdask.io.damaged_files import check_values, in_words, reading
+from udfdask.io.damaged_files import check_values, reading
 from udfdask.io.file_identity import FileIdentity
 from udfdask.io.hdf5 import hyperspy_format, take_over
 from udfdask.io.hyperspy_axes import read_axis, read_unit
@@ -29,8 +27,6 @@ from udfdask.writing.stores import METADATA
 
 _OTHER_FILES = {".mib": ".hdr", ".rpl": ".raw", ".emi": "_*.ser"}
 """Endings of the names of other files that contain values or shapes, by the file's suffix."""
-
-_PICTURES = {".png", ".jpg", ".jpeg", ".gif", ".bmp"}
 
 _loaded = OncePerProcess(4)
 """Signals of the last 4 files: to load a file can take seconds, even lazily."""
@@ -66,18 +62,13 @@ class HyperSpyArray(FileArray):
             stack.enter_context(reading(self.path, "HyperSpy", part=f"at {index}"))
             signals, _ = _loaded.get(files, lambda: _load(Path(self.path), files))
             part = signals[self.number].data[index]
-            return compute_here(part) if isinstance(part, da.Array) else part
+            return part.compute(scheduler="sync") if isinstance(part, da.Array) else part
 
 
 def open_with_hyperspy(
     file: Path, *, dataset: str | int | None, sig_dims: int | None, chunks: Any
 ) -> OpenedFile:
     """Open a signal by its number or title, by default the one with navigation axes."""
-    if file.suffix.lower() in _PICTURES:
-        raise FileFormatError(
-            f"{file} is a picture ({file.suffix}), not a recording of a detector: pass the file "
-            "with the frames, or make a dask array of the pictures (dask.array.image.imread)"
-        )
     identity, others = _identities(file)
     signals, reader = _load(file, (identity, *others))
     number = _choose(signals, dataset, file=str(file))
@@ -156,82 +147,41 @@ def _format_names(file: Path) -> list[str]:
 def _load(file: Path, identities: Sequence[FileIdentity]) -> tuple[list[Any], str]:
     """Return the signals in a file, and its reader in words; raise if a file has changed meanwhile.
 
-    Several formats share a suffix, such as .xml: the only one that can be read is meant.
+    Several formats share a suffix, such as .xml: the first one that can be read is meant. Many
+    readers of HyperSpy cannot read lazily, or not all files: small ones are read at once.
     """
-    names = _format_names(file)
-    try:
-        import hyperspy.api  # noqa: F401
-    except ImportError as error:
-        raise missing_package("hyperspy", purpose=f"reading {file.name}") from error
+    errors: list[Exception] = []
     size = sum(identity.size for identity in identities)
-    found: list[tuple[list[Any], str]] = []
-    failed: list[Exception] = []
-    for name in names:
-        try:
-            signals, how = _load_as(file, name, size)
-        except (FileFormatError, ImportError) as error:
-            failed.append(error)
-        else:
-            found.append((signals, f"HyperSpy ({name}{how})"))
-    if len(names) == 1 and failed:
-        raise failed[0]
-    if len(found) != 1:
-        reasons = "; ".join(str(error) for error in failed)
-        raise FileFormatError(
-            f"{file} must be of one of the formats {', '.join(names)}, but {len(found)} of them "
-            f"can read it. {reasons}"
-        )
-    for identity in identities:  # if a file has changed, do not keep the signals
-        os.close(identity.open())
-    return found[0]
-
-
-def _load_as(file: Path, name: str, size: int) -> tuple[list[Any], str]:
-    """Return the signals in a file of the format `name`, and what is special about reading it.
-
-    Many readers of HyperSpy cannot read lazily, or not all files: small ones are read at once.
-    `size` is in bytes.
-    """
-    purpose = f"{name} by HyperSpy"
-    with reading(file, purpose):
-        size, compressed = _unpacked(file, size)
-    cause: BaseException | None = None
-    if not compressed:
-        try:
-            with reading(file, purpose):
-                return _call_hyperspy(file, name, lazy=True), ""
-        except FileFormatError as error:
-            cause = error.__cause__
+    for name in _format_names(file):
+        # HyperSpy maps the values of a .prz file, an archive, even if they are compressed
+        for lazy in (False,) if name == "PantaRhei" else (True, False):
+            if not lazy and size > chunk_bytes():
+                continue
+            try:
+                with reading(file, f"{name} by HyperSpy"):
+                    signals = _call_hyperspy(file, name, lazy=lazy)
+            except (FileFormatError, ImportError) as error:
+                errors.append(error)
+                continue
+            for identity in identities:  # if a file has changed, do not keep the signals
+                os.close(identity.open())
+            return signals, f"HyperSpy ({name}{'' if lazy else ', read at once'})"
+    reason = f": {errors[-1]}" if errors else ""
     if size > chunk_bytes():
-        reason = in_words(cause) if cause else "its values are compressed"
         raise FileFormatError(
-            f"{file} cannot be read lazily as {purpose} ({reason}), and its {size} bytes are more "
-            f"than the {chunk_bytes()} of a chunk, up to which it is read at once: increase dask's "
-            "array.chunk-size, or load it with HyperSpy and save it as .hspy"
-        ) from cause
-    with reading(file, purpose):
-        return _call_hyperspy(file, name, lazy=False), ", read at once"
-
-
-def _unpacked(file: Path, size: int) -> tuple[int, bool]:
-    """Return the size of a file or store without compression, and whether it is compressed.
-
-    HyperSpy maps the values of a .prz file, an archive, even if they are compressed.
-    """
-    if file.is_dir():
-        return sum(path.stat().st_size for path in file.rglob("*") if path.is_file()), False
-    if file.suffix.lower() != ".prz":
-        return size, False
-    with zipfile.ZipFile(file) as archive:
-        members = archive.infolist()
-    compressed = any(member.compress_type != zipfile.ZIP_STORED for member in members)
-    return sum(member.file_size for member in members), compressed
+            f"{file} cannot be read lazily by HyperSpy, and its {size} bytes are more than the "
+            f"{chunk_bytes()} of a chunk, up to which it is read at once: increase dask's "
+            f"array.chunk-size, or load it with HyperSpy and save it as .hspy{reason}"
+        )
+    raise errors[-1]
 
 
 def _call_hyperspy(file: Path, name: str, *, lazy: bool) -> list[Any]:
     """Return the signals in a file, as HyperSpy loads them."""
-    import hyperspy.api as hs
-
+    try:
+        import hyperspy.api as hs
+    except ImportError as error:
+        raise missing_package("hyperspy", purpose=f"reading {file.name}") from error
     logger = logging.getLogger("hyperspy.io")
     was_disabled = logger.disabled
     logger.disabled = True  # our error contains the same message
@@ -256,25 +206,22 @@ def _call_hyperspy(file: Path, name: str, *, lazy: bool) -> list[Any]:
 
 def _choose(signals: Sequence[Any], dataset: str | int | None, *, file: str) -> int:
     """Return the number of the signal that the user means."""
-    numbers = range(len(signals))
+    titles = [signal.metadata.General.title for signal in signals]
     if dataset is None:
-        matches = [n for n in numbers if signals[n].axes_manager.navigation_dimension > 0]
-        matches = matches or list(numbers)
+        matches = [n for n, s in enumerate(signals) if s.axes_manager.navigation_dimension > 0]
+        matches = matches or list(range(len(signals)))
     else:
-        matches = [n for n in numbers if signals[n].metadata.General.title == dataset]
-        if not matches and str(dataset).isdecimal():
-            matches = [n for n in numbers if n == int(dataset)]
+        matches = [n for n, title in enumerate(titles) if title == dataset]
+        matches = matches or [n for n in range(len(signals)) if str(n) == str(dataset)]
     if len(matches) == 1:
         return matches[0]
     listing = ", ".join(
-        f"{number} {s.metadata.General.title!r} {s.data.shape} {s.data.dtype}"
-        for number, s in enumerate(signals)
+        f"{number} {title!r} {signal.data.shape} {signal.data.dtype}"
+        for number, (title, signal) in enumerate(zip(titles, signals, strict=True))
     )
     if matches:
-        title = "" if dataset is None else f" called {dataset!r}"
         raise FileFormatError(
-            f"{file} contains several signals{title}: pass dataset= as one of the numbers in "
-            f"{listing}"
+            f"{file} contains several signals: pass dataset= as one of the numbers in {listing}"
         )
     raise ArgumentValueError(
         f"there is no signal {dataset!r} in {Path(file).name}: pass a number or title from "

@@ -14,7 +14,6 @@ from typing import Any
 import dask.array as da
 import numpy as np
 
-from udfdask.graph.dask_internals.running import compute_here
 from udfdask.io.damaged_files import reading
 from udfdask.io.file_identity import FileIdentity
 from udfdask.io.lazy_source import FileArray
@@ -154,7 +153,7 @@ def _mib_frames(array: da.Array, file: Path, identity: FileIdentity) -> MappedAr
         strides=(*c_strides(tuple(nav), step), -row, column),
     )
     ends = ((0,) * len(nav), (-1,) * len(nav))
-    equal = all(np.array_equal(mapped[end], compute_here(array[end])) for end in ends)
+    equal = all(np.array_equal(mapped[end], array[end].compute(scheduler="sync")) for end in ends)
     return mapped if equal else None
 
 

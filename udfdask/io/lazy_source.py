@@ -93,17 +93,17 @@ def choose_chunks(
     sig_dims: int,
     chunks: Any = None,
     *,
-    stored: tuple[int, ...] | None = None,
     nbytes: int | None = None,
 ) -> Chunks:
     """Return the chunks in which to read an array: those of the user, or suitable ones.
 
-    `stored` is the shape of the chunks in the file. Automatic chunks consist of whole stored
+    Automatic chunks consist of whole stored
     chunks and whole frames if both are possible, otherwise of whole stored chunks. In a file
     without chunks, they consist of frames that are next to each other, up to `nbytes` (by default
     dask's ``array.chunk-size``).
     """
     shape, dtype = array.shape, array.dtype
+    stored: tuple[int, ...] | None = getattr(array, "stored", None)
     if chunks is not None and chunks != "auto":
         return explicit_chunks(shape, dtype, chunks, stored)
     if 0 in shape:

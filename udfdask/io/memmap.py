@@ -9,7 +9,7 @@ import operator
 import os
 import threading
 import weakref
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -21,6 +21,11 @@ from udfdask.io.damaged_files import COPY_AGAIN
 from udfdask.io.lazy_source import FileArray
 
 Values = np.ndarray[Any, Any]
+
+
+GAP = 1 << 16
+"""Mean number of bytes between two parts up to which one read takes the bytes between them too.
+fsspec has the same limit for references to parts of files."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,31 +74,20 @@ class Layout:
 
     def part(self, index: Any) -> tuple[Layout, tuple[int, ...]]:
         """Return the layout of the part at `index`, with all axes, and the shape of the part."""
-        offset, shape, strides, kept = self.offset, [], [], []
-        parts = _for_each_axis(index, len(self.shape))
-        for step, size, part in zip(self.strides, self.shape, parts, strict=True):
-            if isinstance(part, slice):
-                indices = range(size)[part]
-            else:
-                at = range(size)[part]  # raises if it is outside
-                indices = range(at, at + 1)
-            offset += step * indices.start if indices else 0
-            shape.append(len(indices))
-            strides.append(step * indices.step)
-            if isinstance(part, slice):
-                kept.append(len(indices))
-        part = replace(self, offset=offset, shape=tuple(shape), strides=tuple(strides))
-        return part, tuple(kept)
+        ranges, kept = positions_of(index, self.shape)
+        steps = list(zip(self.strides, ranges, strict=True))
+        part = replace(
+            self,
+            offset=self.offset + sum(step * along.start for step, along in steps if along),
+            shape=tuple(len(along) for along in ranges),
+            strides=tuple(step * along.step for step, along in steps),
+        )
+        return part, kept
 
-    def pieces(
-        self, is_one_read: Callable[[Layout], bool], index: tuple[slice, ...] = ()
-    ) -> Iterator[tuple[tuple[slice, ...], Layout]]:
-        """Yield the pieces to read one by one, and their places in the values.
-
-        `is_one_read` says whether the whole span of a layout should be read at once.
-        """
+    def pieces(self, index: tuple[slice, ...] = ()) -> Iterator[tuple[tuple[slice, ...], Layout]]:
+        """Yield the pieces to read one by one, and their places in the values."""
         index = index or (slice(None),) * len(self.shape)
-        if self.nbytes <= self.dtype.itemsize or is_one_read(self):
+        if self.span - self.nbytes <= GAP * (self.runs - 1):
             if self.nbytes:
                 yield index, self
             return
@@ -103,7 +97,7 @@ class Layout:
         for row in range(self.shape[axis]):
             piece = replace(self, offset=self.offset + row * self.strides[axis], shape=shape)
             place = (*index[:axis], slice(row, row + 1), *index[axis + 1 :])
-            yield from piece.pieces(is_one_read, place)
+            yield from piece.pieces(place)
 
     def join(self, pieces: Iterable[tuple[tuple[slice, ...], Layout, Any]]) -> Values:
         """Return the values of all pieces: their places, layouts, and the bytes of their spans.
@@ -121,13 +115,21 @@ class Layout:
         return np.empty(self.shape, self.dtype) if values is None else values
 
 
-def _for_each_axis(index: Any, ndim: int) -> list[Any]:
-    """Return the slice or integer of an index for each axis."""
+def positions_of(index: Any, shape: tuple[int, ...]) -> tuple[list[range], tuple[int, ...]]:
+    """Return the positions at an index along each axis, and the shape of the part there."""
     parts = list(index) if isinstance(index, tuple) else [index]
-    missing = ndim - sum(part is not Ellipsis for part in parts)
+    missing = len(shape) - sum(part is not Ellipsis for part in parts)
     place = parts.index(Ellipsis) if Ellipsis in parts else len(parts)
     parts[place : place + 1] = [slice(None)] * missing
-    return parts
+    ranges = []
+    for part, size in zip(parts, shape, strict=True):
+        if isinstance(part, slice):
+            ranges.append(range(size)[part])
+        else:
+            at = range(size)[part]  # raises if it is outside
+            ranges.append(range(at, at + 1))
+    kept = [len(r) for part, r in zip(parts, ranges, strict=True) if isinstance(part, slice)]
+    return ranges, tuple(kept)
 
 
 MOST_OWN = 128
@@ -135,9 +137,6 @@ MOST_OWN = 128
 no longer counts as memory of the worker. More mappings are alive only if blocks are kept, as
 `persist` does. Then the blocks of a file share one mapping, because each mapping takes a file
 descriptor, and often a process can have only 1024 of them."""
-
-_WASTE = 4
-"""Maximum ratio of bytes read to bytes needed."""
 
 _Identity = tuple[int, int, int]
 """Device, inode and size of a file. While a file is mapped, no other file gets its inode."""
@@ -206,7 +205,6 @@ class MappedArray(FileArray):
         try:
             return map_file(descriptor, self.file.size)
         except (OSError, ValueError) as error:
-            self.file.check(descriptor)  # perhaps the file has just become shorter
             raise FileFormatError(
                 f"{self.file.path} cannot be mapped into memory ({error}): read it instead, with "
                 'dask.config.set({"udfdask.map-files": False}) before opening it'
@@ -216,10 +214,9 @@ class MappedArray(FileArray):
         """Return a copy of a part of the array, read from the open file."""
         part, shape = self._layout().part(index)
         with os.fdopen(descriptor, "rb", buffering=0, closefd=False) as stream:
-            pieces = part.pieces(_is_one_read)
             values = part.join(
                 (place, piece, self._bytes(stream, piece.first, piece.span))
-                for place, piece in pieces
+                for place, piece in part.pieces()
             )
         self.file.check(descriptor)  # values written during the read could be mixed with old ones
         values.flags.writeable = False
@@ -234,17 +231,9 @@ class MappedArray(FileArray):
             n_read = stream.readinto(missing)
             if not n_read:
                 self.file.check(stream.fileno())
-                raise FileFormatError(
-                    f"{self.file.path} ends {len(missing)} bytes before the values that a task "
-                    "needs: check the disk, and copy the file again"
-                )
+                raise FileFormatError(f"{self.file.path} ends before the values. {COPY_AGAIN}")
             missing = missing[n_read:]
         return memory
-
-
-def _is_one_read(part: Layout) -> bool:
-    """Return whether one long read of a part is faster than many short ones."""
-    return part.span <= _WASTE * part.nbytes
 
 
 def c_strides(shape: tuple[int, ...], step: int) -> tuple[int, ...]:

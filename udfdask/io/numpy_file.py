@@ -16,8 +16,6 @@ from udfdask.io.opened_file import OpenedFile, open_source
 MAGIC = b"\x93NUMPY"
 """First bytes of .npy files."""
 
-_ADVICE = f"{COPY_AGAIN} as an array of numbers with numpy.save"
-
 
 def open_npy(file: Path, *, sig_dims: int | None, chunks: Any) -> OpenedFile:
     """Open a .npy file; each task maps it into memory."""
@@ -47,8 +45,7 @@ def read_npy(path: str | os.PathLike[str]) -> np.ndarray[Any, Any]:
 
 def _mapped(file: Path) -> np.memmap[Any, Any]:
     """Return the array in a .npy file, mapped into memory."""
-    # Damaged digits in the shape overflow before the shape is compared with the file's size.
-    with np.errstate(over="ignore"), reading(file, "a .npy file", advice=_ADVICE):
+    with reading(file, "a .npy file", advice=f"{COPY_AGAIN} with numpy.save"):
         mapped = np.lib.format.open_memmap(file, mode="r")
     check_values(file, mapped.shape, mapped.dtype)
     return mapped

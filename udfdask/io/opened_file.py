@@ -77,7 +77,41 @@ class OpenedFile:
             If the index has too many values, lies outside of the data, or drops all signal
             dimensions; also a ValueError.
         """
-        return part_of(self, index)
+        array = self.array
+        parts = list(index) if isinstance(index, tuple) else [index]
+        if not all(map(_is_basic, parts)):
+            raise ArgumentTypeError(
+                f"an opened file takes slices and integers, such as opened[2:5, ::2], not "
+                f"{index!r}: for anything else take opened.array, which has no axes"
+            )
+        if Ellipsis not in parts:
+            parts.append(Ellipsis)
+        place, missing = parts.index(Ellipsis), array.ndim - len(parts) + 1
+        parts[place : place + 1] = [slice(None)] * missing
+        try:
+            taken = array[tuple(parts)]
+        except (IndexError, TypeError, ValueError) as error:
+            raise ArgumentValueError(
+                f"opened[{index!r}] does not fit data of shape {array.shape}: {error}"
+            ) from None
+        first_sig = array.ndim - self.sig_dims
+        sig_dims = sum(isinstance(part, slice) for part in parts[first_sig:])
+        if not sig_dims:
+            raise ArgumentValueError(
+                f"opened[{index!r}] drops all signal dimensions: write slices, such as 3:4 in "
+                "place of 3, to keep one"
+            )
+        axes = tuple(
+            axis.sliced(part, n)
+            for axis, part, n in zip(self.axes, parts, array.shape, strict=True)
+            if isinstance(part, slice)
+        )
+        present = self.present
+        if present is not None:
+            present = np.array(present[tuple(parts[:first_sig])])
+            present.flags.writeable = False
+            present = None if present.all() else present
+        return replace(self, array=taken, sig_dims=sig_dims, axes=axes, present=present)
 
     def to_xarray(self) -> Any:
         """Return the data as a DataArray, with the names, positions and units of the axes.
@@ -154,22 +188,12 @@ def _positions(axis: Axis, n: int) -> str:
 
 
 def open_source(
-    source: StoredArray,
-    *,
-    sig_dims: int | None,
-    chunks: Any,
-    stored: tuple[int, ...] | None = None,
-    prefix: str,
-    reader: str,
-    title: str,
-    axes: Sequence[Axis | None] = (),
-    unit: Any = None,
+    source: StoredArray, *, sig_dims: int | None, chunks: Any, prefix: str, **described: Any
 ) -> OpenedFile:
     """Return the opened file of a source; `prefix` is the prefix of the array's name."""
     sig = choose_sig_dims(sig_dims, source.ndim)
-    grid = choose_chunks(source, sig, chunks, stored=stored)
-    array = lazy_array(source, grid, prefix=prefix)
-    return opened_array(array, sig, reader=reader, title=title, axes=axes, unit=unit)
+    array = lazy_array(source, choose_chunks(source, sig, chunks), prefix=prefix)
+    return opened_array(array, sig, **described)
 
 
 def opened_array(
@@ -195,50 +219,6 @@ def opened_array(
     )
 
 
-def part_of(opened: OpenedFile, index: Any) -> OpenedFile:
-    """Return a part of an opened file; see `OpenedFile.__getitem__`."""
-    array = opened.array
-    parts = list(index) if isinstance(index, tuple) else [index]
-    if sum(part is Ellipsis for part in parts) > 1 or not all(map(_is_basic, parts)):
-        raise ArgumentTypeError(
-            f"an opened file takes slices and integers, such as opened[2:5, ::2], not {index!r}: "
-            "for anything else take opened.array, which has no axes"
-        )
-    if Ellipsis not in parts:
-        parts.append(Ellipsis)
-    place, missing = parts.index(Ellipsis), array.ndim - len(parts) + 1
-    if missing < 0:
-        raise ArgumentValueError(
-            f"opened[{index!r}] has more values than the data have dimensions, {array.shape}"
-        )
-    parts[place : place + 1] = [slice(None)] * missing
-    first_sig = array.ndim - opened.sig_dims
-    sig_dims = sum(isinstance(part, slice) for part in parts[first_sig:])
-    if not sig_dims:
-        raise ArgumentValueError(
-            f"opened[{index!r}] drops all signal dimensions: write slices, such as 3:4 in place of "
-            "3, to keep one"
-        )
-    try:
-        taken = array[tuple(parts)]
-    except (IndexError, TypeError, ValueError) as error:
-        raise ArgumentValueError(
-            f"opened[{index!r}] does not fit data of shape {array.shape}: {error}"
-        ) from None
-    axes = tuple(
-        axis.sliced(part, n)
-        for axis, part, n in zip(opened.axes, parts, array.shape, strict=True)
-        if isinstance(part, slice)
-    )
-    present = opened.present
-    if present is not None:
-        present = np.array(present[tuple(parts[:first_sig])])
-        present.flags.writeable = False
-    if present is not None and present.all():
-        present = None
-    return replace(opened, array=taken, sig_dims=sig_dims, axes=axes, present=present)
-
-
 def _is_basic(part: Any) -> bool:
     """Return whether a part of an index is a slice, an integer or an Ellipsis."""
     is_int = isinstance(part, (int, np.integer)) and not isinstance(part, (bool, np.bool_))
@@ -260,8 +240,6 @@ def sizes(shape: int | Sequence[int], *, name: str) -> tuple[int, ...]:
     """Return the user's shape as a tuple of positive integers."""
     try:
         given = shape if isinstance(shape, Sequence) else (shape,)
-        if any(isinstance(size, bool) for size in given):
-            raise TypeError("a size cannot be a bool")  # noqa: TRY301  # becomes the cause below
         checked = tuple(operator.index(size) for size in given)
     except TypeError as error:
         raise ArgumentTypeError(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +12,8 @@ from numpy.typing import DTypeLike
 from udfdask.errors import ArgumentValueError
 from udfdask.io.damaged_files import existing_file
 from udfdask.io.numpy_file import MAGIC
-from udfdask.io.opened_file import OpenedFile, choose_sig_dims, opened_array
-from udfdask.io.raw import from_raw
+from udfdask.io.opened_file import OpenedFile
+from udfdask.io.raw import open_raw
 from udfdask.io.readers import HDF5, first_bytes, open_described
 from udfdask.io.remote_location import (
     REFERENCES,
@@ -24,8 +23,6 @@ from udfdask.io.remote_location import (
     reference_location,
     refuse_options,
 )
-
-_MARGINS = ("offset", "frame_header", "frame_footer")
 
 
 def open_file(
@@ -126,93 +123,71 @@ def open_file(
     ((4, 4, 2), (64,)) 1 64.0
     """
     layout = {"nav_shape": nav_shape, "sig_shape": sig_shape, "dtype": dtype}
-    skipped: dict[str, Any] = {
-        "offset": offset,
-        "frame_header": frame_header,
-        "frame_footer": frame_footer,
+    skipped = {"offset": offset, "frame_header": frame_header, "frame_footer": frame_footer}
+    is_raw = sig_shape is not None or dtype is not None or any(skipped.values())
+    if is_raw or (nav_shape is not None and sync_offset is None):
+        return _open_raw(
+            path,
+            layout,
+            skipped,
+            dataset=dataset,
+            sync_offset=sync_offset,
+            sig_dims=sig_dims,
+            chunks=chunks,
+            options=storage_options,
+        )
+    how: dict[str, Any] = {
+        "dataset": dataset,
+        "sig_dims": sig_dims,
+        "chunks": chunks if sync_offset is None else None,
     }
-    synced = sync_offset is not None and sig_shape is None and dtype is None
-    is_raw = any(value is not None for value in layout.values()) or any(skipped.values())
-    is_raw = is_raw and not (synced and not any(skipped.values()))
-    how: dict[str, Any] = {"sig_dims": sig_dims, "chunks": None if synced else chunks}
-    if is_raw:
-        _refuse_dataset(dataset, "a raw file")
-        skipped["sync_offset"] = sync_offset
-        opened = _open_raw(path, layout, skipped, options=storage_options, **how)
-    elif is_remote(path):
+    if is_remote(path):
         from udfdask.io.remote_file import open_remote
 
-        location = Location.of(path, storage_options)
-        opened = open_remote(location, options=storage_options, dataset=dataset, **how)
+        opened = open_remote(Location.of(path, storage_options), options=storage_options, **how)
     else:
         file = existing_file(local_path(path))
         if file.suffix.lower() in REFERENCES:
             from udfdask.io.zarr_file import open_remote_zarr
 
-            location = reference_location(f"file://{file}", storage_options)
-            opened = open_remote_zarr(location, dataset=dataset, **how)
+            opened = open_remote_zarr(reference_location(f"file://{file}", storage_options), **how)
         else:
             refuse_options(path, storage_options)
-            given = Path(local_path(path)).expanduser().absolute()
-            opened = open_described(given, dataset=dataset, **how)
-    if synced and not is_raw:
-        from udfdask.io.sync_offset import with_sync_offset
+            opened = open_described(Path(local_path(path)).expanduser().absolute(), **how)
+    if sync_offset is None:
+        return opened
+    from udfdask.io.sync_offset import with_sync_offset
 
-        assert sync_offset is not None
-        opened = with_sync_offset(opened, nav_shape, sync_offset=sync_offset, chunks=chunks)
-    return opened
-
-
-def _refuse_dataset(dataset: str | int | None, kind: str) -> None:
-    """Raise if a dataset of a file is asked for that has none."""
-    if dataset is not None:
-        raise ArgumentValueError(
-            f"dataset={dataset!r}: {kind} holds one array and no datasets: leave out dataset"
-        )
-
-
-def _refuse_layout(file: Path) -> None:
-    """Raise if the first bytes of a file say that its format describes its own shapes."""
-    begin = b"" if file.is_dir() else first_bytes(file)
-    for signatures, kind in ((MAGIC, "a NumPy file"), (HDF5, "an HDF5 file")):
-        if begin.startswith(signatures):
-            raise ArgumentValueError(
-                f"{file.name} is {kind}, which says itself how to read it: leave out "
-                "nav_shape, sig_shape and dtype; to read its bytes as a raw file, pass the offset "
-                "of the first frame"
-            )
+    return with_sync_offset(opened, nav_shape, sync_offset=sync_offset, chunks=chunks)
 
 
 def _open_raw(
     path: str | os.PathLike[str],
     layout: dict[str, Any],
-    skipped: dict[str, Any],
+    skipped: dict[str, int],
     *,
-    options: Mapping[str, Any] | None,
-    sig_dims: int | None,
-    chunks: Any,
+    dataset: str | int | None,
+    **how: Any,
 ) -> OpenedFile:
-    """Open a raw file; `layout` and `skipped` are arguments of `from_raw`."""
-    if is_remote(path):
-        location = Location.of(path, options)
-        name, title = location.path.name, location.title
-    else:
+    """Open a raw file; raise if its description is incomplete, or it is of another format."""
+    if dataset is not None:
+        raise ArgumentValueError(
+            f"dataset={dataset!r}: a raw file holds one array and no datasets: leave out dataset"
+        )
+    if not is_remote(path) and not any(skipped.values()):
         file = existing_file(local_path(path))
-        name, title = file.name, file.stem
-        if not any(skipped[name] for name in _MARGINS):
-            _refuse_layout(file)
+        begin = b"" if file.is_dir() else first_bytes(file)
+        if begin.startswith((MAGIC, HDF5)):
+            raise ArgumentValueError(
+                f"{file.name} is a NumPy or HDF5 file, which says itself how to read it: leave out "
+                "nav_shape, sig_shape and dtype; to read its bytes as a raw file, pass the offset "
+                "of the first frame"
+            )
     missing = [key for key, value in layout.items() if value is None]
     if missing:
         raise ArgumentValueError(
             f"a raw file needs nav_shape, sig_shape and dtype, but {' and '.join(missing)} "
-            f"{'is' if len(missing) == 1 else 'are'} missing for {name}: pass all of them; "
-            "for any other file, pass none of them, and no offset, frame_header or frame_footer"
+            f"{'is' if len(missing) == 1 else 'are'} missing: pass all of them; for any other "
+            "file, pass none of them, and no offset, frame_header or frame_footer"
         )
-    chunks = "auto" if chunks is None else chunks
-    made = from_raw(path, **layout, **skipped, chunks=chunks, storage_options=options)
-    array, present = (made.array, made.present) if isinstance(made, OpenedFile) else (made, None)
-    sig_shape = layout["sig_shape"]
-    known = len(sig_shape) if isinstance(sig_shape, Sequence) else 1
-    sig = choose_sig_dims(sig_dims, array.ndim, known=known)
-    opened = opened_array(array, sig, reader="raw binary", title=title)
-    return replace(opened, present=present)
+    return open_raw(path, layout, skipped, **how)

@@ -7,9 +7,9 @@ import operator
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any
 
 import dask.array as da
 import numpy as np
@@ -20,41 +20,13 @@ from udfdask.io.damaged_files import check_values, existing_file
 from udfdask.io.file_identity import FileIdentity
 from udfdask.io.lazy_source import StoredArray, choose_chunks, lazy_array
 from udfdask.io.memmap import MappedArray, c_strides
-from udfdask.io.opened_file import OpenedFile, opened_array, sizes
+from udfdask.io.opened_file import OpenedFile, choose_sig_dims, opened_array, sizes
 from udfdask.io.remote_location import Location, is_remote, local_path, refuse_options
 
 if TYPE_CHECKING:
     from udfdask.io.remote_file import RemoteFile
 
 
-@overload
-def from_raw(
-    path: str | os.PathLike[str],
-    *,
-    nav_shape: int | Sequence[int],
-    sig_shape: int | Sequence[int],
-    dtype: DTypeLike,
-    offset: int = ...,
-    frame_header: int = ...,
-    frame_footer: int = ...,
-    sync_offset: None = ...,
-    chunks: Any = ...,
-    storage_options: Mapping[str, Any] | None = ...,
-) -> da.Array: ...
-@overload
-def from_raw(
-    path: str | os.PathLike[str],
-    *,
-    nav_shape: int | Sequence[int],
-    sig_shape: int | Sequence[int],
-    dtype: DTypeLike,
-    offset: int = ...,
-    frame_header: int = ...,
-    frame_footer: int = ...,
-    sync_offset: int,
-    chunks: Any = ...,
-    storage_options: Mapping[str, Any] | None = ...,
-) -> OpenedFile: ...
 def from_raw(
     path: str | os.PathLike[str],
     *,
@@ -64,10 +36,9 @@ def from_raw(
     offset: int = 0,
     frame_header: int = 0,
     frame_footer: int = 0,
-    sync_offset: int | None = None,
     chunks: Any = "auto",
     storage_options: Mapping[str, Any] | None = None,
-) -> da.Array | OpenedFile:
+) -> da.Array:
     """Open a raw binary file as a lazy array.
 
     Each task maps its part of the file into memory and copies nothing: blocks are views, with
@@ -90,11 +61,6 @@ def from_raw(
         Bytes to skip at the beginning of the file.
     frame_header, frame_footer : int
         Bytes to skip before and after each frame.
-    sync_offset : int, optional
-        Allow another number of frames in the file than `nav_shape` asks for, and skip this number
-        of frames at the start; if it is negative, leave this number of positions without a frame
-        there. See `with_sync_offset`. By default, the file must have exactly one frame for each
-        position.
     chunks : int, str or tuple
         Chunks in any form that dask accepts. ``"auto"``: whole frames that are next to each other
         in the file, about 16 chunks from 16 MiB up to dask's ``array.chunk-size`` (128 MiB).
@@ -103,24 +69,22 @@ def from_raw(
 
     Returns
     -------
-    dask.array.Array, or OpenedFile
+    dask.array.Array
         The data, shape ``(*nav_shape, *sig_shape)``, of the given dtype. Its name depends on the
-        path, size and modification time of the file, and on the arguments. With `sync_offset`, an
-        `OpenedFile`, which `run_udf` takes too: it knows the positions without a frame.
+        path, size and modification time of the file, and on the arguments.
 
     Raises
     ------
     FileNotFoundError
         If there is no such file.
     FileFormatError
-        If the file does not have exactly the size that the shapes require, is a folder, or, with
-        `sync_offset`, does not have a whole frame.
+        If the file does not have exactly the size that the shapes require, or is a folder. If the
+        detector missed frames, use `open_file` with `sync_offset`.
     ArgumentTypeError
         If the dtype is not a type of numbers, or a shape or a number of bytes is not an integer.
     ArgumentValueError
         If a size is not positive, there is no signal dimension, a number of bytes is negative,
-        chunks do not fit the shape, `storage_options` do not suit the URL, or the file
-        has not more frames than the size of `sync_offset`.
+        chunks do not fit the shape, or `storage_options` do not suit the URL.
     ConnectionError
         If a server cannot be reached.
     ImportError
@@ -149,73 +113,156 @@ def from_raw(
     [[5 6]
      [7 8]]
     """
-    nav = sizes(nav_shape, name="nav_shape")
-    sig = sizes(sig_shape, name="sig_shape")
-    if not sig:
-        raise ArgumentValueError("sig_shape must have at least one size, got (): pass (1,)")
-    stored = file_dtype(dtype)
-    start = _byte_count(offset, name="offset")
-    header = _byte_count(frame_header, name="frame_header")
-    footer = _byte_count(frame_footer, name="frame_footer")
-    file: FileIdentity | RemoteFile
-    if is_remote(path):
-        from udfdask.io.remote_file import RemoteFile
-
-        location = Location.of(path, storage_options)
-        file, where, title = RemoteFile.of(location), location.shown, location.title
-        file.begin(1)  # raises if the server cannot send parts of a file
-    else:
-        refuse_options(path, storage_options)
-        found = plain_file(local_path(path))
-        file, title = FileIdentity.of(found), found.stem
-        where = file.path
-    margins = {"offset": start, "header": header, "footer": footer}
-    place = None
-    if sync_offset is None:
-        _check_size(where, file.size, nav, sig, stored, **margins)
-    else:
-        from udfdask.io.sync_offset import sequenced
-
-        n_frames = _count_frames(where, file.size, sig, stored, **margins)
-        place = sequenced(nav, n_frames, sync_offset, where)
-    check_values(where, nav + sig, stored)
-    grid = choose_chunks(StoredArray(shape=nav + sig, dtype=stored), len(sig), chunks)
-    if place is None:
-        scan = _frames(file, nav, sig, stored, **margins)
-        return lazy_array(scan, grid, prefix="from-raw")
-    from udfdask.io.sync_offset import arrange, source_chunks
-
-    rows, parts = grid[: len(nav)], grid[len(nav) :]
-    flat = _frames(file, (place.n_frames,), sig, stored, **margins)
-    frames = lazy_array(flat, (source_chunks(place, rows), *parts), prefix="from-raw")
-    array = arrange(frames, 1, rows, place.offset)
-    opened = opened_array(array, len(sig), reader="raw binary", title=title)
-    return replace(opened, present=place.present)
+    skipped = {"offset": offset, "frame_header": frame_header, "frame_footer": frame_footer}
+    raw = _RawFile.of(path, sig_shape, dtype, skipped, storage_options)
+    return raw.array(sizes(nav_shape, name="nav_shape"), chunks)
 
 
-def _frames(
-    file: FileIdentity | RemoteFile,
-    outer: tuple[int, ...],
-    sig: tuple[int, ...],
-    dtype: np.dtype[Any],
+def open_raw(
+    path: str | os.PathLike[str],
+    layout: Mapping[str, Any],
+    skipped: Mapping[str, int],
     *,
-    offset: int,
-    header: int,
-    footer: int,
-) -> StoredArray:
-    """Return the frames of a file in an array of shape (*outer, *sig)."""
-    step = header + math.prod(sig) * dtype.itemsize + footer
-    layout: dict[str, Any] = {
-        "shape": outer + sig,
-        "dtype": dtype,
-        "offset": offset + header,
-        "strides": c_strides(outer, step) + c_strides(sig, dtype.itemsize),
-    }
-    if isinstance(file, FileIdentity):
-        return MappedArray(file=file, **layout)
-    from udfdask.io.remote_file import RangedArray
+    sync_offset: int | None,
+    sig_dims: int | None,
+    chunks: Any,
+    options: Mapping[str, Any] | None,
+) -> OpenedFile:
+    """Open a raw file; `layout` has its shapes and dtype, `skipped` the bytes to skip."""
+    raw = _RawFile.of(path, layout["sig_shape"], layout["dtype"], skipped, options)
+    nav, n_sig = sizes(layout["nav_shape"], name="nav_shape"), len(raw.sig)
+    sig = choose_sig_dims(sig_dims, len(nav) + n_sig, known=n_sig)
+    if sync_offset is None:
+        array = raw.array(nav, chunks)
+        return opened_array(array, sig, reader="raw binary", title=raw.title)
+    from udfdask.io.sync_offset import check_offset, source_chunks, with_sync_offset
 
-    return RangedArray(file=file, **layout)
+    if not raw.n_frames:
+        raise FileFormatError(
+            f"{raw.where} has {raw.file.size} bytes, which is not a single frame of "
+            f"{raw.frame_bytes} bytes: check sig_shape, dtype and the bytes to skip"
+        )
+    offset = check_offset(sync_offset, raw.n_frames, raw.where)
+    grid = choose_chunks(StoredArray(shape=nav + raw.sig, dtype=raw.dtype), n_sig, chunks)
+    flat = (source_chunks(grid[: len(nav)], raw.n_frames, offset), *grid[len(nav) :])
+    frames = lazy_array(raw.source((raw.n_frames,)), flat, prefix="from-raw")
+    opened = with_sync_offset(frames, nav, sync_offset=sync_offset, sig_dims=n_sig, chunks=grid)
+    axes = opened_array(opened.array, sig, reader="", title="").axes
+    return replace(opened, sig_dims=sig, reader="raw binary", title=raw.title, axes=axes)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _RawFile:
+    """Frames of equal size in a file."""
+
+    file: FileIdentity | RemoteFile
+    where: str
+    """Path or URL, for messages."""
+    title: str
+    sig: tuple[int, ...]
+    dtype: np.dtype[Any]
+    offset: int
+    """Bytes before the first header."""
+    header: int
+    """Bytes before each frame."""
+    footer: int
+    """Bytes after each frame."""
+
+    @classmethod
+    def of(
+        cls,
+        path: str | os.PathLike[str],
+        sig_shape: int | Sequence[int],
+        dtype: DTypeLike,
+        skipped: Mapping[str, int],
+        options: Mapping[str, Any] | None,
+    ) -> _RawFile:
+        """Return the frames that the user describes."""
+        sig = sizes(sig_shape, name="sig_shape")
+        if not sig:
+            raise ArgumentValueError("sig_shape must have at least one size, got (): pass (1,)")
+        stored = file_dtype(dtype)
+        offset, header, footer = (_byte_count(skipped[name], name=name) for name in skipped)
+        file: FileIdentity | RemoteFile
+        if is_remote(path):
+            from udfdask.io.remote_file import RemoteFile
+
+            location = Location.of(path, options)
+            file, where, title = RemoteFile.of(location), location.shown, location.title
+            file.begin(1)  # raises if the server cannot send parts of a file
+        else:
+            refuse_options(path, options)
+            found = plain_file(local_path(path))
+            file, where, title = FileIdentity.of(found), str(found), found.stem
+        return cls(
+            file=file,
+            where=where,
+            title=title,
+            sig=sig,
+            dtype=stored,
+            offset=offset,
+            header=header,
+            footer=footer,
+        )
+
+    @property
+    def frame_bytes(self) -> int:
+        """Bytes of a frame with its header and footer."""
+        return self.header + math.prod(self.sig) * self.dtype.itemsize + self.footer
+
+    @property
+    def n_frames(self) -> int:
+        """Number of whole frames in the file."""
+        return max(self.file.size - self.offset, 0) // self.frame_bytes
+
+    def source(self, nav: tuple[int, ...]) -> StoredArray:
+        """Return the frames in an array of shape (*nav, *sig)."""
+        layout: dict[str, Any] = {
+            "shape": nav + self.sig,
+            "dtype": self.dtype,
+            "offset": self.offset + self.header,
+            "strides": c_strides(nav, self.frame_bytes) + c_strides(self.sig, self.dtype.itemsize),
+        }
+        if isinstance(self.file, FileIdentity):
+            return MappedArray(file=self.file, **layout)
+        from udfdask.io.remote_file import RangedArray
+
+        return RangedArray(file=self.file, **layout)
+
+    def array(self, nav: tuple[int, ...], chunks: Any) -> da.Array:
+        """Return the lazy array of shape (*nav, *sig)."""
+        self._check_size(nav)
+        check_values(self.where, nav + self.sig, self.dtype)
+        source = self.source(nav)
+        return lazy_array(source, choose_chunks(source, len(self.sig), chunks), prefix="from-raw")
+
+    def _check_size(self, nav: tuple[int, ...]) -> None:
+        """Raise if the size of the file does not match its description."""
+        size, frame = self.file.size, self.frame_bytes
+        expected = self.offset + math.prod(nav) * frame
+        if size == expected:
+            return
+        rest = max(size - self.offset, 0) % frame
+        more = size - expected
+        if rest and more > 0:  # sync_offset=0 would open such a file, with each frame moved
+            remedy = (
+                f"Are the {more} bytes that are too many a file header? Then pass "
+                f"offset={self.offset + more}. Otherwise, check the shapes, the dtype and the "
+                "bytes to skip"
+            )
+        else:
+            remedy = (
+                "Check the shapes, the dtype and the bytes to skip; to use a part of the file, "
+                "open all of it and slice the array. If the detector missed frames or recorded "
+                "too many, pass sync_offset=0 to open_file, or the number of frames to skip"
+            )
+        raise FileFormatError(
+            f"nav_shape={nav}, sig_shape={self.sig}, dtype={self.dtype.str!r}, "
+            f"offset={self.offset}, frame_header={self.header} and frame_footer={self.footer} ask "
+            f"for a file of {expected} bytes, but {self.where} has {size}: after the offset it "
+            f"holds {self.n_frames} frames of {frame} bytes and {rest} bytes more, and nav_shape "
+            f"asks for {math.prod(nav)}. {remedy}"
+        )
 
 
 def plain_file(path: str | os.PathLike[str]) -> Path:
@@ -266,64 +313,3 @@ def _instead_of(dtype: Any) -> str:
     kind, bits = found[1], int(found[2])
     name = {"u": "uint", "i": "int", "f": "float"}[kind]
     return f"for {bits} bits, pass '{name}{bits}' or '{kind}{bits // 8}', which counts bytes"
-
-
-def _count_frames(
-    where: str,
-    size: int,
-    sig: tuple[int, ...],
-    dtype: np.dtype[Any],
-    *,
-    offset: int,
-    header: int,
-    footer: int,
-) -> int:
-    """Return the number of whole frames in a file; raise if there is none."""
-    frame = header + math.prod(sig) * dtype.itemsize + footer
-    n_frames = max(size - offset, 0) // frame
-    if not n_frames:
-        raise FileFormatError(
-            f"{where} has {size} bytes, and after offset={offset} not a single frame of {frame} "
-            f"bytes: check sig_shape={sig}, dtype={dtype.str!r} and the bytes to skip"
-        )
-    return n_frames
-
-
-def _check_size(
-    where: str,
-    size: int,
-    nav: tuple[int, ...],
-    sig: tuple[int, ...],
-    dtype: np.dtype[Any],
-    *,
-    offset: int,
-    header: int,
-    footer: int,
-) -> None:
-    """Raise if the size of a file does not match its description."""
-    frame = header + math.prod(sig) * dtype.itemsize + footer
-    expected = offset + math.prod(nav) * frame
-    if size == expected:
-        return
-    frames, rest = divmod(max(size - offset, 0), frame)
-    n_frames = f"exactly {frames}" if rest == 0 else f"{frames} whole"
-    margins = f" with frame_header={header} and frame_footer={footer}" if header or footer else ""
-    if rest and size > expected:  # sync_offset=0 would open such a file, with each frame moved
-        more = size - expected
-        remedy = (
-            f"Are the {more} bytes that are too many a file header? Then pass "
-            f"offset={offset + more}. Otherwise, check the shapes, the dtype and the bytes to skip"
-        )
-    else:
-        remedy = (
-            "Check the shapes, the dtype and the bytes to skip; to use a part of the file, open "
-            "all of it and slice the array. If the detector missed frames or recorded too many, "
-            "pass sync_offset=0, or the number of frames to skip"
-        )
-    raise FileFormatError(
-        f"nav_shape={nav}, sig_shape={sig}, dtype={dtype.str!r} and offset={offset}{margins} ask "
-        f"for a file of {expected} bytes, but {where} has {size}: after the offset it holds "
-        f"{n_frames} frames of {frame} bytes"
-        + (f" and {rest} bytes more" if rest else "")
-        + f", and nav_shape asks for {math.prod(nav)}. {remedy}"
-    )

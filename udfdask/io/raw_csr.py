@@ -19,12 +19,14 @@ from numpy.typing import DTypeLike
 from udfdask.config import chunk_bytes
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, FileFormatError, missing_package
 from udfdask.io.csr_reader import CSRFiles
-from udfdask.io.damaged_files import check_values, reading
+from udfdask.io.damaged_files import reading
 from udfdask.io.file_identity import FileIdentity
 from udfdask.io.lazy_source import choose_chunks, lazy_array
 from udfdask.io.memmap import MappedArray
 from udfdask.io.opened_file import OpenedFile, choose_sig_dims, opened_array, sizes
 from udfdask.io.raw import file_dtype, plain_file
+
+_PARTS = ("indptr", "indices", "data")
 
 STORED_SHARE, DENSE_SHARE = 1 / 4, 8
 """Maximum sizes of an automatic chunk, as stored and as if dense, relative to dask's size."""
@@ -108,19 +110,42 @@ def from_raw_csr(
     [[8 0 9]
      [0 0 0]]
     """
-    source = describe_csr(
-        (indptr, indices, data),
-        (indptr_dtype, indices_dtype, dtype),
-        nav_shape=nav_shape,
-        sig_shape=sig_shape,
-    )
-    return csr_array(source, chunks)
+    paths, dtypes = (indptr, indices, data), (indptr_dtype, indices_dtype, dtype)
+    return _csr_array(_describe_csr(paths, dtypes, nav_shape, sig_shape), chunks)
 
 
-def describe_csr(
+def open_csr_toml(file: Path, *, sig_dims: int | None, chunks: Any) -> OpenedFile:
+    """Open raw CSR files by the TOML file that describes them."""
+    with reading(file, "TOML"), file.open("rb") as stream:
+        content = tomllib.load(stream)
+    try:
+        params = content["params"]
+        kind = params["filetype"]
+        if kind.lower() != "raw_csr":
+            raise FileFormatError(
+                f"{file} describes data of type {kind!r}, but a TOML file must have "
+                'filetype = "raw_csr": pass the file with the data itself'
+            )
+        paths = [file.parent / content[kind][f"{part}_file"] for part in _PARTS]
+        dtypes = [content[kind][f"{part}_dtype"] for part in _PARTS]
+        source = _describe_csr(paths, dtypes, params["nav_shape"], params["sig_shape"])
+    except KeyError as error:
+        raise FileFormatError(
+            f"{file} has no {error}: the table [params] needs filetype, nav_shape and "
+            "sig_shape, and [raw_csr] a file and a dtype for each of indptr, indices and data, "
+            'such as data_file = "data.raw" and data_dtype = "<u2"'
+        ) from error
+    except (TypeError, AttributeError, ArgumentValueError) as error:
+        # These values are not the user's arguments, but come from the file.
+        raise FileFormatError(f"{file} does not describe raw CSR files: {error}") from error
+    array = _csr_array(source, "auto" if chunks is None else chunks)
+    sig = choose_sig_dims(sig_dims, array.ndim, known=source.sig_dims)
+    return opened_array(array, sig, reader="raw CSR", title=file.stem)
+
+
+def _describe_csr(
     paths: Sequence[str | os.PathLike[str]],
     dtypes: Sequence[DTypeLike],
-    *,
     nav_shape: int | Sequence[int],
     sig_shape: int | Sequence[int],
 ) -> CSRFiles:
@@ -132,9 +157,8 @@ def describe_csr(
         raise missing_package(error.name or "sparse", purpose=purpose, extra="sparse") from error
     nav = sizes(nav_shape, name="nav_shape")
     sig = sizes(sig_shape, name="sig_shape")
-    for name, shape in (("nav_shape", nav), ("sig_shape", sig)):
-        if not shape:
-            raise ArgumentValueError(f"{name} must have at least one size, got (): pass (1,)")
+    if not nav or not sig:
+        raise ArgumentValueError("nav_shape and sig_shape must have at least one size: pass (1,)")
     dtype = file_dtype(dtypes[2], kinds="biufc")
     if dtype == np.float16:
         raise ArgumentTypeError(
@@ -154,11 +178,10 @@ def describe_csr(
         data=data,
     )
     _check_files(source, math.prod(nav))
-    check_values(source.file.path, source.shape, source.dtype)
     return source
 
 
-def csr_array(source: CSRFiles, chunks: Any) -> da.Array:
+def _csr_array(source: CSRFiles, chunks: Any) -> da.Array:
     """Return the lazy array of sparse frames, in chunks in any form that dask accepts."""
     import sparse
 
@@ -201,90 +224,24 @@ def _mapped(path: str | os.PathLike[str], dtype: np.dtype[Any]) -> MappedArray:
 
 def _check_files(source: CSRFiles, frames: int) -> None:
     """Raise if three files cannot contain `frames` sparse frames."""
-    indptr, indices, data = (
-        part.file.path for part in (source.indptr, source.indices, source.data)
-    )
-    n_pointers, n_indices, n_values = (
-        part.shape[0] for part in (source.indptr, source.indices, source.data)
-    )
-    if n_pointers != frames + 1:
+    indptr, indices, data = source.indptr, source.indices, source.data
+    if indptr.shape[0] != frames + 1:
         raise FileFormatError(
-            f"{frames} frames need {frames + 1} values of {source.indptr.dtype.str!r} in {indptr}, "
-            f"but it contains {n_pointers}: check nav_shape and indptr_dtype"
+            f"{frames} frames need {frames + 1} values of {indptr.dtype.str!r} in "
+            f"{indptr.file.path}, but it contains {indptr.shape[0]}: check nav_shape and "
+            "indptr_dtype"
         )
-    if n_indices != n_values:
+    if indices.shape != data.shape:
         raise FileFormatError(
-            f"{indices} contains {n_indices} values of {source.indices.dtype.str!r} and {data} "
-            f"{n_values} of {source.data.dtype.str!r}, but each entry needs one value in both: "
-            "check indices_dtype and dtype, and whether the files are complete"
+            f"{indices.file.path} contains {indices.shape[0]} values of {indices.dtype.str!r} and "
+            f"{data.file.path} {data.shape[0]} of {data.dtype.str!r}, but each entry needs one "
+            "value in both: check indices_dtype and dtype, and whether the files are complete"
         )
-    with reading(indptr, "pointers of raw CSR"):
-        pointers = source.indptr[:]
-    decreases = np.flatnonzero(pointers[1:] < pointers[:-1])
-    if decreases.size:
-        frame = int(decreases[0])
+    pointers = indptr[:]
+    n = data.shape[0]
+    if pointers[0] != 0 or pointers[-1] != n or (pointers[1:] < pointers[:-1]).any():
         raise FileFormatError(
-            f"{indptr} must increase, but {pointers[frame]} for frame {frame} is followed by "
-            f"{pointers[frame + 1]}: check indptr_dtype and its byte order"
+            f"{indptr.file.path} must increase from 0 to the {n} entries in {indices.file.path}, "
+            f"but goes from {pointers[0]} to {pointers[-1]}, or decreases: check indptr_dtype and "
+            "its byte order, and that the files belong together and are complete"
         )
-    if pointers[0] != 0 or pointers[-1] != n_values:
-        raise FileFormatError(
-            f"{indptr} must go from 0 to the {n_values} entries in {indices} and {data}, but goes "
-            f"from {pointers[0]} to {pointers[-1]}: check that the files belong together and are "
-            "complete"
-        )
-
-
-PARTS = ("indptr", "indices", "data")
-
-
-def open_csr_toml(file: Path, *, sig_dims: int | None, chunks: Any) -> OpenedFile:
-    """Open raw CSR files by the TOML file that describes them."""
-    params, files = _tables(file)
-    paths = [file.parent / _text(files, f"{part}_file", file) for part in PARTS]
-    dtypes = [_text(files, f"{part}_dtype", file) for part in PARTS]
-    shapes = {name: _value(params, name, file) for name in ("sig_shape", "nav_shape")}
-    try:
-        source = describe_csr(paths, dtypes, **shapes)
-    except (ArgumentTypeError, ArgumentValueError) as error:
-        # These values are not the user's arguments, but come from the file.
-        raise FileFormatError(f"{file} does not describe raw CSR files: {error}") from error
-    array = csr_array(source, "auto" if chunks is None else chunks)
-    sig = choose_sig_dims(sig_dims, array.ndim, known=source.sig_dims)
-    return opened_array(array, sig, reader="raw CSR", title=file.stem)
-
-
-def _tables(file: Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the tables of a TOML file that describe the scan and the files."""
-    with reading(file, "TOML"), file.open("rb") as stream:
-        content = tomllib.load(stream)
-    params = _value(content, "params", file)
-    kind = str(_value(params, "filetype", file))
-    if kind.lower() != "raw_csr":
-        raise FileFormatError(
-            f"{file} describes data of type {kind!r}, but a TOML file must have "
-            'filetype = "raw_csr": pass the file with the data itself'
-        )
-    return params, _value(content, kind, file)
-
-
-def _text(table: Any, key: str, file: Path) -> str:
-    """Return the text of a key in a table of the file; raise if there is none."""
-    value = _value(table, key, file)
-    if not isinstance(value, str) or not value:
-        raise FileFormatError(
-            f"{file} has {value!r} for {key!r}: expected the name of a file or type, such as "
-            'data_file = "data.raw" and data_dtype = "<u2"'
-        )
-    return value
-
-
-def _value(table: Any, key: str, file: Path) -> Any:
-    """Return the value of a key in a table of the file; raise if there is none."""
-    if not isinstance(table, dict) or key not in table:
-        raise FileFormatError(
-            f"{file} has no {key!r}: the table [params] needs filetype, nav_shape and "
-            "sig_shape, and [raw_csr] a file and a dtype for each of indptr, indices and data, "
-            'such as data_file = "data.raw" and data_dtype = "<u2"'
-        )
-    return table[key]

@@ -26,18 +26,8 @@ from udfdask.io.remote_location import (
 )
 from udfdask.io.zarr_file import open_remote_zarr
 
-_GAP = 1 << 16
-"""Mean number of bytes between two parts up to which one request reads the bytes between them too.
-fsspec has the same limit for references to parts of files."""
-
 _MOST_HEADER = 1 << 14
 """Bytes that contain a whole header: NumPy reads at most 10,000 characters."""
-
-_HEADERS = {
-    (1, 0): np.lib.format.read_array_header_1_0,
-    (2, 0): np.lib.format.read_array_header_2_0,
-}
-"""Readers of headers by version; version 3 is for structured arrays, which contain no frames."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,7 +113,7 @@ class RangedArray(StoredArray):
             offset=self.offset, shape=self.shape, strides=self.strides, dtype=self.dtype
         )
         part, shape = layout.part(index)
-        pieces = list(part.pieces(_is_one_read))
+        pieces = list(part.pieces())
         if not pieces:
             return np.empty(shape, self.dtype)
         memories = self.file.read([(piece.first, piece.span) for _, piece in pieces])
@@ -132,11 +122,6 @@ class RangedArray(StoredArray):
         )
         values.flags.writeable = False
         return values.reshape(shape)
-
-
-def _is_one_read(part: Layout) -> bool:
-    """Return whether one request for the whole span of a part is better than several."""
-    return part.span - part.nbytes <= _GAP * (part.runs - 1)
 
 
 def open_remote(
@@ -176,20 +161,15 @@ def _open_npy(location: Location, *, sig_dims: int | None, chunks: Any) -> Opene
     file = RemoteFile.of(location)
     shown = location.shown
     begin = BytesIO(file.begin(_MOST_HEADER))
-    with np.errstate(over="ignore"), reading(shown, "a .npy file"):
-        version = np.lib.format.read_magic(begin)
-        if version not in _HEADERS:
-            raise FileFormatError(
-                f"{shown} is a .npy file of version {version}, which cannot contain frames: write "
-                "the numbers to a separate file"
-            )
-        shape, fortran_order, dtype = _HEADERS[version](begin)
+    with reading(shown, "a .npy file"):
+        version = np.lib.format.read_magic(begin)[0]
+        read_header = getattr(np.lib.format, f"read_array_header_{version}_0")
+        shape, fortran_order, dtype = read_header(begin)
     check_values(shown, shape, dtype)
-    end = begin.tell() + math.prod(shape) * dtype.itemsize
-    if file.size < end:
+    if file.size < begin.tell() + math.prod(shape) * dtype.itemsize:
         raise FileFormatError(
-            f"{shown} has {file.size} bytes, but its header requires {end}: shape {shape} of "
-            f"{dtype}. {COPY_AGAIN}"
+            f"{shown} has {file.size} bytes, fewer than an array of shape {shape} and type {dtype} "
+            f"needs. {COPY_AGAIN}"
         )
     strides = c_strides(shape[::-1] if fortran_order else shape, dtype.itemsize)
     source = RangedArray(

@@ -32,20 +32,8 @@ _LOCAL = ("file://", "local://")
 REFERENCES = (".json", ".parquet", ".parq")
 """Suffixes of files and folders with references to parts of other files."""
 
-_REFERENCE_OPTIONS = {
-    "fs",
-    "remote_options",
-    "remote_protocol",
-    "target",
-    "target_options",
-    "target_protocol",
-    "template_overrides",
-}
-"""Options of fsspec's file system for references."""
-
-_VERSIONS = ("ETag", "etag", "generation", "md5Hash", "Content-MD5", "Digest", "sha", "crc32c")
-_TIMES = ("LastModified", "last_modified", "Last-Modified", "mtime", "updated", "created")
-"""What file systems tell about the version of an object, and about the time of its last change."""
+_VERSIONS = ("ETag", "etag", "generation", "md5Hash", "LastModified", "last_modified", "mtime")
+"""What file systems tell about the version of an object."""
 
 
 def is_remote(path: Any) -> TypeGuard[str]:
@@ -102,14 +90,7 @@ class Location:
                     f"{without_secrets(url)} has the unknown protocol {protocol[1]!r}: use s3, gs, "
                     "https, file, memory or another protocol of fsspec"
                 )
-        try:
-            packed = cloudpickle.dumps(dict(options or {}))
-        except Exception as error:  # objects of users raise anything
-            raise ArgumentTypeError(
-                f"storage_options cannot be sent to other processes: {error}. Pass texts and "
-                "numbers, such as a key and a secret, in place of open sessions"
-            ) from error
-        return cls(url=url, packed=packed)
+        return cls(url=url, packed=cloudpickle.dumps(dict(options or {})))
 
     @property
     def options(self) -> dict[str, Any]:
@@ -157,48 +138,19 @@ class Location:
 def reference_location(url: str, options: Mapping[str, Any] | None) -> Location:
     """Return the location of the zarr store that the references at a URL describe.
 
-    `options` are those of fsspec's file system for references. Any others are for the file with
-    the references and for the files that they point to.
+    `options` are those of fsspec's file system for references, such as `target_options` and
+    `remote_options`. Any others are for the file with the references and for the data.
     """
     given = dict(options or {})
-    if not _REFERENCE_OPTIONS.intersection(given):
+    if not any(name.startswith(("target_", "remote_", "template_", "fs")) for name in given):
         given = {"target_options": given, "remote_options": given}
     target = given.pop("target_options", {})
-    if not url.endswith(".json") and not {"fs", "remote_protocol"}.intersection(given):
-        with reaching(f"reference::{url}"):
-            given["remote_protocol"] = _protocol_of_data(url, target)
     return Location.of(f"reference::{url}", {url.partition("://")[0]: target, **given})
 
 
-def _protocol_of_data(url: str, options: Mapping[str, Any]) -> str | None:
-    """Return the protocol of the files to which references in parquet point.
-
-    By default, fsspec 2026.9 looks for it in all references, and fails if there is a group.
-    """
-    from fsspec.core import split_protocol, url_to_fs
-    from fsspec.implementations.reference import LazyReferenceMapper
-
-    fs, root = url_to_fs(url, **options)
-    references = LazyReferenceMapper(root, fs)
-    for name, metadata in references.zmetadata.items():
-        if name.endswith("/.zarray"):
-            first = ".".join("0" * len(metadata["shape"]))
-            reference = references.get(f"{name.removesuffix('.zarray')}{first}")
-            if isinstance(reference, list):
-                return split_protocol(reference[0])[0] or "file"
-    return None
-
-
-def versions_in(info: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Return the version, or the time of the last change, that a file system tells of an object.
-
-    It is empty if the file system tells neither.
-    """
-    for names in (_VERSIONS, _TIMES):
-        found = [str(info[name]) for name in names if info.get(name)]
-        if found:
-            return (info.get("size"), *found)
-    return ()
+def versions_in(info: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return what a file system tells about the version of an object; empty if it tells nothing."""
+    return tuple(str(info[name]) for name in _VERSIONS if info.get(name))
 
 
 @contextmanager
@@ -218,13 +170,14 @@ def reaching(shown: str, *, part: str = "") -> Iterator[None]:
             name=error.name,
         ) from error
     except Exception as error:  # file systems and decoders have no common base class of errors
-        causes = [error, _first_cause(error)]
+        causes = (error, _first_cause(error))
         words = "; ".join(dict.fromkeys(without_secrets(in_words(cause)) for cause in causes))
         kind: type[Exception] = FileFormatError
-        if any(map(_is_connection, causes)):
+        answers = (FileNotFoundError, PermissionError)
+        if any(isinstance(e, OSError) and not isinstance(e, answers) for e in causes):
             kind = ConnectionError
         # the file system of HTTP raises FileNotFoundError for all errors
-        elif isinstance(error, FileNotFoundError) and getattr(causes[-1], "status", 404) == 404:
+        elif isinstance(error, FileNotFoundError) and getattr(causes[1], "status", 404) == 404:
             kind = FileNotFoundError
         raise kind(
             f"{shown}{f', {part},' if part else ''} cannot be read ({words}): check the URL, the "
@@ -238,9 +191,3 @@ def _first_cause(error: BaseException) -> BaseException:
     while error.__cause__ or error.__context__:
         error = error.__cause__ or error.__context__ or error
     return error
-
-
-def _is_connection(error: BaseException) -> bool:
-    """Return whether an error is one of the network."""
-    denied = (FileNotFoundError, PermissionError)
-    return isinstance(error, OSError) and not isinstance(error, denied)

@@ -9,34 +9,22 @@ values and all filters, and its errors are better known.
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Callable
 from io import FileIO
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from udfdask.graph.dask_internals.arrays import normalize_index
 from udfdask.io.chunk_decoders import DamagedChunk, Decode
-
-Values = np.ndarray[Any, Any]
+from udfdask.io.memmap import Values, positions_of
 
 ReadChunk = Callable[[tuple[int, ...], Values], None]
 """Read the stored chunk at a position of the grid into all of a contiguous array of bytes; raise
 `LibraryNeeded` if that is not possible."""
 
 
-MOST_BYTES = 1 << 32
-"""Maximum size of a decoded chunk; larger ones are left to the library."""
-
-
 class LibraryNeeded(Exception):
-    """A part can only be read by the library of the format; `file` is the file of the chunk."""
-
-    def __init__(self, reason: str, *, file: Path | None = None) -> None:
-        super().__init__(reason)
-        self.file = file
+    """A part can only be read by the library of the format."""
 
 
 class StoredBytes:
@@ -80,19 +68,13 @@ def read_part(
 
     Raise `LibraryNeeded` if a chunk cannot be read, or if the index has steps.
     """
-    index = normalize_index(index, shape)
-    ranges = [
-        range(size)[part if isinstance(part, slice) else slice(part, part + 1)]
-        for part, size in zip(index, shape, strict=True)
-    ]
+    ranges, kept = positions_of(index, shape)
     if any(positions.step != 1 for positions in ranges):
         raise LibraryNeeded("the index has steps")
-    if math.prod(stored) * dtype.itemsize > MOST_BYTES:
-        raise LibraryNeeded(f"chunks of the shape {stored} are too large")
     box = np.empty([len(positions) for positions in ranges], dtype)
     if box.size:
         _fill(box, [positions.start for positions in ranges], stored, read_chunk)
-    part: Values = box[tuple(slice(None) if isinstance(i, slice) else 0 for i in index)]
+    part: Values = box.reshape(kept)[()]
     return part
 
 

@@ -10,11 +10,13 @@ import itertools
 import math
 import operator
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import dask.array as da
 import numpy as np
+from dask.array.core import slices_from_chunks
 from dask.base import tokenize
 from dask.highlevelgraph import HighLevelGraph
 
@@ -22,103 +24,79 @@ from udfdask.backends.table import backend_of
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.geometry.chunk_grid import BoolArray, IntArray, as_index, as_range
 from udfdask.geometry.roi import ABSENT_LAYER
-from udfdask.graph.dask_internals.arrays import graph_array, make_array
-from udfdask.graph.dask_internals.layers import ListedTasks
-from udfdask.graph.dask_internals.tasks import List, Task, TaskRef
 from udfdask.io.lazy_source import Chunks, choose_frame_chunks, explicit_chunks
 from udfdask.io.opened_file import OpenedFile, choose_sig_dims, opened_array, sizes
 
-Piece = tuple[tuple[int, ...], Any, Any]
-"""The position of a block along the navigation axes, an index of these axes that gives some of its
-frames, and their places in the new block, in C order."""
 
-
-def arrange(array: Any, n_nav: int, nav_chunks: Chunks, offset: int) -> Any:
+def _arrange(array: da.Array, n_nav: int, nav_chunks: Chunks, offset: int) -> da.Array:
     """Return an array of the same frames in a scan with other chunks and perhaps another shape.
 
     Position k of the new scan has frame ``k + offset``, both counted in C order; where there is no
     such frame, it has zeros. `n_nav` is the number of navigation axes of `array`.
     """
-    array = graph_array(array)
-    if backend_of(array._meta).is_sparse:
-        raise ArgumentTypeError(
-            f"the frames are {type(array._meta).__name__} chunks, and sparse frames cannot be put "
-            "at other positions of a scan: make them dense with map_blocks, or store them with all "
-            "positions of the scan"
-        )
-    n_old, n_new = (math.prod(map(sum, axes)) for axes in (array.chunks[:n_nav], nav_chunks))
-    is_complete = offset >= 0 and n_new + offset <= n_old
+    old_chunks, sig_chunks = array.chunks[:n_nav], array.chunks[n_nav:]
+    blocks = list(np.ndindex(*map(len, old_chunks)))
+    parts = slices_from_chunks(old_chunks)
+    owner = np.empty(tuple(map(sum, old_chunks)), np.intp)  # the block of each frame
+    for number, part in enumerate(parts):
+        owner[part] = number
+    new_shape = tuple(map(sum, nav_chunks))
+    numbers = np.arange(math.prod(new_shape)).reshape(new_shape) + offset
+    is_complete = offset >= 0 and numbers.size + offset <= owner.size
     prefix = "in-scan-" if is_complete else ABSENT_LAYER
     name = f"{prefix}{tokenize(array.name, n_nav, nav_chunks, offset)}"
-    sig_chunks = array.chunks[n_nav:]
-    sig_blocks = list(itertools.product(*(enumerate(sizes) for sizes in sig_chunks)))
-    tasks: dict[Any, Task] = {}
-    for place, numbers in _numbers(nav_chunks):
-        pieces = _pieces(numbers + offset, array.chunks[:n_nav])
-        shape = tuple(axis[k] for axis, k in zip(nav_chunks, place, strict=True))
-        for sig in sig_blocks:
-            behind = tuple(k for k, _ in sig)
-            key = (name, *place, *behind)
-            blocks = [TaskRef((array.name, *block, *behind)) for block, _, _ in pieces]
-            where = [(frames, places) for _, frames, places in pieces]
-            full = (*shape, *(size for _, size in sig))
-            tasks[key] = Task(
-                key, _new_block, List(*blocks), where, full, len(nav_chunks), array._meta
+    tasks: dict[Any, Any] = {}
+    new_blocks = np.ndindex(*map(len, nav_chunks))
+    for place, part in zip(new_blocks, slices_from_chunks(nav_chunks), strict=True):
+        where, needed = [], []
+        frames = numbers[part].ravel()
+        places = np.flatnonzero((frames >= 0) & (frames < owner.size))
+        owners = owner.ravel()[frames[places]]
+        for number in np.unique(owners):
+            own = places[owners == number]
+            needed.append(blocks[number])
+            where.append((_inside(frames[own], owner.shape, parts[number]), _as_slice(own)))
+        for behind in np.ndindex(*map(len, sig_chunks)):
+            sig = (sizes[k] for sizes, k in zip(sig_chunks, behind, strict=True))
+            shape = (*numbers[part].shape, *sig)
+            make = partial(
+                _new_block, where=where, shape=shape, n_nav=len(new_shape), meta=array._meta
             )
-    layers = {**array.dask.layers, name: ListedTasks(tasks)}
-    graph = HighLevelGraph(layers, {**array.dask.dependencies, name: {array.name}})
-    return make_array(graph, name, (*nav_chunks, *sig_chunks), array._meta)
+            keys = [(array.name, *block, *behind) for block in needed]
+            tasks[(name, *place, *behind)] = (make, keys)
+    needed_layers = {**array.dask.layers, name: tasks}
+    graph = HighLevelGraph(needed_layers, {**array.dask.dependencies, name: {array.name}})
+    return da.Array(graph, name, (*nav_chunks, *sig_chunks), meta=array._meta)
 
 
-def _numbers(nav_chunks: Chunks) -> Any:
-    """Yield the position of each new block, and the numbers of its positions in C order."""
-    shape = [sum(axis) for axis in nav_chunks]
-    steps = [math.prod(shape[axis + 1 :]) for axis in range(len(shape))]
-    bounds = [list(itertools.accumulate(axis, initial=0)) for axis in nav_chunks]
-    for place in itertools.product(*(range(len(axis)) for axis in nav_chunks)):
-        numbers = np.zeros(1, dtype=np.intp)
-        for step, bound, k in zip(steps, bounds, place, strict=True):
-            along = np.arange(bound[k], bound[k + 1], dtype=np.intp) * step
-            numbers = (numbers[:, None] + along).reshape(-1)
-        yield place, numbers
-
-
-def _pieces(frames: IntArray, nav_chunks: Chunks) -> list[Piece]:
-    """Return where the frames with these numbers are; numbers of no frame are left out."""
-    shape = tuple(sum(axis) for axis in nav_chunks)
-    places = np.flatnonzero((frames >= 0) & (frames < math.prod(shape)))
-    if not len(places):
-        return []
+def _inside(frames: IntArray, shape: tuple[int, ...], block: tuple[slice, ...]) -> tuple[Any, ...]:
+    """Return an index of a block of the scan that gives some of its frames."""
     if not shape:  # a single frame without navigation axes
-        return [((), (), as_index(as_range(places)))]
-    positions = np.unravel_index(frames[places], shape)
-    bounds = [np.cumsum((0, *axis)) for axis in nav_chunks]
-    along = [
-        np.searchsorted(bound, at, side="right") - 1
-        for bound, at in zip(bounds, positions, strict=True)
-    ]
-    numblocks = tuple(len(axis) for axis in nav_chunks)
-    blocks = np.ravel_multi_index(tuple(along), numblocks)
-    pieces: list[Piece] = []
-    for block in np.unique(blocks):
-        own = np.flatnonzero(blocks == block)
-        at = tuple(int(k) for k in np.unravel_index(block, numblocks))
-        inside = [
-            position[own] - bound[k]
-            for position, bound, k in zip(positions, bounds, at, strict=True)
-        ]
-        index = (as_index(as_range(inside[0])),) if len(inside) == 1 else tuple(inside)
-        pieces.append((at, index, as_index(as_range(places[own]))))
-    return pieces
+        return ()
+    at = np.unravel_index(frames, shape)
+    inside = [along - part.start for along, part in zip(at, block, strict=True)]
+    return (_as_slice(inside[0]),) if len(inside) == 1 else tuple(inside)
+
+
+def _as_slice(numbers: IntArray) -> Any:
+    """Return an index for numbers, a slice if they follow each other."""
+    return as_index(as_range(numbers))
 
 
 def _new_block(
-    blocks: list[Any], where: list[tuple[Any, Any]], shape: tuple[int, ...], n_nav: int, meta: Any
+    blocks: list[Any],
+    *,
+    where: list[tuple[Any, Any]],
+    shape: tuple[int, ...],
+    n_nav: int,
+    meta: Any,
 ) -> Any:
     """Return a block of frames from other blocks, with zeros where there are none."""
     sig, n_frames = shape[n_nav:], math.prod(shape[:n_nav])
-    if len(blocks) == 1 and where[0][1] == slice(0, n_frames) and _is_run(where[0][0]):
-        return blocks[0][where[0][0] or None].reshape(shape)
+    if len(blocks) == 1 and where[0][1] == slice(0, n_frames):
+        frames = where[0][0]
+        if all(isinstance(part, slice) for part in frames):  # a view
+            return blocks[0][frames or None].reshape(shape)
     home = backend_of(meta).dense
     with home.at_work(own_stream=False):
         made = home.namespace().zeros((n_frames, *sig), dtype=meta.dtype)
@@ -127,49 +105,17 @@ def _new_block(
         return made.reshape(shape)
 
 
-def _is_run(frames: tuple[Any, ...]) -> bool:
-    """Return whether frames of a block can be a view of it."""
-    return all(isinstance(part, slice) for part in frames)
+def present_positions(nav: tuple[int, ...], n_frames: int, offset: int) -> BoolArray | None:
+    """Return the positions of a scan that have a frame, shape nav; None for all."""
+    mask = np.zeros(math.prod(nav), dtype=bool)
+    mask[max(0, -offset) : max(0, n_frames - offset)] = True
+    mask.flags.writeable = False
+    return None if mask.all() else mask.reshape(nav)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sequenced:
-    """Where the frames of a sequence are in a scan, in C order."""
-
-    nav: tuple[int, ...]
-    """Shape of the scan."""
-    n_frames: int
-    """Number of frames in the sequence."""
-    offset: int
-    """Number of the frame at the first position; negative if positions before it are absent."""
-
-    @property
-    def first(self) -> int:
-        """The first position that has a frame, counted in C order."""
-        return max(0, -self.offset)
-
-    @property
-    def stop(self) -> int:
-        """The position after the last one that has a frame; `first` if none has."""
-        return max(self.first, min(math.prod(self.nav), self.n_frames - self.offset))
-
-    @property
-    def present(self) -> BoolArray | None:
-        """The positions that have a frame, shape nav; None for all."""
-        size = math.prod(self.nav)
-        if (self.first, self.stop) == (0, size):
-            return None
-        mask = np.zeros(size, dtype=bool)
-        mask[self.first : self.stop] = True
-        mask.flags.writeable = False
-        return mask.reshape(self.nav)
-
-
-def sequenced(nav: tuple[int, ...], n_frames: int, sync_offset: Any, what: str) -> Sequenced:
-    """Return where frames are; raise if the offset leaves out or moves away all of them."""
+def check_offset(sync_offset: Any, n_frames: int, what: str) -> int:
+    """Return the user's offset; raise if it leaves out or moves away all frames."""
     try:
-        if isinstance(sync_offset, (bool, np.bool_)):
-            raise TypeError("a number of frames cannot be a bool")  # noqa: TRY301  # the cause
         offset = operator.index(sync_offset)
     except TypeError as error:
         raise ArgumentTypeError(
@@ -181,7 +127,7 @@ def sequenced(nav: tuple[int, ...], n_frames: int, sync_offset: Any, what: str) 
             f"sync_offset={offset} does not fit {what}, which has {n_frames} frames"
             + (f": pass a number from {1 - n_frames} to {n_frames - 1}" if n_frames else "")
         )
-    return Sequenced(nav=nav, n_frames=n_frames, offset=offset)
+    return offset
 
 
 def with_sync_offset(
@@ -251,8 +197,8 @@ def with_sync_offset(
     n_nav = array.ndim - sig
     source_nav = array.shape[:n_nav]
     nav = source_nav if nav_shape is None else sizes(nav_shape, name="nav_shape")
-    place = sequenced(nav, math.prod(source_nav), sync_offset, "the data")
-    unchanged = nav == source_nav
+    n_frames, unchanged = math.prod(source_nav), nav == source_nav
+    offset = check_offset(sync_offset, n_frames, "the data")
     if chunks is not None:
         asked = explicit_chunks((*nav, *array.shape[n_nav:]), array.dtype, chunks)
         grid, sig_chunks = asked[: len(nav)], asked[len(nav) :]
@@ -261,62 +207,68 @@ def with_sync_offset(
         grid = array.chunks[:n_nav]
     else:
         grid = choose_frame_chunks(nav, math.prod(map(max, array.chunks[:n_nav])))
-    if not unchanged or place.offset or grid != array.chunks[:n_nav]:
-        array = arrange(array, n_nav, grid, place.offset)
+    if not unchanged or offset or grid != array.chunks[:n_nav]:
+        array = _arrange(array, n_nav, grid, offset)
     axes = opened.axes if unchanged else (*(None,) * len(nav), *opened.axes[n_nav:])
     made = opened_array(
         array, sig, reader=opened.reader, title=opened.title, axes=axes, unit=opened.unit
     )
-    return replace(made, present=place.present)
+    return replace(made, present=present_positions(nav, n_frames, offset))
 
 
 def _opened(frames: Any, sig_dims: int | None) -> OpenedFile:
     """Return an array, or an opened file without absent positions, as an opened file."""
-    if not isinstance(frames, OpenedFile):
-        if not isinstance(frames, da.Array):
-            raise ArgumentTypeError(
-                f"expected a dask array or an opened file, got {type(frames).__name__}: pass "
-                "dask.array.from_array(frames), or the dask array in a DataArray or a signal, its "
-                "attribute data"
-            )
-        if not all(map(math.isfinite, frames.shape)):
-            raise ArgumentValueError(
-                f"the number of frames of the array is not known, its shape is {frames.shape}: "
-                "call array.compute_chunk_sizes() first"
-            )
-        if any(str(name).startswith(ABSENT_LAYER) for name in frames.dask.layers):
-            raise ArgumentValueError(
-                "the array was made with sync_offset, and positions without a frame are zeros in "
-                "it, which would count as frames: pass the opened file, or a part of it such as "
-                "opened[2:5], in place of its array"
-            )
-        sig = choose_sig_dims(sig_dims, frames.ndim)
-        return opened_array(frames, sig, reader="dask array", title="frames")
-    if frames.present is not None:
-        raise ArgumentValueError(
-            "some positions of the data have no frame already: open the file without sync_offset, "
-            "then pass the sum of both offsets"
+    array = frames.array if isinstance(frames, OpenedFile) else frames
+    if not isinstance(array, da.Array):
+        raise ArgumentTypeError(
+            f"expected a dask array or an opened file, got {type(frames).__name__}: pass "
+            "dask.array.from_array(frames), or the dask array in a DataArray or a signal, its "
+            "attribute data"
         )
-    if sig_dims is None:
-        return frames
-    return replace(frames, sig_dims=choose_sig_dims(sig_dims, frames.array.ndim))
+    if not all(map(math.isfinite, array.shape)):
+        raise ArgumentValueError(
+            f"the number of frames of the array is not known, its shape is {array.shape}: "
+            "call array.compute_chunk_sizes() first"
+        )
+    if backend_of(array._meta).is_sparse:
+        raise ArgumentTypeError(
+            f"the frames are {type(array._meta).__name__} chunks, and sparse frames cannot be put "
+            "at other positions of a scan: make them dense with map_blocks"
+        )
+    if isinstance(frames, OpenedFile):
+        if frames.present is not None:
+            raise ArgumentValueError(
+                "some positions of the data have no frame already: open the file without "
+                "sync_offset, then pass the sum of both offsets"
+            )
+        known = frames.sig_dims
+        return replace(frames, sig_dims=choose_sig_dims(sig_dims, array.ndim, known=known))
+    if any(str(name).startswith(ABSENT_LAYER) for name in array.dask.layers):
+        raise ArgumentValueError(
+            "the array was made with sync_offset, and positions without a frame are zeros in it, "
+            "which would count as frames: pass the opened file, or a part of it such as "
+            "opened[2:5], in place of its array"
+        )
+    sig = choose_sig_dims(sig_dims, array.ndim)
+    return opened_array(array, sig, reader="dask array", title="frames")
 
 
-def source_chunks(place: Sequenced, nav_chunks: Chunks) -> tuple[int, ...]:
+def source_chunks(nav_chunks: Chunks, n_frames: int, offset: int) -> tuple[int, ...]:
     """Return chunks of a sequence of frames from which those of its scan are made without copies.
 
     Copies remain where a chunk has positions without a frame, or no whole rows of the scan.
     """
     if not nav_chunks:
-        return (place.n_frames,)
+        return (n_frames,)
+    nav = tuple(map(sum, nav_chunks))
     several = [axis for axis, parts in enumerate(nav_chunks) if len(parts) > 1]
     thick = (axis for axis, parts in enumerate(nav_chunks) if max(parts) > 1)
     last = len(nav_chunks) - 1
     # bands along this axis, one for each position along the axes before
     axis = max(next(thick, last), min(several[-1] if several else 0, last - 1))
-    after = math.prod(place.nav[axis + 1 :])
+    after = math.prod(nav[axis + 1 :])
     bounds = [after * each for each in itertools.accumulate(nav_chunks[axis], initial=0)]
-    starts = range(place.offset, math.prod(place.nav) + place.offset, bounds[-1])
+    starts = range(offset, math.prod(nav) + offset, bounds[-1])
     borders = {start + bound for start in starts for bound in bounds}
-    edges = sorted({0, place.n_frames} | {b for b in borders if 0 < b < place.n_frames})
+    edges = sorted({0, n_frames} | {b for b in borders if 0 < b < n_frames})
     return tuple(stop - start for start, stop in itertools.pairwise(edges))

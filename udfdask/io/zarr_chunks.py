@@ -7,10 +7,9 @@ that cannot be decoded here, and indices with steps.
 
 from __future__ import annotations
 
-import json
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from io import FileIO
@@ -19,8 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.io.chunk_decoders import DamagedChunk, Decode, numcodec
-from udfdask.io.stored_chunks import LibraryNeeded, StoredBytes, Values, read_part
+from udfdask.io.chunk_decoders import DamagedChunk, Decode, decoder
+from udfdask.io.memmap import Values
+from udfdask.io.stored_chunks import LibraryNeeded, StoredBytes, read_part
 
 Place = tuple[int, ...]
 
@@ -47,28 +47,44 @@ class ZarrChunks:
     """The decoder; None if chunks are stored as they are."""
     in_shard: tuple[int, ...] | None
     """Number of chunks in a shard along each axis; None if each file is one chunk."""
-    prefix: str
-    """First part of the name of each file, such as ``c/``."""
-    separator: str
-    """Character between the numbers in the name of a file."""
+    name_of: Callable[[Place], str]
+    """The name of the file at a position in the grid of files."""
 
     @classmethod
-    def of(cls, metadata_file: Path) -> ZarrChunks | None:
-        """Return the reader of an array; None if zarr itself has to read it."""
-        metadata = json.loads(metadata_file.read_bytes())
-        read_layout = _version_3 if metadata_file.name == "zarr.json" else _version_2
-        try:
-            layout = read_layout(metadata)
-        except (LookupError, TypeError, ValueError, AttributeError):  # written in another way
+    def of(cls, array: Any, folder: Path) -> ZarrChunks | None:
+        """Return the reader of an open array; None if zarr itself has to read it."""
+        dtype, metadata = np.dtype(array.dtype), array.metadata
+        filters, compressors = array.filters, array.compressors
+        if filters or len(compressors) > 1 or array.order != "C" or dtype.kind not in "iufc":
             return None
-        if layout is None or layout["dtype"].kind not in "iufc":
+        if metadata.zarr_format == 3:
+            serializer = array.serializer.to_dict()
+            names = [codec.to_dict()["name"] for codec in compressors]
+            if serializer["name"] != "bytes" or metadata.storage_transformers:
+                return None
+            endian = serializer.get("configuration", {}).get("endian", "little")
+            dtype = dtype.newbyteorder({"little": "<", "big": ">"}[endian])
+        else:
+            names = [codec.codec_id for codec in compressors]
+        decode = decoder(names[0]) if names else None
+        if names and decode is None:
             return None
-        compressor = layout.pop("compressor")
-        decode = None if compressor is None else numcodec(compressor)
-        if compressor is not None and decode is None:
-            return None
-        shape = tuple(metadata["shape"])
-        return cls(folder=metadata_file.parent, shape=shape, decode=decode, **layout)
+        in_shard = None
+        if array.shards is not None:
+            sharding = metadata.codecs[0].to_dict()["configuration"]
+            ours = (list(sharding["index_codecs"]), str(sharding["index_location"]))
+            if ours != (_INDEX_CODECS, "end"):
+                return None
+            in_shard = tuple(n // m for n, m in zip(array.shards, array.chunks, strict=True))
+        return cls(
+            folder=folder,
+            shape=array.shape,
+            dtype=dtype,
+            stored=array.chunks,
+            decode=decode,
+            in_shard=in_shard,
+            name_of=metadata.encode_chunk_key,
+        )
 
     def read(self, index: Any) -> Values:
         """Return the part at `index`; raise `LibraryNeeded` if zarr has to read it."""
@@ -77,40 +93,27 @@ class ZarrChunks:
 
         def read_stored(place: Place, out: Values) -> None:
             if self.in_shard is None:
-                with FileIO(self._path(place)) as stream:
+                with FileIO(self.folder / self.name_of(place)) as stream:
                     stored.read(stream, os.fstat(stream.fileno()).st_size, out)
                 return
-            file, inside = self._in_shard(place)
+            pairs = [divmod(n, count) for n, count in zip(place, self.in_shard, strict=True)]
+            file, inside = tuple(zip(*pairs, strict=True))
             if file not in shards:
-                shard = _Shard(self._path(file), self.in_shard)
+                shard = _Shard(self.folder / self.name_of(file), self.in_shard)
                 shards[file] = open_files.enter_context(shard)
             shards[file].read_chunk(inside, stored, out)
 
-        def read_chunk(place: Place, out: Values) -> None:
-            try:
-                read_stored(place, out)
-            except (LibraryNeeded, DamagedChunk, OSError, OverflowError, ImportError) as error:
-                file = place if self.in_shard is None else self._in_shard(place)[0]
-                raise LibraryNeeded(str(error), file=self._path(file)) from error
-
-        with ExitStack() as open_files:
-            return read_part(
-                index,
-                shape=self.shape,
-                dtype=self.dtype,
-                stored=self.stored,
-                read_chunk=read_chunk,
-            )
-
-    def _path(self, place: Place) -> Path:
-        """Return the path of the file at a position in the grid of files."""
-        return self.folder / f"{self.prefix}{self.separator.join(map(str, place))}"
-
-    def _in_shard(self, place: Place) -> tuple[Place, Place]:
-        """Return the position of a shard, and that of a chunk in it."""
-        assert self.in_shard is not None
-        pairs = [divmod(n, count) for n, count in zip(place, self.in_shard, strict=True)]
-        return tuple(file for file, _ in pairs), tuple(inside for _, inside in pairs)
+        try:
+            with ExitStack() as open_files:
+                return read_part(
+                    index,
+                    shape=self.shape,
+                    dtype=self.dtype,
+                    stored=self.stored,
+                    read_chunk=read_stored,
+                )
+        except (DamagedChunk, OSError, ImportError) as error:  # never written, or damaged
+            raise LibraryNeeded(str(error)) from error
 
 
 class _Shard(FileIO):
@@ -139,54 +142,3 @@ class _Shard(FileIO):
             raise LibraryNeeded(f"chunk {place} is missing")
         self.seek(start)
         stored.read(self, size, out)
-
-
-def _version_2(metadata: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the layout in metadata of zarr format 2; None if zarr has to read the chunks."""
-    separator = metadata.get("dimension_separator", ".")
-    if metadata["filters"] or metadata["order"] != "C" or separator not in (".", "/"):
-        return None
-    return {
-        "dtype": np.dtype(metadata["dtype"]),
-        "stored": tuple(metadata["chunks"]),
-        "in_shard": None,
-        "compressor": metadata["compressor"],
-        "prefix": "",
-        "separator": separator,
-    }
-
-
-def _version_3(metadata: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the layout in metadata of zarr format 3; None if zarr has to read the chunks."""
-    grid, keys, codecs = (metadata[k] for k in ("chunk_grid", "chunk_key_encoding", "codecs"))
-    prefix = {"default": "c", "v2": ""}.get(keys["name"])
-    usual = "/" if prefix else "."
-    separator = keys.get("configuration", {}).get("separator", usual)
-    if metadata.get("storage_transformers") or grid["name"] != "regular" or prefix is None:
-        return None
-    stored, in_shard = tuple(grid["configuration"]["chunk_shape"]), None
-    if [codec["name"] for codec in codecs] == ["sharding_indexed"]:
-        sharding = codecs[0]["configuration"]
-        if (
-            sharding["index_codecs"] != _INDEX_CODECS
-            or sharding.get("index_location", "end") != "end"
-        ):
-            return None
-        shard, stored, codecs = stored, tuple(sharding["chunk_shape"]), sharding["codecs"]
-        in_shard = tuple(size // step for size, step in zip(shard, stored, strict=True))
-    names = [codec["name"] for codec in codecs]
-    if names[0] != "bytes" or len(names) > 2 or separator not in (".", "/"):
-        return None
-    dtype = np.dtype(metadata["data_type"])
-    if dtype.itemsize > 1:
-        dtype = dtype.newbyteorder(
-            {"little": "<", "big": ">"}[codecs[0]["configuration"]["endian"]]
-        )
-    return {
-        "dtype": dtype,
-        "stored": stored,
-        "in_shard": in_shard,
-        "compressor": {"id": names[1]} if names[1:] else None,
-        "prefix": prefix and f"{prefix}{separator}",
-        "separator": separator,
-    }

@@ -25,7 +25,7 @@ from udfdask.io.damaged_files import check_values, reading
 from udfdask.io.file_identity import FileIdentity
 from udfdask.io.lazy_source import FileArray, StoredArray
 from udfdask.io.opened_file import OpenedFile, open_source
-from udfdask.io.remote_location import Location, local_path, reaching, versions_in
+from udfdask.io.remote_location import Location, reaching
 from udfdask.io.stored_chunks import LibraryNeeded
 from udfdask.io.zarr_axes import ome_path, zarr_axes
 from udfdask.io.zarr_chunks import ZarrChunks
@@ -37,9 +37,6 @@ _opened = OncePerProcess(32)
 
 MOST_LISTED = 4096
 """Number of files up to which opening an array looks at each: 0.1 s on a local disk."""
-
-_MOST_REFERENCES = 100_000
-"""Number of references to parts of files in which files of this machine are looked for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,23 +51,19 @@ class ZarrArray(FileArray):
         return (self.file, self.state)
 
     def lasting_identity(self) -> tuple[Any, ...]:
-        """Return the part that names the data of a run that may be resumed days later."""
-        folder = Path(self.file.path).parent
-        return (str(folder), tokenize(sorted(_states(folder))))
+        """Return what names the store days later; a cache compares the sizes and times itself."""
+        return (str(Path(self.file.path).parent),)
 
     def __getitem__(self, index: Any) -> np.ndarray[Any, Any]:
         """Return the part at `index`, read from the store."""
-        folder = Path(self.file.path).parent
-        damaged = None
         with self.file.unchanged():
             array, chunks = _opened.get((self.file, os.getpid()), self._open)
-            try:
-                if chunks is not None:
-                    read: np.ndarray[Any, Any] = chunks.read(index)
-                    return read.astype(self.dtype, copy=False)
-            except LibraryNeeded as needed:
-                damaged = needed.file
-            with reading(damaged or folder, "zarr", part=f"at {index}"):
+            if chunks is not None:
+                try:
+                    return np.asarray(chunks.read(index), self.dtype)
+                except LibraryNeeded:
+                    pass
+            with reading(Path(self.file.path).parent, "zarr", part=f"at {index}"):
                 part: np.ndarray[Any, Any] = array[index]
         return part
 
@@ -78,9 +71,8 @@ class ZarrArray(FileArray):
         """Return the array of zarr, and how to read its chunks without zarr."""
         file = Path(self.file.path)
         with reading(file, "zarr"):
-            opened = _open_node(str(file.parent)), ZarrChunks.of(file)
-        os.close(self.file.open())  # raises if the file has changed: do not keep the array then
-        return opened
+            array = _open_node(str(file.parent))
+            return array, ZarrChunks.of(array, file.parent)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,19 +90,8 @@ class RemoteZarr(StoredArray):
         """Return the part on which names of arrays depend: not on options, such as passwords."""
         return (self.location.url, self.name, self.nonce)
 
-    def lasting_identity(self) -> tuple[Any, ...] | None:
-        """Return what names the data days later; None if the versions of the files are unknown."""
-        fs, path = self.location.file_system()
-        protocols = {fs.protocol} if isinstance(fs.protocol, str) else set(fs.protocol)
-        if protocols & {"http", "https", "reference"}:  # these cannot list a folder
-            return None
-        with reaching(self.location.shown):
-            fs.invalidate_cache()  # no listing that was made before a change
-            found = fs.find(f"{path}/{self.name}".rstrip("/"), detail=True)
-        states = [(file, versions_in(info)) for file, info in sorted(found.items())]
-        if not all(versions for _, versions in states):
-            return None
-        return (self.location.url, self.name, tokenize(states))
+    def lasting_identity(self) -> None:
+        """Return None: no name says days later whether all chunks are what they were."""
 
     def __getitem__(self, index: Any) -> np.ndarray[Any, Any]:
         """Return the part at `index`, read from the store."""
@@ -124,18 +105,6 @@ class RemoteZarr(StoredArray):
                 )
             return np.asarray(array[index])
 
-    def local_files(self) -> set[str]:
-        """Return the paths of files of this machine that are read, such as those of references."""
-        fs, _ = self.location.file_system()
-        places = [self.location.url.rpartition("::")[2], self.location.options.get("fo")]
-        references = getattr(fs, "references", None)
-        parts = references.values() if isinstance(references, dict) else ()
-        for reference in itertools.islice(parts, _MOST_REFERENCES):
-            places += reference[:1] if isinstance(reference, list) else []
-        paths = {local_path(place) for place in places if isinstance(place, str)}
-        # not resolved: links stay links
-        return {os.path.abspath(path) for path in paths if "://" not in path}  # noqa: PTH100
-
     def _open(self) -> Any:
         """Return the array of zarr."""
         root = _open_node(self.location.zarr_store())
@@ -146,15 +115,10 @@ def open_zarr(
     folder: Path, *, dataset: str | int | None, sig_dims: int | None, chunks: Any
 ) -> OpenedFile:
     """Open an array of a zarr store in a folder, by default the one that contains the frames."""
-    major, version = _zarr_version(folder.name)
-    if (folder / "zarr.json").is_file() and major < 3:
-        raise FileFormatError(
-            f"{folder} is in zarr format 3, which zarr {version} cannot read: "
-            'pip install "zarr>=3", or write it with zarr_format=2'
-        )
+    _check_zarr(folder.name)
     with reading(folder, "zarr"):
         root = _open_node(str(folder))
-        name = _choose(root, dataset, sig_dims=sig_dims, shown=str(folder))
+        name = _choose(root, dataset, shown=str(folder))
     inside = folder / name
     file = next(inside / each for each in METADATA if (inside / each).is_file())
     # Only metadata that are read after the identity was taken belong to it.
@@ -169,21 +133,18 @@ def open_zarr(
     source = ZarrArray(
         file=identity,
         state=tokenize(states) if len(states) <= MOST_LISTED else uuid.uuid4().hex,
-        shape=array.shape,
-        dtype=np.dtype(array.dtype),
-        stored=_stored_shape(array),
+        **_described(array),
     )
-    check_values(inside, source.shape, source.dtype)
-    return open_source(
+    return _open_array(
         source,
+        array,
+        axes,
+        "zarr",
+        name,
+        str(inside),
+        folder.stem,
         sig_dims=sig_dims,
         chunks=chunks,
-        stored=source.stored,
-        prefix="from-zarr",
-        reader=f"zarr, array {name}" if name else "zarr",
-        title=folder.stem,
-        axes=axes,
-        unit=array.attrs.get("units"),
     )
 
 
@@ -192,48 +153,60 @@ def open_remote_zarr(
 ) -> OpenedFile:
     """Open an array of a zarr store on a server, by default the one that contains the frames."""
     shown = location.shown
-    major, version = _zarr_version(shown)
-    if major < 3:
-        raise outdated_package("zarr", version, needed="3", purpose=f"reading {shown}")
+    _check_zarr(shown)
     with reaching(shown):
         root = _open_node(location.zarr_store())
-        # zarr cannot list the groups in references
         references = getattr(location.file_system()[0], "references", ())
         names = [key.rpartition("/") for key in getattr(references, "zmetadata", references)]
         listed = [name for name, _, file in names if name and file in (".zarray", "zarr.json")]
-        name = _choose(root, dataset, sig_dims=sig_dims, shown=shown, listed=listed)
+        name = _choose(root, dataset, shown=shown, listed=listed)
         array = root[name] if name else root
         axes = zarr_axes(root if name else None, name, array)
-    source = RemoteZarr(
-        location=location,
-        name=name,
-        nonce=uuid.uuid4().hex,
-        shape=array.shape,
-        dtype=np.dtype(array.dtype),
-        stored=_stored_shape(array),
-    )
-    check_values(shown, source.shape, source.dtype)
+    source = RemoteZarr(location=location, name=name, nonce=uuid.uuid4().hex, **_described(array))
     kind = "zarr references" if location.url.startswith("reference:") else "zarr"
+    return _open_array(
+        source, array, axes, kind, name, shown, location.title, sig_dims=sig_dims, chunks=chunks
+    )
+
+
+def _described(array: Any) -> dict[str, Any]:
+    """Return shape, dtype and stored chunks, or shards, of an array."""
+    stored = getattr(array, "shards", None) or array.chunks
+    return {"shape": array.shape, "dtype": np.dtype(array.dtype), "stored": stored}
+
+
+def _open_array(
+    source: StoredArray,
+    array: Any,
+    axes: Sequence[Any],
+    kind: str,
+    name: str,
+    where: str,
+    title: str,
+    **how: Any,
+) -> OpenedFile:
+    """Return the opened file of an array; `name` is its path in the store."""
+    check_values(where, source.shape, source.dtype)
     return open_source(
         source,
-        sig_dims=sig_dims,
-        chunks=chunks,
-        stored=source.stored,
         prefix="from-zarr",
         reader=f"{kind}, array {name}" if name else kind,
-        title=location.title,
+        title=title,
         axes=axes,
         unit=array.attrs.get("units"),
+        **how,
     )
 
 
-def _zarr_version(name: str) -> tuple[int, str]:
-    """Return the major version of zarr, and all of it; raise if zarr is not installed."""
+def _check_zarr(name: str) -> None:
+    """Raise if zarr is not installed, or too old."""
+    purpose = f"reading {name}"
     try:
         import zarr
     except ImportError as error:
-        raise missing_package("zarr", purpose=f"reading {name}") from error
-    return int(zarr.__version__.partition(".")[0]), zarr.__version__
+        raise missing_package("zarr", purpose=purpose) from error
+    if zarr.__version__.startswith("2."):
+        raise outdated_package("zarr", zarr.__version__, needed="3", purpose=purpose)
 
 
 def _open_node(store: Any) -> Any:
@@ -241,19 +214,11 @@ def _open_node(store: Any) -> Any:
     import zarr
 
     # on a server, consolidated metadata are the only list of arrays; in a folder, they may be old
-    is_folder = isinstance(store, str) and int(zarr.__version__.partition(".")[0]) >= 3
-    options: dict[str, Any] = {"use_consolidated": False} if is_folder else {}
+    options: dict[str, Any] = {"use_consolidated": False} if isinstance(store, str) else {}
     return zarr.open(store, mode="r", **options)
 
 
-def _choose(
-    root: Any,
-    dataset: str | int | None,
-    *,
-    sig_dims: int | None,
-    shown: str,
-    listed: Sequence[str] = (),
-) -> str:
+def _choose(root: Any, dataset: str | int | None, *, shown: str, listed: Sequence[str] = ()) -> str:
     """Return the path of the user's array in a store, or of a suitable one.
 
     `listed` are the names of nodes if zarr cannot list them.
@@ -268,9 +233,12 @@ def _choose(
     asked = ome_path(dict(root.attrs)) if dataset is None else str(dataset).strip("/")
     if asked and hasattr(root.get(asked), "shape"):
         return asked
+    # zarr cannot list the groups in references
+    nodes = [(path, root[path]) for path in listed] or root.members(max_depth=None)
     candidates = [
-        Candidate(name=name.strip("/"), shape=array.shape, dtype=np.dtype(array.dtype))
-        for name, array in sorted(_arrays(root, listed), key=itemgetter(0))
+        Candidate(name=path.strip("/"), shape=node.shape, dtype=np.dtype(node.dtype))
+        for path, node in sorted(nodes, key=itemgetter(0))
+        if hasattr(node, "shape")
     ]
     if dataset is not None:
         raise unknown_dataset(dataset, candidates, file=shown)
@@ -280,24 +248,6 @@ def _choose(
             "list a folder: pass dataset=, or consolidate the metadata (zarr.consolidate_metadata)"
         )
     return choose_dataset(candidates, file=shown).name
-
-
-def _arrays(group: Any, listed: Sequence[str]) -> Iterator[tuple[str, Any]]:
-    """Yield the names and arrays in a group and its groups."""
-    found: list[tuple[str, Any]] = []
-    if listed:
-        found += [(name, group[name]) for name in listed]
-    elif hasattr(group, "members"):
-        found += group.members(max_depth=None)
-    else:  # zarr 2
-        group.visititems(lambda name, node: found.append((name, node)))
-    yield from ((name, node) for name, node in found if hasattr(node, "shape"))
-
-
-def _stored_shape(array: Any) -> tuple[int, ...]:
-    """Return the shape of the part of a zarr array that one file contains: a shard or a chunk."""
-    shape: tuple[int, ...] = getattr(array, "shards", None) or array.chunks
-    return shape
 
 
 def _states(folder: Path) -> Iterator[tuple[str, int, int]]:
