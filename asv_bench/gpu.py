@@ -26,7 +26,7 @@ import numpy as np
 
 import udfdask as ud
 from udfdask.backends import device
-from udfdask.backends.convert import to_host
+from udfdask.backends.table import to_host
 from udfdask.udfs import ApplyMasksUDF, CoMUDF, StdDevUDF, SumSigUDF, SumUDF
 
 HEAD = "| chunks | UDF | time | rate | at most | of that | asked | results |"

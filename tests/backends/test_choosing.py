@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from udfdask.backends import table as choosing
-from udfdask.backends.dense_backends import CUDA, CUPY, NUMPY
+from udfdask.backends.backend import CUDA, CUPY, NUMPY
 from udfdask.backends.matrix_backends import SCIPY_CSC, SCIPY_CSR
 from udfdask.backends.pydata_backends import COO, GCXS
 from udfdask.backends.table import BACKENDS, choose_backends
@@ -33,9 +33,7 @@ def makes_dense(native, name):
 def cost(native, chosen):
     """Return the cost of converting to each of the chosen backends once."""
     others = set(chosen) - {native}
-    known = [one.name if one.is_in_converter else "numpy" for one in others]
-    start = native.name if native.is_in_converter else "numpy"
-    return sum(sparseconverter.conversion_cost(start, name) for name in known)
+    return sum(sparseconverter.conversion_cost(native.name, one.name) for one in others)
 
 
 def near(native, offer):

@@ -9,9 +9,8 @@ import udfdask as ud
 from device_modules import cupy_is
 from stand_in import numpy_standing_in_for_cupy
 from udfdask.backends import device
-from udfdask.backends.convert import to_host
-from udfdask.backends.dense_backends import CUPY
-from udfdask.backends.table import backend_of, namespace_of
+from udfdask.backends.backend import CUPY
+from udfdask.backends.table import backend_of, namespace_of, to_host
 from udfdask.errors import ArgumentValueError, DeviceError
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from stand_in import numpy_standing_in_for_cupy
-from udfdask.backends.dense_backends import CUPY, NUMPY
+from udfdask.backends.backend import CUPY, NUMPY
 from udfdask.chunk.run_chunk import run_chunk
 from udfdask.plan.make_recipe import make_recipe
 from udfdask.udfs import SumUDF

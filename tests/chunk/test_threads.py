@@ -18,8 +18,8 @@ from threadpoolctl import ThreadpoolController, threadpool_info, threadpool_limi
 
 import udfdask as ud
 from making import LATE, wait_until
-from udfdask.chunk import thread_limits
-from udfdask.chunk.thread_limits import ThreadLimiter, limiter
+from udfdask.chunk import task_context
+from udfdask.chunk.task_context import ThreadLimiter, limiter
 from udfdask.udfs import SumSigUDF
 
 np.ones((2, 2)) @ np.ones((2, 2))  # loads BLAS
@@ -244,7 +244,7 @@ def test_libraries_are_searched_only_after_imports(monkeypatch):
     """A task of a millisecond must not feel the limit; the search takes several."""
     with limiter.limit(1):
         pass
-    monkeypatch.setattr(thread_limits, "ThreadpoolController", None)
+    monkeypatch.setattr(task_context, "ThreadpoolController", None)
     with limiter.limit(1):
         pass
 
@@ -255,8 +255,8 @@ def test_openmp_that_numba_loads_in_the_first_task():
     code = """
 import numba
 from threadpoolctl import threadpool_info
-from udfdask.chunk import thread_limits
-from udfdask.chunk.thread_limits import limiter
+from udfdask.chunk import task_context
+from udfdask.chunk.task_context import limiter
 with limiter.limit(1):
     assert numba.get_num_threads() == 1
     assert {library["num_threads"] for library in threadpool_info()} == {1}

@@ -16,7 +16,6 @@ from dask.graph_manipulation import clone
 from dask.highlevelgraph import HighLevelGraph
 
 from udfdask.graph.dask_internals.arrays import blocks_in_memory, loaded_again, normalize_index
-from udfdask.graph.dask_internals.contents import task_contents
 from udfdask.graph.dask_internals.layers import BlockLayer, LazyLayer, PerBlock, TaskLayer
 from udfdask.graph.dask_internals.running import (
     compute_here,
@@ -32,6 +31,7 @@ from udfdask.graph.dask_internals.tasks import (
     TaskRef,
     alias_target,
     never_fused,
+    task_contents,
 )
 
 CALLS: list[object] = []

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import udfdask as ud
-from udfdask.graph.input_files import data_files
+from udfdask.graph.inputs import data_files
 from udfdask.io import from_raw, from_raw_csr, open_file
 from udfdask.udfs import SumUDF
 

@@ -13,8 +13,7 @@ from hypothesis.extra import numpy as hnp
 
 import udfdask as ud
 from making import make
-from udfdask.chunk.partial_result import Finalized, Partial
-from udfdask.chunk.send_partials import send_without_copies
+from udfdask.chunk.partial_result import Finalized, Partial, send_without_copies
 
 protocol = pytest.importorskip("distributed.protocol", reason="distributed is an extra")
 send_without_copies()

@@ -32,8 +32,7 @@ from chunk_backends import (
 from stand_in import numpy_standing_in_for_cupy
 from suites import is_full
 from udfdask.advice import Door
-from udfdask.backends.convert import to_host
-from udfdask.backends.table import backend_of
+from udfdask.backends.table import backend_of, to_host
 
 DOORS = {
     "run_for": "udfdask.run.run_udf",  # what run_udf and the accessors call

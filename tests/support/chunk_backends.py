@@ -6,8 +6,7 @@ import math
 import numpy as np
 
 from udfdask import UDF
-from udfdask.backends.convert import to_backend
-from udfdask.backends.table import backend_named
+from udfdask.backends.table import backend_named, to_backend
 
 READ_ONLY = "read-only"
 STAND_IN = "stand-in"

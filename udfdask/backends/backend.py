@@ -6,19 +6,16 @@ looks at the package of an array.
 
 from __future__ import annotations
 
-import copy
 import math
 from abc import ABC, abstractmethod
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 
+from udfdask.backends import device
 from udfdask.types import AnyArray
-
-if TYPE_CHECKING:
-    from udfdask.backends.sparse_rows import SparseRows
 
 
 def locked(array: AnyArray) -> AnyArray:
@@ -28,23 +25,6 @@ def locked(array: AnyArray) -> AnyArray:
     view = array.view()
     view.flags.writeable = False
     return view
-
-
-def locked_sparse(array: Any) -> Any:
-    """Return a sparse array with the same values and indices, all read-only.
-
-    Methods that replace these arrays, such as SciPy's `resize`, only change the returned array.
-    """
-    result = copy.copy(array)  # shallow
-    for name in ("data", "indices", "indptr", "coords"):
-        part = vars(result).get(name)
-        if isinstance(part, tuple):
-            setattr(result, name, tuple(locked(p) for p in part))
-        elif isinstance(part, dict):  # sparse.DOK accepts no read-only mapping: copy it
-            setattr(result, name, dict(part))
-        elif part is not None:
-            setattr(result, name, locked(part))
-    return result
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -63,8 +43,8 @@ class Backend(ABC):
     """Whether arrays have two dimensions, (frames, pixels)."""
     missing_dtypes: str = ""
     """Characters of the dtypes that the array type does not support."""
-    is_in_converter: bool = True
-    """Whether `sparseconverter` supports it. Other backends are converted via NumPy arrays."""
+    dense_kind: DenseBackend | None = None
+    """The dense backend in the same memory; None for the backend itself."""
 
     def __dask_tokenize__(self) -> str:
         return self.name
@@ -76,13 +56,10 @@ class Backend(ABC):
         return (backend_named, (self.name,))
 
     @property
-    @abstractmethod
     def dense(self) -> DenseBackend:
         """The dense backend in the same memory, used for corrected tiles and dense tiles."""
-
-    @abstractmethod
-    def read_only(self, array: Any) -> Any:
-        """Return a read-only array with the same values, without copying them."""
+        dense: Any = self.dense_kind or self
+        return dense  # type: ignore[no-any-return]
 
     def holds(self, dtype: np.dtype[Any]) -> bool:
         """Return whether the array type supports a dtype."""
@@ -96,38 +73,33 @@ class Backend(ABC):
         """Return an array in another shape with the same first dimension."""
         return array.reshape(shape)
 
+    @abstractmethod
+    def read_only(self, array: Any) -> Any:
+        """Return a read-only array with the same values, without copying them."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class DenseBackend(Backend):
-    """A dense array type; the methods that are not abstract fit arrays in host memory."""
+    """NumPy arrays; the base of other dense array types."""
 
-    is_compiled_for: bool = False
+    is_compiled_for: bool = True
     """Whether numba's kernels can read the arrays."""
 
-    @property
-    def dense(self) -> DenseBackend:
-        """The backend itself."""
-        return self
-
-    @abstractmethod
-    def owns(self, kind: type) -> bool:
-        """Return whether arrays of a class belong to this backend."""
-
-    @abstractmethod
     def namespace(self) -> Any:
         """Return the array module, such as NumPy; raise if it cannot be used here."""
+        return np
 
-    @abstractmethod
     def to_host(self, array: Any) -> AnyArray:
-        """Convert an array of this backend to a NumPy array."""
+        """Convert an array of this backend to a plain NumPy array."""
+        return np.asarray(array)
 
-    @abstractmethod
     def from_host(self, array: AnyArray) -> Any:
         """Convert a NumPy array to an array of this backend."""
+        return np.asarray(array)
 
-    @abstractmethod
     def read_only(self, array: Any) -> AnyArray:
         """Return a read-only view of an array, or the array if it has no such views."""
+        return locked(array)
 
     def empty(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> AnyArray:
         """Return an array with arbitrary values."""
@@ -167,49 +139,89 @@ class DenseBackend(Backend):
         """Return a writable copy of an array in a dtype, in C order."""
         return self.namespace().array(array, dtype=dtype, order="C")
 
-    @abstractmethod
     def with_flat_nav(self, block: Any, nav_shape: tuple[int, ...]) -> Any:
         """Return a block read-only, with its navigation axes flattened if that needs no copy."""
+        array = locked(np.asarray(block))
+        if len(nav_shape) == 1:
+            return array
+        shape = (math.prod(nav_shape), *array.shape[len(nav_shape) :])
+        try:
+            return locked(array.reshape(shape, copy=False))
+        except ValueError:
+            return array
 
-    @abstractmethod
     def has_neighboring_frames(self, block: Any) -> bool:
         """Return whether kernels can read many frames of a block without a copy.
 
         The block has one navigation axis.
         """
+        return bool(block[:1].flags.c_contiguous and block.strides[0] >= 0 and block.flags.aligned)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class SparseBackend(Backend):
-    """A sparse array type. Its name is its package, perhaps submodules, and its class."""
+class CupyBackend(DenseBackend):
+    """CuPy arrays. They have no read-only views: a UDF that writes to a tile changes the data."""
 
-    is_sparse: bool = True
-    dense_kind: DenseBackend
-    """The value of `dense`."""
-    rows_kind: str
-    """Name of the CSR format in the same memory: the intermediate step to dense arrays."""
+    is_compiled_for: bool = False
 
-    @property
-    def dense(self) -> DenseBackend:
-        """The dense backend in the same memory."""
-        return self.dense_kind
+    def owns(self, kind: type) -> bool:
+        """Return whether a class is the CuPy array or a subclass."""
+        cupy = device.imported_cupy()
+        return cupy is not None and issubclass(kind, cupy.ndarray)
 
-    def read_only(self, array: Any) -> Any:
-        """Return an array with the same values and indices, all read-only."""
-        return locked_sparse(array)
+    def holds(self, dtype: np.dtype[Any]) -> bool:
+        """Return whether CuPy supports a dtype, in native byte order."""
+        return device.has_dtype(dtype)
 
-    def for_conversion(self, array: Any) -> Any:
-        """Return an array in the format that is best converted to other backends."""
-        return array
+    def check_dtype(self, dtype: np.dtype[Any]) -> None:
+        """Raise if CuPy does not support a dtype."""
+        device.check_dtype(dtype)
 
-    @abstractmethod
-    def frames(self, block: Any, nav_dims: int) -> SparseRows:
-        """Check a block of shape (*nav, *part of sig) and return its frames."""
+    def namespace(self) -> Any:
+        """Return CuPy."""
+        return device.cupy()
 
-    @abstractmethod
-    def frames_of_stack(self, stack: Any) -> SparseRows:
-        """Return the frames of a stack that was cut out of such frames, and perhaps converted."""
+    def to_host(self, array: Any) -> AnyArray:
+        """Copy an array to the host."""
+        return np.asarray(array.get())
 
-    @abstractmethod
-    def join(self, parts: list[Any], counts: list[int]) -> Any:
-        """Join full frames from their signal parts, `counts` parts along each signal axis."""
+    def from_host(self, array: AnyArray) -> Any:
+        """Copy an array to the device, in native byte order."""
+        values = np.asarray(array)
+        device.check_dtype(values.dtype)
+        return device.cupy().asarray(values.astype(values.dtype.newbyteorder("="), copy=False))
+
+    def send(self, tile: AnyArray) -> Any:
+        """Copy a tile to the device, through pinned memory."""
+        return device.tile_to_device(tile)
+
+    def share(self, array: Any) -> Any:
+        """Copy an array to the device for all threads, whatever their stream."""
+        on_device = array if self.owns(type(array)) else self.from_host(array)
+        # other threads use other streams, which would not wait for this copy
+        self.wait()
+        return on_device
+
+    def wait(self) -> None:
+        """Wait for the current stream of this thread."""
+        device.cupy().cuda.get_current_stream().synchronize()
+
+    def at_work(self, *, own_stream: bool) -> AbstractContextManager[None]:
+        """Return a context in which this process's device is the current device."""
+        return device.using_device(own_stream=own_stream)
+
+    def with_flat_nav(self, block: Any, nav_shape: tuple[int, ...]) -> Any:
+        """Return a block, with its navigation axes flattened if that needs no copy."""
+        if len(nav_shape) == 1 or not block.flags.c_contiguous:
+            return block  # reshape would copy the block
+        return block.reshape((math.prod(nav_shape), *block.shape[len(nav_shape) :]))
+
+    def has_neighboring_frames(self, block: Any) -> bool:
+        """Return True: CuPy reads arrays with any strides."""
+        return True
+
+
+NUMPY = DenseBackend(name="numpy")
+CUPY = CupyBackend(name="cupy", device="cuda", on_device=True)
+CUDA = DenseBackend(name="cuda", device="cuda", dense_kind=NUMPY)
+"""NumPy arrays for UDFs that use a CUDA device in their own way."""

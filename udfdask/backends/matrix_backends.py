@@ -7,9 +7,14 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
-from udfdask.backends.backend import SparseBackend
-from udfdask.backends.dense_backends import CUPY, NUMPY
-from udfdask.backends.sparse_rows import SparseRows, converted, cut_rows, with_compiled_dtype
+from udfdask.backends.backend import CUPY, NUMPY
+from udfdask.backends.sparse_rows import (
+    SparseBackend,
+    SparseRows,
+    converted,
+    cut_rows,
+    with_compiled_dtype,
+)
 from udfdask.errors import UDFError
 
 

@@ -10,9 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.backends.backend import SparseBackend
-from udfdask.backends.dense_backends import NUMPY
-from udfdask.backends.sparse_rows import SparseRows, cut_rows, with_compiled_dtype
+from udfdask.backends.backend import NUMPY
+from udfdask.backends.sparse_rows import SparseBackend, SparseRows, cut_rows, with_compiled_dtype
 from udfdask.types import AnyArray
 
 

@@ -1,12 +1,14 @@
-"""Rows of sparse frames, and the converter between array types."""
+"""Sparse array types, and the frames of their blocks."""
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from udfdask.backends.backend import SparseBackend
+from udfdask.backends.backend import Backend, DenseBackend, locked
 from udfdask.errors import missing_package
 from udfdask.types import AnyArray
 
@@ -28,6 +30,23 @@ def converted(array: Any, name: str) -> Any:
     if not array.dtype.isnative:  # neither sparse nor SciPy computes in another byte order
         array = array.astype(array.dtype.newbyteorder("="))
     return converter(f"converting to {name}").for_backend(array, name)
+
+
+def locked_sparse(array: Any) -> Any:
+    """Return a sparse array with the same values and indices, all read-only.
+
+    Methods that replace these arrays, such as SciPy's `resize`, only change the returned array.
+    """
+    result = copy.copy(array)  # shallow
+    for name in ("data", "indices", "indptr", "coords"):
+        part = vars(result).get(name)
+        if isinstance(part, tuple):
+            setattr(result, name, tuple(locked(p) for p in part))
+        elif isinstance(part, dict):  # sparse.DOK accepts no read-only mapping: copy it
+            setattr(result, name, dict(part))
+        elif part is not None:
+            setattr(result, name, locked(part))
+    return result
 
 
 class SparseRows(ABC):
@@ -100,6 +119,36 @@ class SparseRows(ABC):
         """Convert a CSR matrix to a dense array in the same memory, host or device."""
         dense: AnyArray = converted(csr, self.backend.dense.name).reshape(csr.shape)
         return dense
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SparseBackend(Backend):
+    """A sparse array type. Its name is its package, perhaps submodules, and its class."""
+
+    is_sparse: bool = True
+    dense_kind: DenseBackend
+    rows_kind: str
+    """Name of the CSR format in the same memory: the intermediate step to dense arrays."""
+
+    def read_only(self, array: Any) -> Any:
+        """Return an array with the same values and indices, all read-only."""
+        return locked_sparse(array)
+
+    def for_conversion(self, array: Any) -> Any:
+        """Return an array in the format that is best converted to other backends."""
+        return array
+
+    @abstractmethod
+    def frames(self, block: Any, nav_dims: int) -> SparseRows:
+        """Check a block of shape (*nav, *part of sig) and return its frames."""
+
+    @abstractmethod
+    def frames_of_stack(self, stack: Any) -> SparseRows:
+        """Return the frames of a stack that was cut out of such frames, and perhaps converted."""
+
+    @abstractmethod
+    def join(self, parts: list[Any], counts: list[int]) -> Any:
+        """Join full frames from their signal parts, `counts` parts along each signal axis."""
 
 
 def cut_rows(csr: Any, start: int, stop: int) -> Any:

@@ -1,4 +1,4 @@
-"""All array types: found by name or by an array, chosen for a UDF, and checked in tasks.
+"""All array types: found, chosen for a UDF, converted to each other, and checked in tasks.
 
 Choose the backend of each UDF of a run, so that all UDFs together need the fewest conversions. The
 choice depends on the backends alone, so that the plan and every worker choose the same.
@@ -13,15 +13,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from udfdask.backends.backend import Backend, DenseBackend
-from udfdask.backends.dense_backends import CUDA, CUPY, NUMPY
+from udfdask.backends.backend import CUDA, CUPY, NUMPY, Backend, DenseBackend
 from udfdask.backends.matrix_backends import MATRICES
 from udfdask.backends.pydata_backends import COO, DOK, GCXS
-from udfdask.backends.sparse_rows import converter
+from udfdask.backends.sparse_rows import SparseBackend, converted, converter
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, UDFError
+from udfdask.types import AnyArray
 
 BACKENDS: tuple[Backend, ...] = (CUPY, CUDA, COO, GCXS, DOK, *MATRICES, NUMPY)
-"""All backends. An array belongs to the first dense backend that owns its class."""
+"""All backends."""
 
 _BY_NAME = {backend.name: backend for backend in BACKENDS}
 _SPARSE = {
@@ -31,7 +31,6 @@ _SPARSE = {
 }
 """Sparse backends by package and class: a dictionary, as each tile is looked up several times."""
 _SPARSE_PACKAGES = {package for package, _ in _SPARSE}
-_DENSE = [backend for backend in BACKENDS if isinstance(backend, DenseBackend)]
 
 
 def backend_named(name: str) -> Backend:
@@ -61,7 +60,7 @@ def backend_of(array: Any) -> Backend:
     if kind is np.ndarray:
         return NUMPY
     sparse = _SPARSE.get(_origin(kind))
-    return sparse or next((dense for dense in _DENSE if dense.owns(kind)), NUMPY)
+    return sparse or (CUPY if CUPY.owns(kind) else NUMPY)
 
 
 def _origin(kind: type) -> tuple[str, str]:
@@ -200,8 +199,40 @@ def _cheapest(native: Backend, offers: list[Offer]) -> Offer:
 
 def _cost(native: Backend, target: Backend) -> float:
     """Return the cost of a conversion, as measured by the authors of `sparseconverter`."""
-    ends = [end.name if end.is_in_converter else NUMPY.name for end in (native, target)]
-    return float(converter("converting blocks").conversion_cost(*ends))
+    return float(converter("converting blocks").conversion_cost(native.name, target.name))
+
+
+def to_backend(array: Any, backend: Backend, shape: tuple[int, ...]) -> Any:
+    """Convert an array to a backend and reshape it to `shape`: (frames, *part of the signal).
+
+    Matrices flatten the signal. An array of that backend is not copied.
+    """
+    array = in_backend(array, backend)
+    target = backend.shape_of(shape[0], shape[1:]) if shape else shape
+    return array if array.shape == target else backend.reshape(array, target)
+
+
+def in_backend(array: Any, backend: Backend) -> Any:
+    """Convert an array or a number to a backend; matrices flatten the signal.
+
+    An array of that backend is not copied.
+    """
+    source = backend_of(array)
+    if source == backend:
+        return array if backend != NUMPY else NUMPY.from_host(array)
+    if isinstance(source, DenseBackend) and isinstance(backend, DenseBackend):
+        return backend.from_host(source.to_host(array))
+    if isinstance(source, SparseBackend):
+        array = source.for_conversion(array)
+        if backend_of(array) == backend:
+            return array
+    return converted(array, backend.name)
+
+
+def to_host(array: Any) -> AnyArray:
+    """Convert an array, a sparse array or a number to a NumPy array; do not copy NumPy arrays."""
+    host: AnyArray = in_backend(array, NUMPY)
+    return host
 
 
 def plain_block(block: Any, what: str) -> Any:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from udfdask.backends.backend import Backend, DenseBackend
-from udfdask.backends.convert import to_backend
+from udfdask.backends.table import to_backend
 from udfdask.chunk.frames import FrameSource
 from udfdask.chunk.udf_instance import Instance
 from udfdask.corrections.correct_tile import UncorrectedTile, correct_tile, precise

@@ -11,10 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from udfdask.backends.backend import Backend, DenseBackend, SparseBackend
-from udfdask.backends.convert import to_backend
-from udfdask.backends.sparse_rows import SparseRows, csr_rows
-from udfdask.backends.table import check_block, fill_value, is_unknown_sparse, plain_block
+from udfdask.backends.backend import Backend, DenseBackend
+from udfdask.backends.sparse_rows import SparseBackend, SparseRows, csr_rows
+from udfdask.backends.table import (
+    check_block,
+    fill_value,
+    is_unknown_sparse,
+    plain_block,
+    to_backend,
+)
 from udfdask.errors import UDFError
 from udfdask.geometry.chunk_grid import BoolArray
 from udfdask.types import AnyArray

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from udfdask.backends.backend import Backend, SparseBackend
-from udfdask.backends.convert import to_backend
-from udfdask.backends.dense_backends import NUMPY
+from udfdask.backends.backend import NUMPY, Backend
+from udfdask.backends.sparse_rows import SparseBackend
+from udfdask.backends.table import to_backend
 from udfdask.chunk.dense_tiles import DenseCutter, DenseTile
 from udfdask.chunk.frames import FrameSource, SparseSource
 from udfdask.chunk.udf_instance import Instance

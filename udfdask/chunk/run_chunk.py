@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from udfdask.backends.backend import Backend
-from udfdask.backends.convert import in_backend
-from udfdask.backends.dense_backends import NUMPY
-from udfdask.backends.table import backend_of
-from udfdask.chunk.device_context import chunk_device
+from udfdask.backends.backend import NUMPY, Backend
+from udfdask.backends.table import backend_of, in_backend
 from udfdask.chunk.frames import FrameSource, SparseSource, signal_windows, source_of
 from udfdask.chunk.partial_result import Partial, Partials
 from udfdask.chunk.process import process, process_signal_chunk
-from udfdask.chunk.udf_instance import Instance, limit_threads
+from udfdask.chunk.task_context import chunk_context
+from udfdask.chunk.udf_instance import Instance
 from udfdask.errors import ArgumentTypeError, UDFError
 from udfdask.once_per_process import OncePerProcess
 from udfdask.plan.device_groups import Group
@@ -172,11 +170,7 @@ def _run(
     block_backends = [backend_of(block) for block in blocks]
     numbers = range(len(recipe.udfs)) if group is None else group.numbers
     backends = recipe.backends_over(block_backends[0])
-    # The announced backend counts too: results are merged there, also if these blocks are not.
-    device = chunk_device(
-        [backends[number] for number in numbers], [recipe.native, *block_backends]
-    )
-    with limit_threads(recipe), device:
+    with chunk_context(recipe, numbers, backends, block_backends):
         nav_shape, mask = recipe.grid.bounds(chunk)[1], recipe.grid.mask(chunk)
         source = source_of(blocks, block_backends, nav_shape, sig_chunks, mask, recipe.dtype)
         rows = aux_rows(recipe, chunk, aux, numbers)

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Mapping
-from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import cloudpickle
 import numpy as np
 
-from udfdask.backends.backend import Backend, locked
-from udfdask.backends.dense_backends import NUMPY
-from udfdask.chunk.thread_limits import limiter
+from udfdask.backends.backend import NUMPY, Backend, locked
 from udfdask.errors import NotAvailableError, UDFError
 from udfdask.geometry.chunk_grid import Grid
 from udfdask.geometry.slices import Slice
@@ -63,11 +60,6 @@ def _shapes(results: Results) -> str:
     return "here the buffers have the shapes " + ", ".join(
         f"{name} {shape}" for name, shape in shapes.items()
     )
-
-
-def limit_threads(recipe: Recipe) -> AbstractContextManager[None]:
-    """Return a context in which BLAS, OpenMP and numba use at most the threads of a task."""
-    return limiter.limit(recipe.threads) if recipe.limits_threads else nullcontext()
 
 
 class Instance:

@@ -19,7 +19,7 @@ from udfdask.cli.table import summary_table
 from udfdask.cli.terminal import PLANNING, RUNNING, plain_errors, plain_warnings
 from udfdask.errors import UDFWarning
 from udfdask.explanation.describe import Explanation
-from udfdask.graph.input_files import data_files
+from udfdask.graph.inputs import data_files
 from udfdask.io.opened_file import OpenedFile
 from udfdask.records.setting import cache as cache_results
 from udfdask.results.result import Result

@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.backends.convert import to_backend, to_host
-from udfdask.backends.dense_backends import NUMPY
-from udfdask.backends.table import backend_of
+from udfdask.backends.backend import NUMPY
+from udfdask.backends.table import backend_of, to_backend, to_host
 from udfdask.descan.option import Descan
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.geometry.chunk_grid import BoolArray

@@ -20,7 +20,7 @@ from dask.utils import format_bytes
 
 from udfdask.geometry.halo import slabs
 from udfdask.graph.dask_internals.arrays import GraphArray, blocks_in_memory
-from udfdask.graph.dask_internals.contents import described_layer, described_task
+from udfdask.graph.dask_internals.tasks import described_layer, described_task
 from udfdask.plan.recipe import Recipe, UDFRecipe
 from udfdask.plan.small_chunks import Chunks
 from udfdask.udf import UDFMethod

@@ -30,8 +30,12 @@ import dask.array as da
 from dask.highlevelgraph import HighLevelGraph
 
 from udfdask.chunk.partial_result import Partial
-from udfdask.graph.chunk_layers import ChunkBlockwise, ChunkTasks
-from udfdask.graph.chunk_tasks import add_chunks, add_chunks_of_all_groups
+from udfdask.graph.chunk_layers import (
+    ChunkBlockwise,
+    ChunkTasks,
+    add_chunks,
+    add_chunks_of_all_groups,
+)
 from udfdask.graph.dask_internals.running import optimized
 from udfdask.graph.dask_internals.tasks import OutputTask, Task, TaskRef
 from udfdask.graph.layer_builder import RunLayers

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
@@ -10,12 +11,15 @@ import dask.array as da
 import numpy as np
 
 from udfdask.chunk.partial_result import Partials
+from udfdask.graph.dask_internals.arrays import GraphArray, blocks_in_memory
 from udfdask.graph.dask_internals.layers import BlockLayer, ListedTasks
-from udfdask.graph.dask_internals.tasks import OutputTask, Task, TaskRef
-from udfdask.graph.task_keys import BlockKeys, Key
+from udfdask.graph.dask_internals.tasks import List, OutputTask, Task, TaskRef
+from udfdask.graph.layer_builder import RunLayers
+from udfdask.graph.task_keys import BlockKeys, Key, NumberedKeys, layers_of_keys
 from udfdask.plan.device_groups import Group
-from udfdask.plan.recipe import Recipe
+from udfdask.plan.recipe import DESCAN, Recipe
 from udfdask.tracebacks import hides_own_lines
+from udfdask.udf.aux_data import block_of
 
 PLACED_LAYER = "on-workers-"
 """Part of the names of layers whose tasks can load data only on some workers."""
@@ -186,3 +190,143 @@ def run_blocks(
         return run_chunk(recipe, chunk, blocks, aux, group)
 
     return run(group) if records is None else records.run(recipe.now, chunk, group, run)
+
+
+def add_chunks(run: RunLayers) -> list[Sequence[Key]]:
+    """Add the chunk tasks; return for each UDF the keys with its partial result of each chunk."""
+    sources: list[Sequence[Key]] = [()] * len(run.recipe.udfs)
+    for group in run.groups:
+        keys = _add_group(run, group)
+        for number in group.numbers:
+            sources[number] = keys
+    return sources
+
+
+def add_chunks_of_all_groups(run: RunLayers) -> Sequence[Key]:
+    """Add the chunk tasks; return one key per chunk, with the partial results of all UDFs."""
+    sources = add_chunks(run)
+    by_group = [sources[group.numbers[0]] for group in run.groups]
+    if len(by_group) == 1:
+        return by_group[0]
+    name = run.name("payload")
+    n_chunks = run.recipe.grid.n_chunks
+    run.add(name, n_chunks, layers_of_keys(*by_group), _joined_groups, by_group)
+    return NumberedKeys((name,), n_chunks)
+
+
+def _joined_groups(name: str, by_group: list[Sequence[Key]]) -> dict[Key, Task]:
+    """Return the tasks that join the partial results of all groups of UDFs, one per chunk."""
+    from udfdask.chunk.partial_result import join_groups  # few runs need it
+
+    return {
+        (name, c): OutputTask((name, c), join_groups, List(*map(TaskRef, keys)))
+        for c, keys in enumerate(zip(*by_group, strict=True))
+    }
+
+
+def _add_group(run: RunLayers, group: Group) -> Sequence[Key]:
+    """Add the chunk tasks of a group of UDFs; return one key per chunk."""
+    recipe = run.recipe
+    # Tasks of two groups read each block: fused with it, each would load it again.
+    fusible = len(run.groups) == 1
+    name = run.name("chunk", group=group)
+    # frames are shifted for all groups
+    ours = [number in (*group.numbers, DESCAN) for number, _ in recipe.aux_slots]
+    inputs = run.recipe_layers | _add_lazy_aux(run, ours)
+    if recipe.halos(group.numbers):
+        from udfdask.graph.halo_tasks import add_chunks_with_halo  # few runs need it
+
+        return add_chunks_with_halo(run, group, inputs - run.recipe_layers)
+    aux = [_aux_of_chunk(run, c, ours) for c in range(recipe.grid.n_chunks)] if any(ours) else None
+    # In most runs there is one group that needs no device: no task needs the argument.
+    argument = None
+    if len(run.groups) > 1 or group.needs_cuda:
+        argument = replace(group, parameter_layers=tuple(sorted(inputs)))
+    if recipe.n_blocks > 1 and not recipe.by_sig_chunk:
+        tasks = _tasks_of_blocks(run, name, aux, argument, fusible=fusible)
+        run.layers[name] = tasks
+        run.depends[name] = {run.array.name, *inputs}
+        return NumberedKeys((name,), recipe.grid.n_chunks)
+    # Blockwise, so that dask fuses chunks with the loading of their block: otherwise a process pool
+    # would send every block twice. Law 2 is kept by the tasks after the chunks (`OutputTask`).
+    layer = ChunkBlockwise(name, recipe, run.array, run.recipe_argument, argument)
+    data = blocks_in_memory(run.array)
+    if data is None and aux is None and fusible:
+        run.layers[name] = layer
+    else:
+        tasks = layer.as_tasks(run.recipe_argument, data, aux, values=run.aux, fusible=fusible)
+        run.layers[name] = tasks
+    run.depends[name] = inputs | ({run.array.name} if data is None else set())
+    return _add_joins(run, group, layer.task_keys) if recipe.by_sig_chunk else layer.task_keys
+
+
+def _tasks_of_blocks(
+    run: RunLayers, name: str, aux: list[Any] | None, group: Group | None, *, fusible: bool
+) -> ChunkTasks:
+    """Return one task per chunk, each of which gets all signal chunks of its chunk."""
+    kind = Task if fusible else OutputTask
+    chunks = range(run.recipe.grid.n_chunks)
+    sigs = list(itertools.product(*(range(len(c)) for c in run.recipe.sig_chunks)))
+    tasks: dict[Key, Task] = {}
+    for c in chunks:
+        index = run.recipe.grid.index(c)
+        blocks = List(*(TaskRef((run.array.name, *index, *sig)) for sig in sigs))
+        rest = optional_arguments(None if aux is None else aux[c], group)
+        tasks[name, c] = kind((name, c), run_blocks, run.recipe_argument, c, blocks, *rest)
+    info = ChunkLayerInfo(
+        array_name=run.array.name,
+        recipe=run.recipe,
+        chunks=dict(zip(tasks, chunks, strict=True)),
+        group=group,
+        aux=run.aux,
+    )
+    return ChunkTasks(tasks, info)
+
+
+def _aux_of_chunk(run: RunLayers, chunk: int, ours: Sequence[bool]) -> Any:
+    """Return the aux data of a chunk, an argument of its task; None for UDFs of another group.
+
+    They are arrays, or references to the blocks of lazy ones: no task needs another chunk's rows.
+    """
+    grid = run.recipe.grid
+    arguments: list[Any] = []
+    for values, is_ours in zip(run.aux, ours, strict=True):
+        if not is_ours:
+            arguments.append(None)
+        elif isinstance(values, GraphArray):
+            extra = (0,) * (values.ndim - len(grid.shape))
+            arguments.append(TaskRef((values.name, *grid.index(chunk), *extra)))
+        else:
+            arguments.append(block_of(values, grid, chunk))
+    return List(*arguments)
+
+
+def _add_lazy_aux(run: RunLayers, ours: Sequence[bool]) -> set[str]:
+    """Add the layers of the lazy aux data of a group; return the names of those that tasks read."""
+    names = set()
+    for values, is_ours in zip(run.aux, ours, strict=True):
+        if is_ours and isinstance(values, GraphArray):
+            run.layers.update(values.dask.layers)
+            run.depends.update({n: set(d) for n, d in values.dask.dependencies.items()})
+            names.add(values.name)
+    return names
+
+
+def _add_joins(run: RunLayers, group: Group, keys: Sequence[Key]) -> Sequence[Key]:
+    """Add one task per chunk that joins its signal chunks; return their keys."""
+    recipe, name = run.recipe, run.name("join", group=group)
+    depends = layers_of_keys(keys) | run.recipe_layers
+    n_chunks = recipe.grid.n_chunks
+    run.add(name, n_chunks, depends, _joins, run.recipe_argument, keys, recipe.n_blocks)
+    return NumberedKeys((name,), n_chunks)
+
+
+def _joins(name: str, recipe: Any, keys: Sequence[Key], n_blocks: int) -> dict[Key, Task]:
+    """Return the tasks that join signal chunks."""
+    from udfdask.chunk.partial_result import join_parts  # few runs need it
+
+    tasks: dict[Key, Task] = {}
+    for c, first in enumerate(range(0, len(keys), n_blocks)):
+        parts = List(*map(TaskRef, keys[first : first + n_blocks]))
+        tasks[name, c] = OutputTask((name, c), join_parts, recipe, c, parts)
+    return tasks

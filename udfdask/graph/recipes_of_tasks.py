@@ -27,8 +27,7 @@ import numpy as np
 from dask.base import tokenize
 from dask.highlevelgraph import HighLevelGraph
 
-from udfdask.backends.convert import to_host
-from udfdask.backends.table import backend_of, check_block, plain_block
+from udfdask.backends.table import backend_of, check_block, plain_block, to_host
 from udfdask.config import inline_bytes
 from udfdask.graph.dask_internals.arrays import graph_array
 from udfdask.graph.dask_internals.layers import ListedTasks

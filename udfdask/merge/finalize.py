@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from udfdask.backends.backend import locked
-from udfdask.backends.convert import to_host
-from udfdask.chunk.device_context import merge_device
+from udfdask.backends.table import to_host
 from udfdask.chunk.partial_result import Finalized, Partial
-from udfdask.chunk.udf_instance import Instance, limit_threads
+from udfdask.chunk.task_context import merge_context
+from udfdask.chunk.udf_instance import Instance
 from udfdask.errors import (
     ArgumentTypeError,
     ArgumentValueError,
@@ -43,7 +43,7 @@ def finalize(
     None), `reduced` the merged sig and single buffers. `merged` has the rows of the run that have
     been merged, if not all; `aux` has the aux data of its frames, if the partials do not.
     """
-    with limit_threads(recipe), merge_device(recipe):
+    with merge_context(recipe):
         grid = recipe.grid
         span = (0, grid.n_chunks) if chunk is None else (chunk, chunk + 1)
         declared = recipe.udfs[number]

@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 
 from udfdask.backends.backend import locked
-from udfdask.backends.convert import in_backend
-from udfdask.backends.table import backend_of
-from udfdask.chunk.device_context import merge_device
+from udfdask.backends.table import backend_of, in_backend
 from udfdask.chunk.partial_result import Partial
-from udfdask.chunk.udf_instance import Instance, limit_threads
+from udfdask.chunk.task_context import merge_context
+from udfdask.chunk.udf_instance import Instance
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, UDFError
 from udfdask.geometry.chunk_grid import BoolArray
 from udfdask.geometry.shapes import Shape
@@ -41,7 +40,7 @@ def merge_partials(
 
 def merge_group(recipe: Recipe, number: int, partials: Sequence[Partial]) -> Partial:
     """Return the partials merged, in their order, into new preprocessed buffers."""
-    with limit_threads(recipe), merge_device(recipe):
+    with merge_context(recipe):
         first, stop = partials[0].first, partials[-1].stop
         aux = concatenate_rows([p.aux for p in partials])
         dest = _new_dest(recipe, number, first, stop, aux)
@@ -61,7 +60,7 @@ def merge_next(
 
     `merged` has the rows of the run that have been merged, if these are not all earlier chunks.
     """
-    with limit_threads(recipe), merge_device(recipe):
+    with merge_context(recipe):
         dest = _new_dest(recipe, number, partial.first, partial.stop, partial.aux)
         if before is not None:
             for name, spec in dest.declared.allocated.items():
@@ -73,7 +72,7 @@ def merge_next(
 
 def empty_partial(recipe: Recipe, number: int) -> Partial:
     """Return the result of merging no chunks: new preprocessed buffers."""
-    with limit_threads(recipe), merge_device(recipe):
+    with merge_context(recipe):
         declared = recipe.udfs[number]
         aux = {
             name: locked(np.empty((0, *declared.aux[name].extra_shape), declared.aux[name].dtype))
@@ -134,7 +133,7 @@ def merge_all(recipe: Recipe, number: int, partials: Sequence[Partial], check: b
     With `check`, the same partials, at least two, are also merged in two uneven parts, and both
     results must agree: in a tree, `merge_all` is called on its own results.
     """
-    with limit_threads(recipe), merge_device(recipe):
+    with merge_context(recipe):
         in_tree = recipe.udfs[number].merge.repeats_merge_all
         merged = _merge_all(recipe, number, partials, in_tree)
         if check:

@@ -11,9 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.backends.backend import DenseBackend
-from udfdask.backends.convert import in_backend, to_host
-from udfdask.backends.dense_backends import NUMPY
+from udfdask.backends.backend import NUMPY, DenseBackend
+from udfdask.backends.table import in_backend, to_host
 from udfdask.chunk.partial_result import Finalized, Partial
 from udfdask.geometry.chunk_grid import BoolArray, Grid, IntArray, as_index
 from udfdask.types import AnyArray

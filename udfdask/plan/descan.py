@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.backends.backend import Backend
-from udfdask.backends.dense_backends import NUMPY
+from udfdask.backends.backend import NUMPY, Backend
 from udfdask.descan.option import as_descan
 from udfdask.descan.validate import check_fill, check_known, check_numbers, checked_shifts
 from udfdask.geometry.chunk_grid import BoolArray

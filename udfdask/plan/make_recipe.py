@@ -14,8 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.backends.backend import Backend
-from udfdask.backends.dense_backends import NUMPY
+from udfdask.backends.backend import NUMPY, Backend
 from udfdask.corrections import CorrectionSet
 from udfdask.corrections.planes import straddles
 from udfdask.corrections.validate import checked

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from udfdask.backends.backend import Backend, DenseBackend
-from udfdask.backends.dense_backends import NUMPY
+from udfdask.backends.backend import NUMPY, Backend, DenseBackend
 from udfdask.backends.table import choose_backends
 from udfdask.corrections import CorrectionSet
 from udfdask.corrections.validate import PLANES, lazy_planes, with_planes

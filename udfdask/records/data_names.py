@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.graph.dask_internals.contents import described_layer, described_task, listed_tasks
-from udfdask.graph.input_files import named_file
+from udfdask.graph.dask_internals.tasks import described_layer, described_task, listed_tasks
+from udfdask.graph.inputs import named_file
 from udfdask.graph.recipes_of_tasks import PackedRecipe
 from udfdask.names.content import Reference, Walk
 from udfdask.names.naming import UnnamedError, describe_value, strict_token

@@ -9,8 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from udfdask.backends.backend import DenseBackend
-from udfdask.backends.dense_backends import NUMPY
+from udfdask.backends.backend import NUMPY, DenseBackend
 from udfdask.plan.merge_tree import Merge
 from udfdask.plan.recipe import Recipe
 from udfdask.records.record_names import ChunkNames, merge_name, with_versions

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from udfdask.backends.convert import in_backend, to_host
+from udfdask.backends.table import in_backend, to_host
 from udfdask.chunk.partial_result import Partial, Partials
 from udfdask.merge.merge import merge_partials
 from udfdask.plan.device_groups import Group

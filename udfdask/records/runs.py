@@ -19,7 +19,7 @@ from udfdask.errors import ArgumentValueError
 from udfdask.graph.chunk_layers import ChunkBlockwise, ChunkLayerInfo, ChunkTasks
 from udfdask.graph.dask_internals.arrays import GraphArray
 from udfdask.graph.dask_internals.layers import TaskLayer
-from udfdask.graph.input_files import data_files
+from udfdask.graph.inputs import data_files
 from udfdask.graph.layer_builder import layer_name
 from udfdask.graph.result_tasks import layers_of
 from udfdask.names.naming import UnnamedError

@@ -5,14 +5,14 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from udfdask.chunk import send_partials
+from udfdask.chunk import partial_result
 
 
 @functools.cache
 def send_without_copies(cls: Any) -> None:
     """Register the class of results."""
-    send_partials.send_without_copies()
-    send_partials.register_sending(
+    partial_result.send_without_copies()
+    partial_result.register_sending(
         cls, _parts_of, lambda info, parts: cls(info, parts["arrays"], parts["masks"])
     )
 

@@ -13,8 +13,8 @@ from udfdask.explanation.costs import advised
 from udfdask.explanation.describe import Explanation, LazyExplanation, describe, notes_of
 from udfdask.geometry.chunk_grid import BoolArray
 from udfdask.graph.build import build_graph
+from udfdask.graph.inputs import inputs_of
 from udfdask.graph.result_tasks import ResultTasks
-from udfdask.graph.run_inputs import inputs_of
 from udfdask.libertem_udfs import as_own
 from udfdask.plan.check_input import check_is_array
 from udfdask.plan.options import Options

@@ -13,9 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from udfdask.backends.backend import Backend
-from udfdask.backends.convert import to_backend
-from udfdask.backends.dense_backends import NUMPY
+from udfdask.backends.backend import NUMPY, Backend
+from udfdask.backends.table import to_backend
 from udfdask.chunk.neighborhoods.run_with_halo import LoadedChunk, finish_chunk, load_chunk
 from udfdask.chunk.partial_result import Partial
 from udfdask.chunk.run_chunk import run_chunk

@@ -14,7 +14,7 @@ from dask.core import flatten
 from dask.highlevelgraph import HighLevelGraph
 from dask.local import get_sync
 
-from udfdask.backends.convert import to_host
+from udfdask.backends.table import to_host
 from udfdask.results.result import Result
 from udfdask.testing.differences import Tolerance, differing, show
 from udfdask.types import AnyArray

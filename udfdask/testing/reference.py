@@ -17,7 +17,7 @@ from typing import Any, overload
 import numpy as np
 from dask.base import compute
 
-from udfdask.backends.convert import to_backend
+from udfdask.backends.table import to_backend
 from udfdask.chunk.process import frames_of
 from udfdask.chunk.udf_instance import Instance
 from udfdask.corrections import CorrectionSet

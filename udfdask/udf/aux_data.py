@@ -10,10 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
-from udfdask.backends.backend import locked
-from udfdask.backends.convert import to_backend, to_host
-from udfdask.backends.dense_backends import NUMPY
-from udfdask.backends.table import backend_of, check_block, plain_block
+from udfdask.backends.backend import NUMPY, locked
+from udfdask.backends.table import backend_of, check_block, plain_block, to_backend, to_host
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, NotAvailableError
 from udfdask.geometry.axis_labels import AxisLabels, DataLabels, aligned
 from udfdask.geometry.chunk_grid import Grid

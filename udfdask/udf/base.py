@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from udfdask.backends.convert import in_backend
-from udfdask.backends.table import BackendNames, backend_of
+from udfdask.backends.table import BackendNames, backend_of, in_backend
 from udfdask.errors import ArgumentTypeError, NotAvailableError
 from udfdask.geometry.axes import Axis, Calibration
 from udfdask.types import AnyArray, Kind, Use, Where

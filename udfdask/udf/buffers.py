@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.backends.backend import Backend, DenseBackend
-from udfdask.backends.dense_backends import NUMPY
+from udfdask.backends.backend import NUMPY, Backend, DenseBackend
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, UDFError
 from udfdask.geometry.chunk_grid import BoolArray, Grid
 from udfdask.types import AnyArray, Kind, Use, Where

@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.backends.backend import Backend
-from udfdask.backends.dense_backends import NUMPY
+from udfdask.backends.backend import NUMPY, Backend
 from udfdask.backends.device import device_number
 from udfdask.corrections import CorrectionSet
 from udfdask.errors import NotAvailableError

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from udfdask.backends.backend import Backend
-from udfdask.backends.convert import to_backend, to_host
-from udfdask.backends.table import backend_of, known_backends
+from udfdask.backends.table import backend_of, known_backends, to_backend, to_host
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, DeviceError, UDFError
 from udfdask.tracebacks import add_origin
 from udfdask.udf import UDF

@@ -15,7 +15,6 @@ from typing import Any
 from udfdask.backends.backend import Backend
 from udfdask.backends.sparse_rows import SparseRows
 from udfdask.backends.table import backend_of, check_block
-from udfdask.chunk.device_context import chunk_device
 from udfdask.chunk.frames import converted_blocks, signal_windows
 from udfdask.chunk.neighborhoods.process_boxes import Neighbors, process_boxes
 from udfdask.chunk.neighborhoods.stored_frames import (
@@ -26,7 +25,8 @@ from udfdask.chunk.neighborhoods.stored_frames import (
 )
 from udfdask.chunk.partial_result import Partial, Partials, common_generation
 from udfdask.chunk.run_chunk import aux_rows, end_udf, run_chunk, start_udf
-from udfdask.chunk.udf_instance import Instance, limit_threads
+from udfdask.chunk.task_context import chunk_context
+from udfdask.chunk.udf_instance import Instance
 from udfdask.geometry.halo import Box
 from udfdask.geometry.seams import box_of, divide, margin, own_pieces
 from udfdask.plan.device_groups import Group
@@ -91,7 +91,7 @@ def load_chunk(
     unfinished: list[int] = []
     borders: list[Box] = []
     keeps_all = False
-    with limit_threads(recipe), _device(recipe, numbers, backends, kinds):
+    with chunk_context(recipe, numbers, backends, kinds):
         frames = _stored(recipe, index, blocks, kinds)
         if grid.has_selected(index):
             chunk = grid.chunk_at(index)
@@ -169,7 +169,7 @@ def finish_chunk(
     ]
     backends = recipe.backends_over(kinds[0])
     done = [None if k in loaded.unfinished else p for k, p in enumerate(loaded.partials)]
-    with limit_threads(recipe), _device(recipe, numbers, backends, kinds):
+    with chunk_context(recipe, numbers, backends, kinds):
         neighbors = Neighbors(
             frames=stores, aux=_all_aux(recipe, aux, numbers), backend=first.backend
         )
@@ -187,13 +187,6 @@ def finish_chunk(
             process_boxes(instance, division.seams, chunk, neighbors)
             done[number] = _together(before, end_udf(instance))
     return tuple(done)
-
-
-def _device(
-    recipe: Recipe, numbers: Sequence[int], backends: Sequence[Backend], kinds: Sequence[Backend]
-) -> Any:
-    """Return the context of the device that some UDFs work on."""
-    return chunk_device([backends[k] for k in numbers], [recipe.native, *kinds])
 
 
 def _stored(

@@ -10,9 +10,8 @@ from typing import Any, cast
 import numpy as np
 
 from udfdask.backends.backend import DenseBackend, locked
-from udfdask.backends.convert import to_host
 from udfdask.backends.sparse_rows import SparseRows
-from udfdask.backends.table import check_block, plain_block
+from udfdask.backends.table import check_block, plain_block, to_host
 from udfdask.chunk.frames import signal_windows
 from udfdask.geometry.chunk_grid import Grid
 from udfdask.geometry.halo import Box, Halo, Piece

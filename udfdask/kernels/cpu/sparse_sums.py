@@ -9,10 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from udfdask.backends.backend import locked
-from udfdask.backends.convert import to_backend
 from udfdask.backends.matrix_backends import SCIPY_CSR, SCIPY_CSR_ARRAY
 from udfdask.backends.pydata_backends import COO, GCXS, coo_starts, is_rows
-from udfdask.backends.table import backend_of
+from udfdask.backends.table import backend_of, to_backend
 from udfdask.kernels.cpu.exact_sums import add_inside_exactly, scatter_exactly
 from udfdask.kernels.numba_internals.compile import inner_kernel, kernel
 from udfdask.kernels.numba_internals.reading import CACHE_LINE, PREFETCH_DISTANCE, prefetch

@@ -12,7 +12,7 @@ from typing import Protocol
 
 import numpy as np
 
-from udfdask.backends.convert import to_host
+from udfdask.backends.table import to_host
 from udfdask.chunk.partial_result import Partial
 from udfdask.geometry.chunk_grid import BoolArray
 from udfdask.merge.merge import empty_partial, merge_all, merge_next

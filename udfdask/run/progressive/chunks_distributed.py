@@ -13,8 +13,7 @@ from collections.abc import Iterable, Mapping
 from concurrent.futures import CancelledError
 from typing import Any
 
-from udfdask.chunk.partial_result import Partials
-from udfdask.chunk.send_partials import send_without_copies
+from udfdask.chunk.partial_result import Partials, send_without_copies
 from udfdask.graph.build import Tasks
 from udfdask.graph.recipes_of_tasks import pack_if_small
 from udfdask.plan.device_groups import groups_of

@@ -18,9 +18,8 @@ from dask.core import reverse_dict
 
 from udfdask.errors import ArgumentValueError
 from udfdask.graph.chunk_layers import PLACED_LAYER, ChunkBlockwise, ChunkTasks
-from udfdask.graph.dask_internals.contents import task_contents
 from udfdask.graph.dask_internals.layers import TaskLayer
-from udfdask.graph.dask_internals.tasks import OutputTask, alias_target
+from udfdask.graph.dask_internals.tasks import OutputTask, alias_target, task_contents
 from udfdask.plan.device_groups import CUDA_CHUNK_LAYER, Group
 from udfdask.scheduling.workers.block_placement import Placement
 

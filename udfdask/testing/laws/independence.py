@@ -11,7 +11,7 @@ import dask.config
 import numpy as np
 from dask.base import compute
 
-from udfdask.backends.dense_backends import NUMPY
+from udfdask.backends.backend import NUMPY
 from udfdask.backends.sparse_rows import converter
 from udfdask.results.result import Result
 from udfdask.run.run_udf import run_udf

@@ -9,9 +9,8 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from udfdask.backends.convert import to_backend, to_host
-from udfdask.backends.dense_backends import NUMPY
-from udfdask.backends.table import backend_of
+from udfdask.backends.backend import NUMPY
+from udfdask.backends.table import backend_of, to_backend, to_host
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, UDFWarning
 from udfdask.masks import checks
 from udfdask.masks.polar import distance
