@@ -192,7 +192,7 @@ class UncorrectedTile:
 
     def sum(self, axis: int | None = None, dtype: Any = None, out: None = None) -> AnyArray:
         """Return the sum of the corrected frames, shape `sig part`; `axis` must be 0."""
-        from udfdask.kernels.cpu.tile_sums import add_frames  # loads numba
+        from udfdask.kernels.cpu.pixel_sums import add_frames  # loads numba
 
         if axis != 0 or out is not None:
             raise ArgumentValueError(_ONLY.format(f"sum(axis={axis}, out={out})"))

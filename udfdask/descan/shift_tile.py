@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.backends.backend import DenseBackend
+from udfdask.backends.backend import DenseBackend, locked
 from udfdask.corrections.correct_tile import as_lines
 from udfdask.descan.frame_shifts import TileShifts
 from udfdask.kernels.overflow import compiled_dtype
@@ -204,32 +204,17 @@ def moved_entries(
 ) -> tuple[AnyArray, AnyArray, AnyArray]:
     """Return values, pixels and starts of shifted frames, given as those of a CSR matrix.
 
-    `first` is where the first pixel of each shifted frame is in its frame, (frames, sig dims), for
-    one or two signal axes. Entries that leave the frame are dropped.
+    `first` is where the first pixel of each shifted frame is in its frame, (frames, sig dims).
+    Entries that leave the frame are dropped.
     """
-    from udfdask.kernels.cpu.shift import move_entries  # loads numba
+    from udfdask.kernels.cpu import shift  # loads numba
+    from udfdask.kernels.cpu.sparse_sums import Entries
 
     kind: Any = COPIED.get(values.dtype.itemsize)
-    if kind is None:  # long doubles: entries are numbered, and then taken
-        order = np.arange(len(values), dtype=np.int64)
-        kept, *moved = moved_entries(order, pixels, starts, first, sig)
-        return values[kept], moved[0], moved[1]
-    out = np.empty_like(values), np.empty_like(pixels), np.empty_like(starts)
-    move_entries(
-        _locked(values.view(kind)),
-        _locked(pixels),
-        _locked(starts),
-        in_planes(first),
-        *((1,) * (2 - len(sig)) + sig),
-        out[0].view(kind),
-        *out[1:],
-    )
-    n = int(out[2][-1])
-    return out[0][:n], out[1][:n], out[2]
-
-
-def _locked(array: AnyArray) -> AnyArray:
-    """Return a contiguous read-only array: compiled code only exists for these."""
-    view = np.ascontiguousarray(array).view()
-    view.flags.writeable = False
-    return view
+    # long doubles have no kernel: entries are numbered, and then taken
+    copied = np.arange(len(values)) if kind is None else values.view(kind)
+    given = (starts.astype(np.int64, copy=False), pixels, copied)
+    entries = Entries(*(locked(np.ascontiguousarray(each)) for each in given))
+    moved = shift.moved_entries(entries, first, (0,) * len(sig), sig, sig)
+    kept = values[moved.values] if kind is None else moved.values.view(values.dtype)
+    return kept, moved.pixels, moved.starts.astype(starts.dtype)

@@ -14,7 +14,7 @@ from udfdask.geometry.axes import Axis
 from udfdask.geometry.shapes import Shape
 from udfdask.geometry.slices import Slice
 from udfdask.kernels.cpu.dense_products import product
-from udfdask.kernels.cuda.windows import add_window_products
+from udfdask.kernels.cuda.dense_products import add_window_products
 from udfdask.masks import DiskTemplate, MaskContainer
 from udfdask.masks.templates import shifted_templates
 from udfdask.types import AnyArray
@@ -197,7 +197,7 @@ class CorrelationUDF(BuiltInUDF):
 
     def _correlate(self, tile: AnyArray, corners: AnyArray, which: AnyArray) -> None:
         """Add the products of the windows of some peaks (`which`) with all shifted templates."""
-        from udfdask.kernels.cpu.windows import cut_windows
+        from udfdask.kernels.cpu.shift import cut_windows
 
         maps, window = self.results.maps, self._window()
         windows = np.empty((len(tile), len(which), *window), dtype=tile.dtype)

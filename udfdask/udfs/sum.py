@@ -99,7 +99,7 @@ class SumUDF(_SumsUDF):
 
             add_entries(entries_of(tile), total)
         else:
-            from udfdask.kernels.cpu.tile_sums import add_frames
+            from udfdask.kernels.cpu.pixel_sums import add_frames
 
             add_frames(tile, total)
 

@@ -7,7 +7,8 @@ import pytest
 
 from every_dtype import FOREIGN, KNOWN, sample, total_dtype
 from udfdask.errors import SumOverflowError
-from udfdask.kernels.cpu.tile_sums import BLOCK, add_frames
+from udfdask.kernels.cpu.pixel_sums import COLUMNS as BLOCK
+from udfdask.kernels.cpu.pixel_sums import add_frames
 
 
 def check(tile, dtype):

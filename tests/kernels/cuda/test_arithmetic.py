@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from device_modules import MODULES, cupy_is
 from udfdask.backends.table import to_host
-from udfdask.kernels.cpu.tile_sums import add_frames
+from udfdask.kernels.cpu.pixel_sums import add_frames
 from udfdask.kernels.cuda import dense_products, sums, variance
 from udfdask.kernels.moment_arrays import Moments
 

@@ -187,20 +187,26 @@ def _add_spread(
                     n += 1
         if n == 0:
             continue
-        new_mean = values[:n].sum() / n
-        squared = 0.0
-        for k in range(n):
-            deviation = values[k] - new_mean
-            squared += deviation.real * deviation.real + deviation.imag * deviation.imag
-        before = pixels[f]
-        share = n / (before + n)
-        shift = new_mean - mean[f]
-        mean[f] += shift * share
-        spread[f] += squared + (shift.real * shift.real + shift.imag * shift.imag) * before * share
-        pixels[f] = before + n
+        _merge_spread(values[:n], pixels[f], f, mean, spread)
+        pixels[f] += n
 
 
 # additions in any order, so that several elements are added at once
+@reordering_kernel
+def _merge_spread(values: Any, before: float, f: int, mean: Any, spread: Any) -> None:
+    """Merge values into the moments of a frame by the formula of Chan, Golub and LeVeque."""
+    n = len(values)
+    share = n / (before + n)
+    new_mean = values.sum() / n
+    squares = 0.0
+    for k in range(n):
+        deviation = values[k] - new_mean
+        squares += deviation.real * deviation.real + deviation.imag * deviation.imag
+    shift = new_mean - mean[f]
+    mean[f] += shift * share
+    spread[f] += squares + (shift.real * shift.real + shift.imag * shift.imag) * before * share
+
+
 @reordering_kernel
 def add_spread(
     tile: AnyArray, ys: AnyArray, xs: AnyArray, before: int, mean: AnyArray, spread: AnyArray
@@ -210,17 +216,8 @@ def add_spread(
     `mean` and `spread`, the sum of |value - mean|**2, have the shape (frames,) and describe the
     `before` pixels of each frame so far. They are merged by the formula of Chan, Golub and LeVeque.
     """
-    n = ys.size
-    share = n / (before + n)
-    values = np.empty(n, mean.dtype)
+    values = np.empty(ys.size, mean.dtype)
     for i in range(tile.shape[0]):
-        for k in range(n):
+        for k in range(ys.size):
             values[k] = tile[i, ys[k], xs[k]]
-        new_mean = values.sum() / n
-        squares = 0.0
-        for k in range(n):
-            deviation = values[k] - new_mean
-            squares += deviation.real * deviation.real + deviation.imag * deviation.imag
-        shift = new_mean - mean[i]
-        mean[i] += shift * share
-        spread[i] += squares + (shift.real * shift.real + shift.imag * shift.imag) * before * share
+        _merge_spread(values, before, i, mean, spread)

@@ -49,21 +49,12 @@ SAFE_SUM = 1 << 62
 
 @kernel
 def add_rows_exactly(
-    flat: AnyArray, count: int, step: int, width: int, swap: Any, total: AnyArray
+    flat: AnyArray, starts: AnyArray, stops: AnyArray, swap: Any, total: AnyArray
 ) -> bool:
     """Add the sum of each row to `total`, of the same dtype; return whether all sums fit."""
     fits = True
-    for i in range(count):
-        fits &= _add_row(flat[i * step : i * step + width], swap, total[i : i + 1])
-    return fits
-
-
-@kernel
-def add_ragged_exactly(starts: AnyArray, values: AnyArray, total: AnyArray) -> bool:
-    """Add the sum of each row of `values` to `total`; return whether all sums fit."""
-    fits = True
     for i in range(len(total)):
-        fits &= _add_row(values[starts[i] : starts[i + 1]], None, total[i : i + 1])
+        fits &= _add_row(flat[starts[i] : stops[i]], swap, total[i : i + 1])
     return fits
 
 

@@ -1,6 +1,6 @@
-"""Sums of the pixels of each frame, and of columns.
+"""Sums of the pixels of each frame, and of frames, pixel by pixel.
 
-Sums over the frames of a tile, pixel by pixel. Kernels work on blocks of pixels, whose running sums
+To add frames, kernels work on blocks of pixels, whose running sums
 stay in a cache. In each block they add eight frames at a time, so that each running sum is loaded
 and stored once for eight values.
 """
@@ -14,7 +14,6 @@ import numpy as np
 from udfdask.kernels.cpu.exact_sums import (
     SAFE_SUM,
     add_checked,
-    add_ragged_exactly,
     add_rows_exactly,
 )
 from udfdask.kernels.numba_internals.compile import (
@@ -25,7 +24,7 @@ from udfdask.kernels.numba_internals.compile import (
     reordering_kernel,
 )
 from udfdask.kernels.numba_internals.reading import TOGETHER, eight_at, noted, sum_of, value_at
-from udfdask.kernels.numba_internals.rows import as_rows, swapped, wider
+from udfdask.kernels.numba_internals.rows import MOST, as_real, as_rows, swapped, wider
 from udfdask.kernels.overflow import is_long, require
 from udfdask.types import AnyArray
 
@@ -102,6 +101,43 @@ def _add_block(
     return bits
 
 
+COLUMNS = 1 << 14
+"""Pixels at a time: their sums stay in a cache. With fewer, frames are not read sequentially."""
+
+FEW = 256
+"""Frames per intermediate sum, if values have the precision of the total."""
+
+
+def add_frames(tile: AnyArray, total: AnyArray) -> None:
+    """Add all frames of a tile, shape (n, *part), to `total`, shape `part`, contiguous.
+
+    `total` is uint64, int64, float64 or complex128, according to the kind of the data; float64 is
+    also possible for 64-bit integers. Raise if a sum of integers overflows. NumPy adds up dtypes
+    that kernels do not support.
+    """
+    if not tile.size:
+        return
+    narrow = wider(tile.dtype)
+    if narrow is None:
+        total += np.add.reduce(tile.astype(total.dtype, copy=False), axis=0)
+        return
+    rows = as_rows(tile, keeps_half=True).as_real()
+    target = as_real(total)
+    block = min(COLUMNS, rows.width)
+    if rows.flat.dtype == target.dtype and is_long(target.dtype):
+        for group in rows.cut(MOST_EXACT):
+            require(add_columns_exactly(*group, block, target), target.dtype)
+        return
+    dtype = target.dtype if is_long(rows.flat.dtype) else narrow.type(0).real.dtype
+    if dtype == target.dtype != rows.flat.dtype:
+        add_columns(*rows, block, target)
+        return
+    sums = np.empty(block, dtype)
+    # there is no wider dtype than double precision: sum in two steps, with smaller rounding errors
+    for group in rows.cut(FEW if rows.flat.dtype == target.dtype else MOST):
+        sum_columns(*group, sums, target)
+
+
 BLOCK = 1024
 """Pixels that are added up one after another; the sums of blocks are added up in pairs."""
 
@@ -121,12 +157,9 @@ def add_pixels(tile: AnyArray, total: AnyArray) -> None:
             tile.astype(total.dtype, copy=False), axis=tuple(range(1, tile.ndim))
         )
         return
-    rows = as_rows(tile, keeps_half=True)
-    if rows.flat.dtype == total.dtype and is_long(total.dtype):
-        require(add_rows_exactly(*rows, total), total.dtype)
-        return
-    blocks = np.empty(-(-rows.width // BLOCK), total.dtype)
-    sum_rows(*rows, _zero(narrow, rows.flat.dtype, total.dtype), blocks, total)
+    flat, count, step, width, swap = as_rows(tile, keeps_half=True)
+    starts = np.arange(count) * step
+    _add_rows(flat, starts, starts + width, swap, narrow, total)
 
 
 def add_ragged(starts: AnyArray, values: AnyArray, total: AnyArray) -> None:
@@ -134,47 +167,43 @@ def add_ragged(starts: AnyArray, values: AnyArray, total: AnyArray) -> None:
 
     Row i is ``values[starts[i] : starts[i + 1]]``, in a dtype that compiled code supports.
     """
-    if not len(values):
-        return
-    longest = int(np.diff(starts).max())
-    narrow = wider(values.dtype)
-    assert narrow is not None
-    if values.dtype == total.dtype and is_long(total.dtype):
-        require(add_ragged_exactly(starts, values, total), total.dtype)
-        return
-    zero = _zero(narrow, values.dtype, total.dtype)
-    sum_ragged(starts, values, zero, np.empty(-(-longest // BLOCK), total.dtype), total)
+    if len(values):
+        narrow = wider(values.dtype)
+        assert narrow is not None
+        _add_rows(values, starts[:-1], starts[1:], None, narrow, total)
 
 
-def _zero(narrow: np.dtype[Any], values: np.dtype[Any], total: np.dtype[Any]) -> Any:
-    """Return 0 in the dtype of the sum of a block."""
-    return total.type(0) if is_long(values) else narrow.type(0)
+def _add_rows(
+    flat: AnyArray,
+    starts: AnyArray,
+    stops: AnyArray,
+    swap: bool | int | None,
+    narrow: np.dtype[Any],
+    total: AnyArray,
+) -> None:
+    """Add up rows of flat memory."""
+    if flat.dtype == total.dtype and is_long(total.dtype):
+        require(add_rows_exactly(flat, starts, stops, swap, total), total.dtype)
+        return
+    zero = total.dtype.type(0) if is_long(flat.dtype) else narrow.type(0)
+    blocks = np.empty(-(-int((stops - starts).max()) // BLOCK), total.dtype)
+    sum_rows(flat, starts, stops, swap, zero, blocks, total)
 
 
 @kernel
 def sum_rows(
     flat: AnyArray,
-    count: int,
-    step: int,
-    width: int,
+    starts: AnyArray,
+    stops: AnyArray,
     swap: Any,
     zero: Any,
     blocks: AnyArray,
     total: AnyArray,
 ) -> None:
     """Add the sum of each row to `total`; blocks are summed in the dtype of `zero`."""
-    for i in range(count):
-        total[i] += _sum_row(flat[i * step : i * step + width], swap, zero, blocks)
-
-
-@kernel
-def sum_ragged(
-    starts: AnyArray, values: AnyArray, zero: Any, blocks: AnyArray, total: AnyArray
-) -> None:
-    """Add the sum of each row of `values` to `total`; the rows have different lengths."""
     for i in range(len(total)):
-        if starts[i] < starts[i + 1]:
-            total[i] += _sum_row(values[starts[i] : starts[i + 1]], None, zero, blocks)
+        if starts[i] < stops[i]:
+            total[i] += _sum_row(flat[starts[i] : stops[i]], swap, zero, blocks)
 
 
 @inner_kernel

@@ -1,7 +1,13 @@
-"""Shift frames by parts of a pixel, and entries of sparse chunks by pixels."""
+"""Shift frames, by parts of a pixel too, and entries of sparse chunks; cut windows of frames."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import numpy as np
+
+from udfdask.backends.backend import locked
+from udfdask.kernels.cpu.sparse_sums import Entries
 from udfdask.kernels.numba_internals.compile import lean_inner_kernel, lean_kernel
 from udfdask.types import AnyArray
 
@@ -143,41 +149,113 @@ def interpolate_shifted(
                 target[x] = before * head[x] + right * tail[x]
 
 
-@lean_kernel
-def move_entries(
-    values: AnyArray,
-    pixels: AnyArray,
-    starts: AnyArray,
-    first: AnyArray,
-    height: int,
-    width: int,
-    out_values: AnyArray,
-    out_pixels: AnyArray,
-    out_starts: AnyArray,
-) -> None:
-    """Write the entries of shifted frames, which are rows of a CSR matrix, in the same order.
+def moved_entries(
+    entries: Entries,
+    shifts: AnyArray,
+    origin: Sequence[int],
+    sizes: Sequence[int],
+    sig: Sequence[int],
+) -> Entries:
+    """Move the entries of each frame by minus its shift; return them as entries of full frames.
 
-    Pixel (y, x) of a shifted frame is pixel (y, x) + ``first[i]`` of frame i, of `height` lines
-    with `width` pixels. The outputs have room for all entries; those that leave the frame are
-    dropped.
+    `shifts` is int64, shape (frames, sig dims). The entries belong to the part of the signal that
+    starts at pixel `origin` and has the shape `sizes`; `sig` is the shape of a frame. Entries that
+    leave the frame are dropped.
     """
-    count = 0
-    for i in range(first.shape[0]):
-        out_starts[i] = count
-        top, left = first[i, 0], first[i, 1]
-        y, line = 0, 0  # `line` is the first pixel of line y
-        for e in range(starts[i], starts[i + 1]):
-            p = pixels[e]
-            # entries are usually sorted, and a division takes longer than all the rest
-            if p < line:
-                y = p // width
-                line = y * width
-            while p >= line + width:
-                y += 1
-                line += width
-            to_y, to_x = y - top, p - line - left
-            if 0 <= to_y < height and 0 <= to_x < width:
-                out_values[count] = values[e]
-                out_pixels[count] = to_y * width + to_x
-                count += 1
-    out_starts[first.shape[0]] = count
+    starts, pixels, values = entries
+    kept = np.empty_like(starts), np.empty_like(pixels), np.empty_like(values)
+    where = (np.array(each, np.int64) for each in (origin, sizes, sig))
+    n = _move(*entries, np.ascontiguousarray(shifts), *where, *kept)
+    return Entries(locked(kept[0]), locked(kept[1][:n]), locked(kept[2][:n]))
+
+
+@lean_kernel
+def _move(
+    starts: AnyArray,
+    pixels: AnyArray,
+    values: AnyArray,
+    shifts: AnyArray,
+    origin: AnyArray,
+    sizes: AnyArray,
+    sig: AnyArray,
+    new_starts: AnyArray,
+    new_pixels: AnyArray,
+    new_values: AnyArray,
+) -> int:
+    """Write the moved entries one after another; return their number."""
+    n, last = 0, len(sizes) - 1
+    width = sizes[last]
+    for f in range(len(starts) - 1):
+        new_starts[f] = n
+        left = origin[last] - shifts[f, last]
+        line, target, inside = -width, 0, False  # the first pixel of a line, and where it goes
+        for k in range(starts[f], starts[f + 1]):
+            pixel = np.int64(pixels[k])
+            # entries are usually sorted, and divisions take longer than all the rest
+            if pixel < line or pixel >= line + width:
+                rest = pixel // width
+                line, target, step, inside = rest * width, 0, sig[last], True
+                for axis in range(last - 1, -1, -1):
+                    place = rest
+                    if axis > 0:
+                        rest = place // sizes[axis]
+                        place -= rest * sizes[axis]
+                    place += origin[axis] - shifts[f, axis]
+                    inside &= 0 <= place < sig[axis]
+                    target += place * step
+                    step *= sig[axis]
+            x = pixel - line + left
+            if inside and 0 <= x < sig[last]:
+                new_pixels[n], new_values[n] = target + x, values[k]
+                n += 1
+    new_starts[len(starts) - 1] = n
+    return n
+
+
+def moved_back(frames: AnyArray, shifts: AnyArray) -> AnyArray:
+    """Return frames, shape (n, *sig), each moved by minus its shift, ints of shape (n, sig dims).
+
+    ``result[f, y, x] = frames[f, y + sy, x + sx]``, and 0 if this pixel is outside the frame.
+    """
+    result = np.zeros(frames.shape, dtype=frames.dtype)
+    for frame, shift, target in zip(frames, shifts.tolist(), result, strict=True):
+        source_part, target_part = overlap(shift, frame.shape)
+        target[target_part] = frame[source_part]
+    return result
+
+
+def overlap(
+    shift: Sequence[int], sizes: Sequence[int]
+) -> tuple[tuple[slice, ...], tuple[slice, ...]]:
+    """Return the overlap of a frame with a shifted mask of its size, in the frame and the mask."""
+    pairs = list(zip(shift, sizes, strict=True))
+    frame = tuple(slice(min(n, max(0, s)), max(0, min(n, n + s))) for s, n in pairs)
+    mask = tuple(slice(min(n, max(0, -s)), max(0, min(n, n - s))) for s, n in pairs)
+    return frame, mask
+
+
+@lean_kernel
+def cut_windows(frames: AnyArray, corners: AnyArray, out: AnyArray) -> None:
+    """Write windows of frames to `out`, with 0 outside the frame.
+
+    `frames` has the shape (n, height, width). `corners` holds the first pixel (y, x) of each of k
+    windows, shape (n, k, 2), or (1, k, 2) if they are the same in all frames. `out` has the shape
+    (n, k, window height, window width).
+    """
+    n, height, width = frames.shape
+    _, k, rows, columns = out.shape
+    for f in range(n):
+        g = f if len(corners) > 1 else 0
+        for w in range(k):
+            y, x = corners[g, w, 0], corners[g, w, 1]
+            first = min(max(0, -x), columns)
+            last = max(min(columns, width - x), first)
+            for i in range(rows):
+                line = out[f, w, i]
+                if not 0 <= y + i < height:
+                    line[:] = 0
+                    continue
+                line[:first] = 0
+                line[last:] = 0
+                for j in range(first, last):
+                    line[j] = frames[f, y + i, x + j]

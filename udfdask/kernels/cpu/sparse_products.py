@@ -8,14 +8,12 @@ takes longer at first, and less time per pixel of a mask.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from udfdask.backends.backend import locked
 from udfdask.kernels.cpu.sparse_sums import Entries
-from udfdask.kernels.numba_internals.compile import contracting_kernel, inner_kernel, kernel
+from udfdask.kernels.numba_internals.compile import contracting_kernel, inner_kernel
 from udfdask.kernels.numba_internals.rows import as_rows
 from udfdask.kernels.overflow import compiled_dtype
 from udfdask.types import AnyArray
@@ -257,55 +255,3 @@ def _add_sparse(
             value, p = kind(own[k]), np.int64(own_pixels[k])
             for j in range(first[p], first[p + 1]):
                 total[masks[j]] += value * kind(weights[j])
-
-
-def moved_entries(
-    entries: Entries,
-    shifts: AnyArray,
-    origin: Sequence[int],
-    sizes: Sequence[int],
-    sig: Sequence[int],
-) -> Entries:
-    """Move the entries of each frame by minus its shift; return them as entries of full frames.
-
-    `shifts` is int64, shape (frames, sig dims). The entries belong to the part of the signal that
-    starts at pixel `origin` and has the shape `sizes`; `sig` is the shape of a frame. Entries that
-    leave the frame are dropped.
-    """
-    starts, pixels, values = entries
-    kept = np.empty_like(starts), np.empty_like(pixels), np.empty_like(values)
-    where = (np.array(each, np.int64) for each in (origin, sizes, sig))
-    n = _move(*entries, np.ascontiguousarray(shifts), *where, *kept)
-    return Entries(locked(kept[0]), locked(kept[1][:n]), locked(kept[2][:n]))
-
-
-@kernel
-def _move(
-    starts: AnyArray,
-    pixels: AnyArray,
-    values: AnyArray,
-    shifts: AnyArray,
-    origin: AnyArray,
-    sizes: AnyArray,
-    sig: AnyArray,
-    new_starts: AnyArray,
-    new_pixels: AnyArray,
-    new_values: AnyArray,
-) -> int:
-    """Write the moved entries one after another; return their number."""
-    n = 0
-    new_starts[0] = 0
-    for f in range(len(starts) - 1):
-        for k in range(starts[f], starts[f + 1]):
-            rest, pixel, step, inside = np.int64(pixels[k]), 0, 1, True
-            for axis in range(len(sizes) - 1, -1, -1):
-                place = rest % sizes[axis] + origin[axis] - shifts[f, axis]
-                rest //= sizes[axis]
-                inside &= 0 <= place < sig[axis]
-                pixel += place * step
-                step *= sig[axis]
-            if inside:
-                new_pixels[n], new_values[n] = pixel, values[k]
-                n += 1
-        new_starts[f + 1] = n
-    return n

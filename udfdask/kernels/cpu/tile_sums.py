@@ -1,4 +1,4 @@
-"""Sums and moments of the frames of a tile.
+"""All sums of the frames of a tile at once.
 
 These are the moments of each pixel over the frames, and of each frame the sum of its pixels and its
 first moments. Kernels for each of them would read the tile from memory several times.
@@ -11,24 +11,11 @@ from typing import Any
 import numpy as np
 
 from udfdask.kernels.cpu.exact_sums import HALVES, MOST_SQUARES, merged, parabolas_of, squares_of
-from udfdask.kernels.cpu.pixel_sums import (
-    MOST_EXACT,
-    add_columns,
-    add_columns_exactly,
-    sum_columns,
-)
 from udfdask.kernels.cpu.variance import MOST_FRAMES, set_origins
 from udfdask.kernels.moment_arrays import Moments
 from udfdask.kernels.numba_internals.compile import lean_inner_kernel, lean_kernel
 from udfdask.kernels.numba_internals.reading import minus, plus, times, value_at
-from udfdask.kernels.numba_internals.rows import (
-    MOST,
-    as_native,
-    as_real,
-    as_rows,
-    rows_in_memory,
-    wider,
-)
+from udfdask.kernels.numba_internals.rows import as_native, rows_in_memory, wider
 from udfdask.kernels.numba_internals.vector_sums import (
     FRAMES,
     LONGEST,
@@ -36,7 +23,6 @@ from udfdask.kernels.numba_internals.vector_sums import (
     VECTOR_BYTES,
 )
 from udfdask.kernels.numba_internals.vector_sums import add_frames as add_in_registers
-from udfdask.kernels.overflow import is_long, require
 from udfdask.types import AnyArray
 
 SEGMENT = 256
@@ -263,40 +249,3 @@ def _deviation(largest: Any, total: Any, squares: Any, count: int, each: float) 
     s = np.int64(total)
     # n * sum(x**2) and sum(x)**2 are below 2**62: every step but the last is exact
     return np.float64(squares_of(largest, s, 2 * np.int64(squares)) * count - s * s) * each
-
-
-BLOCK = 1 << 14
-"""Pixels at a time: their sums stay in a cache. With fewer, frames are not read sequentially."""
-
-FEW = 256
-"""Frames per intermediate sum, if values have the precision of the total."""
-
-
-def add_frames(tile: AnyArray, total: AnyArray) -> None:
-    """Add all frames of a tile, shape (n, *part), to `total`, shape `part`, contiguous.
-
-    `total` is uint64, int64, float64 or complex128, according to the kind of the data; float64 is
-    also possible for 64-bit integers. Raise if a sum of integers overflows. NumPy adds up dtypes
-    that kernels do not support.
-    """
-    if not tile.size:
-        return
-    narrow = wider(tile.dtype)
-    if narrow is None:
-        total += np.add.reduce(tile.astype(total.dtype, copy=False), axis=0)
-        return
-    rows = as_rows(tile, keeps_half=True).as_real()
-    target = as_real(total)
-    block = min(BLOCK, rows.width)
-    if rows.flat.dtype == target.dtype and is_long(target.dtype):
-        for group in rows.cut(MOST_EXACT):
-            require(add_columns_exactly(*group, block, target), target.dtype)
-        return
-    dtype = target.dtype if is_long(rows.flat.dtype) else narrow.type(0).real.dtype
-    if dtype == target.dtype != rows.flat.dtype:
-        add_columns(*rows, block, target)
-        return
-    sums = np.empty(block, dtype)
-    # there is no wider dtype than double precision: sum in two steps, with smaller rounding errors
-    for group in rows.cut(FEW if rows.flat.dtype == target.dtype else MOST):
-        sum_columns(*group, sums, target)

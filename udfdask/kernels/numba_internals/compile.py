@@ -15,7 +15,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import pickle
-import threading
 import uuid
 import warnings
 from collections.abc import Callable
@@ -58,12 +57,12 @@ class KernelCache(FunctionCache):
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Save a compiled version if possible, otherwise warn once."""
-        if _save_failure.was_reported:
+        if _told:
             return
         try:
             super().save_overload(sig, data)  # type: ignore[no-untyped-call]
         except OSError as error:
-            _save_failure.report(f"in {self._cache_path}: {error}")
+            _tell_once(f"in {self._cache_path}: {error}")
 
 
 @lru_cache(maxsize=8)
@@ -84,7 +83,7 @@ class NoCache(NullCache):
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Warn once that kernels are not saved."""
-        _save_failure.report("in any folder: none is writable")
+        _tell_once("in any folder: none is writable")
 
 
 class KernelFiles:
@@ -147,28 +146,21 @@ class KernelFiles:
                     path.unlink()
 
 
-class _SaveFailure:
-    """Warn once per process that kernels cannot be saved."""
-
-    def __init__(self) -> None:
-        self.was_reported = False
-        self._lock = threading.Lock()
-
-    def report(self, reason: str) -> None:
-        """Warn if this is the first failure."""
-        with self._lock:
-            is_first, self.was_reported = not self.was_reported, True
-        if is_first:
-            warnings.warn(
-                f"compiled kernels cannot be saved {reason}. The run continues, but each process"
-                " compiles them again, which takes seconds: set NUMBA_CACHE_DIR to a folder with"
-                " free space",
-                UDFWarning,
-                stacklevel=2,
-            )
+_told: list[str] = []
+"""Why kernels cannot be saved, once it is known."""
 
 
-_save_failure = _SaveFailure()
+def _tell_once(reason: str) -> None:
+    """Warn once per process that kernels cannot be saved; numba compiles one kernel at a time."""
+    if not _told:
+        _told.append(reason)
+        warnings.warn(
+            f"compiled kernels cannot be saved {reason}. The run continues, but each process"
+            " compiles them again, which takes seconds: set NUMBA_CACHE_DIR to a folder with"
+            " free space",
+            UDFWarning,
+            stacklevel=2,
+        )
 
 
 def cache_of(function: Callable[..., Any], options: str) -> Any:

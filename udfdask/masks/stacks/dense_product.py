@@ -10,7 +10,7 @@ from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.geometry.shapes import Shape
 from udfdask.geometry.slices import Slice
 from udfdask.kernels.cpu.dense_products import product
-from udfdask.kernels.cpu.windows import moved_back, overlap
+from udfdask.kernels.cpu.shift import moved_back, overlap
 from udfdask.kernels.overflow import add_exactly, require_near
 from udfdask.masks.stacks.container import MaskContainer
 from udfdask.masks.stacks.stack import Region, dense_matrix, entries
