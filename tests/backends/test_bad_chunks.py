@@ -12,7 +12,7 @@ from backend_udfs import Wants
 from chunk_backends import ON_HOST, block_in, chunks_in
 from udfdask.corrections import CorrectionSet
 from udfdask.errors import UDFError
-from udfdask.udfs import ApplyMasksUDF, StdDevUDF, SumSigUDF, SumUDF
+from udfdask.udfs import SumSigUDF, SumUDF
 
 DATA = np.random.default_rng(0).poisson(0.5, (6, 20)).astype("f4")
 NOTHING = DATA[:0, :0]
@@ -53,18 +53,6 @@ def test_another_type_than_announced(announced, came):
     gives_the_numbers(blocks)
 
 
-@pytest.mark.full
-def test_types_that_change_from_chunk_to_chunk():
-    kinds = [*ON_HOST, ud.UDF.BACKEND_SPARSE_DOK]
-
-    def make(block, block_info):
-        row, column = block_info[0]["chunk-location"]
-        return block_in(block, kinds[(shift + 2 * row + column) % len(kinds)], 1)
-
-    for shift in range(0, len(kinds), 2):  # noqa: B007  # `make` reads it
-        gives_the_numbers(made_of(make))
-
-
 def twice(block):
     """Return a CSR matrix that stores every value as two halves."""
     rows = sp.csr_array(block)
@@ -82,12 +70,6 @@ def twice_in_coordinates(block):
     found = sp.coo_array(block)
     places = (np.tile(found.row, 2), np.tile(found.col, 2))
     return sp.coo_array((np.tile(found.data / 2, 2), places), shape=block.shape)
-
-
-def test_values_that_are_stored_twice_are_one_value_for_variances():
-    for make in (twice, twice_in_columns, twice_in_coordinates):
-        (found,) = run(made_of(make, make(NOTHING)), StdDevUDF())
-        np.testing.assert_allclose(found["var"], DATA.var(axis=0, dtype="f8"), rtol=1e-12)
 
 
 def backwards(block):
@@ -212,14 +194,6 @@ def test_dtypes_that_a_format_has_not(backend, dtype):
         ud.run_udf(x, Keeps(backend), sig_dims=1)
 
 
-def test_sparse_dates():
-    x = made_of(sparse.COO, sparse.COO(NOTHING.astype("M8[s]")), X.astype("M8[s]"))
-    with pytest.raises(
-        ud.ArgumentTypeError, match=r"sparse arrays of dates, dtype datetime64\[s\]"
-    ):
-        ud.run_udf(x, SumUDF(), sig_dims=1)
-
-
 def test_half_precision():
     """SciPy does not have it: UDFs get it if they ask for it, otherwise single precision."""
     x = made_of(sparse.COO, sparse.COO(NOTHING.astype("e")), X.astype("e"))
@@ -238,12 +212,6 @@ def test_names_that_are_none(backends):
         ud.run_udf(X, Wants(backends), sig_dims=1)
     with pytest.raises(ud.ArgumentValueError, match=r"backends=.* is no array backend; choose"):
         ud.run_udf(X, SumUDF(), backends=backends, sig_dims=1)
-
-
-@pytest.mark.parametrize("backends", [None, 3, iter(["numpy"])])
-def test_no_names(backends):
-    with pytest.raises(ud.ArgumentTypeError, match=r"the name of an array backend, or a tuple"):
-        ud.run_udf(X, Wants(backends), sig_dims=1)
 
 
 def test_nothing_in_common():
@@ -289,13 +257,6 @@ def test_indices_of_any_dtype(dtype):
     gives_the_numbers(made_of(make, empty))
 
 
-@pytest.mark.parametrize("method", ["tile", "frame", "partition"])
-def test_half_precision_in_every_method(method):
-    x = made_of(sparse.COO, sparse.COO(NOTHING.astype("e")), X.astype("e"))
-    (seen,) = run(x, Wants(ud.UDF.BACKEND_SPARSE_COO, method))
-    np.testing.assert_array_equal(seen["seen"], DATA)
-
-
 def test_a_format_that_has_the_dtype_is_chosen():
     """The formats closest to DOK are SciPy's, which have no half precision."""
     x = made_of(sparse.DOK.from_numpy, sparse.DOK((0, 0), dtype="e"), X.astype("e"))
@@ -326,19 +287,6 @@ def test_sparse_aux_data_in_memory():
         ud.UDF.aux_data(sparse.COO.from_numpy(DATA), "nav", extra_shape=(20,), dtype="float32")
 
 
-@pytest.mark.full
-@pytest.mark.parametrize(
-    ("kind", "options"),
-    [("g", {}), ("G", {}), ("g", {"use_sparse": True}), ("g", {"shifts": (3,)})],
-)
-def test_masks_in_long_double_precision(kind, options):
-    x = made_of(sparse.COO, sparse.COO(NOTHING))
-    mask = np.linspace(0, 1, 20, dtype=kind)
-    thin, thick = (run(a, ApplyMasksUDF([lambda: mask], **options))[0] for a in (x, X))
-    assert thin["intensity"].dtype == thick["intensity"].dtype == np.dtype(kind)
-    np.testing.assert_allclose(thin["intensity"], thick["intensity"], rtol=1e-15)
-
-
 def masked(block):
     return np.ma.masked_greater(np.asarray(block), 0)
 
@@ -351,29 +299,11 @@ class Masked(np.ndarray):
         return np.asarray(self) > 0
 
 
-def run_one(method, array):
-    return run(array, Wants("numpy", method), SumUDF())
-
-
 @pytest.mark.parametrize("make", [masked, lambda b: np.asarray(b).view(Masked)])
 @pytest.mark.parametrize("method", ["tile", "frame", "partition"])
 def test_masked_blocks_that_were_not_announced(make, method):
     with pytest.raises(ud.UDFError, match=r"masked values.*np\.ma\.filled"):
-        run_one(method, made_of(make))
-
-
-def test_masked_blocks_anywhere():
-    """In one of several signal chunks, in a later chunk, or behind sparse ones."""
-
-    def make(block, block_info):
-        here = block_info[0]["chunk-location"] == place
-        return masked(block) if here else block_in(block, other, 1)
-
-    for place in [(0, 0), (0, 1), (1, 1)]:  # noqa: B007  # `make` reads it
-        for other in ("numpy", ud.UDF.BACKEND_SPARSE_COO):  # noqa: B007
-            for udfs in ([SumUDF()], [SumSigUDF(), SumUDF()]):
-                with pytest.raises(ud.UDFError, match="masked values"):
-                    run(made_of(make), *udfs)
+        run(made_of(make), Wants("numpy", method), SumUDF())
 
 
 def test_blocks_with_a_mask_that_hides_nothing():

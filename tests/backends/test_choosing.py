@@ -53,14 +53,6 @@ def test_every_offer_is_served_natively_if_it_can_be(native, offers):
 
 
 @given(natives, offers)
-def test_data_stay_on_their_device_and_sparse_if_they_can(native, offers):
-    for name, offer in zip(choose_backends(native, offers, corrected=False), offers, strict=True):
-        stay = [n for n in offer if not changes_device(native, n)]
-        assert not changes_device(native, name) or not stay
-        assert not makes_dense(native, name) or all(makes_dense(native, n) for n in stay or offer)
-
-
-@given(natives, offers)
 def test_nothing_is_cheaper(native, offers):
     chosen = choose_backends(native, offers, corrected=False)
     wanting = [near(native, offer) for offer in offers if native not in offer]
@@ -100,14 +92,6 @@ def test_corrected_data_are_dense(native, offers):
 def test_a_process_has_one_value_for_each_backend():
     assert pickle.loads(pickle.dumps(BACKENDS)) == BACKENDS == copy.deepcopy(BACKENDS)
     assert len(set(map(tokenize_value, BACKENDS))) == len(BACKENDS)
-
-
-@pytest.mark.parametrize("native", NATIVES)
-def test_every_pairing(native):
-    for one, other in itertools.product(BACKENDS, repeat=2):
-        chosen = choose_backends(native, [(one,), (other, one)], corrected=False)
-        assert chosen[0] == one
-        assert chosen[1] in (one, other)
 
 
 def test_the_more_popular_of_equally_cheap_ones(monkeypatch):

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-import udf_zoo
 import udfdask as ud
 from backend_udfs import Wants, program_on
 from chunk_backends import ANY_SHAPE, MATRICES, can_hold, chunks_in
@@ -166,19 +165,6 @@ def test_random_programs(case, native, data):
             same(found[name], value, name)
 
 
-@given(runs(dtypes=["uint8", "int16", "int32"]), st.lists(st.sampled_from(udf_zoo.ZOO), min_size=1))
-@few
-def test_udfs_that_want_numpy(run, zoo):
-    nothing = run["roi"] is not None and not run["roi"].any()
-    known = [cls for cls in zoo if not (nothing and cls is udf_zoo.MergeAllOnce)]
-    chunks = run["array"].chunks[: run["data"].ndim - run["sig_dims"]]
-    agree(
-        run,
-        [cls() for cls in known if len(chunks) < 2 or cls is not udf_zoo.Contiguous]
-        or [udf_zoo.NavSums()],
-    )
-
-
 BUILT_IN = {
     "sum": udfs.SumUDF,
     "sums of frames": udfs.SumSigUDF,
@@ -218,25 +204,6 @@ def test_built_in_udfs_on_chunks_of_anything(make, native):
         array = chunks_in(da.from_array(data, chunks=chunks), native, 1)
         run = {"data": data, "array": array, "sig_dims": 1, "roi": roi, "tile": 20}
         agree(run, [make(), Wants(ud.UDF.BACKEND_SCIPY_CSC, "frame"), make()])
-
-
-@pytest.mark.full
-@pytest.mark.parametrize(
-    "native", [*NATIVES, ud.UDF.BACKEND_SCIPY_CSR, ud.UDF.BACKEND_SCIPY_CSC_ARRAY]
-)
-def test_the_last_snapshot(native):
-    data = np.random.default_rng(3).poisson(0.5, (7, 12)).astype("uint16")
-    array = chunks_in(da.from_array(data, chunks=(2, 5)), native, 1)
-    asked = [
-        udfs.SumUDF(),
-        Wants(ud.UDF.BACKEND_SPARSE_COO),
-        Wants(ud.UDF.BACKEND_SCIPY_CSR, "partition", True),
-    ]
-    *_, last = ud.run_udf_iter(array, asked, sig_dims=1, **SYNC)
-    wanted = run_reference(data, asked, sig_dims=1)
-    for found, right in zip(last.buffers, wanted, strict=True):
-        for name, value in right.items():
-            same(np.asarray(found[name]), value, name)
 
 
 @pytest.mark.parametrize(

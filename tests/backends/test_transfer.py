@@ -12,7 +12,6 @@ from device_modules import cupy_is
 from stand_in import numpy_standing_in_for_cupy
 from udfdask.backends import device
 from udfdask.backends.device import using_device
-from udfdask.errors import DeviceError
 
 TILES = st.lists(
     hnp.arrays(
@@ -68,15 +67,6 @@ def test_a_buffer_holds_a_frame_at_least():
         np.testing.assert_array_equal(device.tile_to_device(tile).get(), tile)
         assert cupy.ledger.to_device == 2
         assert cupy.ledger.pinned == 2 * 800
-
-
-def test_what_cannot_go_there_is_refused():
-    with (
-        numpy_standing_in_for_cupy(),
-        using_device(own_stream=True),
-        pytest.raises(DeviceError, match=r"no arrays of dtype datetime64\[s\]"),
-    ):
-        device.tile_to_device(np.zeros((2, 2), "datetime64[s]"))
 
 
 @pytest.mark.gpu

@@ -47,17 +47,6 @@ def test_another_shape_than_the_buffer(process):
     assert "declare it with extra_shape: (2,) for two, self.meta.dataset_shape.sig" in hint
 
 
-def test_the_shape_that_is_advised():
-    class FramesUDF(ud.UDF):
-        def get_result_buffers(self):
-            return {"m": self.buffer("nav", extra_shape=self.meta.dataset_shape.sig)}
-
-        def process_frame(self, frame):
-            self.results.m[:] = frame
-
-    assert ud.run_udf(X, FramesUDF())["m"].shape == X.shape
-
-
 def test_data_are_read_only():
     def process(results, frame):
         frame -= 1

@@ -20,7 +20,6 @@ import udfdask as ud
 from making import LATE, wait_until
 from udfdask.chunk import task_context
 from udfdask.chunk.task_context import ThreadLimiter, limiter
-from udfdask.udfs import SumSigUDF
 
 np.ones((2, 2)) @ np.ones((2, 2))  # loads BLAS
 WHOLE = 2  # what the libraries are set to outside of tasks: more than a task's share of 1
@@ -95,20 +94,6 @@ def test_config(x, share):
     assert set(done["numba"]) == {min(share, numba.config.NUMBA_NUM_THREADS)}
 
 
-@pytest.mark.full
-def test_processes(x):
-    done = ud.run_udf(x, Meet()).compute(scheduler="processes", num_workers=1)
-    assert set(done["before"]) == {1}
-    assert set(done["numba"]) == {1}
-
-
-def test_share_is_part_of_the_name(x):
-    one = ud.run_udf(x, SumSigUDF())["intensity"].name
-    with dask.config.set({"udfdask.threads-per-task": 2}):
-        assert ud.run_udf(x, SumSigUDF())["intensity"].name != one
-    assert ud.run_udf(x, SumSigUDF())["intensity"].name == one
-
-
 def test_limits_in_merge_and_get_results(x):
     class Sees(ud.UDF):
         def get_result_buffers(self):
@@ -154,18 +139,6 @@ def test_nested():
         with own.limit(1):
             assert set(blas_threads()) == {1}
         assert set(blas_threads()) == {1}
-    assert set(blas_threads()) == {WHOLE}
-
-
-@pytest.mark.parametrize(("outer", "inner"), [(2, 1), (1, 2)])
-def test_nested_with_different_limits(outer, inner):
-    """No task sees more than its own share; the smaller share of another task may limit it."""
-    own = ThreadLimiter()
-    with own.limit(outer):
-        assert max(blas_threads()) <= outer
-        with own.limit(inner):
-            assert max(blas_threads()) <= min(outer, inner)
-        assert max(blas_threads()) <= outer
     assert set(blas_threads()) == {WHOLE}
 
 
@@ -217,27 +190,6 @@ def test_numba_of_another_thread_is_left_alone():
     leave.set()
     thread.join()
     assert seen == [1]
-
-
-def test_many_threads_in_and_out():
-    own = ThreadLimiter()
-    wrong = []
-
-    def work(seed):
-        random = np.random.default_rng(seed)
-        for _ in range(40):
-            with own.limit(1):
-                if set(blas_threads()) != {1}:
-                    wrong.append(seed)
-                time.sleep(random.uniform(0, 1e-3))
-
-    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not wrong
-    assert set(blas_threads()) == {WHOLE}
 
 
 def test_libraries_are_searched_only_after_imports(monkeypatch):

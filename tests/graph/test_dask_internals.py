@@ -15,12 +15,11 @@ from dask.callbacks import Callback
 from dask.graph_manipulation import clone
 from dask.highlevelgraph import HighLevelGraph
 
-from udfdask.graph.dask_internals.arrays import blocks_in_memory, loaded_again, normalize_index
+from udfdask.graph.dask_internals.arrays import blocks_in_memory, loaded_again
 from udfdask.graph.dask_internals.layers import BlockLayer, LazyLayer, PerBlock, TaskLayer
 from udfdask.graph.dask_internals.running import (
     compute_here,
     optimized,
-    optimized_together,
     process_pool,
     submitted_keys,
 )
@@ -31,7 +30,6 @@ from udfdask.graph.dask_internals.tasks import (
     TaskRef,
     alias_target,
     never_fused,
-    task_contents,
 )
 
 CALLS: list[object] = []
@@ -135,14 +133,6 @@ def test_output_tasks_keep_one_pass_through_optimize(turned):
     assert CALLS.count("load") == CALLS.count("work") == 4
 
 
-def test_plain_tasks_would_not():
-    """Or else `OutputTask` is no longer needed."""
-    payloads = worked(loaded())
-    pair = outputs(payloads, "a", 0, Task), outputs(payloads, "b", 0, Task)
-    dask.compute(*dask.optimize(*pair), scheduler="sync")
-    assert CALLS.count("work") == 8
-
-
 @pytest.mark.parametrize("kept", [True, False])
 def test_never_fused(kept):
     first, second = Task("first", list, List(1, 2)), Task("second", sum, TaskRef("first"))
@@ -165,14 +155,6 @@ def test_a_block_layer_is_fused_with_loading():
     assert ran(tasks) == {*keys, *(("work", k) for k in range(4))}
     assert dask.get(tasks, keys) == tuple(((k,),) for k in range(4))
     assert CALLS == ["load", "work"] * 4
-
-
-def test_a_block_layer_over_tasks_of_its_own():
-    """Fusion of layers is not all: slices are tasks that are written out."""
-    array = loaded()[1:]
-    keys = [("work", k) for k in range(4)]
-    done = dask.get(optimized(worked(array).dask, keys), keys)
-    np.testing.assert_array_equal(np.concatenate([block for block, _ in done]), np.arange(1.0, 8))
 
 
 def test_arguments_of_a_block_layer():
@@ -234,52 +216,6 @@ def test_data_in_memory_are_found():
 # Tasks of a graph, optimized, and what is in them.
 
 
-def held(part):
-    """All that a task holds, in whatever it has been fused into."""
-    yield part
-    inside = task_contents(part) or ()
-    if isinstance(part, dict):
-        inside = part.values()
-    elif isinstance(part, (list, tuple)):
-        inside = part
-    for each in inside:
-        yield from held(each)
-
-
-@pytest.mark.parametrize("optimize_layers", [True, False])
-def test_arguments_are_found_in_fused_tasks(optimize_layers):
-    mark = complex(1, 2)
-    array = loaded()
-    marks = PerBlock(dict.fromkeys([(k,) for k in range(4)], mark))
-    marked = worked(array, marks)
-    if not optimize_layers:
-        tasks = dict(marked.dask.layers["work"])
-        marked = array_of(array, "work", TaskLayer(tasks), {array.name})
-    wanted = optimized_together([marked.map_blocks(abs, dtype=float, meta=np.empty(0))])
-    assert len(ran(wanted.tasks)) == 4
-    assert sum(any(part is mark for part in held(task)) for task in wanted.tasks.values()) == 4
-    assert wanted.keys <= wanted.tasks.keys()
-    assert not wanted.futures
-
-
-def test_a_blockwise_layer_says_what_its_tasks_hold():
-    array = loaded()
-    layers = array.dask.layers.values()
-    parts = [task_contents(layer) or tuple(layer.values()) for layer in layers]
-    assert any(isinstance(part, Source) for part in held(parts))
-    mark = object()
-    assert any(p is mark for p in held(BlockLayer("work", array, work, BlockLayer.BLOCK, mark)))
-    assert task_contents("text") is None
-    assert task_contents((1, 2)) is None
-    assert task_contents(TaskRef("a")) == ()
-
-
-def test_aliases_are_followed():
-    tasks = optimized_together([loaded()[1:] + 1]).tasks
-    targets = {t for t in map(alias_target, tasks.values()) if t is not None}
-    assert targets <= tasks.keys()
-
-
 # The rest.
 
 
@@ -337,20 +273,3 @@ def test_the_keys_of_a_batch():
         assert sorted(map(len, keys)) == [1] * len(keys)
         assert {("load", k) for k in range(4)} <= {key for batch in keys for key in batch}
     assert submitted_keys(()) == submitted_keys((3,)) == []
-
-
-def test_an_index_in_full():
-    assert normalize_index(np.s_[..., -1], (3, 4)) == (slice(None), 3)
-
-
-def test_local_schedulers_tell_what_is_ready():
-    """Progressive runs put the tasks that are ready in order, and take results out of the cache."""
-    seen = []
-
-    def note(key, value, dsk, state, worker):
-        seen.append((isinstance(state["ready"], list), state["cache"][key] is value))
-
-    with Callback(posttask=note):
-        loaded().compute(scheduler="threads")
-    assert len(seen) >= 4
-    assert all(ready and cached for ready, cached in seen)

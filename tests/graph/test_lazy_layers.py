@@ -17,7 +17,7 @@ import udf_zoo
 import udfdask as ud
 from udfdask.geometry.chunk_grid import Grid
 from udfdask.graph.dask_internals.layers import LazyLayer
-from udfdask.graph.task_keys import BlockKeys, MergedRowKeys, NumberedKeys, SameKeys
+from udfdask.graph.task_keys import BlockKeys, MergedRowKeys
 from udfdask.plan.merge_tree import MergeTree
 from udfdask.udfs import ApplyMasksUDF, CoMUDF, SumSigUDF, SumUDF
 
@@ -69,17 +69,6 @@ def test_a_layer_has_the_tasks_that_it_announces(options, chunks):
                 assert needed <= keys
                 names = {key[0] for key in needed} - {name}
                 assert names == set(graph.dependencies[name])
-
-
-def test_tasks_are_not_pickled():
-    x = da.ones((200, 2, 2), chunks=(1, 2, 2))
-    (layer,) = lazy_layers([ud.run_udf(x, SumUDF())]).values()
-    small = cloudpickle.dumps(layer)
-    tasks = dict(layer)
-    assert len(cloudpickle.dumps(layer)) == len(small)
-    sent = pickle.loads(small)
-    assert not sent.is_materialized()
-    assert sent.keys() == tasks.keys()
 
 
 def test_the_client_needs_little_memory():
@@ -164,11 +153,3 @@ def test_keys_of_merged_rows(mode, n, fan_in):
     assert list(keys.distinct) == list(dict.fromkeys(rows))
     assert ("name", *tree.last) == last
     assert sum(tree.sizes) == len(made)
-
-
-@given(st.integers(0, 5))
-def test_other_keys(n):
-    assert list(NumberedKeys(("a", 1), n)) == [("a", 1, k) for k in range(n)]
-    same = SameKeys(("a", 0), n)
-    assert list(same) == [("a", 0)] * n
-    assert list(same.distinct) == list(dict.fromkeys(same))

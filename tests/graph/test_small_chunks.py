@@ -20,7 +20,7 @@ from udfdask import on_workers
 from udfdask.geometry.chunk_grid import Grid
 from udfdask.graph.small_chunks import join_small_chunks
 from udfdask.plan.small_chunks import joined_chunks
-from udfdask.udfs import ApplyMasksUDF, CoMUDF, NeighborAverageUDF, SumSigUDF, SumUDF
+from udfdask.udfs import NeighborAverageUDF, SumSigUDF, SumUDF
 
 UDFS = [
     udf_zoo.NavSums,
@@ -116,20 +116,6 @@ def test_a_run_gives_what_it_gives_after_a_rechunk_and_loads_once(run):
     assert sorted(loads.places) == sorted(needed)
 
 
-def test_nav_results_have_the_joined_chunks():
-    x = da.zeros((6, 4, 8, 8), chunks=(1, 2, 8, 8), dtype="uint16")
-    sums = ud.run_udf(x, SumSigUDF(), merge_small=2 * 4 * 128)["intensity"]
-    assert sums.chunks == ((2, 2, 2), (4,))
-    assert ud.run_udf(x, SumSigUDF(), merge_small="1 GiB")["intensity"].chunks == ((6,), (4,))
-    assert ud.run_udf(x, SumSigUDF(), merge_small=1)["intensity"].chunks == x.chunks[:2]
-
-
-def few_tasks(result):
-    """The number of tasks that dask runs for a result."""
-    (optimized,) = dask.optimize(result)
-    return len(dict(optimized.__dask_graph__()))
-
-
 VALUES = np.random.default_rng(0).integers(0, 99, (8, 6, 4, 4)).astype("uint16")
 
 SOURCES = {
@@ -153,18 +139,8 @@ def test_any_source(name):
         total, sums = ud.compute(*found)
         np.testing.assert_array_equal(total["intensity"], VALUES.sum((0, 1)))
         np.testing.assert_array_equal(sums["intensity"], VALUES.sum((2, 3)))
-    assert few_tasks(ud.run_udf(x, SumUDF(), merge_small="1 MiB")) <= 6
-
-
-def test_blocks_that_are_needed_twice_are_loaded_once():
-    loads = Loads()
-    x = loads.array(VALUES, ((4, 4), (6,), (4,), (4,))).rechunk((1, 3, 4, 4))
-    # each joined chunk has parts of one loaded block, or of two
-    for least, blocks in ((VALUES.nbytes // 2, 2), (VALUES.nbytes // 4, 2), (VALUES.nbytes, 2)):
-        loads.places.clear()
-        total = ud.run_udf(x, SumUDF(), merge_small=least).compute(scheduler="threads")
-        np.testing.assert_array_equal(total["intensity"], VALUES.sum((0, 1)))
-        assert len(loads.places) == blocks
+    (optimized,) = dask.optimize(ud.run_udf(x, SumUDF(), merge_small="1 MiB"))
+    assert len(dict(optimized.__dask_graph__())) <= 6
 
 
 def test_aux_data_and_parameters_from_the_same_data():
@@ -226,35 +202,13 @@ def test_neighbors_outside_of_a_region_are_loaded_and_no_others(least, boundary)
     assert result.explain().bytes_read == len(chunks) * 32
 
 
-def test_results_derived_from_joined_chunks_are_computed_with_them():
-    loads = Loads()
-    x = loads.array(VALUES, ((1,) * 8, (6,), (4,), (4,)))
-    total, sums = ud.run_udf(x, [SumUDF(), SumSigUDF()], merge_small=400)
-    highest, frame = dask.compute(sums["intensity"].max(), total["intensity"])
-    assert highest == VALUES.sum((2, 3)).max()
-    np.testing.assert_array_equal(frame, VALUES.sum((0, 1)))
-    assert len(loads.places) == 8
-
-
-def test_snapshots():
-    x = da.from_array(VALUES, chunks=(1, 2, 4, 4))
-    snapshots = list(ud.run_udf_iter(x, SumUDF(), merge_small=384, scheduler="synchronous"))
-    assert len(snapshots) == 4
-    np.testing.assert_array_equal(snapshots[-1].buffers[0]["intensity"], VALUES.sum((0, 1)))
-
-
 def test_explain_says_when_it_pays():
     x = da.zeros((128, 4, 64, 64), chunks=(1, 4, 64, 64), dtype="uint16")
-    text = str(ud.explain(x, SumUDF()))
-    assert (
-        "128 blocks of 32.00 kiB: merge_small='64 MiB' loads and processes them in 1 task" in text
-    )
+    assert "merge_small='64 MiB'" in str(ud.explain(x, SumUDF()))
     joined = ud.explain(x, SumUDF(), merge_small="1 MiB")
     assert joined.n_chunks == 4
+    assert joined.bytes_per_task >= 2 << 20  # the small blocks and their copy
     assert "merge_small='64" not in str(joined)
-    assert "small chunks are joined by merge_small" in str(joined)
-    large = da.zeros((128, 16, 512, 512), chunks=(1, 16, 512, 512), dtype="uint16")
-    assert "merge_small" not in str(ud.explain(large, SumUDF()))
 
 
 def test_bytes_read_are_those_of_the_small_chunks_with_selected_frames():
@@ -266,11 +220,8 @@ def test_bytes_read_are_those_of_the_small_chunks_with_selected_frames():
     ("value", "message"),
     [
         (True, "number of bytes or a text such as '64 MiB', not True"),
-        (1.5, "number of bytes or a text"),
         ("much", "merge_small='much' is not a size"),
         (0, "at least 1 byte, not 0"),
-        (-3, "at least 1 byte, not -3"),
-        ("1e400 MB", "is not a size"),
     ],
 )
 def test_bad_sizes(value, message):
@@ -287,17 +238,6 @@ def test_equal_arrays_get_equal_names():
     corner = np.arange(48).reshape(8, 6) < 3
     assert joined() == joined()
     assert joined(corner) == joined(corner) != joined()
-
-
-@pytest.mark.full
-def test_on_a_cluster_with_a_worker_for_each_half(client):
-    x = da.from_array(VALUES, chunks=(1, 2, 4, 4)).map_blocks(lambda b: b + 0)
-    udfs = [SumUDF(), CoMUDF(), ApplyMasksUDF(mask_factories=[lambda: np.ones((4, 4))])]
-    expected = ud.compute(*ud.run_udf(x.rechunk((2, 6, 4, 4)), udfs))
-    found = ud.compute(*ud.run_udf(x, udfs, merge_small=2 * 6 * 32))
-    for one, other in zip(found, expected, strict=True):
-        for name in other:
-            np.testing.assert_array_equal(one[name], other[name])
 
 
 def from_blocks(*blocks, dtype):
@@ -324,13 +264,6 @@ def test_blocks_of_another_dtype_or_shape_are_treated_as_if_they_were_not_joined
         y = da.concatenate([from_blocks(part, part, part, dtype="float64"), x], axis=1)
         with pytest.raises(ud.UDFError, match=message):
             ud.run_udf(y, SumUDF(), merge_small="1 MiB").compute(scheduler="synchronous")
-
-
-def test_memory_has_the_small_blocks_and_their_copy():
-    x = da.zeros((128, 4, 64, 64), chunks=(1, 4, 64, 64), dtype="uint16")
-    small, joined = ud.explain(x, SumUDF()), ud.explain(x, SumUDF(), merge_small="1 MiB")
-    assert small.bytes_per_task < 1 << 20
-    assert joined.bytes_per_task >= 2 << 20
 
 
 def test_small_blocks_are_released_as_soon_as_they_are_copied():

@@ -185,21 +185,6 @@ def test_the_limit_is_a_setting():
         assert any(name.startswith("recipe-") for name in layers) == apart
 
 
-def test_what_cannot_be_pickled_stays_with_its_tasks():
-    """Threads need no pickling."""
-
-    class Refuses:
-        def __reduce__(self):
-            raise TypeError("not to be pickled")
-
-        def __dask_tokenize__(self):
-            return "refuses"
-
-    x = da.ones((4, 2, 2, 2), chunks=(1, 2, 2, 2))
-    result = ud.run_udf(x, Total([Refuses(), 3]))
-    assert result.compute(scheduler="threads")["total"].max() == 7
-
-
 def test_a_recipe_may_be_pickled_while_tasks_use_it():
     """A worker sends it to another while its own threads run, which fill its caches."""
 
