@@ -37,9 +37,8 @@ def add_moments_about(
     """
     tile, swap = as_readable(tile)
     flat, frame_step, row_step = rows_in_memory(tile)
-    place = (*origin, *tile.shape[1:])
-    inner, outer = squares(*radii)
-    _add(flat, frame_step, row_step, swap, place, centers, matrix, inner, outer, out)
+    frames, window = (flat, frame_step, row_step, swap), (*origin, *tile.shape[1:])
+    _add(frames, window, centers, matrix, squares(*radii), out)
 
 
 def add_entry_moments_about(
@@ -52,25 +51,15 @@ def add_entry_moments_about(
     out: AnyArray,
 ) -> None:
     """Do the same for sparse frames, whose rows have `width` pixels."""
-    inner, outer = squares(*radii)
-    _add_entries(*entries, *origin, width, centers, matrix, inner, outer, out)
+    _add_entries(*entries, (*origin, width), centers, matrix, squares(*radii), out)
 
 
 @summing_kernel
-def _add(
-    flat: Any,
-    frame_step: int,
-    row_step: int,
-    swap: Any,
-    place: Any,
-    centers: Any,
-    matrix: Any,
-    inner: float,
-    outer: float,
-    out: Any,
-) -> None:
-    """Add the moments of all frames."""
-    top, left, height, width = place
+def _add(frames: Any, window: Any, centers: Any, matrix: Any, radii: Any, out: Any) -> None:
+    """Add the moments of all frames; `radii` are squared."""
+    flat, frame_step, row_step, swap = frames
+    top, left, height, width = window
+    inner, outer = radii
     reach = math.sqrt(outer) + 2
     for f in range(out.shape[0]):
         cy, cx = centers[f, 0], centers[f, 1]
@@ -104,16 +93,15 @@ def _add_entries(
     starts: AnyArray,
     pixels: AnyArray,
     values: AnyArray,
-    top: int,
-    left: int,
-    width: int,
+    window: Any,
     centers: AnyArray,
     matrix: Any,
-    inner: float,
-    outer: float,
+    radii: Any,
     out: AnyArray,
 ) -> None:
     """Add the moments of the entries of all frames."""
+    top, left, width = window
+    inner, outer = radii
     for f in range(out.shape[0]):
         cy, cx = centers[f, 0], centers[f, 1]
         if not (math.isfinite(cy) and math.isfinite(cx)):
@@ -150,25 +138,23 @@ def add_spread_about(
     spread of its frame becomes NaN.
     """
     values = np.empty(tile.shape[1] * tile.shape[2], mean.dtype)
-    radii_squared = squares(*radii)
-    _add_spread(tile, *origin, centers, matrix, *radii_squared, values, pixels, mean, spread)
+    _add_spread(tile, origin, centers, matrix, squares(*radii), values, pixels, mean, spread)
 
 
 @reordering_kernel
 def _add_spread(
     tile: Any,
-    top: int,
-    left: int,
+    origin: Any,
     centers: Any,
     matrix: Any,
-    inner: float,
-    outer: float,
+    radii: Any,
     values: Any,
     pixels: Any,
     mean: Any,
     spread: Any,
 ) -> None:
     """Merge the pixels of all frames; `values` is a buffer for the pixels of one frame."""
+    (top, left), (inner, outer) = origin, radii
     reach = math.sqrt(outer) + 2
     for f in range(tile.shape[0]):
         cy, cx = centers[f, 0], centers[f, 1]

@@ -97,30 +97,19 @@ def add_rings_about(
     row = window[3] + SETS
     buffers = np.empty(row, np.int32), np.empty(row), np.empty(row), np.empty(row)
     at_ring = np.empty(SETS * 4 * (sums.shape[1] + 4 * pairs))
-    rings = centers, matrix, inner, thickness, pairs, thin
-    _add_rings(flat, frame_step, row_step, swap, *window, *rings, *buffers, at_ring, sums, covered)
+    frames, rings = (flat, frame_step, row_step, swap), (matrix, inner, thickness, sums.shape[1])
+    _add_rings(frames, window, centers, rings, pairs, thin, buffers, at_ring, sums, covered)
 
 
 @lean_kernel
 def _add_rings(
-    flat: Any,
-    frame_step: int,
-    row_step: int,
-    swap: Any,
-    oy: int,
-    ox: int,
-    height: int,
-    width: int,
+    frames: Any,
+    window: Any,
     centers: Any,
-    matrix: Any,
-    inner: float,
-    thickness: float,
+    rings: Any,
     pairs: int,
     thin: Any,
-    rings: Any,
-    low: Any,
-    high: Any,
-    values: Any,
+    buffers: Any,
     at_ring: Any,
     sums: Any,
     covered: Any,
@@ -130,12 +119,16 @@ def _add_rings(
     `thin` is True for rings that are thinner than a pixel, otherwise None: numba then does not
     compile what only they need, which takes 0.15 seconds.
 
-    The arrays before `sums` are buffers. `at_ring` holds four sums for each pair in each set: w * I
-    in the lower and in the higher ring, and w in both. A sum for each ring took 1.15 times as long:
-    the processor then waits when a pixel is in the next ring. Pairs are numbered by the lower ring;
-    there are `beyond` more pairs below ring 0 and above the last one, whose sums are ignored.
+    `buffers` are for places, weights and values of the pixels of a row. `at_ring` holds four sums
+    for each pair in each set: w * I in the lower and in the higher ring, and w in both. A sum for
+    each ring took 1.15 times as long: the processor then waits when a pixel is in the next ring.
+    Pairs are numbered by the lower ring; there are `beyond` more pairs below ring 0 and above the
+    last one, whose sums are ignored.
     """
-    n_rings = sums.shape[1]
+    flat, frame_step, row_step, swap = frames
+    oy, ox, height, width = window
+    matrix, inner, thickness, n_rings = rings
+    places, low, high, values = buffers
     reach = inner + n_rings * thickness + 0.5
     beyond = 2 * pairs
     for f in range(sums.shape[0]):
@@ -155,17 +148,14 @@ def _add_rings(
             for j in range(n):
                 values[j] = value_at(flat, start + j, swap, np.float64)
             if thin is None:
-                _find_wide(dy, dx, matrix, inner, thickness, n_rings, padded, rings, high)
+                _find_wide(dy, dx, rings, padded, places, high)
                 for j in range(n):
-                    add_to_pair(at_ring, rings[j], None, high[j], values[j], flat)
+                    add_to_pair(at_ring, places[j], None, high[j], values[j], flat)
             else:
                 for pair in range(pairs):
-                    place = dy, dx, matrix
-                    _find_narrow(
-                        place, inner, thickness, n_rings, pairs, pair, padded, rings, low, high
-                    )
+                    _find_narrow(dy, dx, rings, pairs, pair, padded, places, low, high)
                     for j in range(n):
-                        add_to_pair(at_ring, rings[j], low[j], high[j], values[j], flat)
+                        add_to_pair(at_ring, places[j], low[j], high[j], values[j], flat)
         _collect(at_ring, beyond, f, sums, covered)
 
 
@@ -184,24 +174,14 @@ def _collect(at_ring: Any, beyond: int, f: int, sums: Any, covered: Any) -> None
 
 
 @lean_inner_kernel
-def _find_wide(
-    dy: float,
-    dx: float,
-    matrix: Any,
-    inner: float,
-    thickness: float,
-    n_rings: int,
-    n: int,
-    rings: Any,
-    high: Any,
-) -> None:
+def _find_wide(dy: float, dx: float, rings: Any, n: int, places: Any, high: Any) -> None:
     """Find the pair of rings on both sides of the nearest edge: no other ring has a weight.
 
-    The first of `n` pixels is at (dy, dx) from the center. `rings` gets the places of their pairs,
+    The first of `n` pixels is at (dy, dx) from the center. `places` gets the places of their pairs,
     in units of four sums, and `high` their weights in the higher ring; the rest of 1 is that in the
     lower ring.
     """
-    yy, yx, xx = matrix
+    (yy, yx, xx), inner, thickness, n_rings = rings
     per_pixel = 1 / thickness
     last, sets = np.float64(n_rings), np.int32(SETS)
     for j in range(n):
@@ -213,28 +193,26 @@ def _find_wide(
         weight = min(max(d - inner - np.float64(edge) * thickness + 0.5, 0.0), 1.0)
         weight = 1 - inner if d < 0.5 and inner < 0.5 else weight
         high[j] = weight
-        rings[j] = plus(times(plus(edge, np.int32(1)), sets), np.int32(column & (SETS - 1)))
+        places[j] = plus(times(plus(edge, np.int32(1)), sets), np.int32(column & (SETS - 1)))
 
 
 @lean_inner_kernel
 def _find_narrow(
-    place: Any,
-    inner: float,
-    thickness: float,
-    n_rings: int,
+    dy: float,
+    dx: float,
+    rings: Any,
     pairs: int,
     pair: int,
     n: int,
-    rings: Any,
+    places: Any,
     low: Any,
     high: Any,
 ) -> None:
     """Find a pair of rings for each pixel: pair 0 holds the lowest ring that can have a weight.
 
-    `place` is the first of `n` pixels, (dy, dx) from the center, and the matrix.
     Write the places as `_find_wide` does, and the weights in both rings.
     """
-    dy, dx, (yy, yx, xx) = place
+    (yy, yx, xx), inner, thickness, n_rings = rings
     per_pixel = min(1 / thickness, 1e300)  # finite: infinity times 0 has no ring
     sets = np.int32(SETS)
     most = thickness / 2 + 0.5
@@ -251,4 +229,4 @@ def _find_narrow(
         central = d < 0.5 and inner < 0.5
         low[j] = 1 - inner if central and ring == 0 else nearer
         place = plus(np.int32(ring), np.int32(2 * pairs))
-        rings[j] = plus(times(place, sets), np.int32(column & (SETS - 1)))
+        places[j] = plus(times(place, sets), np.int32(column & (SETS - 1)))

@@ -34,44 +34,30 @@ def add_waves_about(
     If a center, shape (frames, 2), is not finite, the sums of its frame are NaN.
     """
     rings = sums.shape[1]
-    _add(
-        frames.flat,
-        frames.frame_step,
-        frames.row_step,
-        frames.swap,
-        window,
-        centers,
-        matrix,
-        inner,
-        thickness,
-        np.zeros(rings, np.int64),
-        np.empty((rings, 3, TOGETHER)),
-        np.empty((2, TOGETHER)),
-        sums.view(np.float64).reshape(*sums.shape, 2),
-    )
+    source = frames.flat, frames.frame_step, frames.row_step, frames.swap
+    buffers = np.zeros(rings, np.int64), np.empty((rings, 3, TOGETHER)), np.empty((2, TOGETHER))
+    pairs = sums.view(np.float64).reshape(*sums.shape, 2)
+    _add(source, window, centers, matrix, inner, thickness, buffers, pairs)
 
 
 @summing_kernel
 def _add(
-    flat: Any,
-    frame_step: int,
-    row_step: int,
-    swap: Any,
+    source: Any,
     window: Any,
     centers: Any,
     matrix: Any,
     inner: float,
     thickness: float,
-    waiting: Any,
-    pixels: Any,
-    waves: Any,
+    buffers: Any,
     sums: Any,
 ) -> None:
     """Add the waves of all frames.
 
-    `pixels` holds the pixels of each ring whose waves were not added yet: weighted value, cosine
-    and sine; `waiting` is their number. `waves` is a buffer.
+    Among the buffers, `pixels` holds the pixels of each ring whose waves were not added yet:
+    weighted value, cosine and sine; `waiting` is their number.
     """
+    flat, frame_step, row_step, swap = source
+    waiting, pixels, waves = buffers
     top, left, height, width = window
     yy, yx, xx = matrix
     rings = sums.shape[1]

@@ -79,33 +79,24 @@ def multiply_neighbors(
         used[active_places + step] = True
     used &= where.exists
     out = np.zeros((len(where.places), len(steps)))
-    _multiply(
-        frames.flat, frames.starts, frames.swap, *where, forward, *pixels, len(forward) > 2,
-        partners, used, np.zeros(n, np.int64), sums, squares, pairs,
-    )  # fmt: skip
+    moments = used, np.zeros(n, np.int64), sums, squares
+    source = frames.flat, frames.starts, frames.swap
+    _multiply(source, tuple(where), forward, pixels, len(forward) > 2, partners, moments, pairs)
     index = np.zeros(n, np.int64)
     index[where.places] = np.arange(len(where.places))
-    _gather(*where, index, steps, forward, squares, pairs, out)
+    _gather(tuple(where), index, steps, forward, squares, pairs, out)
     return Products(sums, squares, out)
 
 
 @kernel
 def _multiply(
-    flat: AnyArray,
-    starts: AnyArray,
-    swap: Any,
-    places: AnyArray,
-    active: AnyArray,
-    exists: AnyArray,
+    frames: Any,
+    where: Any,
     forward: AnyArray,
-    runs: AnyArray,
-    blocks: AnyArray,
+    pixels: Any,
     by_four: bool,
     partners: AnyArray,
-    used: AnyArray,
-    done: AnyArray,
-    sums: AnyArray,
-    squares: AnyArray,
+    moments: Any,
     pairs: AnyArray,
 ) -> None:
     """Add the products of each position with its partners, block by block of pixels.
@@ -115,6 +106,10 @@ def _multiply(
     ``done[f]`` is the number of blocks in the moments of frame f, which are only computed of frames
     that are `used`. `partners` is memory.
     """
+    flat, starts, swap = frames
+    places, active, exists = where
+    runs, blocks = pixels
+    used, done, sums, squares = moments
     for block in range(len(blocks) - 1):
         block_runs = runs[blocks[block] : blocks[block + 1]]
         for i in range(len(places)):
@@ -133,11 +128,11 @@ def _multiply(
                         squares[frame] += square
                     done[frame] = block + 1
             for run in range(len(block_runs)):
-                first, stop = block_runs[run, 0], block_runs[run, 1]
+                span = block_runs[run, 0], block_runs[run, 1]
                 if by_four:
-                    _add_fours(flat, starts, swap, place, partners, count, first, stop, pairs[i])
+                    _add_fours(frames, place, partners, count, span, pairs[i])
                 else:
-                    _add_twos(flat, starts, swap, place, partners, count, first, stop, pairs[i])
+                    _add_twos(frames, place, partners, count, span, pairs[i])
 
 
 @inner_kernel
@@ -169,52 +164,38 @@ def _find_partners(
 
 @inner_kernel
 def _add_fours(
-    flat: AnyArray,
-    starts: AnyArray,
-    swap: Any,
-    place: int,
-    partners: AnyArray,
-    count: int,
-    first: int,
-    stop: int,
-    pairs: AnyArray,
+    frames: Any, place: int, partners: AnyArray, count: int, span: Any, pairs: AnyArray
 ) -> None:
     """Add the products of some pixels of a frame with those of its partners, four at a time."""
-    own = flat[starts[place] + first : starts[place] + stop]
+    _, _, swap = frames
+    own = _pixels(frames, place, span)
     for p in range(0, count, 4):
-        b, c = starts[partners[p, 0]], starts[partners[p + 1, 0]]
-        d, e = starts[partners[p + 2, 0]], starts[partners[p + 3, 0]]
-        found = _four_products(
-            own,
-            flat[b + first : b + stop],
-            flat[c + first : c + stop],
-            flat[d + first : d + stop],
-            flat[e + first : e + stop],
-            swap,
-        )
+        b, c = _pixels(frames, partners[p, 0], span), _pixels(frames, partners[p + 1, 0], span)
+        d, e = _pixels(frames, partners[p + 2, 0], span), _pixels(frames, partners[p + 3, 0], span)
+        found = _four_products(own, b, c, d, e, swap)
         for m in range(min(4, count - p)):
             pairs[partners[p + m, 1], partners[p + m, 2]] += found[m]
 
 
 @inner_kernel
 def _add_twos(
-    flat: AnyArray,
-    starts: AnyArray,
-    swap: Any,
-    place: int,
-    partners: AnyArray,
-    count: int,
-    first: int,
-    stop: int,
-    pairs: AnyArray,
+    frames: Any, place: int, partners: AnyArray, count: int, span: Any, pairs: AnyArray
 ) -> None:
     """Do the same two at a time."""
-    own = flat[starts[place] + first : starts[place] + stop]
+    _, _, swap = frames
+    own = _pixels(frames, place, span)
     for p in range(0, count, 2):
-        b, c = starts[partners[p, 0]], starts[partners[p + 1, 0]]
-        found = _two_products(own, flat[b + first : b + stop], flat[c + first : c + stop], swap)
+        b, c = _pixels(frames, partners[p, 0], span), _pixels(frames, partners[p + 1, 0], span)
+        found = _two_products(own, b, c, swap)
         for m in range(min(2, count - p)):
             pairs[partners[p + m, 1], partners[p + m, 2]] += found[m]
+
+
+@inner_kernel
+def _pixels(frames: Any, frame: int, span: Any) -> Any:
+    """Return the pixels of a frame from the first to the last of a span."""
+    flat, starts, _ = frames
+    return flat[starts[frame] + span[0] : starts[frame] + span[1]]
 
 
 @summing_inner_kernel
@@ -256,9 +237,7 @@ def _four_products(
 
 @kernel
 def _gather(
-    places: AnyArray,
-    active: AnyArray,
-    exists: AnyArray,
+    where: Any,
     index: AnyArray,
     steps: AnyArray,
     forward: AnyArray,
@@ -267,6 +246,7 @@ def _gather(
     out: AnyArray,
 ) -> None:
     """Write the product of each position with each neighbor, shape (positions, neighbors)."""
+    places, active, exists = where
     for i in range(len(places)):
         place = places[i]
         if not active[place]:

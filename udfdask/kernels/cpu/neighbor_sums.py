@@ -129,33 +129,28 @@ def sum_neighbors(
     near = int(steps.max() - steps.min()) + 1
     smallest, largest = BLOCKS
     block = min(max(CACHE // (near * frames.flat.itemsize), smallest), largest)
-    taps = np.empty(len(steps), np.int64)
     flat, starts = results_of(out, nav_dims)
     shares = np.empty(len(steps), flat.dtype)
-    _sum_neighbors(*frames, *where, steps, weights, normalize, block, taps, shares, flat, starts)
+    results = flat, starts, np.empty(len(steps), np.int64), shares
+    _sum_neighbors(tuple(frames), tuple(where), steps, weights, normalize, block, results)
 
 
 # To convert each frame once, to a buffer in the cache, took 1.3 times as long for 9 neighbors, and
 # as long for 25.
 @kernel
 def _sum_neighbors(
-    flat: AnyArray,
-    starts: AnyArray,
-    width: int,
-    swap: Any,
-    places: AnyArray,
-    active: AnyArray,
-    exists: AnyArray,
+    frames: Any,
+    where: Any,
     steps: AnyArray,
     weights: AnyArray,
     normalize: bool,
     block: int,
-    taps: AnyArray,
-    shares: AnyArray,
-    out: AnyArray,
-    targets: AnyArray,
+    results: Any,
 ) -> None:
     """Do the work block by block of pixels; `taps` and `shares` are memory for the neighbors."""
+    flat, starts, width, swap = frames
+    places, active, exists = where
+    out, targets, taps, shares = results
     cast = out.dtype.type
     for first in range(0, width, block):
         n = min(block, width - first)
@@ -178,15 +173,8 @@ def _sum_neighbors(
             fours = count - count % 4
             for k in range(0, fours, 4):
                 a, b, c, d = taps[k], taps[k + 1], taps[k + 2], taps[k + 3]
-                _add_four(
-                    target,
-                    swap,
-                    flat[a : a + n],
-                    flat[b : b + n],
-                    flat[c : c + n],
-                    flat[d : d + n],
-                    shares[k : k + 4],
-                )
+                four = flat[a : a + n], flat[b : b + n], flat[c : c + n], flat[d : d + n]
+                _add_four(target, swap, four, shares[k : k + 4])
             for k in range(fours, count):
                 a = taps[k]
                 _add_one(target, swap, flat[a : a + n], shares[k])
@@ -206,11 +194,10 @@ def _add_one(out: AnyArray, swap: Any, a: AnyArray, share: float) -> None:
 
 # with more than four, the compiler does not vectorize: it cannot exclude that `out` overlaps one
 @inner_kernel
-def _add_four(
-    out: AnyArray, swap: Any, a: AnyArray, b: AnyArray, c: AnyArray, d: AnyArray, shares: AnyArray
-) -> None:
+def _add_four(out: AnyArray, swap: Any, four: Any, shares: AnyArray) -> None:
     """Add four frames: a sum is then loaded and stored once for four values."""
     cast = out.dtype.type
+    a, b, c, d = four
     p, q, r, s = shares[0], shares[1], shares[2], shares[3]
     for j in range(len(out)):
         two = p * cast(swapped(a[j], swap)) + q * cast(swapped(b[j], swap))
