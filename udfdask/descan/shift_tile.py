@@ -101,10 +101,7 @@ def _copied(
     out = memory.array((len(window), *shifts.shape), dtype)
     fill = np.array([shifts.fill], dtype=dtype)
     copy_shifted(
-        flat.view(kind),
-        frame_step,
-        line_step,
-        *window.shape[1:],
+        (flat.view(kind), frame_step, line_step, *window.shape[1:]),
         in_planes(shifts.first),
         fill.view(kind),
         out.view(kind).reshape((len(window), -1, shifts.shape[-1])),
@@ -132,11 +129,7 @@ def _interpolated(
     real = out.real.dtype
     numbers = out.view(real).reshape((len(window), -1, step * shifts.shape[-1]))
     interpolate_shifted(
-        flat.view(flat.real.dtype),
-        step * frame_step,
-        step * line_step,
-        height,
-        step * width,
+        (flat.view(flat.real.dtype), step * frame_step, step * line_step, height, step * width),
         in_planes(shifts.first),
         in_planes(shifts.parts),
         fill.view(real),

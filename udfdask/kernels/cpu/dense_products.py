@@ -138,26 +138,16 @@ def add_dense_products(frames: AnyArray, masks: PackedMasks, out: AnyArray) -> N
             filled[:, : part.stop - part.start] = pixels
             pixels = filled
         sizes = masks.block, masks.longest, part.first, part.masks
-        multiply(*as_rows(pixels), part.packed, *sizes, total)
+        multiply(tuple(as_rows(pixels)), part.packed, sizes, total)
     sums = total.view(np.complex128) if out.dtype.kind == "c" else total
     out += sums.astype(out.dtype, copy=False)
 
 
 @kernel
-def multiply(
-    flat: AnyArray,
-    count: int,
-    step: int,
-    width: int,
-    swap: Any,
-    packed: AnyArray,
-    block: int,
-    longest: int,
-    first_mask: int,
-    masks: int,
-    total: AnyArray,
-) -> None:
+def multiply(rows: Any, packed: AnyArray, sizes: Any, total: AnyArray) -> None:
     """Add the products of all rows with packed masks to `total`, shape (rows, all masks)."""
+    flat, count, step, width, swap = rows
+    block, longest, first_mask, masks = sizes
     lanes = VECTOR_BYTES // packed.itemsize
     steps, groups = width // lanes, -(-masks // MASKS)
     together = frames_at_once(flat, swap)
@@ -167,27 +157,18 @@ def multiply(
         for begin in range(0, steps, longest):
             sums[:] = 0
             for first in range(begin, min(begin + longest, steps), block):
-                length = min(block, steps - first)
+                source = flat, n, start * step + first * lanes, step, swap
                 place = first * groups * MASKS * lanes
-                pixel = start * step + first * lanes
-                _multiply_block(flat, n, pixel, step, swap, packed, place, groups, length, sums)
+                _multiply_block(source, packed, place, groups, min(block, steps - first), sums)
             _add_lanes(sums, together, first_mask, masks, total[start : start + n])
 
 
 @inner_kernel
 def _multiply_block(
-    flat: AnyArray,
-    n: int,
-    pixel: int,
-    step: int,
-    swap: Any,
-    packed: AnyArray,
-    place: int,
-    groups: int,
-    length: int,
-    sums: AnyArray,
+    source: Any, packed: AnyArray, place: int, groups: int, length: int, sums: AnyArray
 ) -> None:
     """Add the products of a block of `n` rows with all groups of masks, from `place` on."""
+    flat, n, pixel, step, swap = source
     together = frames_at_once(flat, swap)
     line = CACHE_LINE // packed.itemsize
     lanes = VECTOR_BYTES // packed.itemsize

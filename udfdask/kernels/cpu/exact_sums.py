@@ -161,24 +161,15 @@ MOST_SQUARES = 1 << 15
 
 
 @lean_kernel
-def square_columns(
-    flat: AnyArray,
-    count: int,
-    step: int,
-    width: int,
-    swap: Any,
-    largest: Any,
-    sums: AnyArray,
-    halves: AnyArray,
-    before: int,
-    origin: AnyArray,
-    excess: AnyArray,
-    varsum: AnyArray,
-) -> None:
+def square_columns(rows: Any, largest: Any, buffers: Any, before: int, moments: Any) -> None:
     """Merge the moments of all rows into those of `before` other rows, as `deviate_columns` does.
 
-    `largest` is an item of `LARGEST`. `sums` and `halves` are buffers for the pixels of one step.
+    `largest` is an item of `LARGEST`. The buffers hold the sums, and half the sums of parabolas, of
+    the pixels of one step.
     """
+    flat, count, step, width, swap = rows
+    sums, halves = buffers
+    origin, excess, varsum = moments
     narrow, unsigned = type(largest[0]), type(largest[1])
     wide, wider = sums.dtype.type, halves.dtype.type
     block = len(sums)
@@ -237,17 +228,10 @@ def squares_of(largest: Any, total: Any, parabolas: Any) -> Any:
 
 
 @lean_kernel
-def merge_columns(
-    before: int,
-    origin: AnyArray,
-    excess: AnyArray,
-    varsum: AnyArray,
-    count: int,
-    more_origin: AnyArray,
-    more_excess: AnyArray,
-    more_varsum: AnyArray,
-) -> None:
+def merge_columns(before: int, moments: Any, count: int, more: Any) -> None:
     """Merge the moments of `count` rows into those of `before` other rows, at least one."""
+    origin, excess, varsum = moments
+    more_origin, more_excess, more_varsum = more
     for j in range(len(origin)):
         shift = more_origin[j] - origin[j]
         excess[j], varsum[j] = merged(

@@ -130,19 +130,18 @@ def add_moments(
     tile are exact for integers of up to 16 bits.
     """
     columns = np.arange(where.width, dtype=np.float64)
-    place = flat, np.uint64(frame_step), np.uint64(where.row_step), swap, columns, where.runs, out
+    frames = flat, np.uint64(frame_step), np.uint64(where.row_step), swap
     zeros = None if swap == HALF else ZEROS.get(f"{flat.dtype.kind}{flat.dtype.itemsize}")
     if zeros is None:
-        _add_row_by_row(*place)
+        _add_row_by_row(frames, columns, where.runs, out)
     else:
-        _add_eight_rows(*place, zeros)
+        _add_eight_rows(frames, columns, where.runs, out, zeros)
 
 
 @summing_kernel
-def _add_row_by_row(
-    flat: Any, frame_step: Any, row_step: Any, swap: Any, columns: Any, runs: Any, out: Any
-) -> None:
+def _add_row_by_row(frames: Any, columns: Any, runs: Any, out: Any) -> None:
     """Add the moments of all frames, in double precision."""
+    flat, frame_step, row_step, swap = frames
     for f in range(out.shape[0]):
         start = np.uint64(f) * frame_step
         total, moment_y, moment_x = 0.0, 0.0, 0.0
@@ -161,17 +160,9 @@ def _add_row_by_row(
 
 
 @summing_kernel
-def _add_eight_rows(
-    flat: Any,
-    frame_step: Any,
-    row_step: Any,
-    swap: Any,
-    columns: Any,
-    runs: Any,
-    out: Any,
-    zeros: Any,
-) -> None:
+def _add_eight_rows(frames: Any, columns: Any, runs: Any, out: Any, zeros: Any) -> None:
     """Add the moments of all frames; eight rows at a time, as integers."""
+    flat, frame_step, row_step, swap = frames
     most = np.uint64(LONGEST)
     # the processor itself reads ahead if eight rows are a short piece of memory: prefetching them
     # took a third more time, while without prefetching wide frames took three times as long
@@ -263,7 +254,7 @@ def add_entry_first_moments(
     """
     if not len(entries.values):
         return
-    _add_moments(*entries, inside, width, *origin, out)
+    _add_moments(*entries, inside, (*origin, width), out)
 
 
 @inner_kernel
@@ -296,16 +287,10 @@ def _is_inside(inside: Any, pixel: Any) -> Any:
 
 @summing_kernel
 def _add_moments(
-    starts: AnyArray,
-    pixels: AnyArray,
-    values: AnyArray,
-    inside: Any,
-    width: int,
-    top: int,
-    left: int,
-    out: AnyArray,
+    starts: Any, pixels: AnyArray, values: AnyArray, inside: Any, window: Any, out: AnyArray
 ) -> None:
     """Add the moments of the pixels inside, or of all pixels if `inside` is None."""
+    top, left, width = window
     wide, each = np.float64(width), 1.0 / np.float64(width)
     for f in range(len(out)):
         own_pixels, own = pixels[starts[f] : starts[f + 1]], values[starts[f] : starts[f + 1]]

@@ -49,10 +49,8 @@ def multiply_heights(
     lowest = lowest.astype(np.float64 if bits_each is None else np.int64)
     safe = SAFE.get(f"{dtype.kind}{dtype.itemsize}", 1)
     factors = mantissa.reshape(-1)
-    bits, powers = factors.view(np.int64), exponent.reshape(-1)
-    count: int = multiply_columns(
-        *rows, lowest, bits_each, safe, pending, BLOCK, factors, bits, powers
-    )
+    products = factors, factors.view(np.int64), exponent.reshape(-1)
+    count: int = multiply_columns(tuple(rows), lowest, bits_each, safe, pending, products)
     return count
 
 
@@ -92,28 +90,18 @@ def find_lowest(
 
 @kernel
 def multiply_columns(
-    flat: AnyArray,
-    count: int,
-    step: int,
-    width: int,
-    swap: Any,
-    lowest: AnyArray,
-    bits_each: Any,
-    safe: int,
-    pending: int,
-    block: int,
-    mantissa: AnyArray,
-    bits: AnyArray,
-    exponent: AnyArray,
+    rows: Any, lowest: AnyArray, bits_each: Any, safe: int, pending: int, products: Any
 ) -> int:
     """Multiply with (row - lowest + 1) for every row; `bits` is a view of the mantissa as int64.
 
     Normalize after at most `safe` factors. Return the number of factors since the last time.
     """
+    flat, count, step, width, swap = rows
+    mantissa, bits, exponent = products
     fours = count - count % 4 if safe >= 4 else 0
     now = pending
-    for start in range(0, width, block):
-        stop = min(start + block, width)
+    for start in range(0, width, BLOCK):
+        stop = min(start + BLOCK, width)
         n = stop - start
         product = mantissa[start:stop]
         now = pending
@@ -122,16 +110,9 @@ def multiply_columns(
                 normalize(bits[start:stop], exponent[start:stop])
                 now = 0
             k = i * step + start
-            _multiply_four(
-                product,
-                swap,
-                bits_each,
-                flat[k : k + n],
-                flat[k + step : k + step + n],
-                flat[k + 2 * step : k + 2 * step + n],
-                flat[k + 3 * step : k + 3 * step + n],
-                lowest[i : i + 4],
-            )
+            a, b = flat[k : k + n], flat[k + step : k + step + n]
+            c, d = flat[k + 2 * step : k + 2 * step + n], flat[k + 3 * step : k + 3 * step + n]
+            _multiply_four(product, swap, bits_each, (a, b, c, d), lowest[i : i + 4])
             now += 4
         for i in range(fours, count):
             if now + 1 > safe:
@@ -165,17 +146,9 @@ def _multiply_one(product: AnyArray, swap: Any, a: AnyArray, low: float) -> None
 
 
 @inner_kernel
-def _multiply_four(
-    product: AnyArray,
-    swap: Any,
-    bits_each: Any,
-    a: AnyArray,
-    b: AnyArray,
-    c: AnyArray,
-    d: AnyArray,
-    low: AnyArray,
-) -> None:
+def _multiply_four(product: AnyArray, swap: Any, bits_each: Any, four: Any, low: AnyArray) -> None:
     """Multiply with (row - low + 1) for four rows, each with its own `low`."""
+    a, b, c, d = four
     if bits_each is None:
         p, q, r, s = low[0], low[1], low[2], low[3]
         for j in range(len(product)):

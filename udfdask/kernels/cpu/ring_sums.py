@@ -143,27 +143,15 @@ def add_runs(frames: FrameMemory, runs: PixelRuns, out: AnyArray) -> None:
     transposed = np.zeros((LANES // SIDE, slots, SIDE), frames.flat.dtype)
     sums = np.empty((out.shape[1] + 1, LANES))
     terms = (None,) * runs.weights.shape[1]
-    _add_runs(frames.flat, frames.frame_step, frames.swap, *runs, terms, transposed, sums, out)
+    source = frames.flat, frames.frame_step, frames.swap
+    _add_runs(source, tuple(runs), terms, transposed, sums, out)
 
 
 @contracting_kernel
-def _add_runs(
-    flat: Any,
-    step: int,
-    swap: Any,
-    lines: Any,
-    line_ends: Any,
-    run_ends: Any,
-    bounds: Any,
-    columns: Any,
-    slots: Any,
-    weights: Any,
-    terms: Any,
-    transposed: Any,
-    sums: Any,
-    out: Any,
-) -> None:
+def _add_runs(frames: Any, runs: Any, terms: Any, transposed: Any, sums: Any, out: Any) -> None:
     """Add the sums of `LANES` frames at a time; `transposed` and `sums` are buffers."""
+    flat, step, swap = frames
+    lines, line_ends, run_ends, bounds, columns, slots, weights = runs
     count = len(out)
     width = CACHE_LINE // flat.itemsize
     for first in range(0, count, LANES):
@@ -239,26 +227,18 @@ def add_ring_sums(frames: FrameMemory, rings: RingPlaces, runs: PixelRuns, out: 
     if together:
         add_runs(frames, runs, out[:together])
     if together < count:
-        flat, step, swap = frames.flat, frames.frame_step, frames.swap
+        source = frames.flat, frames.frame_step, frames.swap
         # sums in any order are vectorized: good for small integers, but larger values are then
         # loaded by instructions that gather, which took up to five times as long
-        in_order = None if flat.itemsize <= 2 else True
-        _add_gathered(flat, step, swap, *rings, in_order, together, out)
+        in_order = None if frames.flat.itemsize <= 2 else True
+        _add_gathered(source, tuple(rings), in_order, together, out)
 
 
 @contracting_kernel
-def _add_gathered(
-    flat: Any,
-    step: int,
-    swap: Any,
-    bounds: Any,
-    places: Any,
-    weights: Any,
-    in_order: Any,
-    first: int,
-    out: Any,
-) -> None:
+def _add_gathered(frames: Any, rings: Any, in_order: Any, first: int, out: Any) -> None:
     """Add the sums of the frames from `first` on, four at a time: each weight is read once."""
+    flat, step, swap = frames
+    bounds, places, weights = rings
     in_fours = first + (len(out) - first) // 4 * 4
     for f in range(first, in_fours, 4):
         row_0, row_1 = flat[f * step :], flat[(f + 1) * step :]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -20,22 +21,13 @@ def _copy(source: AnyArray, target: AnyArray) -> None:
 
 
 @lean_kernel
-def copy_shifted(
-    raw: AnyArray,
-    frame_step: int,
-    line_step: int,
-    height: int,
-    width: int,
-    first: AnyArray,
-    fill: AnyArray,
-    out: AnyArray,
-) -> None:
+def copy_shifted(source: Any, first: AnyArray, fill: AnyArray, out: AnyArray) -> None:
     """Write windows of frames to `out`, shape (frames, h, w): the first pixel at `first`, (y, x).
 
-    `raw` is flat memory: frames start every `frame_step` elements, and their `height` lines of
-    `width` contiguous pixels every `line_step` elements. Pixels outside of the frame become
-    ``fill[0]``.
+    `source` is flat memory, steps between frames and between lines, height and width: frames have
+    `height` lines of `width` contiguous pixels. Pixels outside of the frame become ``fill[0]``.
     """
+    raw, frame_step, line_step, height, width = source
     frames, h, w = out.shape
     value = fill[0]
     for i in range(frames):
@@ -93,16 +85,7 @@ def _between_lines(
 
 @lean_kernel
 def interpolate_shifted(
-    raw: AnyArray,
-    frame_step: int,
-    line_step: int,
-    height: int,
-    width: int,
-    first: AnyArray,
-    parts: AnyArray,
-    fill: AnyArray,
-    line: AnyArray,
-    out: AnyArray,
+    source: Any, first: AnyArray, parts: AnyArray, fill: AnyArray, line: AnyArray, out: AnyArray
 ) -> None:
     """Do the same for windows that start `parts` of a pixel after `first`, shape (frames, 2).
 
@@ -112,6 +95,7 @@ def interpolate_shifted(
 
     A pixel gets no share of a neighbor with weight 0, which can be NaN or infinite.
     """
+    raw, frame_step, line_step, height, width = source
     frames, h, w = out.shape
     step = fill.size
     cast = out.dtype.type
@@ -164,25 +148,17 @@ def moved_entries(
     """
     starts, pixels, values = entries
     kept = np.empty_like(starts), np.empty_like(pixels), np.empty_like(values)
-    where = (np.array(each, np.int64) for each in (origin, sizes, sig))
-    n = _move(*entries, np.ascontiguousarray(shifts), *where, *kept)
+    where = tuple(np.array(each, np.int64) for each in (origin, sizes, sig))
+    n = _move(tuple(entries), np.ascontiguousarray(shifts), where, kept)
     return Entries(locked(kept[0]), locked(kept[1][:n]), locked(kept[2][:n]))
 
 
 @lean_kernel
-def _move(
-    starts: AnyArray,
-    pixels: AnyArray,
-    values: AnyArray,
-    shifts: AnyArray,
-    origin: AnyArray,
-    sizes: AnyArray,
-    sig: AnyArray,
-    new_starts: AnyArray,
-    new_pixels: AnyArray,
-    new_values: AnyArray,
-) -> int:
+def _move(entries: Any, shifts: AnyArray, where: Any, kept: Any) -> int:
     """Write the moved entries one after another; return their number."""
+    starts, pixels, values = entries
+    origin, sizes, sig = where
+    new_starts, new_pixels, new_values = kept
     n, last = 0, len(sizes) - 1
     width = sizes[last]
     for f in range(len(starts) - 1):

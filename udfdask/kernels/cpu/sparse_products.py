@@ -55,7 +55,7 @@ def add_sparse_products(frames: AnyArray, masks: MaskEntries, out: AnyArray) -> 
     flat, n, step, pixels, _ = as_rows(frames.astype(compiled_dtype(frames.dtype), copy=False))
     same = out.dtype == masks.values.dtype
     target = out if same else np.zeros(out.shape, dtype=masks.values.dtype)
-    common = (flat, step, n, pixels, masks.starts, masks.pixels)
+    common = (flat, step, n, pixels), masks.starts, masks.pixels
     if n >= FEWEST and len(masks.pixels) > DENSEST * pixels:
         _lanes(*common, masks.values, masks.wide[:0], target)
     else:
@@ -66,16 +66,10 @@ def add_sparse_products(frames: AnyArray, masks: MaskEntries, out: AnyArray) -> 
 
 @contracting_kernel
 def _gather(
-    flat: AnyArray,
-    step: int,
-    n: int,
-    pixels: int,
-    starts: AnyArray,
-    places: AnyArray,
-    weights: AnyArray,
-    out: AnyArray,
+    frames: Any, starts: AnyArray, places: AnyArray, weights: AnyArray, out: AnyArray
 ) -> None:
     """Add dot products; a mask is read once for eight frames."""
+    flat, step, n, pixels = frames
     kind = weights.dtype.type
     zero = kind(0)
     for f in range(0, n - 7, 8):
@@ -119,17 +113,10 @@ def _gather(
 
 @contracting_kernel
 def _lanes(
-    flat: AnyArray,
-    step: int,
-    n: int,
-    pixels: int,
-    starts: AnyArray,
-    places: AnyArray,
-    weights: AnyArray,
-    wide: AnyArray,
-    out: AnyArray,
+    frames: Any, starts: Any, places: Any, weights: AnyArray, wide: AnyArray, out: AnyArray
 ) -> None:
     """Add dot products of transposed frames; `wide` is empty, its dtype is that of the sums."""
+    flat, step, n, pixels = frames
     # all lanes are always added up: the last group may leave old values in some, which do not count
     transposed = np.zeros((pixels, LANES), flat.dtype)
     total, sums = np.empty(LANES, weights.dtype), np.empty(LANES, wide.dtype)
@@ -207,7 +194,7 @@ def add_entry_products(
         return
     sums = np.zeros(out.shape, wide)
     if isinstance(masks, PixelMasks):
-        _add_sparse(*entries, *masks, sums)
+        _add_sparse(tuple(entries), tuple(masks), sums)
     else:
         _add_dense(*entries, masks, sums)
     out += sums.astype(out.dtype, copy=False)
@@ -237,16 +224,10 @@ def _add_dense(
 
 
 @contracting_kernel
-def _add_sparse(
-    starts: AnyArray,
-    pixels: AnyArray,
-    values: AnyArray,
-    first: AnyArray,
-    masks: AnyArray,
-    weights: AnyArray,
-    sums: AnyArray,
-) -> None:
+def _add_sparse(entries: Any, by_pixel: Any, sums: AnyArray) -> None:
     """Add dot products with sparse masks."""
+    starts, pixels, values = entries
+    first, masks, weights = by_pixel
     kind = sums.dtype.type
     for f in range(len(sums)):
         own_pixels, own = pixels[starts[f] : starts[f + 1]], values[starts[f] : starts[f + 1]]

@@ -193,12 +193,12 @@ def _add(entries: Entries, steps: Steps, flat: AnyArray) -> None:
     (dtype, frames), *wider = steps
     narrow = np.zeros(len(flat), dtype)
     if not wider:
-        _scatter_in_groups(*entries, frames, narrow, flat)
+        _scatter_in_groups(tuple(entries), frames, narrow, flat)
         return
     dtype, most = wider[0]
     for group in entries.cut(most):
         sums = np.zeros(len(flat), dtype)
-        _scatter_in_groups(*group, frames, narrow, sums)
+        _scatter_in_groups(tuple(group), frames, narrow, sums)
         flat += sums
 
 
@@ -251,15 +251,9 @@ def _scatter(pixels: AnyArray, values: AnyArray, total: AnyArray) -> None:
 
 
 @kernel
-def _scatter_in_groups(
-    starts: AnyArray,
-    pixels: AnyArray,
-    values: AnyArray,
-    most: int,
-    sums: AnyArray,
-    total: AnyArray,
-) -> None:
+def _scatter_in_groups(entries: Any, most: int, sums: AnyArray, total: AnyArray) -> None:
     """Add `most` frames at a time to `sums`, which must be 0 at first, and these to `total`."""
+    starts, pixels, values = entries
     frames = len(starts) - 1
     for first in range(0, frames, most):
         group = slice(starts[first], starts[min(first + most, frames)])

@@ -46,20 +46,14 @@ def sums_of(tile: AnyArray) -> tuple[Moments, AnyArray]:
     of_frames = np.zeros((n, 3))
     pixels = width * min(height, max(1, LONGEST * lanes // width))
     walk_sums(
-        flat,
-        n,
-        frame_step,
-        row_step,
-        height,
-        width,
-        swap,
+        (flat, frame_step, row_step, swap),
+        (n, height, width),
         MOST_SQUARES if exact else MOST_FRAMES,
         sums_dtype.type(np.iinfo(flat.dtype).max) if exact else None,
         None if exact else np.empty(pixels),
-        np.empty(pixels, sums_dtype),
-        np.empty(pixels, halves_dtype or np.float64),
+        (np.empty(pixels, sums_dtype), np.empty(pixels, halves_dtype or np.float64)),
         np.empty((STATE, FRAMES, lanes), sums_dtype),
-        *moments,
+        tuple(moments),
         of_frames,
     )
     return Moments(*(one.reshape(height, width) for one in moments)), of_frames
@@ -67,35 +61,32 @@ def sums_of(tile: AnyArray) -> tuple[Moments, AnyArray]:
 
 @lean_kernel
 def walk_sums(
-    flat: Any,
-    count: int,
-    frame_step: int,
-    row_step: int,
-    height: int,
-    width: int,
-    swap: Any,
+    source: Any,
+    shape: Any,
     most: int,
     largest: Any,
     origins: Any,
-    sums: Any,
-    squares: Any,
+    buffers: Any,
     state: Any,
-    origin: Any,
-    excess: Any,
-    varsum: Any,
+    moments: Any,
     of_frames: Any,
 ) -> None:
     """Add up strips of rows, `most` frames at a time.
 
     `largest` is the largest value of an integer dtype whose sums are exact without `origins`, see
-    `exact_squares`. One of them is None. The arrays from `origins` to `state` are temporary.
+    `exact_squares`. One of them is None. `origins`, the buffers for sums and squares, and `state`
+    are temporary.
     """
-    source, of_pixels = (flat, frame_step, row_step, swap), (origins, sums, squares)
+    flat, frame_step, row_step, swap = source
+    count, height, width = shape
+    sums, squares = buffers
+    origin, excess, varsum = moments
+    of_pixels = origins, sums, squares
     strip = len(sums) // width
     for top in range(0, height, strip):
         rows = min(strip, height - top)
         first, stop = top * width, (top + rows) * width
-        moments = origin[first:stop], excess[first:stop], varsum[first:stop]
+        merged_so_far = origin[first:stop], excess[first:stop], varsum[first:stop]
         for start in range(0, count, most):
             n = min(most, count - start)
             for j in range(stop - first):
@@ -109,7 +100,7 @@ def walk_sums(
                 some = of_frames[f : min(f + FRAMES, start + n)]
                 _add_group(source, place, rows, width, largest, of_pixels, state, top, some)
                 place += FRAMES * frame_step
-            _merge(start, n, largest, origins, sums, squares, *moments)
+            _merge(start, n, largest, origins, buffers, merged_so_far)
 
 
 @lean_inner_kernel
@@ -183,20 +174,13 @@ def _note(
 
 @lean_inner_kernel
 def _add_one(
-    flat: Any,
-    place: int,
-    swap: Any,
-    largest: Any,
-    inside: int,
-    origins: Any,
-    sums: Any,
-    squares: Any,
+    flat: Any, at: int, swap: Any, largest: Any, inside: int, origins: Any, sums: Any, squares: Any
 ) -> Any:
     """Add a part of a row to the sums of pixels; return its sum and its first moment along x."""
     wide, wider = sums.dtype.type, squares.dtype.type
     total = moment = wide(0)
     for j in range(len(sums)):
-        value = value_at(flat, place + j, swap, wide)
+        value = value_at(flat, at + j, swap, wide)
         total = plus(total, value)
         moment = plus(moment, times(value, wide(j)))
         value = minus(value, value_at(origins, inside + j, None, wide))
@@ -210,18 +194,10 @@ def _add_one(
 
 
 @lean_inner_kernel
-def _merge(
-    before: int,
-    count: int,
-    largest: Any,
-    origins: Any,
-    sums: Any,
-    squares: Any,
-    origin: Any,
-    excess: Any,
-    varsum: Any,
-) -> None:
+def _merge(before: int, count: int, largest: Any, origins: Any, buffers: Any, moments: Any) -> None:
     """Merge the moments of `count` frames into those of `before` other frames."""
+    sums, squares = buffers
+    origin, excess, varsum = moments
     each = 1.0 / count
     for j in range(len(origin)):
         start = 0.0

@@ -34,23 +34,14 @@ MOST_FRAMES = 64
 
 
 @contracting_kernel
-def deviate_columns(
-    flat: AnyArray,
-    count: int,
-    step: int,
-    width: int,
-    swap: Any,
-    block: int,
-    before: int,
-    origin: AnyArray,
-    excess: AnyArray,
-    varsum: AnyArray,
-) -> None:
+def deviate_columns(rows: Any, block: int, before: int, moments: Any) -> None:
     """Merge the moments of all rows, `block` pixels at a time, into those of `before` other rows.
 
     Deviations are taken from the first row, so that no offset is squared. If the first row is far
     from all others, rounding errors grow, but at most by a factor of the number of rows.
     """
+    flat, count, step, width, swap = rows
+    origin, excess, varsum = moments
     first, sums, squares = np.empty(block), np.empty(block), np.empty(block)
     each = 1.0 / count
     eights = count - count % TOGETHER
@@ -113,21 +104,20 @@ def add_moments(tile: AnyArray, before: int, moments: Moments) -> None:
     if wider(tile.dtype) is None:
         tile = tile.astype(moments.excess.dtype)
     rows = as_rows(tile, keeps_half=True).as_real()
-    origin, excess, varsum = _as_real(moments)
+    real = _as_real(moments)
     dtype = f"{rows.dtype.kind}{rows.dtype.itemsize}"
     if dtype not in LARGEST:
         for group in rows.cut(MOST_FRAMES):
             block = min(SMALL_BLOCK if group.frames < 8 else BLOCK, rows.width)
-            deviate_columns(*group, block, before, origin, excess, varsum)
+            deviate_columns(tuple(group), block, before, tuple(real))
             before += group.frames
     else:
         block = min(SQUARE_BLOCK, rows.width)
-        sums, halves = np.empty(block, wider(rows.dtype)), np.empty(block, HALVES[dtype])
+        buffers = np.empty(block, wider(rows.dtype)), np.empty(block, HALVES[dtype])
         for group in rows.cut(MOST_SQUARES):
-            buffers = LARGEST[dtype], sums, halves
-            square_columns(*group, *buffers, before, origin, excess, varsum)
+            square_columns(tuple(group), LARGEST[dtype], buffers, before, tuple(real))
             before += group.frames
-    _join_parts(varsum, moments)
+    _join_parts(real.varsum, moments)
 
 
 def merge_moments(before: int, moments: Moments, count: int, more: Moments) -> None:
@@ -138,9 +128,9 @@ def merge_moments(before: int, moments: Moments, count: int, more: Moments) -> N
         for mine, theirs in zip(moments, more, strict=True):
             mine[...] = theirs
         return
-    origin, excess, varsum = _as_real(moments)
-    merge_columns(before, origin, excess, varsum, count, *_as_real(more))
-    _join_parts(varsum, moments)
+    real = _as_real(moments)
+    merge_columns(before, tuple(real), count, tuple(_as_real(more)))
+    _join_parts(real.varsum, moments)
 
 
 def _as_real(moments: Moments) -> Moments:
