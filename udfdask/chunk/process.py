@@ -94,10 +94,7 @@ Cutter = DenseCutter | SparseCutter
 
 
 def process(
-    instances: list[Instance],
-    source: FrameSource,
-    chunk: int,
-    shifts: FrameShifts | None = None,
+    instances: list[Instance], source: FrameSource, chunk: int, shifts: FrameShifts | None = None
 ) -> None:
     """Run the processing method of every UDF over all frames of a chunk, shifted if asked."""
     for some, cutter in _with_cutters(instances, source, shifts):

@@ -19,10 +19,7 @@ from udfdask.plan.recipe import Recipe
 
 @contextmanager
 def chunk_context(
-    recipe: Recipe,
-    numbers: Sequence[int],
-    backends: Sequence[Backend],
-    blocks: Sequence[Backend],
+    recipe: Recipe, numbers: Sequence[int], backends: Sequence[Backend], blocks: Sequence[Backend]
 ) -> Iterator[None]:
     """Hold for a task that runs the UDFs `numbers`; `backends` has those of all UDFs.
 

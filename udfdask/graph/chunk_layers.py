@@ -76,12 +76,7 @@ class ChunkBlockwise(BlockLayer):
 
     # `recipe_argument` is the recipe or a reference to its task, see `RunLayers`
     def __init__(
-        self,
-        name: str,
-        recipe: Recipe,
-        array: da.Array,
-        recipe_argument: Any,
-        group: Group | None,
+        self, name: str, recipe: Recipe, array: da.Array, recipe_argument: Any, group: Group | None
     ) -> None:
         self.recipe = recipe
         self.group = group

@@ -75,10 +75,7 @@ def finalize(
 
 
 def _fill_rows(
-    recipe: Recipe,
-    target: AnyArray,
-    chunk: int | None,
-    parts: Sequence[tuple[Partial, AnyArray]],
+    recipe: Recipe, target: AnyArray, chunk: int | None, parts: Sequence[tuple[Partial, AnyArray]]
 ) -> None:
     """Copy rows, each given with its partial, to an array over a chunk or over the whole run."""
     grid = recipe.grid

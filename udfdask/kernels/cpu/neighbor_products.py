@@ -57,10 +57,7 @@ def cut_pixels(width: int, mask: AnyArray | None) -> tuple[AnyArray, AnyArray]:
 
 
 def multiply_neighbors(
-    frames: NeighborFrames,
-    where: Neighborhood,
-    steps: AnyArray,
-    pixels: tuple[AnyArray, AnyArray],
+    frames: NeighborFrames, where: Neighborhood, steps: AnyArray, pixels: tuple[AnyArray, AnyArray]
 ) -> Products:
     """Return the dot products of the active positions with their neighbors, and their moments.
 

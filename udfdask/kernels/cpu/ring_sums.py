@@ -92,11 +92,7 @@ class PixelRuns(NamedTuple):
 
 
 def cut_runs(
-    places: AnyArray,
-    groups: AnyArray,
-    columns: AnyArray,
-    weights: AnyArray,
-    frames: FrameMemory,
+    places: AnyArray, groups: AnyArray, columns: AnyArray, weights: AnyArray, frames: FrameMemory
 ) -> PixelRuns:
     """Return pixels as runs; they are the same for all tiles with the same `layout`.
 

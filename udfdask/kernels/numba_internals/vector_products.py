@@ -44,14 +44,7 @@ Vectors = list[Any]
 
 @intrinsic
 def transpose_line(
-    context: Any,
-    flat: Any,
-    place: Any,
-    step: Any,
-    first: Any,
-    last: Any,
-    swap: Any,
-    out: Any,
+    context: Any, flat: Any, place: Any, step: Any, first: Any, last: Any, swap: Any, out: Any
 ) -> Any:
     """Write a cache line of pixels of `SIDE` frames to `out`, shape (pixels of a line, SIDE).
 
