@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
@@ -17,9 +16,8 @@ from udfdask.graph.dask_internals.tasks import List, OutputTask, Task, TaskRef
 from udfdask.graph.layer_builder import RunLayers
 from udfdask.graph.task_keys import BlockKeys, Key, NumberedKeys, layers_of_keys
 from udfdask.plan.device_groups import Group
-from udfdask.plan.recipe import DESCAN, Recipe
+from udfdask.plan.recipe import Recipe
 from udfdask.tracebacks import hides_own_lines
-from udfdask.udf.aux_data import block_of
 
 PLACED_LAYER = "on-workers-"
 """Part of the names of layers whose tasks can load data only on some workers."""
@@ -225,18 +223,14 @@ def _add_group(run: RunLayers, group: Group) -> Sequence[Key]:
     # Tasks of two groups read each block: fused with it, each would load it again.
     fusible = len(run.groups) == 1
     name = run.name("chunk", group=group)
-    # frames are shifted for all groups
-    ours = [number in (*group.numbers, DESCAN) for number, _ in recipe.aux_slots]
+    ours = run.own_slots(group)
     inputs = run.recipe_layers | _add_lazy_aux(run, ours)
     if recipe.halos(group.numbers):
         from udfdask.graph.halo_tasks import add_chunks_with_halo  # few runs need it
 
-        return add_chunks_with_halo(run, group, inputs - run.recipe_layers)
+        return add_chunks_with_halo(run, group, inputs)
     aux = [_aux_of_chunk(run, c, ours) for c in range(recipe.grid.n_chunks)] if any(ours) else None
-    # In most runs there is one group that needs no device: no task needs the argument.
-    argument = None
-    if len(run.groups) > 1 or group.needs_cuda:
-        argument = replace(group, parameter_layers=tuple(sorted(inputs)))
+    argument = run.group_argument(group, inputs)
     if recipe.n_blocks > 1 and not recipe.by_sig_chunk:
         tasks = _tasks_of_blocks(run, name, aux, argument, fusible=fusible)
         run.layers[name] = tasks
@@ -261,11 +255,9 @@ def _tasks_of_blocks(
     """Return one task per chunk, each of which gets all signal chunks of its chunk."""
     kind = Task if fusible else OutputTask
     chunks = range(run.recipe.grid.n_chunks)
-    sigs = list(itertools.product(*(range(len(c)) for c in run.recipe.sig_chunks)))
     tasks: dict[Key, Task] = {}
     for c in chunks:
-        index = run.recipe.grid.index(c)
-        blocks = List(*(TaskRef((run.array.name, *index, *sig)) for sig in sigs))
+        blocks = run.blocks_at(run.recipe.grid.index(c))
         rest = optional_arguments(None if aux is None else aux[c], group)
         tasks[name, c] = kind((name, c), run_blocks, run.recipe_argument, c, blocks, *rest)
     info = ChunkLayerInfo(
@@ -283,17 +275,9 @@ def _aux_of_chunk(run: RunLayers, chunk: int, ours: Sequence[bool]) -> Any:
 
     They are arrays, or references to the blocks of lazy ones: no task needs another chunk's rows.
     """
-    grid = run.recipe.grid
-    arguments: list[Any] = []
-    for values, is_ours in zip(run.aux, ours, strict=True):
-        if not is_ours:
-            arguments.append(None)
-        elif isinstance(values, GraphArray):
-            extra = (0,) * (values.ndim - len(grid.shape))
-            arguments.append(TaskRef((values.name, *grid.index(chunk), *extra)))
-        else:
-            arguments.append(block_of(values, grid, chunk))
-    return List(*arguments)
+    index = run.recipe.grid.index(chunk)
+    each = zip(run.aux, ours, strict=True)
+    return List(*(run.aux_at(index, values) if is_ours else None for values, is_ours in each))
 
 
 def _add_lazy_aux(run: RunLayers, ours: Sequence[bool]) -> set[str]:

@@ -10,20 +10,17 @@ selected frame are loaded too, if others need frames of them.
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from udfdask.geometry.seams import box_of, neighbors
+from udfdask.geometry.seams import neighbors
 from udfdask.graph.chunk_layers import ChunkLayerInfo, ChunkTasks, Recording, optional_arguments
-from udfdask.graph.dask_internals.arrays import GraphArray
 from udfdask.graph.dask_internals.layers import ListedTasks
 from udfdask.graph.dask_internals.tasks import List, OutputTask, Task, TaskRef
 from udfdask.graph.layer_builder import RunLayers
 from udfdask.graph.task_keys import Key, NumberedKeys
 from udfdask.plan.device_groups import Group
-from udfdask.plan.recipe import DESCAN, Recipe
+from udfdask.plan.recipe import Recipe
 from udfdask.tracebacks import hides_own_lines
 
 if TYPE_CHECKING:
@@ -32,20 +29,17 @@ if TYPE_CHECKING:
 Index = tuple[int, ...]
 
 
-def add_chunks_with_halo(run: RunLayers, group: Group, aux_layers: Iterable[str]) -> Sequence[Key]:
+def add_chunks_with_halo(run: RunLayers, group: Group, inputs: set[str]) -> Sequence[Key]:
     """Add the tasks of a group of UDFs, some of which have a halo; return one key per chunk.
 
-    `aux_layers` are the layers of lazy aux data, which have been added.
+    `inputs` are the layers of the recipe and of lazy aux data, which have been added.
     """
     recipe, grid = run.recipe, run.recipe.grid
     halos = recipe.halos(group.numbers)
     chunks = range(grid.n_chunks)
     needs = [neighbors(halos, chunk, grid) for chunk in chunks]
     load, margin, name = (run.name(n, group=group) for n in ("load", "margin", "chunk"))
-    inputs = run.recipe_layers | set(aux_layers)
-    argument = None
-    if len(run.groups) > 1 or group.needs_cuda:
-        argument = replace(group, parameter_layers=tuple(sorted(inputs)))
+    argument = run.group_argument(group, inputs)
     run.layers[load] = ListedTasks(_loads(run, load, needs, argument, group))
     run.depends[load] = inputs | {run.array.name}
     n_margins = sum(map(len, needs))
@@ -72,24 +66,22 @@ def _loads(
     group: Group,
 ) -> dict[Key, Task]:
     """Return the tasks that load chunks with a selected frame, or with frames that others need."""
-    recipe, grid = run.recipe, run.recipe.grid
+    grid = run.recipe.grid
     needed_by: dict[Index, list[int]] = {grid.index(c): [] for c in range(grid.n_chunks)}
     for chunk, others in enumerate(needs):
         for other in others:
             needed_by.setdefault(other, []).append(chunk)
     kind = Task if len(run.groups) == 1 else OutputTask
-    sigs = list(itertools.product(*(range(len(c)) for c in recipe.sig_chunks)))
-    ours = _own_slots(recipe, group)
+    ours = run.own_slots(group)
     tasks: dict[Key, Task] = {}
     for index, chunks in needed_by.items():
         key = (name, *index)
-        blocks = List(*(TaskRef((run.array.name, *index, *sig)) for sig in sigs))
         aux = None
         if any(ours) and grid.has_selected(index):
             each = zip(run.aux, ours, strict=True)
-            aux = List(*(_aux_at(run, index, a) if is_ours else None for a, is_ours in each))
-        rest = optional_arguments(aux, argument)
-        tasks[key] = kind(key, _load, run.recipe_argument, index, tuple(chunks), blocks, *rest)
+            aux = List(*(run.aux_at(index, a) if is_ours else None for a, is_ours in each))
+        own = run.recipe_argument, index, tuple(chunks), run.blocks_at(index)
+        tasks[key] = kind(key, _load, *own, *optional_arguments(aux, argument))
     return tasks
 
 
@@ -114,8 +106,8 @@ def _finishes(
     group: Group,
 ) -> dict[Key, Task]:
     """Return the tasks that process the positions at the borders of chunks."""
-    recipe, grid = run.recipe, run.recipe.grid
-    ours = _own_slots(recipe, group)
+    grid = run.recipe.grid
+    ours = run.own_slots(group)
     tasks: dict[Key, Task] = {}
     for chunk, others in enumerate(needs):
         key, index = (name, chunk), grid.index(chunk)
@@ -123,7 +115,7 @@ def _finishes(
         if any(ours) and others:
             aux = List(
                 *(
-                    List(*(_aux_at(run, each, values) for each in (index, *others)))
+                    List(*(run.aux_at(each, values) for each in (index, *others)))
                     if is_ours
                     else None
                     for values, is_ours in zip(run.aux, ours, strict=True)
@@ -140,19 +132,6 @@ def _finishes(
             *optional_arguments(aux, argument),
         )
     return tasks
-
-
-def _own_slots(recipe: Recipe, group: Group) -> list[bool]:
-    """Return which of `recipe.aux_slots` a group of UDFs needs; frames are shifted for all."""
-    return [number in (*group.numbers, DESCAN) for number, _ in recipe.aux_slots]
-
-
-def _aux_at(run: RunLayers, index: Index, values: Any) -> Any:
-    """Return the aux data of a chunk at an index of dask's grid, or a reference to their block."""
-    if isinstance(values, GraphArray):
-        extra = (0,) * (values.ndim - len(index))
-        return TaskRef((values.name, *index, *extra))
-    return values[tuple(slice(*span) for span in box_of(run.recipe.grid, index))]
 
 
 @hides_own_lines

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
 import dask.array as da
 
-from udfdask.graph.dask_internals.arrays import loaded_again
+from udfdask.geometry.seams import box_of
+from udfdask.graph.dask_internals.arrays import GraphArray, loaded_again
 from udfdask.graph.dask_internals.layers import LazyLayer
-from udfdask.graph.dask_internals.tasks import Task, TaskRef
+from udfdask.graph.dask_internals.tasks import List, Task, TaskRef
 from udfdask.graph.recipes_of_tasks import pack_if_small, shared_recipe
 from udfdask.graph.task_keys import Key
 from udfdask.plan.device_groups import Group, groups_of
 from udfdask.plan.plan import Plan
-from udfdask.plan.recipe import Recipe
+from udfdask.plan.recipe import DESCAN, Recipe
 
 
 class RunLayers:
@@ -65,6 +67,31 @@ class RunLayers:
     def name(self, stage: str, number: int | None = None, group: Group | None = None) -> str:
         """Return the name of a layer of this run, see `layer_name`."""
         return layer_name(self.recipe, stage, number, group)
+
+    def group_argument(self, group: Group, inputs: Iterable[str]) -> Group | None:
+        """Return the argument that names a group of UDFs; None in most runs, which have one group.
+
+        `inputs` are the layers that its tasks read, besides the data.
+        """
+        if len(self.groups) == 1 and not group.needs_cuda:
+            return None
+        return replace(group, parameter_layers=tuple(sorted(inputs)))
+
+    def blocks_at(self, index: tuple[int, ...]) -> Any:
+        """Return references to all signal chunks of a navigation chunk, given by its place."""
+        sigs = itertools.product(*(range(len(sizes)) for sizes in self.recipe.sig_chunks))
+        return List(*(TaskRef((self.array.name, *index, *sig)) for sig in sigs))
+
+    def own_slots(self, group: Group) -> list[bool]:
+        """Return which of `recipe.aux_slots` a group of UDFs needs; frames are shifted for all."""
+        return [number in (*group.numbers, DESCAN) for number, _ in self.recipe.aux_slots]
+
+    def aux_at(self, index: tuple[int, ...], values: Any) -> Any:
+        """Return the aux data of a navigation chunk, or a reference to the block of lazy ones."""
+        if isinstance(values, GraphArray):
+            extra = (0,) * (values.ndim - len(index))
+            return TaskRef((values.name, *index, *extra))
+        return values[tuple(slice(*span) for span in box_of(self.recipe.grid, index))]
 
     def _recipe_argument(self, replacement: Any) -> Any:
         """Return the argument that gives the recipe to tasks."""

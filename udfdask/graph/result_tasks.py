@@ -95,11 +95,6 @@ class NavBlocks:
             yield Cut(rows, grid.bounds(c)[1], grid.mask(c))
 
 
-def list_nav_blocks(name: str, blocks: NavBlocks) -> dict[Key, Task]:
-    """Return the tasks of an array over nav by key."""
-    return blocks.tasks(name)
-
-
 def list_only_block(key: Key, *task: Any) -> dict[Key, Task]:
     """Return the task of an array with one block by key."""
     return {key: OutputTask(key, *task)}
@@ -230,7 +225,7 @@ class ResultTasks:
             # with an empty ROI, get_results still runs
             end=self.reduced if self.finalized and not len(self.rows) else None,
         )
-        layer = LazyLayer(len(blocks), list_nav_blocks, name, blocks)
+        layer = LazyLayer(len(blocks), NavBlocks.tasks, blocks, name)
         depends = layers_of_keys(self.rows, [blocks.end] if blocks.end else [])
         chunks = (*self.grid.nav_chunks, *((n,) for n in spec.extra_shape))
         return self._array(name, layer, depends, chunks, spec.dtype)

@@ -1,14 +1,4 @@
-"""Arrays over graphs, expression arrays, and blocks of arrays.
-
-- `GraphArray`: an array over a `HighLevelGraph`, which is what `dask.array.Array` is unless dask's
-  expression arrays are switched on. `graph_array(array)` makes one of an expression array, with
-  equal tasks for equal expressions; `as_user_has_it(array)` is the way back; `make_array` makes
-  arrays of the kind that the user has.
-- `loaded_again(array, seed)`: the same array from tasks with other names.
-- `blocks_in_memory(array)`: the blocks of an array that are in its graph as data.
-- `join_blocks(blocks)`: one array from nested lists of blocks of any type.
-- `normalize_index(index, shape)`: an index as dask passes it to sources, one part for each axis.
-"""
+"""Arrays over graphs, expression arrays, and blocks of arrays."""
 
 from __future__ import annotations
 
@@ -27,20 +17,11 @@ from dask.graph_manipulation import clone
 from dask.highlevelgraph import HighLevelGraph
 from dask.highlevelgraph import MaterializedLayer as TaskLayer
 
-__all__ = [
-    "GraphArray",
-    "as_user_has_it",
-    "blocks_in_memory",
-    "graph_array",
-    "join_blocks",
-    "loaded_again",
-    "make_array",
-    "normalize_index",
-]
+__all__ = ["GraphArray", "normalize_index"]
 
 
 def graph_array(value: Any) -> Any:
-    """Lower an expression array to an array over a graph; return anything else as it is.
+    """Lower an expression array to an array over a `HighLevelGraph`; return anything else as it is.
 
     It is not simplified or fused, so that two arrays from the same expression share its tasks.
     """

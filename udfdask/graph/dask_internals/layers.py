@@ -1,12 +1,4 @@
-"""Layers of tasks: listed one by one, listed late, or one task for each block.
-
-- `TaskLayer(tasks)`: tasks that are listed one by one; `ListedTasks(tasks)`: such a layer that
-  `clone` and `bind` of dask rename with all its inputs.
-- `LazyLayer(n, make, *arguments)`: a layer whose tasks are listed when they are needed.
-- `BlockLayer`: one task for each block of an array, which dask fuses with the loading of the block;
-  `with_argument(name, values)`: the same layer, whose tasks have one more argument.
-- `in_one_layer(tasks, collections)`: a graph of tasks that belong to several collections.
-"""
+"""Layers of tasks: listed one by one, listed late, or one task for each block."""
 
 from __future__ import annotations
 
@@ -27,7 +19,7 @@ from dask.highlevelgraph import MaterializedLayer as TaskLayer
 
 from udfdask.graph.dask_internals.tasks import OutputTask, Task, TaskRef
 
-__all__ = ["BlockLayer", "LazyLayer", "ListedTasks", "PerBlock", "TaskLayer", "in_one_layer"]
+__all__ = ["TaskLayer"]
 
 
 class ListedTasks(TaskLayer):

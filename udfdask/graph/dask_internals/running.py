@@ -1,11 +1,4 @@
-"""Optimize and run tasks as dask does.
-
-- `optimized(graph, keys)`, `optimized_together(collections)`: the tasks of graphs as dask would run
-  them.
-- `compute_here(array)`: the values of an array inside of a task, without any scheduler.
-- `process_pool(n, initializer)`: a pool like the one that dask's process scheduler makes.
-- `submitted_keys(arguments)`: the keys of the tasks that a local scheduler submits to its pool.
-"""
+"""Optimize and run tasks as dask does."""
 
 from __future__ import annotations
 

@@ -1,21 +1,4 @@
-"""Tasks: make them, look into them, take them apart, join them.
-
-- `Task(key, function, *arguments)`, where `TaskRef(key)` is the result of another task, also inside
-  of a `List`.
-- `OutputTask`: a task that is never fused with the task it reads from, however dask optimizes;
-  `never_fused(task)`: the same task, which further optimizations leave alone.
-- `needed_tasks(keys, tasks)`: those of some tasks that keys need.
-- `alias_target(task)`: the key that an alias stands for.
-- `in_one_task(key, function, keys, tasks)`: a task that runs others itself.
-- `with_other_inputs(task, names, key)`: the same task, which reads other keys.
-- `task_contents(part)`: the values inside of a task, also if it has been fused.
-- `described_layer(layer)`: what a blockwise layer computes from what, without listing its tasks;
-  `described_task(part)`: what a task does; `listed_tasks(layers)`: the tasks of all other layers.
-- `sliced_key(task)`: the block that a task only slices; `reads_slices(layer)`: whether the tasks of
-  a layer slice a source, such as a file.
-- `Delayed`: the class of `dask.delayed` values, which know the key of their task.
-- `as_task(task, key, keys)`: the task of a layer that may have it as a tuple, as `Delayed` does.
-"""
+"""Tasks: make them, look into them, take them apart, join them."""
 
 from __future__ import annotations
 
@@ -38,26 +21,7 @@ from dask.array.core import getter, getter_nofancy
 from dask.blockwise import Blockwise
 from dask.delayed import Delayed
 
-__all__ = [
-    "Delayed",
-    "DescribedLayer",
-    "List",
-    "OutputTask",
-    "Task",
-    "TaskRef",
-    "alias_target",
-    "as_task",
-    "described_layer",
-    "described_task",
-    "in_one_task",
-    "listed_tasks",
-    "needed_tasks",
-    "never_fused",
-    "reads_slices",
-    "sliced_key",
-    "task_contents",
-    "with_other_inputs",
-]
+__all__ = ["Delayed", "List", "Task", "TaskRef"]
 
 
 class OutputTask(Task):
