@@ -15,14 +15,14 @@ from typing import Any
 
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils
-from numba.np import arrayobj
 
 from udfdask.kernels.numba_internals.compile import intrinsic
-from udfdask.kernels.numba_internals.rows import generate_swapped, swapped_type
-
-_make_array: Any = arrayobj.make_array
-_cgutils: Any = cgutils
+from udfdask.kernels.numba_internals.rows import (
+    cgutils,
+    generate_swapped,
+    make_array,
+    swapped_type,
+)
 
 
 def _operation(integer: str, floating: str, *flags: str) -> Any:
@@ -49,10 +49,10 @@ def _operation(integer: str, floating: str, *flags: str) -> Any:
 
             if not several:
                 return combine(*values)
-            left = _cgutils.unpack_tuple(builder, values[0])
+            left = cgutils.unpack_tuple(builder, values[0])
             right = [values[1]] * len(left)
             if second == first:
-                right = _cgutils.unpack_tuple(builder, values[1])
+                right = cgutils.unpack_tuple(builder, values[1])
             return context.make_tuple(
                 builder, first, [combine(*pair) for pair in zip(left, right, strict=True)]
             )
@@ -87,7 +87,7 @@ def prefetch(context: Any, flat: Any, index: Any) -> Any:
     """Prefetch the cache line of an element of a 1-D array; the index may be beyond its end."""
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        array = _make_array(signature.args[0])(context, builder, values[0])
+        array = make_array(signature.args[0])(context, builder, values[0])
         prefetch_at(builder, builder.gep(array.data, [values[1]]))
         return context.get_dummy_value()
 
@@ -107,15 +107,13 @@ def prefetch_at(builder: Any, pointer: Any, distance: int = 0) -> None:
 TOGETHER = 8
 """Rows that are read together: a running sum is then loaded and stored once for eight values."""
 
-_types: Any = types
-
 
 def _read(
     context: Any, builder: Any, signature: Any, array: Any, steps: list[Any], swap: Any, kind: Any
 ) -> Any:
     """Return the value some steps after the start of an array, converted to a type."""
     flat = signature.args[0]
-    pointer = _make_array(flat)(context, builder, array).data
+    pointer = make_array(flat)(context, builder, array).data
     for step in steps:
         pointer = builder.gep(pointer, [step])
     value = builder.load(pointer, align=flat.dtype.bitwidth // 8)
@@ -161,7 +159,7 @@ def eight_at(
         eight = [_read(context, builder, signature, array, pair, swap, kind) for pair in steps]
         return context.make_tuple(builder, signature.return_type, eight)
 
-    return _types.UniTuple(kind, TOGETHER)(flat, place, step, column, swap, wide), generate
+    return types.UniTuple(kind, TOGETHER)(flat, place, step, column, swap, wide), generate
 
 
 @intrinsic
@@ -177,7 +175,7 @@ def sum_of(context: Any, numbers: Any, wide: Any) -> Any:
 
         parts = [
             context.cast(builder, number, numbers.dtype, kind)
-            for number in _cgutils.unpack_tuple(builder, values[0])
+            for number in cgutils.unpack_tuple(builder, values[0])
         ]
         while len(parts) > 1:
             parts = [add(*pair) for pair in zip(parts[::2], parts[1::2], strict=True)]
@@ -192,8 +190,8 @@ def write_eight(context: Any, flat: Any, place: Any, numbers: Any) -> Any:
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         array, index, eight = values
-        data = _make_array(signature.args[0])(context, builder, array).data
-        for k, number in enumerate(_cgutils.unpack_tuple(builder, eight)):
+        data = make_array(signature.args[0])(context, builder, array).data
+        for k, number in enumerate(cgutils.unpack_tuple(builder, eight)):
             target = builder.gep(data, [builder.add(index, index.type(k))], inbounds=True)
             builder.store(number, target, align=flat.dtype.bitwidth // 8)
         return context.get_dummy_value()
@@ -212,7 +210,7 @@ def noted(context: Any, exact: Any, bits: Any, numbers: Any) -> Any:
         found = values[1]
         if isinstance(exact, types.NoneType):
             return found
-        for number in _cgutils.unpack_tuple(builder, values[2]):
+        for number in cgutils.unpack_tuple(builder, values[2]):
             size = number
             if bits.signed:
                 sign = builder.ashr(number, ir.Constant(number.type, bits.bitwidth - 1))

@@ -8,11 +8,17 @@ from typing import Any, NamedTuple
 import numpy as np
 from llvmlite import ir
 from numba import types
+from numba.core import cgutils as untyped_cgutils
 from numba.core.registry import cpu_target
+from numba.np import arrayobj
 from numpy.lib.stride_tricks import as_strided
 
 from udfdask.kernels.numba_internals.compile import intrinsic
 from udfdask.types import AnyArray
+
+make_array: Any = arrayobj.make_array
+cgutils: Any = untyped_cgutils
+"""Builders of LLVM code, of which numba has no types."""
 
 
 def rows_in_memory(tile: AnyArray) -> tuple[AnyArray, int, int]:

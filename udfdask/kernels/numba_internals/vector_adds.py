@@ -6,16 +6,14 @@ from typing import Any
 
 from llvmlite import ir
 from numba import types
-from numba.np import arrayobj
 
 from udfdask.kernels.numba_internals.compile import intrinsic
 from udfdask.kernels.numba_internals.reading import CACHE_LINE, prefetch_at
-from udfdask.kernels.numba_internals.vector_sums import converted, reversed_bytes
+from udfdask.kernels.numba_internals.rows import make_array
+from udfdask.kernels.numba_internals.vector_sums import converted, reversed_bytes, vectors_at
 
 GROUP = 32
 """Consecutive pixels that are added at once."""
-
-_make_array: Any = arrayobj.make_array
 
 
 @intrinsic
@@ -28,7 +26,7 @@ def add_to_pair(
     """
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        array = _make_array(signature.args[0])(context, builder, values[0])
+        array = make_array(signature.args[0])(context, builder, values[0])
         _, ring, low, high, value, _ = values
         four = ir.VectorType(value.type, 4)
 
@@ -73,8 +71,8 @@ def add_group(
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         def pointer(array: Any, index: Any, kind: Any) -> Any:
-            data = _make_array(signature.args[array])(context, builder, values[array]).data
-            return builder.bitcast(builder.gep(data, [index]), kind.as_pointer())
+            data = make_array(signature.args[array])(context, builder, values[array]).data
+            return vectors_at(builder, data, index, kind)
 
         _, place, step, _, _, number, _ = values
         element = context.get_value_type(flat.dtype)

@@ -1,13 +1,9 @@
 """Products of pixels and factors in vector registers.
 
-Transpose frames, so that a pixel of many frames is one vector. A sum over any pixels then needs no
-gathering: every addition adds a pixel of all these frames.
-
 numba has no vectors, so this is LLVM code. The sums of some frames and masks stay in registers, and
-each vector of pixels is converted once, in a register, for all of these masks.
-
-Add weighted pixels of many frames to some sums, in vector registers. numba has no vectors, so this
-is LLVM code: the sums stay in registers for all pixels of a run.
+each vector of pixels is converted once, in a register, for all of these masks. For pixels that are
+not in order, frames are transposed, so that a pixel of many frames is one vector: then nothing is
+gathered.
 """
 
 from __future__ import annotations
@@ -16,21 +12,20 @@ from typing import Any
 
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils
-from numba.np import arrayobj
 
 from udfdask.kernels.numba_internals.compile import intrinsic
 from udfdask.kernels.numba_internals.reading import CACHE_LINE, prefetch_at
+from udfdask.kernels.numba_internals.rows import cgutils, make_array
 from udfdask.kernels.numba_internals.vector_sums import (
+    INDEX,
     REGISTERS,
     VECTOR_BYTES,
     converted,
     reversed_bytes,
+    size_of,
+    vector_of,
+    vectors_at,
 )
-
-_make_array: Any = arrayobj.make_array
-_cgutils: Any = cgutils
-_INDEX = ir.IntType(64)
 
 SIDE = 16
 """Frames that are transposed together."""
@@ -56,8 +51,8 @@ def transpose_line(
     swaps = not isinstance(swap, types.NoneType)
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        source = _make_array(signature.args[0])(context, builder, values[0])
-        drain = _make_array(signature.args[6])(context, builder, values[6])
+        source = make_array(signature.args[0])(context, builder, values[0])
+        drain = make_array(signature.args[6])(context, builder, values[6])
         _, place, step, first, last, _, _ = values
         index = first.type
         line = ir.VectorType(context.get_value_type(flat.dtype), CACHE_LINE // size)
@@ -121,7 +116,7 @@ def _frames_at_once(pixel: Any, swap: Any) -> int:
 def frames_at_once(context: Any, flat: Any, swap: Any) -> Any:
     """Return the number of frames that `add_vector_products` multiplies."""
     frames = _frames_at_once(flat.dtype, swap)
-    return types.intp(flat, swap), lambda *_: _INDEX(frames)
+    return types.intp(flat, swap), lambda *_: INDEX(frames)
 
 
 @intrinsic
@@ -149,43 +144,43 @@ def add_vector_products(
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         memory, masks, totals = (
-            _make_array(signature.args[k])(context, builder, values[k]).data for k in (0, 5, 8)
+            make_array(signature.args[k])(context, builder, values[k]).data for k in (0, 5, 8)
         )
         _, _, first, step, last, _, place, length, _, at = values
         lanes = VECTOR_BYTES * 8 // packed.dtype.bitwidth
         number = ir.VectorType(context.get_value_type(packed.dtype), lanes)
         pixel = ir.VectorType(context.get_value_type(flat.dtype), lanes)
-        masks = _vectors(builder, masks, place, number)
-        totals = _vectors(builder, totals, at, number)
+        masks = vectors_at(builder, masks, place, number)
+        totals = vectors_at(builder, totals, at, number)
         rows = []
         for i in range(frames):
-            nearest = builder.select(builder.icmp_signed("<", _INDEX(i), last), _INDEX(i), last)
+            nearest = builder.select(builder.icmp_signed("<", INDEX(i), last), INDEX(i), last)
             start = builder.add(first, builder.mul(nearest, step))
-            rows.append(_vectors(builder, memory, start, pixel))
+            rows.append(vectors_at(builder, memory, start, pixel))
         sums_of = []
         for k in range(frames * MASKS):  # LLVM keeps these variables in registers
-            sums_of.append(_cgutils.alloca_once(builder, number))
-            builder.store(_load(builder, totals, _INDEX(k), packed), sums_of[k])
-        with _cgutils.for_range(builder, length, intp=_INDEX) as loop:
+            sums_of.append(cgutils.alloca_once(builder, number))
+            builder.store(vector_of(builder, totals, INDEX(k), packed.dtype), sums_of[k])
+        with cgutils.for_range(builder, length, intp=INDEX) as loop:
             pixels = []
             for row in rows:
                 # the pixels of the next block are far away for the processor, in another line
                 prefetch_at(builder, builder.gep(row, [builder.add(loop.index, length)]))
-                value = _load(builder, row, loop.index, flat)
+                value = vector_of(builder, row, loop.index, flat.dtype)
                 if not isinstance(swap, types.NoneType):
                     value = reversed_bytes(builder, value, flat.dtype.bitwidth // 8)
                 pixels.append(converted(builder, value, flat.dtype, number.element))
-            group = builder.mul(loop.index, _INDEX(MASKS))
+            group = builder.mul(loop.index, INDEX(MASKS))
             for j in range(MASKS):  # one after the other: 16 registers have room for one factor
-                factor = _load(builder, masks, builder.add(group, _INDEX(j)), packed)
+                factor = vector_of(builder, masks, builder.add(group, INDEX(j)), packed.dtype)
                 for i in range(frames):
                     total = sums_of[i * MASKS + j]
                     product = builder.fmul(pixels[i], factor, flags=("contract",))
                     more = builder.fadd(builder.load(total), product, flags=("contract",))
                     builder.store(more, total)
         for k in range(frames * MASKS):
-            target = builder.gep(totals, [_INDEX(k)])
-            builder.store(builder.load(sums_of[k]), target, align=_alignment(packed))
+            target = builder.gep(totals, [INDEX(k)])
+            builder.store(builder.load(sums_of[k]), target, align=size_of(packed.dtype))
         return context.get_dummy_value()
 
     arguments = (flat, swap, first, step, last, packed, place, count, sums, at)
@@ -200,34 +195,20 @@ def sum_of_lanes(context: Any, sums: Any, at: Any) -> Any:
     """
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        data = _make_array(sums)(context, builder, values[0]).data
+        data = make_array(sums)(context, builder, values[0]).data
         lanes = VECTOR_BYTES * 8 // sums.dtype.bitwidth
         number = ir.VectorType(context.get_value_type(sums.dtype), lanes)
         double = ir.DoubleType()
-        vector = _load(builder, _vectors(builder, data, values[1], number), _INDEX(0), sums)
+        vector = vector_of(
+            builder, vectors_at(builder, data, values[1], number), INDEX(0), sums.dtype
+        )
         vector = converted(builder, vector, sums.dtype, double)
         kind = ir.FunctionType(double, [double, vector.type])
         name = f"llvm.vector.reduce.fadd.v{lanes}f64"
-        add = _cgutils.get_or_insert_function(builder.module, kind, name)
+        add = cgutils.get_or_insert_function(builder.module, kind, name)
         return builder.call(add, [double(-0.0), vector], fastmath=("reassoc", "nsz"))
 
     return types.float64(sums, at), generate
-
-
-def _vectors(builder: Any, numbers: Any, index: Any, vector: Any) -> Any:
-    """Return a pointer to vectors that start at an element of an array."""
-    return builder.bitcast(builder.gep(numbers, [index]), vector.as_pointer())
-
-
-def _load(builder: Any, vectors: Any, index: Any, array: Any) -> Any:
-    """Return a vector of an array."""
-    return builder.load(builder.gep(vectors, [index]), align=_alignment(array))
-
-
-def _alignment(array: Any) -> int:
-    """Return the alignment of an array: that of its numbers, in bytes."""
-    size: int = array.dtype.bitwidth // 8
-    return size
 
 
 @intrinsic
@@ -252,10 +233,10 @@ def add_lane_products(
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         arrays = {
-            k: _make_array(signature.args[k])(context, builder, values[k]) for k in (0, 1, 2, 4, 6)
+            k: make_array(signature.args[k])(context, builder, values[k]) for k in (0, 1, 2, 4, 6)
         }
-        start, stop = _cgutils.unpack_tuple(builder, values[3])
-        slots_per_part = _cgutils.unpack_tuple(builder, arrays[0].shape)[1]
+        start, stop = cgutils.unpack_tuple(builder, values[3])
+        slots_per_part = cgutils.unpack_tuple(builder, arrays[0].shape)[1]
         number = context.get_value_type(weights.dtype)
         width = VECTOR_BYTES * 8 // weights.dtype.bitwidth
         vector, double = ir.VectorType(number, width), ir.VectorType(ir.DoubleType(), width)
@@ -263,25 +244,25 @@ def add_lane_products(
         together = _vectors_together(n, LANES // width)
 
         def pointer(array: int, index: Any, kind: Any) -> Any:
-            return builder.bitcast(builder.gep(arrays[array].data, [index]), kind.as_pointer())
+            return vectors_at(builder, arrays[array].data, index, kind)
 
         def pixel(slot: Any, lane: int) -> Any:
             part, rest = divmod(lane, SIDE)
-            row = builder.add(slot, builder.mul(slots_per_part, _INDEX(part)))
-            place = builder.add(builder.mul(row, _INDEX(SIDE)), _INDEX(rest))
+            row = builder.add(slot, builder.mul(slots_per_part, INDEX(part)))
+            place = builder.add(builder.mul(row, INDEX(SIDE)), INDEX(rest))
             value = builder.load(pointer(0, place, raw), align=1)
             return converted(builder, value, lanes.dtype, number)
 
-        totals = [_cgutils.alloca_once(builder, vector) for _ in range(n * together)]
+        totals = [cgutils.alloca_once(builder, vector) for _ in range(n * together)]
         for first in range(0, LANES, together * width):
             group = range(first, first + together * width, width)
             for total in totals:  # LLVM keeps these variables in registers
                 builder.store(ir.Constant(vector, None), total)
-            with _cgutils.for_range_slice(builder, start, stop, _INDEX(1), _INDEX) as (k, _):
-                slot = builder.zext(builder.load(builder.gep(arrays[1].data, [k])), _INDEX)
+            with cgutils.for_range_slice(builder, start, stop, INDEX(1), INDEX) as (k, _):
+                slot = builder.zext(builder.load(builder.gep(arrays[1].data, [k])), INDEX)
                 found = [pixel(slot, lane) for lane in group]
                 for t in range(n):
-                    place = builder.add(builder.mul(k, _INDEX(n)), _INDEX(t))
+                    place = builder.add(builder.mul(k, INDEX(n)), INDEX(t))
                     weight = builder.load(builder.gep(arrays[2].data, [place]))
                     factor = _spread(builder, weight, vector)
                     for value, total in zip(found, totals[t * together :], strict=False):
@@ -289,10 +270,10 @@ def add_lane_products(
                         more = builder.fadd(builder.load(total), product, flags=("contract",))
                         builder.store(more, total)
             for t in range(n):
-                column = builder.load(builder.gep(arrays[4].data, [_INDEX(t)]))
-                row = builder.mul(column, _INDEX(LANES))
+                column = builder.load(builder.gep(arrays[4].data, [INDEX(t)]))
+                row = builder.mul(column, INDEX(LANES))
                 for lane, total in zip(group, totals[t * together :], strict=False):
-                    target = pointer(6, builder.add(row, _INDEX(lane)), double)
+                    target = pointer(6, builder.add(row, INDEX(lane)), double)
                     more = converted(builder, builder.load(total), weights.dtype, double.element)
                     more = builder.fadd(builder.load(target, align=8), more)
                     builder.store(more, target, align=8)

@@ -12,11 +12,10 @@ from typing import Any
 
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils
 from numba.core.registry import cpu_target
-from numba.np import arrayobj
 
 from udfdask.kernels.numba_internals.compile import intrinsic
+from udfdask.kernels.numba_internals.rows import cgutils, make_array
 
 
 def _registers() -> tuple[int, int]:
@@ -67,9 +66,7 @@ LONGEST = 256
 """Largest number of vectors of a frame: the sums of 16-bit values fit 32 bits, as
 65535 * (1 + ... + 256) does."""
 
-_make_array: Any = arrayobj.make_array
-_cgutils: Any = cgutils
-_INDEX = ir.IntType(64)
+INDEX = ir.IntType(64)
 
 
 @intrinsic
@@ -104,8 +101,8 @@ def add_frames(
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         def vectors_of(k: int, index: Any, kind: Any) -> Any:
-            data = _make_array(signature.args[k])(context, builder, values[k]).data
-            return builder.bitcast(builder.gep(data, [index]), kind.as_pointer())
+            data = make_array(signature.args[k])(context, builder, values[k]).data
+            return vectors_at(builder, data, index, kind)
 
         _, place, frame_step, row_step, rows, vectors, _, width, inside, *_ = values
         lanes = VECTOR_BYTES * 8 // sums.dtype.bitwidth
@@ -115,7 +112,7 @@ def add_frames(
         adder = _Adder(builder, source, number, not isinstance(origins, types.NoneType))
         totals, moments, by_row = (adder.zeros(FRAMES) for _ in range(STATE))
         (column,) = adder.zeros(1)
-        with _cgutils.for_range(builder, rows, intp=_INDEX) as row:
+        with cgutils.for_range(builder, rows, intp=INDEX) as row:
             first = builder.add(inside, builder.mul(row.index, width))
             start = builder.add(place, builder.mul(row.index, row_step))
             frames = []
@@ -125,39 +122,44 @@ def add_frames(
             of_pixels, of_squares = vectors_of(10, first, number), vectors_of(11, first, wider)
             of_origins = vectors_of(9, first, number) if adder.is_float else None
             builder.store(adder.constant(*range(lanes)), column)
-            with _cgutils.for_range(builder, vectors, intp=_INDEX) as loop:
+            with cgutils.for_range(builder, vectors, intp=INDEX) as loop:
                 pixels = [adder.pixels(frame, loop.index, swap) for frame in frames]
                 for value, total, moment in zip(pixels, totals, moments, strict=True):
                     adder.add(total, value)
                     adder.add(moment, adder.moment(value, column, total))
                 adder.add(column, adder.constant(*[lanes] * lanes))
                 if adder.is_float:
-                    origin = _load(builder, of_origins, loop.index, sums.dtype)
+                    origin = vector_of(builder, of_origins, loop.index, sums.dtype)
                     pixels = [builder.fsub(value, origin) for value in pixels]
                 squared = adder.squares(pixels, wider)
                 adder.add(builder.gep(of_squares, [loop.index]), squared)
                 adder.add(builder.gep(of_pixels, [loop.index]), adder.total(pixels))
             for k in range(FRAMES):
                 adder.add(by_row[k], builder.load(totals[k]))
-        out = vectors_of(12, _INDEX(0), number)
+        out = vectors_of(12, INDEX(0), number)
         for k, variable in enumerate([*totals, *moments, *by_row]):
-            target = builder.gep(out, [_INDEX(k)])
-            builder.store(builder.load(variable), target, align=_size(sums.dtype))
+            target = builder.gep(out, [INDEX(k)])
+            builder.store(builder.load(variable), target, align=size_of(sums.dtype))
         return context.get_dummy_value()
 
     arguments = (flat, place, frame_step, row_step, rows, vectors, swap, width, inside)
     return types.void(*arguments, origins, sums, squares, state), generate
 
 
-def _size(number: Any) -> int:
-    """Return the size of a number in bytes."""
+def size_of(number: Any) -> int:
+    """Return the size of a number in bytes, which is its alignment too."""
     bits: int = number.bitwidth
     return bits // 8
 
 
-def _load(builder: Any, vectors: Any, index: Any, number: Any) -> Any:
+def vectors_at(builder: Any, numbers: Any, index: Any, vector: Any) -> Any:
+    """Return a pointer to vectors that start at an element of an array."""
+    return builder.bitcast(builder.gep(numbers, [index]), vector.as_pointer())
+
+
+def vector_of(builder: Any, vectors: Any, index: Any, number: Any) -> Any:
     """Return a vector of an array."""
-    return builder.load(builder.gep(vectors, [index]), align=_size(number))
+    return builder.load(builder.gep(vectors, [index]), align=size_of(number))
 
 
 @dataclass(frozen=True)
@@ -178,13 +180,13 @@ class _Adder:
     def zeros(self, count: int) -> list[Any]:
         """Return variables, which LLVM keeps in registers."""
         zero = ir.Constant(self.number, None)
-        return [_cgutils.alloca_once_value(self.builder, zero) for _ in range(count)]
+        return [cgutils.alloca_once_value(self.builder, zero) for _ in range(count)]
 
     def pixels(self, frame: Any, index: Any, swap: Any) -> Any:
         """Return a vector of pixels of a frame, with reversed bytes unless `swap` is None."""
-        value = _load(self.builder, frame, index, self.source)
+        value = vector_of(self.builder, frame, index, self.source)
         if not isinstance(swap, types.NoneType):
-            value = reversed_bytes(self.builder, value, _size(self.source))
+            value = reversed_bytes(self.builder, value, size_of(self.source))
         return converted(self.builder, value, self.source, self.number.element)
 
     def plus(self, a: Any, b: Any) -> Any:
