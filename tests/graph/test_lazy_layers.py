@@ -17,7 +17,7 @@ import udf_zoo
 import udfdask as ud
 from udfdask.geometry.chunk_grid import Grid
 from udfdask.graph.dask_internals.layers import LazyLayer
-from udfdask.graph.task_keys import BlockKeys, MergedRowKeys
+from udfdask.graph.run_layers import BlockKeys, MergedRowKeys
 from udfdask.plan.merge_tree import MergeTree
 from udfdask.udfs import ApplyMasksUDF, CoMUDF, SumSigUDF, SumUDF
 

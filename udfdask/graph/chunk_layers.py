@@ -12,9 +12,8 @@ import numpy as np
 from udfdask.chunk.partial_result import Partials
 from udfdask.graph.dask_internals.arrays import GraphArray, blocks_in_memory
 from udfdask.graph.dask_internals.layers import BlockLayer, ListedTasks
-from udfdask.graph.dask_internals.tasks import List, OutputTask, Task, TaskRef
-from udfdask.graph.layer_builder import RunLayers
-from udfdask.graph.task_keys import BlockKeys, Key, NumberedKeys, layers_of_keys
+from udfdask.graph.dask_internals.tasks import Key, List, OutputTask, Task, TaskRef
+from udfdask.graph.run_layers import BlockKeys, NumberedKeys, RunLayers, layers_of_keys
 from udfdask.plan.device_groups import Group
 from udfdask.plan.recipe import Recipe
 from udfdask.tracebacks import hides_own_lines

@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING, Any
 from udfdask.geometry.seams import neighbors
 from udfdask.graph.chunk_layers import ChunkLayerInfo, ChunkTasks, Recording, optional_arguments
 from udfdask.graph.dask_internals.layers import ListedTasks
-from udfdask.graph.dask_internals.tasks import List, OutputTask, Task, TaskRef
-from udfdask.graph.layer_builder import RunLayers
-from udfdask.graph.task_keys import Key, NumberedKeys
+from udfdask.graph.dask_internals.tasks import Key, List, OutputTask, Task, TaskRef
+from udfdask.graph.run_layers import NumberedKeys, RunLayers
 from udfdask.plan.device_groups import Group
 from udfdask.plan.recipe import Recipe
 from udfdask.tracebacks import hides_own_lines

@@ -31,8 +31,7 @@ from udfdask.backends.table import backend_of, check_block, plain_block, to_host
 from udfdask.config import inline_bytes
 from udfdask.graph.dask_internals.arrays import graph_array
 from udfdask.graph.dask_internals.layers import ListedTasks
-from udfdask.graph.dask_internals.tasks import List, OutputTask, Task, TaskRef
-from udfdask.graph.task_keys import Key
+from udfdask.graph.dask_internals.tasks import Key, List, OutputTask, Task, TaskRef
 from udfdask.names.origins import is_found
 from udfdask.once_per_process import OncePerProcess
 from udfdask.plan.recipe import CORRECTIONS, Recipe, Slot

@@ -18,8 +18,8 @@ from udfdask.geometry.chunk_grid import Grid, as_index
 from udfdask.geometry.tiling import without_caches
 from udfdask.graph.dask_internals.arrays import make_array
 from udfdask.graph.dask_internals.layers import LazyLayer, TaskLayer
-from udfdask.graph.dask_internals.tasks import OutputTask, Task, TaskRef
-from udfdask.graph.task_keys import Key, layers_of_keys
+from udfdask.graph.dask_internals.tasks import Key, OutputTask, Task, TaskRef
+from udfdask.graph.run_layers import layers_of_keys
 from udfdask.merge.result_blocks import (
     Cut,
     assemble,

@@ -15,9 +15,8 @@ from udfdask.chunk.partial_result import Partial, Partials, join_parts
 from udfdask.graph.chunk_layers import ChunkLayerInfo, ChunkTasks
 from udfdask.graph.dask_internals.layers import PerBlock, TaskLayer, in_one_layer
 from udfdask.graph.dask_internals.running import optimized_together
-from udfdask.graph.dask_internals.tasks import OutputTask, needed_tasks
-from udfdask.graph.layer_builder import layer_name
-from udfdask.graph.task_keys import Key
+from udfdask.graph.dask_internals.tasks import Key, OutputTask, needed_tasks
+from udfdask.graph.run_layers import layer_name
 from udfdask.merge.result_blocks import holder_of
 from udfdask.plan.recipe import Recipe
 from udfdask.records.folder import RecordFolder

@@ -20,8 +20,8 @@ from udfdask.graph.chunk_layers import ChunkBlockwise, ChunkLayerInfo, ChunkTask
 from udfdask.graph.dask_internals.arrays import GraphArray
 from udfdask.graph.dask_internals.layers import TaskLayer
 from udfdask.graph.inputs import data_files
-from udfdask.graph.layer_builder import layer_name
 from udfdask.graph.result_tasks import layers_of
+from udfdask.graph.run_layers import layer_name
 from udfdask.names.naming import UnnamedError
 from udfdask.plan.recipe import DESCAN, Recipe
 from udfdask.records.data_names import DataNames, FileStatus

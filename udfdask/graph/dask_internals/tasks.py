@@ -23,6 +23,9 @@ from dask.delayed import Delayed
 
 __all__ = ["Delayed", "List", "Task", "TaskRef"]
 
+Key = tuple[Any, ...]
+"""Key of a task: the name of its layer first."""
+
 
 class OutputTask(Task):
     """A task that is never fused with the task it reads from.

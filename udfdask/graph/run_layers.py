@@ -1,21 +1,28 @@
-"""Collect the layers of one run while its graph is built."""
+"""The layers of one run while its graph is built, and the keys of their tasks.
+
+The keys of a hundred thousand chunks take 10 MB, and the tasks that refer to them more. A client of
+a cluster needs neither: it sends a few values per layer, and the scheduler lists the tasks. So keys
+are made when they are asked for. All keys of a sequence belong to one layer.
+"""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable
-from dataclasses import replace
-from typing import Any
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, overload
 
 import dask.array as da
 
+from udfdask.geometry.chunk_grid import Grid
 from udfdask.geometry.seams import box_of
 from udfdask.graph.dask_internals.arrays import GraphArray, loaded_again
 from udfdask.graph.dask_internals.layers import LazyLayer
-from udfdask.graph.dask_internals.tasks import List, Task, TaskRef
+from udfdask.graph.dask_internals.tasks import Key, List, OutputTask, Task, TaskRef
 from udfdask.graph.recipes_of_tasks import pack_if_small, shared_recipe
-from udfdask.graph.task_keys import Key
 from udfdask.plan.device_groups import Group, groups_of
+from udfdask.plan.merge_tree import MergeTree
 from udfdask.plan.plan import Plan
 from udfdask.plan.recipe import DESCAN, Recipe
 
@@ -64,6 +71,15 @@ class RunLayers:
         self.layers[name] = LazyLayer(n, make, name, *arguments)
         self.depends[name] = set(depends)
 
+    def add_for_each(
+        self, name: str, sources: Sequence[Key], function: Callable[..., Any], *arguments: Any
+    ) -> Sequence[Key]:
+        """Add a task for each of some tasks, `function(result, *arguments)`; return their keys."""
+        self.add(
+            name, len(sources), layers_of_keys(sources), _for_each, sources, function, arguments
+        )
+        return NumberedKeys((name,), len(sources))
+
     def name(self, stage: str, number: int | None = None, group: Group | None = None) -> str:
         """Return the name of a layer of this run, see `layer_name`."""
         return layer_name(self.recipe, stage, number, group)
@@ -109,6 +125,16 @@ class RunLayers:
         return TaskRef(shared.key)
 
 
+def _for_each(
+    name: str, sources: Sequence[Key], function: Callable[..., Any], arguments: tuple[Any, ...]
+) -> dict[Key, Task]:
+    """Return the tasks of `RunLayers.add_for_each`."""
+    return {
+        (name, n): OutputTask((name, n), function, TaskRef(source), *arguments)
+        for n, source in enumerate(sources)
+    }
+
+
 def layer_name(
     recipe: Recipe, stage: str, number: int | None = None, group: Group | None = None
 ) -> str:
@@ -121,3 +147,122 @@ def layer_name(
     device = ["cuda"] if group is not None and group.needs_cuda else []
     token = recipe.token if number is None else f"{recipe.token}_{number}"
     return "-".join([*shown, *device, stage, token]).lower()
+
+
+class TaskKeys(Sequence[Key]):
+    """Keys by number, without a list of them."""
+
+    __slots__ = ()
+
+    def key(self, number: int) -> Key:
+        """Return the key with a number from 0 to one less than the length."""
+        raise NotImplementedError
+
+    @property
+    def distinct(self) -> Sequence[Key]:
+        """The same keys, each once."""
+        return self
+
+    @overload
+    def __getitem__(self, index: int) -> Key: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Key]: ...
+    def __getitem__(self, index: int | slice) -> Key | list[Key]:
+        numbers = range(len(self))[index]
+        return self.key(numbers) if isinstance(numbers, int) else [*map(self.key, numbers)]
+
+    def __iter__(self) -> Iterator[Key]:
+        return map(self.key, range(len(self)))
+
+
+@dataclass(frozen=True, slots=True)
+class BlockKeys(TaskKeys):
+    """Keys of one task per block of data, in the order of chunks, then of signal chunks."""
+
+    layer: str
+    """Name of the layer."""
+    grid: Grid
+    """Navigation chunks and ROI."""
+    sig_blocks: tuple[int, ...]
+    """Number of signal chunks along each signal axis."""
+
+    def __len__(self) -> int:
+        return self.grid.n_chunks * math.prod(self.sig_blocks)
+
+    def key(self, number: int) -> Key:
+        """Return the name of the layer and the place in dask's grid of blocks."""
+        place = []
+        for n in reversed(self.sig_blocks):
+            number, k = divmod(number, n)
+            place.append(k)
+        return (self.layer, *self.grid.index(number), *reversed(place))
+
+
+@dataclass(frozen=True, slots=True)
+class NumberedKeys(TaskKeys):
+    """Keys that end with a number that counts from 0."""
+
+    start: Key
+    """Name of the layer, and anything else that comes before the number."""
+    n: int
+    """How many there are."""
+
+    def __len__(self) -> int:
+        return self.n
+
+    def key(self, number: int) -> Key:
+        """Return the start of all keys and the number."""
+        return (*self.start, number)
+
+
+@dataclass(frozen=True, slots=True)
+class SameKeys(TaskKeys):
+    """One key several times: a task that has something for each chunk."""
+
+    same: Key
+    """The key."""
+    n: int
+    """How often."""
+
+    def __len__(self) -> int:
+        return self.n
+
+    def key(self, number: int) -> Key:  # the same for each number
+        """Return the key."""
+        return self.same
+
+    @property
+    def distinct(self) -> Sequence[Key]:
+        """The key once."""
+        return (self.same,) if self.n else ()
+
+
+@dataclass(frozen=True, slots=True)
+class MergedRowKeys(TaskKeys):
+    """For each chunk, the key of the merge that has its final nav rows."""
+
+    layer: str
+    """Name of the layer of merges."""
+    tree: MergeTree
+    """The merges."""
+
+    def __len__(self) -> int:
+        return self.tree.n_chunks
+
+    def key(self, number: int) -> Key:
+        """Return the key of the merge with the rows of a chunk."""
+        return (self.layer, *self.tree.merge_with_rows(number))
+
+    @property
+    def distinct(self) -> Sequence[Key]:
+        """The merges, each once, in the order of chunks."""
+        if not self.tree.n_chunks:
+            return ()
+        if self.tree.gathers_rows:
+            return (self.key(0),)
+        return NumberedKeys((self.layer, 0), self.tree.sizes[0])
+
+
+def layers_of_keys(*sequences: Sequence[Key]) -> set[str]:
+    """Return the names of the layers of some sequences of keys, each of one layer."""
+    return {keys[0][0] for keys in sequences if len(keys)}
