@@ -173,7 +173,9 @@ class Transfer:
 
     def __init__(self, module: Any) -> None:
         self._module = module
-        self._buffers = (_Staging(module), _Staging(module))
+        self._memory: list[Any] = [None, None]
+        self._sizes = [0, 0]
+        self._copied: list[Any] = [None, None]  # events: the device has copied their contents
         self._current = 0
         self._pinned = True
 
@@ -195,50 +197,36 @@ class Transfer:
 
     def _send(self, rows: AnyArray, into: Any) -> None:
         """Copy some rows of a tile."""
-        stream = self._module.cuda.get_current_stream()
         self._current = 1 - self._current
-        staging = self._buffers[self._current]
-        staged = staging.stage(rows, into.dtype) if self._pinned else None
+        staged = self._staged(self._current, rows, into.dtype) if self._pinned else None
         if staged is None:
             # no memory can be pinned, or no more: copy from pageable memory from now on
             self._pinned = False
             into.set(np.ascontiguousarray(rows, dtype=into.dtype))
             return
+        stream = self._module.cuda.get_current_stream()
         into.set(staged, stream)
-        staging.record_copy(stream)
+        copied = self._copied[self._current] = self._module.cuda.Event(disable_timing=True)
+        copied.record(stream)
 
-
-class _Staging:
-    """A pinned buffer, with the event at which the device has copied its contents."""
-
-    def __init__(self, module: Any) -> None:
-        self._module = module
-        self._memory: Any = None
-        self._size = 0
-        self._copied: Any = None
-
-    def stage(self, rows: AnyArray, dtype: np.dtype[Any]) -> AnyArray | None:
-        """Copy some rows into the buffer; return None if no memory can be pinned."""
-        if self._copied is not None:
-            self._copied.synchronize()
-            self._copied = None
-        count = rows.size
-        if self._size < count * dtype.itemsize:
-            self._size = max(STAGING_BYTES, count * dtype.itemsize)
-            self._memory = None
+    def _staged(self, which: int, rows: AnyArray, dtype: np.dtype[Any]) -> AnyArray | None:
+        """Copy some rows into a buffer; return None if no memory can be pinned."""
+        if self._copied[which] is not None:
+            self._copied[which].synchronize()
+            self._copied[which] = None
+        size = rows.size * dtype.itemsize
+        if self._sizes[which] < size:
+            self._sizes[which], self._memory[which] = 0, None
             try:
-                self._memory = self._module.cuda.alloc_pinned_memory(self._size)
+                self._memory[which] = self._module.cuda.alloc_pinned_memory(
+                    max(STAGING_BYTES, size)
+                )
             except self._module.cuda.runtime.CUDARuntimeError:
-                self._size = 0
                 return None
-        staged = np.frombuffer(self._memory, dtype=dtype, count=count).reshape(rows.shape)
+            self._sizes[which] = max(STAGING_BYTES, size)
+        staged = np.frombuffer(self._memory[which], dtype, rows.size).reshape(rows.shape)
         staged[...] = rows
         return staged
-
-    def record_copy(self, stream: Any) -> None:
-        """Record the event that follows the copy on the stream."""
-        self._copied = self._module.cuda.Event(disable_timing=True)
-        self._copied.record(stream)
 
 
 _threads = threading.local()

@@ -18,30 +18,16 @@ from udfdask.backends.sparse_rows import (
 from udfdask.errors import UDFError
 
 
-class IndexedRows(SparseRows):
-    """Frames of a matrix that can be indexed."""
+class MatrixRows(SparseRows):
+    """Frames of a matrix."""
 
     def _select(self, frames: Any) -> Any:
-        """Return some frames."""
-        return self.array[frames]
-
-
-class CompressedRows(IndexedRows):
-    """Frames of a CSR matrix; a slice of them is not copied."""
-
-    def _select(self, frames: Any) -> Any:
-        """Return some frames."""
-        if isinstance(frames, slice):
+        """Return some frames; a slice of a CSR matrix on the host is not copied."""
+        if self.array.format == "coo":  # cannot be indexed
+            return converted(self.csr[frames], self.backend.name)
+        if isinstance(frames, slice) and self.array.format == "csr" and not self.backend.on_device:
             return cut_rows(self.array, frames.start, frames.stop)
         return self.array[frames]
-
-
-class CoordinateRows(SparseRows):
-    """Frames of a COO matrix, which cannot be indexed."""
-
-    def _select(self, frames: Any) -> Any:
-        """Return some frames."""
-        return converted(self.csr[frames], self.backend.name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -50,8 +36,6 @@ class MatrixBackend(SparseBackend):
 
     is_matrix: bool = True
     missing_dtypes: str = "mMe"
-    rows: type[SparseRows] = IndexedRows
-    """The class that selects frames."""
 
     def frames(self, block: Any, nav_dims: int) -> SparseRows:
         """Return the frames of a block, shape (frames, pixels)."""
@@ -60,7 +44,7 @@ class MatrixBackend(SparseBackend):
 
     def frames_of_stack(self, stack: Any) -> SparseRows:
         """Return the frames of a stack that was cut out of such frames."""
-        return self.rows(stack, tuple(stack.shape[1:]), self)
+        return MatrixRows(stack, tuple(stack.shape[1:]), self)
 
     def join(self, parts: list[Any], counts: list[int]) -> Any:
         """Join full frames from their signal parts."""
@@ -74,7 +58,7 @@ class MatrixBackend(SparseBackend):
         """
         matrix = copy.copy(block)  # shallow: the user's matrix keeps its indices
         try:
-            if self.rows is CoordinateRows:
+            if matrix.format == "coo":
                 _check_coordinates(matrix)
             else:
                 matrix.check_format(full_check=True)  # also converts indices to native byte order
@@ -102,34 +86,15 @@ def _summed(matrix: Any) -> Any:
     return matrix
 
 
-def _of_scipy(format_name: str, rows: type[SparseRows]) -> MatrixBackend:
-    """Return the backend of a SciPy format."""
-    return MatrixBackend(
-        name=f"scipy.sparse.{format_name}",
-        rows=rows,
+SCIPY_COO, SCIPY_CSR, SCIPY_CSC, SCIPY_COO_ARRAY, SCIPY_CSR_ARRAY, SCIPY_CSC_ARRAY = (
+    MatrixBackend(
+        name=f"scipy.sparse.{kind}_{interface}",
         dense_kind=NUMPY,
         rows_kind="scipy.sparse.csr_array",
     )
-
-
-def _of_cupy(format_name: str, rows: type[SparseRows]) -> MatrixBackend:
-    """Return the backend of a CuPy format."""
-    return MatrixBackend(
-        name=f"cupyx.scipy.sparse.{format_name}",
-        device="cuda",
-        on_device=True,
-        rows=rows,
-        dense_kind=CUPY,
-        rows_kind="cupyx.scipy.sparse.csr_matrix",
-    )
-
-
-SCIPY_COO = _of_scipy("coo_matrix", CoordinateRows)
-SCIPY_CSR = _of_scipy("csr_matrix", CompressedRows)
-SCIPY_CSC = _of_scipy("csc_matrix", IndexedRows)
-SCIPY_COO_ARRAY = _of_scipy("coo_array", CoordinateRows)
-SCIPY_CSR_ARRAY = _of_scipy("csr_array", CompressedRows)
-SCIPY_CSC_ARRAY = _of_scipy("csc_array", IndexedRows)
+    for interface in ("matrix", "array")
+    for kind in ("coo", "csr", "csc")
+)
 MATRICES = (
     SCIPY_COO,
     SCIPY_CSR,
@@ -137,8 +102,15 @@ MATRICES = (
     SCIPY_COO_ARRAY,
     SCIPY_CSR_ARRAY,
     SCIPY_CSC_ARRAY,
-    _of_cupy("coo_matrix", CoordinateRows),
-    _of_cupy("csr_matrix", IndexedRows),
-    _of_cupy("csc_matrix", IndexedRows),
+    *(
+        MatrixBackend(
+            name=f"cupyx.scipy.sparse.{kind}_matrix",
+            device="cuda",
+            on_device=True,
+            dense_kind=CUPY,
+            rows_kind="cupyx.scipy.sparse.csr_matrix",
+        )
+        for kind in ("coo", "csr", "csc")
+    ),
 )
 """All of them."""

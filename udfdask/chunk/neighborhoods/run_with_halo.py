@@ -31,7 +31,6 @@ from udfdask.geometry.halo import Box
 from udfdask.geometry.seams import box_of, divide, margin, own_pieces
 from udfdask.plan.device_groups import Group
 from udfdask.plan.recipe import DESCAN, Recipe
-from udfdask.udf.aux_data import AuxData
 from udfdask.udf.base import overrides
 
 Index = tuple[int, ...]
@@ -104,7 +103,11 @@ def load_chunk(
                 partials.update(enumerate(run_chunk(recipe, chunk, blocks, aux, others)))
             neighbors = Neighbors(
                 frames={index: (frames,)},
-                aux=_own_aux(recipe, index, aux),
+                aux=_all_aux(
+                    recipe,
+                    [None if block is None else {index: block} for block in aux],
+                    range(len(recipe.udfs)),
+                ),
                 backend=frames.backend,
             )
             rows = aux_rows(recipe, chunk, aux, with_halo)
@@ -231,12 +234,6 @@ def _so_far(instance: Instance) -> Partial:
     return Partial(instance.arrays, *instance.cursor.chunks, {}, looked_beyond, generation)
 
 
-def _own_aux(recipe: Recipe, index: Index, aux: Sequence[Any]) -> AuxStores:
-    """Return the aux data of a chunk, from the arguments of its task."""
-    given = [None if block is None else {index: block} for block in aux]
-    return _all_aux(recipe, given, range(len(recipe.udfs)))
-
-
 def _all_aux(
     recipe: Recipe, aux: Sequence[Mapping[Index, Any] | None], numbers: Sequence[int]
 ) -> AuxStores:
@@ -246,8 +243,12 @@ def _all_aux(
         if blocks is None or number not in (*numbers, DESCAN):
             found.append(None)
             continue
-        declared, what = _declared(recipe, number, name)
-        updated = None if number == DESCAN else recipe.udfs[number].kwargs[name]
+        if number == DESCAN:
+            assert recipe.descan is not None
+            declared, what, updated = recipe.descan.shifts, "shifts of descan", None
+        else:
+            declared, what = recipe.udfs[number].aux[name], f"aux data params.{name}"
+            updated = recipe.udfs[number].kwargs[name]
         if updated is not None and updated.data is not None:
             # a progressive run may have got other values since its tasks were made
             everywhere = tuple((0, n) for n in recipe.grid.shape)
@@ -261,11 +262,3 @@ def _all_aux(
             }
         )
     return found
-
-
-def _declared(recipe: Recipe, number: int, name: str) -> tuple[AuxData, str]:
-    """Return the declaration of aux data, and its name for messages."""
-    if number == DESCAN:
-        assert recipe.descan is not None
-        return recipe.descan.shifts, "shifts of descan"
-    return recipe.udfs[number].aux[name], f"aux data params.{name}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import numpy as np
@@ -36,10 +36,13 @@ class StoredFrames:
     @property
     def nbytes(self) -> int:
         """Size in bytes; of sparse frames, that of their values and indices."""
-        return sum(
-            _sparse_size(block) if isinstance(block, SparseRows) else int(block.nbytes)
-            for block in self.blocks
-        )
+        size = 0
+        for block in self.blocks:
+            is_sparse = isinstance(block, SparseRows)
+            csr = block.csr if is_sparse else None
+            arrays = (csr.data, csr.indices, csr.indptr) if is_sparse else (block,)
+            size += sum(int(array.nbytes) for array in arrays)
+        return size
 
     def __sizeof__(self) -> int:
         """Return the size with the arrays: schedulers count it as memory of a worker."""
@@ -57,18 +60,12 @@ class StoredFrames:
 
     def cut(self, box: Box) -> StoredFrames:
         """Return a copy of some of the frames, which keeps nothing else in memory."""
-        return StoredFrames(
-            box,
-            tuple(self._cut(block, box) for block in self.blocks),
-            self.sig_chunks,
-            self.backend,
+        part = self.part(box)
+        copies = (
+            block if isinstance(block, SparseRows) else self.backend.own_copy(block, block.dtype)
+            for block in part.blocks
         )
-
-    def _cut(self, block: Any, box: Box) -> Any:
-        """Return some frames of one signal chunk."""
-        if isinstance(block, SparseRows):
-            return block.take(self._positions(box))
-        return self.backend.own_copy(block[self._index(box)], block.dtype)
+        return replace(part, blocks=tuple(copies))
 
     def dense(self, box: Box, dtype: np.dtype[Any]) -> AnyArray:
         """Return some of the frames, shape (*box, *sig): a view if they are dense and not cut."""
@@ -104,16 +101,7 @@ class StoredFrames:
 
     def holds(self, box: Box) -> bool:
         """Return whether it has the frames of a box."""
-        return all(
-            start <= first and stop <= end
-            for (first, stop), (start, end) in zip(box, self.box, strict=True)
-        )
-
-
-def _sparse_size(rows: SparseRows) -> int:
-    """Return the size of sparse frames in bytes."""
-    csr = rows.csr
-    return int(csr.data.nbytes + csr.indices.nbytes + csr.indptr.nbytes)
+        return _contains(self.box, box)
 
 
 Stores = Mapping[tuple[int, ...], Sequence[StoredFrames]]
@@ -137,16 +125,12 @@ def window_of(
         values = store.dense(part.source, dtype)
         if window is None:
             window = store.backend.empty((*shape, *values.shape[len(shape) :]), dtype)
-            if _n_frames(parts) < math.prod(shape):
+            n_frames = sum(math.prod(stop - first for first, stop in p.source) for p in parts)
+            if n_frames < math.prod(shape):
                 window[...] = 0
         window[part.place] = values
     assert window is not None  # the position in the middle of a window exists
     return window
-
-
-def _n_frames(parts: Sequence[Piece]) -> int:
-    """Return the number of frames of some pieces."""
-    return sum(math.prod(stop - first for first, stop in part.source) for part in parts)
 
 
 def _holder(stores: Stores, part: Piece) -> StoredFrames:
@@ -184,7 +168,7 @@ def aux_window(
     window: AnyArray | None = None
     for part in halo.pieces(box, grid):
         for held, values in stores.get(part.chunk, ()):
-            if _holds(held, part.source):
+            if _contains(held, part.source):
                 if window is None:
                     extra = values.shape[len(box) :]
                     window = np.zeros((*halo.around(box), *extra), values.dtype)
@@ -198,7 +182,7 @@ def aux_window(
     return locked(window)
 
 
-def _holds(held: Box, box: Box) -> bool:
+def _contains(held: Box, box: Box) -> bool:
     """Return whether some positions are among others."""
     return all(
         start <= first and stop <= end

@@ -138,6 +138,9 @@ def value_at(context: Any, flat: Any, place: Any, swap: Any, wide: Any) -> Any:
     return kind(flat, place, swap, wide), generate
 
 
+_types: Any = types
+
+
 @intrinsic
 def eight_at(
     context: Any, flat: Any, place: Any, step: Any, column: Any, swap: Any, wide: Any
@@ -159,7 +162,7 @@ def eight_at(
         eight = [_read(context, builder, signature, array, pair, swap, kind) for pair in steps]
         return context.make_tuple(builder, signature.return_type, eight)
 
-    return types.UniTuple(kind, TOGETHER)(flat, place, step, column, swap, wide), generate
+    return _types.UniTuple(kind, TOGETHER)(flat, place, step, column, swap, wide), generate
 
 
 @intrinsic
