@@ -54,7 +54,7 @@ def _corrected(
     around: AnyArray,
 ) -> AnyArray:
     """Return the corrected pixels of a tile in a dtype, shape (frames, pixels)."""
-    from udfdask.kernels.cpu.correct import correct_frames  # loads numba
+    from udfdask.kernels.cpu.change_frames import correct_frames  # loads numba
 
     out = np.empty((len(tile), planes.dark.size), dtype=dtype)
     if out.size:

@@ -94,7 +94,7 @@ def _copied(
     window: AnyArray, shifts: TileShifts, dtype: np.dtype[Any], memory: ReusedMemory
 ) -> AnyArray:
     """Return a tile of images that are shifted by whole pixels."""
-    from udfdask.kernels.cpu.shift import copy_shifted  # loads numba
+    from udfdask.kernels.cpu.change_frames import copy_shifted  # loads numba
 
     kind = np.dtype(COPIED[dtype.itemsize])
     flat, frame_step, line_step = _lines(window)
@@ -113,7 +113,7 @@ def _interpolated(
     window: AnyArray, shifts: TileShifts, dtype: np.dtype[Any], memory: ReusedMemory
 ) -> AnyArray:
     """Return a tile of images that are shifted by parts of a pixel."""
-    from udfdask.kernels.cpu.shift import interpolate_shifted  # loads numba
+    from udfdask.kernels.cpu.change_frames import interpolate_shifted  # loads numba
 
     assert shifts.parts is not None
     compiled = compiled_dtype(dtype)
@@ -200,7 +200,7 @@ def moved_entries(
     `first` is where the first pixel of each shifted frame is in its frame, (frames, sig dims).
     Entries that leave the frame are dropped.
     """
-    from udfdask.kernels.cpu import shift  # loads numba
+    from udfdask.kernels.cpu import change_frames  # loads numba
     from udfdask.kernels.cpu.sparse_sums import Entries
 
     kind: Any = COPIED.get(values.dtype.itemsize)
@@ -208,6 +208,6 @@ def moved_entries(
     copied = np.arange(len(values)) if kind is None else values.view(kind)
     given = (starts.astype(np.int64, copy=False), pixels, copied)
     entries = Entries(*(locked(np.ascontiguousarray(each)) for each in given))
-    moved = shift.moved_entries(entries, first, (0,) * len(sig), sig, sig)
+    moved = change_frames.moved_entries(entries, first, (0,) * len(sig), sig, sig)
     kept = values[moved.values] if kind is None else moved.values.view(values.dtype)
     return kept, moved.pixels, moved.starts.astype(starts.dtype)

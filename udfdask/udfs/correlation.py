@@ -197,7 +197,7 @@ class CorrelationUDF(BuiltInUDF):
 
     def _correlate(self, tile: AnyArray, corners: AnyArray, which: AnyArray) -> None:
         """Add the products of the windows of some peaks (`which`) with all shifted templates."""
-        from udfdask.kernels.cpu.shift import cut_windows
+        from udfdask.kernels.cpu.change_frames import cut_windows
 
         maps, window = self.results.maps, self._window()
         windows = np.empty((len(tile), len(which), *window), dtype=tile.dtype)

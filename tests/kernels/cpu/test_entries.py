@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from sparse_data import FORMATS, MATRIX_FORMATS, as_matrix, maker, sprinkled
 from suites import examples
 from udfdask.kernels.cpu import sparse_sums
-from udfdask.kernels.cpu.shift import moved_back, moved_entries
+from udfdask.kernels.cpu.change_frames import moved_back, moved_entries
 from udfdask.kernels.cpu.sparse_sums import Entries, entries_of, in_order, values_of
 
 sparse = pytest.importorskip("sparse", reason="sparse is an extra")

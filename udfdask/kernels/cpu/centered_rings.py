@@ -17,7 +17,7 @@ from udfdask.kernels.numba_internals.compile import (
     rounding_inner_kernel,
 )
 from udfdask.kernels.numba_internals.reading import plus, times, value_at
-from udfdask.kernels.numba_internals.vector_adds import add_to_pair
+from udfdask.kernels.numba_internals.vector_sums import add_to_pair
 from udfdask.types import AnyArray
 
 

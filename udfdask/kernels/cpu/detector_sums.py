@@ -16,7 +16,7 @@ from udfdask.kernels.cpu.pixel_sums import add_pixels
 from udfdask.kernels.numba_internals.compile import inner_kernel, summing_kernel
 from udfdask.kernels.numba_internals.reading import plus, value_at
 from udfdask.kernels.numba_internals.rows import MOST, as_native, rows_in_memory, wider
-from udfdask.kernels.numba_internals.vector_adds import GROUP, add_group
+from udfdask.kernels.numba_internals.vector_sums import GROUP, add_group
 from udfdask.kernels.overflow import is_long, require_near
 from udfdask.types import AnyArray
 

@@ -9,8 +9,8 @@ import numpy as np
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.geometry.shapes import Shape
 from udfdask.geometry.slices import Slice
+from udfdask.kernels.cpu.change_frames import moved_back, overlap
 from udfdask.kernels.cpu.dense_products import product
-from udfdask.kernels.cpu.shift import moved_back, overlap
 from udfdask.kernels.overflow import add_exactly, require_near
 from udfdask.masks.stacks.container import MaskContainer
 from udfdask.masks.stacks.stack import Region, dense_matrix, entries

@@ -59,7 +59,7 @@ class EntryProduct(MaskProduct):
 
     def _add_moved(self, tile: Any, part: Slice, shifts: AnyArray, out: AnyArray) -> None:
         """Add the products of a tile with masks; each frame has its own shift."""
-        from udfdask.kernels.cpu.shift import moved_entries
+        from udfdask.kernels.cpu.change_frames import moved_entries
         from udfdask.kernels.cpu.sparse_sums import entries_of
 
         whole = self._whole
