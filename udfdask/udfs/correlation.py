@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from udfdask.backends.convert import to_host
+from udfdask.backends.table import to_host
 from udfdask.errors import ArgumentValueError
 from udfdask.geometry.axes import Axis
 from udfdask.geometry.shapes import Shape

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from udfdask.backends.dense_backends import CUPY
+from udfdask.backends.backend import CUPY
 from udfdask.backends.matrix_backends import SCIPY_CSR, SCIPY_CSR_ARRAY
 from udfdask.backends.pydata_backends import COO, GCXS
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
