@@ -38,10 +38,11 @@ class StoredFrames:
         """Size in bytes; of sparse frames, that of their values and indices."""
         size = 0
         for block in self.blocks:
-            is_sparse = isinstance(block, SparseRows)
-            csr = block.csr if is_sparse else None
-            arrays = (csr.data, csr.indices, csr.indptr) if is_sparse else (block,)
-            size += sum(int(array.nbytes) for array in arrays)
+            if isinstance(block, SparseRows):
+                csr = block.csr
+                size += csr.data.nbytes + csr.indices.nbytes + csr.indptr.nbytes
+            else:
+                size += int(block.nbytes)
         return size
 
     def __sizeof__(self) -> int:
