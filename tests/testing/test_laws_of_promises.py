@@ -241,11 +241,3 @@ def test_a_law_of_a_promise_can_be_left_out():
     report = check_udf(Peak(), skip=["processes_stacks"])
     assert report.skipped == ("processes_stacks",)
     assert "processes_stacks" not in report.laws
-
-
-def test_promises_of_another_type():
-    class Wrong(Rows):
-        promises = {"streams_tiles": True}
-
-    with pytest.raises(ud.ArgumentTypeError, match=r"of udfdask\.Promises, not \{.streams_tiles"):
-        check_udf(Wrong())

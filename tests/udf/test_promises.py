@@ -93,68 +93,12 @@ def test_promises_cannot_be_changed():
         Rows.promises.streams_tiles = True
 
 
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ({"stream_tiles": True}, "no promise 'stream_tiles': did you mean 'streams_tiles'"),
-        ({"fast": True}, "no promise 'fast'; there are adds_signal_parts, declares_once, "),
-        ({"declares_once": 1}, "promise declares_once must be True or False, not 1"),
-    ],
-)
-def test_values_that_are_no_promises(given, message):
-    with pytest.raises(ud.ArgumentTypeError, match=message):
-        Promises(**given)
-
-
-@pytest.mark.parametrize(
-    "wrong", [{"streams_tiles": True}, ("streams_tiles",), True, None, Promises], ids=str
-)
-def test_another_type_is_an_error_in_the_plan(wrong):
-    class Wrong(Rows):
-        promises = wrong
-
-    with pytest.raises(
-        ud.ArgumentTypeError,
-        match=r"Wrong\.promises must be an instance of udfdask\.Promises, not .*: write promises =",
-    ):
-        ud.run_udf(X, Wrong())
-
-
-def test_a_promise_as_an_attribute_is_an_error_in_the_plan():
-    class Wrong(Rows):
-        streams_tiles = True
-
-    with pytest.raises(
-        ud.ArgumentTypeError, match=r"write promises = udfdask\.Promises\(streams_tiles=True\)"
-    ):
-        ud.run_udf(X, Wrong())
-
-
 class Frames(ud.UDF):
     def get_result_buffers(self):
         return {"sums": self.buffer("nav", dtype="float64")}
 
     def process_frame(self, frame):
         self.results.sums[:] = frame.sum()
-
-
-@pytest.mark.parametrize(
-    ("promise", "method"),
-    [
-        ("adds_signal_parts", "process_tile"),
-        ("only_sums_frames", "process_tile"),
-        ("streams_tiles", "process_tile"),
-        ("processes_stacks", "process_stack"),
-    ],
-)
-def test_a_promise_about_a_method_that_is_not_there(promise, method):
-    class Wrong(Frames):
-        promises = Promises(**{promise: True})
-
-    with pytest.raises(
-        ud.ArgumentValueError, match=rf"promises {promise}, which is about {method}\(\)"
-    ):
-        ud.run_udf(X, Wrong())
 
 
 def test_promises_about_another_method_than_the_chosen_one_do_not_count():
@@ -176,17 +120,6 @@ def test_whole_frames_are_not_added_up():
         promises = Rows.promises
 
     assert not in_force(Whole()).adds_signal_parts
-
-
-def test_what_cannot_be_added_up_is_an_error_in_the_plan():
-    class Words(Rows):
-        promises = Rows.promises
-
-        def get_result_buffers(self):
-            return {"word": self.buffer("nav", dtype="U3")}
-
-    with pytest.raises(ud.ArgumentValueError, match="buffer 'word' of dtype <U3 cannot be added"):
-        ud.run_udf(X, Words())
 
 
 class Stacked(Frames):

@@ -228,9 +228,10 @@ def check_udfs(udfs: Any) -> None:
                     f"{kind}, where it would be computed again for each frame: pass it as a "
                     "separate parameter, in a list, tuple or dictionary, or compute it first"
                 )
-        from udfdask.plan.lost_attributes import check_attributes  # with a run, not with the import
+        from udfdask.plan.lost_attributes import find_lost_attribute  # with a run, not an import
 
-        check_attributes(udf)
+        if lost := find_lost_attribute(udf):
+            raise ArgumentValueError(f"{type(udf).__name__}: {lost}")
 
 
 def check_masks(udfs: Sequence[UDF]) -> None:

@@ -15,15 +15,14 @@ from udfdask.errors import (
     ArgumentTypeError,
     ArgumentValueError,
     UDFError,
-    UndeclaredBufferError,
 )
-from udfdask.geometry.axes import Axis, Calibration
+from udfdask.geometry.axes import Calibration
 from udfdask.geometry.axis_labels import check_order
 from udfdask.geometry.chunk_grid import Grid
 from udfdask.geometry.shapes import Shape
 from udfdask.plan.merge_tree import plan_merges
-from udfdask.plan.promises import promises_in_force
 from udfdask.plan.recipe import Recipe, UDFRecipe
+from udfdask.plan.result_axes import result_axes
 from udfdask.tracebacks import add_origin
 from udfdask.udf import UDF, UDFMethod
 from udfdask.udf.aux_data import AuxData, check_size, reshaped
@@ -31,6 +30,7 @@ from udfdask.udf.base import overrides
 from udfdask.udf.buffers import BufferSpec
 from udfdask.udf.meta import UDFMeta
 from udfdask.udf.params import Params
+from udfdask.udf.promises import Promises
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +81,12 @@ def declare(
     allowed = allowed_backends(asked, backends)
     if halo is not None:
         allowed = _dense_backends(asked, allowed)
-    _check_switches(asked)
+    for name in ("keeps_units", "default_plots"):
+        if isinstance(getattr(asked, name), str):  # a comma was forgotten
+            raise ArgumentTypeError(
+                f"{type(udf).__name__}.{name} must be a tuple of names of results, not "
+                f"{getattr(asked, name)!r}"
+            )
     bare = {name: value.without_data() for name, value in aux.items()}
     has_get_results = overrides(asked, "get_results")
     gathers_nav = merge.gathers_rows and any(s.kind == "nav" for s in buffers.values())
@@ -98,12 +103,12 @@ def declare(
         progressive_merge=progressive_merge,
         has_get_results=has_get_results,
         elementwise=has_get_results and bool(asked.elementwise_results) and not gathers_nav,
-        axes=_axes(asked, buffers),
+        axes=result_axes(asked, buffers),
         # a UDF without units of its own does not depend on the axes: its tasks keep their names
         calibration=meta.calibration if overrides(asked, "get_result_units") else None,
         backends=allowed,
         contiguous_nav=bool(udf.contiguous_nav),
-        promises=promises_in_force(asked, method, buffers),
+        promises=_promises_in_force(asked, method),
         halo=halo,
     )
     preferences = _preferences(asked, bool(udf.whole_frames) and method is UDFMethod.TILE)
@@ -150,29 +155,37 @@ def new_instance(cls: type[UDF], kwargs: Mapping[str, Any]) -> UDF:
         raise
 
 
-SWITCHES = (
-    "merge_assigns_nav",
-    "elementwise_results",
-    "contiguous_nav",
-    "writable_input",
-    "whole_frames",
-)
+_ABOUT = {
+    "adds_signal_parts": UDFMethod.TILE,
+    "only_sums_frames": UDFMethod.TILE,
+    "streams_tiles": UDFMethod.TILE,
+    "processes_stacks": UDFMethod.FRAME,
+    "processes_sums": UDFMethod.TILE,
+}
+"""Promises that count only if this method processes the data."""
 
 
-def _check_switches(udf: UDF) -> None:
-    """Raise if a class attribute is not of its type: a bool, or names of results."""
-    for name in SWITCHES:
-        value = getattr(udf, name)
-        if not isinstance(value, (bool, np.bool_)):
-            raise ArgumentTypeError(
-                f"{type(udf).__name__}.{name} must be True or False, not {value!r}"
-            )
-    for name in ("keeps_units", "default_plots"):
-        named: Any = getattr(udf, name)
-        if not isinstance(named, (tuple, list)) or not all(isinstance(n, str) for n in named):
-            raise ArgumentTypeError(
-                f"{type(udf).__name__}.{name} must be a tuple of names of results, not {named!r}"
-            )
+def _promises_in_force(udf: UDF, method: UDFMethod) -> Promises:
+    """Return the promises that count in a run with this processing method."""
+    off = {promise: False for promise, about in _ABOUT.items() if about is not method}
+    if not _has_own_sums(udf):
+        off["processes_sums"] = False
+    if udf.whole_frames:
+        off["adds_signal_parts"] = False
+    return replace(udf.promises, **off)
+
+
+def _has_own_sums(udf: UDF) -> bool:
+    """Return whether `process_sums` belongs to the `process_tile` of a UDF, and is not declined.
+
+    If a subclass overrides only `process_tile`, the method of its base may do something else.
+    """
+    if not callable(getattr(udf, "process_sums", None)):
+        return False
+    first = next(
+        vars(cls) for cls in type(udf).__mro__ if {"process_sums", "process_tile"} & set(vars(cls))
+    )
+    return "process_sums" in first
 
 
 def _with_all_aux(udf: UDF, aux: Mapping[str, AuxData], shape: Shape) -> Params:
@@ -189,103 +202,25 @@ def _with_all_aux(udf: UDF, aux: Mapping[str, AuxData], shape: Shape) -> Params:
     return Params({**udf.params.__dict__, **views})
 
 
-def _axes(udf: UDF, buffers: Mapping[str, BufferSpec]) -> dict[str, tuple[Axis, ...]]:
-    """Return the axes of the extra dimensions of each result, after checks."""
-    given = udf.get_result_axes()
-    name = f"{type(udf).__name__}.get_result_axes()"
-    if not isinstance(given, Mapping):
-        raise ArgumentTypeError(
-            f"{name} must return a dictionary of tuples of Axis, not {type(given).__name__}"
-        )
-    outputs = {k: s for k, s in buffers.items() if s.use != "private"}
-    for key in given:
-        if key not in outputs:
-            raise UndeclaredBufferError(
-                f"{name} names {key!r}, which is no result; results are {sorted(outputs)}"
-            )
-    return {k: _axes_of(k, s.extra_shape, given.get(k), name) for k, s in outputs.items()}
-
-
-def _axes_of(key: str, extra: tuple[int, ...], given: Any, who: str) -> tuple[Axis, ...]:
-    """Return the axes of the extra dimensions of one result, after checks."""
-    if given is None:
-        return tuple(Axis(name=f"{key}_dim_{k}") for k in range(len(extra)))
-    axes = (given,) if isinstance(given, Axis) else tuple(given)
-    if not all(isinstance(a, Axis) for a in axes):
-        raise ArgumentTypeError(f"{who} gives {key!r} {given!r}: a tuple of udfdask.Axis is needed")
-    if len(axes) != len(extra):
-        raise ArgumentValueError(
-            f"{who} gives {key!r} {len(axes)} axes, but its extra_shape is {extra}: one Axis for "
-            "each extra dimension is needed"
-        )
-    if len({a.name for a in axes}) != len(axes):
-        raise ArgumentValueError(f"{who} gives {key!r} two axes of the same name")
-    for axis, n in zip(axes, extra, strict=True):
-        if axis.labels is not None and len(axis.labels) != n:
-            raise ArgumentValueError(
-                f"{who} gives axis {axis.name!r} of {key!r} {len(axis.labels)} labels for {n} "
-                "positions"
-            )
-    return axes
-
-
-def result_units(
-    recipe: Recipe, number: int, udf: UDF, calibration: Calibration
-) -> dict[str, str | None]:
-    """Return the unit of each result of a UDF, after checks; None if it is not known.
-
-    `udf` is the UDF of this number with its parameters in pixels.
-    """
-    declared = recipe.udfs[number]
-    asked = new_instance(type(udf), udf._kwargs)
-    asked.meta = UDFMeta(
-        grid=recipe.grid,
-        dataset_shape=recipe.shape,
-        dataset_dtype=recipe.dtype,
-        input_dtype=declared.input_dtype,
-        corrections=recipe.corrections,
-        calibration=calibration,
-    )
-    given = asked.get_result_units()
-    name = f"{declared.name}.get_result_units()"
-    if not isinstance(given, Mapping):
-        raise ArgumentTypeError(
-            f"{name} must return a dictionary of texts, not {type(given).__name__}"
-        )
-    outputs = list(declared.outputs)
-    for key, unit in given.items():
-        if key not in outputs and key not in udf.keeps_units:
-            raise UndeclaredBufferError(
-                f"{name} names {key!r}, which is no result; results are {sorted(outputs)}"
-            )
-        if not (unit is None or isinstance(unit, str)):
-            raise ArgumentTypeError(
-                f"{name} gives {key!r} the unit {unit!r}: a text such as 'mrad' is needed, or None"
-            )
-    return {key: given.get(key) for key in outputs}
-
-
 def _input_dtype(udf: UDF, meta: UDFMeta) -> np.dtype[Any]:
     """Return the dtype in which a UDF sees the data, in native byte order."""
     dtype = meta.dataset_dtype  # `udf.meta` of an adapted UDF speaks LiberTEM
     computed = meta.corrections is not None or meta._interpolated
     preferred = udf.get_preferred_input_dtype()
+    more = [np.float32] if computed else []
+    wrong = (
+        f"{type(udf).__name__}.get_preferred_input_dtype() returned {preferred!r}, which does not "
+        f"combine with the data's dtype {dtype}"
+    )
+    if preferred is udf.USE_NATIVE_DTYPE and not computed:
+        preferred = dtype  # USE_NATIVE_DTYPE is bool, which does not combine with dates
     try:
-        more = [np.float32] if computed else []
-        if preferred is udf.USE_NATIVE_DTYPE and not computed:
-            preferred = dtype  # USE_NATIVE_DTYPE is bool, which does not combine with dates
         combined = np.result_type(dtype, np.dtype(preferred), *more).newbyteorder("=")
-    except TypeError as e:
-        raise ArgumentTypeError(
-            f"{type(udf).__name__}.get_preferred_input_dtype() returned {preferred!r}, which "
-            f"does not combine with the data's dtype {dtype}: {e}"
-        ) from None
+    except TypeError as error:
+        raise ArgumentTypeError(f"{wrong}: {error}") from None
     # NumPy combines numbers with text to text
     if combined.kind not in (NUMBERS if computed else "biufcmM"):
-        raise ArgumentTypeError(
-            f"{type(udf).__name__}.get_preferred_input_dtype() returned {preferred!r}, which "
-            f"does not combine with the data's dtype {dtype}: the result would be {combined}"
-        )
+        raise ArgumentTypeError(f"{wrong}: the result would be {combined}")
     return combined
 
 
@@ -302,36 +237,30 @@ def _method(udf: UDF) -> UDFMethod:
             f"{name}.get_method() chose {method}, but there is no process_{method.value}()"
         )
     with_halo = (UDFMethod.NEIGHBORHOOD, UDFMethod.PARTITION)
-    if udf.halo is not None and method not in with_halo:
+    without_halo = (UDFMethod.TILE, UDFMethod.FRAME, UDFMethod.PARTITION)
+    if method not in (without_halo if udf.halo is None else with_halo):
         raise UDFError(
-            f"{name} has halo={udf.halo!r}, but get_method() chose {method}: choose NEIGHBORHOOD "
-            "or PARTITION, or leave the halo out"
-        )
-    if udf.halo is None and method is UDFMethod.NEIGHBORHOOD:
-        raise UDFError(
-            f"{name}.get_method() chose {method}, but there is no halo: set halo = 1 in the class "
-            "for the frames next to each position"
+            f"{name} has halo={udf.halo!r}, but get_method() chose {method}: a UDF with a halo "
+            "has NEIGHBORHOOD or PARTITION, one without any other"
         )
     return method
 
 
 def _buffers(udf: UDF) -> dict[str, BufferSpec]:
     """Return the declared buffers, after checks."""
-    declared = udf.get_result_buffers()
+    declared: Any = udf.get_result_buffers()
     name = type(udf).__name__
-    if not isinstance(declared, Mapping):
+    if not isinstance(declared, Mapping) or not all(
+        isinstance(spec, BufferSpec) for spec in declared.values()
+    ):
         raise ArgumentTypeError(
             f"{name}.get_result_buffers() must return a dictionary of self.buffer(...), "
-            f"not {type(declared).__name__}"
+            f"not {declared!r}"
         )
-    for key, spec in declared.items():
+    for key in declared:
         if not str(key).isidentifier():
             raise ArgumentValueError(
                 f"{name} declares a buffer called {key!r}: names must be Python identifiers"
-            )
-        if not isinstance(spec, BufferSpec):
-            raise ArgumentTypeError(
-                f"{name} declares buffer {key!r} as {type(spec).__name__}: use self.buffer(...)"
             )
     unfilled = [key for key, spec in declared.items() if spec.use == "result_only"]
     if unfilled and not overrides(udf, "get_results"):
@@ -370,21 +299,20 @@ def _dense_backends(udf: UDF, allowed: tuple[Backend, ...]) -> tuple[Backend, ..
 
 def _preferences(udf: UDF, whole_frames: bool) -> TilePreferences:
     """Return the tile preferences, after checks."""
-    asked = udf.get_tiling_preferences()
+    asked: Any = udf.get_tiling_preferences()
+    name = f"{type(udf).__name__}.get_tiling_preferences()"
     if not isinstance(asked, Mapping):
         raise ArgumentTypeError(
-            f"{type(udf).__name__}.get_tiling_preferences() must return a dictionary with depth "
-            f"and total_size, not {type(asked).__name__}"
+            f"{name} must return a dictionary with depth and total_size, not {asked!r}"
         )
-    chosen: dict[str, float] = {}
     # the last two are for UDFs of LiberTEM, which mean the least depth by a depth
     defaults = {"depth": np.inf, "total_size": np.inf, "least_depth": 1, "view_size": 1}
-    for key, default in defaults.items():
-        value = asked.get(key, default)
+    chosen = {key: asked.get(key, default) for key, default in defaults.items()}
+    for key, value in chosen.items():
         if not isinstance(value, (int, float, np.integer, np.floating)) or not value > 0:
             raise ArgumentValueError(
-                f"{type(udf).__name__}.get_tiling_preferences() returned {key}={value!r}: a "
-                "positive number is needed, inf for no limit"
+                f"{name} returned {key}={value!r}: a positive number is needed, inf for no limit"
             )
-        chosen[key] = float(value)
-    return TilePreferences(**chosen, whole_frames=whole_frames)
+    return TilePreferences(
+        **{key: float(value) for key, value in chosen.items()}, whole_frames=whole_frames
+    )

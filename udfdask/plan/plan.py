@@ -24,11 +24,11 @@ from udfdask.geometry.roi import only_present
 from udfdask.names.naming import tokenize_value
 from udfdask.plan.calibrate import add_given_lengths, bare_lengths
 from udfdask.plan.check_input import check_dtypes
-from udfdask.plan.declarations import result_units
 from udfdask.plan.make_recipe import make_recipe
 from udfdask.plan.options import Options
 from udfdask.plan.read_arguments import Arguments, read_arguments
 from udfdask.plan.recipe import DESCAN, Recipe
+from udfdask.plan.result_axes import result_units
 from udfdask.plan.shared_loading import needs_most_blocks, shares_data
 from udfdask.udf import UDF
 from udfdask.udf.aux_data import AuxData

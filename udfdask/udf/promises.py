@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import difflib
 from dataclasses import dataclass, fields
-from typing import Any, Self
-
-from udfdask.errors import ArgumentTypeError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,11 +13,6 @@ class Promises:
     results. `udfdask.testing.check_udf` tests each promise that a UDF makes. A subclass does not
     inherit promises, because its own methods can break them. It makes its own promises, or repeats
     those of the base class with ``promises = Base.promises``.
-
-    Raises
-    ------
-    ArgumentTypeError
-        If there is no promise with that name, or a value is neither True nor False.
 
     Examples
     --------
@@ -71,26 +62,6 @@ class Promises:
     takes_any_byte_order: bool = False
     """The processing method accepts data in either byte order: they are not converted for it."""
 
-    # the message of Python's own error would not list the promises
-    def __new__(cls, **given: Any) -> Self:
-        """Refuse names that are not promises."""
-        for name in given:
-            if name not in NAMES:
-                raise ArgumentTypeError(f"there is no promise {name!r}{_did_you_mean(name)}")
-        return object.__new__(cls)
-
-    def __post_init__(self) -> None:
-        for name in NAMES:
-            value = getattr(self, name)
-            if not isinstance(value, bool):
-                raise ArgumentTypeError(f"promise {name} must be True or False, not {value!r}")
-
 
 NAMES = tuple(field.name for field in fields(Promises))
 """Names of all promises."""
-
-
-def _did_you_mean(name: str) -> str:
-    """Return the end of a message: the most similar promise, or all promises."""
-    similar = difflib.get_close_matches(name, NAMES, n=1)
-    return f": did you mean {similar[0]!r}?" if similar else f"; there are {', '.join(NAMES)}"

@@ -12,7 +12,6 @@ import numpy as np
 
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, UDFWarning
 from udfdask.libertem_udfs import as_own
-from udfdask.plan.promises import promises_of
 from udfdask.testing.failures import UDFCheckError
 from udfdask.testing.laws import (
     construction,
@@ -194,7 +193,7 @@ def check_udf(
             raise ArgumentValueError(
                 f"skip contains {name!r}, which is not a law; the laws are {', '.join(names)}"
             )
-    promises_made = promises_of(udf)
+    promises_made = udf.promises
     selected = [
         law
         for law in LAWS

@@ -8,7 +8,7 @@ from typing import Any
 import cloudpickle
 from dask.base import is_dask_collection
 
-from udfdask.plan.lost_attributes import find_lost_attribute, in_words
+from udfdask.plan.lost_attributes import find_lost_attribute
 from udfdask.plan.recipe import UDFRecipe
 from udfdask.testing.differences import same, show
 from udfdask.testing.eager_run import ONE_CHUNK, declare
@@ -45,8 +45,8 @@ def makes_itself_again(subject: Subject) -> None:
                 f"__init__ changes its own parameter {name!r} each time: made again, it is "
                 f"{show(again._kwargs[name])} instead of {show(kwargs[name])}; {rule} unchanged"
             )
-    if changed := find_lost_attribute(udf):
-        subject.fail(in_words(changed, udf))
+    if lost_attribute := find_lost_attribute(udf):
+        subject.fail(lost_attribute)
     lost = [k for k in vars(udf) if k not in vars(again) and not is_cached(cls, k)]
     if lost:
         subject.fail(
