@@ -22,7 +22,7 @@ from udfdask.explanation.memory import (
     predict_memory,
 )
 from udfdask.geometry.good_chunks import divided
-from udfdask.plan.parse_size import parse_size
+from udfdask.plan.options import parse_size
 from udfdask.plan.plan import Plan
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,12 @@ from udfdask.geometry.units import Quantity, as_coordinate
 from udfdask.plan.declarations import new_instance
 from udfdask.plan.parameters_in_pixels import parameters_in_pixels
 from udfdask.udf import UDF
+
+_MEANINGS = frozenset(
+    "length lengths x y position positions left top width height start stop stretch stretch_angle "
+    "shift steps".split()
+)
+"""What a parameter can be, as the class attribute `calibrated` says it."""
 
 
 def read_calibration(
@@ -55,16 +61,11 @@ def with_pixels(udf: UDF, calibration: Calibration, shape: Sequence[int], sig_di
 
 
 def _check_calibrated(cls: type[UDF]) -> None:
-    """Raise if the class attribute `calibrated` is not valid."""
-    given: Any = cls.calibrated
-    known = (
-        "length", "x", "y", "position", "left", "top", "width", "height", "start", "stop",
-        "stretch", "stretch_angle", "lengths", "positions", "shift", "steps",
-    )  # fmt: skip
-    if not isinstance(given, Mapping) or not all(meaning in known for meaning in given.values()):
+    """Raise if the class attribute `calibrated` has a meaning that is not known."""
+    if unknown := set(cls.calibrated.values()) - _MEANINGS:
         raise ArgumentTypeError(
             f"{cls.__name__}.calibrated must be a dictionary from names of parameters to one of "
-            f"{known}, not {given!r}"
+            f"{sorted(_MEANINGS)}, not {unknown}"
         )
 
 

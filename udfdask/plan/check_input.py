@@ -141,18 +141,11 @@ def _check_sparse(array: da.Array) -> None:
             f"the blocks are of type {type(array._meta).__name__}, a sparse format that frames "
             "cannot be read from: convert them with array.map_blocks(lambda block: block.tocsr())"
         )
-    if backend_of(array._meta).is_sparse and array.dtype.kind in "mM":
-        raise ArgumentTypeError(
-            f"the blocks are sparse arrays of dates, dtype {array.dtype}, and only numbers are "
-            "supported: make them dense, or view them as int64"
-        )
-    filled = fill_value(array._meta)
-    if filled != 0:
+    if (filled := fill_value(array._meta)) != 0:
         raise ArgumentValueError(
             f"the blocks are sparse arrays with the fill value {filled!r}, and only 0 is "
-            "supported: subtract it, array - fill_value, if that leaves them sparse, or make them "
-            "dense with array.map_blocks(lambda block: block.todense(), "
-            f"meta=numpy.empty({(0,) * array.ndim}, array.dtype))"
+            "supported: subtract it, or make them dense with array.map_blocks(lambda block: "
+            f"block.todense(), meta=numpy.empty({(0,) * array.ndim}, array.dtype))"
         )
 
 
@@ -182,8 +175,9 @@ def check_dtypes(recipe: Recipe) -> None:
 def check_sig_dims(sig_dims: Any, ndim: int) -> None:
     """Raise if this is not a possible number of signal axes."""
     if isinstance(sig_dims, bool) or not isinstance(sig_dims, (int, np.integer)):
+        names = (sig_dims,) if isinstance(sig_dims, str) else sig_dims
         hint = ""
-        if _are_names(sig_dims):
+        if isinstance(names, (list, tuple)) and any(isinstance(name, str) for name in names):
             hint = (
                 ": only a DataArray has names, import udfdask.xarray, then "
                 f"data_array.udf.run_udf(udf, sig_dims={sig_dims!r})"
@@ -198,13 +192,6 @@ def check_sig_dims(sig_dims: Any, ndim: int) -> None:
             f"sig_dims must be between 1 and {ndim}, the number of axes of the array, "
             f"not {sig_dims} (2 if it is not given){meant}"
         )
-
-
-def _are_names(sig_dims: Any) -> bool:
-    """Return whether these are names of axes, as a DataArray has them."""
-    if isinstance(sig_dims, str):
-        return not sig_dims.isdigit()
-    return isinstance(sig_dims, (list, tuple)) and any(isinstance(s, str) for s in sig_dims)
 
 
 def check_udfs(udfs: Any) -> None:
@@ -234,17 +221,13 @@ def check_udfs(udfs: Any) -> None:
             raise ArgumentValueError(f"{type(udf).__name__}: {lost}")
 
 
-def check_masks(udfs: Sequence[UDF]) -> None:
-    """Raise if a UDF has masks of a kind that only an accessor can read."""
+def check_masks_and_targets(udfs: Sequence[UDF], sources: Sequence[str]) -> None:
+    """Raise if masks need an accessor, or if a UDF would write a file of the data."""
     for udf in udfs:
         if udf._mask_parameter is not None:
             from udfdask.masks.stacks.given_masks import check_is_read  # few UDFs have masks
 
             check_is_read(udf._kwargs.get(udf._mask_parameter))
-
-
-def check_targets(udfs: Sequence[UDF], sources: Sequence[str]) -> None:
-    """Raise if a file that a UDF writes must not be written, such as a file of the data."""
     targets = [target for udf in udfs for target in udf._targets(sources)]
     if targets:
         from udfdask.writing import check_apart  # few runs need it

@@ -1,8 +1,6 @@
-"""Write the parameters of a UDF as a short text, which files of results have as an attribute.
+"""Write the parameters of a UDF as a short JSON text, which files of results have as an attribute.
 
-The text is made when a run is planned, and holds no parameter alive. It is JSON, so that programs
-can read it. It never asks objects of users for their values: these can be large or lazy, and their
-`repr` can contain an address in memory, so that equal runs would write different files.
+It never asks objects of users for their `repr`, which can be slow, or contain an address in memory.
 """
 
 from __future__ import annotations
@@ -91,7 +89,6 @@ def _value_or_words(value: Any, depth: int) -> Any:
         and value.dtype.kind in "biuf"
     ):
         value = value.item()
-    few = depth and isinstance(value, (list, tuple, dict)) and len(value) <= _MOST_MEMBERS
     match value:
         case enum.Enum():
             return value.name
@@ -102,48 +99,41 @@ def _value_or_words(value: Any, depth: int) -> Any:
         case float() if math.isfinite(value):
             return float(value)
         case str() | os.PathLike():
-            return _text(str(os.fspath(value)))
+            text = str(os.fspath(value))
+            text = without_secrets(text) if "://" in text else text
+            is_short = len(text) <= _LONGEST_VALUE
+            return text if is_short else f"text of {len(text):,} characters"
         case Quantity():
             return f"{value.value:.12g} {value.unit}"
         case int() | float() | complex() | np.generic() | np.dtype() | range():
             return str(value)[:_LONGEST_VALUE]
         case partial():
             return _described(value.func, depth)
-        case dict() if few:
+        case dict() if depth and len(value) <= _MOST_MEMBERS:
             return _described_all(value, depth - 1)
-        case list() | tuple() if few:
+        case list() | tuple() if depth and len(value) <= _MOST_MEMBERS:
             return [_described(member, depth - 1) for member in value]
-    return _object(value, depth)
+    return _words(value, depth)
 
 
-def _object(value: Any, depth: int) -> Any:
+def _words(value: Any, depth: int) -> Any:
     """Return the values of a dataclass, or a few words about an array, a function or an object."""
-    if isinstance(value, type):
-        return value.__name__
     if isinstance(value, AuxData):
-        return f"{_array(value.data)}, kind {value.kind}"
+        return f"{_described(value.data, depth)}, kind {value.kind}"
+    name = getattr(value, "__name__", None)
+    if isinstance(value, type) or (
+        callable(value) and isinstance(name, str) and not is_lazy(value)
+    ):
+        return str(name)[:_LONGEST_VALUE]
     if isinstance(getattr(value, "shape", None), tuple):
-        return _array(value)
-    if is_lazy(value):  # before others: a Delayed has any attribute
+        # sizes that dask does not know are NaN
+        shape = tuple(n if isinstance(n, float) else int(n) for n in value.shape)
+        return f"array of shape {shape}, {str(value.dtype)[:_LONGEST_VALUE]}"
+    if is_lazy(value):
         return f"lazy {type(value).__name__}"
     if is_dataclass(value) and depth:
         values = {field.name: getattr(value, field.name) for field in fields(value)}
         return {"class": type(value).__name__, **_described_all(values, depth - 1)}
-    if callable(value) and isinstance(getattr(value, "__name__", None), str):
-        return value.__name__[:_LONGEST_VALUE]
     if isinstance(value, Collection):
         return f"{type(value).__name__} of {len(value)} values"
     return type(value).__name__
-
-
-def _text(value: str) -> str:
-    """Return a text if it is short, without passwords in URLs."""
-    text = without_secrets(value) if "://" in value else value
-    return text if len(text) <= _LONGEST_VALUE else f"text of {len(text):,} characters"
-
-
-def _array(value: Any) -> str:
-    """Return an array in words, such as "array of shape (256, 256), float32"."""
-    # sizes that dask does not know are NaN
-    shape = tuple(n if isinstance(n, float) else int(n) for n in value.shape)
-    return f"array of shape {shape}, {str(value.dtype)[:_LONGEST_VALUE]}"

@@ -46,9 +46,8 @@ def parameters_in_pixels(
     pixels = {name: _pixels(cls, name, value, sig) for name, value in kwargs.items()}
     if any(axis.scale < 0 for axis in sig):
         pixels |= turned_ranges(kwargs, pixels, cls.calibrated, sig)
-    _check_one_unit(cls, kwargs, sig)
     sizes = _oblong(cls, kwargs, sig)
-    _check_shape_unit(cls, kwargs)
+    _check_one_unit(cls, kwargs, sig)
     stretch = {meaning: name for name, meaning in cls.calibrated.items()}
     ratio, angle = stretch.get("stretch"), stretch.get("stretch_angle")
     if sizes is None or ratio is None or angle is None:
@@ -62,53 +61,29 @@ def parameters_in_pixels(
 
 
 def _check_one_unit(cls: type[UDF], kwargs: Mapping[str, Any], sig: Sequence[Axis]) -> None:
-    """Raise if one end of a range has a unit and the other one is a number of pixels.
+    """Raise if one end of a range, radius of a ring or side of a rectangle has a unit alone.
 
-    Such a range would silently end somewhere else. A start of 0 is allowed if the axis has nothing
-    below 0, where it means the first pixel in pixels and in the unit.
-    """
-    names = {meaning: name for name, meaning in cls.calibrated.items()}
-    ends = {
-        name: as_quantity(name, kwargs[name])
-        for name in (names.get("start"), names.get("stop"))
-        if name is not None and kwargs.get(name) is not None
-    }
-    with_unit = {name: value for name, value in ends.items() if isinstance(value, Quantity)}
-    if len(ends) != 2 or len(with_unit) != 1:
-        return
-    name, value = next(iter(with_unit.items()))
-    other, bare = next((n, v) for n, v in ends.items() if n != name)
-    if bare == math.inf or (other == names["start"] and bare == 0 and sig[-1].offset >= 0):
-        return
-    raise ArgumentValueError(
-        f"{_who(cls, name, value)} has a unit, but {other}={bare!r} is a number of channels: write "
-        f"{other}='{bare} {value.unit}', or give both ends in channels"
-    )
-
-
-def _check_shape_unit(cls: type[UDF], kwargs: Mapping[str, Any]) -> None:
-    """Raise if one radius of a ring, or one side of a rectangle, is in a unit and the other is not.
-
-    0 and infinity are the same in pixels and in all units.
+    0 and infinity are the same in pixels and in all units; the start of a range at 0 only if the
+    axis has nothing below 0.
     """
     names = {meaning: name for name, meaning in cls.calibrated.items()}
     lengths = {name for name, meaning in cls.calibrated.items() if meaning == "length"}
-    pairs = [(ri, ro) for ri in lengths & _RADII.keys() for ro in lengths.intersection(_RADII[ri])]
-    if "height" in names and "width" in names:
-        pairs.append((names["height"], names["width"]))
-    for pair in pairs:
-        values = {name: as_quantity(name, kwargs.get(name)) for name in pair if name in kwargs}
+    start, stop = names.get("start"), names.get("stop")
+    radii = [(ri, ro) for ri in lengths & _RADII.keys() for ro in lengths.intersection(_RADII[ri])]
+    for pair in (*radii, (names.get("height"), names.get("width")), (start, stop)):
+        values = {n: as_quantity(n, kwargs[n]) for n in pair if n and kwargs.get(n) is not None}
         for name, value in values.items():
             for other, bare in values.items():
-                if (
-                    isinstance(value, Quantity)
-                    and isinstance(bare, (int, float))
-                    and bare not in (0, math.inf)
-                ):
-                    raise ArgumentValueError(
-                        f"{_who(cls, name, value)} has a unit, but {other}={bare!r} is in pixels: "
-                        f"write {other}='{bare} {value.unit}', or give both in pixels"
-                    )
+                if not isinstance(value, Quantity) or not isinstance(bare, (int, float)):
+                    continue
+                is_edge = other == stop or (other == start and sig[-1].offset < 0)
+                if bare == math.inf or (bare == 0 and not is_edge):
+                    continue
+                steps = "channels" if pair == (start, stop) else "pixels"
+                raise ArgumentValueError(
+                    f"{_who(cls, name, value)} has a unit, but {other}={bare!r} is a number of "
+                    f"{steps}: write {other}='{bare} {value.unit}', or give both in {steps}"
+                )
 
 
 def _oblong(
@@ -128,8 +103,8 @@ def _oblong(
         return None
     name, value = next(iter(with_unit.items()))
     who = _who(cls, name, value)
-    along = _along(who, Quantity(1.0, value.unit), sig)
-    if _are_equal(along):
+    along, are_equal = _along(who, Quantity(1.0, value.unit), sig)
+    if are_equal:
         return None
     for other, bare in values.items():
         # 0 and infinity are the same in all units
@@ -141,14 +116,10 @@ def _oblong(
     return 1 / along[0], 1 / along[1]
 
 
-def _along(who: str, value: Quantity, sig: Sequence[Axis]) -> list[float]:
-    """Return a length in steps of each signal axis."""
-    return [_steps(who, value, axis) for axis in sig]
-
-
-def _are_equal(lengths: Sequence[float]) -> bool:
-    """Return whether lengths along all axes are the same number of pixels."""
-    return all(math.isclose(length, lengths[0], rel_tol=1e-6) for length in lengths)
+def _along(who: str, value: Quantity, sig: Sequence[Axis]) -> tuple[list[float], bool]:
+    """Return a length in steps of each signal axis, and whether these are equal."""
+    along = [_steps(who, value, axis) for axis in sig]
+    return along, all(math.isclose(length, along[0], rel_tol=1e-6) for length in along)
 
 
 def _sizes(sig: Sequence[Axis]) -> str:
@@ -212,8 +183,8 @@ def _in_pixels(cls: type[UDF], name: str, given: Any, meaning: str, sig: Sequenc
         return value
     who = _who(cls, name, value)
     if meaning == "length":
-        along = _along(who, value, sig)
-        if _are_equal(along):
+        along, are_equal = _along(who, value, sig)
+        if are_equal:
             return round(along[0], _DECIMALS)
         if len(sig) != 2 or "stretch" not in cls.calibrated.values():
             raise ArgumentValueError(

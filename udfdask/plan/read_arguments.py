@@ -24,16 +24,15 @@ from udfdask.geometry.shapes import Shape
 from udfdask.plan.calibrate import read_calibration, with_pixels
 from udfdask.plan.check_input import (
     check_array,
-    check_masks,
+    check_masks_and_targets,
     check_matrix_rows,
     check_sig_dims,
-    check_targets,
     check_udfs,
 )
 from udfdask.plan.copy_parameters import copy_parameters
 from udfdask.plan.declarations import new_instance
 from udfdask.plan.merge_tree import check_split_every
-from udfdask.plan.options import Options
+from udfdask.plan.options import Options, parse_size
 from udfdask.udf import UDF
 
 if TYPE_CHECKING:
@@ -79,8 +78,7 @@ def read_arguments(
     check_array(array)
     check_sig_dims(sig_dims, array.ndim)
     check_udfs(udfs)
-    check_masks(udfs)
-    check_targets(udfs, files)
+    check_masks_and_targets(udfs, files)
     check_matrix_rows(array, sig_dims)
     calibration = read_calibration(asked.axes, asked.unit, array.shape, sig_dims)
     udfs = [with_pixels(udf, calibration, array.shape, sig_dims) for udf in udfs]
@@ -129,8 +127,7 @@ def _with_copied_parameters(udfs: Sequence[UDF]) -> list[UDF]:
 
 def _joined_chunks(array: GraphArray, merge_small: Any) -> Chunks | None:
     """Return the chunks of an array after small ones are joined; None if they do not change."""
-    from udfdask.plan.parse_size import parse_size  # few runs need it
-    from udfdask.plan.small_chunks import joined_chunks
+    from udfdask.plan.small_chunks import joined_chunks  # few runs need it
 
     least = parse_size(merge_small, "merge_small", "64 MiB")
     chunks = joined_chunks(array.chunks, array.dtype.itemsize, least)

@@ -15,7 +15,7 @@ MOST = 1_000_000
 
 _EXAMPLES = (
     "an int for all navigation axes, or a tuple with an int or a pair (before, after) for each of "
-    "them, such as 1, (1, 2) or ((0, 1), 0)"
+    f"them, such as 1, (1, 2) or ((0, 1), 0), from 0 to {MOST}"
 )
 
 
@@ -25,45 +25,41 @@ def read_halo(udf: UDF, nav_dims: int) -> Halo:
     Raises
     ------
     ArgumentTypeError
-        If `halo`, `boundary` or `neighbors_outside_roi` is not of its type.
+        If `halo` is not of its type.
     ArgumentValueError
         If the halo is negative or has another number of axes, or if there is no such boundary.
     """
     name, given = type(udf).__name__, udf.halo
-    boundary: Any = udf.boundary
-    if boundary not in BOUNDARIES:
+    if udf.boundary not in BOUNDARIES:
         raise ArgumentValueError(
-            f"{name}.boundary must be one of {', '.join(map(repr, BOUNDARIES))}, not {boundary!r}"
-        )
-    outside: Any = udf.neighbors_outside_roi
-    if not isinstance(outside, (bool, np.bool_)):
-        raise ArgumentTypeError(
-            f"{name}.neighbors_outside_roi must be True or False, not {outside!r}"
+            f"{name}.boundary must be one of {', '.join(map(repr, BOUNDARIES))}, not "
+            f"{udf.boundary!r}"
         )
     if udf.contiguous_nav or udf.whole_frames:
         raise ArgumentValueError(
             f"{name} has a halo, and contiguous_nav or whole_frames: these are about tiles and "
             "flattened partitions, leave them out"
         )
-    where = f"{name}.halo"
+    wrong = f"{name}.halo = {given!r}: it must be {_EXAMPLES}"
     axes = given if isinstance(given, (tuple, list)) else (given,) * nav_dims
     if len(axes) != nav_dims:
         raise ArgumentValueError(
-            f"{where} = {given!r} is for {len(axes)} navigation axes, but the data have "
+            f"{name}.halo = {given!r} is for {len(axes)} navigation axes, but the data have "
             f"{nav_dims}: it must be {_EXAMPLES}"
         )
-    sides = tuple(_side(axis, given, where) for axis in axes)
-    return Halo(sides=sides, boundary=cast(Boundary, boundary), in_roi=not outside)
+    sides = [tuple(axis) if isinstance(axis, (tuple, list)) else (axis, axis) for axis in axes]
+    for pair in sides:
+        if len(pair) != 2 or not all(_is_int(n) for n in pair):
+            raise ArgumentTypeError(wrong)
+        if not all(0 <= n <= MOST for n in pair):
+            raise ArgumentValueError(wrong)
+    return Halo(
+        sides=tuple((int(before), int(after)) for before, after in sides),
+        boundary=cast(Boundary, udf.boundary),
+        in_roi=not udf.neighbors_outside_roi,
+    )
 
 
-def _side(axis: Any, given: Any, where: str) -> tuple[int, int]:
-    """Return the frames before and after a position along one axis."""
-    pair = axis if isinstance(axis, (tuple, list)) else (axis, axis)
-    numbers = [isinstance(n, (int, np.integer)) and not isinstance(n, bool) for n in pair]
-    if len(pair) != 2 or not all(numbers):
-        raise ArgumentTypeError(f"{where} = {given!r}: it must be {_EXAMPLES}")
-    if min(pair) < 0:
-        raise ArgumentValueError(f"{where} = {given!r}: numbers of frames cannot be negative")
-    if max(pair) > MOST:
-        raise ArgumentValueError(f"{where} = {given!r}: there cannot be more than {MOST} frames")
-    return int(pair[0]), int(pair[1])
+def _is_int(value: Any) -> bool:
+    """Return whether a value is an int, and not a bool."""
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
