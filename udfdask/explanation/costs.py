@@ -42,7 +42,7 @@ def advised(plan: Plan) -> Plan:
         about_detectors += detector_warnings(plan)
     advice = (
         *plan.advice,
-        *(Advice("detector", (text,)) for text in about_detectors),
+        *(Advice("parameters", (text,)) for text in about_detectors),
         *_costs(plan.recipe, plan.names, task_limit()),
     )
     return replace(plan, advice=advice)
@@ -224,20 +224,11 @@ def _gathered_rows(recipe: Recipe, task_limit: float) -> Advice | None:
 
 
 def _wide_margins(recipe: Recipe, task_limit: float) -> Advice | None:
-    """Return advice if windows are too large for a task, or chunks too thin for their margins."""
+    """Return advice if chunks are too thin for the margins that they give to neighbors."""
     from udfdask.geometry.seams import frames_that_travel  # few runs need it
 
     halos, grid = recipe.halos(range(len(recipe.udfs))), recipe.grid
     frame_bytes = recipe.shape.sig.size * recipe.dtype.itemsize
-    window = max(halos, key=lambda halo: math.prod(halo.window)).window
-    window_bytes = math.prod(window) * frame_bytes
-    if window_bytes > task_limit:
-        text = (
-            f"the window of one position has {' x '.join(map(str, window))} frames, "
-            f"{format_bytes(window_bytes)}, more than {_share(task_limit)}: a smaller halo needs "
-            "less"
-        )
-        return Advice("large windows", (text,), {"window": window_bytes})
     travel, data_bytes = frames_that_travel(halos, grid) * frame_bytes, grid.size * frame_bytes
     if travel <= max(data_bytes, LITTLE_DATA):
         return None

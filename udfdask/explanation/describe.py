@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING
@@ -14,11 +14,10 @@ from dask.utils import format_bytes
 from udfdask import config
 from udfdask.advice import Advice
 from udfdask.backends.backend import Backend
-from udfdask.explanation.costs import small_chunks_note
 from udfdask.geometry.shapes import Shape, in_words
 from udfdask.geometry.tiling import TilingScheme
 from udfdask.plan.plan import Plan
-from udfdask.plan.recipe import CORRECTIONS, Recipe, UDFRecipe
+from udfdask.plan.recipe import Recipe, UDFRecipe
 
 if TYPE_CHECKING:
     from udfdask.explanation.memory import LoadingMemory, PredictedMemory
@@ -49,9 +48,6 @@ class Explanation:
     bytes_read: int
     """Size of the loaded data in bytes, as dask counts it: uncompressed, and dense for sparse
     data."""
-    bytes_per_task: int
-    """Memory in bytes that the largest chunk task needs for data, copies and buffers; for sparse
-    data, the memory that dense data would need."""
     memory: PredictedMemory
     """Memory in bytes that the run needs with any number of threads, and what for."""
     tile_shape: tuple[int, ...]
@@ -70,6 +66,11 @@ class Explanation:
     frame."""
     _notes: tuple[Note, ...] = ()
     """The same with the UDF that each is about."""
+
+    @property
+    def bytes_per_task(self) -> int:
+        """Memory in bytes that the largest chunk task needs; sparse data count as dense."""
+        return self.memory.per_task
 
     @property
     def text(self) -> str:
@@ -103,35 +104,30 @@ class LazyExplanation:
     """A description that is made when somebody asks for it: it takes as long as half a plan.
 
     Until then it keeps the plan and the graph of the data; a computed result keeps only texts and
-    numbers. `make` makes the description.
+    numbers. `make` makes the description, `make_notes` its notes alone.
     """
 
-    __slots__ = ("_made", "_make", "_make_notes", "_notes")
-
     def __init__(
-        self,
-        make: Callable[[], Explanation],
-        make_notes: Callable[[], tuple[Note, ...]] | None = None,
+        self, make: Callable[[], Explanation], make_notes: Callable[[], tuple[Note, ...]]
     ) -> None:
-        self._make: Callable[[], Explanation] | None = make
-        self._make_notes: Callable[[], tuple[Note, ...]] | None = make_notes
+        self._make = make
+        self._make_notes = make_notes
         self._made: Explanation | None = None
         self._notes: tuple[Note, ...] | None = None
 
     def get(self) -> Explanation:
         """Return the description, and keep the graph of the data no longer."""
-        if self._made is None and self._make is not None:
-            self._made = self._make()
-            self._make = self._make_notes = None
-        assert self._made is not None
+        if self._made is None:
+            made = self._make()
+            self._made, self._notes = made, made._notes
+            self._make = lambda: made
+            self._make_notes = lambda: made._notes
         return self._made
 
     def notes(self) -> tuple[Note, ...]:
         """Return the notes of the description, without making all of it."""
-        if self._made is not None:
-            return self._made._notes
         if self._notes is None:
-            self._notes = () if self._make_notes is None else self._make_notes()
+            self._notes = self._make_notes()
         return self._notes
 
     def __reduce__(self) -> tuple[Callable[[Explanation], LazyExplanation], tuple[Explanation]]:
@@ -140,7 +136,7 @@ class LazyExplanation:
 
 def _made_before(explanation: Explanation) -> LazyExplanation:
     """Return the holder of a description that exists."""
-    holder = LazyExplanation(lambda: explanation)
+    holder = LazyExplanation(lambda: explanation, lambda: explanation._notes)
     holder.get()
     return holder
 
@@ -152,72 +148,46 @@ def describe(plan: Plan, n_tasks: int, loading: LoadingMemory | None = None) -> 
     """
     from udfdask.explanation.detectors import detector_lines
     from udfdask.explanation.memory import predict_memory
-    from udfdask.geometry.seams import frames_that_travel, loaded_for_others
+    from udfdask.explanation.notes import notes_of
 
     recipe = plan.recipe
-    grid, sig, tiling = recipe.grid, recipe.shape.sig, _tiling(recipe)
-    blocks = math.prod(len(c) for c in recipe.sig_chunks)
-    total = math.prod(grid.numblocks)
-    itemsize = recipe.dtype.itemsize
-    passes, pass_text = 1, "one pass"
+    tiling, passes = _tiling(recipe), 2 if plan.second_pass else 1
+    frame_bytes = recipe.shape.sig.size * recipe.dtype.itemsize
+    bytes_read = plan.frames_loaded * frame_bytes * passes
+    memory = predict_memory(recipe, joined=plan.joined is not None, loading=loading)
+    detectors, about_detectors = detector_lines(plan)
+    every_note = notes_of(plan, about_detectors)
+    notes = tuple(dict.fromkeys(note.text for note in every_note))
+    pass_text = "one pass"
     if plan.second_pass:
-        passes = 2
         pass_text = (
             "2 passes: a parameter is a result over the same data, which are then read again"
         )
-    bytes_read = plan.frames_loaded * sig.size * itemsize * passes
-    memory = predict_memory(recipe, joined=plan.joined is not None, loading=loading)
-    halos = recipe.halos(range(len(recipe.udfs)))
-    read = grid.n_chunks + len(loaded_for_others(halos, grid))
-    chunks = f"{read} of {total} are read"
-    if blocks > 1:
-        chunks += f", each in {blocks} signal chunks"
-    if grid.roi is not None:
-        chunks += f"; {grid.n_frames} of {grid.size} frames selected"
-    if plan.absent:
-        chunks += f"; {plan.absent} of {grid.size} positions have no frame"
-    if plan.joined is not None:
-        chunks += "; small chunks are joined by merge_small"
     if_dense = " if they were dense" if recipe.native.is_sparse else ""
     order = ", one for each signal chunk of a chunk" if recipe.by_sig_chunk else ""
     lines = [
         ("data", f"{in_words(recipe.shape)}, {recipe.dtype}"),
-        ("chunks", chunks),
+        ("chunks", _chunks(plan)),
         ("reads", f"{format_bytes(bytes_read)}{if_dense}, in {pass_text}"),
         ("tasks", f"{n_tasks}{order}"),
         ("memory", f"{_memory(memory)}"),
-        ("tiles", _tiles(tiling, sig)),
+        ("tiles", _tiles(tiling, recipe.shape.sig)),
         ("backend", _backends(recipe)),
+        *_changes_of_frames(plan, frame_bytes),
+        *(
+            (name, _udf(udf, name, k in recipe.summed))
+            for k, (udf, name) in enumerate(zip(recipe.udfs, plan.names, strict=True))
+        ),
+        *(("detector", one) for one in detectors),
+        *(("warning", one) for one in plan.warnings),
+        *(("note", one) for one in notes),
     ]
-    cuda_udfs = dict.fromkeys(udf.name for udf in recipe.udfs if udf.needs_cuda)
-    if cuda_udfs:
-        users = ", ".join(cuda_udfs)
-        lines.append(("needs", f"a CUDA device for {users}; on a cluster, CUDA=1"))
-    if recipe.corrections is not None:
-        lines.append(("corrects", _corrections(recipe)))
-    if recipe.descan is not None:
-        lines.append(("descans", _descan(plan)))
-    if halos:
-        travel = frames_that_travel(halos, grid) * sig.size * itemsize
-        text = f"about {format_bytes(travel)} of frames at borders go to other chunks"
-        lines.append(("neighbors", text))
-    lines += [
-        (name, _udf(udf, name, k in recipe.summed))
-        for k, (udf, name) in enumerate(zip(recipe.udfs, plan.names, strict=True))
-    ]
-    detectors, about_detectors = detector_lines(plan)
-    all_notes = (*about_detectors, *_other_notes(plan))
-    notes = tuple(dict.fromkeys(note.text for note in all_notes))
-    lines += [("detector", one) for one in detectors]
-    lines += [("warning", one) for one in plan.warnings]
-    lines += [("note", one) for one in notes]
     return Explanation(
         lines=tuple(lines),
         summary=f"reads     {_reads(plan, bytes_read, passes)}\nmemory    {_in_short(memory)}",
-        n_chunks=grid.n_chunks,
+        n_chunks=recipe.grid.n_chunks,
         n_tasks=n_tasks,
         bytes_read=bytes_read,
-        bytes_per_task=memory.per_task,
         memory=memory,
         tile_shape=tuple(tiling.shape),
         passes=passes,
@@ -228,27 +198,53 @@ def describe(plan: Plan, n_tasks: int, loading: LoadingMemory | None = None) -> 
         advice=plan.advice,
         warnings=plan.warnings,
         notes=notes,
-        _notes=all_notes,
+        _notes=every_note,
     )
 
 
-def notes_of(plan: Plan) -> tuple[Note, ...]:
+def all_notes(plan: Plan) -> tuple[Note, ...]:
     """Return the notes in the description of a plan."""
     from udfdask.explanation.detectors import detector_lines
+    from udfdask.explanation.notes import notes_of
 
-    _, about_detectors = detector_lines(plan)
-    return (*about_detectors, *_other_notes(plan))
+    return notes_of(plan, detector_lines(plan)[1])
 
 
-def _other_notes(plan: Plan) -> tuple[Note, ...]:
-    """Return the notes about merges and about the run; a run of one UDF is that of the UDF."""
-    from udfdask.explanation.notes import (
-        Note,  # runs need it, imports do not
-        merge_notes,
-    )
+def _chunks(plan: Plan) -> str:
+    """Describe which chunks a run reads, and which frames of them."""
+    from udfdask.geometry.seams import loaded_for_others
 
-    number = 0 if len(plan.recipe.udfs) == 1 else None
-    return (*merge_notes(plan), *(Note(text, number) for text in _notes_of_run(plan)))
+    recipe, grid = plan.recipe, plan.recipe.grid
+    read = grid.n_chunks + len(loaded_for_others(recipe.halos(range(len(recipe.udfs))), grid))
+    text = f"{read} of {math.prod(grid.numblocks)} are read"
+    if recipe.n_blocks > 1:
+        text += f", each in {recipe.n_blocks} signal chunks"
+    if grid.roi is not None:
+        text += f"; {grid.n_frames} of {grid.size} frames selected"
+    if plan.absent:
+        text += f"; {plan.absent} of {grid.size} positions have no frame"
+    return text + ("; small chunks are joined by merge_small" if plan.joined is not None else "")
+
+
+def _changes_of_frames(plan: Plan, frame_bytes: int) -> Iterator[tuple[str, str]]:
+    """Yield lines about devices, corrections, shifts and neighbors, if there are any."""
+    from udfdask.geometry.seams import frames_that_travel
+
+    recipe = plan.recipe
+    if users := dict.fromkeys(udf.name for udf in recipe.udfs if udf.needs_cuda):
+        yield "needs", f"a CUDA device for {', '.join(users)}; on a cluster, CUDA=1"
+    if (corrections := recipe.corrections) is not None:
+        parts = [name for name in ("dark", "gain") if getattr(corrections, name) is not None]
+        if corrections.excluded_pixels is not None:
+            parts.append(f"{corrections.excluded_pixels.shape[1]} excluded pixels")
+        yield "corrects", ", ".join(parts)
+    if (descan := recipe.descan) is not None:
+        by = "parts of a pixel" if descan.subpixel else "whole pixels"
+        lazy = "" if isinstance(plan.aux[-1], np.ndarray) else ", computed chunk by chunk"
+        yield "descans", f"frames by {by}{lazy}; pixels from outside are {descan.fill!r}"
+    if halos := recipe.halos(range(len(recipe.udfs))):
+        travel = format_bytes(frames_that_travel(halos, recipe.grid) * frame_bytes)
+        yield "neighbors", f"about {travel} of frames at borders go to other chunks"
 
 
 def _tiling(recipe: Recipe) -> TilingScheme:
@@ -347,56 +343,6 @@ def _udf(udf: UDFRecipe, name: str, shares_sums: bool) -> str:
     text += f"; {udf.merge}"
     if udf.has_get_results:
         text += "; get_results " + ("on each chunk" if udf.elementwise else "once, on all of it")
-    outputs = [
-        f"{', '.join(names)} ({kind_and_dtype})"
-        for kind_and_dtype, names in groupby(udf.outputs, lambda k: _kind_and_dtype(udf, k))
-    ]
+    values = {name: f"{spec.kind}, {spec.dtype}" for name, spec in udf.outputs.items()}
+    outputs = [f"{', '.join(names)} ({value})" for value, names in groupby(values, values.get)]
     return f"{text}; gives {', '.join(outputs) or 'nothing'}"
-
-
-def _kind_and_dtype(udf: UDFRecipe, name: str) -> str:
-    """Describe the values of a result."""
-    return f"{udf.outputs[name].kind}, {udf.outputs[name].dtype}"
-
-
-def _corrections(recipe: Recipe) -> str:
-    """Describe the corrections of the data."""
-    corrections = recipe.corrections
-    assert corrections is not None
-    parts = [name for name in ("dark", "gain") if getattr(corrections, name) is not None]
-    if corrections.excluded_pixels is not None:
-        parts.append(f"{corrections.excluded_pixels.shape[1]} excluded pixels")
-    return ", ".join(parts)
-
-
-def _descan(plan: Plan) -> str:
-    """Describe the shifts of the frames."""
-    descan = plan.recipe.descan
-    assert descan is not None
-    by = "parts of a pixel" if descan.subpixel else "whole pixels"
-    lazy = "" if isinstance(plan.aux[-1], np.ndarray) else ", computed chunk by chunk"
-    return f"frames by {by}{lazy}; pixels from outside are {descan.fill!r}"
-
-
-def _notes_of_run(plan: Plan) -> list[str]:
-    """Return notes about what a run reads and sends."""
-    names = {CORRECTIONS: "corrections", **{k: u.name for k, u in enumerate(plan.recipe.udfs)}}
-    slots = [(k, p[0] if isinstance(p, tuple) else p) for k, p in plan.recipe.lazy_slots]
-    lazy = [f"{names[k]}.{p}" for k, p in dict.fromkeys(slots)]
-    notes = []
-    if plan.recipe.native.is_sparse:
-        notes.append(
-            "dask knows only the dense size of sparse chunks; the memory that they need is "
-            "proportional to the number of stored values"
-        )
-    if not plan.advice and (note := small_chunks_note(plan.recipe)):
-        notes.append(note.said(plan.door))
-    if lazy:
-        notes.append(f"{', '.join(lazy)} computed first, then passed to every task")
-    if plan.recipe.nbytes > (1 << 20):
-        notes.append(
-            f"parameters of {format_bytes(plan.recipe.nbytes)} are a task of their own, which a "
-            "distributed cluster sends to each worker once; the processes scheduler sends them "
-            "with every task"
-        )
-    return notes

@@ -83,14 +83,6 @@ class PredictedMemory:
         -------
         dict of str to int
             Bytes of each part.
-
-        Examples
-        --------
-        >>> import dask.array as da, udfdask as ud
-        >>> from udfdask.udfs import SumUDF
-        >>> plan = ud.explain(da.ones((8, 8, 4, 4), chunks=(2, 8, 4, 4)), SumUDF())
-        >>> plan.memory.parts(threads=2)["data"]
-        4096
         """
         n = max(1, min(threads, self.tasks))
         every = {
@@ -116,14 +108,6 @@ class PredictedMemory:
         -------
         int
             Bytes.
-
-        Examples
-        --------
-        >>> import dask.array as da, udfdask as ud
-        >>> from udfdask.udfs import SumUDF
-        >>> plan = ud.explain(da.ones((8, 8, 4, 4), chunks=(2, 8, 4, 4)), SumUDF())
-        >>> plan.memory.total(threads=1) < plan.memory.total(threads=2)
-        True
         """
         return sum(self.parts(threads).values())
 

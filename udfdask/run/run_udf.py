@@ -10,7 +10,7 @@ import dask.array as da
 from udfdask.advice import ARRAY, Door
 from udfdask.errors import ArgumentTypeError
 from udfdask.explanation.costs import advised
-from udfdask.explanation.describe import Explanation, LazyExplanation, describe, notes_of
+from udfdask.explanation.describe import Explanation, LazyExplanation, all_notes, describe
 from udfdask.geometry.chunk_grid import BoolArray
 from udfdask.graph.build import build_graph
 from udfdask.graph.inputs import inputs_of
@@ -295,7 +295,7 @@ def make_infos(plan: Plan, array: da.Array, n_tasks: Callable[[], int]) -> tuple
 
     explanation = LazyExplanation(
         lambda: describe(plan, n_tasks(), _loading(array, plan)),
-        lambda: notes_of(plan),
+        lambda: all_notes(plan),
     )
     return tuple(
         ResultInfo(
