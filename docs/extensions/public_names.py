@@ -37,7 +37,7 @@ REACHED = {
     "udfdask.geometry.axes.Calibration": "`Result.calibration`, `self.meta.calibration`",
     "udfdask.geometry.tiling.TilingScheme": "`self.meta.tiling_scheme`",
     "udfdask.explanation.memory.PredictedMemory": "`Explanation.memory`",
-    "udfdask.udf.base.MaskedResult": "`self.with_mask(...)`",
+    "udfdask.udf.processing.MaskedResult": "`self.with_mask(...)`",
     "udfdask.udf.buffers.BufferSpec": "`self.buffer(...)`, `Result.buffers`",
     "udfdask.udf.buffers.FullBuffer": "`self.results.get_buffer(...)`",
     "udfdask.udf.buffers.PartialViews": "the partial results in `merge_all`",
@@ -73,6 +73,7 @@ def reached_objects() -> dict[str, type]:
 
 INTERNAL = {
     "udfdask.plotting.live.LivePlot": ("update",),
+    "udfdask.udf.aux_data.AuxData": ("full_shape", "over", "with_data", "without_data"),
     "udfdask.udf.buffers.BufferSpec": ("allocate", "backend", "nbytes"),
     "udfdask.udf.buffers.FullBuffer": ("grid", "spec"),
     "udfdask.udf.meta.UDFMeta": ("cursor", "with_input_dtype"),

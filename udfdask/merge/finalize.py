@@ -24,8 +24,8 @@ from udfdask.geometry.chunk_grid import BoolArray, as_index
 from udfdask.merge.merge import check_kind
 from udfdask.plan.recipe import Recipe, UDFRecipe
 from udfdask.types import AnyArray
-from udfdask.udf.base import MaskedResult
 from udfdask.udf.buffers import BufferSpec, Results
+from udfdask.udf.processing import MaskedResult
 
 
 def finalize(

@@ -34,10 +34,11 @@ from udfdask.testing.plain_shift import shift_frames
 from udfdask.types import AnyArray
 from udfdask.udf import UDF, UDFMethod
 from udfdask.udf.aux_data import AuxData, reshaped
-from udfdask.udf.base import MaskedResult, overrides
+from udfdask.udf.base import overrides
 from udfdask.udf.buffers import BufferSpec, PartialViews, Views
 from udfdask.udf.meta import Neighborhood
 from udfdask.udf.params import TaskData, is_lazy, lazy_places
+from udfdask.udf.processing import MaskedResult
 
 
 class ReferenceResults(dict[str, AnyArray]):

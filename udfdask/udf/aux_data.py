@@ -70,91 +70,26 @@ class AuxData:
         return 0 if self.data is None or self.is_lazy else int(self.data.nbytes)
 
     def without_data(self) -> AuxData:
-        """Return a copy without the values, which is cheap to send to tasks.
-
-        Returns
-        -------
-        AuxData
-            The copy, with `data` None.
-
-        Examples
-        --------
-        >>> import numpy as np, udfdask as ud
-        >>> factors = ud.UDF.aux_data(np.arange(6.0), kind="nav", dtype="float64")
-        >>> factors.without_data().nbytes
-        0
-        """
+        """Return a copy without the values, which is cheap to send to tasks."""
         return replace(self, data=None, labels=None)
 
     def with_data(self, data: Any) -> AuxData:
-        """Return a copy with other values.
-
-        Parameters
-        ----------
-        data : array-like
-            The values, in any layout of the right size; they are cast to the declared dtype.
-
-        Returns
-        -------
-        AuxData
-            The copy, with the values as a NumPy array.
-
-        Examples
-        --------
-        >>> import numpy as np, udfdask as ud
-        >>> factors = ud.UDF.aux_data(np.arange(6.0), kind="nav", dtype="float64")
-        >>> factors.with_data([1, 2, 3, 4, 5, 6]).data
-        array([1., 2., 3., 4., 5., 6.])
-        """
+        """Return a copy with other values, in any layout of the right size."""
         values = np.asarray(data, self.dtype)
         return replace(self, data=values, shape=tuple(np.shape(data)), labels=None)
 
     def full_shape(self, shape: Shape) -> tuple[int, ...]:
-        """Return the shape of all values for a dataset.
+        """Return the shape of all values for a dataset of a shape.
 
-        Parameters
-        ----------
-        shape : Shape
-            Shape of the dataset.
-
-        Returns
-        -------
-        tuple of int
-            (*nav, *extra_shape) for kind nav, (*sig, *extra_shape) for sig. For single it is
-            `extra_shape`, or (1,) if that is empty.
-
-        Examples
-        --------
-        >>> import numpy as np, udfdask as ud
-        >>> factors = ud.UDF.aux_data(np.arange(6.0), kind="nav", dtype="float64")
-        >>> factors.full_shape(ud.Shape((2, 3, 8, 8), sig_dims=2))
-        (2, 3)
+        It is (*nav, *extra_shape) for kind nav, (*sig, *extra_shape) for sig. For single it is
+        `extra_shape`, or (1,) if that is empty.
         """
         if self.kind == "single":
             return self.extra_shape or (1,)
         return (*(shape.nav if self.kind == "nav" else shape.sig), *self.extra_shape)
 
     def over(self, shape: Shape) -> Any:
-        """Return all values in the layout of a dataset.
-
-        Parameters
-        ----------
-        shape : Shape
-            Shape of the dataset.
-
-        Returns
-        -------
-        numpy.ndarray or dask.array.Array, shape `full_shape(shape)`
-            The values; a NumPy array is a read-only view.
-
-        Examples
-        --------
-        >>> import numpy as np, udfdask as ud
-        >>> factors = ud.UDF.aux_data(np.arange(6.0), kind="nav", dtype="float64")
-        >>> factors.over(ud.Shape((2, 3, 8, 8), sig_dims=2))
-        array([[0., 1., 2.],
-               [3., 4., 5.]])
-        """
+        """Return all values for a dataset, of `full_shape`; a NumPy array is a read-only view."""
         full = reshaped(self.data, self.full_shape(shape))
         if isinstance(full, np.ndarray):
             full.flags.writeable = False

@@ -60,12 +60,6 @@ class BufferSpec:
         tuple of int
             (n_rows, *extra_shape) for kind nav, (*sig, *extra_shape) for sig. For single it is
             `extra_shape`, or (1,) if that is empty.
-
-        Examples
-        --------
-        >>> import udfdask as ud
-        >>> ud.UDF().buffer(kind="sig", extra_shape=(2,)).shape(5, (8, 8))
-        (8, 8, 2)
         """
         if self.kind == "nav":
             return (n_rows, *self.extra_shape)

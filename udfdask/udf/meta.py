@@ -349,26 +349,6 @@ class UDFMeta:
         numpy.ndarray of bool, shape (frames,), or None
             In flattened navigation order. In `merge`, True for frames that are in `dest` already;
             in `get_results`, True for all merged frames; in `process_*` None.
-
-        Examples
-        --------
-        >>> import dask.array as da, udfdask as ud
-        >>> class MeanUDF(ud.UDF):
-        ...     def get_result_buffers(self):
-        ...         return {"mean": self.buffer(kind="sig")}
-        ...     def process_frame(self, frame):
-        ...         self.results.mean += frame
-        ...     def merge(self, dest, src):
-        ...         dest.mean += src.mean
-        ...     def get_results(self):
-        ...         return {"mean": self.results.mean / self.meta.get_valid_nav_mask().sum()}
-        >>> x = da.ones((4, 1, 2), chunks=(1, 1, 2))
-        >>> for snapshot in ud.run_udf_iter(x, MeanUDF(), sig_dims=1):  # some frames are merged
-        ...     print(snapshot.buffers[0]["mean"])
-        [1. 1.]
-        [1. 1.]
-        [1. 1.]
-        [1. 1.]
         """
         cursor = self._cursor("get_valid_nav_mask")
         merged = cursor.merged
