@@ -23,16 +23,12 @@ class Window(ud.UDF):
 
 MISTAKES = {
     "three axes": ({"halo": (1, 1, 1)}, ArgumentValueError, r"for 3 navigation axes.*have 2"),
-    "negative": ({"halo": -1}, ArgumentValueError, r"halo = -1: .*cannot be negative"),
-    "endless": ({"halo": 2**40}, ArgumentValueError, "cannot be more than 1000000 frames"),
-    "negative side": ({"halo": ((0, -2), 1)}, ArgumentValueError, "cannot be negative"),
+    "negative": ({"halo": ((0, -2), 1)}, ArgumentValueError, "from 0 to 1000000"),
+    "endless": ({"halo": 2**40}, ArgumentValueError, "from 0 to 1000000"),
     "a float": ({"halo": 1.5}, ArgumentTypeError, r"halo = 1.5: it must be an int"),
     "a bool": ({"halo": True}, ArgumentTypeError, r"halo = True: it must be an int"),
-    "a text": ({"halo": "1"}, ArgumentTypeError, "it must be an int"),
     "a triple": ({"halo": ((1, 2, 3), 0)}, ArgumentTypeError, r"pair \(before, after\)"),
     "a boundary": ({"boundary": "wrap"}, ArgumentValueError, r"one of 'mask', .*not 'wrap'"),
-    "no boundary": ({"boundary": None}, ArgumentValueError, "not None"),
-    "outside": ({"neighbors_outside_roi": 1.5}, ArgumentTypeError, "must be True or False"),
     "contiguous": ({"contiguous_nav": True}, ArgumentValueError, "leave them out"),
     "whole frames": ({"whole_frames": True}, ArgumentValueError, "leave them out"),
     "no halo": ({"halo": None}, ArgumentTypeError, "process_neighborhood, but no halo: set halo"),
@@ -102,12 +98,9 @@ def test_forms_of_a_halo(halo):
     np.testing.assert_array_equal(counts[1], [6, 9, 9, 9, 9, 6])
 
 
-def test_large_windows_and_thin_chunks_are_warned_of(recwarn):
+def test_thin_chunks_are_warned_of(recwarn):
     thin = da.zeros((256, 256, 32, 32), chunks=(1, 256, 32, 32), dtype="uint16")
     with pytest.warns(ud.UDFWarning, match=r"give 255.00 MiB of .*rechunk\(\(256, 256, -1, -1\)\)"):
         ud.run_udf(thin, Window())
-    wide = type("Wide", (Window,), {"halo": 30_000})
-    with pytest.warns(ud.UDFWarning, match=r"60001 x 60001 frames, .*a smaller halo"):
-        ud.run_udf(thin[:2, :3], wide())
     ud.run_udf(thin.rechunk((64, 64, 32, 32)), Window())
     assert not recwarn.list

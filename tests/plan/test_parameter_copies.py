@@ -1,11 +1,9 @@
 """A run computes the parameters that it was made with, whatever happens to them later."""
 
-import array
 import dataclasses
 import functools
 import threading
-import types
-from collections import OrderedDict, UserDict, deque
+from collections import UserDict
 from typing import NamedTuple
 
 import dask
@@ -42,23 +40,19 @@ class Scale:
         return (frame * self.weights).sum() * self.factor
 
 
-class Stack(list):
-    """A list of its own type."""
-
-
 def total(value):
     """Sum of all numbers in nested containers."""
-    if isinstance(value, (dict, UserDict, types.MappingProxyType)):
+    if isinstance(value, (dict, UserDict)):
         value = list(value.values())
     if isinstance(value, functools.partial):
         return value()
-    if isinstance(value, (Model, types.SimpleNamespace)):
+    if isinstance(value, Model):
         return total(value.weights)
-    if isinstance(value, (bytearray, memoryview, array.array)):
+    if isinstance(value, bytearray):
         value = np.asarray(value)
     if isinstance(value, np.ndarray) and value.dtype.hasobject:
         value = value.tolist()
-    if isinstance(value, (list, tuple, set, frozenset, deque)):
+    if isinstance(value, (list, tuple)):
         return sum(total(member) for member in value if member is not value)
     return value.sum()
 
@@ -91,16 +85,6 @@ def grown_list():
     return values, lambda: values.append(np.ones(3))
 
 
-def dictionary_of_lists():
-    values = OrderedDict(a=[np.ones(2)])
-    return values, values["a"].clear
-
-
-def changed_set():
-    values = {np.float64(1.5)}
-    return values, lambda: values.add(np.float64(7))
-
-
 def list_in_itself():
     values = [np.ones(2)]
     values.append(values)
@@ -130,37 +114,23 @@ def bytes_that_change():
     return values, lambda: values.__setitem__(0, 9)
 
 
-def array_of_python():
-    values = array.array("d", [1, 2])
-    return values, lambda: values.__setitem__(0, 9)
-
-
 CASES = {
     "array": array_in(lambda a: a),
     "list": array_in(lambda a: [a, a[:2]]),
     "namedtuple": array_in(lambda a: Pair(a, [a])),
     "dict": array_in(lambda a: {"x": (a, a)}),
     "transposed": array_in(lambda a: a.reshape(2, 3).T),
-    "every second": array_in(lambda a: a[::-2]),
     "repeated": array_in(lambda a: np.broadcast_to(a[:, np.newaxis], (6, 10_000))),
     "over a buffer": array_in(lambda a: np.frombuffer(memoryview(a))),
     "grown list": grown_list,
-    "dictionary of lists": dictionary_of_lists,
-    "set": changed_set,
     "list in itself": list_in_itself,
     "read-only view": read_only_view,
     "sparse matrix": sparse_matrix,
     "array of objects": array_in(array_of_arrays),
     "dataclass": array_in(Model),
-    "namespace": array_in(lambda a: types.SimpleNamespace(weights=[a])),
     "partial": array_in(lambda a: functools.partial(np.sum, a)),
-    "list of a type of its own": array_in(lambda a: Stack([a])),
-    "deque": array_in(lambda a: deque([a])),
     "user's dictionary": array_in(lambda a: UserDict(a=a)),
-    "read-only mapping": array_in(lambda a: types.MappingProxyType({"a": a})),
-    "memoryview": array_in(memoryview),
     "bytearray": bytes_that_change,
-    "array of Python": array_of_python,
 }
 
 
@@ -170,19 +140,18 @@ def last(snapshots):
 
 
 @pytest.mark.parametrize("case", CASES)
-@pytest.mark.parametrize("scheduler", ["sync", "threads"])
-def test_a_later_change_does_not_reach_the_run(case, scheduler):
+def test_a_later_change_does_not_reach_the_run(case):
     weights, change = CASES[case]()
     udf = Scaled(weights)
     expected = ud.run_udf(X, udf)["sums"].compute(scheduler="sync")
     waiting = ud.run_udf(X, udf)["sums"]
-    progressive = ud.run_udf_iter(X, udf, scheduler=scheduler)
+    progressive = ud.run_udf_iter(X, udf, scheduler="threads")
     change()
-    np.testing.assert_array_equal(waiting.compute(scheduler=scheduler), expected)
+    np.testing.assert_array_equal(waiting.compute(scheduler="threads"), expected)
     np.testing.assert_array_equal(last(progressive), expected)
     again = ud.run_udf(X, udf)["sums"]
     assert again.name != waiting.name
-    assert not np.array_equal(again.compute(scheduler=scheduler), expected)
+    assert not np.array_equal(again.compute(scheduler="threads"), expected)
 
 
 @pytest.mark.parametrize("kind", ["nav", "sig", "single"])
@@ -223,13 +192,6 @@ def test_a_method_of_a_model_that_is_changed_between_runs():
     np.testing.assert_allclose([second, third], [2 * first, 3 * first])
 
 
-def test_equal_values_still_make_equal_names():
-    assert (
-        ud.run_udf(X, Scaled(np.ones(3)))["sums"].name
-        == ud.run_udf(X, Scaled(np.ones(3)))["sums"].name
-    )
-
-
 def kept(*weights):
     return [p["weights"] for p in make_plan(X, [Scaled(w) for w in weights]).parameters]
 
@@ -250,19 +212,13 @@ def test_what_cannot_be_copied_stays():
     assert kept(model)[0] is model
 
 
-def test_an_object_may_share_an_array_with_another_parameter():
-    weights = np.ones(3)
-    one, other = kept(weights, Model(weights))
-    assert one is other.weights
-
-
 def test_collections_in_a_list_are_not_copied():
     lazy = dask.delayed(np.ones)(3)
-    assert kept(Stack([lazy]))[0][0] is lazy
+    assert kept([lazy])[0][0] is lazy
 
 
 def test_an_array_that_two_udfs_have_stays_one():
     weights = np.ones(3)
-    one, other = kept(weights, [weights])
-    assert one is other[0]
+    one, several, model = kept(weights, [weights], Model(weights))
+    assert one is several[0] is model.weights
     assert one is not weights
