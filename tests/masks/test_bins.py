@@ -1,4 +1,4 @@
-"""Radial bins: weights, their sum, sparse and dense."""
+"""Radial bins: weights, their sum, sparse and dense; their members, and the angles of these."""
 
 import math
 
@@ -8,8 +8,10 @@ import sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from suites import examples
 from udfdask import ArgumentTypeError, ArgumentValueError
 from udfdask import masks as m
+from udfdask.masks.bins import find_members, share_angles
 
 
 def plain_bins(centerX, centerY, imageSizeX, imageSizeY, radius, radius_inner, n_bins):
@@ -75,15 +77,6 @@ def test_bins_of_the_whole_frame_add_up_to_one_everywhere(center):
     assert total.max() < 1.5
 
 
-@pytest.mark.parametrize("center", [7, 7.5])
-def test_bins_are_as_symmetric_as_the_frame(center):
-    n = int(2 * center + 1)
-    bins = m.radial_bins(center, center, n, n, use_sparse=False)
-    np.testing.assert_allclose(bins, bins[:, ::-1], atol=1e-12)
-    np.testing.assert_allclose(bins, bins[:, :, ::-1], atol=1e-12)
-    np.testing.assert_allclose(bins, bins.transpose(0, 2, 1), atol=1e-12)
-
-
 @pytest.mark.parametrize(
     ("ri", "value"), [(0, 1), (0.25, 0.75), (0.4375, 0.5625), (0.5, 0), (3, 0)]
 )
@@ -136,3 +129,57 @@ def test_without_the_package_sparse(monkeypatch):
     with pytest.raises(ImportError, match=r'pip install "udfdask\[sparse\]"'):
         m.radial_bins(4, 4, 9, 9, use_sparse=True)
     assert len(m.radial_bins(4, 4, 9, 9, radius=3, use_sparse=False)) == 3
+
+
+CASE = st.tuples(
+    st.tuples(st.floats(-3, 12), st.floats(-3, 12)),
+    st.tuples(st.integers(1, 9), st.integers(1, 9)),
+    st.floats(0.5, 8),
+    st.sampled_from([0, 0.3, 2.5]),
+    st.integers(1, 5),
+)
+
+
+def dense(members, origin, shape):
+    """The stack that members of a window make."""
+    stack = np.zeros((len(members.bounds) - 1, *shape))
+    for b, (start, stop) in enumerate(zip(members.bounds[:-1], members.bounds[1:], strict=True)):
+        y, x = members.y[start:stop] - origin[0], members.x[start:stop] - origin[1]
+        stack[b, y, x] = members.weight[start:stop]
+    return stack
+
+
+@given(CASE, st.data())
+@settings(deadline=None)
+def test_members_are_those_of_the_stack(case, data):
+    (cy, cx), (ny, nx), thickness, ri, n_bins = case
+    members = find_members((cy, cx), (ny, nx), ri + thickness, ri, n_bins)
+    rings = {"radius": ri + thickness, "radius_inner": ri, "n_bins": n_bins}
+    stack = m.radial_bins(cx, cy, nx, ny, **rings, use_sparse=False)
+    np.testing.assert_array_equal(dense(members, (0, 0), (ny, nx)), stack)
+    np.testing.assert_allclose(members.totals, stack.sum(axis=(1, 2)), rtol=1e-12)
+    assert (members.weight > 0).all()
+    oy, ox = data.draw(st.integers(0, ny)), data.draw(st.integers(0, nx))
+    window = data.draw(st.integers(0, ny - oy)), data.draw(st.integers(0, nx - ox))
+    part = stack[:, oy : oy + window[0], ox : ox + window[1]]
+    np.testing.assert_array_equal(dense(members.within((oy, ox), window), (oy, ox), window), part)
+
+
+@pytest.mark.parametrize(("real", "most"), [("f4", 2e-7), ("f8", 1e-12)])
+@settings(max_examples=examples(40))
+@given(st.integers(1, 120), st.integers(0, 99))
+def test_shared_pixels_have_the_waves_of_their_angle(real, most, n_orders, seed):
+    phi = np.append(np.random.default_rng(seed).uniform(-np.pi, np.pi, 50), [-np.pi, 0, np.pi])
+    first, weights, waves = share_angles(phi, n_orders, np.dtype(real))
+    assert weights.dtype == real
+    angles, found = len(waves), 0
+    for t in range(weights.shape[1]):
+        found = found + weights[:, t, np.newaxis] * waves[(first + t) % angles]
+    wanted = np.exp(1j * np.arange(n_orders) * phi[:, np.newaxis])
+    assert np.abs(found.view(complex) - wanted).max() < most
+
+
+def test_no_pixels_have_angles():
+    for n_orders in (1, 25):
+        shared = share_angles(np.zeros(0), n_orders, np.dtype("f4"))
+        assert len(shared.first) == len(shared.weights) == 0

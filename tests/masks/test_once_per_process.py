@@ -1,14 +1,11 @@
 """Masks are computed once per process, however often their container is made again."""
 
-import importlib
 import os
-import sys
 import threading
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from functools import partial
 from multiprocessing import get_context
 
-import dask
 import dask.array as da
 import numpy as np
 import pytest
@@ -74,14 +71,6 @@ class TestInOneProcess:
         assert calls(label) == 1
         assert all(matrix is got[0] for matrix in got)
 
-    def test_threads_with_one_container(self, label):
-        keys = [Slice((0, i), Shape((1, 1), 1)) for i in range(4)] * 10
-        masks = MaskContainer(partial(counted, label))
-        with ThreadPoolExecutor(8) as pool:
-            got = list(pool.map(masks.get, keys))
-        assert calls(label) == 1
-        assert len({id(matrix) for matrix in got}) == 4
-
     def test_what_cannot_be_pickled_is_known_by_its_identity(self):
         lock = threading.Lock()  # cannot be pickled
         made = []
@@ -125,38 +114,6 @@ class TestInOneProcess:
         assert MaskContainer(lambda: table).get(piece(3)).sum() == ones.sum() + 8
         got = [MaskContainer(lambda n=n: np.full((2, 3), n)).get(piece(3)) for n in range(3)]
         assert [matrix.sum() for matrix in got] == [0, 6, 12]
-
-    def test_an_edited_module_makes_other_masks(self, tmp_path, monkeypatch):
-        """A function of a module is pickled by its name, which stays."""
-        monkeypatch.syspath_prepend(tmp_path)
-        monkeypatch.setattr(sys, "dont_write_bytecode", True)
-        file = tmp_path / "edited_masks.py"
-        totals = []
-        for value in (1, 2):
-            file.write_text(f"import numpy as np\ndef make(): return np.full((2, 3), {value})\n")
-            importlib.invalidate_caches()
-            if value == 1:
-                module = importlib.import_module("edited_masks")
-            else:
-                importlib.reload(module)
-            totals.append(MaskContainer(module.make).get(piece(3)).sum())
-        sys.modules.pop("edited_masks")
-        assert totals == [6, 12]
-
-    def test_what_a_factory_refers_to_makes_other_masks(self, tmp_path, monkeypatch):
-        """A notebook's cell is run again: the factory is the same, its radius or helper is not."""
-        monkeypatch.syspath_prepend(tmp_path)
-        monkeypatch.setattr(sys, "dont_write_bytecode", True)
-        text = "import numpy as np\nVALUE = 1\ndef filled(n): return np.full((2, 3), n)\n"
-        (tmp_path / "refers_to.py").write_text(text + "def make(): return filled(VALUE)\n")
-        module = importlib.import_module("refers_to")
-        totals = [MaskContainer(module.make).get(piece(3)).sum()]
-        module.VALUE = 2
-        totals.append(MaskContainer(module.make).get(piece(3)).sum())
-        module.filled = lambda n: np.full((2, 3), 10 * n)
-        totals.append(MaskContainer([module.make]).computed_masks.sum())
-        sys.modules.pop("refers_to")
-        assert totals == [6, 12, 120]
 
     def test_what_cannot_be_named_is_no_excuse_for_the_rest(self):
         """A generator has no name: it is known by its identity, all else by content."""
@@ -209,15 +166,6 @@ class TestInARun:
         res = ud.run_udf(X, DotParameter(masks), sig_dims=2)
         assert calls(label) == 0  # building computes nothing
         res = res.compute(scheduler="threads", num_workers=4)
-        np.testing.assert_allclose(res["dots"], self.want()[..., :1], rtol=1e-5)
-        assert calls(label) == 1
-
-    @pytest.mark.parametrize("tile", [17, 33])
-    def test_tiles_that_cut_the_frame(self, label, tile):
-        x = da.from_array(DATA, chunks=(5, 2, 2, 3))
-        masks = MaskContainer([partial(counted, label, shape=(4, 4))], use_sparse=True)
-        with dask.config.set({"udfdask.tile-bytes": tile}):
-            res = ud.run_udf(x, DotParameter(masks), sig_dims=2).compute()
         np.testing.assert_allclose(res["dots"], self.want()[..., :1], rtol=1e-5)
         assert calls(label) == 1
 

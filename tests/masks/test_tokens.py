@@ -5,13 +5,10 @@ import subprocess
 import sys
 from functools import partial
 
-import dask.array as da
 import numpy as np
 import pytest
 from dask.base import tokenize
 
-import udfdask as ud
-from counted_masks import DotParameter
 from udfdask.masks import MaskContainer, circular, ring
 from udfdask.names.naming import tokenize_value
 
@@ -83,20 +80,3 @@ def test_every_difference_is_in_the_token(change):
         *(masks for name, masks in CHANGES.items() if name != change),
     ]
     assert tokenize_value(CHANGES[change]) not in {tokenize_value(masks) for masks in others}
-
-
-def test_an_array_in_a_closure():
-    def token(value):
-        table = np.full((6, 5), value)
-        return tokenize_value(MaskContainer([lambda: table]))
-
-    assert token(1) == token(1) != token(2)
-
-
-def test_names_of_a_run():
-    x = da.zeros((4, 2, 6, 5), chunks=(1, 2, 6, 5))
-
-    def name(radius):
-        return ud.run_udf(x, DotParameter(MaskContainer([disc(radius)])), sig_dims=2)["dots"].name
-
-    assert name(2) == name(2) != name(3)

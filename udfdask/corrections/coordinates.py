@@ -184,16 +184,14 @@ def scale_rotate_flip_y(mat: Any) -> tuple[float, float, bool]:
         raise ArgumentValueError("mat maps everything to 0: it has no angle and cannot be inverted")
     if not math.isclose(along_y, along_x, rel_tol=1e-5):
         raise ArgumentValueError(
-            f"mat scales y by {along_y:.6g} and x by {along_x:.6g}: expected the same factor for "
-            "both; divide mat by the aspect ratio first"
+            f"mat scales y by {along_y:.6g} and x by {along_x:.6g}: both need the same factor"
         )
     unit = matrix / along_y
     overlap = float(unit[:, 0] @ unit[:, 1])
     if abs(overlap) > 1e-5:
         enclosed = math.degrees(math.acos(max(-1.0, min(1.0, overlap))))
         raise ArgumentValueError(
-            "mat shears: y and x must stay perpendicular after scaling, rotating and flipping, but "
-            f"here the angle between them becomes {enclosed:.4g} degrees"
+            f"mat shears: the angle between y and x becomes {enclosed:.4g} degrees"
         )
     # the second column is the image of +x, which flip_y does not change
     radians = math.atan2(unit[0, 1], unit[1, 1])

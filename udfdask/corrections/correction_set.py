@@ -81,8 +81,7 @@ def excluded_given(value: Any) -> AnyArray | None:
     value = plain_array(value)
     if is_lazy(value):
         raise ArgumentTypeError(
-            "excluded_pixels must be known when the run is planned, because they influence the "
-            "choice of tiles: compute them first"
+            "excluded_pixels must be known when the run is planned: compute them first"
         )
     dense = _dense(value)
     array = _array("excluded_pixels", dense)

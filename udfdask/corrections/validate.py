@@ -135,9 +135,8 @@ def _check_empty(excluded: AnyArray, sig: tuple[int, ...]) -> None:
     if empty.size:
         first = tuple(excluded[:, empty[0]].tolist())
         raise ArgumentValueError(
-            f"excluded pixel {first} has no good neighbor to be patched from"
-            f"{_more(empty.size)}: exclude fewer pixels, or pass allow_empty=True, which keeps the "
-            "value of such pixels after dark and gain correction"
+            f"excluded pixel {first} has no good neighbor to be patched from: exclude fewer "
+            f"pixels, or pass allow_empty=True{_more(empty.size)}"
         )
 
 

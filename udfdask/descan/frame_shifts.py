@@ -56,8 +56,7 @@ class FrameShifts:
         values = np.asarray(shifts, dtype=np.float64)
         if np.isinf(values).any():
             raise UDFError(
-                "descan has an infinite shift: make it NaN for frames to leave empty, or leave "
-                "them out with roi="
+                "descan has an infinite shift: make it NaN, or leave the frame out with roi="
             )
         # No pixel of the frame is left after a shift by `most`; larger ones would not fit int64.
         most = np.array(sig, dtype=np.float64) + 1

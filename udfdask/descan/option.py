@@ -72,8 +72,7 @@ class Descan:
     def __post_init__(self) -> None:
         if self.shifts is None or isinstance(self.shifts, Descan):
             raise ArgumentTypeError(
-                "Descan needs the shifts of the frames, an array of shape (*nav, sig dims), not "
-                f"{self.shifts!r}"
+                f"Descan needs the shifts of the frames, an array, not {self.shifts!r}"
             )
         if not isinstance(self.subpixel, (bool, np.bool_)):
             raise ArgumentTypeError(f"subpixel must be True or False, not {self.subpixel!r}")

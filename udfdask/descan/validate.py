@@ -29,16 +29,14 @@ def checked_shifts(descan: Descan, shape: Shape) -> Any:
     shifts = _array(descan.shifts)
     if shifts.dtype.kind not in "iuf":
         raise ArgumentTypeError(
-            f"descan has shifts of dtype {shifts.dtype}, expected real numbers in pixels: convert "
-            "them with .astype(float)"
+            f"descan has shifts of dtype {shifts.dtype}, expected real numbers in pixels"
         )
     nav, n = tuple(shape.nav), len(shape.sig)
     if n == 1 and shifts.shape == nav:
         return shifts[..., np.newaxis]
     if any(map(math.isnan, shifts.shape)):
         raise ArgumentValueError(
-            f"descan has shifts of unknown shape {shifts.shape}: call compute_chunk_sizes() on "
-            "them first"
+            f"descan has shifts of unknown shape {shifts.shape}: call compute_chunk_sizes() first"
         )
     if shifts.shape != (*nav, n):
         raise ArgumentValueError(
@@ -65,8 +63,7 @@ def _array(shifts: Any) -> Any:
     check_in_pixels("descan", shifts, "raw_shifts")
     if isinstance(getattr(shifts, "_meta", shifts), np.ma.MaskedArray):
         raise ArgumentTypeError(
-            "descan has masked shifts, but masks are not kept: fill the masked values, with "
-            "array.filled(np.nan) or dask.array.ma.filled(array, np.nan)"
+            "descan has masked shifts: fill them, with array.filled(np.nan) or dask.array.ma.filled"
         )
     if hasattr(shifts, "__dask_graph__"):
         if not isinstance(getattr(shifts, "chunks", None), tuple) or hasattr(shifts, "dims"):
@@ -141,8 +138,7 @@ def check_fill(fill: Any, dtype: np.dtype[Any]) -> None:
         held = False
     if not held:
         raise ArgumentValueError(
-            f"descan has fill={fill!r}, which frames of dtype {dtype} cannot hold: choose another "
-            "value, or convert the data first, with array.astype(...)"
+            f"descan has fill={fill!r}, which frames of dtype {dtype} cannot hold: convert the data"
         )
 
 

@@ -53,21 +53,19 @@ class Axis:
             )
         if not (self.unit is None or isinstance(self.unit, str)):
             raise ArgumentTypeError(
-                f"the unit of the axis {self.name!r} must be a text, such as unit='nm', or None, "
-                f"not {self.unit!r}"
+                f"the unit of the axis {self.name!r} must be a text, such as unit='nm', not "
+                f"{self.unit!r}"
             )
         for key, value in (("scale", self.scale), ("offset", self.offset)):
             if isinstance(value, bool) or not isinstance(value, (int, float, np.number)):
                 raise ArgumentTypeError(
                     f"the {key} of the axis {self.name!r} must be a number, such as {key}=0.4, "
-                    f"not {value!r} of type {type(value).__name__}: the unit has an argument of "
-                    "its own, such as unit='nm'"
+                    f"not {value!r} of type {type(value).__name__}"
                 )
         if not (math.isfinite(self.scale) and math.isfinite(self.offset) and self.scale):
             raise ArgumentValueError(
-                f"the axis {self.name!r} has scale={self.scale!r} and offset={self.offset!r}: the "
-                "distance between positions must be a finite number other than 0, such as "
-                "scale=0.4"
+                f"the axis {self.name!r} has scale={self.scale!r} and offset={self.offset!r}: both "
+                "must be finite, and the scale a finite number other than 0"
             )
 
     @property

@@ -21,8 +21,7 @@ def check_axes(axes: Any, shape: Sequence[int], sig_dims: int) -> tuple[Axis, ..
     for axis in axes:
         if not isinstance(axis, Axis):
             raise ArgumentTypeError(
-                f"axes must contain udfdask.Axis, got {axis!r}: write "
-                "udfdask.Axis(name='x', unit='nm', scale=0.5)"
+                f"axes must contain udfdask.Axis(name='x', unit='nm', scale=0.5), got {axis!r}"
             )
     if len(axes) != len(shape):
         raise ArgumentValueError(
@@ -125,8 +124,7 @@ def check_order(own: AxisLabels | None, names: Sequence[Any], what: str) -> None
     given = () if own is None else tuple(dim for dim in own.dims if dim in names)
     if own is not None and given != tuple(name for name in names if name in given):
         raise ArgumentValueError(
-            f"{what} have the dimensions {own.dims}, but the data have {tuple(names)}: transpose "
-            "the values, so that both have the same order"
+            f"{what} have the dimensions {own.dims}, the data {tuple(names)}: transpose the values"
         )
 
 

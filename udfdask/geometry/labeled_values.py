@@ -105,8 +105,7 @@ def check_is_one_array(name: str, values: Any, variable: str) -> None:
     """Raise for results or Datasets, of which one variable is needed, such as raw_com."""
     if isinstance(values, Mapping):
         raise ArgumentTypeError(
-            f"{name} is a {type(values).__name__}: pass one of its arrays, such as "
-            f"result[{variable!r}]"
+            f"{name} is a {type(values).__name__}: pass one of its arrays, as result[{variable!r}]"
         )
 
 
@@ -124,8 +123,7 @@ def check_in_pixels(name: str, values: Any, remedy: str) -> None:
     unit = unit_of_values(values)
     if unit is not None and unit.strip() and unit.strip() not in PIXELS:
         raise ArgumentValueError(
-            f"{name} must be in pixels, but they are in {unit}: pass {remedy} of a CoMUDF, which "
-            "are always in pixels"
+            f"{name} must be in pixels, but they are in {unit}: pass {remedy} of a CoMUDF"
         )
 
 

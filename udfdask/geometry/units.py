@@ -178,7 +178,7 @@ def as_quantity(name: str, given: Any) -> Any:
     except ValueError:
         raise ArgumentTypeError(
             f"{name} must be a number of pixels, not {given!r} of type {type(given).__name__}; or "
-            "a number with the unit of the axis, such as '10 mrad' or (10, 'mrad')"
+            "have the unit of the axis, such as '10 mrad' or (10, 'mrad')"
         ) from None
 
 

@@ -13,8 +13,7 @@ def number(name: str, value: Any, *, finite: bool = True) -> float:
     """Return a real number as a float; raise if it is not finite, unless `finite` is False."""
     if hasattr(value, "__dask_graph__"):  # float() would compute it
         raise ArgumentTypeError(
-            f"{name} must be a number of pixels, not a lazy {type(value).__name__}: compute it "
-            "first"
+            f"{name} must be a number of pixels, not a lazy {type(value).__name__}: compute it"
         )
     try:
         result = float(value)
@@ -33,8 +32,7 @@ def size(name: str, value: Any) -> int:
         result = index(value)
     except TypeError:
         raise ArgumentTypeError(
-            f"{name} must be an integer number of pixels, not {value!r} of type "
-            f"{type(value).__name__}"
+            f"{name} must be an integer number of pixels, not {value!r}"
         ) from None
     if result < 1:
         raise ArgumentValueError(f"{name} must be at least 1 pixel, not {result}")
@@ -68,8 +66,7 @@ def radii(
 def raise_swapped(outer: Any, inner: Any, *, names: tuple[str, str]) -> NoReturn:
     """Raise the error about an inner radius that is not smaller than the outer one."""
     raise ArgumentValueError(
-        f"{names[1]} must be smaller than {names[0]}, but {inner!r} >= {outer!r}: {names[0]} is "
-        "the outer radius; swap them or make the ring wider"
+        f"{names[1]} must be smaller than {names[0]}, but {inner!r} >= {outer!r}: swap them"
     )
 
 

@@ -198,8 +198,7 @@ def polar_map(
     stretch, theta = checks.number("stretchY", stretchY), checks.number("angle", angle)
     if stretch <= 0:
         raise ArgumentValueError(
-            f"stretchY must be positive, not {stretchY!r}: it is the length of one semi-axis of "
-            "an ellipse, relative to the other"
+            f"stretchY must be positive, the length of a semi-axis, not {stretchY!r}"
         )
     if stretch != 1 or theta != 0:
         cos, sin = math.cos(theta), math.sin(theta)

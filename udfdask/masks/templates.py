@@ -76,14 +76,10 @@ def sparse_template_multi_stack(
     masks = _positions("mask_index", mask_index)
     left, top = _positions("offsetX", offsetX), _positions("offsetY", offsetY)
     if not len(masks) == len(left) == len(top):
-        raise ArgumentValueError(
-            "mask_index, offsetX and offsetY must have the same length, not "
-            f"{len(masks)}, {len(left)} and {len(top)}"
-        )
+        raise ArgumentValueError("mask_index, offsetX and offsetY must have the same length")
     if not len(masks) or masks.min() < 0:
         raise ArgumentValueError(
-            "mask_index must contain at least one number and no negative numbers, not "
-            f"{'nothing' if not len(masks) else masks.min()}"
+            "mask_index must contain at least one number and no negative numbers"
         )
     height, width = stamp.shape
     y = top[:, np.newaxis, np.newaxis] + np.arange(height)[:, np.newaxis]
@@ -208,8 +204,7 @@ class DiskTemplate:
             return
         if outer is not None and checks.radius("radius_outer", outer) <= radius:
             raise ArgumentValueError(
-                f"radius_outer must be larger than radius, but {outer!r} <= {self.radius!r}: it is "
-                "the outer radius of the ring around the disk"
+                f"radius_outer must be larger than radius, but {outer!r} <= {self.radius!r}"
             )
 
     def _read(self, name: str) -> Any:
@@ -246,8 +241,7 @@ class DiskTemplate:
         """
         if self.has_units:
             raise ArgumentValueError(
-                f"{self} has a radius with a unit, but the array needs pixels: give numbers of "
-                "pixels, or pass the template to a CorrelationUDF, which knows the axes of the data"
+                f"{self} has a radius with a unit: only a CorrelationUDF knows the axes of the data"
             )
         outer = self.radius if self.radius_outer is None else self.radius_outer
         n = math.ceil(outer + 0.5) - 1  # soft edges end half a pixel outside

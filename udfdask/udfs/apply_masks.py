@@ -80,8 +80,7 @@ def check_axes(shifts: Any, sig: Shape) -> None:
     axes = shifts.extra_shape[0] if isinstance(shifts, AuxData) else math.prod(np.shape(shifts))
     if axes != len(sig):
         raise ArgumentValueError(
-            f"shifts have {axes} numbers each, but a frame of shape {tuple(sig)} has {len(sig)} "
-            "axes: one number of pixels along each is needed"
+            f"shifts have {axes} numbers each, but a frame of shape {tuple(sig)} has {len(sig)}"
         )
 
 
@@ -100,8 +99,8 @@ def whole_pixels(shifts: AnyArray) -> AnyArray:
         wrong = ~np.isfinite(shifts).all(axis=1)
         if wrong.any():
             raise ArgumentValueError(
-                f"shifts must be finite, in pixels, not {tuple(shifts[wrong][0].tolist())}: use 0 "
-                "for frames without a known shift, or exclude these frames with roi="
+                f"shifts must be finite, in pixels, not {tuple(shifts[wrong][0].tolist())}: use 0, "
+                "or exclude these frames with roi="
             )
     far = 1 << 40  # outside any frame, and in the range of int64
     return np.clip(shifts, -far if shifts.dtype.kind != "u" else 0, far).astype(np.int64)

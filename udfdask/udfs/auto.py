@@ -109,8 +109,7 @@ class AutoUDF(UDF):
             raise ArgumentTypeError(f"expected a function of a frame, got {type(f).__name__}")
         if not (kwargs is None or isinstance(kwargs, Mapping)):
             raise ArgumentTypeError(
-                "kwargs must be a mapping of names to parameters of the function, not "
-                f"{type(kwargs).__name__}"
+                f"kwargs must be a mapping of names to parameters, not {type(kwargs).__name__}"
             )
         if unknown := sorted(name for name in each if not name.startswith(_EACH)):
             raise ArgumentTypeError(
@@ -253,9 +252,8 @@ class AutoUDF(UDF):
             return np.broadcast_to(np.empty((), value.dtype), value.shape)
         if value is None:
             raise UDFError(
-                f"the function returned None for a frame of ones{of}: add a return statement if it "
-                "is missing; if None stands for frames without a result, pass output_shape= and "
-                "output_dtype="
+                f"the function returned None for a frame of ones{of}: add a return statement; if "
+                "None stands for frames without a result, pass output_shape= and output_dtype="
             )
         one = self.params.output_names is None
         several = ", or output_names= if it returns several results" if one else ""
@@ -263,8 +261,7 @@ class AutoUDF(UDF):
             sample = to_host(value)
         except ValueError as error:
             raise ArgumentValueError(
-                f"the return value of the function is not an array{of} ({error}): pass "
-                f"ragged=True{several}"
+                f"the return value is not an array{of} ({error}): pass ragged=True{several}"
             ) from None
         if sample.dtype == object:
             raise UDFError(
@@ -274,7 +271,7 @@ class AutoUDF(UDF):
         if not sample.size and self.params.output_shape is None and math.prod(frame.shape):
             raise ArgumentValueError(
                 f"the function returned an empty array for a frame of ones{of}: pass ragged=True "
-                "if its length differs from frame to frame, or output_shape=..."
+                "or output_shape=..."
             )
         return sample
 
@@ -368,8 +365,8 @@ class AutoUDF(UDF):
             result.dtype.kind, len(_RANK)
         ):
             raise UDFError(
-                f"the function returned {array.dtype} for this frame, but {result.dtype} for a "
-                "frame of ones: pass output_dtype="
+                f"the function returned {array.dtype} for this frame, but {result.dtype} for ones: "
+                "pass output_dtype="
             )
 
 
@@ -381,8 +378,7 @@ def _checked_names(names: Any) -> tuple[str, ...]:
     for name in names:
         if not isinstance(name, str) or not name.isidentifier():
             raise ArgumentValueError(
-                f"output_names={names!r}: {name!r} is not a name of letters, digits and "
-                f"underscores, such as those in {example}"
+                f"output_names={names!r}: {name!r} is not a name of letters, such as {example}"
             )
     if not names or len(set(names)) < len(names):
         raise ArgumentValueError(
@@ -405,8 +401,8 @@ def _no_value(dtype: np.dtype[Any]) -> Any:
     if dtype.kind in "mM":
         return np.array("NaT", dtype)
     raise UDFError(
-        f"the function returned None for this frame, but its result has the dtype {dtype}, which "
-        "has no NaN: return a number, or pass output_dtype=float"
+        f"the function returned None for this frame, but its result is {dtype}, which has no NaN: "
+        "pass output_dtype=float"
     )
 
 
@@ -425,8 +421,7 @@ def _stand_in(lazy: Any) -> Any:
     """Return an array of ones in place of a lazy parameter, to find the shape of the result."""
     if not isinstance(getattr(lazy, "dtype", None), np.dtype):  # a Delayed has any attribute
         raise UDFError(
-            f"the shape of a {type(lazy).__name__} is unknown until it is computed: pass "
-            "output_shape= and output_dtype="
+            f"the shape of a {type(lazy).__name__} is unknown: pass output_shape= and output_dtype="
         )
     if type(lazy).__module__.startswith("dask.") and not any(map(math.isnan, lazy.shape)):
         return np.ones(lazy.shape, lazy.dtype)

@@ -277,14 +277,13 @@ class CoMUDF(RingUDF):
         d = distance(cx, cy, sig[1], sig[0], **self._ellipse)
         if d.min() > r:
             raise ArgumentValueError(
-                f"no pixel of frames of shape {sig} lies within r={r!r} pixels of "
-                f"(cy, cx) = ({cy!r}, {cx!r}): correct the center, or make r larger"
+                f"no pixel of frames of shape {sig} lies within r={r!r} pixels of (cy, cx) = "
+                f"({cy!r}, {cx!r}): correct the center, or make r larger"
             )
         if not is_lazy(ri) and ri and not self._mask().any():
             raise ArgumentValueError(
                 f"no pixel of frames of shape {sig} lies in the ring ri={ri!r} < d <= r={r!r} "
-                f"around (cy, cx) = ({cy!r}, {cx!r}): radii and center are in pixels; make the "
-                "ring wider"
+                f"around (cy, cx) = ({cy!r}, {cx!r}): numbers are in pixels"
             )
 
     def _coverages(self, sig: Shape) -> Sequence[Coverage]:

@@ -253,8 +253,7 @@ class CorrelationUDF(BuiltInUDF):
         sig, shape = self._frame_shape(kinds="f"), self._template.shape
         if any(n > size for n, size in zip(shape, sig, strict=True)):
             raise ArgumentValueError(
-                f"the template of shape {shape} is larger than a frame of shape {sig}: use a "
-                "smaller radius, or crop the array"
+                f"the template of shape {shape} is larger than a frame of shape {sig}"
             )
 
 

@@ -75,14 +75,12 @@ class CrystallinityUDF(BuiltInUDF):
         for name, value in (("rad_in", rad_in), ("rad_out", rad_out)):
             if isinstance(value, (str, tuple)):
                 raise ArgumentTypeError(
-                    f"{name} must be a number of bins of the Fourier transform, which are periods "
-                    f"per frame, not {value!r}: it has no unit of the signal axes"
+                    f"{name} must be a number of bins of the Fourier transform, not {value!r}"
                 )
         rad_out, rad_in = checks.radii(rad_out, rad_in, names=("rad_out", "rad_in"), finite=False)
         if (real_center is None) != (real_rad is None):
             raise ArgumentValueError(
-                f"real_center and real_rad describe a disk, but real_center is {real_center!r} and "
-                f"real_rad is {real_rad!r}: pass both, or neither"
+                "real_center and real_rad describe a disk: pass both, or neither"
             )
         if real_rad is not None:
             real_center = check_position("real_center", real_center)
@@ -98,14 +96,12 @@ class CrystallinityUDF(BuiltInUDF):
         if not self._ring().any():
             raise ArgumentValueError(
                 f"no frequency of frames of shape {sig} lies in the ring {p.rad_in} < k <= "
-                f"{p.rad_out}: radii are in bins of the Fourier transform, at most half the size "
-                "of the frame along an axis"
+                f"{p.rad_out}: radii are in bins, at most half the size of the frame"
             )
         disk = self._disk()
         if disk is not None and disk.all():
             raise ArgumentValueError(
-                f"the disk of real_rad={p.real_rad} pixels around real_center={p.real_center} "
-                f"covers frames of shape {sig}: no pixel is left; make the disk smaller"
+                f"the disk of real_rad={p.real_rad} at {p.real_center} covers frames of shape {sig}"
             )
         return {"intensity": self.buffer(kind="nav", dtype="float32", where="device")}
 

@@ -49,8 +49,7 @@ class LogsumUDF(BuiltInUDF):
         data = self.meta.input_dtype
         if data.kind not in "biuf":
             raise ArgumentTypeError(
-                f"expected data that are real numbers, got {data}: complex numbers have no "
-                "minimum; use dask.array.absolute(data)"
+                f"expected data that are real numbers, got {data}: use dask.array.absolute(data)"
             )
         # one logarithm per pixel at the end, instead of one per value
         return {

@@ -89,17 +89,13 @@ class NeighborAverageUDF(WindowUDF):
     ) -> None:
         normalize = check_flag("normalize", normalize)
         if as_dtype(dtype).char not in "fd":
-            raise ArgumentTypeError(
-                f"dtype={dtype!r}: means need the dtype 'float32' or 'float64'; convert the result "
-                "with .astype(...)"
-            )
+            raise ArgumentTypeError(f"dtype={dtype!r}: means need the dtype 'float32' or 'float64'")
         super().__init__(window, shape, boundary, std=std, normalize=normalize, dtype=dtype)
         shape = self._window.shape
         dims = 1 if isinstance(shape, int) else len(shape)
         if normalize and (self._window.weights(dims) < 0).any():
             raise ArgumentValueError(
-                "window has negative weights, whose sum can be 0: pass normalize=False for a "
-                "weighted sum"
+                "window has negative weights, whose sum can be 0: pass normalize=False"
             )
 
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:

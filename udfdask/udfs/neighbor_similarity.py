@@ -114,8 +114,7 @@ class NeighborSimilarityUDF(WindowUDF):
         data, dtype, mask = self.meta.input_dtype, self.params.dtype, self.params.mask
         if data.kind not in "biuf":
             raise ArgumentTypeError(
-                f"NeighborSimilarityUDF compares real numbers, but the data are {data}: use "
-                "dask.array.absolute(data) for complex numbers"
+                f"{type(self).__name__} compares real numbers, not {data}: use dask.array.absolute"
             )
         sig = tuple(self.meta.dataset_shape.sig)
         if mask is not None and mask.shape != sig:
@@ -204,8 +203,7 @@ def _read_mask(mask: Any) -> Any:
     values = np.asarray(mask)
     if values.dtype.kind not in "biu" or (values.dtype.kind != "b" and values.max(initial=0) > 1):
         raise ArgumentTypeError(
-            "mask must be an array of bool, True for pixels to compare, not of dtype "
-            f"{values.dtype}"
+            f"mask must be an array of bool, True to compare, not of dtype {values.dtype}"
         )
     if not values.any():
         raise ArgumentValueError("mask selects no pixel: it is True for the pixels to compare")

@@ -115,8 +115,7 @@ class RadialProfileUDF(RingsUDF):
             return given
         if any(map(is_lazy, self._center)):
             raise ArgumentTypeError(
-                "r is required if cy or cx is lazy, because the number of rings depends on it: "
-                "pass r, or compute cy and cx first"
+                "r is required if cy or cx is lazy: pass r, or compute cy and cx first"
             )
         # the soft edge of the last ring reaches half a pixel beyond it
         return float(max(math.ceil(self._farthest_distance() + 0.5), self.params.ri + 1))

@@ -120,8 +120,7 @@ class ScanDriftUDF(BuiltInUDF):
             raise ArgumentValueError(f"upsample must be at least 1, not {upsample}")
         if isinstance(reference, str) and reference != "previous":
             raise ArgumentValueError(
-                f'reference must be "previous" or a frame, not {reference!r}: pass data[0] for the '
-                "first frame, or a mean of frames"
+                f'reference must be "previous" or a frame such as data[0], not {reference!r}'
             )
         super().__init__(
             reference=reference,
@@ -149,8 +148,7 @@ class ScanDriftUDF(BuiltInUDF):
         data, shape = self.meta.input_dtype, self.meta.dataset_shape
         if data.kind not in "biuf":
             raise ArgumentTypeError(
-                f"ScanDriftUDF compares real numbers, but the data are {data}: use "
-                "dask.array.absolute(data) for complex numbers"
+                f"ScanDriftUDF compares real numbers, not {data}: use dask.array.absolute(data)"
             )
         nav, sig = tuple(shape.nav), tuple(shape.sig)
         if not nav:
@@ -167,8 +165,7 @@ class ScanDriftUDF(BuiltInUDF):
             along, given = (), getattr(self.params.reference, "shape", ())
             if tuple(given) != sig:
                 raise ArgumentValueError(
-                    f"reference must be an array of the shape of a frame, {sig}, not of {given}: "
-                    "pass one frame such as data[0], or a mean of frames"
+                    f"reference must be an array of the shape of a frame, {sig}, not of {given}"
                 )
         return {
             "shifts": self.buffer(kind="nav", extra_shape=(*along, len(sig))),

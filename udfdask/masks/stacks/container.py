@@ -134,8 +134,7 @@ class MaskContainer:
         stack = shared_stack(self.mask_factories, as_sparse)
         if self.count not in (None, len(stack.masks)):
             raise ArgumentValueError(
-                f"mask_factories returned {len(stack.masks)} masks, but count={self.count} was "
-                "given: correct count, or leave it out"
+                f"mask_factories returned {len(stack.masks)} masks, but count={self.count}"
             )
         return stack
 
@@ -203,8 +202,7 @@ class MaskContainer:
         """
         if not isinstance(key, Slice):
             raise ArgumentTypeError(
-                f"the key must be a Slice, such as self.meta.slice, not {key!r} of type "
-                f"{type(key).__name__}"
+                f"the key must be a Slice, such as self.meta.slice, not {key!r}"
             )
         _check_backend(backend)
         form = chosen_format("sparse_backend", sparse_backend, self.default_sparse)
@@ -259,15 +257,13 @@ class MaskContainer:
         sig, region = self._stack.sig, tuple(zip(part.origin, part.shape, strict=True))
         if len(region) != len(sig):
             raise ArgumentValueError(
-                f"the masks have the shape {sig}, but the slice has the signal shape "
-                f"{tuple(part.shape)}: both need the same number of axes. For one mask, pass a "
-                "list with the callable: a single callable returns a whole stack (n, *sig)"
+                f"masks of shape {sig} and a slice of shape {tuple(part.shape)}: both need "
+                "the same number of axes. For one mask, pass a list with the callable"
             )
         if not all(o >= 0 and o + n <= size for (o, n), size in zip(region, sig, strict=True)):
             raise ArgumentValueError(
                 f"the slice with the origin {part.origin} and the shape {tuple(part.shape)} is not "
-                f"inside masks of shape {sig}: make the masks in the shape of a frame, "
-                "self.meta.dataset_shape.sig"
+                f"inside masks of shape {sig}"
             )
         return region
 
@@ -275,8 +271,7 @@ class MaskContainer:
 def _check_backend(backend: Any) -> None:
     if backend not in (None, "numpy"):
         raise ArgumentValueError(
-            f"backend must be None or 'numpy', not {backend!r}: for sparse matrices use "
-            "sparse_backend; a matrix for the device can be copied there with cupy.asarray"
+            f"backend must be None or 'numpy', not {backend!r}: see sparse_backend"
         )
 
 
@@ -307,7 +302,6 @@ def _dtype(value: Any) -> np.dtype[Any]:
 def _count(count: Any, factories: Factories) -> int:
     if not callable(factories) and count != len(factories):
         raise ArgumentValueError(
-            f"count={count} was given, but there are {len(factories)} mask_factories: correct "
-            "count, or leave it out"
+            f"count={count} was given, but there are {len(factories)} mask_factories"
         )
     return index(count)

@@ -38,8 +38,7 @@ def product_dtype(data: np.dtype[Any], masks: np.dtype[Any]) -> np.dtype[Any]:
         both = np.dtype(object)
     if both.kind not in "biufc":
         raise ArgumentTypeError(
-            f"masks of dtype {masks} cannot be multiplied with data of dtype {data}: both must be "
-            "numbers"
+            f"masks of dtype {masks} cannot be multiplied with data of dtype {data}"
         )
     wide: np.dtype[Any] = np.zeros(1, both).sum().dtype
     return np.result_type(wide, np.float32) if both.kind == "f" else wide
@@ -62,8 +61,7 @@ def check_masks(container: MaskContainer, sig: Shape, wanted: Any = None) -> Non
         )
     if wanted is not None and not np.can_cast(masks.dtype, wanted, "same_kind"):
         raise ArgumentTypeError(
-            f"mask_dtype={np.dtype(wanted)} would change masks of dtype {masks.dtype}: choose a "
-            "dtype of the same kind, or convert the masks in their factories"
+            f"mask_dtype={np.dtype(wanted)} would change masks of dtype {masks.dtype}: convert them"
         )
 
 

@@ -35,14 +35,10 @@ def mask_names(given: Any, taken: str) -> tuple[str, ...] | None:
         return None
     for name in given:
         if not isinstance(name, str):
-            raise ArgumentTypeError(
-                f"the name of a mask must be a text such as 'BF', not {name!r} of type "
-                f"{type(name).__name__}"
-            )
+            raise ArgumentTypeError(f"the name of a mask must be a text such as 'BF', not {name!r}")
         if name == taken:
             raise ArgumentValueError(
-                f"a mask cannot be called {taken!r}, which is the name of the result with all "
-                "masks: choose another name"
+                f"a mask cannot be called {taken!r}, which is the name of the result"
             )
     return tuple(given)
 
@@ -65,10 +61,7 @@ def factories_of(given: Any, sig: Shape | None) -> Callable[[], Any] | Sequence[
         return factory
     if given.ndim == len(sig) + 1:
         if not given.shape[0]:
-            raise ArgumentValueError(
-                f"there is no mask in an array of shape {tuple(given.shape)}: expected a stack of "
-                "at least one"
-            )
+            raise ArgumentValueError(f"there is no mask in an array of shape {tuple(given.shape)}")
         return factory
     if given.ndim != len(sig):
         raise ArgumentValueError(
@@ -98,8 +91,7 @@ def check_is_mask(what: str, mask: Any) -> None:
         raise ArgumentTypeError(f"{what} is a lazy dask collection: pass its .compute() instead")
     if isinstance(mask, np.ma.MaskedArray):
         raise ArgumentTypeError(
-            f"{what} is a masked array, but which values are masked would be lost: pass its "
-            ".filled(0)"
+            f"{what} is a masked array, whose mask would be lost: pass its .filled(0)"
         )
     if not isinstance(mask, np.ndarray) and not is_sparse(mask):
         raise ArgumentTypeError(

@@ -154,9 +154,8 @@ def _call(factories: Factories) -> list[Any]:
         stack = _as_array(factories(), "mask_factories")
         if stack.ndim < 2:
             raise ArgumentValueError(
-                "a single callable must return a whole stack of masks, of shape (n, *sig), but "
-                f"mask_factories returned the shape {stack.shape}. For one mask, pass a list that "
-                "contains the callable"
+                f"a single callable returns a whole stack, (n, *sig), not the shape {stack.shape}. "
+                "For one mask, pass a list with the callable"
             )
         return [stack]
     masks = [_as_array(f(), f"mask_factories[{i}]") for i, f in enumerate(factories)]
@@ -184,8 +183,7 @@ def _as_array(mask: Any, source: str) -> Any:
         raise ArgumentTypeError(f"{source} must return an array, but: {e}") from None
     if array.dtype.kind not in "biufc":
         raise ArgumentTypeError(
-            f"{source} must return an array of numbers or bools, not {type(mask).__name__} of "
-            f"dtype {array.dtype}"
+            f"{source} must return an array of numbers, not {type(mask).__name__} of {array.dtype}"
         )
     return array
 

@@ -59,8 +59,7 @@ class BuiltInUDF(UDF):
         if len(sig) != 2:
             raise ArgumentValueError(
                 f"{name} works on 2-D frames, but the signal has the shape {sig}: pass sig_dims=2 "
-                "(a signal: signal.transpose(signal_axes=2)), or reshape or reduce the array so "
-                "that its last two axes are y and x"
+                "(a signal: signal.transpose(signal_axes=2)), or make y and x the last two axes"
             )
         if 0 in sig:
             raise ArgumentValueError(f"{name} works on pixels, but frames have the shape {sig}")

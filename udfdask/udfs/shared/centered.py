@@ -103,8 +103,8 @@ class CenteredUDF(BuiltInUDF):
                 y, x = finite.mean(axis=0).tolist()
                 return y, x
         raise ArgumentValueError(
-            f"the center of {type(self).__name__} varies with the scan and is not known before it "
-            "is computed: compute centers first, or pass a common center for the picture"
+            f"the center of {type(self).__name__} varies with the scan and is not known: compute "
+            "centers first, or pass a common center for the picture"
         )
 
     def _check_centers(self, outer: float | None, inner: float, *, soft: float = 0.0) -> None:
@@ -117,8 +117,7 @@ class CenteredUDF(BuiltInUDF):
         nav, size = tuple(self.meta.dataset_shape.nav), self.meta.dataset_shape.nav.size
         if aux.shape not in ((*nav, 2), (size, 2), (2 * size,)):
             raise ArgumentValueError(
-                f"centers must have the shape {(*nav, 2)}, (y, x) for each position of the scan, "
-                f"not {aux.shape}"
+                f"centers must have the shape {(*nav, 2)}, (y, x) for each frame, not {aux.shape}"
             )
         centers = self._given_centers()
         if centers is None or not len(centers):
@@ -126,10 +125,7 @@ class CenteredUDF(BuiltInUDF):
         sig = np.array(tuple(self.meta.dataset_shape.sig))
         finite = centers[np.isfinite(centers).all(axis=1)]
         if not len(finite):
-            raise ArgumentValueError(
-                "centers are NaN or infinite for all frames: there must be a frame with a center, "
-                "in pixels"
-            )
+            raise ArgumentValueError("centers are NaN or infinite for all frames")
         nearest = np.hypot(*(finite - np.clip(np.rint(finite), 0, sig - 1)).T)
         farthest = np.hypot(*np.maximum(np.abs(finite), np.abs(sig - 1 - finite)).T)
         long = math.sqrt(self._ellipse["stretch"])
@@ -138,8 +134,7 @@ class CenteredUDF(BuiltInUDF):
             y, x = finite[0].tolist()
             raise ArgumentValueError(
                 f"no frame of shape {tuple(sig.tolist())} has a pixel between the radii {inner!r} "
-                f"and {outer!r} around its center, the first of which is (y, x) = ({y!r}, {x!r}): "
-                "centers and radii are in pixels; correct the centers or the radii"
+                f"and {outer!r} around its center, such as (y, x) = ({y!r}, {x!r}), in pixels"
             )
 
     def _check_center_inside(self) -> None:

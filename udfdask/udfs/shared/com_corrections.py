@@ -132,8 +132,7 @@ def guess_corrections(y_centers: Any, x_centers: Any, roi: Any = None) -> GuessR
     centered = np.isfinite(center_y) & np.isfinite(center_x)
     if not finite.any() or not centered.any():
         raise ArgumentValueError(
-            "there is no position from which to guess: expected a position in roi where y_centers, "
-            "x_centers and their neighbors are finite"
+            "there is no position from which to guess: no shift in roi and its neighbors are finite"
         )
     straight = _curl_by_angle(rot[finite], div[finite])
     flipped = _curl_by_angle(rot_flipped[finite], div_flipped[finite])
@@ -225,8 +224,7 @@ def degrees(value: Any) -> float:
         angle = float(value)
     except (TypeError, ValueError):
         raise ArgumentTypeError(
-            f"scan_rotation must be a number of degrees, not {value!r} of type "
-            f"{type(value).__name__}"
+            f"scan_rotation must be a number of degrees, not {value!r}"
         ) from None
     if not math.isfinite(angle):
         raise ArgumentValueError(f"scan_rotation must be a finite number of degrees, not {value!r}")

@@ -33,8 +33,7 @@ def checked_peaks(given: Any) -> Any:
     peaks = given if _is_lazy(given) else _numbers("peaks", given)
     if peaks.ndim != 2 or peaks.shape[1] != 2 or not peaks.shape[0] > 0:
         raise ArgumentValueError(
-            "peaks must have the shape (n_peaks, 2), with (y, x) of at least one peak, not "
-            f"{peaks.shape}"
+            f"peaks must have the shape (n_peaks, 2), with at least one peak, not {peaks.shape}"
         )
     return peaks if _is_lazy(peaks) else np.rint(peaks).astype(np.int64)
 
@@ -45,8 +44,7 @@ def checked_template(given: Any) -> Any:
         return given
     if is_data_array(given):
         raise ArgumentTypeError(
-            f"template is a DataArray with the dimensions {given.dims}, which cannot be compared "
-            "with those of the frames: pass its .values, (height, width)"
+            "template is a DataArray, which has no center: pass its .values, (height, width)"
         )
     template = given if _is_lazy(given) else _numbers("template", plain_array(given))
     if template.ndim != 2 or not all(n > 0 for n in template.shape):
@@ -70,8 +68,7 @@ def checked_steps(given: Any) -> Any:
         ) from None
     if steps < 2:
         raise ArgumentValueError(
-            f"steps must be at least 2 pixels, not {steps}: the 5 x 5 pixels around a maximum "
-            "must fit into the correlation map"
+            f"steps must be at least 2 pixels, not {steps}: the 5 x 5 pixels of a maximum must fit"
         )
     return steps
 

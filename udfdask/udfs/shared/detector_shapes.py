@@ -64,8 +64,7 @@ class Rectangle:
         width, height = self.width, self.height
         if not (width >= 1 and height >= 1):
             raise ArgumentValueError(
-                f"a rect must be at least 1 pixel wide and high, not width={width!r}, "
-                f"height={height!r}"
+                f"a rect must be at least 1 pixel wide and high, not {width!r} and {height!r}"
             )
         x, y, width, height = (np.floor(n) for n in (self.x, self.y, width, height))
         return rectangular(x, y, width - 1, height - 1, sig[1], sig[0])
@@ -120,8 +119,7 @@ class GivenPixels:
         """Return it as a boolean array; raise if it does not fit frames of shape `sig`."""
         if len(sig) > 2:
             raise ArgumentValueError(
-                "a virtual detector is for frames of one or two axes, but frames have the shape "
-                f"{tuple(sig)}: use ApplyMasksUDF(mask)"
+                f"a virtual detector has one or two axes, not {tuple(sig)}: use ApplyMasksUDF(mask)"
             )
         return detector_pixels(self.pixels, sig)
 

@@ -133,8 +133,7 @@ def _read(pattern: Any, mask: Any) -> tuple[AnyArray, AnyArray]:
     values = _array("pattern", pattern)
     if values.dtype.kind not in "biuf":
         raise ArgumentTypeError(
-            f"pattern must be an array of real numbers, not {type(pattern).__name__} of dtype "
-            f"{values.dtype}"
+            f"pattern must have real numbers, not {type(pattern).__name__} of dtype {values.dtype}"
         )
     if values.ndim != 2:
         raise ArgumentValueError(
@@ -151,8 +150,7 @@ def _read(pattern: Any, mask: Any) -> tuple[AnyArray, AnyArray]:
         chosen = _array("mask", mask)
         if chosen.dtype.kind not in "biu":
             raise ArgumentTypeError(
-                "mask must be an array of bool, True for pixels to use, not of dtype "
-                f"{chosen.dtype}"
+                f"mask must be an array of bool, True for used pixels, not of dtype {chosen.dtype}"
             )
         if chosen.shape != values.shape:
             raise ArgumentValueError(
@@ -161,13 +159,12 @@ def _read(pattern: Any, mask: Any) -> tuple[AnyArray, AnyArray]:
         usable &= chosen.astype(bool)
         if not usable.any():
             raise ArgumentValueError(
-                "mask leaves no finite pixel: it must be True for the pixels to use"
+                "mask leaves no finite pixel: it is True for the pixels to use"
             )
     used = values[usable]
     if used.min() == used.max():
         raise ArgumentValueError(
-            f"pattern is flat: all pixels that are used have the value {used[0]!s}, so that there "
-            "is no center"
+            f"pattern is flat: all pixels that are used have the value {used[0]!s}"
         )
     return np.where(usable, values, 0.0), usable
 
@@ -242,8 +239,7 @@ def _center_of_mass(
         if not inside.any():
             raise ArgumentValueError(
                 f"no pixel that is used lies within radius={radius!r} pixels of "
-                f"(y, x) = ({center[0]:.6g}, {center[1]:.6g}): correct start, or make the radius "
-                "larger"
+                f"(y, x) = ({center[0]:.6g}, {center[1]:.6g}): correct start or radius"
             )
         found = _mass_center(np.where(inside, values, 0.0))
         moved, center = math.dist(found, center), found
@@ -256,8 +252,7 @@ def _mass_center(values: AnyArray) -> tuple[float, float]:
     total = float(values.sum())
     if not total > 0:
         raise ArgumentValueError(
-            f"the sum of the pixels that are used is {total:.6g}: a center of mass needs positive "
-            'intensities; subtract the background, or use method="symmetry"'
+            f"the sum of the used pixels is {total:.6g}: the center needs positive intensities"
         )
     ny, nx = values.shape
     cy = float(values.sum(axis=1) @ np.arange(ny)) / total

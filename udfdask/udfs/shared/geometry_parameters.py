@@ -125,8 +125,7 @@ def _array(centers: Any) -> Any:
         array = np.asarray(None)
     if array.dtype.kind not in "biufc":
         raise ArgumentTypeError(
-            "centers must be an array of numbers (y, x) for each frame, shape (*nav, 2), in "
-            f"pixels, not {type(centers).__name__}"
+            f"centers must be an array of numbers (*nav, 2), not {type(centers).__name__}"
         )
     return array
 
@@ -164,8 +163,7 @@ def check_rings(r: Any, ri: Any, n_bins: Any) -> None:
     for name, value in (("r", r), ("ri", ri), ("n_bins", n_bins)):
         if is_lazy(value):
             raise ArgumentTypeError(
-                f"{name} must be a number, not a lazy {type(value).__name__}: the shape of the "
-                "result depends on it; compute it first"
+                f"{name} must be a number, not a lazy {type(value).__name__}: compute it first"
             )
     check_radii(r, ri, finite=True)
     number_of_bins(n_bins, 1, 0)

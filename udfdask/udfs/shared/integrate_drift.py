@@ -133,7 +133,6 @@ def _numbers(name: str, values: Any) -> AnyArray:
     found = np.asarray(values)
     if found.dtype.kind not in "biuf":
         raise ArgumentTypeError(
-            f"{name} must be an array of real numbers, not {type(values).__name__} of dtype "
-            f"{found.dtype}"
+            f"{name} must be an array of real numbers, not of dtype {found.dtype}"
         )
     return found.astype(np.float64)

@@ -162,8 +162,7 @@ def _sizes(shape: Any) -> tuple[int, ...]:
         ) from None
     if not sizes or any(n < 1 or n % 2 == 0 for n in sizes):
         raise ArgumentValueError(
-            f"shape must be odd numbers of frames, such as 3 or (3, 5), so that there is a frame "
-            f"in the middle, not {shape!r}"
+            f"shape must be odd numbers of frames, such as 3 or (3, 5), not {shape!r}"
         )
     if max(sizes) > LARGEST:
         raise ArgumentValueError(f"shape can be at most {LARGEST} frames, not {shape!r}")
@@ -199,8 +198,7 @@ def _weights(window: Any) -> AnyArray:
         raise ArgumentTypeError(f"window must be {WINDOWS}, or an array of weights, not {window!r}")
     if any(n % 2 == 0 for n in weights.shape):
         raise ArgumentValueError(
-            "window must have an odd number of weights along each navigation axis, so that there "
-            f"is one in the middle; got the shape {weights.shape}"
+            f"window must have an odd number of weights along each axis, not {weights.shape}"
         )
     if not np.isfinite(weights).all():
         raise ArgumentValueError("window contains weights that are NaN or infinite")

@@ -85,8 +85,7 @@ def _check(data: np.dtype[Any], natural: np.dtype[Any], dtype: np.dtype[Any], n:
     least = "u" if data.kind == "b" else data.kind
     if dtype.kind not in order or order.index(dtype.kind) < order.index(least):
         raise ArgumentTypeError(
-            f"dtype={dtype} cannot hold the sum of {data} data, which is {natural}: omit dtype, or "
-            "pass an integer, floating or complex dtype that can hold it"
+            f"dtype={dtype} cannot hold the sum of {data} data, which is {natural}: omit dtype"
         )
     if dtype.kind not in "iu":
         return
@@ -94,6 +93,5 @@ def _check(data: np.dtype[Any], natural: np.dtype[Any], dtype: np.dtype[Any], n:
     low, high = (0, 1) if data.kind == "b" else (np.iinfo(data).min, np.iinfo(data).max)
     if dtype != natural and not (limits.min <= n * int(low) and n * int(high) <= limits.max):
         raise ArgumentValueError(
-            f"dtype={dtype} cannot hold the sum of {n} values of {data}, which can be as large as "
-            f"{n * int(high)}: omit dtype to get {natural}, or pass a wider dtype"
+            f"dtype={dtype} cannot hold the sum of {n} values of {data}: omit dtype"
         )
