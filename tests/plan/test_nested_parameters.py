@@ -124,7 +124,7 @@ def test_parameters_of_a_mapped_function(x, lazy, tmp_path):
     np.testing.assert_allclose(found.compute(), DATA.sum(axis=(2, 3)) * 30)
     assert counts(tmp_path) == {"dark": 2}
     np.testing.assert_allclose(later.compute(), DATA.sum(axis=(2, 3)) * 45)
-    with pytest.raises(ud.UDFError, match=r"the shape of a Delayed is unknown .* output_shape="):
+    with pytest.raises(ud.UDFError, match=r"the shape of a Delayed is unknown.* output_shape="):
         ud.map_frames(x, scaled, dark=array, by=[by])
 
 
