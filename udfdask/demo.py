@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Mapping
 from typing import Any
 
 import dask.array as da
 import numpy as np
 from dask.array.core import normalize_chunks
-
-from udfdask.errors import ArgumentValueError
 
 __all__ = ["disk_center", "make_recording"]
 
@@ -64,11 +61,6 @@ def make_recording(
         Detector counts, shape ``(*nav_shape, *sig_shape)``, dtype uint16. The same seed gives the
         same counts, whatever the chunks.
 
-    Raises
-    ------
-    ArgumentValueError
-        If a shape does not have two positive sizes, or the frames are smaller than (32, 32).
-
     Examples
     --------
     >>> from udfdask.demo import make_recording
@@ -79,15 +71,14 @@ def make_recording(
     >>> bool(frame[24, 24] > 10 * frame[0, 0])
     True
     """
-    nav = _two_sizes(nav_shape, name="nav_shape", smallest=1)
-    sig = _two_sizes(sig_shape, name="sig_shape", smallest=32)
+    shape = (*nav_shape, *sig_shape)
     dtype = np.dtype(np.uint16)
     recording: da.Array = da.map_blocks(
         _make_block,
-        nav_shape=nav,
-        sig_shape=sig,
-        seed=operator.index(seed),
-        chunks=normalize_chunks(chunks, nav + sig, dtype=dtype),
+        nav_shape=nav_shape,
+        sig_shape=sig_shape,
+        seed=seed,
+        chunks=normalize_chunks(chunks, shape, dtype=dtype),
         dtype=dtype,
         meta=np.empty((0, 0, 0, 0), dtype),
     )
@@ -119,17 +110,6 @@ def disk_center(frame: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     disk = frame * (np.hypot(y - middle[0], x - middle[1]) < _BRIGHT_FIELD_RADIUS)
     total = disk.sum()
     return np.array([(disk * y).sum() / total - middle[0], (disk * x).sum() / total - middle[1]])
-
-
-def _two_sizes(shape: tuple[int, int], *, name: str, smallest: int) -> tuple[int, int]:
-    """Return a shape as two ints of at least this size."""
-    sizes = tuple(operator.index(size) for size in shape)
-    if len(sizes) != 2 or min(sizes) < smallest:
-        raise ArgumentValueError(
-            f"{name} must be two sizes (y, x) of at least {smallest}, got {shape!r}: "
-            f"pass for example {name}=(48, 64)"
-        )
-    return sizes[0], sizes[1]
 
 
 def _make_block(

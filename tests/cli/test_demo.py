@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 
 from udfdask.demo import make_recording
-from udfdask.errors import ArgumentValueError
 
 pytestmark = pytest.mark.full
 
@@ -55,19 +54,3 @@ def test_the_lattice_is_strained_along_x(recording):
 
     left, right = spot(recording[:, :8]), spot(recording[:, -8:])
     assert 0.5 < right - left < 2
-
-
-@pytest.mark.parametrize(
-    ("wrong", "match"),
-    [
-        (
-            {"nav_shape": (0, 4)},
-            r"nav_shape must be two sizes \(y, x\) of at least 1, got \(0, 4\)",
-        ),
-        ({"nav_shape": (4,)}, r"nav_shape must be two sizes"),
-        ({"sig_shape": (96, 16)}, r"sig_shape must be two sizes \(y, x\) of at least 32"),
-    ],
-)
-def test_wrong_shapes(wrong, match):
-    with pytest.raises(ArgumentValueError, match=match):
-        make_recording(**wrong)

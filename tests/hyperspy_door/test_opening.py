@@ -114,14 +114,6 @@ def test_signals_in_memory_pass_through(values):
     assert found[2] == 3
 
 
-def test_the_same_data_under_two_signals(values):
-    first = hs.signals.Signal2D(da.from_array(values)).as_lazy()
-    second = hs.signals.Signal2D(first.data).as_lazy()
-    first.metadata.General.title, second.metadata.General.title = "first", "second"
-    done = ud.compute(first, second, scheduler="synchronous")
-    assert [signal.metadata.General.title for signal in done] == ["first", "second"]
-
-
 @pytest.mark.full
 def test_on_a_cluster(signal, values, client):
     """Signals are returned, also if parameters are a separate task."""

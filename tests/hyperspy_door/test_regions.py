@@ -129,6 +129,8 @@ class TestHyperSpysRegions:
             scan.plot()
             roi.add_widget(scan, axes=(scan.axes_manager.navigation_axes[1],))
             found = selected(scan, roi=roi)
+            with pytest.raises(ud.ArgumentValueError, match=r"navigation axes.*pass it as roi="):
+                scan.udf.virtual_image(roi)
             plt.close("all")
         expected = np.zeros(NAV, dtype=bool)
         expected[1:3] = True
@@ -144,27 +146,6 @@ class TestHyperSpysRegions:
             with pytest.raises(ud.ArgumentValueError, match=r"signal axes.*virtual_image\(roi\)"):
                 selected(scan, roi=roi)
             plt.close("all")
-
-    @pytest.mark.parametrize(
-        ("make", "error", "match"),
-        [
-            (hs.roi.RectangularROI, ud.ArgumentValueError, "cannot select.*not yet been set"),
-            (lambda: hs.roi.Point2DROI(99, 0), ud.ArgumentValueError, "cannot select"),
-            (
-                lambda: hs.roi.Line2DROI(0, 0, 1, 1, 1),
-                ud.ArgumentTypeError,
-                "does not select positions but interpolates",
-            ),
-        ],
-        ids=["unset", "outside", "line"],
-    )
-    def test_that_select_no_positions(self, make, error, match):
-        with pytest.raises(error, match=match):
-            selected(make_scan(), roi=make())
-
-    def test_that_needs_more_axes(self):
-        with pytest.raises(ud.ArgumentValueError, match=r"needs 2 navigation axes.*has 1"):
-            selected(hs.signals.Signal2D(np.ones((3, 2, 2))), roi=hs.roi.Point2DROI(0, 0))
 
 
 BOOL = np.ones(NAV, dtype=bool)

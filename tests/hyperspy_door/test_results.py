@@ -163,13 +163,6 @@ class TestLaziness:
             scan.udf.map_frames(np.sum, lazy_output=True)
             scan.udf.explain(SumUDF())
 
-    def test_compute_leaves_the_lazy_ones(self, scan):
-        lazy = scan.udf.run_udf(SumUDF(), lazy_output=True)
-        signal = lazy["intensity"]
-        assert lazy["intensity"] is signal
-        lazy.compute(**quiet)
-        assert signal._lazy
-
 
 class TestProgressbar:
     @pytest.mark.parametrize("preference", [True, False])
@@ -279,10 +272,6 @@ class TestMapping:
         found = pickle.loads(pickle.dumps(scan.udf.run_udf(SumUDF(), **quiet)))
         np.testing.assert_array_equal(data_of(found["intensity"]), data.sum(axis=(0, 1)))
         assert found["intensity"].axes_manager["kx"].scale == 4.0
-
-    def test_arrays_are_there_as_well(self, scan, data):
-        found = scan.udf.run_udf(SumSigUDF(), roi=(1, 2), lazy_output=False, **quiet)
-        np.testing.assert_array_equal(found.result.raw["intensity"], [data[1, 2].sum()])
 
 
 def test_without_navigation_axes_there_is_one_frame():

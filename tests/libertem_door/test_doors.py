@@ -22,23 +22,7 @@ import udfdask.udfs as own
 from counting import CountedData, counts
 from libertem_objects import OBJECTS, ROI, PartitionsUDF, make_data
 from udfdask.libertem import adapt
-from udfdask.testing import check_udf, raise_if_dask_computes, run_reference
-
-
-class WithMethod(TheirUDF):
-    """The method that processes the data is a parameter."""
-
-    def __init__(self, method):
-        super().__init__(method=method)
-
-    def get_result_buffers(self):
-        return {}
-
-    def get_method(self):
-        return self.params.method
-
-    def process_frame(self, frame):
-        pass
+from udfdask.testing import check_udf, raise_if_dask_computes
 
 
 class ShapesUDF(TheirUDF):
@@ -109,30 +93,6 @@ def test_equal_udfs_have_equal_names(x):
     assert name(ApplyMasksUDF(mask_factories=lambda: masks)) != name(SumSigUDF())
 
 
-def test_the_instance_is_not_changed(x):
-    udf = SumUDF()
-    before = dict(vars(udf))
-    ud.run_udf(x, udf).compute(**SYNC)
-    assert vars(udf) == before
-
-
-def test_a_class_that_is_changed_later(x):
-    class Doubled(TheirUDF):
-        def get_result_buffers(self):
-            return {"n": self.buffer(kind="nav", dtype="int64")}
-
-        def process_frame(self, frame):
-            self.results.n[:] = 1
-
-    assert ud.run_udf(x, Doubled())["n"].compute(**SYNC).sum() == 48
-
-    def get_results(self):
-        return {"n": 2 * self.results.n}
-
-    Doubled.get_results = get_results
-    assert ud.run_udf(x, Doubled())["n"].compute(**SYNC).sum() == 96
-
-
 @pytest.mark.parametrize("dumps", [pickle.dumps, cloudpickle.dumps])
 def test_adapted_ones_can_be_pickled(dumps):
     again = pickle.loads(dumps(adapt(SumUDF(dtype="float64"))))
@@ -170,11 +130,6 @@ def test_they_keep_the_laws(data, name):
     check_udf(OBJECTS[name](), data[:3, :4])
 
 
-def test_the_reference_run(data):
-    found = run_reference(data, [SumUDF(), own.SumUDF()])
-    np.testing.assert_array_equal(found[0]["intensity"], found[1]["intensity"])
-
-
 @pytest.mark.parametrize(
     ("call", "message"),
     [
@@ -191,11 +146,6 @@ def test_mistakes(x, call, message):
         call(x)
 
 
-def test_a_method_that_does_not_exist(x):
-    with pytest.raises(ud.UDFError, match=r"get_method\(\) must return .* not 42"):
-        ud.run_udf(x, WithMethod(42))
-
-
 @pytest.mark.parametrize("chunks", [(2, 3, 16, 16), (6, 8, 32, 10)])
 def test_tiles_are_contiguous(data, chunks):
     x = da.from_array(data.astype(np.float32), chunks=chunks)
@@ -209,16 +159,3 @@ def test_tiles_are_as_large_as_there():
     converted = ud.run_udf(frames.astype(np.uint16), ShapesUDF()).compute(**SYNC)
     assert as_they_are["shapes"][()] == {(128, 256, 256)}
     assert converted["shapes"][()] == {(32, 32, 256)}
-
-
-def test_an_exception_keeps_its_type(x):
-    class Fails(TheirUDF):
-        def get_result_buffers(self):
-            return {"n": self.buffer(kind="nav", dtype="int64")}
-
-        def process_frame(self, frame):
-            raise KeyError("mine")
-
-    with pytest.raises(KeyError, match="mine") as caught:
-        ud.run_udf(x, Fails()).compute(**SYNC)
-    assert "Fails.process_frame at navigation coordinates" in caught.value.__notes__[0]

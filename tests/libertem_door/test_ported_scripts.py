@@ -13,10 +13,9 @@ from libertem.io.corrections import CorrectionSet as TheirCorrectionSet
 from libertem.udf import UDF
 from libertem.udf.auto import AutoUDF as TheirAutoUDF
 from libertem.udf.crystallinity import run_analysis_crystall
-from libertem.udf.FEM import FEMUDF, run_fem
+from libertem.udf.FEM import run_fem
 from libertem.udf.logsum import run_logsum
 from libertem.udf.stddev import run_stddev
-from libertem.udf.sum import SumUDF
 
 import udfdask as ud
 from libertem_objects import OBJECTS, ROI, make_data
@@ -126,13 +125,6 @@ def test_the_udf_knows_the_run_as_theirs_does(x, data, context, dataset, name, r
         assert set(result.udf.params) == set(udf._kwargs)
 
 
-def test_task_data_after_a_run(x):
-    result = ud.run_udf(x, FEMUDF(center=(16, 16), rad_in=2, rad_out=5)).compute(**SYNC)
-    mask = result.udf.get_task_data()["mask"]
-    frames = np.asarray(x)[..., mask == 1]
-    np.testing.assert_allclose(result["intensity"].data, frames.std(axis=-1), rtol=1e-5)
-
-
 @pytest.mark.parametrize("roi", [None, ROI], ids=["all", "region"])
 def test_the_last_result_is_monitored(x, context, dataset, roi):
     def f(frame):
@@ -181,13 +173,6 @@ def test_functions_that_run_a_udf(x, context, dataset, ours, theirs, arguments):
         assert set(found) == set(wanted)
         for name in wanted:
             np.testing.assert_allclose(found[name].data, wanted[name].data, rtol=2e-4, atol=1e-3)
-
-
-def test_a_snapshot_has_the_udf_of_its_moment(x):
-    for snapshot in ud.run_udf_iter(x, [SumUDF(), OBJECTS["StdDevUDF"]()], roi=ROI, **SYNC):
-        for result in snapshot.buffers:
-            valid = result.udf.meta.get_valid_nav_mask(full_nav=True)
-            np.testing.assert_array_equal(valid.reshape(ROI.shape), snapshot.damage)
 
 
 class ReadsCorrections(UDF):

@@ -17,8 +17,7 @@ from libertem.udf.sum import SumUDF
 
 import udfdask as ud
 from suites import examples
-from udfdask.errors import ArgumentValueError, DeviceError
-from udfdask.udfs import SumSigUDF
+from udfdask.errors import ArgumentValueError
 
 pytestmark = pytest.mark.filterwarnings("ignore::udfdask.UDFWarning")
 SYNC = {"scheduler": "synchronous"}
@@ -105,23 +104,3 @@ def test_a_udf_for_all_backends_gets_arrays_of_scipy(name):
     assert result["kind"].reshape(-1)[0] is kind
     total = ud.run_udf(da.ones((2, 3, 6, 6)), SumUDF(), backends=f"scipy.sparse.{name}")
     np.testing.assert_array_equal(total["intensity"].compute(**SYNC), np.full((6, 6), 6))
-
-
-@pytest.mark.parametrize("backends", ["cuda", ("cuda", "cupy")])
-def test_a_device_that_does_not_exist(backends):
-    x = da.ones((2, 2, 4, 4))
-    run = ud.run_udf(x, WithBackends(backends))
-    with pytest.raises(DeviceError):
-        run.compute(**SYNC)
-
-
-def test_a_udf_for_both_runs_on_the_cpu_beside_others():
-    x = da.ones((2, 2, 4, 4))
-    both, own = ud.compute(*ud.run_udf(x, [WithBackends(("cuda", "numpy")), SumSigUDF()]), **SYNC)
-    np.testing.assert_array_equal(both["sums"], own["intensity"])
-
-
-@pytest.mark.parametrize("backends", ["torch", ("numpy", "torch")])
-def test_a_backend_that_does_not_exist(backends):
-    with pytest.raises(ArgumentValueError, match="torch"):
-        ud.run_udf(da.ones((2, 2, 4, 4)), WithBackends(backends))

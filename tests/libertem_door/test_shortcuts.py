@@ -10,11 +10,10 @@ import sparse
 
 import udfdask as ud
 from udfdask import libertem
-from udfdask.udfs import FEMUDF, CrystallinityUDF, LogsumUDF, StdDevUDF
+from udfdask.udfs import FEMUDF, CrystallinityUDF, LogsumUDF
 
 DATA = np.random.default_rng(2).random((3, 4, 8, 8)).astype(np.float32)
 X = da.from_array(DATA, chunks=(2, 2, 8, 8))
-ROI = np.arange(12).reshape(3, 4) % 3 > 0
 RING = {"rad_in": 1, "rad_out": 3}
 CASES = {
     "run_logsum": ({}, LogsumUDF),
@@ -23,41 +22,12 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_they_give_the_results_of_the_udf(name):
-    arguments, cls = CASES[name]
-    done = getattr(libertem, name)(X, **arguments, roi=ROI)
-    wanted = ud.run_udf(X, cls(**arguments), roi=ROI).compute()
-    assert type(done) is ud.Result
-    assert type(done.udf) is cls
-    for key in wanted:
-        np.testing.assert_array_equal(done[key], wanted[key])
-
-
-def test_mean_and_deviation():
-    found = libertem.run_stddev(X, ROI)
-    wanted = ud.run_udf(X, StdDevUDF(), roi=ROI).compute()
-    assert set(found) == set(wanted)
-    for name, values in found.items():
-        np.testing.assert_array_equal(values, wanted[name])
-    assert type(found["num_frames"]) is int
-    assert type(found["std"]) is np.ndarray
-
-
 def test_options_of_a_run():
     lines = da.from_array(DATA.reshape(3, 4, 64), chunks=(1, 4, 64))
     assert libertem.run_stddev(lines, sig_dims=1)["mean"].shape == (64,)
     dark = np.full((8, 8), 0.5, dtype=np.float32)
     corrected = libertem.run_stddev(X, corrections=ud.corrections.CorrectionSet(dark=dark))
     np.testing.assert_allclose(corrected["mean"], DATA.mean((0, 1)) - 0.5, atol=1e-6)
-
-
-@pytest.mark.parametrize("name", ["run_stddev", "run_analysis_crystall"])
-def test_progress(name):
-    arguments, _ = CASES.get(name, ({}, None))
-    states = []
-    getattr(libertem, name)(X, **arguments, progress=states.append)
-    assert states[-1].num_frames_complete == 12
 
 
 @pytest.mark.parametrize("name", [*CASES, "run_stddev"])

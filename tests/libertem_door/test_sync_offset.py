@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 pytest.importorskip("libertem", reason="libertem is in the extra of that name")
 
 import libertem.api as lt
-from libertem.io.dataset.base import DataSetException
 from libertem.udf.com import CoMParams, CoMUDF
 from libertem.udf.stddev import StdDevUDF
 from libertem.udf.sum import SumUDF
@@ -16,7 +15,6 @@ from libertem.udf.sumsigudf import SumSigUDF
 
 import udfdask as ud
 from suites import examples
-from udfdask.errors import ArgumentValueError
 from udfdask.io import open_file
 
 pytestmark = [
@@ -82,12 +80,3 @@ def test_the_same_frames_at_the_same_positions(context, file, nav, offset, rows,
             np.testing.assert_allclose(ours, values.reshape(ours.shape), rtol=1e-5, atol=1e-4)
     theirs, ours = expected[3]["raw_com"].data, results[3]["raw_com"]
     np.testing.assert_allclose(ours[seen], theirs[seen], rtol=1e-5)
-
-
-@pytest.mark.parametrize("offset", [N_FRAMES, -N_FRAMES])
-def test_the_same_offsets_are_refused(context, file, offset):
-    options = {"nav_shape": (3, 5), "sig_shape": SIG, "dtype": "f4", "sync_offset": offset}
-    with pytest.raises(DataSetException, match="sync_offset should be in"):
-        context.load("raw", path=str(file), **options)
-    with pytest.raises(ArgumentValueError, match="15 frames: pass a number from -14 to 14"):
-        open_file(file, **options)

@@ -89,22 +89,6 @@ def test_each_partition_is_loaded_where_it_is(
     assert counts(folder) == wanted
 
 
-@pytest.mark.full
-def test_progressive_runs(dataset, data, client):
-    array, workers = make_dask_array(dataset)
-    workers = {part: "left" if k % 2 else "right" for k, part in enumerate(workers)}
-    snapshots = list(ud.run_udf_iter(on_workers(array, workers), SumUDF(), scheduler=client))
-    np.testing.assert_array_equal(snapshots[-1].buffers[0]["intensity"], data.sum((0, 1)))
-
-
-@pytest.mark.full
-def test_workers_that_do_not_exist(dataset, client):
-    array, workers = make_dask_array(dataset)
-    array = on_workers(array, dict.fromkeys(workers, "nobody"))
-    with pytest.raises(ArgumentValueError, match="nobody"):
-        ud.run_udf(array, SumUDF()).compute(scheduler=client)
-
-
 def test_workers_of_another_array(dataset):
     array, workers = make_dask_array(dataset)
     with pytest.raises(ArgumentValueError, match="made of none of them"):

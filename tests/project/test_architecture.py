@@ -33,7 +33,7 @@ ALLOWED = {
         "masks": "lazy_names errors types once_per_process names geometry backends kernels",
         "corrections": "errors types geometry backends kernels",
         "descan": "errors types geometry backends kernels corrections",
-        "demo": "errors",
+        "demo": "",
         "udf": "errors types writing geometry backends kernels masks corrections",
         "libertem_udfs": "errors backends udf",
         "udfs": (

@@ -1,9 +1,7 @@
 """Mistakes are found at the call, before anything is computed."""
 
-import dask.array as da
 import pytest
 
-import udfdask as ud
 from making import make
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.testing import raise_if_dask_computes
@@ -47,11 +45,6 @@ def test_results_called_like_labels(array, name):
     assert list(found.data_vars) == ["other"]
 
 
-def test_a_label_that_results_do_not_have_is_no_obstacle(array):
-    udf = make({"thickness": {"kind": "sig"}}, process_frame=lambda s, f: None, merge=max)()
-    assert "thickness" in array.udf.run_udf(udf).data_vars
-
-
 TWO = make({"a": {"kind": "nav"}, "b": {"kind": "nav"}}, process_frame=lambda s, f: None)
 
 
@@ -67,17 +60,3 @@ TWO = make({"a": {"kind": "nav"}, "b": {"kind": "nav"}}, process_frame=lambda s,
 def test_rename(array, udf, rename, error, match):
     with pytest.raises(error, match=match):
         array.udf.run_udf(udf(), rename=rename)
-
-
-def test_keep_attrs(array):
-    with pytest.raises(ArgumentTypeError, match="keep_attrs must be True, False or None"):
-        array.udf.run_udf(SumUDF(), keep_attrs="override")
-
-
-def test_warnings_of_a_plan_point_to_the_call():
-    data = da.ones((200, 200, 16, 16), chunks=(200, 200, 4, 4))
-    array = xr.DataArray(data, dims=("y", "x", "ky", "kx"))
-    udf = make({"m": {"kind": "nav"}}, process_frame=lambda self, frame: None)()
-    with pytest.warns(ud.UDFWarning, match="a task takes 16 signal chunks") as caught:
-        array.udf.run_udf(udf)
-    assert {w.filename for w in caught} == {__file__}

@@ -16,7 +16,6 @@ from suites import examples
 from udfdask.testing import raise_if_dask_computes
 from udfdask.udfs import (
     NeighborAverageUDF,
-    RadialProfileUDF,
     StdDevUDF,
     SumSigUDF,
     SumUDF,
@@ -63,15 +62,6 @@ def test_every_coordinate_and_attribute_is_kept(case):
     general = {k: v for k, v in case.array.attrs.items() if k not in ("units", "long_name")}
     assert labeled.attrs == labeled["sums"].attrs == labeled["count"].attrs == general
     assert labeled["total"].attrs == case.array.attrs
-
-
-@given(case=cases())
-@settings(deadline=None, max_examples=examples(30))
-def test_results_of_one_kind_have_its_coordinates_only(case):
-    for udf, dims in [(SumUDF(), case.sig), (SumSigUDF(), case.nav)]:
-        labeled = run(case, udf)
-        assert set(labeled.coords) == set(expected_coords(case.array, dims))
-        assert set(labeled.dims) == set(dims)
 
 
 @given(case=cases(), data=st.data())
@@ -134,13 +124,6 @@ def test_units_where_they_hold(array):
     assert found["var"].attrs == {"beam": 200}
 
 
-def test_extra_dimensions_have_positions(array):
-    profile = array.udf.run_udf(RadialProfileUDF(), sig_dims=("ky", "kx"))["intensity"]
-    assert profile.dims == ("y", "x", "radius")
-    assert profile["radius"].attrs["units"] == "px"
-    assert profile["radius"].values[:2].tolist() == [0.5, 1.5]
-
-
 @pytest.mark.parametrize(
     ("option", "asked", "kept"),
     [
@@ -181,14 +164,6 @@ def test_the_extra_is_named_without_xarray(monkeypatch):
     monkeypatch.setitem(sys.modules, "xarray", None)
     with pytest.raises(ImportError, match=r'needs xarray, .*pip install "udfdask\[xarray\]"'):
         importlib.import_module("udfdask.xarray")
-
-
-def test_explain_is_that_of_the_plain_array(array):
-    roi = array["thickness"] < 3
-    with raise_if_dask_computes():
-        told = array.udf.explain(SumUDF(), sig_dims=("ky", "kx"), roi=roi)
-    assert str(told) == str(ud.explain(array.data, SumUDF(), roi=roi.values))
-    assert array.compute().udf.explain(SumUDF()).n_chunks == 1
 
 
 def test_a_large_array_without_chunks_warns(array):
