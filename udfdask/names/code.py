@@ -9,7 +9,6 @@ from __future__ import annotations
 import enum
 import importlib
 import importlib.util
-import os
 import sys
 import types
 from collections.abc import Iterable, Mapping
@@ -18,8 +17,7 @@ from typing import Any
 from udfdask.names import origins
 from udfdask.names.content import Walk
 from udfdask.names.origins import is_library_module, is_library_scope, library_name
-from udfdask.names.references import Written, code_digest, references_of, texts_of
-from udfdask.names.settings import READERS
+from udfdask.names.references import code_digest, references_of
 
 _MISSING = object()
 _IGNORED = frozenset(
@@ -46,17 +44,7 @@ _IGNORED = frozenset(
 _SLOT_TYPES = (types.MemberDescriptorType, types.GetSetDescriptorType)
 _HEAP_TYPE = 1 << 9  # the flag of classes made by a class statement
 _CONFIGURED = ("udfdask.udf", "udfdask.udfs.")
-# the objects that these functions use are known only when they are called
-_UNFORESEEN = frozenset(
-    {
-        ("builtins", "compile"),
-        ("builtins", "eval"),
-        ("builtins", "exec"),
-        ("builtins", "globals"),
-        ("builtins", "__import__"),
-        ("importlib", "import_module"),
-    }
-)
+_READ_ANY_GLOBAL = (globals, eval, exec)
 
 
 def name_class(walk: Walk, cls: type) -> Any:
@@ -93,7 +81,7 @@ def _is_own_method(cls: type, name: str, value: Any) -> bool:
 def name_function(walk: Walk, function: types.FunctionType) -> Any:
     """Name a function by its code, its bound values and all objects that it refers to."""
     if found := library_name(function):
-        return walk.unnamed(function) if found in _UNFORESEEN else walk.library(*found)
+        return walk.library(*found)
     if again := walk.again(function):
         return again
     scope = function.__globals__
@@ -121,8 +109,7 @@ def _name_cell(walk: Walk, cell: types.CellType) -> Any:
 
 def name_code(walk: Walk, code: types.CodeType) -> Any:
     """Name a code object."""
-    for text in texts_of(code):
-        walk.note("text", text)
+    walk.noted.update(("text", text) for text in references_of(code).texts)
     return ("code", code_digest(code) or walk.unnamed(code))
 
 
@@ -136,38 +123,13 @@ def _name_references(walk: Walk, function: types.FunctionType) -> Any:
     for chain in references.chains:
         first, *rest = chain
         value = scope.get(first, builtins.get(first, _MISSING))
-        if value is globals:  # the function may read any global name
+        if any(value is each for each in _READ_ANY_GLOBAL):
             found.append((chain, _name_namespace(walk, scope)))
         else:
             found.append((chain, _name_reached(walk, value, rest)))
-    for path in references.written:
-        _note_written(walk, function, path)
     package = scope.get("__package__") or scope.get("__name__", "").rpartition(".")[0]
     imported = [_name_import(walk, package, *each) for each in references.imports]
-    if references.makes_texts:
-        used = [name for _, name in found]
-        for each in imported:
-            used += each if isinstance(each, list) else [each]
-        if any(name in READERS for name in used):
-            return walk.unnamed(function)  # it may make the name of a setting while it runs
     return (found, imported)
-
-
-def _note_written(walk: Walk, function: types.FunctionType, path: Written) -> None:
-    """Note a file that a function opens for writing."""
-    kind, names = path
-    if kind == "parameter":
-        walk.note("writes parameter", names[-1])
-        return
-    value: Any = names[0]
-    if kind == "global":
-        value = function.__globals__.get(names[0])
-    elif kind == "closure":
-        cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
-        value = next((cell.cell_contents for name, cell in cells if name == names[0]), None)
-    for name in names[1:]:
-        value = getattr(value, name, None)
-    walk.note("writes", os.fspath(value) if isinstance(value, (str, os.PathLike)) else None)
 
 
 def _name_reached(walk: Walk, value: Any, attributes: Iterable[str]) -> Any:
@@ -240,7 +202,7 @@ def name_method(walk: Walk, method: types.MethodType) -> Any:
 def name_builtin(walk: Walk, function: types.BuiltinFunctionType) -> Any:
     """Name a compiled function; a bound function also by its object."""
     if found := library_name(function):
-        return walk.unnamed(function) if found in _UNFORESEEN else walk.library(*found)
+        return walk.library(*found)
     owner = function.__self__
     if owner is not None and not isinstance(owner, types.ModuleType):
         return ("method", function.__name__, walk.name(owner))

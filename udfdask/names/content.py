@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import copyreg
 import dataclasses
-import enum
 import os
 import sys
 import threading
@@ -28,11 +27,9 @@ from udfdask.names.origins import library_name
 PLAIN = frozenset({bool, float, complex, str, bytes, type(None), type(...)})
 FLAT = PLAIN | {int}
 """Types of values that are their own names and cannot contain references."""
-Kind = Literal["text", "uses", "writes", "writes parameter"]
-Reference = tuple[Kind, str]
-"""Something outside of a value that its name refers to: a text, which can be the path of a file or
-the name of a setting; an object of a library; a file that is opened for writing, by its path or by
-the name of the parameter that has the path."""
+Reference = tuple[Literal["text", "library"], str]
+"""What a value refers to: a text, which can be the path of a file or the name of a setting, or a
+module of a library."""
 
 _STATELESS = (type(threading.Lock()), type(threading.RLock()))
 _SIMPLE = frozenset("biufcmMSU")
@@ -50,11 +47,10 @@ class Walk:
         self,
         unnamed: Callable[[Any], Any],
         describe: Callable[[Walk, Any], Any],
+        noted: set[Reference],
     ) -> None:
         self.unnamed = unnamed
-        self.modules: set[str] = set()
-        """Modules of libraries whose objects have been named."""
-        self.noted: set[Reference] = set()
+        self.noted = noted
         """What the value refers to."""
         self._describe = describe
         self._numbers: dict[int, int] = {}
@@ -73,15 +69,9 @@ class Walk:
             return value if -1 << 63 < value < 1 << 63 else ("int", hex(value))
         return self._describe(self, value)
 
-    def note(self, kind: Kind, text: Any) -> None:
-        """Note a text of the value, or of the code that it refers to."""
-        if isinstance(text, str):
-            self.noted.add((kind, text))
-
     def library(self, module: str, *names: str) -> Any:
         """Name a module of a library, or an object in it."""
-        self.modules.add(module)
-        self.note("uses", ".".join((module, *names)))
+        self.noted.add(("library", module))
         return ("library", module, *names)
 
     def again(self, value: Any) -> Any:
@@ -97,9 +87,8 @@ class Walk:
         # plain values are not numbered: no copy saves 10 us for each item of a set of pixels
         if type(value) in FLAT or (type(value) is tuple and all(type(v) in FLAT for v in value)):
             return self.name(value)
-        walk = Walk(self.unnamed, self._describe)
+        walk = Walk(self.unnamed, self._describe, self.noted)
         walk._numbers, walk._kept = dict(self._numbers), list(self._kept)
-        walk.modules, walk.noted = self.modules, self.noted
         return walk.name(value)
 
 
@@ -131,22 +120,8 @@ def name_set(walk: Walk, value: Any) -> Any:
 
 
 def name_proxy(walk: Walk, proxy: Mapping[Any, Any]) -> Any:
-    """Name a read-only or weak view of a dictionary."""
+    """Name a read-only view of a dictionary, or a weak dictionary."""
     return walk.again(proxy) or (type(proxy).__name__, walk.name(dict(proxy)))
-
-
-def name_member(walk: Walk, member: enum.Enum) -> Any:
-    """Name a member of an Enum; attributes with a leading underscore belong to the Enum class."""
-    if library := library_name(type(member)):
-        return walk.library(*library, str(member.name))
-    more = {k: v for k, v in vars(member).items() if not k.startswith("_")}
-    return walk.again(member) or (
-        "member",
-        walk.name(type(member)),
-        member._name_,
-        walk.name(member._value_),
-        walk.name(more),
-    )
 
 
 def name_own(walk: Walk, value: Any) -> Any:
@@ -171,7 +146,7 @@ def name_instance(walk: Walk, value: Any) -> Any:
     if isinstance(value, PurePath):  # pickle writes its parts, which are other paths
         return ("path", walk.name(kind), walk.name(os.fspath(value)))
     if isinstance(value, os.PathLike):
-        walk.note("text", os.fspath(value))
+        walk.noted.add(("text", str(os.fspath(value))))
     if kind is type(os.environ):  # its variables count if the code names them
         return walk.library("os", "environ")
     if found := library_name(value):  # a callable of another type, such as NumPy's functions
@@ -216,11 +191,6 @@ def name_parts(walk: Walk, value: Any, base: type, names: Iterable[str]) -> Any:
     return (walk.name(kind), [walk.name(getattr(value, n, None)) for n in names], more)
 
 
-def _text(dtype: np.dtype[Any]) -> str | None:
-    """Return a dtype as text; None if it has fields, metadata or objects."""
-    return dtype.str if dtype.kind in _SIMPLE and dtype.metadata is None else None
-
-
 def _digest(array: np.ndarray[Any, Any]) -> str:
     """Return a hash of the values in C order, independent of their order in memory.
 
@@ -240,13 +210,12 @@ def name_ufunc(walk: Walk, ufunc: np.ufunc) -> Any:
 
 def name_dtype(walk: Walk, dtype: np.dtype[Any]) -> Any:
     """Name a dtype."""
-    return ("dtype", _text(dtype) or name_instance(walk, dtype))
+    simple = dtype.kind in _SIMPLE and dtype.metadata is None
+    return ("dtype", dtype.str if simple else name_instance(walk, dtype))
 
 
 def name_scalar(walk: Walk, scalar: np.generic) -> Any:
     """Name a NumPy scalar."""
-    if scalar.dtype.char in "gG":  # long doubles contain unused bytes
-        return ("scalar", name_dtype(walk, scalar.dtype), repr(scalar))
     return ("scalar", name_dtype(walk, scalar.dtype), walk.name(np.asarray(scalar).tobytes()))
 
 

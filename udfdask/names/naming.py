@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import dataclasses
-import enum
 import functools
 import hashlib
+import os
 import types
 import uuid
 import weakref
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from typing import Any
 
+import dask.config
 import numpy as np
 from dask.base import is_dask_collection, tokenize
 
 from udfdask.names import code, content, origins
 from udfdask.names.content import Reference, Walk
 from udfdask.names.origins import own_version
-from udfdask.names.settings import settings_of
+
+_MISSING = object()
 
 
 def tokenize_value(value: Any) -> str:
@@ -41,23 +43,24 @@ class UnnamedError(Exception):
 def strict_token(
     value: Any,
     describe: Callable[[Walk, Any], Any] | None = None,
-    note: Callable[[set[Reference]], None] | None = None,
+    noted: set[Reference] | None = None,
 ) -> str:
     """Return a token like `tokenize_value`; raise an UnnamedError for what has no reliable name.
 
     It also depends on the versions of the libraries whose objects are used. `describe` names values
-    that are not plain; by default `describe_value`, which it may call. `note` is called with what
-    the value refers to.
+    that are not plain; by default `describe_value`, which it may call. What the value refers to is
+    added to `noted`.
     """
 
     def refuse(thing: Any) -> Any:
         raise UnnamedError(thing)
 
-    walk = Walk(refuse, describe or describe_value)
+    walk = Walk(refuse, describe or describe_value, set())
     text = _text(value, walk)
-    if note is not None:
-        note(walk.noted)
-    return _hash(f"{text}{[origins.library_state(module) for module in sorted(walk.modules)]}")
+    if noted is not None:
+        noted |= walk.noted
+    modules = sorted(name for kind, name in walk.noted if kind == "library")
+    return _hash(f"{text}{[origins.library_state(module) for module in modules]}")
 
 
 def identity_of(value: Any) -> Hashable:
@@ -90,7 +93,7 @@ class Identity:
 
 def _digest(value: Any, unnamed: Callable[[Any], Any]) -> str:
     """Return a hash of a value; `unnamed` returns a substitute for objects without a name."""
-    return _hash(_text(value, Walk(unnamed, describe_value)))
+    return _hash(_text(value, Walk(unnamed, describe_value, set())))
 
 
 def _hash(text: str) -> str:
@@ -106,6 +109,23 @@ def _text(value: Any, walk: Walk) -> str:
         raise
     except Exception:  # noqa: BLE001  # objects of the user may raise anything, or are nested deep
         return repr(walk.unnamed(value))
+
+
+def settings_of(noted: Iterable[Reference]) -> list[tuple[str, Any]]:
+    """Return the environment variables and dask's settings that code names, and their values.
+
+    They count only if the code uses `os` or `dask.config`. Others never count, so that a run goes
+    on in another process, whose environment has other variables.
+    """
+    used = {name for kind, name in noted if kind == "library"}
+    texts = sorted(text for kind, text in noted if kind == "text") if used else []
+    found: list[tuple[str, Any]] = []
+    if "os" in used:
+        found += [(text, os.environ[text]) for text in texts if text in os.environ]
+    if not used.isdisjoint({"dask", "dask.config"}):
+        settings = ((text, dask.config.get(text, _MISSING)) for text in texts)
+        found += [(text, value) for text, value in settings if value is not _MISSING]
+    return found
 
 
 def describe_value(walk: Walk, value: Any) -> Any:
@@ -143,6 +163,7 @@ _BY_TYPE: dict[type, Callable[[Walk, Any], Any]] = {
     types.MethodType: code.name_method,
     types.BuiltinFunctionType: code.name_builtin,
     types.MappingProxyType: content.name_proxy,
+    weakref.WeakKeyDictionary: content.name_proxy,
     type(functools.lru_cache(int)): code.name_cached,
     np.ufunc: content.name_ufunc,
 }
@@ -151,13 +172,10 @@ _BY_BASE: tuple[tuple[type, Callable[[Walk, Any], Any]], ...] = (
     (np.ndarray, content.name_array),
     (np.generic, content.name_scalar),
     (np.dtype, content.name_dtype),
-    (enum.Enum, content.name_member),
     _by_parts(staticmethod, "__func__"),
     _by_parts(classmethod, "__func__"),
     _by_parts(property, "fget", "fset", "fdel"),
     _by_parts(functools.cached_property, "func", "attrname"),
     # the values that np.vectorize caches after a call cannot be named
     _by_parts(np.vectorize, "pyfunc", "otypes", "signature", "cache", "excluded"),
-    (weakref.WeakKeyDictionary, content.name_proxy),
-    (weakref.WeakValueDictionary, content.name_proxy),
 )

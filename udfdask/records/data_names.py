@@ -21,8 +21,7 @@ from udfdask.graph.dask_internals.tasks import described_layer, described_task, 
 from udfdask.graph.inputs import named_file
 from udfdask.graph.recipes_of_tasks import PackedRecipe
 from udfdask.names.content import Reference, Walk
-from udfdask.names.naming import UnnamedError, describe_value, strict_token
-from udfdask.names.settings import settings_of
+from udfdask.names.naming import UnnamedError, describe_value, settings_of, strict_token
 from udfdask.plan.device_groups import Group
 from udfdask.plan.recipe import Recipe
 from udfdask.writing.stores import store_root
@@ -53,29 +52,22 @@ class DataNames:
         """
         shown = [str(getattr(collection, name, "")) for name in ("shape", "dtype", "chunks")]
         graph = collection.__dask_graph__()
-        names = _TaskNames(getattr(graph, "layers", {"": graph}), self._describe, self._note)
+        names = _TaskNames(getattr(graph, "layers", {"": graph}), self)
         layer = getattr(collection, "name", None)
         return strict_token(("data", shown, names.of(layer, collection.__dask_keys__())))
 
     def of_value(self, value: Any) -> str:
         """Return the name of any value, which may contain collections."""
-        return strict_token(value, self._describe_inside, self._note)
+        return self.strict(value, self._describe_inside)
 
-    def with_outside(
-        self, make: Callable[[], str], parameters: Mapping[str, Any] | None = None
-    ) -> str:
-        """Return a name that also depends on what it refers to while `make` makes it.
+    def strict(self, value: Any, describe: Callable[[Walk, Any], Any]) -> str:
+        """Return the name of a value, and note what it refers to."""
+        return strict_token(value, describe, self._noted)
 
-        These are files, except those that code only writes to, and settings. `parameters` are those
-        of a UDF.
-        """
+    def with_outside(self, make: Callable[[], str]) -> str:
+        """Return the name that `make` makes; it also depends on the files and settings in it."""
         name, noted = self._noting(make)
-        written = {text for kind, text in noted if kind == "writes"}
-        for kind, parameter in noted:
-            value = (parameters or {}).get(parameter)
-            if kind == "writes parameter" and isinstance(value, (str, os.PathLike)):
-                written.add(os.fspath(value))
-        texts = {text for kind, text in noted if kind == "text"} - written
+        texts = {text for kind, text in noted if kind == "text"}
         paths = {path for text in texts if (path := self._file_of(text)) is not None}
         files = [(str(path), self.status(path)) for path in sorted(paths)]
         return strict_token((name, files, settings_of(noted)))
@@ -94,10 +86,6 @@ class DataNames:
             self._statuses[path] = _status_of(path)
         return self._statuses[path]
 
-    def _note(self, noted: set[Reference]) -> None:
-        """Note what a value refers to."""
-        self._noted |= noted
-
     def _file_of(self, text: str) -> Path | None:
         """Return the file or zarr store that a text names."""
         if text not in self._paths:
@@ -106,7 +94,7 @@ class DataNames:
             self._paths[text] = None if path is None else store_root(path)
         return self._paths[text]
 
-    def _describe(self, walk: Walk, value: Any) -> Any:
+    def describe(self, walk: Walk, value: Any) -> Any:
         """Name an argument of a task; each object is named once, though many tasks have it."""
         if isinstance(value, (list, tuple, dict, set, frozenset)):
             return describe_value(walk, value)
@@ -144,16 +132,10 @@ class DataNames:
 
 
 class _TaskNames:
-    """Names of the tasks of one graph; `describe` names the objects that they hold."""
+    """Names of the tasks of one graph; `names` names the objects that they hold."""
 
-    def __init__(
-        self,
-        layers: Mapping[str, Any],
-        describe: Callable[[Walk, Any], Any],
-        note: Callable[[set[Reference]], None],
-    ) -> None:
-        self._describe_object = describe
-        self._note = note
+    def __init__(self, layers: Mapping[str, Any], names: DataNames) -> None:
+        self._of_objects = names
         described = {name: described_layer(layer) for name, layer in layers.items()}
         self._blockwise = {name: each for name, each in described.items() if each is not None}
         self._tasks = listed_tasks(layers.values())
@@ -226,7 +208,7 @@ class _TaskNames:
         else:
             keys = sorted(self._keys.get(name, ()), key=_order)
             parts = [(_index(key), self._names[("task", key)]) for key in keys]
-        return strict_token((kind, parts), self._describe, self._note)
+        return self._of_objects.strict((kind, parts), self._describe)
 
     def _reference(self, key: Any) -> Any:
         """Return the name of a key in an argument."""
@@ -240,7 +222,7 @@ class _TaskNames:
         """Name a part of a task."""
         part = described_task(value)
         if part is None:
-            return self._describe_object(walk, value)
+            return self._of_objects.describe(walk, value)
         if part[0] == "key":
             return self._reference(part[1])
         return (type(value).__name__, [walk.name(each) for each in part[1:]])
