@@ -5,15 +5,15 @@ from __future__ import annotations
 import logging
 import os
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from udfdask.config import cache_limit
 from udfdask.errors import UDFWarning
 from udfdask.records.data_names import DataNames
 from udfdask.records.folder import RecordFolder, check_folder, open_folder
-from udfdask.records.graphs import stored_tasks, with_records
-from udfdask.records.lookup import Lookup, look_up
+from udfdask.records.graphs import Lookups, stored_tasks, with_records
+from udfdask.records.lookup import look_up
 from udfdask.records.record_file import DamagedRecordError
 from udfdask.records.recording import take_failure
 from udfdask.records.runs import Run, find_runs, names_of
@@ -28,9 +28,6 @@ Returns changed collections, and `stored_tasks` of `records.graphs`.
 
 Computing = Callable[[Changing | None], tuple[Any, ...]]
 """Returns computed values, of collections that a function changes before."""
-
-Lookups = Sequence[tuple[Run, Mapping[int, Lookup]]]
-"""Runs, with the lookups of their UDFs."""
 
 ATTEMPTS = 3
 """Number of times that a computation starts again because a record was damaged or has vanished."""
@@ -90,46 +87,29 @@ class _Computation:
         return with_records(collections, lookups, self._folder), stored
 
     def _lookups(self) -> Lookups:
-        """Return what runs read and what they compute.
-
-        Records are read when they are needed. After a failure, all are read before. The last
-        attempt reads none, because other processes may remove records all the time.
-        """
+        """Return what runs read and what they compute."""
         known: dict[str, bool] = {}
 
         def stored(name: str) -> bool:  # a folder has records of other runs: it is not listed
             if name not in known:
+                # the last attempt reads none: other processes may remove records all the time
                 known[name] = self._attempt <= ATTEMPTS and self._folder.use(name)
             return known[name]
 
-        while True:
-            lookups, read = [], []
-            for run, data, udfs in self._named or ():
-                by_udf = {
-                    number: look_up(run.recipe, number, data, udf)
-                    for number, udf in enumerate(udfs)
-                    if run.needs(number)
-                }
-                read += [name for each in by_udf.values() for name in each.decide(stored)]
-                lookups.append((run, by_udf))
-            damaged = [] if self._attempt == 1 else list(filter(self._is_damaged, read))
-            if not damaged:
-                if lookups and not any(known.values()):
-                    self._warn_of_others()
-                return lookups
-            known.update(dict.fromkeys(damaged, False))
-
-    def _is_damaged(self, name: str) -> bool:
-        """Return whether a record cannot be read."""
-        try:
-            self._folder.get(name)
-        except DamagedRecordError:
-            return True
-        return False
+        lookups = []
+        for run, data, udfs in self._named or ():
+            needed = [number for number in range(len(udfs)) if run.needs(number)]
+            by_udf = {k: look_up(run.recipe, k, data, udfs[k]) for k in needed}
+            for each in by_udf.values():
+                each.decide(stored)
+            lookups.append((run, by_udf))
+        if self._attempt == 1 and lookups and not any(known.values()):
+            self._warn_of_others()
+        return lookups
 
     def _warn_of_others(self) -> None:
         """Warn if a run that is resumed is not the one that was interrupted."""
-        if self._attempt == 1 and self._folder.limit is None and not self._folder.is_empty():
+        if self._folder.limit is None and not self._folder.is_empty():
             _warn(
                 f"{os.fspath(self._folder)} has partial results of another run only: other "
                 "data, UDFs, parameters, code, chunks or versions. All chunks are computed"

@@ -6,7 +6,7 @@ reads a record needs no block: dask then removes the loading of the block from t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from dask.highlevelgraph import HighLevelGraph
@@ -17,16 +17,20 @@ from udfdask.graph.dask_internals.layers import PerBlock, TaskLayer, in_one_laye
 from udfdask.graph.dask_internals.running import optimized_together
 from udfdask.graph.dask_internals.tasks import Key, OutputTask, needed_tasks
 from udfdask.graph.run_layers import layer_name
+from udfdask.merge.merge import merge_partials
 from udfdask.merge.result_blocks import holder_of
 from udfdask.plan.recipe import Recipe
 from udfdask.records.folder import RecordFolder
-from udfdask.records.lookup import Lookup
-from udfdask.records.recording import ChunkRecords, MergeRecords, load
+from udfdask.records.lookup import Lookup, Saved
+from udfdask.records.recording import ChunkRecords, load, store
 from udfdask.records.runs import Run
 from udfdask.tracebacks import hides_own_lines
 
+Lookups = Sequence[tuple[Run, Mapping[int, Lookup]]]
+"""Runs, with the lookups of those of their UDFs that are needed."""
 
-def stored_tasks(lookups: Iterable[tuple[Run, Mapping[int, Lookup]]]) -> dict[Key, bool]:
+
+def stored_tasks(lookups: Lookups) -> dict[Key, bool]:
     """Return the keys of the chunk tasks that compute nothing, because all is stored.
 
     The value is whether a stored merge replaces a result, so that the task may be in no graph.
@@ -42,22 +46,14 @@ def stored_tasks(lookups: Iterable[tuple[Run, Mapping[int, Lookup]]]) -> dict[Ke
     return found
 
 
-def with_records(
-    collections: Iterable[Any],
-    lookups: Iterable[tuple[Run, Mapping[int, Lookup]]],
-    folder: RecordFolder,
-) -> list[Any]:
-    """Return collections whose tasks store partial results and read those that are stored.
-
-    `lookups` has each run with the lookups of its UDFs that are needed.
-    """
-    given = list(collections)
+def with_records(collections: Iterable[Any], lookups: Lookups, folder: RecordFolder) -> list[Any]:
+    """Return collections whose tasks store partial results and read those that are stored."""
     layers: dict[str, Any] = {}
     reads: dict[Key, Any] = {}
     for run, by_udf in lookups:
         _add_chunks(run, by_udf, folder, layers, reads)
         _add_merges(run, by_udf, folder, layers)
-    changed = [_rebuilt(collection, layers) for collection in given]
+    changed = [_rebuilt(collection, layers) for collection in collections]
     if not reads:
         return changed
     # A blockwise layer loads all its blocks. So dask makes the tasks first, as it would later.
@@ -76,7 +72,7 @@ def _add_chunks(
     layers: dict[str, Any],
     reads: dict[Key, Any],
 ) -> None:
-    """Add the changed layers of chunk tasks, and the tasks that replace some of a blockwise one."""
+    """Add the changed layers of chunk tasks, and to `reads` the tasks that only read records."""
     for name, info in run.chunk_layers.items() if lookups else ():
         recipe, layer = info.recipe, run.layers[name]
         records = [_of_chunk(info, lookups, c, folder) for c in range(recipe.grid.n_chunks)]
@@ -140,7 +136,7 @@ def _joins(layer: Mapping[Key, Any], recipe: Recipe, records: list[ChunkRecords]
 
 def _read_chunk_task(key: Key, recipe: Recipe, chunk: int, records: ChunkRecords) -> OutputTask:
     """Return a task that reads the partial results of a chunk."""
-    return OutputTask(key, _read_chunk, records, len(recipe.udfs), chunk)
+    return OutputTask(key, ChunkRecords.read, records, len(recipe.udfs), chunk)
 
 
 def _add_merges(
@@ -156,8 +152,8 @@ def _add_merges(
             node = lookup.merges[key[1:]]
             if node.action == "compute":
                 superfluous = node.superfluous if folder.limit is None else ()
-                saved = MergeRecords(folder, node.saved, superfluous)
-                tasks[key] = OutputTask(key, _merge, saved, *task.args)
+                place = (folder, node.saved, superfluous)
+                tasks[key] = OutputTask(key, _merge, place, *task.args)
             elif node.action == "nothing":
                 tasks[key] = task
             else:
@@ -188,13 +184,15 @@ def _join(recipe: Recipe, chunk: int, parts: list[Partials], records: ChunkRecor
 
 @hides_own_lines
 def _merge(
-    records: MergeRecords, recipe: Recipe, number: int, checked: bool, *sources: Any
+    place: tuple[RecordFolder, Saved, tuple[str, ...]],
+    recipe: Recipe,
+    number: int,
+    checked: bool,
+    *sources: Any,
 ) -> Partial:
-    """Carry out one merge of a tree, and store it."""
+    """Carry out one merge of a tree, store it, and remove records that nobody needs then."""
+    folder, saved, superfluous = place
     partials: list[Any] = [holder_of(source, number) for source in sources]
-    return records.merge(recipe.now, number, partials, checked)
-
-
-def _read_chunk(records: ChunkRecords, n_udfs: int, chunk: int) -> Partials:
-    """Read the partial results of a chunk."""
-    return records.read(n_udfs, chunk)
+    merged = merge_partials(recipe.now, number, partials, checked)
+    store(folder, saved, merged, superfluous)
+    return merged

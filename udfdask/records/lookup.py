@@ -82,22 +82,14 @@ class Lookup:
     merges: dict[tuple[int, int], Node]
     """Those of merges, by level and place, in the order in which they are made."""
 
-    def decide(self, stored: Callable[[str], bool]) -> list[str]:
-        """Choose the action of each node; return the names of the records that the run reads.
-
-        `stored` tells whether there is a record of a name.
-        """
-        nodes = [*self.chunks, *self.merges.values()]
-        for node in reversed(nodes):
+    def decide(self, stored: Callable[[str], bool]) -> None:
+        """Choose the action of each node; `stored` tells whether there is a record of a name."""
+        for node in reversed([*self.chunks, *self.merges.values()]):
             node.decide(stored)
-        return [node.saved.name for node in nodes if node.action == "read"]
 
 
 def look_up(recipe: Recipe, number: int, data: str, udf: str) -> Lookup:
-    """Return the partial results of a UDF with the names of their records.
-
-    `data` and `udf` are names of the data and of the UDF.
-    """
+    """Return the partial results of a UDF; `data` and `udf` are names of the data and the UDF."""
     declared, grid, udf = recipe.udfs[number], recipe.grid, with_versions(udf)
     backend = recipe.merge_backend(number)
     backends = ((name, spec.backend(backend)) for name, spec in declared.allocated.items())

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from udfdask.backends.table import in_backend, to_host
 from udfdask.chunk.partial_result import Partial, Partials
-from udfdask.merge.merge import merge_partials
 from udfdask.plan.device_groups import Group
 from udfdask.plan.recipe import Recipe
 from udfdask.records.folder import RecordFolder
@@ -37,14 +36,13 @@ class ChunkRecords:
         run: Callable[[Group | None], Partials],
     ) -> Partials:
         """Run some UDFs of a group with the function `run`, and read the results of others."""
-        partials = list(run(self._narrowed(recipe, group)))
-        for number, saved in self.stored:
-            partials[number] = load(self.folder, saved, chunk, chunk + 1)
+        partials = run(self._narrowed(recipe, group))
         for number, place in self.computed:
             partial = partials[number]
             if place is not None and partial is not None:
-                _store(self.folder, place, partial)
-        return tuple(partials)
+                store(self.folder, place, partial)
+        stored = self.read(len(partials), chunk)
+        return tuple(b if a is None else a for a, b in zip(partials, stored, strict=True))
 
     def read(self, n_udfs: int, chunk: int) -> Partials:
         """Return the partial results that are stored, with None for all other UDFs."""
@@ -63,27 +61,7 @@ class ChunkRecords:
         return replace(group, numbers=numbers)
 
 
-@dataclass(frozen=True, slots=True)
-class MergeRecords:
-    """Where a merge task stores its result."""
-
-    folder: RecordFolder
-    """Where records are."""
-    saved: Saved
-    """Where the merged partial result is stored."""
-    superfluous: tuple[str, ...]
-    """Names of records that nobody needs when the merge is safe."""
-
-    def merge(
-        self, recipe: Recipe, number: int, partials: Sequence[Partial], checked: bool
-    ) -> Partial:
-        """Merge partial results, and store the result."""
-        merged = merge_partials(recipe, number, partials, checked)
-        _store(self.folder, self.saved, merged, self.superfluous)
-        return merged
-
-
-def _store(
+def store(
     folder: RecordFolder, saved: Saved, partial: Partial, superfluous: Iterable[str] = ()
 ) -> None:
     """Store a partial result; the task goes on if the disk is full."""
