@@ -63,8 +63,8 @@ ALLOWED = {
         ),
         "io": "lazy_names errors once_per_process config writing geometry backends kernels",
         "results": (
-            "errors types config tracebacks writing geometry backends plotting masks "
-            "corrections udf libertem_udfs plan chunk graph explanation records scheduling io"
+            "errors types tracebacks writing geometry backends plotting masks "
+            "udf libertem_udfs plan chunk graph explanation records scheduling io"
         ),
         "saving": "errors types tracebacks writing geometry scheduling results",
         "run": (
@@ -72,7 +72,10 @@ ALLOWED = {
             "udf libertem_udfs udfs plan chunk merge graph explanation scheduling results"
         ),
         "libertem": "errors geometry udf libertem_udfs udfs scheduling results run",
-        "xarray": "advice errors types tracebacks udf udfs explanation scheduling io results run",
+        "xarray": (
+            "advice errors types config tracebacks geometry udf udfs explanation scheduling "
+            "io results run"
+        ),
         "hyperspy": (
             "advice errors types tracebacks geometry udf udfs explanation scheduling io results run"
         ),

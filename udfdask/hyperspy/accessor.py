@@ -22,7 +22,6 @@ from udfdask.run.map_frames import map_frames as map_on_array
 from udfdask.run.options import (
     IterOptions,
     RunOptions,
-    check_iter_options,
     check_names,
     forwards,
 )
@@ -31,6 +30,7 @@ from udfdask.run.progressive.start import run_udf_iter as iterate_on_array
 from udfdask.run.run_udf import explain_for, in_form_of
 from udfdask.run.run_udf import run_udf as run_on_array
 from udfdask.run.virtual_image import IMAGE, DetectorOptions, make_detector
+from udfdask.scheduling.scheduler_options import check_options
 from udfdask.udf import UDF
 from udfdask.udfs.virtual_detector import VirtualDetectorUDF
 
@@ -316,7 +316,7 @@ class UDFAccessor:
         np.float64(3.0)
         np.float64(6.0)
         """
-        check_iter_options(self.run_udf_iter, options)
+        check_options(self.run_udf_iter, options, options.get("scheduler"))
         array, udf, chosen = arrange(self._signal, udf, roi, navigation_mask, options)
         align = reader_of_changes(self._signal)
         run = prepare_run(array, udf, align=align, door=SIGNAL, **chosen)

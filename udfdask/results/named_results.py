@@ -192,6 +192,61 @@ class NamedResults(NotAnArray, DaskMethodsMixin, Mapping[str, Any]):
             f"{element_of('result', names)}"
         )
 
+    @property
+    def udf_name(self) -> str:
+        """Name of the UDF's class."""
+        return self._info.udf_name
+
+    @property
+    def buffers(self) -> dict[str, BufferSpec]:
+        """Declarations of the results by name: kind, extra_shape, dtype."""
+        return dict(self._info.buffers)
+
+    @property
+    def axes(self) -> dict[str, tuple[Axis, ...]]:
+        """One axis for each dimension of each result, with extra dimensions at the end."""
+        return self._info.axes
+
+    @property
+    def extra_axes(self) -> dict[str, tuple[Axis, ...]]:
+        """The extra dimensions of each result, from `UDF.get_result_axes`."""
+        return dict(self._info.extra_axes)
+
+    @property
+    def units(self) -> dict[str, str | None]:
+        """The unit of each result, such as "mrad"; None if it is not known."""
+        return dict(self._info.units)
+
+    @property
+    def default_plots(self) -> tuple[str, ...]:
+        """Names of the results that `plot` draws if none is named; empty for all."""
+        return self._info.default_plots
+
+    @property
+    def calibration(self) -> Calibration:
+        """The axes of the data of the run, and the unit of their values."""
+        return self._info.calibration
+
+    @property
+    def name(self) -> str | None:
+        """The key of the UDF in the dictionary of a run; None without one."""
+        return self._info.name
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """Files and stores that the data are read from, unless they were computed before."""
+        return self._info.files
+
+    @property
+    def nav_shape(self) -> tuple[int, ...]:
+        """Shape of the scan."""
+        return self._info.nav_shape
+
+    @property
+    def sig_shape(self) -> tuple[int, ...]:
+        """Shape of a frame."""
+        return self._info.sig_shape
+
     def explain(self) -> Explanation:
         """Describe the run: chunks, tasks, bytes, memory, tiles, merges.
 

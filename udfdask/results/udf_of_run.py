@@ -9,17 +9,14 @@ from __future__ import annotations
 import functools
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 from weakref import WeakValueDictionary
 
 from udfdask.backends.backend import locked
-from udfdask.corrections import CorrectionSet
 from udfdask.errors import UDFError
 from udfdask.geometry.axes import Calibration
-from udfdask.geometry.chunk_grid import BoolArray, Grid
-from udfdask.geometry.shapes import Shape
-from udfdask.geometry.tiling import TilingScheme
+from udfdask.geometry.chunk_grid import BoolArray
 from udfdask.plan.copy_parameters import copy_parameters
 from udfdask.plan.declarations import new_instance
 from udfdask.plan.recipe import CORRECTIONS, Recipe
@@ -72,26 +69,10 @@ class UDFOfRun:
 
     key: str = field(default_factory=lambda: uuid.uuid4().hex)
     """Name in this process."""
-    cls: type[UDF]
-    """Class of the UDF."""
     kwargs: Mapping[str, Any]
     """Its parameters, with the values of aux data."""
-    method: UDFMethod
-    """The `process_*` method that runs."""
-    input_dtype: Any
-    """Dtype in which it is given the data."""
-    grid: Grid
-    """Navigation chunks and ROI."""
-    shape: Shape
-    """Shape of the dataset."""
-    dtype: Any
-    """Dtype of the dataset."""
-    tiling: TilingScheme
-    """Shape of dense tiles."""
-    threads: int
-    """Threads of a task."""
-    corrections: CorrectionSet | None
-    """Corrections of the data."""
+    recipe: Recipe
+    """Recipe of the run, with this UDF alone and without shifts of frames."""
     interpolated: bool
     """Whether frames are shifted by parts of a pixel."""
     calibration: Calibration
@@ -119,20 +100,22 @@ class UDFOfRun:
 
     def make(self) -> UDF:
         """Return a new instance that sees the whole run."""
+        recipe, grid = self.recipe, self.recipe.grid
+        (declared,) = recipe.udfs
         # copies: the run goes on with these values
-        udf = new_instance(self.cls, copy_parameters(self.kwargs, {}))
-        cursor = Cursor(0, self.grid.n_chunks, self.grid.n_frames)
+        udf = new_instance(declared.cls, copy_parameters(self.kwargs, {}))
+        cursor = Cursor(0, grid.n_chunks, grid.n_frames)
         cursor.flat = True
-        cursor.merged = (0, self.grid.n_chunks) if self.merged is None else self.merged
+        cursor.merged = (0, grid.n_chunks) if self.merged is None else self.merged
         udf.meta = UDFMeta(
-            grid=self.grid,
-            dataset_shape=self.shape,
-            dataset_dtype=self.dtype,
-            input_dtype=self.input_dtype,
-            tiling=self.tiling if self.method is UDFMethod.TILE else self.tiling.uncut,
-            threads=self.threads,
+            grid=grid,
+            dataset_shape=recipe.shape,
+            dataset_dtype=recipe.dtype,
+            input_dtype=declared.input_dtype,
+            tiling=recipe.tiling if declared.method is UDFMethod.TILE else recipe.tiling.uncut,
+            threads=recipe.threads,
             cursor=cursor,
-            corrections=self.corrections,
+            corrections=recipe.corrections,
             interpolated=self.interpolated,
             calibration=self.calibration,
         )
@@ -150,11 +133,11 @@ class UDFOfRun:
 
     def _values(self, aux: AuxData) -> Any:
         """Return the values of aux data that the UDF sees over the whole run."""
-        values = aux.over(self.shape)
+        values, grid = aux.over(self.recipe.shape), self.recipe.grid
         if aux.kind != "nav":
             return values
-        rows = values.reshape((self.grid.size, *aux.extra_shape))
-        roi = self.grid.roi
+        rows = values.reshape((grid.size, *aux.extra_shape))
+        roi = grid.roi
         return rows if roi is None else locked(rows[roi.reshape(-1)])
 
 
@@ -175,19 +158,11 @@ def udf_of_run(
     merged: BoolArray | None = None,
 ) -> UDFOfRun:
     """Return the UDF of this number in a run; `kwargs` are its parameters with all aux data."""
-    udf, descan = recipe.udfs[number], recipe.descan
+    descan = recipe.descan
     aux_is_lazy = any(isinstance(v, AuxData) and v.is_lazy for v in kwargs.values())
     return UDFOfRun(
-        cls=udf.cls,
         kwargs=kwargs,
-        method=udf.method,
-        input_dtype=udf.input_dtype,
-        grid=recipe.grid,
-        shape=recipe.shape,
-        dtype=recipe.dtype,
-        tiling=recipe.tiling,
-        threads=recipe.threads,
-        corrections=recipe.corrections,
+        recipe=replace(recipe, udfs=(recipe.udfs[number],), descan=None),
         interpolated=descan is not None and descan.subpixel,
         calibration=calibration,
         merged=merged,

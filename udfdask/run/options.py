@@ -14,7 +14,7 @@ from udfdask.corrections import CorrectionSet
 from udfdask.errors import unknown_arguments
 from udfdask.geometry.axes import Axis
 from udfdask.scheduling.progress.state import Progress
-from udfdask.scheduling.scheduler_options import SchedulerOptions, check_options
+from udfdask.scheduling.scheduler_options import SchedulerOptions
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -54,12 +54,6 @@ def check_names(function: Callable[..., Any], options: Mapping[str, Any]) -> Non
     if unknown:
         remedy = f"Its arguments are {', '.join(known)}"
         raise unknown_arguments(function.__name__, unknown, known, remedy=remedy)
-
-
-def check_iter_options(function: Callable[..., Any], options: Mapping[str, Any]) -> None:
-    """Raise if neither a progressive run nor the scheduler has all of these options."""
-    own = inspect.signature(function).parameters
-    check_options(function.__name__, options, options.get("scheduler"), own)
 
 
 def forwards(options: type, *targets: Callable[..., Any]) -> Callable[[F], F]:

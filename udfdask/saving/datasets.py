@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import xarray as xr
 
 from udfdask.errors import ArgumentValueError
+from udfdask.results.dataset import dataset_in_file
 from udfdask.results.result import Result
 from udfdask.results.zarr_store import plain_names
 from udfdask.types import Kind
@@ -46,7 +47,7 @@ def content_of(
                     f"two results would be called {name!r} in the file, after their UDF and "
                     "buffer: give the UDFs other names"
                 )
-        part, own_masks = result._in_file(names)
+        part, own_masks = dataset_in_file(result, names)
         part = part.rename(plain_names(part))
         renamed = _names_apart(part, merged, udf)
         n_leading = {"nav": len(result.nav_shape), "sig": len(result.sig_shape), "single": 0}

@@ -109,7 +109,7 @@ def save_results(
     array([[16., 16., 16.],
            [16., 16., 16.]])
     """
-    check_options("save_results", kwargs, kwargs.get("scheduler"))
+    check_options(save_results, kwargs, kwargs.get("scheduler"))
     if not isinstance(path, str | os.PathLike):
         raise ArgumentTypeError(
             "save_results takes the path first, as a string or path such as 'results.nc', not a "

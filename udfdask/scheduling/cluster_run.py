@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import inspect
-from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 from dask import base
 from distributed import futures_of
@@ -18,73 +17,49 @@ from udfdask.scheduling.workers.killed_workers import explaining_killed_workers,
 from udfdask.scheduling.workers.restrict import restrict
 
 
-class ClusterRun:
-    """One computation on a cluster: restricts tasks to workers, and observes it meanwhile."""
-
-    def __init__(self, job: Job) -> None:
-        check_workers(job.options, job.client, bool(job.device_udfs))
-        self._job = job
-        self._client = job.client
-        self._collections, self._options = restrict(job.collections, job.client, job.options)
-
-    def compute(self) -> Any:
-        """Return the computed values."""
-        return self._run(base.compute, self._compute_observed)
-
-    def persist(self) -> Any:
-        """Return persisted collections."""
-        return self._run(base.persist, self._persist_observed)
-
-    def _run(self, run: Callable[..., Any], run_observed: Callable[[FutureWaiter], Any]) -> Any:
-        """Return the values of dask's function, or of ours if tasks have to be counted."""
-        counter = self._job.counter
-        counts = counter if counter is not None and counter.layer_names else None
-        with contextlib.ExitStack() as stack:
-            stack.enter_context(self._options.annotated())
-            if counter is not None:
-                stack.enter_context(reporting_end(counter))
-            stack.enter_context(explaining_killed_workers(lambda: layers_of(self._job.given)))
-            if counts is not None:
-                counting = counting_on_cluster(self._client, counts)
-                return run_observed(stack.enter_context(counting))
-            return run(*self._collections, **self._options.options)
-
-    def _compute_observed(self, waiter: FutureWaiter) -> Any:
-        """Return computed values; count tasks meanwhile."""
-        collections, repack = base.unpack_collections(*self._collections)
-        futures = self._client.compute(collections, **self._options_of(self._client.compute))
-        try:
-            waiter.wait(futures)
-            return repack(self._client.gather(futures))
-        finally:
-            # otherwise the cluster would go on as long as a traceback refers to the futures
-            for future in futures:
-                future.release()
-
-    def _persist_observed(self, waiter: FutureWaiter) -> Any:
-        """Return persisted collections when all is counted.
-
-        Errors of tasks are raised later, when the collections are used.
-        """
-        # not dask.persist: dask 2025.12 would use the current client, and wait if it is another one
-        collections, repack = base.unpack_collections(*self._collections)
-        persisted = self._client.persist(collections, **self._options_of(self._client.persist))
-        persisted = repack(persisted)
-        futures = futures_of(persisted, client=self._client)
-        counter = self._job.counter
-        try:
-            if counter is not None and not waiter.wait(futures):
-                counter.end("failed")
-        except BaseException:
-            for future in futures:
-                future.release()
-            raise
-        return persisted
-
-    def _options_of(self, method: Any) -> dict[str, Any]:
-        """Return the options that a client's method accepts.
-
-        Options of local schedulers, such as num_workers, are dropped, as `dask.compute` does.
-        """
+def run_on_cluster(job: Job, name: Literal["compute", "persist"]) -> Any:
+    """Return computed values, or persisted collections; restrict tasks, and observe them."""
+    client, counter = job.client, job.counter
+    check_workers(job.options, client, bool(job.device_udfs))
+    collections, annotations, options = restrict(job.collections, client, job.options)
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(base.annotate(**annotations))
+        if counter is not None:
+            stack.enter_context(reporting_end(counter))
+        stack.enter_context(explaining_killed_workers(lambda: layers_of(job.given)))
+        if counter is None or not counter.layer_names:
+            return getattr(base, name)(*collections, **options)
+        waiter = stack.enter_context(counting_on_cluster(client, counter))
+        method = getattr(client, name)
+        # as `dask.compute` does, drop options of local schedulers, such as num_workers
         accepted = inspect.signature(method).parameters
-        return {k: v for k, v in self._options.options.items() if k in accepted}
+        options = {name: value for name, value in options.items() if name in accepted}
+        # not dask.persist: dask 2025.12 would use the current client, and wait if it is another one
+        flat, repack = base.unpack_collections(*collections)
+        if name == "compute":
+            return _compute(job, waiter, method(flat, **options), repack)
+        return _persist(job, waiter, repack(method(flat, **options)))
+
+
+def _compute(job: Job, waiter: FutureWaiter, futures: Any, repack: Any) -> Any:
+    """Return computed values; count tasks meanwhile."""
+    try:
+        waiter.wait(futures)
+        return repack(job.client.gather(futures))
+    finally:
+        # otherwise the cluster would go on as long as a traceback refers to the futures
+        for future in futures:
+            future.release()
+
+
+def _persist(job: Job, waiter: FutureWaiter, persisted: Any) -> Any:
+    """Return persisted collections when all is counted; they raise errors when they are used."""
+    futures = futures_of(persisted, client=job.client)
+    try:
+        if not waiter.wait(futures) and job.counter is not None:
+            job.counter.end("failed")
+    except BaseException:
+        for future in futures:
+            future.release()
+        raise
+    return persisted

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from dask import base
 
@@ -93,8 +92,8 @@ def compute(
     """
 
     def compute_with(change: Changing | None) -> tuple[Any, ...]:
-        job = make_job("compute", results, progress, kwargs)
-        return _compute(job if change is None else job.changed(change))
+        job = make_job(compute, results, progress, kwargs)
+        return _run(job if change is None else job.changed(change), "compute")
 
     with own_lines_hidden:
         folder = cache_folder() if cache is None else cache
@@ -142,25 +141,15 @@ def persist(*results: Any, progress: Progress = False, **kwargs: Any) -> tuple[A
     np.float64(36.0)
     """
     with own_lines_hidden:
-        job = make_job("persist", results, progress, kwargs)
-        if job.client is None:
-            return job.wrap(_run_locally(job, base.persist))
-        from udfdask.scheduling.cluster_run import ClusterRun
-
-        return job.wrap(ClusterRun(job).persist())
+        return _run(make_job(persist, results, progress, kwargs), "persist")
 
 
-def _compute(job: Job) -> tuple[Any, ...]:
-    """Return the computed values of a job."""
-    if job.client is None:
-        return job.wrap(_run_locally(job, base.compute))
-    from udfdask.scheduling.cluster_run import ClusterRun
+def _run(job: Job, name: Literal["compute", "persist"]) -> tuple[Any, ...]:
+    """Return what dask's function of this name returns, as the user gave it; report progress."""
+    if job.client is not None:
+        from udfdask.scheduling.cluster_run import run_on_cluster
 
-    return job.wrap(ClusterRun(job).compute())
-
-
-def _run_locally(job: Job, run: Callable[..., Any]) -> Any:
-    """Return what dask's function returns on a scheduler of this machine; report progress."""
+        return job.wrap(run_on_cluster(job, name))
     if job.device_udfs:
         from udfdask.scheduling.workers.check_workers import check_device
 
@@ -171,4 +160,4 @@ def _run_locally(job: Job, run: Callable[..., Any]) -> Any:
 
             stack.enter_context(reporting_end(job.counter))
             stack.enter_context(counting_local_tasks(job.counter))
-        return run(*job.collections, **job.options)
+        return job.wrap(getattr(base, name)(*job.collections, **job.options))

@@ -89,15 +89,12 @@ class Job:
 
 
 def make_job(
-    caller: str,
+    caller: Callable[..., Any],
     results: tuple[Any, ...],
     progress: Progress,
     options: dict[str, Any],
 ) -> Job:
-    """Return the job of a call of a public function, whose name is `caller`.
-
-    Raise an error if the scheduler does not have one of the options.
-    """
+    """Return the job of a call of `caller`; raise if the scheduler does not have an option."""
     reporter = choose_reporter(progress)
     plain, wrapped = unwrap_all(results)
     collections, _ = base.unpack_collections(*plain)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, TypedDict
 
 from udfdask.errors import unknown_arguments
@@ -38,37 +38,20 @@ OPTIONS = frozenset(SchedulerOptions.__annotations__)
 _DASK_OPTIONS = frozenset({"scheduler", "optimize_graph", "traverse"})
 """Options of `dask.compute` itself."""
 
-OWN = {
-    "compute": {"progress", "cache"} | _DASK_OPTIONS,
-    "persist": {"progress"} | _DASK_OPTIONS,
-    "save_results": {"attrs", "overwrite", "sources", "progress", "cache"} | _DASK_OPTIONS,
-    "to_zarr": {
-        "rename",
-        "overwrite",
-        "zarr_format",
-        "progress",
-        "resume",
-        "cache",
-    }
-    | _DASK_OPTIONS,
-}
-"""Other options of the functions that pass all remaining options to `dask.compute`."""
 
+def check_options(caller: Callable[..., Any], options: Mapping[str, Any], get: Any) -> None:
+    """Raise if neither `caller` nor a scheduler accepts an option.
 
-def check_options(
-    caller: str, options: Mapping[str, Any], get: Any, own: Iterable[str] = ()
-) -> None:
-    """Raise if no scheduler accepts an option; `get` is the scheduler's function, if it is known.
-
-    `own` are the arguments of a caller that is not in `OWN`. A user's own scheduler accepts the
-    arguments in its signature.
+    `get` is the scheduler's function, if it is known. A user's own scheduler accepts the arguments
+    in its signature.
     """
     parameters = _parameters(get)
-    known = OPTIONS.union(OWN.get(caller, ()), own, (parameter.name for parameter in parameters))
+    own = inspect.signature(caller).parameters
+    known = OPTIONS.union(_DASK_OPTIONS, own, (parameter.name for parameter in parameters))
     unknown = set(options) - known
     if unknown and all(parameter.kind is not parameter.VAR_KEYWORD for parameter in parameters):
         remedy = f"Options that dask's schedulers take are {', '.join(sorted(OPTIONS))}"
-        raise unknown_arguments(caller, unknown, known, remedy=remedy)
+        raise unknown_arguments(caller.__name__, unknown, known, remedy=remedy)
 
 
 def _parameters(get: Any) -> list[inspect.Parameter]:

@@ -7,7 +7,7 @@ from collections.abc import Hashable
 import xarray as xr
 
 from udfdask.errors import ArgumentValueError
-from udfdask.results.labels.from_dataarray import choose_variable
+from udfdask.xarray.from_dataarray import choose_variable
 from udfdask.xarray.methods import Runs, SigDims
 
 

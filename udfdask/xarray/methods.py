@@ -11,13 +11,11 @@ import xarray as xr
 from udfdask.errors import ArgumentValueError
 from udfdask.explanation.describe import Explanation
 from udfdask.io.labeled_array import SIGNAL_DIMS, own_name
-from udfdask.results.labels.from_dataarray import Arranged, arrange
 from udfdask.run.map_frames import MapOptions, call_of, make_frame_udf, name_of_map
 from udfdask.run.map_frames import map_frames as map_on_array
 from udfdask.run.options import (
     IterOptions,
     RunOptions,
-    check_iter_options,
     check_names,
     forwards,
 )
@@ -26,10 +24,12 @@ from udfdask.run.progressive.start import run_udf_iter as iterate_on_array
 from udfdask.run.run_udf import explain_for, in_form_of
 from udfdask.run.run_udf import run_udf as run_on_array
 from udfdask.run.virtual_image import IMAGE, DetectorOptions, make_detector
+from udfdask.scheduling.scheduler_options import check_options
 from udfdask.tracebacks import own_lines_hidden
 from udfdask.udf import UDF
 from udfdask.udfs.virtual_detector import VirtualDetectorUDF
 from udfdask.xarray import run as running
+from udfdask.xarray.from_dataarray import Arranged, arrange
 from udfdask.xarray.progressive import LabeledIterator, LabeledSnapshot
 
 SigDims = int | str | Sequence[Hashable]
@@ -303,7 +303,7 @@ class Runs:
         3.0
         6.0
         """
-        check_iter_options(self.run_udf_iter, options)
+        check_options(self.run_udf_iter, options, options.get("scheduler"))
         data, udf, chosen = self._arranged(udf, sig_dims, roi, options, keep_attrs)
         align = running.reader_of_changes(data)
         run = prepare_run(data.array, udf, door=running.door_of(data), align=align, **chosen)

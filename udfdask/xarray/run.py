@@ -10,8 +10,7 @@ import xarray as xr
 
 from udfdask.advice import Door
 from udfdask.errors import ArgumentValueError
-from udfdask.results.labels.align import align_mask
-from udfdask.results.labels.from_dataarray import Arranged, name_output_dims, warn_if_huge
+from udfdask.results.dataset import make_dataset
 from udfdask.results.labels.labels import Labels
 from udfdask.results.labels.layout import Layout, check_rename, make_layout
 from udfdask.results.named_results import ResultInfo
@@ -20,6 +19,8 @@ from udfdask.run.read_masks import read_labeled, read_values
 from udfdask.run.run_udf import make_infos, make_results, plan_run, show_warnings
 from udfdask.scheduling.compute import compute
 from udfdask.udf import UDF
+from udfdask.xarray.align import align_mask
+from udfdask.xarray.from_dataarray import Arranged, name_output_dims, warn_if_huge
 
 
 def run(
@@ -51,7 +52,7 @@ def run(
     if not data.was_lazy:
         results = compute(*results)
     return tuple(
-        result._make_dataset(layout, valid_masks)
+        make_dataset(result, layout, valid_masks)
         for result, layout in zip(results, layouts, strict=True)
     )
 

@@ -13,17 +13,14 @@ from collections.abc import Iterable, Mapping
 from concurrent.futures import CancelledError
 from typing import Any
 
+from dask import base
+
 from udfdask.chunk.partial_result import Partials, send_without_copies
 from udfdask.graph.build import Tasks
 from udfdask.graph.recipes_of_tasks import pack_if_small
-from udfdask.plan.device_groups import groups_of
 from udfdask.plan.recipe import Recipe
 from udfdask.run.progressive.chunk_source import Arrivals, Closed, Job
-from udfdask.scheduling.workers.find_restrictions import (
-    NO_RESTRICTIONS,
-    Restrictions,
-    find_restrictions,
-)
+from udfdask.scheduling.workers.find_restrictions import NO_RESTRICTIONS, find_restrictions
 from udfdask.scheduling.workers.killed_workers import explaining_killed_workers
 from udfdask.scheduling.workers.restrict import make_cluster_options
 
@@ -91,20 +88,12 @@ class ClusterChunks:
         """Compute lazy parameters."""
         tasks = self._job.parameters()
         if tasks is not None:
-            self._check_devices()
             (future,) = self._submit(tasks.dsk, tasks.keys, tasks.keys)
             try:
                 self._watch(future)
                 self._job.live.fill(self._client.gather(self._wait()[0]))
             finally:
                 _release([future])
-
-    def _check_devices(self) -> None:
-        """Raise if no worker can run the chunks, before lazy parameters are computed."""
-        recipe = self._job.live.now
-        groups = [g for g in groups_of(recipe) if g.needs_cuda and recipe.grid.n_chunks]
-        limits = Restrictions(workers={}, groups={group.names: group for group in groups})
-        make_cluster_options(limits, self._client, self._options)
 
     def _current_graph(self) -> _Graph:
         """Return the graph of all chunks with the current parameters."""
@@ -147,9 +136,10 @@ class ClusterChunks:
         `results` are those keys that are partial results, not data that later chunks need.
         """
         limits = find_restrictions(dsk, results) if self._job.is_restricted else NO_RESTRICTIONS
-        orders = make_cluster_options(limits, self._client, {**defaults, **self._options})
-        with orders.annotated():
-            futures: list[Any] = self._client.get(dsk, keys, sync=False, **orders.options)
+        options = {**defaults, **self._options}
+        annotations, rest = make_cluster_options(limits, self._client, options)
+        with base.annotate(**annotations):
+            futures: list[Any] = self._client.get(dsk, keys, sync=False, **rest)
         return futures
 
     def _receive(self) -> None:

@@ -19,7 +19,7 @@ from udfdask.plan.options import NAMES
 from udfdask.plan.recipe import DESCAN
 from udfdask.results.named_results import ResultInfo
 from udfdask.run.described_data import DescribedData, take_apart
-from udfdask.run.options import IterOptions, check_iter_options, forwards
+from udfdask.run.options import IterOptions, forwards
 from udfdask.run.progressive.chunk_source import Chunks, Job
 from udfdask.run.progressive.chunks_distributed import ClusterChunks
 from udfdask.run.progressive.chunks_local import LocalChunks
@@ -30,6 +30,7 @@ from udfdask.run.run_udf import make_infos, plan_run, run_udf, show_warnings
 from udfdask.scheduling.progress.counter import ProgressCounter, work_of_run
 from udfdask.scheduling.progress.reporters import choose_reporter
 from udfdask.scheduling.progress.state import Progress
+from udfdask.scheduling.scheduler_options import check_options
 from udfdask.scheduling.workers.check_workers import check_device, check_workers
 from udfdask.udf import UDF
 
@@ -177,7 +178,7 @@ def run_udf_iter(
     (np.int64(6), np.float64(6.0))
     (np.int64(9), np.float64(9.0))
     """
-    check_iter_options(run_udf_iter, options)
+    check_options(run_udf_iter, options, options.get("scheduler"))
     data, sig_dims, chosen = take_apart(array, sig_dims, options)
     check_is_array(data, "run_udf_iter")
     run = prepare_run(data, udf, sig_dims=sig_dims, roi=roi, **chosen)

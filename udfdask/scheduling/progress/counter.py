@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -24,37 +23,26 @@ from udfdask.plan.recipe import Recipe
 from udfdask.scheduling.progress.state import ProgressReporter, ProgressState, Status
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Work:
     """Chunks of data, and the chunk that each task processes."""
 
-    frames: dict[Hashable, int]
-    """Selected frames of each chunk."""
-    nbytes: dict[Hashable, int]
-    """Size of each chunk in bytes."""
+    sizes: dict[Hashable, tuple[int, int]]
+    """Selected frames, and size in bytes, of each chunk."""
     chunk_of: dict[Hashable, Hashable]
     """The chunk that each task processes; several tasks can process the same chunk."""
 
     def only(self, tasks: Iterable[Hashable]) -> Work:
         """Return the work of some tasks; tasks that are not in this work are ignored."""
         chunk_of = {key: self.chunk_of[key] for key in tasks if key in self.chunk_of}
-        chunks = set(chunk_of.values())
-        return Work(
-            frames={chunk: n for chunk, n in self.frames.items() if chunk in chunks},
-            nbytes={chunk: n for chunk, n in self.nbytes.items() if chunk in chunks},
-            chunk_of=chunk_of,
-        )
+        return Work({chunk: self.sizes[chunk] for chunk in chunk_of.values()}, chunk_of)
 
 
 def work_of_run(recipe: Recipe) -> Work:
     """Return the work of one run; its tasks have the numbers of their chunks as keys."""
-    numbers: list[Hashable] = list(range(recipe.grid.n_chunks))
-    frames, nbytes = _sizes(recipe, recipe.grid)
-    return Work(
-        frames=dict(zip(numbers, frames, strict=True)),
-        nbytes=dict(zip(numbers, nbytes, strict=True)),
-        chunk_of={number: number for number in numbers},
-    )
+    numbers = range(recipe.grid.n_chunks)
+    sizes = _sizes(recipe, recipe.grid)
+    return Work(dict(zip(numbers, sizes, strict=True)), {number: number for number in numbers})
 
 
 def work_of(results: Any) -> Work:
@@ -62,48 +50,35 @@ def work_of(results: Any) -> Work:
 
     A chunk of several runs counts once, with the frames that at least one of them has selected.
     """
-    work = Work(frames={}, nbytes={}, chunk_of={})
-    for (array_name, _), visits in _visits(results).items():
-        recipe, grid = visits[0].recipe, _joint_grid([v.recipe.grid for v in visits])
-        chunks = [(array_name, grid.index(chunk)) for chunk in range(grid.n_chunks)]
-        frames, nbytes = _sizes(recipe, grid)
-        work.frames.update(zip(chunks, frames, strict=True))
-        work.nbytes.update(zip(chunks, nbytes, strict=True))
-        for visit in visits:
-            index = visit.recipe.grid.index
-            work.chunk_of.update({k: (array_name, index(c)) for k, c in visit.chunks.items()})
-    return work
-
-
-def _visits(results: Any) -> dict[tuple[str, int], list[ChunkLayerInfo]]:
-    """Return the visits of all layers in graphs, by array and number of scan axes."""
-    collections, _ = base.unpack_collections(results)
     layers: dict[str, Any] = {}
-    for collection in collections:
+    for collection in base.unpack_collections(results)[0]:
         layers.update(getattr(collection.__dask_graph__(), "layers", {}))
     by_data: dict[tuple[str, int], list[ChunkLayerInfo]] = {}
     for layer in layers.values():
         if isinstance(layer, (ChunkBlockwise, ChunkTasks)):
-            visits = layer.info
+            info = layer.info
             # two runs with different numbers of scan axes have different frames
-            data = (visits.array_name, len(visits.recipe.grid.shape))
-            by_data.setdefault(data, []).append(visits)
-    return by_data
+            data = (info.array_name, len(info.recipe.grid.shape))
+            by_data.setdefault(data, []).append(info)
+    work = Work({}, {})
+    for (name, _), infos in by_data.items():
+        recipe = infos[0].recipe
+        rois = [info.recipe.grid.roi for info in infos if info.recipe.grid.roi is not None]
+        roi = np.logical_or.reduce(rois) if len(rois) == len(infos) else None
+        grid = replace(recipe.grid, roi=roi)
+        chunks = [(name, grid.index(chunk)) for chunk in range(grid.n_chunks)]
+        work.sizes.update(zip(chunks, _sizes(recipe, grid), strict=True))
+        for info in infos:
+            index = info.recipe.grid.index
+            work.chunk_of.update({key: (name, index(c)) for key, c in info.chunks.items()})
+    return work
 
 
-def _joint_grid(grids: list[Grid]) -> Grid:
-    """Return the grid of all frames that at least one of some grids of the same data selects."""
-    rois = [grid.roi for grid in grids if grid.roi is not None]
-    if len(rois) < len(grids):
-        return replace(grids[0], roi=None)
-    return replace(grids[0], roi=np.logical_or.reduce(rois))
-
-
-def _sizes(recipe: Recipe, grid: Grid) -> tuple[list[int], list[int]]:
+def _sizes(recipe: Recipe, grid: Grid) -> list[tuple[int, int]]:
     """Return the number of selected frames and the size in bytes of each chunk of a grid."""
     frame = recipe.shape.sig.size * recipe.dtype.itemsize
     nbytes = [frames * frame for frames in grid.loaded.tolist()]
-    return grid.counts.tolist(), nbytes
+    return list(zip(grid.counts.tolist(), nbytes, strict=True))
 
 
 class ProgressCounter:
@@ -118,11 +93,9 @@ class ProgressCounter:
         self._stored: dict[Hashable, bool] = {}
         self._remaining: set[Hashable] = set()
         self._n_tasks: Counter[Hashable] = Counter()
-        self._n_remaining: Counter[Hashable] = Counter()
-        # exact numbers, because three thirds of a frame must add up to one frame
-        self._frames = self._nbytes = Fraction(0)
-        self._total_frames = self._total_nbytes = 0
-        self._chunks = 0
+        self._n_done: Counter[Hashable] = Counter()
+        self._frames = self._nbytes = self._chunks = 0
+        self._totals = (0, 0)
 
     def __contains__(self, task: Hashable) -> bool:
         return task in self._work.chunk_of
@@ -146,9 +119,8 @@ class ProgressCounter:
             self._work = self._work.only(merged.union(tasks))
         self._remaining = set(self._work.chunk_of)
         self._n_tasks = Counter(self._work.chunk_of.values())
-        self._n_remaining = self._n_tasks.copy()
-        self._total_frames = sum(self._work.frames.values())
-        self._total_nbytes = sum(self._work.nbytes.values())
+        sizes = self._work.sizes.values()
+        self._totals = (sum(frames for frames, _ in sizes), sum(nbytes for _, nbytes in sizes))
         self._count(self._stored)
         self.started = True
         self._reporter.start(self._state("running"))
@@ -176,22 +148,24 @@ class ProgressCounter:
         self._remaining -= done
         for task in done:
             chunk = self._work.chunk_of[task]
-            part = Fraction(1, self._n_tasks[chunk])
-            self._frames += self._work.frames[chunk] * part
-            self._nbytes += self._work.nbytes[chunk] * part
-            self._n_remaining[chunk] -= 1
-            self._chunks += not self._n_remaining[chunk]
+            n, before = self._n_tasks[chunk], self._n_done[chunk]
+            frames, nbytes = self._work.sizes[chunk]
+            # the parts of a chunk add up to the whole
+            self._frames += frames * (before + 1) // n - frames * before // n
+            self._nbytes += nbytes * (before + 1) // n - nbytes * before // n
+            self._chunks += before + 1 == n
+            self._n_done[chunk] += 1
         return bool(done)
 
     def _state(self, status: Status) -> ProgressState:
         """Return the state of the run."""
         return ProgressState(
-            num_frames_complete=int(self._frames),
-            num_frames_total=self._total_frames,
-            num_bytes_complete=int(self._nbytes),
-            num_bytes_total=self._total_nbytes,
+            num_frames_complete=self._frames,
+            num_frames_total=self._totals[0],
+            num_bytes_complete=self._nbytes,
+            num_bytes_total=self._totals[1],
             num_part_complete=self._chunks,
-            num_part_total=len(self._work.frames),
+            num_part_total=len(self._work.sizes),
             progress_id=self.id,
             status=status,
         )

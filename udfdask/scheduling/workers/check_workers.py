@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from dask.base import get_annotations
@@ -30,21 +30,16 @@ class Demand:
     """Addresses, names or hosts of the workers that can run the tasks; any worker if empty."""
 
     def is_met_in(self, workers: Mapping[str, Any]) -> bool:
-        """Return whether at least one worker of a cluster can run the tasks."""
-        return any(self._is_met_by(address, worker) for address, worker in workers.items())
-
-    def _is_met_by(self, address: str, worker: Mapping[str, Any]) -> bool:
-        """Return whether a worker can run the tasks; `worker` is the scheduler's description."""
-        has = worker["resources"]
-        able = all(has.get(name, 0) >= amount for name, amount in self.resources)
-        # the name of the first worker of a LocalCluster is the number 0; "0" would be a host
-        names = {address, address.removeprefix("tcp://"), worker["id"], worker["host"]}
-        return able and (not self.workers or not names.isdisjoint(self.workers))
-
-    @property
-    def anywhere(self) -> Demand:
-        """The same resources on any worker."""
-        return replace(self, workers=())
+        """Return whether one of the workers that a scheduler describes can run the tasks."""
+        for address, worker in workers.items():
+            has = worker["resources"]
+            # the name of the first worker of a LocalCluster is the number 0; "0" would be a host
+            names = {address, address.removeprefix("tcp://"), worker["id"], worker["host"]}
+            if all(has.get(name, 0) >= amount for name, amount in self.resources) and (
+                not self.workers or not names.isdisjoint(self.workers)
+            ):
+                return True
+        return False
 
 
 def check_demands(demands: Iterable[Demand], client: Any) -> None:
@@ -146,9 +141,9 @@ def _tags(resources: Mapping[str, float]) -> str:
 
 def _listed(workers: Mapping[str, Any]) -> str:
     """Return the first 8 workers of a cluster with their names and resources, as text."""
-    texts = []
-    for address, worker in list(workers.items())[:8]:
-        tags = _tags(worker["resources"])
-        texts.append(f"{address} (name {worker['id']!r}{', ' if tags else ''}{tags})")
+    texts = [
+        ", ".join(filter(None, (f"{address} (name {worker['id']!r}", _tags(worker["resources"]))))
+        for address, worker in list(workers.items())[:8]
+    ]
     more = len(workers) - len(texts)
-    return ", ".join(texts) + (f" and {more} more" if more else "")
+    return "), ".join(texts) + ")" + (f" and {more} more" if more else "")

@@ -56,21 +56,14 @@ def is_restricted(graph: Any) -> bool:
 
 def device_udfs(collections: Iterable[Any]) -> list[str]:
     """Return the names of the UDFs that need a device in dask collections."""
-    groups = [
-        _device_group(layer)
-        for collection in collections
-        for layer in getattr(collection.__dask_graph__(), "layers", {}).values()
-    ]
-    return sorted({name for group in groups if group is not None for name in group.names})
-
-
-def _device_group(layer: Any) -> Group | None:
-    """Return the UDFs of a layer if they need a device and process at least one chunk."""
-    if isinstance(layer, (ChunkBlockwise, ChunkTasks)):
-        group = layer.group  # the keys of all chunks are listed only if it needs a device
-        if group is not None and group.needs_cuda and layer.info.chunks:
-            return group
-    return None
+    names: set[str] = set()
+    for collection in collections:
+        for layer in getattr(collection.__dask_graph__(), "layers", {}).values():
+            group = layer.group if isinstance(layer, (ChunkBlockwise, ChunkTasks)) else None
+            # the keys of all chunks are listed only if it needs a device
+            if group is not None and group.needs_cuda and layer.info.chunks:
+                names.update(group.names)
+    return sorted(names)
 
 
 def find_restrictions(tasks: Mapping[Any, Any], results: Collection[Any]) -> Restrictions:
@@ -107,9 +100,7 @@ def _common_workers(key: Any, placements: list[set[str]]) -> set[str]:
         different = sorted({tuple(sorted(placement)) for placement in placements})[:4]
         raise ArgumentValueError(
             f"task {key!r} loads several blocks, but no worker can load all of them: they are "
-            f"on {different}. "
-            "Allow one worker to load all of them. If they belong to several arrays, rechunk one "
-            "of these; if merge_small joins them, choose a smaller size or leave it out"
+            f"on {different}. Allow one worker to load all of them, or rechunk the arrays"
         )
     return allowed
 

@@ -8,8 +8,7 @@ own optimization, which follows, does not fuse them again.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from dask import base
@@ -17,32 +16,12 @@ from dask import base
 from udfdask.graph.dask_internals.layers import in_one_layer
 from udfdask.graph.dask_internals.running import optimized_together
 from udfdask.graph.dask_internals.tasks import never_fused
-from udfdask.scheduling.workers.check_workers import (
-    Demand,
-    check_demands,
-    worker_names,
-    workers_of,
-)
+from udfdask.scheduling.workers.check_workers import Demand, check_demands, worker_names
 from udfdask.scheduling.workers.find_restrictions import (
     Restrictions,
     find_restrictions,
     is_restricted,
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterOptions:
-    """Annotations and options with which tasks are sent to a cluster."""
-
-    annotations: dict[str, Any] = field(default_factory=dict)
-    """Annotations of tasks by dask's names, as functions of keys."""
-    options: dict[str, Any]
-    """Extra keyword arguments for methods of the client, such as `Client.compute`."""
-
-    def annotated(self) -> AbstractContextManager[None]:
-        """Return a context in which a client sends the annotations."""
-        context: AbstractContextManager[None] = base.annotate(**self.annotations)
-        return context if self.annotations else nullcontext()
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,15 +40,15 @@ class ByKey:
 
 def restrict(
     results: tuple[Any, ...], client: Any, options: Mapping[str, Any]
-) -> tuple[tuple[Any, ...], ClusterOptions]:
-    """Return collections with restricted tasks, and the options to send them."""
+) -> tuple[tuple[Any, ...], dict[str, Any], dict[str, Any]]:
+    """Return collections with restricted tasks, and the annotations and options to send them."""
     collections, repack = base.unpack_collections(*results)
     if not any(is_restricted(collection.__dask_graph__()) for collection in collections):
-        return results, ClusterOptions(options=dict(options))
+        return results, {}, dict(options)
     optimized = optimized_together(collections)
     tasks = optimized.tasks
     restrictions = find_restrictions(tasks, optimized.keys)
-    cluster_options = make_cluster_options(restrictions, client, options)
+    annotations, rest = make_cluster_options(restrictions, client, options)
     # dask will optimize the graph again, and must not fuse these tasks with others
     for key in (*restrictions.workers, *restrictions.groups):
         tasks[key] = never_fused(tasks[key])
@@ -79,57 +58,46 @@ def restrict(
         rebuild, state = collection.__dask_postpersist__()
         restricted.append(rebuild(graph, *state))
     packed: tuple[Any, ...] = repack(restricted)
-    return packed, cluster_options
+    return packed, annotations, rest
 
 
 def make_cluster_options(
     restrictions: Restrictions, client: Any, options: Mapping[str, Any]
-) -> ClusterOptions:
-    """Return the annotations and options that combine restrictions with the user's options.
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return annotations that combine restrictions with the user's options, and the other options.
 
     Raise if no existing worker can run a task and no suitable worker can be expected.
     """
-    user_annotations, remaining = base.get_annotations(), dict(options)
-    allow_others = (
-        options.get("allow_other_workers") or user_annotations.get("allow_other_workers") or False
-    )
-    workers = ByKey(restrictions.workers, user_annotations.get("workers") or [])
-    demands = {
-        key: Demand(workers=tuple(sorted(allowed)))
-        for key, allowed in restrictions.workers.items()
-        if not _of(allow_others, key) and not worker_names(options.get("workers"))
-    }
-    if not restrictions.groups:
-        check_demands(demands.values(), client)
-        annotations = {"workers": workers} if restrictions.workers else {}
-        return ClusterOptions(annotations=annotations, options=remaining)
+    rest = dict(options)
+    if not restrictions:
+        return {}, rest
     # as keyword arguments, these would replace the annotations
-    for name in ("workers", "allow_other_workers", "resources"):
-        remaining.pop(name, None)
-    if worker_names(options.get("workers")):
-        workers = ByKey({}, options["workers"])
-    asked = options.get("resources") or user_annotations.get("resources") or {}
-    needs = {k: {**group.resources, **_of(asked, k)} for k, group in restrictions.groups.items()}
-    for key, group in restrictions.groups.items():
+    given = {name: rest.pop(name, None) for name in ("workers", "allow_other_workers", "resources")}
+    user = {**base.get_annotations(), **{name: value for name, value in given.items() if value}}
+    placed = {} if given["workers"] else restrictions.workers
+    allow_others, asked = user.get("allow_other_workers") or False, user.get("resources") or {}
+    groups = restrictions.groups
+    needs = {key: {**group.resources, **_of(asked, key)} for key, group in groups.items()}
+    # Then workers are a preference, but resources are not: dask would send the task to a worker
+    # without a device.
+    anywhere: dict[Any, Any] = {key: [] for key in needs if _of(allow_others, key)}
+    workers = ByKey({**placed, **anywhere}, user.get("workers") or [])
+    demands = [
+        Demand(workers=tuple(names))
+        for key, names in placed.items()
+        if key not in needs and not _of(allow_others, key)
+    ]
+    for key, group in groups.items():
         resources = tuple(sorted(needs[key].items()))
         names = worker_names(workers(key))
-        demands[key] = Demand(udfs=group.names, resources=resources, workers=names)
-    preferred = {key for key in needs if _of(allow_others, key)}
-    if preferred:
-        # The workers are a preference, but the resources are not. If no worker satisfies both, drop
-        # the preference: dask would send the task to a worker without a device.
-        present = workers_of(client)
-        unmet = {d for d in set(map(demands.get, preferred)) if d and not d.is_met_in(present)}
-        anywhere = [key for key in preferred if demands[key] in unmet]
-        workers = ByKey({**workers.by_key, **{key: [] for key in anywhere}}, workers.default)
-        demands.update({key: demands[key].anywhere for key in anywhere})
-    check_demands(demands.values(), client)
+        demands.append(Demand(udfs=group.names, resources=resources, workers=names))
+    check_demands(demands, client)
     annotations = {
         "workers": workers,
         "resources": ByKey(needs, asked),
         "allow_other_workers": ByKey(dict.fromkeys(needs, False), allow_others),
     }
-    return ClusterOptions(annotations=annotations, options=remaining)
+    return annotations, rest
 
 
 def _of(value: Any, key: Any) -> Any:

@@ -23,10 +23,10 @@ from udfdask.geometry.axes import (
 )
 from udfdask.geometry.axis_labels import DataLabels
 from udfdask.io.labeled_array import SIGNAL_DIMS
-from udfdask.results.labels.align import align_roi
 from udfdask.results.labels.labels import Labels, split_attributes, wants_attributes
 from udfdask.results.labels.layout import Layout
 from udfdask.tracebacks import warn_user
+from udfdask.xarray.align import align_roi
 
 
 def name_output_dims(
@@ -212,7 +212,7 @@ def _partners(name: str) -> set[str]:
 
     Examples
     --------
-    >>> from udfdask.results.labels.from_dataarray import _partners
+    >>> from udfdask.xarray.from_dataarray import _partners
     >>> sorted(_partners("ky")), sorted(_partners("row")), sorted(_partners("time"))
     (['kx'], ['col', 'column'], [])
     """
