@@ -227,26 +227,6 @@ def test_a_user_defined_udf_through_its_helper(load):
     assert ud.run_udf(x, prog.Total())["total"].name == other.name
 
 
-def test_mean_and_median_side_by_side():
-    """Computed together, each gives its own."""
-    scope: dict = {"ud": ud}
-    text = """
-        class Stat(ud.UDF):
-            def get_result_buffers(self):
-                return {"stat": self.buffer("nav", dtype="f8")}
-            def process_frame(self, frame):
-                self.results.stat[:] = stat(frame)
-    """
-    found = []
-    x = da.from_array(np.array([0.0, 0, 3, 9]).reshape(1, 1, 2, 2))
-    for function in (np.mean, np.median):
-        scope = {"ud": ud, "stat": function}
-        exec(textwrap.dedent(text), scope)
-        found.append(ud.run_udf(x, scope["Stat"]())["stat"])
-    mean, median = da.compute(*found)
-    assert (mean.item(), median.item()) == (3.0, 1.5)
-
-
 def test_a_cell_that_is_run_again_makes_its_shared_data_anew():
     """`get_shared_task_data` is kept per run: another factory is another run."""
     text = """

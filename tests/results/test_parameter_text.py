@@ -18,7 +18,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import udfdask as ud
-from commands import call
 from making import SYNC
 from saved import read_saved
 from udfdask import save_results
@@ -26,7 +25,6 @@ from udfdask.plan.parameter_text import parameter_text
 from udfdask.testing import raise_if_dask_computes
 from udfdask.udfs import (
     ApplyMasksUDF,
-    CoMUDF,
     SumSigUDF,
     SumUDF,
     VirtualDetectorUDF,
@@ -173,19 +171,6 @@ def test_too_many_values_are_counted():
     assert found["..."] == f"and {5001 - len(found)} more"
 
 
-@pytest.mark.parametrize("suffix", ["zarr", "nc", "npz", "hspy"])
-@pytest.mark.parametrize("sign", ["\U0001d538", '"', "\x00", "\udc80"])
-def test_files_hold_the_longest_text(sign, suffix, tmp_path):
-    pytest.importorskip("xarray")
-    pytest.importorskip("rsciio")
-    long = {f"name_{k}": sign * 200 for k in range(30)}
-    result = ud.run_udf(X, Factor(factor=1, **long))
-    path = save_results(tmp_path / f"a.{suffix}", result, **SYNC)
-    if suffix in ("zarr", "nc"):
-        found = json.loads(read_saved(path)["factor_total"].attrs["parameters"])
-        assert found["name_0"] in (sign * 200, "?" * 200)
-
-
 @pytest.mark.parametrize("how", ["lazy", "computed", "pickled", "persisted"])
 @pytest.mark.parametrize("suffix", ["zarr", "nc"])
 def test_files_have_the_parameters_as_the_user_gave_them(how, suffix, tmp_path):
@@ -200,21 +185,6 @@ def test_files_have_the_parameters_as_the_user_gave_them(how, suffix, tmp_path):
     found = read_saved(save_results(tmp_path / f"a.{suffix}", results, **SYNC))
     for name, udf in [("ADF_intensity", "ADF"), ("all_intensity", "all")]:
         assert json.loads(found[name].attrs["parameters"]) == WANTED[udf]
-
-
-def test_a_file_of_hyperspy_has_them(tmp_path):
-    h5py = pytest.importorskip("h5py")
-    pytest.importorskip("rsciio")
-    results = ud.run_udf(X, UDFS, axes=AXES)
-    path = save_results(tmp_path / "a.hspy", results, **SYNC)
-    with h5py.File(path) as file:
-        own = file["Experiments/ADF_intensity/metadata/udfdask"].attrs
-        assert json.loads(own["parameters"]) == RING
-
-
-def test_formats_without_attributes_do_not_mind(tmp_path):
-    pytest.importorskip("tifffile")
-    assert save_results(tmp_path / "a.tif", ud.run_udf(X, SumSigUDF()), **SYNC).exists()
 
 
 def test_a_store_and_a_dataset_have_them(tmp_path):
@@ -234,15 +204,6 @@ def test_a_store_and_a_dataset_have_them(tmp_path):
         assert of_dataset(found) == {"intensity": RING}
 
 
-def test_a_command_writes_them(tmp_path):
-    pytest.importorskip("xarray")
-    np.save(tmp_path / "scan.npy", np.ones((3, 4, 6, 8), "u2"))
-    out = tmp_path / "a.nc"
-    call("run", tmp_path / "scan.npy", "--udf", "ADF=ring:ri=1,ro=3", "--out", out)
-    found = json.loads(read_saved(out)["ADF_intensity"].attrs["parameters"])
-    assert found == {"shape": "ring", "ri": 1, "ro": 3}
-
-
 def test_map_frames_has_the_name_of_the_function():
     pytest.importorskip("xarray")
     both = ud.map_frames(
@@ -252,18 +213,6 @@ def test_map_frames_has_the_name_of_the_function():
     assert found["f"] == "unravel_index"
     assert found["kwargs"] == {"shape": [2, 3]}
     assert found["output_names"] == ["row"]
-
-
-def test_equal_runs_write_equal_files(tmp_path):
-    def save(name):
-        udfs = {
-            "masks": ApplyMasksUDF([lambda: np.ones((6, 8))]),
-            "com": CoMUDF(r="6 mrad"),
-        }
-        lazy = ud.run_udf(X, udfs, axes=AXES)
-        return save_results(tmp_path / name, lazy, **SYNC).read_bytes()
-
-    assert save("a.npz") == save("b.npz")
 
 
 def test_lazy_parameters_are_not_computed_and_nothing_is_kept():

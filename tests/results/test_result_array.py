@@ -2,26 +2,19 @@
 
 import copy
 import gc
-import hashlib
-import io
 import pickle
 import weakref
-import zlib
 
-import dask
 import dask.array as da
 import numpy as np
 import pytest
-from dask.base import tokenize
 from hypothesis import given
 from hypothesis import strategies as st
 
 import udfdask as ud
-from udfdask.corrections import CorrectionSet
-from udfdask.descan import Descan
 from udfdask.geometry.result_array import ResultArray
 from udfdask.testing.strategies import rois
-from udfdask.udfs import ApplyMasksUDF, AutoUDF, CoMUDF, StdDevUDF, SumSigUDF, SumUDF
+from udfdask.udfs import ApplyMasksUDF, CoMUDF, StdDevUDF, SumSigUDF, SumUDF
 
 SYNC = {"scheduler": "synchronous"}
 DATA = np.random.default_rng(0).integers(0, 50, (3, 4, 5, 6)).astype(np.uint16)
@@ -131,66 +124,6 @@ def test_it_is_the_memory_of_the_result():
         result["intensity"][0] = 1
 
 
-def test_buffers_of_memory():
-    array, plain = sums()
-    data = plain.tobytes()
-    assert bytes(array) == bytes(array.data) == bytes(memoryview(array)) == data
-    assert hashlib.sha256(array).digest() == hashlib.sha256(array.data).digest()
-    assert zlib.compress(array.data) == zlib.compress(data)
-    np.testing.assert_array_equal(np.frombuffer(array.data, np.int64), plain.ravel())
-    assert array.ctypes.data == array.data.ctypes.data
-    parts = []
-    pickle.dumps(array, protocol=5, buffer_callback=parts.append)
-    assert len(parts) == 1  # sent without a copy
-
-
-def test_dask():
-    array, plain = sums()
-    assert tokenize(array) == tokenize(plain)
-    assert dask.sizeof.sizeof(array) == dask.sizeof.sizeof(plain)
-    for made in (da.from_array(array, chunks=2), da.from_array(array), da.asarray(array)):
-        assert type(made._meta) is np.ndarray
-        assert_plain(made.compute(**SYNC), plain)
-    lazy = da.ones((3, 4), chunks=2, dtype=np.int64)
-    for both in (lazy + array, array + lazy):
-        assert isinstance(both, da.Array)
-        assert_plain(both.compute(**SYNC), plain + 1)
-    assert isinstance(np.concatenate([array, lazy]), da.Array)
-
-
-def test_other_libraries():
-    array, plain = sums()
-    sparse = pytest.importorskip("sparse", reason="sparse is an extra")
-    numba = pytest.importorskip("numba", reason="numba is needed")
-    doubled = numba.njit(lambda a: a * 2)
-    assert_plain(doubled(array), doubled(plain))
-    assert (array + sparse.COO.from_numpy(plain)).sum() == 2 * plain.sum()
-    file = io.BytesIO()
-    np.save(file, array)
-    file.seek(0)
-    assert_plain(np.load(file), plain)
-
-
-def test_sent_by_distributed():
-    protocol = pytest.importorskip("distributed.protocol", reason="distributed is an extra")
-    array, plain = sums()
-    assert_plain(protocol.deserialize(*protocol.serialize(array)), plain)
-
-
-def test_stores(tmp_path):
-    h5py = pytest.importorskip("h5py", reason="h5py is an extra")
-    zarr = pytest.importorskip("zarr", reason="zarr is an extra")
-    array, plain = sums()
-    with h5py.File(tmp_path / "a.h5", "w") as file:
-        file["a"] = array
-        file.create_dataset("b", data=array, compression="gzip")
-        assert_plain(file["a"][:], plain)
-        assert_plain(file["b"][:], plain)
-    store = zarr.open(tmp_path / "a.zarr", mode="w", shape=(3, 4), chunks=(2, 2), dtype=np.int64)
-    store[:] = array
-    assert_plain(store[:], plain)
-
-
 def test_labeled_results_are_plain(tmp_path):
     xr = pytest.importorskip("xarray", reason="xarray is an extra")
     hs = pytest.importorskip("hyperspy.api", reason="hyperspy is an extra")
@@ -210,17 +143,6 @@ def test_labeled_results_are_plain(tmp_path):
     assert_plain(result.compute(show_progressbar=False)["intensity"].data, plain)
 
 
-def test_pictures():
-    plt = pytest.importorskip("matplotlib.pyplot", reason="matplotlib is an extra")
-    array, plain = sums()
-    figure, axes = plt.subplots()
-    image = axes.imshow(array)
-    assert_plain(image.get_array().data, plain)
-    axes.plot(array)
-    figure.savefig(io.BytesIO())
-    plt.close(figure)
-
-
 def test_a_parameter_is_a_plain_copy():
     """A run does not see what happens to a result later, and two runs have the same name."""
     result = computed(StdDevUDF())
@@ -230,30 +152,6 @@ def test_a_parameter_is_a_plain_copy():
     wanted = theirs.compute(**SYNC)["intensity"]
     mask[:] = 0
     assert_plain(np.asarray(ours.compute(**SYNC)["intensity"]), np.asarray(wanted))
-
-
-def test_objects_as_a_parameter():
-    shapes = computed(AutoUDF(f=lambda frame: [1] * int(frame[0, 0] % 3), ragged=True))["result"]
-    udf = AutoUDF(f=lambda frame, shapes: len(shapes[0, 0]), kwargs={"shapes": shapes})
-    lazy, first = ud.run_udf(X, udf), len(shapes[0, 0])
-    shapes[0, 0] = [1] * 10
-    assert (lazy.compute(**SYNC)["result"] == first).all()
-
-
-def test_as_shifts_and_corrections():
-    com = computed(CoMUDF())["raw_shifts"]
-    shifts = np.array(com)
-    kept = Descan(com, subpixel=True)
-    total = ud.run_udf(X, SumUDF(), descan=Descan(shifts, subpixel=True)).compute(**SYNC)
-    com[:] = 0
-    again = ud.run_udf(X, SumUDF(), descan=kept).compute(**SYNC)
-    np.testing.assert_array_equal(total["intensity"], again["intensity"])
-    dark = computed(StdDevUDF())["mean"]
-    corrections = [CorrectionSet(dark=d) for d in (dark, np.array(dark))]
-    found = [ud.run_udf(X, SumUDF(), corrections=c)["intensity"] for c in corrections]
-    assert found[0].name == found[1].name
-    roi = computed()["intensity"] > SUMS.mean()
-    assert computed(SumSigUDF(), roi=roi).raw["intensity"].size == (SUMS.mean() < SUMS).sum()
 
 
 def test_it_keeps_no_other_result():

@@ -70,14 +70,6 @@ def test_a_computed_result_shows_those_about_its_values():
     assert notes(ud.run_udf(X, Merged()).compute(**SYNC)) == []
 
 
-def test_a_lazy_result_keeps_its_notes():
-    result = ud.run_udf(X, CoMUDF(r=8), axes=AXES)
-    result.compute(**SYNC)
-    assert notes(result) == [MIDDLE, IN_PIXELS]
-    assert notes(result.persist(**SYNC)) == [MIDDLE, IN_PIXELS]
-    assert notes(pickle.loads(pickle.dumps(result))) == [MIDDLE, IN_PIXELS]
-
-
 def test_each_of_several_udfs_shows_its_own_notes():
     udfs = {"com": CoMUDF(r=8), "sum": SumUDF(), "a": Merged(), "b": Merged(big=np.ones(1 << 18))}
     results = ud.run_udf(X, udfs, axes=AXES)
@@ -90,12 +82,6 @@ def test_each_of_several_udfs_shows_its_own_notes():
     assert every[:3] == (f"com: {MIDDLE}", f"com: {IN_PIXELS}", merges)
     assert "parameters of 2.00 MiB" in every[3]
     assert len(every) == 4
-
-
-def test_a_run_of_one_udf_shows_notes_about_the_run():
-    merges, large = notes(ud.run_udf(X, Merged(big=np.ones(1 << 18))))
-    assert merges.startswith("Merged: ")
-    assert large.startswith("parameters of 2.00 MiB are a task of their own")
 
 
 def test_there_are_at_most_three_notes():

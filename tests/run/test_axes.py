@@ -201,13 +201,6 @@ def test_windows_in_units_do_not_depend_on_the_direction_of_an_axis(start, size)
     np.testing.assert_array_equal(found, expected)
 
 
-def test_one_end_of_a_window_in_pixels_where_positions_decrease():
-    axes = (*calibrated()[:2], Axis(name="E", unit="keV", scale=-0.1, offset=1.7))
-    window = VirtualDetectorUDF("window", start="0.3 keV", stop=9)
-    with pytest.raises(ud.ArgumentValueError, match=r"start has a unit.*decrease.*both in pixels"):
-        ud.run_udf(scan()[:, :, 0], window, sig_dims=1, axes=axes)
-
-
 ENERGY = (*calibrated()[:2], Axis(name="E", unit="eV", scale=5.0, offset=400.0))
 
 
@@ -272,33 +265,6 @@ def test_a_window_from_zero():
     low_loss = (*ENERGY[:2], Axis(name="E", unit="eV", scale=50.0, offset=-50.0))
     np.testing.assert_array_equal(image("0 eV", low_loss), FRAMES[:, :, 0, 1:10].sum(axis=-1))
     assert "start=0 is a number of channels: write start='0 eV'" in no_window(0, "440 eV", low_loss)
-
-
-def test_a_window_outside_of_the_axis():
-    message = no_window(440, 460)
-    assert "within 0 and 18, in channels; for numbers in eV, write start='440 eV'" in message
-    assert "the axis 'E' goes from 400 to 485 eV" in message
-    message = no_window("940 eV", "960 eV")
-    assert "start = 940 eV is 108 px, stop = 960 eV is 112 px" in message
-    assert message.endswith("frames have E from 400 to 485 eV")
-    assert "in channels (Axis.to_pixels" in no_window(440, 460, axes=None)
-    assert "stop must be a finite number of pixels, not inf" in no_window("440 eV", np.inf)
-
-
-@pytest.mark.parametrize(
-    "udf",
-    [
-        VirtualDetectorUDF("disk", cy="30.5 mrad", r="1 mrad"),
-        CoMUDF(cy="30.5 mrad", cx="0 mrad"),
-        CoMUDF(cy="30.5 mrad", r="2 mrad"),
-    ],
-)
-def test_disks_outside_of_frames_in_the_units_of_the_user(udf):
-    with pytest.raises(ud.ArgumentValueError) as caught:
-        ud.run_udf(scan(), udf, axes=calibrated("mrad", 0.1))
-    message = str(caught.value)
-    assert "cy = 30.5 mrad is 313 px" in message
-    assert message.endswith("frames have ky from -0.8 to 0.7 mrad and kx from -0.9 to 0.8 mrad")
 
 
 @pytest.mark.parametrize("nav_unit", ["nm", None])
@@ -451,8 +417,3 @@ def test_axes_and_units_that_do_not_fit(axes, udf, message):
 def test_texts_that_are_no_quantity(given):
     with pytest.raises((TypeError, ValueError), match="r must be a number"):
         CoMUDF(r=given)
-
-
-def test_a_unit_that_is_no_text():
-    with pytest.raises(TypeError, match="unit must be a text"):
-        ud.run_udf(scan(), SumUDF(), unit=3)

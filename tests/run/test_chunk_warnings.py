@@ -13,7 +13,6 @@ import pytest
 import udfdask as ud
 import udfdask.dask
 from udfdask.io import suggest_chunks
-from udfdask.tracebacks import warn_user
 from udfdask.udfs import LogsumUDF, SumUDF
 
 SHAPE, CHUNKS = (4, 6, 8, 8), (2, 3, 2, 4)
@@ -96,26 +95,6 @@ def test_the_line_the_function_and_the_cure(kind, run, size):
     RUNS[run](better)  # without a warning
 
 
-@pytest.mark.parametrize(
-    ("function", "call"),
-    [
-        (peak, "map_frames(peak)"),
-        (lambda frame: frame.max(), "map_frames(lambda)"),
-        (functools.partial(functools.partial(peak)), "map_frames(peak)"),
-        (np.max, "map_frames(max)"),
-    ],
-)
-def test_names_of_functions(function, call):
-    warning = caught_from(lambda: ud.map_frames(cut(), function))
-    assert f"because {call} cannot" in str(warning.message)
-
-
-def test_the_names_that_users_give():
-    udfs = {name: LogsumUDF() for name in "abcde"} | {"sum": SumUDF()}
-    text = str(caught_from(lambda: ud.run_udf(cut(), udfs)).message)
-    assert "because a, b, c and 2 more cannot" in text
-
-
 def test_the_chunks_of_the_scan_stay():
     x = da.zeros((5, 8, 8), chunks=((2, 3), 2, 2), dtype="uint16")
     text = str(caught_from(lambda: ud.map_frames(x, peak)).message)
@@ -123,15 +102,6 @@ def test_the_chunks_of_the_scan_stay():
     with dask.config.set({"array.chunk-size": "1 MiB"}):
         text = str(caught_from(lambda: ud.map_frames(x, peak)).message)
     assert "chunks=(5, -1, -1) where" in text
-
-
-def test_the_dimensions_of_a_data_array_by_name():
-    data = data_array()
-    turned = data.transpose("ky", "y", "kx", "x")
-    call = functools.partial(turned.udf.map_frames, peak, sig_dims=("kx", "ky"))
-    text = str(caught_from(call).message)
-    assert "chunks={'y': 2, 'x': 3, 'kx': -1, 'ky': -1} where" in text
-    assert text.endswith("array.chunk({'kx': -1, 'ky': -1})")
 
 
 @pytest.mark.parametrize(("kind", "call"), [("xarray", "array.chunk"), ("hyperspy", "rechunk(nav")])
@@ -164,10 +134,6 @@ class TestOnce:
         (one,) = self.shown("default", *calls)
         assert "map_frames(min)" in str(one.message)
 
-    def test_other_data(self):
-        calls = [functools.partial(ud.map_frames, self.array(), peak) for _ in range(3)]
-        assert len(self.shown("default", *calls)) == 3
-
     def test_filters_come_first(self):
         x = self.array()
         call = functools.partial(ud.map_frames, x, peak)
@@ -177,32 +143,6 @@ class TestOnce:
         with pytest.raises(ud.UDFWarning):
             self.shown("error", call)
         assert not self.shown("default", call)
-
-    def test_the_filters_of_python(self):
-        """As Python itself decides, for filters of each kind."""
-        filters = [
-            {"message": "other"},
-            {"message": "some"},
-            {"category": DeprecationWarning},
-            {"category": UserWarning},
-            {"module": "other"},
-            {"module": re.escape(__name__)},
-            {"lineno": 1},
-        ]
-        for k, options in enumerate(filters):
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                warnings.filterwarnings("error", **options)
-                errors = 0
-                for issue in (
-                    lambda k=k: warn_user("some text", problem=("test", k)),
-                    lambda: warnings.warn("some text", ud.UDFWarning, stacklevel=1),
-                ):
-                    try:
-                        issue()
-                    except ud.UDFWarning:
-                        errors += 1
-            assert errors in (0, 2), options
 
 
 def test_warnings_of_arguments_name_the_line_too():

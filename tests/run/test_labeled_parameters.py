@@ -101,34 +101,12 @@ def test_axes_in_another_order_are_aligned_by_accessors_and_else_refused(array):
         ud.run_udf(array.data, RadialProfileUDF(r=3, centers=renamed))
 
 
-def test_plain_run_says_what_to_pass_as_descan(array):
-    shifts = array.udf.run_udf(CoMUDF())["raw_shifts"]
-    with pytest.raises(TypeError, match=r"not a DataArray: pass its \.data, in the order"):
-        ud.run_udf(array.data, SumUDF(), descan=shifts)
-
-
-def test_a_beam_shift_is_no_shift_of_the_beam(array):
-    signal = as_signal(array).udf.run_udf(CoMUDF())["raw_shifts"]
-    signal._signal_type = "beam_shift"
-    with pytest.raises(ud.ArgumentValueError, match="a beam shift with x before y"):
-        ApplyMasksUDF(MASK, shifts=signal)
-
-
 @pytest.mark.parametrize("parameter", ["centers", "shifts"])
 def test_a_dataset_or_a_result_is_not_one_array(array, parameter):
     words = rf"{parameter} is a (Dataset|Result): pass one of .*result\['{PIXELS[parameter]}'\]"
     for given in (array.udf.run_udf(CoMUDF()), ud.run_udf(array.data, CoMUDF())):
         with pytest.raises(ud.ArgumentTypeError, match=words):
             USES[parameter](given)
-
-
-def test_labels_do_not_change_the_names_of_tasks(array):
-    centers = array.udf.run_udf(CoMUDF())["raw_com"]
-    named = [
-        ud.run_udf(array.data, RadialProfileUDF(r=3, centers=values))["intensity"].name
-        for values in (centers, centers.data)
-    ]
-    assert named[0] == named[1]
 
 
 @pytest.mark.parametrize("kind", ["nav", "sig"])

@@ -1,7 +1,5 @@
 """Lengths and positions of templates and disks in the units of the axes."""
 
-import re
-
 import dask.array as da
 import numpy as np
 import pytest
@@ -77,49 +75,3 @@ def test_the_zero_order_peak_in_units():
     found = ud.run_udf(scan(), udf, axes=axes)["intensity"].compute()
     plain = CrystallinityUDF(2, 6, real_center=(8, 8), real_rad=3)
     np.testing.assert_array_equal(found, ud.run_udf(scan(), plain)["intensity"].compute())
-
-
-@pytest.mark.parametrize(
-    ("changed", "axes", "message"),
-    [
-        ({"template": DiskTemplate(radius="2 mrad")}, None, "the axis 'sig_y' of the data has no"),
-        ({"steps": "0.05 mrad"}, "mrad", "steps must be at least 2 pixels, not 1"),
-        ({"steps": "2 nm"}, "mrad", "CorrelationUDF: steps='2 nm', but the axis 'ky'"),
-        (
-            {"template": DiskTemplate(radius="3 mrad", radius_outer="2 mrad")},
-            "mrad",
-            "radius_outer must be larger than radius",
-        ),
-        ({"peaks": ([(1, 2)], "nm")}, "mrad", "peaks='1 nm', but the axis 'ky'"),
-    ],
-)
-def test_lengths_of_disks_that_do_not_fit(changed, axes, message):
-    given = {"peaks": [(8, 8)], "template": DiskTemplate(radius=2), "steps": 3, **changed}
-    with pytest.raises(ud.ArgumentValueError, match=re.escape(message)):
-        ud.run_udf(scan(), CorrelationUDF(**given), axes=axes and axes_in(axes))
-
-
-@pytest.mark.parametrize(
-    "changed",
-    [
-        {"template": DiskTemplate(radius=2), "peaks": ([1, 2], "mrad")},
-        {"template": DiskTemplate(radius=2), "peaks": (da.ones((3, 2)), "mrad")},
-        {"template": DiskTemplate(radius=2), "peaks": [("1 mrad", "2 mrad")]},
-        {"template": DiskTemplate(radius=2), "steps": "far"},
-        {"template": DiskTemplate(radius=2), "zero_shift": ("1 mrad", "far")},
-        {"template": "2 mrad"},
-    ],
-)
-def test_parameters_of_disks_that_are_none(changed):
-    given = {"peaks": [(8, 8)], "steps": 3, **changed}
-    with pytest.raises((ud.ArgumentValueError, ud.ArgumentTypeError)):
-        CorrelationUDF(**given)
-
-
-def test_a_template_in_units_has_no_array_yet():
-    template = DiskTemplate(radius="2 mrad")
-    with pytest.raises(ud.ArgumentValueError, match="a radius with a unit"):
-        template.array()
-    with pytest.raises(ud.ArgumentTypeError, match="radius must be a number of pixels"):
-        DiskTemplate(radius="wide")
-    assert template == DiskTemplate(radius=(2, "mrad")) != DiskTemplate(radius=2)

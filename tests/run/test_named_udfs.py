@@ -84,12 +84,6 @@ def test_snapshots_and_descriptions(door):
     assert "\ndetector  VirtualDetectorUDF 2: ring, " in listed.text
 
 
-def test_names_of_udfs_without_names():
-    *_, last = ud.run_udf_iter(X, [SumUDF()], scheduler="synchronous")
-    with pytest.raises(KeyError, match="have no names: write a number instead of 'BF'"):
-        last.buffers["BF"]
-
-
 def test_the_data_are_loaded_once(tmp_path):
     x = da.from_array(CountedData(DATA, tmp_path), chunks=(2, 5, 6, 7), meta=DATA[:0])
     udfs = {"total": SumUDF(), "spread": StdDevUDF(), "sums": SumSigUDF()}
@@ -128,28 +122,6 @@ def test_parameters_change_by_name():
         last = next(snapshots)
     np.testing.assert_array_equal(last.buffers["a"]["v"], np.ones((4, 5)))
     np.testing.assert_array_equal(last.buffers["b"]["v"][:, 0], [2, 2, 20, 20])
-
-
-@pytest.mark.parametrize("door", ["function", "hyperspy"])
-def test_texts_and_pictures_bear_the_names(door):
-    pytest.importorskip("matplotlib", reason="matplotlib is an extra")
-    bright = DOORS[door](UDFS)["BF"].compute()
-    assert repr(bright).splitlines()[0] in (
-        "<Result of VirtualDetectorUDF 'BF', computed>",
-        "<SignalResult of VirtualDetectorUDF 'BF', computed>",
-    )
-    assert bright.plot().get_suptitle() == "BF"
-    assert bright.plot(title="mine").get_suptitle() == "mine"
-    alone = ud.run_udf(X, UDFS["BF"]).compute()
-    assert alone.plot().get_suptitle() == "VirtualDetectorUDF"
-
-
-def test_resources():
-    class OnDevice(ud.UDF):
-        def get_backends(self):
-            return (self.BACKEND_CUPY,)
-
-    assert ud.get_resources({"sum": SumUDF(), "there": OnDevice()}) == {"CUDA": 1}
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import udfdask as ud
 from suites import examples
-from udfdask import ArgumentTypeError, ArgumentValueError, Axis
+from udfdask import ArgumentValueError, Axis
 from udfdask.masks.polar import rounding_matrix, stretch_in_pixels
 from udfdask.results.detectors import detector_masks
 from udfdask.testing import raise_if_dask_computes
@@ -132,23 +132,6 @@ def test_the_strength_of_a_symmetry_in_units():
         assert (c[2] / c[0] < 0.02) == round_
 
 
-def test_square_pixels_need_no_stretch():
-    """Also if their sizes differ by rounding."""
-    for sx in (0.2, -0.2, 0.2 + 1e-9):
-        for ellipse in ELLIPSES:
-            ring = VirtualDetectorUDF("ring", ri="1 mrad", ro="2 mrad", **ellipse)
-            pixels = VirtualDetectorUDF("ring", ri=5, ro=10, **ellipse)
-            np.testing.assert_array_equal(mask_of(ring, 0.2, sx), mask_of(pixels, 0.2, sx))
-
-
-def test_numbers_of_pixels_are_pixels():
-    for ellipse in ELLIPSES:
-        ring = VirtualDetectorUDF("ring", ri=5, ro=10, center="middle", **ellipse)
-        np.testing.assert_array_equal(mask_of(ring), mask_of(ring, 0.2, 0.2))
-    (radius,) = ud.run_udf(X, RadialProfileUDF(r=8), axes=axes()).extra_axes["intensity"]
-    assert radius.unit == "px"
-
-
 @pytest.mark.parametrize(
     ("udf", "options", "error", "message"),
     [
@@ -168,11 +151,6 @@ def test_numbers_of_pixels_are_pixels():
 def test_what_does_not_fit(udf, options, error, message):
     with raise_if_dask_computes(), pytest.raises(error, match=message):
         ud.run_udf(X, udf, axes=axes(**options))
-
-
-def test_a_stretch_has_no_unit():
-    with pytest.raises(ArgumentTypeError, match="stretch"):
-        CoMUDF(r=3, stretch="2 mrad")
 
 
 def test_a_radius_that_changes_during_a_run():

@@ -1,8 +1,6 @@
 """The options of all entry points are shown, documented, and checked in the same way."""
 
 import inspect
-import subprocess
-import sys
 
 import dask.array as da
 import pytest
@@ -108,17 +106,6 @@ def test_a_virtual_image_shows_the_numbers_of_detectors(door):
     assert set(keywords(VirtualDetectorUDF)) - {"shape"} == NUMBERS
 
 
-UNSEEN = ("sig_dims", "roi", "present", "door")
-"""Options of a plan that only an opened file or an accessor knows."""
-
-
-def test_options_are_those_of_the_plan():
-    of_runs = [name for name in keywords(Options) if name not in UNSEEN]
-    assert [*RunOptions.__annotations__] == of_runs
-    while_it_runs = {*keywords(prepare_run)[2:]} - {"align"}
-    assert set(IterOptions.__annotations__) == {*of_runs} | while_it_runs | OPTIONS
-
-
 def test_argument_of_the_function_that_is_mapped():
     def scaled(frame, /, factor):
         return frame * factor
@@ -128,12 +115,3 @@ def test_argument_of_the_function_that_is_mapped():
         message = rf"^map_frames\(\) has no argument '{wrong}'; did you mean '{meant}'\? .*scaled\("
         with pytest.raises(ud.ArgumentTypeError, match=message):
             X.udf.map_frames(scaled, output_shape=(4, 4), output_dtype=float, **{wrong: 1})
-
-
-@pytest.mark.full
-def test_without_docstrings():
-    code = "import udfdask, inspect; print(inspect.signature(udfdask.explain).parameters.keys())"
-    run = subprocess.run(
-        [sys.executable, "-OO", "-c", code], capture_output=True, text=True, check=True
-    )
-    assert "split_every" in run.stdout

@@ -1,6 +1,5 @@
 """UDFs that share the sums of a tile give the same results as in runs of their own."""
 
-import dask
 import dask.array as da
 import numpy as np
 import pytest
@@ -54,13 +53,6 @@ def test_regions_of_interest():
     same(da.from_array(data("u2"), chunks=(2, 4, 6, 10)), four(), roi=np.zeros(NAV, bool))
 
 
-def test_tiles_that_are_parts_of_frames():
-    x = da.from_array(data("u2", sig=(64, 40)), chunks=(2, 6, 64, 40))
-    for size in ["2 KiB", "20 KiB", "4 MiB"]:
-        with dask.config.set({"udfdask.tile-bytes": size}):
-            same(x, [*four(), VirtualDetectorUDF("disk", r=5)])
-
-
 def test_corrected_data():
     corrections = CorrectionSet(
         dark=np.full(SIG, 0.5, "f4"), gain=np.full(SIG, 2, "f4"), excluded_pixels=[[3], [4]]
@@ -72,13 +64,6 @@ def test_corrected_data():
 def summed(udfs, dtype="u2", sig=SIG, **options):
     recipe = make_recipe(udfs, shape=(*NAV, *sig), dtype=dtype, sig_dims=len(sig), **options)
     return recipe.summed
-
-
-def test_explain_says_who_shares():
-    x = da.from_array(data("u2"), chunks=(2, 6, 12, 10))
-    shared = "sums of uint16 values, which several UDFs share;"
-    assert str(ud.explain(x, [SumUDF(), CoMUDF()])).count(shared) == 2
-    assert shared not in str(ud.explain(x, [SumUDF(), CoMUDF(r=3)]))
 
 
 def test_who_shares():
@@ -197,17 +182,3 @@ def test_an_instance_may_decline():
     shares, declines, totals = ud.compute(*ud.run_udf(x, [Total(), Total(True), SumSigUDF()]))
     np.testing.assert_array_equal(shares["total"], -totals["intensity"].astype(float))
     np.testing.assert_array_equal(declines["total"], totals["intensity"])
-
-
-def test_a_promise_without_the_method():
-    class Forgot(ud.UDF):
-        promises = ud.Promises(processes_sums=True)
-
-        def get_result_buffers(self):
-            return {"total": self.buffer(kind="nav", dtype="float64")}
-
-        def process_tile(self, tile):
-            self.results.total += tile.sum(axis=(1, 2))
-
-    with pytest.raises(ud.UDFError, match=r"processes_sums, which is about process_sums\(\)"):
-        ud.run_udf(da.ones((2, 2, 4, 4)), Forgot())

@@ -10,7 +10,6 @@ import pytest
 from dask import local, multiprocessing, threaded
 
 import udfdask as ud
-from udfdask import on_workers
 from udfdask.scheduling.scheduler_options import OPTIONS
 from udfdask.scheduling.workers.check_workers import workers_of
 from udfdask.udfs import SumUDF
@@ -51,17 +50,6 @@ def test_a_misspelled_argument_of_run_udf_iter(x):
         ud.run_udf_iter(x, SumUDF(), sig_dim=2)
     with pytest.raises(ud.ArgumentTypeError, match=r"no argument 'zzzzzz'\. Options that dask's"):
         ud.run_udf_iter(x, SumUDF(), zzzzzz=2)
-
-
-@BY_DOOR
-def test_misspelled_on_a_cluster(x, door, client):
-    with pytest.raises(ud.ArgumentTypeError, match=r"no argument 'resorces'; did you mean 'reso"):
-        door(x, scheduler=client, resorces={"CUDA": 1})
-
-
-def test_without_anything_to_compute():
-    with pytest.raises(ud.ArgumentTypeError, match=r"did you mean 'progress'"):
-        ud.compute(3, progres=True)
 
 
 @BY_DOOR
@@ -121,11 +109,6 @@ class TestWorkers:
             scheduler=client, workers=["dead"], allow_other_workers=True
         )
         assert done["intensity"][0, 0] == 12
-
-    def test_a_number_as_text_is_no_name(self, x, client):
-        placed = on_workers(x, "0")
-        with pytest.raises(ud.ArgumentValueError, match=r"need a worker among \['0'\].*name 0"):
-            ud.run_udf(placed, SumUDF()).compute(scheduler=client)
 
     def test_an_adaptive_cluster_may_still_get_them(self, x):
         distributed = pytest.importorskip("distributed")

@@ -112,14 +112,6 @@ def test_same_bits(x, options, roi):
     )
 
 
-def test_same_bits_alone_and_in_company(x):
-    together = ud.compute(*ud.run_udf(x, udfs()), scheduler="synchronous")
-    for udf, expected in zip([SumUDF(), SumSigUDF()], together, strict=False):
-        alone = ud.run_udf(x, udf).compute(scheduler="synchronous")
-        for name in alone:
-            np.testing.assert_allclose(alone[name], expected[name], rtol=1e-5)
-
-
 def test_every_door(x, client):
     res = ud.run_udf(x, Moments())
     expected = bits(res.compute(scheduler="synchronous"))
@@ -135,13 +127,6 @@ def test_every_door(x, client):
     assert bits(client.gather(client.compute([res]))[0]) == expected
     assert bits(client.persist(res).compute(scheduler=client)) == expected
     assert bits(ud.persist(res, scheduler=client)[0].compute(scheduler=client)) == expected
-
-
-def test_persisted_stays_lazy(x):
-    res = dask.persist(ud.run_udf(x, Moments()), scheduler="threads")[0]
-    assert isinstance(res, ud.Result)
-    assert isinstance(res["mean"], da.Array)
-    assert dask.is_dask_collection(res)
 
 
 @pytest.mark.parametrize("dumps", [cloudpickle.dumps, pickle.dumps])
@@ -185,36 +170,6 @@ def test_a_large_parameter_on_a_cluster(client):
     np.testing.assert_array_equal(nested[1], expected + 1)
     (kept,) = ud.persist(res, scheduler=client)
     np.testing.assert_array_equal(kept.compute(scheduler=client)["v"], expected)
-
-
-def test_progress(x, options, capsys):
-    expected = bits(ud.run_udf(x, Moments()).compute(scheduler="synchronous"))
-    res = ud.run_udf(x, Moments())
-    assert bits(ud.compute(res, progress=True, **options)[0]) == expected
-    shown = capsys.readouterr()
-    assert "35.0/35.0" in shown.err
-    assert not shown.out
-
-
-def test_progress_counts_the_frames_of_the_roi(x, capsys):
-    ud.run_udf(x, SumUDF(), roi=(1, 1)).compute(progress=True, scheduler="threads")
-    assert "1.00/1.00" in capsys.readouterr().err
-
-
-def test_persist_with_progress(x, capsys):
-    (res,) = ud.persist(ud.run_udf(x, SumUDF()), progress=True, scheduler="threads")
-    assert "35.0/35.0" in capsys.readouterr().err
-    assert isinstance(res["intensity"], da.Array)
-
-
-def test_progress_bar_of_a_run_that_fails(x, capsys):
-    class Fails(Moments):
-        def get_results(self):
-            raise RuntimeError("stop")
-
-    with pytest.raises(RuntimeError, match=r"stop"):
-        ud.run_udf(x, Fails()).compute(progress=True, scheduler="synchronous")
-    assert "frame" in capsys.readouterr().err
 
 
 def test_a_class_made_in_a_function(options):

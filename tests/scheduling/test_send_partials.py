@@ -6,14 +6,13 @@ import sys
 
 import numpy as np
 import pytest
-from dask.sizeof import sizeof
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import udfdask as ud
 from making import make
-from udfdask.chunk.partial_result import Finalized, Partial, send_without_copies
+from udfdask.chunk.partial_result import Partial, send_without_copies
 
 protocol = pytest.importorskip("distributed.protocol", reason="distributed is an extra")
 send_without_copies()
@@ -57,22 +56,6 @@ def test_partial_results(buffers, aux, looked, read_only):
     same(aux, got.aux)
 
 
-@given(named, named, st.none() | st.integers(0, 9))
-def test_results_of_get_results(buffers, masks, chunk):
-    got, _ = sent(Finalized(buffers, masks, chunk))
-    assert got.chunk == chunk
-    same(buffers, got.arrays)
-    same(masks, got.masks)
-
-
-def test_strided_arrays_and_views():
-    base = np.arange(24.0).reshape(4, 6)
-    values = {"t": base.T, "s": base[::2, 1:4], "b": np.broadcast_to(base[:1], (5, 6))}
-    got, _ = sent(Partial(values, 0, 1, {}))
-    for name, array in values.items():
-        np.testing.assert_array_equal(got.arrays[name], array)
-
-
 class Subclass(np.ndarray):
     """An array of a class of its own."""
 
@@ -91,14 +74,6 @@ def test_other_arrays_are_pickled_as_before(kind):
     assert header["serializer"] == "pickle"
     assert type(got.arrays["v"]) is type(array)
     assert got.arrays["v"].tolist() == array.tolist()
-
-
-def test_sparse_arrays_are_pickled_as_before():
-    sparse = pytest.importorskip("sparse", reason="sparse is an extra")
-    array = sparse.COO([[0, 2]], [1, 2], shape=(4,))
-    got, header = sent(Partial({"v": array}, 0, 1, {}))
-    assert header["serializer"] == "pickle"
-    assert got.arrays["v"].todense().tolist() == [1, 0, 2, 0]
 
 
 def test_no_array_is_copied():
@@ -162,11 +137,3 @@ def test_a_worker_knows_them_before_the_first_one_comes():
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
     assert done.stdout.strip() == "[True, True]"
-
-
-@pytest.mark.parametrize("cls", [Partial, Finalized])
-def test_sizes_count_arrays(cls):
-    """Schedulers know how much memory of a worker a partial result takes."""
-    rows = {"total": np.zeros(10_000)}
-    value = Partial(rows, 0, 1, {}) if cls is Partial else Finalized(rows, {}, None)
-    assert 80_000 <= sizeof(value) < 81_000

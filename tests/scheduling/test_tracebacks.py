@@ -6,7 +6,6 @@ from pathlib import Path
 
 import dask
 import dask.array as da
-import numpy as np
 import pytest
 
 import udfdask as ud
@@ -15,7 +14,6 @@ from failing_udfs import (
     OwnError,
     fail_on_data,
     fail_on_ones,
-    fail_to_load,
     return_another_shape,
 )
 
@@ -107,24 +105,6 @@ def test_of_a_function_and_of_other_ways_to_compute(tmp_path):
         assert not own_lines(caught.value)
 
 
-def test_of_the_accessors_over_data_in_memory():
-    xr = pytest.importorskip("xarray", reason="xarray is an extra")
-    hs = pytest.importorskip("hyperspy.api", reason="hyperspy is an extra")
-    import udfdask.hyperspy
-    import udfdask.xarray  # noqa: F401
-
-    values = X.compute()
-    for door in (hs.signals.Signal2D(values).udf, xr.DataArray(values).udf):
-        for run in (
-            lambda door=door: door.run_udf(Fails("merge")),
-            lambda door=door: door.map_frames(fail_on_data),
-        ):
-            with pytest.raises(OwnError) as caught:
-                run()
-            assert functions_of(caught.value)[-1] == "raise_own_error"
-            assert not own_lines(caught.value)
-
-
 def test_what_it_was_raised_from_is_still_there():
     with pytest.raises(OwnError) as caught:
         ud.run_udf(X, Fails("merge")).compute()
@@ -161,21 +141,3 @@ def test_a_bug_of_udfdask_keeps_all_lines(monkeypatch):
     with pytest.raises(RuntimeError, match="a bug") as caught:
         ud.run_udf(X, Fails("nothing")).compute(scheduler="synchronous")
     assert {"compute", "run_chunk", "_run_block"} <= set(own_lines(caught.value))
-
-
-def test_an_error_of_loading_keeps_its_type_and_lines():
-    lost = X.map_blocks(fail_to_load, meta=np.empty((0,) * 4))
-    with pytest.raises(FileNotFoundError, match=r"scan\.raw") as caught:
-        ud.run_udf(lost, Fails("nothing")).compute(scheduler="synchronous")
-    assert functions_of(caught.value)[-1] == "fail_to_load"
-
-
-def test_all_lines_on_request():
-    result = ud.run_udf(X, Fails("process_frame"))
-    with (
-        dask.config.set({"admin.traceback.shorten": []}),
-        pytest.raises(OwnError) as caught,
-    ):
-        result.compute(scheduler="synchronous")
-    assert {"compute", "run_chunk", "process"} <= set(own_lines(caught.value))
-    assert functions_of(caught.value)[-1] == "raise_own_error"

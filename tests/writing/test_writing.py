@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
 
@@ -276,7 +275,6 @@ def test_never_a_file_that_is_read(tmp_path, link):
         ("a\0b", ArgumentValueError),
         ("simplecache::s3://bucket/a", ArgumentValueError),
         ("file:///tmp/a", ArgumentValueError),
-        ("~nobody_of_this_name/a", ArgumentValueError),
         (b"a", ArgumentTypeError),
         (None, ArgumentTypeError),
         ("nowhere/a", FileNotFoundError),
@@ -308,7 +306,7 @@ def test_links_are_followed(tmp_path, monkeypatch):
     assert check_target("~/c.png").path == tmp_path / "far" / "c.png"
 
 
-ODD = ["x" * 255, "ä" * 127, "\udcff\udcfe", "new\nline", "日本"]
+ODD = ["x" * 255, "ä" * 127, "new\nline"]
 
 
 @pytest.mark.parametrize("name", ODD, ids=ascii)
@@ -316,29 +314,6 @@ def test_odd_names(tmp_path, name):
     write(tmp_path / name, "new")
     assert read(tmp_path / name) == ["new"]
     assert [path.name for path in tmp_path.iterdir()] == [name]
-
-
-UNPRIVILEGED = """
-import os, sys
-from udfdask.writing import check_target
-os.setuid(65534)
-try:
-    check_target(sys.argv[1])
-except PermissionError as error:
-    print("refused")
-"""
-
-
-@pytest.mark.full
-@pytest.mark.skipif(sys.platform == "win32" or os.getuid() != 0, reason="only root can be another")
-@pytest.mark.parametrize("mode", [0o755, 0o700, 0o311])
-def test_a_folder_without_permission(mode):
-    # another user does not find the folders of pytest
-    with tempfile.TemporaryDirectory() as name:
-        Path(name).chmod(mode)
-        command = [sys.executable, "-c", UNPRIVILEGED, f"{name}/a.png"]
-        done = subprocess.run(command, capture_output=True, text=True, check=True)
-        assert done.stdout == "refused\n"
 
 
 def test_several_targets_are_apart(tmp_path):

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 from typing import TYPE_CHECKING
 
-import xarray as xr
-
 from udfdask.io.labeled_array import coordinate
 from udfdask.results.labels.labels import labels_of_axes
 from udfdask.results.labels.layout import Layout, check_rename, make_layout
 from udfdask.results.named_results import ResultInfo
 
 if TYPE_CHECKING:
+    import xarray as xr
+
     from udfdask.results.outputs import ResultOutputs
 
 

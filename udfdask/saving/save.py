@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from udfdask.errors import ArgumentTypeError, ArgumentValueError, UDFError
+from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.results.named_results import name_of_class
 from udfdask.results.result import Result
 from udfdask.saving.formats import check_fits, check_output, write_results
@@ -17,7 +17,6 @@ from udfdask.scheduling.compute import compute
 from udfdask.scheduling.progress.state import Progress
 from udfdask.scheduling.scheduler_options import check_options
 from udfdask.tracebacks import own_lines_hidden
-from udfdask.writing import Target, check_apart
 
 
 def save_results(
@@ -42,11 +41,9 @@ def save_results(
     ``.tif``   one image, or one stack of images                ImageJ, DigitalMicrograph, ...
     =========  ===============================================  ==============================
 
-    Before anything is computed, the path and the format are checked. Lazy results are computed
-    together, in one pass over the data, and then written. The file is written under another name
-    next to `path` and then renamed, so that it is never incomplete. If writing fails after the
-    computation, the results are the attribute ``results`` of the error, a dictionary that
-    `save_results` takes.
+    Path and format are checked before anything is computed. Lazy results are computed together, in
+    one pass over the data. The file is never incomplete. If writing fails after the computation,
+    the results are the attribute ``results`` of the error.
 
     Parameters
     ----------
@@ -112,14 +109,11 @@ def save_results(
     check_options(save_results, kwargs, kwargs.get("scheduler"))
     if not isinstance(path, str | os.PathLike):
         raise ArgumentTypeError(
-            "save_results takes the path first, as a string or path such as 'results.nc', not a "
-            f"{type(path).__name__}"
+            f"save_results takes the path first, such as 'results.nc', not a {type(path).__name__}"
         )
     named = _by_name(results)
-    _check_texts(attrs, sources)
     files = (*sources, *(file for result in named.values() for file in result.files))
-    target = check_output(path, overwrite=overwrite, sources=files)
-    check_apart([target, *_own_targets(named, files)])
+    check_output(path, overwrite=overwrite, sources=files)
     check_fits(path, named)
     with own_lines_hidden:
         values = compute(*named.values(), progress=progress, **kwargs)
@@ -153,14 +147,12 @@ def _by_name(results: Any) -> dict[str, Result]:
     results = _unwrapped(results)
     if isinstance(results, Result):
         return _by_name([results])
-    if isinstance(results, Mapping) and not _remedy(results):
+    if isinstance(results, dict):
         named = {str(name): _unwrapped(result) for name, result in results.items()}
         for name, result in named.items():
             _check_is_result(result, f"results[{name!r}]")
         if len(named) < len(results):
-            raise ArgumentValueError(
-                f"results must have different names as texts, not {list(results)}"
-            )
+            raise ArgumentValueError(f"results must have different names, not {list(results)}")
         return named
     if not isinstance(results, list | tuple):
         raise ArgumentTypeError(f"{_EXPECTED}, not a {type(results).__name__}{_remedy(results)}")
@@ -188,12 +180,9 @@ def _unwrapped(value: Any) -> Any:
 def _check_is_result(value: Any, where: str) -> None:
     """Raise unless a value is a result of `run_udf`."""
     if not isinstance(value, Result):
-        remedy = _remedy(value)
-        if isinstance(value, Mapping | list | tuple) and not remedy:
-            remedy = (
-                ": compute returns a tuple with one value for each argument, so pass one of them"
-            )
-        raise ArgumentTypeError(f"{_EXPECTED}, but {where} is a {type(value).__name__}{remedy}")
+        raise ArgumentTypeError(
+            f"{_EXPECTED}, but {where} is a {type(value).__name__}{_remedy(value)}"
+        )
 
 
 def _remedy(value: Any) -> str:
@@ -204,32 +193,6 @@ def _remedy(value: Any) -> str:
         return ": pass its attribute buffers, a tuple of results"
     if hasattr(value, "shape"):
         return ": numpy.save(path, array) saves an array"
+    if isinstance(value, Mapping | list | tuple):
+        return ": compute returns a tuple with one value for each argument, so pass one of them"
     return ""
-
-
-def _check_texts(attrs: Any, sources: Any) -> None:
-    """Raise unless attributes are texts by name, and sources are several paths."""
-    named = isinstance(attrs, Mapping) and all(isinstance(k, str) for k in attrs)
-    if attrs is not None and not (named and all(isinstance(v, str) for v in attrs.values())):
-        raise ArgumentTypeError(
-            f"attrs must be a dictionary of texts, such as {{'title': 'scan 7'}}, not {attrs!r}"
-        )
-    if sum(len(text) for text in (*(attrs or {}), *(attrs or {}).values())) > _MOST_TEXT:
-        raise ArgumentValueError(f"attrs must have at most {_MOST_TEXT} characters in all")
-    if isinstance(sources, str | os.PathLike):
-        raise ArgumentTypeError(
-            f"sources must be a list of paths, such as [{os.fspath(sources)!r}], not one path"
-        )
-
-
-_MOST_TEXT = 4000
-"""Maximum length of all attributes; those of an .npz file have at most 64 KiB, in any script."""
-
-
-def _own_targets(named: Mapping[str, Any], sources: Sequence[Any]) -> Iterator[Target]:
-    """Yield the files that the UDFs of lazy results will write themselves."""
-    for result in named.values():
-        # computed results have written theirs, and results from other processes know no UDF
-        if result._is_lazy:
-            with suppress(UDFError, OSError):
-                yield from result.udf._targets([os.fspath(source) for source in sources])

@@ -45,13 +45,6 @@ def replacing(target: Target) -> Iterator[Path]:
 
     At any time, the target is either the complete old version or the complete new one. Only when an
     existing store is replaced, there is a moment in which the old one has the suffix ``.old-``.
-
-    Raises
-    ------
-    FileExistsError
-        If something exists at the target by then that must not be replaced.
-    OSError
-        If writing fails, for example because the disk is full.
     """
     part = part_path(target.path)
     try:

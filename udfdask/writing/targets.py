@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
-from udfdask.writing.stores import foreign_entry, is_zarr, store_root
+from udfdask.writing.stores import foreign_entry, store_root
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,10 +30,8 @@ class Target:
         """Raise if something is at the target that must not be replaced."""
         if not os.path.lexists(self.path):
             return
-        if not self.is_store and self.path.is_dir():
-            raise FileExistsError(f"{self.named} is a folder: choose another name")
         if not self.is_store and not self.path.is_file():
-            raise FileExistsError(f"{self.named} is no file, so it is not replaced")
+            raise FileExistsError(f"{self.named} is not a file: choose another name")
         if not self.overwrite:
             raise FileExistsError(
                 f"{self.named} already exists: choose another name, or overwrite it "
@@ -42,16 +40,13 @@ class Target:
         if not self.is_store:
             return
         foreign = foreign_entry(self.path)
-        if foreign is not None and foreign != self.path:
-            raise FileExistsError(
-                f"{self.named} is a zarr store that also contains {foreign.name}, which is not "
-                "part of it, so it is not replaced: choose another name, or remove it yourself"
-            )
         if foreign is not None or os.path.ismount(self.path):
-            what = "a zarr array, not a group" if is_zarr(self.path) else "not a zarr store"
+            what = "not a zarr group"
+            if foreign is not None and foreign != self.path:
+                what = f"a zarr store that also contains {foreign.name}, which is not part of it"
             raise FileExistsError(
-                f"{self.named} is {what}, so results do not replace it: choose another name, or "
-                "remove it yourself"
+                f"{self.named} is {what}, so it is not replaced: choose another name, or remove it "
+                "yourself"
             )
 
 
@@ -65,79 +60,25 @@ def check_target(
     """Return the checked target for a file or store; raise if udfdask must not write there.
 
     An existing target is only replaced with `overwrite`, and a folder only if it is a zarr group
-    that contains nothing else. A source is never replaced, and neither is anything that contains
-    it or is inside it.
-
-    Parameters
-    ----------
-    path : str or path-like
-        Path to write to; ``~`` is the home folder, symbolic links are followed.
-    is_store : bool
-        Whether to write a zarr store; otherwise a file.
-    overwrite : bool
-        Whether an existing target can be replaced.
-    sources : sequence of str or path-like
-        Input files and stores, which must not change.
-
-    Returns
-    -------
-    Target
-        The target, for `replacing`.
-
-    Raises
-    ------
-    ArgumentTypeError
-        If `path` is not a path.
-    ArgumentValueError
-        If `path` is not a local path; if it is a source, contains one, or is inside one.
-    FileExistsError
-        If there is an existing target that must not be replaced.
-    FileNotFoundError, NotADirectoryError
-        If the folder of the target does not exist.
-    PermissionError
-        If nothing can be written to the folder.
-
-    Examples
-    --------
-    >>> from udfdask.writing import check_target
-    >>> check_target("notes.png").path.name
-    'notes.png'
+    that contains nothing else. A file or store in `sources` is never replaced, and neither is
+    anything that contains it or is inside it.
     """
     named = _local_path(path, is_store=is_store)
     real = Path(os.path.realpath(named))
     _check_sources(named, real, sources)
     folder = real.parent
     if not folder.is_dir():
-        if folder.exists():
-            raise NotADirectoryError(
-                f"{folder} is not a folder, so {named.name} cannot be written into it"
-            )
-        raise FileNotFoundError(
-            f"there is no folder {folder} to write {named.name} into: create it first"
-        )
+        kind = NotADirectoryError if folder.exists() else FileNotFoundError
+        raise kind(f"there is no folder {folder} to write {named.name} into: create it first")
     target = Target(named=named, path=real, is_store=is_store, overwrite=overwrite)
     target.check()
     if not os.access(folder, os.W_OK | os.X_OK):
-        raise PermissionError(
-            f"{named} cannot be written, because nothing can be written to its folder: choose "
-            "another folder"
-        )
+        raise PermissionError(f"{named} cannot be written: choose a folder that you can write to")
     return target
 
 
 def check_apart(targets: Sequence[Target]) -> None:
-    """Raise if two of several targets are the same, or one is inside another.
-
-    Parameters
-    ----------
-    targets : sequence of Target
-        All targets of one run.
-
-    Raises
-    ------
-    ArgumentValueError
-        If two of them cannot both be written.
-    """
+    """Raise if two of several targets are the same, or one is inside another."""
     for one, other in itertools.permutations(targets, 2):
         # compare in lower case: some file systems do not distinguish upper and lower case
         folded = [Path(str(target.path).casefold()) for target in (one, other)]
@@ -150,26 +91,20 @@ def check_apart(targets: Sequence[Target]) -> None:
 
 def _local_path(path: Any, *, is_store: bool) -> Path:
     """Return a user's path as an absolute path; raise if it is not a local path."""
-    what = "a zarr store" if is_store else "a file"
-    elsewhere = (
-        ": to write a store elsewhere, use xarray: result.to_xarray().to_zarr(...)"
-        if is_store
-        else ": choose a local path"
-    )
     text = os.fspath(path) if isinstance(path, os.PathLike) else path
     if not isinstance(text, str):
+        what = "a zarr store" if is_store else "a file"
         raise ArgumentTypeError(
-            f"the path of {what} must be a string or path, such as 'results', but this is a "
-            f"{type(path).__name__}: {path!r}{elsewhere}"
+            f"the path of {what} must be a string or path, such as 'results', not {path!r}"
         )
     if "://" in text:
-        raise ArgumentValueError(f"{text} is not a local path{elsewhere}")
+        remedy = (
+            "use xarray: result.to_xarray().to_zarr(...)" if is_store else "choose a local path"
+        )
+        raise ArgumentValueError(f"{text} is not a local path: {remedy}")
     if not text.strip() or "\0" in text:
         raise ArgumentValueError(f"{text!r} is not a possible name: choose another one")
-    try:
-        return Path(text).expanduser().absolute()
-    except RuntimeError as error:  # ~somebody
-        raise ArgumentValueError(f"{text} is not a path: {error}") from error
+    return Path(text).expanduser().absolute()
 
 
 def _check_sources(named: Path, target: Path, sources: Sequence[str | os.PathLike[str]]) -> None:

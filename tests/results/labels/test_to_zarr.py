@@ -2,7 +2,6 @@
 
 import sys
 
-import dask
 import dask.array as da
 import numpy as np
 import pytest
@@ -216,15 +215,6 @@ def test_options_that_nothing_takes(x, tmp_path, option):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_scheduler_of_ones_own_takes_what_it_likes(x, tmp_path):
-    def get(graph, keys, mine=None, **kwargs):
-        assert mine == 7
-        return dask.get(graph, keys)
-
-    store = ud.run_udf(x, SumUDF()).to_zarr(tmp_path / "a.zarr", scheduler=get, mine=7)
-    assert list(read(store)) == ["intensity"]
-
-
 def test_what_is_there_stays(x, tmp_path):
     result = ud.run_udf(x, SumUDF())
     result.to_zarr(tmp_path / "a.zarr", **SYNC)
@@ -246,34 +236,10 @@ def _nothing_runs():
     return ud.testing.raise_if_dask_computes()
 
 
-def test_places_that_cannot_be(x, tmp_path):
-    result = ud.run_udf(x, SumUDF())
-    with _nothing_runs(), pytest.raises(FileNotFoundError, match="create it first"):
-        result.to_zarr(tmp_path / "nowhere" / "a.zarr")
-    with (
-        _nothing_runs(),
-        pytest.raises(ArgumentValueError, match=r"is not a local path.*to_xarray\(\)\.to_zarr"),
-    ):
-        result.to_zarr("s3://bucket/a.zarr")
-
-
-@pytest.mark.parametrize("zarr_format", [1, "3"])
-def test_formats_that_do_not_exist(x, tmp_path, zarr_format):
-    with _nothing_runs(), pytest.raises(ArgumentValueError, match="zarr_format must be 2, 3 or"):
-        ud.run_udf(x, SumUDF()).to_zarr(tmp_path / "a.zarr", zarr_format=zarr_format)
-
-
-def test_lists_are_refused_before_anything_runs(x, tmp_path):
-    cls = make({"v": {"kind": "nav", "dtype": object}}, process_frame=lambda self, frame: None)
-    with _nothing_runs(), pytest.raises(ArgumentTypeError, match="'v' has the dtype object"):
-        ud.run_udf(x, cls()).to_zarr(tmp_path / "a.zarr")
-    assert list(tmp_path.iterdir()) == []
-
-
 @pytest.mark.parametrize("package", ["zarr", "xarray"])
 def test_a_missing_package_is_named_with_its_extra(x, tmp_path, monkeypatch, package):
     for name in list(sys.modules):
-        if name.startswith("udfdask.results.labels"):
+        if name.startswith(("udfdask.results.labels", "udfdask.results.dataset")):
             monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(ImportError, match=rf"needs {package}, .*udfdask\["):

@@ -140,16 +140,6 @@ def test_over_cupy_chunks_only_merged_results_come_to_the_host(name):
         assert cupy.ledger.bytes_to_host <= (24 * 3 * 8 if "com" in name else 90 * 3 * 8) * finished
 
 
-@pytest.mark.parametrize("name", ["com, disk", "masks"])
-def test_pixels_outside_of_a_mask_may_be_nan(name):
-    frames = np.ones(SHAPE)
-    frames[..., 0, :] = np.nan
-    udf = CoMUDF(cy=5, cx=5, r=3)
-    with numpy_standing_in_for_cupy():
-        found = ud.run_udf(da.from_array(frames), udf, backends="cupy").compute()
-    np.testing.assert_array_equal(found["raw_com"], np.broadcast_to([5, 5], (4, 6, 2)))
-
-
 def test_frames_with_own_centers_are_copied_to_the_host():
     centers = np.random.default_rng(0).uniform(3, 6, (4, 6, 2))
     x = da.from_array(data("uint16"), chunks=(1, 2, 9, 10))

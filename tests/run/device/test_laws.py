@@ -1,7 +1,5 @@
 """Which data stay on a device, which are copied, and how much memory they take."""
 
-import threading
-
 import dask
 import dask.array as da
 import numpy as np
@@ -132,20 +130,6 @@ def test_memory_on_the_device_is_a_few_tiles_a_thread(threads):
         assert cupy.ledger.most_alive < threads * data.nbytes // 2 + threads * tile
 
 
-def test_nothing_is_left_behind(cupy):
-    result = ud.run_udf(chunked(), Resident()).compute()
-    del result
-    assert cupy.ledger.alive <= 16  # a factor, which later chunks of the run would share
-
-
-def test_threads_share_task_data_that_is_there(cupy):
-    x = da.from_array(DATA, chunks=(1, 1, 16, 16))
-    for factor in range(5, 10):
-        found = ud.run_udf(x, Resident(factor=factor)).compute(scheduler="threads", num_workers=4)
-        wanted = DATA.sum(axis=(0, 1), dtype="float64") * factor
-        np.testing.assert_array_equal(found["frame"], wanted)
-
-
 class Facts(ud.UDF):
     """Record the device and backend that each method sees."""
 
@@ -227,18 +211,6 @@ def test_a_udf_knows_where_it_is(native, backend, chunk, merge):
     assert set(map(frozenset, seen.values())) == {frozenset({chunk})}
 
 
-@pytest.mark.point(27)
-def test_forbuf_crosses_between_host_and_device(cupy):
-    udf, numbers = ud.UDF(), np.arange(6.0)
-    there = cupy.asarray(numbers)
-    for given in (numbers, there):
-        for target in (np.zeros((2, 3)), cupy.zeros((2, 3))):
-            found = udf.forbuf(given, target)
-            assert type(found) is type(target)
-            assert found.shape == (2, 3)
-            target[:] = found
-
-
 def test_masks_and_rows_are_beside_the_results(cupy):
     result = ud.run_udf(sent(cupy, chunked()), Resident(), roi=ROI)
     for name in ("rows", "frame"):
@@ -271,11 +243,6 @@ def test_a_computed_result_is_on_the_host(cupy):
     assert result.masked["rows"].mask.sum() == np.count_nonzero(~ROI)
 
 
-def test_persisted_results_stay_there(cupy):
-    result = ud.run_udf(sent(cupy, chunked()), Resident()).persist()
-    assert isinstance(result["frame"].compute(), cupy.ndarray)
-
-
 @pytest.mark.parametrize("native", ["numpy", "cupy"])
 @pytest.mark.parametrize("udf", [Resident, Frames, Partitions])
 def test_progressive_runs_show_arrays_of_the_host(cupy, native, udf):
@@ -286,27 +253,6 @@ def test_progressive_runs_show_arrays_of_the_host(cupy, native, udf):
         assert type(last.buffers[0][name]) is ResultArray
         assert type(last.buffers[0][name].data) is np.ndarray
         np.testing.assert_allclose(last.buffers[0][name], whole[name])
-
-
-def test_objects_and_text_stay_on_the_host(cupy):
-    class Named(ud.UDF):
-        def get_backends(self):
-            return "cupy"
-
-        def get_result_buffers(self):
-            return {
-                "name": self.buffer("nav", dtype="U3", where="device"),
-                "any": self.buffer("nav", dtype=object),
-            }
-
-        def process_frame(self, frame):
-            self.results.name[:] = "abc"
-            self.results.any[0] = [1, 2]
-
-    result = ud.run_udf(sent(cupy, chunked()), Named(), roi=ROI)
-    assert type(result["name"]._meta) is np.ndarray
-    assert (result["name"].compute() == np.where(ROI, "abc", "")).all()
-    assert result.raw["any"].compute()[0] == [1, 2]
 
 
 def test_private_copies_of_tiles_may_be_written_to(cupy):
@@ -321,20 +267,6 @@ def test_private_copies_of_tiles_may_be_written_to(cupy):
     wrote, read = dask.compute(*(r["rows"] for r in ud.run_udf(x, [Writes(), Resident()])))
     assert (wrote.get() == 256).all()
     np.testing.assert_array_equal(read.get(), DATA.sum(axis=(2, 3)))
-
-
-def test_threads_do_not_disturb_each_other(cupy):
-    x = da.from_array(DATA, chunks=(1, 2, 16, 16))
-    names = set()
-
-    class Noting(Resident):
-        def process_tile(self, tile):
-            names.add((threading.get_ident(), id(cupy.cuda.get_current_stream())))
-            super().process_tile(tile)
-
-    found = ud.run_udf(x, Noting()).compute(scheduler="threads", num_workers=4)
-    np.testing.assert_array_equal(found["rows"], DATA.sum(axis=(2, 3)))
-    assert len({stream for _, stream in names}) == len(names)
 
 
 def test_it_is_said_where_udfs_run(cupy):

@@ -91,27 +91,6 @@ def test_a_function_for_both_gets_frames_as_they_are(cupy, native):
     assert kinds == {np.ndarray if native == "numpy" else cupy.ndarray}
 
 
-def test_it_is_tried_without_a_device_if_it_takes_numpy_arrays(no_device):
-    found = ud.map_frames(X, np.max, backends=("cupy", "numpy"))
-    np.testing.assert_array_equal(found.compute(), DATA.max(axis=(2, 3)))
-
-
-def test_numpy_frames_by_default(cupy):
-    with pytest.raises(AssertionError):
-        ud.map_frames(X, OnDevice("a float"))
-
-
-def test_ragged_values_come_to_the_host(cupy):
-    def above(frame):
-        return frame[0, : int(frame[0, 0]) % 4]
-
-    found = ud.map_frames(X, above, backends="cupy", ragged=True).compute()
-    for place in np.ndindex(5, 6):
-        assert type(found[place]) is np.ndarray
-        row = DATA[place][0]
-        np.testing.assert_array_equal(found[place], row[: int(row[0]) % 4])
-
-
 def test_a_value_for_each_frame(cupy):
     def scaled(frame, factor):
         return frame.max() * factor
@@ -120,20 +99,6 @@ def test_a_value_for_each_frame(cupy):
     aux = ud.UDF.aux_data(factor.ravel(), kind="nav")
     found = ud.map_frames(X, scaled, backends="cupy", factor=aux).compute()
     np.testing.assert_allclose(found, DATA.max(axis=(2, 3)) * factor)
-
-
-def test_a_wrong_shape_or_dtype_is_an_error(cupy):
-    def some(frame):
-        return frame[0, : 2 + int(frame[0, 0] > 1)]
-
-    with pytest.raises(ud.UDFError, match=r"shape \(3,\).*correct output_shape="):
-        ud.map_frames(X, some, backends="cupy").compute()
-
-    def count(frame):
-        return frame.astype("int64").sum() if frame[0, 0] == 1 else frame.sum()
-
-    with pytest.raises(ud.UDFError, match=r"float32 for this frame, but int64.*output_dtype="):
-        ud.map_frames(X, count, backends="cupy").compute()
 
 
 def entry_points():
@@ -165,19 +130,6 @@ class TestEntryPoints:
     def test_each_hands_cupy_frames_on(self, cupy, call):
         found = call(OnDevice("a CuPy array"), backends="cupy")
         np.testing.assert_allclose(found, DATA.sum(axis=2), rtol=1e-6)
-
-    @pytest.mark.parametrize(
-        ("backends", "error", "message"),
-        [
-            ("cuppy", ud.ArgumentValueError, r"backends='cuppy': \['cuppy'\] is no array backend"),
-            (("numpy", "gpu"), ud.ArgumentValueError, r"\['gpu'\] is no array backend; choose"),
-            ((), ud.ArgumentValueError, "is no array backend"),
-            (5, ud.ArgumentTypeError, "backends=5: the name of an array backend"),
-        ],
-    )
-    def test_each_refuses_what_is_no_backend(self, call, backends, error, message):
-        with raise_if_dask_computes(), pytest.raises(error, match=message):
-            call(np.sum, backends=backends)
 
 
 @pytest.fixture

@@ -100,14 +100,6 @@ class TestAsync:
         asyncio.run(main())
         assert len(gates.started) <= 3
 
-    def test_errors(self):
-        async def main():
-            async for _ in ud.run_udf_iter(long_array(9), pu.Fails("process_tile")):
-                pass
-
-        with pytest.raises(ZeroDivisionError, match=r"on purpose"):
-            asyncio.run(main())
-
     def test_asynchronous_client(self, x):
         async def main():
             async with (

@@ -135,16 +135,3 @@ def test_a_worker_dies_that_held_the_only_data(run, processes, tmp_path):
     error = run(x, Waits(folder=str(tmp_path)), client)
     thread.join()
     assert isinstance(error, CancelledError)
-
-
-@pytest.mark.parametrize("run", [go_through, compute, compute_with_progress])
-def test_futures_are_cancelled(run, client, tmp_path):
-    def cancel():
-        _wait_until((tmp_path / "waits").exists)
-        client.cancel([distributed.Future(key, client) for key in list(client.futures)])
-        (tmp_path / "go").touch()
-
-    thread = threading.Thread(target=cancel, daemon=True)
-    thread.start()
-    assert isinstance(run(EIGHT, Waits(folder=str(tmp_path)), client), CancelledError)
-    thread.join()

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import progressive_udfs as pu
 import udfdask as ud
-from progressive_cases import ROI, local, long_array
+from progressive_cases import ROI, long_array
 from udfdask.udfs import SumUDF
 
 pytest.importorskip("distributed")
@@ -55,27 +55,6 @@ def test_of_a_region_whenever_parameters_change(changes):
         1,
         *(2 + count for count in sorted(changes) if count < len(seen)),
     ]
-
-
-@local
-def test_a_run_without_changes_has_one_generation(local, x):
-    *_, last = ud.run_udf_iter(x, pu.Scaled(3), **local)
-    assert not last.generations.any()
-    assert last.parameters == (({"factor": 3, "step": 0, "folder": None},),)
-
-
-def test_an_empty_region_has_none(x):
-    (only,) = ud.run_udf_iter(x, pu.Scaled(3), roi=np.zeros(x.shape[:2], bool))
-    assert (only.generations == -1).all()
-    assert only.parameters[0][0]["factor"] == 3
-
-
-def test_refused_changes_are_no_generation(x):
-    iterator = ud.run_udf_iter(x, pu.Scaled(1), scheduler="synchronous")
-    with pytest.raises(ud.ArgumentValueError):
-        iterator.update_parameters([{"faktor": 2}])
-    *_, last = iterator
-    assert len(last.parameters) == 1
 
 
 def test_lazy_parameters_are_shown_as_computed(x):

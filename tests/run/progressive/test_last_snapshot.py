@@ -51,12 +51,6 @@ class TestLastSnapshot:
         assert last.damage.shape == values.shape[: 4 - sig_dims]
         assert last.damage.all()
 
-    def test_without_fusion(self, x):
-        expected = ud.run_udf(x, udf_zoo.Chain()).compute(scheduler="synchronous")
-        with dask.config.set({"optimization.fuse.active": False}):
-            *_, last = ud.run_udf_iter(x, udf_zoo.Chain(), scheduler="threads")
-        assert_same(last.buffers[0], expected)
-
     def test_other_ways_to_name_a_scheduler(self, x, cluster):
         expected = ud.run_udf(x, udf_zoo.Chain()).compute(scheduler="synchronous")
 
@@ -74,8 +68,3 @@ class TestLastSnapshot:
         assert_same(list(iterator)[-1].buffers[0], expected)
         with cluster.as_current():
             assert_same(list(ud.run_udf_iter(x, udf_zoo.Chain()))[-1].buffers[0], expected)
-
-    def test_persisted_on_a_cluster(self, x, cluster):
-        kept = cluster.persist(x)
-        *_, last = ud.run_udf_iter(kept, udf_zoo.Chain(), scheduler=cluster)
-        assert_same(last.buffers[0], ud.run_udf(x, udf_zoo.Chain()).compute())

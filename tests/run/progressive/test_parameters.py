@@ -6,11 +6,10 @@ import pytest
 
 import progressive_udfs as pu
 import udfdask as ud
-from aux_udfs import AUX_UDFS, SeenByMergeAll, SeenByTiles, Shared
+from aux_udfs import AUX_UDFS, SeenByMergeAll, Shared
 from counting import counts
 from progressive_cases import ROI, SHAPE, assert_same, local, long_array, seen
-from udfdask.plan.recipe import Recipe
-from udfdask.udfs import SumSigUDF, SumUDF
+from udfdask.udfs import SumUDF
 
 pytest.importorskip("distributed")
 
@@ -49,12 +48,6 @@ class TestParameters:
         workers = local.get("num_workers", 1)
         assert (snapshot.buffers[0]["place"] == 1).sum() <= before + workers
 
-    def test_before_the_first_chunk(self, x, options):
-        iterator = ud.run_udf_iter(x, pu.Scaled(1), **options)
-        iterator.update_parameters([{"factor": 5}])
-        *_, last = iterator
-        assert (last.buffers[0]["factor"] == 5).all()
-
     def test_heavy_ones(self, options):
         """On a cluster, a large parameter is a separate task."""
         x = da.ones((40, 1, 2, 2), chunks=(1, 1, 2, 2))
@@ -80,16 +73,6 @@ class TestParameters:
         mean = pu.WithTable(x.mean(axis=(0, 1)).ravel())  # computed from the same data
         *_, last = ud.run_udf_iter(x, mean, **options)
         assert (last.buffers[0]["v"] == 4).all()
-
-    def test_a_lazy_one_that_is_replaced_is_not_computed(self, x):
-        def explode(block):
-            raise AssertionError("computed")
-
-        table = da.ones(4).map_blocks(explode, dtype="float64", meta=np.empty(0))
-        iterator = ud.run_udf_iter(x, pu.WithTable(table))
-        iterator.update_parameters([{"table": np.ones(4)}])
-        *_, last = iterator
-        assert last.buffers[0]["v"].any()
 
     @pytest.mark.parametrize(
         ("changes", "error", "message"),
@@ -131,20 +114,6 @@ class TestAuxData:
         for udf in (seen(SHAPE, SeenByMergeAll), seen(SHAPE, pu.SeenByMergeAllOnly)):
             *_, last = ud.run_udf_iter(x, udf, roi=ROI)
             assert_same(last.buffers[0], ud.run_udf(x, udf, roi=ROI).compute())
-
-    def test_in_every_snapshot(self, x):
-        """get_results sees aux data of all frames, also of frames that are not merged yet."""
-        for snapshot in ud.run_udf_iter(x, [seen(SHAPE), seen(SHAPE, SeenByTiles)], roi=ROI):
-            for result in snapshot.buffers:
-                assert list(result) == ["weighted", "total", "last", "done"]
-
-    def test_of_a_run_over_the_same_data(self, x):
-        level = ud.run_udf(x.astype("float64"), SumSigUDF())["intensity"]
-        for values in (level, da.ones_like(level) * level.mean()):
-            udf = pu.Dose(ud.UDF.aux_data(values, "nav", dtype="float64"))
-            expected = ud.run_udf(x.astype("float64"), udf).compute(scheduler="synchronous")
-            *_, last = ud.run_udf_iter(x.astype("float64"), udf)
-            assert_same(last.buffers[0], expected)
 
     def test_updated(self, options):
         x = da.ones((60, 1, 2, 2), chunks=(1, 1, 2, 2))
@@ -197,13 +166,3 @@ def test_shared_task_data_follow_their_parameters(local, tmp_path):
     assert set(v) == {2.0, 6.0}
     assert 5 <= (v == 2).sum() <= 5 + 8
     assert counts(tmp_path)["shared"] == 2
-
-
-def test_the_recipe_is_what_a_pickled_live_one_becomes(x):
-    import cloudpickle
-
-    iterator = ud.run_udf_iter(x, pu.Scaled(1))
-    iterator.update_parameters([{"factor": 4}])
-    there = cloudpickle.loads(cloudpickle.dumps(iterator._run.live)).now
-    assert isinstance(there, Recipe)
-    assert there.udfs[0].kwargs["factor"] == 4

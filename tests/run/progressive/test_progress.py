@@ -32,12 +32,6 @@ class TestProgress:
                 next(iterator)
                 assert len(gates.started) <= n + 2 * workers + 1
 
-    def test_few_chunks_ahead_of_a_consumer_that_waits(self, options, tmp_path):
-        udf = pu.Scaled(1, folder=str(tmp_path))
-        with ud.run_udf_iter(long_array(), udf, **options) as iterator:
-            next(iterator)
-            assert counts(tmp_path)["run"] <= 8
-
     @local
     def test_close_leaves_what_is_in_flight(self, local):
         gates = pu.Gates("close")
@@ -52,16 +46,6 @@ class TestProgress:
         assert len(gates.started) <= started + local.get("num_workers", 1)
         assert list(iterator) == []
         assert iterator.n_merged == 5
-
-    def test_close_on_processes_and_clusters(self, options, tmp_path):
-        udf = pu.Scaled(1, folder=str(tmp_path))
-        iterator = ud.run_udf_iter(long_array(), udf, **options)
-        for _ in range(5):
-            next(iterator)
-        iterator.close()
-        assert next(iterator, None) is None
-        assert len(list(ud.run_udf_iter(long_array(5), pu.Order(), **options))) == 5
-        assert counts(tmp_path)["run"] <= 5 + 8
 
     @pytest.mark.parametrize("cls", [pu.Gated, pu.GatedAnyOrder])
     @local
@@ -141,12 +125,3 @@ class TestOnePass:
         x = da.from_array(data, chunks=(2, 2, 4, 4), meta=np.empty((0,) * 4))
         list(ud.run_udf_iter(x, [SumUDF(), udf_zoo.NavSums(), pu.OnlyMergeAll()], **options))
         assert counts(tmp_path) == {f"load-{row}-0-0-0": 1 for row in (0, 2, 4)}
-
-    def test_two_at_once(self, x, options):
-        """Equal runs at the same time do not affect each other, nor do their parameters."""
-        one = ud.run_udf_iter(x, pu.Scaled(1), **options)
-        other = ud.run_udf_iter(x, pu.Scaled(1), **options)
-        other.update_parameters([{"factor": 2}])
-        *_, (a, b) = zip(one, other, strict=True)
-        assert (a.buffers[0]["factor"] == 1).all()
-        assert (b.buffers[0]["factor"] == 2).all()

@@ -97,16 +97,6 @@ class TestSnapshots:
             for a, b in zip(one.buffers, other.buffers, strict=True):
                 assert_same(a, b)
 
-    def test_a_reader_may_write(self, x):
-        expected = ud.run_udf(x, udf_zoo.Chain()).compute()
-        for snapshot in ud.run_udf_iter(x, udf_zoo.Chain()):
-            for array in dict(snapshot.buffers[0]).values():
-                last = array.copy()
-                array[...] = 99
-            del last
-        *_, last = ud.run_udf_iter(x, udf_zoo.Chain())
-        assert_same(last.buffers[0], expected)
-
     def test_writing_does_not_reach_the_run(self, x):
         expected = ud.run_udf(x, udf_zoo.Chain()).compute()
         n = expected.explain().n_chunks
@@ -125,16 +115,6 @@ class TestSnapshots:
             _ = snapshot.buffers[0]["sums"], snapshot.buffers[0].valid_mask["sums"]
             assert snapshot.buffers[0] is snapshot.buffers[-2]
         assert counts(tmp_path)["results"] == 3
-
-    def test_what_buffers_is(self, x):
-        snapshot = next(ud.run_udf_iter(x, [udf_zoo.NavSums(), SumUDF()]))
-        assert len(snapshot.buffers) == 2
-        assert [r.udf_name for r in snapshot.buffers] == ["NavSums", "SumUDF"]
-        assert [r.udf_name for r in snapshot.buffers[:1]] == ["NavSums"]
-        assert repr(snapshot) == "<Snapshot of NavSums, SumUDF: 1 of 6 chunks>"
-        with pytest.raises(IndexError):
-            snapshot.buffers[2]
-        assert isinstance(snapshot.buffers[0].explain().n_chunks, int)
 
     def test_empty_roi(self, x, options):
         udfs = [udf_zoo.ResultsOfAll(), udf_zoo.NavSums(), pu.OnlyMergeAll(), pu.MedianOnce()]

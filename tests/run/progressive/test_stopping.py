@@ -1,7 +1,6 @@
 """Errors, and all ways to stop a run."""
 
 import concurrent.futures
-import signal
 import subprocess
 import sys
 import threading
@@ -94,16 +93,6 @@ class TestStopping:
         with pytest.raises(ud.UDFRunCancelled, match=r"after 1 of 6"):
             next(iterator)
 
-    def test_close_on_a_cluster_while_another_thread_waits(self, cluster, tmp_path):
-        iterator = ud.run_udf_iter(long_array(20), pu.Slow(tmp_path, row=0), scheduler=cluster)
-        with concurrent.futures.ThreadPoolExecutor(1) as thread:
-            next(iterator)
-            waits = thread.submit(list, iterator)
-            iterator.close()
-            with pytest.raises(ud.UDFRunCancelled):
-                waits.result(LATE)
-        (tmp_path / "go").touch()
-
     def test_a_client_that_goes_away(self, tmp_path):
         with distributed.LocalCluster(
             n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0"
@@ -163,22 +152,6 @@ class TestStopping:
         assert not thread.is_alive()
         assert list(iterator) == []
         assert counts(tmp_path)["run"] < 20
-
-    def test_keyboard_interrupt_on_a_cluster(self, cluster, tmp_path):
-        udf = pu.Slow(tmp_path, row=2)
-        iterator = ud.run_udf_iter(long_array(), udf, scheduler=cluster)
-        next(iterator)
-        main = threading.main_thread()
-        timer = threading.Timer(0.2, lambda: signal.pthread_kill(main.ident, signal.SIGINT))
-
-        def read():
-            timer.start()
-            list(iterator)
-
-        with pytest.raises(KeyboardInterrupt):
-            read()
-        (tmp_path / "go").touch()
-        assert list(iterator) == []
 
     @pytest.mark.full
     @pytest.mark.parametrize("scheduler", ["synchronous", "threads", "processes"])

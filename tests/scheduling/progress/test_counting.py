@@ -138,13 +138,6 @@ def test_what_counts(x, options, collections, n_chunks):
     kept.assert_finished(6 * n_chunks, x.nbytes // 4 * n_chunks, n_chunks)
 
 
-def test_two_arrays(x):
-    kept = Kept()
-    results = ud.run_udf(x, Sums()), ud.run_udf(x + 1, Sums()), ud.run_udf(x, Sums(), sig_dims=1)
-    ud.compute(*results, progress=kept, scheduler="threads")
-    kept.assert_finished(24 + 24 + 24 * 8, 3 * x.nbytes, 12)
-
-
 def test_a_second_pass_counts_too(x):
     """A sum over all frames is computed first, and then all of them are read again."""
     x = x.map_blocks(np.negative)
@@ -156,31 +149,10 @@ def test_a_second_pass_counts_too(x):
     kept.assert_finished(48, 2 * x.nbytes, 8)
 
 
-def test_heavy_parameters_on_a_cluster(x, client):
-    kept = Kept()
-    with dask.config.set({"udfdask.inline-bytes": 1000}):
-        ud.compute(ud.run_udf(x, Weighs(np.ones(1000))), progress=kept, scheduler=client)
-    kept.assert_finished(24, x.nbytes, 4)
-
-
 def test_what_no_udf_runs_over(options):
     kept = Kept()
     assert ud.compute(da.ones(4).sum(), 3, progress=kept, **options) == (4.0, 3)
     kept.assert_finished(0, 0, 0)
-
-
-def test_inside_of_a_dataset(x, options):
-    xr = pytest.importorskip("xarray", reason="xarray is an extra")
-    res = ud.run_udf(x, [SumUDF(), Sums()])
-    dataset = xr.Dataset({"v": (("y", "x"), res[1]["v"])})
-    kept = Kept()
-    ud.compute(dataset, res[0], progress=kept, **options)
-    kept.assert_finished(24, x.nbytes, 4)
-
-
-def test_no_collection_at_all():
-    assert ud.compute(3, progress=True) == (3,)
-    assert ud.persist(3, progress=True) == (3,)
 
 
 def test_a_scheduler_that_calls_nobody_back(x):
@@ -211,14 +183,6 @@ def test_a_cluster_that_has_it_already(x, client):
     ud.compute(res, progress=kept, scheduler=client)
     kept.assert_finished(24, x.nbytes, 4)
     assert len(held) == 2
-
-
-def test_what_is_persisted_is_there(x, options):
-    kept = Kept()
-    (res,) = ud.persist(ud.run_udf(x, Sums()), progress=kept, **options)
-    kept.assert_finished(24, x.nbytes, 4)
-    found = np.asarray(res["v"].compute(scheduler=options["scheduler"]))
-    np.testing.assert_array_equal(found, x.sum(axis=(2, 3)).compute())
 
 
 @pytest.mark.parametrize("udf", [Sums(), [SumUDF(), SumSigUDF()]], ids=["one", "many"])

@@ -5,7 +5,6 @@ import types
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 
-import dask
 import dask.array as da
 import numpy as np
 import pytest
@@ -102,15 +101,6 @@ def test_a_reporter_that_fails_loses_no_run(x, options, event):
     assert [name for name, _ in fails.called].count(event) == 1
 
 
-def test_a_function_that_fails_is_heard_of_once(x):
-    def no(state):
-        raise RuntimeError("disk full")
-
-    with pytest.warns(ud.UDFWarning, match="disk full") as caught:
-        ud.run_udf(x, Sums()).compute(progress=no)
-    assert len(caught) == 1
-
-
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
@@ -130,15 +120,6 @@ def test_what_nobody_can_tell(x, wrong, message):
             res.compute(progress=wrong)
         with pytest.raises(ud.ArgumentTypeError, match=message):
             ud.run_udf_iter(x, Sums(), progress=wrong)
-
-
-def test_half_a_reporter(x):
-    class Half:
-        def start(self, state):
-            raise AssertionError("never called")
-
-    with pytest.raises(ud.ArgumentTypeError, match=r"without update and end"):
-        ud.run_udf(x, Sums()).compute(progress=Half())
 
 
 def test_a_function_is_told_everything(x):
@@ -192,11 +173,6 @@ class TestBar:
         assert not caught
         assert "24.0/24.0" in capsys.readouterr().err
 
-    def test_a_bar_for_each_run(self, x, capsys):
-        for _ in range(2):
-            ud.run_udf(x, Sums()).compute(progress=np.True_, scheduler="threads")
-        assert capsys.readouterr().err.count("24.0/24.0") == 2
-
 
 class TestProgressiveRuns:
     def test_merged_chunks_count(self, x, options):
@@ -204,16 +180,6 @@ class TestProgressiveRuns:
         for snapshot in ud.run_udf_iter(x, [SumUDF(), Sums()], progress=kept, **options):
             assert kept.last.num_frames_complete == snapshot.damage.sum()
         kept.assert_finished(24, x.nbytes, 4)
-
-    def test_a_region(self, x):
-        kept = Kept()
-        list(ud.run_udf_iter(x, Sums(), roi=np.s_[:2, 1:3], progress=kept))
-        kept.assert_finished(4, x.nbytes // 4, 1)
-
-    def test_an_empty_region(self, x):
-        kept = Kept()
-        assert len(list(ud.run_udf_iter(x, Sums(), roi=np.zeros((4, 6), bool), progress=kept))) == 1
-        kept.assert_finished(0, 0, 0)
 
     def test_nothing_is_told_before_it_starts(self, x):
         kept = Kept()
@@ -263,29 +229,3 @@ class TestProgressiveRuns:
         with pytest.raises(KeyboardInterrupt):
             list(ud.run_udf_iter(x, Sums(), progress=fails))
         assert fails.called[-1] == ("end", "cancelled")
-
-    def test_in_an_event_loop(self, x):
-        import asyncio
-
-        kept = Kept()
-
-        async def run():
-            return await ud.run_udf_iter(x, Sums(), progress=kept)
-
-        asyncio.run(run())
-        kept.assert_finished(24, x.nbytes, 4)
-
-    def test_results_are_those_without_progress(self, x, capsys):
-        *_, last = ud.run_udf_iter(x, Sums(), progress=True)
-        np.testing.assert_array_equal(last.buffers[0]["v"], np.full((4, 6), 64.0))
-        assert "24.0/24.0" in capsys.readouterr().err
-        list(ud.run_udf_iter(x, Sums()))
-        assert not capsys.readouterr().err
-
-
-def test_callbacks_of_others_are_left_alone(x):
-    ended = []
-    with dask.callbacks.Callback(posttask=lambda *a: ended.append(a)):
-        ud.run_udf(x, Sums()).compute(progress=Kept(), scheduler="synchronous")
-        assert ended
-    assert not dask.callbacks.Callback.active

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import udfdask as ud
-from counting import CountedChain, CountedNav, CountedNothing, counted_block, counts
+from counting import CountedChain, CountedNav, counted_block, counts
 from cuda_udfs import Added, Cuda, Rows, numbers
 from stand_in import numpy_standing_in_for_cupy
 from suites import examples
@@ -24,13 +24,6 @@ DATA = np.arange(360).reshape(SHAPE)
 
 class CudaChain(CountedChain):
     """Buffers of every kind, merged in order."""
-
-    def get_backends(self):
-        return ("cuda",)
-
-
-class CudaNothing(CountedNothing):
-    """No buffers."""
 
     def get_backends(self):
         return ("cuda",)
@@ -85,22 +78,6 @@ def test_each_block_is_loaded_once(route, turned, folder):
         a, b = ud.run_udf(lazy(folder), [CudaChain(folder), CountedNav(folder)])
     ROUTES[route](*((b, a) if turned else (a, b)))
     check_once(folder, "chain", "nav")
-
-
-def test_one_of_them_alone(folder):
-    a, b = ud.run_udf(lazy(folder), [CudaChain(folder), CountedNav(folder)])
-    a.compute()
-    check_once(folder, "chain")
-    b.compute()
-    check_once(folder, "nav")
-
-
-def test_without_buffers(folder):
-    a, b = ud.run_udf(lazy(folder), [CudaNothing(folder), CountedNav(folder)])
-    ud.compute(a)
-    check_once(folder, "nothing")
-    ud.compute(a, b)
-    check_once(folder, "nothing", "nav")
 
 
 @pytest.mark.full
@@ -182,22 +159,6 @@ def vars_of(task):
 
 def values(part):
     return list(part.values()) if isinstance(part, dict) else [part]
-
-
-def test_layers_of_two_groups(tmp_path):
-    array = da.ones(SHAPE, chunks=(2, 3, 3, 4))
-    rows, cuda = ud.run_udf(array, [Rows(str(tmp_path)), Cuda(str(tmp_path))])
-    assert [name.rpartition("-")[0] for name in chunk_layers(rows)] == ["rows-chunk"]
-    assert [name.rpartition("-")[0] for name in chunk_layers(cuda)] == ["cuda-cuda-chunk"]
-
-
-def test_equal_runs_have_equal_names(tmp_path):
-    array = da.ones(SHAPE, chunks=(2, 3, 3, 4))
-    udfs = [Rows(str(tmp_path)), Cuda(str(tmp_path))]
-    first, second = (ud.run_udf(array, udfs) for _ in range(2))
-    assert [r["sums"].name for r in first] == [r["sums"].name for r in second]
-    turned = ud.run_udf(array, udfs[::-1])
-    assert {r["sums"].name for r in turned}.isdisjoint(r["sums"].name for r in first)
 
 
 def test_progress_counts_each_frame_once(tmp_path):

@@ -1,11 +1,8 @@
 """Tasks that end their worker, or fill its memory, on a cluster of two processes."""
 
-import os
 import re
-from importlib import import_module
 from pathlib import Path
 
-import dask
 import dask.array as da
 import numpy as np
 import pytest
@@ -70,14 +67,6 @@ def test_a_task_ends_its_process(run, x, small):
     assert re.search(rf"Exits and SumUDF {CHUNK}", note)
 
 
-def test_a_task_always_fills_the_memory(x, small):
-    small.cluster.scheduler.allowed_failures = 0
-    with pytest.raises(distributed.KilledWorker) as found:
-        by_compute(x, [FillsMemory(), SumUDF()], small)
-    note = notes_of(found)
-    assert re.search(rf"FillsMemory and SumUDF {CHUNK}", note)
-
-
 def test_a_worker_fills_its_memory_once(x, small, tmp_path):
     """Its nanny restarts it in the middle of the run, which goes on."""
     udfs = [FillsMemory(folder=str(tmp_path)), SumUDF()]
@@ -86,44 +75,6 @@ def test_a_worker_fills_its_memory_once(x, small, tmp_path):
     assert small.get_events("worker-restart-memory")
     np.testing.assert_array_equal(sums["sums"], np.full((4, 4), 4.0))
     np.testing.assert_array_equal(total["intensity"], np.full((2, 2), 16.0))
-
-
-class CountsThreads(ud.UDF):
-    """The largest number of threads that BLAS, OpenMP and numba may use inside of its tasks."""
-
-    def get_result_buffers(self):
-        return {"threads": self.buffer("nav", dtype="int64"), "pid": self.buffer("nav", dtype="i8")}
-
-    def process_frame(self, frame):
-        import numba
-        from threadpoolctl import threadpool_info
-
-        np.ones((50, 50)) @ np.ones((50, 50))
-        libraries = [library["num_threads"] for library in threadpool_info()]
-        assert libraries
-        self.results.threads[:] = max([*libraries, numba.get_num_threads()])
-        self.results.pid[:] = os.getpid()
-
-
-def test_blas_threads_never_oversubscribe():
-    """Two processes of two threads: inside of tasks, each library has its share alone."""
-    x = da.ones((40, 2, 4, 4), chunks=(1, 2, 4, 4))
-    with (
-        # as on a cluster whose batch system does not limit threads
-        dask.config.set({"distributed.nanny.pre-spawn-environ": {"OMP_NUM_THREADS": "4"}}),
-        distributed.LocalCluster(
-            n_workers=2, threads_per_worker=2, dashboard_address=":0"
-        ) as cluster,
-        distributed.Client(cluster, set_as_default=False) as client,
-    ):
-        # the limit of a task does not reach a library that the UDF loads in this very task
-        client.run(import_module, "numba")
-        for share in (1, 2):
-            with dask.config.set({"udfdask.threads-per-task": share}):
-                result = ud.run_udf(x, CountsThreads())
-            done = result.compute(scheduler=client)
-            assert done["threads"].max() <= share
-        assert set(np.unique(done["pid"])) <= set(client.run(os.getpid).values())
 
 
 class Pictures(ud.UDF):

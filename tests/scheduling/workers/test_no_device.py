@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 import udfdask as ud
-from cuda_udfs import Cuda, Cupy, Heavy, HeavyRows, Rows, loaded, numbers
-from stand_in import numpy_standing_in_for_cupy
+from cuda_udfs import Cuda, Cupy, Heavy, HeavyRows, Rows, numbers
 from udfdask.errors import DeviceError
 
 pytestmark = pytest.mark.full
@@ -114,19 +113,6 @@ def test_a_heavy_parameter_where_there_is_no_worker_yet(cls, door, folder):
     np.testing.assert_array_equal(found["sums"], numbers(DATA)[0] + 300_000)
 
 
-def test_nothing_is_computed_for_chunks_that_nobody_can_run(client, folder):
-    (param,) = lazy(folder)[:1]
-    param = param.map_blocks(loaded, folder=folder, dtype="int64", meta=np.empty(0, "int64"))
-    with pytest.raises(DeviceError, match=r"^Heavy can run only on a CUDA device"):
-        list(ud.run_udf_iter(lazy(folder)[0], Heavy(folder, param), scheduler=client))
-    assert not list(Path(folder).iterdir())
-
-
-def test_other_work_goes_on_beside(client, folder):
-    (rows,) = ud.compute(*run(folder, Rows), scheduler=client)
-    np.testing.assert_array_equal(rows["sums"], numbers(DATA)[0])
-
-
 @pytest.mark.parametrize("scheduler", ["threads", "synchronous", "processes"])
 def test_no_device_on_this_machine(scheduler, folder):
     match = "^Cuda can run only on a CUDA device, but this machine has none"
@@ -142,12 +128,3 @@ def test_no_device_on_this_machine(scheduler, folder):
             ud.run_udf_iter(array, udfs)
         assert not list(Path(folder).iterdir())
         results[0].compute()  # only what is asked for counts
-
-
-def test_a_device_on_this_machine(folder):
-    with numpy_standing_in_for_cupy():
-        for scheduler in ("threads", "synchronous"):
-            check(ud.compute(*run(folder, Rows, Cuda), scheduler=scheduler))
-            array, udfs = lazy(folder, Rows, Cuda)
-            *_, last = ud.run_udf_iter(array, udfs, scheduler=scheduler)
-            check(last.buffers)

@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 import udfdask as ud
-from counting import Heavy, MeanFrame, SubtractMean
+from counting import Heavy
 from udfdask import on_workers
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
-from udfdask.io import from_raw, open_file
 from udfdask.scheduling.workers.check_workers import workers_of
 from udfdask.testing import raise_if_dask_computes
 from udfdask.udfs import SumSigUDF, SumUDF
@@ -119,38 +118,12 @@ def test_plain_arrays(route, stamped, wanted, client):
     np.testing.assert_array_equal(where(values), ports)
 
 
-def test_one_block(stamped, addresses, client):
-    for address in addresses:
-        (values,) = ud.compute(on_workers(stamped[:1], address), scheduler=client)
-        assert set(values.ravel()) == {int(address.rpartition(":")[2])}
-
-
-def test_signal_chunks(addresses, client):
-    x = da.ones((2, 3, 2, 2), chunks=(1, 3, 1, 2))
-    array = x.map_blocks(stamp, meta=np.empty((0,) * 4, "int64"))
-    ports = [int(a.rpartition(":")[2]) for a in addresses]
-    given = {0: addresses[0], (1,): addresses[1], (1, 0, 0): addresses[0]}
-    (values,) = ud.compute(on_workers(array, given), scheduler=client)
-    np.testing.assert_array_equal(values[:, 0, :, 0], [[ports[0], ports[0]], [ports[0], ports[1]]])
-
-
 def test_a_heavy_parameter(stamped, wanted, client, tmp_path):
     workers, ports = wanted
     udfs = [Heavy(str(tmp_path), np.ones(300_000)), SumSigUDF()]
     heavy, each = ud.compute(*ud.run_udf(placed(stamped, workers), udfs), scheduler=client)
     np.testing.assert_array_equal(heavy["sums"], np.full((N, 3), 300_000))
     np.testing.assert_array_equal(where(each["intensity"]), 4 * ports)
-
-
-def test_a_result_as_parameter(stamped, wanted, client):
-    workers, ports = wanted
-    array = placed(stamped, workers)
-    mean = ud.run_udf(array, MeanFrame())["mean"]
-    each, squares = ud.compute(
-        ud.run_udf(array, SumSigUDF()), ud.run_udf(array, SubtractMean(mean)), scheduler=client
-    )
-    np.testing.assert_array_equal(where(each["intensity"]), 4 * ports)
-    np.testing.assert_allclose(where(squares["squares"]), 4 * (ports - ports.mean()) ** 2)
 
 
 def test_other_collections(stamped, wanted, client):
@@ -173,28 +146,6 @@ def test_what_the_user_annotates_holds_for_other_tasks(stamped, wanted, addresse
             here, there = ud.compute(*both, scheduler=client)
         np.testing.assert_array_equal(where(here), ports)
         assert set(there.ravel()) == {int(addresses[0].rpartition(":")[2])}
-
-
-def test_hosts(stamped, client, addresses):
-    host = workers_of(client)[addresses[0]]["host"]
-    (values,) = ud.compute(on_workers(stamped, [host]), scheduler=client)
-    assert set(values.ravel()) <= {int(a.rpartition(":")[2]) for a in addresses}
-
-
-def test_files(tmp_path, client, addresses):
-    values = np.arange(4 * 6, dtype="u2").reshape(4, 2, 3)
-    np.save(tmp_path / "a.npy", values)
-    values.tofile(tmp_path / "a.raw")
-    arrays = [
-        on_workers(open_file(tmp_path / "a.npy", chunks=(1, 2, 3)).array, {3: addresses[0]}),
-        on_workers(
-            from_raw(tmp_path / "a.raw", nav_shape=4, sig_shape=(2, 3), dtype="u2"), addresses
-        ),
-    ]
-    for array in arrays:
-        assert array.name.startswith("on-workers-")
-        (read,) = ud.compute(array, scheduler=client)
-        np.testing.assert_array_equal(read, values)
 
 
 def iterate(array, scheduler):

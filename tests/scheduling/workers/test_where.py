@@ -142,18 +142,6 @@ def test_progressive_runs(progress, mixed, recorded, folder):
     check_tags(recorded())
 
 
-@pytest.mark.full
-def test_parameters_change_while_a_run_goes_on(mixed, folder):
-    udfs = [Rows(folder), Cuda(folder)]
-    with ud.run_udf_iter(lazy(folder), udfs, scheduler=mixed) as snapshots:
-        next(snapshots)
-        snapshots.update_parameters([{}, {"offset": 100}])
-        *_, last = snapshots
-    check(last.buffers[0])
-    offsets = np.unique(last.buffers[1]["sums"] - numbers(DATA)[0])
-    np.testing.assert_array_equal(offsets, [0, 100])
-
-
 @pytest.mark.parametrize("udf", [Hybrid, Rows])
 def test_whoever_can_do_without_a_device_runs_anywhere(udf, mixed, client, recorded, folder):
     (done,) = ud.compute(ud.run_udf(lazy(folder), udf(folder, pause=0.02)), scheduler=mixed)
@@ -233,14 +221,6 @@ def test_what_another_udf_has_made_is_made_anywhere(mixed, recorded, folder):
 
 
 @pytest.mark.full
-def test_data_that_another_udf_has_made(mixed, recorded, folder):
-    frames = ud.map_frames(lazy(folder), np.negative, output_shape=(4, 4), output_dtype="int64")
-    (done,) = ud.compute(ud.run_udf(frames, Cuda(folder)), scheduler=mixed)
-    check(done, data=-DATA)
-    check_tags(recorded())
-
-
-@pytest.mark.full
 def test_a_heavy_parameter(mixed, recorded, folder):
     udfs = [Heavy(folder, np.ones(300_000, "int64")), Rows(folder)]
     heavy, rows = ud.compute(*ud.run_udf(lazy(folder), udfs), scheduler=mixed)
@@ -248,15 +228,6 @@ def test_a_heavy_parameter(mixed, recorded, folder):
     check(rows)
     found = where(folder)
     assert found["heavy"] == (DEVICE, 12)
-    check_tags(recorded())
-
-
-def test_data_in_the_graph(mixed, recorded, folder):
-    array = da.from_array(DATA, chunks=CHUNKS)
-    rows, cuda = ud.compute(*ud.run_udf(array, [Rows(folder), Cuda(folder)]), scheduler=mixed)
-    check(rows)
-    check(cuda)
-    assert where(folder)["cuda"] == (DEVICE, 12)
     check_tags(recorded())
 
 
@@ -333,14 +304,3 @@ def test_a_region_without_frames_needs_no_device(client, folder):
             lazy(folder), [Cuda(folder), SumUDF()], roi=nothing, scheduler=scheduler
         )
         assert not last.buffers[0]["total"].any()
-
-
-def test_a_region(mixed, recorded, folder):
-    udfs = [Cuda(folder), Rows(folder)]
-    cuda, rows = ud.compute(*ud.run_udf(lazy(folder), udfs, roi=np.s_[2:5, 1:]), scheduler=mixed)
-    np.testing.assert_array_equal(cuda["sums"], rows["sums"])
-    np.testing.assert_array_equal(cuda["sums"][2:5, 1:], numbers(DATA)[0][2:5, 1:])
-    assert {what: n for what, (_, n) in where(folder).items()} == dict.fromkeys(
-        ["load", "cuda", "rows"], 3
-    )
-    check_tags(recorded())

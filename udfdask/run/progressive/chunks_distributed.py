@@ -48,7 +48,7 @@ class ClusterChunks:
     def take(self) -> tuple[int, Partials] | None:
         """Return a chunk and its partial results, None after the last one."""
         try:
-            with explaining_killed_workers(self._layers):
+            with explaining_killed_workers(lambda: self._graph.tasks.layers if self._graph else {}):
                 return self._next()
         except CancelledError as error:  # by the user, or the cluster lost its scheduler or data
             self.close()
@@ -79,10 +79,6 @@ class ClusterChunks:
         self._arrivals.close()
         # released, not canceled: other computations may share upstream futures
         _release([*self._pending, *(self._graph.held.values() if self._graph else ())])
-
-    def _layers(self) -> Mapping[str, Any]:
-        """Return the layers of the graph that is sent."""
-        return {} if self._graph is None else self._graph.tasks.layers
 
     def _fill_parameters(self) -> None:
         """Compute lazy parameters."""
@@ -165,7 +161,6 @@ class ClusterChunks:
         future.add_done_callback(note)
 
     def _client_closed(self) -> bool:
-        """Return whether the client is closed or being closed."""
         return self._client.status in ("closing", "closed")
 
     def _wait(self) -> list[Any]:

@@ -111,9 +111,8 @@ class SnapshotIterator(NotAnArray, Iterator[T], AsyncIterator[T]):
     ) -> None:
         """Change parameters for all chunks that start later, and for all later merges.
 
-        On a distributed cluster, chunks that have already been sent keep the old parameters: at
-        most two chunks for each thread. `Snapshot.generations` says which parameters each position
-        was processed with, and `Snapshot.parameters` has their values.
+        On a cluster, at most two chunks for each thread have been sent and keep the old ones.
+        `Snapshot.generations` says which parameters each position was processed with.
 
         Parameters
         ----------
@@ -124,28 +123,21 @@ class SnapshotIterator(NotAnArray, Iterator[T], AsyncIterator[T]):
         Raises
         ------
         ArgumentValueError
-            If there are more or fewer dictionaries than UDFs, a parameter or the name of a UDF is
-            unknown, or the declaration of the UDF would change. Then no parameter changes.
+            If a parameter or the name of a UDF is unknown, or the declaration of the UDF would
+            change. Then no parameter changes.
         ArgumentTypeError
             If `changes` is not a sequence of dictionaries, or a value is a dask collection.
 
         Examples
         --------
         >>> import dask.array as da, udfdask as ud
-        >>> class Scaled(ud.UDF):
-        ...     def get_result_buffers(self):
-        ...         return {"v": self.buffer(kind="nav", dtype="float64")}
-        ...     def process_frame(self, frame):
-        ...         self.results.v[:] = self.params.factor * frame.sum()
-        >>> x = da.ones((6, 1, 2, 2), chunks=(1, 1, 2, 2))
-        >>> snapshots = ud.run_udf_iter(x, Scaled(factor=1), scheduler="synchronous")
+        >>> from udfdask.udfs import VirtualDetectorUDF
+        >>> x = da.ones((6, 1, 9, 9), chunks=(1, 1, 9, 9))
+        >>> snapshots = ud.run_udf_iter(x, VirtualDetectorUDF(r=1), scheduler="synchronous")
         >>> for snapshot in snapshots:
-        ...     snapshots.update_parameters([{"factor": 10}])
-        >>> snapshot.buffers[0]["v"][0, 0], snapshot.buffers[0]["v"][-1, 0]
-        (np.float64(4.0), np.float64(40.0))
-        >>> first, last = snapshot.generations[0, 0], snapshot.generations[-1, 0]
-        >>> snapshot.parameters[first], snapshot.parameters[last]
-        (({'factor': 1},), ({'factor': 10},))
+        ...     snapshots.update_parameters([{"r": 2}])
+        >>> snapshot.buffers[0]["intensity"][0, 0] < snapshot.buffers[0]["intensity"][-1, 0]
+        np.True_
         """
         names = self._run.names
         if names and isinstance(changes, Mapping):
@@ -157,25 +149,8 @@ class SnapshotIterator(NotAnArray, Iterator[T], AsyncIterator[T]):
             changes = [changes.get(name, {}) for name in names]  # type: ignore[call-overload]
         self._run.live.update(changes)
 
-    def update_parameters_experimental(
-        self, changes: Sequence[Mapping[str, Any]] | Mapping[str, Mapping[str, Any]]
-    ) -> None:
-        """Change parameters, as `update_parameters` does; the name in LiberTEM.
-
-        Parameters
-        ----------
-        changes : sequence of dict, or dict of dict
-            As in `update_parameters`.
-
-        Examples
-        --------
-        >>> import dask.array as da, udfdask as ud
-        >>> from udfdask.udfs import AutoUDF
-        >>> x = da.ones((2, 1, 2, 2), chunks=(1, 1, 2, 2))
-        >>> snapshots = ud.run_udf_iter(x, AutoUDF(f=sum, output_shape=(2,), output_dtype="int64"))
-        >>> snapshots.update_parameters_experimental([{"f": max}])
-        """
-        self.update_parameters(changes)
+    update_parameters_experimental = update_parameters
+    """The name in LiberTEM."""
 
     def close(self) -> None:
         """Stop the run: running tasks may finish, no new task starts.
@@ -265,8 +240,7 @@ class SnapshotIterator(NotAnArray, Iterator[T], AsyncIterator[T]):
         """Return the next snapshot for `reader`, None after the last one."""
         try:
             return self._next_snapshot(reader)
-        except (StopIteration, StopAsyncIteration) as error:
-            # a loop would end silently on this exception, and a coroutine would wait forever
+        except (StopIteration, StopAsyncIteration) as error:  # a loop would end silently
             notes = "".join(f"; {note}" for note in getattr(error, "__notes__", ()))
             raise UDFError(
                 f"{type(error).__name__} came out of a UDF or of loading the data{notes}"
@@ -282,8 +256,9 @@ class SnapshotIterator(NotAnArray, Iterator[T], AsyncIterator[T]):
             if self._closer is not None:
                 self._raise_if_cancelled()
                 return None
-            if self._chunks is None:
-                self._start_tally()
+            if self._chunks is None and self._run.tally is not None:
+                self._run.tally.start()
+                weakref.finalize(self, self._run.tally.end, "cancelled")
             if self._chunks is None and self.n_chunks:
                 self._chunks = self._run.start()
                 weakref.finalize(self, self._chunks.close)
@@ -342,12 +317,6 @@ class SnapshotIterator(NotAnArray, Iterator[T], AsyncIterator[T]):
             self._end_tally("cancelled")
         else:
             self._end_tally("failed")
-
-    def _start_tally(self) -> None:
-        """Start the progress tally."""
-        if self._run.tally is not None:
-            self._run.tally.start()
-            weakref.finalize(self, self._run.tally.end, "cancelled")
 
     def _end_tally(self, status: Status) -> None:
         """End the progress tally with a status."""

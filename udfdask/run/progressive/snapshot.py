@@ -30,10 +30,8 @@ T_co = TypeVar("T_co", covariant=True)
 class LazySequence(Sequence[T_co]):
     """A sequence of `n` items; `make` returns the item of a number, and is called once for each.
 
-    With `names`, the name of an item works as well as its number.
-
-    `make` must not refer to the owner of the sequence: such a reference cycle would keep large
-    arrays in memory until the next garbage collection.
+    With `names`, the name of an item works as well as its number. `make` must not refer to the
+    owner of the sequence: such a cycle would keep arrays until the next garbage collection.
     """
 
     __slots__ = ("_lock", "_make", "_n", "_names")
@@ -50,22 +48,17 @@ class LazySequence(Sequence[T_co]):
         return self._n
 
     @overload
-    def __getitem__(self, index: int) -> T_co: ...
+    def __getitem__(self, index: int | str) -> T_co: ...
     @overload
     def __getitem__(self, index: slice) -> Sequence[T_co]: ...
-    @overload
-    def __getitem__(self, index: str) -> T_co: ...
     def __getitem__(self, index: int | slice | str) -> T_co | Sequence[T_co]:
         if isinstance(index, str):
             if index not in self._names:
-                raise UndeclaredBufferError(
-                    f"no UDF of the run is called {index!r}; there are {list(self._names)}"
-                    if self._names
-                    else f"the UDFs of the run have no names: write a number instead of {index!r}"
-                )
+                known = f"there are {list(self._names)}" if self._names else "they have no names"
+                raise UndeclaredBufferError(f"no UDF of the run is called {index!r}; {known}")
             index = self._names.index(index)
         numbers = range(self._n)[index]
-        if isinstance(numbers, range):
+        if isinstance(numbers, range):  # a slice
             return tuple(self[number] for number in numbers)
         # the lock, because a cache alone would let two threads call `make`
         with own_lines_hidden, self._lock:
