@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
-from udfdask.writing import check_apart, check_target, replacing
-from udfdask.writing.replacing import part_path
+from udfdask.writing.replacing import part_path, replacing
 from udfdask.writing.stores import store_root
+from udfdask.writing.targets import check_apart, check_target
 
 zarr = pytest.importorskip("zarr", reason="zarr is in the io extra")
 TARGETS = pytest.mark.parametrize("name", ["a.npz", "a.zarr"])

@@ -19,7 +19,8 @@ from udfdask.results.result import Result
 from udfdask.saving.formats import FORMATS, check_fits, check_output, check_suffix, write_results
 from udfdask.saving.save import save_elsewhere
 from udfdask.udf import UDF
-from udfdask.writing import check_apart, check_target, replacing
+from udfdask.writing.replacing import replacing
+from udfdask.writing.targets import check_apart, check_target
 
 PICTURES = (".png", ".pdf", ".svg")
 """The suffixes of pictures."""

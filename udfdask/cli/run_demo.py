@@ -20,7 +20,7 @@ from udfdask.plotting.static import draw
 from udfdask.results.result import Result
 from udfdask.run.run_udf import compute, run_udf
 from udfdask.udfs import AutoUDF, SumSigUDF, SumUDF
-from udfdask.writing import check_target
+from udfdask.writing.targets import check_target
 
 SAME_IN_PYTHON = """\
 import udfdask as ud

@@ -230,6 +230,6 @@ def check_masks_and_targets(udfs: Sequence[UDF], sources: Sequence[str]) -> None
             check_is_read(udf._kwargs.get(udf._mask_parameter))
     targets = [target for udf in udfs for target in udf._targets(sources)]
     if targets:
-        from udfdask.writing import check_apart  # few runs need it
+        from udfdask.writing.targets import check_apart  # few runs need it
 
         check_apart(targets)

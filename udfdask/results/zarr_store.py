@@ -17,7 +17,8 @@ from udfdask.errors import ArgumentTypeError, ArgumentValueError, missing_packag
 from udfdask.records.folder import folder_beside, open_folder, remove_folder
 from udfdask.records.runs import RUN, find_runs, name_of_runs
 from udfdask.scheduling.compute import compute
-from udfdask.writing import check_target, replacing
+from udfdask.writing.replacing import replacing
+from udfdask.writing.targets import check_target
 
 LOG = logging.getLogger("udfdask")
 

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from udfdask.errors import ArgumentValueError, missing_package
 from udfdask.results.result import Result
-from udfdask.writing import Target, check_target, replacing
+from udfdask.writing.replacing import replacing
+from udfdask.writing.targets import Target, check_target
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from udfdask.geometry.axes import Calibration
     from udfdask.geometry.shapes import Shape
     from udfdask.masks.coverage import Coverage
-    from udfdask.writing import Target
+    from udfdask.writing.targets import Target
 
 
 class UDF(Declarations, Processing):

@@ -20,7 +20,7 @@ from udfdask.udfs.shared.built_in import BuiltInUDF, check_flag
 from udfdask.udfs.shared.npy_rows import KeptRows, NpyRows
 
 if TYPE_CHECKING:
-    from udfdask.writing import Target
+    from udfdask.writing.targets import Target
 
 _NO_FILE = np.iinfo(np.uint64).max
 """Neutral value of the lowest inode."""
@@ -101,7 +101,7 @@ class RecordUDF(BuiltInUDF):
         super().__init__(filename=path, overwrite=overwrite, _part=_part)
 
     def _targets(self, sources: Sequence[str]) -> Sequence[Target]:
-        from udfdask.writing import check_target
+        from udfdask.writing.targets import check_target
 
         overwrite = self.params.overwrite
         target = check_target(self.params.filename, overwrite=overwrite, sources=sources)
@@ -208,7 +208,7 @@ class RecordUDF(BuiltInUDF):
     @property
     def _target(self) -> Target:
         """The file, as the plan checked it."""
-        from udfdask.writing import Target
+        from udfdask.writing.targets import Target
 
         named = Path(self.params.filename)
         real = Path(os.path.realpath(named))
