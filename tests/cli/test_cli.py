@@ -117,7 +117,7 @@ def test_what_is_there_is_only_replaced_if_asked(file, tmp_path):
     assert "out.zarr already exists" in call("run", file, "--out", store, code=1)
     call("run", file, "--out", store, "--overwrite")
     (tmp_path / "plots.zarr").mkdir()
-    assert "so results do not replace it" in call(
+    assert "so it is not replaced" in call(
         "run", file, "--out", tmp_path / "plots.zarr", "--overwrite", code=1
     )
 
@@ -139,7 +139,7 @@ REFUSED = [
     (["--out", "a.zarr", "--plot", "a.zarr/a.png"], "no folder"),
     (["--out", "a.npz", "--udf", "record:filename=a.npz"], "cannot both be written"),
     (["--out", "above.zarr"], "contains the source of the data"),
-    (["--out", "sub.zarr", "--overwrite"], "so results do not replace it"),
+    (["--out", "sub.zarr", "--overwrite"], "so it is not replaced"),
 ]
 
 

@@ -347,26 +347,6 @@ class TestResultsAreNoArrays:
         (done,) = dask.compute({"a": [total]}, scheduler="synchronous")
         np.testing.assert_array_equal(done["a"][0]["intensity"], DATA.sum(axis=(0, 1)))
 
-    @pytest.mark.parametrize("use", [np.asarray, np.sum, float, int, lambda s: np.asarray([s])])
-    def test_snapshots_say_the_same(self, use):
-        snapshots = ud.run_udf_iter(LAZY, [NoOpUDF(), CoMUDF()], scheduler="synchronous")
-        snapshot = next(snapshots)
-        message = r"snapshot\.buffers\[1\]\['raw_com'\], or another of \['raw_com', "
-        with pytest.raises(ud.ArgumentTypeError, match=message):
-            use(snapshot)
-        with pytest.raises(ud.ArgumentTypeError, match="loop over it.* " + message):
-            use(snapshots)
-        snapshots.close()
-        *_, nothing = ud.run_udf_iter(LAZY, NoOpUDF(), scheduler="synchronous")
-        with pytest.raises(ud.ArgumentTypeError, match="have no results"):
-            use(nothing)
-
-    def test_labeled_snapshots_say_the_same(self, tmp_path):
-        pytest.importorskip("udfdask.xarray")
-        *_, snapshot = data_array(tmp_path).udf.run_udf_iter(SumUDF(), sig_dims=("ky", "kx"))
-        with pytest.raises(ud.ArgumentTypeError, match=r"snapshot\.buffers\[0\]\['intensity'\]$"):
-            np.asarray(snapshot)
-
     @pytest.mark.parametrize("use", [lambda r: r + 1, lambda r: 2 * r, lambda r: r > 1])
     def test_python_refuses_arithmetic(self, results, use):
         with pytest.raises(TypeError, match="Result"):
@@ -395,14 +375,3 @@ def test_a_udf_is_no_result(call, given):
         pytest.raises(ud.ArgumentTypeError, match=r"the UDF SumUDF.*run_udf\(array, SumUDF\(...\)"),
     ):
         call(*given)
-
-
-@pytest.mark.parametrize("call", [ud.compute, ud.persist])
-def test_an_iterator_over_snapshots_is_no_result(call):
-    snapshots = ud.run_udf_iter(LAZY, SumUDF())
-    with (
-        raise_if_dask_computes(),
-        pytest.raises(ud.ArgumentTypeError, match=r"loop over it.*run_udf returns lazy results"),
-    ):
-        call([snapshots])
-    assert snapshots.n_merged == 0

@@ -22,33 +22,6 @@ _MOST_NOTES = 3
 """Most notes that the text of a result shows."""
 
 
-class NotAnArray:
-    """The base class of containers of arrays: NumPy would make an array that holds one object.
-
-    `_no_array` returns the error of a use as one array or as a number.
-    """
-
-    __slots__ = ()
-
-    def _no_array(self) -> ArgumentTypeError:
-        raise NotImplementedError
-
-    def __array__(self, dtype: Any = None, copy: Any = None) -> NoReturn:
-        raise self._no_array()
-
-    def __float__(self) -> NoReturn:
-        raise self._no_array()
-
-    def __int__(self) -> NoReturn:
-        raise self._no_array()
-
-
-def element_of(name: str, results: list[str]) -> str:
-    """Return the code of the first result of a mapping called `name`, and the other names."""
-    others = f", or another of {results}" if results[1:] else ""
-    return f"{name}[{results[0]!r}]{others}"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResultInfo:
     """Metadata of the results of one UDF."""
@@ -152,7 +125,7 @@ class ResultInfo:
         return place
 
 
-class NamedResults(NotAnArray, DaskMethodsMixin, Mapping[str, Any]):
+class NamedResults(DaskMethodsMixin, Mapping[str, Any]):
     """A mapping from the names of results to values; a dask collection while they are lazy."""
 
     __slots__ = ("_info",)
@@ -182,15 +155,18 @@ class NamedResults(NotAnArray, DaskMethodsMixin, Mapping[str, Any]):
         # Mapping would compare lazy arrays, and these have no truth value
         return self is other
 
-    def _no_array(self) -> ArgumentTypeError:
-        """Return the error for a use as one array or as a number."""
+    def _refuse(self, *_: Any, **__: Any) -> NoReturn:
+        """Raise: NumPy would make an array that holds one object."""
         names, udf = list(self), self._info.udf_name
         if not names:
-            return ArgumentTypeError(f"{udf} has no results that could be an array")
-        return ArgumentTypeError(
+            raise ArgumentTypeError(f"{udf} has no results that could be an array")
+        others = f", or another of {names}" if names[1:] else ""
+        raise ArgumentTypeError(
             f"the results of {udf} are arrays by name, not one array: write "
-            f"{element_of('result', names)}"
+            f"result[{names[0]!r}]{others}"
         )
+
+    __array__ = __float__ = __int__ = _refuse
 
     @property
     def udf_name(self) -> str:

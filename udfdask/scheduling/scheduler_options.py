@@ -42,25 +42,13 @@ _DASK_OPTIONS = frozenset({"scheduler", "optimize_graph", "traverse"})
 def check_options(caller: Callable[..., Any], options: Mapping[str, Any], get: Any) -> None:
     """Raise if neither `caller` nor a scheduler accepts an option.
 
-    `get` is the scheduler's function, if it is known. A user's own scheduler accepts the arguments
-    in its signature.
+    `get` is the scheduler's function, if it is known. A user's own one checks its options itself.
     """
-    parameters = _parameters(get)
-    own = inspect.signature(caller).parameters
-    known = OPTIONS.union(_DASK_OPTIONS, own, (parameter.name for parameter in parameters))
-    unknown = set(options) - known
-    if unknown and all(parameter.kind is not parameter.VAR_KEYWORD for parameter in parameters):
-        remedy = f"Options that dask's schedulers take are {', '.join(sorted(OPTIONS))}"
-        raise unknown_arguments(caller.__name__, unknown, known, remedy=remedy)
-
-
-def _parameters(get: Any) -> list[inspect.Parameter]:
-    """Return the parameters of a user's own scheduler; none for dask's schedulers."""
     function = getattr(get, "func", get)  # for an executor, `get` is a partial of dask's function
     is_dask = str(getattr(function, "__module__", "")).startswith(("dask.", "distributed."))
-    if is_dask or not callable(get):
-        return []
-    try:
-        return list(inspect.signature(get).parameters.values())
-    except ValueError:  # a compiled function without a signature
-        return []
+    if callable(get) and not is_dask:
+        return
+    known = OPTIONS.union(_DASK_OPTIONS, inspect.signature(caller).parameters)
+    if unknown := set(options) - known:
+        remedy = f"Options that dask's schedulers take are {', '.join(sorted(OPTIONS))}"
+        raise unknown_arguments(caller.__name__, unknown, known, remedy=remedy)

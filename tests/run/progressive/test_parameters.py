@@ -134,15 +134,15 @@ class TestAuxData:
     @pytest.mark.parametrize(
         ("change", "error", "message"),
         [
-            ({"dose": np.ones(5)}, ud.ArgumentTypeError, r"is aux data: pass UDF.aux_data"),
-            ({"dose": ud.UDF.aux_data(np.ones(5), "sig", dtype="f8")}, ValueError, r"must keep"),
+            ({"dose": np.ones(5)}, ValueError, r"is aux data"),
+            ({"dose": ud.UDF.aux_data(np.ones(5), "sig", dtype="f8")}, ValueError, r"is aux data"),
             ({"dose": ud.UDF.aux_data(np.ones(7), "nav", dtype="f8")}, ValueError, r"shape \(7,\)"),
             (
                 {"dose": ud.UDF.aux_data(da.ones(5), "nav", dtype="f8")},
                 ud.ArgumentTypeError,
                 r"compute it first",
             ),
-            ({"other": ud.UDF.aux_data(np.ones(5), "nav", dtype="f8")}, TypeError, r"not aux data"),
+            ({"other": ud.UDF.aux_data(np.ones(5), "nav", dtype="f8")}, ValueError, r"no aux data"),
         ],
     )
     def test_mistakes(self, change, error, message):

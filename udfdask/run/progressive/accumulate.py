@@ -12,6 +12,7 @@ from typing import Protocol
 
 import numpy as np
 
+from udfdask.backends.backend import locked
 from udfdask.backends.table import to_host
 from udfdask.chunk.partial_result import Partial
 from udfdask.geometry.chunk_grid import BoolArray
@@ -131,39 +132,23 @@ class _MergedWhenRead:
 
 
 class AuxRows:
-    """Aux data of the frames of a run for `get_results`, with the values that the chunks had.
+    """Aux data of the merged frames of a run for `get_results`; zero for all other frames."""
 
-    Frames that are not merged yet have the values in `known`, shape (*nav, *extra_shape), or zero
-    if the aux data are computed together with the chunks.
-    """
-
-    def __init__(self, recipe: Recipe, number: int, known: Mapping[str, AnyArray]) -> None:
-        grid, declared = recipe.grid, recipe.udfs[number].aux
-        self._before: dict[str, AnyArray] = {}
-        for name in recipe.udfs[number].nav_aux if recipe.udfs[number].has_get_results else ():
-            extra, dtype = declared[name].extra_shape, declared[name].dtype
-            values = known.get(name)
-            if values is None:
-                self._before[name] = np.zeros((grid.n_frames, *extra), dtype)
-            elif grid.roi is None:
-                self._before[name] = values.reshape((grid.n_frames, *extra)).astype(dtype)
-            else:
-                self._before[name] = values[grid.roi].astype(dtype)
-        self._now = {name: rows.copy() for name, rows in self._before.items()}
+    def __init__(self, recipe: Recipe, number: int) -> None:
+        udf, n = recipe.udfs[number], recipe.grid.n_frames
+        self._rows = {
+            name: np.zeros((n, *udf.aux[name].extra_shape), udf.aux[name].dtype)
+            for name in (udf.nav_aux if udf.has_get_results else ())
+        }
 
     def add(self, rows: AnyArray, aux: Mapping[str, AnyArray]) -> None:
         """Store the aux data of a chunk."""
-        for name, now in self._now.items():
-            now[rows] = aux[name]
+        for name, values in self._rows.items():
+            values[rows] = aux[name]
 
     def over(self, done: BoolArray) -> dict[str, AnyArray]:
         """Return the aux data of all frames at the time when only the rows `done` were merged."""
-        values = {}
-        for name, before in self._before.items():
-            values[name] = before.copy()
-            values[name][done] = self._now[name][done]
-            values[name].flags.writeable = False
-        return values
+        return {name: locked(_zero_others(rows, done)) for name, rows in self._rows.items()}
 
 
 def _zero_others(rows: AnyArray, done: BoolArray) -> AnyArray:

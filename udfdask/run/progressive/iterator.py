@@ -16,22 +16,20 @@ from collections.abc import (
     Sequence,
 )
 from dataclasses import dataclass
-from typing import Any, NoReturn, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 import numpy as np
 
 from udfdask.chunk.partial_result import common_generation
-from udfdask.errors import ArgumentTypeError, ArgumentValueError, UDFError, UDFRunCancelled
-from udfdask.results.named_results import NotAnArray, ResultInfo
+from udfdask.errors import ArgumentValueError, UDFError, UDFRunCancelled
+from udfdask.results.named_results import ResultInfo
 from udfdask.run.progressive.accumulate import AuxRows, make_accumulator
 from udfdask.run.progressive.chunk_source import Chunks, Closed
 from udfdask.run.progressive.live_recipe import LiveRecipe
-from udfdask.run.progressive.snapshot import RunState, Snapshot, where_results_are
-from udfdask.scheduling.job import unwrap
+from udfdask.run.progressive.snapshot import RunState, Snapshot
 from udfdask.scheduling.progress.counter import ProgressCounter
 from udfdask.scheduling.progress.state import Status
 from udfdask.tracebacks import own_lines_hidden
-from udfdask.types import AnyArray
 
 T = TypeVar("T")
 
@@ -44,8 +42,6 @@ class ProgressiveRun:
     """The recipe, with parameters that may change."""
     infos: tuple[ResultInfo, ...]
     """Metadata of the result of each UDF."""
-    aux_values: list[dict[str, AnyArray]]
-    """For each UDF the aux data that are known for all frames, shape (*nav, *extra_shape)."""
     start: Callable[[], Chunks]
     """Returns the source of computed chunks; called when the first snapshot is requested."""
     tally: ProgressCounter | None
@@ -56,7 +52,7 @@ class ProgressiveRun:
     """Names of the UDFs, if they came in a dictionary."""
 
 
-class SnapshotIterator(NotAnArray, Iterator[T], AsyncIterator[T]):
+class SnapshotIterator(Iterator[T], AsyncIterator[T]):
     """Iterates over the snapshots of a run, each one labeled by a function.
 
     Parameters
@@ -80,7 +76,7 @@ class SnapshotIterator(NotAnArray, Iterator[T], AsyncIterator[T]):
         self._accumulators = [
             make_accumulator(recipe, number) for number in range(len(recipe.udfs))
         ]
-        self._aux = tuple(AuxRows(recipe, k, known) for k, known in enumerate(run.aux_values))
+        self._aux = tuple(AuxRows(recipe, number) for number in range(len(recipe.udfs)))
         self._rows_merged = np.zeros(grid.n_frames, dtype=bool)
         self._merged_at = np.full(grid.n_chunks, grid.n_chunks, dtype=np.int64)
         self._generations = np.zeros(grid.n_chunks, dtype=np.int64)
@@ -97,14 +93,6 @@ class SnapshotIterator(NotAnArray, Iterator[T], AsyncIterator[T]):
     def __repr__(self) -> str:
         names = ", ".join(info.udf_name for info in self._run.infos)
         return f"<{type(self).__name__} of {names}: {self.n_merged} of {self.n_chunks} chunks>"
-
-    def _no_array(self) -> ArgumentTypeError:
-        """Return the error for a use as one array, as a number or as a lazy result."""
-        return ArgumentTypeError(
-            "run_udf_iter returns an iterator over snapshots, which have no values yet: loop over "
-            "it, for snapshot in snapshots, or go to the end with *_, snapshot = snapshots, then "
-            f"{where_results_are(self._run.infos, 'snapshot')}; run_udf returns lazy results"
-        )
 
     def update_parameters(
         self, changes: Sequence[Mapping[str, Any]] | Mapping[str, Mapping[str, Any]]
@@ -335,12 +323,6 @@ class SnapshotIterator(NotAnArray, Iterator[T], AsyncIterator[T]):
             "merged: the snapshots up to then are right",
             chunks_merged=self.n_merged,
         ) from cause
-
-
-@unwrap.register(SnapshotIterator)
-def _refuse(snapshots: SnapshotIterator[Any]) -> NoReturn:
-    """Raise: dask would run the iterator to its end and give it back."""
-    raise snapshots._no_array()
 
 
 class UDFIterator(SnapshotIterator[Snapshot]):

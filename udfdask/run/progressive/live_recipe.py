@@ -152,18 +152,10 @@ def _check_value(udf: UDFRecipe, name: str, value: Any) -> None:
             f"{where} cannot become a dask collection, or contain one, during a run: compute it "
             "first"
         )
-    old = udf.aux.get(name)
-    if old is None and isinstance(value, AuxData):
-        raise ArgumentTypeError(f"{where} is not aux data and cannot become it in the same run")
-    if old is None:
-        return
-    if not isinstance(value, AuxData):
-        raise ArgumentTypeError(
-            f"{where} is aux data: pass UDF.aux_data(..., kind={old.kind!r}), not a "
-            f"{type(value).__name__}"
-        )
-    before, after = ((a.kind, a.extra_shape, str(a.dtype)) for a in (old, value))
-    if before != after:
-        raise ArgumentValueError(
-            f"{where} must keep kind, extra_shape and dtype {before}, but got {after}"
-        )
+    old, new = (
+        (a.kind, a.extra_shape, str(a.dtype)) if isinstance(a, AuxData) else None
+        for a in (udf.aux.get(name), value)
+    )
+    if old != new:
+        what = f"aux data of kind, extra_shape and dtype {old}" if old else "no aux data"
+        raise ArgumentValueError(f"{where} is {what}, and cannot change to {value!r} in a run")

@@ -11,12 +11,12 @@ from typing import Generic, TypeVar, overload
 import numpy as np
 
 from udfdask.backends.backend import locked
-from udfdask.errors import ArgumentTypeError, UndeclaredBufferError
+from udfdask.errors import UndeclaredBufferError
 from udfdask.geometry.chunk_grid import BoolArray, as_index
 from udfdask.merge.finalize import finalize
 from udfdask.merge.result_blocks import Holder, assemble, in_nav_shape
 from udfdask.plan.recipe import Recipe
-from udfdask.results.named_results import NotAnArray, ResultInfo, element_of
+from udfdask.results.named_results import ResultInfo
 from udfdask.results.result import Result
 from udfdask.results.udf_of_run import udf_of_run
 from udfdask.run.progressive.accumulate import AuxRows, Frozen
@@ -145,15 +145,7 @@ class RunState:
         return with_changes(text, changed)
 
 
-def where_results_are(infos: Sequence[ResultInfo], snapshot: str) -> str:
-    """Return the remedy for a use of a snapshot of that name as an array."""
-    for number, info in enumerate(infos):
-        if info.buffers:
-            return f"write {element_of(f'{snapshot}.buffers[{number}]', list(info.buffers))}"
-    return "its UDFs have no results that could be an array"
-
-
-class BaseSnapshot(NotAnArray, Generic[T_co]):
+class BaseSnapshot(Generic[T_co]):
     """The base class of snapshots, with one item for the results of each UDF.
 
     Parameters
@@ -173,13 +165,6 @@ class BaseSnapshot(NotAnArray, Generic[T_co]):
     def __repr__(self) -> str:
         names = ", ".join(info.udf_name for info in self._state.infos)
         return f"<{type(self).__name__} of {names}: {self.n_merged} of {self.n_chunks} chunks>"
-
-    def _no_array(self) -> ArgumentTypeError:
-        """Return the error for a use as one array or as a number."""
-        return ArgumentTypeError(
-            "a snapshot has the results of each UDF, arrays by name, and is not one array: "
-            f"{where_results_are(self._state.infos, 'snapshot')}"
-        )
 
     @property
     def n_merged(self) -> int:
