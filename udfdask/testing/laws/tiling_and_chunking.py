@@ -127,7 +127,7 @@ def _why_chunks_show(
             _not_neutral(subject, single, numbers)
             or _overwritten(subject, single, split, numbers)
             or f"merge is not associative: {numbers}. Merged chunks must give the same as one "
-            f"chunk with all their frames{hint}"
+            f"chunk with all their frames, in all groupings{hint}"
         )
     return f"results depend on where chunks begin: {numbers}{hint}"
 
