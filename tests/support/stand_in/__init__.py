@@ -7,8 +7,6 @@ dask takes an array for CuPy's if the name of its type contains "cupy": the name
 must not.
 """
 
-from stand_in.context import numpy_standing_in_for_cupy
-from stand_in.ledger import Ledger
-from stand_in.module import NumpyStandIn
+from stand_in.module import numpy_standing_in_for_cupy
 
-__all__ = ["Ledger", "NumpyStandIn", "numpy_standing_in_for_cupy"]
+__all__ = ["numpy_standing_in_for_cupy"]

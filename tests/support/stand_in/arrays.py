@@ -1,17 +1,10 @@
 """Arrays on a device that is none: NumPy arrays that behave as CuPy's do."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterator
-from typing import Any, ClassVar
-
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
-from stand_in.ledger import Ledger
-from stand_in.streams import Stream, current_stream
+from stand_in.device import PinnedMemory, current_stream
 from udfdask.backends.device import cupy
-from udfdask.types import AnyArray
 
 DTYPES = "?bhilqBHILQefdFD"
 """Characters of the dtypes that CuPy has."""
@@ -29,43 +22,39 @@ _METHODS = frozenset(
 _FACTS = frozenset("dtype shape ndim size nbytes itemsize strides".split())
 
 
-class PinnedMemory(bytearray):
-    """Memory of the host from which the device takes data by itself."""
-
-
 class StandInArray(NDArrayOperatorsMixin):
-    """An array of NumPy's that is taken for one on a device; made by a subclass per module."""
+    """An array of NumPy's that is taken for one on a device.
 
-    ledger: ClassVar[Ledger]
-    module: ClassVar[Any]
+    Each module makes a subclass, with its `ledger` and itself as `module`.
+    """
 
     __array_priority__ = 100
 
-    def __init__(self, array: AnyArray) -> None:
+    def __init__(self, array):
         if array.dtype.char not in DTYPES or not array.dtype.isnative:
             raise ValueError(f"Unsupported dtype {array.dtype}")
         self._array = array
         self.ledger.holds(array)
 
-    def __array__(self, *args: Any, **kwargs: Any) -> AnyArray:
+    def __array__(self, *args, **kwargs):
         raise TypeError(
             "Implicit conversion to a NumPy array is not allowed. Please use `.get()` to construct "
             "a NumPy array explicitly."
         )
 
-    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+    def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):
         if method != "__call__":
             return NotImplemented
         return call(type(self), ufunc, *inputs, **kwargs)
 
-    def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+    def __array_function__(self, func, types, args, kwargs):
         name = f"{func.__module__}.{func.__name__}".removeprefix("numpy.")
         found = self.module
         for part in name.split("."):
             found = getattr(found, part, None)
         return NotImplemented if found is None else found(*args, **kwargs)
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name):
         if name in _FACTS:
             return getattr(self._array, name)
         if name not in _METHODS:
@@ -73,32 +62,26 @@ class StandInArray(NDArrayOperatorsMixin):
         method = getattr(np.ndarray, name)
         return lambda *args, **kwargs: call(type(self), method, self, *args, **kwargs)
 
-    def reshape(self, *shape: Any, order: str = "C") -> Any:
-        """Return the array in another shape."""
+    def reshape(self, *shape, order="C"):
         return call(type(self), np.ndarray.reshape, self, *shape, order=order)
 
     @property
-    def T(self) -> Any:
-        """The array with its axes in reverse."""
+    def T(self):
         return self.transpose()
 
     @property
-    def real(self) -> Any:
-        """Its real part."""
+    def real(self):
         return type(self)(self._array.real)
 
     @property
-    def imag(self) -> Any:
-        """Its imaginary part."""
+    def imag(self):
         return type(self)(np.asarray(self._array.imag))
 
     @property
-    def flags(self) -> Any:
-        """Its order in memory; there is no writeable here."""
+    def flags(self):
         return _Flags(self._array)
 
-    def get(self, stream: Any = None, order: str = "C", out: AnyArray | None = None) -> AnyArray:
-        """Return a copy on the host."""
+    def get(self, stream=None, order="C", out=None):
         (current_stream() if stream is None else stream).run()
         self.ledger.fetched(self._array.nbytes)
         copy = self._array.copy(order="C")
@@ -107,8 +90,7 @@ class StandInArray(NDArrayOperatorsMixin):
         out[...] = copy
         return out
 
-    def set(self, array: AnyArray, stream: Stream | None = None) -> None:
-        """Take the values of an array on the host."""
+    def set(self, array, stream=None):
         own = self._array
         if type(array) is not np.ndarray:
             raise TypeError("Only numpy.ndarray can be set to cupy.ndarray")
@@ -126,15 +108,13 @@ class StandInArray(NDArrayOperatorsMixin):
             stream.run()
             own[...] = array
 
-    def item(self, *args: Any) -> Any:
-        """Return the only value."""
+    def item(self, *args):
         return self.get().item(*args)
 
-    def tolist(self) -> Any:
-        """Return the values as lists."""
+    def tolist(self):
         return self.get().tolist()
 
-    def __getitem__(self, index: Any) -> Any:
+    def __getitem__(self, index):
         place = self._index(index)
         parts = place if isinstance(place, tuple) else (place,)
         if any(isinstance(part, (np.ndarray, list)) for part in parts):
@@ -143,12 +123,12 @@ class StandInArray(NDArrayOperatorsMixin):
             place = (*parts, Ellipsis)  # one element is a view too, where NumPy gives a number
         return type(self)(np.asarray(self._array[place]))
 
-    def __setitem__(self, index: Any, value: Any) -> None:
+    def __setitem__(self, index, value):
         current_stream().run()
         self._array[self._index(index)] = bare(type(self), value)
 
-    def _index(self, index: Any) -> Any:
-        """Return an index for NumPy; arrays of the host are sent to the device for it."""
+    def _index(self, index):
+        """An index for NumPy; arrays of the host are sent to the device for it."""
         parts = index if isinstance(index, tuple) else (index,)
         found = []
         for part in parts:
@@ -157,57 +137,57 @@ class StandInArray(NDArrayOperatorsMixin):
             found.append(part._array if isinstance(part, StandInArray) else part)
         return tuple(found) if isinstance(index, tuple) else found[0]
 
-    def __len__(self) -> int:
+    def __len__(self):
         return len(self._array)
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self):
         return (self[k] for k in range(len(self)))
 
-    def __bool__(self) -> bool:
+    def __bool__(self):
         return bool(self.get())
 
-    def __int__(self) -> int:
+    def __int__(self):
         return int(self.get())
 
-    def __float__(self) -> float:
+    def __float__(self):
         return float(self.get())
 
-    def __complex__(self) -> complex:
+    def __complex__(self):
         return complex(self.get())
 
-    def __index__(self) -> int:
+    def __index__(self):
         return int(self.get().__index__())
 
-    def __repr__(self) -> str:
+    def __repr__(self):
         return f"StandInArray({self._array!r})"
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self):
         return (again, (self.get(),))
 
 
 class _Flags:
-    """The flags that CuPy's arrays have."""
+    """The flags that CuPy's arrays have: there is no writeable."""
 
-    def __init__(self, array: AnyArray) -> None:
+    def __init__(self, array):
         self.c_contiguous = array.flags.c_contiguous
         self.f_contiguous = array.flags.f_contiguous
         self.owndata = array.flags.owndata
 
 
-def again(array: AnyArray) -> Any:
-    """Return an array on the device from its values, when it is unpickled."""
+def again(array):
+    """Make an array on the device from its values, when it is unpickled."""
     return cupy().asarray(array)
 
 
-def is_pinned(array: AnyArray) -> bool:
+def is_pinned(array):
     """Return whether an array lies in pinned memory."""
-    base: Any = array
+    base = array
     while isinstance(base, (np.ndarray, memoryview)):
         base = base.base if isinstance(base, np.ndarray) else base.obj
     return isinstance(base, PinnedMemory)
 
 
-def call(kind: type[StandInArray], function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+def call(kind, function, *args, **kwargs):
     """Return what a function of NumPy's makes of arrays on the device, as such arrays."""
     refused = NO_ARGUMENTS & {name for name, value in kwargs.items() if value is not None}
     if refused:
@@ -222,7 +202,7 @@ def call(kind: type[StandInArray], function: Callable[..., Any], *args: Any, **k
     return dressed(kind, returned)
 
 
-def bare(kind: type[StandInArray], value: Any) -> Any:
+def bare(kind, value):
     """Return an argument as NumPy takes it; arrays of the host are refused."""
     if isinstance(value, kind):
         return value._array
@@ -233,7 +213,7 @@ def bare(kind: type[StandInArray], value: Any) -> Any:
     return value
 
 
-def dressed(kind: type[StandInArray], value: Any) -> Any:
+def dressed(kind, value):
     """Return what NumPy gives as CuPy does: numbers are arrays without axes."""
     if isinstance(value, (np.ndarray, np.generic)):
         return kind(np.asarray(value))

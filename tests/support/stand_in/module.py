@@ -1,25 +1,16 @@
-"""The module that stands in for CuPy."""
-
-from __future__ import annotations
+"""The module that stands in for CuPy, for udfdask and for dask."""
 
 import contextlib
 import types
-from collections.abc import Iterator
-from typing import Any
 
+import dask.array.dispatch as lookups
 import numpy as np
+from dask.array.backends import _numel_arraylike
+from dask.sizeof import sizeof
 
-from stand_in.arrays import (
-    PinnedMemory,
-    StandInArray,
-    bare,
-    call,
-    dressed,
-)
-from stand_in.ledger import Ledger
-from stand_in.streams import Event, Stream, current_stream
-from udfdask.backends.device import cupy
-from udfdask.types import AnyArray
+from stand_in.arrays import StandInArray, bare, call, dressed
+from stand_in.device import Event, Ledger, PinnedMemory, Stream, current_stream
+from udfdask.backends.device import cupy, stand_in
 
 _MISSING = frozenset(
     """
@@ -32,6 +23,18 @@ _MISSING = frozenset(
 """What NumPy has and CuPy has not (13 and 14)."""
 
 
+@contextlib.contextmanager
+def numpy_standing_in_for_cupy(*, n_devices=1, pinned=None):
+    """Run code for a CUDA device without one, with NumPy standing in for CuPy in this process.
+
+    There are `pinned` bytes of pinned memory, by default any number. The `ledger` of the module
+    counts transfers, and the bytes on the device.
+    """
+    module = NumpyStandIn(n_devices=n_devices, pinned=pinned)
+    with stand_in(module):
+        yield module
+
+
 class CUDARuntimeError(RuntimeError):
     """What CuPy raises when CUDA fails."""
 
@@ -39,11 +42,11 @@ class CUDARuntimeError(RuntimeError):
 class _Namespace:
     """A module of NumPy's, the functions of which take and give arrays on the device."""
 
-    def __init__(self, source: types.ModuleType, kind: type[StandInArray]) -> None:
+    def __init__(self, source, kind):
         self._source = source
         self._kind = kind
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name):
         if name in _MISSING or name.startswith("__"):
             raise AttributeError(f"module 'cupy' has no attribute {name!r}")
         found = getattr(self._source, name)
@@ -52,7 +55,7 @@ class _Namespace:
         if isinstance(found, type) or not callable(found):
             return found
 
-        def function(*args: Any, **kwargs: Any) -> Any:
+        def function(*args, **kwargs):
             return call(self._kind, found, *args, **kwargs)
 
         function.__name__ = name
@@ -60,54 +63,37 @@ class _Namespace:
 
 
 class NumpyStandIn(_Namespace):
-    """A module that stands in for CuPy, with a device of its own.
+    """A module that stands in for CuPy, with a device of its own."""
 
-    Parameters
-    ----------
-    n_devices : int
-        Number of devices that it claims to see.
-    pinned : int or None
-        Bytes that can be pinned; None for any number.
-
-    Attributes
-    ----------
-    ledger : Ledger
-        Transfers and memory of the device.
-    """
-
-    def __init__(self, *, n_devices: int = 1, pinned: int | None = None) -> None:
+    def __init__(self, *, n_devices=1, pinned=None):
         self.ledger = Ledger()
         facts = {"ledger": self.ledger, "module": self}
-        self.ndarray: type[StandInArray] = type("StandInArray", (StandInArray,), facts)
+        self.ndarray = type("StandInArray", (StandInArray,), facts)
         self.__name__ = "cupy"
         super().__init__(np, self.ndarray)
         self.cuda = _Cuda(self.ledger, n_devices, pinned)
 
-    def __repr__(self) -> str:
+    def __repr__(self):
         return "<NumPy, standing in for CuPy>"
 
-    def __reduce__(self) -> tuple[Any, ...]:  # modules are pickled by name
+    def __reduce__(self):  # modules are pickled by name
         return (cupy, ())
 
-    def empty(self, shape: Any, dtype: Any = float, order: str = "C") -> Any:
-        """Return memory on the device, for which nothing has to be done there."""
+    def empty(self, shape, dtype=float, order="C"):
         return self._kind(np.empty(shape, dtype))
 
-    def asarray(self, a: Any, dtype: Any = None, order: str = "C") -> Any:
-        """Return an array on the device: itself, or a copy of one of the host."""
+    def asarray(self, a, dtype=None, order="C"):
         return self._sent(a, dtype, copy=False)
 
-    def array(self, a: Any, dtype: Any = None, copy: bool = True, order: str = "C") -> Any:
-        """Return a new array on the device."""
+    def array(self, a, dtype=None, copy=True, order="C"):
         return self._sent(a, dtype, copy=True)
 
-    def ascontiguousarray(self, a: Any, dtype: Any = None) -> Any:
-        """Return an array on the device in C order."""
+    def ascontiguousarray(self, a, dtype=None):
         here = self._sent(a, dtype, copy=False)
         return dressed(self._kind, np.ascontiguousarray(here._array))
 
-    def _sent(self, a: Any, dtype: Any, *, copy: bool) -> Any:
-        """Return an array on the device."""
+    def _sent(self, a, dtype, *, copy):
+        """Return an array on the device: itself, or a copy of one of the host."""
         if isinstance(a, self._kind):
             return a.astype(a.dtype if dtype is None else dtype, copy=copy)
         parts = bare(self._kind, a) if isinstance(a, (list, tuple)) else a
@@ -117,19 +103,17 @@ class NumpyStandIn(_Namespace):
         self.ledger.sent(values.nbytes)
         return self._kind(values)
 
-    def asnumpy(self, a: Any, stream: Any = None, order: str = "C") -> AnyArray:
-        """Return an array on the host."""
+    def asnumpy(self, a, stream=None, order="C"):
         return a.get(stream=stream) if isinstance(a, self._kind) else np.asarray(a)
 
-    def get_array_module(self, *args: Any) -> Any:
-        """Return this module if one of the arrays is on the device, else NumPy."""
+    def get_array_module(self, *args):
         return self if any(isinstance(a, self._kind) for a in args) else np
 
 
 class _Cuda:
     """What stands in for `cupy.cuda`."""
 
-    def __init__(self, ledger: Ledger, n_devices: int, pinned: int | None) -> None:
+    def __init__(self, ledger, n_devices, pinned):
         self.Stream = Stream
         self.Event = Event
         self.get_current_stream = current_stream
@@ -142,15 +126,31 @@ class _Cuda:
         )
 
     @contextlib.contextmanager
-    def Device(self, number: int) -> Iterator[None]:
-        """Make a device the current one."""
+    def Device(self, number):
         if not 0 <= number < self.runtime.getDeviceCount():
             raise CUDARuntimeError("cudaErrorInvalidDevice: invalid device ordinal")
         yield
 
-    def alloc_pinned_memory(self, size: int) -> PinnedMemory:
-        """Return memory out of which copies are made when the device gets round to it."""
+    def alloc_pinned_memory(self, size):
         if self._pinned is not None and self._ledger.pinned + size > self._pinned:
             raise CUDARuntimeError("cudaErrorMemoryAllocation: out of memory")
         self._ledger.pin(size)
         return PinnedMemory(size)
+
+
+def _module(array):
+    """The module of an array, or of the first of several."""
+    return array.module if isinstance(array, StandInArray) else _module(array[0])
+
+
+# for good: dask asks by type, and there are no such arrays but in tests
+lookups.concatenate_lookup.register(
+    StandInArray, lambda arrays, axis=0: _module(arrays).concatenate(arrays, axis=axis)
+)
+lookups.take_lookup.register(StandInArray, lambda a, *args, **kw: _module(a).take(a, *args, **kw))
+lookups.tensordot_lookup.register(
+    StandInArray, lambda a, b, *args, **kw: _module(a).tensordot(a, b, *args, **kw)
+)
+lookups.numel_lookup.register(StandInArray, _numel_arraylike)  # as for CuPy
+lookups.to_numpy_dispatch.register(StandInArray, lambda array, **_: array.get())
+sizeof.register(StandInArray)(lambda array: int(array.nbytes))
