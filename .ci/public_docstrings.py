@@ -44,8 +44,6 @@ from public_names import members_of, public_objects, reached_objects
 OPTIONAL = {"ES01", "GL01", "PR04", "SA01"}
 NO_EXAMPLE = "EX01"
 NO_PARAMETERS = "PR01"
-# hypothesis passes `draw`, and its users do not
-STRATEGIES = "udfdask.testing.strategies."
 DEPTH = 3
 """Calls within calls in which errors are looked for. Deeper ones are mostly not about arguments."""
 
@@ -68,7 +66,7 @@ def of_users() -> Iterator[tuple[str, Any, set[str]]]:
     classes = {value for value in [*public.values(), *reached.values()] if inspect.isclass(value)}
     for dotted, value in {**public, **reached}.items():
         if not inspect.isclass(value):
-            yield dotted, value, {"PR02"} if dotted.startswith(STRATEGIES) else set()
+            yield dotted, value, set()
             continue
         is_reached = dotted in reached
         yield dotted, value, set() if has_parameters(value, is_reached) else {NO_PARAMETERS}

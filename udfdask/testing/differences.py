@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import pickle
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -144,15 +145,9 @@ def same(one: Any, other: Any) -> bool:
             return True
         return bool(one != one) and bool(other != other)  # NaN
     except Exception:  # noqa: BLE001  # comparing users' objects can raise anything
-        return _same_bytes(one, other)
-
-
-def _same_bytes(one: Any, other: Any) -> bool:
-    """Return whether two objects are pickled to the same bytes; True if pickling fails."""
-    try:
-        return pickle.dumps(one) == pickle.dumps(other)
-    except Exception:  # noqa: BLE001  # they cannot be compared at all
-        return True
+        with contextlib.suppress(Exception):
+            return pickle.dumps(one) == pickle.dumps(other)
+        return True  # they cannot be compared at all
 
 
 def show(value: Any) -> str:

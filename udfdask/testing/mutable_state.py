@@ -11,7 +11,7 @@ import types
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import cloudpickle
 import numpy as np
@@ -22,14 +22,12 @@ _FOREIGN = {"builtins", "typing", "abc", "enum", "numpy", "udfdask.udf", "udfdas
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), np.generic, np.dtype)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class Place(NamedTuple):
     """A place that outlives a chunk and can keep data."""
 
     label: str
     """Description of the place for messages."""
     value: Any
-    """The value at this place."""
     put: Callable[[Any], None] | None
     """Replaces the value; None for default arguments, which stay as they are."""
 
@@ -115,11 +113,11 @@ def _places_of_class(cls: type, seen: set[int]) -> Iterator[Place]:
             yield from _places_of_function(function, seen)
         if not (name.startswith("__") and name.endswith("__")) and _is_data(value):
             label = f"class attribute {cls.__name__}.{name}"
-            yield Place(label=label, value=value, put=partial(setattr, cls, name))
+            yield Place(label, value, partial(setattr, cls, name))
 
 
 def _places_of_function(function: types.FunctionType, seen: set[int]) -> Iterator[Place]:
-    """Yield the places of a function: global variables, closures, defaults and attributes."""
+    """Yield the places of a function: global variables, closures and defaults."""
     if id(function) in seen:
         return
     seen.add(id(function))
@@ -135,11 +133,7 @@ def _places_of_function(function: types.FunctionType, seen: set[int]) -> Iterato
         yield from _places_of_value(label, value, put, seen)
     for value in (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()):
         if _is_data(value) and not isinstance(value, _PLAIN):
-            yield Place(label=f"default argument of {who}", value=value, put=None)
-    for name, value in vars(function).items():
-        if _is_data(value):
-            put = partial(setattr, function, name)
-            yield Place(label=f"attribute {who}.{name}", value=value, put=put)
+            yield Place(f"default argument of {who}", value, None)
     module = function.__globals__
     for name in _names(function.__code__):
         if name in module:
@@ -164,7 +158,7 @@ def _places_of_value(
         if own and value.__module__.split(".")[0] not in _FOREIGN and value is not UDF:
             yield from _places_of_class(value, seen)
     elif _is_data(value):
-        yield Place(label=label, value=value, put=put)
+        yield Place(label, value, put)
 
 
 def _functions(value: Any) -> list[types.FunctionType]:

@@ -56,8 +56,6 @@ def shapes(
 
     Parameters
     ----------
-    draw : callable
-        Passed by hypothesis.
     min_nav, max_nav : int
         Smallest and largest number of navigation axes.
     min_sig, max_sig : int
@@ -89,8 +87,6 @@ def chunkings(draw: st.DrawFn, shape: Sequence[int]) -> tuple[tuple[int, ...], .
 
     Parameters
     ----------
-    draw : callable
-        Passed by hypothesis.
     shape : sequence of int
         Extent of each axis.
 
@@ -156,8 +152,6 @@ def arrays(
 
     Parameters
     ----------
-    draw : callable
-        Passed by hypothesis.
     shape : sequence of int, optional
         Extent of each axis; by default from `shapes`.
     dtype : dtype-like, optional
@@ -200,8 +194,6 @@ def datasets(draw: st.DrawFn, *, min_nav: int = 1, dtype: Any = None, max_side: 
 
     Parameters
     ----------
-    draw : callable
-        Passed by hypothesis.
     min_nav : int
         Smallest number of navigation axes.
     dtype : dtype-like, optional

@@ -158,11 +158,6 @@ def _many_chunks(sig: tuple[int, ...]) -> Chunks | None:
     return None
 
 
-def _relying_on(subject: Subject, promise: str) -> UDF:
-    """Return the UDF with only this promise."""
-    return varied(subject.udf, promises=Promises(**{promise: True}))
-
-
 def _without_dask(subject: Subject, layout: Layout, data: AnyArray | None = None) -> Runs:
     """Return a function that runs a UDF without dask."""
     return lambda udf: subject.results_of(subject.run(layout, data=data, udf=udf))
@@ -198,7 +193,7 @@ def _compare(
     """Fail if a run with a promise gives other results than a run without promises."""
     expected = run(varied(subject.udf))
     try:
-        results = run(_relying_on(subject, promise))
+        results = run(varied(subject.udf, promises=Promises(**{promise: True})))
     except UDFCheckError as error:
         _fail(subject, promise, f"a run that relies on it fails, {when}: {error}")
     difference = subject.difference(results, expected, data)
