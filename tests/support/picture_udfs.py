@@ -37,13 +37,3 @@ class ManyUDF(ud.UDF):
             getattr(dest, name)[:] = getattr(src, name)
         dest.pattern += src.pattern
         dest.number += src.number
-
-
-class NoPictureUDF(ud.UDF):
-    """Objects alone."""
-
-    def get_result_buffers(self):
-        return {"thing": self.buffer(kind="nav", dtype=object)}
-
-    def process_frame(self, frame):
-        self.results.thing[...] = np.array({}, dtype=object)

@@ -4,7 +4,6 @@ import re
 import threading
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from email.utils import formatdate
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -32,11 +31,7 @@ class FileServer:
     ranges: bool = True
     """Whether the server sends parts of files."""
     tells: str = "etag"
-    """What the server tells about versions: etag, time or nothing."""
-    tells_size: bool = True
-    refused: str = ""
-    """Requests of paths that contain this text are answered with `status`."""
-    status: int = 403
+    """What the server tells about versions: etag or nothing."""
     hangs: str = ""
     """Contents of paths that contain this text are not sent: only the header of the answer is."""
     closing: threading.Event = field(default_factory=threading.Event)
@@ -68,16 +63,16 @@ class Handler(BaseHTTPRequestHandler):
     def answer(self, method):
         files, path = self.files, self.path.partition("?")[0].lstrip("/")
         name, value = files.header
-        denied = name and self.headers.get(name) != value
-        if denied or (files.refused and files.refused in path):
-            self.reply(method, path, files.status, b"")
+        if name and self.headers.get(name) != value:
+            self.reply(method, path, 403, b"")
             return
         try:
             content = (files.folder / path).read_bytes()
         except OSError:
             self.reply(method, path, 404, b"")
             return
-        headers = self.versions(files.folder / path)
+        version = (files.folder / path).stat().st_mtime_ns
+        headers = {"ETag": f'"{version:x}-{len(content):x}"'} if files.tells == "etag" else {}
         asked = RANGE.fullmatch(self.headers.get("Range", "")) if files.ranges else None
         if asked is None:
             self.reply(method, path, 200, content, headers=headers)
@@ -87,24 +82,11 @@ class Handler(BaseHTTPRequestHandler):
         headers["Content-Range"] = f"bytes {start}-{end - 1}/{len(content)}"
         self.reply(method, path, 206, content[start:end], start=start, headers=headers)
 
-    def versions(self, file):
-        """What the server tells about the version of a file."""
-        status = file.stat()
-        if self.files.tells == "etag":
-            return {"ETag": f'"{status.st_mtime_ns:x}-{status.st_size:x}"'}
-        if self.files.tells == "time":
-            return {"Last-Modified": formatdate(status.st_mtime, usegmt=True)}
-        return {}
-
     def reply(self, method, path, status, body, *, start=0, headers=()):
         self.send_response(status)
         for name, value in dict(headers).items():
             self.send_header(name, value)
-        if self.files.tells_size or status == 206:
-            self.send_header("Content-Length", str(len(body)))
-        else:
-            self.send_header("Connection", "close")
-            self.close_connection = True
+        self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         # noted first, because a client goes on when it has the last byte
         request = Request(method, path, start, 0)
