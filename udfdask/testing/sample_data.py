@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Iterator
 from typing import Any
@@ -15,6 +14,11 @@ from udfdask.types import AnyArray
 NAV = (4, 6)
 FEW_FRAMES = 64
 """Largest scan that is also processed in tiles of a few pixels; more would take seconds."""
+FEW_CHUNKS = (
+    *((1, 1), (1, 2), (2, 1), (1, 1, 1)),
+    *((1, 3), (2, 2), (3, 1), (1, 1, 2), (1, 2, 1), (2, 1, 1)),
+)
+"""All ways to cut up to four frames into two or three chunks, the smallest first."""
 SIGS = {1: (16,), 2: (6, 8), 3: (3, 4, 5)}
 DTYPES = ("int16", "float32", "uint16", ">u2", "int32", "uint8", "float64", ">f4")
 """Dtypes of the default arrays. All laws are checked on the first, a few laws on all."""
@@ -51,10 +55,9 @@ def parts_and_chunkings(data: AnyArray, sig_dims: int) -> Iterator[tuple[AnyArra
     if not nav:
         return
     ones = (slice(0, 1),) * (len(nav) - 1)
-    for n in range(2, min(nav[-1], 4) + 1):
-        for cut in sorted(_compositions(n), key=len):
-            if 1 < len(cut) <= 3:
-                yield data[(*ones, slice(0, n))], (*((1,) for _ in ones), cut)
+    for cut in FEW_CHUNKS:
+        if sum(cut) <= nav[-1]:
+            yield data[(*ones, slice(0, sum(cut)))], (*((1,) for _ in ones), cut)
     for nav_chunks in scan_chunkings(nav):
         yield data, nav_chunks
 
@@ -107,11 +110,3 @@ def roi_layouts(nav: tuple[int, ...], roi: AnyArray) -> list[Layout]:
 def _halves(n: int) -> tuple[int, ...]:
     """Return the sizes of two halves of n."""
     return (n - n // 2, n // 2)
-
-
-def _compositions(n: int) -> Iterator[tuple[int, ...]]:
-    """Yield all ordered ways to write n as a sum of positive integers."""
-    for k in range(n):
-        for ends in itertools.combinations(range(1, n), k):
-            borders = (0, *ends, n)
-            yield tuple(b - a for a, b in itertools.pairwise(borders))

@@ -6,8 +6,12 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn, TypeVar
 
+import dask.array as da
+import dask.config
 import numpy as np
 
+from udfdask.results.result import Result
+from udfdask.run.run_udf import run_udf
 from udfdask.testing.differences import Difference, Tolerance, find_difference
 from udfdask.testing.eager_run import ONE_CHUNK, Chunks, EagerRun, Layout
 from udfdask.testing.failures import UDFCheckError, in_words
@@ -91,6 +95,17 @@ class Subject:
         udfs = [self.udf if udf is None else udf, *company]
         array = self.data if data is None else data
         return self.attempt(f"with {layout}", EagerRun, udfs, array, self.sig_dims, layout)
+
+    def run_with_dask(
+        self, layout: Layout, udfs: Sequence[UDF], data: AnyArray | None = None, **options: Any
+    ) -> tuple[Result, ...]:
+        """Return the lazy results of a run with dask."""
+        nav = layout.nav_chunks or (-1,) * len(self.nav)
+        sig = layout.sig_chunks or (-1,) * len(self.sig)
+        array = da.from_array(self.data if data is None else data, chunks=(*nav, *sig))
+        options |= {"sig_dims": self.sig_dims, "roi": layout.roi}
+        with dask.config.set({"udfdask.tile-bytes": layout.tile_bytes}):
+            return self.attempt(f"with {layout}", run_udf, array, list(udfs), **options)
 
     def results(
         self,

@@ -6,15 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 import cloudpickle
-import dask.array as da
-import dask.config
 import numpy as np
 from dask.base import compute
 
 from udfdask.backends.backend import NUMPY
 from udfdask.backends.sparse_rows import converter
-from udfdask.results.result import Result
-from udfdask.run.run_udf import run_udf
 from udfdask.testing.eager_run import ONE_CHUNK, Chunks, Layout
 from udfdask.testing.failures import in_words
 from udfdask.testing.sample_data import ragged_sig_chunks, regions, scan_chunkings
@@ -128,7 +124,7 @@ def dask_does_not_show(subject: Subject) -> None:
         x for x in layouts if x.roi is None or subject.error_with(subject.data, x.roi) is None
     ]
     for scheduler in ("sync", "threads"):
-        runs = [subject.attempt(f"with {x}", _lazy, subject, x) for x in usable]
+        runs = [subject.run_with_dask(x, [subject.original])[0] for x in usable]
         done = subject.attempt(f"on the {scheduler} scheduler", compute, *runs, scheduler=scheduler)
         for layout, result in zip(usable, done, strict=True):
             difference = subject.difference(
@@ -146,12 +142,3 @@ def _pieces(subject: Subject, nav_chunks: Chunks | None) -> Layout:
     sig_chunks = ragged_sig_chunks(subject.sig)
     tile_bytes = max(1, subject.frame_bytes // 3)
     return Layout(nav_chunks=nav_chunks, sig_chunks=sig_chunks, tile_bytes=tile_bytes)
-
-
-def _lazy(subject: Subject, layout: Layout) -> Result:
-    """Return the lazy result of a run with dask."""
-    nav = layout.nav_chunks or (-1,) * len(subject.nav)
-    sig = layout.sig_chunks or (-1,) * len(subject.sig)
-    array = da.from_array(subject.data, chunks=(*nav, *sig))
-    with dask.config.set({"udfdask.tile-bytes": layout.tile_bytes}):
-        return run_udf(array, subject.original, sig_dims=subject.sig_dims, roi=layout.roi)

@@ -11,14 +11,12 @@ import math
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-import dask.array as da
 import numpy as np
 from dask.base import compute
 
 from udfdask.corrections import CorrectionSet
 from udfdask.corrections.correct_tile import precise
 from udfdask.plan.make_recipe import MANY_BLOCKS
-from udfdask.run.run_udf import run_udf
 from udfdask.testing.eager_run import ONE_CHUNK, Chunks, Layout, declare
 from udfdask.testing.failures import UDFCheckError
 from udfdask.testing.laws.construction import is_cached
@@ -99,14 +97,14 @@ def processes_stacks(subject: Subject) -> None:
             nav_chunks=subject.two_chunks, sig_chunks=ragged_sig_chunks(subject.sig), tile_bytes=few
         ),
     ):
-        _compare(subject, "processes_stacks", f"with {layout}", _without_dask(subject, layout))
+        _compare(subject, "processes_stacks", f"with {layout}", _with_dask(subject, layout))
 
 
 def processes_sums(subject: Subject) -> None:
     """The promise `processes_sums` is true: `process_sums` gives the same as `process_tile`."""
     for data in subject.arrays:
         if subject.error_with(data) is None:
-            run = _with_dask(subject, data, subject.two_chunks, None, twice=True)
+            run = _with_dask(subject, Layout(nav_chunks=subject.two_chunks), data, twice=True)
             _compare(subject, "processes_sums", f"for {data.dtype}", run, data)
 
 
@@ -115,7 +113,7 @@ def takes_any_byte_order(subject: Subject) -> None:
     for data in subject.arrays:
         swapped = data.astype(data.dtype.newbyteorder("S"))
         if swapped.dtype != data.dtype and subject.error_with(swapped) is None:
-            run = _without_dask(subject, ONE_CHUNK, swapped)
+            run = _with_dask(subject, data=swapped)
             _compare(subject, "takes_any_byte_order", f"for {swapped.dtype}", run, swapped)
 
 
@@ -128,7 +126,7 @@ def adds_signal_parts(subject: Subject) -> None:
         )
         return
     for nav_chunks in (None, *itertools.islice(scan_chunkings(subject.nav), 1)):
-        run = _with_dask(subject, subject.data, nav_chunks, sig_chunks)
+        run = _with_dask(subject, Layout(nav_chunks=nav_chunks, sig_chunks=sig_chunks))
         _compare(subject, "adds_signal_parts", f"with signal chunks {sig_chunks}", run)
 
 
@@ -142,7 +140,7 @@ def only_sums_frames(subject: Subject) -> None:
     for data in subject.arrays:
         if precise(data.dtype) is None or subject.error_with(data) is not None:
             continue
-        run = _with_dask(subject, data, None, None, corrections)
+        run = _with_dask(subject, data=data, corrections=corrections)
         _compare(subject, "only_sums_frames", f"for corrected {data.dtype}", run, data)
 
 
@@ -158,30 +156,20 @@ def _many_chunks(sig: tuple[int, ...]) -> Chunks | None:
     return None
 
 
-def _without_dask(subject: Subject, layout: Layout, data: AnyArray | None = None) -> Runs:
-    """Return a function that runs a UDF without dask."""
-    return lambda udf: subject.results_of(subject.run(layout, data=data, udf=udf))
-
-
 def _with_dask(
     subject: Subject,
-    data: AnyArray,
-    nav_chunks: Chunks | None,
-    sig_chunks: Chunks | None,
-    corrections: CorrectionSet | None = None,
+    layout: Layout = ONE_CHUNK,
+    data: AnyArray | None = None,
     twice: bool = False,
+    **options: Any,
 ) -> Runs:
     """Return a function that runs a UDF with dask, so that the plan can use all promises.
 
     With `twice`, the run has the same UDF twice: UDFs that share something need another one.
     """
-    nav = nav_chunks or (-1,) * len(subject.nav)
-    sig = sig_chunks or (-1,) * len(subject.sig)
-    array = da.from_array(data, chunks=(*nav, *sig))
 
     def run(udf: UDF) -> dict[str, AnyArray]:
-        udfs = [udf] * (1 + twice)
-        lazy = run_udf(array, udfs, sig_dims=subject.sig_dims, corrections=corrections)[0]
+        lazy = subject.run_with_dask(layout, [udf] * (1 + twice), data, **options)[0]
         return dict(compute(lazy, scheduler="sync")[0])
 
     return lambda udf: subject.attempt("with dask", run, udf)
