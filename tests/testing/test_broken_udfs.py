@@ -372,7 +372,7 @@ class MisspelledBuffer(Sums):
         self.results.totl += frame
 
 
-@fault(r"get_results\(\) gives something else .* again: 'total' is")
+@fault(r"get_results\(\) gives something else for 'total' when it is called again")
 class ResultsInPlace(Sums):
     def get_results(self):
         self.results.total /= max(1, int(self.results.count[0]))

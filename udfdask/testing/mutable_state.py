@@ -46,11 +46,6 @@ class Snapshot:
         labels = dict.fromkeys((*self.frozen, *later.frozen))
         return [k for k in labels if self.frozen.get(k, _NOTHING) != later.frozen.get(k, _NOTHING)]
 
-    def text(self, label: str) -> str:
-        """Return the value of a place as a short text."""
-        shown = repr(self.copies[label]) if label in self.copies else "nothing"
-        return shown if len(shown) <= 40 else shown[:37] + "..."
-
 
 _NOTHING = object()
 
