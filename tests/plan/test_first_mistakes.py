@@ -1,10 +1,7 @@
 """What users pass first in place of a dask array: each error says which call to make."""
 
 import functools
-import pathlib
 import pickle
-import subprocess
-import sys
 
 import dask
 import dask.array as da
@@ -12,7 +9,6 @@ import numpy as np
 import pytest
 
 import udfdask as ud
-from making import LATE
 from udfdask.io import open_file
 from udfdask.testing import raise_if_dask_computes
 from udfdask.udfs import ApplyMasksUDF, CoMUDF, NoOpUDF, SumUDF
@@ -24,10 +20,6 @@ LAZY = da.from_array(DATA, chunks=(1, 3, 4, 5))
 def data_array(tmp_path):
     xr = pytest.importorskip("xarray", reason="xarray is an extra")
     return xr.DataArray(DATA, dims=("y", "x", "ky", "kx"))
-
-
-def chunked_data_array(tmp_path):
-    return data_array(tmp_path).chunk()
 
 
 def dataset(tmp_path):
@@ -63,10 +55,6 @@ def hdf5_dataset(tmp_path):
     return file.create_dataset("run/scan", data=DATA)
 
 
-def hdf5_file(tmp_path):
-    return hdf5_dataset(tmp_path).file
-
-
 MISTAKES = {
     "array": (lambda _: DATA, r"numpy\.ndarray of shape .*dask\.array\.from_array\(data, "),
     "DataArray": (
@@ -76,7 +64,6 @@ MISTAKES = {
             r"array\.udf\.CALL\(WORK, sig_dims=\('ky', 'kx'\)\)$"
         ),
     ),
-    "chunked DataArray": (chunked_data_array, r"import udfdask\.xarray, then array\.udf\.CALL\("),
     "Dataset": (
         dataset,
         r"xarray\.Dataset: import udfdask\.xarray, .* dataset\['scan'\]\.udf\.CALL\(WORK\)$",
@@ -85,10 +72,6 @@ MISTAKES = {
         signal,
         r"hyperspy\.Signal2D: import udfdask\.hyperspy, then signal\.udf\.CALL\(WORK\)$",
     ),
-    "lazy signal": (
-        lazy_signal,
-        r"hyperspy\.LazySignal2D: import udfdask\.hyperspy, then signal\.udf\.CALL\(WORK\)$",
-    ),
     "name of a file": (
         lambda _: "scan.npy",
         (
@@ -96,19 +79,13 @@ MISTAKES = {
             r"CALL\(opened, WORK\)$"
         ),
     ),
-    "path": (
-        lambda _: pathlib.PurePosixPath("a/scan.npy"),
-        r"pathlib\.PurePosixPath: .*open_file\('a/scan\.npy'\)",
-    ),
     "zarr array": (zarr_array, r"zarr\.Array of shape .*dask\.array\.from_zarr\(array\)"),
     "zarr group": (zarr_group, r"zarr\.Group: .*open_file\(path, dataset='name'\)\.array"),
     "HDF5 dataset": (
         hdf5_dataset,
         r"h5py\.Dataset of shape .*open_file\('.*scan\.h5', dataset='/run/scan'\)\.array",
     ),
-    "HDF5 file": (hdf5_file, r"h5py\.File: .*open_file\(path, dataset='name'\)\.array"),
     "list of arrays": (lambda _: [LAZY, LAZY], r"got list: .*dask\.array\.stack\(arrays\)"),
-    "list of numbers": (lambda _: [[1, 2]], r"got list: .*from_array\(numpy\.array\(values\)"),
     "result": (
         lambda _: ud.run_udf(LAZY, SumUDF()),
         r"udfdask\.Result: pick one of its arrays, result\['intensity'\]",
@@ -117,7 +94,6 @@ MISTAKES = {
         lambda _: dask.delayed(DATA),
         r"dask\.Delayed\w*: dask\.array\.from_delayed\(value, shape, dtype\)",
     ),
-    "nothing": (lambda _: None, r"got NoneType: .*from_array"),
     "UDF": (lambda _: SumUDF(), r"got the UDF SumUDF: .*\(array, udf\)"),
     "UDF class": (lambda _: SumUDF, r"got the UDF SumUDF: .*\(array, udf\)"),
     "list of UDFs": (lambda _: [SumUDF()], r"got a list of UDFs: .*\(array, udf\)"),
@@ -125,30 +101,22 @@ MISTAKES = {
 }
 """Values passed as the array, and the messages; CALL is the function, WORK its second argument."""
 
-CALLS = {
-    "run_udf": lambda array: ud.run_udf(array, SumUDF()),
-    "run_udf_iter": lambda array: ud.run_udf_iter(array, SumUDF()),
-    "explain": lambda array: ud.explain(array, SumUDF()),
-    "map_frames": lambda array: ud.map_frames(array, np.sum),
-}
 
-
-@pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize("mistake", MISTAKES)
-def test_something_else_than_a_dask_array(mistake, call, tmp_path):
+def test_something_else_than_a_dask_array(mistake, tmp_path):
     make, message = MISTAKES[mistake]
-    work = "func" if call == "map_frames" else "udf"
-    message = message.replace("CALL", call).replace("WORK", work)
-    with pytest.raises(ud.ArgumentTypeError, match=r"expected a dask array") as caught:
-        CALLS[call](make(tmp_path))
-    assert caught.match(message)
-
-
-def test_a_udf_in_place_of_the_array():
-    for call in CALLS.values():
-        for udf in (SumUDF(), SumUDF):
-            with pytest.raises(ud.ArgumentTypeError, match=r"got the UDF SumUDF: .*\(array, udf"):
-                call(udf)
+    calls = {
+        "run_udf": lambda array: ud.run_udf(array, SumUDF()),
+        "run_udf_iter": lambda array: ud.run_udf_iter(array, SumUDF()),
+        "explain": lambda array: ud.explain(array, SumUDF()),
+        "map_frames": lambda array: ud.map_frames(array, np.sum),
+    }
+    array = make(tmp_path)
+    for name, call in calls.items():
+        work = "func" if name == "map_frames" else "udf"
+        with pytest.raises(ud.ArgumentTypeError, match=r"expected a dask array") as caught:
+            call(array)
+        assert caught.match(message.replace("CALL", name).replace("WORK", work))
 
 
 def test_what_the_messages_advise_works(tmp_path):
@@ -169,65 +137,14 @@ def test_what_the_messages_advise_works(tmp_path):
         np.testing.assert_array_equal(found, total)
 
 
-OWN = {
-    "output_shape": (2,),
-    "output_dtype": "float64",
-    "ragged": True,
-    "roi": (0, 0),
-    "sig_dims": 2,
-    "backends": "numpy",
-    "output_names": ("a", "b"),
-}
-"""Options of `map_frames`, and values that are not their defaults."""
+def test_a_function_with_a_parameter_of_the_name_of_an_option():
+    def fills(frame, roi=None, ragged=None):
+        return np.array([frame.sum(), frame.max()])
 
-
-def fills(
-    frame,
-    output_shape=None,
-    output_dtype=None,
-    ragged=None,
-    roi=None,
-    sig_dims=None,
-    backends=None,
-    output_names=None,
-):
-    return np.array([frame.sum(), frame.max()])
-
-
-@pytest.mark.parametrize("make", [lambda _: LAZY, data_array, signal])
-@pytest.mark.parametrize("name", OWN)
-def test_a_function_with_a_parameter_of_the_name_of_an_option(tmp_path, name, make):
-    data, options, function = make(tmp_path), {name: OWN[name]}, fills
-    if make is signal:
-        pytest.importorskip("udfdask.hyperspy")
-        if name == "sig_dims":  # signals know their own
-            return
-    elif make is data_array:
-        pytest.importorskip("udfdask.xarray")
-        options["sig_dims"] = ("ky", "kx")
-        function = fills if name == "sig_dims" else functools.partial(fills, sig_dims=5)
-    door = functools.partial(ud.map_frames, data) if data is LAZY else data.udf.map_frames
-    with pytest.raises(ud.ArgumentTypeError, match=rf"partial\(fills, {name}=...\)"):
-        door(function, **options)
-    bound = functools.partial(fills, **dict.fromkeys(OWN, 5))
-    assert door(bound, **options) is not None
-
-
-def test_the_frame_may_have_the_name_of_an_option():
-    def total(roi):
-        return roi.sum()
-
-    found = ud.map_frames(LAZY, total, roi=(0, 0))
-    assert found.compute()[0, 0] == DATA[0, 0].sum()
-
-
-def test_the_array_comes_first():
-    with pytest.raises(ud.ArgumentTypeError, match="function"):
-        ud.map_frames(np.sum, LAZY)
-    with pytest.raises(ud.ArgumentTypeError, match=r"got numpy\.ndarray of shape .*from_array"):
-        ud.map_frames(DATA, np.sum)
-    with pytest.raises(ud.ArgumentTypeError, match="got the UDF SumUDF"):
-        ud.map_frames(LAZY, SumUDF())
+    for options in ({"roi": (0, 0)}, {"ragged": True}):
+        with pytest.raises(ud.ArgumentTypeError, match=rf"partial\(fills, {next(iter(options))}="):
+            ud.map_frames(LAZY, fills, **options)
+    assert ud.map_frames(LAZY, functools.partial(fills, roi=5, ragged=5)) is not None
 
 
 @pytest.mark.parametrize("udf", [SumUDF, SumUDF()])
@@ -236,28 +153,12 @@ def test_map_frames_takes_no_udf(udf):
         ud.map_frames(LAZY, udf)
 
 
-@pytest.mark.parametrize("names", ["kx", ("ky", "kx"), ["ky", "kx"]])
+@pytest.mark.parametrize("names", ["kx", ("ky", "kx")])
 def test_names_of_axes(names):
     with pytest.raises(
         ud.ArgumentTypeError, match=r"must be an integer.*import udfdask\.xarray.*sig_dims="
     ):
         ud.run_udf(LAZY, SumUDF(), sig_dims=names)
-
-
-@pytest.mark.full
-def test_parts_need_no_import_of_their_own():
-    code = (
-        "import udfdask as ud\n"
-        "print(ud.io.open_file.__name__, ud.udfs.SumUDF.__name__, ud.masks.__name__,\n"
-        "      ud.corrections.CorrectionSet.__name__, ud.testing.__name__)\n"
-        "print(hasattr(ud, 'run_udfs'), hasattr(ud, 'numeric_kernels'))"
-    )
-    run = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=LATE, check=True
-    )
-    first, second = run.stdout.splitlines()
-    assert first == "open_file SumUDF udfdask.masks CorrectionSet udfdask.testing"
-    assert second == "False False"
 
 
 def test_a_result_as_an_attribute():
@@ -282,14 +183,6 @@ def test_a_method_of_an_array_on_a_dataset(tmp_path):
         scan.udf.runudf(SumUDF())
 
 
-@pytest.mark.parametrize("udf", [SumUDF(), SumUDF], ids=["instance", "class"])
-def test_a_udf_to_map_frames_of_an_accessor(tmp_path, udf):
-    scan = data_array(tmp_path)
-    pytest.importorskip("udfdask.xarray")
-    with pytest.raises(ud.ArgumentTypeError, match=r"the UDF SumUDF: run it with run_udf"):
-        scan.udf.map_frames(udf, sig_dims=("ky", "kx"))
-
-
 @pytest.mark.parametrize("shape", [(4, 5), (5, 4)])
 def test_one_mask_where_several_are_expected(shape):
     masks = ApplyMasksUDF(mask_factories=lambda: np.ones(shape))
@@ -305,18 +198,7 @@ class TestResultsAreNoArrays:
         return ud.run_udf(LAZY, [SumUDF(), CoMUDF(), NoOpUDF()])
 
     @pytest.mark.parametrize(
-        "use",
-        [
-            np.asarray,
-            np.array,
-            np.sum,
-            np.sqrt,
-            float,
-            int,
-            da.asarray,
-            lambda result: np.asarray([result]),
-            lambda result: np.ones((4, 5)) + result,
-        ],
+        "use", [np.asarray, np.sum, float, da.asarray, lambda result: np.ones((4, 5)) + result]
     )
     def test_numpy_says_what_to_write(self, results, use):
         total, center, nothing = results
@@ -330,45 +212,16 @@ class TestResultsAreNoArrays:
         with pytest.raises(TypeError, match=r"result\['intensity'\]"):
             use(total.compute())
 
-    def test_signals_say_the_same(self):
-        hs = pytest.importorskip("hyperspy.api", reason="hyperspy is an extra")
-        import udfdask.hyperspy  # noqa: F401
-
-        found = hs.signals.Signal2D(DATA).udf.run_udf(SumUDF(), show_progressbar=False)
-        with pytest.raises(ud.ArgumentTypeError, match=r"result\['intensity'\]"):
-            np.asarray(found)
-
-    def test_dask_still_takes_them(self, results):
-        """Lists, arrays of objects and dictionaries may hold results."""
-        total, *_ = results
-        box = np.empty(1, dtype=object)
-        box[0] = total
-        assert box[0] is total
-        (done,) = dask.compute({"a": [total]}, scheduler="synchronous")
-        np.testing.assert_array_equal(done["a"][0]["intensity"], DATA.sum(axis=(0, 1)))
-
-    @pytest.mark.parametrize("use", [lambda r: r + 1, lambda r: 2 * r, lambda r: r > 1])
-    def test_python_refuses_arithmetic(self, results, use):
-        with pytest.raises(TypeError, match="Result"):
-            use(results[0])
-
-    @pytest.mark.parametrize("name", ["sum", "shape", "dtype", "T", "max"])
+    @pytest.mark.parametrize("name", ["sum", "shape"])
     def test_attributes_of_arrays(self, results, name):
+        with pytest.raises(TypeError, match="Result"):
+            results[0] + 1
         with pytest.raises(AttributeError, match=rf"result\['intensity'\]\.{name}"):
             getattr(results[0], name)
 
 
 @pytest.mark.parametrize("call", [ud.compute, ud.persist])
-@pytest.mark.parametrize(
-    "given",
-    [
-        (SumUDF(),),
-        (SumUDF,),
-        ([SumUDF()],),
-        ({"sum": SumUDF()},),
-        (ud.run_udf(LAZY, SumUDF()), SumUDF()),
-    ],
-)
+@pytest.mark.parametrize("given", [(SumUDF(),), (SumUDF,), ({"sum": [SumUDF()]},)])
 def test_a_udf_is_no_result(call, given):
     with (
         raise_if_dask_computes(),
