@@ -6,7 +6,6 @@ import dask
 import dask.array as da
 import numpy as np
 import pytest
-from dask.array.core import Array as GraphArray
 
 import udfdask as ud
 from making import make
@@ -53,7 +52,6 @@ def in_float():
 RUNS = {
     "conversion": (data(), [in_float()], 0.8, [MakeChunks, SetThreads]),
     "much less": (data(16), [SumUDF()], 0.3, [MakeChunks]),
-    "fewer threads": (data(16), [SumUDF()], 0.6, [MakeChunks, SetThreads]),
     "large sums": (data(1, 8), [large_sums()], 0.85, [SetThreads]),
     "data that are converted": (data(32, 4).astype("float64") * 2, [SumUDF()], 0.2, [MakeChunks]),
 }
@@ -111,19 +109,6 @@ def test_small_chunks_would_be_joined_again():
     assert first == SetOption("merge_small", None)
 
 
-def test_nothing_is_computed_or_made_to_find_remedies(monkeypatch):
-    def rechunk(*args, **kwargs):
-        raise AssertionError("a rechunk of a large scan takes seconds")
-
-    monkeypatch.setattr(GraphArray, "rechunk", rechunk)
-    assert not refused(data(16), SumUDF(), 1).advice.remedies
-
-
-def test_a_run_without_chunks_has_one_thread():
-    empty = np.zeros((32, 64), bool)
-    assert " in a process with 1 thread (" in str(refused(data(1, 32), SumUDF(), 1, roi=empty))
-
-
 def test_the_limit_is_what_explain_says():
     x = data()
     limit = needed(x, SumUDF())
@@ -143,31 +128,17 @@ def test_results_that_are_too_large():
     assert not refused(data(1, 32), large, "40 MB", roi=roi).advice.remedies
 
 
-def test_setting_of_the_threads_of_a_worker():
-    x = data()
-    limit = needed(x, SumUDF())
-    with dask.config.set({"udfdask.worker-threads": 1}):
-        ud.run_udf(x, SumUDF(), max_memory=limit // 4 * 3)
-    with dask.config.set({"udfdask.worker-threads": 4}):
-        refused(x, SumUDF(), limit)
-
-
 @pytest.mark.parametrize(
-    ("value", "error", "message"),
+    ("value", "error"),
     [
-        (
-            True,
-            ud.ArgumentTypeError,
-            "max_memory must be a number of bytes or a text such as '2 GB'",
-        ),
-        (2.5, ud.ArgumentTypeError, "max_memory must be a number of bytes"),
-        ("much", ud.ArgumentValueError, "max_memory='much' is not a size"),
-        (" ", ud.ArgumentValueError, "max_memory=' ' is not a size"),
-        (0, ud.ArgumentValueError, "max_memory must be at least 1 byte, not 0"),
+        (2.5, ud.ArgumentTypeError),
+        ("much", ud.ArgumentValueError),
+        (" ", ud.ArgumentValueError),
+        (0, ud.ArgumentValueError),
     ],
 )
-def test_a_value_that_is_not_a_size(value, error, message):
-    with pytest.raises(error, match=message):
+def test_a_value_that_is_not_a_size(value, error):
+    with pytest.raises(error, match="max_memory"):
         ud.run_udf(data(), SumUDF(), max_memory=value)
 
 
@@ -186,6 +157,15 @@ def test_sparse_data_are_counted_as_dense_and_the_message_says_so():
     x = data().map_blocks(sparse.COO, meta=sparse.zeros((0,) * 4, dtype="uint16"))
     assert "), if the sparse data were dense, more than" in str(refused(x, SumUDF(), "1 MB"))
     assert ", or less: this is what dense data would need" in str(ud.explain(x, SumUDF()))
+
+
+def test_setting_of_the_threads_of_a_worker():
+    x = data()
+    limit = needed(x, SumUDF())
+    with dask.config.set({"udfdask.worker-threads": 1}):
+        ud.run_udf(x, SumUDF(), max_memory=limit // 4 * 3)
+    with dask.config.set({"udfdask.worker-threads": 4}):
+        refused(x, SumUDF(), limit)
 
 
 def test_a_progressive_run_is_refused_too():

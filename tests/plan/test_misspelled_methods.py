@@ -31,10 +31,8 @@ def with_methods(*names, leave_out=()):
 @pytest.mark.parametrize(
     ("name", "meant"),
     [
-        ("preproces", "preprocess"),
         ("post_process", "postprocess"),
         ("mergeall", "merge_all"),
-        ("get_result", "get_results"),
         ("get_tasks_data", "get_task_data"),
     ],
 )
@@ -45,9 +43,7 @@ def test_a_run_warns(name, meant):
         ud.run_udf(X, with_methods(name))
 
 
-@pytest.mark.parametrize(
-    "name", ["radius", "process", "_preproces", "threshold_of", "merged_frames"]
-)
+@pytest.mark.parametrize("name", ["process", "_preproces", "merged_frames"])
 def test_other_names_do_not(name):
     ud.run_udf(X, with_methods(name))
 

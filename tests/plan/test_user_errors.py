@@ -148,22 +148,6 @@ def test_type_and_note(x, cls, method, place, options):
     assert place in text
 
 
-@pytest.mark.parametrize("method", ["cleanup", "process_frame"])
-def test_note_is_a_note(x, method):
-    error, _ = raised(lambda: ud.run_udf(x, BadFrame(method)).compute(scheduler="synchronous"))
-    (note,) = error.__notes__
-    assert note.startswith(f"raised in BadFrame.{method} at navigation coordinates (2, ")
-    assert str(error) == "no light"
-
-
-def test_note_survives_distributed(x, client):
-    error, _ = raised(lambda: ud.run_udf(x, BadFrame("process_frame")).compute(scheduler=client))
-    assert type(error) is Trouble
-    assert any(
-        "BadFrame.process_frame at navigation coordinates (2, 4)" in n for n in error.__notes__
-    )
-
-
 def test_note_with_a_roi(x):
     error, _ = raised(
         lambda: ud.run_udf(x, BadFrame("process_frame"), roi=BAD).compute(scheduler="synchronous")
@@ -225,13 +209,6 @@ def test_result_after_an_error(x, options):
     assert good.compute(**options)["s"] == 0
 
 
-def test_errors_inside_chained_arrays(x):
-    """The results are dask arrays: an error passes through arrays computed from them."""
-    res = ud.run_udf(x, BadFrame("process_frame"))
-    error, _ = raised(lambda: (res["s"] + 1).sum().compute(scheduler="synchronous"))
-    assert type(error) is Trouble
-
-
 @pytest.mark.point(7)
 def test_keyboard_interrupt_passes_through(x):
     class Stops(ud.UDF):
@@ -278,18 +255,6 @@ def test_wrong_shape_assigned(x):
         ud.run_udf(x, Assigns()).compute(scheduler="synchronous")
 
 
-def test_unknown_buffer_assigned(x):
-    class Assigns(ud.UDF):
-        def get_result_buffers(self):
-            return {"v": self.buffer(kind="nav")}
-
-        def process_frame(self, frame):
-            self.results.w = 1
-
-    with pytest.raises(ud.UDFError, match=r"no buffer 'w' to assign to; declared buffers: \['v'\]"):
-        ud.run_udf(x, Assigns()).compute(scheduler="synchronous")
-
-
 def test_blocks_that_are_not_as_announced(x):
     class Nothing(ud.UDF):
         def get_result_buffers(self):
@@ -304,3 +269,15 @@ def test_blocks_that_are_not_as_announced(x):
     other = x.map_blocks(lambda b: b + 0j, dtype=x.dtype, meta=np.empty((0,) * 4, "float32"))
     with pytest.raises(ud.UDFError, match=r"dtype float32 was announced, but one of dtype complex"):
         ud.run_udf(other, Nothing()).compute(scheduler="synchronous")
+
+
+def test_unknown_buffer_assigned(x):
+    class Assigns(ud.UDF):
+        def get_result_buffers(self):
+            return {"v": self.buffer(kind="nav")}
+
+        def process_frame(self, frame):
+            self.results.w = 1
+
+    with pytest.raises(ud.UDFError, match=r"no buffer 'w' to assign to; declared buffers: \['v'\]"):
+        ud.run_udf(x, Assigns()).compute(scheduler="synchronous")

@@ -8,7 +8,7 @@ import pytest
 
 import udfdask as ud
 from udfdask.plan.make_recipe import make_recipe
-from udfdask.udf.promises import NAMES, Promises
+from udfdask.udf.promises import Promises
 from udfdask.udfs import AutoUDF, SumSigUDF, SumUDF
 
 X = da.from_array(np.arange(4 * 6 * 8 * 8).reshape(4, 6, 8, 8), chunks=(2, 6, 8, 8))
@@ -35,14 +35,6 @@ def test_a_promise_counts():
     )
     assert blocks.by_sig_chunk
     assert not blocks.limits_threads
-
-
-def test_a_udf_promises_nothing_unless_it_says_so():
-    class Plain(ud.UDF):
-        pass
-
-    assert Plain.promises == ud.UDF.promises == Promises()
-    assert not any(getattr(Promises(), name) for name in NAMES)
 
 
 class Mixin:
@@ -86,11 +78,6 @@ def test_an_instance_may_promise_less():
 
     assert in_force(Depends(True)).starts_no_threads
     assert not in_force(Depends(False)).starts_no_threads
-
-
-def test_promises_cannot_be_changed():
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        Rows.promises.streams_tiles = True
 
 
 class Frames(ud.UDF):

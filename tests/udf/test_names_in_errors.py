@@ -1,4 +1,4 @@
-"""All buffers that a UDF returns or leaves out by mistake are named in one error."""
+"""Names in errors: buffers that a UDF returns or leaves out, parameters without a name."""
 
 import dask.array as da
 import numpy as np
@@ -89,3 +89,23 @@ def test_what_merge_all_returns_and_leaves_out():
 )
 def test_names_as_text(names, meant, text):
     assert quoted(names, meant) == text
+
+
+class Threshold(ud.UDF):
+    def __init__(self, threshold, sigma=1):
+        super().__init__(threshold, sigma=sigma)
+
+
+class Plain(ud.UDF):
+    pass
+
+
+def test_the_message_has_the_names_of_the_users_parameters():
+    remedy = r"by name: super\(\).__init__\(threshold=threshold, sigma=sigma\)"
+    with pytest.raises(ud.ArgumentTypeError, match=f"of Threshold got 1 argument .*{remedy}"):
+        Threshold(3)
+
+
+def test_a_class_without_init():
+    with pytest.raises(TypeError, match=r"Plain got 2 arguments without a name: .*Plain\(thr"):
+        Plain(3, 4)
