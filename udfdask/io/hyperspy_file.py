@@ -166,14 +166,16 @@ def _load(file: Path, identities: Sequence[FileIdentity]) -> tuple[list[Any], st
             for identity in identities:  # if a file has changed, do not keep the signals
                 os.close(identity.open())
             return signals, f"HyperSpy ({name}{'' if lazy else ', read at once'})"
-    reason = f": {errors[-1]}" if errors else ""
+    # a package that is missing is one of a format that probably is not meant
+    errors.sort(key=lambda error: isinstance(error, ImportError))
+    reason = f": {errors[0]}" if errors else ""
     if size > chunk_bytes():
         raise FileFormatError(
             f"{file} cannot be read lazily by HyperSpy, and its {size} bytes are more than the "
             f"{chunk_bytes()} of a chunk, up to which it is read at once: increase dask's "
             f"array.chunk-size, or load it with HyperSpy and save it as .hspy{reason}"
         )
-    raise errors[-1]
+    raise errors[0]
 
 
 def _call_hyperspy(file: Path, name: str, *, lazy: bool) -> list[Any]:
