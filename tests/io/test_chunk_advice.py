@@ -68,14 +68,6 @@ def test_what_is_suggested(shape, chunks, suggested, reason):
         assert f"array.rechunk({suggested})" in advice.reason
 
 
-def test_the_suggestion_is_one_that_a_plan_does_not_complain_about():
-    x = zeros((32, 32, 512, 512), (32, 32, 64, 64))
-    udf = ud.udfs.AutoUDF(f=np.max, output_shape=(), output_dtype="f4")
-    with pytest.warns(ud.UDFWarning, match="rechunk"):
-        ud.run_udf(x, udf)
-    assert ud.run_udf(x.rechunk(suggest_chunks(x).chunks), udf)
-
-
 def test_a_plan_and_the_suggestion_say_the_same():
     x = zeros((256, 256, 256, 256), (128, 128, 64, 64))
     udf = ud.udfs.AutoUDF(f=np.max, output_shape=(), output_dtype="f4")

@@ -4,11 +4,9 @@ import dask
 import numpy as np
 import pytest
 from dask.array.utils import assert_eq
-from dask.base import is_dask_collection
 
 from udfdask.errors import ArgumentValueError, FileFormatError
 from udfdask.io import open_file
-from udfdask.testing import raise_if_dask_computes
 
 h5py = pytest.importorskip("h5py", reason="h5py is in the io extra")
 
@@ -51,11 +49,6 @@ def test_a_dataset_of_few_dimensions_is_meant_where_there_is_no_other(tmp_path):
     opened = open_file(tmp_path / "a.h5")
     assert opened.array.shape == (3, 4)
     assert opened.sig_dims == 1
-
-
-def test_opening_computes_nothing(file):
-    with raise_if_dask_computes():
-        assert is_dask_collection(open_file(file).array)
 
 
 def test_automatic_chunks_are_whole_stored_chunks(tmp_path):

@@ -186,21 +186,6 @@ def test_a_damaged_chunk_gives_no_number(tmp_path):
             computed(path, STORED)
 
 
-def test_chunks_of_one_file_are_listed_once(tmp_path, monkeypatch):
-    path = write(tmp_path / "a.h5", compression="gzip")
-    array = open_file(path, chunks=(1, 2, -1, -1)).array
-    opened = []
-    original = h5py.File.__init__
-
-    def note(self, name, *args, **kwargs):
-        opened.extend([name] if isinstance(name, str) else [])
-        original(self, name, *args, **kwargs)
-
-    monkeypatch.setattr(h5py.File, "__init__", note)
-    np.testing.assert_array_equal(array.compute(scheduler="threads"), VALUES)
-    assert opened == [str(path)]
-
-
 @pytest.mark.parametrize("stored", [None, STORED])
 def test_files_of_the_latest_version(tmp_path, stored):
     with h5py.File(tmp_path / "a.h5", "w", libver="latest") as file:

@@ -112,13 +112,6 @@ def test_values_beside_a_symbolic_link(tmp_path, kind, beside):
     assert_eq(opened.array, FRAMES)
 
 
-def test_sources_that_are_needed_twice(tmp_path):
-    write_sources(tmp_path, "virtual")
-    with h5py.File(tmp_path / "both.h5", "w", libver="latest") as f:
-        virtual(f, "both", [("scan.h5", "scan")] * 2, (12, 4, 5))
-    assert_eq(open_file(tmp_path / "both.h5").array, np.concatenate([FRAMES, FRAMES]))
-
-
 def test_a_source_that_is_too_short(tmp_path):
     with h5py.File(tmp_path / "part.h5", "w") as f:
         f["data"] = FRAMES[:5]
@@ -128,21 +121,6 @@ def test_a_source_that_is_too_short(tmp_path):
         f.create_virtual_dataset("scan", layout)
     with pytest.raises(FileFormatError, match=r"data of .*part\.h5, which .*\(5, 4, 5\)"):
         open_file(tmp_path / "scan.h5")
-
-
-def test_the_file_beside_the_virtual_dataset_comes_before_one_in_the_working_folder(
-    tmp_path, monkeypatch
-):
-    write_sources(tmp_path, "virtual")
-    elsewhere = tmp_path / "elsewhere"
-    (elsewhere / "raw").mkdir(parents=True)
-    with h5py.File(elsewhere / "raw" / "frames.h5", "w") as f:
-        f["entry/data"] = np.zeros_like(FRAMES)
-    monkeypatch.chdir(elsewhere)
-    array = open_file(tmp_path / "scan.h5").array
-    assert_eq(array, FRAMES)
-    (elsewhere / "raw" / "frames.h5").unlink()
-    assert_eq(array, FRAMES)
 
 
 def test_more_sources_than_a_process_may_open(tmp_path):

@@ -6,14 +6,11 @@ import dask
 import numpy as np
 import pytest
 from dask.array.utils import assert_eq
-from dask.base import is_dask_collection
 
 import udfdask as ud
 from udfdask.errors import ArgumentValueError, FileFormatError
 from udfdask.io import open_file
-from udfdask.testing import raise_if_dask_computes
-from udfdask.udfs import SumSigUDF, SumUDF
-from zarr_writing import needs_zarr_2
+from udfdask.udfs import SumUDF
 
 hs = pytest.importorskip("hyperspy.api", reason="hyperspy is in the io extra")
 
@@ -48,22 +45,6 @@ def test_data_and_axes(file, values):
     assert {(axis.unit, axis.offset) for axis in opened.axes} == {("nm", 7.0)}
 
 
-@needs_zarr_2
-@pytest.mark.filterwarnings("ignore:The NestedDirectoryStore is deprecated:FutureWarning")
-def test_zspy(tmp_path, values):
-    signal = hs.signals.Signal2D(values)
-    signal.metadata.General.title = "gold"
-    signal.axes_manager[0].scale, signal.axes_manager[0].units = 0.5, "nm"
-    signal.save(tmp_path / "scan.zspy")
-    opened = open_file(tmp_path / "scan.zspy")
-    assert_eq(opened.array, values)
-    assert (opened.reader, opened.title, opened.sig_dims) == ("HyperSpy (ZSPY)", "gold", 2)
-    assert (opened.axes[1].scale, opened.axes[1].unit) == (0.5, "nm")
-    total, each = ud.compute(*ud.run_udf(opened.array, [SumUDF(), SumSigUDF()]))
-    np.testing.assert_array_equal(total["intensity"], values.sum(axis=(0, 1)))
-    np.testing.assert_array_equal(each["intensity"], values.sum(axis=(2, 3)))
-
-
 def test_unnamed_axes_get_names(tmp_path, values):
     hs.signals.Signal1D(values).save(tmp_path / "a.hspy")
     opened = open_file(tmp_path / "a.hspy")
@@ -85,18 +66,6 @@ def test_signal_axes_that_are_not_the_last_ones(tmp_path, values, chunks):
         assert opened.array.chunks == ((1, 1, 1), (6,), (4,), (5,))
     total = ud.run_udf(opened, SumUDF())
     np.testing.assert_array_equal(total["intensity"].compute(), values.sum(axis=(0, 3)))
-
-
-def test_sig_dims_and_chunks_as_asked_for(file, values):
-    opened = open_file(file, sig_dims=1, chunks=(2, 4, 5, 4))
-    assert opened.sig_dims == 1
-    assert opened.array.chunksize == (2, 4, 5, 4)
-    assert_eq(opened.array, values)
-
-
-def test_opening_computes_nothing(file):
-    with raise_if_dask_computes():
-        assert is_dask_collection(open_file(file).array)
 
 
 @pytest.fixture

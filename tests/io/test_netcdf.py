@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from dask.array.utils import assert_eq
 
-from udfdask.errors import ArgumentValueError
 from udfdask.io import open_file
 from udfdask.testing import raise_if_dask_computes
 
@@ -52,13 +51,6 @@ def test_values_are_as_they_are_stored(tmp_path):
     scan.to_dataset(name="scan").to_netcdf(tmp_path / "a.nc", engine="scipy")
     with xr.open_dataset(tmp_path / "a.nc", engine="scipy", decode_cf=False) as stored:
         np.testing.assert_array_equal(open_file(tmp_path / "a.nc").array.compute(), stored["scan"])
-
-
-def test_a_variable_that_is_not_there(file):
-    with pytest.raises(
-        ArgumentValueError, match=r"no dataset 'bright' in a\.nc: pass one of 'scan'"
-    ):
-        open_file(file, dataset="bright")
 
 
 def test_netcdf_4_is_hdf5(tmp_path, values):

@@ -1,7 +1,5 @@
 """NeXus, as facilities and programs write it: which dataset, which axes, which signal."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from dask.array.utils import assert_eq
@@ -139,15 +137,6 @@ def test_a_default_that_is_an_image(file, size):
     assert opened(file).array.shape == ((6, 4, 5) if size == 8 else (80, 9))
 
 
-def test_a_link_to_a_file_of_another_format(file):
-    folder = file.filename.removesuffix("scan.nxs")
-    Path(folder, "frames.tif").write_bytes(b"II*\0" * 99)
-    file["entry/data/data_000001"] = h5py.ExternalLink("frames.tif", "/data")
-    file["entry/flatfield"] = FRAMES
-    with pytest.raises(FileFormatError, match=r"data_000001.*dataset="):
-        opened(file)
-
-
 @pytest.mark.parametrize("one", [1, np.bytes_("1")])
 def test_the_signal_of_older_files(file, one):
     data = group(file, "entry/data")
@@ -178,24 +167,6 @@ def test_dimensions_of_axes_in_any_form(file, number):
     data["counts"], data["y"], data["x"] = FRAMES, 3.0 * np.arange(6), 5.0 * np.arange(4)
     data.attrs.update(y_indices=number(0), x_indices=number(1))
     assert [(axis.name, axis.scale) for axis in opened(file).axes[:2]] == [("y", 3), ("x", 5)]
-
-
-def test_the_scale_of_an_axis_that_also_has_a_label(file):
-    data = group(file, "entry/data", signal="counts", axes=["time", ".", "."])
-    data["counts"], data["time"] = FRAMES, 0.5 * np.arange(6)
-    for dim, label in enumerate(["t", "row"]):
-        data["counts"].dims[dim].label = label
-    assert [(axis.name, axis.scale) for axis in opened(file).axes[:2]] == [
-        ("time", 0.5),
-        ("row", 1),
-    ]
-
-
-@pytest.mark.parametrize("top", ["", "entry/"])
-def test_names_that_are_not_utf_8(file, top):
-    file[f"{top}frames"] = FRAMES
-    file.create_group(f"{top}\xb5-stage".encode("latin-1"))["x"] = np.arange(6)
-    assert_eq(opened(file).array, FRAMES)
 
 
 def test_a_detector_alone(file):

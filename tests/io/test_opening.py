@@ -38,16 +38,6 @@ def test_a_raw_file(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("sig_shape", "sig_dims"), [(6, 1), ((6,), 1), ((2, 3), 2), ((1, 2, 3), 3)]
-)
-def test_the_signal_of_a_raw_file(tmp_path, sig_shape, sig_dims):
-    (tmp_path / "f").write_bytes(bytes(12))
-    assert open_file(tmp_path / "f", nav_shape=2, sig_shape=sig_shape, dtype="u1").sig_dims == (
-        sig_dims
-    )
-
-
-@pytest.mark.parametrize(
     ("given", "missing"),
     [
         ({"nav_shape": 2}, "sig_shape and dtype are missing"),

@@ -9,14 +9,12 @@ from dask.array.utils import assert_eq
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import udfdask as ud
 from suites import examples
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, FileFormatError
 from udfdask.io import from_raw
 from udfdask.io.file_identity import FileIdentity
 from udfdask.io.memmap import MappedArray, c_strides
 from udfdask.testing.strategies import chunkings, shapes
-from udfdask.udfs import SumSigUDF, SumUDF
 
 
 @pytest.fixture
@@ -42,21 +40,6 @@ def opened(file, **kwargs):
 @pytest.mark.parametrize("chunks", ["auto", (2, 3, -1, -1), (5, 7, 4, 3), -1])
 def test_reads_what_is_in_the_file(file, scan, chunks):
     assert_eq(opened(file, chunks=chunks), scan)
-
-
-def test_opening_computes_nothing(file):
-    with dask.config.set(scheduler=no_computing):
-        assert opened(file).shape == (5, 7, 6, 4)
-
-
-@pytest.mark.parametrize("dtype", [">u2", "<i4", "float32", "complex64", "bool", "u1"])
-def test_dtype_and_byte_order_are_kept(tmp_path, dtype):
-    values = (np.arange(3 * 4 * 2) % 2).reshape(3, 4, 2).astype(dtype)
-    values.tofile(tmp_path / "f")
-    array = from_raw(tmp_path / "f", nav_shape=3, sig_shape=(4, 2), dtype=dtype)
-    assert array.dtype == np.dtype(dtype)
-    assert array.dtype.byteorder == np.dtype(dtype).byteorder
-    assert_eq(array, values)
 
 
 def test_blocks_are_views_of_the_mapped_file(file):
@@ -132,11 +115,6 @@ def test_automatic_chunks_are_whole_frames_in_one_piece(file):
         assert opened(file).chunks == ((2, 2, 1), (7,), (6,), (4,))
     with dask.config.set({"array.chunk-size": 4 * 7 * frame}):
         assert opened(file).chunks == ((3, 2), (7,), (6,), (4,))
-
-
-def test_a_folder(tmp_path):
-    with pytest.raises(FileFormatError, match=r"expected a raw file, but .* is a folder"):
-        from_raw(tmp_path, nav_shape=1, sig_shape=1, dtype="u1")
 
 
 @pytest.mark.parametrize(
@@ -221,19 +199,6 @@ def test_any_layout_is_what_fromfile_reads(data, tmp_path_factory):
     )
     assert array.dtype == wanted.dtype
     np.testing.assert_array_equal(array.compute(scheduler="synchronous"), wanted)
-
-
-@pytest.mark.parametrize("header", [0, 3, 16])
-def test_udfs_run_over_frames_between_headers(tmp_path, scan, header):
-    frames = scan.reshape(35, -1).view("u1")
-    padded = np.pad(frames, ((0, 0), (header, 5)), constant_values=255)
-    (tmp_path / "f").write_bytes(b"skip" + padded.tobytes())
-    array = opened(
-        tmp_path / "f", offset=4, frame_header=header, frame_footer=5, chunks=(2, 7, 6, 4)
-    )
-    total, each = ud.compute(*ud.run_udf(array, [SumUDF(), SumSigUDF()]))
-    np.testing.assert_array_equal(total["intensity"], scan.sum(axis=(0, 1)))
-    np.testing.assert_array_equal(each["intensity"], scan.sum(axis=(2, 3)))
 
 
 def test_headers_are_not_copied(tmp_path, scan):

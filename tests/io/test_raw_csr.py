@@ -15,7 +15,7 @@ import udfdask as ud
 from suites import examples
 from udfdask.backends.pydata_backends import gcxs_to_csr
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, FileFormatError
-from udfdask.io import csr_reader, from_raw_csr
+from udfdask.io import from_raw_csr, open_file, raw_csr
 from udfdask.testing import raise_if_dask_computes
 from udfdask.testing.strategies import chunkings, shapes
 from udfdask.udfs import SumUDF
@@ -141,8 +141,8 @@ def test_pixels_out_of_order_and_twice(tmp_path):
 
 def test_indices_are_looked_at_once(tmp_path, monkeypatch):
     calls = []
-    look = csr_reader.in_order
-    monkeypatch.setattr(csr_reader, "in_order", lambda *given: calls.append(1) or look(*given))
+    look = raw_csr.in_order
+    monkeypatch.setattr(raw_csr, "in_order", lambda *given: calls.append(1) or look(*given))
     files = write(tmp_path, np.eye(6, dtype="u2"), 1)
     for _ in range(2):
         np.testing.assert_array_equal(dense(files.open(6, 6, chunks=(3, -1))), np.eye(6))
@@ -213,3 +213,59 @@ def test_pixels_outside_of_the_frame_are_told_when_they_are_read(files):
 def test_wrong_arguments(files, wrong, error, match):
     with pytest.raises(error, match=match):
         files.open(**({"nav_shape": (4, 6), "sig_shape": (5, 7)} | wrong))
+
+
+@pytest.mark.parametrize(("place", "value"), [(0, 30), (5, 10**6), (3, -1), (12, 0)])
+def test_pointers_are_checked_where_they_are_used(files, place, value, monkeypatch):
+    """The file is the one that was opened, by all that shows, and yet has other pointers."""
+    scan = files.open((4, 6), (5, 7), chunks=(2, 3, -1, -1))
+    pointers = np.fromfile(files.indptr, "<i8")
+    pointers[place] = value
+    pointers.tofile(files.indptr)
+    monkeypatch.setattr(
+        "udfdask.io.file_identity.FileIdentity.check", lambda self, descriptor: None
+    )
+    with pytest.raises(FileFormatError, match=rf"{files.indptr} must increase from 0 to"):
+        scan.compute(scheduler="synchronous")
+
+
+DESCRIPTION = """
+[params]
+filetype = "raw_csr"
+nav_shape = [4, 6]
+sig_shape = [5, 7]
+
+[raw_csr]
+indptr_file = "indptr"
+indptr_dtype = "<i8"
+indices_file = "indices"
+indices_dtype = "<i4"
+data_file = "data"
+data_dtype = "<u2"
+"""
+
+
+def test_what_a_description_says(files, values, tmp_path):
+    (tmp_path / "scan.toml").write_text(DESCRIPTION)
+    with raise_if_dask_computes():
+        opened = open_file(tmp_path / "scan.toml", chunks=(1, 6, 5, 7))
+    assert (opened.reader, opened.title, opened.sig_dims) == ("raw CSR", "scan", 2)
+    assert opened.array.numblocks == (4, 1, 1, 1)
+    np.testing.assert_array_equal(dense(opened.array), values)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "match"),
+    [
+        ("[params]", "[params", r"scan\.toml cannot be read as TOML"),
+        ("[params]", "[parameters]", r"scan\.toml has no 'params': the table \[params\] needs"),
+        ("indices_dtype", "indices_type", r"has no 'indices_dtype'"),
+        ('filetype = "raw_csr"', 'filetype = "blo"', r"describes data of type 'blo'"),
+        ("[4, 6]", "[4, -1]", r"scan\.toml does not describe raw CSR files"),
+        ("[4, 6]", "[4, 7]", r"28 frames need 29 values of '<i8' in .*indptr"),
+    ],
+)
+def test_descriptions_that_do_not_fit(files, tmp_path, old, new, match):
+    (tmp_path / "scan.toml").write_text(DESCRIPTION.replace(old, new))
+    with pytest.raises(FileFormatError, match=match):
+        open_file(tmp_path / "scan.toml")

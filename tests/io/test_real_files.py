@@ -9,10 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
 import udfdask as ud
-from udfdask.cli import main
 from udfdask.io import OpenedFile, open_file
 from udfdask.udfs import SumSigUDF, SumUDF
 
@@ -95,24 +93,6 @@ def test_through_the_api(recording, chunks):
     total_expected, each_expected = expected_sums(file.array.compute(), file.sig_dims)
     np.testing.assert_array_equal(total["intensity"], total_expected)
     np.testing.assert_array_equal(each["intensity"], each_expected)
-
-
-@pytest.mark.full
-def test_through_the_command_line(recording, chunks, tmp_path):
-    xr = pytest.importorskip("xarray", reason="xarray is in the io extra")
-    path = Path(FOLDER) / recording.name
-    store, figure = tmp_path / "out.zarr", tmp_path / "out.png"
-    args = ["run", str(path), "--udf", "sum", "--udf", "sumsig"]
-    args += ["--sig-dims", str(recording.sig_dims), "--out", str(store), "--plot", str(figure)]
-    if chunks is not None:
-        args += ["--chunks", ",".join(map(str, chunks))]
-    outcome = CliRunner().invoke(main, args, catch_exceptions=False)
-    assert outcome.exit_code == 0, outcome.output
-    total, each = expected_sums(opened(recording, None).array.compute(), recording.sig_dims)
-    with xr.open_zarr(store, consolidated=False, chunks=None) as dataset:
-        np.testing.assert_array_equal(dataset["sum_intensity"], total)
-        np.testing.assert_array_equal(dataset["sumsig_intensity"], each)
-    assert figure.read_bytes().startswith(b"\x89PNG")
 
 
 @pytest.mark.parametrize("dataset", [0, "1", "EDX", None])

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from remote_servers import serving
-from udfdask.errors import ArgumentTypeError, ArgumentValueError, FileFormatError
+from udfdask.errors import ArgumentValueError, FileFormatError
 from udfdask.io import from_raw, open_file
 
 pytest.importorskip("aiohttp", reason="aiohttp is in the remote extra")
@@ -88,17 +88,6 @@ def test_a_file_of_another_format(server):
 
 
 @pytest.mark.parametrize(
-    ("url", "found"),
-    [
-        ("s4://bucket/scan.zarr", r"unknown protocol 's4': use s3"),
-    ],
-)
-def test_an_unknown_protocol(url, found):
-    with pytest.raises(ArgumentValueError, match=found):
-        open_file(url)
-
-
-@pytest.mark.parametrize(
     ("url", "package"), [("s3://bucket/a.npy", "s3fs"), ("https://host/a.npy", "aiohttp")]
 )
 def test_a_missing_package(url, package, monkeypatch):
@@ -119,14 +108,6 @@ def test_options_for_a_file_of_this_machine(server):
             open_file(path, storage_options={"anon": True})
         with pytest.raises(ArgumentValueError, match="leave them out"):
             from_raw(path, **RAW, storage_options={"anon": True})
-
-
-def test_wrong_options(server):
-    url = f"{server.url}/scan.npy"
-    with pytest.raises(ArgumentTypeError, match="storage_options must be a dict"):
-        open_file(url, storage_options="anon")
-    with pytest.raises(FileNotFoundError, match=r"anon.*storage_options"):
-        open_file(url, storage_options={"anon": True})
 
 
 def test_messages_and_names_show_no_password(server):

@@ -66,16 +66,6 @@ def test_one_pass_loads_each_byte_once(server, values):
     ]
 
 
-def test_a_region_of_interest_loads_its_chunks_alone(server, values):
-    scan = open_file(f"{server.url}/scan.npy", chunks=(1, -1, -1, -1)).array
-    roi = np.zeros(SHAPE[:2], bool)
-    roi[3, 2:4] = True
-    server.loaded()
-    found = ud.run_udf(scan, SumUDF(), roi=roi).compute()["intensity"]
-    assert np.array_equal(found, values[3, 2:4].sum(0))
-    assert [request.sent for request in server.loaded()] == [values[0].nbytes]
-
-
 def test_distant_parts_are_read_apart(tmp_path):
     rows = np.arange(4 * 2 * 300 * 300, dtype="u4").reshape(4, 2, 300, 300)
     np.save(tmp_path / "rows.npy", rows)
@@ -119,13 +109,6 @@ def test_a_raw_file(server, values):
     opened = open_file(f"{server.url}/scan.raw", **layout)
     assert_eq(opened.array, values)
     assert (opened.title, opened.reader, opened.sig_dims) == ("scan", "raw binary", 2)
-
-
-def test_a_url_of_a_file_on_this_machine_is_mapped(server, values):
-    opened = open_file((server.folder / "scan.npy").as_uri())
-    assert opened.reader == "NumPy"
-    assert opened.array.name == open_file(server.folder / "scan.npy").array.name
-    assert_eq(opened.array, values)
 
 
 def test_a_file_without_suffix_is_recognized(tmp_path, values):

@@ -12,11 +12,9 @@ from remote_servers import serving
 from udfdask.errors import UDFWarning
 from udfdask.io import from_raw, open_file
 from udfdask.udfs import SumUDF
-from zarr_writing import needs_zarr_3
 
 pytest.importorskip("aiohttp", reason="aiohttp is in the remote extra")
 zarr = pytest.importorskip("zarr", reason="zarr is in the io extra")
-pytestmark = needs_zarr_3
 
 SHAPE = (4, 6, 8, 10)
 RAW = {"nav_shape": SHAPE[:2], "sig_shape": SHAPE[2:], "dtype": "u1"}

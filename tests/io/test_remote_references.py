@@ -13,12 +13,10 @@ import udfdask as ud
 from remote_servers import serving
 from udfdask.io import open_file
 from udfdask.udfs import SumUDF
-from zarr_writing import needs_zarr_3
 
 pytest.importorskip("aiohttp", reason="aiohttp is in the remote extra")
 h5py = pytest.importorskip("h5py", reason="h5py is in the io extra")
 hdf = pytest.importorskip("kerchunk.hdf", reason="kerchunk is in the test extra")
-pytestmark = needs_zarr_3
 
 SHAPE = (4, 6, 8, 10)
 

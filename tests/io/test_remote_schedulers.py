@@ -10,11 +10,10 @@ import udfdask as ud
 from remote_servers import s3_server, serving
 from udfdask.io import from_raw, open_file
 from udfdask.udfs import SumSigUDF
-from zarr_writing import needs_zarr_3
 
 pytest.importorskip("aiohttp", reason="aiohttp is in the remote extra")
 zarr = pytest.importorskip("zarr", reason="zarr is in the io extra")
-pytestmark = [needs_zarr_3, pytest.mark.full]
+pytestmark = pytest.mark.full
 
 SHAPE = (4, 6, 8, 10)
 RAW = {"nav_shape": SHAPE[:2], "sig_shape": SHAPE[2:], "dtype": "u2"}
@@ -94,22 +93,6 @@ def test_s3(s3, values, name, scheduler):
     assert_eq(array, values)
     found = ud.run_udf(array, SumSigUDF()).compute(scheduler=scheduler, num_workers=2)
     assert np.array_equal(found["intensity"], values.sum((2, 3)))
-
-
-def test_references_on_s3_to_data_on_s3(s3, values, http):
-    import s3fs
-
-    bucket = s3fs.S3FileSystem(**s3)
-    refs = json.loads((http.folder / "scan.json").read_text())
-    for key, reference in refs["refs"].items():
-        if key != ".zarray":
-            reference[0] = "s3://bucket/data/scan.npy"
-    bucket.pipe("bucket/data/refs.json", json.dumps(refs).encode())
-    assert_eq(open_file("s3://bucket/data/refs.json", storage_options=s3).array, values)
-    # data elsewhere, with other options
-    bucket.put(str(http.folder / "scan.json"), "bucket/data/http.json")
-    options = {"target_options": s3, "remote_protocol": "http", "remote_options": {}}
-    assert_eq(open_file("s3://bucket/data/http.json", storage_options=options).array, values)
 
 
 @pytest.mark.parametrize("name", ["nothing.npy", "nothing.zarr", "nothing.json"])

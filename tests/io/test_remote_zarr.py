@@ -12,11 +12,9 @@ from udfdask.errors import ArgumentValueError, FileFormatError
 from udfdask.io import open_file
 from udfdask.testing import raise_if_dask_computes
 from udfdask.udfs import SumSigUDF, SumUDF
-from zarr_writing import needs_zarr_3
 
 pytest.importorskip("aiohttp", reason="aiohttp is in the remote extra")
 zarr = pytest.importorskip("zarr", reason="zarr is in the io extra")
-pytestmark = needs_zarr_3
 
 SHAPE = (4, 6, 8, 10)
 
@@ -103,36 +101,12 @@ def test_one_pass_loads_each_byte_once(server, values, name):
     )
 
 
-def test_a_chunk_that_was_never_written_is_filled(tmp_path):
-    array = zarr.create_array(
-        str(tmp_path / "a.zarr"), shape=SHAPE, chunks=(1, 6, 8, 10), dtype="u1", fill_value=7
-    )
-    array[1:2] = 3
-    with serving(tmp_path) as files:
-        found = open_file(f"{files.url}/a.zarr").array.compute()
-    assert np.array_equal(found, array[:])
-    assert (found[0, 0, 0, 0], found[1, 0, 0, 0]) == (7, 3)
-
-
 def test_a_group_that_cannot_be_listed_needs_a_name(tmp_path, values):
     write(tmp_path / "a.zarr", values, 3, chunks=(2, 6, 8, 10))
     with serving(tmp_path) as files:
         with pytest.raises(FileFormatError, match="cannot list a folder: pass dataset="):
             open_file(f"{files.url}/a.zarr")
         assert_eq(open_file(f"{files.url}/a.zarr", dataset="deep/scan").array, values)
-
-
-def test_a_group_in_memory_is_listed(values):
-    fsspec = pytest.importorskip("fsspec")
-    memory = fsspec.filesystem("memory")
-    memory.rm("/listed.zarr", recursive=True) if memory.exists("/listed.zarr") else None
-    root = zarr.open_group("memory://listed.zarr", mode="w")
-    root.create_array("deep/scan", data=values, chunks=(2, 6, 8, 10))
-    root.create_array("dark", data=values[0, 0])
-    opened = open_file("memory://listed.zarr")
-    assert opened.reader == "zarr, array deep/scan"
-    assert_eq(opened.array, values)
-    memory.rm("/listed.zarr", recursive=True)
 
 
 @pytest.mark.full

@@ -96,16 +96,6 @@ def test_positions_give_back_the_scale(scale, offset, n):
     assert found == axis
 
 
-def test_lengths_in_units_reach_the_same_pixels():
-    four = [ud.Axis(name=name, unit="mrad", scale=0.1) for name in NAMES]
-    opened = opened_with(four)
-    for r in ("0.3 mrad", "0.2 mrad", "0.1 mrad"):
-        udf = ud.udfs.VirtualDetectorUDF("disk", r=r)
-        plain = ud.run_udf(opened, udf)["intensity"]
-        found = opened.to_xarray().udf.run_udf(udf, sig_dims=2)["intensity"]
-        assert found.data.name == plain.name
-
-
 def test_a_real_file_and_a_part(tmp_path):
     np.save(tmp_path / "scan.npy", np.arange(48.0).reshape(3, 4, 2, 2))
     opened = open_file(tmp_path / "scan.npy")[1:, ::2]
@@ -115,15 +105,6 @@ def test_a_real_file_and_a_part(tmp_path):
     np.testing.assert_array_equal(array.x.values, [0.0, 2.0])
     assert "sig_x" not in array.coords
     assert array.sel(y=2, x=2)[0, 0].compute(scheduler="synchronous").item() == 40.0
-
-
-def test_labels_and_one_position():
-    labeled = ud.Axis(name="x", labels=("a", "b", "c", "d"))
-    opened = opened_with((ud.Axis(name="y"), labeled, *map_axes("ky", "kx")))
-    array = opened.to_xarray()
-    assert array.x.values.tolist() == ["a", "b", "c", "d"]
-    one = opened_with((ud.Axis(name="y", unit="nm", scale=3, offset=2), *map_axes("x", "ky", "kx")))
-    assert one[1:2].to_xarray().y.values.tolist() == [5.0]
 
 
 def map_axes(*names):

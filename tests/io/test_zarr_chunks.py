@@ -5,12 +5,9 @@ import pytest
 
 from udfdask.errors import FileFormatError
 from udfdask.io import open_file
-from zarr_writing import needs_zarr_3
 
 zarr = pytest.importorskip("zarr", reason="zarr is in the io extra")
 numcodecs = pytest.importorskip("numcodecs", reason="it comes with zarr")
-
-pytestmark = needs_zarr_3
 
 VALUES = np.random.default_rng(9).poisson(0.3, (5, 7, 12, 10)).astype("u2")
 STORED = (2, 3, 12, 7)

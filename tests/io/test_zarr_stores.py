@@ -9,12 +9,9 @@ from hypothesis import strategies as st
 
 from suites import examples
 from udfdask.io import open_file
-from zarr_writing import needs_zarr_3
 
 zarr = pytest.importorskip("zarr", reason="zarr is in the io extra")
 numcodecs = pytest.importorskip("numcodecs", reason="it comes with zarr")
-
-pytestmark = needs_zarr_3
 
 SHAPE = (5, 4, 6, 7)
 DTYPES = ["u1", "i2", "u2", ">u2", "i4", ">i4", "f4", ">f8", "c8", "f2", "b1", "u8"]

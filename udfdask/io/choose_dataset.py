@@ -48,13 +48,6 @@ def choose_dataset(candidates: Sequence[Candidate], *, file: str) -> Candidate:
             f"{file} contains no dataset{found}: check that this is the right file"
         )
     frames = [c for c in numeric if len(c.shape) >= 3]
-    unusable = [c for c in candidates if len(c.shape) >= 3 and c not in numeric]
-    if not frames and unusable:
-        # Damaged metadata look like this. The other datasets are then probably coordinates.
-        raise FileFormatError(
-            f"{file} contains frames, but they are empty or not numbers: {listing(unusable)}. "
-            f"Restore the file from a copy, or pass dataset= as one of {listing(numeric)}"
-        )
     return choose_largest(frames or numeric, file=file)
 
 
@@ -62,13 +55,14 @@ def choose_largest(candidates: Sequence[Candidate], *, file: str) -> Candidate:
     """Return the largest dataset; if others have its size, the one that is made of them."""
     largest = max(c.nbytes for c in candidates)
     chosen = [c for c in candidates if c.nbytes == largest]
-    virtual = [c for c in chosen if c.is_virtual]
-    if len(chosen) > 1 and len(virtual) != 1:
+    if len(chosen) > 1:
+        chosen = [c for c in chosen if c.is_virtual]
+    if len(chosen) != 1:
         raise FileFormatError(
             f"{file} contains several datasets of the same size: pass dataset= as one of "
             f"{listing(candidates)}"
         )
-    return (virtual if len(chosen) > 1 else chosen)[0]
+    return chosen[0]
 
 
 def unknown_dataset(

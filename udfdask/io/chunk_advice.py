@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import dask.array as da
 from dask.array.core import normalize_chunks
@@ -79,60 +78,54 @@ def suggest_chunks(array: da.Array, sig_dims: int = 2) -> ChunkAdvice:
     need whole frames have to join them. Better: 16 chunks of up to 128.00 MiB,
     array.rechunk((16, 256, 128, 128)). If the array comes from a file, open it with these chunks.
     """
-    _check(array, sig_dims)
-    nav, item = array.ndim - sig_dims, array.dtype.itemsize
-    sizes = good_chunks(array.chunks, sig_dims, item)
-    faults = _faults(array, nav, chunk_bytes())
-    if not faults or sizes == array.chunksize:
-        return ChunkAdvice(
-            chunks=array.chunks, is_change=False, reason=f"{_described(array.chunks, item)} Good."
-        )
-    chunks: Chunks = normalize_chunks(sizes, array.shape, dtype=array.dtype)
-    better = _described(chunks, item).removesuffix(".")
-    return ChunkAdvice(
-        chunks=chunks,
-        is_change=True,
-        reason=(
-            f"{_described(array.chunks, item)} {' '.join(faults)} Better: {better}, "
-            f"array.rechunk({sizes}). If the array comes from a file, open it with these "
-            "chunks."
-        ),
-    )
-
-
-def _check(array: Any, sig_dims: Any) -> None:
-    """Raise if the arguments are invalid."""
     if not isinstance(array, da.Array):
         raise ArgumentTypeError(
             f"expected a dask array, got a {type(array).__name__}: for a file, pass "
             "open_file(path).array"
         )
-    if not (isinstance(sig_dims, int) and 1 <= sig_dims <= array.ndim):
+    if sig_dims not in range(1, array.ndim + 1):
         raise ArgumentValueError(f"sig_dims must be from 1 to {array.ndim}, got {sig_dims!r}")
     if any(math.isnan(n) for n in array.shape):
         raise ArgumentValueError(
             f"the array has unknown chunk sizes, shape {array.shape}: call "
             "array.compute_chunk_sizes() first"
         )
+    item = array.dtype.itemsize
+    sizes = good_chunks(array.chunks, sig_dims, item)
+    fault = _fault(array, array.ndim - sig_dims)
+    now = _described(array.chunks, item)
+    if not fault or sizes == array.chunksize:
+        return ChunkAdvice(chunks=array.chunks, is_change=False, reason=f"{now}. Good.")
+    chunks: Chunks = normalize_chunks(sizes, array.shape, dtype=array.dtype)
+    return ChunkAdvice(
+        chunks=chunks,
+        is_change=True,
+        reason=(
+            f"{now}. {fault} Better: {_described(chunks, item)}, array.rechunk({sizes}). If the "
+            "array comes from a file, open it with these chunks."
+        ),
+    )
 
 
-def _faults(array: da.Array, nav: int, best: int) -> list[str]:
-    """Return the faults of the chunks of an array, one sentence each."""
-    parts = math.prod(len(sizes) for sizes in array.chunks[nav:])
-    largest = math.prod(array.chunksize) * array.dtype.itemsize
+def _fault(array: da.Array, nav: int) -> str:
+    """Return what is wrong with the chunks of an array, as a sentence; empty if nothing is."""
+    parts = math.prod(array.numblocks[nav:])
+    largest, best = math.prod(array.chunksize) * array.dtype.itemsize, chunk_bytes()
     frame = math.prod(array.shape[nav:]) * array.dtype.itemsize
     if parts > 1:
-        fault = f"Frames of {format_bytes(frame)} are divided into {parts} chunks, and UDFs that "
-        return [fault + "need whole frames have to join them."]
+        return (
+            f"Frames of {format_bytes(frame)} are divided into {parts} chunks, and UDFs that need "
+            "whole frames have to join them."
+        )
     if largest < SMALL * best:
-        return ["To schedule so many small tasks takes longer than to compute them."]
-    if largest > LARGE * best:
-        return ["Each worker thread keeps one or two of them in memory."]
-    return []
+        return "To schedule so many small tasks takes longer than to compute them."
+    return (
+        "Each worker thread keeps one or two of them in memory." if largest > LARGE * best else ""
+    )
 
 
 def _described(chunks: Chunks, item: int) -> str:
-    """Return the number of chunks and the size of the largest one, as a sentence."""
+    """Return the number of chunks and the size of the largest one, in words."""
     count = math.prod(len(sizes) for sizes in chunks)
     largest = math.prod(max(sizes, default=0) for sizes in chunks) * item
-    return f"{count} chunk{'s' * (count != 1)} of up to {format_bytes(largest)}."
+    return f"{count} chunk{'s' * (count != 1)} of up to {format_bytes(largest)}"

@@ -1,8 +1,7 @@
 """Remember the state of a file when it was opened, so that a task notices a later change.
 
 Readers take the identity before they read anything from the file. A task compares the identity with
-the file descriptor from which it reads. Libraries that open the path themselves are called inside
-`FileIdentity.unchanged`, and `io.damaged_files.reading` turns their errors into ours.
+the file descriptor from which it reads; libraries are called inside `FileIdentity.unchanged`.
 """
 
 from __future__ import annotations

@@ -28,11 +28,7 @@ def frames_in(
     *,
     number: int,
 ) -> FileArray | None:
-    """Return HyperSpy's lazy array as frames of its file; None if HyperSpy has to read them.
-
-    `signal` is HyperSpy's signal with this array, and `number` its number in the file.
-    `identities` are those of the file and of the other files that belong to it.
-    """
+    """Return HyperSpy's lazy array as frames of its file; None if HyperSpy has to read them."""
     suffix, identity = file.suffix.lower(), identities[0]
     if 0 in array.shape:
         return None

@@ -97,12 +97,10 @@ def open_file(
     FileFormatError
         If no reader can read the file, or it is not clear which of its datasets is meant.
     ArgumentTypeError
-        If the shapes or the dtype of a raw file have the wrong type.
+        If an argument has the wrong type.
     ArgumentValueError
-        If there is no such dataset, only a part of the shapes and dtype of a raw file is given, the
-        file has fewer dimensions than `sig_dims`, chunks do not fit the array, the file
-        has not more frames than the size of `sync_offset`, a URL has an unknown protocol, or
-        `storage_options` do not suit it.
+        If there is no such dataset, only a part of the description of a raw file is given,
+        arguments do not fit the file, or there are `storage_options` for a local file.
     ConnectionError
         If a server cannot be reached.
     ImportError

@@ -80,11 +80,8 @@ def from_raw(
     FileFormatError
         If the file does not have exactly the size that the shapes require, or is a folder. If the
         detector missed frames, use `open_file` with `sync_offset`.
-    ArgumentTypeError
-        If the dtype is not a type of numbers, or a shape or a number of bytes is not an integer.
-    ArgumentValueError
-        If a size is not positive, there is no signal dimension, a number of bytes is negative,
-        chunks do not fit the shape, or `storage_options` do not suit the URL.
+    ArgumentTypeError, ArgumentValueError
+        If an argument has the wrong type, or a value that is not possible.
     ConnectionError
         If a server cannot be reached.
     ImportError
@@ -102,16 +99,6 @@ def from_raw(
     ...     scan = from_raw(path, nav_shape=(3, 4), sig_shape=(8, 8), dtype=np.uint16)
     ...     print(scan.shape, scan[0, 1, 0, 0].compute())
     (3, 4, 8, 8) 64
-
-    Frames of 4 bytes, each after a header of 2 bytes:
-
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder) / "scan.raw"
-    ...     _ = path.write_bytes(bytes([255, 255, 1, 2, 3, 4, 255, 255, 5, 6, 7, 8]))
-    ...     scan = from_raw(path, nav_shape=2, sig_shape=(2, 2), dtype="u1", frame_header=2)
-    ...     print(scan[1].compute())
-    [[5 6]
-     [7 8]]
     """
     skipped = {"offset": offset, "frame_header": frame_header, "frame_footer": frame_footer}
     raw = _RawFile.of(path, sig_shape, dtype, skipped, storage_options)

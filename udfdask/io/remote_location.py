@@ -7,24 +7,18 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 from typing import Any, TypeGuard
 
 import cloudpickle
 
 from udfdask.errors import (
-    ArgumentTypeError,
     ArgumentValueError,
     FileFormatError,
     UDFError,
     without_secrets,
 )
 from udfdask.io.damaged_files import in_words
-
-_URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
-
-_SHORTENED = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/[^/]")
-"""A URL that has become a path."""
 
 _LOCAL = ("file://", "local://")
 """Beginnings of URLs of files on this machine."""
@@ -43,11 +37,6 @@ def is_remote(path: Any) -> TypeGuard[str]:
 
 def local_path(path: Any) -> Any:
     """Return the path in a URL such as ``file:///data/scan.npy``; anything else as it is."""
-    if isinstance(path, Path) and _SHORTENED.match(str(path)) and not path.exists():
-        raise ArgumentTypeError(
-            f"{str(path)!r} looks like a URL in a pathlib.Path, which removes one slash: pass the "
-            "URL as a str"
-        )
     if not isinstance(path, str) or "::" in path or not path.startswith(_LOCAL):
         return path
     from fsspec.core import strip_protocol
@@ -75,21 +64,7 @@ class Location:
 
     @classmethod
     def of(cls, url: str, options: Mapping[str, Any] | None = None) -> Location:
-        """Return the location of a URL; raise if its protocol or the options are invalid."""
-        import fsspec
-
-        if options is not None and not isinstance(options, Mapping):
-            raise ArgumentTypeError(
-                "storage_options must be a dict of options of the file system, got "
-                f'{type(options).__name__}: pass for example {{"anon": True}}'
-            )
-        for part in url.split("::"):
-            protocol = _URL.match(part)
-            if protocol and protocol[1] not in fsspec.available_protocols():
-                raise ArgumentValueError(
-                    f"{without_secrets(url)} has the unknown protocol {protocol[1]!r}: use s3, gs, "
-                    "https, file, memory or another protocol of fsspec"
-                )
+        """Return the location of a URL."""
         return cls(url=url, packed=cloudpickle.dumps(dict(options or {})))
 
     @property

@@ -20,6 +20,7 @@ from udfdask.errors import (
     missing_package,
     outdated_package,
 )
+from udfdask.geometry.axes import Axis, axis_of_values
 from udfdask.io.choose_dataset import Candidate, choose_dataset, unknown_dataset
 from udfdask.io.damaged_files import check_values, reading
 from udfdask.io.file_identity import FileIdentity
@@ -27,7 +28,6 @@ from udfdask.io.lazy_source import FileArray, StoredArray
 from udfdask.io.opened_file import OpenedFile, open_source
 from udfdask.io.remote_location import Location, reaching
 from udfdask.io.stored_chunks import LibraryNeeded
-from udfdask.io.zarr_axes import ome_path, zarr_axes
 from udfdask.io.zarr_chunks import ZarrChunks
 from udfdask.once_per_process import OncePerProcess
 from udfdask.writing.stores import METADATA, is_zarr
@@ -127,9 +127,9 @@ def open_zarr(
     with reading(inside, "zarr"):
         array = _open_node(str(inside))
         if not name and is_zarr(folder.parent):
-            axes = zarr_axes(_open_node(str(folder.parent)), folder.name, array)
+            axes = _axes_of(_open_node(str(folder.parent)), folder.name, array)
         else:
-            axes = zarr_axes(root if name else None, name, array)
+            axes = _axes_of(root if name else None, name, array)
     source = ZarrArray(
         file=identity,
         state=tokenize(states) if len(states) <= MOST_LISTED else uuid.uuid4().hex,
@@ -161,7 +161,7 @@ def open_remote_zarr(
         listed = [name for name, _, file in names if name and file in (".zarray", "zarr.json")]
         name = _choose(root, dataset, shown=shown, listed=listed)
         array = root[name] if name else root
-        axes = zarr_axes(root if name else None, name, array)
+        axes = _axes_of(root if name else None, name, array)
     source = RemoteZarr(location=location, name=name, nonce=uuid.uuid4().hex, **_described(array))
     kind = "zarr references" if location.url.startswith("reference:") else "zarr"
     return _open_array(
@@ -230,7 +230,7 @@ def _choose(root: Any, dataset: str | int | None, *, shown: str, listed: Sequenc
                 "dataset out"
             )
         return ""
-    asked = ome_path(dict(root.attrs)) if dataset is None else str(dataset).strip("/")
+    asked = _ome_path(dict(root.attrs)) if dataset is None else str(dataset).strip("/")
     if asked and hasattr(root.get(asked), "shape"):
         return asked
     # zarr cannot list the groups in references
@@ -257,3 +257,76 @@ def _states(folder: Path) -> Iterator[tuple[str, int, int]]:
             path = os.path.join(place, name)  # noqa: PTH118  # many
             status = os.stat(path)  # noqa: PTH116
             yield path, status.st_size, status.st_mtime_ns
+
+
+def _axes_of(root: Any, name: str, array: Any) -> list[Axis | None]:
+    """Return the axes of an array; None where nothing is known about an axis.
+
+    `root` is a zarr group with the array `name`, or None if there is no group. Positions are the
+    values of an array in the same group that has the name of the dimension, as xarray writes them.
+    """
+    folders = name.split("/")[:-1]
+    for depth in reversed(range(len(folders) + 1 if root is not None else 0)):
+        inside = "/".join(folders[:depth])
+        group = root[inside] if inside else root
+        axes = _ome_axes(dict(group.attrs), "/".join(name.split("/")[depth:]))
+        if axes is not None and len(axes) == array.ndim:
+            return axes
+    dims = getattr(getattr(array, "metadata", None), "dimension_names", None)
+    dims = dims or array.attrs.get("_ARRAY_DIMENSIONS") or [None] * array.ndim
+    return [
+        _coordinate(root, folders, str(dim), size) if dim else None
+        for dim, size in zip(dims, array.shape, strict=True)
+    ]
+
+
+def _coordinate(root: Any, folders: list[str], dim: str, size: int) -> Axis:
+    """Return the axis of a dimension, with positions if the group contains a coordinate."""
+    dim = dim.rpartition("/")[2]  # kerchunk writes the whole path
+    found: Any = None if root is None else root.get("/".join([*folders, dim]))
+    if getattr(found, "shape", None) != (size,) or found.dtype.kind not in "iuf":
+        return Axis(name=dim)
+    return axis_of_values(dim, found[:], found.attrs.get("units"))
+
+
+def _ome_axes(attributes: Any, path: str) -> list[Axis | None] | None:
+    """Return the axes that OME-Zarr gives the array at `path` of a group; None for other arrays."""
+    try:
+        for image in _multiscales(attributes):
+            for dataset in image["datasets"]:
+                if dataset["path"] == path:
+                    return _scaled_axes(image, dataset)
+    except (KeyError, TypeError, ValueError, AttributeError):  # not as the format says
+        return None
+    return None
+
+
+def _ome_path(attributes: Any) -> str | None:
+    """Return the path of the array with the full resolution in a group of OME-Zarr."""
+    try:
+        return str(_multiscales(attributes)[0]["datasets"][0]["path"])
+    except (LookupError, TypeError, AttributeError):
+        return None
+
+
+def _multiscales(attributes: Any) -> Any:
+    """Return the images that attributes of a group describe; version 0.5 has them under "ome"."""
+    return attributes.get("ome", attributes).get("multiscales", ())
+
+
+def _scaled_axes(image: Any, dataset: Any) -> list[Axis | None]:
+    """Return the axes of one resolution of an image."""
+    axes = [axis if isinstance(axis, dict) else {"name": axis} for axis in image["axes"]]
+    scale, offset = np.ones(len(axes)), np.zeros(len(axes))
+    for each in (dataset, image):
+        for step in each.get("coordinateTransformations", ()):
+            if step["type"] == "scale":
+                scale, offset = scale * step["scale"], offset * step["scale"]
+            elif step["type"] == "translation":
+                offset = offset + step["translation"]
+    if not (np.isfinite(scale).all() and scale.all() and np.isfinite(offset).all()):
+        raise ValueError("scales must be finite and not zero")
+    return [
+        Axis(name=axis["name"], unit=axis.get("unit"), scale=float(step), offset=float(first))
+        for axis, step, first in zip(axes, scale, offset, strict=True)
+    ]
