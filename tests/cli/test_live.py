@@ -61,13 +61,6 @@ def test_each_chunk_is_shown_and_the_end_is_the_same(file, scheduler):
     assert len(tables(live)) == 3 * len(tables(plain))
 
 
-def test_seldom_looks(file, monkeypatch):
-    monkeypatch.setattr("udfdask.cli.live.EVERY", 1000)
-    live = call("run", file, *options(), "--live")
-    assert "1 of 3 chunks" in live
-    assert "2 of 3 chunks" not in live
-
-
 def test_everything_is_written(file, tmp_path):
     figure, store = tmp_path / "a.png", tmp_path / "a.npz"
     outputs = ["--plot", figure, "--out", store]

@@ -31,13 +31,6 @@ def test_three_lines_of_plan(file):
     assert table.startswith("udf ")
 
 
-@pytest.mark.parametrize("option", ["--verbose", "-v"])
-def test_all_of_the_plan(file, option):
-    plan = call("explain", file)
-    assert call("run", file, "--no-progress", option).startswith(plan + "\n")
-    assert len(plan.splitlines()) > 6
-
-
 TYPED = ["--udf sum", "--udf disk:r=3", "--udf disc:r=2", "--udf stddev", "--udf sum"]
 
 
@@ -69,13 +62,6 @@ def test_spellings_of_a_detector(file, text):
     expected = call("run", file, "--udf", "disk:r=3", "--no-progress").splitlines()[-1]
     row = call("run", file, "--udf", text, "--no-progress").splitlines()[-1]
     assert row.split()[1:] == expected.split()[1:]
-
-
-@pytest.mark.parametrize("name", ["dsik", "disks", "rign"])
-def test_near_misses_of_a_detector(name):
-    near = "ring" if name == "rign" else "disk"
-    assert f"did you mean '{near}'" in call("udfs", name, code=2)
-    assert f"did you mean '{near}'" in call("run", "no.npy", "--udf", f"{name}:r=3", code=2)
 
 
 @pytest.mark.parametrize(

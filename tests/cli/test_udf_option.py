@@ -65,8 +65,6 @@ def test_names_in_front(folder, values):
     [
         (["BF=disk:r=3", "BF=disk:r=4"], "two UDFs are called 'BF': give them different names"),
         (["BF=dsk:r=3"], "'dsk' is not one of"),
-        (["BF=disk"], "'BF=disk': a disk takes"),
-        (["BF=disk:q=3"], "stretch_angle, but q was given"),
         (["B F=disk:r=3"], "is not one of"),
     ],
     ids=lambda v: v if isinstance(v, str) else " ".join(v),
@@ -157,37 +155,25 @@ def test_other_spellings(name):
     [
         ("", "'' is not one of applymasks, auto, com,"),
         ("con", "virtualdetector; did you mean 'com'"),
-        ("radialprofil:r=3", "did you mean 'radialprofile'"),
         ("com:radius=3", "keyword argument 'radius' (com takes cy, cx, r, ri, scan_rotation"),
         ("com:r=3,r=4", "'r' is given twice"),
         ("com:5,cy=4", "'5' has no name: write parameter=value"),
         ("com:r=abc", "r must be a number of pixels, not 'abc' of type str"),
-        ("com:r=-3", "r must be 0 or more pixels, not -3"),
         (
             "fem:center=(0mrad,0mrad),rad_in=2,rad_out=9",
             'numbers with a unit in quotes, such as ("0 mrad","0 mrad")',
         ),
-        ("fem", "rad_in is missing"),
         ("fem:center=(8,8,rad_in=2", "'center=(8,8,rad_in=2' is not closed"),
         ("fem:center=[8;8],rad_in=2,rad_out=4", "'[8;8]' cannot be read: write a list such as"),
         ("pick:a=3", "keyword argument 'a' (pick takes no parameters;"),
-        ("virtualdetector:shape=ring,ri=3", "ro"),
-        ("virtualdetector:ri=3,ro=6", "shape"),
         ("correlation:peaks=no.npy,template=3,steps=2", "there is no file 'no.npy'"),
         ("correlation:peaks=bad.npy,template=3,steps=2", "bad.npy"),
-        ("auto", "missing a required argument: 'f'"),
         ("auto:f=3", "'3' is not a function: write numpy:max, or mine.py:peak"),
         ("auto:f=numpy:nothing", "there is no 'nothing' in numpy"),
-        ("auto:f=no_such_module:f", "No module named 'no_such_module'"),
-        ("auto:f=no.py:f", "there is no file no.py"),
-        ("auto:f=wrong.py:f", "SyntaxError"),
-        ("auto:f=empty.py:f", "there is no 'f' in empty.py"),
     ],
 )
 def test_what_is_refused(folder, text, message):
     (folder / "bad.npy").write_bytes(b"no array")
-    (folder / "wrong.py").write_text("def f(:\n")
-    (folder / "empty.py").write_text("")
     output = call("run", "scan.npy", "--udf", text, code=2)
     assert "Invalid value for '--udf'" in output
     assert message in output

@@ -156,14 +156,6 @@ def test_an_error_in_drawing_is_a_warning_and_the_run_goes_on():
     np.testing.assert_allclose(done[-1].buffers[0]["intensity"], DATA.sum(axis=(2, 3)))
 
 
-def test_one_plot_watches_several_runs():
-    plot = LivePlot()
-    for udf in (SumUDF(), SumSigUDF()):
-        for _ in ud.run_udf_iter(X, udf, plots=plot):
-            pass
-        assert plot.figure.get_suptitle() == f"{type(udf).__name__}: 5 of 5 chunks"
-
-
 class TestWindows:
     def test_it_is_shown_drawn_and_kept_alive(self, windows):
         plot = LivePlot()

@@ -182,15 +182,6 @@ def test_vectors(save):
     assert min(turns, 1 - turns) < 0.05
 
 
-def test_centre_of_mass(recording, save):
-    figure = ud.run_udf(recording, CoMUDF()).plot(axes=AXES)
-    pixels = save(figure, "center-of-mass")
-    titles = [axes.get_title("left") for axes in figure.axes]
-    assert titles == ["field", "magnitude"]
-    field = inside(pixels, figure.axes[0])
-    assert np.ptp(field, axis=-1).mean() > 0.2  # in color
-
-
 def test_scans_of_one_dimension(recording, save):
     line = recording[12]
     com, profile = ud.run_udf(line, [CoMUDF(), RadialProfileUDF()])
@@ -260,21 +251,6 @@ def test_files_of_instruments(name, labels, save):
     assert labels[1] in (frame.get_ylabel(), frame.get_xlabel())
     assert contrast(inside(pixels, scan)) > 0.05
     assert contrast(inside(pixels, frame)) > 0.02
-
-
-def test_the_demo(save):
-    from udfdask.cli.run_demo import _panels
-    from udfdask.demo import disk_center
-    from udfdask.udfs import AutoUDF
-
-    small = make_recording(nav_shape=(24, 32), sig_shape=(48, 48))
-    udfs = [SumUDF(), SumSigUDF(), AutoUDF(f=disk_center)]
-    results = ud.compute(*ud.run_udf(small, udfs))
-    names = ("sum", "sumsig", "com")
-    figure = draw(_panels(dict(zip(names, results, strict=True)), 24 * 32), title="udfdask demo")
-    pixels = save(figure, "demo")
-    assert len(figure.axes) == 4
-    assert all(contrast(inside(pixels, axes)) > 0.05 for axes in figure.axes)
 
 
 @pytest.mark.parametrize("n_nav", [1, 2, 3])

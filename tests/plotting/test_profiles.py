@@ -13,7 +13,6 @@ pytest.importorskip("matplotlib", reason="matplotlib is an extra")
 from udfdask.errors import ArgumentValueError
 from udfdask.plotting import Panel, draw
 from udfdask.plotting.choose import choose
-from udfdask.plotting.drawing import round_length
 
 FRAMES = np.random.default_rng(0).integers(0, 50, (4, 5, 16, 16)).astype("uint16")
 AXES = tuple(
@@ -68,14 +67,6 @@ def test_images_have_scale_bars_if_their_axes_have_a_unit():
     assert texts(run(SumUDF()).plot()) == ["2 mrad"]
     plain = ud.run_udf(da.from_array(FRAMES), SumUDF()).plot()
     assert texts(plain) == []
-
-
-@pytest.mark.parametrize(
-    ("most", "length"),
-    [(1.0, 1.0), (1.99, 1.0), (4.9, 2.0), (5.0, 5.0), (0.07, 0.05), (999.0, 500.0)],
-)
-def test_lengths_of_bars(most, length):
-    assert round_length(most) == pytest.approx(length)
 
 
 def test_a_profile_needs_a_mean_and_a_spread():

@@ -4,6 +4,7 @@ import dask.array as da
 import numpy as np
 import pytest
 
+import udfdask.dask  # noqa: F401 - adds the accessor
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.testing import assert_eq, raise_if_dask_computes
 from udfdask.udfs import VirtualDetectorUDF

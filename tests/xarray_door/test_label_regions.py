@@ -89,13 +89,6 @@ def test_dates_texts_and_several_levels():
     assert selected(stacked, {"p": (times[1], 2)}).sum() == 1
 
 
-def test_booleans_along_a_dimension(array):
-    roi = {"y": (array["y"] > 0.7).values}
-    assert selected(array, roi).all(axis=1).tolist() == [False, False, True, True]
-    roi = {"y": array["y"] > 0.7}
-    assert selected(array, roi).all(axis=1).tolist() == [False, False, True, True]
-
-
 @pytest.mark.parametrize("method", ["run_udf", "run_udf_iter", "virtual_image", "map_frames"])
 @pytest.mark.parametrize(
     ("roi", "match"),

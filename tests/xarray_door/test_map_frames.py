@@ -72,17 +72,6 @@ def test_the_unit_of_what_a_function_gives_is_not_known(array):
         assert array.udf.map_frames(spread).attrs == {}
 
 
-def test_axes_without_names_are_counted(array):
-    assert array.udf.map_frames(columns).dims == ("y", "x", "result_dim_0")
-
-
-def test_a_dimension_called_result_is_no_obstacle(array):
-    renamed = array.rename({"y": "result", "x": "result_dim_0"})
-    dims = renamed.udf.map_frames(columns).dims
-    assert dims[:2] == ("result", "result_dim_0")
-    assert len(set(dims)) == 3
-
-
 def test_region_and_parameters(array):
     roi = array["thickness"] > 4
     found = array.udf.map_frames(np.sum, ("ky", "kx"), roi, axis=1, output_dims=["ky"])
@@ -114,8 +103,6 @@ def test_data_in_memory(array):
         ([], ArgumentValueError, r"names 0 axes.*shape \(10,\)"),
         (["a", "b"], ArgumentValueError, "names 2 axes"),
         (["y"], ArgumentValueError, "must differ from each other and from"),
-        (["thickness"], ArgumentValueError, "must differ from each other and from"),
-        (["a", "a"], ArgumentValueError, "must differ"),
         ("ab", ArgumentValueError, "names 1 axes"),
     ],
 )

@@ -70,11 +70,8 @@ def _module(place: str, here: Path) -> ModuleType:
 
 
 def _run(path: Path) -> ModuleType:
-    """Run a file as a module with the name of the file, if no other module has it."""
-    name = path.stem if path.stem.isidentifier() else "_own"
-    known = importlib.util.find_spec(name)
-    if name in sys.modules or not (known is None or known.origin == str(path)):
-        name = f"_own_{name}"
+    """Run a file as a module; its name is not that of a module that others may import."""
+    name = f"_own_{path.stem}"
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None  # a name that ends in .py always has a spec
     assert spec.loader is not None

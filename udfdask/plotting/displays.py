@@ -5,7 +5,9 @@ from __future__ import annotations
 import io
 import sys
 import threading
-from typing import Any, Protocol
+from typing import Any
+
+from udfdask.errors import missing_package
 
 _DPI = 100  # resolution of pictures in notebooks, pixels per inch
 
@@ -16,35 +18,31 @@ def figure_classes() -> tuple[Any, Any]:
         from matplotlib.figure import Figure
         from matplotlib.layout_engine import ConstrainedLayoutEngine
     except ImportError as error:
-        raise ImportError(
-            'drawing needs matplotlib, which is not installed: pip install "udfdask[plot]"',
-            name=error.name,
-        ) from error
+        raise missing_package("matplotlib", purpose="drawing", extra="plot") from error
     return Figure, ConstrainedLayoutEngine
 
 
-class Screen(Protocol):
-    """A place that shows a figure repeatedly."""
+class Screen:
+    """A place that shows a figure repeatedly; this one only keeps it in memory."""
 
-    figure: Any
-    """The matplotlib figure."""
+    is_closed = False
+    """Whether the user has closed the figure."""
 
-    @property
-    def is_closed(self) -> bool:
-        """Whether the user has closed the figure."""
+    def __init__(self, size: tuple[float, float]) -> None:
+        make_figure, _ = figure_classes()
+        self.figure = make_figure(figsize=size)
 
     def show(self) -> None:
         """Show the current state of the figure."""
 
 
-class Window:
+class Window(Screen):
     """A pyplot window; the user can close it at any time."""
 
     def __init__(self, size: tuple[float, float]) -> None:
         import matplotlib.pyplot as plt
 
         self.figure = plt.figure(figsize=size)
-        self.is_closed = False
         self.figure.canvas.mpl_connect("close_event", self._note_closing)
         self.figure.show(warn=False)
 
@@ -58,20 +56,7 @@ class Window:
         self.is_closed = True
 
 
-class Memory:
-    """No screen: the figure only exists in memory and can be saved."""
-
-    is_closed = False
-
-    def __init__(self, size: tuple[float, float]) -> None:
-        make_figure, _ = figure_classes()
-        self.figure = make_figure(figsize=size)
-
-    def show(self) -> None:
-        """Do nothing."""
-
-
-class Cell(Memory):
+class Cell(Screen):
     """The output of a notebook cell; each picture replaces the previous one."""
 
     _handle: Any = None
@@ -92,7 +77,7 @@ def open_screen(size: tuple[float, float]) -> Screen:
     figure_classes()
     if _can_open_windows():
         return Window(size)
-    return Cell(size) if notebook() is not None else Memory(size)
+    return Cell(size) if notebook() is not None else Screen(size)
 
 
 def new_figure(size: tuple[float, float]) -> Any:
