@@ -1,5 +1,6 @@
-"""What a UDF names outside of itself: environment variables, settings, and files that it reads."""
+"""What a UDF names outside of itself: environment variables, settings, and files."""
 
+import decimal
 import os
 import sys
 import warnings
@@ -14,13 +15,15 @@ from udfdask.records.data_names import DataNames
 from udfdask.records.runs import find_runs, names_of
 
 SOURCE = """
-import math, os, sys
+import decimal, importlib, math, os, sys
+from decimal import Decimal
 from os import environ, getenv
+from pathlib import Path
 import dask, dask.config
 import numpy as np
 import udfdask as ud
 
-NAME = "OWN_SCALE"
+NAME, LOG = "OWN_SCALE", Path("log.txt")
 {more}
 
 class Own(ud.UDF):
@@ -99,8 +102,67 @@ def test_a_setting_of_dask_counts_if_the_code_names_it(body):
 @pytest.mark.parametrize(
     "body",
     [
+        "value = float(decimal.Decimal(1) / 7)",
+        "value = float(Decimal(1) / 7)",
+        "value = decimal.getcontext().prec",
+    ],
+)
+def test_the_precision_of_decimals_counts(body):
+    first = name(body)
+    with decimal.localcontext() as context:
+        decimal.Decimal(1) / 7  # sets a flag
+        assert name(body) == first
+        context.prec = 5
+        assert name(body) != first
+    assert name("value = 1") == name("value = 1")
+
+
+WRITES = {
+    "constant": 'value = open("log.txt", "a").write("x")',
+    "keyword": 'value = open("log.txt", mode="a", encoding="utf8").write("x")',
+    "binary": 'value = open("log.txt", "wb").write(b"x")',
+    "global": 'value = open(LOG, "a").write("x")',
+    "method": 'value = LOG.open("a").write("x")',
+    "path": 'value = Path("log.txt").open("a").write("x")',
+    "text": 'value = Path("log.txt").write_text("x")',
+    "parameter": 'value = open(self.params.log, "a").write("x")',
+    "path in a parameter": 'value = self.params.log.open("a").write("x")',
+    "closure": 'value = made("log.txt")()',
+    "helper": "value = noted()",
+}
+MORE = """
+def made(path):
+    def write():
+        return open(path, "a").write("x")
+    return write
+
+write = made("log.txt")
+
+def noted():
+    with open("log.txt", "a") as file:
+        return file.write("x")
+"""
+
+
+@pytest.mark.parametrize("how", WRITES)
+def test_what_is_opened_for_writing_is_no_input(how, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    body = "value = write()" if how == "closure" else WRITES[how]
+    found = set()
+    for text in (None, "a", "ab"):
+        if text:
+            (tmp_path / "log.txt").write_text(text)
+        parameters = {"log": tmp_path / "log.txt"} if "parameter" in how else {}
+        found.add(str(name(body, MORE, **parameters)))
+    assert len(found) == 1
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
         'value = float(open("log.txt").read())',
         'value = float(open("log.txt", "r").read())',
+        'value = float(np.loadtxt("log.txt")) + open("other.txt", "a").write("x")',
         "value = float(self.params.log.open().read())",
     ],
 )
@@ -125,6 +187,8 @@ class Odd:
     [
         'value = sys.modules["math"].pi',
         "value = len(sys.modules) // 10**6",
+        'value = importlib.import_module("ma" + "th".lower()).pi',
+        'value = len(compile("1", "", "eval").co_code)',
         "value = len([odd])",
     ],
 )

@@ -9,6 +9,7 @@ from __future__ import annotations
 import enum
 import importlib
 import importlib.util
+import os
 import sys
 import types
 from collections.abc import Iterable, Mapping
@@ -17,7 +18,7 @@ from typing import Any
 from udfdask.names import origins
 from udfdask.names.content import Walk
 from udfdask.names.origins import is_library_module, is_library_scope, library_name
-from udfdask.names.references import code_digest, references_of
+from udfdask.names.references import Written, code_digest, references_of
 
 _MISSING = object()
 _IGNORED = frozenset(
@@ -45,6 +46,10 @@ _SLOT_TYPES = (types.MemberDescriptorType, types.GetSetDescriptorType)
 _HEAP_TYPE = 1 << 9  # the flag of classes made by a class statement
 _CONFIGURED = ("udfdask.udf", "udfdask.udfs.")
 _READ_ANY_GLOBAL = (globals, eval, exec)
+# the code that these functions use is known only when they are called
+_UNFORESEEN = frozenset(
+    {("builtins", "compile"), ("builtins", "__import__"), ("importlib", "import_module")}
+)
 
 
 def name_class(walk: Walk, cls: type) -> Any:
@@ -81,7 +86,7 @@ def _is_own_method(cls: type, name: str, value: Any) -> bool:
 def name_function(walk: Walk, function: types.FunctionType) -> Any:
     """Name a function by its code, its bound values and all objects that it refers to."""
     if found := library_name(function):
-        return walk.library(*found)
+        return walk.unnamed(function) if found in _UNFORESEEN else walk.library(*found)
     if again := walk.again(function):
         return again
     scope = function.__globals__
@@ -127,9 +132,29 @@ def _name_references(walk: Walk, function: types.FunctionType) -> Any:
             found.append((chain, _name_namespace(walk, scope)))
         else:
             found.append((chain, _name_reached(walk, value, rest)))
+    for path in references.written:
+        _note_written(walk, function, path)
     package = scope.get("__package__") or scope.get("__name__", "").rpartition(".")[0]
     imported = [_name_import(walk, package, *each) for each in references.imports]
     return (found, imported)
+
+
+def _note_written(walk: Walk, function: types.FunctionType, path: Written) -> None:
+    """Note a file that a function opens for writing."""
+    kind, names = path
+    if kind == "parameter":
+        walk.noted.add(("writes parameter", names[-1]))
+        return
+    value: Any = names[0]
+    if kind == "global":
+        value = function.__globals__.get(names[0])
+    elif kind == "closure":
+        cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
+        value = next((cell.cell_contents for name, cell in cells if name == names[0]), None)
+    for name in names[1:]:
+        value = getattr(value, name, None)
+    if isinstance(value, (str, os.PathLike)):
+        walk.noted.add(("writes", str(os.fspath(value))))
 
 
 def _name_reached(walk: Walk, value: Any, attributes: Iterable[str]) -> Any:
@@ -202,7 +227,7 @@ def name_method(walk: Walk, method: types.MethodType) -> Any:
 def name_builtin(walk: Walk, function: types.BuiltinFunctionType) -> Any:
     """Name a compiled function; a bound function also by its object."""
     if found := library_name(function):
-        return walk.library(*found)
+        return walk.unnamed(function) if found in _UNFORESEEN else walk.library(*found)
     owner = function.__self__
     if owner is not None and not isinstance(owner, types.ModuleType):
         return ("method", function.__name__, walk.name(owner))
@@ -213,7 +238,7 @@ def name_builtin(walk: Walk, function: types.BuiltinFunctionType) -> Any:
 def name_cached(walk: Walk, function: Any) -> Any:
     """Name a function that is wrapped by functools.lru_cache."""
     if found := library_name(function):
-        return walk.library(*found)
+        return walk.unnamed(function) if found in _UNFORESEEN else walk.library(*found)
     if again := walk.again(function):
         return again
     options = list(function.cache_parameters().items())

@@ -115,7 +115,8 @@ def settings_of(noted: Iterable[Reference]) -> list[tuple[str, Any]]:
     """Return the environment variables and dask's settings that code names, and their values.
 
     They count only if the code uses `os` or `dask.config`. Others never count, so that a run goes
-    on in another process, whose environment has other variables.
+    on in another process, whose environment has other variables. How decimals are rounded counts
+    if the code uses `decimal`.
     """
     used = {name for kind, name in noted if kind == "library"}
     texts = sorted(text for kind, text in noted if kind == "text") if used else []
@@ -125,6 +126,14 @@ def settings_of(noted: Iterable[Reference]) -> list[tuple[str, Any]]:
     if not used.isdisjoint({"dask", "dask.config"}):
         settings = ((text, dask.config.get(text, _MISSING)) for text in texts)
         found += [(text, value) for text, value in settings if value is not _MISSING]
+    if "decimal" in used:
+        import decimal  # has been imported by the code
+
+        # in this thread and in new ones; its flags only tell what has been computed
+        for context in (decimal.getcontext(), decimal.DefaultContext):
+            plain = context.copy()
+            plain.clear_flags()
+            found.append(("decimal", repr(plain)))
     return found
 
 
