@@ -167,30 +167,6 @@ class ResultArray(np.ndarray[Any, Any]):
         plain = np.asarray(array)
         return plain[()] if return_scalar else plain
 
-    def __getitem__(self, key: Any) -> Any:
-        return _plain(self)[key]
-
-    def __iter__(self) -> Any:
-        return iter(_plain(self))
-
-    def __repr__(self) -> str:
-        return repr(_plain(self))
-
-    def __str__(self) -> str:
-        return str(_plain(self))
-
-    def __copy__(self) -> Any:
-        return _plain(self).copy()
-
-    def __deepcopy__(self, memo: Any) -> Any:
-        return _plain(self).__deepcopy__(memo)
-
-    def __reduce__(self) -> Any:
-        return _plain(self).__reduce__()
-
-    def __reduce_ex__(self, protocol: Any) -> Any:
-        return _plain(self).__reduce_ex__(protocol)
-
 
 def as_result_array(content: Content) -> ResultArray:
     """Return the array of a computed result."""
@@ -236,10 +212,11 @@ def _plain_attribute(name: str) -> Any:
 
 _IN_PLACE = {"resize", "setflags"}
 """Methods that change the array itself."""
+_SPECIAL = "getitem iter repr str copy deepcopy reduce reduce_ex".split()
 
-for _name in dir(np.ndarray):
-    _found = getattr(np.ndarray, _name)
-    if not _name.startswith("_") and callable(_found) and _name not in _IN_PLACE:
+for _name in (*dir(np.ndarray), *(f"__{special}__" for special in _SPECIAL)):
+    _is_public = not _name.startswith("_") and _name not in _IN_PLACE
+    if callable(getattr(np.ndarray, _name)) and (_is_public or _name.strip("_") in _SPECIAL):
         setattr(ResultArray, _name, _plain_method(_name))
 for _name in ("T", "mT", "real", "imag", "flat"):
     setattr(ResultArray, _name, _plain_attribute(_name))

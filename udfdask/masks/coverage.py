@@ -9,7 +9,6 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from scipy.fft import irfft2, next_fast_len, rfft2
 
 from udfdask.masks.disks import circular, ring
 from udfdask.types import AnyArray
@@ -134,6 +133,8 @@ def beam_remark(mask: AnyArray, pattern: Any) -> str:
     most; a part of a ring at the border of the frame has no hole either, so that masks there are
     not judged. A single bright pixel is a broken one.
     """
+    from scipy.fft import irfft2, next_fast_len, rfft2  # takes a while to import
+
     values = np.nan_to_num(np.asarray(pattern, np.float64), posinf=0, neginf=0).clip(min=0)
     if values.ndim != 2 or mask.shape != values.shape or not mask.any():
         return ""
