@@ -9,17 +9,11 @@ from typing import Any
 import numpy as np
 
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
-from udfdask.geometry.labeled_values import labels_of, plain_array
+from udfdask.geometry.labeled_values import is_lazy, labels_of, plain_array
 from udfdask.types import AnyArray
 
 NUMBERS = "biufc"
 """Kinds of dtypes that can be corrected, and that dark and gain can have."""
-
-
-def is_lazy(value: Any) -> bool:
-    """Return whether a value is a dask collection."""
-    graph = getattr(value, "__dask_graph__", None)
-    return callable(graph) and graph() is not None
 
 
 def _dense(value: Any) -> Any:

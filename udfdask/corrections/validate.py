@@ -12,12 +12,12 @@ from udfdask.corrections.correction_set import (
     NUMBERS,
     CorrectionSet,
     excluded_coordinates,
-    is_lazy,
     plane_given,
 )
 from udfdask.corrections.planes import good_neighbors
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.geometry.axis_labels import DataLabels, aligned, check_order
+from udfdask.geometry.labeled_values import is_lazy
 from udfdask.types import AnyArray
 
 PLANES = ("dark", "gain")

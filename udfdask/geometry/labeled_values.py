@@ -77,6 +77,12 @@ def _labels(extra_axes: Mapping[str, tuple[Axis, ...]]) -> dict[str, Place | Non
     return places
 
 
+def is_lazy(values: Any) -> bool:
+    """Return whether these are to be computed by dask; a DataArray in memory has no graph."""
+    graph = getattr(values, "__dask_graph__", None)
+    return callable(graph) and graph() is not None
+
+
 def is_signal(values: Any) -> bool:
     """Return whether this is a HyperSpy signal."""
     return hasattr(values, "axes_manager") and hasattr(values, "_deepcopy_with_new_data")

@@ -10,6 +10,7 @@ import numpy as np
 
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.geometry.chunk_grid import BoolArray
+from udfdask.geometry.labeled_values import is_lazy
 from udfdask.tracebacks import warn_user
 
 ADVICE = (
@@ -109,12 +110,6 @@ def none_present_warning(roi: BoolArray | None, present: BoolArray | None) -> st
     )
 
 
-def _is_lazy(roi: Any) -> bool:
-    """Return whether a value is to be computed by dask; a DataArray in memory has no graph."""
-    graph = getattr(roi, "__dask_graph__", None)
-    return graph is not None and graph() is not None
-
-
 def _as_mask(roi: Any, nav: tuple[int, ...]) -> BoolArray:
     """Return a ROI as a fresh boolean array of navigation shape."""
     if isinstance(roi, (slice, type(Ellipsis))):
@@ -123,7 +118,7 @@ def _as_mask(roi: Any, nav: tuple[int, ...]) -> BoolArray:
     for method in ("toarray", "todense"):
         if hasattr(roi, method):
             roi = np.asarray(getattr(roi, method)())
-    if _is_lazy(roi):
+    if is_lazy(roi):
         raise ArgumentTypeError(f"the roi is a lazy dask collection: {COMPUTE_FIRST}; {ADVICE}")
     if getattr(roi, "_lazy", False) and hasattr(roi, "axes_manager"):
         raise ArgumentTypeError(

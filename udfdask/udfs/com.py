@@ -21,6 +21,7 @@ from udfdask.masks.polar import check_stretch, distance
 from udfdask.once_per_process import OncePerProcess
 from udfdask.types import AnyArray
 from udfdask.udf.buffers import BufferSpec
+from udfdask.udf.params import is_lazy
 from udfdask.udf.promises import Promises
 from udfdask.udf.tile_sums import TileSums
 from udfdask.udfs.shared.built_in import ALL_TILES, check_flag
@@ -29,7 +30,6 @@ from udfdask.udfs.shared.com_corrections import correction_matrix, degrees, wron
 from udfdask.udfs.shared.geometry_parameters import (
     as_centers,
     check_radii,
-    is_lazy,
     is_open,
     quantities,
     read_center,

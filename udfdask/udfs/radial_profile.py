@@ -14,10 +14,10 @@ from udfdask.geometry.axes import Axis, pixel_size
 from udfdask.kernels.cuda.sums import add_ring_products
 from udfdask.types import AnyArray
 from udfdask.udf.buffers import BufferSpec
+from udfdask.udf.params import is_lazy
 from udfdask.udf.promises import Promises
 from udfdask.udfs.shared.built_in import DENSE_TILES
 from udfdask.udfs.shared.centered import RingsUDF
-from udfdask.udfs.shared.geometry_parameters import is_lazy
 
 
 class RadialProfileUDF(RingsUDF):

@@ -17,11 +17,11 @@ from udfdask.masks.polar import Rounding, check_stretch, distance, rounded, roun
 from udfdask.once_per_process import OncePerProcess
 from udfdask.types import AnyArray
 from udfdask.udf.aux_data import AuxData
+from udfdask.udf.params import is_lazy
 from udfdask.udfs.shared.built_in import DENSE_TILES, BuiltInUDF
 from udfdask.udfs.shared.geometry_parameters import (
     as_centers,
     check_rings,
-    is_lazy,
     quantities,
     read_center,
 )

@@ -14,6 +14,7 @@ from udfdask.geometry.units import Quantity, as_quantity
 from udfdask.masks import DiskTemplate
 from udfdask.types import AnyArray
 from udfdask.udf.aux_data import AuxData
+from udfdask.udf.params import is_lazy
 
 
 def checked_peaks(given: Any) -> Any:
@@ -23,19 +24,19 @@ def checked_peaks(given: Any) -> Any:
     """
     given = plain_array(vectors_of(given, "peaks"))
     if isinstance(given, tuple) and len(given) == 2 and isinstance(given[1], str):
-        if _is_lazy(given[0]):
+        if is_lazy(given[0]):
             raise ArgumentTypeError(
                 "peaks with a unit must be numbers, not a dask array: compute them first"
             )
         peaks = _numbers("peaks", given[0])
         checked_peaks(peaks)  # the shape
         return peaks, given[1]
-    peaks = given if _is_lazy(given) else _numbers("peaks", given)
+    peaks = given if is_lazy(given) else _numbers("peaks", given)
     if peaks.ndim != 2 or peaks.shape[1] != 2 or not peaks.shape[0] > 0:
         raise ArgumentValueError(
             f"peaks must have the shape (n_peaks, 2), with at least one peak, not {peaks.shape}"
         )
-    return peaks if _is_lazy(peaks) else np.rint(peaks).astype(np.int64)
+    return peaks if is_lazy(peaks) else np.rint(peaks).astype(np.int64)
 
 
 def checked_template(given: Any) -> Any:
@@ -46,7 +47,7 @@ def checked_template(given: Any) -> Any:
         raise ArgumentTypeError(
             "template is a DataArray, which has no center: pass its .values, (height, width)"
         )
-    template = given if _is_lazy(given) else _numbers("template", plain_array(given))
+    template = given if is_lazy(given) else _numbers("template", plain_array(given))
     if template.ndim != 2 or not all(n > 0 for n in template.shape):
         raise ArgumentValueError(
             f"template must be a DiskTemplate or an array (height, width), not {given!r:.60}: for "
@@ -93,17 +94,12 @@ def checked_shift(given: Any) -> Any:
         if any(isinstance(value, Quantity) for value in pair):
             return tuple(pair)
     given = plain_array(vectors_of(given, "zero_shift"))
-    shift = given if _is_lazy(given) else _numbers("zero_shift", given)
+    shift = given if is_lazy(given) else _numbers("zero_shift", given)
     if shift.shape != (2,):
         raise ArgumentValueError(
             f"zero_shift must be one pair (y, x), not an array of shape {shift.shape}: {hint}"
         )
     return shift
-
-
-def _is_lazy(value: Any) -> bool:
-    """Return whether a parameter is a dask array, whose values are not known yet."""
-    return hasattr(value, "__dask_graph__") and hasattr(value, "shape")
 
 
 def _numbers(name: str, value: Any) -> AnyArray:

@@ -19,11 +19,7 @@ from udfdask.masks import checks
 from udfdask.masks.bins import number_of_bins
 from udfdask.udf import UDF
 from udfdask.udf.aux_data import AuxData
-
-
-def is_lazy(value: Any) -> bool:
-    """Return whether a parameter is a dask collection, which is checked when it is computed."""
-    return hasattr(value, "__dask_graph__")
+from udfdask.udf.params import is_lazy
 
 
 def is_open(value: Any) -> bool:
