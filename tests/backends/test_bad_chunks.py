@@ -194,18 +194,6 @@ def test_dtypes_that_a_format_has_not(backend, dtype):
         ud.run_udf(x, Keeps(backend), sig_dims=1)
 
 
-def test_half_precision():
-    """SciPy does not have it: UDFs get it if they ask for it, otherwise single precision."""
-    x = made_of(sparse.COO, sparse.COO(NOTHING.astype("e")), X.astype("e"))
-    total, seen, rows = run(
-        x, SumUDF(), Wants(ud.UDF.BACKEND_SPARSE_COO), Wants(ud.UDF.BACKEND_SCIPY_CSR, dtype="f4")
-    )
-    np.testing.assert_array_equal(total["intensity"], DATA.sum(axis=0))
-    assert seen["seen"].dtype == "e"
-    np.testing.assert_array_equal(seen["seen"], DATA)
-    np.testing.assert_array_equal(rows["seen"], DATA)
-
-
 @pytest.mark.parametrize("backends", ["scipy", ("numpy", "lil"), [3], [["numpy"]], [], ""])
 def test_names_that_are_none(backends):
     with pytest.raises(ud.ArgumentValueError, match=r"get_backends.* is no array backend; choose"):
@@ -257,6 +245,18 @@ def test_indices_of_any_dtype(dtype):
     gives_the_numbers(made_of(make, empty))
 
 
+def test_half_precision():
+    """SciPy does not have it: UDFs get it if they ask for it, otherwise single precision."""
+    x = made_of(sparse.COO, sparse.COO(NOTHING.astype("e")), X.astype("e"))
+    total, seen, rows = run(
+        x, SumUDF(), Wants(ud.UDF.BACKEND_SPARSE_COO), Wants(ud.UDF.BACKEND_SCIPY_CSR, dtype="f4")
+    )
+    np.testing.assert_array_equal(total["intensity"], DATA.sum(axis=0))
+    assert seen["seen"].dtype == "e"
+    np.testing.assert_array_equal(seen["seen"], DATA)
+    np.testing.assert_array_equal(rows["seen"], DATA)
+
+
 def test_a_format_that_has_the_dtype_is_chosen():
     """The formats closest to DOK are SciPy's, which have no half precision."""
     x = made_of(sparse.DOK.from_numpy, sparse.DOK((0, 0), dtype="e"), X.astype("e"))
@@ -280,11 +280,6 @@ def test_aux_data_out_of_sparse_chunks(make):
     aux = ud.UDF.aux_data(lazy, "nav", extra_shape=(1,), dtype="float32")
     (found,) = run(X, Weighted(weights=aux))
     np.testing.assert_allclose(found["sums"], (DATA * weights).sum(axis=1), rtol=1e-6)
-
-
-def test_sparse_aux_data_in_memory():
-    with pytest.raises(ud.ArgumentTypeError, match=r"make it dense with \.todense\(\)"):
-        ud.UDF.aux_data(sparse.COO.from_numpy(DATA), "nav", extra_shape=(20,), dtype="float32")
 
 
 def masked(block):

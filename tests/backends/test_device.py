@@ -104,14 +104,6 @@ def test_where_arrays_are():
         assert (cupy.ledger.to_device, cupy.ledger.to_host) == (1, 1)
 
 
-def test_bytes_are_swapped_during_the_transfer():
-    with numpy_standing_in_for_cupy():
-        there = CUPY.from_host(np.arange(5, dtype=">u2"))
-        assert there.dtype == np.uint16
-        assert there.dtype.isnative
-        assert there.get().tolist() == [0, 1, 2, 3, 4]
-
-
 @pytest.mark.parametrize("dtype", ["datetime64[s]", "U2", "longdouble"])
 def test_dtypes_that_cupy_does_not_have(dtype):
     with (

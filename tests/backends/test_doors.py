@@ -62,15 +62,6 @@ def test_hyperspy(x):
     assert "sparse" in str(signal.udf.explain(SumUDF()))
 
 
-def test_watching(x):
-    for snapshot in x.udf.run_udf_iter(
-        [SumUDF(), Wants(ud.UDF.BACKEND_SPARSE_GCXS)], sig_dims=2, **SYNC
-    ):
-        here = snapshot.damage
-        np.testing.assert_array_equal(snapshot.buffers[0]["intensity"], DATA[here].sum(axis=0))
-        np.testing.assert_array_equal(snapshot.buffers[1]["seen"][here], DATA[here])
-
-
 def test_names(x, native):
     """Law 8: task names depend on the backend that a UDF gets."""
 

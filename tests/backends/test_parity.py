@@ -15,7 +15,6 @@ from suites import examples, few_of
 from udf_programs import make_udf
 from udfdask import udfs
 from udfdask.corrections import CorrectionSet
-from udfdask.descan import Descan
 from udfdask.geometry.result_array import ResultArray
 from udfdask.testing import run_reference
 from udfdask.testing.strategies import arrays, chunkings, rois, shapes
@@ -122,16 +121,6 @@ def test_corrected_data_arrive_too(run, data):
     if run["data"].dtype.kind == "c":
         corrections = CorrectionSet(dark=np.ones(sig))
     agree(run, [data.draw(wanting()), udfs.SumUDF(), Wants("numpy")], corrections=corrections)
-
-
-@pytest.mark.full
-@given(runs(dtypes=DTYPES[:-1]), st.data())
-@few
-def test_shifted_data_arrive_too(run, data):
-    nav = run["data"].shape[: run["data"].ndim - run["sig_dims"]]
-    shifts = data.draw(arrays((*nav, run["sig_dims"]), dtype="float64", largest=20))
-    descan = Descan(shifts, subpixel=data.draw(st.booleans()), fill=data.draw(st.integers(0, 1)))
-    agree(run, [data.draw(wanting()), udfs.SumUDF(), Wants("numpy")], descan=descan)
 
 
 @given(cases(), st.sampled_from(NATIVES), st.data())

@@ -164,12 +164,10 @@ def check_loaded_once(folder, route):
 
 ROUTES = {
     "with its array": lambda a, b: dask.compute(a, b, a["sums"]),
-    "its array first": lambda a, b: dask.compute(b["means"] + 1, a["sums"].sum(), b, a),
     "optimized with its array": lambda a, b: dask.compute(*dask.optimize(b, b["sums"], a["sums"])),
     "an array of an optimized one": lambda a, b: dask.compute(
         [(r["sums"], r.valid_mask["sums"]) for r in dask.optimize(a, b)]
     ),
-    "optimized alone": lambda a, b: dask.compute(dask.optimize(b)[0], b["sums"]),
     "everything of a kept one": lambda a, b: [
         dask.compute(r, *r.values(), r.raw["sums"], r.valid_mask["sums"])
         for r in dask.persist(a, b)

@@ -143,30 +143,6 @@ def test_any_source(name):
     assert len(dict(optimized.__dask_graph__())) <= 6
 
 
-def test_aux_data_and_parameters_from_the_same_data():
-    x = da.from_array(VALUES, chunks=(1, 2, 4, 4)).astype("float64")
-    expected = (VALUES.sum((2, 3)), VALUES.mean((0, 1)))
-
-    class Both(ud.UDF):
-        def get_result_buffers(self):
-            return {
-                "sums": self.buffer("nav", dtype="float64"),
-                "rest": self.buffer("nav", dtype="float64"),
-            }
-
-        def process_frame(self, frame):
-            self.results.sums[:] = self.params.sums
-            self.results.rest[:] = (frame - self.params.mean).sum()
-
-    sums = ud.run_udf(x, SumSigUDF())["intensity"]
-    udf = Both(sums=Both.aux_data(sums, kind="nav", dtype="float64"), mean=x.mean(axis=(0, 1)))
-    result = ud.run_udf(x, udf, merge_small="1 KiB")
-    assert result.explain().passes == 2
-    found = result.compute()
-    np.testing.assert_allclose(found["sums"], expected[0])
-    np.testing.assert_allclose(found["rest"], expected[0] - expected[1].sum())
-
-
 @pytest.mark.parametrize("kind", ["sparse", "scipy"])
 def test_sparse_chunks(kind):
     pytest.importorskip("sparse", reason="sparse is an extra")
@@ -209,11 +185,6 @@ def test_explain_says_when_it_pays():
     assert joined.n_chunks == 4
     assert joined.bytes_per_task >= 2 << 20  # the small blocks and their copy
     assert "merge_small='64" not in str(joined)
-
-
-def test_bytes_read_are_those_of_the_small_chunks_with_selected_frames():
-    x = da.zeros((8, 8, 4, 4), chunks=(1, 1, 4, 4), dtype="uint16")
-    assert ud.explain(x, SumUDF(), roi=(3, 4), merge_small="1 MiB").bytes_read == 32
 
 
 @pytest.mark.parametrize(
@@ -260,10 +231,6 @@ def test_blocks_of_another_dtype_or_shape_are_treated_as_if_they_were_not_joined
         x = from_blocks(part, wrong, part, dtype="float64")
         with pytest.raises(ud.UDFError, match=message):
             ud.run_udf(x, SumUDF(), merge_small="1 MiB").compute(scheduler="synchronous")
-        # only the blocks along the axes decide about the shape that dask would give
-        y = da.concatenate([from_blocks(part, part, part, dtype="float64"), x], axis=1)
-        with pytest.raises(ud.UDFError, match=message):
-            ud.run_udf(y, SumUDF(), merge_small="1 MiB").compute(scheduler="synchronous")
 
 
 def test_small_blocks_are_released_as_soon_as_they_are_copied():
