@@ -157,7 +157,7 @@ class RadialFourierUDF(RingsUDF):
                 self._process_on_host(tile)
 
     def _process_about_own_centers(self, tile: AnyArray) -> None:
-        from udfdask.kernels.cpu.centered_waves import add_waves_about
+        from udfdask.kernels.cpu.centered_rings import add_waves_about
         from udfdask.kernels.cpu.ring_sums import frames_in_memory
 
         if tile.dtype == np.float16:
