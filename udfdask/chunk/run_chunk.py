@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from udfdask.backends.backend import NUMPY, Backend
 from udfdask.backends.table import backend_of, in_backend
-from udfdask.chunk.frames import FrameSource, SparseSource, signal_windows, source_of
+from udfdask.chunk.frames import SparseSource, signal_windows, source_of
 from udfdask.chunk.partial_result import Partial, Partials
 from udfdask.chunk.process import process, process_signal_chunk
 from udfdask.chunk.task_context import chunk_context
@@ -116,57 +116,22 @@ def run_chunk(
     blocks: Sequence[Any],
     aux: Sequence[Any] = (),
     group: Group | None = None,
+    part: int | None = None,
 ) -> Partials:
     """Return the partial results of all UDFs, or of a group of them, over one chunk.
 
     `blocks` holds an array per signal chunk, shape (*nav part, *sig part). `aux` holds the values
     of the same scan positions for each of `recipe.aux_slots`, shape (*nav part, *extra_shape), or
     None for a UDF of another group. Shifts of frames are the last of them.
+
+    With `part`, there is one block: signal chunk number `part`. Sig buffers are cut to it;
+    `join_parts` joins the partial results.
     """
     recipe = recipe.now
-
-    def work(instances: list[Instance], source: FrameSource, shifts: FrameShifts | None) -> None:
-        process(instances, source, chunk, shifts)
-
-    return _run(recipe, chunk, blocks, recipe.sig_chunks, aux, group, work)
-
-
-def run_part(
-    recipe: Recipe,
-    chunk: int,
-    number: int,
-    block: Any,
-    aux: Sequence[Any] = (),
-    group: Group | None = None,
-) -> Partials:
-    """Return the partial results over signal chunk `number` of a chunk, as `run_chunk` does.
-
-    Sig buffers are cut to that signal chunk; `join_parts` joins the partial results.
-    """
-    window = signal_windows(recipe.sig_chunks)[number]
-
-    def work(instances: list[Instance], source: FrameSource, shifts: FrameShifts | None) -> None:
-        assert shifts is None  # shifted frames need pixels of several signal chunks
-        process_signal_chunk(instances, source, chunk, number)
-        for instance in instances:
-            for name, spec in instance.declared.allocated.items():
-                if spec.kind == "sig":  # a copy, so that the full frame can be released
-                    instance.arrays[name] = instance.arrays[name][window].copy()
-
-    sizes = tuple((w.stop - w.start,) for w in window)
-    return _run(recipe, chunk, [block], sizes, aux, group, work)
-
-
-def _run(
-    recipe: Recipe,
-    chunk: int,
-    blocks: Sequence[Any],
-    sig_chunks: tuple[tuple[int, ...], ...],
-    aux: Sequence[Any],
-    group: Group | None,
-    work: Callable[[list[Instance], FrameSource, FrameShifts | None], None],
-) -> Partials:
-    """Start the UDFs, let `work` process blocks of the given signal chunks, and end the UDFs."""
+    sig_chunks = recipe.sig_chunks
+    if part is not None:
+        window = signal_windows(sig_chunks)[part]
+        sig_chunks = tuple((w.stop - w.start,) for w in window)
     block_backends = [backend_of(block) for block in blocks]
     numbers = range(len(recipe.udfs)) if group is None else group.numbers
     backends = recipe.backends_over(block_backends[0])
@@ -180,7 +145,15 @@ def _run(
         if shifts is not None and moves_entries and isinstance(source, SparseSource):
             source, shifts = source.shifted(shifts), None
         instances = [start_udf(recipe, k, chunk, rows[k], backends[k]) for k in numbers]
-        work(instances, source, shifts)
+        if part is None:
+            process(instances, source, chunk, shifts)
+        else:
+            assert shifts is None  # shifted frames need pixels of several signal chunks
+            process_signal_chunk(instances, source, chunk, part)
+            for instance in instances:
+                for name, spec in instance.declared.allocated.items():
+                    if spec.kind == "sig":  # a copy, so that the full frame can be released
+                        instance.arrays[name] = instance.arrays[name][window].copy()
         partials = {instance.number: end_udf(instance) for instance in instances}
         return tuple(partials.get(number) for number in range(len(recipe.udfs)))
 

@@ -150,18 +150,18 @@ def _run_block(
     The chunk and its bounds follow from the index and the runs of equal chunks in `recipe.grid`:
     neither tasks nor recipe grow with the scan.
     """
-    from udfdask.chunk.run_chunk import run_chunk, run_part  # clients of clusters run no chunk
+    from udfdask.chunk.run_chunk import run_chunk  # clients of clusters run no chunk
 
     recipe = recipe.now
     n_nav = len(recipe.grid.shape)
     chunk = recipe.grid.chunk_at(index[:n_nav])
+    part = None
+    if recipe.by_sig_chunk:
+        counts = [len(sizes) for sizes in recipe.sig_chunks]
+        part = int(np.ravel_multi_index(index[n_nav:], counts))
 
     def run(group: Group | None) -> Partials:
-        if recipe.by_sig_chunk:
-            counts = [len(sizes) for sizes in recipe.sig_chunks]
-            number = int(np.ravel_multi_index(index[n_nav:], counts))
-            return run_part(recipe, chunk, number, block, aux, group)
-        return run_chunk(recipe, chunk, (block,), aux, group)
+        return run_chunk(recipe, chunk, (block,), aux, group, part)
 
     return run(group) if records is None else records.run(recipe, chunk, group, run)
 

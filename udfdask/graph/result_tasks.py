@@ -27,9 +27,7 @@ from udfdask.merge.result_blocks import (
     fill_block,
     holder_of,
     nav_block,
-    nav_mask_block,
     reduced_block,
-    reduced_mask_block,
     visited_block,
 )
 from udfdask.types import AnyArray
@@ -174,18 +172,25 @@ class ResultTasks:
     def array(self, name: str) -> da.Array:
         """Return a result as a dask array."""
         spec = self.specs[name]
-        if spec.kind != "nav":
-            return self._reduced_array(name, spec.kind, reduced_block, spec.dtype)
-        cut = (nav_block, (self.number, name), (spec.fill, self.result_backend))
-        return self._nav_array(self._name("nav", name), cut, spec, spec.fill)
+        return self._array_of(name, spec.kind, False, spec)
 
     def mask(self, name: str) -> da.Array:
         """Return the valid mask of a result of `get_results` as a dask array."""
-        spec = self.specs[name]
-        if spec.kind != "nav":
-            return self._reduced_array(name, "mask", reduced_mask_block, FLAG)
-        cut = (nav_mask_block, (name,), (self.result_backend,))
-        return self._nav_array(self._name("mask", name), cut, replace(spec, dtype=FLAG), False)
+        return self._array_of(name, "mask", True, replace(self.specs[name], dtype=FLAG))
+
+    def _array_of(self, name: str, stage: str, of_mask: bool, spec: BufferSpec) -> da.Array:
+        """Return a result or its valid mask as a dask array with the dtype of `spec`."""
+        layer = self._name(stage, name)
+        if spec.kind == "nav":
+            fill = False if of_mask else spec.fill
+            cut = (nav_block, (self.number, name, of_mask), (fill, self.result_backend))
+            return self._nav_array(layer, cut, spec, fill)
+        assert self.reduced is not None
+        shape = spec.extra_shape if spec.kind == "single" else spec.shape(0, self.sig)
+        key = (layer, *(0 for _ in shape))
+        block = (TaskRef(self.reduced), name, of_mask, spec, self.result_backend)
+        only = LazyLayer(1, list_only_block, key, reduced_block, *block)
+        return self._array(layer, only, {self.reduced[0]}, tuple((n,) for n in shape), spec.dtype)
 
     def visited(self) -> da.Array:
         """Return a dask array of True over nav, whose blocks run a UDF without results."""
@@ -229,20 +234,6 @@ class ResultTasks:
         depends = layers_of_keys(self.rows, [blocks.end] if blocks.end else [])
         chunks = (*self.grid.nav_chunks, *((n,) for n in spec.extra_shape))
         return self._array(name, layer, depends, chunks, spec.dtype)
-
-    def _reduced_array(
-        self, name: str, stage: str, function: Callable[..., Any], dtype: np.dtype[Any]
-    ) -> da.Array:
-        """Return a dask array with one block, from one task."""
-        assert self.reduced is not None
-        spec = self.specs[name]
-        shape = spec.extra_shape if spec.kind == "single" else spec.shape(0, self.sig)
-        layer = self._name(stage, name)
-        key = (layer, *(0 for _ in shape))
-        task = (function, TaskRef(self.reduced), name, spec, self.result_backend)
-        chunks = tuple((n,) for n in shape)
-        only = LazyLayer(1, list_only_block, key, *task)
-        return self._array(layer, only, {self.reduced[0]}, chunks, dtype)
 
     def _array(
         self,

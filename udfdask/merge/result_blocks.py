@@ -51,15 +51,14 @@ def keep_rows(source: Any, number: int, names: Sequence[str]) -> Holder:
 
 
 def nav_block(
-    source: Any, number: int, name: str, cut: Cut, fill: Any, backend: DenseBackend
+    source: Any, number: int, name: str, of_mask: bool, cut: Cut, fill: Any, backend: DenseBackend
 ) -> AnyArray:
-    """Return the block of a nav result for one chunk; `backend` is that of the run's results."""
-    return _block_of_rows(holder_of(source, number).arrays[name][cut.rows], cut, fill, backend)
+    """Return the block of a nav result, or of its valid mask, for one chunk.
 
-
-def nav_mask_block(source: Finalized, name: str, cut: Cut, backend: DenseBackend) -> AnyArray:
-    """Return the block of the valid mask of a nav result for one chunk."""
-    return _block_of_rows(_mask_of(source, name)[cut.rows], cut, False, backend)
+    `backend` is that of the run's results.
+    """
+    values = _values_of(holder_of(source, number), name, of_mask)
+    return _block_of_rows(values[cut.rows], cut, fill, backend)
 
 
 def visited_block(source: object, cut: Cut, backend: DenseBackend) -> AnyArray:
@@ -80,18 +79,12 @@ def fill_block(
         return block
 
 
-def reduced_block(source: Holder, name: str, spec: BufferSpec, backend: DenseBackend) -> AnyArray:
-    """Return the block of a sig or single result."""
-    with backend.at_work(own_stream=False):
-        return _in_backend(_squeezed(spec, source.arrays[name]), backend)
-
-
-def reduced_mask_block(
-    source: Finalized, name: str, spec: BufferSpec, backend: DenseBackend
+def reduced_block(
+    source: Holder, name: str, of_mask: bool, spec: BufferSpec, backend: DenseBackend
 ) -> AnyArray:
-    """Return the block of the valid mask of a sig or single result."""
+    """Return the block of a sig or single result, or of its valid mask."""
     with backend.at_work(own_stream=False):
-        return _in_backend(_squeezed(spec, _mask_of(source, name)), backend)
+        return _in_backend(_squeezed(spec, _values_of(source, name, of_mask)), backend)
 
 
 def assemble(
@@ -115,7 +108,7 @@ def assemble(
             assert reduced is not None
             arrays[name] = _squeezed(spec, to_host(reduced.arrays[name]).copy())
             if valid is not None or isinstance(reduced, Finalized):
-                masks[name] = _squeezed(spec, _mask_of(reduced, name))
+                masks[name] = _squeezed(spec, _values_of(reduced, name, True))
             continue
         # Rows are copied straight to their places in the scan: by way of an array of all rows of
         # the run, 160 MB would be copied twice.
@@ -178,10 +171,13 @@ def _block_of_rows(rows: AnyArray, cut: Cut, fill: Any, backend: DenseBackend) -
         return block.reshape((*cut.shape, *extra))
 
 
-def _mask_of(source: Holder, name: str) -> AnyArray:
-    """Return the valid mask of a result: all valid if the UDF gave none."""
+def _values_of(source: Holder, name: str, of_mask: bool) -> AnyArray:
+    """Return a result, or its valid mask: all valid if the UDF gave none."""
+    array = source.arrays[name]
+    if not of_mask:
+        return array
     mask = source.masks.get(name) if isinstance(source, Finalized) else None
-    return np.ones(source.arrays[name].shape, dtype=bool) if mask is None else mask
+    return np.ones(array.shape, dtype=bool) if mask is None else mask
 
 
 def _squeezed(spec: BufferSpec, array: AnyArray) -> AnyArray:
