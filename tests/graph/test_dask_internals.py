@@ -3,25 +3,20 @@
 If a new dask fails here, these modules are what has to change.
 """
 
-import multiprocessing
-import os
-from concurrent.futures import ThreadPoolExecutor
-
 import dask
 import dask.array as da
 import numpy as np
 import pytest
-from dask.callbacks import Callback
 from dask.graph_manipulation import clone
 from dask.highlevelgraph import HighLevelGraph
 
 from udfdask.graph.dask_internals.arrays import blocks_in_memory, loaded_again
-from udfdask.graph.dask_internals.layers import BlockLayer, LazyLayer, PerBlock, TaskLayer
-from udfdask.graph.dask_internals.running import (
-    compute_here,
+from udfdask.graph.dask_internals.layers import (
+    BlockLayer,
+    LazyLayer,
+    PerBlock,
+    TaskLayer,
     optimized,
-    process_pool,
-    submitted_keys,
 )
 from udfdask.graph.dask_internals.tasks import (
     List,
@@ -228,48 +223,3 @@ def test_loading_again(made):
     np.testing.assert_array_equal(*dask.compute(array, twin, scheduler="sync"))
     assert loaded_again(array, "seed").name == twin.name
     assert loaded_again(array, "other").name != twin.name
-
-
-def test_values_without_a_scheduler():
-    array = da.from_array(np.arange(12.0).reshape((3, 4)), chunks=2)[1:] + 1
-    with Callback(start=lambda dsk: pytest.fail("a scheduler")):
-        done = compute_here(array)
-        (one,) = compute_here(array[:1, :1])
-    np.testing.assert_array_equal(done, np.arange(5.0, 13).reshape((2, 4)))
-    assert one == [5.0]
-
-
-def set_up():
-    CALLS.append("set up")
-
-
-def seen_in_process():
-    return os.environ["PYTHONHASHSEED"], CALLS, multiprocessing.get_start_method()
-
-
-@pytest.mark.full
-def test_processes_as_dask_makes_them(monkeypatch):
-    monkeypatch.setenv("PYTHONHASHSEED", "0")
-    got = []
-    with dask.config.set({"multiprocessing.initializer": set_up}):
-        for initializer in (None, set_up):
-            with process_pool(1, initializer) as processes:
-                got.append(processes.submit(seen_in_process).result())
-        ours = dask.compute(dask.delayed(seen_in_process)(), scheduler="processes", num_workers=1)
-    assert got == [*ours, *ours]
-    assert ours[0][:2] == ("6640", ["set up"])
-
-
-def test_the_keys_of_a_batch():
-    keys = []
-
-    class Pool(ThreadPoolExecutor):
-        def submit(self, function, *arguments):
-            keys.append(submitted_keys(arguments))
-            return super().submit(function, *arguments)
-
-    with Pool(2) as pool:
-        loaded().compute(scheduler="threads", pool=pool)
-        assert sorted(map(len, keys)) == [1] * len(keys)
-        assert {("load", k) for k in range(4)} <= {key for batch in keys for key in batch}
-    assert submitted_keys(()) == submitted_keys((3,)) == []

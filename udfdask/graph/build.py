@@ -37,7 +37,7 @@ from udfdask.graph.chunk_layers import (
     add_chunks,
     add_chunks_of_all_groups,
 )
-from udfdask.graph.dask_internals.running import optimized
+from udfdask.graph.dask_internals.layers import optimized
 from udfdask.graph.dask_internals.tasks import Key, List, OutputTask, Task, TaskRef
 from udfdask.graph.recipes_of_tasks import shared_recipe
 from udfdask.graph.result_tasks import ResultTasks, layers_of

@@ -21,8 +21,7 @@ from udfdask.geometry.halo import Halo
 from udfdask.geometry.seams import loaded_chunks
 from udfdask.graph.chunk_layers import PLACED_LAYER
 from udfdask.graph.dask_internals.arrays import GraphArray, join_blocks
-from udfdask.graph.dask_internals.layers import ListedTasks
-from udfdask.graph.dask_internals.running import optimized
+from udfdask.graph.dask_internals.layers import ListedTasks, optimized
 from udfdask.graph.dask_internals.tasks import Key, in_one_task, with_other_inputs
 from udfdask.plan.small_chunks import Chunks
 

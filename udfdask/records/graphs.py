@@ -13,8 +13,12 @@ from dask.highlevelgraph import HighLevelGraph
 
 from udfdask.chunk.partial_result import Partial, Partials, join_parts
 from udfdask.graph.chunk_layers import ChunkLayerInfo, ChunkTasks
-from udfdask.graph.dask_internals.layers import PerBlock, TaskLayer, in_one_layer
-from udfdask.graph.dask_internals.running import optimized_together
+from udfdask.graph.dask_internals.layers import (
+    PerBlock,
+    TaskLayer,
+    in_one_layer,
+    optimized_together,
+)
 from udfdask.graph.dask_internals.tasks import Key, OutputTask, needed_tasks
 from udfdask.graph.run_layers import layer_name
 from udfdask.merge.merge import merge_partials

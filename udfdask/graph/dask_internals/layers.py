@@ -1,4 +1,4 @@
-"""Layers of tasks: listed one by one, listed late, or one task for each block."""
+"""Layers of tasks: listed one by one, listed late, or one task for each block; their tasks."""
 
 from __future__ import annotations
 
@@ -8,16 +8,19 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any
 
-from dask._task_spec import GraphNode
+from dask import base
+from dask._task_spec import GraphNode, convert_legacy_graph
 from dask._task_spec import cull as cull_tasks
+from dask.array.core import Array as GraphArray
 from dask.base import clone_key
 from dask.blockwise import BlockIndex, Blockwise, BlockwiseDepDict, blockwise_token
 from dask.core import flatten
 from dask.graph_manipulation import chunks
 from dask.highlevelgraph import HighLevelGraph, Layer
 from dask.highlevelgraph import MaterializedLayer as TaskLayer
+from dask.utils import ensure_dict
 
-from udfdask.graph.dask_internals.tasks import OutputTask, Task, TaskRef
+from udfdask.graph.dask_internals.tasks import OutputTask, Task, TaskRef, needed_tasks
 
 __all__ = ["TaskLayer"]
 
@@ -197,3 +200,31 @@ def in_one_layer(tasks: dict[Any, Any], collections: Any) -> HighLevelGraph:
         for name in (*collection.__dask_layers__(), first):
             layers[name] = TaskLayer({})
     return HighLevelGraph(layers, {name: {_LAYER} - {name} for name in layers})
+
+
+def optimized(graph: HighLevelGraph, keys: list[Any]) -> dict[Any, Any]:
+    """Return the tasks that some keys need, optimized as those of dask arrays are."""
+    return dict(convert_legacy_graph(ensure_dict(GraphArray.__dask_optimize__(graph, keys))))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OptimizedTasks:
+    """The tasks of several collections, optimized together."""
+
+    tasks: dict[Any, Any]
+    """Tasks by key."""
+    futures: dict[Any, Any]
+    """Results that a cluster has already, by key."""
+    keys: set[Any]
+    """Keys of the collections."""
+
+
+def optimized_together(collections: Any) -> OptimizedTasks:
+    """Return the tasks that are needed for collections, as `dask.compute` optimizes them."""
+    expression = base.collections_to_expr(collections).optimize()
+    keys = set(flatten(expression.__dask_keys__()))
+    # it may still contain legacy tasks, bare values, and tasks that are not needed any more
+    given = dict(expression.__dask_graph__())
+    every = convert_legacy_graph(given)
+    futures = {key: given[key] for key in given.keys() - every.keys()}
+    return OptimizedTasks(tasks=needed_tasks(keys, every), futures=futures, keys=keys)

@@ -16,8 +16,6 @@ from dask._task_spec import (
     convert_legacy_graph,
     convert_legacy_task,
 )
-from dask.array.chunk import getitem
-from dask.array.core import getter, getter_nofancy
 from dask.blockwise import Blockwise
 from dask.delayed import Delayed
 
@@ -178,19 +176,6 @@ def described_task(part: Any) -> tuple[Any, ...] | None:
     if isinstance(part, Task):
         return ("task", part.func, *part.args, tuple(part.kwargs.items()))
     return None
-
-
-def sliced_key(task: Any) -> Any:
-    """Return the key of the block that a task does nothing but slice; None for all other tasks."""
-    if isinstance(task, Task) and task.func is getitem and isinstance(task.args[0], TaskRef):
-        return task.args[0].key
-    return None
-
-
-def reads_slices(layer: Any) -> bool:
-    """Return whether each task of a layer slices an object, such as a file: dask joins slices."""
-    reads = (getter, getter_nofancy)
-    return isinstance(layer, Blockwise) and getattr(layer.task, "func", None) in reads
 
 
 def listed_tasks(layers: Iterable[Any]) -> dict[Any, Any]:

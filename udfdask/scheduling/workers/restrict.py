@@ -13,8 +13,7 @@ from typing import Any
 
 from dask import base
 
-from udfdask.graph.dask_internals.layers import in_one_layer
-from udfdask.graph.dask_internals.running import optimized_together
+from udfdask.graph.dask_internals.layers import in_one_layer, optimized_together
 from udfdask.graph.dask_internals.tasks import never_fused
 from udfdask.scheduling.workers.check_workers import Demand, check_demands, worker_names
 from udfdask.scheduling.workers.find_restrictions import (
