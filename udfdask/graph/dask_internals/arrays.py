@@ -11,13 +11,12 @@ import numpy as np
 from dask._task_spec import DataNode, GraphNode
 from dask.array.core import Array as GraphArray
 from dask.array.core import concatenate3
-from dask.array.slicing import normalize_index
 from dask.base import clone_key
 from dask.graph_manipulation import clone
 from dask.highlevelgraph import HighLevelGraph
 from dask.highlevelgraph import MaterializedLayer as TaskLayer
 
-__all__ = ["GraphArray", "normalize_index"]
+__all__ = ["GraphArray"]
 
 
 def graph_array(value: Any) -> Any:
