@@ -47,14 +47,23 @@ SAFE_SUM = 1 << 62
 """Sums up to this absolute value fit int64 and uint64."""
 
 
+@inner_kernel
+def bounds_of(starts: Any, step: int, width: int, i: int) -> Any:
+    """Return start and stop of a row: of equal rows if `starts` is None."""
+    if starts is None:
+        return i * step, i * step + width
+    return starts[i], starts[i + 1]
+
+
 @kernel
 def add_rows_exactly(
-    flat: AnyArray, starts: AnyArray, stops: AnyArray, swap: Any, total: AnyArray
+    flat: AnyArray, starts: Any, step: int, width: int, swap: Any, total: AnyArray
 ) -> bool:
     """Add the sum of each row to `total`, of the same dtype; return whether all sums fit."""
     fits = True
     for i in range(len(total)):
-        fits &= _add_row(flat[starts[i] : stops[i]], swap, total[i : i + 1])
+        first, stop = bounds_of(starts, step, width, i)
+        fits &= _add_row(flat[first:stop], swap, total[i : i + 1])
     return fits
 
 

@@ -15,6 +15,7 @@ from udfdask.kernels.cpu.exact_sums import (
     SAFE_SUM,
     add_checked,
     add_rows_exactly,
+    bounds_of,
 )
 from udfdask.kernels.numba_internals.compile import (
     inner_kernel,
@@ -157,9 +158,8 @@ def add_pixels(tile: AnyArray, total: AnyArray) -> None:
             tile.astype(total.dtype, copy=False), axis=tuple(range(1, tile.ndim))
         )
         return
-    flat, count, step, width, swap = as_rows(tile, keeps_half=True)
-    starts = np.arange(count) * step
-    _add_rows(flat, starts, starts + width, swap, narrow, total)
+    flat, _, step, width, swap = as_rows(tile, keeps_half=True)
+    _add_rows(flat, (None, step, width), width, swap, narrow, total)
 
 
 def add_ragged(starts: AnyArray, values: AnyArray, total: AnyArray) -> None:
@@ -170,31 +170,32 @@ def add_ragged(starts: AnyArray, values: AnyArray, total: AnyArray) -> None:
     if len(values):
         narrow = wider(values.dtype)
         assert narrow is not None
-        _add_rows(values, starts[:-1], starts[1:], None, narrow, total)
+        longest = int(np.diff(starts).max())
+        _add_rows(values, (starts, 0, 0), longest, None, narrow, total)
 
 
 def _add_rows(
     flat: AnyArray,
-    starts: AnyArray,
-    stops: AnyArray,
+    rows: tuple[AnyArray | None, int, int],
+    longest: int,
     swap: bool | int | None,
     narrow: np.dtype[Any],
     total: AnyArray,
 ) -> None:
-    """Add up rows of flat memory."""
+    """Add up rows of flat memory; the arguments of `bounds_of` say where they are."""
     if flat.dtype == total.dtype and is_long(total.dtype):
-        require(add_rows_exactly(flat, starts, stops, swap, total), total.dtype)
+        require(add_rows_exactly(flat, *rows, swap, total), total.dtype)
         return
     zero = total.dtype.type(0) if is_long(flat.dtype) else narrow.type(0)
-    blocks = np.empty(-(-int((stops - starts).max()) // BLOCK), total.dtype)
-    sum_rows(flat, starts, stops, swap, zero, blocks, total)
+    sum_rows(flat, *rows, swap, zero, np.empty(-(-longest // BLOCK), total.dtype), total)
 
 
 @kernel
 def sum_rows(
     flat: AnyArray,
-    starts: AnyArray,
-    stops: AnyArray,
+    starts: Any,
+    step: int,
+    width: int,
     swap: Any,
     zero: Any,
     blocks: AnyArray,
@@ -202,8 +203,9 @@ def sum_rows(
 ) -> None:
     """Add the sum of each row to `total`; blocks are summed in the dtype of `zero`."""
     for i in range(len(total)):
-        if starts[i] < stops[i]:
-            total[i] += _sum_row(flat[starts[i] : stops[i]], swap, zero, blocks)
+        first, stop = bounds_of(starts, step, width, i)
+        if first < stop:
+            total[i] += _sum_row(flat[first:stop], swap, zero, blocks)
 
 
 @inner_kernel
