@@ -43,13 +43,7 @@ class DataNames:
         self._statuses: dict[Path, FileStatus] = {}
 
     def name(self, collection: Any) -> str:
-        """Return the name of the data of a collection.
-
-        Raises
-        ------
-        UnnamedError
-            If the graph contains an object without a reliable name, such as an open file.
-        """
+        """Return the name of the data of a collection; raise an UnnamedError if it has none."""
         shown = [str(getattr(collection, name, "")) for name in ("shape", "dtype", "chunks")]
         graph = collection.__dask_graph__()
         names = _TaskNames(getattr(graph, "layers", {"": graph}), self)
@@ -304,10 +298,7 @@ def _files_in(folder: Path) -> Iterator[str]:
     """Yield the paths of all files in a folder and its folders, also through symbolic links."""
     seen = set()
     for place, folders, files in os.walk(folder, followlinks=True):
-        real = os.path.realpath(place)
-        if real in seen:  # a link to a folder above
-            folders.clear()
-            continue
-        seen.add(real)
-        for name in files:
-            yield os.path.join(place, name)  # noqa: PTH118
+        seen.add(os.path.realpath(place))
+        # a link to a folder above would be followed forever
+        folders[:] = [n for n in folders if os.path.realpath(f"{place}/{n}") not in seen]
+        yield from (f"{place}{os.sep}{name}" for name in files)

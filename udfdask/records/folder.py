@@ -134,15 +134,7 @@ def check_folder(path: str | os.PathLike[str]) -> Path:
 
 
 def open_folder(path: str | os.PathLike[str], limit: int | None) -> RecordFolder:
-    """Return a folder of records, which is made if it does not exist.
-
-    Raises
-    ------
-    ArgumentTypeError, ArgumentValueError
-        If `path` is not the path of a folder of records, a new or an empty one.
-    OSError
-        If the folder cannot be made.
-    """
+    """Return a folder of records, which is made if it does not exist."""
     folder = check_folder(path)
     folder.mkdir(exist_ok=True)
     (folder / MARK).touch()  # first, because a folder without a mark is not a cache

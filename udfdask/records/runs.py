@@ -108,14 +108,7 @@ def find_runs(collections: Iterable[Any]) -> list[Run]:
 
 
 def names_of(run: Run, names: DataNames) -> tuple[str, list[str]]:
-    """Return the names of the data and of all UDFs of a run.
-
-    Raises
-    ------
-    ArgumentValueError
-        If something has no name that is the same in every process, or partial results cannot be
-        stored.
-    """
+    """Return the names of the data and of all UDFs of a run; raise if it cannot be stored."""
     recipe = run.recipe
     _check_storable(recipe)
     try:

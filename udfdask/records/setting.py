@@ -36,8 +36,7 @@ def cache(
     Raises
     ------
     ArgumentTypeError, ArgumentValueError
-        If `folder` is not the path of a folder or contains other files, or `limit` is not a
-        positive size.
+        If `folder` cannot be a cache, or `limit` is not a positive size.
     FileNotFoundError
         If the parent folder does not exist.
 
@@ -53,12 +52,9 @@ def cache(
     `run_udf_iter`.
 
     A partial result belongs to the data (path, size and modification time of their files), the
-    class, code and parameters of the UDF, the frames of the chunk in the region of interest, and
-    the versions of packages. If a part of this has no name that is the same in every process, the
-    run is computed without the cache, with a warning.
-
-    The settings are ``udfdask.cache-folder`` and ``udfdask.cache-limit`` in dask's configuration,
-    which all threads of a process share.
+    code and parameters of the UDF, the frames of the chunk in the region of interest, and the
+    versions of packages. If one of these has no name that is the same in every process, the run is
+    computed without the cache, with a warning.
 
     Examples
     --------

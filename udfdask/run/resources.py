@@ -17,9 +17,8 @@ def get_resources(
 ) -> dict[str, float]:
     """Return the resources that the workers of a cluster must have to run UDFs together.
 
-    Pass them to `dask.compute`, `dask.persist` or a method of a client, which restrict all tasks of
-    the computation. `udfdask.compute`, `udfdask.persist`, `Result.compute` and `run_udf_iter` do
-    not need them: they restrict only the tasks that need a device.
+    Pass them to `dask.compute` or a method of a client. `udfdask.compute`, `Result.compute` and
+    `run_udf_iter` do not need them: they restrict only the tasks that need a device.
 
     Parameters
     ----------

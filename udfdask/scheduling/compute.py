@@ -51,8 +51,7 @@ def compute(
     Raises
     ------
     ArgumentTypeError
-        If `progress` has another type, or no scheduler accepts a keyword argument. If
-        a UDF is passed in place of its result.
+        If `progress` has another type, no scheduler accepts a keyword argument, or a UDF is passed.
     ArgumentValueError
         If no worker of a cluster can load a block (see `udfdask.on_workers`), or a cluster has
         none of the `workers` in the keyword arguments. If `cache` is a folder with other files.
@@ -60,14 +59,12 @@ def compute(
         If the parent folder of `cache` does not exist.
     DeviceError
         If a UDF needs a CUDA device, and no worker of a cluster has the resources ``CUDA=1``, or
-        this machine has no device. An empty or adaptive cluster may still get workers.
+        this machine has no device.
 
     Warns
     -----
     UDFWarning
-        If `progress` raises an exception: the computation goes on, and `progress` is called again
-        only at the end. With a cache, if
-        results cannot be kept, and why.
+        If `progress` raises an exception; with a cache, if results cannot be kept, and why.
 
     Notes
     -----
@@ -76,9 +73,6 @@ def compute(
 
     Progress counts each frame once, even if several results use it. It does not count arrays
     without UDFs, or results after `dask.optimize`.
-
-    On a cluster, if worker processes end while they run a task, a note on dask's KilledWorker names
-    the UDF and the chunk.
 
     Examples
     --------

@@ -312,10 +312,7 @@ class SnapshotIterator(Iterator[T], AsyncIterator[T]):
             self._run.tally.end(status)
 
     def _raise_if_cancelled(self, cause: BaseException | None = None) -> None:
-        """Raise a cancellation, unless the thread or coroutine that iterates has closed the run.
-
-        `cause` is the error of a cluster that has lost its scheduler or data.
-        """
+        """Raise a cancellation, unless the thread or coroutine that iterates has closed the run."""
         if self._closer is not None and self._closer == self._reader:
             return
         raise UDFRunCancelled(

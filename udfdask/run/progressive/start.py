@@ -107,11 +107,9 @@ def run_udf_iter(
     array, udf, sig_dims, roi, **options
         As in `run_udf`.
     plots : True, str, tuple, list or udfdask.plotting.LivePlot, optional
-        The results to draw during the run, a few times a second: True for all results that are
-        images or lines; the name of a result; a pair ``(name, function)`` with a function of an
-        array; a list of names and pairs, for several UDFs also a list of such lists; or a
-        `LivePlot`, which has more options. A notebook shows the figure in the output of the cell,
-        an interactive matplotlib backend shows it in a window, which may be closed.
+        The results to draw during the run, a few times a second: True for all that are images or
+        lines; a name; a pair ``(name, function)`` with a function of an array; a list of these, for
+        several UDFs also a list of lists; or a `LivePlot`, which has more options.
     scheduler : str, callable, concurrent.futures.Executor or distributed.Client, optional
         As in `dask.compute`; by default the active client, the configured scheduler, or threads.
     progress : bool, callable or ProgressReporter
@@ -129,9 +127,8 @@ def run_udf_iter(
     Raises
     ------
     ArgumentTypeError, ArgumentValueError
-        If an argument or a UDF's declaration is invalid; also a TypeError or a ValueError. If no
-        scheduler takes a keyword argument. When the first snapshot is requested: if a cluster has
-        none of the requested `workers`.
+        If an argument or a UDF's declaration is invalid; if no scheduler takes a keyword argument;
+        when the first snapshot is requested: if a cluster has none of the requested `workers`.
     UDFError
         As in `run_udf`.
     DeviceError

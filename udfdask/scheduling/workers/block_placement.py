@@ -59,13 +59,11 @@ def on_workers(array: da.Array, workers: Workers) -> da.Array:
     array : dask.array.Array
         Any array; all tasks that make a block count as its loading.
     workers : str, sequence of str, mapping or callable
-        Workers by address (``"tcp://10.0.0.7:40331"``), name or host. Either one or several workers
-        for all blocks; or a mapping from positions of blocks to workers; or a function that is
-        called with the position of each block and returns one worker, several workers, or None for
-        any worker. A key of a mapping such as 3 or ``(3, 0)`` stands for all blocks whose position
-        starts with these numbers. If several keys match, the longest one is used; if none matches,
-        any worker can load the block. Keys can also be the `dask.delayed.Delayed` objects that the
-        array was made of: this is the mapping that LiberTEM's `make_dask_array` returns.
+        Workers by address (``"tcp://10.0.0.7:40331"``), name or host: one or several for all
+        blocks; or a function of the position of a block that returns one, several, or None for any
+        worker; or a mapping. A key such as 3 or ``(3, 0)`` stands for all blocks whose position
+        starts with these numbers, and the longest key counts. Keys can also be the `Delayed`
+        objects that the array was made of, as in the mapping of LiberTEM's `make_dask_array`.
 
     Returns
     -------
@@ -84,10 +82,9 @@ def on_workers(array: da.Array, workers: Workers) -> da.Array:
     Notes
     -----
     `udfdask.compute`, `udfdask.persist`, `Result.compute` and `run_udf_iter` follow this
-    restriction on a cluster. They raise an ArgumentValueError if none of the workers exists. With
-    ``allow_other_workers=True``, the workers are only a preference. The option ``workers=``, which
-    dask applies to all tasks, replaces the restriction. Plain ``dask.compute`` and the schedulers
-    of one machine ignore it.
+    restriction on a cluster, and raise if none of the workers exists. With
+    ``allow_other_workers=True``, it is only a preference. Their option ``workers=`` replaces it.
+    Plain ``dask.compute`` and the schedulers of one machine ignore it.
 
     Examples
     --------
@@ -202,8 +199,5 @@ def _placement(addresses: Any) -> Placement:
             f"a mapping from blocks to these, or a function of a block; got {addresses!r}"
         )
     if not given:
-        raise ArgumentValueError(
-            "workers has an empty list for a block, so no worker could load it: pass None for "
-            "blocks that any worker can load"
-        )
+        raise ArgumentValueError("workers has an empty list for a block: pass None for any worker")
     return Placement(tuple(sorted(set(given))))
