@@ -1,4 +1,4 @@
-"""Names of ordinary UDFs and values are the same in every process, and never unique by accident."""
+"""Names of UDFs are the same in every process, and never unique by accident."""
 
 import inspect
 import json
@@ -16,14 +16,14 @@ from udfdask import udfs
 pytestmark = pytest.mark.full
 
 SCRIPT = """
-import dataclasses, enum, functools, json, logging, sys, threading, types
+import enum, functools, json, logging, sys, threading
 sys.path.insert(0, {tests!r})
 import dask.array as da, numba, numpy as np
-import udf_programs, udf_zoo, udfdask as ud
+import udf_programs, udf_zoo
 from functools import partial
-from udfdask.masks import DiskTemplate, MaskContainer, circular, ring
-from udfdask.plan.plan import make_plan
+from udfdask.masks import DiskTemplate, MaskContainer, circular
 from udfdask.names.naming import tokenize_value
+from udfdask.plan.plan import make_plan
 from udfdask.udfs import *
 
 frame = dict(centerX=8, centerY=8, imageSizeX=16, imageSizeY=16)
@@ -45,39 +45,15 @@ for k, udf in enumerate([*builtins, *(cls() for cls in udf_zoo.ZOO)]):
         return make_plan(x, [udf]).token
     found[f"{{type(udf).__name__}} {{k}}"] = (name(), name())
 
-log = logging.getLogger(__name__)
-lock = threading.Lock()
-nothing = object()
+log, lock = logging.getLogger(__name__), threading.Lock()
 
 class Color(enum.Flag):
     RED = 1
     BLUE = 2
-Color.RED | Color.BLUE
-
-class Plain:
-    def __init__(self, by, *, of=nothing):
-        self.by, self.of = by, of
-    def method(self):
-        with lock:
-            log.debug("%s", self.by)
-            return self.by
-    def both(self):
-        return Color.RED | Color.BLUE
-
-@functools.lru_cache
-class Cached(Plain):
-    pass
-
-@functools.cache
-def cached(a):
-    return Plain(a)
 
 @functools.singledispatch
 def single(a):
     return a
-@single.register
-def _(a: str):
-    return a * 2
 single("fills its cache")
 
 @numba.njit(fastmath={{"nnan", "contract", "arcp"}})
@@ -85,27 +61,14 @@ def compiled(a):
     return a + 1
 compiled(2)
 
-@dataclasses.dataclass
-class Options:
-    names: set = dataclasses.field(default_factory=lambda: {{"a", "b", "c"}})
+def logged():
+    with lock:
+        log.debug("%s", Color.RED | Color.BLUE)
 
-class Ring:
-    pass
-one, two = Ring(), Ring()
-one.next, two.next, one.all = two, one, {{"x", ("y", one), "z"}}
-listed = [1]
-listed.append(listed)
 values = dict(
-    member=Color.BLUE, members={{Color.RED, Color.BLUE}}, plain=Plain({{"a", "b"}}),
-    method=Plain(2).method, cached_class=Cached, cached=cached, single=single, compiled=compiled,
-    objects=np.array([{{"a", "b", "c"}}, frozenset("abc")], dtype=object), options=Options(),
-    ring=one, listed=listed, lambdas=[{{"f": lambda: Color.RED}}],
-    of_sets=frozenset([frozenset("ab")]),
-    ufunc=np.add, mean=np.mean, upper=str.upper, space=types.SimpleNamespace(a={{"a", "b"}}),
-    vectorized=np.vectorize(lambda a: a + 1), udf=udf_zoo.Floats(factor=np.arange(3)),
-    container=MaskContainer(masks), template=DiskTemplate(radius=2), range=range(3),
-    slice=slice(1, "b"),
-    both=Plain.both, types={{int, str, Plain}}, typed=dict[str, Plain], module=udf_zoo,
+    logged=logged, members={{Color.RED, Color.BLUE}}, single=single, compiled=compiled,
+    vectorized=np.vectorize(lambda a: a + 1), container=MaskContainer(masks),
+    template=DiskTemplate(radius=2), types={{int, str, Color}}, module=udf_zoo,
 )
 for name, value in values.items():
     found[name] = (tokenize_value(value), tokenize_value(value))

@@ -195,7 +195,6 @@ class SnapshotIterator(Iterator[T], AsyncIterator[T]):
         return self._last().__await__()
 
     async def _last(self) -> T | None:
-        """Return the last snapshot."""
         last = None
         async for snapshot in self:
             last = snapshot
@@ -299,12 +298,9 @@ class SnapshotIterator(Iterator[T], AsyncIterator[T]):
         self._finished = True
         if self._chunks is not None:
             self._chunks.close()
-        if self.n_merged == self.n_chunks:
-            self._end_tally("finished")
-        elif kind is None or kind is UDFRunCancelled or not issubclass(kind, Exception):
-            self._end_tally("cancelled")
-        else:
-            self._end_tally("failed")
+        done = self.n_merged == self.n_chunks
+        stopped = kind is None or kind is UDFRunCancelled or not issubclass(kind, Exception)
+        self._end_tally("finished" if done else "cancelled" if stopped else "failed")
 
     def _end_tally(self, status: Status) -> None:
         """End the progress tally with a status."""

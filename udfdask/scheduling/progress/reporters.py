@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from importlib.util import find_spec
 from time import monotonic
 from typing import Any
@@ -24,28 +23,20 @@ def choose_reporter(progress: Any) -> ProgressReporter | None:
     """Return the reporter that the user asks for; None for none."""
     if progress is None or isinstance(progress, bool | np.bool_):
         return SafeReporter(Bar()) if progress else None
-    if isinstance(progress, type):
-        raise ArgumentTypeError(
-            f"progress must be an object, got the class {progress.__name__}: write "
-            f"progress={progress.__name__}()"
-        )
-    missing = [name for name in METHODS if not callable(getattr(progress, name, None))]
-    if not missing:
+    has_methods = all(callable(getattr(progress, name, None)) for name in METHODS)
+    if (callable(progress) or has_methods) and not isinstance(progress, type):
         return SafeReporter(progress)
-    if callable(progress):
-        return SafeReporter(_FunctionReporter(progress))
-    has = "" if len(missing) == len(METHODS) else f" without {' and '.join(missing)}"
     raise ArgumentTypeError(
         "progress must be True for a bar, False for none, a function of a ProgressState, or an "
-        f"object with the methods start, update and end; got {progress!r}{has}"
+        f"object with the methods start, update and end; got {progress!r}"
     )
 
 
 class SafeReporter:
-    """Calls a reporter; if the reporter raises an exception, this warns and the run goes on."""
+    """Calls a reporter or a function; if it raises an exception, this warns and the run goes on."""
 
-    def __init__(self, reporter: ProgressReporter) -> None:
-        self._reporter = reporter
+    def __init__(self, told: Any) -> None:
+        self._told = told
         self._failed = False
 
     def start(self, state: ProgressState) -> None:
@@ -64,33 +55,17 @@ class SafeReporter:
     def _report(self, event: str, state: ProgressState) -> None:
         """Call a method of the reporter."""
         try:
-            getattr(self._reporter, event)(state)
+            getattr(self._told, event, self._told)(state)  # a function is told everything
         except Exception as error:  # noqa: BLE001  # no error of a reporter should end a run
             if self._failed:
                 return  # warn only once
             self._failed = True
             warnings.warn(
-                f"{self._reporter!r}, passed as progress, failed to {event}: "
+                f"{self._told!r}, passed as progress, failed to {event}: "
                 f"{type(error).__name__}: {error}; the run goes on without it",
                 UDFWarning,
                 stacklevel=2,
             )
-
-
-class _FunctionReporter:
-    """A reporter that calls a function with each state."""
-
-    def __init__(self, function: Callable[[ProgressState], object]) -> None:
-        self._function = function
-
-    def __repr__(self) -> str:
-        return repr(self._function)
-
-    def start(self, state: ProgressState) -> None:
-        """Call the function with a state."""
-        self._function(state)
-
-    update = end = start
 
 
 class Bar:
