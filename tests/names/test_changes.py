@@ -258,17 +258,6 @@ def test_a_ready_made_udf_that_is_patched(attribute, monkeypatch):
     assert tokenize_value(SumUDF) != before
 
 
-def test_attributes_that_are_assigned_to_a_class():
-    class Mine(udf_zoo.NavSums):
-        pass
-
-    seen = {tokenize_value(Mine())}
-    for value in (1, 2):
-        Mine.more = value
-        seen.add(tokenize_value(Mine()))
-    assert len(seen) == 3
-
-
 class Opaque:
     def __reduce__(self):
         raise TypeError("stays here")

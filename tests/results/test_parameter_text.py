@@ -160,10 +160,6 @@ def test_secrets_and_private_names_are_not_saved():
     assert parameters(udf) == {"password": "not saved", "api_key": "not saved", "key": "d"}
 
 
-def test_none_is_left_out():
-    assert parameters(ud.UDF(a=None, b=0, c=[None])) == {"b": 0, "c": [None]}
-
-
 def test_too_many_values_are_counted():
     found = parameters(ud.UDF(**{f"name_{k}": "a" * 100 for k in range(5000)}))
     assert found["name_0"] == "a" * 100
@@ -202,17 +198,6 @@ def test_a_store_and_a_dataset_have_them(tmp_path):
     done.to_netcdf(tmp_path / "a.nc", engine="scipy")  # netCDF 3
     with xr.open_dataset(tmp_path / "a.nc", engine="scipy") as found:
         assert of_dataset(found) == {"intensity": RING}
-
-
-def test_map_frames_has_the_name_of_the_function():
-    pytest.importorskip("xarray")
-    both = ud.map_frames(
-        X, np.unravel_index, shape=(2, 3), output_names=["row"], output_shape=(), output_dtype=int
-    )
-    (found,) = of_dataset(both.to_xarray()).values()
-    assert found["f"] == "unravel_index"
-    assert found["kwargs"] == {"shape": [2, 3]}
-    assert found["output_names"] == ["row"]
 
 
 def test_lazy_parameters_are_not_computed_and_nothing_is_kept():

@@ -118,13 +118,6 @@ def test_notes_are_made_when_the_text_is_asked_for(monkeypatch):
     assert len(made) == 1
 
 
-@pytest.mark.parametrize("text", ["<b>", "a & b"])
-def test_notes_are_text_in_html(text):
-    result = ud.run_udf(X, {text: CoMUDF(r=8), "other": SumUDF()}, axes=AXES)[text]
-    assert notes(result) == [f"{text}: {MIDDLE}", f"{text}: {IN_PIXELS}"]
-    assert text not in result._repr_html_()
-
-
 def test_a_signal_result_shows_them():
     hs = pytest.importorskip("hyperspy.api")
     import udfdask.hyperspy  # noqa: F401

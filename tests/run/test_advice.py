@@ -9,7 +9,6 @@ from udfdask.advice import (
     ARRAY,
     COMMAND_LINE,
     SIGNAL,
-    Advice,
     Door,
     MakeChunks,
     PartOfScan,
@@ -120,9 +119,3 @@ def test_a_signal_is_rechunked_by_its_own_method(monkeypatch):
     (text,) = hs.signals.Signal2D(CUT).as_lazy().udf.explain(LogsumUDF()).warnings
     assert "signal.rechunk(nav_chunks=" in text
     assert "array.rechunk" not in text
-
-
-def test_parts_and_remedies():
-    advice = Advice("cut frames", ("a ", NAV, " b"), {"blocks": 4})
-    assert advice.remedies == (NAV,)
-    assert advice.said(COMMAND_LINE) == "a --chunks 4,8,-1,-1 b"

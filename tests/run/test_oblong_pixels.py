@@ -8,10 +8,9 @@ from hypothesis import strategies as st
 
 import udfdask as ud
 from suites import examples
-from udfdask import ArgumentValueError, Axis
+from udfdask import Axis
 from udfdask.masks.polar import rounding_matrix, stretch_in_pixels
 from udfdask.results.detectors import detector_masks
-from udfdask.testing import raise_if_dask_computes
 from udfdask.udfs import (
     FEMUDF,
     CoMUDF,
@@ -130,27 +129,6 @@ def test_the_strength_of_a_symmetry_in_units():
         udf = RadialFourierUDF(cy=CENTER[0], cx=CENTER[1], r=r, max_order=2)
         c = abs(ud.run_udf(x, udf, axes=axes())["coefficients"].compute()[0, 0])
         assert (c[2] / c[0] < 0.02) == round_
-
-
-@pytest.mark.parametrize(
-    ("udf", "options", "error", "message"),
-    [
-        (
-            VirtualDetectorUDF("ring", ri=3, ro="2 mrad"),
-            {},
-            ArgumentValueError,
-            r"ro='2 mrad' has a unit, but ri=3 is in pixels, which are not square \(ky 0.2 mrad",
-        ),
-        (CoMUDF(r=9, ri="1 mrad"), {}, ArgumentValueError, "but r=9 is in pixels"),
-        (RadialProfileUDF(r=9, ri="1 mrad"), {}, ArgumentValueError, "give both in mrad, or"),
-        (FEMUDF(CENTER, "1 mrad", 9), {}, ArgumentValueError, "but rad_out=9"),
-        (CoMUDF(r="1 mrad"), {"unit_x": "1/nm"}, ArgumentValueError, "measure different things"),
-        (VirtualDetectorUDF("disk", cy="50 mrad", r="1 mrad"), {}, ArgumentValueError, "no pixel"),
-    ],
-)
-def test_what_does_not_fit(udf, options, error, message):
-    with raise_if_dask_computes(), pytest.raises(error, match=message):
-        ud.run_udf(X, udf, axes=axes(**options))
 
 
 def test_a_radius_that_changes_during_a_run():

@@ -13,7 +13,6 @@ from failing_udfs import (
     Fails,
     OwnError,
     fail_on_data,
-    fail_on_ones,
     return_another_shape,
 )
 
@@ -118,17 +117,6 @@ def test_an_error_of_udfdask_for_users_shows_where_it_was_raised():
     with pytest.raises(ud.UDFError, match="correct output_shape") as caught:
         ud.map_frames(X, return_another_shape).compute(scheduler="synchronous")
     assert own_lines(caught.value) == ["_check"]
-
-
-def test_mistakes_that_the_plan_finds():
-    """Of the lines of udfdask there are the call and, for its own errors, the lines that raised."""
-    with pytest.raises(ud.ArgumentTypeError) as caught:
-        ud.run_udf(X, Fails)
-    assert own_lines(caught.value) == ["run_udf", "run_for", "check_udfs"]
-    with pytest.raises(OwnError) as caught:
-        ud.map_frames(X.astype("uint8"), fail_on_ones)
-    assert own_lines(caught.value) == ["map_frames", "run_udf", "run_for"]
-    assert functions_of(caught.value)[-1] == "raise_own_error"
 
 
 def test_a_bug_of_udfdask_keeps_all_lines(monkeypatch):

@@ -236,13 +236,6 @@ def test_a_mask_of_get_results_is_too(cupy):
     np.testing.assert_array_equal(mask.compute().get(), (sums > 31_000) & ROI)
 
 
-def test_a_computed_result_is_on_the_host(cupy):
-    result = ud.run_udf(sent(cupy, chunked()), Resident(), roi=ROI).compute()
-    assert type(result["rows"]) is ResultArray
-    assert type(result["rows"].data) is type(result.raw["rows"]) is np.ndarray
-    assert result.masked["rows"].mask.sum() == np.count_nonzero(~ROI)
-
-
 @pytest.mark.parametrize("native", ["numpy", "cupy"])
 @pytest.mark.parametrize("udf", [Resident, Frames, Partitions])
 def test_progressive_runs_show_arrays_of_the_host(cupy, native, udf):
@@ -267,22 +260,6 @@ def test_private_copies_of_tiles_may_be_written_to(cupy):
     wrote, read = dask.compute(*(r["rows"] for r in ud.run_udf(x, [Writes(), Resident()])))
     assert (wrote.get() == 256).all()
     np.testing.assert_array_equal(read.get(), DATA.sum(axis=(2, 3)))
-
-
-def test_it_is_said_where_udfs_run(cupy):
-    host, there = chunked(), sent(cupy, chunked())
-
-    def backends(array, udfs, **kwargs):
-        return ud.explain(array, udfs, **kwargs).text.split("backend   ")[1].splitlines()[0]
-
-    both = [Both(), Frames(("numpy",))]
-    assert backends(host, both) == "numpy"
-    assert backends(there, both) == (
-        "cupy chunks; Both is given cupy as it is; Frames is given numpy, moved to the host"
-    )
-    assert backends(host, [Both(("cupy",)), Frames(("numpy",))]) == (
-        "numpy chunks; Both is given cupy, moved to the device; Frames is given numpy as it is"
-    )
 
 
 def test_udfs_that_know_no_device_run_over_cupy_chunks(cupy):

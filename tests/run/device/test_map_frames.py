@@ -13,7 +13,6 @@ from device_modules import MODULES, cupy_is
 from device_udfs import sent
 from udfdask.backends import device
 from udfdask.testing import raise_if_dask_computes
-from udfdask.udfs import AutoUDF
 
 DATA = np.random.default_rng(3).integers(0, 200, (5, 6, 7, 8)).astype("float32")
 X = da.from_array(DATA, chunks=(2, 3, 7, 8))
@@ -99,37 +98,6 @@ def test_a_value_for_each_frame(cupy):
     aux = ud.UDF.aux_data(factor.ravel(), kind="nav")
     found = ud.map_frames(X, scaled, backends="cupy", factor=aux).compute()
     np.testing.assert_allclose(found, DATA.max(axis=(2, 3)) * factor)
-
-
-def entry_points():
-    """Each entry point as a function of a function of frames; results as NumPy arrays."""
-    yield "map_frames", lambda f, **options: ud.map_frames(X, f, **options).compute()
-    yield "dask", lambda f, **options: X.udf.map_frames(f, **options).compute()
-    yield "AutoUDF", lambda f, **options: ud.run_udf(X, AutoUDF(f, **options)).compute()["result"]
-    yield "xarray", map_on_dataarray
-    yield "hyperspy", map_on_signal
-
-
-def map_on_dataarray(function, **options):
-    xr = pytest.importorskip("xarray", reason="xarray is an extra")
-    import udfdask.xarray  # noqa: F401
-
-    return xr.DataArray(X).udf.map_frames(function, **options).values
-
-
-def map_on_signal(function, **options):
-    hs = pytest.importorskip("hyperspy.api", reason="hyperspy is an extra")
-    import udfdask.hyperspy  # noqa: F401
-
-    signal = hs.signals.Signal2D(X).as_lazy().udf.map_frames(function, **options)
-    return np.asarray(signal.data)
-
-
-@pytest.mark.parametrize("call", [pytest.param(call, id=name) for name, call in entry_points()])
-class TestEntryPoints:
-    def test_each_hands_cupy_frames_on(self, cupy, call):
-        found = call(OnDevice("a CuPy array"), backends="cupy")
-        np.testing.assert_allclose(found, DATA.sum(axis=2), rtol=1e-6)
 
 
 @pytest.fixture

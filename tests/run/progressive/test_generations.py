@@ -57,20 +57,6 @@ def test_of_a_region_whenever_parameters_change(changes):
     ]
 
 
-def test_lazy_parameters_are_shown_as_computed(x):
-    """Arrays are read-only: the run goes on with them."""
-    iterator = ud.run_udf_iter(x, pu.WithTable(da.arange(4, chunks=2)), scheduler="synchronous")
-    iterator.update_parameters([{}])
-    first = next(iterator)
-    iterator.update_parameters([{"table": np.ones(4)}])
-    *_, last = iterator
-    tables = [given["table"] for (given,) in last.parameters]
-    np.testing.assert_array_equal(tables, [[0, 1, 2, 3], [0, 1, 2, 3], [1, 1, 1, 1]])
-    assert len(first.parameters) == 2
-    with pytest.raises(ValueError, match="read-only"):
-        tables[-1][:] = 5
-
-
 class Restless(ud.UDF):
     """Changes its own parameters after two signal chunks of the second chunk."""
 

@@ -135,32 +135,6 @@ def test_groups_of_a_run(tmp_path):
     assert groups_of(recipe(cuda)) == (Group(numbers=(0,), names=("Cuda",), needs_cuda=True),)
 
 
-def chunk_layers(result):
-    return [name for name in result["sums"].dask.layers if "-chunk-" in name]
-
-
-def test_a_run_of_one_group_is_as_it_was(tmp_path):
-    """One chunk task a chunk, fused with its loading, that is told of no group."""
-    array = da.ones(SHAPE, chunks=(2, 3, 3, 4))
-    for udf in (Rows(str(tmp_path)), Cuda(str(tmp_path))):
-        (result,) = ud.run_udf(array, [udf])
-        (name,) = chunk_layers(result)
-        tasks = dict(dask.optimize(result["sums"])[0].dask)
-        assert len(tasks) == 6 + 6 + 6  # chunks, merges, outputs
-        marked = [task for task in tasks.values() if "Group(" in repr(vars_of(task))]
-        assert len(marked) == (6 if "cuda-chunk" in name else 0)
-
-
-def vars_of(task):
-    """All that a task holds, in tasks fused into it too."""
-    args = getattr(task, "args", ())
-    return [vars_of(a) if hasattr(a, "args") else a for part in args for a in values(part)]
-
-
-def values(part):
-    return list(part.values()) if isinstance(part, dict) else [part]
-
-
 def test_progress_counts_each_frame_once(tmp_path):
     array = da.ones(SHAPE, chunks=CHUNKS, dtype="int64")
     states = []
