@@ -6,8 +6,8 @@ from collections.abc import Hashable, Mapping
 from typing import TYPE_CHECKING
 
 from udfdask.io.labeled_array import coordinate
-from udfdask.results.labels.labels import labels_of_axes
-from udfdask.results.labels.layout import Layout, check_rename, make_layout
+from udfdask.results.labels import labels_of_axes
+from udfdask.results.layout import Layout, check_rename, make_layout
 from udfdask.results.named_results import ResultInfo
 
 if TYPE_CHECKING:

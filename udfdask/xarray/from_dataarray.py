@@ -23,8 +23,8 @@ from udfdask.geometry.axes import (
 )
 from udfdask.geometry.axis_labels import DataLabels
 from udfdask.io.labeled_array import SIGNAL_DIMS
-from udfdask.results.labels.labels import Labels, split_attributes, wants_attributes
-from udfdask.results.labels.layout import Layout
+from udfdask.results.labels import Labels, split_attributes, wants_attributes
+from udfdask.results.layout import Layout
 from udfdask.tracebacks import warn_user
 from udfdask.xarray.align import align_roi
 

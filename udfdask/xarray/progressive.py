@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import xarray as xr
 
-from udfdask.results.labels.labels import Labels
-from udfdask.results.labels.layout import Layout
+from udfdask.results.labels import Labels
+from udfdask.results.layout import Layout
 from udfdask.run.progressive import Snapshot
 from udfdask.run.progressive.iterator import SnapshotIterator
 from udfdask.run.progressive.snapshot import BaseSnapshot

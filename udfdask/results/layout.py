@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import xarray as xr
 
@@ -12,8 +12,11 @@ from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.geometry.axes import Axis, axis_of_values
 from udfdask.geometry.chunk_grid import BoolArray
 from udfdask.io.labeled_array import coordinate
-from udfdask.results.labels.labels import Labels
+from udfdask.results.labels import Labels
 from udfdask.udf.buffers import BufferSpec
+
+if TYPE_CHECKING:
+    from udfdask.results.named_results import ResultInfo
 
 VISITED = "visited"
 """Variable of a UDF without results: the mask of the frames that have been processed."""
@@ -81,28 +84,8 @@ class Layout:
         return masked.assign_coords({name: (self.nav, roi)})
 
 
-class Described(Protocol):
-    """Metadata of the results of a UDF."""
-
-    @property
-    def buffers(self) -> Mapping[str, BufferSpec]:
-        """Declarations by name."""
-
-    @property
-    def extra_axes(self) -> Mapping[str, tuple[Axis, ...]]:
-        """Extra dimensions of each result."""
-
-    @property
-    def units(self) -> Mapping[str, str | None]:
-        """Unit of each result; None if it is not known."""
-
-    @property
-    def in_units(self) -> Collection[str]:
-        """Names of the results in the unit of the data."""
-
-
 def make_layout(
-    results: Described, labels: Labels, rename: Mapping[str, Hashable] | None = None
+    results: ResultInfo, labels: Labels, rename: Mapping[str, Hashable] | None = None
 ) -> Layout:
     """Return the layout for the results of a UDF; `rename` has new names of variables."""
     buffers, axes = results.buffers, results.extra_axes

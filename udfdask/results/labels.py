@@ -1,4 +1,4 @@
-"""The names of the dimensions of a data set, their coordinates and attributes."""
+"""The names of the dimensions of a data set, their coordinates and attributes. Needs xarray."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import xarray as xr
-
-from udfdask.errors import ArgumentTypeError
+from udfdask.errors import ArgumentTypeError, missing_package
 from udfdask.geometry.axes import Axis
 from udfdask.io.labeled_array import SIGNAL_DIMS, coordinate
+
+try:
+    import xarray as xr
+except ImportError as error:
+    raise missing_package("xarray", purpose="a labeled result", extra="xarray") from error
 
 Attributes = dict[Hashable, Any]
 
