@@ -150,10 +150,10 @@ def library_state(module: str) -> tuple[str, ...]:
         return (module,)
     file = _origin(module)
     if file is None:
-        return (module, _distribution_version(top))
+        return (module, distribution_version(top))
     status = file.stat()
     digest = _file_digest(str(file), status.st_mtime_ns, status.st_size)
-    return (module, _distribution_version(top), digest)
+    return (module, distribution_version(top), digest)
 
 
 def _origin(module: str) -> Path | None:
@@ -171,7 +171,7 @@ def _origin(module: str) -> Path | None:
 
 
 @lru_cache(maxsize=256)
-def _distribution_version(top: str) -> str:
+def distribution_version(top: str) -> str:
     """Return the version of the installed package that contains a top module; empty if unknown."""
     from importlib.metadata import PackageNotFoundError, packages_distributions, version
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 import platform
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import lru_cache
@@ -15,7 +14,7 @@ import numpy as np
 from threadpoolctl import threadpool_info
 
 from udfdask.geometry.chunk_grid import BoolArray
-from udfdask.names.origins import own_version
+from udfdask.names.origins import distribution_version, own_version
 from udfdask.plan.recipe import DESCAN, Recipe
 
 _DEPTHS = ("depth", "gathered_depth", "frame_depth")
@@ -27,7 +26,7 @@ NameOf = Callable[[Any], str]
 
 def versions() -> dict[str, str]:
     """Return the packages and the processor that decide the values of a partial result."""
-    found = {name: _version(name) for name in ("dask", "numba", "numpy")}
+    found = {name: distribution_version(name) for name in ("dask", "numba", "numpy")}
     python = platform.python_version()
     return {"udfdask": own_version(), "python": python, "processor": processor(), **found}
 
@@ -43,18 +42,6 @@ def processor() -> str:
     blas = next((lib["architecture"] for lib in threadpool_info() if "architecture" in lib), None)
     settings = [os.environ.get(name) for name in ("NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES")]
     return repr((platform.machine(), vectors, blas, settings))
-
-
-def _version(package: str) -> str:
-    """Return the version of a package, "none" if it is not installed, without importing it."""
-    if package in sys.modules:
-        return str(sys.modules[package].__version__)
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return "none"
 
 
 def udf_name(recipe: Recipe, number: int, aux: Sequence[Any], name_of: NameOf) -> str:

@@ -13,7 +13,8 @@ from udfdask.scheduling.job import Job
 from udfdask.scheduling.progress.counter import reporting_end
 from udfdask.scheduling.progress.distributed import FutureWaiter, counting_on_cluster
 from udfdask.scheduling.workers.check_workers import check_workers
-from udfdask.scheduling.workers.killed_workers import explaining_killed_workers, layers_of
+from udfdask.scheduling.workers.find_restrictions import layers_of
+from udfdask.scheduling.workers.killed_workers import explaining_killed_workers
 from udfdask.scheduling.workers.restrict import restrict
 
 

@@ -14,13 +14,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from dask import base
 from dask.callbacks import Callback
 
 from udfdask.geometry.chunk_grid import Grid
 from udfdask.graph.chunk_layers import ChunkBlockwise, ChunkLayerInfo, ChunkTasks
 from udfdask.plan.recipe import Recipe
 from udfdask.scheduling.progress.state import ProgressReporter, ProgressState, Status
+from udfdask.scheduling.workers.find_restrictions import layers_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +50,8 @@ def work_of(results: Any) -> Work:
 
     A chunk of several runs counts once, with the frames that at least one of them has selected.
     """
-    layers: dict[str, Any] = {}
-    for collection in base.unpack_collections(results)[0]:
-        layers.update(getattr(collection.__dask_graph__(), "layers", {}))
     by_data: dict[tuple[str, int], list[ChunkLayerInfo]] = {}
-    for layer in layers.values():
+    for layer in layers_of(results).values():
         if isinstance(layer, (ChunkBlockwise, ChunkTasks)):
             info = layer.info
             # two runs with different numbers of scan axes have different frames

@@ -14,6 +14,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from dask import base
 from dask.core import reverse_dict
 
 from udfdask.errors import ArgumentValueError
@@ -54,15 +55,22 @@ def is_restricted(graph: Any) -> bool:
     return any(PLACED_LAYER in name or CUDA_CHUNK_LAYER in name for name in names)
 
 
-def device_udfs(collections: Iterable[Any]) -> list[str]:
+def layers_of(collections: Any) -> dict[str, Any]:
+    """Return the layers of the graphs of nested dask collections by name."""
+    layers: dict[str, Any] = {}
+    for collection in base.unpack_collections(collections)[0]:
+        layers |= getattr(collection.__dask_graph__(), "layers", {})
+    return layers
+
+
+def device_udfs(collections: Any) -> list[str]:
     """Return the names of the UDFs that need a device in dask collections."""
     names: set[str] = set()
-    for collection in collections:
-        for layer in getattr(collection.__dask_graph__(), "layers", {}).values():
-            group = layer.group if isinstance(layer, (ChunkBlockwise, ChunkTasks)) else None
-            # the keys of all chunks are listed only if it needs a device
-            if group is not None and group.needs_cuda and layer.info.chunks:
-                names.update(group.names)
+    for layer in layers_of(collections).values():
+        group = layer.group if isinstance(layer, (ChunkBlockwise, ChunkTasks)) else None
+        # the keys of all chunks are listed only if it needs a device
+        if group is not None and group.needs_cuda and layer.info.chunks:
+            names.update(group.names)
     return sorted(names)
 
 

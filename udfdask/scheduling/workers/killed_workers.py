@@ -6,17 +6,12 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from dask import base
-
 from udfdask.graph.chunk_layers import ChunkBlockwise, ChunkLayerInfo, ChunkTasks
 from udfdask.tracebacks import add_origin
 
-Layers = Mapping[str, Any]
-"""Layers of graphs by name."""
-
 
 @contextmanager
-def explaining_killed_workers(layers: Callable[[], Layers]) -> Iterator[None]:
+def explaining_killed_workers(layers: Callable[[], Mapping[str, Any]]) -> Iterator[None]:
     """Add a note to distributed's KilledWorker: the UDFs, the chunk, and what to do.
 
     `layers` returns those of the tasks that run; only an error needs them.
@@ -37,15 +32,7 @@ def explaining_killed_workers(layers: Callable[[], Layers]) -> Iterator[None]:
         raise
 
 
-def layers_of(collections: Any) -> Layers:
-    """Return the layers of nested dask collections."""
-    layers: dict[str, Any] = {}
-    for collection in base.unpack_collections(collections)[0]:
-        layers |= getattr(collection.__dask_graph__(), "layers", {})
-    return layers
-
-
-def describe_task(key: Any, layers: Layers) -> str:
+def describe_task(key: Any, layers: Mapping[str, Any]) -> str:
     """Return the UDFs and the chunk of a task in words; other tasks keep dask's name."""
     name, *place = key if isinstance(key, tuple) else (key,)
     for layer_name, layer in layers.items():
