@@ -72,10 +72,6 @@ def test_numbers(values, expected):
     assert cells(values) == expected
 
 
-def test_a_udf_without_results():
-    assert summary_table({"noop": Result()}).splitlines()[1].split() == ["noop", *"-------"]
-
-
 def lines_of(kind, axes, values):
     """The last three columns of each line, by the name of the line."""
     result = Result(kind, v=values)

@@ -1,6 +1,5 @@
 """`array.udf` forwards its arguments; inputs and outputs are dask arrays, loaded once."""
 
-import inspect
 import subprocess
 import sys
 
@@ -123,14 +122,6 @@ def test_a_udf_on_the_result_of_a_udf(array, data, folder):
     assert set(found.values()) == {1}
 
 
-def test_the_scan_that_a_udf_gives_is_the_frame_of_the_next(array, data, folder):
-    series = da.stack([array, array * 2])
-    image = series.udf.run_udf(SumSigUDF(), sig_dims=2)["intensity"]
-    mean = image.udf.run_udf(SumSigUDF(), sig_dims=2)["intensity"]
-    np.testing.assert_array_equal(mean.compute(), [data.sum(), 2 * data.sum()])
-    assert set(counts(folder).values()) == {1}
-
-
 @settings(deadline=None, max_examples=examples(30))
 @given(dataset=datasets())
 def test_it_gives_what_the_function_gives(dataset):
@@ -158,15 +149,6 @@ def test_the_other_methods(sig_dims):
     assert mapped.name == ud.map_frames(x, np.mean, sig_dims=sig_dims).name
 
 
-@pytest.mark.parametrize("name", ["run_udf", "map_frames"])
-def test_options_are_those_of_the_functions(name):
-    ours = inspect.signature(getattr(udfdask.dask.ArrayAccessor, name)).parameters
-    plain = inspect.signature(getattr(ud, name)).parameters
-    assert {k: p.default for k, p in ours.items() if k != "self"} == {
-        k: p.default for k, p in plain.items() if k != "array"
-    }
-
-
 def test_the_class_shows_what_the_accessor_can():
     assert da.Array.udf is udfdask.dask.ArrayAccessor
     assert "run_udf" in dir(da.ones(3).udf)
@@ -185,8 +167,3 @@ def test_mistakes_are_told_as_by_the_functions():
         x.udf.run_udf(SumUDF(), sig_dims=4)
     with pytest.raises(TypeError, match="no argument 'roy'"):
         x.udf.run_udf_iter(SumUDF(), roy=None)
-
-
-def test_the_accessor_says_what_it_belongs_to(array, folder):
-    with raise_if_dask_computes():
-        assert repr(array.udf) == f"<ArrayAccessor of {array!r}>"

@@ -171,11 +171,6 @@ class TestProgressbar:
         scan.udf.run_udf(SumUDF(), lazy_output=False)
         assert ("20/20" in capsys.readouterr().err.replace(".0", "")) == preference
 
-    def test_asked_for(self, scan, monkeypatch, capsys):
-        monkeypatch.setattr(hs.preferences.General, "show_progressbar", False)
-        scan.udf.run_udf(SumUDF(), lazy_output=True).compute(show_progressbar=True)
-        assert "frame" in capsys.readouterr().err
-
 
 class TestUseInHyperSpy:
     """Common next steps of users with a signal."""
@@ -260,14 +255,6 @@ class TestProgress:
 
 
 class TestMapping:
-    def test_unknown_names(self, scan):
-        found = scan.udf.run_udf(SumUDF(), **quiet)
-        with pytest.raises(ud.UndeclaredBufferError, match=r"no result 'sum'; there are \['int"):
-            found["sum"]
-        assert "sum" not in found
-        assert "intensity" in found
-        assert len(found) == 1
-
     def test_pickled(self, scan, data):
         found = pickle.loads(pickle.dumps(scan.udf.run_udf(SumUDF(), **quiet)))
         np.testing.assert_array_equal(data_of(found["intensity"]), data.sum(axis=(0, 1)))
