@@ -90,16 +90,6 @@ def test_a_maximum_from_zero_is_right_for_positive_data():
     assert any(note.startswith("'extreme' stays 0") for note in notes)
 
 
-def test_infinity_in_an_integer_buffer_names_the_line():
-    class Integers(Extreme):
-        def get_result_buffers(self):
-            return {**super().get_result_buffers(), "extreme": self.buffer("sig", dtype="int32")}
-
-    line = Extreme.preprocess.__code__.co_firstlineno + 1
-    with pytest.raises(UDFCheckError, match=rf"in Extreme.preprocess, line {line}\. .*np.iinfo"):
-        check_udf(Integers(np.maximum, -np.inf))
-
-
 class Largest(ud.UDF):
     """One number for each frame."""
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import traceback
-
 from udfdask.errors import UDFError
 from udfdask.udf import UDF
 
@@ -36,30 +34,7 @@ def in_words(error: Exception, udf: UDF) -> str:
         )
     notes = "; ".join(getattr(error, "__notes__", ()))
     text = str(error) if isinstance(error, UDFError) else f"{type(error).__name__}: {error}"
-    if place := _place(error, udf):
-        text = f"{text}, in {place}"
-    if isinstance(error, OverflowError) and "infinity to integer" in str(error):
-        text += (
-            ". Integers have no infinity: np.iinfo(dtype).min is the smallest integer of a dtype"
-        )
     return f"{text} ({notes})" if notes else text
-
-
-def _place(error: Exception, udf: UDF) -> str:
-    """Return the method and the line of the user's class that raised an error; "" if none did."""
-    codes = {
-        value.__code__: f"{cls.__name__}.{name}"
-        for cls in reversed(type(udf).__mro__)
-        if not cls.__module__.startswith("udfdask.")
-        for name, value in vars(cls).items()
-        if hasattr(value, "__code__")
-    }
-    places = [
-        f"{codes[frame.f_code]}, line {line}"
-        for frame, line in traceback.walk_tb(error.__traceback__)
-        if frame.f_code in codes
-    ]
-    return places[-1] if places else ""
 
 
 def is_read_only(error: Exception) -> bool:

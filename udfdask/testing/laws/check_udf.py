@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -101,23 +100,11 @@ class CheckReport:
         n = len(self.notes)
         notes = "and has no notes" if not n else f"but has {n} note{'s' * (n > 1)} to read"
         lines = [f"{self.udf_name} keeps {len(self.laws)} laws, {notes}."]
-        lines += [_wrapped(f"note: {note}") for note in self.notes]
+        lines += [f"  note: {note}" for note in self.notes]
         lines += [f"  skipped: {name}" for name in self.skipped]
         lines += ["", "Laws that it keeps:"] if self.laws else []
         lines += [f"  {name}: {first_lines[name]}" for name in self.laws]
         return "\n".join(lines)
-
-
-def _wrapped(text: str) -> str:
-    """Return a text in indented lines of at most 100 characters."""
-    return textwrap.fill(
-        text,
-        100,
-        initial_indent="  ",
-        subsequent_indent="    ",
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
 
 
 def check_udf(
