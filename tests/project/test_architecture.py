@@ -108,25 +108,13 @@ HEAVY = {
     "h5py": LABELED,
     "matplotlib": {"plotting"},
     "distributed": {"chunk", "scheduling", "run", "cli"},
-    "dask": {
-        "config",  # dask.config alone: the settings of udfdask are dask settings
-        "names",
-        "plan",
-        "explanation",
-        "graph",
-        "records",
-        "scheduling",
-        "results",
-        "run",
-        "xarray",
-        "hyperspy",
-        "dask",
-        "io",
-        "libertem",
-        "testing",
-        "demo",
-        "cli",
-    },
+    # config uses dask.config alone: the settings of udfdask are dask settings
+    "dask": set(
+        (
+            "config names plan explanation graph records scheduling results run "
+            "xarray hyperspy dask io libertem testing demo cli"
+        ).split()
+    ),
 }
 
 # The only folder that may import what dask does not document, and may change in any release.
@@ -270,12 +258,6 @@ def test_every_module_is_in_a_known_room():
         )
         banned = BANNED_NAMES.intersection(module.split("."))
         assert not banned, f"{module}: name it after what it is about, not {sorted(banned)}"
-
-
-def test_the_front_door_imports_nothing_heavy():
-    source = (PACKAGE / "__init__.py").read_text(encoding="utf-8")
-    found = [name for _, name in imports_in(source, "udfdask", is_package=True)]
-    assert not [name for name in found if name in HEAVY]
 
 
 def test_imports_point_down():

@@ -46,10 +46,6 @@ def modules_on_top_of_dask(blocked: list[str]) -> set[str]:
     return set(json.loads(run.stdout))
 
 
-def test_no_heavy_package_is_needed():
-    assert "udfdask" in modules_on_top_of_dask(blocked=HEAVY)
-
-
 @pytest.mark.parametrize("blocked", [[], HEAVY], ids=["installed", "blocked"])
 def test_few_modules_are_loaded_on_top_of_dask(blocked):
     added = modules_on_top_of_dask(blocked)
