@@ -20,7 +20,8 @@ from udfdask.plan.plan import Plan
 from udfdask.plan.recipe import Recipe, UDFRecipe
 
 if TYPE_CHECKING:
-    from udfdask.explanation.memory import LoadingMemory, PredictedMemory
+    from udfdask.explanation.loading import LoadingMemory
+    from udfdask.explanation.memory import PredictedMemory
     from udfdask.explanation.notes import Note
 
 

@@ -15,12 +15,8 @@ from dask.utils import format_bytes
 from udfdask import config
 from udfdask.advice import Advice, MakeChunks, PartOfScan, Rechunk, Remedy, SetOption, SetThreads
 from udfdask.errors import MemoryLimitError
-from udfdask.explanation.memory import (
-    LoadingMemory,
-    PredictedMemory,
-    describe_parts,
-    predict_memory,
-)
+from udfdask.explanation.loading import LoadingMemory
+from udfdask.explanation.memory import PredictedMemory, describe_parts, predict_memory
 from udfdask.geometry.good_chunks import divided
 from udfdask.plan.options import parse_size
 from udfdask.plan.plan import Plan

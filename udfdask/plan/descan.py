@@ -12,7 +12,7 @@ from udfdask.descan.option import as_descan
 from udfdask.descan.validate import check_fill, check_known, check_numbers, checked_shifts
 from udfdask.geometry.chunk_grid import BoolArray
 from udfdask.geometry.shapes import Shape
-from udfdask.plan.recipe import DescanRecipe, Recipe
+from udfdask.plan.recipe import DescanRecipe
 from udfdask.udf.aux_data import AuxData
 
 
@@ -26,12 +26,6 @@ class PlannedDescan:
     """The shifts in pixels, a NumPy or dask array of shape (*nav, sig dims)."""
     warning: str
     """Warning about frames without a shift; empty if there is none."""
-
-    def in_chunks(self, recipe: Recipe) -> Any:
-        """Return the shifts, lazy ones with the navigation chunks of the data."""
-        if isinstance(self.values, np.ndarray):
-            return self.values
-        return self.values.rechunk((*recipe.grid.nav_chunks, (self.values.shape[-1],)))
 
 
 def plan_descan(
@@ -55,10 +49,8 @@ def plan_descan(
     values = checked_shifts(descan, shape)
     # float64 for shifts of any precision: a task has few of them
     values = values.astype(np.float64)
-    if not (descan.subpixel or corrected):
-        check_fill(descan.fill, dtype)
-    else:
-        check_fill(descan.fill, np.result_type(dtype, np.float32))
+    computed = descan.subpixel or corrected
+    check_fill(descan.fill, np.result_type(dtype, np.float32) if computed else dtype)
     warning = ""
     if isinstance(values, np.ndarray):
         warning = check_known(values, roi)
@@ -71,7 +63,7 @@ def plan_descan(
         shape=tuple(values.shape),
     )
     on_host = native.is_sparse and not native.on_device
-    leaves_zeros = not (corrected or descan.subpixel) and descan.fill == 0
+    leaves_zeros = not computed and descan.fill == 0
     recipe = DescanRecipe(
         shifts=shifts,
         subpixel=descan.subpixel,

@@ -94,7 +94,9 @@ def make_recipe(
     corrected, shifted = corrections is not None, descan is not None
     moves_entries = descan is not None and descan.moves_entries
     makes_dense = corrected or (shifted and not moves_entries)
-    udf_recipes = _with_backends([udf for udf, _ in declared], native, makes_dense)
+    udf_recipes = [udf for udf, _ in declared]
+    chosen = backends_for(udf_recipes, native, corrected=makes_dense)
+    udf_recipes = [replace(udf, backend=b) for udf, b in zip(udf_recipes, chosen, strict=True)]
     summed = _summed(udf_recipes, full, corrected and not shifted)
     limits = _tile_limits(udf_recipes, [preferences for _, preferences in declared], grid)
     # Frames are corrected before they are shifted, and each needs other pixels outside of a part.
@@ -135,14 +137,6 @@ def make_recipe(
         descan=descan,
         native=native,
     )
-
-
-def _with_backends(
-    udf_recipes: Sequence[UDFRecipe], native: Backend, makes_dense: bool
-) -> list[UDFRecipe]:
-    """Return the recipes of UDFs with the array backend that each of them is given."""
-    chosen = backends_for(udf_recipes, native, corrected=makes_dense)
-    return [replace(udf, backend=one) for udf, one in zip(udf_recipes, chosen, strict=True)]
 
 
 def _summed(udf_recipes: Sequence[UDFRecipe], shape: Shape, corrects_sum: bool) -> tuple[int, ...]:
@@ -258,8 +252,7 @@ def _by_sig_chunk(
 
 def _patches_across(corrections: CorrectionSet | None, sig_chunks: SigChunks) -> bool:
     """Return whether an excluded pixel is patched from a pixel in another signal chunk."""
-    excluded = None if corrections is None else corrections.excluded_pixels
-    if excluded is None:
+    if corrections is None or (excluded := corrections.excluded_pixels) is None:
         return False
     starts = [list(itertools.accumulate(sizes, initial=0))[:-1] for sizes in sig_chunks]
     return straddles(excluded, [sum(sizes) for sizes in sig_chunks], starts)

@@ -100,7 +100,8 @@ def make_plan(
     `names` are names of the UDFs for `explain`. `files` are those that the array and parameters
     are read from. `options` are those of `Options`.
     """
-    from udfdask.plan.parameter_text import parameter_text  # runs need it, imports do not
+    from udfdask.plan.parameter_text import parameter_text  # runs need them, imports do not
+    from udfdask.udf.written_methods import misspelled_methods
 
     asked = Options(**options)
     given = read_arguments(array, udfs, asked, files)
@@ -136,7 +137,11 @@ def make_plan(
         files=files,
         advice=(
             *given.advice,
-            *(Advice("misspelled method", (text,)) for text in _misspelled(given.udfs)),
+            *(
+                Advice("misspelled method", (text,))
+                for udf in given.udfs
+                for text in misspelled_methods(udf)
+            ),
             *(
                 Advice("parameters", (text,))
                 for udf in given.udfs
@@ -145,13 +150,6 @@ def make_plan(
         ),
         door=asked.door,
     )
-
-
-def _misspelled(udfs: Sequence[UDF]) -> list[str]:
-    """Return warnings about methods that are never called."""
-    from udfdask.udf.written_methods import misspelled_methods
-
-    return [text for udf in udfs for text in misspelled_methods(udf)]
 
 
 def _names(recipe: Recipe, given: Sequence[str] | None) -> tuple[str, ...]:
@@ -244,17 +242,13 @@ def _params_computed_first(udf: UDF) -> tuple[str, ...]:
 
 
 def _aux_values(given: Arguments, recipe: Recipe) -> tuple[Any, ...]:
-    """Return the values of each of `recipe.aux_slots`."""
+    """Return the values of each of `recipe.aux_slots`, lazy ones with the chunks of the data."""
     of_udfs = [slot for slot in recipe.aux_slots if slot[0] != DESCAN]
-    values = [_aligned(given.udfs[k]._kwargs[name], recipe) for k, name in of_udfs]
+    values = [given.udfs[k]._kwargs[name].over(recipe.shape) for k, name in of_udfs]
     if given.shifts is not None:
-        values.append(given.shifts.in_chunks(recipe))
-    return tuple(values)
-
-
-def _aligned(aux: AuxData, recipe: Recipe) -> Any:
-    """Return the values for each frame, lazy ones with the navigation chunks of the data."""
-    values = aux.over(recipe.shape)
-    if aux.is_lazy:
-        values = values.rechunk((*recipe.grid.nav_chunks, *((n,) for n in aux.extra_shape)))
-    return values
+        values.append(given.shifts.values)
+    nav = recipe.grid.nav_chunks
+    return tuple(
+        one.rechunk((*nav, *((n,) for n in one.shape[len(nav) :]))) if is_lazy(one) else one
+        for one in values
+    )

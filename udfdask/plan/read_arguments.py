@@ -90,10 +90,14 @@ def read_arguments(
     selected = normalize_roi(asked.roi, nav)
     roi = only_present(selected, asked.present, nav)
     shifts = None if asked.descan is None else _shifts(array, asked, roi)
+    lost = ""
+    if asked.present is None:
+        sees = any(udf.halo is not None and udf.neighbors_outside_roi for udf in udfs)
+        lost = lost_absence_warning(map(str, array.dask.layers), asked.roi is not None, sees)
     texts = {
         "empty roi": empty_roi_warning(asked.roi, selected)
         or none_present_warning(roi, asked.present),
-        "absent frames": "" if asked.present is not None else _lost_absence(array, udfs, asked),
+        "absent frames": lost,
         "descan": "" if shifts is None else shifts.warning,
     }
     return Arguments(
@@ -105,12 +109,6 @@ def read_arguments(
         shifts=shifts,
         advice=tuple(Advice(kind, (text,)) for kind, text in texts.items() if text),
     )
-
-
-def _lost_absence(array: GraphArray, udfs: Sequence[UDF], asked: Options) -> str:
-    """Return a warning if the array may have absent frames that the UDFs would use."""
-    sees_neighbors = any(udf.halo is not None and udf.neighbors_outside_roi for udf in udfs)
-    return lost_absence_warning(map(str, array.dask.layers), asked.roi is not None, sees_neighbors)
 
 
 def _with_copied_parameters(udfs: Sequence[UDF]) -> list[UDF]:

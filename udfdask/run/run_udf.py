@@ -32,7 +32,7 @@ T = TypeVar("T")
 __all__ = ["compute", "explain", "persist", "run_udf"]
 
 if TYPE_CHECKING:
-    from udfdask.explanation.memory import LoadingMemory
+    from udfdask.explanation.loading import LoadingMemory
 
 
 @overload
@@ -283,7 +283,7 @@ def make_results(plan: Plan, array: da.Array) -> tuple[Result, ...]:
 
 def _loading(array: da.Array, plan: Plan) -> LoadingMemory:
     """Return what loading a chunk needs."""
-    from udfdask.explanation.memory import LoadingMemory, loading_memory
+    from udfdask.explanation.loading import LoadingMemory, loading_memory
 
     # each task of joined chunks runs the tasks of its own chunks
     return LoadingMemory() if plan.joined else loading_memory(array)
