@@ -167,19 +167,6 @@ def test_declarations(error, udf):
 
 
 @pytest.mark.point(15)
-def test_missing_merge_names_the_buffers():
-    buffers = {
-        "rows": {"kind": "nav"},
-        "total": {"kind": "sig"},
-        "secret": {"kind": "single", "use": "private"},
-        "later": {"kind": "sig", "use": "result_only"},
-    }
-    udf = make(buffers, process_frame=lambda s, f: None, get_results=lambda self: {})()
-    with pytest.raises(NotImplementedError, match=r"total, secret"):
-        ud.run_udf(X, udf)
-
-
-@pytest.mark.point(15)
 def test_unsafe_default_merge_is_a_type_error():
     dest = type("Dest", (), {"get": lambda self, name: np.zeros(2, "float32")})()
     with pytest.raises(TypeError, match=r"'v' of dtype float64"):
@@ -379,13 +366,6 @@ def test_init_without_super(udf, remedy):
     for use in (ud.run_udf, ud.explain, ud.run_udf_iter):
         with pytest.raises(ud.NotAvailableError, match=remedy):
             use(X, udf)
-
-
-@pytest.mark.point(19)
-@pytest.mark.parametrize("name", ["coordinates", "slice", "tiling_scheme"])
-def test_meta_of_a_piece_while_declaring(name):
-    with pytest.raises(ud.NotAvailableError, match=name):
-        ud.run_udf(X, nav(get_result_buffers=lambda self: getattr(self.meta, name)))
 
 
 def test_input_dtype_while_it_is_being_chosen():

@@ -222,39 +222,6 @@ def test_keyboard_interrupt_passes_through(x):
         ud.run_udf(x, Stops()).compute(scheduler="synchronous")
 
 
-@pytest.mark.parametrize("method", ["process_frame", "process_tile", "process_partition"])
-def test_input_is_read_only(x, method):
-    """Law 9: writing to the input is the user's mistake, and loud."""
-
-    def write(self, data):
-        data[...] = 0
-
-    cls = type(
-        "Writes",
-        (ud.UDF,),
-        {
-            "get_result_buffers": lambda self: {"v": self.buffer(kind="nav")},
-            method: write,
-        },
-    )
-    with pytest.raises(ValueError, match=r"read-only"):
-        ud.run_udf(x, cls()).compute(scheduler="synchronous")
-    with pytest.raises(ValueError, match=r"read-only"):  # converted data are shared as well
-        ud.run_udf(x.astype("uint8"), cls()).compute(scheduler="synchronous")
-
-
-def test_wrong_shape_assigned(x):
-    class Assigns(ud.UDF):
-        def get_result_buffers(self):
-            return {"v": self.buffer(kind="nav", extra_shape=(2,))}
-
-        def process_frame(self, frame):
-            self.results.v = np.zeros(3)
-
-    with pytest.raises(ValueError, match=r"broadcast"):
-        ud.run_udf(x, Assigns()).compute(scheduler="synchronous")
-
-
 def test_blocks_that_are_not_as_announced(x):
     class Nothing(ud.UDF):
         def get_result_buffers(self):
@@ -269,15 +236,3 @@ def test_blocks_that_are_not_as_announced(x):
     other = x.map_blocks(lambda b: b + 0j, dtype=x.dtype, meta=np.empty((0,) * 4, "float32"))
     with pytest.raises(ud.UDFError, match=r"dtype float32 was announced, but one of dtype complex"):
         ud.run_udf(other, Nothing()).compute(scheduler="synchronous")
-
-
-def test_unknown_buffer_assigned(x):
-    class Assigns(ud.UDF):
-        def get_result_buffers(self):
-            return {"v": self.buffer(kind="nav")}
-
-        def process_frame(self, frame):
-            self.results.w = 1
-
-    with pytest.raises(ud.UDFError, match=r"no buffer 'w' to assign to; declared buffers: \['v'\]"):
-        ud.run_udf(x, Assigns()).compute(scheduler="synchronous")
