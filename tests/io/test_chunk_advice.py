@@ -81,14 +81,6 @@ def test_a_plan_and_the_suggestion_say_the_same():
         ud.run_udf(x, udf)
 
 
-def test_little_data_may_have_any_chunks():
-    udf = ud.udfs.AutoUDF(f=np.max, output_shape=(), output_dtype="f4")
-    ud.run_udf(zeros((4, 3, 20, 14), (2, 3, 5, 7)), udf)  # 6.56 KiB
-    ud.run_udf(zeros((63, 2, 512, 512), (1, 2, 64, 64)), udf)  # without a warning
-    with pytest.warns(ud.UDFWarning, match="64 signal chunks"):
-        ud.run_udf(zeros((64, 2, 512, 512), (1, 2, 64, 64)), udf)
-
-
 @pytest.mark.parametrize(
     ("array", "sig_dims", "error", "match"),
     [

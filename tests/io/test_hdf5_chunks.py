@@ -21,6 +21,7 @@ OWN = {
     "plain": {},
     "gzip": {"compression": "gzip"},
     "shuffle and gzip": {"compression": "gzip", "shuffle": True},
+    "lzf": {"compression": "lzf"},
 }
 """Options of datasets that are read without HDF5."""
 
@@ -102,13 +103,6 @@ def test_known_filters_of_plugins(tmp_path, without_library):
         for dtype in ("<u2", ">u4", "u1"):
             path = write(tmp_path / "a.h5", VALUES.astype(dtype), **options)
             np.testing.assert_array_equal(computed(path), VALUES, err_msg=name)
-
-
-def test_lzf(tmp_path, without_library):
-    pytest.importorskip("imagecodecs", reason="it comes with rosettasciio[tiff]")
-    for shuffle in (False, True):
-        path = write(tmp_path / "a.h5", compression="lzf", shuffle=shuffle)
-        np.testing.assert_array_equal(computed(path), VALUES)
 
 
 @pytest.mark.parametrize("name", OTHERS)
@@ -239,9 +233,3 @@ def test_files_that_begin_with_other_data(tmp_path, size):
         with path.open("r+b") as file:
             file.write(b"MATLAB 7.3")
         np.testing.assert_array_equal(computed(path), VALUES)
-
-
-def test_types_that_numpy_stores_in_another_way(tmp_path, library_reads):
-    write(tmp_path / "a.h5", VALUES > 0)  # an enumeration in HDF5
-    np.testing.assert_array_equal(computed(tmp_path / "a.h5"), VALUES > 0)
-    assert library_reads

@@ -1,7 +1,5 @@
 """Names and scales of axes that a file says little about."""
 
-import importlib
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -95,11 +93,6 @@ def test_the_axis_of_a_part(part, uneven):
     assert labels == tuple("abcdefg"[part])
 
 
-def test_a_part_that_is_no_slice():
-    with pytest.raises(ArgumentTypeError, match="part must be a slice, not 3"):
-        Axis(name="x").sliced(3, 5)
-
-
 class TestPartsOfFiles:
     """A part of an opened file has the axes of that part."""
 
@@ -171,9 +164,3 @@ def test_the_text_of_an_opened_file_is_short(tmp_path):
     assert "uint16 in counts" in lines[1]
     assert lines[2].endswith("kx 8")
     assert lines[3:] == ["  kx: -2 to 1.5 mrad, step 0.5"]
-
-
-@pytest.mark.parametrize("package", ["udfdask.io", "udfdask.masks"])
-def test_tab_completion_shows_public_names(package):
-    module = importlib.import_module(package)
-    assert dir(module) == sorted(module.__all__)

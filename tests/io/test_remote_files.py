@@ -111,13 +111,6 @@ def test_a_raw_file(server, values):
     assert (opened.title, opened.reader, opened.sig_dims) == ("scan", "raw binary", 2)
 
 
-def test_a_file_without_suffix_is_recognized(tmp_path, values):
-    np.save(tmp_path / "scan.npy", values)
-    (tmp_path / "scan.npy").rename(tmp_path / "scan")
-    with serving(tmp_path) as files:
-        assert_eq(open_file(f"{files.url}/scan").array, values)
-
-
 @pytest.mark.full
 def test_a_damaged_header(tmp_path, values):
     np.save(tmp_path / "a.npy", values)
@@ -131,11 +124,3 @@ def test_a_damaged_header(tmp_path, values):
         for name in ("empty.npy", "text.npy"):
             with pytest.raises(FileFormatError, match=f"{name} cannot be read as a .npy file"):
                 open_file(f"{files.url}/{name}")
-
-
-def test_values_are_read_only(server):
-    scan = open_file(f"{server.url}/scan.npy").array
-    writeable = scan.map_blocks(
-        lambda block: np.full(block.shape, block.flags.writeable), dtype=bool, meta=np.array(True)
-    )
-    assert not writeable.any().compute()

@@ -64,34 +64,23 @@ def s3(http, values):
         yield options
 
 
-NAMES = ["scan.npy", "scan.zarr", "scan.json"]
-
-
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("scheduler", ["sync", "threads", "processes"])
-def test_each_scheduler_reads_it(http, values, name, scheduler):
+@pytest.mark.parametrize("name", ["scan.npy", "scan.zarr", "scan.json"])
+def test_each_scheduler_reads_it(http, values, name, client):
     array = open_file(f"{http.url}/{name}", chunks=(1, 6, 8, 10)).array
-    found = ud.run_udf(array, SumSigUDF()).compute(scheduler=scheduler, num_workers=2)
-    assert np.array_equal(found["intensity"], values.sum((2, 3)))
+    for scheduler in ("threads", "processes", client):
+        found = ud.run_udf(array, SumSigUDF()).compute(scheduler=scheduler)
+        assert np.array_equal(found["intensity"], values.sum((2, 3)))
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_a_cluster_reads_it(http, values, name, client):
-    array = open_file(f"{http.url}/{name}", chunks=(1, 6, 8, 10)).array
-    found = ud.run_udf(array, SumSigUDF()).compute(scheduler=client)
-    assert np.array_equal(found["intensity"], values.sum((2, 3)))
-
-
-@pytest.mark.parametrize("scheduler", ["threads", "processes"])
 @pytest.mark.parametrize("name", ["scan.npy", "scan.zarr", "scan.raw"])
-def test_s3(s3, values, name, scheduler):
+def test_s3(s3, values, name):
     url = f"s3://bucket/data/{name}"
     if name == "scan.raw":
         array = from_raw(url, **RAW, storage_options=s3, chunks=(1, 6, 8, 10))
     else:
         array = open_file(url, storage_options=s3, chunks=(1, 6, 8, 10)).array
     assert_eq(array, values)
-    found = ud.run_udf(array, SumSigUDF()).compute(scheduler=scheduler, num_workers=2)
+    found = ud.run_udf(array, SumSigUDF()).compute()
     assert np.array_equal(found["intensity"], values.sum((2, 3)))
 
 

@@ -65,12 +65,6 @@ def test_it_is_what_the_folder_is(server, values, name):
     assert there.unit == here.unit
 
 
-def test_the_axes_have_positions(server):
-    y, x, *_ = open_file(f"{server.url}/v3.zarr").axes
-    assert (y.name, y.unit, y.scale) == ("y", "nm", 0.5)
-    assert (x.name, x.unit, x.scale) == ("x", None, 1)
-
-
 def test_the_array_asked_for(server, values):
     assert_eq(open_file(f"{server.url}/v2.zarr", dataset="dark").array, values[0, 0])
     assert_eq(open_file(f"{server.url}/v2.zarr/deep/scan").array, values)
@@ -119,19 +113,3 @@ def test_a_damaged_chunk(tmp_path, values):
         assert_eq(scan[:2], values[:2])
         with pytest.raises(FileFormatError, match=r"a\.zarr, the part at .*cannot be read"):
             scan[2].compute()
-
-
-@pytest.mark.parametrize("zarr_format", [2, 3])
-def test_axes_of_ome_zarr(tmp_path, values, zarr_format):
-    root = write(tmp_path / "image.zarr", values, zarr_format)
-    axes = [{"name": name, "unit": "nanometer"} for name in "tzyx"]
-    steps = [{"type": "scale", "scale": [1.0, 2.0, 0.5, 0.25]}]
-    datasets = [{"path": "deep/scan", "coordinateTransformations": steps}]
-    image = {"multiscales": [{"axes": axes, "datasets": datasets}]}
-    root.attrs.update({"ome": image} if zarr_format == 3 else image)
-    with serving(tmp_path) as files:
-        opened = open_file(f"{files.url}/image.zarr")
-    found = [(axis.name, axis.unit, axis.scale) for axis in opened.axes]
-    assert found == [
-        (n, "nanometer", s) for n, s in zip("tzyx", [1.0, 2.0, 0.5, 0.25], strict=True)
-    ]

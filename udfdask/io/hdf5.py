@@ -176,20 +176,16 @@ def hyperspy_format(file: Path) -> str | None:
     with _opened(file) as opened:
         if text(opened.attrs.get("file_format")) == "HyperSpy":
             return "HSPY"
-        if "4DSTEM_simulation" in opened or _is_velox(opened.get("Version")):
+        version = opened.get("Version")
+        is_velox = getattr(version, "size", None) == 1 and any(
+            f'"{name}"' in (text(version[()]) or "") for name in ("Velox", "DevelopersKit")
+        )
+        if "4DSTEM_simulation" in opened or is_velox:
             return "EMD"  # of Prismatic or Velox
         # names that are not UTF-8 are bytes
-        names = [str(name) for name in opened]
-        if any(f"{name}/SVIData" in opened for name in names if name.startswith("Acquisition")):
+        if any(f"{name}/SVIData" in opened for name in map(str, opened)):
             return "Delmic"
     return None
-
-
-def _is_velox(version: Any) -> bool:
-    """Return whether the dataset `Version` of a file says that Velox has written it."""
-    if getattr(version, "size", None) != 1:
-        return False
-    return any(f'"{name}"' in (text(version[()]) or "") for name in ("Velox", "DevelopersKit"))
 
 
 @contextlib.contextmanager

@@ -69,9 +69,8 @@ def _recording(opened: Any, top: str, file: str) -> Candidate:
     default = _default_signal(opened, top)
     if default is not None and _is_recording(default, opened, least=2):
         # an image is not a recording if there are larger data with three dimensions
-        if default in stacks or all(c.nbytes < default.nbytes for c in stacks):
-            return _with_parts(default, joined, contents, opened)
-        if _is_recording(default, opened, least=3):
+        is_largest = all(c.nbytes < default.nbytes for c in stacks)
+        if is_largest or _is_recording(default, opened, least=3):
             return _with_parts(default, joined, contents, opened)
     lost = [name for name in contents.signals if get_item(opened, name) is None]
     signals = [c for c in contents.datasets if c.name in contents.signals]
