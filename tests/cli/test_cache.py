@@ -53,11 +53,14 @@ def run(scan, *more, end=None):
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
 
 
-def test_a_cache_serves_a_killed_run(scan):
-    more = ["--cache", "kept", "--out", "a.npz"]
+@pytest.mark.parametrize("kept", [["--resume"], ["--cache", "kept"]])
+def test_a_killed_run_goes_on(scan, kept):
+    more = [*kept, "--out", "a.npz"]
     assert run(scan, *more, end="SIGKILL").returncode == -signal.SIGKILL
     again = run(scan, *more)
     assert "2 of 6 chunks are done already" in again.stdout, again.stderr
     frames = np.load(scan / "scan.npy")
     np.testing.assert_array_equal(np.load(scan / "a.npz")["auto_result"], frames.sum(axis=(2, 3)))
-    assert "6 of 6 chunks are done already" in run(scan, *more, "--overwrite").stdout
+    assert not (scan / "a.npz.cache").exists()
+    done = "6 of 6 chunks are done already" in run(scan, *more, "--overwrite").stdout
+    assert done == ("--cache" in kept)

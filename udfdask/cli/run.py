@@ -21,6 +21,7 @@ from udfdask.errors import UDFWarning
 from udfdask.explanation.describe import Explanation
 from udfdask.graph.inputs import data_files
 from udfdask.io.opened_file import OpenedFile
+from udfdask.records.folder import folder_beside, open_folder, remove_folder
 from udfdask.records.setting import cache as cache_results
 from udfdask.results.result import Result
 from udfdask.run.progressive import run_udf_iter
@@ -116,11 +117,16 @@ def _to_scheduler(text: str) -> str:
     help="Replace existing files of --out and --plot if they are of the same kind.",
 )
 @click.option(
+    "--resume",
+    is_flag=True,
+    help="Keep partial results next to the first --out until it is written: a run that was "
+    "interrupted goes on.",
+)
+@click.option(
     "--cache",
     type=to_path,
     metavar="FOLDER",
-    help="Keep partial results in this folder, and read those that are there: a run that was "
-    "interrupted goes on, and earlier runs are not repeated.",
+    help="Keep partial results in this folder, and read those that are there.",
 )
 @click.option("-v", "--verbose", is_flag=True, help="Print the whole plan, as `udfdask explain`.")
 @click.option("--progress/--no-progress", default=True, help="Show a progress bar (default).")
@@ -136,6 +142,7 @@ def run(
     outs: Sequence[Path],
     plot: Path | None,
     overwrite: bool,
+    resume: bool,
     cache: Path | None,
     verbose: bool,
     progress: bool,
@@ -154,10 +161,12 @@ def run(
     udfdask run scan.raw --nav-shape 256,256 --sig-shape 128,128 --dtype uint16
     udfdask run map.bcf --sig-dims 1 --roi 10:40,: --out map.npz
     udfdask run scan.mib --udf mine.py:Peak:r=5 --udf libertem.udf.stddev:StdDevUDF
-    udfdask run long.mib --udf sum --udf com --out found.zarr --cache partial
+    udfdask run long.mib --udf sum --udf com --out found.zarr --resume
     """  # noqa: D301, click wants the character
-    if cache and live:
-        raise click.UsageError("--cache does not work with --live")
+    if resume and (live or not outs):
+        raise click.UsageError("--resume needs --out, and does not work with --live")
+    if cache and (live or resume):
+        raise click.UsageError("--cache does not work with --live or --resume")
     with plain_warnings():
         planned = _plan(data)
         opened = planned.opened
@@ -167,14 +176,18 @@ def run(
             outputs.check(planned.udfs, planned.lazy)
         click.echo(data.headline(opened))
         print_plan(planned, verbose=verbose)
+        beside = folder_beside(outs[0]) if resume else None
         with plain_errors(RUNNING), connected(scheduler) as options:
             if live:
                 results = _run_live(planned, data, outputs, progress=progress, **options)
             else:
+                kept = open_folder(beside, limit=None) if beside else None
                 with cache_results(cache) if cache else nullcontext():
-                    results = run_in_one_pass(planned, progress=progress, **options)
+                    results = run_in_one_pass(planned, progress=progress, cache=kept, **options)
         with plain_errors(PLANNING):
             written = outputs.write(results, opened, redraws=live)
+            if beside:
+                remove_folder(beside)
         wrote = "".join(f"\nwrote {path}" for path in written)
         click.echo(summary_table(results) + (f"\n{wrote}" if wrote else ""))
 
