@@ -195,23 +195,16 @@ class DiskTemplate:
     ring."""
 
     def __post_init__(self) -> None:
-        radius, outer = self._read("radius"), self._read("radius_outer")
-        if not isinstance(radius, Quantity):
-            radius = checks.radius("radius", radius, positive=True)
-        if outer is not None and not isinstance(outer, Quantity):
-            checks.radius("radius_outer", outer)
-        if self.has_units:
-            return
-        if outer is not None and checks.radius("radius_outer", outer) <= radius:
+        for name in ("radius", "radius_outer"):
+            value = as_quantity(name, getattr(self, name))
+            object.__setattr__(self, name, value)
+            if value is not None and not isinstance(value, Quantity):
+                checks.radius(name, value, positive=name == "radius")
+        outer = self.radius_outer
+        if not self.has_units and outer is not None and float(outer) <= float(self.radius):
             raise ArgumentValueError(
                 f"radius_outer must be larger than radius, but {outer!r} <= {self.radius!r}"
             )
-
-    def _read(self, name: str) -> Any:
-        """Keep a radius with a unit as a `Quantity`, and return it."""
-        value = as_quantity(name, getattr(self, name))
-        object.__setattr__(self, name, value)
-        return value
 
     @property
     def has_units(self) -> bool:

@@ -190,26 +190,23 @@ class CorrelationUDF(BuiltInUDF):
         with np.errstate(invalid="ignore"):  # pixels can be infinite
             if self.params.log_scale:
                 tile = _log_scaled(self.xp, tile)
-            if self.meta._backend.on_device:
-                self._correlate_on_device(tile, corners, which)
-            else:
-                self._correlate(tile, corners, which)
+            products = self._correlate(tile, corners, which)
+            maps = self.results.maps
+            maps[:, which] += products.reshape((len(tile), len(which), *maps.shape[2:]))
 
-    def _correlate(self, tile: AnyArray, corners: AnyArray, which: AnyArray) -> None:
-        """Add the products of the windows of some peaks (`which`) with all shifted templates."""
+    def _correlate(self, tile: Any, corners: AnyArray, which: AnyArray) -> Any:
+        """Return the products of the windows of some peaks (`which`) with all templates."""
+        templates, window = self.task_data.templates, self._window()
+        if self.meta._backend.on_device:
+            shape = (len(tile), len(which), len(templates))
+            products = self.xp.zeros(shape, dtype=self.results.maps.dtype)
+            add_window_products(tile, corners[:, which], window, templates.T, products)
+            return products
         from udfdask.kernels.cpu.change_frames import cut_windows
 
-        maps, window = self.results.maps, self._window()
         windows = np.empty((len(tile), len(which), *window), dtype=tile.dtype)
         cut_windows(tile, np.ascontiguousarray(corners[:, which]), windows)
-        products = product(windows.reshape((-1, windows[0, 0].size)), self.task_data.templates.T)
-        maps[:, which] += products.reshape((len(tile), len(which), *maps.shape[2:]))
-
-    def _correlate_on_device(self, tile: Any, corners: AnyArray, which: AnyArray) -> None:
-        maps, templates = self.results.maps, self.task_data.templates
-        products = self.xp.zeros((tile.shape[0], len(which), templates.shape[0]), dtype=maps.dtype)
-        add_window_products(tile, corners[:, which], self._window(), templates.T, products)
-        maps[:, which] += products.reshape((tile.shape[0], len(which), *maps.shape[2:]))
+        return product(windows.reshape((-1, windows[0, 0].size)), templates.T)
 
     def postprocess(self) -> None:
         from udfdask.kernels.cpu.phase_correlation import find_maxima

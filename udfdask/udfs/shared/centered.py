@@ -245,16 +245,13 @@ class RingsUDF(CenteredUDF):
         r, p = self._outer_radius(), self.params
         return r, p.ri, number_of_bins(p.n_bins, r, p.ri)
 
-    def _members(self) -> BinMembers:
-        """Return the pixels of each ring around the common center."""
-        sig = self._frame_shape()
-        return find_members(self._center, sig, *self._rings(), *self._ellipse.values())
-
     def get_shared_task_data(self) -> Mapping[str, Any]:
         """Return the pixels of each ring, and a cache for their parts in each tile."""
         if self._has_own_centers:
             return {}
-        return {"members": self._members(), "cut": OncePerProcess(2048)}
+        sig, ellipse = self._frame_shape(), self._ellipse.values()
+        members = find_members(self._center, sig, *self._rings(), *ellipse)
+        return {"members": members, "cut": OncePerProcess(2048)}
 
     def _rings_on_device(
         self, tile: Any, factors: Callable[[BinMembers], AnyArray]
