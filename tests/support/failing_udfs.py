@@ -57,16 +57,6 @@ def fail_on_data(frame):
     return frame.sum()
 
 
-def fail_on_ones(frame):
-    """A function for `map_frames` that does not take the frame of ones of the plan."""
-    raise_own_error("function")
-
-
 def return_another_shape(frame):
     """A function for `map_frames` that returns what it should not."""
     return frame if frame[0, 0] != 1 else frame.sum()
-
-
-def fail_to_load(block):
-    """A function for `map_blocks` whose file is gone."""
-    raise FileNotFoundError("scan.raw")

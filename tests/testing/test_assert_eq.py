@@ -91,20 +91,16 @@ def test_results_that_differ():
 
 
 def test_masks_are_compared():
-    class Masked(SumSigUDF):
+    class Masked(udf_zoo.NavSums):
         def __init__(self, valid):
-            super(SumSigUDF, self).__init__(valid=valid, dtype=None)
+            super().__init__(valid=valid)
 
         def get_results(self):
-            return {"intensity": self.with_mask(self.results.intensity, self.params.valid)}
+            return {"sums": self.with_mask(self.results.sums, self.params.valid)}
 
-    class WithValid(Masked):
-        def __init__(self, valid, dtype=None):
-            super().__init__(valid)
-
-    assert_eq(ud.run_udf(X, WithValid(True)), ud.run_udf(X, WithValid(True)).compute())
-    with pytest.raises(AssertionError, match=r"valid_mask\['intensity'\] differ"):
-        assert_eq(ud.run_udf(X, WithValid(True)), ud.run_udf(X, WithValid(False)))
+    assert_eq(ud.run_udf(X, Masked(True)), ud.run_udf(X, Masked(True)).compute())
+    with pytest.raises(AssertionError, match=r"valid_mask\['sums'\] differ"):
+        assert_eq(ud.run_udf(X, Masked(True)), ud.run_udf(X, Masked(False)))
 
 
 def test_each_side_is_computed_once():
