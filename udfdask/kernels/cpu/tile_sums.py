@@ -74,7 +74,7 @@ def walk_sums(
     """Add up strips of rows, `most` frames at a time.
 
     `largest` is the largest value of an integer dtype whose sums are exact without `origins`, see
-    `exact_squares`. One of them is None. `origins`, the buffers for sums and squares, and `state`
+    `square_columns`. One of them is None. `origins`, the buffers for sums and squares, and `state`
     are temporary.
     """
     flat, frame_step, row_step, swap = source

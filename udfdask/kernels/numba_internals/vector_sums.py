@@ -92,7 +92,7 @@ def add_frames(
     The first row starts at `place`; of each row, `vectors` vectors are added. The first of their
     sums is at `inside`, and rows of sums are `width` numbers apart; `squares` and `origins` have
     the same order. Floats are differences from `origins`, and their squares are added up. Of
-    integers, half the parabolas are added up, see `exact_squares`.
+    integers, half the parabolas are added up, see `square_columns`.
 
     `state` gets a vector T for each frame, then a vector X and a vector Y for each. T is the sum of
     its vectors, Y the sum of what T was after each row. For floats, X is the sum of pixels times
