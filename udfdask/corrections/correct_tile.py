@@ -59,7 +59,7 @@ def _corrected(
     out = np.empty((len(tile), planes.dark.size), dtype=dtype)
     if out.size:
         given = tile.astype(compiled_dtype(tile.dtype), copy=False)
-        correct_frames(*as_lines(given), planes.dark, planes.gain, *patches, around, out)
+        correct_frames(as_lines(given), planes.dark, planes.gain, patches, around, out)
     return out
 
 

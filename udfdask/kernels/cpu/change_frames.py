@@ -239,26 +239,18 @@ def cut_windows(frames: AnyArray, corners: AnyArray, out: AnyArray) -> None:
 
 @kernel
 def correct_frames(
-    raw: AnyArray,
-    frame_step: int,
-    line_step: int,
-    line: int,
-    dark: AnyArray,
-    gain: AnyArray,
-    patched: AnyArray,
-    neighbors: AnyArray,
-    counts: AnyArray,
-    beyond: AnyArray,
-    out: AnyArray,
+    source: Any, dark: AnyArray, gain: AnyArray, patches: Any, beyond: AnyArray, out: AnyArray
 ) -> None:
     """Write ``(raw - dark) * gain`` to `out`, shape (frames, pixels), then patch broken pixels.
 
-    `raw` is flat memory: frames start every `frame_step` elements, and the lines of a frame, of
-    `line` pixels each, every `line_step` elements. `dark` and `gain` have the shape (pixels,) and
-    the dtype of `out`. Pixel ``patched[k]`` becomes the mean of the pixels
+    `source` is flat memory, the steps between frames and between lines, and the pixels of a line.
+    `dark` and `gain` have the shape (pixels,) and the dtype of `out`. `patches` are `patched`,
+    `neighbors` and `counts`: pixel ``patched[k]`` becomes the mean of the pixels
     ``neighbors[k, :counts[k]]``. Neighbors outside the tile have the indices `pixels`,
     `pixels` + 1, ...: these are the columns of `beyond`, shape (frames, m), corrected already.
     """
+    raw, frame_step, line_step, line = source
+    patched, neighbors, counts = patches
     pixels = out.shape[1]
     cast = out.dtype.type
     for i in range(out.shape[0]):
