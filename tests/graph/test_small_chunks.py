@@ -288,5 +288,5 @@ def test_placements_of_small_chunks_are_followed(client):
         sums = ud.run_udf(y, SumSigUDF(), merge_small=4 * 6 * 32).compute(scheduler=client)
         np.testing.assert_array_equal(sums["intensity"] > 0, np.arange(8)[:, None] >= [halves] * 6)
     split = on_workers(x, lambda block: (first, second)[block[0] % 2])
-    with pytest.raises(ud.UDFError, match="if merge_small joins them, choose a smaller size"):
+    with pytest.raises(ud.UDFError, match="no worker can load all of them"):
         ud.run_udf(split, SumSigUDF(), merge_small="1 MiB").compute(scheduler=client)
