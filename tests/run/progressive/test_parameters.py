@@ -6,7 +6,7 @@ import pytest
 
 import progressive_udfs as pu
 import udfdask as ud
-from aux_udfs import AUX_UDFS, SeenByMergeAll, Shared
+from aux_udfs import AUX_UDFS, SeenByMergeAll, SeenByTiles, Shared
 from counting import counts
 from progressive_cases import ROI, SHAPE, assert_same, local, long_array, seen
 from udfdask.udfs import SumUDF
@@ -114,6 +114,12 @@ class TestAuxData:
         for udf in (seen(SHAPE, SeenByMergeAll), seen(SHAPE, pu.SeenByMergeAllOnly)):
             *_, last = ud.run_udf_iter(x, udf, roi=ROI)
             assert_same(last.buffers[0], ud.run_udf(x, udf, roi=ROI).compute())
+
+    def test_in_every_snapshot(self, x):
+        """get_results sees aux data of all frames, also of frames that are not merged yet."""
+        for snapshot in ud.run_udf_iter(x, [seen(SHAPE), seen(SHAPE, SeenByTiles)], roi=ROI):
+            for result in snapshot.buffers:
+                assert list(result) == ["weighted", "total", "last", "done"]
 
     def test_updated(self, options):
         x = da.ones((60, 1, 2, 2), chunks=(1, 1, 2, 2))

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import udfdask as ud
-from cuda_udfs import Cuda, Cupy, Heavy, HeavyRows, Rows, numbers
+from cuda_udfs import Cuda, Cupy, Heavy, HeavyRows, Rows, loaded, numbers
 from udfdask.errors import DeviceError
 
 pytestmark = pytest.mark.full
@@ -111,6 +111,14 @@ def test_a_heavy_parameter_where_there_is_no_worker_yet(cls, door, folder):
         else:
             (found,) = ud.compute(ud.run_udf(array, udf), scheduler=client)
     np.testing.assert_array_equal(found["sums"], numbers(DATA)[0] + 300_000)
+
+
+def test_nothing_is_computed_for_chunks_that_nobody_can_run(client, folder):
+    (param,) = lazy(folder)[:1]
+    param = param.map_blocks(loaded, folder=folder, dtype="int64", meta=np.empty(0, "int64"))
+    with pytest.raises(DeviceError, match=r"^Heavy can run only on a CUDA device"):
+        list(ud.run_udf_iter(lazy(folder)[0], Heavy(folder, param), scheduler=client))
+    assert not list(Path(folder).iterdir())
 
 
 @pytest.mark.parametrize("scheduler", ["threads", "synchronous", "processes"])

@@ -132,23 +132,35 @@ class _MergedWhenRead:
 
 
 class AuxRows:
-    """Aux data of the merged frames of a run for `get_results`; zero for all other frames."""
+    """Aux data of the frames of a run for `get_results`, with the values that the chunks had.
 
-    def __init__(self, recipe: Recipe, number: int) -> None:
-        udf, n = recipe.udfs[number], recipe.grid.n_frames
-        self._rows = {
-            name: np.zeros((n, *udf.aux[name].extra_shape), udf.aux[name].dtype)
-            for name in (udf.nav_aux if udf.has_get_results else ())
-        }
+    Frames that are not merged yet have the values in `known`, shape (*nav, *extra_shape), or zero
+    if the aux data are computed together with the chunks.
+    """
+
+    def __init__(self, recipe: Recipe, number: int, known: Mapping[str, AnyArray]) -> None:
+        grid, udf = recipe.grid, recipe.udfs[number]
+        self._before: dict[str, AnyArray] = {}
+        for name in udf.nav_aux if udf.has_get_results else ():
+            extra, dtype = udf.aux[name].extra_shape, udf.aux[name].dtype
+            rows = np.zeros((grid.n_frames, *extra), dtype)
+            if name in known:
+                frames = known[name].reshape((grid.size, *extra))
+                rows[:] = frames if grid.roi is None else frames[grid.roi.reshape(-1)]
+            self._before[name] = rows
+        self._now = {name: rows.copy() for name, rows in self._before.items()}
 
     def add(self, rows: AnyArray, aux: Mapping[str, AnyArray]) -> None:
         """Store the aux data of a chunk."""
-        for name, values in self._rows.items():
-            values[rows] = aux[name]
+        for name, now in self._now.items():
+            now[rows] = aux[name]
 
     def over(self, done: BoolArray) -> dict[str, AnyArray]:
         """Return the aux data of all frames at the time when only the rows `done` were merged."""
-        return {name: locked(_zero_others(rows, done)) for name, rows in self._rows.items()}
+        values = {name: before.copy() for name, before in self._before.items()}
+        for name, rows in values.items():
+            rows[done] = self._now[name][done]
+        return {name: locked(rows) for name, rows in values.items()}
 
 
 def _zero_others(rows: AnyArray, done: BoolArray) -> AnyArray:

@@ -18,9 +18,14 @@ from dask import base
 from udfdask.chunk.partial_result import Partials, send_without_copies
 from udfdask.graph.build import Tasks
 from udfdask.graph.recipes_of_tasks import pack_if_small
+from udfdask.plan.device_groups import groups_of
 from udfdask.plan.recipe import Recipe
 from udfdask.run.progressive.chunk_source import Arrivals, Closed, Job
-from udfdask.scheduling.workers.find_restrictions import NO_RESTRICTIONS, find_restrictions
+from udfdask.scheduling.workers.find_restrictions import (
+    NO_RESTRICTIONS,
+    Restrictions,
+    find_restrictions,
+)
 from udfdask.scheduling.workers.killed_workers import explaining_killed_workers
 from udfdask.scheduling.workers.restrict import make_cluster_options
 
@@ -84,12 +89,20 @@ class ClusterChunks:
         """Compute lazy parameters."""
         tasks = self._job.parameters()
         if tasks is not None:
+            self._check_devices()
             (future,) = self._submit(tasks.dsk, tasks.keys, tasks.keys)
             try:
                 self._watch(future)
                 self._job.live.fill(self._client.gather(self._wait()[0]))
             finally:
                 _release([future])
+
+    def _check_devices(self) -> None:
+        """Raise if no worker can run the chunks, before lazy parameters are computed."""
+        recipe = self._job.live.now
+        groups = [g for g in groups_of(recipe) if g.needs_cuda and recipe.grid.n_chunks]
+        limits = Restrictions(workers={}, groups={group.names: group for group in groups})
+        make_cluster_options(limits, self._client, self._options)
 
     def _current_graph(self) -> _Graph:
         """Return the graph of all chunks with the current parameters."""

@@ -42,6 +42,8 @@ class ProgressiveRun:
     """The recipe, with parameters that may change."""
     infos: tuple[ResultInfo, ...]
     """Metadata of the result of each UDF."""
+    aux_values: list[dict[str, Any]]
+    """For each UDF the aux data that are known for all frames, shape (*nav, *extra_shape)."""
     start: Callable[[], Chunks]
     """Returns the source of computed chunks; called when the first snapshot is requested."""
     tally: ProgressCounter | None
@@ -76,7 +78,7 @@ class SnapshotIterator(Iterator[T], AsyncIterator[T]):
         self._accumulators = [
             make_accumulator(recipe, number) for number in range(len(recipe.udfs))
         ]
-        self._aux = tuple(AuxRows(recipe, number) for number in range(len(recipe.udfs)))
+        self._aux = tuple(AuxRows(recipe, k, known) for k, known in enumerate(run.aux_values))
         self._rows_merged = np.zeros(grid.n_frames, dtype=bool)
         self._merged_at = np.full(grid.n_chunks, grid.n_chunks, dtype=np.int64)
         self._generations = np.zeros(grid.n_chunks, dtype=np.int64)
@@ -279,7 +281,6 @@ class SnapshotIterator(Iterator[T], AsyncIterator[T]):
             self._run.tally.add((chunk,))
 
     def _snapshot(self) -> Snapshot:
-        """Return the current snapshot."""
         state = RunState(
             recipe=self._run.live.now,
             infos=self._run.infos,
@@ -303,7 +304,6 @@ class SnapshotIterator(Iterator[T], AsyncIterator[T]):
         self._end_tally("finished" if done else "cancelled" if stopped else "failed")
 
     def _end_tally(self, status: Status) -> None:
-        """End the progress tally with a status."""
         if self._run.tally is not None:
             self._run.tally.end(status)
 

@@ -16,6 +16,7 @@ from dask import base
 
 from udfdask.plan.check_input import check_is_array
 from udfdask.plan.options import NAMES
+from udfdask.plan.recipe import DESCAN
 from udfdask.results.named_results import ResultInfo
 from udfdask.run.described_data import DescribedData, take_apart
 from udfdask.run.options import IterOptions, forwards
@@ -67,6 +68,11 @@ def prepare_run(
         )
     )
     watch = None if plots is None else _live_plot_update(plots, infos)
+    aux_values: list[dict[str, Any]] = [{} for _ in recipe.udfs]
+    for (number, name), values in zip(recipe.aux_slots, plan.aux, strict=True):
+        # UDFs and merges do not see shifts of frames
+        if number != DESCAN and not base.is_dask_collection(values):
+            aux_values[number][name] = values
     cuda_udfs = [u.name for u in recipe.udfs if u.needs_cuda] if recipe.grid.n_chunks else []
     find = _find_scheduler(scheduler, array, cuda_udfs)
 
@@ -84,6 +90,7 @@ def prepare_run(
     return ProgressiveRun(
         live=live,
         infos=infos,
+        aux_values=aux_values,
         start=start,
         tally=tally,
         watch=watch,
