@@ -191,16 +191,10 @@ class TestUseInHyperSpy:
             assert all(axis_facts(a) == axis_facts(b) for a, b in pairs)
 
     @pytest.mark.full
-    @pytest.mark.filterwarnings("ignore:The NestedDirectoryStore:FutureWarning")  # of zarr 2
-    @pytest.mark.parametrize("suffix", [".hspy", ".zspy"])
-    def test_saved_and_read_back(self, results, tmp_path, suffix):
-        if suffix == ".zspy":
-            zarr = pytest.importorskip("zarr", reason="zarr is an extra")
-            if int(zarr.__version__.split(".")[0]) > 2:
-                pytest.skip("RosettaSciIO writes .zspy with zarr 2 only")
+    def test_saved_and_read_back(self, results, tmp_path):
         for result in results:
             for name, signal in result.items():
-                path = tmp_path / f"{name}{suffix}"
+                path = tmp_path / f"{name}.hspy"
                 signal.save(path, overwrite=True, **quiet)
                 back = hs.load(path)
                 np.testing.assert_array_equal(back.data, data_of(signal))
