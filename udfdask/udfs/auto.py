@@ -271,7 +271,7 @@ class AutoUDF(UDF):
         if not sample.size and self.params.output_shape is None and math.prod(frame.shape):
             raise ArgumentValueError(
                 f"the function returned an empty array for a frame of ones{of}: pass ragged=True "
-                "or output_shape=..."
+                "to collect arrays of any length, or output_shape=..."
             )
         return sample
 

@@ -31,7 +31,8 @@ class Target:
         if not os.path.lexists(self.path):
             return
         if not self.is_store and not self.path.is_file():
-            raise FileExistsError(f"{self.named} is not a file: choose another name")
+            what = "a folder" if self.path.is_dir() else "not a file"
+            raise FileExistsError(f"{self.named} is {what}: choose another name")
         if not self.overwrite:
             raise FileExistsError(
                 f"{self.named} already exists: choose another name, or overwrite it "
