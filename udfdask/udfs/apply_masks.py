@@ -123,11 +123,11 @@ class ApplyMasksUDF(BuiltInUDF):
     ----------
     mask_factories : array or callable, or list, tuple or dict of them
         The masks: arrays of NumPy, SciPy or the package `sparse`, or functions without arguments
-        that return such arrays. An array is one mask, shape `sig`, or a stack, shape (n_masks,
-        *sig). A function returns a whole stack. A list or tuple has an array of shape `sig`, or a
-        function that returns it, for each mask. A dictionary has names as well: ``{"BF": disk,
-        "ADF": ring}``. The accessors of DataArrays and signals also take DataArrays, signals and
-        ROIs of HyperSpy.
+        that return such arrays. An array is one mask, shape `sig`, or a stack, shape
+        (n_masks, *sig). A function returns a whole stack. A list or tuple has an array of shape
+        `sig`, or a function that returns it, for each mask. A dictionary has names as well:
+        ``{"BF": disk, "ADF": ring}``. The accessors of DataArrays and signals also take DataArrays,
+        signals and ROIs of HyperSpy.
     use_torch : bool
         Ignored; accepted for code that was written for LiberTEM.
     use_sparse : bool or str, optional

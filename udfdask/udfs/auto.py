@@ -65,9 +65,9 @@ class AutoUDF(UDF):
 
     Notes
     -----
-    Buffer `result`, or one for each of `output_names`, kind nav, shape (*nav,
-    *output_shape). With `monitor`, also `monitor`, kind single, shape `output_shape`: zeros (None
-    if `ragged`) if there is no frame.
+    Buffer `result`, or one for each of `output_names`, kind nav, shape (*nav, *output_shape). With
+    `monitor`, also `monitor`, kind single, shape `output_shape`: zeros (None if `ragged`) if there
+    is no frame.
 
     If `f` returns None for a frame, for example because a fit failed, the result is NaN there. A
     run stops with a `UDFError` if the dtype of the result has no NaN, if `f` returns another shape,
