@@ -38,7 +38,7 @@ class Promises:
     """`get_result_buffers` sets nothing that other methods need: tasks do not call it again."""
     merge_only_reads_src: bool = False
     """`merge` writes only to `dest`: `src` does not have to be a copy."""
-    # Corrections are linear (`corrections/correct_sum.py`), so a corrected sum is as fast as a sum
+    # Corrections are linear (`corrections/correct_tile.py`), so a corrected sum is as fast as a sum
     # without corrections. All other UDFs get corrected tiles.
     only_sums_frames: bool = False
     """`process_tile` uses only ``tile.sum(axis=0)``, the shape and the dtype of a tile: with
