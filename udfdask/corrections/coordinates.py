@@ -191,7 +191,8 @@ def scale_rotate_flip_y(mat: Any) -> tuple[float, float, bool]:
     if abs(overlap) > 1e-5:
         enclosed = math.degrees(math.acos(max(-1.0, min(1.0, overlap))))
         raise ArgumentValueError(
-            f"mat shears: the angle between y and x becomes {enclosed:.4g} degrees"
+            "mat shears: y and x must stay perpendicular, but the angle between them becomes "
+            f"{enclosed:.4g} degrees"
         )
     # the second column is the image of +x, which flip_y does not change
     radians = math.atan2(unit[0, 1], unit[1, 1])

@@ -154,7 +154,8 @@ class Result(ResultOutputs):
             if name.startswith(("save", "to_")):
                 remedy = (
                     ": to_zarr writes a store, to_xarray makes a Dataset, result[name] is an "
-                    "array, and udfdask.save_results('result.nc', result) writes other formats"
+                    "array, udfdask.save_results('result.nc', result) writes other formats, and "
+                    "result.plot().savefig('result.png') a picture"
                 )
             raise AttributeError(
                 f"{type(self).__name__!r} object has no attribute {name!r}{remedy}"
