@@ -11,6 +11,7 @@ from dask.array.utils import assert_eq
 
 import udfdask as ud
 from remote_servers import serving
+from udfdask.errors import ArgumentValueError
 from udfdask.io import open_file
 from udfdask.udfs import SumUDF
 
@@ -103,7 +104,7 @@ def test_references_in_parquet(server, values, tmp_path):
 
     found = references(server.folder / "scan.h5", f"{server.url}/scan.h5")
     refs_to_dataframe(found, str(tmp_path / "scan.parquet"))
-    opened = open_file(tmp_path / "scan.parquet", storage_options={"remote_protocol": "http"})
+    opened = open_file(tmp_path / "scan.parquet")
     assert_eq(opened.array, values)
 
 
@@ -119,3 +120,18 @@ def test_a_change_of_the_references(server, values):
     second = open_file(server.folder / "scan.json").array
     assert second.name != first.name
     assert_eq(second, values[[1, 0, 2, 3]])
+
+
+def test_files_that_references_point_to_are_never_replaced(tmp_path, values):
+    zarr = pytest.importorskip("zarr", reason="zarr is in the io extra")
+    zarr.create_array(str(tmp_path / "scan.zarr"), data=values, chunks=(1, 6, 8, 10), zarr_format=2)
+    refs = {".zarray": (tmp_path / "scan.zarr" / ".zarray").read_text()}
+    for n in range(4):
+        chunk = tmp_path / "scan.zarr" / f"{n}.0.0.0"
+        refs[chunk.name] = [str(chunk), 0, chunk.stat().st_size]
+    (tmp_path / "scan.json").write_text(json.dumps({"version": 1, "refs": refs}))
+    scan = open_file(tmp_path / "scan.json").array
+    assert_eq(scan, values)
+    with pytest.raises(ArgumentValueError, match="contains the source of the data"):
+        ud.run_udf(scan, SumUDF()).to_zarr(tmp_path / "scan.zarr", overwrite=True)
+    assert_eq(scan, values)

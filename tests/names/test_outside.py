@@ -189,6 +189,12 @@ class Odd:
         "value = len(sys.modules) // 10**6",
         'value = importlib.import_module("ma" + "th".lower()).pi',
         'value = len(compile("1", "", "eval").co_code)',
+        'value = eval("1 + 1")',
+        'n = 1; value = len(os.environ.get(f"OWN_{n}", ""))',
+        'from os import getenv as get; n = 1; value = len(get(f"OWN_{n}", ""))',
+        'n = "1"; value = len(os.environ.get("OWN_" + n, ""))',
+        'n = "1"; value = len(os.getenv(n + "_OWN", ""))',
+        'n = 1; value = len(os.environ.get("OWN_%d" % n, ""))',
         "value = len([odd])",
     ],
 )

@@ -4,6 +4,7 @@ import dataclasses
 import functools
 import threading
 from collections import UserDict
+from types import MappingProxyType
 from typing import NamedTuple
 
 import dask
@@ -42,13 +43,13 @@ class Scale:
 
 def total(value):
     """Sum of all numbers in nested containers."""
-    if isinstance(value, (dict, UserDict)):
+    if isinstance(value, (dict, UserDict, MappingProxyType)):
         value = list(value.values())
     if isinstance(value, functools.partial):
         return value()
     if isinstance(value, Model):
         return total(value.weights)
-    if isinstance(value, bytearray):
+    if isinstance(value, (bytearray, memoryview)):
         value = np.asarray(value)
     if isinstance(value, np.ndarray) and value.dtype.hasobject:
         value = value.tolist()
@@ -122,6 +123,8 @@ CASES = {
     "transposed": array_in(lambda a: a.reshape(2, 3).T),
     "repeated": array_in(lambda a: np.broadcast_to(a[:, np.newaxis], (6, 10_000))),
     "over a buffer": array_in(lambda a: np.frombuffer(memoryview(a))),
+    "read-only dict": array_in(lambda a: MappingProxyType({"x": [a]})),
+    "memoryview": array_in(memoryview),
     "grown list": grown_list,
     "list in itself": list_in_itself,
     "read-only view": read_only_view,

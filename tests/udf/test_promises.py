@@ -88,6 +88,21 @@ class Frames(ud.UDF):
         self.results.sums[:] = frame.sum()
 
 
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"promises": {"streams_tiles": True}},
+        {"promises": Promises(processes_stacks=True)},
+        {"streams_tiles": True},
+    ],
+    ids=str,
+)
+def test_wrong_promises_are_found_in_the_plan(wrong):
+    Wrong = type("Wrong", (Rows,), wrong)
+    with pytest.raises(ud.UDFError, match="promise"):
+        ud.run_udf(da.ones((2, 3, 4)), Wrong(), sig_dims=2)
+
+
 def test_promises_about_another_method_than_the_chosen_one_do_not_count():
     class ByFrame(Rows):
         promises = Promises(adds_signal_parts=True, streams_tiles=True, starts_no_threads=True)

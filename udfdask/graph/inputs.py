@@ -192,6 +192,8 @@ def _contents(value: Any) -> Iterator[Any]:
     elif not isinstance(value, (types.ModuleType, types.BuiltinFunctionType)):
         attributes = _attributes(value)
         yield from attributes.values()
+        if hasattr(type(value), "local_files"):  # our reader of references to parts of files
+            yield from value.local_files()
         store, path = attributes.get("store"), attributes.get("path")
         if store is not None and isinstance(path, str):  # zarr: a node within a store
             inner = _attributes(store)

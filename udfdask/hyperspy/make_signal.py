@@ -3,14 +3,28 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Mapping
 from typing import Any
 
 import dask.array as da
 
+from udfdask.errors import ArgumentTypeError
 from udfdask.geometry.axes import Axis
 from udfdask.geometry.labeled_values import Place
 from udfdask.hyperspy.labels import AxisDict, SignalLabels, copied_axes, extra_axis_dicts
 from udfdask.results.named_results import ResultInfo
+from udfdask.udf.buffers import BufferSpec
+
+
+def check_dtypes(udf_name: str, buffers: Mapping[str, BufferSpec]) -> None:
+    """Raise if a signal cannot hold one of the results."""
+    for name, spec in buffers.items():
+        if spec.dtype.kind not in "biufcVO":
+            raise ArgumentTypeError(
+                f"{udf_name} has a result {name!r} of dtype {spec.dtype}, but HyperSpy's signals "
+                "hold only numbers and Python objects: declare it with dtype=object, pass "
+                "ragged=True to map_frames, or use signal.data, a dask array, without HyperSpy"
+            )
 
 
 def make_signal(

@@ -13,6 +13,7 @@ from udfdask.advice import SIGNAL
 from udfdask.geometry.axis_labels import DataLabels
 from udfdask.hyperspy.data import read_frames, wants_progressbar
 from udfdask.hyperspy.labels import read_calibration
+from udfdask.hyperspy.make_signal import check_dtypes
 from udfdask.hyperspy.regions import mask_reader, read_roi
 from udfdask.results.result import Result
 from udfdask.run.options import RunOptions, check_names
@@ -59,6 +60,8 @@ def run_on_signal(
         made = run_for(SIGNAL, array, udfs, **chosen)
         results = tuple(made.values()) if isinstance(udf, dict) else made
         results = results if isinstance(results, tuple) else (results,)
+        for result in results:
+            check_dtypes(result.udf_name, result.buffers)
         return results if lazy else compute(*results, progress=wants_progressbar(show_progressbar))
 
 

@@ -48,6 +48,12 @@ def choose_dataset(candidates: Sequence[Candidate], *, file: str) -> Candidate:
             f"{file} contains no dataset{found}: check that this is the right file"
         )
     frames = [c for c in numeric if len(c.shape) >= 3]
+    unusable = [c for c in candidates if len(c.shape) >= 3 and c not in numeric]
+    if not frames and unusable:  # the other datasets are then probably coordinates
+        raise FileFormatError(
+            f"{file} contains frames, but they are empty or not numbers: {listing(unusable)}. "
+            f"Pass dataset= as one of {listing(numeric)}"
+        )
     return choose_largest(frames or numeric, file=file)
 
 

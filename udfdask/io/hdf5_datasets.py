@@ -211,6 +211,11 @@ def _with_parts(
     whole = [c for c in joined if address in [_address(opened[part.name]) for part in c.parts]]
     chosen = whole[0] if whole else chosen
     if chosen.parts:
+        if len({(part.shape[1:], part.dtype) for part in chosen.parts}) > 1:
+            raise FileFormatError(
+                f"{opened.filename}: the parts of a recording differ in shape or dtype: "
+                f"{listing(chosen.parts)}. Pass dataset= as one of them"
+            )
         numbers = [int(part.name[-6:]) for part in chosen.parts]
         folder = _parent(chosen.name)
         lost = [n for n in contents.broken if _PART.fullmatch(n) and _parent(n) == folder]

@@ -168,6 +168,8 @@ def _load(file: Path, identities: Sequence[FileIdentity]) -> tuple[list[Any], st
             return signals, f"HyperSpy ({name}{'' if lazy else ', read at once'})"
     # a package that is missing is one of a format that probably is not meant
     errors.sort(key=lambda error: isinstance(error, ImportError))
+    if errors and isinstance(errors[0], ImportError):
+        raise errors[0]
     reason = f": {errors[0]}" if errors else ""
     if size > chunk_bytes():
         raise FileFormatError(

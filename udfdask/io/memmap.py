@@ -9,7 +9,7 @@ import operator
 import os
 import threading
 import weakref
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -23,9 +23,8 @@ from udfdask.io.lazy_source import FileArray
 Values = np.ndarray[Any, Any]
 
 
-GAP = 1 << 16
-"""Mean number of bytes between two parts up to which one read takes the bytes between them too.
-fsspec has the same limit for references to parts of files."""
+_WASTE = 4
+"""Maximum ratio of bytes read at once to bytes needed: a read takes memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,10 +83,15 @@ class Layout:
         )
         return part, kept
 
-    def pieces(self, index: tuple[slice, ...] = ()) -> Iterator[tuple[tuple[slice, ...], Layout]]:
-        """Yield the pieces to read one by one, and their places in the values."""
+    def pieces(
+        self, is_one_read: Callable[[Layout], bool], index: tuple[slice, ...] = ()
+    ) -> Iterator[tuple[tuple[slice, ...], Layout]]:
+        """Yield the pieces to read one by one, and their places in the values.
+
+        `is_one_read` says whether the whole span of a layout should be read at once.
+        """
         index = index or (slice(None),) * len(self.shape)
-        if self.span - self.nbytes <= GAP * (self.runs - 1):
+        if self.nbytes <= self.dtype.itemsize or is_one_read(self):
             if self.nbytes:
                 yield index, self
             return
@@ -97,7 +101,7 @@ class Layout:
         for row in range(self.shape[axis]):
             piece = replace(self, offset=self.offset + row * self.strides[axis], shape=shape)
             place = (*index[:axis], slice(row, row + 1), *index[axis + 1 :])
-            yield from piece.pieces(place)
+            yield from piece.pieces(is_one_read, place)
 
     def join(self, pieces: Iterable[tuple[tuple[slice, ...], Layout, Any]]) -> Values:
         """Return the values of all pieces: their places, layouts, and the bytes of their spans.
@@ -216,7 +220,7 @@ class MappedArray(FileArray):
         with os.fdopen(descriptor, "rb", buffering=0, closefd=False) as stream:
             values = part.join(
                 (place, piece, self._bytes(stream, piece.first, piece.span))
-                for place, piece in part.pieces()
+                for place, piece in part.pieces(_is_one_read)
             )
         self.file.check(descriptor)  # values written during the read could be mixed with old ones
         values.flags.writeable = False
@@ -240,3 +244,8 @@ def c_strides(shape: tuple[int, ...], step: int) -> tuple[int, ...]:
     """Return strides in C order; `step` is the stride of the last axis in bytes."""
     steps = itertools.accumulate(reversed(shape[1:]), operator.mul, initial=step)
     return tuple(reversed(list(steps)))[-len(shape) :] if shape else ()
+
+
+def _is_one_read(part: Layout) -> bool:
+    """Return whether the whole span of a part is read at once from a local file."""
+    return part.span <= _WASTE * part.nbytes

@@ -26,6 +26,10 @@ from udfdask.io.remote_location import (
 )
 from udfdask.io.zarr_file import open_remote_zarr
 
+_GAP = 1 << 16
+"""Mean number of bytes between two parts up to which one request reads the bytes between them too.
+fsspec has the same limit for references to parts of files."""
+
 _MOST_HEADER = 1 << 14
 """Bytes that contain a whole header: NumPy reads at most 10,000 characters."""
 
@@ -113,7 +117,7 @@ class RangedArray(StoredArray):
             offset=self.offset, shape=self.shape, strides=self.strides, dtype=self.dtype
         )
         part, shape = layout.part(index)
-        pieces = list(part.pieces())
+        pieces = list(part.pieces(_is_one_read))
         if not pieces:
             return np.empty(shape, self.dtype)
         memories = self.file.read([(piece.first, piece.span) for _, piece in pieces])
@@ -122,6 +126,11 @@ class RangedArray(StoredArray):
         )
         values.flags.writeable = False
         return values.reshape(shape)
+
+
+def _is_one_read(part: Layout) -> bool:
+    """Return whether one request for the whole span of a part is better than several."""
+    return part.span - part.nbytes <= _GAP * (part.runs - 1)
 
 
 def open_remote(

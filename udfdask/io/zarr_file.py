@@ -26,7 +26,7 @@ from udfdask.io.damaged_files import check_values, reading
 from udfdask.io.file_identity import FileIdentity
 from udfdask.io.lazy_source import FileArray, StoredArray
 from udfdask.io.opened_file import OpenedFile, open_source
-from udfdask.io.remote_location import Location, reaching
+from udfdask.io.remote_location import Location, local_path, reaching
 from udfdask.io.stored_chunks import LibraryNeeded
 from udfdask.io.zarr_chunks import ZarrChunks
 from udfdask.once_per_process import OncePerProcess
@@ -34,6 +34,9 @@ from udfdask.writing.stores import METADATA, is_zarr
 
 _opened = OncePerProcess(32)
 """Arrays that tasks have opened."""
+
+_MOST_REFERENCES = 4096
+"""Number of references whose files are looked for."""
 
 MOST_LISTED = 4096
 """Number of files up to which opening an array looks at each: 0.1 s on a local disk."""
@@ -104,6 +107,18 @@ class RemoteZarr(StoredArray):
                     "repeat all computations with it"
                 )
             return np.asarray(array[index])
+
+    def local_files(self) -> set[str]:
+        """Return the paths of files of this machine that are read, such as those of references."""
+        fs, _ = self.location.file_system()
+        places = [self.location.url.rpartition("::")[2], self.location.options.get("fo")]
+        references = getattr(fs, "references", None)
+        parts = references.values() if isinstance(references, dict) else ()
+        for reference in itertools.islice(parts, _MOST_REFERENCES):
+            places += reference[:1] if isinstance(reference, list) else []
+        paths = {local_path(place) for place in places if isinstance(place, str)}
+        # not resolved: links stay links
+        return {os.path.abspath(path) for path in paths if "://" not in path}  # noqa: PTH100
 
     def _open(self) -> Any:
         """Return the array of zarr."""

@@ -45,11 +45,20 @@ _IGNORED = frozenset(
 _SLOT_TYPES = (types.MemberDescriptorType, types.GetSetDescriptorType)
 _HEAP_TYPE = 1 << 9  # the flag of classes made by a class statement
 _CONFIGURED = ("udfdask.udf", "udfdask.udfs.")
-_READ_ANY_GLOBAL = (globals, eval, exec)
 # the code that these functions use is known only when they are called
 _UNFORESEEN = frozenset(
-    {("builtins", "compile"), ("builtins", "__import__"), ("importlib", "import_module")}
+    {
+        ("builtins", "compile"),
+        ("builtins", "eval"),
+        ("builtins", "exec"),
+        ("builtins", "__import__"),
+        ("importlib", "import_module"),
+    }
 )
+_READERS = [("library", *names) for names in (("os",), ("os", "environ"), ("os", "getenv"))]
+_READERS += [("library", *names) for names in (("dask", "config"), ("dask.config",))]
+_READERS += [("library", "dask.config", "get")]
+"""Names of what reads settings."""
 
 
 def name_class(walk: Walk, cls: type) -> Any:
@@ -128,7 +137,7 @@ def _name_references(walk: Walk, function: types.FunctionType) -> Any:
     for chain in references.chains:
         first, *rest = chain
         value = scope.get(first, builtins.get(first, _MISSING))
-        if any(value is each for each in _READ_ANY_GLOBAL):
+        if value is globals:  # the function may read any global name
             found.append((chain, _name_namespace(walk, scope)))
         else:
             found.append((chain, _name_reached(walk, value, rest)))
@@ -136,6 +145,12 @@ def _name_references(walk: Walk, function: types.FunctionType) -> Any:
         _note_written(walk, function, path)
     package = scope.get("__package__") or scope.get("__name__", "").rpartition(".")[0]
     imported = [_name_import(walk, package, *each) for each in references.imports]
+    if references.makes_texts:
+        used = [name for _, name in found]
+        for each in imported:
+            used += each if isinstance(each, list) else [each]
+        if any(name in _READERS for name in used):
+            return walk.unnamed(function)  # it may make the name of a setting while it runs
     return (found, imported)
 
 

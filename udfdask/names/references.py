@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 _LOADS = frozenset({"LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"})
 _ATTRIBUTES = frozenset({"LOAD_ATTR", "LOAD_METHOD"})
+_TEXT_METHODS = frozenset({"format", "format_map", "join", "lower", "replace", "upper"})
 _NO_STEPS = frozenset({"CACHE", "EXTENDED_ARG", "NOP", "PRECALL", "PUSH_NULL", "RESUME"})
 
 Written = tuple[Literal["constant", "global", "closure", "parameter"], tuple[str, ...]]
@@ -30,6 +31,8 @@ class References:
     """Each constant text."""
     written: tuple[Written, ...]
     """The path of each file that is opened for writing."""
+    makes_texts: bool
+    """Whether texts are put together, so that there can be others than constants."""
 
 
 @lru_cache(maxsize=4096)
@@ -41,11 +44,12 @@ def references_of(code: types.CodeType) -> References:
     chain: tuple[str, ...] = ()
     before: list[Any] = [None, None]
     steps = [
-        (each.opname, each.argval)
+        (each.opname, each.argrepr if each.opname == "BINARY_OP" else each.argval)
         for each in dis.get_instructions(code)
         if each.opname not in _NO_STEPS
     ]
     written = set(_written(steps))
+    makes_texts = any(_makes_text(steps, k) for k in range(len(steps)))
     for name, value in steps:
         if chain and name in _ATTRIBUTES:
             chain = (*chain, value)
@@ -63,12 +67,39 @@ def references_of(code: types.CodeType) -> References:
             imports.update(inner.imports)
             texts.update(inner.texts)
             written.update(inner.written)
+            makes_texts |= inner.makes_texts
         for each in constant if isinstance(constant, tuple) else (constant,):
             if isinstance(each, str):
                 texts.add(each)
     return References(
-        tuple(sorted(chains)), tuple(sorted(imports)), tuple(sorted(texts)), tuple(sorted(written))
+        chains=tuple(sorted(chains)),
+        imports=tuple(sorted(imports)),
+        texts=tuple(sorted(texts)),
+        written=tuple(sorted(written)),
+        makes_texts=makes_texts,
     )
+
+
+def _makes_text(steps: Sequence[tuple[str, Any]], k: int) -> bool:
+    """Return whether instruction number k puts a text together."""
+    name, value = steps[k]
+    if name.startswith(("FORMAT_", "BUILD_STRING")):
+        return True
+    if name in _ATTRIBUTES:
+        return value in _TEXT_METHODS
+    if name != "BINARY_OP" or value not in ("+", "+=", "%"):
+        return False
+    right = k - 1
+    if _is_text(steps[right]):
+        return True
+    while right and steps[right][0] in _ATTRIBUTES:
+        right -= 1
+    return right > 0 and steps[right][0].startswith("LOAD_") and _is_text(steps[right - 1])
+
+
+def _is_text(step: tuple[str, Any]) -> bool:
+    """Return whether an instruction loads a constant text."""
+    return step[0] == "LOAD_CONST" and isinstance(step[1], str)
 
 
 def _written(steps: Sequence[tuple[str, Any]]) -> Iterator[Written]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -62,6 +63,10 @@ def _copy_member(value: Any, memo: dict[int, Any]) -> Any:
     if isinstance(value, AuxData):
         data = _copy(value.data, memo)
         return value if data is value.data else replace(value, data=data)
+    if isinstance(value, MappingProxyType):  # views, which deepcopy refuses
+        return MappingProxyType(_copy(dict(value), memo))
+    if isinstance(value, memoryview):
+        return np.array(value).data
     if isinstance(value, np.ndarray) and not value.dtype.hasobject:
         return value if _is_constant(value) else _copy_array(value)
     if is_lazy(value) or type(value).__module__.startswith("udfdask."):  # they never change

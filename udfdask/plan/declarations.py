@@ -30,7 +30,7 @@ from udfdask.udf.base import overrides
 from udfdask.udf.buffers import BufferSpec
 from udfdask.udf.meta import UDFMeta
 from udfdask.udf.params import Params
-from udfdask.udf.promises import Promises
+from udfdask.udf.promises import NAMES, Promises
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,12 +167,28 @@ _ABOUT = {
 
 def _promises_in_force(udf: UDF, method: UDFMethod) -> Promises:
     """Return the promises that count in a run with this processing method."""
+    name, promises = type(udf).__name__, udf.promises
+    if not isinstance(promises, Promises):
+        raise ArgumentTypeError(
+            f"{name}.promises must be an instance of udfdask.Promises, not {promises!r}"
+        )
+    if promises.processes_stacks and not hasattr(udf, "process_stack"):
+        raise ArgumentValueError(
+            f"{name} promises processes_stacks, but has no method process_stack"
+        )
+    for promise in NAMES:
+        # whole_frames = True is an attribute of the class; a promise written so has no effect
+        if isinstance(getattr(udf, promise, None), bool):
+            raise ArgumentTypeError(
+                f"{name}.{promise} has no effect as an attribute, it is a promise: write "
+                f"promises = udfdask.Promises({promise}={getattr(udf, promise)!r}) in the class"
+            )
     off = {promise: False for promise, about in _ABOUT.items() if about is not method}
     if not _has_own_sums(udf):
         off["processes_sums"] = False
     if udf.whole_frames:
         off["adds_signal_parts"] = False
-    return replace(udf.promises, **off)
+    return replace(promises, **off)
 
 
 def _has_own_sums(udf: UDF) -> bool:

@@ -16,6 +16,7 @@ import numpy as np
 
 from udfdask.plan.declarations import new_instance
 from udfdask.udf import UDF
+from udfdask.udf.params import is_lazy
 
 _PLAIN = (type(None), bool, int, float, complex, str, bytes, np.generic, Enum, PurePath)
 _COMPARED = (*_PLAIN, tuple, list, np.ndarray)
@@ -43,7 +44,7 @@ def find_lost_attribute(udf: UDF) -> str | None:
         # what __init__ allocates and does not fill has other values in each instance
         by_values = bool(forgotten) or name not in vars(again)
         compared = isinstance(given, _COMPARED) and isinstance(other, _COMPARED)
-        differs = _parameter(name) in forgotten
+        differs = _parameter(name) in forgotten and not _equal(given, other)
         if compared:
             differs = _differ(given, other, by_values=by_values)
         if not differs:
@@ -66,6 +67,16 @@ def _value_in(udf: UDF, name: str) -> Any:
     default = inspect.getattr_static(type(udf), name, _MISSING)
     # properties, cached properties and methods are computed from the parameters
     return vars(udf).get(name, _MISSING if hasattr(type(default), "__get__") else default)
+
+
+def _equal(given: Any, again: Any) -> bool:
+    """Return whether two objects of one type say that they are equal; nothing is computed."""
+    if is_lazy(given):
+        return given is again
+    try:
+        return type(given) is type(again) and bool(given == again)
+    except Exception:  # noqa: BLE001  # users' objects can raise anything
+        return False
 
 
 def _differ(given: Any, again: Any, *, by_values: bool) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
+from numbers import Real
 from typing import Any
 
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
@@ -74,7 +75,7 @@ def _check_one_unit(cls: type[UDF], kwargs: Mapping[str, Any], sig: Sequence[Axi
         values = {n: as_quantity(n, kwargs[n]) for n in pair if n and kwargs.get(n) is not None}
         for name, value in values.items():
             for other, bare in values.items():
-                if not isinstance(value, Quantity) or not isinstance(bare, (int, float)):
+                if not isinstance(value, Quantity) or not isinstance(bare, Real):
                     continue
                 is_edge = other == stop or (other == start and sig[-1].offset < 0)
                 if bare == math.inf or (bare == 0 and not is_edge):
