@@ -365,8 +365,8 @@ class AutoUDF(UDF):
             result.dtype.kind, len(_RANK)
         ):
             raise UDFError(
-                f"the function returned {array.dtype} for this frame, but {result.dtype} for ones: "
-                "pass output_dtype="
+                f"the function returned {array.dtype} for this frame, but {result.dtype} for a "
+                "frame of ones: pass output_dtype="
             )
 
 
