@@ -222,3 +222,8 @@ def test_regions_in_a_run_of_an_array():
         ud.run_udf(x, SumSigUDF(), roi=hs.signals.BaseSignal(mask.T))
     with raise_if_dask_computes(), pytest.raises(ud.ArgumentTypeError, match="a lazy signal of"):
         ud.run_udf(x, SumSigUDF(), roi=hs.signals.BaseSignal(mask).as_lazy())
+
+
+def test_a_lazy_navigation_mask_is_not_computed():
+    with raise_if_dask_computes(), pytest.raises(ud.ArgumentTypeError, match=r"mask\.compute\(\)"):
+        selected(make_scan(), navigation_mask=da.ones(NAV[::-1], dtype=bool))

@@ -222,3 +222,18 @@ def test_a_dataset_in_an_external_file(file):
     scan = opened(file)
     assert_eq(scan.array, FRAMES)
     assert scan.axes[0].scale == 3
+
+
+@pytest.mark.parametrize("kind", ["NXdata", "NXcollection"])
+def test_several_recordings_are_not_chosen_from(file, kind):
+    for n, frames in enumerate([FRAMES, FRAMES[:3]]):
+        group(file, f"scan_{n}", kind, signal="data")["data"] = frames
+    with pytest.raises(FileFormatError, match=r"several recordings: pass dataset= as one of"):
+        opened(file)
+
+
+def test_parts_of_a_recording_differ(file):
+    data = group(file, "entry/data")
+    data["data_000001"], data["data_000002"] = FRAMES, FRAMES.astype("f4")
+    with pytest.raises(FileFormatError, match="differ in shape or dtype"):
+        opened(file)

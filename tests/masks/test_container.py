@@ -235,6 +235,8 @@ class TestMistakesWhenMaking:
             ([stack(1)], {"dtype": "float33"}, ArgumentTypeError, "dtype 'float33' is not a NumPy"),
             ([stack(1)], {"backend": "cupy"}, ArgumentValueError, "None or 'numpy', not 'cupy'"),
             ([[stack(1)]], {"count": 2}, ArgumentValueError, "count=2 was given, but there are 1"),
+            ([stack(1)], {"count": -1}, ArgumentValueError, "count must be 0 or more"),
+            ([stack(1)], {"count": "2"}, ArgumentTypeError, "count must be an integer"),
         ],
     )
     def test_raised_at_once(self, arguments, options, error, message):

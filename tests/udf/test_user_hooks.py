@@ -339,3 +339,22 @@ def test_a_list_of_positions(x):
 def test_a_list_for_a_position(x):
     with pytest.raises(ud.ArgumentValueError, match=r"for one position write the tuple \(1, 2\)"):
         ud.run_udf(x, SumUDF(), roi=[1, 2])
+
+
+@pytest.mark.point(32)
+@pytest.mark.parametrize(
+    "name",
+    [
+        "merge_assigns_nav",
+        "elementwise_results",
+        "contiguous_nav",
+        "writable_input",
+        "whole_frames",
+    ],
+)
+def test_switches_are_true_or_false(x, name):
+    udf = type("Made", (Tiles,), {name: "yes"})({})
+    with pytest.raises(
+        ud.ArgumentTypeError, match=rf"Made.{name} must be True or False, not 'yes'"
+    ):
+        ud.run_udf(x, udf)

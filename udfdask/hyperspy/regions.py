@@ -59,6 +59,8 @@ def _read_mask(mask: Any, nav: tuple[int, ...]) -> BoolArray:
 
     if isinstance(mask, signals.BaseSignal):
         return _from_nav_signal(mask, nav, "navigation_mask")
+    if isinstance(mask, da.Array):
+        raise ArgumentTypeError("the navigation_mask is a dask array: pass mask.compute()")
     array = np.asarray(mask)
     if array.dtype != bool:
         raise ArgumentTypeError(

@@ -80,12 +80,21 @@ def _recording(opened: Any, top: str, file: str) -> Candidate:
         raise _broken(opened, (lost or contents.broken)[0], contents.datasets)
     series = [c for c in joined if c.parts]
     series += [c for c in joined if c.is_virtual and series]  # perhaps of the parts
+    pool = named or series or joined
     if named:
         chosen = choose_largest(named, file=file)
     elif images and not series:  # not clearly frames, so that only the size can tell
-        chosen = choose_largest([*images, *stacks], file=file)
+        pool = [*images, *stacks]
+        chosen = choose_largest(pool, file=file)
     else:
-        chosen = choose_dataset(series or joined, file=file)
+        chosen = choose_dataset(pool, file=file)
+    kind = (_stem(chosen.name), chosen.shape[-2:])
+    alike = {c.name: c for c in pool if (_stem(c.name), c.shape[-2:]) == kind}
+    if len(alike) > 1 and len(chosen.shape) >= 3:
+        raise FileFormatError(
+            f"{file} contains several recordings: pass dataset= as one of "
+            f"{listing(list(alike.values()))}"
+        )
     return _with_parts(chosen, joined, contents, opened)
 
 
@@ -228,6 +237,11 @@ def _with_parts(
 def _parent(name: str) -> str:
     """Return the path of the group of a dataset."""
     return name.rpartition("/")[0]
+
+
+def _stem(name: str) -> str:
+    """Return a path without the numbers in it."""
+    return re.sub(r"\d+", "", name)
 
 
 def _broken(opened: Any, link: str, others: Sequence[Candidate]) -> FileFormatError:

@@ -97,10 +97,9 @@ def choose_chunks(
 ) -> Chunks:
     """Return the chunks in which to read an array: those of the user, or suitable ones.
 
-    Automatic chunks consist of whole stored
-    chunks and whole frames if both are possible, otherwise of whole stored chunks. In a file
-    without chunks, they consist of frames that are next to each other, up to `nbytes` (by default
-    dask's ``array.chunk-size``).
+    Automatic chunks consist of whole stored chunks and whole frames if both are possible, otherwise
+    of whole stored chunks. In a file without chunks, they consist of frames that are next to each
+    other, up to `nbytes` (by default dask's ``array.chunk-size``).
     """
     shape, dtype = array.shape, array.dtype
     stored: tuple[int, ...] | None = getattr(array, "stored", None)

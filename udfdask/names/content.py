@@ -217,6 +217,8 @@ def name_dtype(walk: Walk, dtype: np.dtype[Any]) -> Any:
 
 def name_scalar(walk: Walk, scalar: np.generic) -> Any:
     """Name a NumPy scalar."""
+    if scalar.dtype.char in "gG":  # long doubles contain unused bytes
+        return ("scalar", name_dtype(walk, scalar.dtype), repr(scalar))
     return ("scalar", name_dtype(walk, scalar.dtype), walk.name(np.asarray(scalar).tobytes()))
 
 

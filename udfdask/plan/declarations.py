@@ -32,6 +32,15 @@ from udfdask.udf.meta import UDFMeta
 from udfdask.udf.params import Params
 from udfdask.udf.promises import NAMES, Promises
 
+SWITCHES = (
+    "merge_assigns_nav",
+    "elementwise_results",
+    "contiguous_nav",
+    "writable_input",
+    "whole_frames",
+)
+"""Class attributes that are True or False."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TilePreferences:
@@ -81,6 +90,11 @@ def declare(
     allowed = allowed_backends(asked, backends)
     if halo is not None:
         allowed = _dense_backends(asked, allowed)
+    for name in SWITCHES:
+        if not isinstance(getattr(asked, name), (bool, np.bool_)):  # "False" would count as True
+            raise ArgumentTypeError(
+                f"{type(udf).__name__}.{name} must be True or False, not {getattr(asked, name)!r}"
+            )
     for name in ("keeps_units", "default_plots"):
         if isinstance(getattr(asked, name), str):  # a comma was forgotten
             raise ArgumentTypeError(

@@ -299,9 +299,15 @@ def _dtype(value: Any) -> np.dtype[Any]:
     return dtype
 
 
-def _count(count: Any, factories: Factories) -> int:
+def _count(value: Any, factories: Factories) -> int:
+    try:
+        count = index(value)
+    except TypeError:
+        raise ArgumentTypeError(f"count must be an integer, not {value!r}") from None
+    if count < 0:
+        raise ArgumentValueError(f"count must be 0 or more, not {count}")
     if not callable(factories) and count != len(factories):
         raise ArgumentValueError(
             f"count={count} was given, but there are {len(factories)} mask_factories"
         )
-    return index(count)
+    return count

@@ -39,12 +39,15 @@ def merge_takes_every_buffer(subject: Subject) -> None:
     (name, place), *more = lost.items()
     others = f" (and {quoted(other for other, _ in more)})" if more else ""
     is_nav = run.declared.allocated[name].kind == "nav"
-    remedy = (
-        f"A merge must also assign every nav buffer: dest.{name}[:] = src.{name}"
-        if is_nav
-        else f"Combine dest and src: dest.{name} += src.{name} for a sum, "
-        f"dest.{name}[:] = np.maximum(dest.{name}, src.{name}) for a maximum"
-    )
+    if mode == "all":
+        remedy = f"Return {name!r} made of the values of all chunks"
+    elif is_nav:
+        remedy = f"A merge must also assign every nav buffer: dest.{name}[:] = src.{name}"
+    else:
+        remedy = (
+            f"Combine dest and src: dest.{name} += src.{name} for a sum, "
+            f"dest.{name}[:] = np.maximum(dest.{name}, src.{name}) for a maximum"
+        )
     subject.fail(
         f"{method} forgets buffer {name!r}{others}: a chunk holds "
         f"{show(partial.arrays[name][place])} there, and after the merge it is "
