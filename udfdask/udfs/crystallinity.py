@@ -80,7 +80,8 @@ class CrystallinityUDF(BuiltInUDF):
         rad_out, rad_in = checks.radii(rad_out, rad_in, names=("rad_out", "rad_in"), finite=False)
         if (real_center is None) != (real_rad is None):
             raise ArgumentValueError(
-                "real_center and real_rad describe a disk: pass both, or neither"
+                f"real_center and real_rad describe a disk, but real_center is {real_center!r} and "
+                f"real_rad is {real_rad!r}: pass both, or neither"
             )
         if real_rad is not None:
             real_center = check_position("real_center", real_center)

@@ -30,7 +30,9 @@ class TestProgress:
             assert len(gates.started) < 20
             for n in range(2, 21):
                 next(iterator)
-                assert len(gates.started) <= n + 2 * workers + 1
+                # `workers - 1` computed chunks may wait; if the next one is slow, the other threads
+                # go on for a window of `2 * workers + 2` chunks from it
+                assert len(gates.started) <= n + workers - 1 + 2 * workers + 2
 
     @local
     def test_close_leaves_what_is_in_flight(self, local):

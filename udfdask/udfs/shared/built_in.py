@@ -13,7 +13,7 @@ from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.udf import UDF, UDFMethod
 
 DENSE_TILES = (CUPY.name,)
-"""NumPy arrays, and dense tiles on a device, for `kernels.cuda`."""
+"""Dense tiles on a device, for `kernels.cuda`."""
 
 ALL_TILES = (*DENSE_TILES, GCXS.name, SCIPY_CSR.name, SCIPY_CSR_ARRAY.name, COO.name)
 """Sparse tiles as well, which `kernels.cpu.sparse_sums` reads without a conversion."""

@@ -93,5 +93,6 @@ def _check(data: np.dtype[Any], natural: np.dtype[Any], dtype: np.dtype[Any], n:
     low, high = (0, 1) if data.kind == "b" else (np.iinfo(data).min, np.iinfo(data).max)
     if dtype != natural and not (limits.min <= n * int(low) and n * int(high) <= limits.max):
         raise ArgumentValueError(
-            f"dtype={dtype} cannot hold the sum of {n} values of {data}: omit dtype"
+            f"dtype={dtype} cannot hold the sum of {n} values of {data}, which can be as large as "
+            f"{n * int(high)}: omit dtype to get {natural}"
         )
