@@ -10,30 +10,23 @@ if TYPE_CHECKING:
     from udfdask.errors import (
         ArgumentTypeError,
         ArgumentValueError,
-        DeviceError,
-        FileFormatError,
         InvalidMaskError,
-        MemoryLimitError,
-        MissingMergeError,
-        NotAvailableError,
         SumOverflowError,
         UDFError,
         UDFRunCancelled,
         UDFWarning,
         UndeclaredBufferError,
     )
-    from udfdask.explanation.describe import Explanation
     from udfdask.geometry.axes import Axis
     from udfdask.geometry.shapes import Shape
     from udfdask.geometry.slices import Slice
     from udfdask.records.setting import cache
     from udfdask.results.result import Result
     from udfdask.run.map_frames import map_frames
-    from udfdask.run.progressive import Snapshot, UDFIterator, run_udf_iter
+    from udfdask.run.progressive import run_udf_iter
     from udfdask.run.resources import get_resources
     from udfdask.run.run_udf import compute, explain, persist, run_udf
     from udfdask.saving.save import save_results
-    from udfdask.scheduling.progress import ProgressReporter, ProgressState
     from udfdask.scheduling.workers.block_placement import on_workers
     from udfdask.types import (
         UDFFrameMixin,
@@ -44,33 +37,21 @@ if TYPE_CHECKING:
         UDFTileMixin,
     )
     from udfdask.udf import UDF, UDFMethod
-    from udfdask.udf.aux_data import AuxData
     from udfdask.udf.promises import Promises
 
 __all__ = [
     "UDF",
     "ArgumentTypeError",
     "ArgumentValueError",
-    "AuxData",
     "Axis",
-    "DeviceError",
-    "Explanation",
-    "FileFormatError",
     "InvalidMaskError",
-    "MemoryLimitError",
-    "MissingMergeError",
-    "NotAvailableError",
-    "ProgressReporter",
-    "ProgressState",
     "Promises",
     "Result",
     "Shape",
     "Slice",
-    "Snapshot",
     "SumOverflowError",
     "UDFError",
     "UDFFrameMixin",
-    "UDFIterator",
     "UDFMergeAllMixin",
     "UDFMethod",
     "UDFPartitionMixin",
@@ -99,31 +80,27 @@ if not TYPE_CHECKING:  # a type checker would accept any name
         __name__,
         {
             "errors": (
-                "ArgumentTypeError ArgumentValueError DeviceError FileFormatError "
-                "InvalidMaskError MemoryLimitError MissingMergeError NotAvailableError "
-                "SumOverflowError UDFError UDFRunCancelled UDFWarning UndeclaredBufferError"
+                "ArgumentTypeError ArgumentValueError InvalidMaskError SumOverflowError UDFError "
+                "UDFRunCancelled UDFWarning UndeclaredBufferError"
             ),
             "geometry.axes": "Axis",
             "geometry.shapes": "Shape",
             "geometry.slices": "Slice",
             "records.setting": "cache",
-            "explanation.describe": "Explanation",
             "results.result": "Result",
             "run.map_frames": "map_frames",
-            "run.progressive": "Snapshot UDFIterator run_udf_iter",
+            "run.progressive": "run_udf_iter",
             "run.resources": "get_resources",
             "run.run_udf": "compute explain persist run_udf",
             "saving.save": "save_results",
-            "scheduling.progress": "ProgressReporter ProgressState",
             "scheduling.workers.block_placement": "on_workers",
             "types": (
                 "UDFFrameMixin UDFMergeAllMixin UDFPartitionMixin UDFPostprocessMixin "
                 "UDFPreprocessMixin UDFTileMixin"
             ),
             "udf": "UDF UDFMethod",
-            "udf.aux_data": "AuxData",
             "udf.promises": "Promises",
         },
         # docs and messages write udfdask.io.open_file: it works after `import udfdask`
-        parts="corrections descan io libertem masks plotting testing udfs",
+        parts="corrections descan errors io libertem masks plotting testing udfs",
     )

@@ -30,6 +30,22 @@ if TYPE_CHECKING:
 
     from udfdask.advice import Advice
 
+__all__ = [
+    "ArgumentTypeError",
+    "ArgumentValueError",
+    "DeviceError",
+    "FileFormatError",
+    "InvalidMaskError",
+    "MemoryLimitError",
+    "MissingMergeError",
+    "NotAvailableError",
+    "SumOverflowError",
+    "UDFError",
+    "UDFRunCancelled",
+    "UDFWarning",
+    "UndeclaredBufferError",
+]
+
 _SECRETS = re.compile(r"(?<=://)[^/\s@'\"]+@|\?[^\s'\"]+")
 """A user name and password in a URL, and its query, which can contain a signature."""
 
@@ -240,7 +256,7 @@ class DeviceError(UDFError, RuntimeError):
     >>> x = da.ones((2, 3, 4, 4))
     >>> try:
     ...     result = ud.run_udf(x, SumSigUDF(), backends="cupy").compute()
-    ... except ud.DeviceError:  # no CuPy, or no device: use the CPU
+    ... except ud.errors.DeviceError:  # no CuPy, or no device: use the CPU
     ...     result = ud.run_udf(x, SumSigUDF()).compute()
     >>> result["intensity"].sum()
     np.float64(96.0)

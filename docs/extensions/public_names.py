@@ -21,6 +21,7 @@ MODULES = (
     "udfdask.dask",
     "udfdask.demo",
     "udfdask.descan",
+    "udfdask.errors",
     "udfdask.hyperspy",
     "udfdask.io",
     "udfdask.libertem",
@@ -31,12 +32,18 @@ MODULES = (
     "udfdask.udfs",
     "udfdask.xarray",
 )
-"""Modules from which users import names: those in `__all__`."""
+"""Modules from which users import names: those in `__all__`, listed once if `udfdask` has them."""
 
 REACHED = {
     "udfdask.geometry.axes.Calibration": "`Result.calibration`, `self.meta.calibration`",
     "udfdask.geometry.tiling.TilingScheme": "`self.meta.tiling_scheme`",
+    "udfdask.explanation.describe.Explanation": "`explain(...)`",
     "udfdask.explanation.memory.PredictedMemory": "`Explanation.memory`",
+    "udfdask.run.progressive.UDFIterator": "`run_udf_iter(...)`",
+    "udfdask.run.progressive.Snapshot": "an item of a `UDFIterator`",
+    "udfdask.scheduling.progress.ProgressReporter": "an object passed as `progress=`",
+    "udfdask.scheduling.progress.ProgressState": "the argument of a function passed as `progress=`",
+    "udfdask.udf.aux_data.AuxData": "`UDF.aux_data(...)`",
     "udfdask.udf.processing.MaskedResult": "`self.with_mask(...)`",
     "udfdask.udf.buffers.BufferSpec": "`self.buffer(...)`, `Result.buffers`",
     "udfdask.udf.buffers.FullBuffer": "`self.results.get_buffer(...)`",
@@ -57,7 +64,9 @@ def public_objects() -> dict[str, Any]:
         module = importlib.import_module(module_name)
         for name in module.__all__:
             value = getattr(module, name)
-            if inspect.isclass(value) or inspect.isroutine(value):
+            if (
+                inspect.isclass(value) or inspect.isroutine(value)
+            ) and f"udfdask.{name}" not in found:
                 found[f"{module_name}.{name}"] = value
     return found
 

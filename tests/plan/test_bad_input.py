@@ -317,7 +317,7 @@ def test_merge_all_that_is_not_associative():
 
 def test_attributes_before_they_exist():
     for name in ("meta", "results", "task_data"):
-        with pytest.raises(ud.NotAvailableError, match=rf"self\.{name}"):
+        with pytest.raises(ud.errors.NotAvailableError, match=rf"self\.{name}"):
             getattr(Nav(), name)
     with pytest.raises(AttributeError, match=r"'Nav' object has no attribute 'nonsense'"):
         _ = Nav().nonsense
@@ -329,7 +329,7 @@ def test_params_before_init():
         def __init__(self):
             _ = self.params
 
-    with pytest.raises(ud.NotAvailableError, match=r"super\(\).__init__"):
+    with pytest.raises(ud.errors.NotAvailableError, match=r"super\(\).__init__"):
         Early()
 
 
@@ -364,12 +364,12 @@ class ForgetsAsDataclass(Nav):
 )
 def test_init_without_super(udf, remedy):
     for use in (ud.run_udf, ud.explain, ud.run_udf_iter):
-        with pytest.raises(ud.NotAvailableError, match=remedy):
+        with pytest.raises(ud.errors.NotAvailableError, match=remedy):
             use(X, udf)
 
 
 def test_input_dtype_while_it_is_being_chosen():
-    with pytest.raises(ud.NotAvailableError, match="input_dtype"):
+    with pytest.raises(ud.errors.NotAvailableError, match="input_dtype"):
         ud.run_udf(X, nav(get_preferred_input_dtype=lambda self: self.meta.input_dtype))
 
 

@@ -70,7 +70,7 @@ def test_what_is_known_of_a_neighborhood_is_known_only_there():
         def process_frame(self, frame):
             self.results.n[:] = self.meta.neighbor_mask.sum()
 
-    with pytest.raises(ud.NotAvailableError, match="neighbor_mask does not exist here"):
+    with pytest.raises(ud.errors.NotAvailableError, match="neighbor_mask does not exist here"):
         ud.run_udf(LAZY, Asks()).compute(scheduler="sync")
 
 

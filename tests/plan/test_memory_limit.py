@@ -68,7 +68,7 @@ def needed(array, udfs, **options):
 
 
 def refused(array, udfs, limit, **options):
-    with pytest.raises(ud.MemoryLimitError) as caught:
+    with pytest.raises(ud.errors.MemoryLimitError) as caught:
         ud.run_udf(array, udfs, max_memory=limit, **options)
     return caught.value
 
@@ -169,5 +169,5 @@ def test_setting_of_the_threads_of_a_worker():
 
 
 def test_a_progressive_run_is_refused_too():
-    with pytest.raises(ud.MemoryLimitError, match="more than max_memory='2 MB'"):
+    with pytest.raises(ud.errors.MemoryLimitError, match="more than max_memory='2 MB'"):
         ud.run_udf_iter(data(), SumUDF(), max_memory="2 MB")

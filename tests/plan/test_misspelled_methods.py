@@ -73,7 +73,7 @@ def test_ready_made_udfs_do_not():
 def test_a_missing_merge_names_what_is_there():
     udf = with_methods("mrege", leave_out=["merge"])
     with pytest.raises(
-        ud.MissingMergeError, match=r"MyUDF\.mrege is never called: did you mean merge\?$"
+        ud.errors.MissingMergeError, match=r"MyUDF\.mrege is never called: did you mean merge\?$"
     ):
         ud.run_udf(X, udf)
 

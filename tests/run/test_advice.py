@@ -108,7 +108,7 @@ def test_explain_of_data_arrays_and_signals(monkeypatch):
     (text,) = data.udf.explain(LogsumUDF()).warnings
     assert "array.chunk({'y'" in text or "array.chunk({'ky'" in text
     wide = xr.DataArray(da.zeros((64, 64, 64, 64)), dims=("y", "x", "ky", "kx"))
-    with pytest.raises(ud.MemoryLimitError, match=r"chunks=\{'y': \d+, 'x': \d+, 'ky': -1"):
+    with pytest.raises(ud.errors.MemoryLimitError, match=r"chunks=\{'y': \d+, 'x': \d+, 'ky': -1"):
         wide.udf.run_udf(SumUDF(), max_memory="20 MB")
 
 

@@ -10,6 +10,7 @@ import pytest
 from dask import local, multiprocessing, threaded
 
 import udfdask as ud
+from udfdask.run.progressive import Snapshot
 from udfdask.scheduling.scheduler_options import OPTIONS
 from udfdask.scheduling.workers.check_workers import workers_of
 from udfdask.udfs import SumUDF
@@ -26,7 +27,7 @@ DOORS = {
 def total_of(done, scheduler):
     """Return the computed sum of all frames, in whatever form an entry point hands it out."""
     result = done[-1] if isinstance(done, (list, tuple)) else done
-    result = result.buffers[0] if isinstance(result, ud.Snapshot) else result
+    result = result.buffers[0] if isinstance(result, Snapshot) else result
     return dask.compute(result["intensity"], scheduler=scheduler)[0]
 
 

@@ -48,7 +48,7 @@ def test_shared_task_data_know_no_chunk(x):
         def process_frame(self, frame):
             pass
 
-    with pytest.raises(ud.NotAvailableError, match=r"meta.coordinates") as caught:
+    with pytest.raises(ud.errors.NotAvailableError, match=r"meta.coordinates") as caught:
         ud.run_udf(x, Curious()).compute(**SYNC)
     assert any("Curious.get_shared_task_data" in note for note in caught.value.__notes__)
 

@@ -51,14 +51,14 @@ class SignalSnapshot(BaseSnapshot[SignalResult]):
 
     @property
     def generations(self) -> Any:
-        """Index into `parameters` of each position; see `udfdask.Snapshot.generations`."""
+        """Index into `parameters` of each position; see `Snapshot.generations`."""
         return make_nav_signal(self._snapshot.generations, self._labels)
 
 
 class SignalIterator(SnapshotIterator[SignalSnapshot]):
     """Iterates over the snapshots of a run over a signal, one per merged chunk.
 
-    It works like `udfdask.UDFIterator`. ``signal.udf.run_udf_iter`` returns iterators.
+    It works like `UDFIterator`. ``signal.udf.run_udf_iter`` returns iterators.
 
     Examples
     --------

@@ -66,7 +66,7 @@ class LabeledSnapshot(BaseSnapshot[xr.Dataset]):
 
     @property
     def generations(self) -> xr.DataArray:
-        """Index into `parameters` of each frame, integers; see `udfdask.Snapshot.generations`."""
+        """Index into `parameters` of each frame, integers; see `Snapshot.generations`."""
         return self._over_nav(self._snapshot.generations)
 
     def _over_nav(self, values: AnyArray) -> xr.DataArray:
@@ -79,7 +79,7 @@ class LabeledSnapshot(BaseSnapshot[xr.Dataset]):
 class LabeledIterator(SnapshotIterator[LabeledSnapshot]):
     """Iterates over the labeled snapshots of a run, one per merged chunk.
 
-    It works like `udfdask.UDFIterator`. `DataArray.udf.run_udf_iter` returns iterators.
+    It works like `UDFIterator`. `DataArray.udf.run_udf_iter` returns iterators.
 
     Examples
     --------

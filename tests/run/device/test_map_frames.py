@@ -109,14 +109,14 @@ def no_device(monkeypatch):
 
 def test_without_a_device_here_the_output_has_to_be_given(no_device):
     """A client without a device can plan a run for workers that have one."""
-    with pytest.raises(ud.DeviceError, match=r"output_shape= and output_dtype="):
+    with pytest.raises(ud.errors.DeviceError, match=r"output_shape= and output_dtype="):
         ud.map_frames(X, OnDevice("a float"), backends="cupy")
     with raise_if_dask_computes():
         lazy = ud.map_frames(
             X, OnDevice("a float"), backends="cupy", output_shape=(), output_dtype="float64"
         )
     assert lazy.shape == (5, 6)
-    with pytest.raises(ud.DeviceError), dask.config.set(scheduler="synchronous"):
+    with pytest.raises(ud.errors.DeviceError), dask.config.set(scheduler="synchronous"):
         lazy.compute()
 
 
