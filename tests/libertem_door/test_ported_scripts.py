@@ -21,8 +21,6 @@ import udfdask as ud
 from libertem_objects import OBJECTS, ROI, make_data
 from udfdask import libertem as shortcuts
 from udfdask.corrections import CorrectionSet
-from udfdask.libertem import adapt
-from udfdask.testing import run_reference
 from udfdask.udfs import AutoUDF
 
 pytestmark = pytest.mark.filterwarnings(
@@ -102,27 +100,6 @@ def test_results_have_the_attributes_of_theirs(x, context, dataset, name, roi):
                 assert inner == other
             assert found.data[other].size == found.data[inner].size
         assert_same(np.array(found), np.array(wanted).reshape(found.shape))
-
-
-@pytest.mark.parametrize("roi", [None, ROI], ids=["all", "region"])
-@pytest.mark.parametrize("name", some(NAMES))
-def test_the_udf_knows_the_run_as_theirs_does(x, data, context, dataset, name, roi):
-    udf = OBJECTS[name]()
-    context.run_udf(dataset=dataset, udf=udf, roi=roi)
-    lazy = ud.run_udf(x, OBJECTS[name](), roi=roi)
-    done, reference = lazy.compute(**SYNC), run_reference(data, OBJECTS[name](), roi=roi)
-    for result in (lazy, done, reference):
-        meta = result.udf.meta
-        assert type(result.udf) is adapt(type(udf))
-        assert meta.dataset_shape == udf.meta.dataset_shape
-        assert (meta.dataset_dtype, meta.input_dtype) == (data.dtype, udf.meta.input_dtype)
-        assert meta.device_class == udf.meta.device_class
-        np.testing.assert_array_equal(meta.roi, udf.meta.roi)
-        for full_nav in (False, True):
-            np.testing.assert_array_equal(
-                meta.get_valid_nav_mask(full_nav), udf.meta.get_valid_nav_mask(full_nav)
-            )
-        assert set(result.udf.params) == set(udf._kwargs)
 
 
 @pytest.mark.parametrize("roi", [None, ROI], ids=["all", "region"])

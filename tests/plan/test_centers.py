@@ -11,6 +11,7 @@ import udfdask as ud
 from making import SYNC
 from udfdask.cli import main
 from udfdask.io import open_file
+from udfdask.plan.plan import make_plan
 from udfdask.testing import raise_if_dask_computes
 from udfdask.udfs import (
     FEMUDF,
@@ -55,7 +56,7 @@ def names(result):
 def center_of(axes, udf=None):
     """The center of the run of a disk."""
     chosen = VirtualDetectorUDF("disk", r=3) if udf is None else udf
-    (kwargs,) = (ud.run_udf(ARRAY, {"a": chosen}, axes=axes)["a"]._info.udf.kwargs,)
+    (kwargs,) = make_plan(ARRAY, [chosen], axes=axes).parameters
     return kwargs.get("cy"), kwargs.get("cx")
 
 

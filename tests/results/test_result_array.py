@@ -163,6 +163,18 @@ def test_it_keeps_no_other_result():
     assert mean.data.shape == (5, 6)
 
 
+def test_computed_results_and_snapshots_do_not_keep_the_data():
+    source = da.from_array(DATA, chunks=2).map_blocks(np.copy)
+    graph, lazy = weakref.ref(source.dask), ud.run_udf(source, SumUDF())
+    kept = [lazy.compute(**SYNC), lazy.persist(**SYNC)]
+    *_, last = ud.run_udf_iter(source, SumUDF(), **SYNC)
+    kept.append(last.buffers[0])
+    del source, lazy
+    gc.collect()
+    assert graph() is None
+    assert [result.explain().n_chunks for result in kept] == [4] * 3
+
+
 @given(st.data())
 def test_attributes_are_those_of_the_result(source):
     """Each attribute agrees with the mappings of `Result`, for any region."""

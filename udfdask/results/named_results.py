@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from dask.base import DaskMethodsMixin
@@ -16,7 +16,6 @@ from udfdask.udf.buffers import BufferSpec
 
 if TYPE_CHECKING:
     from udfdask.geometry.labeled_values import Place
-    from udfdask.results.udf_of_run import NoUDF, UDFOfRun
 
 _MOST_NOTES = 3
 """Most notes that the text of a result shows."""
@@ -54,13 +53,6 @@ class ResultInfo:
     """Files and stores that the data are known to be read from."""
     parameters: str
     """Parameters of the UDF as the user gave them: a short JSON text, which files have."""
-    udf: UDFOfRun | NoUDF
-    """What an instance of the UDF is made of."""
-
-    def without_graph(self) -> ResultInfo:
-        """Return the metadata of a computed result, which does not keep the data of the graph."""
-        self.explanation.get()
-        return replace(self, udf=self.udf.without_graph())
 
     @property
     def origin(self) -> dict[str, str]:

@@ -16,7 +16,6 @@ from udfdask.graph.dask_internals.arrays import GraphArray
 from udfdask.graph.result_tasks import Arrays, ResultTasks
 from udfdask.results.named_results import ResultInfo
 from udfdask.results.outputs import ResultOutputs
-from udfdask.udf import UDF
 
 if TYPE_CHECKING:
     from udfdask.geometry.labeled_values import Place
@@ -61,7 +60,7 @@ class Result(ResultOutputs):
     array([16.])
     """
 
-    __slots__ = ("_arrays", "_masks", "_tasks", "_udf", "_views")
+    __slots__ = ("_arrays", "_masks", "_tasks", "_views")
 
     def __init__(
         self,
@@ -75,7 +74,6 @@ class Result(ResultOutputs):
         self._masks = dict(masks or {})
         self._tasks = tasks
         self._views: dict[str, ResultArray] = {}
-        self._udf: UDF | None = None
 
     def __getitem__(self, name: str) -> Any:
         place = self._info.place_of(name)
@@ -160,22 +158,6 @@ class Result(ResultOutputs):
             raise AttributeError(
                 f"{type(self).__name__!r} object has no attribute {name!r}{remedy}"
             )
-
-    @property
-    def udf(self) -> UDF:
-        """A UDF with the parameters of the run, and `meta` as in `get_results` of the whole run.
-
-        It has no buffers. Parameters with a unit are in pixels. `get_task_data` works. It is not
-        the instance that was passed to `run_udf`. Of a UDF of LiberTEM, it is the adapted one.
-
-        Raises
-        ------
-        UDFError
-            If the result comes from another process, or is computed and a parameter was lazy.
-        """
-        if self._udf is None:
-            self._udf = self._info.udf.make()
-        return self._udf
 
     @property
     def raw(self) -> Mapping[str, Any]:
@@ -288,11 +270,16 @@ class Result(ResultOutputs):
     def __dask_postcompute__(self) -> tuple[Callable[..., Result], tuple[Any, ...]]:
         _send_without_copies()
         gather, extra = self._lazy_tasks.gather()
-        return _computed, (self._info.without_graph(), gather, extra)
+        return _computed, (self._settled_info(), gather, extra)
 
     def __dask_postpersist__(self) -> tuple[Callable[..., Result], tuple[Any, ...]]:
         _send_without_copies()
-        return _persisted, (self._info.without_graph(), self._lazy_tasks)
+        return _persisted, (self._settled_info(), self._lazy_tasks)
+
+    def _settled_info(self) -> ResultInfo:
+        """Return the metadata after the description is made, which needs the data of the graph."""
+        self._info.explanation.get()
+        return self._info
 
     @property
     def _lazy_tasks(self) -> ResultTasks:

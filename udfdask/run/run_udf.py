@@ -291,8 +291,6 @@ def _loading(array: da.Array, plan: Plan) -> LoadingMemory:
 
 def make_infos(plan: Plan, array: da.Array, n_tasks: Callable[[], int]) -> tuple[ResultInfo, ...]:
     """Return the metadata of the results of each UDF."""
-    from udfdask.results.udf_of_run import udf_of_run  # runs need it, imports do not
-
     explanation = LazyExplanation(
         lambda: describe(plan, n_tasks(), _loading(array, plan)),
         lambda: all_notes(plan),
@@ -312,7 +310,6 @@ def make_infos(plan: Plan, array: da.Array, n_tasks: Callable[[], int]) -> tuple
             default_plots=tuple(n for n in u.cls.default_plots if n in u.outputs),
             files=plan.files,
             parameters=plan.parameter_texts[number],
-            udf=udf_of_run(plan.recipe, number, plan.parameters[number], plan.calibration),
         )
         for number, (u, units) in enumerate(zip(plan.recipe.udfs, plan.units, strict=True))
     )

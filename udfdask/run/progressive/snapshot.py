@@ -18,7 +18,6 @@ from udfdask.merge.result_blocks import Holder, assemble, in_nav_shape
 from udfdask.plan.recipe import Recipe
 from udfdask.results.named_results import ResultInfo
 from udfdask.results.result import Result
-from udfdask.results.udf_of_run import udf_of_run
 from udfdask.run.progressive.accumulate import AuxRows, Frozen
 from udfdask.run.progressive.live_recipe import Parameters
 from udfdask.tracebacks import own_lines_hidden
@@ -129,9 +128,7 @@ class RunState:
             rest = finalize(recipe, number, None, rows, combined, valid, aux)
             holders = [rest]
         made = assemble(grid, tuple(recipe.shape.sig), udf.outputs, holders, rest, valid)
-        given, info = self.parameters[-1][number], self.infos[number]
-        one = udf_of_run(recipe, number, given, info.calibration, valid)
-        info = replace(info, udf=one.without_graph(), parameters=self._parameter_text(number))
+        info = replace(self.infos[number], parameters=self._parameter_text(number))
         return Result(info, *made)
 
     def _parameter_text(self, number: int) -> str:

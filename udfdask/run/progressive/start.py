@@ -59,8 +59,7 @@ def prepare_run(
     live = LiveRecipe(recipe, plan.parameters, plan.calibration, align)
     names = tuple(udf) if isinstance(udf, dict) else ()
     infos = tuple(
-        # snapshots have the UDF of their parameters
-        replace(info, udf=info.udf.without_graph(), name=None if name is None else str(name))
+        replace(info, name=None if name is None else str(name))
         for name, info in zip(
             names or repeat(None),
             make_infos(plan, array, lambda: recipe.grid.n_chunks),
