@@ -36,7 +36,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "docs" / "extension
 from numpydoc.validate import validate
 from sphinx.pycode import ModuleAnalyzer
 
-import udfdask
+import udfdask.errors
 from public_names import members_of, public_objects, reached_objects
 
 # no duty: a long summary, "See Also", a summary below the opening quotes, and the type in a line of
@@ -143,7 +143,7 @@ def undocumented_errors(dotted: str, value: Any) -> Iterator[str]:
     """Yield the errors that the code raises and the docstring does not name."""
     text = inspect.getdoc(value) or ""
     section = text.partition("\nRaises\n------")[2].partition("\nExamples\n")[0]
-    places = (sys.modules.get(inspect.unwrap(value).__module__), udfdask, builtins)
+    places = (sys.modules.get(inspect.unwrap(value).__module__), udfdask.errors, builtins)
     named = [getattr(place, word, None) for word in words(section) for place in places]
     in_section = [kind for kind in named if inspect.isclass(kind) and issubclass(kind, Exception)]
     functions = [value]
