@@ -7,17 +7,14 @@ from typing import Any
 
 import dask.array as da
 import numpy as np
-
-# expression arrays cannot be broadcast yet
-from dask.array.core import broadcast_to, from_array
 from dask.base import tokenize
 from dask.highlevelgraph import HighLevelGraph
 
 from udfdask.backends.backend import DenseBackend
 from udfdask.backends.table import backend_of, namespace_of
 from udfdask.geometry.chunk_grid import BoolArray, Grid
-from udfdask.graph.dask_internals.arrays import as_user_has_it, graph_array, make_array
-from udfdask.graph.dask_internals.layers import ListedTasks
+from udfdask.graph.dask_internals.arrays import GraphArray
+from udfdask.graph.dask_internals.layers import TaskLayer
 from udfdask.graph.dask_internals.tasks import List, Task, TaskRef
 from udfdask.types import AnyArray
 
@@ -28,7 +25,6 @@ def flat_rows(array: da.Array, grid: Grid) -> da.Array:
     One block holds a band of the scan: all chunks with the same index on the first axis. dask's own
     `reshape` and boolean indexing would rechunk, and give chunks of unknown size.
     """
-    array = graph_array(array)
     n_nav = len(grid.shape)
     name = f"rows-{tokenize(array.name, grid)}"
     extra = array.chunks[n_nav:]
@@ -50,11 +46,10 @@ def flat_rows(array: da.Array, grid: Grid) -> da.Array:
         tasks[key] = Task(key, _band, List(*refs), inner, n_nav, mask)
         n_frames = size * int(np.prod(grid.shape[1:])) if n_nav else 1
         lengths.append(n_frames if mask is None else int(np.count_nonzero(mask)))
-    layers = {**array.dask.layers, name: ListedTasks(tasks)}
+    layers = {**array.dask.layers, name: TaskLayer(tasks)}
     graph = HighLevelGraph(layers, {**array.dask.dependencies, name: {array.name}})
     meta = namespace_of(array._meta).empty((0,) * (1 + len(extra)), dtype=array.dtype)
-    rows: da.Array = make_array(graph, name, (tuple(lengths), *extra), meta)
-    return rows
+    return GraphArray(graph, name, (tuple(lengths), *extra), meta=meta)
 
 
 def _band(
@@ -76,11 +71,11 @@ def default_mask(array: da.Array, grid: Grid, is_nav: bool) -> da.Array:
     if not is_nav or grid.roi is None:
         everywhere: da.Array = da.ones(array.shape, dtype=bool, chunks=array.chunks)
         return _on_device_of(array, everywhere)
-    mask = from_array(grid.roi, chunks=grid.nav_chunks)
+    mask = da.from_array(grid.roi, chunks=grid.nav_chunks)
     extra = array.ndim - mask.ndim
     mask = mask[(..., *(None,) * extra)]
-    full = broadcast_to(mask, array.shape, chunks=array.chunks)
-    return _on_device_of(array, as_user_has_it(full))
+    full = da.broadcast_to(mask, array.shape, chunks=array.chunks)
+    return _on_device_of(array, full)
 
 
 def _on_device_of(array: da.Array, mask: da.Array) -> da.Array:

@@ -13,7 +13,7 @@ from udfdask.explanation.costs import advised
 from udfdask.explanation.describe import Explanation, LazyExplanation, all_notes, describe
 from udfdask.geometry.chunk_grid import BoolArray
 from udfdask.graph.build import build_graph
-from udfdask.graph.inputs import inputs_of
+from udfdask.graph.inputs import files_of_run
 from udfdask.graph.result_tasks import ResultTasks
 from udfdask.libertem_udfs import as_own
 from udfdask.plan.check_input import check_is_array
@@ -167,9 +167,9 @@ def run_for(
 ) -> Any:
     """Return the results of `run_udf` for the users of an entry point."""
     data, sig_dims, chosen = take_apart(array, sig_dims, options)
-    plan, graph_array = plan_run(data, udf, sig_dims=sig_dims, roi=roi, door=door, **chosen)
+    plan = plan_run(data, udf, sig_dims=sig_dims, roi=roi, door=door, **chosen)
     show_warnings(plan)
-    results = make_results(plan, graph_array)
+    results = make_results(plan, data)
     if isinstance(udf, dict):
         return {name: result._called(name) for name, result in zip(udf, results, strict=True)}
     return in_form_of(udf, results)
@@ -225,8 +225,8 @@ def explain_for(
     """Return the description of a run for the users of an entry point."""
     data, sig_dims, chosen = take_apart(array, sig_dims, options)
     check_is_array(data, "explain")
-    plan, graph_array = plan_run(data, udf, sig_dims=sig_dims, roi=roi, door=door, **chosen)
-    return make_results(plan, graph_array)[0].explain()
+    plan = plan_run(data, udf, sig_dims=sig_dims, roi=roi, door=door, **chosen)
+    return make_results(plan, data)[0].explain()
 
 
 def plan_run(
@@ -238,20 +238,19 @@ def plan_run(
     present: BoolArray | None = None,
     door: Door = ARRAY,
     **options: Unpack[RunOptions],
-) -> tuple[Plan, Any]:
-    """Return the plan of a run, and its array with a graph in place of dask expressions.
+) -> Plan:
+    """Return the plan of a run.
 
     `present` has the scan positions that have a frame, if not all have. Advice is written in the
     terms of `door`.
     """
     with own_lines_hidden:
-        inputs = inputs_of(array, as_list(udf), options.get("descan"))
-        options["descan"] = inputs.descan
+        udfs = as_list(udf)
         plan = make_plan(
-            inputs.array,
-            inputs.udfs,
+            array,
+            udfs,
             names=[str(name) for name in udf] if isinstance(udf, dict) else None,
-            files=inputs.files,
+            files=files_of_run(array, udfs, options.get("descan")),
             sig_dims=sig_dims,
             roi=roi,
             present=present,
@@ -261,8 +260,8 @@ def plan_run(
         if (most := options.get("max_memory")) is not None:
             from udfdask.explanation.memory_limit import check_memory  # few runs need it
 
-            check_memory(plan, most, _loading(inputs.array, plan))
-    return advised(plan), inputs.array
+            check_memory(plan, most, _loading(array, plan))
+    return advised(plan)
 
 
 def show_warnings(plan: Plan) -> None:
