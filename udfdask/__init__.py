@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from udfdask.geometry.axes import Axis
     from udfdask.geometry.shapes import Shape
     from udfdask.geometry.slices import Slice
-    from udfdask.records.setting import cache
+    from udfdask.records.folder import cache
     from udfdask.results.result import Result
     from udfdask.run.map_frames import map_frames
     from udfdask.run.progressive import run_udf_iter
@@ -86,7 +86,7 @@ if not TYPE_CHECKING:  # a type checker would accept any name
             "geometry.axes": "Axis",
             "geometry.shapes": "Shape",
             "geometry.slices": "Slice",
-            "records.setting": "cache",
+            "records.folder": "cache",
             "results.result": "Result",
             "run.map_frames": "map_frames",
             "run.progressive": "run_udf_iter",

@@ -191,7 +191,7 @@ PROCESSORS = {
 @pytest.mark.full
 def test_the_vectors_of_the_processor_count():
     """They decide the last bits of sums."""
-    program = "from udfdask.records.record_names import processor; print(processor())"
+    program = "from udfdask.names.origins import processor; print(processor())"
     found = {}
     for name, variables in PROCESSORS.items():
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **variables}

@@ -21,8 +21,8 @@ from udfdask.errors import UDFWarning
 from udfdask.explanation.describe import Explanation
 from udfdask.graph.inputs import data_files
 from udfdask.io.opened_file import OpenedFile
+from udfdask.records.folder import cache as cache_results
 from udfdask.records.folder import folder_beside, open_folder, remove_folder
-from udfdask.records.setting import cache as cache_results
 from udfdask.results.result import Result
 from udfdask.run.progressive import run_udf_iter
 from udfdask.run.run_udf import compute, run_for

@@ -23,7 +23,7 @@ PLACED_LAYER = "on-workers-"
 
 
 class Recording(Protocol):
-    """Runs a chunk task that stores its partial results; `records.recording` has it."""
+    """Runs a chunk task that stores its partial results; `records.graphs` has it."""
 
     def run(
         self,

@@ -9,6 +9,8 @@ from __future__ import annotations
 import hashlib
 import importlib.machinery
 import importlib.util
+import os
+import platform
 import sys
 import sysconfig
 import types
@@ -198,3 +200,25 @@ def own_version() -> str:
     for file in sorted(package.rglob("*.py")):
         digest.update(file.read_bytes())
     return digest.hexdigest()
+
+
+def versions() -> dict[str, str]:
+    """Return the packages and the processor that decide the values of a partial result."""
+    found = {name: distribution_version(name) for name in ("dask", "numba", "numpy")}
+    python = platform.python_version()
+    return {"udfdask": own_version(), "python": python, "processor": processor(), **found}
+
+
+@lru_cache(maxsize=1)
+def processor() -> str:
+    """Return what decides in which order this processor sums up: vectors, BLAS and settings.
+
+    With AVX2, the last bits of a product of matrices differ from those with AVX-512.
+    """
+    from threadpoolctl import threadpool_info  # only records need it
+
+    vectors = np.show_config(mode="dicts")["SIMD Extensions"]
+    # NumPy's own is loaded first; another library may bring another version of it
+    blas = next((lib["architecture"] for lib in threadpool_info() if "architecture" in lib), None)
+    settings = [os.environ.get(name) for name in ("NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES")]
+    return repr((platform.machine(), vectors, blas, settings))

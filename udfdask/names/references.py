@@ -15,6 +15,7 @@ _ATTRIBUTES = frozenset({"LOAD_ATTR", "LOAD_METHOD"})
 _TEXT_METHODS = frozenset({"format", "format_map", "join", "lower", "replace", "upper"})
 _NO_STEPS = frozenset({"CACHE", "EXTENDED_ARG", "NOP", "PRECALL", "PUSH_NULL", "RESUME"})
 
+
 @dataclass(frozen=True, slots=True)
 class References:
     """The names and texts in a code object and in its inner code objects, sorted."""

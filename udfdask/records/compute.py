@@ -12,10 +12,9 @@ from udfdask.config import cache_limit
 from udfdask.errors import UDFWarning
 from udfdask.records.data_names import DataNames
 from udfdask.records.folder import RecordFolder, check_folder, open_folder
-from udfdask.records.graphs import Lookups, stored_tasks, with_records
+from udfdask.records.graphs import Lookups, stored_tasks, take_failure, with_records
 from udfdask.records.lookup import look_up
 from udfdask.records.record_file import DamagedRecordError
-from udfdask.records.recording import take_failure
 from udfdask.records.runs import Run, find_runs, names_of
 
 LOG = logging.getLogger("udfdask")

@@ -25,8 +25,8 @@ from udfdask.graph.run_layers import layer_name
 from udfdask.names.naming import UnnamedError
 from udfdask.plan.recipe import DESCAN, Recipe
 from udfdask.records.data_names import DataNames, FileStatus
+from udfdask.records.lookup import udf_name, with_versions
 from udfdask.records.record_file import can_store
-from udfdask.records.record_names import udf_name, with_versions
 from udfdask.udf import UDF
 from udfdask.writing.stores import store_root
 
