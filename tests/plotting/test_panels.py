@@ -37,6 +37,7 @@ def of(kind, values, *, extra=None, nav=2, sig=2, log=None):
         ("sig", (6,), {"sig": 1}, [("r", (6,), ("ky",))]),
         ("nav", (5, 3, 4), {"nav": 3}, [("r [2]", (3, 4), ("y", "x"))]),  # the middle
         ("nav", (3, 4, 2), {}, [(f"r [{k}]", (3, 4), ("y", "x")) for k in range(2)]),
+        ("nav", (3, 4, 2), {"extra": (YX,)}, [(f"r [{k}]", (3, 4), ("y", "x")) for k in "yx"]),
         ("nav", (3, 4, 20), {}, [(f"r [{k}]", (3, 4), ("y", "x")) for k in range(4)]),
         ("nav", (1, 9), {}, [("r [0]", (9,), ("x",))]),
         ("single", (5, 6), {}, [("r", (5, 6), ("dim_0", "dim_1"))]),
@@ -90,32 +91,6 @@ def test_complex_values_are_amplitude_and_phase():
     assert [panel.log for panel in of("sig", values, log=False)] == [False, False]
 
 
-def test_vectors_are_one_image():
-    values = np.random.default_rng(1).normal(size=(3, 4, 2))
-    (panel,) = of("nav", values, extra=(YX,))
-    assert (panel.style, panel.values.shape, panel.axes) == ("vector", (3, 4, 2), (*AXES[1:3], YX))
-    (middle,) = of("nav", np.stack([values] * 5), extra=(YX,), nav=3)
-    assert (middle.style, middle.title) == ("vector", "r [2]")
-
-
-@pytest.mark.parametrize("labels", [("x", "y"), None])
-def test_two_numbers_of_other_names_are_no_vector(labels):
-    values = np.random.default_rng(1).normal(size=(3, 4, 2))
-    found = of(
-        "nav",
-        values,
-        extra=(Axis(name="component", labels=labels, unit=None if labels else "index"),),
-    )
-    assert [panel.title for panel in found] == (
-        ["r [x]", "r [y]"] if labels else ["r [0]", "r [1]"]
-    )
-
-
-def test_places_on_the_detector_are_no_directions():
-    values = 48 + np.random.default_rng(1).normal(size=(3, 4, 2))
-    assert [panel.title for panel in of("nav", values, extra=(YX,))] == ["r [y]", "r [x]"]
-
-
 def test_a_scan_of_one_dimension_has_a_line_for_each_component():
     (panel,) = of("nav", np.zeros((5, 2)), extra=(YX,), nav=1)
     assert (panel.style, panel.values.shape) == ("lines", (5, 2))
@@ -123,26 +98,27 @@ def test_a_scan_of_one_dimension_has_a_line_for_each_component():
     assert (panel.style, panel.title) == ("lines", "r [0]")
 
 
-def test_profiles_along_a_line_are_a_curve_and_an_image():
+def test_profiles_are_a_mean_curve_or_along_a_line_an_image():
     radius = Axis(name="radius", unit="px", scale=0.5)
-    curve, panel = of("nav", np.zeros((5, 20)), extra=(radius,), nav=1)
-    assert (curve.style, curve.values.shape) == ("profile", (20, 2))
+    values = np.arange(240.0).reshape(3, 4, 20)
+    (curve,) = of("nav", values, extra=(radius,))
+    assert (curve.style, curve.axes) == ("lines", (radius,))
+    np.testing.assert_allclose(curve.values, values.mean(axis=(0, 1)))
+    (panel,) = of("nav", np.zeros((5, 20)), extra=(radius,), nav=1)
     assert (panel.values.shape, panel.axes) == ((5, 20), (AXES[2], radius))
     (curve,) = of("nav", np.zeros((1, 20)), extra=(radius,), nav=1)
     assert (curve.values.shape, curve.axes) == ((20,), (radius,))
 
 
 @pytest.mark.parametrize(("low", "is_log"), [(1.0, True), (50.0, False), (-1.0, False)])
-def test_images_of_steep_profiles_are_logarithmic(low, is_log):
-    radius = Axis(name="radius", unit="px")
+def test_steep_curves_are_logarithmic(low, is_log):
     profiles = np.full((3, 4, 20), low)
     profiles[..., :2] = 100.0
-    image = of("nav", profiles, extra=(radius,))[1]
-    assert image.log is is_log
-    assert [of("nav", profiles, extra=(radius,), log=log)[1].log for log in (True, False)] == [
-        True,
-        False,
+    scales = [
+        of("nav", profiles, extra=(Axis(name="radius", unit="px"),), log=log)[0].log
+        for log in (None, True, False)
     ]
+    assert scales == [is_log, True, False]
 
 
 def test_a_logarithmic_scale_is_chosen():

@@ -27,7 +27,7 @@ from udfdask.udfs import (
 pytest.importorskip("matplotlib", reason="matplotlib is in the plot extra")
 
 from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.colors import rgb_to_hsv, to_rgb
+from matplotlib.colors import to_rgb
 from matplotlib.image import imread
 from matplotlib.text import Text
 
@@ -135,68 +135,16 @@ def test_on_a_logarithmic_scale_zero_is_dark_and_nan_is_missing(save):
     assert panel[: len(panel) // 2 - 2, panel.shape[1] // 4 :].max() < 0.05
 
 
-def without_bars(figure):
-    """The figure without its scale bars, which cover a part of each image."""
-    for axes in figure.axes:
-        for bar in [*axes.artists]:
-            bar.remove()
-    return figure
-
-
 def test_regions_of_interest(recording, save):
     roi = np.hypot(*np.ogrid[-12:12, -16:16]) < 10
     done = ud.run_udf(recording, CoMUDF(), roi=roi).compute()
     names = ["field", "magnitude", "divergence"]
-    pixels = save(figure := without_bars(done.plot(names, axes=AXES)), "region")
-    for name, axes in zip(names, figure.axes, strict=True):
+    pixels = save(figure := done.plot(names, axes=AXES), "region")
+    for name, axes in zip(("field", *names), figure.axes, strict=True):  # field: y and x
         array = done[name].reshape(24, 32, -1)
         missing = np.isnan(array).any(axis=-1).mean()
         assert 0.3 < missing < 0.9
         assert share_missing(inside(pixels, axes)) == pytest.approx(missing, abs=0.03)
-
-
-def test_vectors(save):
-    y, x = np.mgrid[-12:13, -12:13].astype(float)
-    field = np.stack([y, x], axis=-1)  # away from the middle: the picture of the wheel itself
-    component = ud.Axis(name="component", labels=("y", "x"))
-    panel = Panel(title="field", values=field, axes=(*NM, component), style="vector")
-    figure = draw([panel])
-    pixels = save(figure, "vectors")
-    hsv = rgb_to_hsv(inside(pixels, figure.axes[0]))
-    n = len(hsv)
-    hues = {
-        "right": hsv[n // 2, -n // 4, 0],
-        "down": hsv[-n // 4, n // 2, 0],
-        "left": hsv[n // 2, n // 4, 0],
-        "up": hsv[n // 4, n // 2, 0],
-    }
-    expected = {"right": 0.0, "down": 0.25, "left": 0.5, "up": 0.75}
-    for where, hue in expected.items():
-        turns = (hues[where] - hue) % 1.0
-        assert min(turns, 1 - turns) < 0.03, where
-    assert hsv[n // 2, n // 2, 2] < 0.15
-    # the wheel stands beside the image and has its colors
-    (wheel,) = figure.axes[0].child_axes
-    beside = rgb_to_hsv(inside(pixels, wheel))
-    turns = (beside[len(beside) // 2, -len(beside) // 4, 0]) % 1.0
-    assert min(turns, 1 - turns) < 0.05
-
-
-def test_scans_of_one_dimension(recording, save):
-    line = recording[12]
-    com, profile = ud.run_udf(line, [CoMUDF(), RadialProfileUDF()])
-    axes = AXES[1:]
-    figure = com.plot(["field", "magnitude"], axes=axes)
-    pixels = save(figure, "lines")
-    assert len(figure.axes[0].lines) == 2
-    ink = (inside(pixels, figure.axes[0]).min(axis=-1) < 0.8).mean()
-    assert 0.005 < ink < 0.2
-    assert contrast(inside(save(f := profile.plot(axes=axes), "profiles"), f.axes[0])) > 0.05
-    roi = np.ones(32, bool)
-    roi[8:16] = False
-    partly = ud.run_udf(line, SumSigUDF(), roi=roi).plot(axes=axes)
-    panel = inside(save(partly, "line-in-a-region"), partly.axes[0])
-    assert share_missing(panel) == pytest.approx(0.25, abs=0.06)
 
 
 def test_a_live_plot_in_progress(recording, save):
@@ -208,12 +156,12 @@ def test_a_live_plot_in_progress(recording, save):
             continue
         plot._not_before = 0.0
         plot.update(snapshot)
-        pixels = save(without_bars(plot.figure), f"live-{snapshot.n_merged:02}-of-16")
+        pixels = save(plot.figure, f"live-{snapshot.n_merged:02}-of-16")
         panels = [inside(pixels, axes) for axes in plot.figure.axes]
         done = snapshot.damage.mean()
-        assert share_missing(panels[2]) == pytest.approx(1 - done, abs=0.03)
-        assert share_missing(panels[0]) == pytest.approx(1 - done, abs=0.08)
-        assert contrast(panels[1]) > 0.05
+        for panel in (panels[0], panels[3]):
+            assert share_missing(panel) == pytest.approx(1 - done, abs=0.03)
+        assert contrast(panels[2]) > 0.05
         shares.append(done)
     assert shares == [1 / 16, 9 / 16, 1]
 

@@ -13,7 +13,7 @@ from udfdask.cli.data_options import to_path
 from udfdask.errors import ArgumentValueError
 from udfdask.io.opened_file import OpenedFile
 from udfdask.plotting.choose import choose
-from udfdask.plotting.displays import figure_classes
+from udfdask.plotting.displays import figure_class
 from udfdask.plotting.static import draw
 from udfdask.results.result import Result
 from udfdask.saving.formats import FORMATS, check_fits, check_output, check_suffix, write_results
@@ -67,7 +67,7 @@ class Outputs:
         targets = [check_output(out, **how) for out in self.outs]
         targets += [target for udf in udfs.values() for target in udf._targets(self.sources)]
         if self.plot is not None:
-            figure_classes()  # raises if there is no matplotlib
+            figure_class()  # raises if there is no matplotlib
             targets.append(check_target(self.plot, **how))
             choose(True, list(results.values()))  # raises if there is nothing to draw
         check_apart(targets)

@@ -14,7 +14,7 @@ from udfdask.cli.table import summary_table
 from udfdask.cli.terminal import PLANNING, plain_errors, plain_warnings
 from udfdask.demo import disk_center, make_recording
 from udfdask.geometry.axes import Axis
-from udfdask.plotting.displays import figure_classes
+from udfdask.plotting.displays import figure_class
 from udfdask.plotting.panels import Panel
 from udfdask.plotting.static import draw
 from udfdask.results.result import Result
@@ -59,7 +59,7 @@ def demo(plot: Path | None, overwrite: bool, progress: bool) -> None:
     ny, nx, ky, kx = recording.shape
     with plain_warnings():
         with plain_errors(PLANNING):
-            figure_classes()  # raises if there is no matplotlib
+            figure_class()  # raises if there is no matplotlib
             place = plot or _free_name(overwrite=overwrite)
             check_target(place, overwrite=overwrite)
         udfs = {"sum": SumUDF(), "sumsig": SumSigUDF(), "com": AutoUDF(f=disk_center)}

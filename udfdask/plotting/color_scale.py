@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,14 +14,7 @@ Array = np.ndarray[Any, Any]
 _MAPS = {"scan": "gray", "pattern": "inferno", "signed": "RdBu_r", "phase": "twilight"}
 
 
-def check_colors(
-    *,
-    vmin: Any = None,
-    vmax: Any = None,
-    cmap: Any = None,
-    norm: Any = None,
-    log: bool | None = None,
-) -> dict[str, Any]:
+def check_colors(*, vmin: Any = None, vmax: Any = None, cmap: Any = None) -> dict[str, Any]:
     """Return the arguments about colors that are not None, checked, as fields of a `Panel`."""
     from matplotlib import colormaps
 
@@ -34,17 +24,8 @@ def check_colors(
         raise ArgumentValueError(
             f"cmap={cmap!r} is not a colormap of matplotlib: see list(matplotlib.colormaps)"
         )
-    if norm is not None and not (vmin is None and vmax is None and log is None):
-        raise ArgumentValueError(
-            "norm cannot be combined with vmin, vmax or log: pass the limits to the norm"
-        )
-    given = {"vmin": vmin, "vmax": vmax, "cmap": cmap, "norm": norm}
+    given = {"vmin": vmin, "vmax": vmax, "cmap": cmap}
     return {name: value for name, value in given.items() if value is not None}
-
-
-def with_colors(panels: Iterable[Panel], look: Mapping[str, Any]) -> tuple[Panel, ...]:
-    """Return panels with the colors that the user asked for; angles keep their own."""
-    return tuple(panel if panel.style == "phase" else replace(panel, **look) for panel in panels)
 
 
 def color_map(panel: Panel) -> Any:
@@ -57,25 +38,22 @@ def color_scale(values: Array, panel: Panel) -> tuple[Any, str]:
     from matplotlib.colors import LogNorm, Normalize
 
     shown = values[np.isfinite(values)]
-    if panel.norm is not None:
-        norm = copy.deepcopy(panel.norm)  # matplotlib would set its limits for other panels, too
-        norm.autoscale_None(shown)
-        return norm, _pointed(shown, norm.vmin, norm.vmax)
-    if panel.log and (shown > 0).any():
-        low, high = _log_limits(shown, panel)
-        norm = LogNorm(low, high)
-        below, above = panel.vmin or -np.inf, panel.vmax or np.inf  # only what the user cuts off
+    positive = shown[shown > 0]
+    if panel.log and positive.size:
+        low, high = _log_limits(shown, positive, panel)
+        norm: Normalize = LogNorm(low, high)
+        shown = positive
     else:
         low, high = _limits(shown, panel)
         norm = Normalize(low, high)
-        below, above = (-np.inf, np.inf) if panel.style == "phase" else (low, high)
-    return norm, _pointed(shown, below, above)
+    below, above = bool((shown < low).any()), bool((shown > high).any())
+    return norm, "both" if below and above else "min" if below else "max" if above else "neither"
 
 
-def _log_limits(shown: Array, panel: Panel) -> tuple[float, float]:
+def _log_limits(shown: Array, positive: Array, panel: Panel) -> tuple[float, float]:
     """Return the limits of a logarithmic scale; limits that are not positive do not count."""
-    high = float(shown.max())
-    low = max(float(shown[shown > 0].min()), 1e-6 * high)
+    high = float(positive.max())
+    low = max(float(positive.min()), 1e-6 * high)
     if shown.min() <= 0:
         low /= 2  # otherwise a single count would look like zero counts
     if panel.vmax is not None and panel.vmax > 0:
@@ -87,39 +65,24 @@ def _log_limits(shown: Array, panel: Panel) -> tuple[float, float]:
 
 
 def _limits(shown: Array, panel: Panel) -> tuple[float, float]:
-    """Return the limits of a linear scale."""
-    low, high = _own_limits(shown, panel)
-    vmin, vmax = panel.vmin, panel.vmax
+    """Return the limits of a linear scale; a hot pixel must not make all else one color."""
+    if panel.style == "phase":
+        return -np.pi, np.pi
+    low, high, vmin, vmax = 0.0, 1.0, panel.vmin, panel.vmax
+    if shown.size:
+        low, high = float(shown.min()), float(shown.max())
+        inner_low, inner_high = (float(q) for q in np.quantile(shown, (0.002, 0.998)))
+        most = inner_high - inner_low
+        low = inner_low if inner_low - low > most > 0 else low
+        high = inner_high if high - inner_high > most > 0 else high
     if panel.style == "signed":  # zero stays in the middle
-        vmin = -vmax if vmin is None and vmax is not None and vmax > 0 else vmin
-        vmax = -vmin if vmax is None and vmin is not None and vmin < 0 else vmax
+        high = max(abs(low), abs(high))
+        low = -high
+        if vmin is None and vmax is not None and vmax > 0:
+            vmin = -vmax
+        elif vmax is None and vmin is not None and vmin < 0:
+            vmax = -vmin
     low, high = low if vmin is None else vmin, high if vmax is None else vmax
     if high <= low:
         return (low, low + 1) if vmax is None else (high - 1, high)
     return low, high
-
-
-def _own_limits(shown: Array, panel: Panel) -> tuple[float, float]:
-    """Return the limits that fit the values."""
-    if panel.style == "phase":
-        return -np.pi, np.pi
-    if shown.size == 0:
-        return 0.0, 1.0
-    low, high = float(shown.min()), float(shown.max())
-    inner_low, inner_high = (float(q) for q in np.quantile(shown, (0.002, 0.998)))
-    # A hot pixel must not make everything else one color.
-    if inner_high > inner_low:
-        most = inner_high - inner_low
-        low = inner_low if inner_low - low > most else low
-        high = inner_high if high - inner_high > most else high
-    if panel.style == "signed":
-        high = max(abs(low), abs(high))
-        low = -high
-    return (low - 0.5, high + 0.5) if high == low else (low, high)
-
-
-def _pointed(shown: Array, low: float, high: float) -> str:
-    """Return which ends of a color bar have values beyond them, in the words of matplotlib."""
-    below, above = bool((shown < low).any()), bool((shown > high).any())
-    ends = {(False, False): "neither", (True, False): "min", (False, True): "max"}
-    return ends.get((below, above), "both")

@@ -12,14 +12,13 @@ from udfdask.errors import missing_package
 _DPI = 100  # resolution of pictures in notebooks, pixels per inch
 
 
-def figure_classes() -> tuple[Any, Any]:
-    """Return matplotlib's classes for figures and their layout; raise if it is not installed."""
+def figure_class() -> Any:
+    """Return matplotlib's class for figures; raise if it is not installed."""
     try:
         from matplotlib.figure import Figure
-        from matplotlib.layout_engine import ConstrainedLayoutEngine
     except ImportError as error:
         raise missing_package("matplotlib", purpose="drawing", extra="plot") from error
-    return Figure, ConstrainedLayoutEngine
+    return Figure
 
 
 class Screen:
@@ -29,8 +28,7 @@ class Screen:
     """Whether the user has closed the figure."""
 
     def __init__(self, size: tuple[float, float]) -> None:
-        make_figure, _ = figure_classes()
-        self.figure = make_figure(figsize=size)
+        self.figure = figure_class()(figsize=size)
 
     def show(self) -> None:
         """Show the current state of the figure."""
@@ -43,7 +41,7 @@ class Window(Screen):
         import matplotlib.pyplot as plt
 
         self.figure = plt.figure(figsize=size)
-        self.figure.canvas.mpl_connect("close_event", self._note_closing)
+        self.figure.canvas.mpl_connect("close_event", self._close)
         self.figure.show(warn=False)
 
     def show(self) -> None:
@@ -51,8 +49,7 @@ class Window(Screen):
         self.figure.canvas.draw()
         self.figure.canvas.flush_events()
 
-    def _note_closing(self, event: Any) -> None:
-        """Remember that the window is closed."""
+    def _close(self, _: Any) -> None:
         self.is_closed = True
 
 
@@ -74,7 +71,6 @@ class Cell(Screen):
 
 def open_screen(size: tuple[float, float]) -> Screen:
     """Return the screen that the user looks at, for a figure size in inches."""
-    figure_classes()
     if _can_open_windows():
         return Window(size)
     return Cell(size) if notebook() is not None else Screen(size)
@@ -86,7 +82,7 @@ def new_figure(size: tuple[float, float]) -> Any:
     If there are windows, it is a pyplot figure for `plt.show()`. In a notebook, it is shown as the
     value of a cell. Otherwise it is a plain figure that pyplot does not keep.
     """
-    make_figure, _ = figure_classes()
+    make_figure = figure_class()
     if _can_open_windows():
         import matplotlib.pyplot as plt
 

@@ -3,56 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
-from udfdask.geometry.axes import Axis, Calibration
+from udfdask.geometry.axes import Axis
 from udfdask.geometry.axis_labels import check_axes
+from udfdask.geometry.labeled_values import Place
 
-NUMBERS = "biufc"
+Described = Any
+"""What knows the results of one UDF before they are computed: a `Result` or its metadata."""
 
-
-class Described(Protocol):
-    """The description of the results of one UDF, which is known before they are computed."""
-
-    @property
-    def udf_name(self) -> str:
-        """Name of the UDF's class."""
-
-    @property
-    def name(self) -> str | None:
-        """Name that the user gave to the UDF; None if there is none."""
-
-    @property
-    def buffers(self) -> Mapping[str, Any]:
-        """Declarations of the results by name."""
-
-    @property
-    def extra_axes(self) -> Mapping[str, tuple[Axis, ...]]:
-        """Extra dimensions of each result."""
-
-    @property
-    def calibration(self) -> Calibration:
-        """Axes of the data and unit of their values."""
-
-    @property
-    def units(self) -> Mapping[str, str | None]:
-        """Unit of each result; None if it is not known."""
-
-    @property
-    def default_plots(self) -> Sequence[str]:
-        """Names of the results that are drawn if none is named; empty for all."""
-
-    @property
-    def nav_shape(self) -> tuple[int, ...]:
-        """Shape of the scan."""
-
-    @property
-    def sig_shape(self) -> tuple[int, ...]:
-        """Shape of a frame."""
+_NUMBERS = "biufc"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,46 +41,42 @@ class Labels:
     @property
     def obstacle(self) -> str:
         """The reason why the result cannot be drawn; empty if it can."""
-        if self.dtype.kind not in NUMBERS:
+        if self.dtype.kind not in _NUMBERS:
             return f"it contains {self.dtype} values, not numbers"
         size = math.prod(self.shape)
         return "" if size > 1 else "it is one number" if size else "it is empty"
 
 
-def label_results(
-    described: Described, data_axes: Sequence[Axis] | None = None
-) -> dict[str, Labels]:
-    """Return the labels of all results of a UDF by name; `data_axes` describes its data."""
+def label_result(
+    described: Described, name: str, place: Place, data_axes: Sequence[Axis] | None
+) -> Labels:
+    """Return the labels of a result, or of its part with a label; `data_axes` are of the data."""
     nav, sig = tuple(described.nav_shape), tuple(described.sig_shape)
     axes = described.calibration.axes
     if data_axes is not None:
         axes = check_axes(data_axes, (*nav, *sig), len(sig))
     leading = {"nav": (nav, axes[: len(nav)]), "sig": (sig, axes[len(nav) :])}
-    found = {}
-    for name, spec in described.buffers.items():
-        shape, own = leading.get(spec.kind, ((), ()))
-        # positions in an extra dimension are indices, not pixels
-        extra = (
-            a if a.unit or a.labels else replace(a, unit="index")
-            for a in described.extra_axes[name]
-        )
-        found[name] = Labels(
-            title=name,
-            kind=str(spec.kind),
-            shape=(*shape, *spec.extra_shape),
-            dtype=spec.dtype,
-            axes=(*own, *extra),
-            n_leading=len(shape),
-            unit=described.units[name],
-        )
-    return found
+    spec = described.buffers[place.result]
+    shape, own = leading.get(spec.kind, ((), ()))
+    part = place.of(np.broadcast_to(np.empty((), spec.dtype), (*shape, *spec.extra_shape)))
+    # positions in an extra dimension are indices, not pixels
+    extra = (a if a.unit or a.labels else replace(a, unit="index") for a in place.axes)
+    return Labels(
+        title=name,
+        kind=str(spec.kind),
+        shape=part.shape,
+        dtype=part.dtype,
+        axes=(*own, *extra),
+        n_leading=len(shape),
+        unit=described.units[place.result],
+    )
 
 
 def missing_as_nan(
     values: np.ndarray[Any, Any], valid: np.ndarray[Any, Any]
 ) -> np.ndarray[Any, Any]:
     """Return an array with NaN at invalid positions, if it contains numbers."""
-    if valid.all() or values.dtype.kind not in NUMBERS:
+    if valid.all() or values.dtype.kind not in _NUMBERS:
         return values
     return np.where(valid, values.astype(np.result_type(values.dtype, np.float32)), np.nan)
 

@@ -10,8 +10,8 @@ from typing import Any
 from udfdask.errors import UDFWarning
 from udfdask.geometry.axes import Axis
 from udfdask.plotting.choose import Choice, choose
-from udfdask.plotting.color_scale import check_colors, with_colors
-from udfdask.plotting.displays import Screen, figure_classes, open_screen
+from udfdask.plotting.color_scale import check_colors
+from udfdask.plotting.displays import Screen, figure_class, open_screen
 from udfdask.plotting.labels import Described
 from udfdask.plotting.panels import Panel
 from udfdask.plotting.static import draw, figure_size
@@ -39,7 +39,7 @@ class LivePlot:
         axes count pixels.
     log : bool, optional
         Logarithmic scale for all results, or for none; by default for images of kind sig.
-    vmin, vmax, cmap, norm : optional
+    vmin, vmax, cmap : optional
         Limits and colors of all panels, as in `Result.plot`.
     interval : float
         Minimum time between two drawings, in seconds. If drawing is slow, the time is longer, so
@@ -67,13 +67,12 @@ class LivePlot:
         vmin: float | None = None,
         vmax: float | None = None,
         cmap: Any = None,
-        norm: Any = None,
         interval: float = 0.3,
     ) -> None:
         self._plots = plots
         self._axes = axes
         self._log = log
-        self._look = {"vmin": vmin, "vmax": vmax, "cmap": cmap, "norm": norm}
+        self._look = {"vmin": vmin, "vmax": vmax, "cmap": cmap}
         self._interval = float(interval)
         self._choices: tuple[Choice, ...] | None = None
         self._name = ""
@@ -88,8 +87,8 @@ class LivePlot:
 
     def _prepare(self, results: Sequence[Described]) -> None:
         """Check, before a run, that the results of each UDF can be drawn as requested."""
-        figure_classes()
-        self._look = check_colors(**self._look, log=self._log)
+        figure_class()
+        self._look = check_colors(**self._look)
         self._choices = choose(self._plots, results, self._axes)
         self._name = ", ".join(one.name or one.udf_name for one in results)
         self._not_before, self._has_failed = 0.0, False
@@ -138,8 +137,9 @@ class LivePlot:
             return False
         if time.monotonic() < self._not_before and not is_last:
             return False
+        start = time.monotonic()
         try:
-            seconds = self._draw(snapshot)
+            self._draw(snapshot)
         except Exception as error:  # noqa: BLE001  # a picture must not end a long run
             self._has_failed = True
             if self._screen is not None and self._screen.is_closed:
@@ -151,30 +151,22 @@ class LivePlot:
                 stacklevel=3,
             )
             return False
-        self._not_before = time.monotonic() + max(self._interval, _PAUSE * seconds)
+        end = time.monotonic()
+        self._not_before = end + max(self._interval, _PAUSE * (end - start))
         return True
 
-    def _draw(self, snapshot: Any) -> float:
-        """Draw a snapshot now; return the drawing time in seconds."""
-        start = time.monotonic()
+    def _draw(self, snapshot: Any) -> None:
+        """Draw a snapshot now."""
         title = f"{self._name}: {snapshot.n_merged} of {snapshot.n_chunks} chunks"
-        panels = self._panels(snapshot)
-        if self._screen is None:
-            self._screen = open_screen(figure_size(panels, title=title))
-            start = time.monotonic()  # do not count the time for opening the window
-        draw(panels, title=title, figure=self._screen.figure)
-        self._screen.show()
-        return time.monotonic() - start
-
-    def _panels(self, snapshot: Any) -> Sequence[Panel]:
-        """Return the panels of a snapshot."""
-        assert self._choices is not None
         panels: list[Panel] = []
-        for choice in self._choices:
+        for choice in self._choices or ():
             result = snapshot.buffers[choice.udf]
             values, valid = result[choice.name], result.valid_mask[choice.name]
-            panels += choice.panels(values, valid, log=self._log)
-        return with_colors(panels, self._look)
+            panels += choice.panels(values, valid, log=self._log, **self._look)
+        if self._screen is None:
+            self._screen = open_screen(figure_size(panels, title=title))
+        draw(panels, title=title, figure=self._screen.figure)
+        self._screen.show()
 
 
 def as_live_plot(plots: Any, results: Sequence[Described]) -> LivePlot | None:

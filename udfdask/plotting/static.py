@@ -1,15 +1,20 @@
-"""Draw figures with several panels."""
+"""Draw figures with several panels: any panels, or the results of a UDF."""
 
 from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from udfdask.errors import ArgumentValueError
-from udfdask.plotting.displays import figure_classes, show_as_pictures
-from udfdask.plotting.drawing import INK, STRETCHED, draw_panel, extent, is_isotropic
+from udfdask.geometry.axes import Axis
+from udfdask.plotting.choose import Choice, choose
+from udfdask.plotting.color_scale import check_colors
+from udfdask.plotting.displays import figure_class, new_figure, show_as_pictures
+from udfdask.plotting.drawing import INK, draw_panel
+from udfdask.plotting.labels import Described
 from udfdask.plotting.panels import Panel
 
 _TITLE_WIDTH = 32  # characters above each column of panels
@@ -48,20 +53,25 @@ def draw(panels: Sequence[Panel], *, title: str = "", figure: Any = None) -> Any
     >>> draw([line]).axes[0].get_xlabel()
     'E (keV)'
     """
-    make_figure, make_layout = figure_classes()
+    make_figure = figure_class()
     for panel in panels:
-        _check(panel)
-    columns, heights = _n_columns(panels), _row_heights(panels)
+        n = panel.values.ndim
+        if n != len(panel.axes) or not 1 <= n <= 2:
+            raise ArgumentValueError(
+                f"panel {panel.title!r} must be an image or a line with an axis per dimension, got "
+                f"values of shape {panel.values.shape} and {len(panel.axes)} axes"
+            )
+    rows, columns = _grid(panels)
     if figure is None:
         show_as_pictures(make_figure)
         figure = make_figure(figsize=figure_size(panels, title=title))
     else:
         figure.clear()
-    figure.set_layout_engine(make_layout(w_pad=0.12, h_pad=0.10))
+    figure.set_layout_engine("constrained", w_pad=0.12, h_pad=0.10)
     if title:
-        title = textwrap.fill(title, round(_TITLE_WIDTH * columns))
+        title = textwrap.fill(title, _TITLE_WIDTH * columns)
         figure.suptitle(title, fontsize=13, color=INK)
-    grid = figure.subplots(len(heights), columns, squeeze=False, height_ratios=heights).ravel()
+    grid = figure.subplots(rows, columns, squeeze=False).ravel()
     for axes, panel in zip(grid, panels, strict=False):
         draw_panel(figure, axes, panel)
     for axes in grid[len(panels) :]:
@@ -69,42 +79,67 @@ def draw(panels: Sequence[Panel], *, title: str = "", figure: Any = None) -> Any
     return figure
 
 
-def _check(panel: Panel) -> None:
-    """Raise unless the shape of a panel fits its style."""
-    dims = {"lines": (2,), "profile": (2,), "vector": (3,)}.get(panel.style, (1, 2))
-    fits = panel.values.ndim in dims and panel.values.ndim == len(panel.axes)
-    if not fits or (panel.style in ("profile", "vector") and panel.values.shape[-1] != 2):
-        raise ArgumentValueError(
-            f"panel {panel.title!r} must be an image or a line with an axis per dimension, and two "
-            f"values in the last one for a vector or a profile, got values of shape "
-            f"{panel.values.shape} and {len(panel.axes)} axes for style {panel.style!r}"
-        )
-
-
 def figure_size(panels: Sequence[Panel], *, title: str = "") -> tuple[float, float]:
     """Return the width and height of a figure with these panels, in inches."""
-    return 4.3 * _n_columns(panels), sum(_row_heights(panels)) + (0.4 if title else 0.0)
+    rows, columns = _grid(panels)
+    return 4.3 * columns, 3.5 * rows + (0.4 if title else 0.0)
 
 
-def _n_columns(panels: Sequence[Panel]) -> int:
-    """Return the number of columns of panels; raise if there is no panel."""
+def _grid(panels: Sequence[Panel]) -> tuple[int, int]:
+    """Return the number of rows and columns of panels; raise if there is no panel."""
     if not panels:
         raise ArgumentValueError("there is nothing to draw: at least one image or line is needed")
-    return min(len(panels), max(2, math.ceil(math.sqrt(len(panels)))))
+    columns = min(len(panels), max(2, math.ceil(math.sqrt(len(panels)))))
+    return math.ceil(len(panels) / columns), columns
 
 
-def _row_heights(panels: Sequence[Panel]) -> list[float]:
-    """Return the height of each row of panels, in inches."""
-    columns = _n_columns(panels)
-    rows = [panels[first : first + columns] for first in range(0, len(panels), columns)]
-    return [max(_height(panel) for panel in row) for row in rows]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plot:
+    """The plan of a figure for the results of one UDF."""
+
+    choices: tuple[Choice, ...]
+    """The results to draw."""
+    title: str
+    """Title above all panels."""
+    look: Mapping[str, Any]
+    """Scale, limits and colors of all panels."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the results whose values are needed, without repetition."""
+        return tuple(dict.fromkeys(choice.name for choice in self.choices))
+
+    def draw(
+        self,
+        arrays: Mapping[str, Any],
+        masks: Mapping[str, Any],
+        outlines: Mapping[str, Any] | None = None,
+    ) -> Any:
+        """Draw NumPy arrays with masks of valid positions, both by name; return the figure.
+
+        `outlines` are masks of frames whose outlines are drawn over each image, by name.
+        """
+        panels = [
+            replace(panel, outlines=outlines or {})
+            for choice in self.choices
+            for panel in choice.panels(arrays[choice.name], masks[choice.name], **self.look)
+        ]
+        figure = new_figure(figure_size(panels, title=self.title))
+        return draw(panels, title=self.title, figure=figure)
 
 
-def _height(panel: Panel) -> float:
-    """Return the height of a panel with its texts, in inches."""
-    if panel.values.ndim == 1 or panel.style == "lines":
-        return 3.2
-    left, right, bottom, top = extent(panel)
-    if not is_isotropic(panel):
-        return 0.85 + 3.4 * STRETCHED
-    return 0.85 + 3.0 * min(max(abs((bottom - top) / (right - left)), 0.3), 1.2)
+def prepare_plot(
+    described: Described,
+    names: Any,
+    *,
+    axes: Sequence[Axis] | None,
+    log: bool | None,
+    title: str | None,
+    **look: Any,
+) -> Plot:
+    """Return the checked plot for the results of a UDF and the arguments of `Result.plot`."""
+    figure_class()
+    colors = check_colors(**look)
+    choices = choose(names, [described], axes, option="names")
+    title = described.udf_name if title is None else title
+    return Plot(choices=choices, look={"log": log, **colors}, title=title)

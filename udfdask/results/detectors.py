@@ -27,7 +27,7 @@ def draw_detectors(
     result: Any, detectors: Any, name: str | None, *, log: bool | None, title: str | None
 ) -> Any:
     """Implement `Result.plot_detectors`: check everything, then compute and draw."""
-    from udfdask.plotting.draw_result import prepare_plot
+    from udfdask.plotting.static import prepare_plot
 
     patterns = [n for n, spec in result.buffers.items() if spec.kind == "sig"]
     if name is None and not patterns:

@@ -110,16 +110,14 @@ class ResultOutputs(NamedResults):
         vmin: float | None = None,
         vmax: float | None = None,
         cmap: Any = None,
-        norm: Any = None,
     ) -> Any:
         """Draw results side by side. A lazy result is computed first, in one pass.
 
         Nav results are drawn as images of the scan or lines along it, sig results as images or
-        spectra, complex results as amplitude and phase. Vectors, such as those of `CoMUDF`, are
-        drawn as colors of their directions. Profiles, whose extra dimension has a unit, are drawn
-        as a curve with its standard deviation over the scan, and as an image. The figure shows the
-        first four positions along any other extra dimension, and the middle position along a third
-        navigation dimension. Values that are not valid or NaN have a light color of their own.
+        spectra, complex results as amplitude and phase. Profiles, whose extra dimension has a unit,
+        are drawn as their mean over the scan. The figure shows the first four positions along any
+        other extra dimension, and the middle position along a third navigation dimension. Values
+        that are not valid or NaN have a light color of their own.
 
         Parameters
         ----------
@@ -134,13 +132,11 @@ class ResultOutputs(NamedResults):
         title : str, optional
             Title of the figure; by default the name of the UDF, or its key in a dictionary.
         vmin, vmax : float, optional
-            Limits of the color scale of all images, and of the values of curves; the brightest
-            vectors have the length `vmax`. By default they fit the values of each panel. If an
-            image has values of both signs, one of them is enough: the other is its negative.
+            Limits of the color scale of all images, and of the values of curves. By default they
+            fit the values of each panel. If an image has values of both signs, one of them is
+            enough: the other is its negative.
         cmap : str or matplotlib.colors.Colormap, optional
             Colors of all images except phases.
-        norm : matplotlib.colors.Normalize, optional
-            Scale of the colors of all images except phases, instead of `log`, `vmin` and `vmax`.
 
         Returns
         -------
@@ -163,10 +159,10 @@ class ResultOutputs(NamedResults):
         >>> result.plot("intensity", axes=axes).axes[0].get_xlabel()
         'kx (mrad)'
         """
-        from udfdask.plotting.draw_result import prepare_plot
+        from udfdask.plotting.static import prepare_plot
 
         chosen, called = True if names is None else names, self._info.name
-        look = {"vmin": vmin, "vmax": vmax, "cmap": cmap, "norm": norm}
+        look = {"vmin": vmin, "vmax": vmax, "cmap": cmap}
         title = called if title is None else title
         plot = prepare_plot(self, chosen, axes=axes, log=log, title=title, **look)
         arrays = {name: self[name] for name in plot.names}
