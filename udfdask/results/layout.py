@@ -1,21 +1,20 @@
-"""The layout of a Dataset of results: names, dimensions, coordinates and attributes."""
+"""Datasets of results: names, dimensions, coordinates and attributes of their variables."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
-
-import xarray as xr
 
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.geometry.axes import Axis, axis_of_values
-from udfdask.geometry.chunk_grid import BoolArray
 from udfdask.io.labeled_array import coordinate
-from udfdask.results.labels import Labels
+from udfdask.results.labels import Labels, labels_of_axes
 from udfdask.udf.buffers import BufferSpec
 
 if TYPE_CHECKING:
+    import xarray as xr
+
     from udfdask.results.named_results import ResultInfo
 
 VISITED = "visited"
@@ -51,14 +50,6 @@ class Layout:
     attrs: Mapping[Hashable, Any]
     """Attributes of the Dataset."""
 
-    def with_attributes(self, attrs: Mapping[Any, Any]) -> Layout:
-        """Return a layout in which each result has some more attributes."""
-        places = {
-            key: replace(place, attrs={**place.attrs, **attrs})
-            for key, place in self.places.items()
-        }
-        return replace(self, places=places)
-
     def fill(
         self, arrays: Mapping[str, Any], masks: Mapping[str, Any] | None, visited: Any
     ) -> xr.Dataset:
@@ -72,58 +63,48 @@ class Layout:
             variables[VISITED] = (self.nav, visited)
         return self.coords.assign(variables).assign_attrs(self.attrs)
 
-    def add_validity(
-        self, dataset: xr.Dataset, masks: Mapping[str, Any], roi: BoolArray | None
-    ) -> xr.Dataset:
-        """Add valid masks of some results, and the region of interest, to a Dataset."""
-        places = {name: self.places[name] for name in masks}
-        masked = dataset.assign({p.mask_name: (p.dims, masks[name]) for name, p in places.items()})
-        if roi is None:
-            return masked
-        name = free_name("roi", {*masked.variables, *masked.dims})
-        return masked.assign_coords({name: (self.nav, roi)})
-
 
 def make_layout(
-    results: ResultInfo, labels: Labels, rename: Mapping[str, Hashable] | None = None
+    results: ResultInfo,
+    labels: Labels,
+    rename: Mapping[str, Hashable] | None = None,
+    more: Mapping[Any, Any] | None = None,
 ) -> Layout:
-    """Return the layout for the results of a UDF; `rename` has new names of variables."""
+    """Return the layout for the results of a UDF.
+
+    `rename` has new names of variables, and `more` has more attributes of each.
+    """
     buffers, axes = results.buffers, results.extra_axes
     names: dict[str, Hashable] = {key: (rename or {}).get(key, key) for key in buffers}
     kind_dims = {"nav": labels.nav, "sig": labels.sig, "single": ()}
     own = {key: kind_dims[spec.kind] for key, spec in buffers.items()}
     used = set().union(*own.values()) if buffers else set(labels.nav)
     coords = labels.coords.drop_dims(set(labels.dims) - used, errors="ignore")
-    taken = {*labels.dims, *coords.coords}
+    taken: set[Hashable] = {*labels.dims, *coords.coords}
     _check_names(names.values() if buffers else [VISITED], taken)
     # whole frames, as PickUDF returns them, keep the names of the signal dimensions
     frame = () if used.intersection(labels.sig) else labels.sig
     extra = _extra_dims(buffers, axes, {*taken, *names.values()}, frame)
-    masks = _mask_names(names, taken.union(*extra.values()))
-    places = {
-        key: Place(
-            name=names[key],
-            mask_name=masks[key],
+    taken = taken.union(names.values(), *extra.values())
+    places = {}
+    for key, name in names.items():
+        unit = results.units.get(key) if labels.shows_units else None
+        units: dict[Hashable, Any] = {} if unit is None else {"units": unit}
+        own_attrs = labels.unit_attrs if key in results.in_units else {}
+        mask_name = free_name(f"{name}_valid", taken)
+        taken.add(mask_name)
+        places[key] = Place(
+            name=name,
+            mask_name=mask_name,
             dims=(*own[key], *extra[key]),
-            attrs={
-                **labels.attrs,
-                **_units(results.units.get(key) if labels.shows_units else None),
-                **(labels.unit_attrs if key in results.in_units else {}),
-            },
+            attrs={**labels.attrs, **units, **own_attrs, **(more or {})},
         )
-        for key in buffers
-    }
     return Layout(
         places=places,
         nav=labels.nav,
         coords=coords.assign_coords(_extra_coords(buffers, axes, extra, labels.coords)),
         attrs=labels.attrs,
     )
-
-
-def _units(unit: str | None) -> dict[Hashable, Any]:
-    """Return the attributes that tell the unit of a variable."""
-    return {} if unit is None else {"units": unit}
 
 
 def check_rename(rename: Any, buffers: Iterable[str]) -> None:
@@ -145,14 +126,6 @@ def free_name(name: str, taken: Collection[Hashable]) -> str:
     while name in taken:
         name += "_"
     return name
-
-
-def _mask_names(names: Mapping[str, Hashable], taken: Collection[Hashable]) -> dict[str, Hashable]:
-    """Return a free name for the valid mask of each result."""
-    masks: dict[str, Hashable] = {}
-    for key, name in names.items():
-        masks[key] = free_name(f"{name}_valid", {*taken, *names.values(), *masks.values()})
-    return masks
 
 
 def _check_names(names: Iterable[Hashable], taken: Collection[Hashable]) -> None:
@@ -223,3 +196,37 @@ def _axis_of(coord: xr.DataArray, name: str) -> Axis | None:
     if coord.to_index().nlevels > 1:
         return None
     return axis_of_values(name, coord.values, coord.attrs.get("units"))
+
+
+def default_layout(info: ResultInfo, rename: Mapping[str, Hashable] | None) -> Layout:
+    """Return the layout of results in a Dataset with default names."""
+    check_rename(rename, info.buffers)
+    shape = (*info.nav_shape, *info.sig_shape)
+    labels = labels_of_axes(info.calibration.axes, shape, len(info.nav_shape))
+    return make_layout(info, labels, rename, info.origin)
+
+
+def make_dataset(result: Any, layout: Layout, valid_masks: bool) -> xr.Dataset:
+    """Return a result as a Dataset with this layout."""
+    masks = result.valid_mask if valid_masks else None
+    made = layout.fill(result._plain_arrays, masks, result._visited_frames)
+    notes = result._info.short_notes(is_lazy=False)
+    return made.assign_attrs(note="\n".join(notes)) if notes else made
+
+
+def dataset_in_file(
+    result: Any, rename: Mapping[str, Hashable] | None
+) -> tuple[xr.Dataset, dict[str, Hashable]]:
+    """Return the Dataset in a file of a result, and the names of valid masks there."""
+    info, own = result._info, result._own_masks
+    layout, roi = default_layout(info, rename), info.grid.roi
+    places = {name: layout.places[name] for name in own}
+    dataset = make_dataset(result, layout, False).assign(
+        {place.mask_name: (place.dims, own[name]) for name, place in places.items()}
+    )
+    if roi is not None:  # also results without scan positions have their region
+        name = free_name("roi", {*dataset.variables, *dataset.dims})
+        dataset = dataset.assign_coords({name: (layout.nav, roi)})
+        for axis, n in zip(info.calibration.axes, info.nav_shape, strict=False):
+            dataset = dataset.assign_coords(coordinate(axis.name, axis, n))
+    return dataset, {name: place.mask_name for name, place in places.items()}

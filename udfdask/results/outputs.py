@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import Any, Literal, Self
 
 from udfdask.geometry.axes import Axis
 from udfdask.results.named_results import NamedResults
@@ -19,21 +19,6 @@ class ResultOutputs(NamedResults):
     """The methods of a `Result` that compute it, draw it, make a Dataset of it, or write it."""
 
     __slots__ = ()
-
-    if TYPE_CHECKING:
-
-        @property
-        def valid_mask(self) -> Mapping[str, Any]:
-            """Boolean arrays in the shape of the results, True where they are valid."""
-
-        @property
-        def _plain_arrays(self) -> Mapping[str, Any]: ...
-
-        @property
-        def _visited_frames(self) -> Any: ...
-
-        @property
-        def _own_masks(self) -> dict[str, Any]: ...
 
     def compute(self, progress: Progress = False, **kwargs: Any) -> Self:
         """Compute the result in one pass over the data.
@@ -165,8 +150,9 @@ class ResultOutputs(NamedResults):
         look = {"vmin": vmin, "vmax": vmax, "cmap": cmap}
         title = called if title is None else title
         plot = prepare_plot(self, chosen, axes=axes, log=log, title=title, **look)
-        arrays = {name: self[name] for name in plot.names}
-        masks = {name: self.valid_mask[name] for name in plot.names}
+        result: Any = self
+        arrays = {name: result[name] for name in plot.names}
+        masks = {name: result.valid_mask[name] for name in plot.names}
         with own_lines_hidden:
             values = compute(arrays, masks)
         return plot.draw(*values)
@@ -257,7 +243,7 @@ class ResultOutputs(NamedResults):
         >>> dataset["intensity"].mean("x").compute().values
         array([16., 16.])
         """
-        from udfdask.results.dataset import default_layout, make_dataset
+        from udfdask.results.layout import default_layout, make_dataset
 
         return make_dataset(self, default_layout(self._info, rename), valid_masks)
 
@@ -328,7 +314,7 @@ class ResultOutputs(NamedResults):
         16.0
         """
         check_options(self.to_zarr, kwargs, kwargs.get("scheduler"))
-        from udfdask.results.dataset import dataset_in_file
+        from udfdask.results.layout import dataset_in_file
         from udfdask.results.zarr_store import write_dataset
 
         dataset, masks = dataset_in_file(self, rename)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import replace
@@ -11,6 +12,7 @@ import numpy as np
 from dask.base import tokenize
 from dask.highlevelgraph import HighLevelGraph
 
+from udfdask.chunk import partial_result
 from udfdask.errors import UDFError
 from udfdask.graph.dask_internals.arrays import GraphArray
 from udfdask.graph.result_tasks import Arrays, ResultTasks
@@ -325,9 +327,22 @@ def _persisted(
 def _send_without_copies() -> None:
     """Tell distributed, if this process has imported it, how to send results."""
     if sys.modules.get("distributed") is not None:
-        from udfdask.results.sending import send_without_copies  # few clients have a cluster
+        _register()
 
-        send_without_copies(Result)
+
+@functools.cache
+def _register() -> None:
+    partial_result.send_without_copies()
+    partial_result.register_sending(
+        Result, _parts_of, lambda info, parts: Result(info, parts["arrays"], parts["masks"])
+    )
+
+
+def _parts_of(result: Result) -> tuple[Any, dict[str, dict[str, Any]]]:
+    """Return the metadata of a computed result, and its arrays."""
+    if result._tasks is not None:
+        raise NotImplementedError  # a lazy result is pickled
+    return result._info, {"arrays": result._arrays, "masks": result._masks}
 
 
 _send_without_copies()  # on workers, which have imported distributed before

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import itertools
 from typing import Any
 
 import dask.array as da
 import numpy as np
 from dask.base import tokenize
-from dask.highlevelgraph import HighLevelGraph
 
 from udfdask.backends.backend import DenseBackend
 from udfdask.backends.table import backend_of, namespace_of
 from udfdask.geometry.chunk_grid import BoolArray, Grid
-from udfdask.graph.dask_internals.arrays import GraphArray
-from udfdask.graph.dask_internals.layers import TaskLayer
-from udfdask.graph.dask_internals.tasks import List, Task, TaskRef
 from udfdask.types import AnyArray
 
 
@@ -25,45 +20,33 @@ def flat_rows(array: da.Array, grid: Grid) -> da.Array:
     One block holds a band of the scan: all chunks with the same index on the first axis. dask's own
     `reshape` and boolean indexing would rechunk, and give chunks of unknown size.
     """
-    n_nav = len(grid.shape)
-    name = f"rows-{tokenize(array.name, grid)}"
-    extra = array.chunks[n_nav:]
-    bands = grid.nav_chunks[0] if n_nav else (1,)
-    inner = grid.numblocks[1:]
-    tasks: dict[Any, Task] = {}
-    lengths = []
-    for band, size in enumerate(bands):
-        first = sum(bands[:band])
-        mask = grid.roi  # a mask of shape () selects or drops the only frame
-        if mask is not None and n_nav:
-            mask = mask[first : first + size]
-        first_index = (band,) if n_nav else ()
-        refs = [
-            TaskRef((array.name, *first_index, *rest, *(0 for _ in extra)))
-            for rest in itertools.product(*map(range, inner))
-        ]
-        key = (name, band, *(0 for _ in extra))
-        tasks[key] = Task(key, _band, List(*refs), inner, n_nav, mask)
-        n_frames = size * int(np.prod(grid.shape[1:])) if n_nav else 1
-        lengths.append(n_frames if mask is None else int(np.count_nonzero(mask)))
-    layers = {**array.dask.layers, name: TaskLayer(tasks)}
-    graph = HighLevelGraph(layers, {**array.dask.dependencies, name: {array.name}})
-    meta = namespace_of(array._meta).empty((0,) * (1 + len(extra)), dtype=array.dtype)
-    return GraphArray(graph, name, (tuple(lengths), *extra), meta=meta)
+    roi, chunks = grid.roi, grid.nav_chunks
+    roi = np.ones(grid.shape, dtype=bool) if roi is None else roi
+    if not grid.shape:
+        array, roi, chunks = array[None], roi[None], ((1,),)
+    nav, extra = tuple(range(roi.ndim)), tuple(range(roi.ndim, array.ndim))
+    ends = np.cumsum(chunks[0])
+    lengths = tuple(
+        int(np.count_nonzero(roi[end - n : end])) for end, n in zip(ends, chunks[0], strict=True)
+    )
+    rows: da.Array = da.blockwise(
+        _selected,
+        (0, *extra),
+        array,
+        (*nav, *extra),
+        da.from_array(roi, chunks=chunks),
+        nav,
+        name=f"rows-{tokenize(array.name, grid)}",
+        concatenate=True,
+        adjust_chunks={0: lengths},
+        meta=namespace_of(array._meta).empty((0,) * (1 + len(extra)), dtype=array.dtype),
+    )
+    return rows
 
 
-def _band(
-    blocks: list[AnyArray], inner: tuple[int, ...], n_nav: int, mask: BoolArray | None
-) -> AnyArray:
-    """Join the blocks of a band and return their selected rows."""
-    for axis in range(n_nav - 1, 0, -1):
-        n = inner[axis - 1]
-        blocks = [np.concatenate(blocks[k : k + n], axis=axis) for k in range(0, len(blocks), n)]
-    (band,) = blocks
-    if mask is not None:
-        return band[mask]
-    rows = int(np.prod(band.shape[:n_nav]))
-    return band.reshape((rows, *band.shape[n_nav:]))
+def _selected(band: AnyArray, mask: BoolArray) -> AnyArray:
+    """Return the selected rows of a band."""
+    return band[mask]
 
 
 def default_mask(array: da.Array, grid: Grid, is_nav: bool) -> da.Array:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import xarray as xr
 
 from udfdask.errors import ArgumentValueError
-from udfdask.results.dataset import dataset_in_file
+from udfdask.results.layout import dataset_in_file
 from udfdask.results.result import Result
 from udfdask.results.zarr_store import plain_names
 from udfdask.types import Kind
