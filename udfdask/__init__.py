@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from udfdask.run.resources import get_resources
     from udfdask.run.run_udf import compute, explain, persist, run_udf
     from udfdask.saving.save import save_results
-    from udfdask.scheduling.workers.block_placement import on_workers
+    from udfdask.scheduling.on_workers import on_workers
     from udfdask.types import (
         UDFFrameMixin,
         UDFMergeAllMixin,
@@ -93,7 +93,7 @@ if not TYPE_CHECKING:  # a type checker would accept any name
             "run.resources": "get_resources",
             "run.run_udf": "compute explain persist run_udf",
             "saving.save": "save_results",
-            "scheduling.workers.block_placement": "on_workers",
+            "scheduling.on_workers": "on_workers",
             "types": (
                 "UDFFrameMixin UDFMergeAllMixin UDFPartitionMixin UDFPostprocessMixin "
                 "UDFPreprocessMixin UDFTileMixin"

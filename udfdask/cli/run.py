@@ -26,8 +26,7 @@ from udfdask.records.folder import folder_beside, open_folder, remove_folder
 from udfdask.results.result import Result
 from udfdask.run.progressive import run_udf_iter
 from udfdask.run.run_udf import compute, run_for
-from udfdask.scheduling.progress.reporters import Bar
-from udfdask.scheduling.progress.state import ProgressState
+from udfdask.scheduling.progress import Bar, ProgressState
 from udfdask.udf import UDF
 
 

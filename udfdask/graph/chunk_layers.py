@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 import dask.array as da
 import numpy as np
+from dask import base
 
 from udfdask.chunk.partial_result import Partials
 from udfdask.graph.dask_internals.arrays import GraphArray, blocks_in_memory
@@ -127,6 +128,25 @@ class ChunkBlockwise(BlockLayer):
             chunks={key: number // n_blocks for number, key in enumerate(self.task_keys)},
             group=self.group,
         )
+
+
+def layers_of_collections(collections: Any) -> dict[str, Any]:
+    """Return the layers of the graphs of nested dask collections by name."""
+    layers: dict[str, Any] = {}
+    for collection in base.unpack_collections(collections)[0]:
+        layers |= getattr(collection.__dask_graph__(), "layers", {})
+    return layers
+
+
+def device_udfs(collections: Any) -> list[str]:
+    """Return the names of the UDFs that need a device in dask collections."""
+    names: set[str] = set()
+    for layer in layers_of_collections(collections).values():
+        group = layer.group if isinstance(layer, (ChunkBlockwise, ChunkTasks)) else None
+        # the keys of all chunks are listed only if it needs a device
+        if group is not None and group.needs_cuda and layer.info.chunks:
+            names.update(group.names)
+    return sorted(names)
 
 
 def optional_arguments(aux: Any, group: Group | None) -> tuple[Any, ...]:

@@ -18,7 +18,7 @@ from udfdask.results.result import Result
 from udfdask.run.read_masks import read_detectors
 from udfdask.scheduling.compute import compute as compute_with_progress
 from udfdask.scheduling.job import unwrap
-from udfdask.scheduling.progress.state import Progress
+from udfdask.scheduling.progress import Progress
 from udfdask.tracebacks import own_lines_hidden
 
 

@@ -11,7 +11,7 @@ from udfdask.results.result import Result
 from udfdask.run.described_data import DescribedData
 from udfdask.run.options import RunOptions, check_names, forwards
 from udfdask.run.run_udf import run_udf
-from udfdask.scheduling.progress.state import Progress
+from udfdask.scheduling.progress import Progress
 from udfdask.udf import UDF
 
 

@@ -10,7 +10,7 @@ from typing import Any, Literal, Self
 from udfdask.geometry.axes import Axis
 from udfdask.results.named_results import NamedResults
 from udfdask.scheduling.compute import compute, persist
-from udfdask.scheduling.progress.state import Progress
+from udfdask.scheduling.progress import Progress
 from udfdask.scheduling.scheduler_options import check_options
 from udfdask.tracebacks import own_lines_hidden
 

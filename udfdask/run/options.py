@@ -13,7 +13,7 @@ from typing import Any, TypedDict, TypeVar
 from udfdask.corrections import CorrectionSet
 from udfdask.errors import unknown_arguments
 from udfdask.geometry.axes import Axis
-from udfdask.scheduling.progress.state import Progress
+from udfdask.scheduling.progress import Progress
 from udfdask.scheduling.scheduler_options import SchedulerOptions
 
 F = TypeVar("F", bound=Callable[..., Any])

@@ -1,21 +1,29 @@
-"""Run a job on the workers of a cluster."""
+"""Run a job on the workers of a cluster, count its tasks, and explain why workers ended."""
 
 from __future__ import annotations
 
 import contextlib
 import inspect
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, Literal
 
 from dask import base
-from distributed import futures_of
+from distributed import KilledWorker, futures_of
+from distributed.diagnostics.plugin import SchedulerPlugin
 
+from udfdask.graph.chunk_layers import (
+    ChunkBlockwise,
+    ChunkLayerInfo,
+    ChunkTasks,
+    layers_of_collections,
+)
+from udfdask.scheduling.check_workers import check_workers
+from udfdask.scheduling.counter import ProgressCounter, reporting_end
 from udfdask.scheduling.job import Job
-from udfdask.scheduling.progress.counter import reporting_end
-from udfdask.scheduling.progress.distributed import FutureWaiter, counting_on_cluster
-from udfdask.scheduling.workers.check_workers import check_workers
-from udfdask.scheduling.workers.find_restrictions import layers_of
-from udfdask.scheduling.workers.killed_workers import explaining_killed_workers
-from udfdask.scheduling.workers.restrict import restrict
+from udfdask.scheduling.restrictions import restrict
+from udfdask.tracebacks import add_origin
 
 
 def run_on_cluster(job: Job, name: Literal["compute", "persist"]) -> Any:
@@ -27,40 +35,187 @@ def run_on_cluster(job: Job, name: Literal["compute", "persist"]) -> Any:
         stack.enter_context(base.annotate(**annotations))
         if counter is not None:
             stack.enter_context(reporting_end(counter))
-        stack.enter_context(explaining_killed_workers(lambda: layers_of(job.given)))
+        stack.enter_context(explaining_killed_workers(lambda: layers_of_collections(job.given)))
         if counter is None or not counter.layer_names:
             return getattr(base, name)(*collections, **options)
-        waiter = stack.enter_context(counting_on_cluster(client, counter))
+        wait = stack.enter_context(_counting(client, counter))
         method = getattr(client, name)
         # as `dask.compute` does, drop options of local schedulers, such as num_workers
         accepted = inspect.signature(method).parameters
         options = {name: value for name, value in options.items() if name in accepted}
         # not dask.persist: dask 2025.12 would use the current client, and wait if it is another one
         flat, repack = base.unpack_collections(*collections)
-        if name == "compute":
-            return _compute(job, waiter, method(flat, **options), repack)
-        return _persist(job, waiter, repack(method(flat, **options)))
+        sent = method(flat, **options)
+        futures = sent if name == "compute" else futures_of(repack(sent), client=client)
+        keeps = False
+        try:
+            finished = wait(futures)
+            if name == "compute":
+                return repack(client.gather(futures))
+            if not finished:  # persisted collections raise their errors when they are used
+                counter.end("failed")
+            keeps = True
+            return repack(sent)
+        finally:
+            # otherwise the cluster would go on as long as a traceback refers to the futures
+            for future in () if keeps else futures:
+                future.release()
 
 
-def _compute(job: Job, waiter: FutureWaiter, futures: Any, repack: Any) -> Any:
-    """Return computed values; count tasks meanwhile."""
+class ChunkTaskPlugin(SchedulerPlugin):
+    """Collects the tasks of some layers that the scheduler receives, and those that finish.
+
+    The plugin is removed together with its client.
+    """
+
+    def __init__(self, name: str, client: str, layers: frozenset[str]) -> None:
+        self.name = name
+        self._client = client
+        self._layers = layers
+        self._received: list[Any] | None = None
+        self._done: list[Any] = []
+
+    def _is_ours(self, key: Any) -> bool:
+        """Return whether a task belongs to one of our layers."""
+        return isinstance(key, tuple) and key[0] in self._layers
+
+    def update_graph(self, scheduler: Any, *, tasks: Any = (), **_: Any) -> None:
+        """Record received tasks, and those of them that had finished before."""
+        ours = [key for key in tasks if self._is_ours(key)]
+        if ours:
+            self._received = [*(self._received or []), *ours]
+            self._done += [key for key in ours if scheduler.tasks[key].state == "memory"]
+
+    def transition(self, key: Any, start: Any, finish: Any, *_: Any, **__: Any) -> None:
+        """Record a finished task."""
+        if finish == "memory" and self._is_ours(key):
+            self._done.append(key)
+
+    def remove_client(self, scheduler: Any, client: str) -> None:
+        """Remove the plugin when its client is lost."""
+        if client == self._client:
+            scheduler.remove_plugin(name=self.name)
+
+    def take(self) -> tuple[list[Any] | None, list[Any]]:
+        """Return the tasks received since the last call (None if none) and those finished."""
+        received, self._received = self._received, None
+        done, self._done = self._done, []
+        return received, done
+
+
+def take_from(name: str, dask_scheduler: Any) -> tuple[list[Any] | None, list[Any]]:
+    """Return the tasks that a plugin has collected; runs inside the scheduler."""
+    plugin = dask_scheduler.plugins.get(name)
+    return (None, []) if plugin is None else plugin.take()
+
+
+INTERVAL = 0.2
+"""Seconds between two requests to the scheduler."""
+
+_LOST = (OSError, RuntimeError, ValueError, AttributeError)
+"""Exceptions of a request if the scheduler is lost or the client has been closed."""
+
+
+@contextlib.contextmanager
+def _counting(client: Any, counter: ProgressCounter) -> Iterator[Callable[[Sequence[Any]], bool]]:
+    """Yield a function that waits for futures and counts finished tasks meanwhile.
+
+    It returns whether all have finished: a future can fail, and the client can be closed.
+    """
+    name = f"udfdask-progress-{counter.id}"
+    client.register_plugin(ChunkTaskPlugin(name, client.id, frozenset(counter.layer_names)))
+
+    def count() -> None:
+        try:
+            received, done = client.run_on_scheduler(partial(take_from, name))
+        except _LOST:  # the futures will raise an error about it
+            return
+        if received and not counter.started:
+            counter.start(received)
+        if done and counter.started:
+            counter.add(done)
+
+    def wait(futures: Sequence[Any]) -> bool:
+        done = _done_event(futures)
+        # the futures of a closed client may never change their state
+        while not done.wait(INTERVAL) and client.status not in ("closing", "closed"):
+            count()
+        count()
+        return all(future.status == "finished" for future in futures)
+
     try:
-        waiter.wait(futures)
-        return repack(job.client.gather(futures))
+        yield wait
     finally:
-        # otherwise the cluster would go on as long as a traceback refers to the futures
-        for future in futures:
-            future.release()
+        with contextlib.suppress(*_LOST):  # a closed client has removed it
+            client.unregister_scheduler_plugin(name)
 
 
-def _persist(job: Job, waiter: FutureWaiter, persisted: Any) -> Any:
-    """Return persisted collections when all is counted; they raise errors when they are used."""
-    futures = futures_of(persisted, client=job.client)
+def _done_event(futures: Sequence[Any]) -> threading.Event:
+    """Return an event that is set when all futures have finished, or one has failed."""
+    done, remaining = threading.Event(), set(range(len(futures)))
+
+    def on_done(number: int, future: Any) -> None:
+        remaining.discard(number)
+        if not remaining or future.status != "finished":
+            done.set()
+
+    for number, future in enumerate(futures):
+        future.add_done_callback(partial(on_done, number))
+    if not futures:
+        done.set()
+    return done
+
+
+@contextlib.contextmanager
+def explaining_killed_workers(layers: Callable[[], Mapping[str, Any]]) -> Iterator[None]:
+    """Add a note to distributed's KilledWorker: the UDFs, the chunk, and what to do.
+
+    `layers` returns those of the tasks that run; only an error needs them.
+    """
     try:
-        if not waiter.wait(futures) and job.counter is not None:
-            job.counter.end("failed")
-    except BaseException:
-        for future in futures:
-            future.release()
+        yield
+    except KilledWorker as error:
+        add_origin(
+            error,
+            f"raised by {describe_task(error.task, layers())}: the workers that had it ended. "
+            "Their logs say whether they reached their memory limit: then make chunks smaller with "
+            "array.rechunk(...), or give each worker fewer threads. Otherwise the UDF or a library "
+            "ended the process: run this chunk alone on the scheduler 'synchronous', with roi= set "
+            "to its positions",
+        )
         raise
-    return persisted
+
+
+def describe_task(key: Any, layers: Mapping[str, Any]) -> str:
+    """Return the UDFs and the chunk of a task in words; other tasks keep dask's name."""
+    name, *place = key if isinstance(key, tuple) else (key,)
+    for layer_name, layer in layers.items():
+        if isinstance(layer, (ChunkBlockwise, ChunkTasks)):
+            words = _of_layer(layer.info, layer_name, str(name), tuple(place))
+            if words:
+                return words
+    return f"task {key!r}"
+
+
+def _of_layer(info: ChunkLayerInfo, layer: str, name: str, place: tuple[Any, ...]) -> str | None:
+    """Return a task in words if it processes a chunk of a layer, or loads it; else None."""
+    grid, udfs = info.recipe.grid, info.recipe.udfs
+    numbers = range(len(udfs)) if info.group is None else info.group.numbers
+    names = " and ".join(dict.fromkeys(udfs[k].name for k in numbers))
+    block = place[: len(grid.shape)]
+    # dask joins the names of fused tasks
+    if name == layer or name.endswith(f"-{layer}"):
+        chunk = info.chunks.get((layer, *place))
+        words = f"{names} on "
+    elif name == info.array_name and len(block) == len(grid.shape):
+        chunk = grid.chunk_at(block)
+        if chunk >= grid.n_chunks or grid.index(chunk) != block:
+            return None  # another run needs this block
+        words = f"loading for {names} of "
+    else:
+        return None
+    if chunk is None:
+        return None
+    index = grid.index(chunk)
+    slices = ", ".join(f"{a}:{a + n}" for a, n in zip(*grid.bounds_at(index), strict=True))
+    return f"{words}chunk {index}, navigation [{slices}]"

@@ -10,7 +10,7 @@ from dask import base
 
 from udfdask.config import cache_folder
 from udfdask.scheduling.job import Job, make_job
-from udfdask.scheduling.progress.state import Progress
+from udfdask.scheduling.progress import Progress
 from udfdask.tracebacks import own_lines_hidden
 
 if TYPE_CHECKING:
@@ -145,12 +145,12 @@ def _run(job: Job, name: Literal["compute", "persist"]) -> tuple[Any, ...]:
 
         return job.wrap(run_on_cluster(job, name))
     if job.device_udfs:
-        from udfdask.scheduling.workers.check_workers import check_device
+        from udfdask.scheduling.check_workers import check_device
 
         check_device(job.get, job.device_udfs)
     with contextlib.ExitStack() as stack:
         if job.counter is not None:
-            from udfdask.scheduling.progress.counter import counting_local_tasks, reporting_end
+            from udfdask.scheduling.counter import counting_local_tasks, reporting_end
 
             stack.enter_context(reporting_end(job.counter))
             stack.enter_context(counting_local_tasks(job.counter))

@@ -10,15 +10,14 @@ from typing import TYPE_CHECKING, Any
 from dask import base
 
 from udfdask.errors import ArgumentTypeError
+from udfdask.graph.chunk_layers import device_udfs
 from udfdask.libertem_udfs import udf_name
-from udfdask.scheduling.progress.reporters import choose_reporter
-from udfdask.scheduling.progress.state import Progress
+from udfdask.scheduling.progress import Progress, choose_reporter
 from udfdask.scheduling.scheduler_options import check_options
-from udfdask.scheduling.workers.find_restrictions import device_udfs
 
 if TYPE_CHECKING:
     from udfdask.records.compute import Changing
-    from udfdask.scheduling.progress.counter import ProgressCounter
+    from udfdask.scheduling.counter import ProgressCounter
 
 
 @functools.singledispatch
@@ -103,7 +102,7 @@ def make_job(
     check_options(caller, options, get)
     counter = None
     if reporter is not None:
-        from udfdask.scheduling.progress.counter import ProgressCounter, work_of
+        from udfdask.scheduling.counter import ProgressCounter, work_of
 
         counter = ProgressCounter(work_of(plain), reporter)
     owner = getattr(get, "__self__", None)

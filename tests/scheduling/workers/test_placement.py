@@ -9,7 +9,7 @@ import udfdask as ud
 from counting import Heavy
 from udfdask import on_workers
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
-from udfdask.scheduling.workers.check_workers import workers_of
+from udfdask.scheduling.check_workers import workers_of
 from udfdask.testing import raise_if_dask_computes
 from udfdask.udfs import SumSigUDF, SumUDF
 

@@ -14,7 +14,7 @@ from udfdask.chunk.partial_result import Partials
 from udfdask.graph.build import Tasks, build_chunks, build_parameters
 from udfdask.plan.plan import Plan
 from udfdask.run.progressive.live_recipe import LiveRecipe
-from udfdask.scheduling.workers.find_restrictions import is_restricted
+from udfdask.scheduling.restrictions import is_restricted
 
 POLL = 1.0
 """Seconds after which a waiting thread wakes up: on Windows, Ctrl-C is handled only then."""

@@ -21,13 +21,13 @@ from udfdask.graph.recipes_of_tasks import pack_if_small
 from udfdask.plan.device_groups import groups_of
 from udfdask.plan.recipe import Recipe
 from udfdask.run.progressive.chunk_source import Arrivals, Closed, Job
-from udfdask.scheduling.workers.find_restrictions import (
+from udfdask.scheduling.cluster_run import explaining_killed_workers
+from udfdask.scheduling.restrictions import (
     NO_RESTRICTIONS,
     Restrictions,
     find_restrictions,
+    make_cluster_options,
 )
-from udfdask.scheduling.workers.killed_workers import explaining_killed_workers
-from udfdask.scheduling.workers.restrict import make_cluster_options
 
 TASKS_PER_THREAD = 2
 """Chunks to send for each thread of the cluster: one runs, the next one waits for it."""

@@ -27,8 +27,8 @@ from udfdask.run.progressive.accumulate import AuxRows, make_accumulator
 from udfdask.run.progressive.chunk_source import Chunks, Closed
 from udfdask.run.progressive.live_recipe import LiveRecipe
 from udfdask.run.progressive.snapshot import RunState, Snapshot
-from udfdask.scheduling.progress.counter import ProgressCounter
-from udfdask.scheduling.progress.state import Status
+from udfdask.scheduling.counter import ProgressCounter
+from udfdask.scheduling.progress import Status
 from udfdask.tracebacks import own_lines_hidden
 
 T = TypeVar("T")

@@ -27,11 +27,10 @@ from udfdask.run.progressive.iterator import ProgressiveRun, UDFIterator
 from udfdask.run.progressive.live_recipe import Align, LiveRecipe
 from udfdask.run.progressive.snapshot import Snapshot
 from udfdask.run.run_udf import make_infos, plan_run, run_udf, show_warnings
-from udfdask.scheduling.progress.counter import ProgressCounter, work_of_run
-from udfdask.scheduling.progress.reporters import choose_reporter
-from udfdask.scheduling.progress.state import Progress
+from udfdask.scheduling.check_workers import check_device, check_workers
+from udfdask.scheduling.counter import ProgressCounter, work_of_run
+from udfdask.scheduling.progress import Progress, choose_reporter
 from udfdask.scheduling.scheduler_options import check_options
-from udfdask.scheduling.workers.check_workers import check_device, check_workers
 from udfdask.udf import UDF
 
 

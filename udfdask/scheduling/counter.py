@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import threading
 import uuid
+import warnings
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -16,11 +17,16 @@ from typing import Any
 import numpy as np
 from dask.callbacks import Callback
 
+from udfdask.errors import UDFWarning
 from udfdask.geometry.chunk_grid import Grid
-from udfdask.graph.chunk_layers import ChunkBlockwise, ChunkLayerInfo, ChunkTasks
+from udfdask.graph.chunk_layers import (
+    ChunkBlockwise,
+    ChunkLayerInfo,
+    ChunkTasks,
+    layers_of_collections,
+)
 from udfdask.plan.recipe import Recipe
-from udfdask.scheduling.progress.state import ProgressReporter, ProgressState, Status
-from udfdask.scheduling.workers.find_restrictions import layers_of
+from udfdask.scheduling.progress import ProgressState, Status
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +57,7 @@ def work_of(results: Any) -> Work:
     A chunk of several runs counts once, with the frames that at least one of them has selected.
     """
     by_data: dict[tuple[str, int], list[ChunkLayerInfo]] = {}
-    for layer in layers_of(results).values():
+    for layer in layers_of_collections(results).values():
         if isinstance(layer, (ChunkBlockwise, ChunkTasks)):
             info = layer.info
             # two runs with different numbers of scan axes have different frames
@@ -81,10 +87,11 @@ def _sizes(recipe: Recipe, grid: Grid) -> list[tuple[int, int]]:
 class ProgressCounter:
     """Counts the finished tasks of a run; `started` is True when all its tasks are known."""
 
-    def __init__(self, work: Work, reporter: ProgressReporter) -> None:
+    def __init__(self, work: Work, reporter: Any) -> None:
         self.started = False
         self._work = work
         self._reporter = reporter
+        self._failed = False
         self.id = uuid.uuid4().hex
         self._ended = False
         self._stored: dict[Hashable, bool] = {}
@@ -120,12 +127,12 @@ class ProgressCounter:
         self._totals = (sum(frames for frames, _ in sizes), sum(nbytes for _, nbytes in sizes))
         self._count(self._stored)
         self.started = True
-        self._reporter.start(self._state("running"))
+        self._report("start", "running")
 
     def add(self, tasks: Iterable[Hashable]) -> None:
         """Count tasks as done; each task counts once."""
         if self._count(tasks) and not self._ended:
-            self._reporter.update(self._state("running"))
+            self._report("update", "running")
 
     def end(self, status: Status) -> None:
         """Report the end; if the run has finished, all tasks count as done."""
@@ -137,7 +144,7 @@ class ProgressCounter:
             self.add(list(self._remaining))
         self._ended = True
         if self.started:
-            self._reporter.end(self._state(status))
+            self._report("end", status)
 
     def _count(self, tasks: Iterable[Hashable]) -> bool:
         """Count those tasks that have not been counted; return whether there are any."""
@@ -154,9 +161,11 @@ class ProgressCounter:
             self._n_done[chunk] += 1
         return bool(done)
 
-    def _state(self, status: Status) -> ProgressState:
-        """Return the state of the run."""
-        return ProgressState(
+    def _report(self, event: str, status: Status) -> None:
+        """Call the reporter; if it raises an exception, this warns and the run goes on."""
+        if self._failed and event == "update":
+            return
+        state = ProgressState(
             num_frames_complete=self._frames,
             num_frames_total=self._totals[0],
             num_bytes_complete=self._nbytes,
@@ -166,6 +175,17 @@ class ProgressCounter:
             progress_id=self.id,
             status=status,
         )
+        try:
+            getattr(self._reporter, event, self._reporter)(state)  # a function is told everything
+        except Exception as error:  # noqa: BLE001  # no error of a reporter should end a run
+            if not self._failed:  # warn only once
+                warnings.warn(
+                    f"{self._reporter!r}, passed as progress, failed to {event}: "
+                    f"{type(error).__name__}: {error}; the run goes on without it",
+                    UDFWarning,
+                    stacklevel=2,
+                )
+            self._failed = True
 
 
 @contextmanager

@@ -141,9 +141,8 @@ def _tags(resources: Mapping[str, float]) -> str:
 
 def _listed(workers: Mapping[str, Any]) -> str:
     """Return the first 8 workers of a cluster with their names and resources, as text."""
-    texts = [
-        ", ".join(filter(None, (f"{address} (name {worker['id']!r}", _tags(worker["resources"]))))
-        for address, worker in list(workers.items())[:8]
-    ]
-    more = len(workers) - len(texts)
-    return "), ".join(texts) + ")" + (f" and {more} more" if more else "")
+    texts = []
+    for address, worker in list(workers.items())[:8]:
+        tags = _tags(worker["resources"])
+        texts.append(f"{address} (name {worker['id']!r}{tags and f', {tags}'})")
+    return ", ".join(texts) + (", ..." if len(workers) > 8 else "")

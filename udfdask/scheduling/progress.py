@@ -1,10 +1,16 @@
-"""The state of a run, and the interface of objects that receive it."""
+"""The progress of a run: its state, the objects that receive it, and a bar that shows it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, Protocol, TypeAlias
+from importlib.util import find_spec
+from typing import Any, Literal, Protocol, TypeAlias
+
+import numpy as np
+from dask.utils import format_bytes
+
+from udfdask.errors import ArgumentTypeError
 
 Status = Literal["running", "finished", "failed", "cancelled"]
 
@@ -102,3 +108,62 @@ class ProgressReporter(Protocol):
 
 Progress: TypeAlias = bool | ProgressReporter | Callable[[ProgressState], object] | None
 """Possible values of ``progress=``."""
+
+
+def choose_reporter(progress: Any) -> Any:
+    """Return the function or reporter that the user asks for; None for none."""
+    if progress is None or isinstance(progress, bool | np.bool_):
+        return Bar() if progress else None
+    methods = ("start", "update", "end")
+    has_methods = all(callable(getattr(progress, name, None)) for name in methods)
+    if (callable(progress) or has_methods) and not isinstance(progress, type):
+        return progress
+    raise ArgumentTypeError(
+        "progress must be True for a bar, False for none, a function of a ProgressState, or an "
+        f"object with the methods start, update and end; got {progress!r}"
+    )
+
+
+class Bar:
+    """Shows frames, bytes and their rates with tqdm on standard error."""
+
+    def __init__(self) -> None:
+        self._bar: Any = None
+        self._start_nbytes = 0
+
+    def start(self, state: ProgressState) -> None:
+        """Show the bar, if there are frames to count."""
+        if state.num_frames_total:
+            self._start_nbytes = state.num_bytes_complete
+            self._bar = _bar_class()(
+                total=state.num_frames_total,
+                initial=state.num_frames_complete,
+                unit="frame",
+                unit_scale=True,
+            )
+
+    def update(self, state: ProgressState) -> None:
+        """Show a state; tqdm writes at most every 0.1 s."""
+        if self._bar is not None:
+            elapsed = max(self._bar.format_dict["elapsed"], 1e-3)
+            rate = format_bytes(int((state.num_bytes_complete - self._start_nbytes) / elapsed))
+            done, total = map(format_bytes, (state.num_bytes_complete, state.num_bytes_total))
+            self._bar.set_postfix_str(f"{done} of {total}, {rate}/s", refresh=False)
+            self._bar.update(state.num_frames_complete - self._bar.n)
+
+    def end(self, state: ProgressState) -> None:
+        """Show the last state and close the bar."""
+        self.update(state)
+        if self._bar is not None:
+            self._bar.close()
+            self._bar = None
+
+
+def _bar_class() -> Any:
+    """Return tqdm's bar for a notebook or a terminal; without ipywidgets, the one of a terminal."""
+    # not at the top: `tqdm.auto` imports asyncio, and warns in a notebook without ipywidgets
+    if find_spec("ipywidgets") is None:
+        from tqdm import tqdm as bar
+    else:
+        from tqdm.auto import tqdm as bar
+    return bar

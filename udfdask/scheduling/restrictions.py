@@ -1,7 +1,9 @@
-"""Find tasks restricted to particular workers: they load placed blocks, or need a device.
+"""Find the tasks that only some workers can run, and restrict them to these workers.
 
-The restriction is an argument of a task. dask loses annotations of layers when it fuses tasks, but
-it keeps arguments.
+They load placed blocks, or need a device. The restriction is an argument of a task: dask loses
+annotations of layers when it fuses tasks, but it keeps arguments. So the graph is optimized here,
+before it is sent. Tasks with a restriction in their arguments, and tasks whose results only such
+tasks use, are annotated, and marked so that dask's own optimization does not fuse them again.
 
 The tasks that load data for a device (law 11) are upstream of a chunk task. The search stops at the
 parameters of the chunk task, at tasks that end another run (an output or a merge), at tasks on
@@ -12,17 +14,96 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from dask import base
 from dask.core import reverse_dict
 
 from udfdask.errors import ArgumentValueError
-from udfdask.graph.chunk_layers import PLACED_LAYER, ChunkBlockwise, ChunkTasks
-from udfdask.graph.dask_internals.layers import TaskLayer
-from udfdask.graph.dask_internals.tasks import OutputTask, alias_target, task_contents
+from udfdask.graph.chunk_layers import PLACED_LAYER
+from udfdask.graph.dask_internals.layers import TaskLayer, in_one_layer, optimized_together
+from udfdask.graph.dask_internals.tasks import (
+    OutputTask,
+    alias_target,
+    never_fused,
+    task_contents,
+)
 from udfdask.plan.device_groups import CUDA_CHUNK_LAYER, Group
-from udfdask.scheduling.workers.block_placement import Placement
+from udfdask.scheduling.check_workers import Demand, check_demands, worker_names
+from udfdask.scheduling.on_workers import Placement
+
+
+def restrict(
+    results: tuple[Any, ...], client: Any, options: Mapping[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any], dict[str, Any]]:
+    """Return collections with restricted tasks, and the annotations and options to send them."""
+    collections, repack = base.unpack_collections(*results)
+    if not any(is_restricted(collection.__dask_graph__()) for collection in collections):
+        return results, {}, dict(options)
+    optimized = optimized_together(collections)
+    tasks = optimized.tasks
+    restrictions = find_restrictions(tasks, optimized.keys)
+    annotations, rest = make_cluster_options(restrictions, client, options)
+    # dask will optimize the graph again, and must not fuse these tasks with others
+    for key in (*restrictions.workers, *restrictions.groups):
+        tasks[key] = never_fused(tasks[key])
+    graph = in_one_layer(tasks | optimized.futures, collections)
+    restricted = []
+    for collection in collections:
+        rebuild, state = collection.__dask_postpersist__()
+        restricted.append(rebuild(graph, *state))
+    packed: tuple[Any, ...] = repack(restricted)
+    return packed, annotations, rest
+
+
+def make_cluster_options(
+    restrictions: Restrictions, client: Any, options: Mapping[str, Any]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return annotations that combine restrictions with the user's options, and the other options.
+
+    Raise if no existing worker can run a task and no suitable worker can be expected.
+    """
+    rest = dict(options)
+    if not restrictions:
+        return {}, rest
+    # as keyword arguments, these would replace the annotations
+    given = {name: rest.pop(name, None) for name in ("workers", "allow_other_workers", "resources")}
+    user = {**base.get_annotations(), **{name: value for name, value in given.items() if value}}
+    placed = {} if given["workers"] else restrictions.workers
+    allow_others, asked = user.get("allow_other_workers") or False, user.get("resources") or {}
+    groups = restrictions.groups
+    needs = {key: {**group.resources, **_of(asked, key)} for key, group in groups.items()}
+    # Then workers are a preference, but resources are not: dask would send the task to a worker
+    # without a device.
+    anywhere: dict[Any, Any] = {key: [] for key in needs if _of(allow_others, key)}
+    workers = partial(_annotation, {**placed, **anywhere}, user.get("workers") or [])
+    demands = [
+        Demand(workers=tuple(names))
+        for key, names in placed.items()
+        if key not in needs and not _of(allow_others, key)
+    ]
+    for key, group in groups.items():
+        resources = tuple(sorted(needs[key].items()))
+        names = worker_names(workers(key))
+        demands.append(Demand(udfs=group.names, resources=resources, workers=names))
+    check_demands(demands, client)
+    annotations = {
+        "workers": workers,
+        "resources": partial(_annotation, needs, asked),
+        "allow_other_workers": partial(_annotation, dict.fromkeys(needs, False), allow_others),
+    }
+    return annotations, rest
+
+
+def _of(value: Any, key: Any) -> Any:
+    """Return the annotation of a task: the value itself, or the value of a function of keys."""
+    return value(key) if callable(value) else value
+
+
+def _annotation(by_key: dict[Any, Any], default: Any, key: Any) -> Any:
+    """Return the annotation of a restricted task by its key, or what the user asks for others."""
+    return by_key[key] if key in by_key else _of(default, key)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,25 +134,6 @@ def is_restricted(graph: Any) -> bool:
         if type(layer) is TaskLayer:  # dask.optimize makes one layer of all tasks
             names |= {layer_name(key) for key in layer}
     return any(PLACED_LAYER in name or CUDA_CHUNK_LAYER in name for name in names)
-
-
-def layers_of(collections: Any) -> dict[str, Any]:
-    """Return the layers of the graphs of nested dask collections by name."""
-    layers: dict[str, Any] = {}
-    for collection in base.unpack_collections(collections)[0]:
-        layers |= getattr(collection.__dask_graph__(), "layers", {})
-    return layers
-
-
-def device_udfs(collections: Any) -> list[str]:
-    """Return the names of the UDFs that need a device in dask collections."""
-    names: set[str] = set()
-    for layer in layers_of(collections).values():
-        group = layer.group if isinstance(layer, (ChunkBlockwise, ChunkTasks)) else None
-        # the keys of all chunks are listed only if it needs a device
-        if group is not None and group.needs_cuda and layer.info.chunks:
-            names.update(group.names)
-    return sorted(names)
 
 
 def find_restrictions(tasks: Mapping[Any, Any], results: Collection[Any]) -> Restrictions:

@@ -1,1 +1,0 @@
-"""Restrict tasks to suitable workers, wait for workers, explain lost ones."""
