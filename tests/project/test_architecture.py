@@ -58,9 +58,7 @@ ALLOWED = {
             "errors types config tracebacks names writing geometry backends udf plan chunk "
             "merge graph"
         ),
-        "scheduling": (
-            "errors config tracebacks geometry backends libertem_udfs plan graph records"
-        ),
+        "scheduling": ("errors config tracebacks geometry libertem_udfs plan graph records"),
         "io": "lazy_names errors once_per_process config writing geometry backends kernels",
         "results": (
             "errors types tracebacks writing geometry backends plotting masks "

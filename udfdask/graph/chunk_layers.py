@@ -138,15 +138,14 @@ def layers_of_collections(collections: Any) -> dict[str, Any]:
     return layers
 
 
-def device_udfs(collections: Any) -> list[str]:
-    """Return the names of the UDFs that need a device in dask collections."""
-    names: set[str] = set()
+def needs_device(collections: Any) -> bool:
+    """Return whether a UDF of nested dask collections needs a device."""
     for layer in layers_of_collections(collections).values():
         group = layer.group if isinstance(layer, (ChunkBlockwise, ChunkTasks)) else None
         # the keys of all chunks are listed only if it needs a device
         if group is not None and group.needs_cuda and layer.info.chunks:
-            names.update(group.names)
-    return sorted(names)
+            return True
+    return False
 
 
 def optional_arguments(aux: Any, group: Group | None) -> tuple[Any, ...]:

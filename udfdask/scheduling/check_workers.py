@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from dask.base import get_annotations
 
-from udfdask.backends.device import n_devices
 from udfdask.errors import ArgumentValueError, DeviceError, UDFError
-
-_WITHOUT_DEVICE = (
-    "or let the UDF run without a device: return 'numpy' in its get_backends(), and include it in "
-    "backends= if you pass that"
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,22 +69,6 @@ def is_adaptive(client: Any) -> bool:
     return getattr(adaptive, "periodic_callback", None) is not None
 
 
-def check_device(get: Any, udfs: Sequence[str]) -> None:
-    """Raise if dask's local scheduler would run UDFs that need a device, but there is none.
-
-    A user's own scheduler function can run tasks on other machines.
-    """
-    here = str(getattr(get, "__module__", "")).startswith("dask.")
-    if udfs and here and not n_devices():
-        visible = os.environ.get("CUDA_VISIBLE_DEVICES")
-        raise DeviceError(
-            f"{', '.join(udfs)} can run only on a CUDA device, but this machine has none "
-            f"(CUDA_VISIBLE_DEVICES is {'not set' if visible is None else repr(visible)}): run on "
-            "a cluster with workers that have the resources CUDA=1; "
-            f"{_WITHOUT_DEVICE}"
-        )
-
-
 def check_workers(options: Mapping[str, Any], client: Any, need_device: bool) -> None:
     """Raise if no worker has the `resources` or is one of the `workers` in options of a call.
 
@@ -126,7 +103,8 @@ def _error(demand: Demand, udfs: Sequence[str], workers: Mapping[str, Any]) -> U
         return DeviceError(
             f"{', '.join(udfs)} can run only on a CUDA device: the {text}. Start such a "
             f"worker, 'dask worker <scheduler> --resources {tags}' on a machine with a device; "
-            f"{_WITHOUT_DEVICE}"
+            "or let the UDF run without a device: return 'numpy' in its get_backends(), and "
+            "include it in backends= if you pass that"
         )
     return ArgumentValueError(
         f"{text}: start such a worker, correct workers= or resources=, or pass "

@@ -18,6 +18,7 @@ from udfdask.graph.chunk_layers import (
     ChunkLayerInfo,
     ChunkTasks,
     layers_of_collections,
+    needs_device,
 )
 from udfdask.scheduling.check_workers import check_workers
 from udfdask.scheduling.counter import ProgressCounter, reporting_end
@@ -29,7 +30,7 @@ from udfdask.tracebacks import add_origin
 def run_on_cluster(job: Job, name: Literal["compute", "persist"]) -> Any:
     """Return computed values, or persisted collections; restrict tasks, and observe them."""
     client, counter = job.client, job.counter
-    check_workers(job.options, client, bool(job.device_udfs))
+    check_workers(job.options, client, needs_device(job.given))
     collections, annotations, options = restrict(job.collections, client, job.options)
     with contextlib.ExitStack() as stack:
         stack.enter_context(base.annotate(**annotations))
@@ -63,14 +64,10 @@ def run_on_cluster(job: Job, name: Literal["compute", "persist"]) -> Any:
 
 
 class ChunkTaskPlugin(SchedulerPlugin):
-    """Collects the tasks of some layers that the scheduler receives, and those that finish.
+    """Collects the tasks of some layers that the scheduler receives, and those that finish."""
 
-    The plugin is removed together with its client.
-    """
-
-    def __init__(self, name: str, client: str, layers: frozenset[str]) -> None:
+    def __init__(self, name: str, layers: frozenset[str]) -> None:
         self.name = name
-        self._client = client
         self._layers = layers
         self._received: list[Any] | None = None
         self._done: list[Any] = []
@@ -90,11 +87,6 @@ class ChunkTaskPlugin(SchedulerPlugin):
         """Record a finished task."""
         if finish == "memory" and self._is_ours(key):
             self._done.append(key)
-
-    def remove_client(self, scheduler: Any, client: str) -> None:
-        """Remove the plugin when its client is lost."""
-        if client == self._client:
-            scheduler.remove_plugin(name=self.name)
 
     def take(self) -> tuple[list[Any] | None, list[Any]]:
         """Return the tasks received since the last call (None if none) and those finished."""
@@ -123,7 +115,7 @@ def _counting(client: Any, counter: ProgressCounter) -> Iterator[Callable[[Seque
     It returns whether all have finished: a future can fail, and the client can be closed.
     """
     name = f"udfdask-progress-{counter.id}"
-    client.register_plugin(ChunkTaskPlugin(name, client.id, frozenset(counter.layer_names)))
+    client.register_plugin(ChunkTaskPlugin(name, frozenset(counter.layer_names)))
 
     def count() -> None:
         try:

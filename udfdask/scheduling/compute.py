@@ -144,10 +144,6 @@ def _run(job: Job, name: Literal["compute", "persist"]) -> tuple[Any, ...]:
         from udfdask.scheduling.cluster_run import run_on_cluster
 
         return job.wrap(run_on_cluster(job, name))
-    if job.device_udfs:
-        from udfdask.scheduling.check_workers import check_device
-
-        check_device(job.get, job.device_udfs)
     with contextlib.ExitStack() as stack:
         if job.counter is not None:
             from udfdask.scheduling.counter import counting_local_tasks, reporting_end

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from dask import base
 
 from udfdask.errors import ArgumentTypeError
-from udfdask.graph.chunk_layers import device_udfs
 from udfdask.libertem_udfs import udf_name
 from udfdask.scheduling.progress import Progress, choose_reporter
 from udfdask.scheduling.scheduler_options import check_options
@@ -61,12 +60,8 @@ class Job:
     """The same, or changed ones that give the same values: these are computed."""
     wrapped: Callable[[Any], Any]
     """Makes of the computed values what the user gave."""
-    get: Any
-    """The `get` function of dask's scheduler; None without collections."""
     client: Any
     """The client of a cluster; None for schedulers of this process."""
-    device_udfs: list[str]
-    """Names of the UDFs that need a device."""
     counter: ProgressCounter | None
     """Counts tasks; None if nobody asks for progress."""
     options: dict[str, Any]
@@ -110,9 +105,7 @@ def make_job(
         given=plain,
         collections=tuple(plain),
         wrapped=wrapped,
-        get=get,
         client=owner if hasattr(owner, "scatter") else None,
-        device_udfs=device_udfs(collections),
         counter=counter,
         options=options,
     )

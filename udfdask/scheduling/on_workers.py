@@ -117,11 +117,6 @@ def _with_placed_tasks(array: Any, workers: Mapping[Any, Any]) -> tuple[Any, dic
     layers = dict(array.dask.layers)
     found: dict[str, Placement] = {}
     for delayed, addresses in workers.items():
-        if not isinstance(delayed, Delayed):
-            raise ArgumentTypeError(
-                "keys of workers must be either positions of blocks or Delayed objects, got "
-                f"{delayed!r} among Delayed objects"
-            )
         placement = _placement(addresses)
         (layer,) = delayed.__dask_layers__()
         if delayed.key not in layers.get(layer, ()):
@@ -169,10 +164,6 @@ def _by_block(
 def _prefix(key: Any, numblocks: tuple[int, ...]) -> Block:
     """Return a key of the user's mapping as the first numbers of block positions."""
     prefix = key if isinstance(key, tuple) else (key,)
-    if not all(isinstance(n, int) and not isinstance(n, bool) for n in prefix):
-        raise ArgumentTypeError(
-            f"keys of workers must be positions of blocks such as 3 or (3, 0), got {key!r}"
-        )
     exists = len(prefix) <= len(numblocks) and all(
         0 <= n < count for n, count in zip(prefix, numblocks, strict=False)
     )

@@ -12,10 +12,10 @@ which other tasks depend, and at values that the caller needs. Aux data and para
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from dask import base
 from dask.core import reverse_dict
@@ -32,6 +32,8 @@ from udfdask.graph.dask_internals.tasks import (
 from udfdask.plan.device_groups import CUDA_CHUNK_LAYER, Group
 from udfdask.scheduling.check_workers import Demand, check_demands, worker_names
 from udfdask.scheduling.on_workers import Placement
+
+T = TypeVar("T")
 
 
 def restrict(
@@ -153,8 +155,16 @@ def find_restrictions(tasks: Mapping[Any, Any], results: Collection[Any]) -> Res
         groups |= {key: groups[target] for key, target in aliases.items() if target in groups}
     if workers or groups:
         users = reverse_dict({key: task.dependencies & tasks.keys() for key, task in tasks.items()})
-        _extend_workers(workers, tasks, users)
-        _extend_groups(groups, tasks, users, frozenset(results))
+        wanted = frozenset(results)
+
+        def group_of(key: Any, of_users: list[Group]) -> Group | None:
+            """Parameters, outputs of other UDFs and results for the caller have none."""
+            others = key in wanted or isinstance(tasks[key], OutputTask)
+            group = of_users[0]
+            return None if others or layer_name(key) in group.parameter_layers else group
+
+        _extend(workers, tasks, users, lambda _, of_users: set.intersection(*of_users) or None)
+        _extend(groups, tasks, users, group_of)
     return Restrictions(workers={key: sorted(w) for key, w in workers.items()}, groups=groups)
 
 
@@ -175,48 +185,25 @@ def _common_workers(key: Any, placements: list[set[str]]) -> set[str]:
     return allowed
 
 
-def _extend_workers(
-    workers: dict[Any, set[str]], tasks: Mapping[Any, Any], users: Mapping[Any, set[Any]]
-) -> None:
-    """Restrict tasks whose results only restricted tasks use.
-
-    If several tasks use a block, dask does not fuse it with its loading.
-    """
-    todo = list(workers)
-    while todo:
-        for key in tasks[todo.pop()].dependencies:
-            if key in tasks and key not in workers and users[key] <= workers.keys():
-                allowed = set.intersection(*(workers[user] for user in users[key]))
-                if allowed:
-                    workers[key] = allowed
-                    todo.append(key)
-
-
-def _extend_groups(
-    groups: dict[Any, Group],
+def _extend(
+    marks: dict[Any, T],
     tasks: Mapping[Any, Any],
     users: Mapping[Any, set[Any]],
-    results: frozenset[Any],
+    mark_of: Callable[[Any, list[T]], T | None],
 ) -> None:
-    """Add tasks that load data only for UDFs that need a device.
+    """Mark tasks whose results only marked tasks use.
 
-    Parameters, outputs of other UDFs and results for the caller are not added.
+    `mark_of` returns the mark of a task, from its key and the marks of its users, or None. If
+    several tasks use a block, dask does not fuse it with its loading.
     """
-    todo = list(groups)
+    todo = list(marks)
     while todo:
-        user = todo.pop()
-        group = groups[user]
-        for key in tasks[user].dependencies:
-            if (
-                key in tasks
-                and key not in groups
-                and key not in results
-                and layer_name(key) not in group.parameter_layers
-                and not isinstance(tasks[key], OutputTask)
-                and users[key] <= groups.keys()
-            ):
-                groups[key] = group
-                todo.append(key)
+        for key in tasks[todo.pop()].dependencies:
+            if key in tasks and key not in marks and users[key] <= marks.keys():
+                mark = mark_of(key, [marks[user] for user in users[key]])
+                if mark is not None:
+                    marks[key] = mark
+                    todo.append(key)
 
 
 def _restricting_arguments(part: Any) -> Iterator[Placement | Group]:

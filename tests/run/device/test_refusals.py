@@ -37,11 +37,9 @@ def no_device(monkeypatch):
 
 def test_cuda_without_a_device(no_device):
     result = ud.run_udf(X, WithCuda())
-    with pytest.raises(DeviceError, match=r"this machine has none.*resources CUDA=1"):
-        result.compute()
-    # with dask's own functions, the first task raises
-    with pytest.raises(DeviceError, match=r"carry the resource tag CUDA=1.*offer 'numpy'"):
-        dask.compute(result["total"])
+    for compute in (ud.compute, dask.compute):
+        with pytest.raises(DeviceError, match=r"carry the resource tag CUDA=1.*offer 'numpy'"):
+            compute(result)
 
 
 def test_cuda_with_a_device(monkeypatch):
@@ -69,8 +67,6 @@ def test_cuda_on_a_worker_that_carries_the_tag(no_device):
 
 def test_cupy_without_cupy(no_device):
     result = ud.run_udf(X, Both(), backends="cupy")
-    with pytest.raises(DeviceError, match=r"this machine has none"):
-        result.compute()
     with pytest.raises(DeviceError, match=r"pip install 'udfdask\[cupy\]'"):
         dask.compute(result["rows"])
 

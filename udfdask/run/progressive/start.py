@@ -27,7 +27,7 @@ from udfdask.run.progressive.iterator import ProgressiveRun, UDFIterator
 from udfdask.run.progressive.live_recipe import Align, LiveRecipe
 from udfdask.run.progressive.snapshot import Snapshot
 from udfdask.run.run_udf import make_infos, plan_run, run_udf, show_warnings
-from udfdask.scheduling.check_workers import check_device, check_workers
+from udfdask.scheduling.check_workers import check_workers
 from udfdask.scheduling.counter import ProgressCounter, work_of_run
 from udfdask.scheduling.progress import Progress, choose_reporter
 from udfdask.scheduling.scheduler_options import check_options
@@ -71,8 +71,8 @@ def prepare_run(
         # UDFs and merges do not see shifts of frames
         if number != DESCAN and not base.is_dask_collection(values):
             aux_values[number][name] = values
-    cuda_udfs = [u.name for u in recipe.udfs if u.needs_cuda] if recipe.grid.n_chunks else []
-    find = _find_scheduler(scheduler, array, cuda_udfs)
+    needs_cuda = recipe.grid.n_chunks > 0 and any(udf.needs_cuda for udf in recipe.udfs)
+    find = _find_scheduler(scheduler, array)
 
     def start() -> Chunks:
         for info in infos:
@@ -80,7 +80,7 @@ def prepare_run(
         job, get = Job(plan, array, live), find()
         client = getattr(get, "__self__", None)
         if hasattr(client, "scatter"):
-            check_workers(of_scheduler, client, bool(cuda_udfs))
+            check_workers(of_scheduler, client, needs_cuda)
             return ClusterChunks(job, client, of_scheduler)
         return LocalChunks(job, get, of_scheduler)
 
@@ -190,11 +190,8 @@ def _live_plot_update(
     return None if live_plot is None else live_plot.update
 
 
-def _find_scheduler(scheduler: Any, array: da.Array, cuda_udfs: Sequence[str]) -> Callable[[], Any]:
-    """Return a function that returns the `get` of the scheduler, which is chosen now if possible.
-
-    Raise if the scheduler runs on this machine and the machine lacks the device that UDFs need.
-    """
+def _find_scheduler(scheduler: Any, array: da.Array) -> Callable[[], Any]:
+    """Return a function that returns the `get` of the scheduler, chosen now if possible."""
 
     def find() -> Any:
         return base.get_scheduler(scheduler=scheduler, collections=[array])
@@ -204,5 +201,4 @@ def _find_scheduler(scheduler: Any, array: da.Array, cuda_udfs: Sequence[str]) -
     except RuntimeError:
         # an asynchronous client in its event loop; `async for` calls `find` from another thread
         return find
-    check_device(get, cuda_udfs)
     return lambda: get
