@@ -17,7 +17,7 @@ from udfdask.udf import UDF
 from udfdask.udf.buffers import BufferSpec
 from udfdask.udf.promises import Promises
 from udfdask.udfs.shared.built_in import BuiltInUDF, check_flag
-from udfdask.udfs.shared.npy_rows import KeptRows, NpyRows
+from udfdask.udfs.shared.npy_rows import NpyRows
 
 if TYPE_CHECKING:
     from udfdask.writing.targets import Target
@@ -82,10 +82,7 @@ class RecordUDF(BuiltInUDF):
     promises = Promises(declares_once=True, merge_only_reads_src=True, starts_no_threads=True)
 
     def __init__(
-        self,
-        filename: str | os.PathLike[str],
-        overwrite: bool = False,
-        _part: str | None = None,
+        self, filename: str | os.PathLike[str], overwrite: bool = False, _part: str | None = None
     ) -> None:
         try:
             path = os.fspath(filename)
@@ -103,8 +100,8 @@ class RecordUDF(BuiltInUDF):
     def _targets(self, sources: Sequence[str]) -> Sequence[Target]:
         from udfdask.writing.targets import check_target
 
-        overwrite = self.params.overwrite
-        target = check_target(self.params.filename, overwrite=overwrite, sources=sources)
+        named, overwrite = self.params.filename, self.params.overwrite
+        target = check_target(named, overwrite=overwrite, sources=sources)
         if target.path.exists():
             with target.path.open("rb") as file:
                 if file.read(len(MAGIC_PREFIX)) not in (MAGIC_PREFIX, b""):
@@ -118,27 +115,21 @@ class RecordUDF(BuiltInUDF):
         """Return a copy with its own hidden file, so that two runs never write to the same file."""
         from udfdask.writing.replacing import part_path
 
-        part = part_path(self._target.path)
-        return type(self)(**{**self._kwargs, "_part": str(part)})
+        return type(self)(**{**self._kwargs, "_part": str(part_path(self._target.path))})
 
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
         file = self.buffer(kind="single", dtype="uint64", use="private")
-        return {
-            "frames": self.buffer(kind="single", dtype="int64"),
-            "lowest_file": file,
-            "highest_file": file,
-            "files_made": self.buffer(kind="single", dtype="int64", use="private"),
-        }
+        made = self.buffer(kind="single", dtype="int64", use="private")
+        frames = self.buffer(kind="single", dtype="int64")
+        return {"frames": frames, "lowest_file": file, "highest_file": file, "files_made": made}
 
     def get_task_data(self) -> Mapping[str, Any]:
         """Open the hidden file, or the complete file of an earlier computation to compare with."""
-        shape, dtype = self.meta.dataset_shape, self.meta.input_dtype
-        full = (*self._scan, *shape.sig)
-        part = self._part
-        kept = not part.exists() and self._target.path.exists() and not self.params.overwrite
-        file_type = KeptRows if kept else NpyRows
-        path = self._target.path if kept else part
-        return {"file": file_type(str(path), full, shape.sig_dims, dtype)}
+        sig, dtype = self.meta.dataset_shape.sig, self.meta.input_dtype
+        part, target = self._part, self._target.path
+        kept = not part.exists() and target.exists() and not self.params.overwrite
+        path = str(target if kept else part)
+        return {"file": NpyRows(path, (*self._scan, *sig), len(sig), dtype, compare=kept)}
 
     def preprocess(self) -> None:
         self.results.lowest_file[:] = _NO_FILE
