@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.backends.backend import Backend
 from udfdask.backends.table import backend_of, known_backends, to_backend, to_host
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, DeviceError, UDFError
 from udfdask.tracebacks import add_origin
@@ -18,6 +17,7 @@ from udfdask.udf.aux_data import AuxData
 from udfdask.udf.buffers import BufferSpec
 from udfdask.udf.params import with_all
 from udfdask.udf.promises import Promises
+from udfdask.udfs.shared.built_in import check_flag
 
 _RANK = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}
 """Kinds of numbers: each kind can hold the numbers of a lower rank."""
@@ -101,7 +101,7 @@ class AutoUDF(UDF):
     ) -> None:
         given: Any = f  # users pass other things too
         if isinstance(given, UDF) or (isinstance(given, type) and issubclass(given, UDF)):
-            name = given.__name__ if isinstance(given, type) else type(given).__name__
+            name = getattr(given, "__name__", type(given).__name__)
             raise ArgumentTypeError(
                 f"expected a function of a frame, got the UDF {name}: run it with run_udf"
             )
@@ -118,20 +118,20 @@ class AutoUDF(UDF):
             )
         if backends is not None:
             known_backends(backends, f"backends={backends!r}")
-        if not isinstance(monitor, (bool, np.bool_)):
-            raise ArgumentTypeError(
-                f"monitor must be True or False, not {monitor!r}: it asks for one more result"
-            )
+        monitor = check_flag("monitor", monitor)
         if output_names is not None:
             output_names = _checked_names(output_names)
             if monitor:
                 raise ArgumentValueError(
                     "monitor=True is for a function with one result: leave out output_names="
                 )
-        constant = dict(kwargs or {})
         # a run only cuts aux data that are themselves parameters, not members of a dictionary
-        aux_names = [name for name, value in constant.items() if isinstance(value, AuxData)]
-        each.update({f"{_EACH}{name}": constant.pop(name) for name in aux_names})
+        constant = {}
+        for name, value in (kwargs or {}).items():
+            if isinstance(value, AuxData):
+                each[f"{_EACH}{name}"] = value
+            else:
+                constant[name] = value
         self._each = {name.removeprefix(_EACH): name for name in each}
         super().__init__(
             f=f,
@@ -140,7 +140,7 @@ class AutoUDF(UDF):
             ragged=ragged,
             backends=backends,
             kwargs=constant,
-            monitor=bool(monitor),
+            monitor=monitor,
             output_names=output_names,
             **each,
         )
@@ -151,36 +151,29 @@ class AutoUDF(UDF):
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
         """Declare the result; call the function once if its shape or dtype is unknown."""
         p, names = self.params, self._names
-        if p.ragged:
-            buffers = {name: self.buffer(kind="nav", dtype=object) for name in names}
-        else:
-            shape, dtype = p.output_shape, p.output_dtype
-            known = shape is not None and dtype is not None
-            samples = [None] * len(names) if known else self._sample()
-            buffers = {
-                name: self.buffer(
-                    kind="nav",
-                    extra_shape=sample.shape if shape is None else shape,
-                    dtype=sample.dtype if dtype is None else dtype,
-                    where="device",  # so that no frame has to wait for a copy to the host
-                )
-                for name, sample in zip(names, samples, strict=True)
-            }
-        return {**buffers, **self._monitor_buffer(buffers)}
+        shape, dtype = p.output_shape, p.output_dtype
+        known = p.ragged or (shape is not None and dtype is not None)
+        samples = [None] * len(names) if known else self._sample()
+        buffers = {}
+        for name, sample in zip(names, samples, strict=True):
+            if p.ragged:
+                buffers[name] = self.buffer(kind="nav", dtype=object)
+                continue
+            buffers[name] = self.buffer(
+                kind="nav",
+                extra_shape=sample.shape if shape is None else shape,
+                dtype=sample.dtype if dtype is None else dtype,
+                where="device",  # so that no frame has to wait for a copy to the host
+            )
+        if p.monitor:
+            shape, dtype = buffers[_RESULT].extra_shape, buffers[_RESULT].dtype
+            buffers["monitor"] = self.buffer("single", shape, dtype, use="result_only")
+        return buffers
 
     @property
     def _names(self) -> tuple[str, ...]:
         """Names of the results."""
         return self.params.output_names or (_RESULT,)
-
-    def _monitor_buffer(self, buffers: Mapping[str, BufferSpec]) -> Mapping[str, BufferSpec]:
-        """Declare the result of the last frame, if it is asked for."""
-        if not self.params.monitor:
-            return {}
-        result = buffers[_RESULT]
-        shape, dtype = result.extra_shape, result.dtype
-        one = self.buffer(kind="single", extra_shape=shape, dtype=dtype, use="result_only")
-        return {"monitor": one}
 
     @property
     def get_results(self) -> Any:
@@ -192,13 +185,11 @@ class AutoUDF(UDF):
         """Return the result of the last frame that has been merged."""
         merged = self.meta.get_valid_nav_mask()
         assert merged is not None
-        valid = np.flatnonzero(merged)
-        result = self.results.result
+        valid, result = np.flatnonzero(merged), self.results.result
         if valid.size:
             return {"monitor": result[valid[-1]]}
-        if self.params.ragged:
-            return {"monitor": np.full((1,), None)}
-        return {"monitor": np.zeros(result.shape[1:], result.dtype)}
+        nothing = None if self.params.ragged else np.zeros((), result.dtype)
+        return {"monitor": np.full(result.shape[1:] or (1,), nothing, result.dtype)}
 
     def _sample(self) -> list[Any]:
         """Return the value of each result for a frame of ones."""
@@ -208,25 +199,18 @@ class AutoUDF(UDF):
         with contextlib.ExitStack() as stack:
             try:
                 stack.enter_context(backend.dense.at_work(own_stream=False))
-                frame = self._frame_of_ones(backend)
+                ones = np.ones((1, *self.meta.dataset_shape.sig), dtype=self.meta.input_dtype)
+                frame = to_backend(ones, backend, ones.shape)
             except DeviceError as error:
                 raise DeviceError(
                     f"{error}. Or pass output_shape= and output_dtype=: without them, the plan "
                     "calls the function with a frame of ones on the device"
                 ) from None
-            value = self._called_with(frame)
-            names = self.params.output_names
-            if names is None:
-                return [self._as_sample(value, frame, "")]
-            return [
-                self._as_sample(part, frame, f" (result {name!r})")
-                for name, part in zip(names, self._parts(value), strict=True)
-            ]
-
-    def _frame_of_ones(self, backend: Backend) -> Any:
-        ones = np.ones((1, *self.meta.dataset_shape.sig), dtype=self.meta.input_dtype)
-        stack = to_backend(ones, backend, ones.shape)
-        return stack if backend.is_matrix else stack[0]
+            frame = frame if backend.is_matrix else frame[0]
+            parts, names = self._parts(self._called_with(frame)), self.params.output_names
+            texts = [""] if names is None else [f" (result {name!r})" for name in names]
+            rows = zip(parts, texts, strict=True)
+            return [self._as_sample(part, frame, text) for part, text in rows]
 
     def _called_with(self, frame: Any) -> Any:
         """Return what the function returns for a frame that the plan has made."""
@@ -255,8 +239,7 @@ class AutoUDF(UDF):
                 f"the function returned None for a frame of ones{of}: add a return statement; if "
                 "None stands for frames without a result, pass output_shape= and output_dtype="
             )
-        one = self.params.output_names is None
-        several = ", or output_names= if it returns several results" if one else ""
+        several = "" if of else ", or output_names= if it returns several results"
         try:
             sample = to_host(value)
         except ValueError as error:
@@ -276,19 +259,23 @@ class AutoUDF(UDF):
         return sample
 
     def _parts(self, value: Any) -> Sequence[Any]:
+        """Return the value of each result; None stands for a frame without results."""
         names = self.params.output_names
         if names is None:
             return (value,)
-        if value is None:  # no result for this frame
+        if value is None:
             return (None,) * len(names)
         found = type(value).__name__
-        if _has_parts(value):
-            if len(value) == len(names):
-                return value  # type: ignore[no-any-return]
-            found = f"{len(value)} values"
+        if isinstance(value, Sequence):
+            has_parts = not isinstance(value, (str, bytes))
+        else:
+            has_parts = not backend_of(value).is_sparse and np.ndim(value) > 0
+        if has_parts and len(value) == len(names):
+            return value  # type: ignore[no-any-return]
         raise UDFError(
-            f"the function returned {found}, but output_names={names} needs a tuple, list or array "
-            f"of {len(names)} values, one for each name in this order"
+            f"the function returned {f'{len(value)} values' if has_parts else found}, but "
+            f"output_names={names} needs a tuple, list or array of {len(names)} values, one for "
+            "each name in this order"
         )
 
     def process_frame(self, frame: Any) -> None:
@@ -337,33 +324,30 @@ class AutoUDF(UDF):
     def _store_parts(self, value: Any, results: Sequence[Any]) -> None:
         """Assign what the function returned for a frame to its results."""
         for part, result in zip(self._parts(value), results, strict=True):
-            if self.params.ragged:
-                result[0] = _boxed(part)
+            if self.params.ragged:  # objects are sent to other processes: on the host
+                result[0] = to_host(part) if backend_of(part).on_device else part
+            elif part is None:
+                result[...] = _no_value(result.dtype)
             else:
-                self._store(part, result)
-
-    def _store(self, value: Any, result: Any) -> None:
-        """Assign a value to a result; raise if NumPy would have to broadcast or truncate it."""
-        if value is None:
-            result[...] = _no_value(result.dtype)
-            return
-        if getattr(value, "dtype", None) is not result.dtype or (
-            value.shape != result.shape and not value.size == result.size == 1
-        ):
-            self._check(value, result)
-        # the function may return an array of another type than that of the buffer
-        result[:] = value if self.params.backends is None else self.forbuf(value, result)
+                self._check(part, result)
+                # the function may return an array of another type than that of the buffer
+                result[:] = part if self.params.backends is None else self.forbuf(part, result)
 
     def _check(self, value: Any, result: Any) -> None:
-        array = value if _is_on_device(value) else to_host(value)
+        """Raise if NumPy would have to broadcast or truncate a value of a result."""
+        if getattr(value, "dtype", None) is result.dtype and (
+            value.shape == result.shape or value.size == result.size == 1
+        ):
+            return
+        backend = backend_of(value)
+        array = value if backend.on_device and not backend.is_sparse else to_host(value)
         if array.shape != result.shape and not array.size == result.size == 1:
             raise UDFError(
                 f"the function returned an array of shape {array.shape} for this frame, but its "
                 f"result has the shape {result.shape}: correct output_shape=, or pass ragged=True"
             )
-        if self.params.output_dtype is None and _RANK.get(array.dtype.kind, 0) > _RANK.get(
-            result.dtype.kind, len(_RANK)
-        ):
+        given, own = (_RANK.get(kind, -1) for kind in (array.dtype.kind, result.dtype.kind))
+        if self.params.output_dtype is None and given > own >= 0:
             raise UDFError(
                 f"the function returned {array.dtype} for this frame, but {result.dtype} for a "
                 "frame of ones: pass output_dtype="
@@ -372,26 +356,16 @@ class AutoUDF(UDF):
 
 def _checked_names(names: Any) -> tuple[str, ...]:
     """Return the names of several results; raise unless they are different names."""
-    example = 'output_names=("position", "width")'
     if isinstance(names, str) or not isinstance(names, Sequence):
-        raise ArgumentTypeError(f"output_names must be a list of names, {example}, not {names!r}")
-    for name in names:
-        if not isinstance(name, str) or not name.isidentifier():
-            raise ArgumentValueError(
-                f"output_names={names!r}: {name!r} is not a name of letters, such as {example}"
-            )
-    if not names or len(set(names)) < len(names):
-        raise ArgumentValueError(
-            f"output_names={names!r} must be one or more different names, such as {example}"
-        )
-    return tuple(names)
-
-
-def _has_parts(value: Any) -> bool:
-    """Return whether a value is a sequence of values: a tuple, a list, or an array with axes."""
-    if isinstance(value, Sequence):
-        return not isinstance(value, (str, bytes))
-    return not backend_of(value).is_sparse and np.ndim(value) > 0
+        what = "a list of names"
+    elif wrong := [one for one in names if not isinstance(one, str) or not one.isidentifier()]:
+        what = f"a list of names: {wrong[0]!r} is not a name of letters"
+    elif not names or len(set(names)) < len(names):
+        what = "one or more different names"
+    else:
+        return tuple(names)
+    kind = ArgumentTypeError if what == "a list of names" else ArgumentValueError
+    raise kind(f"output_names={names!r} must be {what}, as in ('position', 'width')")
 
 
 def _no_value(dtype: np.dtype[Any]) -> Any:
@@ -404,17 +378,6 @@ def _no_value(dtype: np.dtype[Any]) -> Any:
         f"the function returned None for this frame, but its result is {dtype}, which has no NaN: "
         "pass output_dtype=float"
     )
-
-
-def _is_on_device(value: Any) -> bool:
-    """Return whether a value is a dense array on a device."""
-    backend = backend_of(value)
-    return backend.on_device and not backend.is_sparse
-
-
-def _boxed(value: Any) -> Any:
-    """Return a value for an array of objects, which is sent to other processes: on the host."""
-    return to_host(value) if backend_of(value).on_device else value
 
 
 def _stand_in(lazy: Any) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from operator import index
 from typing import Any
@@ -17,23 +18,16 @@ from udfdask.geometry.units import unit_of_quotient
 from udfdask.kernels.cpu import vector_field
 from udfdask.kernels.cuda.sums import add_first_moments
 from udfdask.masks.coverage import Coverage
-from udfdask.masks.polar import check_stretch, distance
+from udfdask.masks.polar import distance
 from udfdask.once_per_process import OncePerProcess
 from udfdask.types import AnyArray
 from udfdask.udf.buffers import BufferSpec
 from udfdask.udf.params import is_lazy
-from udfdask.udf.promises import Promises
 from udfdask.udf.tile_sums import TileSums
-from udfdask.udfs.shared.built_in import ALL_TILES, check_flag
-from udfdask.udfs.shared.centered import RingUDF
+from udfdask.udfs.shared.built_in import ALL_TILES, SUMS, check_flag
+from udfdask.udfs.shared.centered import RingUDF, centered
 from udfdask.udfs.shared.com_corrections import correction_matrix, degrees, wrong_order
-from udfdask.udfs.shared.geometry_parameters import (
-    as_centers,
-    check_radii,
-    is_open,
-    quantities,
-    read_center,
-)
+from udfdask.udfs.shared.geometry_parameters import is_open, read_radii
 
 VECTORS = ("raw_com", "raw_shifts", "field")
 """The results that contain (y, x) vectors."""
@@ -121,14 +115,7 @@ class CoMUDF(RingUDF):
     """
 
     default_plots = ("field", "magnitude")
-    promises = Promises(
-        adds_signal_parts=True,
-        declares_once=True,
-        processes_sums=True,
-        starts_no_threads=True,
-        streams_tiles=True,
-        takes_any_byte_order=True,
-    )
+    promises = replace(SUMS, processes_sums=True)
     _kernels = ALL_TILES
     _detector_name = "center of mass"
 
@@ -146,28 +133,19 @@ class CoMUDF(RingUDF):
         stretch_angle: float = 0.0,
         center: Any = None,
     ) -> None:
-        cy, cx = read_center(center, cy, cx)
-        r, ri = quantities(r=r, ri=ri)
-        check_radii(r, ri, finite=False)
-        check_stretch(stretch, stretch_angle)
+        r, ri = read_radii(r=r, ri=ri, finite=False)
         if not is_lazy(scan_rotation):
             degrees(scan_rotation)
         if isinstance(flip_y, np.ndarray) and flip_y.ndim == 0:  # the value of a lazy parameter
             flip_y = flip_y[()]
-        if not is_lazy(flip_y):
-            flip_y = check_flag("flip_y", flip_y)
-        super().__init__(
-            cy=cy,
-            cx=cx,
-            r=r,
-            ri=ri,
-            scan_rotation=scan_rotation,
-            flip_y=flip_y,
-            regression=regression if is_lazy(regression) else _regression(regression),
-            centers=as_centers(centers, cy=cy, cx=cx),
-            stretch=stretch,
-            stretch_angle=stretch_angle,
-        )
+        own = {
+            "r": r,
+            "ri": ri,
+            "scan_rotation": scan_rotation,
+            "flip_y": flip_y if is_lazy(flip_y) else check_flag("flip_y", flip_y),
+            "regression": regression if is_lazy(regression) else _regression(regression),
+        }
+        super().__init__(**centered(cy, cx, center, centers, stretch, stretch_angle, **own))
         # the shared sums are those of whole frames
         if centers is not None or not _is_everything(r, ri):
             self.process_sums = None  # type: ignore[method-assign, assignment]

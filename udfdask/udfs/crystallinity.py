@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
-from udfdask.geometry.units import Quantity
+from udfdask.geometry.units import Quantity, as_quantity
 from udfdask.kernels.cpu.phase_correlation import frequencies, half_spectra
 from udfdask.kernels.cuda.dense_products import write_moduli
 from udfdask.masks import checks, circular
@@ -17,7 +17,7 @@ from udfdask.udf import UDF
 from udfdask.udf.buffers import BufferSpec
 from udfdask.udf.promises import Promises
 from udfdask.udfs.shared.built_in import DENSE_TILES, BuiltInUDF
-from udfdask.udfs.shared.geometry_parameters import check_position, quantities
+from udfdask.udfs.shared.geometry_parameters import check_position
 
 
 class CrystallinityUDF(BuiltInUDF):
@@ -85,7 +85,7 @@ class CrystallinityUDF(BuiltInUDF):
             )
         if real_rad is not None:
             real_center = check_position("real_center", real_center)
-            (real_rad,) = quantities(real_rad=real_rad)
+            real_rad = as_quantity("real_rad", real_rad)
             if not isinstance(real_rad, Quantity):
                 real_rad = checks.radius("real_rad", real_rad)
         super().__init__(rad_in=rad_in, rad_out=rad_out, real_center=real_center, real_rad=real_rad)

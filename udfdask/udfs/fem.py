@@ -20,12 +20,7 @@ from udfdask.udf.buffers import BufferSpec
 from udfdask.udf.promises import Promises
 from udfdask.udfs.shared.built_in import DENSE_TILES
 from udfdask.udfs.shared.centered import RingUDF
-from udfdask.udfs.shared.geometry_parameters import (
-    as_centers,
-    check_position,
-    check_radii_in_unit,
-    quantities,
-)
+from udfdask.udfs.shared.geometry_parameters import as_centers, check_position, read_radii
 
 
 class FEMUDF(RingUDF):
@@ -108,11 +103,10 @@ class FEMUDF(RingUDF):
         if center is not None:
             center = check_position("center", center)
         check_stretch(stretch, stretch_angle)
-        rad_in, rad_out = quantities(rad_in=rad_in, rad_out=rad_out)
+        rad_out, rad_in = read_radii(rad_out=rad_out, rad_in=rad_in, finite=False)
         if not any(isinstance(radius, Quantity) for radius in (rad_in, rad_out)):
             names = ("rad_out", "rad_in")
             rad_out, rad_in = checks.radii(rad_out, rad_in, names=names, finite=False)
-        check_radii_in_unit(rad_out, rad_in, names=("rad_out", "rad_in"))
         super().__init__(
             center=center,
             rad_in=rad_in,

@@ -100,16 +100,7 @@ class RadialFourierUDF(RingsUDF):
         center: Any = None,
     ) -> None:
         super().__init__(
-            center=center,
-            cy=cy,
-            cx=cx,
-            r=r,
-            ri=ri,
-            n_bins=n_bins,
-            max_order=max_order,
-            centers=centers,
-            stretch=stretch,
-            stretch_angle=stretch_angle,
+            cy, cx, r, ri, n_bins, centers, stretch, stretch_angle, center, max_order=max_order
         )
         for name, value in (("n_bins", n_bins), ("max_order", max_order)):
             try:

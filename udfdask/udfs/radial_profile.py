@@ -15,8 +15,7 @@ from udfdask.kernels.cuda.sums import add_ring_products
 from udfdask.types import AnyArray
 from udfdask.udf.buffers import BufferSpec
 from udfdask.udf.params import is_lazy
-from udfdask.udf.promises import Promises
-from udfdask.udfs.shared.built_in import DENSE_TILES
+from udfdask.udfs.shared.built_in import DENSE_TILES, SUMS
 from udfdask.udfs.shared.centered import RingsUDF
 
 
@@ -75,13 +74,7 @@ class RadialProfileUDF(RingsUDF):
 
     keeps_units = ("intensity",)
     elementwise_results = True
-    promises = Promises(
-        adds_signal_parts=True,
-        declares_once=True,
-        starts_no_threads=True,
-        streams_tiles=True,
-        takes_any_byte_order=True,
-    )
+    promises = SUMS
     _kernels = DENSE_TILES
 
     def __init__(
@@ -96,17 +89,7 @@ class RadialProfileUDF(RingsUDF):
         stretch_angle: float = 0.0,
         center: Any = None,
     ) -> None:
-        super().__init__(
-            center=center,
-            cy=cy,
-            cx=cx,
-            r=r,
-            ri=ri,
-            n_bins=n_bins,
-            centers=centers,
-            stretch=stretch,
-            stretch_angle=stretch_angle,
-        )
+        super().__init__(cy, cx, r, ri, n_bins, centers, stretch, stretch_angle, center)
 
     def _outer_radius(self) -> float:
         """Return the outer radius of the last ring; raise if it depends on a lazy center."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -12,9 +13,8 @@ from udfdask.errors import ArgumentTypeError
 from udfdask.kernels.cuda import variance as on_device
 from udfdask.kernels.moment_arrays import Moments
 from udfdask.udf.buffers import BufferSpec, Views
-from udfdask.udf.promises import Promises
 from udfdask.udf.tile_sums import TileSums
-from udfdask.udfs.shared.built_in import ALL_TILES, BuiltInUDF, as_dtype
+from udfdask.udfs.shared.built_in import ALL_TILES, SUMS, BuiltInUDF, as_dtype
 
 
 class StdDevUDF(BuiltInUDF):
@@ -63,15 +63,7 @@ class StdDevUDF(BuiltInUDF):
     """
 
     keeps_units = ("sum", "mean", "std")
-    promises = Promises(
-        adds_signal_parts=True,
-        declares_once=True,
-        merge_only_reads_src=True,
-        processes_sums=True,
-        starts_no_threads=True,
-        streams_tiles=True,
-        takes_any_byte_order=True,
-    )
+    promises = replace(SUMS, merge_only_reads_src=True, processes_sums=True)
     _kernels = ALL_TILES
 
     def __init__(self, dtype: Any = np.float64) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from udfdask.corrections.correct_tile import UncorrectedTile
@@ -10,9 +11,8 @@ from udfdask.kernels.cuda import sums as on_device
 from udfdask.kernels.overflow import add_exactly, is_long
 from udfdask.types import Kind
 from udfdask.udf.buffers import BufferSpec, Views
-from udfdask.udf.promises import Promises
 from udfdask.udf.tile_sums import TileSums
-from udfdask.udfs.shared.built_in import ALL_TILES, BuiltInUDF
+from udfdask.udfs.shared.built_in import ALL_TILES, SUMS, BuiltInUDF
 from udfdask.udfs.shared.sum_dtype import as_added_up, sum_dtypes
 
 
@@ -73,16 +73,7 @@ class SumUDF(_SumsUDF):
            [20, 20]])
     """
 
-    promises = Promises(
-        adds_signal_parts=True,
-        declares_once=True,
-        merge_only_reads_src=True,
-        only_sums_frames=True,
-        processes_sums=True,
-        starts_no_threads=True,
-        streams_tiles=True,
-        takes_any_byte_order=True,
-    )
+    promises = replace(SUMS, merge_only_reads_src=True, only_sums_frames=True, processes_sums=True)
     _kernels = ALL_TILES
 
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
@@ -145,14 +136,7 @@ class SumSigUDF(_SumsUDF):
            [64, 64]])
     """
 
-    promises = Promises(
-        adds_signal_parts=True,
-        declares_once=True,
-        processes_sums=True,
-        starts_no_threads=True,
-        streams_tiles=True,
-        takes_any_byte_order=True,
-    )
+    promises = replace(SUMS, processes_sums=True)
     _kernels = ALL_TILES
 
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:

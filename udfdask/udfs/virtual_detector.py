@@ -19,8 +19,7 @@ from udfdask.masks.stacks.dense_product import product_dtype
 from udfdask.once_per_process import OncePerProcess
 from udfdask.types import AnyArray
 from udfdask.udf.buffers import BufferSpec
-from udfdask.udf.promises import Promises
-from udfdask.udfs.shared.built_in import ALL_TILES
+from udfdask.udfs.shared.built_in import ALL_TILES, SUMS
 from udfdask.udfs.shared.centered import RingUDF
 from udfdask.udfs.shared.detector_shapes import (
     CENTERED,
@@ -129,13 +128,7 @@ class VirtualDetectorUDF(RingUDF):
         "stretch": "stretch",
         "stretch_angle": "stretch_angle",
     }
-    promises = Promises(
-        adds_signal_parts=True,
-        declares_once=True,
-        starts_no_threads=True,
-        streams_tiles=True,
-        takes_any_byte_order=True,
-    )
+    promises = SUMS
     _kernels = ALL_TILES
     _mask_parameter = "shape"
     _same_as = "SumSigUDF"

@@ -11,12 +11,23 @@ from udfdask.backends.matrix_backends import SCIPY_CSR, SCIPY_CSR_ARRAY
 from udfdask.backends.pydata_backends import COO, GCXS
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.udf import UDF, UDFMethod
+from udfdask.udf.promises import Promises
 
 DENSE_TILES = (CUPY.name,)
 """Dense tiles on a device, for `kernels.cuda`."""
 
 ALL_TILES = (*DENSE_TILES, GCXS.name, SCIPY_CSR.name, SCIPY_CSR_ARRAY.name, COO.name)
 """Sparse tiles as well, which `kernels.cpu.sparse_sums` reads without a conversion."""
+
+
+SUMS = Promises(
+    adds_signal_parts=True,
+    declares_once=True,
+    starts_no_threads=True,
+    streams_tiles=True,
+    takes_any_byte_order=True,
+)
+"""Promises of UDFs whose kernels add pixels up, in any order of their bytes."""
 
 
 class BuiltInUDF(UDF):

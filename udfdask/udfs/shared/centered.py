@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from udfdask.errors import ArgumentValueError
+from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.geometry.shapes import Shape
 from udfdask.masks.bins import BinMembers, find_members, number_of_bins
 from udfdask.masks.coverage import Coverage, Ring, coverage_of_ring
@@ -19,12 +19,7 @@ from udfdask.types import AnyArray
 from udfdask.udf.aux_data import AuxData
 from udfdask.udf.params import is_lazy
 from udfdask.udfs.shared.built_in import DENSE_TILES, BuiltInUDF
-from udfdask.udfs.shared.geometry_parameters import (
-    as_centers,
-    check_rings,
-    quantities,
-    read_center,
-)
+from udfdask.udfs.shared.geometry_parameters import as_centers, read_center, read_radii
 
 
 class CenteredUDF(BuiltInUDF):
@@ -65,11 +60,8 @@ class CenteredUDF(BuiltInUDF):
 
     @property
     def _ellipse(self) -> dict[str, Any]:
-        given = self._kwargs
-        return {
-            "stretch": given.get("stretch", 1.0),
-            "stretch_angle": given.get("stretch_angle", 0.0),
-        }
+        default = {"stretch": 1.0, "stretch_angle": 0.0}
+        return {name: self._kwargs.get(name, number) for name, number in default.items()}
 
     @property
     def _rounding(self) -> Rounding:
@@ -151,6 +143,23 @@ class CenteredUDF(BuiltInUDF):
             )
 
 
+def centered(
+    cy: Any, cx: Any, center: Any, centers: Any, stretch: Any, stretch_angle: Any, **more: Any
+) -> dict[str, Any]:
+    """Return the parameters of a `CenteredUDF`, checked, and more parameters between them."""
+    cy, cx = read_center(center, cy, cx)
+    check_stretch(stretch, stretch_angle)
+    centers = as_centers(centers, cy=cy, cx=cx)
+    return {
+        "cy": cy,
+        "cx": cx,
+        **more,
+        "centers": centers,
+        "stretch": stretch,
+        "stretch_angle": stretch_angle,
+    }
+
+
 class RingUDF(CenteredUDF):
     """A UDF of the pixels in a disk or ring."""
 
@@ -208,33 +217,28 @@ class RingsUDF(CenteredUDF):
 
     def __init__(
         self,
-        *,
-        center: Any,
-        cy: Any,
-        cx: Any,
-        r: Any,
-        ri: Any,
-        n_bins: Any,
-        centers: Any,
-        stretch: Any,
-        stretch_angle: Any,
+        cy: float | None = None,
+        cx: float | None = None,
+        r: float | None = None,
+        ri: float = 0.0,
+        n_bins: int | None = None,
+        centers: Any = None,
+        stretch: float = 1.0,
+        stretch_angle: float = 0.0,
+        center: Any = None,
         **more: Any,
     ) -> None:
-        cy, cx = read_center(center, cy, cx)
-        r, ri = quantities(r=r, ri=ri)
-        check_rings(r, ri, n_bins)
-        check_stretch(stretch, stretch_angle)
-        super().__init__(
-            cy=cy,
-            cx=cx,
-            r=r,
-            ri=ri,
-            n_bins=n_bins,
-            centers=as_centers(centers, cy=cy, cx=cx),
-            stretch=stretch,
-            stretch_angle=stretch_angle,
-            **more,
+        for name, value in (("r", r), ("ri", ri), ("n_bins", n_bins)):
+            if is_lazy(value):
+                raise ArgumentTypeError(
+                    f"{name} must be a number, not a lazy {type(value).__name__}: compute it first"
+                )
+        r, ri = read_radii(r=r, ri=ri)
+        number_of_bins(n_bins, 1, 0)  # raises if it is none
+        common = centered(
+            cy, cx, center, centers, stretch, stretch_angle, r=r, ri=ri, n_bins=n_bins
         )
+        super().__init__(**common, **more)
 
     def _outer_radius(self) -> float:
         """Return the outer radius of the last ring."""

@@ -16,7 +16,6 @@ from udfdask.geometry.labeled_values import (
 )
 from udfdask.geometry.units import CENTER_WORDS, Quantity, as_coordinate, as_quantity
 from udfdask.masks import checks
-from udfdask.masks.bins import number_of_bins
 from udfdask.udf import UDF
 from udfdask.udf.aux_data import AuxData
 from udfdask.udf.params import is_lazy
@@ -25,11 +24,6 @@ from udfdask.udf.params import is_lazy
 def is_open(value: Any) -> bool:
     """Return whether a parameter is a number only later: lazy, in a unit, or a word."""
     return is_lazy(value) or isinstance(value, Quantity | str)
-
-
-def quantities(**given: Any) -> tuple[Any, ...]:
-    """Return parameters, texts such as "10 mrad" as quantities."""
-    return tuple(as_quantity(name, value) for name, value in given.items())
 
 
 def check_position(name: str, value: Any) -> tuple[Any, Any]:
@@ -89,61 +83,60 @@ def as_centers(centers: Any, **common: Any) -> AuxData | None:
         raise ArgumentValueError(
             f"centers gives the center of each frame: leave out {' and '.join(common)}, or centers"
         )
+    aux: Any = centers
     if not isinstance(centers, AuxData):
         check_is_one_array("centers", centers, "raw_com")
         check_in_pixels("centers", centers, "raw_com")
-        centers = vectors_of(centers, "centers")
-        array = _array(plain_array(centers))
+        labeled = vectors_of(centers, "centers")
+        array = plain_array(labeled)
+        # aux data refuse masked arrays, with a remedy
+        if not (
+            (is_lazy(array) and hasattr(array, "ndim")) or isinstance(array, np.ma.MaskedArray)
+        ):
+            try:
+                array = np.asarray(array)
+            except ValueError:  # ragged
+                array = np.asarray(None)
+        _check_numbers(array.dtype, centers)
         if array.ndim < 1 or array.shape[-1] != 2:
             raise ArgumentValueError(
                 f"centers must hold (y, x) for each frame, shape (*nav, 2), not {array.shape}"
             )
-        labeled = centers if is_labeled(centers) else array
-        _check_numbers(array.dtype)
-        centers = UDF.aux_data(labeled, kind="nav", extra_shape=(2,), dtype=array.dtype)
-    if centers.kind != "nav" or centers.extra_shape != (2,):
+        aux = UDF.aux_data(labeled if is_labeled(labeled) else array, "nav", (2,), array.dtype)
+    if aux.kind != "nav" or aux.extra_shape != (2,):
         raise ArgumentValueError(
             "centers must be aux data of kind 'nav' with extra_shape (2,), (y, x) for each frame, "
-            f"not of kind {centers.kind!r} with extra_shape {centers.extra_shape}"
+            f"not of kind {aux.kind!r} with extra_shape {aux.extra_shape}"
         )
-    _check_numbers(centers.dtype)
-    aux: AuxData = centers
-    return aux
+    _check_numbers(aux.dtype, aux)
+    return aux  # type: ignore[no-any-return]
 
 
-def _array(centers: Any) -> Any:
-    """Return centers as a NumPy or dask array; aux data refuse masked ones, with a remedy."""
-    if (is_lazy(centers) and hasattr(centers, "ndim")) or isinstance(centers, np.ma.MaskedArray):
-        return centers
-    try:
-        array = np.asarray(centers)
-    except ValueError:  # ragged
-        array = np.asarray(None)
-    if array.dtype.kind not in "biufc":
-        raise ArgumentTypeError(
-            f"centers must be an array of numbers (*nav, 2), not {type(centers).__name__}"
-        )
-    return array
-
-
-def _check_numbers(dtype: np.dtype[Any]) -> None:
+def _check_numbers(dtype: np.dtype[Any], centers: Any) -> None:
     if dtype.kind not in "iuf":
-        raise ArgumentTypeError(f"centers must be real numbers of pixels, not {dtype}")
+        raise ArgumentTypeError(
+            f"centers must be an array of numbers (*nav, 2), not {type(centers).__name__}: "
+            f"they are real numbers of pixels, not of dtype {dtype}"
+        )
 
 
-def check_radii(r: Any, ri: Any, *, finite: bool) -> None:
-    """Raise if a radius is not a number or negative, or the inner radius is not smaller.
+def read_radii(*, finite: bool = True, **given: Any) -> tuple[Any, Any]:
+    """Return an outer and an inner radius, given in this order by name, also in a unit or lazy.
 
-    None as the outer radius stands for the whole frame, as the inner radius for 0.
+    Raise if one is negative or not a number, or the inner radius is not smaller. None as the outer
+    radius stands for the whole frame, as the inner radius for 0.
     """
-    ri = 0 if ri is None else ri
-    if not (r is None or is_open(r)):
-        checks.radius("r", r, finite=finite)
-    if not is_open(ri):
-        checks.radius("ri", ri)
-    if not (r is None or is_open(r) or is_open(ri)):
-        checks.radii(r, ri, names=("r", "ri"), finite=finite)
-    check_radii_in_unit(r, ri, names=("r", "ri"))
+    (name, outer), (inner_name, inner) = given.items()
+    outer, least = as_quantity(name, outer), as_quantity(inner_name, inner)
+    inner = 0 if least is None else least
+    if not (outer is None or is_open(outer)):
+        checks.radius(name, outer, finite=finite)
+    if not is_open(inner):
+        checks.radius(inner_name, inner)
+        if not (outer is None or is_open(outer)):
+            checks.radii(outer, inner, names=(name, inner_name), finite=finite)
+    check_radii_in_unit(outer, inner, names=(name, inner_name))
+    return outer, least
 
 
 def check_radii_in_unit(outer: Any, inner: Any, *, names: tuple[str, str]) -> None:
@@ -152,14 +145,3 @@ def check_radii_in_unit(outer: Any, inner: Any, *, names: tuple[str, str]) -> No
         return
     if outer.unit == inner.unit and inner.value >= outer.value:
         checks.raise_swapped(str(outer), str(inner), names=names)
-
-
-def check_rings(r: Any, ri: Any, n_bins: Any) -> None:
-    """Raise if the radii or the number of rings are invalid."""
-    for name, value in (("r", r), ("ri", ri), ("n_bins", n_bins)):
-        if is_lazy(value):
-            raise ArgumentTypeError(
-                f"{name} must be a number, not a lazy {type(value).__name__}: compute it first"
-            )
-    check_radii(r, ri, finite=True)
-    number_of_bins(n_bins, 1, 0)
