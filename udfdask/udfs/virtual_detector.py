@@ -13,6 +13,7 @@ from udfdask.geometry.shapes import Shape
 from udfdask.geometry.units import as_coordinate, as_quantity
 from udfdask.kernels.cuda.sums import add_within
 from udfdask.kernels.overflow import add_exactly
+from udfdask.masks import checks
 from udfdask.masks.coverage import Coverage
 from udfdask.masks.polar import check_stretch
 from udfdask.masks.stacks.dense_product import product_dtype
@@ -25,12 +26,11 @@ from udfdask.udfs.shared.detector_shapes import (
     CENTERED,
     NEEDED,
     DetectorShape,
-    Window,
     check_axes,
+    check_channels,
     check_names,
-    checked_ring,
-    other_detector,
-    unknown_numbers,
+    is_cut,
+    pixels_of,
 )
 from udfdask.udfs.shared.geometry_parameters import as_centers, check_radii_in_unit, read_center
 from udfdask.udfs.shared.sum_dtype import as_added_up, signed_if_fits
@@ -114,19 +114,13 @@ class VirtualDetectorUDF(RingUDF):
 
     keeps_units = ("intensity",)
     calibrated: ClassVar[Mapping[str, str]] = {
-        "cx": "x",
+        **RingUDF.calibrated,
         "cy": "y",
-        "r": "length",
-        "ri": "length",
+        "cx": "x",
         "ro": "length",
         "x": "left",
         "y": "top",
-        "width": "width",
-        "height": "height",
-        "start": "start",
-        "stop": "stop",
-        "stretch": "stretch",
-        "stretch_angle": "stretch_angle",
+        **{name: name for name in ("width", "height", "start", "stop")},
     }
     promises = SUMS
     _kernels = ALL_TILES
@@ -154,30 +148,16 @@ class VirtualDetectorUDF(RingUDF):
         center: Any = None,
         **unknown: Any,
     ) -> None:
-        if unknown:
-            raise unknown_numbers(shape, unknown)
-        numbers = {
-            "cx": cx,
-            "cy": cy,
-            "r": r,
-            "ri": ri,
-            "ro": ro,
-            "x": x,
-            "y": y,
-            "width": width,
-            "height": height,
-            "start": start,
-            "stop": stop,
-            "stretch": stretch,
-            "stretch_angle": stretch_angle,
-        }
+        names = "cx cy r ri ro x y width height start stop stretch stretch_angle".split()
+        values = (cx, cy, r, ri, ro, x, y, width, height, start, stop, stretch, stretch_angle)
         given = {
             name: (as_coordinate if name in ("cx", "cy") else as_quantity)(name, value)
-            for name, value in numbers.items()
+            for name, value in zip(names, values, strict=True)
             if value is not None
         }
         arrays = {"center": center, "centers": centers}
-        check_names(shape, given | {name: v for name, v in arrays.items() if v is not None})
+        arrays = {name: value for name, value in arrays.items() if value is not None}
+        check_names(shape, given | arrays, unknown)
         if center is not None:
             cy, cx = read_center(center, cy, cx)
             given = {"cx": cx, "cy": cy, **given}  # the order is a part of the token
@@ -201,30 +181,30 @@ class VirtualDetectorUDF(RingUDF):
 
     def _mask(self) -> AnyArray:
         """Return the mask of the detector; raise if a number is invalid."""
-        sig = self.meta.dataset_shape.sig
-        check_axes(self._kwargs["shape"], sig)
-        if self._is_round:
-            return checked_ring(self._ring_around(self._center)).mask(sig)
-        mask: AnyArray = self._other.mask(sig)
-        return mask
-
-    @property
-    def _other(self) -> Any:
-        return other_detector(self._kwargs["shape"], self._kwargs)
+        sig, shape = self.meta.dataset_shape.sig, self._kwargs["shape"]
+        check_axes(shape, sig)
+        if not self._is_round:
+            return pixels_of(shape, self._kwargs, sig)
+        if shape == "ring":
+            checks.radii(self._kwargs["ro"], self._kwargs["ri"], names=("ro", "ri"), finite=False)
+        return super()._mask()
 
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
         sig, dtype = self.meta.dataset_shape.sig, product_dtype(self.meta.input_dtype, _BOOL)
-        if not self._is_round and isinstance(self._other, Window) and len(sig) == 1:
-            self._other.check_axis(self.meta.axes[-1], sig[0])
+        shape, *numbers = self._kwargs.values()
+        if isinstance(shape, str) and shape == "window" and len(sig) == 1:
+            check_channels(*numbers, self.meta.axes[-1], sig[0])
         n = int(np.count_nonzero(self._mask()))  # the mask checks the numbers, too
         if self._has_own_centers:
             self._frame_shape(kinds="biufc")
-            *inner, outer = self._radii().values()
-            self._check_centers(None if outer == math.inf else outer, inner[0] if inner else -1)
+            inner, outer = self._limits()
+            self._check_centers(
+                None if outer == math.inf else outer, -1 if inner is None else inner
+            )
             # there is no integer for a frame without a center
             dtype = dtype if dtype.kind in "fc" else np.dtype(np.float64)
             return {"intensity": self.buffer(kind="nav", dtype=dtype)}
-        if self._is_round and math.inf in self._radii().values():
+        if self._is_round and self._limits()[1] == math.inf:
             self._check_center_inside()
         if not n:
             raise ArgumentValueError(
@@ -246,28 +226,31 @@ class VirtualDetectorUDF(RingUDF):
         return (inner[0] if inner else None), outer
 
     @property
-    def _name(self) -> str:
+    def _detector_name(self) -> str:  # type: ignore[override]
         return self._kwargs["shape"] if isinstance(self._kwargs["shape"], str) else "mask"
 
     def get_detector_masks(self) -> Mapping[str, AnyArray]:
-        if self._has_own_centers:
-            center, sig = self._mean_center(), self.meta.dataset_shape.sig
-            return {self._name: self._ring_around(center).mask(sig)}
-        return {self._name: self._mask()}
+        if self._is_round:
+            return super().get_detector_masks()
+        return {self._detector_name: self._mask()}
 
     def _coverages(self, sig: Shape) -> Sequence[Coverage]:
         if self._is_round:
             return super()._coverages(sig)
-        covered, cut = int(np.count_nonzero(self._other.mask(sig))), self._other.is_cut(sig)
-        return (Coverage(shape=self._name, covered=covered, total=sig.size, is_cut=cut),)
+        shape = self._kwargs["shape"]
+        covered = int(np.count_nonzero(pixels_of(shape, self._kwargs, sig)))
+        cut = is_cut(shape, self._kwargs, sig)
+        name = self._detector_name
+        return (Coverage(shape=name, covered=covered, total=sig.size, is_cut=cut),)
 
     def get_shared_task_data(self) -> Mapping[str, Any]:
         """Compute the mask, and a cache for the pixels in each tile."""
         if self._has_own_centers:
             return {}
+        inside = self._mask()
         if self.meta._backend.on_device:
-            return {"inside": self.meta._backend.dense.share(self._mask())}
-        return {"inside": self._mask(), "groups": OncePerProcess(2048)}
+            return {"inside": self.meta._backend.dense.share(inside)}
+        return {"inside": inside, "groups": OncePerProcess(2048)}
 
     def process_tile(self, tile: Any) -> None:
         if self._has_own_centers:

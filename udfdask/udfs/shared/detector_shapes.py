@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -13,8 +12,6 @@ from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.geometry.axes import Axis
 from udfdask.geometry.shapes import Shape
 from udfdask.geometry.units import Quantity
-from udfdask.masks import checks
-from udfdask.masks.coverage import Ring
 from udfdask.masks.disks import no_channel, rectangular, window
 from udfdask.masks.stacks.given_masks import check_is_mask, detector_pixels, is_held_elsewhere
 from udfdask.types import AnyArray
@@ -50,97 +47,53 @@ _MEANT = {
 """Other words for numbers, and the numbers of some shape that they can mean."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rectangle:
-    """A rectangle in a frame, in pixels; fractions are rounded down."""
-
-    x: float
-    y: float
-    width: float = 1
-    height: float = 1
-
-    def mask(self, sig: Sequence[int]) -> AnyArray:
-        """Return a mask of its pixels in frames of shape `sig`."""
-        width, height = self.width, self.height
-        if not (width >= 1 and height >= 1):
-            raise ArgumentValueError(
-                f"a rect must be at least 1 pixel wide and high, not {width!r} and {height!r}"
-            )
-        x, y, width, height = (np.floor(n) for n in (self.x, self.y, width, height))
-        return rectangular(x, y, width - 1, height - 1, sig[1], sig[0])
-
-    def is_cut(self, sig: Sequence[int]) -> bool:
-        """Return whether some of its pixels lie beyond the edge."""
-        ends = ((self.y, self.height, sig[0]), (self.x, self.width, sig[1]))
-        return any(
-            math.floor(first) < 0 or math.floor(first) + math.floor(size) > n
-            for first, size, n in ends
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Window:
-    """A window of a spectrum: the channels ``start <= i < stop``."""
-
-    start: float
-    stop: float
-
-    def mask(self, sig: Sequence[int]) -> AnyArray:
-        """Return a mask of its channels in spectra of shape `sig`."""
-        return window(self.start, self.stop, sig[0])
-
-    def is_cut(self, sig: Sequence[int]) -> bool:
-        """Return whether some of its channels lie beyond the ends."""
-        return self.start <= -1 or self.stop > sig[0]
-
-    def check_axis(self, axis: Axis, n: int) -> None:
-        """Raise if no channel is in the window, and name the range of the axis in its unit."""
-        channels, (start, stop) = np.arange(n), (self.start, self.stop)
-        if not axis.is_calibrated or axis.values is not None:
-            return
-        if not ((channels >= start) & (channels < stop)).any():
-            first, last = axis.positions(n)[[0, -1]]
-            raise no_channel(
-                start,
-                stop,
-                n,
-                f"; for numbers in {axis.unit}, write start='{start:g} {axis.unit}' (the axis "
-                f"{axis.name!r} goes from {first:g} to {last:g} {axis.unit})",
-            )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class GivenPixels:
-    """A mask that a user has passed."""
-
-    pixels: Any
-
-    def mask(self, sig: Shape) -> AnyArray:
-        """Return it as a boolean array; raise if it does not fit frames of shape `sig`."""
+def pixels_of(shape: Any, numbers: Mapping[str, Any], sig: Shape) -> AnyArray:
+    """Return the mask of a detector that is neither a disk nor a ring, in frames of a shape."""
+    if not isinstance(shape, str):
         if len(sig) > 2:
             raise ArgumentValueError(
                 f"a virtual detector has one or two axes, not {tuple(sig)}: use ApplyMasksUDF(mask)"
             )
-        return detector_pixels(self.pixels, sig)
+        return detector_pixels(shape, sig)
+    if shape == "window":
+        return window(numbers["start"], numbers["stop"], sig[0])
+    width, height = (numbers.get(name, 1) for name in ("width", "height"))
+    if not (width >= 1 and height >= 1):
+        raise ArgumentValueError(
+            f"a rect must be at least 1 pixel wide and high, not {width!r} and {height!r}"
+        )
+    x, y, width, height = (np.floor(n) for n in (numbers["x"], numbers["y"], width, height))
+    return rectangular(x, y, width - 1, height - 1, sig[1], sig[0])
 
-    def is_cut(self, sig: Sequence[int]) -> bool:
-        """Return False."""
-        return False
 
-
-def other_detector(shape: Any, numbers: Mapping[str, Any]) -> Rectangle | Window | GivenPixels:
-    """Return a detector that is neither a disk nor a ring."""
+def is_cut(shape: Any, numbers: Mapping[str, Any], sig: Shape) -> bool:
+    """Return whether some of its pixels lie beyond the edge of frames."""
     if not isinstance(shape, str):
-        return GivenPixels(pixels=shape)
-    own = {name: numbers[name] for name in NEEDED[shape]}
-    return Window(**own) if shape == "window" else Rectangle(**own)
+        return False
+    if shape == "window":
+        return bool(numbers["start"] <= -1 or numbers["stop"] > sig[0])
+    ends = (("y", "height", sig[0]), ("x", "width", sig[1]))
+    firsts = [math.floor(numbers[first]) for first, _, _ in ends]
+    return any(
+        first < 0 or first + math.floor(numbers.get(size, 1)) > n
+        for first, (_, size, n) in zip(firsts, ends, strict=True)
+    )
 
 
-def checked_ring(ring: Ring) -> Ring:
-    """Return a ring; raise, with the names of a virtual detector, unless its radii are ordered."""
-    if ring.inner is not None:
-        checks.radii(ring.outer, ring.inner, names=("ro", "ri"), finite=False)
-    return ring
+def check_channels(start: float, stop: float, axis: Axis, n: int) -> None:
+    """Raise if no channel is in a window, and name the range of the axis in its unit."""
+    channels = np.arange(n)
+    if not axis.is_calibrated or axis.values is not None:
+        return
+    if not ((channels >= start) & (channels < stop)).any():
+        first, last = axis.positions(n)[[0, -1]]
+        raise no_channel(
+            start,
+            stop,
+            n,
+            f"; for numbers in {axis.unit}, write start='{start:g} {axis.unit}' (the axis "
+            f"{axis.name!r} goes from {first:g} to {last:g} {axis.unit})",
+        )
 
 
 def check_axes(shape: Any, sig: Shape) -> None:
@@ -155,24 +108,38 @@ def check_axes(shape: Any, sig: Shape) -> None:
         )
 
 
-def check_names(shape: Any, given: Mapping[str, Any]) -> None:
-    """Raise unless the shape exists and these are its numbers."""
+def check_names(shape: Any, given: Mapping[str, Any], unknown: Mapping[str, Any]) -> None:
+    """Raise unless the shape exists, and has the given numbers and no `unknown` ones."""
     known = ", ".join(get_args(DetectorShape))
+    is_shape = isinstance(shape, str) and shape in NEEDED
+    takes = _takes(shape) if is_shape else ()
+    if unknown:
+        meant = [one for name in unknown for one in _MEANT.get(name, ()) if one in takes]
+        raise ArgumentTypeError(
+            (
+                f"a {shape} takes {', '.join(takes)}"
+                if takes
+                else "a virtual detector takes other numbers"
+            )
+            + f", but {', '.join(unknown)} was given"
+            + (f"; did you mean {', '.join(meant)}?" if meant else "")
+        )
     if not isinstance(shape, str):
         _check_mask(shape, given, known)
         return
-    if shape not in NEEDED:
-        raise ArgumentValueError(
-            f"a virtual detector is one of {known}, not {shape!r}{_did_you_mean(shape)}"
-        )
-    takes = _numbers_of(shape)
+    if not is_shape:
+        from difflib import get_close_matches  # only for messages
+
+        near = get_close_matches(plain_shape(shape), (*NEEDED, *OTHER_SHAPES), n=1)
+        hint = f"; did you mean {plain_shape(near[0])!r}?" if near else ""
+        raise ArgumentValueError(f"a virtual detector is one of {known}, not {shape!r}{hint}")
     missing = [name for name in NEEDED[shape] if name not in given]
     unexpected = [name for name in given if name not in takes]
     if missing or unexpected:
         wrong = [f"{', '.join(unexpected)} was given"] if unexpected else []
         wrong += [f"{', '.join(missing)} is missing"] if missing else []
         optional = f" and optionally {', '.join(_OPTIONAL)}" if shape in CENTERED else ""
-        meant = [one for one in NEEDED if set(NEEDED[one]) <= set(given) <= {*_numbers_of(one)}]
+        meant = [one for one in NEEDED if set(NEEDED[one]) <= set(given) <= {*_takes(one)}]
         hint = f"; {' or '.join(map(repr, meant))} is the shape that takes them" if meant else ""
         raise ArgumentTypeError(
             f"a {shape} takes {', '.join(NEEDED[shape])}{optional}, but {' and '.join(wrong)}{hint}"
@@ -186,19 +153,7 @@ def check_names(shape: Any, given: Mapping[str, Any]) -> None:
             )
 
 
-_OTHER = "a virtual detector takes other numbers"
-
-
-def unknown_numbers(shape: Any, unknown: Mapping[str, Any]) -> ArgumentTypeError:
-    """Return the error about numbers that no detector has."""
-    known = _numbers_of(shape) if isinstance(shape, str) and shape in NEEDED else ()
-    what = f"a {shape} takes {', '.join(known)}" if known else _OTHER
-    meant = [one for name in unknown for one in _MEANT.get(name, ()) if one in known]
-    hint = f"; did you mean {', '.join(meant)}?" if meant else ""
-    return ArgumentTypeError(f"{what}, but {', '.join(unknown)} was given{hint}")
-
-
-def _numbers_of(shape: str) -> tuple[str, ...]:
+def _takes(shape: str) -> tuple[str, ...]:
     """Return the names of the numbers that a shape takes."""
     return (*NEEDED[shape], *(_OPTIONAL if shape in CENTERED else ()))
 
@@ -207,14 +162,6 @@ def plain_shape(shape: str) -> str:
     """Return the shape for another word, such as `disc` or Disk; other texts in lower case."""
     plain = shape.strip().lower()
     return OTHER_SHAPES.get(plain, plain)
-
-
-def _did_you_mean(shape: str) -> str:
-    """Return a question with the shape whose name is similar, if there is one."""
-    from difflib import get_close_matches  # only for messages
-
-    near = get_close_matches(plain_shape(shape), (*NEEDED, *OTHER_SHAPES), n=1)
-    return f"; did you mean {plain_shape(near[0])!r}?" if near else ""
 
 
 def _check_mask(mask: Any, given: Mapping[str, Any], known: str) -> None:
