@@ -193,7 +193,7 @@ class VirtualDetectorUDF(RingUDF):
         sig, dtype = self.meta.dataset_shape.sig, product_dtype(self.meta.input_dtype, _BOOL)
         shape, *numbers = self._kwargs.values()
         if isinstance(shape, str) and shape == "window" and len(sig) == 1:
-            check_channels(*numbers, self.meta.axes[-1], sig[0])
+            check_channels(numbers[0], numbers[1], self.meta.axes[-1], sig[0])
         n = int(np.count_nonzero(self._mask()))  # the mask checks the numbers, too
         if self._has_own_centers:
             self._frame_shape(kinds="biufc")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from operator import index
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -44,12 +43,11 @@ class Window(NamedTuple):
             return self.kind
         shape = (self.shape,) * nav_dims if isinstance(self.shape, int) else self.shape
         if self.kind == "circular":
-            places = (
-                np.indices(shape).reshape((len(shape), math.prod(shape))).T - np.array(shape) // 2
-            )
+            middle = np.reshape([n // 2 for n in shape], (-1, *[1] * len(shape)))
+            places = np.indices(shape) - middle
             reach = max((n // 2 for n in shape), default=0)
-            inside: AnyArray = (places**2).sum(axis=1) <= reach**2
-            return inside.reshape(shape).astype(np.float64)
+            inside: AnyArray = (places**2).sum(axis=0) <= reach**2
+            return inside.astype(np.float64)
         weights: AnyArray = np.ones(())
         for n in shape:
             weights = np.multiply.outer(weights, _window(self.kind, n))
@@ -89,7 +87,8 @@ class WindowUDF(BuiltInUDF):
 
 def read_window(window: Any, shape: Any, std: Any) -> Window:
     """Return the window for parameters of a UDF, checked."""
-    if not _is_named(window):
+    first = window[0] if isinstance(window, tuple) and window else window
+    if not isinstance(first, str):
         for name, given in (("shape", shape), ("std", std)):
             if given is not None:
                 raise ArgumentValueError(f"an array of weights needs no {name}: leave it out")
@@ -110,7 +109,7 @@ def read_window(window: Any, shape: Any, std: Any) -> Window:
                     f"window={window!r} of {n} frames has no weight other than that of the middle: "
                     f"pass a larger {larger}"
                 )
-    return Window(window, sizes[0] if _is_number(shape) else sizes)
+    return Window(window, sizes if isinstance(shape, (tuple, list, np.ndarray)) else sizes[0])
 
 
 def window_axes(udf: BuiltInUDF, shape: tuple[int, ...]) -> tuple[Axis, ...]:
@@ -118,15 +117,12 @@ def window_axes(udf: BuiltInUDF, shape: tuple[int, ...]) -> tuple[Axis, ...]:
 
     It has the unit of the navigation axis if this is evenly spaced, otherwise it counts frames.
     """
-    nav = udf.meta.axes[: len(shape)]
     axes = []
-    for axis, n in zip(nav, shape, strict=True):
-        name = f"{axis.name}_offset"
-        if axis.is_calibrated and axis.values is None:
-            start = -(n // 2) * axis.scale
-            axes.append(Axis(name=name, unit=axis.unit, scale=axis.scale, offset=start))
-        else:
-            axes.append(Axis(name=name, offset=float(-(n // 2))))
+    for axis, n in zip(udf.meta.axes[: len(shape)], shape, strict=True):
+        known = axis.is_calibrated and axis.values is None
+        unit, scale = (axis.unit, axis.scale) if known else (None, 1.0)
+        start = -(n // 2) * scale
+        axes.append(Axis(name=f"{axis.name}_offset", unit=unit, scale=scale, offset=start))
     return tuple(axes)
 
 
@@ -141,25 +137,14 @@ def checked_boundary(boundary: Any) -> str:
     return str(boundary)
 
 
-def _is_named(window: Any) -> bool:
-    """Return whether a window is a name, or a tuple of a name and numbers."""
-    first = window[0] if isinstance(window, tuple) and window else window
-    return isinstance(first, str)
-
-
-def _is_number(shape: Any) -> bool:
-    return not isinstance(shape, (tuple, list, np.ndarray))
-
-
 def _sizes(shape: Any) -> tuple[int, ...]:
     """Return the sizes of a shape; raise if one is not odd."""
-    given = (shape,) if _is_number(shape) else tuple(shape)
-    try:
-        sizes = tuple(map(_count, given))
-    except TypeError:
+    given = tuple(shape) if isinstance(shape, (tuple, list, np.ndarray)) else (shape,)
+    if not all(isinstance(n, (int, np.integer)) and not isinstance(n, bool) for n in given):
         raise ArgumentTypeError(
             f"shape must be an odd number of frames, or one for each navigation axis, not {shape!r}"
-        ) from None
+        )
+    sizes = tuple(map(int, given))
     if not sizes or any(n < 1 or n % 2 == 0 for n in sizes):
         raise ArgumentValueError(
             f"shape must be odd numbers of frames, such as 3 or (3, 5), not {shape!r}"
@@ -169,19 +154,10 @@ def _sizes(shape: Any) -> tuple[int, ...]:
     return sizes
 
 
-def _count(n: Any) -> int:
-    """Return a number of frames; raise TypeError if it is none, such as True."""
-    if isinstance(n, (bool, np.bool_)):
-        raise TypeError
-    return index(n)
-
-
 def _standard_deviation(std: Any) -> float:
     if isinstance(std, (bool, np.bool_)) or not isinstance(std, (int, float, np.number)):
-        raise ArgumentTypeError(
-            f"std must be a number of frames, not {std!r} of type {type(std).__name__}"
-        )
-    if not (math.isfinite(std) and std > 0):
+        raise ArgumentTypeError(f"std must be a number of frames, not {std!r}")
+    if not 0 < std < math.inf:
         raise ArgumentValueError(f"std must be a positive number of frames, not {std!r}")
     return float(std)
 
