@@ -23,7 +23,7 @@ import dask, dask.config
 import numpy as np
 import udfdask as ud
 
-NAME = "OWN_SCALE"
+NAME, LOG = "OWN_SCALE", Path("log.txt")
 {more}
 
 class Own(ud.UDF):
@@ -115,6 +115,46 @@ def test_the_precision_of_decimals_counts(body):
         context.prec = 5
         assert name(body) != first
     assert name("value = 1") == name("value = 1")
+
+
+WRITES = {
+    "constant": 'value = open("log.txt", "a").write("x")',
+    "keyword": 'value = open("log.txt", mode="a", encoding="utf8").write("x")',
+    "binary": 'value = open("log.txt", "wb").write(b"x")',
+    "global": 'value = open(LOG, "a").write("x")',
+    "method": 'value = LOG.open("a").write("x")',
+    "path": 'value = Path("log.txt").open("a").write("x")',
+    "text": 'value = Path("log.txt").write_text("x")',
+    "parameter": 'value = open(self.params.log, "a").write("x")',
+    "path in a parameter": 'value = self.params.log.open("a").write("x")',
+    "closure": 'value = made("log.txt")()',
+    "helper": "value = noted()",
+}
+MORE = """
+def made(path):
+    def write():
+        return open(path, "a").write("x")
+    return write
+
+write = made("log.txt")
+
+def noted():
+    with open("log.txt", "a") as file:
+        return file.write("x")
+"""
+
+
+@pytest.mark.parametrize("how", WRITES)
+def test_what_is_opened_for_writing_is_no_input(how, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    body = "value = write()" if how == "closure" else WRITES[how]
+    found = set()
+    for text in (None, "a", "ab"):
+        if text:
+            (tmp_path / "log.txt").write_text(text)
+        parameters = {"log": tmp_path / "log.txt"} if "parameter" in how else {}
+        found.add(str(name(body, MORE, **parameters)))
+    assert len(found) == 1
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import enum
 import importlib
 import importlib.util
+import os
 import sys
 import types
 from collections.abc import Iterable, Mapping
@@ -17,7 +18,7 @@ from typing import Any
 from udfdask.names import origins
 from udfdask.names.content import Walk
 from udfdask.names.origins import is_library_module, is_library_scope, library_name
-from udfdask.names.references import code_digest, references_of
+from udfdask.names.references import Written, code_digest, references_of
 
 _MISSING = object()
 _IGNORED = frozenset(
@@ -140,6 +141,8 @@ def _name_references(walk: Walk, function: types.FunctionType) -> Any:
             found.append((chain, _name_namespace(walk, scope)))
         else:
             found.append((chain, _name_reached(walk, value, rest)))
+    for path in references.written:
+        _note_written(walk, function, path)
     package = scope.get("__package__") or scope.get("__name__", "").rpartition(".")[0]
     imported = [_name_import(walk, package, *each) for each in references.imports]
     if references.makes_texts:
@@ -149,6 +152,24 @@ def _name_references(walk: Walk, function: types.FunctionType) -> Any:
         if any(name in _READERS for name in used):
             return walk.unnamed(function)  # it may make the name of a setting while it runs
     return (found, imported)
+
+
+def _note_written(walk: Walk, function: types.FunctionType, path: Written) -> None:
+    """Note a file that a function opens for writing."""
+    kind, names = path
+    if kind == "parameter":
+        walk.noted.add(("writes parameter", names[-1]))
+        return
+    value: Any = names[0]
+    if kind == "global":
+        value = function.__globals__.get(names[0])
+    elif kind == "closure":
+        cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
+        value = next((cell.cell_contents for name, cell in cells if name == names[0]), None)
+    for name in names[1:]:
+        value = getattr(value, name, None)
+    if isinstance(value, (str, os.PathLike)):
+        walk.noted.add(("writes", str(os.fspath(value))))
 
 
 def _name_reached(walk: Walk, value: Any, attributes: Iterable[str]) -> Any:

@@ -27,9 +27,10 @@ from udfdask.names.origins import library_name
 PLAIN = frozenset({bool, float, complex, str, bytes, type(None), type(...)})
 FLAT = PLAIN | {int}
 """Types of values that are their own names and cannot contain references."""
-Reference = tuple[Literal["text", "library"], str]
+Reference = tuple[Literal["text", "library", "writes", "writes parameter"], str]
 """What a value refers to: a text, which can be the path of a file or the name of a setting; a
-module of a library."""
+module of a library; a file that is opened for writing, by its path or by the parameter that has
+the path."""
 
 _STATELESS = (type(threading.Lock()), type(threading.RLock()))
 _SIMPLE = frozenset("biufcmMSU")

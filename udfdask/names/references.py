@@ -5,15 +5,18 @@ from __future__ import annotations
 import dis
 import hashlib
 import types
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, Literal
 
 _LOADS = frozenset({"LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"})
 _ATTRIBUTES = frozenset({"LOAD_ATTR", "LOAD_METHOD"})
 _TEXT_METHODS = frozenset({"format", "format_map", "join", "lower", "replace", "upper"})
 _NO_STEPS = frozenset({"CACHE", "EXTENDED_ARG", "NOP", "PRECALL", "PUSH_NULL", "RESUME"})
+
+Written = tuple[Literal["constant", "global", "closure", "parameter"], tuple[str, ...]]
+"""A path: itself; a variable with attributes; an attribute of an object, as `self.params.log`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +29,8 @@ class References:
     """Each import: level of a relative import, module, imported names."""
     texts: tuple[str, ...]
     """Each constant text."""
+    written: tuple[Written, ...]
+    """The path of each file that is opened for writing."""
     makes_texts: bool
     """Whether texts are put together, so that there can be others than constants."""
 
@@ -43,6 +48,7 @@ def references_of(code: types.CodeType) -> References:
         for each in dis.get_instructions(code)
         if each.opname not in _NO_STEPS
     ]
+    written = set(_written(steps))
     makes_texts = any(_makes_text(steps, k) for k in range(len(steps)))
     for name, value in steps:
         if chain and name in _ATTRIBUTES:
@@ -60,6 +66,7 @@ def references_of(code: types.CodeType) -> References:
             chains.update(inner.chains)
             imports.update(inner.imports)
             texts.update(inner.texts)
+            written.update(inner.written)
             makes_texts |= inner.makes_texts
         for each in constant if isinstance(constant, tuple) else (constant,):
             if isinstance(each, str):
@@ -68,6 +75,7 @@ def references_of(code: types.CodeType) -> References:
         chains=tuple(sorted(chains)),
         imports=tuple(sorted(imports)),
         texts=tuple(sorted(texts)),
+        written=tuple(sorted(written)),
         makes_texts=makes_texts,
     )
 
@@ -92,6 +100,43 @@ def _makes_text(steps: Sequence[tuple[str, Any]], k: int) -> bool:
 def _is_text(step: tuple[str, Any]) -> bool:
     """Return whether an instruction loads a constant text."""
     return step[0] == "LOAD_CONST" and isinstance(step[1], str)
+
+
+def _written(steps: Sequence[tuple[str, Any]]) -> Iterator[Written]:
+    """Yield the paths of files that instructions open for writing.
+
+    These are calls such as ``open(path, "a")``, ``path.open("w")`` and ``path.write_text(...)``.
+    """
+    for k, (name, value) in enumerate(steps):
+        end = k  # of the instructions that load the path
+        method = name in _ATTRIBUTES and value in ("write_text", "write_bytes")
+        if not method:
+            if name != "LOAD_CONST" or not _is_write_mode(value) or not k:
+                continue
+            method = steps[k - 1][0] in _ATTRIBUTES and steps[k - 1][1] == "open"
+            end = k - 1 if method else k
+        if method and steps[end - 1][0].startswith("CALL"):  # Path("log.txt")
+            end -= 1
+        start = end - 1
+        while start > 0 and steps[start][0] in _ATTRIBUTES:
+            start -= 1
+        if start < 0 or not (method or (start and steps[start - 1][1] == "open")):
+            continue
+        base, first = steps[start]
+        names = tuple(attribute for _, attribute in steps[start + 1 : end])
+        if base == "LOAD_CONST" and isinstance(first, str):
+            yield ("constant", (first,))
+        elif base in _LOADS:
+            yield ("global", (first, *names))
+        elif base == "LOAD_DEREF":
+            yield ("closure", (first, *names))
+        elif names:
+            yield ("parameter", names)
+
+
+def _is_write_mode(mode: Any) -> bool:
+    """Return whether a constant is a mode of `open` that does not read what there is."""
+    return isinstance(mode, str) and mode[:1] in {"w", "a", "x"} and set(mode[1:]) <= set("bt+")
 
 
 @lru_cache(maxsize=4096)

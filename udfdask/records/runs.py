@@ -124,7 +124,7 @@ def names_of(run: Run, names: DataNames) -> tuple[str, list[str]]:
     for number, udf in enumerate(recipe.udfs):
         try:
             made = partial(udf_name, recipe, number, run.aux, names.of_value)
-            udfs.append(names.with_outside(made))
+            udfs.append(names.with_outside(made, udf.kwargs))
         except UnnamedError as error:
             raise ArgumentValueError(
                 f"cannot recognize {udf.name}: it depends on {_short(error.thing)}, which has no "
