@@ -12,7 +12,7 @@ from dask import base
 
 from udfdask.chunk.partial_result import Partials
 from udfdask.graph.dask_internals.arrays import GraphArray, blocks_in_memory
-from udfdask.graph.dask_internals.layers import BlockLayer, TaskLayer
+from udfdask.graph.dask_internals.layers import BlockLayer, ListedTasks
 from udfdask.graph.dask_internals.tasks import Key, List, OutputTask, Task, TaskRef
 from udfdask.graph.run_layers import BlockKeys, NumberedKeys, RunLayers, layers_of_keys
 from udfdask.plan.device_groups import Group
@@ -60,7 +60,7 @@ class ChunkLayerInfo:
         return tuple(range(len(self.recipe.udfs))) if self.group is None else self.group.numbers
 
 
-class ChunkTasks(TaskLayer):
+class ChunkTasks(ListedTasks):
     """Chunk tasks that are listed one by one."""
 
     def __init__(self, mapping: Mapping[Key, Task], info: ChunkLayerInfo) -> None:

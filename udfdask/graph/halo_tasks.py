@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from udfdask.geometry.seams import neighbors
 from udfdask.graph.chunk_layers import ChunkLayerInfo, ChunkTasks, Recording, optional_arguments
-from udfdask.graph.dask_internals.layers import TaskLayer
+from udfdask.graph.dask_internals.layers import ListedTasks
 from udfdask.graph.dask_internals.tasks import Key, List, OutputTask, Task, TaskRef
 from udfdask.graph.run_layers import NumberedKeys, RunLayers
 from udfdask.plan.device_groups import Group
@@ -39,7 +39,7 @@ def add_chunks_with_halo(run: RunLayers, group: Group, inputs: set[str]) -> Sequ
     needs = [neighbors(halos, chunk, grid) for chunk in chunks]
     load, margin, name = (run.name(n, group=group) for n in ("load", "margin", "chunk"))
     argument = run.group_argument(group, inputs)
-    run.layers[load] = TaskLayer(_loads(run, load, needs, argument, group))
+    run.layers[load] = ListedTasks(_loads(run, load, needs, argument, group))
     run.depends[load] = inputs | {run.array.name}
     n_margins = sum(map(len, needs))
     if n_margins:

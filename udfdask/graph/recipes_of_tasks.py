@@ -29,7 +29,8 @@ from dask.highlevelgraph import HighLevelGraph
 
 from udfdask.backends.table import backend_of, check_block, plain_block, to_host
 from udfdask.config import inline_bytes
-from udfdask.graph.dask_internals.layers import TaskLayer
+from udfdask.graph.dask_internals.arrays import graph_array
+from udfdask.graph.dask_internals.layers import ListedTasks
 from udfdask.graph.dask_internals.tasks import Key, List, OutputTask, Task, TaskRef
 from udfdask.names.origins import is_found
 from udfdask.once_per_process import OncePerProcess
@@ -166,7 +167,7 @@ def shared_recipe(recipe: Recipe, name: str) -> SharedRecipe:
     values = []
     depends: set[str] = set()
     for k, param in lazy:
-        value = recipe.lazy_value(k, param)  # corrections may hold any kind
+        value = graph_array(recipe.lazy_value(k, param))  # corrections may hold any kind
         graph, own = value.__dask_graph__(), set(value.__dask_layers__())
         if not isinstance(graph, HighLevelGraph):  # for example a persisted Delayed
             given = f"given-{tokenize(value)}"
@@ -185,7 +186,7 @@ def shared_recipe(recipe: Recipe, name: str) -> SharedRecipe:
     bare = recipe.with_params(dict.fromkeys(lazy))
     key = (name, 0)
     tasks[key] = OutputTask(key, _filled, bare, lazy, List(*values))
-    layers[name] = TaskLayer(tasks)
+    layers[name] = ListedTasks(tasks)
     dependencies[name] = depends
     return SharedRecipe(key=key, layers=layers, dependencies=dependencies)
 

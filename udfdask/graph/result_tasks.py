@@ -16,7 +16,7 @@ from dask.highlevelgraph import HighLevelGraph
 from udfdask.backends.backend import DenseBackend
 from udfdask.geometry.chunk_grid import Grid, as_index
 from udfdask.geometry.tiling import without_caches
-from udfdask.graph.dask_internals.arrays import GraphArray
+from udfdask.graph.dask_internals.arrays import make_array
 from udfdask.graph.dask_internals.layers import LazyLayer, TaskLayer
 from udfdask.graph.dask_internals.tasks import Key, OutputTask, Task, TaskRef
 from udfdask.graph.run_layers import layers_of_keys
@@ -249,7 +249,8 @@ class ResultTasks:
             {**needed.layers, name: layer}, {**needed.dependencies, name: depends}
         )
         empty = backend_holding(self.result_backend, dtype).empty((0,) * len(chunks), dtype)
-        return GraphArray(graph, name, chunks, meta=empty)
+        made: da.Array = make_array(graph, name, chunks, empty)
+        return made
 
 
 def layers_of(

@@ -21,7 +21,7 @@ from udfdask.geometry.halo import Halo
 from udfdask.geometry.seams import loaded_chunks
 from udfdask.graph.chunk_layers import PLACED_LAYER
 from udfdask.graph.dask_internals.arrays import GraphArray, join_blocks
-from udfdask.graph.dask_internals.layers import TaskLayer, optimized
+from udfdask.graph.dask_internals.layers import ListedTasks, optimized
 from udfdask.graph.dask_internals.tasks import Key, in_one_task, with_other_inputs
 from udfdask.plan.small_chunks import Chunks
 
@@ -51,17 +51,17 @@ def join_small_chunks(
     tasks = optimized(array.dask, list(itertools.chain.from_iterable(keys.values())))
     own, shared, futures = _split_by_chunk(tasks, list(keys.values()))
     renamed = {key: (f"{name}-input", n) for n, key in enumerate(shared)}
-    layers: dict[str, Any] = {name: TaskLayer({})}
+    layers: dict[str, Any] = {name: ListedTasks({})}
     depends: dict[str, set[str]] = {name: set()}
     if futures:
         # futures that are arguments of tasks, such as scattered arrays, have no key in the graph
         held = {key: array.dask[key] for key in futures if key in array.dask}
-        layers[f"{name}-futures"] = TaskLayer(held)
+        layers[f"{name}-futures"] = ListedTasks(held)
         depends[f"{name}-futures"] = set()
         depends[name].add(f"{name}-futures")
     if renamed:
         inputs = {new: with_other_inputs(tasks[old], renamed, new) for old, new in renamed.items()}
-        layers[f"{name}-input"], depends[f"{name}-input"] = TaskLayer(inputs), {*depends[name]}
+        layers[f"{name}-input"], depends[f"{name}-input"] = ListedTasks(inputs), {*depends[name]}
         depends[name].add(f"{name}-input")
     joined: dict[Key, Any] = {}
     for number, (place, loaded) in enumerate(keys.items()):
@@ -72,7 +72,7 @@ def join_small_chunks(
         present = None if wanted is None else wanted[box[: wanted.ndim]]
         key = (name, *place)
         joined[key] = in_one_task(key, _join, needed, inside, sizes, present, array.dtype)
-    layers[name] = TaskLayer(joined)
+    layers[name] = ListedTasks(joined)
     return GraphArray(HighLevelGraph(layers, depends), name, chunks, meta=array._meta)
 
 

@@ -106,12 +106,7 @@ def _kind(value: Any) -> str:
 
 def check_is_array(array: Any, call: str) -> None:
     """Raise if this is not a dask array; `call` is the name of the function that got it."""
-    if not isinstance(array, GraphArray):
-        if isinstance(array, da.Array):
-            raise ArgumentTypeError(
-                "expected a dask array over a graph, got an expression array: set dask's "
-                "configuration array.query-planning to False before you import dask.array"
-            )
+    if not isinstance(array, (da.Array, GraphArray)):
         kind, remedy = array_remedy(array, call)
         raise ArgumentTypeError(
             f"expected a dask array of shape (*nav, *sig), got {kind}: {remedy}"

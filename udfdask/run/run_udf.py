@@ -13,7 +13,7 @@ from udfdask.explanation.costs import advised
 from udfdask.explanation.describe import Explanation, LazyExplanation, all_notes, describe
 from udfdask.geometry.chunk_grid import BoolArray
 from udfdask.graph.build import build_graph
-from udfdask.graph.inputs import files_of_run
+from udfdask.graph.inputs import inputs_of
 from udfdask.graph.result_tasks import ResultTasks
 from udfdask.libertem_udfs import as_own
 from udfdask.plan.check_input import check_is_array
@@ -167,9 +167,9 @@ def run_for(
 ) -> Any:
     """Return the results of `run_udf` for the users of an entry point."""
     data, sig_dims, chosen = take_apart(array, sig_dims, options)
-    plan = plan_run(data, udf, sig_dims=sig_dims, roi=roi, door=door, **chosen)
+    plan, graph_array = plan_run(data, udf, sig_dims=sig_dims, roi=roi, door=door, **chosen)
     show_warnings(plan)
-    results = make_results(plan, data)
+    results = make_results(plan, graph_array)
     if isinstance(udf, dict):
         return {name: result._called(name) for name, result in zip(udf, results, strict=True)}
     return in_form_of(udf, results)
@@ -225,8 +225,8 @@ def explain_for(
     """Return the description of a run for the users of an entry point."""
     data, sig_dims, chosen = take_apart(array, sig_dims, options)
     check_is_array(data, "explain")
-    plan = plan_run(data, udf, sig_dims=sig_dims, roi=roi, door=door, **chosen)
-    return make_results(plan, data)[0].explain()
+    plan, graph_array = plan_run(data, udf, sig_dims=sig_dims, roi=roi, door=door, **chosen)
+    return make_results(plan, graph_array)[0].explain()
 
 
 def plan_run(
@@ -238,19 +238,20 @@ def plan_run(
     present: BoolArray | None = None,
     door: Door = ARRAY,
     **options: Unpack[RunOptions],
-) -> Plan:
-    """Return the plan of a run.
+) -> tuple[Plan, Any]:
+    """Return the plan of a run, and its array with a graph in place of dask expressions.
 
     `present` has the scan positions that have a frame, if not all have. Advice is written in the
     terms of `door`.
     """
     with own_lines_hidden:
-        udfs = as_list(udf)
+        inputs = inputs_of(array, as_list(udf), options.get("descan"))
+        options["descan"] = inputs.descan
         plan = make_plan(
-            array,
-            udfs,
+            inputs.array,
+            inputs.udfs,
             names=[str(name) for name in udf] if isinstance(udf, dict) else None,
-            files=files_of_run(array, udfs, options.get("descan")),
+            files=inputs.files,
             sig_dims=sig_dims,
             roi=roi,
             present=present,
@@ -260,8 +261,8 @@ def plan_run(
         if (most := options.get("max_memory")) is not None:
             from udfdask.explanation.memory_limit import check_memory  # few runs need it
 
-            check_memory(plan, most, _loading(array, plan))
-    return advised(plan)
+            check_memory(plan, most, _loading(inputs.array, plan))
+    return advised(plan), inputs.array
 
 
 def show_warnings(plan: Plan) -> None:

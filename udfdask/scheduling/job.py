@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from dask import base
 
 from udfdask.errors import ArgumentTypeError
+from udfdask.graph.dask_internals.arrays import as_user_has_it, graph_array
 from udfdask.libertem_udfs import udf_name
 from udfdask.scheduling.progress import Progress, choose_reporter
 from udfdask.scheduling.scheduler_options import check_options
@@ -23,15 +24,16 @@ if TYPE_CHECKING:
 def unwrap(value: Any) -> tuple[Any, Callable[[Any], Any]]:
     """Return the collection that dask computes for a value, and a function that wraps its result.
 
-    The accessors register their types here, so that only plain arrays are sent to a cluster. A
-    UDF is refused: dask would return it as it is.
+    The accessors register their types here, so that only plain arrays are sent to a cluster. An
+    expression array is computed as a graph; otherwise dask would compute it separately from other
+    results, in a second pass over the data. A UDF is refused: dask would return it as it is.
     """
     if name := udf_name(value):
         raise ArgumentTypeError(
             f"expected results or dask arrays, got the UDF {name}, which has no data yet: run it "
             f"first, result = udfdask.run_udf(array, {name}(...)), and pass the result"
         )
-    return value, lambda computed: computed
+    return graph_array(value), as_user_has_it
 
 
 def unwrap_all(values: Any) -> tuple[Any, Callable[[Any], Any]]:

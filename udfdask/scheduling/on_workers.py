@@ -18,8 +18,8 @@ from dask.highlevelgraph import HighLevelGraph
 
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.graph.chunk_layers import PLACED_LAYER
-from udfdask.graph.dask_internals.arrays import GraphArray
-from udfdask.graph.dask_internals.layers import BlockLayer, PerBlock, TaskLayer
+from udfdask.graph.dask_internals.arrays import GraphArray, graph_array, make_array
+from udfdask.graph.dask_internals.layers import BlockLayer, ListedTasks, PerBlock
 from udfdask.graph.dask_internals.tasks import (
     Delayed,
     Task,
@@ -98,6 +98,7 @@ def on_workers(array: da.Array, workers: Workers) -> da.Array:
     """
     if workers is None:
         return array
+    array = graph_array(array)
     blocks = list(itertools.product(*map(range, array.numblocks)))
     chosen: Any
     if isinstance(workers, Mapping) and any(isinstance(key, Delayed) for key in workers):
@@ -109,7 +110,8 @@ def on_workers(array: da.Array, workers: Workers) -> da.Array:
     name = f"{PLACED_LAYER}{base.tokenize(array.name, chosen)}"
     layer = BlockLayer(name, array, _return_block, BlockLayer.BLOCK, PerBlock(placements))
     graph = HighLevelGraph.from_collections(name, layer, dependencies=[array])  # type: ignore[list-item]
-    return GraphArray(graph, name, array.chunks, meta=array._meta)
+    placed: da.Array = make_array(graph, name, array.chunks, array._meta)
+    return placed
 
 
 def _with_placed_tasks(array: Any, workers: Mapping[Any, Any]) -> tuple[Any, dict[str, Placement]]:
@@ -127,7 +129,7 @@ def _with_placed_tasks(array: Any, workers: Mapping[Any, Any]) -> tuple[Any, dic
             task = as_task(tasks[delayed.key], delayed.key, delayed.__dask_graph__())
             tasks[loads] = with_other_inputs(task, {}, loads)
             tasks[delayed.key] = Task(delayed.key, _return_block, TaskRef(loads), placement)
-            layers[layer] = TaskLayer(tasks)
+            layers[layer] = ListedTasks(tasks)
     if not found:
         raise ArgumentValueError(
             f"workers has {len(workers)} Delayed objects, but the array was made of none of them: "

@@ -36,10 +36,10 @@ def run(
     `output_dims` are the names of the extra dimensions of the only result.
     """
     udf, chosen = read_arguments(data, udf, options)
-    plan = plan_run(
+    plan, array = plan_run(
         data.array, udf, sig_dims=data.sig_dims, roi=data.roi, door=door_of(data), **chosen
     )
-    infos = make_infos(plan, data.array, lambda: 0)
+    infos = make_infos(plan, array, lambda: 0)
     layouts = make_layouts(infos, data.labels, rename)
     if output_dims is not None:
         ((name, buffer),) = infos[0].buffers.items()
@@ -47,7 +47,7 @@ def run(
         layouts = [name_output_dims(layouts[0], name, shape, output_dims, data.labels)]
     show_warnings(plan)
     warn_if_huge(data)
-    results = make_results(plan, data.array)
+    results = make_results(plan, array)
     if not data.was_lazy:
         results = compute(*results)
     return tuple(

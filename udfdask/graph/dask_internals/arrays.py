@@ -1,10 +1,12 @@
-"""Arrays over graphs, loaded again, and their blocks."""
+"""Arrays over graphs, expression arrays, and blocks of arrays."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from typing import Any
 
+import dask.array as da
 import numpy as np
 from dask._task_spec import DataNode, GraphNode
 from dask.array.core import Array as GraphArray
@@ -15,6 +17,75 @@ from dask.highlevelgraph import HighLevelGraph
 from dask.highlevelgraph import MaterializedLayer as TaskLayer
 
 __all__ = ["GraphArray"]
+
+
+def graph_array(value: Any) -> Any:
+    """Lower an expression array to an array over a `HighLevelGraph`; return anything else as it is.
+
+    It is not simplified or fused, so that two arrays from the same expression share its tasks.
+    """
+    if da.Array is GraphArray or not isinstance(value, da.Array):
+        return value
+    lowered: Any = value.expr.lower_completely()  # type: ignore[attr-defined]
+    layers: dict[str, Any] = {}
+    dependencies: dict[str, set[str]] = {}
+    for node in lowered.walk():
+        graph = getattr(node, "graph_of_udfdask", None)
+        if graph is None:
+            layers[node._name] = TaskLayer(node._layer())
+            dependencies[node._name] = {needed._name for needed in node.dependencies()}
+        else:
+            layers.update(graph.layers)
+            dependencies.update(graph.dependencies)
+    graph = HighLevelGraph(layers, dependencies)
+    return GraphArray(graph, lowered._name, value.chunks, meta=value._meta)
+
+
+def as_user_has_it(value: Any) -> Any:
+    """Return an array over a graph as an expression array, if dask uses those."""
+    if da.Array is GraphArray or not isinstance(value, GraphArray):
+        return value
+    kind: Any = da.Array
+    return kind(_graph_expression()(value))
+
+
+def make_array(graph: HighLevelGraph, name: str, chunks: Any, meta: Any) -> Any:
+    """Return an array whose blocks are tasks of a graph, of the kind that dask uses."""
+    return as_user_has_it(GraphArray(graph, name, chunks, meta=meta))
+
+
+@functools.cache
+def _graph_expression() -> Any:
+    """Return the class of expressions that stand for an array over a graph."""
+    from dask.array._array_expr._expr import ArrayExpr  # loads all of expression arrays
+
+    class GraphExpression(ArrayExpr):
+        """An array over a graph, whose tasks keep their names."""
+
+        _parameters = ["array"]  # noqa: RUF012
+
+        def __init__(self, *_: Any, **__: Any) -> None:
+            # A class without __init__ is cached by name: dask would return the array that has not
+            # been persisted, whose name is the same.
+            pass
+
+        _name = property(lambda self: self.operand("array").name)
+        chunks = property(lambda self: self.operand("array").chunks)
+        _meta = property(lambda self: self.operand("array")._meta)
+        graph_of_udfdask = property(lambda self: self.operand("array").dask)
+
+        def _layer(self) -> dict[Any, Any]:
+            return dict(self.graph_of_udfdask)
+
+    GraphExpression.__qualname__ = "GraphExpression"
+    return GraphExpression
+
+
+def __getattr__(name: str) -> Any:
+    """Return `GraphExpression`, which pickle imports by name; most processes never need it."""
+    if name == "GraphExpression":
+        return _graph_expression()
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def loaded_again(array: Any, seed: str) -> GraphArray:

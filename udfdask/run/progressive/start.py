@@ -52,7 +52,7 @@ def prepare_run(
     reporter = choose_reporter(progress)
     chosen = {name: value for name, value in kwargs.items() if name in NAMES}
     of_scheduler = {name: value for name, value in kwargs.items() if name not in NAMES}
-    plan = plan_run(array, udf, **chosen)
+    plan, array = plan_run(array, udf, **chosen)
     show_warnings(plan)
     recipe = plan.recipe
     live = LiveRecipe(recipe, plan.parameters, plan.calibration, align)
