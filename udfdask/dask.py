@@ -10,10 +10,9 @@ from typing import Any, Unpack
 import dask.array as da
 
 from udfdask.run.map_frames import map_frames
-from udfdask.run.options import forwards
+from udfdask.run.options import IMAGE, DetectorOptions, forwards, make_detector
 from udfdask.run.progressive import run_udf_iter
 from udfdask.run.run_udf import explain, run_udf
-from udfdask.run.virtual_image import IMAGE, DetectorOptions, make_detector
 from udfdask.udfs.virtual_detector import VirtualDetectorUDF
 
 __all__ = ["ArrayAccessor"]

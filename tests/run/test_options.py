@@ -8,9 +8,8 @@ import pytest
 import udfdask as ud
 import udfdask.dask
 from udfdask.plan.options import Options
-from udfdask.run.options import IterOptions, RunOptions
+from udfdask.run.options import NUMBERS, IterOptions, RunOptions
 from udfdask.run.progressive.start import prepare_run
-from udfdask.run.virtual_image import NUMBERS
 from udfdask.scheduling.scheduler_options import OPTIONS
 from udfdask.udfs import SumUDF, VirtualDetectorUDF
 

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, cast
 
 from udfdask.corrections import CorrectionSet
 from udfdask.errors import unknown_arguments
 from udfdask.geometry.axes import Axis
 from udfdask.scheduling.progress import Progress
 from udfdask.scheduling.scheduler_options import SchedulerOptions
+
+if TYPE_CHECKING:
+    from udfdask.udfs.virtual_detector import VirtualDetectorUDF
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -84,3 +87,42 @@ def _parameters(options: type, targets: Sequence[Callable[..., Any]]) -> list[in
                 hint = getattr(hints[name], "__forward_arg__", hints[name])
                 parameters.setdefault(name, parameter.replace(annotation=hint))
     return sorted(parameters.values(), key=lambda parameter: parameter.kind)  # **kwargs come last
+
+
+IMAGE = "intensity"
+"""Name of the result that is the image."""
+
+
+class DetectorOptions(RunOptions, total=False):
+    """Options of `virtual_image`: the numbers of a detector, and the options of a run."""
+
+    cx: Any
+    cy: Any
+    r: Any
+    ri: Any
+    ro: Any
+    x: Any
+    y: Any
+    width: Any
+    height: Any
+    start: Any
+    stop: Any
+    center: Any
+    centers: Any
+    stretch: Any
+    stretch_angle: Any
+
+
+NUMBERS = DetectorOptions.__annotations__.keys() - RunOptions.__annotations__.keys()
+
+
+def make_detector(
+    caller: Callable[..., Any], detector: Any, options: Mapping[str, Any]
+) -> tuple[VirtualDetectorUDF, RunOptions]:
+    """Return the UDF of a detector, and those of the options that belong to the run."""
+    check_names(caller, options)
+    from udfdask.udfs.virtual_detector import VirtualDetectorUDF  # other runs need no masks
+
+    numbers = {name: value for name, value in options.items() if name in NUMBERS}
+    rest = {name: value for name, value in options.items() if name not in NUMBERS}
+    return VirtualDetectorUDF(detector, **numbers), cast(RunOptions, rest)

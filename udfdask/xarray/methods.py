@@ -14,16 +14,18 @@ from udfdask.io.labeled_array import SIGNAL_DIMS, own_name
 from udfdask.run.map_frames import MapOptions, call_of, make_frame_udf, name_of_map
 from udfdask.run.map_frames import map_frames as map_on_array
 from udfdask.run.options import (
+    IMAGE,
+    DetectorOptions,
     IterOptions,
     RunOptions,
     check_names,
     forwards,
+    make_detector,
 )
 from udfdask.run.progressive.start import prepare_run
 from udfdask.run.progressive.start import run_udf_iter as iterate_on_array
 from udfdask.run.run_udf import explain_for, in_form_of
 from udfdask.run.run_udf import run_udf as run_on_array
-from udfdask.run.virtual_image import IMAGE, DetectorOptions, make_detector
 from udfdask.scheduling.scheduler_options import check_options
 from udfdask.tracebacks import own_lines_hidden
 from udfdask.udf import UDF

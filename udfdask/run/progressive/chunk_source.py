@@ -37,21 +37,18 @@ class Arrivals:
         self._payloads: dict[int, Partials] = {}
         self._next = 0
         self._n_in_order = 0
-        self._count = 0
-        self._early: set[int] = set()
+        self._computed: set[int] = set()
 
     @property
     def progress(self) -> int:
         """Number of computed chunks; if order matters, those before the first missing chunk."""
-        return self._n_in_order if self._ordered else self._count
+        return self._n_in_order if self._ordered else len(self._computed)
 
     def put(self, chunk: int, payload: Partials) -> None:
         """Add partial results, or drop them if the run is closed."""
         with self.changed:
-            self._count += 1
-            self._early.add(chunk)
-            while self._n_in_order in self._early:
-                self._early.remove(self._n_in_order)
+            self._computed.add(chunk)
+            while self._n_in_order in self._computed:
                 self._n_in_order += 1
             if not self.closed:
                 self._payloads[chunk] = payload
@@ -89,11 +86,6 @@ class Arrivals:
     def wait_until(self, condition: Callable[[], object]) -> None:
         """Wait until a condition is true or the run is closed; the caller holds the lock."""
         while not self.closed and not condition():
-            self.changed.wait(POLL)
-
-    def wait_once(self, condition: Callable[[], object]) -> None:
-        """Wait likewise, but at most `POLL` seconds."""
-        if not self.closed and not condition():
             self.changed.wait(POLL)
 
 

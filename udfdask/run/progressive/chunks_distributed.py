@@ -179,14 +179,12 @@ class ClusterChunks:
     def _wait(self) -> list[Any]:
         """Wait until at least one future has ended; return all that have."""
         arrivals, ended = self._arrivals, self._ended
-        while True:
-            with arrivals.changed:
-                arrivals.wait_once(lambda: ended)
-                # a closed client may never call the callbacks of its futures
-                if arrivals.closed or (self._client_closed() and not ended):
-                    raise Closed
-                if ended:
-                    return [ended.popleft() for _ in range(len(ended))]
+        with arrivals.changed:
+            # a closed client may never call the callbacks of its futures
+            arrivals.wait_until(lambda: ended or self._client_closed())
+            if arrivals.closed or not ended:
+                raise Closed
+            return [ended.popleft() for _ in range(len(ended))]
 
 
 class _Graph:
