@@ -25,12 +25,6 @@ def on_data_array(udfs, method="run_udf", **options):
     return getattr(xr.DataArray(X).udf, method)(udfs, **options)
 
 
-def on_dataset(udfs, method="run_udf", **options):
-    xr = pytest.importorskip("xarray", reason="xarray is an extra")
-    pytest.importorskip("udfdask.xarray")
-    return getattr(xr.Dataset({"scan": xr.DataArray(X)}).udf, method)(udfs, **options)
-
-
 def on_signal(udfs, method="run_udf", **options):
     hs = pytest.importorskip("hyperspy.api", reason="hyperspy is an extra")
     import udfdask.hyperspy  # noqa: F401
@@ -42,7 +36,6 @@ DOORS = {
     "function": lambda udfs, method="run_udf", **options: getattr(ud, method)(X, udfs, **options),
     "dask": lambda udfs, method="run_udf", **options: getattr(X.udf, method)(udfs, **options),
     "xarray": on_data_array,
-    "dataset": on_dataset,
     "hyperspy": on_signal,
 }
 EVERY = pytest.mark.parametrize("door", DOORS)

@@ -244,12 +244,6 @@ class DataArrayInMemory(DataArrayDoor):
     lazy = False
 
 
-class DatasetDoor(DataArrayDoor):
-    def run(self, udf, **options):
-        dataset = self.array.to_dataset().assign(one=1, image=self.array[0, 0, :, 0])
-        return dataset.udf.run_udf(udf, sig_dims=self.sig_dims, **options)
-
-
 class SignalDoor:
     """A signal in memory."""
 
@@ -325,7 +319,6 @@ DOORS = {
     "hspy": HyperSpyFile,
     "DataArray": DataArrayDoor,
     "DataArray in memory": DataArrayInMemory,
-    "Dataset": DatasetDoor,
     "signal": SignalDoor,
     "lazy signal": LazySignalDoor,
 }

@@ -20,10 +20,10 @@ pytest.importorskip("udfdask.xarray")
         (("kx", "kx"), ArgumentValueError, "names a dimension twice"),
         ((), ArgumentValueError, "needs a signal dimension"),
         (0, ArgumentValueError, "between 1 and 4, the number of dimensions"),
-        (True, ArgumentTypeError, "not True"),
-        (2.0, ArgumentTypeError, "not float"),
-        ({"ky", "kx"}, ArgumentTypeError, "not set"),
-        ((["ky"], "kx"), ArgumentTypeError, "cannot be a name"),
+        (True, ArgumentTypeError, "must be the names"),
+        (2.0, ArgumentTypeError, "must be the names"),
+        ({"ky", "kx"}, ArgumentTypeError, "must be the names"),
+        ((["ky"], "kx"), ArgumentValueError, "no dimension"),
     ],
 )
 def test_signal_dimensions(array, method, sig_dims, error, match):

@@ -34,7 +34,6 @@ def test_spectra_of_a_file_are_spectra():
     assert array.udf.explain(SumUDF()).n_chunks == 3
     *_, last = array.udf.run_udf_iter(SumUDF(), scheduler="synchronous")
     assert last.buffers[0]["intensity"].dims == ("E",)
-    assert array.to_dataset(name="a").udf.run_udf(SumUDF())["intensity"].dims == ("E",)
 
 
 @pytest.mark.parametrize("sig_dims", [2, ("x", "E")])
@@ -78,7 +77,6 @@ def test_the_attribute_survives_a_file(tmp_path, written, dims):
         found = xr.open_zarr(path, consolidated=False)
     with found:
         assert found["scan"].udf.run_udf(SumUDF())["intensity"].dims == dims
-        assert found.udf.run_udf(SumUDF())["intensity"].dims == dims
 
 
 @pytest.mark.parametrize("value", ["E", ["E"], ("E",), np.array(["E"]), '["E"]'])
@@ -122,7 +120,6 @@ def test_names_that_say_otherwise(dims, meant):
         lambda: array.udf.virtual_image("disk", r=1),
         lambda: array.udf.map_frames(np.sum),
         lambda: array.udf.run_udf_iter(SumUDF()),
-        lambda: array.to_dataset(name="a").udf.run_udf(SumUDF()),
     )
     for call in calls:
         with pytest.raises(ArgumentValueError, match="sig_dims="):

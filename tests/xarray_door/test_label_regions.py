@@ -83,7 +83,7 @@ def test_dates_texts_and_several_levels():
     found = selected(array, {"t": slice("2026-11-21", "2026-11-22"), "name": "a"})
     assert np.argwhere(found).tolist() == [[1, 0], [1, 3], [2, 0], [2, 3]]
     assert selected(array, {"t": times[[3, 1]], "name": "e"}).sum(axis=1).tolist() == [0, 1, 0, 1]
-    with pytest.raises(ArgumentValueError, match="along 'name' cannot be found"):
+    with pytest.raises(ArgumentValueError, match="coordinates go along 'name'"):
         selected(array, {"name": ["a", "e"]})  # xarray takes lists only of labels that are unique
     stacked = array.drop_vars("name").stack(p=("t", "name"))
     assert selected(stacked, {"p": (times[1], 2)}).sum() == 1
@@ -96,11 +96,10 @@ def test_dates_texts_and_several_levels():
         ({"z": slice(1, 2)}, r"names 'z', which is no dimension .* are \('y', 'x'\)"),
         ({"kx": slice(1, 2)}, r"names 'kx', which is a signal dimension .* are \('y', 'x'\)"),
         ({"thickness": 3}, "names 'thickness', which is no dimension"),
-        ({"y": 0.7}, "0.7 along 'y' cannot be found: the coordinates along 'y' go from 0.0 to 1.5"),
-        ({"y": [0.5, 0.6]}, "one of them; a slice selects all labels between its ends"),
-        ({"y": xr.DataArray([0.5], dims="p")}, r"DataArray with the dimensions \('p',\)"),
+        ({"y": 0.7}, "cannot be found: the coordinates go along 'y' from 0.0 to 1.5"),
+        ({"y": [0.5, 0.6]}, "one of them, a slice selects all labels between its ends"),
     ],
-    ids="unknown signal coordinate label list foreign".split(),
+    ids="unknown signal coordinate label list".split(),
 )
 def test_what_cannot_be_found(array, roi, match, method):
     args = ("disk",) if method == "virtual_image" else (SumSigUDF(),)
@@ -112,8 +111,7 @@ def test_what_cannot_be_found(array, roi, match, method):
 
 @pytest.mark.parametrize("label", [9, slice(0.5, 2.5), "a"])
 def test_positions_that_there_are_not(array, label):
-    match = "no coordinates along 'y', so that it must be positions, integers from 0 to 3"
-    with pytest.raises(ArgumentValueError, match=match):
+    with pytest.raises(ArgumentValueError, match=r"no coordinates.*integers are positions"):
         selected(array.drop_vars("y"), {"y": label})
 
 
@@ -129,7 +127,5 @@ def test_without_names(array):
 
 
 def test_a_slice_of_coordinates_without_order(array):
-    with pytest.raises(
-        ArgumentValueError, match=r"roi slice\(0.1, 1.2, None\) along 'y' cannot be"
-    ):
+    with pytest.raises(ArgumentValueError, match=r"roi .* cannot be found"):
         selected(array.assign_coords(y=[1.0, 0.0, 2.0, 0.5]), {"y": slice(0.1, 1.2)})

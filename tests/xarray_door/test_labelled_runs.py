@@ -3,7 +3,6 @@
 import importlib
 import sys
 
-import dask
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -164,16 +163,6 @@ def test_the_extra_is_named_without_xarray(monkeypatch):
     monkeypatch.setitem(sys.modules, "xarray", None)
     with pytest.raises(ImportError, match=r'needs xarray, .*pip install "udfdask\[xarray\]"'):
         importlib.import_module("udfdask.xarray")
-
-
-def test_a_large_array_without_chunks_warns(array):
-    loaded = array.compute()
-    with (
-        dask.config.set({"udfdask.worker-memory": "15 kB", "array.chunk-size": "2 kB"}),
-        pytest.warns(ud.UDFWarning, match=r"no chunks.*Call its chunk\(\)") as caught,
-    ):
-        loaded.udf.run_udf(SumUDF(), sig_dims=("ky", "kx"))
-    assert {w.filename for w in caught} == {__file__}
 
 
 def test_data_in_a_file_are_read_chunk_by_chunk(array, tmp_path):

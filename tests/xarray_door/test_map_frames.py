@@ -97,20 +97,17 @@ def test_data_in_memory(array):
 @pytest.mark.parametrize(
     ("output_dims", "error", "match"),
     [
-        ("ky", ArgumentValueError, "the data have 8 positions along 'ky'.*returns 10"),
+        ("ky", ValueError, "ky"),  # the data have 8 positions along it, the function returns 10
         (3, ArgumentTypeError, "must be a name or a list of names"),
-        ([[]], ArgumentTypeError, "cannot be a name"),
-        ([], ArgumentValueError, r"names 0 axes.*shape \(10,\)"),
-        (["a", "b"], ArgumentValueError, "names 2 axes"),
-        (["y"], ArgumentValueError, "must differ from each other and from"),
-        ("ab", ArgumentValueError, "names 1 axes"),
+        ([], ArgumentValueError, r"1 different names.*shape \(10,\)"),
+        (["a", "b"], ArgumentValueError, "1 different names"),
+        (["y"], ArgumentValueError, "1 different names, other than"),
     ],
 )
 def test_names_that_cannot_be(array, output_dims, error, match):
     array = array.assign_coords(ky=range(8))
-    function = turned if output_dims in (["a", "a"], "ab") else columns
     with raise_if_dask_computes(), pytest.raises(error, match=match):
-        array.udf.map_frames(function, output_dims=output_dims)
+        array.udf.map_frames(columns, output_dims=output_dims)
 
 
 def test_names(array):

@@ -1,7 +1,7 @@
-"""Importing this module adds the accessor `udf` to `xarray.DataArray` and `xarray.Dataset`."""
+"""Importing this module adds the accessor `udf` to `xarray.DataArray`."""
 
 import udfdask.results.labels  # noqa: F401  # raises a helpful error if xarray is missing
-from udfdask.xarray.accessor import DataArrayUDF, DatasetUDF
+from udfdask.xarray.accessor import DataArrayUDF
 from udfdask.xarray.progressive import LabeledIterator, LabeledSnapshot
 
-__all__ = ["DataArrayUDF", "DatasetUDF", "LabeledIterator", "LabeledSnapshot"]
+__all__ = ["DataArrayUDF", "LabeledIterator", "LabeledSnapshot"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -13,9 +13,6 @@ from udfdask.geometry.axis_labels import DataLabels, Dims, aligned, first_to_las
 from udfdask.geometry.chunk_grid import BoolArray
 from udfdask.geometry.labeled_values import labels_of
 from udfdask.geometry.roi import COMPUTE_FIRST
-
-_POSITIONS = "__udfdask_positions__"
-"""Temporary name of the numbers of positions, which no coordinate has."""
 
 
 def align_roi(roi: Any, array: xr.DataArray, data: DataLabels) -> Any:
@@ -72,7 +69,10 @@ def align_mask(mask: Any, data: DataLabels) -> Any:
 
 
 def _select(labels: Mapping[Any, Any], array: xr.DataArray, nav: Dims) -> BoolArray:
-    """Return the mask of the positions that labels along navigation dimensions select."""
+    """Return the mask of the positions that xarray selects by labels along navigation dimensions.
+
+    Along a dimension without coordinates, labels are positions.
+    """
     for dim in labels:
         if dim not in nav:
             kind = "a signal dimension" if dim in array.dims else "no dimension"
@@ -80,47 +80,18 @@ def _select(labels: Mapping[Any, Any], array: xr.DataArray, nav: Dims) -> BoolAr
                 f"the roi names {dim!r}, which is {kind} of the data: their navigation dimensions "
                 f"are {nav}"
             )
-    mask = np.ones([array.sizes[dim] for dim in nav], dtype=bool)
-    for axis, dim in enumerate(nav):
-        if dim in labels:
-            along = np.zeros(array.sizes[dim], dtype=bool)
-            along[_positions(labels[dim], array, dim)] = True
-            mask &= along.reshape([-1 if k == axis else 1 for k in range(len(nav))])
-    return mask
-
-
-def _positions(label: Any, array: xr.DataArray, dim: Hashable) -> Any:
-    """Return the positions of a label, a list or a slice of labels; without coordinates, of ints.
-
-    xarray itself selects from the numbers of the positions, so that its rules are ours.
-    """
-    if isinstance(label, xr.DataArray):
-        if label.dims != (dim,):
-            raise ArgumentValueError(
-                f"the roi along {dim!r} is a DataArray with the dimensions {label.dims}: pass a "
-                "label, a list or a slice of labels, or a boolean DataArray as roi="
-            )
-        label = label.values
-    others = [other for other in array.dims if other != dim]
-    coords = array.coords.to_dataset().drop_dims(others, errors="ignore")
-    numbers = np.arange(array.sizes[dim])
+    others = [dim for dim in array.dims if dim not in nav]
+    coords = array.coords.to_dataset().drop_dims(others, errors="ignore").coords
+    mask = xr.DataArray(np.zeros([array.sizes[dim] for dim in nav], bool), coords, nav)
     try:
-        found = coords.assign({_POSITIONS: (dim, numbers)})[_POSITIONS].sel({dim: label})
-        return np.ravel(found.values)
+        mask.loc[dict(labels)] = True
     except Exception as error:  # xarray and pandas raise errors of many kinds
-        index = array.indexes.get(dim)
-        if index is None:
-            there = (
-                f"there are no coordinates along {dim!r}, so that it must be positions, integers "
-                f"from 0 to {len(numbers) - 1}"
-            )
-        elif isinstance(label, slice):
-            there = str(error)  # such as coordinates that neither ascend nor descend
-        else:
-            there = (
-                f"the coordinates along {dim!r} go from {first_to_last(index)}, and a label must "
-                "be one of them; a slice selects all labels between its ends"
-            )
+        known = [
+            f"along {d!r} from {first_to_last(array.indexes[d])}" for d in labels if d in coords
+        ]
+        there = f"the coordinates go {' and '.join(known)}" if known else "there are no coordinates"
         raise ArgumentValueError(
-            f"the roi {label!r} along {dim!r} cannot be found: {there}"
+            f"the roi {dict(labels)} cannot be found: {there}. A label is one of them, a slice "
+            "selects all labels between its ends; without coordinates, integers are positions"
         ) from error
+    return mask.values

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Hashable
+from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
 import dask.array as da
 import numpy as np
 import xarray as xr
-from dask.utils import format_bytes
 
-from udfdask import config
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.geometry.axes import (
     Axis,
@@ -24,51 +22,23 @@ from udfdask.geometry.axes import (
 from udfdask.geometry.axis_labels import DataLabels
 from udfdask.io.labeled_array import SIGNAL_DIMS
 from udfdask.results.labels import Labels, split_attributes, wants_attributes
-from udfdask.results.layout import Layout
-from udfdask.tracebacks import warn_user
 from udfdask.xarray.align import align_roi
 
 
-def name_output_dims(
-    layout: Layout, key: str, shape: tuple[int, ...], names: Any, labels: Labels
-) -> Layout:
-    """Name the extra dimensions, of this shape, of a nav result; return the new layout.
-
-    Dimensions of the data among the names get their coordinates back.
-    """
-    place = layout.places[key]
+def name_dims(mapped: xr.DataArray, names: Any, labels: Labels) -> xr.DataArray:
+    """Name the extra dimensions of a mapped array; those of the data get their coordinates back."""
     names = [names] if isinstance(names, str) else names
-    _check_output_dims(names, shape, labels, layout)
-    dims = (*labels.nav, *names)
-    dropped = [dim for dim in labels.dims if dim not in dims]
-    coords = labels.coords.drop_dims(dropped, errors="ignore")
-    return replace(layout, places={key: replace(place, dims=dims)}, coords=coords)
-
-
-def _check_output_dims(names: Any, shape: tuple[int, ...], labels: Labels, layout: Layout) -> None:
-    """Raise unless each axis has a name that is free or is a signal dimension of this size."""
-    if not isinstance(names, Sequence):
+    extra = mapped.dims[len(labels.nav) :]
+    if not isinstance(names, (list, tuple)):
         raise ArgumentTypeError(f"output_dims must be a name or a list of names, not {names!r}")
-    if len(names) != len(shape):
+    if len(names) != len(extra) or len({*labels.nav, *names}) < mapped.ndim:
         raise ArgumentValueError(
-            f"output_dims={names!r} names {len(names)} axes, but the function returns arrays of "
-            f"shape {shape}"
+            f"output_dims={names!r} must have {len(extra)} different names, other than those of "
+            f"{labels.nav}: the function returns arrays of shape {mapped.shape[len(labels.nav) :]}"
         )
-    for name, n in zip(names, shape, strict=True):
-        if not isinstance(name, Hashable):
-            raise ArgumentTypeError(f"output_dims={names!r}: {name!r} cannot be a name")
-        size = labels.coords.sizes.get(name, n) if name in labels.sig else n
-        if size != n:
-            raise ArgumentValueError(
-                f"output_dims={names!r}: the data have {size} positions along {name!r}, but the "
-                f"function returns {n}: use another name"
-            )
-    taken = {*labels.nav, *(c for c in layout.coords.coords if c not in labels.sig)}
-    if len(set(names)) < len(names) or taken.intersection(names):
-        raise ArgumentValueError(
-            f"output_dims={names!r}: names must differ from each other and from the dimensions and "
-            f"coordinates {sorted(taken, key=str)}"
-        )
+    named = mapped.rename(dict(zip(extra, names, strict=True)))
+    coords = {n: c for n, c in labels.coords.coords.items() if set(c.dims) <= {*named.dims}}
+    return named.assign_coords(coords)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,10 +77,8 @@ def arrange(
     Axes are moved only if they are not in order, and data without chunks get chunks.
     """
     if sig_dims is None:
-        sig_dims = default_sig_dims(array)
-        _check_not_lost(array, sig_dims)
-        _check_not_parted(array, sig_dims)
-    nav, sig = split_dims(array.dims, sig_dims)
+        sig_dims = _default_sig_dims(array)
+    nav, sig = _split_dims(array.dims, sig_dims)
     ordered = array.transpose(*nav, *sig)
     was_lazy = ordered.chunks is not None
     chunked = ordered if was_lazy else _chunked(ordered, nav, sig)
@@ -158,8 +126,11 @@ def _calibration(array: xr.DataArray, sig_dims: int) -> Calibration:
     )
 
 
-def default_sig_dims(array: xr.DataArray) -> tuple[str, ...] | int:
-    """Return the signal dimensions that the attribute `signal_dims` names; without it, 2."""
+def _default_sig_dims(array: xr.DataArray) -> tuple[str, ...] | int:
+    """Return the signal dimensions that the attribute `signal_dims` names; without it, 2.
+
+    Raise if one of them is gone, or if names say that the last two are not frames.
+    """
     named = array.attrs.get(SIGNAL_DIMS)
     if isinstance(named, str):
         try:
@@ -169,98 +140,49 @@ def default_sig_dims(array: xr.DataArray) -> tuple[str, ...] | int:
     elif isinstance(named, np.ndarray):
         named = named.tolist()
     is_list = isinstance(named, (list, tuple)) and all(isinstance(name, str) for name in named)
-    return tuple(named) if named and is_list else 2
-
-
-def _check_not_lost(array: xr.DataArray, sig_dims: tuple[str, ...] | int) -> None:
-    """Raise if a dimension that the attribute `signal_dims` names is gone.
-
-    It was renamed, or the array is a sum along it: what is a frame now is only a guess.
-    """
-    lost = [] if isinstance(sig_dims, int) else [dim for dim in sig_dims if dim not in array.dims]
-    if lost:
+    if not (named and is_list):
+        _check_not_parted(array)
+        return 2
+    if set(named) - set(array.dims):
+        # it was renamed, or the array is a sum along it: what is a frame now is only a guess
         raise ArgumentValueError(
             f"the attribute {SIGNAL_DIMS!r} of the DataArray names the signal dimensions "
-            f"{sig_dims}, but its dimensions are {array.dims}: pass sig_dims=, the names of the "
-            "dimensions of a frame"
+            f"{tuple(named)}, but its dimensions are {array.dims}: pass sig_dims=, the names of "
+            "the dimensions of a frame"
         )
+    return tuple(named)
 
 
-def _check_not_parted(array: xr.DataArray, sig_dims: tuple[str, ...] | int) -> None:
-    """Raise if the last two dimensions are frames by default, but their names say otherwise.
+def _check_not_parted(array: xr.DataArray) -> None:
+    """Raise if one of the last two dimensions belongs to a dimension before them.
 
     Of (y, x, time), a frame would have the axes x and time.
     """
-    if not isinstance(sig_dims, int):
-        return
-    nav = {str(dim).lower(): dim for dim in array.dims[:-sig_dims]}
-    for dim in array.dims[-sig_dims:]:
+    nav = {str(dim).lower(): dim for dim in array.dims[:-2]}
+    for dim in array.dims[-2:]:
         parted = [nav[name] for name in _partners(str(dim).lower()) if name in nav]
         if parted:
             pair = tuple(one for one in array.dims if one in (parted[0], dim))
             rest = tuple(one for one in array.dims if one not in pair)
             raise ArgumentValueError(
                 f"the DataArray has the dimensions {array.dims}: by default, a frame has the last "
-                f"{sig_dims}, {array.dims[-sig_dims:]}, but {pair[0]!r} and {pair[1]!r} belong "
-                f"together. Pass sig_dims={rest} or sig_dims={pair}, the names of the dimensions "
-                f"of a frame, or sig_dims={sig_dims} if it is as you want it"
+                f"2, {array.dims[-2:]}, but {pair[0]!r} and {pair[1]!r} belong together. Pass "
+                f"sig_dims={rest} or sig_dims={pair}, the names of the dimensions of a frame, or "
+                "sig_dims=2 if it is as you want it"
             )
 
 
-def _partners(name: str) -> set[str]:
-    """Return the names that the other axis of an image may have: kx for ky, column for row.
+_PAIRS = ({"row", "col"}, {"row", "column"}, {"height", "width"})
 
-    Examples
-    --------
-    >>> from udfdask.xarray.from_dataarray import _partners
-    >>> sorted(_partners("ky")), sorted(_partners("row")), sorted(_partners("time"))
-    (['kx'], ['col', 'column'], [])
-    """
+
+def _partners(name: str) -> set[str]:
+    """Return the names that the other axis of an image may have: kx for ky, column for row."""
     swap = str.maketrans("xy", "yx")
     found = {name[:-1] + name[-1:].translate(swap), name[:1].translate(swap) + name[1:]}
-    for one, other in (("row", "col"), ("row", "column"), ("height", "width")):
-        found |= {other} if name == one else {one} if name == other else set()
-    return found - {name}
+    return found.union(*(pair for pair in _PAIRS if name in pair)) - {name}
 
 
-def choose_variable(dataset: xr.Dataset, sig_dims: Any) -> xr.DataArray:
-    """Return the variable of a Dataset that fits the signal dimensions; raise if not exactly one.
-
-    It has all of them, or more dimensions than their number, and at least one that is left for the
-    scan. Only if there is none, a variable that is one frame fits.
-    """
-    variables = dict(dataset.data_vars.items())
-    if not variables:
-        raise ArgumentValueError("the Dataset has no variables, so there are no data to process")
-    if sig_dims is None:
-        sigs = {name: default_sig_dims(v) for name, v in variables.items()}
-    else:
-        sigs = dict.fromkeys(variables, sig_dims)
-    spare = {name: _n_nav(v, sigs[name]) for name, v in variables.items()}
-    fitting = [name for name, n_nav in spare.items() if n_nav >= 0 and variables[name].ndim]
-    chosen = [name for name in fitting if spare[name] > 0] or fitting
-    if len(chosen) == 1:
-        return variables[chosen[0]]
-    shapes = ", ".join(f"{name!r} {v.dims}" for name, v in variables.items())
-    found = f"{len(chosen)} variables of the Dataset fit" if chosen else "no variable fits"
-    remedy = (
-        f"choose one, dataset.udf[{chosen[0]!r}]"
-        if chosen
-        else "correct sig_dims, or choose one, dataset.udf['name']"
-    )
-    asked = "the default of sig_dims" if sig_dims is None else f"sig_dims={sig_dims!r}"
-    raise ArgumentValueError(f"{found} {asked}: {remedy}. There are {shapes}")
-
-
-def _n_nav(array: xr.DataArray, sig_dims: Any) -> int:
-    """Return the number of navigation dimensions; -1 if a signal dimension is missing."""
-    if isinstance(sig_dims, (int, np.integer)) and not isinstance(sig_dims, bool):
-        return array.ndim - int(sig_dims)
-    sig = _names(sig_dims)
-    return array.ndim - len(sig) if set(sig) <= {*array.dims} else -1
-
-
-def split_dims(
+def _split_dims(
     dims: tuple[Hashable, ...], sig_dims: Any
 ) -> tuple[tuple[Hashable, ...], tuple[Hashable, ...]]:
     """Return the navigation and the signal dimensions, each in the order that UDFs see.
@@ -268,13 +190,7 @@ def split_dims(
     `sig_dims` has the names of the signal dimensions, in the order of the axes of a frame, or their
     number if they are the last ones.
     """
-    if len(set(dims)) < len(dims):
-        raise ArgumentValueError(
-            f"the DataArray has two dimensions of the same name, {dims}: rename one of them"
-        )
-    if isinstance(sig_dims, bool):
-        raise ArgumentTypeError(f"sig_dims must be names or a number of dims, not {sig_dims!r}")
-    if isinstance(sig_dims, (int, np.integer)):
+    if isinstance(sig_dims, (int, np.integer)) and not isinstance(sig_dims, bool):
         if not 1 <= sig_dims <= len(dims):
             raise ArgumentValueError(
                 f"sig_dims must be between 1 and {len(dims)}, the number of dimensions of the "
@@ -282,7 +198,12 @@ def split_dims(
             )
         n_nav = len(dims) - int(sig_dims)
         return dims[:n_nav], dims[n_nav:]
-    sig = _names(sig_dims)
+    if not isinstance(sig_dims, (str, list, tuple)):
+        raise ArgumentTypeError(
+            "sig_dims must be the names of the signal dimensions, such as ('ky', 'kx'), or the "
+            f"number of the last ones, not {sig_dims!r}"
+        )
+    sig = (sig_dims,) if isinstance(sig_dims, str) else tuple(sig_dims)
     unknown = [name for name in sig if name not in dims]
     if unknown or not sig:
         what = f"has no dimension {unknown[0]!r}" if unknown else "needs a signal dimension"
@@ -294,21 +215,6 @@ def split_dims(
     return tuple(name for name in dims if name not in sig), sig
 
 
-def _names(sig_dims: Any) -> tuple[Hashable, ...]:
-    """Return the names of signal dimensions as a tuple."""
-    if isinstance(sig_dims, str):
-        return (sig_dims,)
-    if isinstance(sig_dims, (list, tuple)):
-        for name in sig_dims:
-            if not isinstance(name, Hashable):
-                raise ArgumentTypeError(f"sig_dims={sig_dims!r}: {name!r} cannot be a name")
-        return tuple(sig_dims)
-    raise ArgumentTypeError(
-        f"sig_dims must be the names of the signal dimensions, such as ('ky', 'kx'), or the number "
-        f"of the last ones, not {type(sig_dims).__name__}"
-    )
-
-
 def _chunked(
     array: xr.DataArray, nav: tuple[Hashable, ...], sig: tuple[Hashable, ...]
 ) -> xr.DataArray:
@@ -318,16 +224,3 @@ def _chunked(
     chunks: dict[Hashable, Any] = {**dict.fromkeys(nav, "auto"), **dict.fromkeys(sig, -1)}
     # a random name: a name derived from the data would need to read all of them
     return array.chunk(chunks, token=uuid4().hex)
-
-
-def warn_if_huge(arranged: Arranged) -> None:
-    """Warn if data without chunks, which are processed immediately, are large."""
-    array, memory = arranged.array, config.worker_memory()
-    nbytes = array.size * array.dtype.itemsize  # expression arrays have no nbytes yet
-    if arranged.was_lazy or memory is None or nbytes <= memory:
-        return
-    warn_user(
-        f"the DataArray has no chunks: all of its {format_bytes(int(nbytes))} are processed at "
-        "once, and results are computed, not lazy. Call its chunk() first, or open the file with "
-        "chunks={}, to get lazy results"
-    )

@@ -19,7 +19,7 @@ from udfdask.run.run_udf import make_infos, make_results, plan_run, show_warning
 from udfdask.scheduling.compute import compute
 from udfdask.udf import UDF
 from udfdask.xarray.align import align_mask
-from udfdask.xarray.from_dataarray import Arranged, name_output_dims, warn_if_huge
+from udfdask.xarray.from_dataarray import Arranged
 
 
 def run(
@@ -28,25 +28,16 @@ def run(
     *,
     rename: Mapping[str, Hashable] | None = None,
     valid_masks: bool = False,
-    output_dims: str | Sequence[Hashable] | None = None,
     **options: Unpack[RunOptions],
 ) -> tuple[xr.Dataset, ...]:
-    """Return a Dataset for each UDF, lazy if the data are lazy.
-
-    `output_dims` are the names of the extra dimensions of the only result.
-    """
+    """Return a Dataset for each UDF, lazy if the data are lazy."""
     udf, chosen = read_arguments(data, udf, options)
     plan, array = plan_run(
         data.array, udf, sig_dims=data.sig_dims, roi=data.roi, door=door_of(data), **chosen
     )
     infos = make_infos(plan, array, lambda: 0)
     layouts = make_layouts(infos, data.labels, rename)
-    if output_dims is not None:
-        ((name, buffer),) = infos[0].buffers.items()
-        shape = buffer.extra_shape
-        layouts = [name_output_dims(layouts[0], name, shape, output_dims, data.labels)]
     show_warnings(plan)
-    warn_if_huge(data)
     results = make_results(plan, array)
     if not data.was_lazy:
         results = compute(*results)
