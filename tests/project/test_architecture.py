@@ -71,8 +71,7 @@ ALLOWED = {
         ),
         "libertem": "errors geometry udf libertem_udfs udfs scheduling results run",
         "xarray": (
-            "advice errors types config tracebacks geometry udf udfs explanation scheduling "
-            "io results run"
+            "advice errors types tracebacks geometry udf udfs explanation scheduling io results run"
         ),
         "hyperspy": (
             "advice errors types tracebacks geometry udf udfs explanation scheduling io results run"
