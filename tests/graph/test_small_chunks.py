@@ -18,8 +18,8 @@ import udfdask as ud
 from suites import examples
 from udfdask import on_workers
 from udfdask.geometry.chunk_grid import Grid
+from udfdask.geometry.good_chunks import joined_chunks
 from udfdask.graph.small_chunks import join_small_chunks
-from udfdask.plan.small_chunks import joined_chunks
 from udfdask.udfs import NeighborAverageUDF, SumSigUDF, SumUDF
 
 UDFS = [
@@ -192,7 +192,7 @@ def test_explain_says_when_it_pays():
     [
         (True, "number of bytes or a text such as '64 MiB', not True"),
         ("much", "merge_small='much' is not a size"),
-        (0, "at least 1 byte, not 0"),
+        (0, "merge_small=0 is not a size"),
     ],
 )
 def test_bad_sizes(value, message):

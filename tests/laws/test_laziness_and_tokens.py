@@ -21,10 +21,10 @@ from parameter_ids import without_address
 from udfdask.geometry.chunk_grid import Grid
 from udfdask.geometry.tiling import TilingScheme
 from udfdask.names.naming import tokenize_value
-from udfdask.plan.make_recipe import make_recipe
 from udfdask.plan.plan import Plan, make_plan
 from udfdask.plan.recipe import Recipe, UDFRecipe
 from udfdask.testing import raise_if_dask_computes
+from udfdask.testing.recipes import make_recipe
 from udfdask.udf.buffers import BufferSpec
 from udfdask.udf.promises import Promises
 from udfdask.udfs import AutoUDF, NoOpUDF, PickUDF, SumSigUDF, SumUDF

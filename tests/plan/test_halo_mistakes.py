@@ -22,7 +22,7 @@ class Window(ud.UDF):
 
 
 MISTAKES = {
-    "three axes": ({"halo": (1, 1, 1)}, ArgumentValueError, r"for 3 navigation axes.*have 2"),
+    "three axes": ({"halo": (1, 1, 1)}, ArgumentValueError, r"each of the 2 navigation axes"),
     "negative": ({"halo": ((0, -2), 1)}, ArgumentValueError, "from 0 to 1000000"),
     "endless": ({"halo": 2**40}, ArgumentValueError, "from 0 to 1000000"),
     "a float": ({"halo": 1.5}, ArgumentTypeError, r"halo = 1.5: it must be an int"),

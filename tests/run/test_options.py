@@ -7,7 +7,7 @@ import pytest
 
 import udfdask as ud
 import udfdask.dask
-from udfdask.plan.options import Options
+from udfdask.plan.arguments import Options
 from udfdask.run.options import NUMBERS, IterOptions, RunOptions
 from udfdask.run.progressive.start import prepare_run
 from udfdask.scheduling.scheduler_options import OPTIONS

@@ -14,8 +14,7 @@ from udfdask.chunk.task_context import chunk_context
 from udfdask.chunk.udf_instance import Instance
 from udfdask.errors import ArgumentTypeError, UDFError
 from udfdask.once_per_process import OncePerProcess
-from udfdask.plan.device_groups import Group
-from udfdask.plan.recipe import Recipe
+from udfdask.plan.recipe import Group, Recipe
 from udfdask.types import AnyArray
 from udfdask.udf.aux_data import block_of, rows_of_block
 from udfdask.udf.base import overrides

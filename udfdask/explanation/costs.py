@@ -10,8 +10,9 @@ from dask.utils import format_bytes, parse_bytes
 
 from udfdask.advice import Advice, MakeChunks, Rechunk, SetOption
 from udfdask.config import chunk_bytes
+from udfdask.plan.data import task_limit
 from udfdask.plan.make_recipe import MANY_BLOCKS
-from udfdask.plan.plan import Plan, task_limit
+from udfdask.plan.plan import Plan
 from udfdask.plan.recipe import Recipe
 
 SMALL_BLOCKS = ((10_000, 1 << 20), (50_000, 1 << 24))
@@ -195,7 +196,7 @@ _JOIN = SetOption("merge_small", GOOD_JOINED_SIZE)
 
 def _joins_them(recipe: Recipe) -> str:
     """Return what joining small chunks does, with the number of tasks that it leaves."""
-    from udfdask.plan.small_chunks import joined_chunks  # few runs need it
+    from udfdask.geometry.good_chunks import joined_chunks  # few runs need it
 
     chunks = (*recipe.grid.nav_chunks, *recipe.sig_chunks)
     joined = joined_chunks(chunks, recipe.dtype.itemsize, parse_bytes(GOOD_JOINED_SIZE))

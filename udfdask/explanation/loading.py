@@ -6,9 +6,9 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from udfdask.geometry.good_chunks import Chunks
 from udfdask.graph.dask_internals.arrays import GraphArray, blocks_in_memory
 from udfdask.graph.dask_internals.tasks import described_layer, described_task
-from udfdask.plan.small_chunks import Chunks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

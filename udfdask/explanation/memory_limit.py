@@ -18,7 +18,7 @@ from udfdask.errors import MemoryLimitError
 from udfdask.explanation.loading import LoadingMemory
 from udfdask.explanation.memory import PredictedMemory, describe_parts, predict_memory
 from udfdask.geometry.good_chunks import divided
-from udfdask.plan.options import parse_size
+from udfdask.plan.arguments import parse_size
 from udfdask.plan.plan import Plan
 
 

@@ -1,4 +1,4 @@
-"""Good sizes of chunks: whole frames, neither too few nor too many. All advice comes from here."""
+"""Good sizes of chunks, for advice and to join small ones: neither too small nor too large."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ import math
 from collections.abc import Sequence
 
 from udfdask.config import chunk_bytes
+
+Chunks = tuple[tuple[int, ...], ...]
+"""The sizes of the chunks along each axis."""
 
 SMALL, LARGE = 1 / 16, 2
 """Sizes between which chunks are good, relative to dask's 128 MiB: 8 to 256 MiB."""
@@ -39,3 +42,37 @@ def divided(sizes: Sequence[int], nav: int, room: int) -> tuple[int, ...]:
         parts = math.ceil(math.prod(smaller) / max(1, room))
         smaller[axis] = max(1, math.ceil(smaller[axis] / max(1, parts)))
     return tuple(smaller)
+
+
+def joined_chunks(chunks: Chunks, itemsize: int, least: int) -> Chunks:
+    """Return the chunks after joining neighbors until each has at least `least` bytes.
+
+    Neighbors along the last axis are joined first. An earlier axis follows if the chunks are still
+    smaller when the later axes are whole. So frames become whole before positions are joined, and
+    a joined chunk has neighboring positions of the scan. A smaller rest at the end of an axis is
+    joined too: chunks that were smaller than `least` bytes become smaller than three times that.
+    """
+    joined = list(chunks)
+    for axis in reversed(range(len(chunks))):
+        others = math.prod(max(c, default=0) for k, c in enumerate(joined) if k != axis)
+        needed = -(-least // max(1, others * itemsize))
+        joined[axis] = _join_axis(chunks[axis], needed)
+        if len(joined[axis]) > 1:
+            break
+    return tuple(joined)
+
+
+def _join_axis(sizes: Sequence[int], needed: int) -> tuple[int, ...]:
+    """Return the sizes of the joined chunks of one axis, each at least `needed` positions long."""
+    joined: list[int] = []
+    current = 0
+    for size in sizes:
+        current += size
+        if current >= needed:
+            joined.append(current)
+            current = 0
+    if current and joined:
+        joined[-1] += current
+    elif current or not joined:
+        joined.append(current)
+    return tuple(joined)

@@ -128,49 +128,70 @@ def without_caches(value: Any) -> dict[str, Any]:
     return {field.name: getattr(value, field.name) for field in fields(value)}
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TilePreferences:
+    """The tiles that a UDF asks for, or that suit several."""
+
+    depth: float = np.inf
+    """Largest number of frames in a tile."""
+    total_size: float = np.inf
+    """Largest size of a tile in bytes."""
+    least_depth: float = 1
+    """Number of frames that a tile should have at least: frames are cut into parts for it."""
+    view_size: float = 1
+    """Size in bytes that a tile may have if it is a view, even if the setting is smaller."""
+    whole_frames: bool = False
+    """Whether tiles must hold whole frames."""
+
+    @staticmethod
+    def common(every: Sequence[TilePreferences]) -> TilePreferences:
+        """Return the preferences that suit all of some UDFs."""
+        return TilePreferences(
+            depth=min(one.depth for one in every),
+            total_size=min(one.total_size for one in every),
+            least_depth=max(one.least_depth for one in every),
+            view_size=min(one.view_size for one in every),
+            whole_frames=any(one.whole_frames for one in every),
+        )
+
+
 def choose_tiling(
     sig_chunks: Sequence[Sequence[int]],
+    tiles: TilePreferences,
     *,
     itemsize: int,
     max_frames: int,
     tile_bytes: int,
-    depth: float = np.inf,
-    total_size: float = np.inf,
-    least_depth: float = 1,
-    view_size: float = 1,
-    whole_frames: bool = False,
     keep_frames: bool = False,
     streamed: bool = False,
 ) -> TilingScheme:
     """Return the tiling for chunks with these signal sizes.
 
     `itemsize` is that of the converted data in bytes, `max_frames` the number of frames of the
-    largest chunk, and `tile_bytes` the size of a tile. `depth` (frames) and `total_size` (bytes)
-    are the smallest preferences of the UDFs, and `least_depth` (frames) is the largest.
+    largest chunk, and `tile_bytes` the size of a tile.
 
-    Frames are not cut while `MIN_FULL_FRAMES` and `least_depth` fit a tile, with `keep_frames`
-    while one fits, and never with `whole_frames`. Leading signal axes are cut first, which keeps
-    the parts contiguous.
+    Frames are not cut while `MIN_FULL_FRAMES` and the least depth fit a tile, with `keep_frames`
+    while one fits, and never for whole frames. Leading signal axes are cut first, which keeps the
+    parts contiguous.
     A `streamed` tile may exceed `tile_bytes`: each value is read only once, so that nothing has to
-    stay in a cache. It is as deep as the preferences allow. A tile that is a view may have
-    `view_size` (bytes).
+    stay in a cache. It is as deep as the preferences allow.
     """
-    if whole_frames:
+    if tiles.whole_frames:
         sig_chunks = [(sum(sizes),) for sizes in sig_chunks]
-    budget = max(1, int(min(tile_bytes, total_size)) // itemsize)  # values in a tile
+    budget = max(1, int(min(tile_bytes, tiles.total_size)) // itemsize)  # values in a tile
     part = [max(1, *sizes) for sizes in sig_chunks]
     frame = math.prod(sum(sizes) for sizes in sig_chunks) or 1
-    max_depth = max(1, int(min(depth, max_frames)))
-    if not whole_frames:
-        full_frames = 1 if keep_frames else min(max_depth, max(MIN_FULL_FRAMES, least_depth))
+    max_depth = max(1, int(min(tiles.depth, max_frames)))
+    if not tiles.whole_frames:
+        full_frames = 1 if keep_frames else min(max_depth, max(MIN_FULL_FRAMES, tiles.least_depth))
         one_chunk = all(len(sizes) == 1 for sizes in sig_chunks)
-        min_depth = int(min(max_depth, max(MIN_CUT_DEPTH, least_depth)))
+        min_depth = int(min(max_depth, max(MIN_CUT_DEPTH, tiles.least_depth)))
         if math.prod(part) * min_depth > budget and not (
             one_chunk and frame * full_frames <= budget
         ):
             part = _cut(part, max(1, budget // min_depth))
     fitting = max(1, min(max_depth, budget // math.prod(part)))
-    limit = total_size if streamed else min(view_size, total_size)
+    limit = tiles.total_size if streamed else min(tiles.view_size, tiles.total_size)
     preferred = limit / (itemsize * math.prod(part))
     return TilingScheme(
         sig_chunks=tuple(tuple(sizes) for sizes in sig_chunks),
@@ -183,26 +204,25 @@ def choose_tiling(
 
 def sparse_tiling(
     sig_chunks: Sequence[Sequence[int]],
+    tiles: TilePreferences = TilePreferences(),  # it is frozen
     *,
     itemsize: int,
     max_frames: int,
-    depth: float = np.inf,
-    total_size: float = np.inf,
-    whole_frames: bool = False,
 ) -> TilingScheme:
     """Return the tiling of sparse tiles; the arguments are those of `choose_tiling`.
 
     Signal chunks are not cut: a sparse tile is a view, which takes no memory of its own.
     """
-    sizes = [[sum(s)] for s in sig_chunks] if whole_frames else sig_chunks
+    sizes = [[sum(s)] for s in sig_chunks] if tiles.whole_frames else sig_chunks
     part = [max(1, *s) for s in sizes]
-    max_depth = int(max(1, min(depth, max_frames, total_size // (itemsize * math.prod(part)))))
+    fitting = tiles.total_size // (itemsize * math.prod(part))
+    depth = int(max(1, min(tiles.depth, max_frames, fitting)))
     return TilingScheme(
         sig_chunks=tuple(tuple(s) for s in sizes),
         sig_shape=tuple(part),
-        depth=max_depth,
-        gathered_depth=max_depth,
-        frame_depth=max_depth,
+        depth=depth,
+        gathered_depth=depth,
+        frame_depth=depth,
     )
 
 

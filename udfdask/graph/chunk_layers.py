@@ -15,8 +15,7 @@ from udfdask.graph.dask_internals.arrays import GraphArray, blocks_in_memory
 from udfdask.graph.dask_internals.layers import BlockLayer, ListedTasks
 from udfdask.graph.dask_internals.tasks import Key, List, OutputTask, Task, TaskRef
 from udfdask.graph.run_layers import BlockKeys, NumberedKeys, RunLayers, layers_of_keys
-from udfdask.plan.device_groups import Group
-from udfdask.plan.recipe import Recipe
+from udfdask.plan.recipe import Group, Recipe
 from udfdask.tracebacks import hides_own_lines
 
 PLACED_LAYER = "on-workers-"

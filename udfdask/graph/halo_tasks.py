@@ -18,8 +18,7 @@ from udfdask.graph.chunk_layers import ChunkLayerInfo, ChunkTasks, Recording, op
 from udfdask.graph.dask_internals.layers import ListedTasks
 from udfdask.graph.dask_internals.tasks import Key, List, OutputTask, Task, TaskRef
 from udfdask.graph.run_layers import NumberedKeys, RunLayers
-from udfdask.plan.device_groups import Group
-from udfdask.plan.recipe import Recipe
+from udfdask.plan.recipe import Group, Recipe
 from udfdask.tracebacks import hides_own_lines
 
 if TYPE_CHECKING:

@@ -21,10 +21,9 @@ from udfdask.graph.dask_internals.arrays import GraphArray, loaded_again
 from udfdask.graph.dask_internals.layers import LazyLayer
 from udfdask.graph.dask_internals.tasks import Key, List, OutputTask, Task, TaskRef
 from udfdask.graph.recipes_of_tasks import pack_if_small, shared_recipe
-from udfdask.plan.device_groups import Group, groups_of
 from udfdask.plan.merge_tree import MergeTree
 from udfdask.plan.plan import Plan
-from udfdask.plan.recipe import DESCAN, Recipe
+from udfdask.plan.recipe import DESCAN, Group, Recipe, groups_of
 
 
 class RunLayers:

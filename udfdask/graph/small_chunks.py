@@ -17,13 +17,13 @@ from dask.highlevelgraph import HighLevelGraph
 
 from udfdask.backends.table import check_block, plain_block
 from udfdask.geometry.chunk_grid import BoolArray, Grid
+from udfdask.geometry.good_chunks import Chunks
 from udfdask.geometry.halo import Halo
 from udfdask.geometry.seams import loaded_chunks
 from udfdask.graph.chunk_layers import PLACED_LAYER
 from udfdask.graph.dask_internals.arrays import GraphArray, join_blocks
 from udfdask.graph.dask_internals.layers import ListedTasks, optimized
 from udfdask.graph.dask_internals.tasks import Key, in_one_task, with_other_inputs
-from udfdask.plan.small_chunks import Chunks
 
 SHARED = -1
 """Stands for the number of a joined chunk, for tasks that more than one of them needs."""

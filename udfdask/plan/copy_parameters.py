@@ -8,19 +8,33 @@ Functions are not copied: they see the variables that they refer to as these are
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
+from udfdask.plan.declarations import new_instance
 from udfdask.types import AnyArray
+from udfdask.udf import UDF
 from udfdask.udf.aux_data import AuxData
 from udfdask.udf.params import is_lazy
 
 CONSTANTS = (type(None), int, float, complex, str, bytes, np.generic)
 """Immutable types, checked first: a list may have a million of such values."""
+
+
+def with_copied_parameters(udfs: Sequence[UDF]) -> tuple[UDF, ...]:
+    """Return UDFs whose parameters do not change if the user changes an array afterwards."""
+    memo: dict[int, Any] = {}
+    copies = [copy_parameters(udf._kwargs, memo) for udf in udfs]
+    return tuple(
+        udf
+        if all(kwargs[name] is value for name, value in udf._kwargs.items())
+        else new_instance(type(udf), kwargs)
+        for udf, kwargs in zip(udfs, copies, strict=True)
+    )
 
 
 def copy_parameters(given: Mapping[str, Any], memo: dict[int, Any]) -> dict[str, Any]:

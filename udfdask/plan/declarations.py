@@ -2,34 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from udfdask.backends.backend import Backend
-from udfdask.backends.table import known_backends
-from udfdask.corrections.correction_set import NUMBERS
-from udfdask.errors import (
-    ArgumentTypeError,
-    ArgumentValueError,
-    UDFError,
-)
+from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.geometry.axes import Calibration
 from udfdask.geometry.axis_labels import check_order
-from udfdask.geometry.chunk_grid import Grid
 from udfdask.geometry.shapes import Shape
+from udfdask.geometry.tiling import TilePreferences
+from udfdask.plan import answers
+from udfdask.plan.data import Data, Settings
 from udfdask.plan.merge_tree import plan_merges
 from udfdask.plan.recipe import Recipe, UDFRecipe
-from udfdask.plan.result_axes import result_axes
 from udfdask.tracebacks import add_origin
 from udfdask.udf import UDF, UDFMethod
 from udfdask.udf.aux_data import AuxData, check_size, reshaped
 from udfdask.udf.base import overrides
-from udfdask.udf.buffers import BufferSpec
-from udfdask.udf.meta import UDFMeta
-from udfdask.udf.params import Params
+from udfdask.udf.params import Params, is_lazy, lazy_places
 from udfdask.udf.promises import NAMES, Promises
 
 SWITCHES = (
@@ -42,73 +34,48 @@ SWITCHES = (
 """Class attributes that are True or False."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TilePreferences:
-    """The tiles that a UDF asks for."""
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """What a UDF has declared for a run."""
 
-    depth: float
-    """Largest number of frames in a tile."""
-    total_size: float
-    """Largest size of a tile in bytes."""
-    least_depth: float
-    """Number of frames that a tile should have at least: frames are cut into parts for it."""
-    view_size: float
-    """Size in bytes that a tile may have if it is a view, even if the setting is smaller."""
-    whole_frames: bool
-    """Whether its tiles must hold whole frames."""
+    recipe: UDFRecipe
+    """What its tasks need to know."""
+    tiles: TilePreferences
+    """The tiles that it asks for."""
+    units: dict[str, str | None]
+    """The unit of each result; None if it is not known."""
 
 
-def declare(
-    udf: UDF,
-    meta: UDFMeta,
-    grid: Grid,
-    lazy: tuple[str, ...],
-    split_every: int | bool,
-    backends: Sequence[Backend] | None = None,
-) -> tuple[UDFRecipe, TilePreferences]:
-    """Return the recipe of one UDF and its tile preferences, from its declaring methods.
-
-    `lazy` names the parameters that tasks get as computed values; `backends` are those that the
-    run is restricted to.
-    """
+def declare(udf: UDF, data: Data, settings: Settings) -> Declared:
+    """Return what the declaring methods of a UDF say about a run, after checks."""
+    cls, name = type(udf), type(udf).__name__
     # A new instance, as in every task: the user's own does not see what these methods set.
-    asked = new_instance(type(udf), udf._kwargs)
+    asked = new_instance(cls, udf._kwargs)
+    meta = data.meta(settings.threads)
     asked.meta = meta
-    input_dtype = _input_dtype(asked, meta)
+    input_dtype = answers.input_dtype(asked, meta)
     asked.meta = meta.with_input_dtype(input_dtype)
     aux = {name: value for name, value in udf._kwargs.items() if isinstance(value, AuxData)}
     if aux:
-        asked.params = _with_all_aux(asked, aux, meta.dataset_shape)
-    method = _method(asked)
-    buffers = _buffers(asked)
-    halo = None
-    if asked.halo is not None:
-        from udfdask.plan.read_halo import read_halo  # few UDFs have one
-
-        halo = read_halo(asked, meta.dataset_shape.nav.dims)
-    merge, progressive_merge = plan_merges(asked, buffers, grid, split_every)
-    allowed = allowed_backends(asked, backends)
-    if halo is not None:
-        allowed = _dense_backends(asked, allowed)
-    for name in SWITCHES:
-        if not isinstance(getattr(asked, name), (bool, np.bool_)):  # "False" would count as True
-            raise ArgumentTypeError(
-                f"{type(udf).__name__}.{name} must be True or False, not {getattr(asked, name)!r}"
-            )
-    for name in ("keeps_units", "default_plots"):
-        if isinstance(getattr(asked, name), str):  # a comma was forgotten
-            raise ArgumentTypeError(
-                f"{type(udf).__name__}.{name} must be a tuple of names of results, not "
-                f"{getattr(asked, name)!r}"
-            )
+        asked.params = _with_all_aux(asked, aux, data.shape)
+    method = answers.method(asked)
+    buffers = answers.buffers(asked)
+    outputs = {key: spec for key, spec in buffers.items() if spec.use != "private"}
+    halo = None if asked.halo is None else answers.halo(asked, data.shape.nav.dims)
+    merge, progressive_merge = plan_merges(asked, buffers, data.grid, settings.split_every)
+    allowed = answers.allowed_backends(asked, settings.backends, is_dense=halo is not None)
+    _check_attributes(asked)
     bare = {name: value.without_data() for name, value in aux.items()}
     has_get_results = overrides(asked, "get_results")
     gathers_nav = merge.gathers_rows and any(s.kind == "nav" for s in buffers.values())
-    part = UDFRecipe(
-        cls=type(udf),
+    given_units = asked.get_result_units()
+    # a subclass inherits `keeps_units`, and may have other results
+    answers.check_results(f"{name}.get_result_units()", given_units, {*outputs, *udf.keeps_units})
+    recipe = UDFRecipe(
+        cls=cls,
         # each task gets the rows of its own frames instead
         kwargs={**udf._kwargs, **{name: a for name, a in bare.items() if a.kind == "nav"}},
-        lazy_params=lazy,
+        lazy_params=tuple(k for k, value in udf._kwargs.items() if _is_computed_first(value)),
         aux=bare,
         method=method,
         input_dtype=input_dtype,
@@ -117,16 +84,16 @@ def declare(
         progressive_merge=progressive_merge,
         has_get_results=has_get_results,
         elementwise=has_get_results and bool(asked.elementwise_results) and not gathers_nav,
-        axes=result_axes(asked, buffers),
+        axes=answers.axes(asked, outputs),
         # a UDF without units of its own does not depend on the axes: its tasks keep their names
-        calibration=meta.calibration if overrides(asked, "get_result_units") else None,
+        calibration=data.calibration if overrides(asked, "get_result_units") else None,
         backends=allowed,
         contiguous_nav=bool(udf.contiguous_nav),
         promises=_promises_in_force(asked, method),
         halo=halo,
     )
-    preferences = _preferences(asked, bool(udf.whole_frames) and method is UDFMethod.TILE)
-    return part, preferences
+    tiles = answers.preferences(asked, bool(udf.whole_frames) and method is UDFMethod.TILE)
+    return Declared(recipe, tiles, {key: given_units.get(key) for key in outputs})
 
 
 def check_same_declaration(
@@ -134,17 +101,19 @@ def check_same_declaration(
 ) -> None:
     """Raise if a UDF declares something else with new parameters, aux data with their values."""
     old = recipe.udfs[number]
-    meta = UDFMeta(
+    data = Data(
+        shape=recipe.shape,
+        dtype=recipe.dtype,
         grid=recipe.grid,
-        dataset_shape=recipe.shape,
-        dataset_dtype=recipe.dtype,
-        threads=recipe.threads,
-        corrections=recipe.corrections,
+        sig_chunks=recipe.sig_chunks,
         calibration=calibration,
-        interpolated=recipe.descan is not None and recipe.descan.subpixel,
+        corrections=recipe.corrections,
+        descan=recipe.descan,
     )
-    fan_in = old.merge.fan_in or False
-    new, _ = declare(old.cls(**kwargs), meta, recipe.grid, (), fan_in, old.backends)
+    settings = Settings(
+        split_every=old.merge.fan_in or False, threads=recipe.threads, backends=old.backends
+    )
+    new = declare(old.cls(**kwargs), data, settings).recipe
     for name in ("buffers", "input_dtype", "method", "merge", "axes", "promises", "halo"):
         before, after = getattr(old, name), getattr(new, name)
         if name == "promises":  # an instance that declines shared sums gets the tile
@@ -167,6 +136,31 @@ def new_instance(cls: type[UDF], kwargs: Mapping[str, Any]) -> UDF:
             "UDF's __init__ must accept the keyword arguments that it gives to super().__init__",
         )
         raise
+
+
+def _is_computed_first(value: Any) -> bool:
+    """Return whether a parameter is lazy, and computed before the first chunk.
+
+    Lazy aux data of kind nav are not: each task gets the rows of its own frames.
+    """
+    if isinstance(value, AuxData):
+        return value.is_lazy and value.kind != "nav"
+    return is_lazy(value) or any(lazy_places(value))
+
+
+def _check_attributes(udf: UDF) -> None:
+    """Raise for class attributes of another type, which would be ignored or mean the opposite."""
+    name = type(udf).__name__
+    for switch in SWITCHES:
+        if not isinstance(getattr(udf, switch), (bool, np.bool_)):  # "False" would count as True
+            raise ArgumentTypeError(
+                f"{name}.{switch} must be True or False, not {getattr(udf, switch)!r}"
+            )
+    for names in ("keeps_units", "default_plots"):
+        if isinstance(getattr(udf, names), str):  # a comma was forgotten
+            raise ArgumentTypeError(
+                f"{name}.{names} must be a tuple of names of results, not {getattr(udf, names)!r}"
+            )
 
 
 _ABOUT = {
@@ -210,139 +204,21 @@ def _has_own_sums(udf: UDF) -> bool:
 
     If a subclass overrides only `process_tile`, the method of its base may do something else.
     """
-    if not callable(getattr(udf, "process_sums", None)):
-        return False
-    first = next(
-        vars(cls) for cls in type(udf).__mro__ if {"process_sums", "process_tile"} & set(vars(cls))
-    )
-    return "process_sums" in first
+    classes = (vars(cls) for cls in type(udf).__mro__)
+    first = next((own for own in classes if {"process_sums", "process_tile"} & own.keys()), None)
+    has_sums = first is not None and "process_sums" in first
+    return has_sums and callable(udf.process_sums)  # type: ignore[attr-defined]
 
 
 def _with_all_aux(udf: UDF, aux: Mapping[str, AuxData], shape: Shape) -> Params:
     """Return the parameters that declaring methods see: all aux data, nav ones flattened."""
     views = {}
+    names = [axis.name for axis in udf.meta.calibration.axes]
     for name, data in aux.items():
         where = f"{type(udf).__name__}.params.{name}"
         check_size(data, shape, where)
-        names = [axis.name for axis in udf.meta.calibration.axes]
         check_order(data.labels, names, f"aux data {where}")
         full = data.over(shape)
         flat = (shape.nav.size, *data.extra_shape)
         views[name] = reshaped(full, flat) if data.kind == "nav" else full
     return Params({**udf.params.__dict__, **views})
-
-
-def _input_dtype(udf: UDF, meta: UDFMeta) -> np.dtype[Any]:
-    """Return the dtype in which a UDF sees the data, in native byte order."""
-    dtype = meta.dataset_dtype  # `udf.meta` of an adapted UDF speaks LiberTEM
-    computed = meta.corrections is not None or meta._interpolated
-    preferred = udf.get_preferred_input_dtype()
-    more = [np.float32] if computed else []
-    wrong = (
-        f"{type(udf).__name__}.get_preferred_input_dtype() returned {preferred!r}, which does not "
-        f"combine with the data's dtype {dtype}"
-    )
-    if preferred is udf.USE_NATIVE_DTYPE and not computed:
-        preferred = dtype  # USE_NATIVE_DTYPE is bool, which does not combine with dates
-    try:
-        combined = np.result_type(dtype, np.dtype(preferred), *more).newbyteorder("=")
-    except TypeError as error:
-        raise ArgumentTypeError(f"{wrong}: {error}") from None
-    # NumPy combines numbers with text to text
-    if combined.kind not in (NUMBERS if computed else "biufcmM"):
-        raise ArgumentTypeError(f"{wrong}: the result would be {combined}")
-    return combined
-
-
-def _method(udf: UDF) -> UDFMethod:
-    """Return the processing method, after a check that the UDF has it."""
-    method = udf.get_method()
-    name = type(udf).__name__
-    if not isinstance(method, UDFMethod):
-        raise UDFError(
-            f"{name}.get_method() must return a member of UDF.UDF_METHOD, not {method!r}"
-        )
-    if not callable(getattr(udf, f"process_{method.value}", None)):
-        raise UDFError(
-            f"{name}.get_method() chose {method}, but there is no process_{method.value}()"
-        )
-    with_halo = (UDFMethod.NEIGHBORHOOD, UDFMethod.PARTITION)
-    without_halo = (UDFMethod.TILE, UDFMethod.FRAME, UDFMethod.PARTITION)
-    if method not in (without_halo if udf.halo is None else with_halo):
-        raise UDFError(
-            f"{name} has halo={udf.halo!r}, but get_method() chose {method}: a UDF with a halo "
-            "has NEIGHBORHOOD or PARTITION, one without any other"
-        )
-    return method
-
-
-def _buffers(udf: UDF) -> dict[str, BufferSpec]:
-    """Return the declared buffers, after checks."""
-    declared: Any = udf.get_result_buffers()
-    name = type(udf).__name__
-    if not isinstance(declared, Mapping) or not all(
-        isinstance(spec, BufferSpec) for spec in declared.values()
-    ):
-        raise ArgumentTypeError(
-            f"{name}.get_result_buffers() must return a dictionary of self.buffer(...), "
-            f"not {declared!r}"
-        )
-    for key in declared:
-        if not str(key).isidentifier():
-            raise ArgumentValueError(
-                f"{name} declares a buffer called {key!r}: names must be Python identifiers"
-            )
-    unfilled = [key for key, spec in declared.items() if spec.use == "result_only"]
-    if unfilled and not overrides(udf, "get_results"):
-        raise UDFError(
-            f"{name} declares result_only buffers {unfilled} but has no get_results() that could "
-            "fill them"
-        )
-    return dict(declared)
-
-
-def allowed_backends(udf: UDF, restricted: Sequence[Backend] | None) -> tuple[Backend, ...]:
-    """Return the array backends that a UDF may be given, preferred first."""
-    given = udf.get_backends()
-    who = f"{type(udf).__name__}.get_backends() returned {given!r}"
-    offered = known_backends(given, who)
-    allowed = tuple(one for one in offered if restricted is None or one in restricted)
-    if not allowed:
-        raise ArgumentValueError(
-            f"{who}, but the run is restricted to "
-            f"backends={tuple(one.name for one in restricted or ())}: name one of the UDF's in "
-            "backends=, or add one of the run's to get_backends()"
-        )
-    return allowed
-
-
-def _dense_backends(udf: UDF, allowed: tuple[Backend, ...]) -> tuple[Backend, ...]:
-    """Return the dense ones of some array backends: windows of frames are dense."""
-    dense = tuple(one for one in allowed if not one.is_sparse)
-    if not dense:
-        raise ArgumentValueError(
-            f"{type(udf).__name__} has a halo, and takes only sparse arrays: windows of frames are "
-            "dense, so add 'numpy' to what get_backends() returns"
-        )
-    return dense
-
-
-def _preferences(udf: UDF, whole_frames: bool) -> TilePreferences:
-    """Return the tile preferences, after checks."""
-    asked: Any = udf.get_tiling_preferences()
-    name = f"{type(udf).__name__}.get_tiling_preferences()"
-    if not isinstance(asked, Mapping):
-        raise ArgumentTypeError(
-            f"{name} must return a dictionary with depth and total_size, not {asked!r}"
-        )
-    # the last two are for UDFs of LiberTEM, which mean the least depth by a depth
-    defaults = {"depth": np.inf, "total_size": np.inf, "least_depth": 1, "view_size": 1}
-    chosen = {key: asked.get(key, default) for key, default in defaults.items()}
-    for key, value in chosen.items():
-        if not isinstance(value, (int, float, np.integer, np.floating)) or not value > 0:
-            raise ArgumentValueError(
-                f"{name} returned {key}={value!r}: a positive number is needed, inf for no limit"
-            )
-    return TilePreferences(
-        **{key: float(value) for key, value in chosen.items()}, whole_frames=whole_frames
-    )

@@ -9,33 +9,26 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from dask.array.core import Array as GraphArray
 
-from udfdask import config
 from udfdask.advice import Advice, Door
-from udfdask.backends.table import backend_of, known_backends
 from udfdask.errors import UDFError
 from udfdask.geometry.axes import Calibration
 from udfdask.geometry.chunk_grid import Grid
-from udfdask.geometry.roi import only_present
+from udfdask.geometry.good_chunks import Chunks
 from udfdask.names.naming import tokenize_value
-from udfdask.plan.calibrate import add_given_lengths, bare_lengths
+from udfdask.plan.arguments import Arguments, Options, read_arguments
 from udfdask.plan.check_input import check_dtypes
+from udfdask.plan.declarations import declare
 from udfdask.plan.make_recipe import make_recipe
-from udfdask.plan.options import Options
-from udfdask.plan.read_arguments import Arguments, read_arguments
+from udfdask.plan.pixels import Frame, add_given_lengths, bare_lengths
 from udfdask.plan.recipe import DESCAN, Recipe
-from udfdask.plan.result_axes import result_units
 from udfdask.plan.shared_loading import needs_most_blocks, shares_data
 from udfdask.udf import UDF
-from udfdask.udf.aux_data import AuxData
-from udfdask.udf.params import is_lazy, lazy_places
-
-if TYPE_CHECKING:
-    from udfdask.plan.small_chunks import Chunks
+from udfdask.udf.params import is_lazy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,29 +98,26 @@ def make_plan(
 
     asked = Options(**options)
     given = read_arguments(array, udfs, asked, files)
+    frame = Frame.of(given.data.calibration, array.shape, asked.sig_dims)
     try:
-        recipe = _make_recipe(array, given, asked)
+        declared = [declare(udf, given.data, given.settings) for udf in given.udfs]
     except UDFError as error:
-        add_given_lengths(error, udfs, given.calibration, array.shape, asked.sig_dims)
+        add_given_lengths(error, udfs, frame)
         raise
+    recipe = make_recipe(declared, given.data, given.settings)
     check_dtypes(recipe)
     aux = _aux_values(given, recipe)
-    sig_axes = given.calibration.axes[len(recipe.shape.nav) :]
-    units = (
-        result_units(recipe, number, udf, given.calibration)
-        for number, udf in enumerate(given.udfs)
-    )
     return Plan(
         recipe=recipe,
         names=_names(recipe, names),
         parameters=tuple(udf._kwargs for udf in given.udfs),
         parameter_texts=tuple(parameter_text(udf) for udf in udfs),
-        calibration=given.calibration,
+        calibration=given.data.calibration,
         bare_lengths=tuple(
-            bare_lengths(udf, sig_axes) if one.has_detectors else {}
+            bare_lengths(udf, frame) if one.has_detectors else {}
             for udf, one in zip(udfs, recipe.udfs, strict=True)
         ),
-        units=tuple(units),
+        units=tuple(one.units for one in declared),
         array_name=array.name,
         aux=aux,
         joined=given.joined,
@@ -138,14 +128,13 @@ def make_plan(
         advice=(
             *given.advice,
             *(
-                Advice("misspelled method", (text,))
+                Advice(kind, (text,))
                 for udf in given.udfs
-                for text in misspelled_methods(udf)
-            ),
-            *(
-                Advice("parameters", (text,))
-                for udf in given.udfs
-                for text in udf._warnings(given.calibration)
+                for kind, texts in (
+                    ("misspelled method", misspelled_methods(udf)),
+                    ("parameters", udf._warnings(given.data.calibration)),
+                )
+                for text in texts
             ),
         ),
         door=asked.door,
@@ -160,39 +149,6 @@ def _names(recipe: Recipe, given: Sequence[str] | None) -> tuple[str, ...]:
     return tuple(
         f"{name} {classes[:k].count(name) + 1}" if classes.count(name) > 1 else name
         for k, name in enumerate(classes)
-    )
-
-
-def task_limit() -> float:
-    """Return the number of bytes that the data of one task should need at most."""
-    memory = config.worker_memory()
-    return math.inf if memory is None else memory / 4
-
-
-def _make_recipe(array: GraphArray, given: Arguments, asked: Options) -> Recipe:
-    """Return the recipe of a run."""
-    chunks, n_nav = given.joined or array.chunks, array.ndim - asked.sig_dims
-    backends = asked.backends
-    return make_recipe(
-        given.udfs,
-        shape=array.shape,
-        dtype=array.dtype,
-        sig_dims=asked.sig_dims,
-        nav_chunks=chunks[:n_nav],
-        sig_chunks=chunks[n_nav:],
-        roi=given.roi,
-        present=only_present(None, asked.present, array.shape[:n_nav]),
-        tile_bytes=config.tile_bytes(),
-        device_tile_bytes=config.device_tile_bytes(),
-        split_every=given.fan_in,
-        threads=config.threads_per_task(),
-        lazy_params=[_params_computed_first(udf) for udf in given.udfs],
-        max_task_bytes=task_limit(),
-        corrections=asked.corrections,
-        calibration=given.calibration,
-        descan=None if given.shifts is None else given.shifts.recipe,
-        backends=None if backends is None else known_backends(backends, f"backends={backends!r}"),
-        native=backend_of(array._meta),
     )
 
 
@@ -225,28 +181,12 @@ def _frames_loaded(array: GraphArray, recipe: Recipe) -> int:
     return frames
 
 
-def _params_computed_first(udf: UDF) -> tuple[str, ...]:
-    """Return the names of the lazy parameters that are computed before the first chunk.
-
-    Lazy aux data of kind nav are not: each task gets the rows of its own frames.
-    """
-    return tuple(
-        name
-        for name, value in udf._kwargs.items()
-        if (
-            value.is_lazy and value.kind != "nav"
-            if isinstance(value, AuxData)
-            else is_lazy(value) or any(lazy_places(value))
-        )
-    )
-
-
 def _aux_values(given: Arguments, recipe: Recipe) -> tuple[Any, ...]:
     """Return the values of each of `recipe.aux_slots`, lazy ones with the chunks of the data."""
     of_udfs = [slot for slot in recipe.aux_slots if slot[0] != DESCAN]
     values = [given.udfs[k]._kwargs[name].over(recipe.shape) for k, name in of_udfs]
     if given.shifts is not None:
-        values.append(given.shifts.values)
+        values.append(given.shifts)
     nav = recipe.grid.nav_chunks
     return tuple(
         one.rechunk((*nav, *((n,) for n in one.shape[len(nav) :]))) if is_lazy(one) else one

@@ -41,6 +41,9 @@ CORRECTIONS = -1
 DESCAN = -2
 """Number that stands for the shifts of frames in `Recipe.aux_slots`."""
 
+CUDA_CHUNK_LAYER = "-cuda-chunk-"
+"""Part of the names of layers whose tasks need a device."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class UDFRecipe:
@@ -304,6 +307,43 @@ class Recipe:
                 given = u.aux[name].with_data(value) if is_aux else value
             udfs[number] = replace(u, kwargs={**u.kwargs, name: given})
         return replace(self, udfs=tuple(udfs), corrections=corrections)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """UDFs of a run that process a chunk in the same task.
+
+    In one task, UDFs that need a CUDA device would restrict all others to the workers that have
+    one, so they are a group of their own. Only graphs with two groups, or with one that needs a
+    device, have it as an argument of tasks, where `find_restrictions` finds it. A chunk task
+    returns one entry per UDF, None for those of the other group. With two groups, two tasks read
+    each block: these are never fused with its loading, or each of them would load the block.
+    """
+
+    numbers: tuple[int, ...]
+    """Their places in the run."""
+    names: tuple[str, ...]
+    """Names of their classes."""
+    needs_cuda: bool
+    """Whether they run on a CUDA device only."""
+    parameter_layers: tuple[str, ...] = ()
+    """Names of the layers with parameters, which their tasks read in addition to the data."""
+
+    @property
+    def resources(self) -> dict[str, float]:
+        """The worker resources that their tasks need, as dask writes them."""
+        return {"CUDA": 1} if self.needs_cuda else {}
+
+
+def groups_of(recipe: Recipe) -> tuple[Group, ...]:
+    """Return the groups of a run, the one that needs a device last; most runs have one group."""
+    groups = []
+    for needs_cuda in (False, True):
+        numbers = tuple(k for k, u in enumerate(recipe.udfs) if u.needs_cuda is needs_cuda)
+        if numbers:
+            names = tuple(dict.fromkeys(recipe.udfs[k].name for k in numbers))
+            groups.append(Group(numbers=numbers, names=names, needs_cuda=needs_cuda))
+    return tuple(groups)
 
 
 def backends_for(

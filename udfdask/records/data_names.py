@@ -22,8 +22,7 @@ from udfdask.graph.inputs import named_file
 from udfdask.graph.recipes_of_tasks import PackedRecipe
 from udfdask.names.content import Reference, Walk
 from udfdask.names.naming import UnnamedError, describe_value, settings_of, strict_token
-from udfdask.plan.device_groups import Group
-from udfdask.plan.recipe import Recipe
+from udfdask.plan.recipe import Group, Recipe
 from udfdask.writing.stores import store_root
 
 FileStatus = tuple[str, int, int, int, str]

@@ -25,8 +25,7 @@ from udfdask.graph.dask_internals.tasks import Key, OutputTask, needed_tasks
 from udfdask.graph.run_layers import layer_name
 from udfdask.merge.merge import merge_partials
 from udfdask.merge.result_blocks import holder_of
-from udfdask.plan.device_groups import Group
-from udfdask.plan.recipe import Recipe
+from udfdask.plan.recipe import Group, Recipe
 from udfdask.records.folder import RecordFolder
 from udfdask.records.lookup import Lookup, Saved
 from udfdask.records.record_file import Record

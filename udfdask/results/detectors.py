@@ -11,13 +11,13 @@ from udfdask.errors import ArgumentTypeError, ArgumentValueError, UDFError
 from udfdask.geometry.labeled_values import find_place
 from udfdask.geometry.shapes import Shape
 from udfdask.libertem_udfs import as_own
-from udfdask.plan.calibrate import add_given_lengths, with_pixels
+from udfdask.plan.data import Data, Settings
 from udfdask.plan.declarations import declare, new_instance
+from udfdask.plan.pixels import Frame, add_given_lengths, with_pixels
 from udfdask.results.named_results import ResultInfo
 from udfdask.scheduling.compute import compute
 from udfdask.types import AnyArray
 from udfdask.udf import UDF
-from udfdask.udf.meta import UDFMeta
 
 _CUT = " (cut by the edge)"
 """End of the name of a detector with pixels beyond the edge of the frame."""
@@ -114,20 +114,22 @@ def _masks_of(info: ResultInfo, detector: Any) -> Mapping[str, AnyArray]:
         return {"mask": _checked(mask, info, "the mask") != 0}
     sig_dims = len(info.sig_shape)
     shape = Shape((*info.nav_shape, *info.sig_shape), sig_dims=sig_dims)
-    udf = with_pixels(detector, info.calibration, shape, sig_dims)
-    asked = new_instance(type(udf), udf._kwargs)
-    asked.meta = UDFMeta(
+    frame = Frame.of(info.calibration, shape, sig_dims)
+    udf = with_pixels(detector, frame)
+    data = Data(
+        shape=shape,
+        dtype=np.dtype(np.float64),
         grid=info.grid,
-        dataset_shape=shape,
-        dataset_dtype=np.dtype(np.float64),
-        input_dtype=np.dtype(np.float64),
+        sig_chunks=tuple((n,) for n in shape.sig),
         calibration=info.calibration,
     )
+    asked = new_instance(type(udf), udf._kwargs)
+    asked.meta = data.meta(1).with_input_dtype(data.dtype)
     try:
-        declare(udf, asked.meta, info.grid, (), False)  # the checks of a run
+        declare(udf, data, Settings(split_every=False))  # the checks of a run
         masks = asked.get_detector_masks()
     except UDFError as error:
-        add_given_lengths(error, [detector], info.calibration, shape, sig_dims)
+        add_given_lengths(error, [detector], frame)
         raise
     if not masks:
         raise ArgumentValueError(

@@ -26,7 +26,7 @@ class RunOptions(TypedDict, total=False):
     """Options that every entry point passes to the plan unchanged.
 
     `sig_dims` and `roi` are not among them: DataArrays and signals have their own kinds of both.
-    `run_udf` documents the options; `plan.options.Options` has the defaults.
+    `run_udf` documents the options; `plan.arguments.Options` has the defaults.
     """
 
     axes: Sequence[Axis] | None

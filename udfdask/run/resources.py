@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from udfdask.backends.table import known_backends
+from udfdask.plan.answers import allowed_backends
 from udfdask.plan.check_input import check_udfs
-from udfdask.plan.declarations import allowed_backends, new_instance
+from udfdask.plan.declarations import new_instance
 from udfdask.run.run_udf import as_list
 from udfdask.udf import UDF
 

@@ -16,8 +16,8 @@ from udfdask.graph.build import build_graph
 from udfdask.graph.inputs import inputs_of
 from udfdask.graph.result_tasks import ResultTasks
 from udfdask.libertem_udfs import as_own
+from udfdask.plan.arguments import Options
 from udfdask.plan.check_input import check_is_array
-from udfdask.plan.options import Options
 from udfdask.plan.plan import Plan, make_plan
 from udfdask.results.named_results import ResultInfo
 from udfdask.results.result import Result

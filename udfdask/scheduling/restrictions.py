@@ -29,7 +29,7 @@ from udfdask.graph.dask_internals.tasks import (
     never_fused,
     task_contents,
 )
-from udfdask.plan.device_groups import CUDA_CHUNK_LAYER, Group
+from udfdask.plan.recipe import CUDA_CHUNK_LAYER, Group
 from udfdask.scheduling.check_workers import Demand, check_demands, worker_names
 from udfdask.scheduling.on_workers import Placement
 

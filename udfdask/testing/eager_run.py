@@ -23,8 +23,8 @@ from udfdask.geometry.seams import box_of, neighbors
 from udfdask.geometry.tiling import TILE_BYTES
 from udfdask.merge.finalize import finalize
 from udfdask.merge.merge import merge_group, merge_partials
-from udfdask.plan.make_recipe import make_recipe
 from udfdask.plan.recipe import Recipe, UDFRecipe
+from udfdask.testing.recipes import make_recipe
 from udfdask.types import AnyArray
 from udfdask.udf import UDF
 

@@ -27,10 +27,10 @@ from udfdask.geometry.shapes import Shape
 from udfdask.geometry.slices import Slice
 from udfdask.geometry.tiling import sparse_tiling
 from udfdask.libertem_udfs import as_own, udf_name
-from udfdask.plan.descan import plan_descan
-from udfdask.plan.make_recipe import make_recipe
+from udfdask.plan.data import plan_descan
 from udfdask.testing.checked_buffers import check_cast, checked
 from udfdask.testing.plain_shift import shift_frames
+from udfdask.testing.recipes import make_recipe
 from udfdask.types import AnyArray
 from udfdask.udf import UDF, UDFMethod
 from udfdask.udf.aux_data import AuxData, reshaped

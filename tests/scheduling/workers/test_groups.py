@@ -12,9 +12,9 @@ from counting import CountedChain, CountedNav, counted_block, counts
 from cuda_udfs import Added, Cuda, Rows, numbers
 from stand_in import numpy_standing_in_for_cupy
 from suites import examples
-from udfdask.plan.device_groups import Group, groups_of
-from udfdask.plan.make_recipe import make_recipe
+from udfdask.plan.recipe import Group, groups_of
 from udfdask.testing import raise_if_dask_computes
+from udfdask.testing.recipes import make_recipe
 from udfdask.testing.strategies import datasets
 from udfdask.udfs import StdDevUDF, SumSigUDF, SumUDF
 

@@ -29,8 +29,7 @@ from udfdask.chunk.task_context import chunk_context
 from udfdask.chunk.udf_instance import Instance
 from udfdask.geometry.halo import Box
 from udfdask.geometry.seams import box_of, divide, margin, own_pieces
-from udfdask.plan.device_groups import Group
-from udfdask.plan.recipe import DESCAN, Recipe
+from udfdask.plan.recipe import DESCAN, Group, Recipe
 from udfdask.udf.base import overrides
 
 Index = tuple[int, ...]

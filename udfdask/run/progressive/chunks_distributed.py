@@ -18,8 +18,7 @@ from dask import base
 from udfdask.chunk.partial_result import Partials, send_without_copies
 from udfdask.graph.build import Tasks
 from udfdask.graph.recipes_of_tasks import pack_if_small
-from udfdask.plan.device_groups import groups_of
-from udfdask.plan.recipe import Recipe
+from udfdask.plan.recipe import Recipe, groups_of
 from udfdask.run.progressive.chunk_source import Arrivals, Closed, Job
 from udfdask.scheduling.cluster_run import explaining_killed_workers
 from udfdask.scheduling.restrictions import (

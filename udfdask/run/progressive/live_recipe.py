@@ -17,7 +17,7 @@ from udfdask.geometry.axes import Calibration
 from udfdask.graph.recipes_of_tasks import PackedRecipe
 from udfdask.plan.copy_parameters import copy_parameters
 from udfdask.plan.declarations import check_same_declaration, new_instance
-from udfdask.plan.parameters_in_pixels import parameters_in_pixels
+from udfdask.plan.pixels import Frame, in_pixels
 from udfdask.plan.recipe import Recipe, UDFRecipe
 from udfdask.udf import UDF
 from udfdask.udf.aux_data import AuxData
@@ -102,12 +102,10 @@ class LiveRecipe:
         self, udf: UDFRecipe, before: Mapping[str, Any], change: Mapping[str, Any]
     ) -> Mapping[str, Any]:
         """Return changes of the parameters of a UDF in pixels; `before` are its parameters."""
-        from udfdask.plan.centers import with_center  # few UDFs have lengths
-
-        sig, axes = self._recipe.shape.sig, self._calibration.axes
+        shape = self._recipe.shape
+        frame = Frame.of(self._calibration, shape, shape.sig_dims)
         changed = new_instance(udf.cls, {**before, **change})
-        change = with_center(changed, change, axes[-sig.dims :], sig, are_all=False)
-        return parameters_in_pixels(udf.cls, change, self._calibration, sig.dims, are_all=False)
+        return in_pixels(changed, change, frame, are_all=False)
 
 
 def _with_new_token(recipe: Recipe) -> Recipe:

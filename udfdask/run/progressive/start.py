@@ -14,8 +14,8 @@ from typing import Any, Unpack
 import dask.array as da
 from dask import base
 
+from udfdask.plan.arguments import NAMES
 from udfdask.plan.check_input import check_is_array
-from udfdask.plan.options import NAMES
 from udfdask.plan.recipe import DESCAN
 from udfdask.results.named_results import ResultInfo
 from udfdask.run.described_data import DescribedData, take_apart

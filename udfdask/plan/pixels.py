@@ -1,0 +1,368 @@
+"""Give UDFs their parameters in pixels: from units, from words, and from 0 of the axes.
+
+The class attribute `calibrated` of a UDF says what each parameter is. Ranges are turned around
+where positions decrease along an axis: the first pixel of a rectangle from 2 to 5 mrad is at 2 mrad
+if positions increase. If they decrease, 2 mrad is at its last pixel.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+from udfdask.errors import ArgumentTypeError, ArgumentValueError, UDFError
+from udfdask.geometry.axes import Axis, Calibration, shared_unit
+from udfdask.geometry.units import CENTER_WORDS, Quantity, as_quantity, factor
+from udfdask.plan.declarations import new_instance
+from udfdask.udf import UDF
+
+_DECIMALS = 9
+"""Pixels are rounded to this number of decimals: 0.3 nm of 0.1 nm are 3, not 2.9999999999999996."""
+
+_ROUNDING = 1e-10
+"""Relative rounding error of distances that are computed in ellipses."""
+
+_ALONG = {
+    **dict.fromkeys(("y", "top", "height", "dy"), -2),
+    **dict.fromkeys(("x", "left", "start", "stop", "width", "dx"), -1),
+}
+"""The signal axis along which a number with this meaning is measured."""
+
+_PAIRS = {"position": ("y", "x"), "shift": ("dy", "dx")}
+"""Parameters that are pairs, and what their two numbers are."""
+
+_MEANINGS = {*_ALONG, *_PAIRS, *"length lengths positions steps stretch stretch_angle".split()}
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """The signal axes of a run."""
+
+    axes: tuple[Axis, ...]
+    """Signal axes, one or more."""
+    shape: tuple[int, ...]
+    """Shape of a frame."""
+
+    @staticmethod
+    def of(calibration: Calibration, shape: Sequence[int], sig_dims: int) -> Frame:
+        """Return the last `sig_dims` axes of data of this shape."""
+        first = len(shape) - sig_dims
+        return Frame(calibration.axes[first:], tuple(shape[first:]))
+
+    def zero_inside(self) -> tuple[float, float] | None:
+        """Return the place (y, x) where both axes are 0; None if that is not inside of the frame.
+
+        It has to be at least one pixel from the border: axes of plain pixel numbers, and those of
+        an image that is calibrated from its corner, are 0 at the first pixel, where no beam is.
+        """
+        if len(self.axes) != 2 or any(axis.values is not None for axis in self.axes):
+            return None
+        y, x = map(_zero, self.axes)
+        is_inside = all(1 <= at <= n - 2 for at, n in zip((y, x), self.shape, strict=True))
+        return (y, x) if is_inside else None
+
+
+def with_pixels(udf: UDF, frame: Frame) -> UDF:
+    """Return a UDF whose parameters are in pixels; itself if they already are."""
+    if not type(udf).calibrated:
+        return udf
+    kwargs = in_pixels(udf, udf._kwargs, frame)
+    same = kwargs.keys() == udf._kwargs.keys() and all(
+        kwargs[name] is value for name, value in udf._kwargs.items()
+    )
+    return udf if same else new_instance(type(udf), kwargs)
+
+
+def in_pixels(
+    udf: UDF, kwargs: Mapping[str, Any], frame: Frame, *, are_all: bool = True
+) -> dict[str, Any]:
+    """Return parameters of a UDF in pixels; those that have neither unit nor word as they are.
+
+    A center that is not given becomes the place where the axes are 0, if that is inside of the
+    frame. If pixels are not square, lengths in a unit change the stretch too. Without `are_all`,
+    `kwargs` are changes of some parameters, and others stay as they are.
+
+    Raises
+    ------
+    ArgumentTypeError, ArgumentValueError
+        If a parameter has a unit or word that does not fit the axes.
+    """
+    cls = type(udf)
+    if unknown := set(cls.calibrated.values()) - _MEANINGS:
+        raise ArgumentTypeError(
+            f"{cls.__name__}.calibrated must be a dictionary from names of parameters to one of "
+            f"{sorted(_MEANINGS)}, not {unknown}"
+        )
+    converter = _Converter(cls, frame)
+    given = {name: converter.read(name, value) for name, value in kwargs.items()}
+    if (zero := frame.zero_inside()) is not None:
+        parts = {"y": zero[0], "x": zero[1], "position": zero}
+        for name in udf._center_names():
+            if given.get(name) is None and (are_all or name in given):
+                given[name] = parts.get(cls.calibrated.get(name, ""))
+    _check_one_unit(converter, given)
+    pixels = {name: converter.convert(name, value) for name, value in given.items()}
+    return pixels | _turned(converter, given, pixels) | _stretch(converter, given, are_all=are_all)
+
+
+@dataclass(frozen=True, slots=True)
+class _Converter:
+    """Convert parameters of a class to pixels of a frame."""
+
+    cls: type[UDF]
+    frame: Frame
+
+    def name_of(self, meaning: str) -> str | None:
+        """Return the name of the parameter with a meaning, if the class has one."""
+        return next((name for name, what in self.cls.calibrated.items() if what == meaning), None)
+
+    def read(self, name: str, given: Any) -> Any:
+        """Return a parameter with quantities in place of texts, and pixels in place of words."""
+        meaning = self.cls.calibrated.get(name)
+        if meaning in _ALONG or meaning in ("length", "steps"):
+            return self._number(name, meaning, given)
+        if meaning in _PAIRS and isinstance(given, (tuple, list)) and len(given) == 2:
+            pair = [
+                self._number(f"{name}[{k}]", along, value)
+                for k, (value, along) in enumerate(zip(given, _PAIRS[meaning], strict=True))
+            ]
+            same = all(one is other for one, other in zip(pair, given, strict=True))
+            return given if same else tuple(pair)
+        return given
+
+    def _number(self, name: str, meaning: str, given: Any) -> Any:
+        if meaning not in ("y", "x") or not isinstance(given, str) or given not in CENTER_WORDS:
+            return as_quantity(name, given)
+        who = self.who(name, given)
+        axis = self.axis(who, meaning)
+        if given == "middle":
+            return self.frame.shape[_ALONG[meaning]] // 2
+        if axis.values is not None or not (axis.is_calibrated or axis.offset):
+            raise ArgumentValueError(
+                f"{who}, but the axis {axis.name!r} of the data does not say where 0 is: it has "
+                "neither a unit nor an offset, or its positions are not evenly spaced. Give "
+                "pixels, 'middle', or the axes of the data: axes=[...] with one "
+                "udfdask.Axis(name=..., unit=..., scale=..., offset=...) for each dimension"
+            )
+        return _zero(axis)
+
+    def convert(self, name: str, given: Any) -> Any:
+        """Return what `read` returned in pixels."""
+        meaning = self.cls.calibrated.get(name, "")
+        if isinstance(given, Quantity):
+            if meaning == "steps":
+                return math.ceil(self.length(name, given))
+            return self.pixels(name, meaning, given)
+        if meaning in _PAIRS and isinstance(given, tuple):
+            pair = zip(given, _PAIRS[meaning], strict=True)
+            made = tuple(
+                self.pixels(f"{name}[{k}]", along, one) if isinstance(one, Quantity) else one
+                for k, (one, along) in enumerate(pair)
+            )
+            return made if any(isinstance(one, Quantity) for one in given) else given
+        if meaning == "lengths" and is_dataclass(given) and not isinstance(given, type):
+            read = {f.name: as_quantity(name, getattr(given, f.name)) for f in fields(given)}
+            made_of = {n: v for n, v in read.items() if isinstance(v, Quantity)}
+            lengths = {n: self.length(f"{name}.{n}", v) for n, v in made_of.items()}
+            return replace(given, **lengths) if lengths else given
+        if meaning == "positions" and isinstance(given, tuple) and len(given) == 2:
+            values, unit = given
+            if isinstance(unit, str):  # an array of shape (n, 2) and its unit
+                return [
+                    tuple(
+                        self.pixels(name, along, as_quantity(name, (value, unit)))
+                        for value, along in zip(row, "yx", strict=True)
+                    )
+                    for row in values.tolist()
+                ]
+        return given
+
+    def pixels(self, name: str, meaning: str, value: Any) -> float:
+        """Return a number with a unit in pixels; pixels are such a unit too."""
+        if not isinstance(value, Quantity):
+            return float(value)
+        if meaning == "length":
+            return self.length(name, value)
+        who = self.who(name, value)
+        axis = self.axis(who, meaning)
+        in_unit = value.value * self.factor(who, value, axis)
+        if meaning in ("height", "width"):
+            return round(in_unit / abs(axis.scale), _DECIMALS)
+        if meaning in ("dy", "dx"):
+            return round(in_unit / axis.scale, _DECIMALS)
+        return round(axis.to_pixels(in_unit), _DECIMALS)
+
+    def length(self, name: str, value: Quantity) -> float:
+        """Return a length in all directions in pixels."""
+        who = self.who(name, value)
+        along, are_equal = self.along_axes(who, value)
+        if are_equal:
+            return round(along[0], _DECIMALS)
+        if len(along) != 2 or self.name_of("stretch") is None:
+            sizes = [f"{axis.name} {abs(axis.scale):g} {axis.unit}" for axis in self.frame.axes]
+            raise ArgumentValueError(
+                f"{who} is a length in all directions, but pixels are not square "
+                f"({', '.join(sizes)}): give the length in pixels"
+            )
+        # a circle becomes an ellipse, whose radius is the geometric mean of its half axes; a pixel
+        # on the edge of the circle is not outside of the ellipse because of rounding
+        return math.sqrt(along[0] * along[1]) * (1 + _ROUNDING)
+
+    def along_axes(self, who: str, value: Quantity) -> tuple[list[float], bool]:
+        """Return a length in steps of each signal axis, and whether these are equal."""
+        along = [
+            value.value * self.factor(who, value, axis) / abs(axis.scale)
+            for axis in self.frame.axes
+        ]
+        return along, all(math.isclose(length, along[0], rel_tol=1e-6) for length in along)
+
+    def who(self, name: str, value: Any) -> str:
+        """Return a parameter in words."""
+        return f"{self.cls.__name__}: {name}={str(value)!r}"
+
+    def axis(self, who: str, meaning: str) -> Axis:
+        """Return the axis along which a number with this meaning is measured."""
+        if len(self.frame.axes) < -_ALONG[meaning]:
+            raise ArgumentValueError(f"{who} is a position along y, but frames have one axis only")
+        return self.frame.axes[_ALONG[meaning]]
+
+    @staticmethod
+    def factor(who: str, value: Quantity, axis: Axis) -> float:
+        """Return the factor from the unit of a value to that of an axis."""
+        if axis.unit is None or not axis.is_calibrated:
+            raise ArgumentValueError(
+                f"{who}, but the axis {axis.name!r} of the data has no unit: give pixels, or the "
+                "axes of the data: axes=[...] with one udfdask.Axis(name=..., unit=..., scale=...) "
+                "for each dimension; for a signal, signal.axes_manager[...].units = "
+                f"{value.unit!r}; for a DataArray, array[{axis.name!r}].attrs['units'] = "
+                f"{value.unit!r}"
+            )
+        if axis.values is not None:
+            raise ArgumentValueError(
+                f"{who}, but the positions along the axis {axis.name!r} are not evenly spaced: "
+                "give pixels"
+            )
+        try:
+            return factor(value.unit, axis.unit)
+        except ValueError as error:
+            raise ArgumentValueError(
+                f"{who}, but the axis {axis.name!r} of the data is in {axis.unit}: {error}"
+            ) from None
+
+
+def _zero(axis: Axis) -> float:
+    """Return the position where an axis is 0, in pixels."""
+    return round(axis.to_pixels(0.0), _DECIMALS) + 0.0
+
+
+def _check_one_unit(converter: _Converter, given: Mapping[str, Any]) -> None:
+    """Raise if only one of the lengths, sides of a rectangle or ends of a range has a unit.
+
+    0 and infinity are the same in pixels and in all units; the start of a range at 0 only if the
+    axis has nothing below 0.
+    """
+    calibrated, axis = converter.cls.calibrated, converter.frame.axes[-1]
+    for meanings in (("length",), ("height", "width"), ("start", "stop")):
+        values = {n: given.get(n) for n, meaning in calibrated.items() if meaning in meanings}
+        with_unit = [(n, v) for n, v in values.items() if isinstance(v, Quantity)]
+        if not with_unit:
+            continue
+        name, value = with_unit[0]
+        steps = "channels" if "start" in meanings else "pixels"
+        for other, bare in values.items():
+            is_edge = calibrated[other] == "stop" or (
+                calibrated[other] == "start" and (axis.offset < 0 or axis.scale < 0)
+            )
+            if isinstance(bare, Real) and bare != math.inf and (bare != 0 or is_edge):
+                raise ArgumentValueError(
+                    f"{converter.who(name, value)} has a unit, but {other}={bare!r} is a number of "
+                    f"{steps}: write {other}='{bare} {value.unit}', or give both in {steps}"
+                )
+
+
+def _turned(
+    converter: _Converter, given: Mapping[str, Any], pixels: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the first pixels and ends of ranges along axes whose positions decrease."""
+    changed: dict[str, Any] = {}
+    for meaning, size_meaning in (("left", "width"), ("top", "height")):
+        first, size = converter.name_of(meaning), converter.name_of(size_meaning)
+        if first is None or not isinstance(given.get(first), Quantity):
+            continue
+        decreases = converter.frame.axes[_ALONG[meaning]].scale < 0
+        if decreases and size is not None and pixels.get(size) is not None:
+            changed[first] = math.ceil(pixels[first]) - math.floor(pixels[size]) + 1
+    ends = [converter.name_of(meaning) for meaning in ("start", "stop")]
+    with_unit = [name for name in ends if name and isinstance(given.get(name), Quantity)]
+    axis = converter.frame.axes[-1]
+    if not with_unit or axis.scale > 0:
+        return changed
+    if len(with_unit) == 1:
+        raise ArgumentValueError(
+            f"{with_unit[0]} has a unit, and positions along the axis {axis.name!r} decrease: "
+            "give both ends in the same unit, or both in pixels"
+        )
+    start, stop = with_unit
+    return changed | {
+        start: math.floor(pixels[stop]) + 1,
+        stop: math.floor(pixels[start]) + 1,
+    }
+
+
+def _stretch(converter: _Converter, given: Mapping[str, Any], *, are_all: bool) -> dict[str, Any]:
+    """Return the stretch in pixels that are not square, for lengths in a unit."""
+    calibrated = converter.cls.calibrated
+    lengths = [v for n, v in given.items() if calibrated.get(n) == "length"]
+    unit = next((value.unit for value in lengths if isinstance(value, Quantity)), None)
+    ratio, angle = converter.name_of("stretch"), converter.name_of("stretch_angle")
+    if unit is None or ratio is None or angle is None or len(converter.frame.axes) != 2:
+        return {}
+    along, are_equal = converter.along_axes("", Quantity(1.0, unit))
+    if are_equal or not (are_all or ratio in given or angle in given):
+        return {}
+    from udfdask.masks.polar import stretch_in_pixels  # few runs have such pixels
+
+    own = given.get(ratio, 1.0), given.get(angle, 0.0)
+    made = stretch_in_pixels(*own, 1 / along[0], 1 / along[1])
+    return dict(zip((ratio, angle), made, strict=True))
+
+
+def add_given_lengths(error: UDFError, udfs: Iterable[UDF], frame: Frame) -> None:
+    """Add to an error about pixels which numbers the user gave in a unit, and where frames lie."""
+    given = [text for udf in udfs for text in _given_lengths(udf, frame)]
+    if given and error.args:
+        ranges = []
+        for axis, n in zip(frame.axes, frame.shape, strict=True):
+            first, last = axis.positions(n)[[0, -1]] if n else (axis.offset, axis.offset)
+            ranges.append(f"{axis.name} from {first:g} to {last:g} {axis.unit or 'px'}")
+        facts = f"{', '.join(given)}; frames have {' and '.join(ranges)}"
+        error.args = (f"{error.args[0]}. {facts}", *error.args[1:])
+
+
+def _given_lengths(udf: UDF, frame: Frame) -> Iterator[str]:
+    """Yield each single number of a UDF that has a unit, in this unit and in pixels."""
+    converter = _Converter(type(udf), frame)
+    given = {name: converter.read(name, value) for name, value in udf._kwargs.items()}
+    if any(isinstance(value, Quantity) for value in given.values()):
+        pixels = in_pixels(udf, udf._kwargs, frame)
+        for name, value in given.items():
+            if isinstance(value, Quantity):
+                yield f"{name} = {value} is {pixels[name]:g} px"
+
+
+def bare_lengths(udf: UDF, frame: Frame) -> dict[str, float]:
+    """Return the lengths and ends of ranges without a unit, where the axes share a unit."""
+    if shared_unit(frame.axes) is None:
+        return {}
+    meant = ("length", "width", "height", "start", "stop")
+    values = {n: udf._kwargs.get(n) for n, meaning in udf.calibrated.items() if meaning in meant}
+    return {
+        name: float(value)
+        for name, value in values.items()
+        if isinstance(value, (int, float, np.number)) and 0 < value < math.inf
+    }
