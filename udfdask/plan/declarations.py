@@ -207,7 +207,7 @@ def _has_own_sums(udf: UDF) -> bool:
     classes = (vars(cls) for cls in type(udf).__mro__)
     first = next((own for own in classes if {"process_sums", "process_tile"} & own.keys()), None)
     has_sums = first is not None and "process_sums" in first
-    return has_sums and callable(udf.process_sums)  # type: ignore[attr-defined]
+    return has_sums and callable(udf.process_sums)
 
 
 def _with_all_aux(udf: UDF, aux: Mapping[str, AuxData], shape: Shape) -> Params:
