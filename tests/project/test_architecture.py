@@ -104,7 +104,7 @@ HEAVY = {
     "zarr": LABELED,
     "h5py": LABELED,
     "matplotlib": {"plotting"},
-    "distributed": {"chunk", "scheduling", "run", "cli"},
+    "distributed": {"chunk", "scheduling", "results", "run", "cli"},
     # config uses dask.config alone: the settings of udfdask are dask settings
     "dask": set(
         (
@@ -144,7 +144,7 @@ DASK_NAMES = {
     "dask.core": {"flatten", "reverse_dict"},
     "dask.highlevelgraph": {"HighLevelGraph"},
     # documented: https://distributed.dask.org/en/stable/serialization.html
-    "distributed.protocol": {"dask_deserialize", "dask_serialize", "deserialize", "serialize"},
+    "distributed.protocol": {"dask_deserialize", "dask_serialize", "register_generic"},
 }
 UNSTABLE_NAMES = {"clone_key", "collections_to_expr", "ContextAwareThreadPoolExecutor"}
 

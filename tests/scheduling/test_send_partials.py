@@ -56,26 +56,6 @@ def test_partial_results(buffers, aux, looked, read_only):
     same(aux, got.aux)
 
 
-class Subclass(np.ndarray):
-    """An array of a class of its own."""
-
-
-def odd_arrays():
-    boxed = np.empty(2, dtype=object)
-    boxed[:] = [[1, 2], "text"]
-    masked = np.ma.masked_array(np.arange(3.0), mask=[True, False, False])
-    return {"objects": boxed, "subclass": np.arange(3).view(Subclass), "masked": masked}
-
-
-@pytest.mark.parametrize("kind", ["objects", "subclass", "masked"])
-def test_other_arrays_are_pickled_as_before(kind):
-    array = odd_arrays()[kind]
-    got, header = sent(Partial({"v": array, "w": np.ones(2)}, 0, 1, {}))
-    assert header["serializer"] == "pickle"
-    assert type(got.arrays["v"]) is type(array)
-    assert got.arrays["v"].tolist() == array.tolist()
-
-
 def test_no_array_is_copied():
     """The frames of what is sent are the memory of the arrays."""
     array = np.ones((1000, 1000))
@@ -122,7 +102,8 @@ def test_on_a_cluster(client):
     (got, header) = sent(here)
     assert header["serializer"] == "dask"
     assert got["n"].tobytes() == here["n"].tobytes()
-    assert sent(ud.run_udf(x, named_udf()))[1]["serializer"] == "pickle"
+    lazy, _ = sent(ud.run_udf(x, named_udf()))
+    assert lazy.compute()["n"].tobytes() == here["n"].tobytes()
 
 
 def test_a_worker_knows_them_before_the_first_one_comes():

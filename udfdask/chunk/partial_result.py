@@ -8,15 +8,9 @@ needed 480 MB. So each process that uses distributed registers how to send parti
 from __future__ import annotations
 
 import functools
-import itertools
-import pickle
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
-from typing import Any
-
-import cloudpickle
-import numpy as np
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from udfdask.chunk.frames import signal_windows
 from udfdask.chunk.task_context import merge_context
@@ -24,8 +18,21 @@ from udfdask.plan.recipe import Recipe
 from udfdask.types import AnyArray
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Partial:
+class _Sized:
+    """An object with dictionaries of arrays: schedulers count these as memory of a worker."""
+
+    @property
+    def nbytes(self) -> int:
+        """Size of the arrays in bytes; objects count as pointers."""
+        parts = (part for part in vars(self).values() if isinstance(part, dict))
+        return sum(int(array.nbytes) for part in parts for array in part.values())
+
+    def __sizeof__(self) -> int:
+        return object.__sizeof__(self) + self.nbytes
+
+
+@dataclass(frozen=True, eq=False)
+class Partial(_Sized):
     """The partial result of one UDF: its buffers over the rows of some neighboring chunks.
 
     No task writes to the arrays: other tasks may have the same objects.
@@ -44,15 +51,6 @@ class Partial:
     generation: int = 0
     """`Recipe.generation` of the parameters of a chunk, or `MIXED`; 0 after merges."""
 
-    @property
-    def nbytes(self) -> int:
-        """Size of the arrays in bytes; objects count as pointers."""
-        return sum(int(a.nbytes) for a in (*self.arrays.values(), *self.aux.values()))
-
-    def __sizeof__(self) -> int:
-        """Return the size with the arrays: schedulers count it as memory of a worker."""
-        return object.__sizeof__(self) + self.nbytes
-
 
 MIXED = -2
 """Generation of a chunk whose tasks did not all have the same parameters."""
@@ -68,8 +66,8 @@ Partials = tuple[Partial | None, ...]
 """The partial result of each UDF of a run over one chunk; None if another group of UDFs has it."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Finalized:
+@dataclass(frozen=True, eq=False)
+class Finalized(_Sized):
     """The results of one UDF after `get_results`."""
 
     arrays: dict[str, AnyArray]
@@ -78,15 +76,6 @@ class Finalized:
     """Masks of valid values, for the results that the UDF gave one."""
     chunk: int | None
     """The chunk whose rows nav arrays hold; None for the whole run in flattened order."""
-
-    @property
-    def nbytes(self) -> int:
-        """Size of the arrays in bytes; objects count as pointers."""
-        return sum(int(a.nbytes) for a in (*self.arrays.values(), *self.masks.values()))
-
-    def __sizeof__(self) -> int:
-        """Return the size with the arrays: schedulers count it as memory of a worker."""
-        return object.__sizeof__(self) + self.nbytes
 
 
 def join_parts(recipe: Recipe, chunk: int, parts: Sequence[Partials]) -> Partials:
@@ -135,11 +124,6 @@ def join_groups(groups: Sequence[Partials]) -> Partials:
     )
 
 
-Arrays = dict[str, Any]
-Header = dict[str, Any]
-Frames = list[Any]
-
-
 def send_without_copies() -> None:
     """Tell distributed how to send partial results, if this process has imported distributed."""
     if sys.modules.get("distributed") is not None:
@@ -148,62 +132,10 @@ def send_without_copies() -> None:
 
 @functools.cache
 def _register() -> None:
+    from distributed.protocol import register_generic  # type: ignore[attr-defined]
+
     for cls in (Partial, Finalized):
-        register_sending(cls, _parts_of, functools.partial(_from_parts, cls))
-
-
-def register_sending(
-    cls: type[Any],
-    parts_of: Callable[[Any], tuple[Any, Mapping[str, Arrays]]],
-    from_parts: Callable[[Any, Mapping[str, Arrays]], Any],
-) -> None:
-    """Tell distributed how to send objects of a class: something small and dictionaries of arrays.
-
-    `parts_of` takes an object apart, `from_parts` puts it together. Objects with arrays of another
-    type than NumPy's, or with arrays of objects, are pickled.
-    """
-    from distributed.protocol import dask_deserialize, dask_serialize  # type: ignore[attr-defined]
-
-    dask_serialize.register(cls, lambda value: _to_frames(*parts_of(value)))
-    dask_deserialize.register(cls, lambda header, frames: from_parts(*_from_frames(header, frames)))
-
-
-def _to_frames(rest: Any, parts: Mapping[str, Arrays]) -> tuple[Header, Frames]:
-    """Return arrays as frames, and everything else as a header."""
-    from distributed.protocol import serialize  # type: ignore[attr-defined]
-
-    header: Header = {"rest": cloudpickle.dumps(rest), "parts": list(parts), "arrays": []}
-    frames: Frames = []
-    for part, arrays in parts.items():
-        for name, array in arrays.items():
-            if type(array) is not np.ndarray or array.dtype.hasobject:
-                raise NotImplementedError  # distributed takes pickle then
-            about, own = serialize(array)
-            header["arrays"].append((part, name, about, len(own)))
-            frames += own
-    return header, frames
-
-
-def _from_frames(header: Header, frames: Frames) -> tuple[Any, dict[str, Arrays]]:
-    """Return what `_to_frames` was given."""
-    from distributed.protocol import deserialize  # type: ignore[attr-defined]
-
-    parts: dict[str, Arrays] = {part: {} for part in header["parts"]}
-    remaining = iter(frames)
-    for part, name, about, count in header["arrays"]:
-        parts[part][name] = deserialize(about, list(itertools.islice(remaining, count)))
-    return pickle.loads(header["rest"]), parts
-
-
-def _parts_of(value: Partial | Finalized) -> tuple[dict[str, Any], dict[str, Arrays]]:
-    """Return the fields of a partial result: those that are no arrays, and those with arrays."""
-    given = {field.name: getattr(value, field.name) for field in fields(value)}
-    parts = {name: part for name, part in given.items() if isinstance(part, dict)}
-    return {name: part for name, part in given.items() if name not in parts}, parts
-
-
-def _from_parts(cls: type[Any], rest: dict[str, Any], parts: Mapping[str, Arrays]) -> Any:
-    return cls(**rest, **parts)
+        register_generic(cls)
 
 
 if "distributed" in sys.modules:

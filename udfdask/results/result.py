@@ -332,17 +332,22 @@ def _send_without_copies() -> None:
 
 @functools.cache
 def _register() -> None:
+    from distributed.protocol import dask_deserialize, dask_serialize  # type: ignore[attr-defined]
+
     partial_result.send_without_copies()
-    partial_result.register_sending(
-        Result, _parts_of, lambda info, parts: Result(info, parts["arrays"], parts["masks"])
+    # both take dictionaries too
+    dump, load = (
+        kind.dispatch(partial_result.Partial) for kind in (dask_serialize, dask_deserialize)
     )
 
+    def to_frames(result: Result) -> Any:
+        if result._tasks is not None:
+            raise NotImplementedError  # a lazy result is pickled
+        parts = {"info": result._info, "arrays": result._arrays, "masks": result._masks}
+        return dump(parts)
 
-def _parts_of(result: Result) -> tuple[Any, dict[str, dict[str, Any]]]:
-    """Return the metadata of a computed result, and its arrays."""
-    if result._tasks is not None:
-        raise NotImplementedError  # a lazy result is pickled
-    return result._info, {"arrays": result._arrays, "masks": result._masks}
+    dask_serialize.register(Result, to_frames)
+    dask_deserialize.register(Result, lambda header, frames: Result(**load(header, frames)))
 
 
 _send_without_copies()  # on workers, which have imported distributed before
