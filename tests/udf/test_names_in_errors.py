@@ -5,107 +5,62 @@ import numpy as np
 import pytest
 
 import udfdask as ud
-from udfdask.udf.written_methods import quoted
 
 X = da.ones((4, 4, 6, 6), chunks=(2, 4, 6, 6))
 
 
-def declaring(**uses):
-    """A UDF with the single buffers of these names and uses; its methods come later."""
-
-    class Declares(ud.UDF):
-        def get_result_buffers(self):
-            return {name: self.buffer(kind="single", use=use) for name, use in uses.items()}
-
-        def process_frame(self, frame):
-            pass
-
-        def merge(self, dest, src):
-            pass
-
-    return Declares
+def made(uses, **methods):
+    """A UDF with single buffers of these names and uses, and some methods."""
+    given = {
+        "get_result_buffers": lambda self: {
+            name: self.buffer(kind="single", use=use) for name, use in uses.items()
+        },
+        "process_frame": lambda self, frame: None,
+        "merge": lambda self, dest, src: None,
+    }
+    return type("Made", (ud.UDF,), {**given, **methods})()
 
 
-def error_of(udf):
-    with pytest.raises(ud.UDFError) as caught:
-        ud.run_udf(X, udf).compute(scheduler="synchronous")
-    return str(caught.value)
+def returning(method, uses, values):
+    return made(uses, **{method: lambda self, *_: values})
+
+
+ONE = np.zeros(1)
+RETURNED = [
+    ("get_results", {"mean": None}, {"meen": 1, "b": 2}, r"'meen' and 'b', not declared .*'mean'"),
+    (
+        "get_results",
+        {"a": "result_only", "b": "result_only"},
+        {"a": ONE, "b": None},
+        "left out 'b'",
+    ),
+    ("get_results", {"mean": "private"}, {"mean": 1}, "'mean', declared use='private'"),
+    ("merge_all", {"mean": None}, {"meen": 1}, r"returned 'meen', not declared .*\['mean'\]"),
+    ("merge_all", {"a": None, "b": None}, {}, r"left out 'a' and 'b'.* split_every=False"),
+]
+
+
+@pytest.mark.parametrize(("method", "uses", "values", "text"), RETURNED)
+def test_what_a_method_returns_and_leaves_out(method, uses, values, text):
+    with pytest.raises(ud.UDFError, match=rf"Made.{method}\(\).*{text}"):
+        ud.run_udf(X, returning(method, uses, values)).compute(scheduler="synchronous")
 
 
 def test_a_misspelled_name():
-    class Typo(declaring(mean=None)):
-        def process_frame(self, frame):
-            self.results.meen += 1
+    def process_frame(self, frame):
+        self.results.meen += 1
 
-    with pytest.raises(AttributeError, match=r"no buffer 'meen'; .*; did you mean") as caught:
-        ud.run_udf(X, Typo()).compute(scheduler="synchronous")
-    assert len(caught.value.__notes__) == 1
-
-
-def test_what_get_results_returns():
-    class Returns(declaring(mean="result_only", total="result_only", a=None)):
-        def get_results(self):
-            return {"meen": 1, "other": 2, "a": np.zeros(1)}
-
-    text = error_of(Returns())
-    assert "returned 'meen' (did you mean 'mean'?) and 'other', which are not declared" in text
-    assert "left out 'mean' and 'total', which are declared use='result_only'" in text
-
-
-def test_what_get_results_leaves_out():
-    class Returns(declaring(mean="result_only", total="result_only", sum="result_only")):
-        def get_results(self):
-            return {"mean": np.zeros(1), "total": None}
-
-    assert "left out 'total' and 'sum', which are declared use='result_only'" in error_of(Returns())
-
-
-def test_private_buffers_are_no_results():
-    class Returns(declaring(mean="private", total="private", a=None)):
-        def get_results(self):
-            return {"mean": 1, "total": 1}
-
-    assert "returned 'mean' and 'total', which are declared use='private'" in error_of(Returns())
-
-
-def test_what_merge_all_returns_and_leaves_out():
-    class Merges(declaring(mean=None, total=None)):
-        def merge_all(self, ordered_results):
-            return {"meen": 1, "other": 2}
-
-    text = error_of(Merges())
-    assert "returned 'meen' (did you mean 'mean'?) and 'other', which are not buffers of" in text
-    assert "left out buffers 'mean' and 'total'. It is called on" in text
-
-
-@pytest.mark.parametrize(
-    ("names", "meant", "text"),
-    [
-        (["a"], [], "'a'"),
-        (["a", "b", "c"], [], "'a', 'b' and 'c'"),
-        (["Mean", "x"], ["mean"], "'Mean' (did you mean 'mean'?) and 'x'"),
-        ([3], ["mean"], "3"),
-    ],
-)
-def test_names_as_text(names, meant, text):
-    assert quoted(names, meant) == text
+    udf = made({"mean": None}, process_frame=process_frame)
+    with pytest.raises(AttributeError, match=r"no buffer 'meen'; declared buffers: \['mean'\]"):
+        ud.run_udf(X, udf).compute(scheduler="synchronous")
 
 
 class Threshold(ud.UDF):
-    def __init__(self, threshold, sigma=1):
-        super().__init__(threshold, sigma=sigma)
+    def __init__(self, threshold):
+        super().__init__(threshold)
 
 
-class Plain(ud.UDF):
-    pass
-
-
-def test_the_message_has_the_names_of_the_users_parameters():
-    remedy = r"by name: super\(\).__init__\(threshold=threshold, sigma=sigma\)"
-    with pytest.raises(ud.ArgumentTypeError, match=f"of Threshold got 1 argument .*{remedy}"):
-        Threshold(3)
-
-
-def test_a_class_without_init():
-    with pytest.raises(TypeError, match=r"Plain got 2 arguments without a name: .*Plain\(thr"):
-        Plain(3, 4)
+@pytest.mark.parametrize("cls", [Threshold, type("Plain", (ud.UDF,), {})])
+def test_parameters_without_a_name(cls):
+    with pytest.raises(ud.ArgumentTypeError, match=f"{cls.__name__} got 1 .* parameters by name"):
+        cls(3)

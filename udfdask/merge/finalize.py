@@ -26,6 +26,7 @@ from udfdask.plan.recipe import Recipe, UDFRecipe
 from udfdask.types import AnyArray
 from udfdask.udf.buffers import BufferSpec, Results
 from udfdask.udf.processing import MaskedResult
+from udfdask.udf.written_methods import quoted
 
 
 def finalize(
@@ -124,34 +125,22 @@ def _checked(instance: Instance, returned: Any) -> Mapping[str, Any]:
 def _check_names(declared: UDFRecipe, returned: Mapping[str, Any]) -> None:
     """Raise if `get_results` returned a name that is no result, or left out a result."""
     specs, who = declared.buffers, f"{declared.name}.get_results()"
-    absent = [
-        name
-        for name, spec in specs.items()
-        if spec.use == "result_only" and _left_out(returned, name, spec)
-    ]
-    undeclared = [name for name in returned if name not in specs]
-    private = [name for name in returned if name in specs and specs[name].use == "private"]
-    if not (absent or undeclared or private):
-        return
-    from udfdask.udf.written_methods import quoted  # only errors need it
-
-    one = len(absent) == 1
-    left_out = absent and (
-        f"{who} left out {quoted(absent)}, which {'is' if one else 'are'} declared "
-        f"use='result_only' and so {'exists' if one else 'exist'} nowhere else"
-    )
-    if undeclared:
+    if undeclared := [name for name in returned if name not in specs]:
         raise UndeclaredBufferError(
-            f"{who} returned {quoted(undeclared, absent or specs)}, which "
-            f"{'is' if len(undeclared) == 1 else 'are'} not declared in get_result_buffers(); "
-            f"declared are {sorted(specs)}{f'. {left_out}' if left_out else ''}"
+            f"{who} returned {quoted(undeclared)}, not declared in get_result_buffers(); "
+            f"declared are {sorted(specs)}"
         )
-    if private:
+    if private := [name for name in returned if specs[name].use == "private"]:
         raise UDFError(
-            f"{who} returned {quoted(private)}, which {'is' if len(private) == 1 else 'are'} "
-            "declared use='private': leave it out, or declare it without use"
+            f"{who} returned {quoted(private)}, declared use='private': leave it out, or declare "
+            "it without use"
         )
-    raise UDFError(left_out)
+    only = [name for name, spec in specs.items() if spec.use == "result_only"]
+    if absent := [name for name in only if _left_out(returned, name, specs[name])]:
+        raise UDFError(
+            f"{who} left out {quoted(absent)}, which is declared use='result_only' and so exists "
+            "nowhere else"
+        )
 
 
 def _left_out(returned: Mapping[str, Any], name: str, spec: BufferSpec) -> bool:

@@ -21,6 +21,7 @@ from udfdask.types import AnyArray
 from udfdask.udf.aux_data import concatenate_rows
 from udfdask.udf.base import overrides
 from udfdask.udf.buffers import BufferSpec, PartialViews, Views
+from udfdask.udf.written_methods import quoted
 
 
 def merge_partials(
@@ -186,26 +187,18 @@ def _merge_all(recipe: Recipe, number: int, partials: Sequence[Partial], in_tree
 def _check_names(declared: UDFRecipe, merged: Mapping[str, Any], in_tree: bool) -> None:
     """Raise if `merge_all` returned unknown buffers, or left out buffers in a tree."""
     who = f"{declared.name}.merge_all()"
-    absent = [name for name in declared.allocated if name not in merged] if in_tree else []
-    unknown = [name for name in merged if name not in declared.allocated]
-    if not (absent or unknown):
-        return
-    from udfdask.udf.written_methods import quoted  # only errors need it
-
-    left_out = absent and (
-        f"{who} left out {'buffer' if len(absent) == 1 else 'buffers'} {quoted(absent)}. It is "
-        "called on groups of chunks and then on its own results, so it must return every declared "
-        f"buffer; or set split_every=False on {declared.name} (or in run_udf) to have it called "
-        "once on all chunks"
-    )
-    if unknown:
+    if unknown := [name for name in merged if name not in declared.allocated]:
         raise ArgumentValueError(
-            f"{who} returned {quoted(unknown, absent or declared.allocated)}, which "
-            f"{'is not a buffer' if len(unknown) == 1 else 'are not buffers'} of "
-            f"get_result_buffers(); those are {sorted(declared.allocated)}"
-            f"{f'. {left_out}' if left_out else ''}"
+            f"{who} returned {quoted(unknown)}, not declared in get_result_buffers(); declared "
+            f"are {sorted(declared.allocated)}"
         )
-    raise UDFError(left_out)
+    absent = [name for name in declared.allocated if name not in merged]
+    if absent and in_tree:
+        raise UDFError(
+            f"{who} left out {quoted(absent)}. It is called on groups of chunks and then on its "
+            "own results, so it must return every declared buffer; or set split_every=False on "
+            f"{declared.name} (or in run_udf) to have it called once on all chunks"
+        )
 
 
 def _slice(recipe: Recipe, partial: Partial) -> Slice:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from inspect import Parameter, isfunction, signature
+from inspect import isfunction, signature
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -153,7 +153,10 @@ class UDF(Declarations, Processing):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         if args:
-            raise ArgumentTypeError(_without_names(type(self), args))
+            raise ArgumentTypeError(
+                f"{type(self).__name__} got {len(args)} argument(s) without a name: pass "
+                "parameters by name, also to super().__init__: (threshold=3)"
+            )
         self._kwargs = kwargs
         self.params = Params(kwargs)
 
@@ -237,41 +240,13 @@ _NOT_YET = {
 def _without_init(cls: type[UDF]) -> str:
     """Return the message for a class with an `__init__` that does not call that of `UDF`."""
     owner = next(base for base in cls.__mro__ if "__init__" in vars(base))
-    parameters = list(signature(owner).parameters.values())
+    given = ", ".join(f"{name}=self.{name}" for name in signature(owner).parameters)
+    remedy = "add super().__init__(...) with all parameters by name"
     if "__dataclass_fields__" in vars(owner):
-        given = ", ".join(f"{p.name}=self.{p.name}" for p in parameters)
         remedy = f"write a method __post_init__(self) that calls super().__init__({given})"
-    else:
-        named = [p for p in parameters if p.kind is not Parameter.VAR_POSITIONAL]
-        given = ", ".join(
-            f"**{p.name}" if p.kind is Parameter.VAR_KEYWORD else f"{p.name}={p.name}"
-            for p in named
-        )
-        remedy = f"add super().__init__({given}) to it"
     return (
         f"{cls.__name__} cannot run, because {owner.__name__}.__init__ does not call "
         f"super().__init__: {remedy}. Each task makes a new instance from these arguments"
-    )
-
-
-def _without_names(cls: type[UDF], args: tuple[Any, ...]) -> str:
-    """Return the message for parameters that `super().__init__` gets without their names."""
-    count = f"{len(args)} argument{'s' if len(args) > 1 else ''} without a name"
-    owner = next(base for base in cls.__mro__ if "__init__" in vars(base))
-    if owner is UDF:
-        return (
-            f"{cls.__name__} got {count}: pass parameters by name, such as "
-            f"{cls.__name__}(threshold=3)"
-        )
-    named = [
-        p.name
-        for p in signature(owner).parameters.values()
-        if p.kind in (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
-    ]
-    given = ", ".join(f"{name}={name}" for name in named) or "name=value"
-    return (
-        f"super().__init__ of {owner.__name__} got {count}: pass parameters by name: "
-        f"super().__init__({given})"
     )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterable, Iterator, KeysView
 from dataclasses import dataclass
 from operator import index
 from typing import Any
@@ -15,6 +14,7 @@ from udfdask.backends.backend import NUMPY, Backend, DenseBackend
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, UDFError
 from udfdask.geometry.chunk_grid import BoolArray, Grid
 from udfdask.types import AnyArray, Kind, Use, Where
+from udfdask.udf.params import Values
 
 KINDS = ("nav", "sig", "single")
 USES = (None, "private", "result_only")
@@ -229,11 +229,8 @@ class FullBuffer:
         return tuple(self.raw_data.shape)
 
 
-class Views:
+class Views(Values):
     """Show each buffer as an attribute; assignment writes in place.
-
-    The views are in the `__dict__` of the instance, where a buffer hides any method of this class
-    that has the same name: a buffer may be called `keys` or `get_buffer`.
 
     Examples
     --------
@@ -254,14 +251,11 @@ class Views:
     16.0 16.0
     """
 
-    def __init__(self, views: dict[str, Any]) -> None:
-        self.__dict__.update(views)
-
     def __setattr__(self, name: str, value: Any) -> None:
         try:
             view = self.__dict__[name]
         except KeyError:
-            raise UDFError(_no_buffer(name, " to assign to", self.__dict__)) from None
+            raise UDFError(self._no_buffer(name, " to assign to")) from None
         if view is None:
             raise UDFError(f"buffer {name!r} is result_only: return it from get_results")
         if value is not view:  # `x += v` has changed the view and assigns it again
@@ -269,74 +263,18 @@ class Views:
 
     def __getattr__(self, name: str) -> Any:
         # hasattr and pickle rely on an AttributeError
-        raise AttributeError(_no_buffer(name, "", self.__dict__))
+        raise AttributeError(self._no_buffer(name))
 
     def __getitem__(self, name: str) -> Any:
         _deprecate_items(name)
-        try:
-            return self.__dict__[name]
-        except KeyError:
-            raise KeyError(name) from None
+        return self.__dict__[name]
 
     def __setitem__(self, name: str, value: Any) -> None:
         _deprecate_items(name)
         setattr(self, name, value)
 
-    def __contains__(self, name: object) -> bool:
-        return name in self.__dict__
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.__dict__)
-
-    def __len__(self) -> int:
-        return len(self.__dict__)
-
-    def keys(self) -> KeysView[str]:
-        """Return the names of the buffers.
-
-        Returns
-        -------
-        KeysView
-            The names, as of a dictionary.
-        """
-        return self.__dict__.keys()
-
-    def items(self) -> Any:
-        """Return the pairs of name and view.
-
-        Returns
-        -------
-        ItemsView
-            Pairs of a name and a view, as of a dictionary.
-        """
-        return self.__dict__.items()
-
-    def get(self, name: str, default: Any = None) -> Any:
-        """Return the view of a buffer, or `default` if it is not declared.
-
-        Parameters
-        ----------
-        name : str
-            Name of the buffer.
-        default : object
-            Returned if there is no buffer of this name.
-
-        Returns
-        -------
-        array or object
-            The view, or `default`.
-        """
-        return self.__dict__.get(name, default)
-
-
-def _no_buffer(name: str, use: str, views: Iterable[str]) -> str:
-    """Return that there is no buffer of a name, which exist, and which was probably meant."""
-    from udfdask.geometry.labeled_values import did_you_mean
-
-    names = sorted(views)
-    # Python looks for names such as __deepcopy__ itself
-    guess = "" if name.startswith("__") else did_you_mean(name, names)
-    return f"there is no buffer {name!r}{use}; declared buffers: {names}{guess}"
+    def _no_buffer(self, name: str, use: str = "") -> str:
+        return f"there is no buffer {name!r}{use}; declared buffers: {sorted(self.__dict__)}"
 
 
 def _deprecate_items(name: str) -> None:
@@ -396,8 +334,8 @@ class Results(Views):
         arrays: dict[str, AnyArray],
         grid: Grid | None = None,
     ) -> None:
-        # the grid is given if there is a row for each frame of the run, in navigation order
         super().__init__(views)
+        # given if there is a row for each frame of the run, in navigation order
         object.__setattr__(self, "_udfdask_grid", grid)
         object.__setattr__(self, "_udfdask_specs", specs)
         object.__setattr__(self, "_udfdask_arrays", arrays)

@@ -19,31 +19,18 @@ def is_lazy(value: Any) -> bool:
     return has_graph and value.__dask_graph__() is not None
 
 
-def lazy_places(value: Any) -> Iterator[Place]:
-    """Find the dask collections in lists, tuples and dictionaries.
+def lazy_places(value: Any, around: tuple[int, ...] = ()) -> Iterator[Place]:
+    """Yield the places of dask collections in lists, tuples and dictionaries.
 
-    Parameters
-    ----------
-    value : object
-        A parameter.
-
-    Yields
-    ------
-    tuple of int
-        The place of each collection, except `value` itself.
+    `around` are the ids of the containers around the value.
     """
-    yield from _places(value, ())
-
-
-def _places(value: Any, around: tuple[int, ...]) -> Iterator[Place]:
-    """Yield places in a container; `around` are the ids of the containers around it."""
     if id(value) in around:  # the container contains itself
         return
     for k, member in enumerate(_members(value)):
         if is_lazy(member):
             yield (k,)
         else:
-            for rest in _places(member, (*around, id(value))):
+            for rest in lazy_places(member, (*around, id(value))):
                 yield (k, *rest)
 
 
@@ -103,7 +90,7 @@ def _members(value: Any) -> Any:
     return value if isinstance(value, (list, tuple)) else ()
 
 
-class _Values:
+class Values:
     """Values by name, by attribute or by item.
 
     The names are in the `__dict__` of the instance, where they hide methods of this class.
@@ -117,6 +104,32 @@ class _Values:
 
     def __contains__(self, name: object) -> bool:
         return name in self.__dict__
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.__dict__)
+
+    def __len__(self) -> int:
+        return len(self.__dict__)
+
+    def keys(self) -> KeysView[str]:
+        """Return the names, as those of a dictionary.
+
+        Returns
+        -------
+        KeysView
+            The names.
+        """
+        return self.__dict__.keys()
+
+    def items(self) -> ItemsView[str, Any]:
+        """Return the pairs of name and value.
+
+        Returns
+        -------
+        ItemsView
+            The pairs, as those of a dictionary.
+        """
+        return self.__dict__.items()
 
     def get(self, name: str, default: Any = None) -> Any:
         """Return a value, or `default` if there is none of that name.
@@ -136,7 +149,7 @@ class _Values:
         return self.__dict__.get(name, default)
 
 
-class Params(_Values):
+class Params(Values):
     """Hold the parameters of a UDF, as `self.params`, by attribute or by item; read-only.
 
     Examples
@@ -161,37 +174,11 @@ class Params(_Values):
                     return self.__dict__[own]
         raise AttributeError(f"there is no parameter {name!r}; there are {sorted(self.__dict__)}")
 
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.__dict__)
-
-    def __len__(self) -> int:
-        return len(self.__dict__)
-
     def __repr__(self) -> str:
         return f"Params({', '.join(f'{k}={v!r}' for k, v in self.__dict__.items())})"
 
-    def keys(self) -> KeysView[str]:
-        """Return the names of the parameters.
 
-        Returns
-        -------
-        KeysView
-            The names, as of a dictionary.
-        """
-        return self.__dict__.keys()
-
-    def items(self) -> ItemsView[str, Any]:
-        """Return the pairs of name and value.
-
-        Returns
-        -------
-        ItemsView
-            The pairs, as of a dictionary.
-        """
-        return self.__dict__.items()
-
-
-class TaskData(_Values):
+class TaskData(Values):
     """Hold the task data of a UDF, as `self.task_data`, by attribute or by item.
 
     Examples

@@ -6,16 +6,9 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 
-def quoted(names: Iterable[str], meant: Iterable[str] = ()) -> str:
-    """Return names as text: 'a' and 'b'; with a guess for each that is like one of `meant`."""
-    from udfdask.geometry.labeled_values import did_you_mean
-
-    known = list(meant)
-    parts = []
-    for name in names:
-        guess = did_you_mean(name, known).removeprefix("; ")
-        parts.append(f"{name!r} ({guess})" if guess else repr(name))
-    *most, last = parts
+def quoted(names: Iterable[str]) -> str:
+    """Return names as text: 'a' and 'b'."""
+    *most, last = map(repr, names)
     return f"{', '.join(most)} and {last}" if most else last
 
 
