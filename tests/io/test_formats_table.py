@@ -15,8 +15,7 @@ from udfdask.errors import FileFormatError
 from udfdask.io import open_file
 from udfdask.io.hdf5 import HDF5Dataset
 from udfdask.io.hyperspy_axes import read_axis
-from udfdask.io.hyperspy_file import HyperSpyArray
-from udfdask.io.instrument_frames import TiffPages
+from udfdask.io.hyperspy_file import HyperSpyArray, TiffSeries
 from udfdask.io.memmap import MappedArray
 
 hs = pytest.importorskip("hyperspy.api", reason="hyperspy is in the io extra")
@@ -77,11 +76,13 @@ def how_it_is_read(opened):
         return "at once"
     tasks = dict(opened.array.dask).values()
     sources = [getattr(a, "value", a) for task in tasks for a in getattr(task, "args", ())]
-    source = next(each for each in sources if isinstance(each, HDF5Dataset | HyperSpyArray))
-    if isinstance(source, HDF5Dataset):
-        return "lazily, by stored chunks"
-    kinds = {MappedArray: "lazily, mapped", TiffPages: "lazily, by page"}
-    return kinds.get(type(source.frames), "lazily, in HyperSpy's chunks")
+    kinds = {
+        HDF5Dataset: "lazily, by stored chunks",
+        HyperSpyArray: "lazily, by HyperSpy",
+        MappedArray: "lazily, mapped",
+        TiffSeries: "lazily, by page",
+    }
+    return next(kinds[type(each)] for each in sources if type(each) in kinds)
 
 
 def line_of(path, origin):

@@ -9,14 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from suites import examples
-from udfdask.io.lazy_source import LEAST_BYTES, FileArray, choose_chunks
+from udfdask.io.lazy_source import LEAST_BYTES, StoredArray, choose_chunks
 
 MIB = 1 << 20
 
 
 def chosen(shape, stored, dtype="u2", sig_dims=2):
     """Largest sizes of the automatic chunks."""
-    array = FileArray(file=None, shape=shape, dtype=np.dtype(dtype), stored=stored)
+    array = StoredArray(shape=shape, dtype=np.dtype(dtype), stored=stored)
     chunks = choose_chunks(array, sig_dims)
     assert tuple(map(sum, chunks)) == shape
     return tuple(map(max, chunks))

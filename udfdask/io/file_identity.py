@@ -1,4 +1,4 @@
-"""Remember the state of a file when it was opened, so that a task notices a later change.
+"""Local files: their state when they were opened, so that tasks notice a change, and their errors.
 
 Readers take the identity before they read anything from the file. A task compares the identity with
 the file descriptor from which it reads; libraries are called inside `FileIdentity.unchanged`.
@@ -16,8 +16,20 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
-from udfdask.errors import FileFormatError
+from udfdask.errors import ArgumentTypeError, FileFormatError, UDFError
+
+COPY_AGAIN = "Is the file complete? Copy it again from where it was recorded, or write it anew"
+"""Advice if a part of a file is missing or damaged."""
+
+_UNCERTAIN = (
+    "It may be damaged, incomplete, or of a kind that this reader does not know: copy it again, or "
+    "save it in another format with the program that wrote it"
+)
+
+_MOST_CHARACTERS = 300
+"""Maximum length of another package's message; some contain long tables of bytes."""
 
 _READING = os.O_RDONLY | getattr(os, "O_BINARY", 0)  # Windows would translate line endings
 
@@ -85,18 +97,15 @@ class FileIdentity:
         """Raise if an open file is not the file of this identity; call before or after reading."""
         status = os.fstat(descriptor)  # the path can refer to another file a moment later
         same = (status.st_size, status.st_mtime_ns) == (self.size, self.mtime_ns)
-        if same and (
-            self.machine != _machine()
-            or status.st_ino == self.inode
-            or status.st_ctime_ns == self.ctime_ns
-        ):
-            return
-        raise FileFormatError(
-            f"{self.path} has changed since it was opened: expected {self.size} bytes written at "
-            f"{_utc(self.mtime_ns)}, found {status.st_size} bytes written at "
-            f"{_utc(status.st_mtime_ns)}. Open it again, and repeat all computations with it; copy "
-            "files to other nodes with their times (cp -p, rsync -t)"
-        )
+        is_elsewhere = self.machine != _machine()
+        is_it = status.st_ino == self.inode or status.st_ctime_ns == self.ctime_ns
+        if not same or not (is_elsewhere or is_it):
+            raise FileFormatError(
+                f"{self.path} has changed since it was opened: expected {self.size} bytes written "
+                f"at {_utc(self.mtime_ns)}, found {status.st_size} bytes written at "
+                f"{_utc(status.st_mtime_ns)}. Open it again, and repeat all computations with it; "
+                "copy files to other nodes with their times (cp -p, rsync -t)"
+            )
 
     @contextmanager
     def unchanged(self) -> Iterator[None]:
@@ -124,3 +133,66 @@ def _machine() -> str:
         return Path("/proc/sys/kernel/random/boot_id").read_text()[:13]
     except OSError:
         return platform.node()
+
+
+@contextmanager
+def reading(
+    path: str | os.PathLike[str], reader: str, *, part: str = "", advice: str = _UNCERTAIN
+) -> Iterator[None]:
+    """Turn the errors of a package that reads a file into a `FileFormatError` with its path.
+
+    Use it only around calls of that package, so that errors in our own code keep their type.
+    """
+    try:
+        yield
+    except (UDFError, ImportError, MemoryError, Warning):
+        raise  # these do not mean that the file is damaged
+    except Exception as error:
+        # Readers have no common base class of errors: 331 damaged zarr stores raised 14 types.
+        where = f", {part}," if part else ""
+        raise FileFormatError(
+            f"{os.fspath(path)}{where} cannot be read as {reader}: {in_words(error)}. {advice}"
+        ) from error
+
+
+def in_words(error: BaseException) -> str:
+    """Return the type and message of another package's error in one short line."""
+    words = " ".join(str(error).split()).rstrip(".")
+    if len(words) > _MOST_CHARACTERS:
+        words = f"{words[:_MOST_CHARACTERS]}..."
+    return f"{type(error).__name__}: {words}" if words else type(error).__name__
+
+
+def existing_file(path: str | os.PathLike[str]) -> Path:
+    """Return the absolute path of an existing file or folder, which workers in other folders find.
+
+    Anything else is refused, because to open a named pipe would wait forever.
+    """
+    try:
+        file = Path(path).expanduser().resolve()
+        exists = file.is_file() or file.is_dir()
+    except TypeError as error:
+        raise ArgumentTypeError(
+            f"a path must be a str or a pathlib.Path, got {type(path).__name__}: pass the name of "
+            "a file; an array needs no opening"
+        ) from error
+    except (OSError, ValueError, RuntimeError) as error:  # such as a circle of links
+        raise FileFormatError(f"{path!r} is not a path to a file: {in_words(error)}") from error
+    if not exists:
+        also = "exists" if file.parent.is_dir() else "does not exist either"
+        raise FileNotFoundError(
+            f"there is no file {os.fspath(path)!r} (the folder {file.parent} {also}): check the "
+            "path"
+        )
+    return file
+
+
+def check_values(where: str, shape: tuple[int, ...], dtype: DTypeLike) -> None:
+    """Raise if an array in a file, as the file describes it, cannot contain frames."""
+    if np.dtype(dtype).kind not in "biufcmM":
+        raise FileFormatError(f"expected numbers, but {where} contains values of type {dtype}")
+    if not shape:
+        raise FileFormatError(
+            f"expected an array of frames or spectra, but {where} contains a single value: check "
+            "the path, or pass another dataset="
+        )

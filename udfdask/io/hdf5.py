@@ -1,4 +1,4 @@
-"""Open datasets of HDF5 files."""
+"""Open datasets of HDF5 files; tasks decode most stored chunks without HDF5."""
 
 from __future__ import annotations
 
@@ -17,54 +17,85 @@ import dask.array as da
 import numpy as np
 
 from udfdask.errors import FileFormatError, missing_package
-from udfdask.io.chunk_decoders import DamagedChunk
-from udfdask.io.damaged_files import COPY_AGAIN, check_values, reading
-from udfdask.io.file_identity import FileIdentity
+from udfdask.io.file_identity import COPY_AGAIN, FileIdentity, check_values, reading
 from udfdask.io.hdf5_axes import describe, text
-from udfdask.io.hdf5_chunks import ChunkTable, contiguous_offset
-from udfdask.io.hdf5_datasets import find_dataset
-from udfdask.io.hdf5_links import other_files
-from udfdask.io.lazy_source import FileArray, choose_chunks, lazy_array
+from udfdask.io.hdf5_datasets import find_dataset, other_files
+from udfdask.io.lazy_source import StoredArray, choose_chunks, lazy_array
 from udfdask.io.memmap import MappedArray, c_strides
 from udfdask.io.opened_file import OpenedFile, choose_sig_dims, opened_array
-from udfdask.io.stored_chunks import LibraryNeeded, read_part
+from udfdask.io.stored_chunks import (
+    DamagedChunk,
+    Decode,
+    LibraryNeeded,
+    StoredBytes,
+    Values,
+    hdf5_decoder,
+    read_part,
+)
 from udfdask.once_per_process import OncePerProcess
 
-_NETCDF = "_NCProperties"
-"""Attribute of files that were written by the NetCDF 4 library."""
+_MOST_STORED = 4_000_000
+"""Maximum number of stored chunks: a process keeps 16 bytes for each, and needs about 1 us each to
+list them."""
 
-_BY_SUFFIX = {".hspy": "HSPY", ".app5": "Topspin"}
-"""Formats of HDF5 files that always have this suffix."""
+_ADVICE = f"If it is compressed with a filter of hdf5plugin, pip install hdf5plugin. {COPY_AGAIN}"
 
 _tables = OncePerProcess(32)
 """Tables of the chunks of the last 32 datasets: to list 100,000 chunks takes 0.2 s."""
 
 
-def _h5py() -> Any:
-    """Return the package h5py, with the filters of hdf5plugin if it is installed."""
-    with contextlib.suppress(ImportError):
-        importlib.import_module("hdf5plugin")
-    return importlib.import_module("h5py")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _ChunkTable:
+    """The places of a dataset's chunks in the file, and how to decode them."""
+
+    offsets: Values
+    """Position of each chunk in the file, in bytes; the array has the shape of the chunk grid."""
+    sizes: Values
+    """Number of bytes of each chunk in the file; 0 if HDF5 itself has to read the chunk."""
+    decode: Decode | None
+    """The decoder; None if chunks are stored as they are."""
+
+    @classmethod
+    def of(cls, dataset: Any) -> _ChunkTable | None:
+        """Return the table of an open dataset; None if HDF5 itself has to read it."""
+        if not (hasattr(dataset.id, "chunk_iter") and _is_plain(dataset) and dataset.chunks):
+            return None
+        if dataset.maxshape.count(None) == 1 and dataset.maxshape[0] is not None:
+            return None  # HDF5 2.0 lists the chunks of an extensible array at wrong positions
+        grid = [-(-n // step) for n, step in zip(dataset.shape, dataset.chunks, strict=True)]
+        properties = dataset.id.get_create_plist()
+        filters = [properties.get_filter(n) for n in range(properties.get_nfilters())]
+        decode = hdf5_decoder([(number, values) for number, _, values, _ in filters])
+        if not 0 < np.prod(grid, dtype=float) <= _MOST_STORED or (filters and decode is None):
+            return None
+        offsets, sizes = np.zeros(grid, np.int64), np.zeros(grid, np.int64)
+
+        def note(chunk: Any) -> None:
+            # a bit is set for each filter that was not applied to this chunk
+            if chunk.filter_mask == 0 and chunk.byte_offset is not None:
+                place = tuple(np.floor_divide(chunk.chunk_offset, dataset.chunks))
+                offsets[place], sizes[place] = chunk.byte_offset, chunk.size
+
+        dataset.id.chunk_iter(note)
+        return cls(offsets=offsets, sizes=sizes, decode=decode)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HDF5Dataset(FileArray):
+class HDF5Dataset(StoredArray):
     """A dataset in an HDF5 file that each task opens.
 
     An open h5py file cannot be pickled, and it prevents other programs from writing to the file.
     """
 
+    file: FileIdentity
+    """The file when it was opened; tasks raise if it has changed."""
     others: tuple[FileIdentity, ...]
     """Other files that contain values of a virtual, external or linked dataset."""
-    contiguous: MappedArray | None
-    """The same values as one part of the file, which tasks map; None for other layouts."""
     dataset: str
     """Path of the dataset inside the file."""
 
-    def __getitem__(self, index: Any) -> np.ndarray[Any, Any]:
+    def __getitem__(self, index: Any) -> Values:
         """Return the part at `index`, read from the file."""
-        if self.contiguous is not None:
-            return self.contiguous[index]
         try:
             return self._from_chunks(index)
         except LibraryNeeded:
@@ -75,44 +106,49 @@ class HDF5Dataset(FileArray):
                 f"a stored chunk is damaged ({error}). {COPY_AGAIN}"
             ) from error
 
-    def _from_chunks(self, index: Any) -> np.ndarray[Any, Any]:
+    def _from_chunks(self, index: Any) -> Values:
         """Return a part of which HDF5 reads nothing; raise `LibraryNeeded` if HDF5 has to."""
         table = _tables.get((self.file, self.dataset), self._table)
-        if table is None:
+        if table is None or self.stored is None:
             raise LibraryNeeded("unknown filters, or values that NumPy does not have")
         with FileIO(self.file.open()) as stream:
+            stored_bytes = StoredBytes(table.decode)
+
+            def read_chunk(place: tuple[int, ...], out: Values) -> None:
+                size = int(table.sizes[place])
+                # HDF5 can store incomplete chunks at the edges without filters
+                if size == 0 or (size == out.nbytes and table.decode is not None):
+                    raise LibraryNeeded(f"chunk {place} is missing, or stored in another way")
+                stream.seek(int(table.offsets[place]))
+                stored_bytes.read(stream, size, out)
+
             part = read_part(
                 index,
                 shape=self.shape,
                 dtype=self.dtype,
-                stored=table.stored,
-                read_chunk=table.reader(stream),
+                stored=self.stored,
+                read_chunk=read_chunk,
             )
             self.file.check(stream.fileno())  # new values could be mixed with old ones
         return part
 
-    def _table(self) -> ChunkTable | None:
+    def _table(self) -> _ChunkTable | None:
         """Return the table of the chunks, if they can be read without HDF5."""
         if self.others:
             return None
-        with (
-            self.file.unchanged(),
-            reading(self.file.path, "HDF5", part=f"dataset {self.dataset!r}"),
-            _h5py().File(self.file.path, "r") as opened,
-        ):
-            return ChunkTable.of(opened[self.dataset])
+        with self.file.unchanged(), _opened(Path(self.file.path)) as opened:
+            return _ChunkTable.of(opened[self.dataset])
 
-    def _from_library(self, index: Any) -> np.ndarray[Any, Any]:
+    def _from_library(self, index: Any) -> Values:
         """Return the part at `index`, read by HDF5."""
         where = f"dataset {self.dataset!r} at {index}"
         with ExitStack() as stack:
             for file in (self.file, *self.others):
                 stack.enter_context(file.unchanged())
-            stack.enter_context(reading(self.file.path, "HDF5", part=where))
+            stack.enter_context(reading(self.file.path, "HDF5", part=where, advice=_ADVICE))
             opened = stack.enter_context(_h5py().File(self.file.path, "r"))
             dataset = opened[self.dataset]
-            with reading(self.file.path, "HDF5", part=where, advice=_advice(dataset)):
-                part: np.ndarray[Any, Any] = dataset[index]
+            part: Values = dataset[index]
             self.file.check(opened.id.get_vfd_handle())
             if self.others:
                 # HDF5 keeps them open, and reads fill values in place of those that are too many
@@ -120,19 +156,35 @@ class HDF5Dataset(FileArray):
         return part
 
 
-def _advice(dataset: Any) -> str:
-    """Return what to do if an open dataset cannot be read because HDF5 does not have its filter."""
-    from h5py import h5z
+def _is_plain(dataset: Any) -> bool:
+    """Return whether the values of a dataset are in its file as NumPy has them in memory."""
+    import h5py
 
-    properties = dataset.id.get_create_plist()
-    numbers = [properties.get_filter(n)[0] for n in range(properties.get_nfilters())]
-    missing = [str(number) for number in numbers if not h5z.filter_avail(number)]
-    if not missing:
-        return ""
     return (
-        f"HDF5 does not have the filter number {' and '.join(missing)}: pip install hdf5plugin, or "
-        "set HDF5_PLUGIN_PATH to the folder of the filter, and start Python again"
+        dataset.dtype.kind in "iufc"
+        and dataset.id.get_type() == h5py.h5t.py_create(dataset.dtype)
+        and not dataset.is_virtual
+        and not dataset.external
+        and dataset.file.userblock_size == 0
     )
+
+
+def _h5py() -> Any:
+    """Return the package h5py, with the filters of hdf5plugin if it is installed."""
+    with contextlib.suppress(ImportError):
+        importlib.import_module("hdf5plugin")
+    return importlib.import_module("h5py")
+
+
+@contextlib.contextmanager
+def _opened(file: Path) -> Iterator[Any]:
+    """Open an HDF5 file with h5py."""
+    try:
+        h5py = _h5py()
+    except ImportError as error:
+        raise missing_package("h5py", purpose=f"reading {file.name}") from error
+    with reading(file, "HDF5"), h5py.File(file, "r") as opened:
+        yield opened
 
 
 def open_hdf5(
@@ -146,13 +198,13 @@ def open_hdf5(
         group = opened[names[0].rpartition("/")[0] or "/"]
         described = describe(group, opened[names[0]], chosen.shape)
         sources = [_source(opened[name], identity) for name in names]
-        format_name = "NetCDF 4" if _NETCDF in opened.attrs else "HDF5"
+        format_name = "NetCDF 4" if "_NCProperties" in opened.attrs else "HDF5"
         # RosettaSciIO and Direct Electron store dimensions from the last to the first one
         is_reversed = (
             names[0].startswith("signals/") or file.suffix.lower() == ".de5"
         ) and "emd_group_type" in group.attrs
     where = f"dataset {names[0]}" + (f" to {names[-1]}" if len(names) > 1 else "")
-    check_values(file, chosen.shape, chosen.dtype, part=where)
+    check_values(f"{file}, {where},", chosen.shape, chosen.dtype)
     sig = choose_sig_dims(sig_dims, len(chosen.shape), known=described.sig_dims)
     return opened_array(
         _lazy(sources, sig, chunks, -1 if is_reversed else 1),
@@ -166,11 +218,10 @@ def open_hdf5(
 
 def hyperspy_format(file: Path) -> str | None:
     """Return the name of an HDF5 file's format if only RosettaSciIO knows what is in it."""
-    if file.suffix.lower() in _BY_SUFFIX:
-        return _BY_SUFFIX[file.suffix.lower()]
+    by_suffix = {".hspy": "HSPY", ".app5": "Topspin"}.get(file.suffix.lower())
     try:
-        if file.is_dir() or not _h5py().is_hdf5(file):
-            return None
+        if by_suffix or file.is_dir() or not _h5py().is_hdf5(file):
+            return by_suffix
     except ImportError:  # the reader that is used then says it better
         return None
     with _opened(file) as opened:
@@ -188,18 +239,7 @@ def hyperspy_format(file: Path) -> str | None:
     return None
 
 
-@contextlib.contextmanager
-def _opened(file: Path) -> Iterator[Any]:
-    """Open an HDF5 file with h5py."""
-    try:
-        h5py = _h5py()
-    except ImportError as error:
-        raise missing_package("h5py", purpose=f"reading {file.name}") from error
-    with reading(file, "HDF5"), h5py.File(file, "r") as opened:
-        yield opened
-
-
-def _lazy(sources: Sequence[HDF5Dataset], sig_dims: int, chunks: Any, order: int) -> da.Array:
+def _lazy(sources: Sequence[StoredArray], sig_dims: int, chunks: Any, order: int) -> da.Array:
     """Return the lazy array of a dataset, or of parts that follow each other on the first axis.
 
     `order` is -1 if the last dimension is stored first, otherwise 1.
@@ -207,7 +247,7 @@ def _lazy(sources: Sequence[HDF5Dataset], sig_dims: int, chunks: Any, order: int
     arrays = []
     for source in sources:
         stored = source.stored and source.stored[::order]
-        shown = replace(source, shape=source.shape[::order], stored=stored)
+        shown = StoredArray(shape=source.shape[::order], dtype=source.dtype, stored=stored)
         grid = choose_chunks(shown, sig_dims, None if sources[1:] else chunks)
         array = lazy_array(source, grid[::order], prefix="from-hdf5")
         arrays.append(array if order == 1 else array.transpose())
@@ -219,7 +259,7 @@ def _lazy(sources: Sequence[HDF5Dataset], sig_dims: int, chunks: Any, order: int
     return joined
 
 
-def take_over(array: da.Array, identity: FileIdentity) -> HDF5Dataset | None:
+def take_over(array: da.Array, identity: FileIdentity) -> StoredArray | None:
     """Close the HDF5 file of HyperSpy's lazy array and return its dataset; None for other arrays.
 
     An array of an open HDF5 file cannot be pickled, and it prevents writing to the file.
@@ -234,8 +274,11 @@ def take_over(array: da.Array, identity: FileIdentity) -> HDF5Dataset | None:
     return source
 
 
-def _source(dataset: Any, identity: FileIdentity) -> HDF5Dataset:
-    """Return the source with which tasks read an open dataset; they open the file behind links."""
+def _source(dataset: Any, identity: FileIdentity) -> StoredArray:
+    """Return the source with which tasks read an open dataset; they open the file behind links.
+
+    Values that are one part of the file are mapped.
+    """
     file = dataset.file.filename
     if not Path(file).samefile(identity.path):
         identity = FileIdentity.of(file)
@@ -247,22 +290,12 @@ def _source(dataset: Any, identity: FileIdentity) -> HDF5Dataset:
         dataset.flush()
         dataset.file.flush()
         identity = FileIdentity.of(identity.path)
-    offset = None if others else contiguous_offset(dataset)
-    contiguous = None
-    if offset is not None:
-        contiguous = MappedArray(
-            file=identity,
-            shape=dataset.shape,
-            dtype=dataset.dtype,
-            offset=offset,
-            strides=c_strides(dataset.shape, dataset.dtype.itemsize),
-        )
+    described: dict[str, Any] = {"shape": dataset.shape, "dtype": dataset.dtype, "file": identity}
+    if not others and _is_plain(dataset) and not dataset.chunks and dataset.size:
+        offset = dataset.id.get_offset()
+        if offset is not None:
+            strides = c_strides(dataset.shape, dataset.dtype.itemsize)
+            return MappedArray(offset=offset, strides=strides, **described)
     return HDF5Dataset(
-        file=identity,
-        others=others,
-        contiguous=contiguous,
-        dataset=dataset.name.strip("/"),
-        shape=dataset.shape,
-        dtype=dataset.dtype,
-        stored=dataset.chunks,
+        others=others, dataset=dataset.name.strip("/"), stored=dataset.chunks, **described
     )

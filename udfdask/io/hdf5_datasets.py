@@ -1,11 +1,11 @@
-"""Find the dataset of an HDF5 file that contains the recording, also behind links."""
+"""Find the dataset of an HDF5 file that contains the recording, and all files with its values."""
 
 from __future__ import annotations
 
 import re
 from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from udfdask.io.choose_dataset import (
     listing,
     unknown_dataset,
 )
+from udfdask.io.file_identity import FileIdentity
 from udfdask.io.hdf5_axes import get_item, sig_dims, text, texts
 
 _PART = re.compile(r"(.*/)?data_(\d{6})")
@@ -32,12 +33,17 @@ _MOST_DEFAULTS = 8
 class _Contents:
     """What is in a file, or in a group of it."""
 
-    datasets: list[Candidate] = field(default_factory=list)
-    """Each dataset once, by one of its paths."""
-    signals: list[str] = field(default_factory=list)
+    found: dict[Any, Candidate]
+    """The dataset at each address, by one of its paths; parts of a recording are one."""
+    signals: list[str]
     """Paths that NXdata groups name as their signal."""
-    broken: list[str] = field(default_factory=list)
+    broken: list[str]
     """Paths of links to other files that cannot be opened."""
+
+    @property
+    def datasets(self) -> list[Candidate]:
+        """Each dataset once."""
+        return list({candidate.name: candidate for candidate in self.found.values()}.values())
 
 
 def find_dataset(opened: Any, dataset: str | int | None, file: str) -> Candidate:
@@ -48,7 +54,7 @@ def find_dataset(opened: Any, dataset: str | int | None, file: str) -> Candidate
         return _recording(opened, "", file)
     name = str(dataset).strip("/")
     item = get_item(opened, name) if name else None
-    if isinstance(item, h5py.Dataset) and item.shape is not None:
+    if _is_dataset(item):
         return _candidate(name, item)
     if isinstance(item, h5py.Group):
         return _recording(opened, name, file)
@@ -64,45 +70,49 @@ def _recording(opened: Any, top: str, file: str) -> Candidate:
     NeXus says it by the attributes `default` and `signal`. Otherwise it is the largest dataset.
     """
     contents = _contents(opened, top)
-    joined = list(_joined(contents.datasets))
-    stacks = [c for c in joined if _is_recording(c, opened, least=3)]
+    _join_parts(contents)
+    datasets = contents.datasets
+    stacks = [c for c in datasets if _rank(c, opened) == 3]
     default = _default_signal(opened, top)
-    if default is not None and _is_recording(default, opened, least=2):
+    if default is not None:
+        candidate = _candidate(default, opened[default])
+        chosen = contents.found.get(_address(opened[default]), candidate)
+        rank = _rank(candidate, opened)
         # an image is not a recording if there are larger data with three dimensions
-        is_largest = all(c.nbytes < default.nbytes for c in stacks)
-        if is_largest or _is_recording(default, opened, least=3):
-            return _with_parts(default, joined, contents, opened)
+        if rank == 3 or (rank == 2 and all(c.nbytes < chosen.nbytes for c in stacks)):
+            return _complete(chosen, contents, opened)
     lost = [name for name in contents.signals if get_item(opened, name) is None]
-    signals = [c for c in contents.datasets if c.name in contents.signals]
-    images = [c for c in signals if _is_recording(c, opened, least=2)]
-    named = [c for c in images if _is_recording(c, opened, least=3)]
+    items = [get_item(opened, name) for name in contents.signals]
+    signals = [contents.found[_address(item)] for item in items if _is_dataset(item)]
+    named = [c for c in signals if _rank(c, opened) == 3]
     if lost or (contents.broken and not named):
-        raise _broken(opened, (lost or contents.broken)[0], contents.datasets)
-    series = [c for c in joined if c.parts]
-    series += [c for c in joined if c.is_virtual and series]  # perhaps of the parts
-    pool = named or series or joined
+        raise _broken(opened, (lost or contents.broken)[0], datasets)
+    images = [c for c in signals if _rank(c, opened) == 2]
+    series = [c for c in datasets if c.parts]
+    series += [c for c in datasets if c.is_virtual and series]  # perhaps of the parts
     if named:
-        chosen = choose_largest(named, file=file)
+        pool = named
     elif images and not series:  # not clearly frames, so that only the size can tell
         pool = [*images, *stacks]
-        chosen = choose_largest(pool, file=file)
     else:
-        chosen = choose_dataset(pool, file=file)
+        pool = series or datasets
+    choose = choose_dataset if pool is datasets else choose_largest
+    pool = list({c.name: c for c in pool}.values())
+    chosen = choose(pool, file=file)
     kind = (_stem(chosen.name), chosen.shape[-2:])
-    alike = {c.name: c for c in pool if (_stem(c.name), c.shape[-2:]) == kind}
+    alike = [c for c in pool if (_stem(c.name), c.shape[-2:]) == kind]
     if len(alike) > 1 and len(chosen.shape) >= 3:
         raise FileFormatError(
-            f"{file} contains several recordings: pass dataset= as one of "
-            f"{listing(list(alike.values()))}"
+            f"{file} contains several recordings: pass dataset= as one of {listing(alike)}"
         )
-    return _with_parts(chosen, joined, contents, opened)
+    return _complete(chosen, contents, opened)
 
 
 def _contents(opened: Any, top: str) -> _Contents:
     """Return the datasets of a group of a file, also behind links."""
     import h5py
 
-    contents, found, seen = _Contents(), dict[Any, Candidate](), set[Any]()
+    contents, seen = _Contents({}, [], []), set[Any]()
     hard, links = deque([top]), deque[str]()
     while hard or links:  # links later, so that datasets have their own names
         path = (hard or links).popleft()
@@ -115,8 +125,8 @@ def _contents(opened: Any, top: str) -> _Contents:
         if address in seen:
             continue
         seen.add(address)
-        if isinstance(item, h5py.Dataset) and item.shape is not None:
-            found[address] = _candidate(path, item)
+        if _is_dataset(item):
+            contents.found[address] = _candidate(path, item)
         elif isinstance(item, h5py.Group):
             for name in item:
                 if isinstance(name, bytes):  # not UTF-8, so that it has no path
@@ -125,15 +135,18 @@ def _contents(opened: Any, top: str) -> _Contents:
                 (hard if is_hard else links).append(f"{path}/{name}".lstrip("/"))
             signal = _signal(item)
             contents.signals += [] if signal is None else [f"{path}/{signal}".strip("/")]
-    for path in contents.signals:
+    for path in reversed(contents.signals):  # by the path through NXdata, which has the axes
         item = get_item(opened, path)
-        if isinstance(item, h5py.Dataset) and item.shape is not None:
-            # by the path through NXdata, which has the axes
-            address = _address(item)
-            if address not in found or found[address].name not in contents.signals:
-                found[address] = _candidate(path, item)
-    contents.datasets = list(found.values())
+        if _is_dataset(item):
+            contents.found[_address(item)] = _candidate(path, item)
     return contents
+
+
+def _is_dataset(item: Any) -> bool:
+    """Return whether an object of a file is a dataset with values."""
+    import h5py
+
+    return isinstance(item, h5py.Dataset) and item.shape is not None
 
 
 def _address(item: Any) -> tuple[str, int]:
@@ -164,8 +177,8 @@ def _signal(group: Any) -> str | None:
     return None
 
 
-def _default_signal(opened: Any, top: str) -> Candidate | None:
-    """Return the signal to which the attributes `default` lead; None if they lead nowhere."""
+def _default_signal(opened: Any, top: str) -> str | None:
+    """Return the path to which the attributes `default` lead; None if they lead to no signal."""
     import h5py
 
     path, group = top, opened[top or "/"]
@@ -175,62 +188,58 @@ def _default_signal(opened: Any, top: str) -> Candidate | None:
     for _ in range(_MOST_DEFAULTS):
         if not isinstance(group, h5py.Group):
             return None
-        name, kind = text(group.attrs.get("default")), "default"
+        name, is_signal = text(group.attrs.get("default")), False
         if name in (None, "."):
-            name, kind = _signal(group), "signal"
+            name, is_signal = _signal(group), True
         if name is None:
             return None
         path = (name if name.startswith("/") else f"{path}/{name}").strip("/")
         group = get_item(opened, path)
-        if isinstance(group, h5py.Dataset):
-            return _candidate(path, group) if kind == "signal" else None
+        if _is_dataset(group):
+            return path if is_signal else None
     return None
 
 
-def _is_recording(candidate: Candidate, opened: Any, *, least: int) -> bool:
-    """Return whether a dataset has at least `least` dimensions of numbers, or has spectra."""
+def _rank(candidate: Candidate, opened: Any) -> int:
+    """Return 3 for frames and for spectra along a line, 2 for an image, and 0 for other data."""
+    n_dims, item = len(candidate.shape), opened[candidate.name]
     if candidate.dtype.kind not in "biufc" or candidate.nbytes == 0:
-        return False
-    item, n_dims = opened[candidate.name], len(candidate.shape)
-    if n_dims >= least:  # "rgb-image" is a picture, such as one of the sample
-        return not (text(item.attrs.get("interpretation")) or "").endswith("-image")
-    return n_dims == 2 and sig_dims(opened[_parent(candidate.name) or "/"], item) == 1
+        return 0
+    if n_dims == 2 and sig_dims(opened[_parent(candidate.name) or "/"], item) == 1:
+        return 3
+    # "rgb-image" is a picture, such as one of the sample
+    is_picture = (text(item.attrs.get("interpretation")) or "").endswith("-image")
+    return 0 if is_picture or n_dims < 2 else min(n_dims, 3)
 
 
-def _joined(datasets: Sequence[Candidate]) -> Iterator[Candidate]:
-    """Yield the datasets; those that are parts of one recording as one."""
-    series: dict[str, list[Candidate]] = {}
-    for each in datasets:
+def _join_parts(contents: _Contents) -> None:
+    """Put one candidate in place of all datasets that are parts of one recording."""
+    series: dict[str, list[Any]] = {}
+    for address, each in contents.found.items():
         match = _PART.fullmatch(each.name) if len(each.shape) >= 3 else None
-        if match is None:
-            yield each
-        else:
-            series.setdefault(match[1] or "", []).append(each)
-    for parts in series.values():
-        parts.sort(key=lambda part: part.name)
+        if match is not None:
+            series.setdefault(match[1] or "", []).append(address)
+    for addresses in series.values():
+        parts = sorted((contents.found[each] for each in addresses), key=lambda part: part.name)
         shape = (sum(part.shape[0] for part in parts), *parts[0].shape[1:])
-        yield replace(parts[0], shape=shape, parts=tuple(parts))
+        whole = replace(parts[0], shape=shape, parts=tuple(parts))
+        contents.found.update(dict.fromkeys(addresses, whole))
 
 
-def _with_parts(
-    chosen: Candidate, joined: Sequence[Candidate], contents: _Contents, opened: Any
-) -> Candidate:
-    """Return the chosen dataset, with all parts of the recording if it is one of them."""
-    address = _address(opened[chosen.name])
-    whole = [c for c in joined if address in [_address(opened[part.name]) for part in c.parts]]
-    chosen = whole[0] if whole else chosen
-    if chosen.parts:
-        if len({(part.shape[1:], part.dtype) for part in chosen.parts}) > 1:
-            raise FileFormatError(
-                f"{opened.filename}: the parts of a recording differ in shape or dtype: "
-                f"{listing(chosen.parts)}. Pass dataset= as one of them"
-            )
-        numbers = [int(part.name[-6:]) for part in chosen.parts]
-        folder = _parent(chosen.name)
-        lost = [n for n in contents.broken if _PART.fullmatch(n) and _parent(n) == folder]
-        gap = max(numbers) - min(1, *numbers) + 1 > len(numbers)
-        if lost or gap:
-            raise _broken(opened, lost[0] if lost else f"a part of {folder}", chosen.parts)
+def _complete(chosen: Candidate, contents: _Contents, opened: Any) -> Candidate:
+    """Return the chosen dataset; raise if parts of a recording differ or are missing."""
+    if not chosen.parts:
+        return chosen
+    if len({(part.shape[1:], part.dtype) for part in chosen.parts}) > 1:
+        raise FileFormatError(
+            f"{opened.filename}: the parts of a recording differ in shape or dtype: "
+            f"{listing(chosen.parts)}. Pass dataset= as one of them"
+        )
+    numbers = [int(part.name[-6:]) for part in chosen.parts]
+    folder = _parent(chosen.name)
+    lost = [n for n in contents.broken if _PART.fullmatch(n) and _parent(n) == folder]
+    if lost or max(numbers) - min(1, *numbers) + 1 > len(numbers):
+        raise _broken(opened, lost[0] if lost else f"a part of {folder}", chosen.parts)
     return chosen
 
 
@@ -252,3 +261,61 @@ def _broken(opened: Any, link: str, others: Sequence[Candidate]) -> FileFormatEr
         f"{opened.filename}: {link} is missing, a link{where} that cannot be opened. Put the file "
         f"back, or pass dataset= as one of {listing(others)}"
     )
+
+
+def other_files(dataset: Any) -> tuple[FileIdentity, ...]:
+    """Return the files other than that of an open dataset that hold its values.
+
+    Raise FileFormatError if one of them, or a dataset in it, is missing or too short: HDF5 would
+    read fill values in its place, without an error.
+    """
+    home = dataset.file.filename
+    paths = dict.fromkeys(_other_paths(dataset, set()))
+    return tuple(FileIdentity.of(path) for path in paths if path != home)
+
+
+def _other_paths(dataset: Any, done: set[tuple[str, str]]) -> Iterator[str]:
+    """Yield the files that hold values of an open dataset."""
+    import h5py
+
+    home = Path(dataset.file.filename)
+    if (str(home), dataset.name) in done:
+        return
+    done.add((str(home), dataset.name))
+    for name, *_ in dataset.external or ():  # HDF5 raises if one of them is missing
+        if Path(name).is_file():
+            yield str(Path(name).absolute())
+    words = f"dataset {dataset.name} of {home} also needs"
+    needed: dict[tuple[str, str], tuple[int, ...]] = {}  # the last positions that are needed
+    for source in dataset.virtual_sources() if dataset.is_virtual else ():
+        try:
+            last = source.src_space.get_select_bounds()[1]
+        except (ValueError, RuntimeError):  # without an end, or empty
+            last = ()
+        key = (source.file_name.replace("%%", "%"), source.dset_name.replace("%%", "%"))
+        needed[key] = tuple(map(max, needed.get(key) or last, last))
+    for (name, path), last in needed.items():
+        file = home if name == "." else _existing(name, home)
+        if file is None:
+            raise FileFormatError(f"{words} the file {name}, which does not exist. Put it back")
+        with h5py.File(file, "r") as opened:
+            values = get_item(opened, path)
+            shape = getattr(values, "shape", None)
+            if shape is None or any(end >= n for end, n in zip(last, shape, strict=False)):
+                raise FileFormatError(
+                    f"{words} {path} of {file}, which is missing or has a smaller shape ({shape}) "
+                    "than it needs. Wait until it is written, or restore the file"
+                )
+            yield from (str(file), values.file.filename)
+            yield from _other_paths(values, done)
+
+
+def _existing(name: str, home: Path) -> Path | None:
+    """Return the file that HDF5 finds by a name in a file `home`; None if there is none.
+
+    HDF5 looks next to that file and, if it is a symbolic link, next to the file behind it. It also
+    looks in the folder of the process, but that of a worker can be another one.
+    """
+    names = [name, Path(name).name] if Path(name).is_absolute() else [name]
+    places = (folder / each for each in names for folder in (home.parent, home.resolve().parent))
+    return next((place.absolute() for place in places if place.is_file()), None)

@@ -15,12 +15,11 @@ import dask.array as da
 
 from udfdask.config import chunk_bytes
 from udfdask.errors import ArgumentValueError, FileFormatError, missing_package
-from udfdask.io.damaged_files import check_values, reading
-from udfdask.io.file_identity import FileIdentity
+from udfdask.io.file_identity import FileIdentity, check_values, reading
 from udfdask.io.hdf5 import hyperspy_format, take_over
 from udfdask.io.hyperspy_axes import read_axis, read_unit
-from udfdask.io.instrument_frames import frames_in
-from udfdask.io.lazy_source import FileArray, choose_chunks, lazy_array
+from udfdask.io.lazy_source import StoredArray, choose_chunks, lazy_array
+from udfdask.io.memmap import MappedArray
 from udfdask.io.opened_file import OpenedFile, choose_sig_dims, opened_array
 from udfdask.once_per_process import OncePerProcess
 from udfdask.writing.stores import METADATA
@@ -33,28 +32,24 @@ _loaded = OncePerProcess(4)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HyperSpyArray(FileArray):
+class HyperSpyArray(StoredArray):
     """An array in a file that HyperSpy reads; each process loads the file once.
 
     HyperSpy's own lazy arrays are not used, because their names depend only on the path or are
     random, and tasks could not notice a change of the file.
     """
 
+    file: FileIdentity
+    """The file, or a store's metadata file, when it was opened."""
     others: tuple[FileIdentity, ...]
     """Other files that contain a part of the recording."""
     path: str
     """Absolute path of the file or store."""
     number: int
     """Number of the signal in the file."""
-    frames: FileArray | None = None
-    """The same values as frames of the file, which tasks read without HyperSpy, if possible."""
 
     def __getitem__(self, index: Any) -> Any:
         """Return the part at `index`, as HyperSpy reads it."""
-        if self.frames is not None:
-            for other in self.others:
-                os.close(other.open())  # raises if the file has changed
-            return self.frames[index]
         with ExitStack() as stack:
             files = (self.file, *self.others)
             for file in files:
@@ -65,16 +60,57 @@ class HyperSpyArray(FileArray):
             return part.compute(scheduler="sync") if isinstance(part, da.Array) else part
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TiffSeries(StoredArray):
+    """A compressed series of a TIFF file: each task decodes its pages or tiles.
+
+    HyperSpy's lazy array has the whole file in one chunk.
+    """
+
+    file: FileIdentity
+    """The file when it was opened."""
+    number: int
+    """Number of the series in the file."""
+
+    def __getitem__(self, index: Any) -> Any:
+        """Return the part at `index`, decoded by tifffile."""
+        import zarr
+        from tifffile import imread
+
+        path, number = self.file.path, self.number
+        with (
+            self.file.unchanged(),
+            reading(path, "TIFF", part=f"at {index}"),
+            # dask runs the tasks in parallel
+            imread(path, series=number, aszarr=True, maxworkers=1) as store,
+        ):
+            return zarr.open_array(store, mode="r")[index]
+
+
+def _tiff_series(file: Path, identity: FileIdentity, number: int) -> StoredArray:
+    """Return a series of a TIFF file, which tasks map into memory if it is not compressed."""
+    import tifffile
+
+    with reading(file, "TIFF"):
+        try:
+            return MappedArray.of(tifffile.memmap(file, series=number, mode="r"), identity)
+        except ValueError:  # compressed, or its pages are not next to each other
+            with tifffile.TiffFile(file) as opened:
+                series = opened.series[number]
+    return TiffSeries(file=identity, number=number, shape=series.shape, dtype=series.dtype)
+
+
 def open_with_hyperspy(
     file: Path, *, dataset: str | int | None, sig_dims: int | None, chunks: Any
 ) -> OpenedFile:
     """Open a signal by its number or title, by default the one with navigation axes."""
     identity, others = _identities(file)
-    signals, reader = _load(file, (identity, *others))
+    files = (identity, *others)
+    signals, reader = _load(file, files)
     number = _choose(signals, dataset, file=str(file))
     signal = signals[number]
     manager = signal.axes_manager
-    check_values(file, signal.data.shape, signal.data.dtype)
+    check_values(str(file), signal.data.shape, signal.data.dtype)
     # A signal without navigation axes is not lazy: its data are a NumPy array.
     array = da.asarray(signal.data)
     sig = choose_sig_dims(sig_dims, array.ndim, known=manager.signal_dimension)
@@ -83,11 +119,14 @@ def open_with_hyperspy(
     order = tuple(axis.index_in_array for axis in ordered)
     is_moved = order != tuple(range(array.ndim))
     grid = choose_chunks(array, sig, None if is_moved else chunks)
-    if len(signals) > 1:
-        reader += f", signal {number}"
+    # RosettaSciIO maps these files in each task, so that any part of the file is read alone
+    is_mapped = any(str(name).startswith("slice_memmap") for name in array.dask.layers)
     title = signal.metadata.General.title or file.stem
-    source: FileArray | None = take_over(array, identity)
-    frames = None if source else frames_in(file, signal, array, (identity, *others), number=number)
+    source: StoredArray | None = take_over(array, identity)
+    if source is None and file.suffix.lower() in (".tif", ".tiff") and array.size:
+        series = _tiff_series(file, identity, number)
+        if series.shape == array.shape and series.dtype.newbyteorder("=") == array.dtype:
+            source, is_mapped = series, True
     if source is None:
         source = HyperSpyArray(
             file=identity,
@@ -95,11 +134,10 @@ def open_with_hyperspy(
             path=str(file),
             number=number,
             shape=array.shape,
-            dtype=array.dtype if frames is None else frames.dtype,
-            frames=frames,
+            dtype=array.dtype,
         )
-        _loaded.get((identity, *others), lambda: (signals, reader))
-    if frames is not None:
+        _loaded.get(files, lambda: (signals, reader))
+    if is_mapped:
         array = lazy_array(source, grid, prefix="from-hyperspy")
     else:
         # Tasks read HyperSpy's own chunks: it would read a complete one for each part of it.
@@ -108,8 +146,14 @@ def open_with_hyperspy(
     if is_moved:
         array = array.transpose(order)
         array = array if chunks is None else array.rechunk(choose_chunks(array, sig, chunks))
-    axes = [read_axis(axis) for axis in ordered]
-    return opened_array(array, sig, reader=reader, title=title, axes=axes, unit=read_unit(signal))
+    return opened_array(
+        array,
+        sig,
+        reader=reader + (f", signal {number}" if len(signals) > 1 else ""),
+        title=title,
+        axes=[read_axis(axis) for axis in ordered],
+        unit=read_unit(signal),
+    )
 
 
 def _identities(file: Path) -> tuple[FileIdentity, tuple[FileIdentity, ...]]:

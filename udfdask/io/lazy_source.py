@@ -13,7 +13,6 @@ from dask.base import tokenize
 
 from udfdask.config import chunk_bytes
 from udfdask.errors import ArgumentValueError
-from udfdask.io.file_identity import FileIdentity
 
 Chunks = tuple[tuple[int, ...], ...]
 
@@ -52,14 +51,6 @@ class StoredArray:
     def __getitem__(self, index: Any) -> Any:
         """Return the part at `index`, read from the file or object."""
         raise NotImplementedError
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FileArray(StoredArray):
-    """An array in a file that each task opens."""
-
-    file: FileIdentity
-    """The file, or a store's metadata file, when it was opened; tasks raise if it has changed."""
 
 
 def lazy_array(source: StoredArray, chunks: Chunks, *, prefix: str, meta: Any = None) -> da.Array:
@@ -106,7 +97,7 @@ def choose_chunks(
     if chunks is not None and chunks != "auto":
         return explicit_chunks(shape, dtype, chunks, stored)
     if 0 in shape:
-        return _normalize(-1, shape, dtype, None)
+        return explicit_chunks(shape, dtype, -1)
     nav, item, most = len(shape) - sig_dims, dtype.itemsize, chunk_bytes()
     frame, frames = math.prod(shape[nav:]) * item, math.prod(shape[:nav])
     many = MANY_MAPPED if stored is None else MANY_DECODED
@@ -120,7 +111,7 @@ def choose_chunks(
         unit = *stored[:nav], *shape[nav:]
         if math.prod(unit) * item > most:
             unit, room = stored, most
-    return _normalize(_joined(shape, unit, room // item), shape, dtype, stored)
+    return explicit_chunks(shape, dtype, _joined(shape, unit, room // item), stored)
 
 
 def explicit_chunks(
@@ -131,25 +122,12 @@ def explicit_chunks(
 ) -> Chunks:
     """Return the user's chunks as explicit sizes; raise if they do not fit the shape."""
     try:
-        return _normalize(chunks, shape, dtype, stored)
+        explicit: Chunks = normalize_chunks(chunks, shape, dtype=dtype, previous_chunks=stored)
     except (TypeError, ValueError, NotImplementedError) as error:
         raise ArgumentValueError(
             f"chunks={chunks!r} do not fit the shape {shape}: {error}. Pass a size for each "
             'dimension, -1 for all of it, or "auto"'
         ) from error
-
-
-def choose_frame_chunks(nav: tuple[int, ...], n_frames: int) -> Chunks:
-    """Return navigation chunks of at most `n_frames` frames, which are next to each other."""
-    sizes = _joined(nav, (1,) * len(nav), n_frames)
-    return _normalize(sizes, nav, np.dtype(np.uint8), None)
-
-
-def _normalize(
-    chunks: Any, shape: tuple[int, ...], dtype: np.dtype[Any], stored: tuple[int, ...] | None
-) -> Chunks:
-    """Return chunks in any form that dask accepts as explicit sizes."""
-    explicit: Chunks = normalize_chunks(chunks, shape, dtype=dtype, previous_chunks=stored)
     return explicit
 
 

@@ -1,140 +1,35 @@
-"""Read an array in a plain file: map the file into memory, or read the parts that are needed."""
+"""Read arrays in a plain file: map the file into memory, or read the parts that are needed."""
 
 from __future__ import annotations
 
 import itertools
-import math
 import mmap
 import operator
 import os
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.lib.array_utils import byte_bounds
+from numpy.lib.stride_tricks import as_strided
 
 from udfdask.config import map_files
 from udfdask.errors import FileFormatError
-from udfdask.io.damaged_files import COPY_AGAIN
-from udfdask.io.lazy_source import FileArray
+from udfdask.io.file_identity import COPY_AGAIN, FileIdentity, reading
+from udfdask.io.lazy_source import StoredArray
 
 Values = np.ndarray[Any, Any]
-
 
 _WASTE = 4
 """Maximum ratio of bytes read at once to bytes needed: a read takes memory."""
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Layout:
-    """Values at equal distances in a file, such as frames with a header before each."""
-
-    offset: int
-    """Position of the first value, in bytes from the beginning of the file."""
-    shape: tuple[int, ...]
-    """Number of values along each axis."""
-    strides: tuple[int, ...]
-    """Bytes between neighboring values, for each axis; negative if an axis is read backwards."""
-    dtype: np.dtype[Any]
-    """Type of the values."""
-
-    @property
-    def nbytes(self) -> int:
-        """Size of the values in bytes."""
-        return math.prod(self.shape) * self.dtype.itemsize
-
-    @property
-    def first(self) -> int:
-        """Position of the first byte to read."""
-        return self.offset + sum(extent for extent in self._extents if extent < 0)
-
-    @property
-    def span(self) -> int:
-        """Number of bytes from the first to the last one to read."""
-        return sum(map(abs, self._extents)) + self.dtype.itemsize
-
-    @property
-    def runs(self) -> int:
-        """Number of parts without gaps that contain the values."""
-        run = self.dtype.itemsize
-        steps = zip(map(abs, self.strides), self.shape, strict=True)
-        for step, size in sorted((step, size) for step, size in steps if size > 1):
-            if step != run:
-                break
-            run *= size
-        return self.nbytes // run
-
-    @property
-    def _extents(self) -> list[int]:
-        """Bytes between the first and the last value, for each axis."""
-        return [(size - 1) * step for size, step in zip(self.shape, self.strides, strict=True)]
-
-    def part(self, index: Any) -> tuple[Layout, tuple[int, ...]]:
-        """Return the layout of the part at `index`, with all axes, and the shape of the part."""
-        ranges, kept = positions_of(index, self.shape)
-        steps = list(zip(self.strides, ranges, strict=True))
-        part = replace(
-            self,
-            offset=self.offset + sum(step * along.start for step, along in steps if along),
-            shape=tuple(len(along) for along in ranges),
-            strides=tuple(step * along.step for step, along in steps),
-        )
-        return part, kept
-
-    def pieces(
-        self, is_one_read: Callable[[Layout], bool], index: tuple[slice, ...] = ()
-    ) -> Iterator[tuple[tuple[slice, ...], Layout]]:
-        """Yield the pieces to read one by one, and their places in the values.
-
-        `is_one_read` says whether the whole span of a layout should be read at once.
-        """
-        index = index or (slice(None),) * len(self.shape)
-        if self.nbytes <= self.dtype.itemsize or is_one_read(self):
-            if self.nbytes:
-                yield index, self
-            return
-        # values are sparse in the file: read row by row along the axis with the largest extent
-        axis = max(range(len(self.shape)), key=lambda dim: abs(self._extents[dim]))
-        shape = (*self.shape[:axis], 1, *self.shape[axis + 1 :])
-        for row in range(self.shape[axis]):
-            piece = replace(self, offset=self.offset + row * self.strides[axis], shape=shape)
-            place = (*index[:axis], slice(row, row + 1), *index[axis + 1 :])
-            yield from piece.pieces(is_one_read, place)
-
-    def join(self, pieces: Iterable[tuple[tuple[slice, ...], Layout, Any]]) -> Values:
-        """Return the values of all pieces: their places, layouts, and the bytes of their spans.
-
-        The values of a single piece are a view of its bytes.
-        """
-        values = None
-        for place, piece, memory in pieces:
-            start = piece.offset - piece.first
-            read: Values = np.ndarray(piece.shape, self.dtype, memory, start, piece.strides)
-            if piece is self:
-                return read
-            values = np.empty(self.shape, self.dtype) if values is None else values
-            values[place] = read
-        return np.empty(self.shape, self.dtype) if values is None else values
-
-
-def positions_of(index: Any, shape: tuple[int, ...]) -> tuple[list[range], tuple[int, ...]]:
-    """Return the positions at an index along each axis, and the shape of the part there."""
-    parts = list(index) if isinstance(index, tuple) else [index]
-    missing = len(shape) - sum(part is not Ellipsis for part in parts)
-    place = parts.index(Ellipsis) if Ellipsis in parts else len(parts)
-    parts[place : place + 1] = [slice(None)] * missing
-    ranges = []
-    for part, size in zip(parts, shape, strict=True):
-        if isinstance(part, slice):
-            ranges.append(range(size)[part])
-        else:
-            at = range(size)[part]  # raises if it is outside
-            ranges.append(range(at, at + 1))
-    kept = [len(r) for part, r in zip(parts, ranges, strict=True) if isinstance(part, slice)]
-    return ranges, tuple(kept)
-
+_WITHOUT_MAPPING = (
+    'Open it after dask.config.set({"udfdask.map-files": False}), so that tasks read only what '
+    "they need"
+)
 
 MOST_OWN = 128
 """Number of mappings up to which each block has its own mapping. When a block is freed, its mapping
@@ -142,12 +37,12 @@ no longer counts as memory of the worker. More mappings are alive only if blocks
 `persist` does. Then the blocks of a file share one mapping, because each mapping takes a file
 descriptor, and often a process can have only 1024 of them."""
 
-_Identity = tuple[int, int, int]
-"""Device, inode and size of a file. While a file is mapped, no other file gets its inode."""
-
 _lock = threading.Lock()
 _alive: weakref.WeakSet[mmap.mmap] = weakref.WeakSet()
-_latest: weakref.WeakValueDictionary[_Identity, mmap.mmap] = weakref.WeakValueDictionary()
+_latest: weakref.WeakValueDictionary[tuple[int, int, int], mmap.mmap] = (
+    weakref.WeakValueDictionary()
+)
+"""Mappings by device, inode and size: while a file is mapped, no other file gets its inode."""
 
 
 def map_file(descriptor: int, size: int) -> mmap.mmap:
@@ -156,37 +51,108 @@ def map_file(descriptor: int, size: int) -> mmap.mmap:
     identity = status.st_dev, status.st_ino, size
     with _lock:
         shared = _latest.get(identity) if len(_alive) >= MOST_OWN else None
-        if shared is not None:
-            return shared
-        memory = mmap.mmap(descriptor, size, access=mmap.ACCESS_READ)
-        _alive.add(memory)
-        _latest[identity] = memory
-        return memory
+        if shared is None:
+            shared = _latest[identity] = mmap.mmap(descriptor, size, access=mmap.ACCESS_READ)
+            _alive.add(shared)
+        return shared
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MappedArray(FileArray):
-    """An array in a file that each task maps into memory, or reads its part of."""
+class StridedArray(StoredArray):
+    """Values at equal distances in a file, such as frames with a header before each."""
 
     offset: int
     """Position of the first value, in bytes from the beginning of the file."""
     strides: tuple[int, ...]
     """Bytes between neighboring values, for each dimension."""
+
+    def read_part(
+        self,
+        index: Any,
+        read: Callable[[list[tuple[int, int]]], Iterable[Any]],
+        is_one_read: Callable[[Values], bool],
+    ) -> Values:
+        """Return a read-only copy of the part at `index`.
+
+        `read` returns the bytes of ranges, each a position and a number of bytes. `is_one_read`
+        says whether all bytes from the first to the last one of a part should be read at once.
+        """
+        # an array of which only the addresses are used, so that NumPy calculates with the index
+        whole = as_strided(np.empty(1, self.dtype), self.shape, self.strides)
+        part = whole[(*(index if isinstance(index, tuple) else (index,)), ...)]
+        origin = _address(whole) - self.offset
+        values = np.empty(part.shape, self.dtype)
+        pieces = list(_pieces(part, values, is_one_read)) if part.size else []
+        bounds = [byte_bounds(piece) for piece, _ in pieces]
+        memories = read([(low - origin, high - low) for low, high in bounds])
+        for (piece, target), (low, _), memory in zip(pieces, bounds, memories, strict=True):
+            found: Values = np.ndarray(
+                piece.shape, self.dtype, memory, _address(piece) - low, piece.strides
+            )
+            if len(pieces) == 1:
+                values = found  # not a copy
+            else:
+                target[...] = found
+        values.flags.writeable = False
+        return values
+
+
+def _address(values: Values) -> int:
+    """Return the position of the first value of an array in memory."""
+    address: int = values.__array_interface__["data"][0]
+    return address
+
+
+def _pieces(
+    part: Values, values: Values, is_one_read: Callable[[Values], bool]
+) -> Iterator[tuple[Values, Values]]:
+    """Yield the pieces of a part to read one by one, with their places in the values."""
+    if part.size == 1 or is_one_read(part):
+        yield part, values
+        return
+    # values are sparse in the file: read row by row along the axis with the largest extent
+    extents = [abs(step) * (n - 1) for n, step in zip(part.shape, part.strides, strict=True)]
+    axis = (slice(None),) * extents.index(max(extents))
+    for row in range(part.shape[len(axis)]):
+        place = (*axis, slice(row, row + 1))
+        yield from _pieces(part[place], values[place], is_one_read)
+
+
+def span(part: Values) -> int:
+    """Return the number of bytes from the first to the last one of an array."""
+    low, high = byte_bounds(part)
+    return high - low
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MappedArray(StridedArray):
+    """An array in a file that each task maps into memory, or reads its part of."""
+
+    file: FileIdentity
+    """The file when it was opened; tasks raise if it has changed."""
     mapped: bool = field(default_factory=map_files)
     """Map the file; otherwise read the part that is needed: config `udfdask.map-files`."""
 
     def __post_init__(self) -> None:
-        layout = self._layout()
-        end = layout.first + layout.span
-        if 0 not in self.shape and not 0 <= layout.first < end <= self.file.size:
+        steps = [step * (n - 1) for n, step in zip(self.shape, self.strides, strict=True)]
+        first = self.offset + sum(step for step in steps if step < 0)
+        end = self.offset + sum(step for step in steps if step > 0) + self.dtype.itemsize
+        if 0 not in self.shape and not 0 <= first < end <= self.file.size:
             raise FileFormatError(
                 f"{self.file.path} has {self.file.size} bytes, but its values of shape "
                 f"{self.shape} and type {self.dtype} need {end}. {COPY_AGAIN}"
             )
 
-    def _layout(self) -> Layout:
-        """Return where the values are."""
-        return Layout(offset=self.offset, shape=self.shape, strides=self.strides, dtype=self.dtype)
+    @classmethod
+    def of(cls, mapped: np.memmap[Any, Any], file: FileIdentity) -> MappedArray:
+        """Return the array that NumPy has mapped, to be mapped again by each task."""
+        return cls(
+            file=file,
+            shape=mapped.shape,
+            dtype=mapped.dtype,
+            offset=mapped.offset,
+            strides=mapped.strides,
+        )
 
     def __getitem__(self, index: Any) -> Values:
         """Return the part at `index`, read-only: a view of the mapped file, or a copy."""
@@ -197,34 +163,24 @@ class MappedArray(FileArray):
                 return empty
             if not self.mapped:
                 return self._read(descriptor, index)
-            memory = self._map(descriptor)
+            with reading(self.file.path, "a memory map", advice=_WITHOUT_MAPPING):
+                memory = map_file(descriptor, self.file.size)
         finally:
             os.close(descriptor)
         array = np.ndarray(self.shape, self.dtype, memory, self.offset, self.strides)
         part: Values = array[index]
         return part
 
-    def _map(self, descriptor: int) -> mmap.mmap:
-        """Return the mapping of the open file."""
-        try:
-            return map_file(descriptor, self.file.size)
-        except (OSError, ValueError) as error:
-            raise FileFormatError(
-                f"{self.file.path} cannot be mapped into memory ({error}): read it instead, with "
-                'dask.config.set({"udfdask.map-files": False}) before opening it'
-            ) from error
-
     def _read(self, descriptor: int, index: Any) -> Values:
         """Return a copy of a part of the array, read from the open file."""
-        part, shape = self._layout().part(index)
         with os.fdopen(descriptor, "rb", buffering=0, closefd=False) as stream:
-            values = part.join(
-                (place, piece, self._bytes(stream, piece.first, piece.span))
-                for place, piece in part.pieces(_is_one_read)
+            values = self.read_part(
+                index,
+                lambda ranges: (self._bytes(stream, *each) for each in ranges),
+                lambda part: span(part) <= _WASTE * part.nbytes,
             )
         self.file.check(descriptor)  # values written during the read could be mixed with old ones
-        values.flags.writeable = False
-        return values.reshape(shape)
+        return values
 
     def _bytes(self, stream: Any, first: int, count: int) -> Values:
         """Return `count` bytes of the file from the position `first` on."""
@@ -244,8 +200,3 @@ def c_strides(shape: tuple[int, ...], step: int) -> tuple[int, ...]:
     """Return strides in C order; `step` is the stride of the last axis in bytes."""
     steps = itertools.accumulate(reversed(shape[1:]), operator.mul, initial=step)
     return tuple(reversed(list(steps)))[-len(shape) :] if shape else ()
-
-
-def _is_one_read(part: Layout) -> bool:
-    """Return whether the whole span of a part is read at once from a local file."""
-    return part.span <= _WASTE * part.nbytes

@@ -10,8 +10,8 @@ from typing import Any
 from numpy.typing import DTypeLike
 
 from udfdask.errors import ArgumentValueError
-from udfdask.io.damaged_files import existing_file
-from udfdask.io.numpy_file import MAGIC
+from udfdask.io.file_identity import existing_file
+from udfdask.io.mapped_files import MAGIC
 from udfdask.io.opened_file import OpenedFile
 from udfdask.io.raw import open_raw
 from udfdask.io.readers import HDF5, first_bytes, open_described

@@ -16,8 +16,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, FileFormatError
-from udfdask.io.damaged_files import check_values, existing_file
-from udfdask.io.file_identity import FileIdentity
+from udfdask.io.file_identity import FileIdentity, check_values, existing_file
 from udfdask.io.lazy_source import StoredArray, choose_chunks, lazy_array
 from udfdask.io.memmap import MappedArray, c_strides
 from udfdask.io.opened_file import OpenedFile, choose_sig_dims, opened_array, sizes
@@ -175,7 +174,7 @@ class _RawFile:
             from udfdask.io.remote_file import RemoteFile
 
             location = Location.of(path, options)
-            file, where, title = RemoteFile.of(location), location.shown, location.title
+            file, where, title = RemoteFile.of(location), location.shown, location.path.stem
             file.begin(1)  # raises if the server cannot send parts of a file
         else:
             refuse_options(path, options)

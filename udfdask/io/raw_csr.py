@@ -21,9 +21,8 @@ from numpy.typing import DTypeLike
 from udfdask.backends.pydata_backends import gcxs_rows, gcxs_to_csr
 from udfdask.config import chunk_bytes
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, FileFormatError, missing_package
-from udfdask.io.damaged_files import reading
-from udfdask.io.file_identity import FileIdentity
-from udfdask.io.lazy_source import FileArray, choose_chunks, lazy_array
+from udfdask.io.file_identity import FileIdentity, reading
+from udfdask.io.lazy_source import StoredArray, choose_chunks, lazy_array
 from udfdask.io.memmap import MappedArray, Values
 from udfdask.io.opened_file import OpenedFile, choose_sig_dims, opened_array, sizes
 from udfdask.io.raw import file_dtype, plain_file
@@ -125,23 +124,16 @@ def open_csr_toml(file: Path, *, sig_dims: int | None, chunks: Any) -> OpenedFil
     try:
         params = content["params"]
         kind = params["filetype"]
-        if kind.lower() != "raw_csr":
-            raise FileFormatError(
-                f"{file} describes data of type {kind!r}, but a TOML file must have "
-                'filetype = "raw_csr": pass the file with the data itself'
-            )
         paths = [file.parent / content[kind][f"{part}_file"] for part in _PARTS]
         dtypes = [content[kind][f"{part}_dtype"] for part in _PARTS]
         source = _describe_csr(paths, dtypes, params["nav_shape"], params["sig_shape"])
-    except KeyError as error:
+    except (KeyError, TypeError, ArgumentValueError) as error:
+        # these values are not the user's arguments, but come from the file
         raise FileFormatError(
-            f"{file} has no {error}: the table [params] needs filetype, nav_shape and "
-            "sig_shape, and [raw_csr] a file and a dtype for each of indptr, indices and data, "
-            'such as data_file = "data.raw" and data_dtype = "<u2"'
+            f"{file} does not describe raw CSR files ({error!r}): the table [params] needs "
+            "filetype = 'raw_csr', nav_shape and sig_shape, and [raw_csr] a file and a dtype for "
+            'each of indptr, indices and data, such as data_file = "data.raw", data_dtype = "<u2"'
         ) from error
-    except (TypeError, AttributeError, ArgumentValueError) as error:
-        # These values are not the user's arguments, but come from the file.
-        raise FileFormatError(f"{file} does not describe raw CSR files: {error}") from error
     array = _csr_array(source, "auto" if chunks is None else chunks)
     sig = choose_sig_dims(sig_dims, array.ndim, known=source.sig_dims)
     return opened_array(array, sig, reader="raw CSR", title=file.stem)
@@ -158,22 +150,38 @@ def _describe_csr(
         import sparse  # noqa: F401
     except ImportError as error:
         purpose = f"reading {os.fspath(paths[2])}"
-        raise missing_package(error.name or "sparse", purpose=purpose, extra="sparse") from error
+        raise missing_package("sparse", purpose=purpose, extra="sparse") from error
     nav = sizes(nav_shape, name="nav_shape")
     sig = sizes(sig_shape, name="sig_shape")
     if not nav or not sig:
         raise ArgumentValueError("nav_shape and sig_shape must have at least one size: pass (1,)")
     dtype = file_dtype(dtypes[2], kinds="biufc")
     if dtype == np.float16:
-        raise ArgumentTypeError(
-            "sparse frames cannot be of float16, because SciPy has no such sparse matrices: write "
-            "the values again as float32"
-        )
+        raise ArgumentTypeError("sparse frames cannot be of float16: write them as float32")
     indptr = _mapped(paths[0], file_dtype(dtypes[0], name="indptr_dtype", kinds="iu"))
     indices = _mapped(paths[1], file_dtype(dtypes[1], name="indices_dtype", kinds="iu"))
     data = _mapped(paths[2], dtype)
-    source = CSRFiles(
-        file=data.file,
+    frames, n = math.prod(nav), data.shape[0]
+    if indptr.shape[0] != frames + 1:
+        raise FileFormatError(
+            f"{frames} frames need {frames + 1} values of {indptr.dtype.str!r} in "
+            f"{indptr.file.path}, but it contains {indptr.shape[0]}: check nav_shape and "
+            "indptr_dtype"
+        )
+    if indices.shape != data.shape:
+        raise FileFormatError(
+            f"{indices.file.path} contains {indices.shape[0]} values of {indices.dtype.str!r} and "
+            f"{data.file.path} {n} of {data.dtype.str!r}, but each entry needs one value in both: "
+            "check indices_dtype and dtype, and whether the files are complete"
+        )
+    pointers = indptr[:]
+    if pointers[0] != 0 or pointers[-1] != n or (pointers[1:] < pointers[:-1]).any():
+        raise FileFormatError(
+            f"{indptr.file.path} must increase from 0 to the {n} entries in {indices.file.path}, "
+            f"but goes from {pointers[0]} to {pointers[-1]}, or decreases: check indptr_dtype and "
+            "its byte order, and that the files belong together and are complete"
+        )
+    return CSRFiles(
         shape=nav + sig,
         dtype=dtype.newbyteorder("="),
         sig_dims=len(sig),
@@ -181,8 +189,6 @@ def _describe_csr(
         indices=indices,
         data=data,
     )
-    _check_files(source, math.prod(nav))
-    return source
 
 
 def _csr_array(source: CSRFiles, chunks: Any) -> da.Array:
@@ -226,31 +232,6 @@ def _mapped(path: str | os.PathLike[str], dtype: np.dtype[Any]) -> MappedArray:
     return MappedArray(file=file, shape=(count,), dtype=dtype, offset=0, strides=(dtype.itemsize,))
 
 
-def _check_files(source: CSRFiles, frames: int) -> None:
-    """Raise if three files cannot contain `frames` sparse frames."""
-    indptr, indices, data = source.indptr, source.indices, source.data
-    if indptr.shape[0] != frames + 1:
-        raise FileFormatError(
-            f"{frames} frames need {frames + 1} values of {indptr.dtype.str!r} in "
-            f"{indptr.file.path}, but it contains {indptr.shape[0]}: check nav_shape and "
-            "indptr_dtype"
-        )
-    if indices.shape != data.shape:
-        raise FileFormatError(
-            f"{indices.file.path} contains {indices.shape[0]} values of {indices.dtype.str!r} and "
-            f"{data.file.path} {data.shape[0]} of {data.dtype.str!r}, but each entry needs one "
-            "value in both: check indices_dtype and dtype, and whether the files are complete"
-        )
-    pointers = indptr[:]
-    n = data.shape[0]
-    if pointers[0] != 0 or pointers[-1] != n or (pointers[1:] < pointers[:-1]).any():
-        raise FileFormatError(
-            f"{indptr.file.path} must increase from 0 to the {n} entries in {indices.file.path}, "
-            f"but goes from {pointers[0]} to {pointers[-1]}, or decreases: check indptr_dtype and "
-            "its byte order, and that the files belong together and are complete"
-        )
-
-
 _in_order = OncePerProcess(1 << 14)
 """Whether the indices of a block are in order. This check takes as long as a sum over the block, so
 each process makes it once; the constructors of sparse and SciPy would make it for each block, which
@@ -258,11 +239,10 @@ took more than two thirds of the time of a sum over the pixels of each frame."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CSRFiles(FileArray):
+class CSRFiles(StoredArray):
     """Sparse frames in three files that each task maps into memory.
 
-    `file` is the file with the values. `dtype` has the byte order of the machine, because sparse
-    arrays cannot have another one.
+    `dtype` has the byte order of the machine, because sparse arrays cannot have another one.
     """
 
     sig_dims: int
@@ -279,7 +259,7 @@ class CSRFiles(FileArray):
         n_nav = self.ndim - self.sig_dims
         nav, sig = self.shape[:n_nav], self.shape[n_nav:]
         runs = _runs(nav, index[:n_nav])
-        pointers = [self._pointers(first, last) for first, last in runs]
+        pointers = [self.indptr[first : last + 1].astype(np.int64) for first, last in runs]
         entries_of_runs = [slice(int(run[0]), int(run[-1])) for run in pointers]
         indices = _joined([_signed(self.indices[entries]) for entries in entries_of_runs])
         if indices.size > np.iinfo(indices.dtype).max:
@@ -292,24 +272,19 @@ class CSRFiles(FileArray):
         csr = (values, indices, starts.astype(indices.dtype))
         frames = gcxs_rows(csr, shape, tuple(range(n_nav)))
         # each read compares the files with their identities, which are a part of the key
-        key = (self, tuple(runs))
-        if _in_order.get(key, lambda: in_order(starts, indices, math.prod(sig))):
+        key, n_pixels = (self, tuple(runs)), math.prod(sig)
+        if _in_order.get(key, lambda: in_order(starts, indices, n_pixels)):
             return frames
-        _check_pixels(indices, sig, runs, self)
-        return _summed(frames)
-
-    def _pointers(self, first: int, last: int) -> Values:
-        """Return the first entry of each of some frames and the end of the last one, int64."""
-        # A copy, because another program may write to the mapped file after the check.
-        pointers = self.indptr[first : last + 1].astype(np.int64)
-        entries = self.data.shape[0]
-        if pointers[0] < 0 or pointers[-1] > entries or (pointers[1:] < pointers[:-1]).any():
+        if indices.size and (indices.min() < 0 or indices.max() >= n_pixels):
             raise FileFormatError(
-                f"{self.indptr.file.path} must increase from 0 to {entries}, the number of "
-                f"entries, but at frames {first} to {last - 1} it goes from {pointers[0]} to "
-                f"{pointers[-1]}: perhaps it was written again. Open the files again"
+                f"{self.indices.file.path} has pixels {indices.min()} to {indices.max()} among "
+                f"frames {runs[0][0]} to {runs[-1][1] - 1}, but a frame of shape {sig} has "
+                f"{n_pixels} pixels: check sig_shape and indices_dtype"
             )
-        return pointers
+        matrix = gcxs_to_csr(frames).copy()
+        matrix.sum_duplicates()  # the values of equal pixels are added
+        summed = (matrix.data, matrix.indices, matrix.indptr)
+        return gcxs_rows(summed, frames.shape, frames.compressed_axes)
 
 
 def _runs(shape: tuple[int, ...], block: tuple[slice, ...]) -> list[tuple[int, int]]:
@@ -334,25 +309,3 @@ def _signed(indices: Values) -> Values:
     if indices.dtype.isnative and indices.dtype.itemsize in (4, 8):
         return indices.view(f"i{indices.dtype.itemsize}")  # no frame has 2**31 pixels
     return indices.astype(np.int32 if indices.dtype.itemsize <= 4 else np.int64)
-
-
-def _check_pixels(
-    indices: Values, sig: tuple[int, ...], runs: list[tuple[int, int]], source: CSRFiles
-) -> None:
-    """Raise if a pixel is outside the frame."""
-    if indices.size and (indices.min() < 0 or indices.max() >= math.prod(sig)):
-        wrong = indices[(indices < 0) | (indices >= math.prod(sig))][0]
-        raise FileFormatError(
-            f"{source.indices.file.path} has pixel {wrong} among frames {runs[0][0]} to "
-            f"{runs[-1][1] - 1}, but a frame of shape {sig} has {math.prod(sig)} pixels: check "
-            "sig_shape and indices_dtype"
-        )
-
-
-def _summed(frames: Any) -> Any:
-    """Return sparse frames with sorted pixels; the values of equal pixels are added."""
-    matrix = gcxs_to_csr(frames).copy()
-    matrix.sum_duplicates()
-    return gcxs_rows(
-        (matrix.data, matrix.indices, matrix.indptr), frames.shape, frames.compressed_axes
-    )

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from udfdask.errors import ArgumentValueError, FileFormatError
-from udfdask.io.damaged_files import COPY_AGAIN, reading
-from udfdask.io.numpy_file import MAGIC
+from udfdask.io.file_identity import COPY_AGAIN, reading
+from udfdask.io.mapped_files import MAGIC
 from udfdask.io.opened_file import OpenedFile
 
 GROUP = "udfdask.readers"
@@ -163,7 +163,7 @@ _BY_BEGIN = (
     Reader(
         name="NumPy",
         matches=lambda path, begin: begin.startswith(MAGIC) or path.suffix.lower() == ".npy",
-        open=_opener("numpy_file:open_npy"),
+        open=_opener("mapped_files:open_npy"),
         has_datasets=False,
     ),
     Reader(
@@ -175,7 +175,7 @@ _BY_BEGIN = (
     Reader(
         name="NetCDF",
         matches=lambda _, begin: begin.startswith(NETCDF),
-        open=_opener("netcdf_file:open_netcdf"),
+        open=_opener("mapped_files:open_netcdf"),
     ),
 )
 

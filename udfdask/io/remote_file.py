@@ -12,18 +12,11 @@ from typing import Any
 import numpy as np
 
 from udfdask.errors import ArgumentValueError, FileFormatError
-from udfdask.io.damaged_files import COPY_AGAIN, check_values, reading
-from udfdask.io.lazy_source import StoredArray
-from udfdask.io.memmap import Layout, Values, c_strides
-from udfdask.io.numpy_file import MAGIC
+from udfdask.io.file_identity import COPY_AGAIN, check_values, reading
+from udfdask.io.mapped_files import MAGIC
+from udfdask.io.memmap import StridedArray, Values, c_strides, span
 from udfdask.io.opened_file import OpenedFile, open_source
-from udfdask.io.remote_location import (
-    REFERENCES,
-    Location,
-    reaching,
-    reference_location,
-    versions_in,
-)
+from udfdask.io.remote_location import REFERENCES, Location, reaching, reference_location
 from udfdask.io.zarr_file import open_remote_zarr
 
 _GAP = 1 << 16
@@ -32,6 +25,9 @@ fsspec has the same limit for references to parts of files."""
 
 _MOST_HEADER = 1 << 14
 """Bytes that contain a whole header: NumPy reads at most 10,000 characters."""
+
+_VERSIONS = ("ETag", "etag", "generation", "md5Hash", "LastModified", "last_modified", "mtime")
+"""What file systems tell about the version of an object."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +38,7 @@ class RemoteFile:
     """Where it is."""
     size: int
     """Size in bytes when it was opened."""
-    version: tuple[Any, ...]
+    version: tuple[str, ...]
     """What the server told about the version at that time; empty if nothing."""
     nonce: str
     """A random text if the server tells no version, otherwise empty."""
@@ -59,7 +55,7 @@ class RemoteFile:
                 f"the server of {location.shown} does not tell the size of this file, so parts of "
                 "it cannot be read: download the file, or put it on another server"
             )
-        version = versions_in(info)
+        version = tuple(str(info[name]) for name in _VERSIONS if info.get(name))
         nonce = "" if version else uuid.uuid4().hex
         return cls(location=location, size=info["size"], version=version, nonce=nonce)
 
@@ -76,7 +72,7 @@ class RemoteFile:
         fs, path = self.location.file_system()
         starts = [first for first, _ in ranges]
         ends = [first + count for first, count in ranges]
-        with reaching(self.location.shown, part=f"bytes {min(starts)} to {max(ends)}"):
+        with reaching(self.location.shown, part=f"bytes from {min(starts, default=0)}"):
             parts: list[bytes] = fs.cat_ranges([path] * len(ranges), starts, ends, on_error="raise")
         for part, (_, size) in zip(parts, ranges, strict=True):
             if len(part) != size:  # such as the whole file
@@ -101,36 +97,24 @@ class RemoteFile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RangedArray(StoredArray):
+class RangedArray(StridedArray):
     """An array in a remote file; each task reads its own byte ranges."""
 
     file: RemoteFile
     """The file when it was opened."""
-    offset: int
-    """Position of the first value, in bytes from the beginning of the file."""
-    strides: tuple[int, ...]
-    """Bytes between neighboring values, for each dimension."""
 
     def __getitem__(self, index: Any) -> Values:
         """Return the part at `index`, read-only."""
-        layout = Layout(
-            offset=self.offset, shape=self.shape, strides=self.strides, dtype=self.dtype
-        )
-        part, shape = layout.part(index)
-        pieces = list(part.pieces(_is_one_read))
-        if not pieces:
-            return np.empty(shape, self.dtype)
-        memories = self.file.read([(piece.first, piece.span) for _, piece in pieces])
-        values = part.join(
-            (place, piece, memory) for (place, piece), memory in zip(pieces, memories, strict=True)
-        )
-        values.flags.writeable = False
-        return values.reshape(shape)
+        return self.read_part(index, self.file.read, _is_one_read)
 
 
-def _is_one_read(part: Layout) -> bool:
+def _is_one_read(part: Values) -> bool:
     """Return whether one request for the whole span of a part is better than several."""
-    return part.span - part.nbytes <= _GAP * (part.runs - 1)
+    run = part.itemsize
+    for step, size in sorted(zip(map(abs, part.strides), part.shape, strict=True)):
+        if size > 1 and step == run:
+            run *= size
+    return span(part) - part.nbytes <= _GAP * (part.nbytes // run - 1)
 
 
 def open_remote(
@@ -165,10 +149,9 @@ def open_remote(
     return _open_npy(location, **how)
 
 
-def _open_npy(location: Location, *, sig_dims: int | None, chunks: Any) -> OpenedFile:
+def _open_npy(location: Location, **how: Any) -> OpenedFile:
     """Open a .npy file; each task reads its own byte ranges."""
-    file = RemoteFile.of(location)
-    shown = location.shown
+    file, shown = RemoteFile.of(location), location.shown
     begin = BytesIO(file.begin(_MOST_HEADER))
     with reading(shown, "a .npy file"):
         version = np.lib.format.read_magic(begin)[0]
@@ -180,19 +163,13 @@ def _open_npy(location: Location, *, sig_dims: int | None, chunks: Any) -> Opene
             f"{shown} has {file.size} bytes, fewer than an array of shape {shape} and type {dtype} "
             f"needs. {COPY_AGAIN}"
         )
-    strides = c_strides(shape[::-1] if fortran_order else shape, dtype.itemsize)
+    order = -1 if fortran_order else 1
     source = RangedArray(
         file=file,
         shape=shape,
         dtype=dtype,
         offset=begin.tell(),
-        strides=strides[::-1] if fortran_order else strides,
+        strides=c_strides(shape[::order], dtype.itemsize)[::order],
     )
-    return open_source(
-        source,
-        sig_dims=sig_dims,
-        chunks=chunks,
-        prefix="from-npy",
-        reader="NumPy, by byte ranges",
-        title=location.title,
-    )
+    reader = "NumPy, by byte ranges"
+    return open_source(source, prefix="from-npy", reader=reader, title=location.path.stem, **how)

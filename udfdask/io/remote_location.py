@@ -12,22 +12,11 @@ from typing import Any, TypeGuard
 
 import cloudpickle
 
-from udfdask.errors import (
-    ArgumentValueError,
-    FileFormatError,
-    UDFError,
-    without_secrets,
-)
-from udfdask.io.damaged_files import in_words
-
-_LOCAL = ("file://", "local://")
-"""Beginnings of URLs of files on this machine."""
+from udfdask.errors import ArgumentValueError, FileFormatError, UDFError, without_secrets
+from udfdask.io.file_identity import in_words
 
 REFERENCES = (".json", ".parquet", ".parq")
 """Suffixes of files and folders with references to parts of other files."""
-
-_VERSIONS = ("ETag", "etag", "generation", "md5Hash", "LastModified", "last_modified", "mtime")
-"""What file systems tell about the version of an object."""
 
 
 def is_remote(path: Any) -> TypeGuard[str]:
@@ -37,7 +26,7 @@ def is_remote(path: Any) -> TypeGuard[str]:
 
 def local_path(path: Any) -> Any:
     """Return the path in a URL such as ``file:///data/scan.npy``; anything else as it is."""
-    if not isinstance(path, str) or "::" in path or not path.startswith(_LOCAL):
+    if not isinstance(path, str) or "::" in path or not path.startswith(("file://", "local://")):
         return path
     from fsspec.core import strip_protocol
 
@@ -80,17 +69,10 @@ class Location:
 
     @property
     def path(self) -> PurePosixPath:
-        """The path in the first part of the URL, with the bucket or host."""
-        protocol, _, rest = self.url.partition("::")[0].partition("://")
-        if protocol in ("http", "https"):
-            rest = re.split("[?#]", rest)[0]
-        return PurePosixPath(rest)
-
-    @property
-    def title(self) -> str:
-        """The name of the data, without a suffix."""
+        """The path in the first part of the URL that has one, with the bucket or host."""
         parts = [part for part in self.url.split("::") if re.search("://.", part)]
-        return Location(url=parts[0], packed=b"").path.stem if parts else "references"
+        protocol, _, rest = (parts[0] if parts else "://references").partition("://")
+        return PurePosixPath(re.split("[?#]", rest)[0] if protocol.startswith("http") else rest)
 
     def file_system(self) -> tuple[Any, str]:
         """Return the file system, which fsspec makes once per process, and the path in it."""
@@ -120,34 +102,7 @@ def reference_location(url: str, options: Mapping[str, Any] | None) -> Location:
     if not any(name.startswith(("target_", "remote_", "template_", "fs")) for name in given):
         given = {"target_options": given, "remote_options": given}
     target = given.pop("target_options", {})
-    if not url.endswith(".json") and not {"fs", "remote_protocol"}.intersection(given):
-        with reaching(f"reference::{url}"):
-            given["remote_protocol"] = _protocol_of_data(url, target)
     return Location.of(f"reference::{url}", {url.partition("://")[0]: target, **given})
-
-
-def _protocol_of_data(url: str, options: Mapping[str, Any]) -> str | None:
-    """Return the protocol of the files to which references in parquet point.
-
-    By default, fsspec 2026.9 looks for it in all references, and fails if there is a group.
-    """
-    from fsspec.core import split_protocol, url_to_fs
-    from fsspec.implementations.reference import LazyReferenceMapper
-
-    fs, root = url_to_fs(url, **options)
-    references = LazyReferenceMapper(root, fs)
-    for name, metadata in references.zmetadata.items():
-        if name.endswith("/.zarray"):
-            first = ".".join("0" * len(metadata["shape"]))
-            reference = references.get(f"{name.removesuffix('.zarray')}{first}")
-            if isinstance(reference, list):
-                return split_protocol(reference[0])[0] or "file"
-    return None
-
-
-def versions_in(info: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return what a file system tells about the version of an object; empty if it tells nothing."""
-    return tuple(str(info[name]) for name in _VERSIONS if info.get(name))
 
 
 @contextmanager
@@ -167,24 +122,19 @@ def reaching(shown: str, *, part: str = "") -> Iterator[None]:
             name=error.name,
         ) from error
     except Exception as error:  # file systems and decoders have no common base class of errors
-        causes = (error, _first_cause(error))
-        words = "; ".join(dict.fromkeys(without_secrets(in_words(cause)) for cause in causes))
+        first: BaseException = error
+        while first.__cause__ or first.__context__:
+            first = first.__cause__ or first.__context__ or first
+        words = "; ".join(dict.fromkeys(without_secrets(in_words(e)) for e in (error, first)))
         kind: type[Exception] = FileFormatError
         answers = (FileNotFoundError, PermissionError)
-        if any(isinstance(e, OSError) and not isinstance(e, answers) for e in causes):
+        if any(isinstance(e, OSError) and not isinstance(e, answers) for e in (error, first)):
             kind = ConnectionError
         # the file system of HTTP raises FileNotFoundError for all errors
-        elif isinstance(error, FileNotFoundError) and getattr(causes[1], "status", 404) == 404:
+        elif isinstance(error, FileNotFoundError) and getattr(first, "status", 404) == 404:
             kind = FileNotFoundError
         raise kind(
             f"{shown}{f', {part},' if part else ''} cannot be read ({words}): check the URL, the "
             'network, the credentials in storage_options ({"anon": True} for public data), and '
             "whether the data are complete"
         ) from error
-
-
-def _first_cause(error: BaseException) -> BaseException:
-    """Return the error that caused an error first."""
-    while error.__cause__ or error.__context__:
-        error = error.__cause__ or error.__context__ or error
-    return error

@@ -12,7 +12,7 @@ import operator
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import dask.array as da
 import numpy as np
@@ -24,7 +24,7 @@ from udfdask.backends.table import backend_of
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.geometry.chunk_grid import BoolArray, IntArray, as_index, as_range
 from udfdask.geometry.roi import ABSENT_LAYER
-from udfdask.io.lazy_source import Chunks, choose_frame_chunks, explicit_chunks
+from udfdask.io.lazy_source import Chunks, StoredArray, choose_chunks, explicit_chunks
 from udfdask.io.opened_file import OpenedFile, choose_sig_dims, opened_array, sizes
 
 
@@ -55,7 +55,9 @@ def _arrange(array: da.Array, n_nav: int, nav_chunks: Chunks, offset: int) -> da
         for number in np.unique(owners):
             own = places[owners == number]
             needed.append(blocks[number])
-            where.append((_inside(frames[own], owner.shape, parts[number]), _as_slice(own)))
+            where.append(
+                (_inside(frames[own], owner.shape, parts[number]), as_index(as_range(own)))
+            )
         for behind in np.ndindex(*map(len, sig_chunks)):
             sig = (sizes[k] for sizes, k in zip(sig_chunks, behind, strict=True))
             shape = (*numbers[part].shape, *sig)
@@ -71,16 +73,9 @@ def _arrange(array: da.Array, n_nav: int, nav_chunks: Chunks, offset: int) -> da
 
 def _inside(frames: IntArray, shape: tuple[int, ...], block: tuple[slice, ...]) -> tuple[Any, ...]:
     """Return an index of a block of the scan that gives some of its frames."""
-    if not shape:  # a single frame without navigation axes
-        return ()
-    at = np.unravel_index(frames, shape)
+    at = np.unravel_index(frames, shape) if shape else ()
     inside = [along - part.start for along, part in zip(at, block, strict=True)]
-    return (_as_slice(inside[0]),) if len(inside) == 1 else tuple(inside)
-
-
-def _as_slice(numbers: IntArray) -> Any:
-    """Return an index for numbers, a slice if they follow each other."""
-    return as_index(as_range(numbers))
+    return (as_index(as_range(inside[0])),) if len(inside) == 1 else tuple(inside)
 
 
 def _new_block(
@@ -206,7 +201,9 @@ def with_sync_offset(
     elif unchanged:
         grid = array.chunks[:n_nav]
     else:
-        grid = choose_frame_chunks(nav, math.prod(map(max, array.chunks[:n_nav])))
+        frames_of_chunk = math.prod(map(max, array.chunks[:n_nav]))
+        positions = StoredArray(shape=nav, dtype=np.dtype(bool))
+        grid = choose_chunks(positions, 0, nbytes=frames_of_chunk)
     if not unchanged or offset or grid != array.chunks[:n_nav]:
         array = _arrange(array, n_nav, grid, offset)
     axes = opened.axes if unchanged else (*(None,) * len(nav), *opened.axes[n_nav:])
@@ -218,7 +215,8 @@ def with_sync_offset(
 
 def _opened(frames: Any, sig_dims: int | None) -> OpenedFile:
     """Return an array, or an opened file without absent positions, as an opened file."""
-    array = frames.array if isinstance(frames, OpenedFile) else frames
+    is_file = isinstance(frames, OpenedFile)
+    array = frames.array if is_file else frames
     if not isinstance(array, da.Array):
         raise ArgumentTypeError(
             f"expected a dask array or an opened file, got {type(frames).__name__}: pass "
@@ -227,29 +225,21 @@ def _opened(frames: Any, sig_dims: int | None) -> OpenedFile:
         )
     if not all(map(math.isfinite, array.shape)):
         raise ArgumentValueError(
-            f"the number of frames of the array is not known, its shape is {array.shape}: "
-            "call array.compute_chunk_sizes() first"
+            f"the number of frames is not known, the shape is {array.shape}: call "
+            "array.compute_chunk_sizes() first"
         )
     if backend_of(array._meta).is_sparse:
-        raise ArgumentTypeError(
-            f"the frames are {type(array._meta).__name__} chunks, and sparse frames cannot be put "
-            "at other positions of a scan: make them dense with map_blocks"
-        )
-    if isinstance(frames, OpenedFile):
-        if frames.present is not None:
-            raise ArgumentValueError(
-                "some positions of the data have no frame already: open the file without "
-                "sync_offset, then pass the sum of both offsets"
-            )
-        known = frames.sig_dims
-        return replace(frames, sig_dims=choose_sig_dims(sig_dims, array.ndim, known=known))
-    if any(str(name).startswith(ABSENT_LAYER) for name in array.dask.layers):
+        raise ArgumentTypeError("sparse frames cannot be moved: make them dense with map_blocks")
+    is_absent = any(str(name).startswith(ABSENT_LAYER) for name in array.dask.layers)
+    if frames.present is not None if is_file else is_absent:
         raise ArgumentValueError(
-            "the array was made with sync_offset, and positions without a frame are zeros in it, "
-            "which would count as frames: pass the opened file, or a part of it such as "
-            "opened[2:5], in place of its array"
+            "some positions have no frame already, and zeros would count as frames: pass the "
+            "opened file without sync_offset, with the sum of both offsets, or a part of it such "
+            "as opened[2:5]"
         )
-    sig = choose_sig_dims(sig_dims, array.ndim)
+    sig = choose_sig_dims(sig_dims, array.ndim, known=frames.sig_dims if is_file else 0)
+    if is_file:
+        return replace(cast("OpenedFile", frames), sig_dims=sig)
     return opened_array(array, sig, reader="dask array", title="frames")
 
 

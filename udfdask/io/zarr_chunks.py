@@ -18,9 +18,15 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.io.chunk_decoders import DamagedChunk, Decode, decoder
-from udfdask.io.memmap import Values
-from udfdask.io.stored_chunks import LibraryNeeded, StoredBytes, read_part
+from udfdask.io.stored_chunks import (
+    DamagedChunk,
+    Decode,
+    LibraryNeeded,
+    StoredBytes,
+    Values,
+    decoder,
+    read_part,
+)
 
 Place = tuple[int, ...]
 

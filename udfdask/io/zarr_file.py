@@ -22,9 +22,8 @@ from udfdask.errors import (
 )
 from udfdask.geometry.axes import Axis, axis_of_values
 from udfdask.io.choose_dataset import Candidate, choose_dataset, unknown_dataset
-from udfdask.io.damaged_files import check_values, reading
-from udfdask.io.file_identity import FileIdentity
-from udfdask.io.lazy_source import FileArray, StoredArray
+from udfdask.io.file_identity import FileIdentity, check_values, reading
+from udfdask.io.lazy_source import StoredArray
 from udfdask.io.opened_file import OpenedFile, open_source
 from udfdask.io.remote_location import Location, local_path, reaching
 from udfdask.io.stored_chunks import LibraryNeeded
@@ -43,9 +42,11 @@ MOST_LISTED = 4096
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ZarrArray(FileArray):
-    """An array in a zarr store that each process opens once; `file` is its metadata file."""
+class ZarrArray(StoredArray):
+    """An array in a zarr store that each process opens once."""
 
+    file: FileIdentity
+    """The file of its metadata when it was opened; tasks raise if it has changed."""
     state: str
     """Token of the sizes and times of all chunks; random if there are too many."""
 
@@ -150,16 +151,13 @@ def open_zarr(
         state=tokenize(states) if len(states) <= MOST_LISTED else uuid.uuid4().hex,
         **_described(array),
     )
-    return _open_array(
+    check_values(str(inside), source.shape, source.dtype)
+    return open_source(
         source,
-        array,
-        axes,
-        "zarr",
-        name,
-        str(inside),
-        folder.stem,
         sig_dims=sig_dims,
         chunks=chunks,
+        title=folder.stem,
+        **_opening("zarr", name, array, axes),
     )
 
 
@@ -171,6 +169,7 @@ def open_remote_zarr(
     _check_zarr(shown)
     with reaching(shown):
         root = _open_node(location.zarr_store())
+        # zarr cannot list the groups in references
         references = getattr(location.file_system()[0], "references", ())
         names = [key.rpartition("/") for key in getattr(references, "zmetadata", references)]
         listed = [name for name, _, file in names if name and file in (".zarray", "zarr.json")]
@@ -179,38 +178,27 @@ def open_remote_zarr(
         axes = _axes_of(root if name else None, name, array)
     source = RemoteZarr(location=location, name=name, nonce=uuid.uuid4().hex, **_described(array))
     kind = "zarr references" if location.url.startswith("reference:") else "zarr"
-    return _open_array(
-        source, array, axes, kind, name, shown, location.title, sig_dims=sig_dims, chunks=chunks
+    check_values(shown, source.shape, source.dtype)
+    return open_source(
+        source,
+        sig_dims=sig_dims,
+        chunks=chunks,
+        title=location.path.stem,
+        **_opening(kind, name, array, axes),
     )
 
 
 def _described(array: Any) -> dict[str, Any]:
     """Return shape, dtype and stored chunks, or shards, of an array."""
-    stored = getattr(array, "shards", None) or array.chunks
+    stored = array.shards or array.chunks
     return {"shape": array.shape, "dtype": np.dtype(array.dtype), "stored": stored}
 
 
-def _open_array(
-    source: StoredArray,
-    array: Any,
-    axes: Sequence[Any],
-    kind: str,
-    name: str,
-    where: str,
-    title: str,
-    **how: Any,
-) -> OpenedFile:
-    """Return the opened file of an array; `name` is its path in the store."""
-    check_values(where, source.shape, source.dtype)
-    return open_source(
-        source,
-        prefix="from-zarr",
-        reader=f"{kind}, array {name}" if name else kind,
-        title=title,
-        axes=axes,
-        unit=array.attrs.get("units"),
-        **how,
-    )
+def _opening(kind: str, name: str, array: Any, axes: Sequence[Any]) -> dict[str, Any]:
+    """Return what the opened file of an array says; `name` is its path in the store."""
+    reader = f"{kind}, array {name}" if name else kind
+    unit = array.attrs.get("units")
+    return {"prefix": "from-zarr", "reader": reader, "axes": axes, "unit": unit}
 
 
 def _check_zarr(name: str) -> None:
@@ -236,19 +224,15 @@ def _open_node(store: Any) -> Any:
 def _choose(root: Any, dataset: str | int | None, *, shown: str, listed: Sequence[str] = ()) -> str:
     """Return the path of the user's array in a store, or of a suitable one.
 
-    `listed` are the names of nodes if zarr cannot list them.
+    `listed` are the names of arrays if zarr cannot list them.
     """
     if hasattr(root, "shape"):
-        if dataset is not None:
-            raise ArgumentValueError(
-                f"there is no dataset {dataset!r} in {shown}: it is itself an array, so leave "
-                "dataset out"
-            )
-        return ""
+        if dataset is None:
+            return ""
+        raise ArgumentValueError(f"{shown} is itself an array: leave out dataset={dataset!r}")
     asked = _ome_path(dict(root.attrs)) if dataset is None else str(dataset).strip("/")
     if asked and hasattr(root.get(asked), "shape"):
         return asked
-    # zarr cannot list the groups in references
     nodes = [(path, root[path]) for path in listed] or root.members(max_depth=None)
     candidates = [
         Candidate(name=path.strip("/"), shape=node.shape, dtype=np.dtype(node.dtype))
