@@ -165,8 +165,18 @@ def _add_runs(frames: Any, runs: Any, terms: Any, transposed: Any, sums: Any, ou
                         square = transposed[part, k * width : (k + 1) * width]
                         transpose_line(flat, inside[k], step, frame, count - 1, swap, square)
             while run < run_ends[block]:
-                pixels = bounds[run], bounds[run + 1]
-                add_lane_products(transposed, slots, weights, pixels, columns[run], terms, sums)
+                first_pixel, stop = bounds[run], bounds[run + 1]
+                add_lane_products(
+                    transposed,
+                    transposed.shape[1],
+                    slots,
+                    weights,
+                    first_pixel,
+                    stop,
+                    columns[run],
+                    terms,
+                    sums,
+                )
                 run += 1
         for f in range(min(LANES, count - first)):
             for b in range(out.shape[1]):

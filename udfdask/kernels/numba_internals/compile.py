@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import inspect
 import pickle
 import uuid
 import warnings
@@ -23,10 +24,11 @@ from pathlib import Path
 from typing import Any
 
 import numba
-from numba import extending
+from numba import extending, types
 from numba.core.caching import FunctionCache, NullCache
 from numba.core.runtime.nrt import rtsys
 from numba.core.serialize import dumps
+from numba.np import arrayobj
 
 from udfdask.errors import UDFWarning
 
@@ -237,3 +239,33 @@ rounding_inner_kernel = _inner_compiler()
 
 intrinsic: Any = extending.intrinsic
 """Compile a function whose body is LLVM code. It gets the types of its arguments, not values."""
+
+_make_array: Any = arrayobj.make_array
+
+
+def statement(body: Callable[..., None]) -> Any:
+    """Compile a function whose body is LLVM code, and which returns nothing.
+
+    The body gets the LLVM builder, the numba types of all arguments, and their values: of an array
+    a pointer to its first element. All integers are `intp`.
+    """
+
+    def compiled(context: Any, *arguments: Any) -> Any:
+        kinds = [types.intp if isinstance(one, types.Integer) else one for one in arguments]
+
+        def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+            plain = [
+                _make_array(kind)(context, builder, value).data
+                if isinstance(kind, types.Array)
+                else value
+                for kind, value in zip(signature.args, values, strict=True)
+            ]
+            body(builder, signature.args, *plain)
+            return context.get_dummy_value()
+
+        return types.void(*kinds), generate
+
+    # numba matches arguments with the names of the parameters
+    names = list(inspect.signature(body).parameters.values())
+    compiled.__signature__ = inspect.Signature(names[1:])  # type: ignore[attr-defined]
+    return intrinsic(compiled)

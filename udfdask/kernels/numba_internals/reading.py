@@ -16,7 +16,7 @@ from typing import Any
 from llvmlite import ir
 from numba import types
 
-from udfdask.kernels.numba_internals.compile import intrinsic
+from udfdask.kernels.numba_internals.compile import intrinsic, statement
 from udfdask.kernels.numba_internals.rows import (
     cgutils,
     generate_swapped,
@@ -82,16 +82,10 @@ CACHE_LINE = 64
 _READ, _INTO_SECOND_CACHE, _DATA = 0, 2, 1
 
 
-@intrinsic
-def prefetch(context: Any, flat: Any, index: Any) -> Any:
+@statement
+def prefetch(builder: Any, _: Any, flat: Any, index: Any) -> None:
     """Prefetch the cache line of an element of a 1-D array; the index may be beyond its end."""
-
-    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        array = make_array(signature.args[0])(context, builder, values[0])
-        prefetch_at(builder, builder.gep(array.data, [values[1]]))
-        return context.get_dummy_value()
-
-    return types.void(flat, index), generate
+    prefetch_at(builder, builder.gep(flat, [index]))
 
 
 def prefetch_at(builder: Any, pointer: Any, distance: int = 0) -> None:

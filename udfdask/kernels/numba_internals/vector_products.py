@@ -13,16 +13,17 @@ from typing import Any
 from llvmlite import ir
 from numba import types
 
-from udfdask.kernels.numba_internals.compile import intrinsic
+from udfdask.kernels.numba_internals.compile import intrinsic, statement
 from udfdask.kernels.numba_internals.reading import CACHE_LINE, prefetch_at
 from udfdask.kernels.numba_internals.rows import cgutils, make_array
 from udfdask.kernels.numba_internals.vector_sums import (
+    CONTRACT,
     INDEX,
     REGISTERS,
-    VECTOR_BYTES,
     converted,
-    reversed_bytes,
+    lanes_of,
     size_of,
+    swapped_bytes,
     vector_of,
     vectors_at,
 )
@@ -37,40 +38,36 @@ LANES = 32
 Vectors = list[Any]
 
 
-@intrinsic
+@statement
 def transpose_line(
-    context: Any, flat: Any, place: Any, step: Any, first: Any, last: Any, swap: Any, out: Any
-) -> Any:
+    builder: Any,
+    kinds: Any,
+    flat: Any,
+    place: Any,
+    step: Any,
+    first: Any,
+    last: Any,
+    swap: Any,
+    out: Any,
+) -> None:
     """Write a cache line of pixels of `SIDE` frames to `out`, shape (pixels of a line, SIDE).
 
     Frame f starts at ``flat[f * step]``, and its line at index `place` in the frame. Frames from
     `first` on are transposed; frames after the last one are replaced by the last one. The values
-    are not converted: the fewer bytes, the faster.
+    are not converted: the fewer bytes, the faster. Loops of numba took 2 to 5 times as long.
     """
-    size = flat.dtype.bitwidth // 8
-    swaps = not isinstance(swap, types.NoneType)
-
-    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        source = make_array(signature.args[0])(context, builder, values[0])
-        drain = make_array(signature.args[6])(context, builder, values[6])
-        _, place, step, first, last, _, _ = values
-        index = first.type
-        line = ir.VectorType(context.get_value_type(flat.dtype), CACHE_LINE // size)
-        rows = []
-        for f in range(SIDE):
-            frame = builder.add(first, ir.Constant(index, f))
-            frame = builder.select(builder.icmp_signed("<", frame, last), frame, last)
-            start = builder.add(builder.mul(frame, step), place)
-            pointer = builder.bitcast(builder.gep(source.data, [start]), line.as_pointer())
-            row = builder.load(pointer, align=1)
-            rows.append(reversed_bytes(builder, row, size) if swaps else row)
-        target = builder.bitcast(drain.data, line.as_pointer())
-        for k, row in enumerate(_transposed(builder, rows)):
-            builder.store(row, builder.gep(target, [ir.Constant(index, k)]), align=1)
-        return context.get_dummy_value()
-
-    n = types.intp
-    return types.void(flat, n, n, n, n, swap, out), generate
+    pixel = kinds[0].dtype
+    line = ir.VectorType(flat.type.pointee, CACHE_LINE // size_of(pixel))
+    rows = []
+    for f in range(SIDE):
+        frame = builder.add(first, INDEX(f))
+        frame = builder.select(builder.icmp_signed("<", frame, last), frame, last)
+        start = builder.add(builder.mul(frame, step), place)
+        row = builder.load(vectors_at(builder, flat, start, line), align=1)
+        rows.append(swapped_bytes(builder, row, pixel, kinds[5]))
+    target = vectors_at(builder, out, INDEX(0), line)
+    for k, row in enumerate(_transposed(builder, rows)):
+        builder.store(row, builder.gep(target, [INDEX(k)]), align=1)
 
 
 def _transposed(builder: Any, rows: Vectors) -> Vectors:
@@ -119,9 +116,10 @@ def frames_at_once(context: Any, flat: Any, swap: Any) -> Any:
     return types.intp(flat, swap), lambda *_: INDEX(frames)
 
 
-@intrinsic
+@statement
 def add_vector_products(
-    context: Any,
+    builder: Any,
+    kinds: Any,
     flat: Any,
     swap: Any,
     first: Any,
@@ -132,7 +130,7 @@ def add_vector_products(
     count: Any,
     sums: Any,
     at: Any,
-) -> Any:
+) -> None:
     """Add products of `count` vectors of pixels of some frames and `MASKS` masks to `sums`.
 
     `frames_at_once` tells the number of frames. Frame i starts at pixel
@@ -140,51 +138,44 @@ def add_vector_products(
     start at `place` of `packed`: a vector of each mask for the first vector of pixels, then for the
     next. The sums start at `at` of `sums`: a vector for each frame and mask.
     """
-    frames = _frames_at_once(flat.dtype, swap)
+    pixel, weight = kinds[0].dtype, kinds[5].dtype
+    frames = _frames_at_once(pixel, kinds[1])
+    number, row_kind = (ir.VectorType(p.type.pointee, lanes_of(weight)) for p in (packed, flat))
+    masks, totals = (
+        vectors_at(builder, packed, place, number),
+        vectors_at(builder, sums, at, number),
+    )
+    rows = []
+    for i in range(frames):
+        nearest = builder.select(builder.icmp_signed("<", INDEX(i), last), INDEX(i), last)
+        start = builder.add(first, builder.mul(nearest, step))
+        rows.append(vectors_at(builder, flat, start, row_kind))
+    sums_of = []
+    for k in range(frames * MASKS):  # LLVM keeps these variables in registers
+        sums_of.append(cgutils.alloca_once(builder, number))
+        builder.store(vector_of(builder, totals, INDEX(k), weight), sums_of[k])
+    with cgutils.for_range(builder, count, intp=INDEX) as loop:
+        pixels = []
+        for row in rows:
+            # the pixels of the next block are far away for the processor, in another line
+            prefetch_at(builder, builder.gep(row, [builder.add(loop.index, count)]))
+            value = vector_of(builder, row, loop.index, pixel)
+            value = swapped_bytes(builder, value, pixel, kinds[1])
+            pixels.append(converted(builder, value, pixel, number.element))
+        group = builder.mul(loop.index, INDEX(MASKS))
+        for j in range(MASKS):  # one after the other: 16 registers have room for one factor
+            factor = vector_of(builder, masks, builder.add(group, INDEX(j)), weight)
+            for i in range(frames):
+                _add_product(builder, sums_of[i * MASKS + j], pixels[i], factor)
+    for k in range(frames * MASKS):
+        target = builder.gep(totals, [INDEX(k)])
+        builder.store(builder.load(sums_of[k]), target, align=size_of(weight))
 
-    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        memory, masks, totals = (
-            make_array(signature.args[k])(context, builder, values[k]).data for k in (0, 5, 8)
-        )
-        _, _, first, step, last, _, place, length, _, at = values
-        lanes = VECTOR_BYTES * 8 // packed.dtype.bitwidth
-        number = ir.VectorType(context.get_value_type(packed.dtype), lanes)
-        pixel = ir.VectorType(context.get_value_type(flat.dtype), lanes)
-        masks = vectors_at(builder, masks, place, number)
-        totals = vectors_at(builder, totals, at, number)
-        rows = []
-        for i in range(frames):
-            nearest = builder.select(builder.icmp_signed("<", INDEX(i), last), INDEX(i), last)
-            start = builder.add(first, builder.mul(nearest, step))
-            rows.append(vectors_at(builder, memory, start, pixel))
-        sums_of = []
-        for k in range(frames * MASKS):  # LLVM keeps these variables in registers
-            sums_of.append(cgutils.alloca_once(builder, number))
-            builder.store(vector_of(builder, totals, INDEX(k), packed.dtype), sums_of[k])
-        with cgutils.for_range(builder, length, intp=INDEX) as loop:
-            pixels = []
-            for row in rows:
-                # the pixels of the next block are far away for the processor, in another line
-                prefetch_at(builder, builder.gep(row, [builder.add(loop.index, length)]))
-                value = vector_of(builder, row, loop.index, flat.dtype)
-                if not isinstance(swap, types.NoneType):
-                    value = reversed_bytes(builder, value, flat.dtype.bitwidth // 8)
-                pixels.append(converted(builder, value, flat.dtype, number.element))
-            group = builder.mul(loop.index, INDEX(MASKS))
-            for j in range(MASKS):  # one after the other: 16 registers have room for one factor
-                factor = vector_of(builder, masks, builder.add(group, INDEX(j)), packed.dtype)
-                for i in range(frames):
-                    total = sums_of[i * MASKS + j]
-                    product = builder.fmul(pixels[i], factor, flags=("contract",))
-                    more = builder.fadd(builder.load(total), product, flags=("contract",))
-                    builder.store(more, total)
-        for k in range(frames * MASKS):
-            target = builder.gep(totals, [INDEX(k)])
-            builder.store(builder.load(sums_of[k]), target, align=size_of(packed.dtype))
-        return context.get_dummy_value()
 
-    arguments = (flat, swap, first, step, last, packed, place, count, sums, at)
-    return types.void(*arguments), generate
+def _add_product(builder: Any, total: Any, value: Any, factor: Any) -> None:
+    """Add the product of two vectors to a variable."""
+    product = builder.fmul(value, factor, flags=CONTRACT)
+    builder.store(builder.fadd(builder.load(total), product, flags=CONTRACT), total)
 
 
 @intrinsic
@@ -196,91 +187,72 @@ def sum_of_lanes(context: Any, sums: Any, at: Any) -> Any:
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         data = make_array(sums)(context, builder, values[0]).data
-        lanes = VECTOR_BYTES * 8 // sums.dtype.bitwidth
-        number = ir.VectorType(context.get_value_type(sums.dtype), lanes)
+        number = ir.VectorType(context.get_value_type(sums.dtype), lanes_of(sums.dtype))
+        place = vectors_at(builder, data, values[1], number)
+        vector = vector_of(builder, place, INDEX(0), sums.dtype)
         double = ir.DoubleType()
-        vector = vector_of(
-            builder, vectors_at(builder, data, values[1], number), INDEX(0), sums.dtype
-        )
         vector = converted(builder, vector, sums.dtype, double)
         kind = ir.FunctionType(double, [double, vector.type])
-        name = f"llvm.vector.reduce.fadd.v{lanes}f64"
+        name = f"llvm.vector.reduce.fadd.v{number.count}f64"
         add = cgutils.get_or_insert_function(builder.module, kind, name)
         return builder.call(add, [double(-0.0), vector], fastmath=("reassoc", "nsz"))
 
     return types.float64(sums, at), generate
 
 
-@intrinsic
+@statement
 def add_lane_products(
-    context: Any,
+    builder: Any,
+    kinds: Any,
     lanes: Any,
+    slots_per_part: Any,
     slots: Any,
     weights: Any,
-    pixels: Any,
+    start: Any,
+    stop: Any,
     columns: Any,
     terms: Any,
     sums: Any,
-) -> Any:
+) -> None:
     """Add the pixels of a run, each times `len(terms)` weights, to as many columns of `sums`.
 
-    `pixels` are start and stop in `slots`, indices of transposed pixels, and in `weights`, shape
-    (pixels, terms), whose dtype is that of the products. `lanes` has the shape (LANES // SIDE,
-    slots, SIDE), and `sums` (columns, LANES), float64. Only the length of the tuple `terms` counts:
-    it is known when this is compiled.
+    The pixels are those from `start` to `stop` in `slots`, indices of transposed pixels, and in
+    `weights`, shape (pixels, terms), whose dtype is that of the products. `lanes` has the shape
+    (LANES // SIDE, slots_per_part, SIDE), and `sums` (columns, LANES), float64. Only the length of
+    the tuple `terms` counts: it is known when this is compiled.
     """
-    n = len(terms)
+    pixel, weight_kind, n = kinds[0].dtype, kinds[3].dtype, len(kinds[7])
+    width = lanes_of(weight_kind)
+    number, raw = weights.type.pointee, ir.VectorType(lanes.type.pointee, width)
+    vector, double = ir.VectorType(number, width), ir.VectorType(ir.DoubleType(), width)
+    together = _vectors_together(n, LANES // width)
 
-    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        arrays = {
-            k: make_array(signature.args[k])(context, builder, values[k]) for k in (0, 1, 2, 4, 6)
-        }
-        start, stop = cgutils.unpack_tuple(builder, values[3])
-        slots_per_part = cgutils.unpack_tuple(builder, arrays[0].shape)[1]
-        number = context.get_value_type(weights.dtype)
-        width = VECTOR_BYTES * 8 // weights.dtype.bitwidth
-        vector, double = ir.VectorType(number, width), ir.VectorType(ir.DoubleType(), width)
-        raw = ir.VectorType(context.get_value_type(lanes.dtype), width)
-        together = _vectors_together(n, LANES // width)
+    def pixels_of(slot: Any, lane: int) -> Any:
+        part, rest = divmod(lane, SIDE)
+        row = builder.add(slot, builder.mul(slots_per_part, INDEX(part)))
+        place = builder.add(builder.mul(row, INDEX(SIDE)), INDEX(rest))
+        value = builder.load(vectors_at(builder, lanes, place, raw), align=1)
+        return converted(builder, value, pixel, number)
 
-        def pointer(array: int, index: Any, kind: Any) -> Any:
-            return vectors_at(builder, arrays[array].data, index, kind)
-
-        def pixel(slot: Any, lane: int) -> Any:
-            part, rest = divmod(lane, SIDE)
-            row = builder.add(slot, builder.mul(slots_per_part, INDEX(part)))
-            place = builder.add(builder.mul(row, INDEX(SIDE)), INDEX(rest))
-            value = builder.load(pointer(0, place, raw), align=1)
-            return converted(builder, value, lanes.dtype, number)
-
-        totals = [cgutils.alloca_once(builder, vector) for _ in range(n * together)]
-        for first in range(0, LANES, together * width):
-            group = range(first, first + together * width, width)
-            for total in totals:  # LLVM keeps these variables in registers
-                builder.store(ir.Constant(vector, None), total)
-            with cgutils.for_range_slice(builder, start, stop, INDEX(1), INDEX) as (k, _):
-                slot = builder.zext(builder.load(builder.gep(arrays[1].data, [k])), INDEX)
-                found = [pixel(slot, lane) for lane in group]
-                for t in range(n):
-                    place = builder.add(builder.mul(k, INDEX(n)), INDEX(t))
-                    weight = builder.load(builder.gep(arrays[2].data, [place]))
-                    factor = _spread(builder, weight, vector)
-                    for value, total in zip(found, totals[t * together :], strict=False):
-                        product = builder.fmul(value, factor, flags=("contract",))
-                        more = builder.fadd(builder.load(total), product, flags=("contract",))
-                        builder.store(more, total)
+    totals = [cgutils.alloca_once(builder, vector) for _ in range(n * together)]
+    for first in range(0, LANES, together * width):
+        group = range(first, first + together * width, width)
+        for total in totals:  # LLVM keeps these variables in registers
+            builder.store(ir.Constant(vector, None), total)
+        with cgutils.for_range_slice(builder, start, stop, INDEX(1), INDEX) as (k, _):
+            slot = builder.zext(builder.load(builder.gep(slots, [k])), INDEX)
+            found = [pixels_of(slot, lane) for lane in group]
             for t in range(n):
-                column = builder.load(builder.gep(arrays[4].data, [INDEX(t)]))
-                row = builder.mul(column, INDEX(LANES))
-                for lane, total in zip(group, totals[t * together :], strict=False):
-                    target = pointer(6, builder.add(row, INDEX(lane)), double)
-                    more = converted(builder, builder.load(total), weights.dtype, double.element)
-                    more = builder.fadd(builder.load(target, align=8), more)
-                    builder.store(more, target, align=8)
-        return context.get_dummy_value()
-
-    arguments = (lanes, slots, weights, pixels, columns, terms, sums)
-    return types.void(*arguments), generate
+                place = builder.add(builder.mul(k, INDEX(n)), INDEX(t))
+                factor = _spread(builder, builder.load(builder.gep(weights, [place])), vector)
+                for value, total in zip(found, totals[t * together :], strict=False):
+                    _add_product(builder, total, value, factor)
+        for t in range(n):
+            row = builder.mul(builder.load(builder.gep(columns, [INDEX(t)])), INDEX(LANES))
+            for lane, total in zip(group, totals[t * together :], strict=False):
+                target = vectors_at(builder, sums, builder.add(row, INDEX(lane)), double)
+                more = converted(builder, builder.load(total), weight_kind, double.element)
+                builder.store(builder.fadd(builder.load(target, align=8), more), target, align=8)
 
 
 def _vectors_together(terms: int, vectors: int) -> int:
