@@ -18,18 +18,6 @@ from udfdask.backends.sparse_rows import (
 from udfdask.errors import UDFError
 
 
-class MatrixRows(SparseRows):
-    """Frames of a matrix."""
-
-    def _select(self, frames: Any) -> Any:
-        """Return some frames; a slice of a CSR matrix on the host is not copied."""
-        if self.array.format == "coo":  # cannot be indexed
-            return converted(self.csr[frames], self.backend.name)
-        if isinstance(frames, slice) and self.array.format == "csr" and not self.backend.on_device:
-            return cut_rows(self.array, frames.start, frames.stop)
-        return self.array[frames]
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class MatrixBackend(SparseBackend):
     """A sparse matrix format."""
@@ -42,9 +30,14 @@ class MatrixBackend(SparseBackend):
         matrix = block if self.on_device else self._checked(block)
         return self.frames_of_stack(_summed(with_compiled_dtype(matrix)))
 
-    def frames_of_stack(self, stack: Any) -> SparseRows:
-        """Return the frames of a stack that was cut out of such frames."""
-        return MatrixRows(stack, tuple(stack.shape[1:]), self)
+    def select(self, rows: SparseRows, frames: Any) -> Any:
+        """Return some frames; a slice of a CSR matrix on the host is not copied."""
+        matrix = rows.array
+        if matrix.format == "coo":  # cannot be indexed
+            return converted(rows.csr[frames], self.name)
+        if isinstance(frames, slice) and matrix.format == "csr" and not self.on_device:
+            return cut_rows(matrix, frames.start, frames.stop)
+        return matrix[frames]
 
     def join(self, parts: list[Any], counts: list[int]) -> Any:
         """Join full frames from their signal parts."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -13,14 +13,6 @@ import numpy as np
 from udfdask.backends.backend import NUMPY
 from udfdask.backends.sparse_rows import SparseBackend, SparseRows, cut_rows, with_compiled_dtype
 from udfdask.types import AnyArray
-
-
-def coo_starts(frames: Any) -> AnyArray:
-    """Return the index of the first entry of each frame, then the number of entries, int64."""
-    coords = frames.coords
-    # searchsorted would convert all coordinates to the dtype of these numbers
-    numbers = np.arange(frames.shape[0]).astype(coords.dtype)
-    return np.append(np.searchsorted(coords[0], numbers), np.int64(coords.shape[1]))
 
 
 def coo_rows(frames: Any, starts: AnyArray, first: int, stop: int) -> Any:
@@ -106,34 +98,6 @@ def like_scipy(indices: AnyArray, starts: AnyArray) -> tuple[AnyArray, AnyArray]
     return indices.astype(dtype), starts.astype(dtype)
 
 
-class CooRows(SparseRows):
-    """Frames of `sparse.COO`."""
-
-    @cached_property
-    def _starts(self) -> AnyArray:
-        """Index of the first entry of each frame."""
-        return coo_starts(self.array)
-
-    def _select(self, frames: Any) -> Any:
-        """Return some frames."""
-        if isinstance(frames, slice):
-            return coo_rows(self.array, self._starts, frames.start, frames.stop)
-        return coo_take(self.array, self._starts, frames)
-
-
-class GcxsRows(SparseRows):
-    """Frames of `sparse.GCXS`, compressed over the frames."""
-
-    def _select(self, frames: Any) -> Any:
-        """Return some frames."""
-        csr = self.csr
-        if isinstance(frames, slice):
-            rows = cut_rows(csr, frames.start, frames.stop)
-        else:
-            rows = csr[frames]
-        return gcxs_rows((rows.data, rows.indices, rows.indptr), (rows.shape[0], *self.sig), (0,))
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class CooBackend(SparseBackend):
     """Coordinate lists; the base of the other two formats."""
@@ -142,20 +106,17 @@ class CooBackend(SparseBackend):
 
     def frames(self, block: Any, nav_dims: int) -> SparseRows:
         """Return the frames of a block, shape (*nav, *part of sig)."""
-        sig = tuple(block.shape[nav_dims:])
-        return self._rows(with_compiled_dtype(self._flat(block, nav_dims)), sig)
+        return self.frames_of_stack(with_compiled_dtype(self._flat(block, nav_dims)))
 
-    def frames_of_stack(self, stack: Any) -> SparseRows:
-        """Return the frames of a stack that was cut out of such frames."""
-        return self._rows(self._flat(stack, 1), tuple(stack.shape[1:]))
+    def select(self, rows: SparseRows, frames: Any) -> Any:
+        """Return some frames."""
+        if isinstance(frames, slice):
+            return coo_rows(rows.array, rows.starts, frames.start, frames.stop)
+        return coo_take(rows.array, rows.starts, frames)
 
     def join(self, parts: list[Any], counts: list[int]) -> Any:
         """Join full frames from their signal parts."""
         return self.read_only(_joined(parts, counts))
-
-    def _rows(self, array: Any, sig: tuple[int, ...]) -> SparseRows:
-        """Return an array with one navigation axis as frames."""
-        return CooRows(array, sig, COO)
 
     def _flat(self, block: Any, nav_dims: int) -> Any:
         """Flatten the navigation axes of a block into one."""
@@ -166,9 +127,13 @@ class CooBackend(SparseBackend):
 class DokBackend(CooBackend):
     """Dictionaries of keys, converted to coordinate lists."""
 
-    def _flat(self, block: Any, nav_dims: int) -> Any:
-        """Convert a block to COO and flatten its navigation axes into one."""
-        return COO._flat(block.to_coo(), nav_dims)
+    def frames(self, block: Any, nav_dims: int) -> SparseRows:
+        """Return the frames of a block as coordinate lists."""
+        return COO.frames(block.to_coo(), nav_dims)
+
+    def frames_of_stack(self, stack: Any) -> SparseRows:
+        """Return the frames of a stack as coordinate lists."""
+        return COO.frames_of_stack(stack.to_coo())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -194,9 +159,17 @@ class GcxsBackend(CooBackend):
             frames = frames.change_compressed_axes((0,))
         return self.read_only(frames)
 
-    def _rows(self, array: Any, sig: tuple[int, ...]) -> SparseRows:
-        """Return an array with one navigation axis as frames."""
-        return GcxsRows(array, sig, self)
+    def frames_of_stack(self, stack: Any) -> SparseRows:
+        """Return the frames of a stack, compressed over them."""
+        # not `super()`: a dataclass with slots is another class than the one of this code
+        return SparseBackend.frames_of_stack(self, self._flat(stack, 1))
+
+    def select(self, rows: SparseRows, frames: Any) -> Any:
+        """Return some frames."""
+        csr = rows.csr
+        is_slice = isinstance(frames, slice)
+        cut = cut_rows(csr, frames.start, frames.stop) if is_slice else csr[frames]
+        return gcxs_rows((cut.data, cut.indices, cut.indptr), (cut.shape[0], *rows.sig), (0,))
 
     def _flat(self, block: Any, nav_dims: int) -> Any:
         """Flatten the navigation axes of a block into one, compressed over it."""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import copy
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
+
+import numpy as np
 
 from udfdask.backends.backend import Backend, DenseBackend, locked
 from udfdask.errors import missing_package
@@ -49,7 +51,15 @@ def locked_sparse(array: Any) -> Any:
     return result
 
 
-class SparseRows(ABC):
+def coo_starts(frames: Any) -> AnyArray:
+    """Return the index of the first entry of each frame, then the number of entries, int64."""
+    coords = frames.coords
+    # searchsorted would convert all coordinates to the dtype of these numbers
+    numbers = np.arange(frames.shape[0]).astype(coords.dtype)
+    return np.append(np.searchsorted(coords[0], numbers), np.int64(coords.shape[1]))
+
+
+class SparseRows:
     """The frames of a sparse block, shape (frames, *part of the signal).
 
     No pixel is stored twice in a frame. Values have native byte order, float16 is converted to
@@ -79,25 +89,26 @@ class SparseRows(ABC):
         return self.array.dtype
 
     @cached_property
+    def starts(self) -> AnyArray:
+        """Starts of coordinate lists, see `coo_starts`."""
+        return coo_starts(self.array)
+
+    @cached_property
     def csr(self) -> Any:
         """The frames as a CSR matrix."""
         array = self.backend.for_conversion(self.array)
         kind = self.backend.rows_kind
         return array if kind.endswith(f".{type(array).__name__}") else converted(array, kind)
 
-    @abstractmethod
-    def _select(self, frames: Any) -> Any:
-        """Return some frames, given as an index array or a slice, in the same format."""
-
     def take(self, frames: AnyArray) -> SparseRows:
         """Return some frames, given by their indices."""
-        return type(self)(self._select(frames), self.sig, self.backend)
+        return SparseRows(self.backend.select(self, frames), self.sig, self.backend)
 
     def rows(self, start: int, stop: int) -> Any:
         """Return the frames from `start` to `stop`, in the format of the block."""
         if (start, stop) == (0, len(self)):
             return self.array
-        return self.backend.read_only(self._select(slice(start, stop)))
+        return self.backend.read_only(self.backend.select(self, slice(start, stop)))
 
     def dense(self, start: int, stop: int, first: int, last: int) -> AnyArray:
         """Return the pixels from `first` to `last` of some frames, shape (frames, last - first).
@@ -142,9 +153,13 @@ class SparseBackend(Backend):
     def frames(self, block: Any, nav_dims: int) -> SparseRows:
         """Check a block of shape (*nav, *part of sig) and return its frames."""
 
-    @abstractmethod
     def frames_of_stack(self, stack: Any) -> SparseRows:
         """Return the frames of a stack that was cut out of such frames, and perhaps converted."""
+        return SparseRows(stack, tuple(stack.shape[1:]), self)
+
+    @abstractmethod
+    def select(self, rows: SparseRows, frames: Any) -> Any:
+        """Return some frames, given as an index array or a slice, in the same format."""
 
     @abstractmethod
     def join(self, parts: list[Any], counts: list[int]) -> Any:

@@ -10,7 +10,8 @@ import numpy as np
 
 from udfdask.backends.backend import locked
 from udfdask.backends.matrix_backends import SCIPY_CSR, SCIPY_CSR_ARRAY
-from udfdask.backends.pydata_backends import COO, GCXS, coo_starts, is_rows
+from udfdask.backends.pydata_backends import COO, GCXS, is_rows
+from udfdask.backends.sparse_rows import coo_starts
 from udfdask.backends.table import backend_of, to_backend
 from udfdask.kernels.cpu.exact_sums import add_inside_exactly, scatter_exactly
 from udfdask.kernels.numba_internals.compile import inner_kernel, kernel
