@@ -211,9 +211,6 @@ class TestPickling:
         key = piece((298, 298), (5, 5))
         np.testing.assert_array_equal(dense(again.get(key)), dense(masks.get(key)))
 
-    def test_frozen(self):
-        with pytest.raises(AttributeError, match="cannot assign"):
-            self.masks().count = 3
 
 
 def stack(shape):

@@ -12,13 +12,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from operator import index
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike
 
-from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.masks import checks
 from udfdask.masks.polar import bounding_radius, check_stretch, distance
 from udfdask.types import AnyArray
@@ -164,13 +162,7 @@ def number_of_bins(n_bins: Any, r: float, ri: float) -> int:
     """Return the number of bins, checked; None gives bins about one pixel wide."""
     if n_bins is None:
         return max(1, round(r - ri))
-    try:
-        number = index(n_bins)
-    except TypeError:
-        raise ArgumentTypeError(f"n_bins must be an integer, not {n_bins!r}") from None
-    if number < 1:
-        raise ArgumentValueError(f"n_bins must be at least 1, not {number}")
-    return number
+    return checks.integer("n_bins", n_bins, least=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

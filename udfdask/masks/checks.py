@@ -6,6 +6,8 @@ import math
 from operator import index
 from typing import Any, NoReturn
 
+import numpy as np
+
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 
 
@@ -26,17 +28,30 @@ def number(name: str, value: Any, *, finite: bool = True) -> float:
     return result
 
 
-def size(name: str, value: Any) -> int:
-    """Return a number of pixels as an int; raise if it is less than one."""
+def integer(name: str, value: Any, *, least: int, of: str = "an integer") -> int:
+    """Return an int; raise if a value is not an integer of at least `least`."""
     try:
         result = index(value)
     except TypeError:
-        raise ArgumentTypeError(
-            f"{name} must be an integer number of pixels, not {value!r}"
-        ) from None
-    if result < 1:
-        raise ArgumentValueError(f"{name} must be at least 1 pixel, not {result}")
+        raise ArgumentTypeError(f"{name} must be {of}, not {value!r}") from None
+    if result < least:
+        bound = f"at least {least}" if least else "0 or more"
+        raise ArgumentValueError(f"{name} must be {bound}, not {result}")
     return result
+
+
+def size(name: str, value: Any) -> int:
+    """Return a number of pixels, at least one."""
+    return integer(name, value, least=1, of="an integer number of pixels")
+
+
+def dtype(value: Any) -> np.dtype[Any]:
+    """Return a NumPy dtype; raise if a parameter is not one."""
+    try:
+        found: np.dtype[Any] = np.dtype(value)
+    except TypeError as error:
+        raise ArgumentTypeError(f"dtype {value!r} is not a NumPy dtype: {error}") from None
+    return found
 
 
 def radius(name: str, value: Any, *, positive: bool = False, finite: bool = True) -> float:

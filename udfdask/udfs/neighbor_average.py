@@ -9,9 +9,10 @@ import numpy as np
 
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.geometry.axes import Axis
+from udfdask.masks import checks
 from udfdask.udf.buffers import BufferSpec
 from udfdask.udf.promises import Promises
-from udfdask.udfs.shared.built_in import as_dtype, check_flag
+from udfdask.udfs.shared.built_in import check_flag
 from udfdask.udfs.shared.neighbor_windows import WindowUDF
 
 
@@ -88,7 +89,7 @@ class NeighborAverageUDF(WindowUDF):
         dtype: Any = np.float32,
     ) -> None:
         normalize = check_flag("normalize", normalize)
-        if as_dtype(dtype).char not in "fd":
+        if checks.dtype(dtype).char not in "fd":
             raise ArgumentTypeError(f"dtype={dtype!r}: means need the dtype 'float32' or 'float64'")
         super().__init__(window, shape, boundary, std=std, normalize=normalize, dtype=dtype)
         shape = self._window.shape

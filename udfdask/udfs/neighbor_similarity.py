@@ -9,11 +9,12 @@ import numpy as np
 
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.geometry.axes import Axis
+from udfdask.masks import checks
 from udfdask.masks.stacks.given_masks import is_held_elsewhere
 from udfdask.types import AnyArray
 from udfdask.udf.buffers import BufferSpec
 from udfdask.udf.promises import Promises
-from udfdask.udfs.shared.built_in import as_dtype, check_flag
+from udfdask.udfs.shared.built_in import check_flag
 from udfdask.udfs.shared.neighbor_windows import WindowUDF, window_axes
 
 FLAT = 1e-13
@@ -98,7 +99,7 @@ class NeighborSimilarityUDF(WindowUDF):
         boundary: str = "mask",
         dtype: Any = np.float32,
     ) -> None:
-        if as_dtype(dtype).kind != "f":
+        if checks.dtype(dtype).kind != "f":
             raise ArgumentTypeError(f"dtype={dtype!r}: similarities need a floating dtype")
         super().__init__(
             window,

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from operator import index
 from typing import Any
 
 import numpy as np
 
-from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.geometry.axes import Axis
 from udfdask.kernels.cpu.dense_products import product
 from udfdask.kernels.cuda.sums import add_ring_products
-from udfdask.masks import bounding_radius
+from udfdask.masks import bounding_radius, checks
 from udfdask.masks.bins import BinMembers, share_angles
 from udfdask.masks.polar import rounded
 from udfdask.types import AnyArray
@@ -102,13 +100,8 @@ class RadialFourierUDF(RingsUDF):
         super().__init__(
             cy, cx, r, ri, n_bins, centers, stretch, stretch_angle, center, max_order=max_order
         )
-        for name, value in (("n_bins", n_bins), ("max_order", max_order)):
-            try:
-                index(value)
-            except TypeError:
-                raise ArgumentTypeError(f"{name} must be an integer, not {value!r}") from None
-        if max_order < 0:
-            raise ArgumentValueError(f"max_order must be 0 or more, not {max_order!r}")
+        checks.integer("n_bins", n_bins, least=1)
+        checks.integer("max_order", max_order, least=0)
 
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
         self._frame_shape()

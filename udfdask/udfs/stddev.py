@@ -12,9 +12,10 @@ import numpy as np
 from udfdask.errors import ArgumentTypeError
 from udfdask.kernels.cuda import variance as on_device
 from udfdask.kernels.moment_arrays import Moments
+from udfdask.masks import checks
 from udfdask.udf.buffers import BufferSpec, Views
 from udfdask.udf.tile_sums import TileSums
-from udfdask.udfs.shared.built_in import ALL_TILES, SUMS, BuiltInUDF, as_dtype
+from udfdask.udfs.shared.built_in import ALL_TILES, SUMS, BuiltInUDF
 
 
 class StdDevUDF(BuiltInUDF):
@@ -67,7 +68,7 @@ class StdDevUDF(BuiltInUDF):
     _kernels = ALL_TILES
 
     def __init__(self, dtype: Any = np.float64) -> None:
-        if as_dtype(dtype).kind != "f":
+        if checks.dtype(dtype).kind != "f":
             raise ArgumentTypeError(
                 f"dtype={dtype!r}: variances need a floating dtype, such as 'float32'"
             )

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
-from operator import index
 from typing import Any, Literal
 
 import numpy as np
@@ -13,6 +11,7 @@ from numpy.typing import DTypeLike
 
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.geometry.slices import Slice
+from udfdask.masks import checks
 from udfdask.masks.stacks.stack import (
     Factories,
     MaskStack,
@@ -23,7 +22,6 @@ from udfdask.masks.stacks.stack import (
 )
 
 
-@dataclass(frozen=True, init=False, eq=False, repr=False)
 class MaskContainer:
     """A stack of masks that is computed when it is needed, and cut to tiles.
 
@@ -75,19 +73,6 @@ class MaskContainer:
     [16. 16. 16. 16. 16. 16. 16. 16. 16. 16.]
     """
 
-    mask_factories: Factories
-    """The functions that make the masks: one callable, or a tuple of callables."""
-    _dtype: np.dtype[Any] | None
-    """Dtype of the matrices, if it was chosen."""
-    _use_sparse: Sparse | Literal[False] | None
-    """Format of the matrices, if it was chosen; False for dense."""
-    count: int | None
-    """Number of masks, if it was given."""
-    backend: str
-    """Array backend of the matrices."""
-    default_sparse: Sparse
-    """Sparse format to use if `use_sparse` does not name one."""
-
     def __init__(
         self,
         mask_factories: Callable[[], Any] | Sequence[Callable[[], Any]],
@@ -98,19 +83,19 @@ class MaskContainer:
         default_sparse: str = "scipy.sparse",
     ) -> None:
         _check_backend(backend)
-        factories = _factories(mask_factories)
         default = chosen_format("default_sparse", default_sparse, "scipy.sparse")
         if not default:
             raise ArgumentValueError("default_sparse must be the name of a sparse format")
-        fields = {
-            "mask_factories": factories,
-            "_dtype": None if dtype is None else _dtype(dtype),
-            "_use_sparse": chosen_format("use_sparse", use_sparse, default),
-            "count": None if count is None else _count(count, factories),
-            "backend": "numpy",
-            "default_sparse": default,
-        }
-        self.__dict__.update(fields)  # frozen from here on
+        self.mask_factories = _factories(mask_factories)
+        self._dtype = None if dtype is None else checks.dtype(dtype)
+        self._use_sparse = chosen_format("use_sparse", use_sparse, default)
+        self.count = None if count is None else checks.integer("count", count, least=0)
+        self.backend = "numpy"
+        self.default_sparse: Sparse = default
+        if not callable(self.mask_factories) and count not in (None, len(self.mask_factories)):
+            raise ArgumentValueError(
+                f"count={count} was given, but there are {len(self.mask_factories)} mask_factories"
+            )
 
     def __repr__(self) -> str:
         size = "a stack" if callable(self.mask_factories) else len(self.mask_factories)
@@ -208,7 +193,7 @@ class MaskContainer:
         form = chosen_format("sparse_backend", sparse_backend, self.default_sparse)
         return self._stack.matrix(
             self._region(key.sig),
-            self.dtype if dtype is None else _dtype(dtype),
+            self.dtype if dtype is None else checks.dtype(dtype),
             self.use_sparse if form is None else form,
             bool(transpose),
         )
@@ -221,13 +206,11 @@ class MaskContainer:
         transpose: bool = True,
         backend: str | None = None,
     ) -> Any:
-        """Return the masks within a part of the signal, as `get` does.
+        """Return the masks within a part of the signal, such as `UDF.meta.sig_slice`.
 
         Parameters
         ----------
-        sig_slice : Slice
-            Position of the part, usually `UDF.meta.sig_slice`.
-        dtype, sparse_backend, transpose, backend : object
+        sig_slice, dtype, sparse_backend, transpose, backend : object
             As in `get`.
 
         Returns
@@ -246,8 +229,7 @@ class MaskContainer:
         >>> from udfdask import Shape, Slice
         >>> from udfdask.masks import MaskContainer, circular
         >>> masks = MaskContainer([partial(circular, 4, 4, 8, 8, radius) for radius in (1, 2, 3)])
-        >>> upper_half = Slice((0, 0), Shape((4, 8), sig_dims=2))
-        >>> masks.get_for_sig_slice(upper_half).shape
+        >>> masks.get_for_sig_slice(Slice((0, 0), Shape((4, 8), sig_dims=2))).shape
         (32, 3)
         """
         return self.get(sig_slice, dtype, sparse_backend, transpose, backend)
@@ -289,25 +271,3 @@ def _factories(given: Any) -> Factories:
             "mask_factories is empty: expected at least one callable that returns a mask"
         )
     return tuple(given)
-
-
-def _dtype(value: Any) -> np.dtype[Any]:
-    try:
-        dtype: np.dtype[Any] = np.dtype(value)
-    except TypeError as e:
-        raise ArgumentTypeError(f"dtype {value!r} is not a NumPy dtype: {e}") from None
-    return dtype
-
-
-def _count(value: Any, factories: Factories) -> int:
-    try:
-        count = index(value)
-    except TypeError:
-        raise ArgumentTypeError(f"count must be an integer, not {value!r}") from None
-    if count < 0:
-        raise ArgumentValueError(f"count must be 0 or more, not {count}")
-    if not callable(factories) and count != len(factories):
-        raise ArgumentValueError(
-            f"count={count} was given, but there are {len(factories)} mask_factories"
-        )
-    return count

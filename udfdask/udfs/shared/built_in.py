@@ -95,12 +95,3 @@ def check_flag(name: str, value: Any) -> bool:
     if not isinstance(value, (bool, np.bool_)):
         raise ArgumentTypeError(f"{name} must be True or False, not {value!r}")
     return bool(value)
-
-
-def as_dtype(dtype: Any) -> np.dtype[Any]:
-    """Return a NumPy dtype; raise if a parameter is not one."""
-    try:
-        found: np.dtype[Any] = np.dtype(dtype)
-    except TypeError as error:
-        raise ArgumentTypeError(f"dtype={dtype!r} is not a NumPy dtype: {error}") from None
-    return found

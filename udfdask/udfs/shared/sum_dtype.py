@@ -8,8 +8,8 @@ import numpy as np
 
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.kernels.overflow import is_long
+from udfdask.masks import checks
 from udfdask.masks.stacks.dense_product import LARGEST, highest
-from udfdask.udfs.shared.built_in import as_dtype
 
 
 def sum_dtypes(data: np.dtype[Any], asked: Any, n: int) -> tuple[np.dtype[Any], np.dtype[Any]]:
@@ -33,7 +33,7 @@ def sum_dtypes(data: np.dtype[Any], asked: Any, n: int) -> tuple[np.dtype[Any], 
     natural = signed_if_fits(natural, data, n)
     if asked is None:
         return _exact(data, natural), natural
-    dtype = as_dtype(asked)
+    dtype = checks.dtype(asked)
     _check(data, natural, dtype, n)
     return _exact(data, dtype), dtype
 
