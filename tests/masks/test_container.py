@@ -212,7 +212,6 @@ class TestPickling:
         np.testing.assert_array_equal(dense(again.get(key)), dense(masks.get(key)))
 
 
-
 def stack(shape):
     return lambda: np.ones(shape)
 

@@ -30,8 +30,9 @@ def number(name: str, value: Any, *, finite: bool = True) -> float:
 
 def integer(name: str, value: Any, *, least: int, of: str = "an integer") -> int:
     """Return an int; raise if a value is not an integer of at least `least`."""
+    given: Any = None if isinstance(value, (bool, np.bool_)) else value
     try:
-        result = index(value)
+        result = index(given)
     except TypeError:
         raise ArgumentTypeError(f"{name} must be {of}, not {value!r}") from None
     if result < least:

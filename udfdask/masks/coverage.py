@@ -1,4 +1,4 @@
-"""The pixels of a frame that a detector covers, and whether it meets the beam."""
+"""The pixels of a frame that a detector covers."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Ring:
         return ring(cx, cy, nx, ny, self.outer, self.inner, **ellipse)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Coverage:
     """How much of a frame a detector covers."""
 
@@ -86,14 +86,7 @@ def coverage_of_ring(
         )
         covered, is_cut = _measured(one, tuple(map(int, sig)))
     return Coverage(
-        shape=shape,
-        covered=covered,
-        total=math.prod(sig),
-        radii=dict(radii),
-        center=center,
-        stretch=float(stretch),
-        is_cut=is_cut,
-        same_as=same_as,
+        shape, covered, math.prod(sig), dict(radii), center, float(stretch), is_cut, same_as
     )
 
 
@@ -119,38 +112,3 @@ def _is_cut(disk: Ring, ny: int, nx: int) -> bool:
         ((cy, cx - nx), (ny, 1)),
     )
     return any(replace(disk, center=center).mask(line).any() for center, line in lines)
-
-
-_LARGEST_BEAM = 0.25
-"""Largest part of a frame that is a beam; more bright pixels are a pattern without contrast."""
-
-
-def beam_remark(mask: AnyArray, pattern: Any) -> str:
-    """Return what is odd about a detector, in a few words; empty if nothing is.
-
-    Bright pixels have at least half of the brightest value. A ring should not have some of them. A
-    disk, or another mask without a hole, should have half of the counts that it has where it has
-    most; a part of a ring at the border of the frame has no hole either, so that masks there are
-    not judged. A single bright pixel is a broken one.
-    """
-    from scipy.fft import irfft2, next_fast_len, rfft2  # takes a while to import
-
-    values = np.nan_to_num(np.asarray(pattern, np.float64), posinf=0, neginf=0).clip(min=0)
-    if values.ndim != 2 or mask.shape != values.shape or not mask.any():
-        return ""
-    around = np.pad(values, 1)
-    nearby = (around[:-2, 1:-1], around[2:, 1:-1], around[1:-1, :-2], around[1:-1, 2:])
-    values = np.minimum(values, np.max(nearby, axis=0))
-    bright = values >= values.max() / 2
-    if bright.mean() > _LARGEST_BEAM:
-        return ""
-    y, x = (round(float(place.mean())) for place in np.nonzero(mask))
-    if not mask[y, x]:
-        inside = bright[mask]
-        return "cuts the beam" if inside.any() and not inside.all() else ""
-    if mask[1:-1, 1:-1].sum() < mask.sum():
-        return ""
-    sizes = [next_fast_len(2 * n - 1, real=True) for n in mask.shape]
-    product = rfft2(values, sizes) * np.conj(rfft2(mask.astype(np.float64), sizes))
-    share = values[mask].sum() / irfft2(product, sizes).max()
-    return f"has {share:.0%} of the counts of the brightest place" if share < 1 / 2 else ""

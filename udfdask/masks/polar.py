@@ -28,29 +28,21 @@ def check_stretch(stretch: Any, stretch_angle: Any) -> tuple[float, float]:
         ("stretch", stretch, "a number, the ratio of the long to the short half axis"),
         ("stretch_angle", stretch_angle, "a number of degrees"),
     ):
-        if hasattr(value, "__dask_graph__"):  # float() would compute it
-            raise ArgumentTypeError(
-                f"{name} must be {what}, not a lazy {type(value).__name__}: compute it first"
-            )
+        wrong = f"{name} must be {what}, not {value!r} of type {type(value).__name__}"
+        if isinstance(value, (bool, np.bool_)) or hasattr(value, "__dask_graph__"):
+            raise ArgumentTypeError(wrong)  # float() would compute a lazy one
         try:
-            number = None if isinstance(value, (bool, np.bool_)) else float(value)
+            values.append(float(value))
         except (TypeError, ValueError):
-            number = None
-        if number is None:
-            raise ArgumentTypeError(
-                f"{name} must be {what}, not {value!r} of type {type(value).__name__}"
-            )
-        if not math.isfinite(number):
+            raise ArgumentTypeError(wrong) from None
+        if not math.isfinite(values[-1]):
             raise ArgumentValueError(f"{name} must be finite, {what}, not {value!r}")
-        values.append(number)
     ratio, angle = values
     if ratio < 1:
-        remedy = ""
-        if ratio > 0:
-            remedy = f": write stretch={1 / ratio:.6g} and add 90 degrees to stretch_angle"
+        remedy = f": write stretch={1 / ratio:.6g} and add 90 degrees to stretch_angle"
         raise ArgumentValueError(
-            f"stretch must be 1 or more, the ratio of the long to the short half axis, not "
-            f"{stretch!r}{remedy}"
+            "stretch must be 1 or more, the ratio of the long to the short half axis, not "
+            f"{stretch!r}{remedy if ratio > 0 else ''}"
         )
     return ratio, angle
 

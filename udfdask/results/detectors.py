@@ -45,17 +45,7 @@ def draw_detectors(
     plot = prepare_plot(result._info, chosen, axes=None, log=log, title=title or "")
     arrays = {each: result[each] for each in plot.names}
     values, valid = compute(arrays, {each: result.valid_mask[each] for each in plot.names})
-    if list(values) == [chosen]:
-        masks = {_with_remark(each, mask, values[chosen]): mask for each, mask in masks.items()}
     return plot.draw(values, valid, outlines=masks)
-
-
-def _with_remark(name: str, mask: AnyArray, pattern: Any) -> str:
-    """Return the name of a detector, and whether it misses or cuts the beam of a pattern."""
-    from udfdask.masks.coverage import beam_remark
-
-    remark = beam_remark(mask, pattern)
-    return f"{name} ({remark})" if remark else name
 
 
 def detector_masks(info: ResultInfo, detectors: Any) -> dict[str, AnyArray]:

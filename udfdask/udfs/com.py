@@ -6,7 +6,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from operator import index
 from typing import Any
 
 import numpy as np
@@ -192,21 +191,16 @@ class CoMUDF(RingUDF):
             self._check_disk()
         elif not (is_lazy(p.r) or is_lazy(p.ri)):
             self._check_centers(None if p.r == math.inf else p.r, p.ri or -1)
-        results = {
-            name: self.buffer(kind="nav", extra_shape=(2,), dtype="float64", use="result_only")
-            for name in VECTORS
-        }
-        for name in scalars:
-            results[name] = self.buffer(kind="nav", dtype="float64", use="result_only")
+        result = partial(self.buffer, dtype="float64", use="result_only")
+        buffers = {name: result("nav", extra_shape=(2,)) for name in VECTORS}
+        buffers |= {name: result("nav") for name in scalars}
         if self._is_scan:
-            results["regression"] = self.buffer(
-                kind="single", extra_shape=(3, 2), dtype="float64", use="result_only"
-            )
-        declare = partial(self.buffer, kind="nav", dtype="float64", use="private")
+            buffers["regression"] = result("single", extra_shape=(3, 2))
+        private = partial(self.buffer, "nav", dtype="float64", use="private")
         if not common:
-            results["origins"] = declare(extra_shape=(2,))
-        moments = declare(extra_shape=(3,), where="device" if common else None)
-        return {"moments": moments, **results}
+            buffers["origins"] = private(extra_shape=(2,))
+        moments = private(extra_shape=(3,), where="device" if common else None)
+        return {"moments": moments, **buffers}
 
     def get_result_axes(self) -> Mapping[str, tuple[Axis, ...]]:
         vector = Axis(name="component", labels=("y", "x"))
@@ -249,19 +243,19 @@ class CoMUDF(RingUDF):
         cy, cx = self._center
         if any(map(is_lazy, (cy, cx, r))):
             return
-        sig = tuple(self.meta.dataset_shape.sig)
         if r == math.inf:
             self._check_center_inside()
-        d = distance(cx, cy, sig[1], sig[0], **self._ellipse)
-        if d.min() > r:
+        ny, nx = sig = tuple(self.meta.dataset_shape.sig)
+        where = f"(cy, cx) = ({cy!r}, {cx!r})"
+        if distance(cx, cy, nx, ny, **self._ellipse).min() > r:
             raise ArgumentValueError(
-                f"no pixel of frames of shape {sig} lies within r={r!r} pixels of (cy, cx) = "
-                f"({cy!r}, {cx!r}): correct the center, or make r larger"
+                f"no pixel of frames of shape {sig} lies within r={r!r} pixels of {where}: "
+                "correct the center, or make r larger"
             )
         if not is_lazy(ri) and ri and not self._mask().any():
             raise ArgumentValueError(
                 f"no pixel of frames of shape {sig} lies in the ring ri={ri!r} < d <= r={r!r} "
-                f"around (cy, cx) = ({cy!r}, {cx!r}): numbers are in pixels"
+                f"around {where}: numbers are in pixels"
             )
 
     def _coverages(self, sig: Shape) -> Sequence[Coverage]:
@@ -309,8 +303,8 @@ class CoMUDF(RingUDF):
 
         part, data = self.meta.sig_slice, self.task_data
         inside = data.cut.get(part, lambda: _flat_mask(data.mask[part.get()]))
-        place = part.origin, part.shape[1]
-        add_entry_first_moments(entries_of(tile), *place, inside, self.results.moments)
+        stored, width = entries_of(tile), part.shape[1]
+        add_entry_first_moments(stored, part.origin, width, inside, self.results.moments)
 
     def _add_pixels(self, tile: Any) -> None:
         from udfdask.kernels.cpu.first_moments import add_moments, cover
@@ -425,24 +419,18 @@ def _flat_mask(mask: AnyArray) -> AnyArray | None:
 
 def _regression(given: Any) -> Any:
     """Return an option or a plane of shape (3, 2); raise if it is neither."""
-    expected = (
+    wrong = (
         "regression must be -1 (none), 0 (mean), 1 (linear) or a finite array of shape (3, 2), "
-        "[[y, x], [dy/dy, dx/dy], [dy/dx, dx/dx]]"
+        f"[[y, x], [dy/dy, dx/dy], [dy/dx, dx/dx]], not {given!r}"
     )
-    if isinstance(given, (bool, np.bool_)):
-        raise ArgumentTypeError(f"{expected}, not {given!r}")
-    try:
-        option = index(given)
-    except TypeError:
-        option = None
-    if option is not None:
-        if option not in (-1, 0, 1):
-            raise ArgumentValueError(f"{expected}, not {given!r}")
-        return option
     try:
         plane = np.array(given, dtype=np.float64)
     except (TypeError, ValueError):
-        raise ArgumentTypeError(f"{expected}, not {given!r}") from None
+        raise ArgumentTypeError(wrong) from None
+    if isinstance(given, (bool, np.bool_)):
+        raise ArgumentTypeError(wrong)
+    if not plane.ndim and np.asarray(given).dtype.kind in "iu" and plane in (-1, 0, 1):
+        return int(given)
     if plane.shape != (3, 2) or not np.isfinite(plane).all():
-        raise ArgumentValueError(f"{expected}, not {given!r} of shape {plane.shape}")
+        raise ArgumentValueError(f"{wrong} of shape {plane.shape}")
     return plane

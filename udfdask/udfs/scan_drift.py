@@ -110,14 +110,10 @@ class ScanDriftUDF(BuiltInUDF):
                 f'normalization must be "phase" or None, not {normalization!r}'
             )
         if max_shift is not None:
-            farthest = checks.number("max_shift", max_shift)
-            if farthest < 1:
+            max_shift = checks.number("max_shift", max_shift)  # it can be given as text
+            if max_shift < 1:
                 raise ArgumentValueError(f"max_shift must be at least 1 pixel, not {max_shift!r}")
-            max_shift = farthest  # numbers can be given as text
-        if isinstance(upsample, (bool, np.bool_)) or not isinstance(upsample, (int, np.integer)):
-            raise ArgumentTypeError(f"upsample must be an integer such as 10, not {upsample!r}")
-        if upsample < 1:
-            raise ArgumentValueError(f"upsample must be at least 1, not {upsample}")
+        checks.integer("upsample", upsample, least=1)
         if isinstance(reference, str) and reference != "previous":
             raise ArgumentValueError(
                 f'reference must be "previous" or a frame such as data[0], not {reference!r}'
@@ -190,10 +186,10 @@ class ScanDriftUDF(BuiltInUDF):
 
         sig = tuple(self.meta.dataset_shape.sig)
         shape = (1, *sig) if len(sig) == 1 else sig
-        allowed, farthest = None, self.params.max_shift
-        if farthest is not None:
+        allowed = None
+        if self.params.max_shift is not None:
             y, x = (np.fft.fftfreq(n, 1 / n) for n in shape)
-            allowed = np.hypot(y[:, np.newaxis], x) <= farthest
+            allowed = np.hypot(y[:, np.newaxis], x) <= self.params.max_shift
         reference = None
         if self._has_reference:
             frame = np.asarray(self.params.reference).reshape(shape)

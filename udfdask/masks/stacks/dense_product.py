@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -84,15 +84,6 @@ def pays_sparse(masks: int, values: int, pixels: int) -> bool:
     return min(0.5 * density, 0.5 + 0.09 * density) < dense
 
 
-class DenseMasks(NamedTuple):
-    """Masks within a region, in the dtype of the multiplication."""
-
-    matrix: AnyArray
-    """Matrix of shape (masks, pixels)."""
-    most: int | None
-    """Number of products of integers that a matrix of floats adds up exactly, if that matters."""
-
-
 class MaskProduct:
     """Add dot products of tiles with a stack of masks to rows of results.
 
@@ -152,9 +143,13 @@ class MaskProduct:
         # integers wrap silently: if the values of this tile are that large, compare with the
         # product in double precision
         if frames.size and float(bits_of(*as_rows(frames))) * self._weight > LARGEST:
-            masks = self._container.get(part, dtype=np.float64, sparse_backend=False)
-            require_near(products, frames.astype(np.float64) @ masks)
+            require_near(products, frames.astype(np.float64) @ self._matrix_of(part, np.float64))
         add_exactly(out, products)
+
+    def _matrix_of(self, part: Slice, dtype: Any) -> AnyArray:
+        """Return a part of the masks as a matrix, shape (pixels, masks)."""
+        matrix: AnyArray = self._container.get(part, dtype=dtype, sparse_backend=False)
+        return matrix
 
     def _add_frames(self, frames: AnyArray, part: Slice, out: AnyArray) -> None:
         """Add the products of flat frames; sums of integers are correct modulo 2**64."""
@@ -219,7 +214,7 @@ class MaskProduct:
         Threads and runs share packed masks.
         """
         if self.dtype.char in "gG":
-            return self._container.get(part, dtype=self.dtype, sparse_backend=False)
+            return self._matrix_of(part, self.dtype)
 
         def make() -> Any:
             from udfdask.kernels.cpu.dense_products import pack  # loads numba
@@ -232,23 +227,26 @@ class MaskProduct:
         key = ("product", region_of(part), self._data, self.dtype)
         return self._container._stack.once(key, make)
 
-    def _dense(self, part: Slice) -> DenseMasks:
-        """Return the masks as floats if their products with integers are exact, or as integers."""
+    def _dense(self, part: Slice) -> tuple[AnyArray, int | None]:
+        """Return the masks, (masks, pixels), as floats if products with integers are exact.
+
+        Also return the number of products that floats add up exactly, if that matters.
+        """
         masks, region = self._container.computed_masks, region_of(part)
 
         def matrix(dtype: Any) -> AnyArray:
             return dense_matrix(masks, region, np.dtype(dtype), transpose=False)
 
         if self.dtype.kind in "fc":
-            return DenseMasks(matrix(self.dtype), None)
+            return (matrix(self.dtype), None)
         weights = np.abs(matrix(masks.dtype), dtype=np.float64)
         most_of_data = highest(self._data)
         if most_of_data * weights.sum(axis=1).max(initial=0) > EXACT:
-            return DenseMasks(matrix(self.dtype), None)
+            return (matrix(self.dtype), None)
         most = int(EXACT_SINGLE // max(1, most_of_data * weights.max(initial=0)))
         if most < self._narrowest:
-            return DenseMasks(matrix(np.float64), weights.shape[1])
-        return DenseMasks(matrix(np.float32), most)
+            return (matrix(np.float64), weights.shape[1])
+        return (matrix(np.float32), most)
 
     def _cut_sparse(self, region: Region) -> Any:
         from udfdask.kernels.cpu.sparse_products import MaskEntries

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import threading
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -24,15 +24,6 @@ from udfdask.masks.stacks.dense_product import (
 )
 from udfdask.masks.stacks.stack import Region
 from udfdask.types import AnyArray
-
-
-class _Weights(NamedTuple):
-    """Masks within a region, ready for a product."""
-
-    masks: Any
-    """Dense matrix of shape (pixels, masks), or PixelMasks."""
-    wide: np.dtype[Any]
-    """Dtype of the sums of products."""
 
 
 class EntryProduct(MaskProduct):
@@ -85,38 +76,35 @@ class EntryProduct(MaskProduct):
         add_exactly(out, products)
 
     def _approximate(self, stored: Any, part: Slice) -> AnyArray:
-        masks = self._container.get(part, dtype=np.float64, sparse_backend=False)
+        masks, values = self._matrix_of(part, np.float64), stored.values.astype(np.float64)
         frames = itertools.pairwise(stored.starts.tolist())
-        values = stored.values.astype(np.float64)
         return np.array([values[a:b] @ masks[stored.pixels[a:b]] for a, b in frames])
 
     def _long_products(self, stored: Any, part: Slice) -> AnyArray:
         """Return products in long double precision, with SciPy: numba has no long doubles."""
         from scipy.sparse import csr_array
 
-        masks = self._container.get(part, dtype=self.dtype, sparse_backend=False)
+        masks = self._matrix_of(part, self.dtype)
         places = stored.pixels.view(f"i{stored.pixels.itemsize}")
-        rows = csr_rows(csr_array, stored.values, places, stored.starts, len(masks))
-        products: AnyArray = rows @ masks
-        return products
+        products: AnyArray = csr_rows(csr_array, stored.values, places, stored.starts, len(masks))
+        return products @ masks
 
-    def _cut_dense(self, part: Slice) -> _Weights:
-        """Return a dense matrix; integers are stored in a floating dtype if that is exact."""
-        own = self._container.computed_masks.dtype
+    def _cut_dense(self, part: Slice) -> tuple[Any, np.dtype[Any]]:
+        """Return a dense matrix, floating for integers if that is exact, and the dtype of sums."""
         dtype, wide = self.dtype, np.result_type(self._real, np.float64)
         if self.dtype.kind not in "fc":
-            matrix = self._container.get(part, dtype=own, sparse_backend=False)
-            weights = np.abs(matrix, dtype=np.float64)
+            own = self._container.computed_masks.dtype
+            weights = np.abs(self._matrix_of(part, own), dtype=np.float64)
             if highest(self._data) * weights.sum(axis=0).max(initial=0) > EXACT:
                 wide = self.dtype
             else:
                 single = weights.max(initial=0) <= EXACT_SINGLE
                 dtype = np.dtype(np.float32 if single else np.float64)
-        matrix = self._container.get(part, dtype=dtype, sparse_backend=False)
-        return _Weights(matrix.view(self._real) if self._split else matrix, wide)
+        matrix = self._matrix_of(part, dtype)
+        return (matrix.view(self._real) if self._split else matrix), wide
 
-    def _cut_sparse(self, region: Region) -> _Weights:
-        """Return the nonzero values of the masks, pixel by pixel."""
+    def _cut_sparse(self, region: Region) -> tuple[Any, np.dtype[Any]]:
+        """Return the nonzero values of the masks, pixel by pixel, and the dtype of sums."""
         from udfdask.kernels.cpu.sparse_products import PixelMasks
 
         which, pixels, values = self._entries(region)
@@ -128,7 +116,7 @@ class EntryProduct(MaskProduct):
         masks = PixelMasks(starts, which.astype(np.uint32), values.astype(wide))
         for array in masks:  # all threads share them
             array.flags.writeable = False
-        return _Weights(masks, wide)
+        return masks, wide
 
 
 class DeviceMaskProduct(MaskProduct):

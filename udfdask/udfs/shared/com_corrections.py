@@ -31,10 +31,8 @@ def wrong_order(axes: Sequence[Axis], sig_dims: int = 2) -> str:
     if frame != "xy" and not (scan == "xy" and frame == "yx"):
         return ""
     nav_names, sig_names = [a.name for a in nav], [a.name for a in sig]
-    better = [
-        *(nav_names[::-1] if scan == "xy" else nav_names),
-        *(sig_names[::-1] if frame == "xy" else sig_names),
-    ]
+    better = nav_names[::-1] if scan == "xy" else nav_names
+    better = better + (sig_names[::-1] if frame == "xy" else sig_names)
     return (
         f"CoMUDF takes the axes of the scan ({', '.join(nav_names)}) and of frames "
         f"({', '.join(sig_names)}) as (y, x), but their names say that x comes first: divergence, "

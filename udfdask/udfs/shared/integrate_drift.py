@@ -111,13 +111,9 @@ def integrate_drift(shifts: Any, *, weights: Any = None) -> AnyArray:
     step = np.concatenate(steps)[kept] * size[:, np.newaxis]
     # normal equations of the least squares, without the first frame, which does not move
     m = len(inside)
-    matrix = coo_array(
-        (
-            np.concatenate([size, size, -size, -size]),
-            (np.concatenate([a, b, a, b]), np.concatenate([a, b, b, a])),
-        ),
-        shape=(m, m),
-    ).tocsc()
+    entries = np.concatenate([size, size, -size, -size])
+    places = np.concatenate([a, b, a, b]), np.concatenate([a, b, b, a])
+    matrix = coo_array((entries, places), shape=(m, m)).tocsc()
     target = np.zeros((m, step.shape[1]))
     np.add.at(target, b, step)
     np.add.at(target, a, -step)
