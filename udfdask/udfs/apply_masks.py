@@ -46,6 +46,14 @@ def as_shifts(given: Any) -> Any:
     """Return shifts as a tuple of whole pixels, one per signal axis, or as aux data or lazy."""
     if given is None:
         return None
+    if not isinstance(given, AuxData):
+        check_is_one_array("shifts", given, "raw_shifts")
+        check_in_pixels("shifts", given, "raw_shifts")
+        labeled = vectors_of(given, "shifts")
+        given = plain_array(labeled)
+        if getattr(given, "ndim", 1) > 1:
+            values = labeled if is_labeled(labeled) else given
+            given = UDF.aux_data(values, "nav", given.shape[-1:], given.dtype)
     if isinstance(given, AuxData):
         if given.kind != "nav" or len(given.extra_shape) != 1:
             raise ArgumentValueError(
@@ -55,13 +63,6 @@ def as_shifts(given: Any) -> Any:
         if given.dtype.kind not in "iuf":
             raise ArgumentTypeError(f"{EXPECTED}, of numbers, not of dtype {given.dtype}")
         return given
-    check_is_one_array("shifts", given, "raw_shifts")
-    check_in_pixels("shifts", given, "raw_shifts")
-    labeled = vectors_of(given, "shifts")
-    given = plain_array(labeled)
-    if getattr(given, "ndim", 1) > 1:
-        values = labeled if is_labeled(labeled) else given
-        return as_shifts(UDF.aux_data(values, "nav", given.shape[-1:], given.dtype))
     if hasattr(given, "__dask_graph__") and hasattr(given, "shape"):
         return given  # one shift, which is checked when it is computed
     try:
@@ -73,22 +74,22 @@ def as_shifts(given: Any) -> Any:
     return tuple(whole_pixels(values[np.newaxis])[0].tolist())
 
 
-def check_axes(shifts: Any, sig: Shape) -> None:
-    """Raise unless a shift has one number for each signal axis."""
+def check_shifts(shifts: Any, shape: Shape, roi: AnyArray | None) -> None:
+    """Raise unless shifts have a number for each signal axis, and are finite in the ROI.
+
+    The values of lazy shifts are checked later.
+    """
     if shifts is None:
         return
-    axes = shifts.extra_shape[0] if isinstance(shifts, AuxData) else math.prod(np.shape(shifts))
+    aux, sig, nav = isinstance(shifts, AuxData), shape.sig, shape.nav
+    axes = shifts.extra_shape[0] if aux else math.prod(np.shape(shifts))
     if axes != len(sig):
         raise ArgumentValueError(
             f"shifts have {axes} numbers each, but a frame of shape {tuple(sig)} has {len(sig)}"
         )
-
-
-def check_finite(shifts: Any, nav: Shape, roi: AnyArray | None) -> None:
-    """Raise if the shift of a frame in the ROI is not finite; lazy shifts are checked later."""
-    if not isinstance(shifts, AuxData) or shifts.is_lazy or shifts.data is None:
+    if not aux or shifts.is_lazy or shifts.data is None:
         return
-    if shifts.data.size == nav.size * shifts.extra_shape[0]:  # the plan refuses another size
+    if shifts.data.size == nav.size * axes:  # the plan refuses another size
         rows = np.reshape(shifts.data, (nav.size, -1))
         whole_pixels(rows if roi is None else rows[roi.reshape(-1)])
 
@@ -244,23 +245,19 @@ class ApplyMasksUDF(BuiltInUDF):
 
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
         """Declare the products; compute the masks if their dtype or number is unknown."""
-        masks, sig = self._masks, self.meta.dataset_shape.sig
-        check_axes(self._kwargs["shifts"], sig)
-        check_finite(self._kwargs["shifts"], self.meta.dataset_shape.nav, self.meta.roi)
-        if self.params.mask_dtype is None or self.params.mask_count is None:
-            check_masks(masks, sig, self.params.mask_dtype)
+        masks, shape = self._masks, self.meta.dataset_shape
+        check_shifts(self._kwargs["shifts"], shape, self.meta.roi)
+        is_unknown = self.params.mask_dtype is None or self.params.mask_count is None
+        if is_unknown:
+            check_masks(masks, shape.sig, self.params.mask_dtype)
         dtype = product_dtype(self.meta.input_dtype, masks.dtype)
         if dtype == np.uint64:
-            dtype = signed_if_fits(dtype, self.meta.input_dtype, self._weight(sig))
+            # the sum of the weights of a mask, or its limit if the plan knows only a dtype
+            weight = heaviest(masks) if is_unknown else shape.sig.size * highest(masks.dtype)
+            dtype = signed_if_fits(dtype, self.meta.input_dtype, weight)
         return {
             _RESULT: self.buffer(kind="nav", extra_shape=(len(masks),), dtype=dtype, where="device")
         }
-
-    def _weight(self, sig: Shape) -> float:
-        """Return the sum of the weights of a mask; their limit if the plan knows only a dtype."""
-        if self.params.mask_dtype is None or self.params.mask_count is None:
-            return heaviest(self._masks)
-        return sig.size * highest(self._masks.dtype)
 
     def get_result_axes(self) -> Mapping[str, tuple[Axis, ...]]:
         return {_RESULT: (Axis(name="mask", labels=self._names),)}
@@ -271,8 +268,10 @@ class ApplyMasksUDF(BuiltInUDF):
         computed = self._masks.computed_masks
         dense = computed.todense() if hasattr(computed, "todense") else computed
         stack = dense.reshape((len(self._masks), *sig))
-        names = self._names or [f"mask {k}" for k in range(len(stack))]
-        return {name: mask != 0 for name, mask in zip(names, stack, strict=True)}
+        return dict(zip(self._all_names(len(stack)), stack != 0, strict=True))
+
+    def _all_names(self, n: int) -> Sequence[str]:
+        return self._names or [f"mask {k}" for k in range(n)]
 
     def _coverages(self, sig: Shape) -> Sequence[Coverage]:
         """Return how much of a frame each mask covers; functions that make masks are not called."""
@@ -281,14 +280,12 @@ class ApplyMasksUDF(BuiltInUDF):
             given = [given]
         if not isinstance(given, (Mapping, list, tuple, np.ndarray)) or len(given) > _FEW:
             return ()
-        names = self._names or [f"mask {k}" for k in range(len(given))]
-        masks = given.values() if isinstance(given, Mapping) else given
+        masks = list(given.values() if isinstance(given, Mapping) else given)
         if not all(isinstance(mask, np.ndarray) for mask in masks):
             return ()
-        return tuple(
-            Coverage(shape=name, covered=int(np.count_nonzero(mask)), total=sig.size)
-            for name, mask in zip(names, masks, strict=True)
-        )
+        pixels = [int(np.count_nonzero(mask)) for mask in masks]
+        rows = zip(self._all_names(len(masks)), pixels, strict=True)
+        return tuple(Coverage(shape=name, covered=n, total=sig.size) for name, n in rows)
 
     def get_shared_task_data(self) -> Mapping[str, Any]:
         """Compute and check the masks, and choose the algorithm of the multiplication."""

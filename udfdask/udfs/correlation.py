@@ -2,32 +2,32 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from functools import partial
+from operator import index
 from typing import Any, ClassVar
 
 import numpy as np
 
 from udfdask.backends.table import to_host
-from udfdask.errors import ArgumentValueError
+from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.geometry.axes import Axis
+from udfdask.geometry.labeled_values import is_data_array, plain_array, vectors_of
 from udfdask.geometry.shapes import Shape
 from udfdask.geometry.slices import Slice
+from udfdask.geometry.units import Quantity, as_quantity
 from udfdask.kernels.cpu.dense_products import product
 from udfdask.kernels.cuda.dense_products import add_window_products
 from udfdask.masks import DiskTemplate, MaskContainer
 from udfdask.masks.templates import shifted_templates
 from udfdask.types import AnyArray
 from udfdask.udf import UDF
+from udfdask.udf.aux_data import AuxData
 from udfdask.udf.buffers import BufferSpec
+from udfdask.udf.params import is_lazy
 from udfdask.udf.promises import Promises
 from udfdask.udfs.shared.built_in import DENSE_TILES, BuiltInUDF, check_flag
-from udfdask.udfs.shared.correlation_arguments import (
-    checked_peaks,
-    checked_shift,
-    checked_steps,
-    checked_template,
-)
 
 
 class CorrelationUDF(BuiltInUDF):
@@ -126,10 +126,10 @@ class CorrelationUDF(BuiltInUDF):
         log_scale: bool = True,
     ) -> None:
         super().__init__(
-            peaks=checked_peaks(peaks),
-            template=checked_template(template),
-            steps=checked_steps(steps),
-            zero_shift=checked_shift(zero_shift),
+            peaks=_checked_peaks(peaks),
+            template=_checked_template(template),
+            steps=_checked_steps(steps),
+            zero_shift=_checked_shift(zero_shift),
             log_scale=check_flag("log_scale", log_scale),
         )
         template = self.params.template
@@ -142,29 +142,29 @@ class CorrelationUDF(BuiltInUDF):
     get_preferred_input_dtype = UDF.get_preferred_input_dtype  # float32
 
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
-        self._check_data()
+        sig, shape = self._frame_shape(kinds="f"), self._template.shape
+        if any(n > size for n, size in zip(shape, sig, strict=True)):
+            raise ArgumentValueError(
+                f"the template of shape {shape} is larger than a frame of shape {sig}"
+            )
         n, side = len(self.params.peaks), 2 * self.params.steps + 1
+        nav, kind = partial(self.buffer, "nav"), self.meta.input_dtype
         return {
-            "maps": self.buffer(
-                "nav",
-                extra_shape=(n, side, side),
-                dtype=self.meta.input_dtype,
-                where="device",
-                use="private",
-            ),
-            "centers": self.buffer("nav", extra_shape=(n, 2), dtype="int32"),
-            "refineds": self.buffer("nav", extra_shape=(n, 2), dtype="float32"),
-            "peak_values": self.buffer("nav", extra_shape=(n,), dtype="float32"),
-            "peak_elevations": self.buffer("nav", extra_shape=(n,), dtype="float32"),
+            "maps": nav((n, side, side), kind, where="device", use="private"),
+            "centers": nav((n, 2), "int32"),
+            "refineds": nav((n, 2), "float32"),
+            "peak_values": nav((n,), "float32"),
+            "peak_elevations": nav((n,), "float32"),
         }
 
     def get_result_axes(self) -> Mapping[str, tuple[Axis, ...]]:
         peak, component = Axis(name="peak"), Axis(name="component", labels=("y", "x"))
+        vectors, numbers = (peak, component), (peak,)
         return {
-            "centers": (peak, component),
-            "refineds": (peak, component),
-            "peak_values": (peak,),
-            "peak_elevations": (peak,),
+            "centers": vectors,
+            "refineds": vectors,
+            "peak_values": numbers,
+            "peak_elevations": numbers,
         }
 
     def get_shared_task_data(self) -> Mapping[str, Any]:
@@ -216,14 +216,8 @@ class CorrelationUDF(BuiltInUDF):
         shifts, known = self._shifts()
         if not known.all():
             maps[~known if len(known) > 1 else ...] = np.nan
-        find_maxima(
-            maps,
-            self._corners(shifts),
-            results.centers,
-            results.refineds,
-            results.peak_values,
-            results.peak_elevations,
-        )
+        outputs = results.centers, results.refineds, results.peak_values, results.peak_elevations
+        find_maxima(maps, self._corners(shifts), *outputs)
 
     def _shifts(self) -> tuple[AnyArray, AnyArray]:
         """Return the shifts of the current frames, rounded, and a mask of the finite shifts.
@@ -246,16 +240,102 @@ class CorrelationUDF(BuiltInUDF):
         height, width = self._template.shape
         return height + 2 * self.params.steps, width + 2 * self.params.steps
 
-    def _check_data(self) -> None:
-        sig, shape = self._frame_shape(kinds="f"), self._template.shape
-        if any(n > size for n, size in zip(shape, sig, strict=True)):
-            raise ArgumentValueError(
-                f"the template of shape {shape} is larger than a frame of shape {sig}"
-            )
-
 
 def _log_scaled(xp: Any, frames: Any) -> Any:
     """Return `log(frame - min(frame) + 1)` of whole frames, shape (n, *sig), computed with `xp`."""
     scaled = frames - frames.min(axis=(1, 2), keepdims=True)
     scaled += 1
     return xp.log(scaled, out=scaled)
+
+
+def _checked_peaks(given: Any) -> Any:
+    """Return positions in whole pixels, shape (n, 2), or with their unit, or lazy."""
+    given = plain_array(vectors_of(given, "peaks"))
+    has_unit = isinstance(given, tuple) and len(given) == 2 and isinstance(given[1], str)
+    peaks = given[0] if has_unit else given
+    if has_unit and is_lazy(peaks):
+        raise ArgumentTypeError(
+            "peaks with a unit must be numbers, not a dask array: compute them first"
+        )
+    peaks = peaks if is_lazy(peaks) else _numbers("peaks", peaks)
+    if peaks.ndim != 2 or peaks.shape[1] != 2 or not peaks.shape[0] > 0:
+        raise ArgumentValueError(
+            f"peaks must have the shape (n_peaks, 2), with at least one peak, not {peaks.shape}"
+        )
+    if has_unit:
+        return peaks, given[1]
+    return peaks if is_lazy(peaks) else np.rint(peaks).astype(np.int64)
+
+
+def _checked_template(given: Any) -> Any:
+    """Return a template: a `DiskTemplate`, a NumPy array or a dask array."""
+    if isinstance(given, DiskTemplate):
+        return given
+    if is_data_array(given):
+        raise ArgumentTypeError(
+            "template is a DataArray, which has no center: pass its .values, (height, width)"
+        )
+    template = given if is_lazy(given) else _numbers("template", plain_array(given))
+    if template.ndim != 2 or not all(n > 0 for n in template.shape):
+        raise ArgumentValueError(
+            f"template must be a DiskTemplate or an array (height, width), not {given!r:.60}: for "
+            "a disk write DiskTemplate(radius=...)"
+        )
+    return template
+
+
+def _checked_steps(given: Any) -> Any:
+    """Return the search distance in pixels, or with its unit."""
+    value = as_quantity("steps", given)
+    if isinstance(value, Quantity):
+        return value
+    try:
+        steps = index(given) if value is given else math.ceil(value)  # "2 px"
+    except TypeError:
+        raise ArgumentTypeError(
+            f"steps must be an integer number of pixels, not {given!r}"
+        ) from None
+    if steps < 2:
+        raise ArgumentValueError(
+            f"steps must be at least 2 pixels, not {steps}: the 5 x 5 pixels of a maximum must fit"
+        )
+    return steps
+
+
+def _checked_shift(given: Any) -> Any:
+    """Return a shift (y, x), also in a unit, aux data of shifts, a lazy shift, or None."""
+    if given is None:
+        return None
+    hint = 'for one pair per frame pass UDF.aux_data(shifts, kind="nav", extra_shape=(2,))'
+    if isinstance(given, AuxData):
+        if given.kind == "sig" or given.extra_shape != (2,) or given.dtype.kind not in "biuf":
+            raise ArgumentValueError(
+                f"zero_shift must hold real numbers (y, x), not aux data of kind {given.kind!r}, "
+                f"extra_shape {given.extra_shape} and dtype {given.dtype}: {hint}"
+            )
+        return given
+    if isinstance(given, (tuple, list)) and len(given) == 2:
+        pair = tuple(as_quantity(f"zero_shift[{k}]", value) for k, value in enumerate(given))
+        if any(isinstance(value, Quantity) for value in pair):
+            return pair
+    given = plain_array(vectors_of(given, "zero_shift"))
+    shift = given if is_lazy(given) else _numbers("zero_shift", given)
+    if shift.shape != (2,):
+        raise ArgumentValueError(
+            f"zero_shift must be one pair (y, x), not an array of shape {shift.shape}: {hint}"
+        )
+    return shift
+
+
+def _numbers(name: str, value: Any) -> AnyArray:
+    try:
+        array = np.asarray(value)
+    except ValueError as e:  # ragged
+        raise ArgumentValueError(f"{name} must be an array of numbers: {e}") from None
+    if array.dtype.kind not in "biuf" and array.size:
+        raise ArgumentTypeError(
+            f"{name} must hold real numbers, not {type(value).__name__} of dtype {array.dtype}"
+        )
+    if not np.isfinite(array).all():
+        raise ArgumentValueError(f"{name} must hold finite numbers, but some are NaN or infinite")
+    return array
