@@ -61,7 +61,7 @@ ALLOWED = {
         "scheduling": ("errors config tracebacks geometry libertem_udfs plan graph records"),
         "io": "lazy_names errors once_per_process config writing geometry backends kernels",
         "results": (
-            "errors types tracebacks writing geometry backends plotting masks "
+            "errors types tracebacks writing geometry backends plotting "
             "udf libertem_udfs plan chunk graph explanation records scheduling io"
         ),
         "saving": "errors types tracebacks writing geometry scheduling results",

@@ -16,6 +16,7 @@ from udfdask.masks import checks
 from udfdask.masks.polar import distance
 from udfdask.types import AnyArray
 from udfdask.udfs.shared.center_of_symmetry import center_of_symmetry
+from udfdask.udfs.shared.geometry_parameters import check_position
 
 CenterMethod = Literal["symmetry", "com"]
 """Ways to find a center."""
@@ -158,32 +159,24 @@ def _read(pattern: Any, mask: Any) -> tuple[AnyArray, AnyArray]:
             )
         usable &= chosen.astype(bool)
         if not usable.any():
-            raise ArgumentValueError(
-                "mask leaves no finite pixel: it is True for the pixels to use"
-            )
-    used = values[usable]
-    if used.min() == used.max():
+            raise ArgumentValueError("mask leaves no finite pixel: True is for the pixels to use")
+    if not np.ptp(values[usable]):
         raise ArgumentValueError(
-            f"pattern is flat: all pixels that are used have the value {used[0]!s}"
+            f"pattern is flat: all pixels that are used have the value {values[usable][0]!s}"
         )
     return np.where(usable, values, 0.0), usable
 
 
 def _refuse_data(pattern: Any) -> None:
     """Raise if the pattern is an opened file, or the results of a UDF."""
+    what = f"pattern must be one image, not {type(pattern).__name__}, which holds"
     buffers = getattr(pattern, "buffers", None)
     if isinstance(pattern, Mapping) and isinstance(buffers, Mapping):
         images = [name for name, spec in buffers.items() if spec.kind == "sig"]
         remedy = f"pass one of them: find_center(result[{images[0]!r}])" if images else _SUM_FIRST
-        raise ArgumentTypeError(
-            f"pattern must be one image, not {type(pattern).__name__}, which holds arrays by name: "
-            f"{remedy}"
-        )
+        raise ArgumentTypeError(f"{what} arrays by name: {remedy}")
     if hasattr(pattern, "array") and hasattr(pattern, "sig_dims"):
-        raise ArgumentTypeError(
-            f"pattern must be one image, not {type(pattern).__name__}, which holds all frames: "
-            f"{_SUM_FIRST}"
-        )
+        raise ArgumentTypeError(f"{what} all frames: {_SUM_FIRST}")
 
 
 def _array(name: str, given: Any) -> AnyArray:
@@ -194,9 +187,10 @@ def _array(name: str, given: Any) -> AnyArray:
         given = np.ma.filled(given.astype(np.result_type(given.dtype, np.float32)), np.nan)
     if hasattr(given, "__dask_graph__") and hasattr(given, "compute"):
         given = given.compute()
-    found = backend_of(given) if hasattr(given, "shape") else None
-    if found is not None and (found.is_sparse or found.on_device):
-        given = to_host(given if not found.is_sparse else to_backend(given, NUMPY, given.shape))
+    if hasattr(given, "shape"):
+        found = backend_of(given)
+        if found.is_sparse or found.on_device:
+            given = to_host(to_backend(given, NUMPY, given.shape) if found.is_sparse else given)
     try:
         return np.asarray(given)
     except ValueError as error:
@@ -216,8 +210,7 @@ def _calm(values: AnyArray, usable: AnyArray) -> AnyArray:
         calm = above
     # the mean over neighbors that are used
     smooth, share = (
-        gaussian_filter(one, BLUR, mode="constant")
-        for one in (np.sqrt(calm), usable.astype(np.float64))
+        gaussian_filter(one, BLUR, mode="constant") for one in (np.sqrt(calm), usable.astype(float))
     )
     blurred: AnyArray = np.divide(smooth, share, out=np.zeros(share.shape), where=usable)
     return blurred
@@ -233,7 +226,7 @@ def _center_of_mass(
         return _mass_center(values)
     r = checks.radius("radius", radius, positive=True, finite=False)
     ny, nx = values.shape
-    center = _brightest(values) if start is None else _position(start)
+    center = _brightest(values) if start is None else check_position("start", start)
     for _ in range(100):
         inside = usable & (distance(center[1], center[0], nx, ny) <= r)
         if not inside.any():
@@ -267,13 +260,3 @@ def _brightest(values: AnyArray) -> tuple[float, float]:
     smooth = uniform_filter(values, 5, mode="constant")
     y, x = np.unravel_index(np.argmax(smooth), values.shape)
     return float(y), float(x)
-
-
-def _position(start: Any) -> tuple[float, float]:
-    try:
-        y, x = start
-    except (TypeError, ValueError):
-        raise ArgumentTypeError(
-            f"start must be a position (y, x) in pixels, not {start!r}"
-        ) from None
-    return checks.number("start[0]", y), checks.number("start[1]", x)
