@@ -241,10 +241,7 @@ class TestProgress:
 
     def test_both_names(self, scan):
         lazy = scan.udf.run_udf(SumUDF(), lazy_output=True)
-        with (
-            raise_if_dask_computes(),
-            pytest.raises(ud.ArgumentTypeError, match="two names of one"),
-        ):
+        with raise_if_dask_computes(), pytest.raises(TypeError, match="multiple values"):
             lazy.compute(show_progressbar=True, progress=False)
 
 

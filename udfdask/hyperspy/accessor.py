@@ -73,7 +73,6 @@ class UDFAccessor:
         udf: UDF | Sequence[UDF] | Mapping[str, UDF],
         *,
         roi: Any = None,
-        navigation_mask: Any = None,
         lazy_output: bool | None = None,
         show_progressbar: bool | None = None,
         **options: Unpack[RunOptions],
@@ -85,13 +84,10 @@ class UDFAccessor:
         udf : UDF, or list, tuple or dict of UDF
             The UDFs to run. All UDFs of a list or dictionary share one pass over the data.
         roi : BaseSignal of bool, HyperSpy ROI, or array-like, optional
-            The positions to process, True = processed: a signal in memory with the navigation axes,
-            such as ``s.sum("sig") > 5`` if `s` is in memory (a lazy one is computed first, as in
-            the example); a ROI such as `hyperspy.api.roi.RectangularROI` in the units of the axes;
-            or a region that `udfdask.run_udf` takes, in the order of ``s.data``, (y, x).
-        navigation_mask : BaseSignal of bool or array of bool, shape (x, y), optional
-            HyperSpy's mask, True = excluded, as in ``s.decomposition``; an array is in HyperSpy's
-            order. A position is processed if `roi` selects it and the mask does not exclude it.
+            The positions to process: a signal in memory with the navigation axes, such as
+            ``s.sum("sig") > 5`` (compute a lazy one first, as in the example); a ROI such as
+            `hyperspy.api.roi.RectangularROI` in the units of the axes; or a region that
+            `udfdask.run_udf` takes, in the order of ``s.data``, (y, x).
         lazy_output : bool, optional
             Whether to return lazy signals; by default if the signal is lazy.
         show_progressbar : bool, optional
@@ -132,8 +128,7 @@ class UDFAccessor:
         >>> total = s.udf.run_udf(SumUDF(), roi=mask)["intensity"]
         """
         check_names(self.run_udf, options)
-        how = (roi, navigation_mask, lazy_output, show_progressbar)
-        results = run_on_signal(self._signal, udf, *how, **options)
+        results = run_on_signal(self._signal, udf, roi, lazy_output, show_progressbar, **options)
         labels = read_labels(self._signal)
         names = udf if isinstance(udf, dict) else [None] * len(results)
         every = (SignalResult(r, labels.of(n)) for r, n in zip(results, names, strict=True))
@@ -145,7 +140,6 @@ class UDFAccessor:
         func: Callable[..., Any],
         *,
         roi: Any = None,
-        navigation_mask: Any = None,
         lazy_output: bool | None = None,
         show_progressbar: bool | None = None,
         **kwargs: Any,
@@ -157,7 +151,7 @@ class UDFAccessor:
         func : callable
             Called as ``func(frame, **kwargs)``, as in `udfdask.map_frames`; a frame is an array in
             the order of ``s.data``.
-        roi, navigation_mask, lazy_output, show_progressbar
+        roi, lazy_output, show_progressbar
             As in `run_udf`.
         output_shape, output_dtype, ragged, output_names, backends
             As in `udfdask.map_frames`.
@@ -190,7 +184,7 @@ class UDFAccessor:
         """
         parameters = read_parameters(self._signal, kwargs)
         udf = make_frame_udf(self.map_frames, func, locals(), parameters)
-        how = (roi, navigation_mask, lazy_output, show_progressbar)
+        how = (roi, lazy_output, show_progressbar)
         (result,) = run_on_signal(self._signal, {call_of(func): udf}, *how)
         labels = read_labels(self._signal)
         name = name_of_map(func)
@@ -238,7 +232,6 @@ class UDFAccessor:
         detector: Any = "disk",
         *,
         roi: Any = None,
-        navigation_mask: Any = None,
         lazy_output: bool | None = None,
         show_progressbar: bool | None = None,
         **options: Unpack[DetectorOptions],
@@ -251,7 +244,7 @@ class UDFAccessor:
             The pixels of the detector: a ROI such as `hyperspy.api.roi.CircleROI` in the units of
             the signal axes; a mask of the shape of a frame, an array in the order of ``s.data`` or
             a signal in memory; or a shape, as in `udfdask.udfs.VirtualDetectorUDF`.
-        roi, navigation_mask, lazy_output, show_progressbar, **options
+        roi, lazy_output, show_progressbar, **options
             As in `run_udf`.
 
         Returns
@@ -274,7 +267,7 @@ class UDFAccessor:
         <LazySignal2D, title: intensity, dimensions: (|3, 2)>
         """
         udf, run = make_detector(self.virtual_image, detector, options)
-        how = (roi, navigation_mask, lazy_output, show_progressbar)
+        how = (roi, lazy_output, show_progressbar)
         results = run_on_signal(self._signal, udf, *how, **run)
         image = SignalResult(results[0], read_labels(self._signal))[IMAGE]
         n_axes = image.axes_manager.navigation_dimension
@@ -286,14 +279,13 @@ class UDFAccessor:
         udf: UDF | Sequence[UDF] | Mapping[str, UDF],
         *,
         roi: Any = None,
-        navigation_mask: Any = None,
         **options: Unpack[IterOptions],
     ) -> SignalIterator:
         """Run UDFs over the signal and yield intermediate results.
 
         Parameters
         ----------
-        udf, roi, navigation_mask
+        udf, roi
             As in `run_udf`.
         **options
             As in `udfdask.run_udf_iter`.
@@ -319,7 +311,7 @@ class UDFAccessor:
         np.float64(6.0)
         """
         check_options(self.run_udf_iter, options, options.get("scheduler"))
-        array, udf, chosen = arrange(self._signal, udf, roi, navigation_mask, options)
+        array, udf, chosen = arrange(self._signal, udf, roi, options)
         align = reader_of_changes(self._signal)
         run = prepare_run(array, udf, align=align, door=SIGNAL, **chosen)
         return SignalIterator(run, partial(SignalSnapshot, labels=read_labels(self._signal)))
@@ -330,14 +322,13 @@ class UDFAccessor:
         udf: UDF | Sequence[UDF] | Mapping[str, UDF],
         *,
         roi: Any = None,
-        navigation_mask: Any = None,
         **options: Unpack[RunOptions],
     ) -> Explanation:
         """Describe what `run_udf` would do with the same arguments.
 
         Parameters
         ----------
-        udf, roi, navigation_mask, **options
+        udf, roi, **options
             As in `run_udf`.
 
         Returns
@@ -358,7 +349,7 @@ class UDFAccessor:
         960
         """
         check_names(self.explain, options)
-        array, udf, chosen = arrange(self._signal, udf, roi, navigation_mask, options)
+        array, udf, chosen = arrange(self._signal, udf, roi, options)
         return explain_for(SIGNAL, array, udf, **chosen)
 
 

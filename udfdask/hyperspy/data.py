@@ -21,11 +21,9 @@ from udfdask.udf import UDF
 
 def wants_progressbar(asked: bool | None) -> bool:
     """Return whether to show a progress bar; None means HyperSpy's preference."""
-    if asked is not None:
-        return asked
     from hyperspy.api import preferences
 
-    return bool(preferences.General.show_progressbar)
+    return bool(preferences.General.show_progressbar) if asked is None else asked
 
 
 MEMORY_CHUNKS = 64
@@ -110,10 +108,8 @@ def read_parameters(signal: Any, kwargs: Mapping[str, Any]) -> dict[str, Any]:
     from hyperspy.api import signals
 
     return {
-        name: _read_parameter(signal, name, value)
-        if isinstance(value, signals.BaseSignal)
-        else value
-        for name, value in kwargs.items()
+        name: _read_parameter(signal, name, v) if isinstance(v, signals.BaseSignal) else v
+        for name, v in kwargs.items()
     }
 
 
@@ -131,9 +127,5 @@ def _read_parameter(signal: Any, name: str, value: Any) -> Any:
             f"navigation axes of the same sizes {nav}, or none"
         )
     if isinstance(value.data, da.Array):
-        raise ArgumentTypeError(
-            f"the parameter {name} is a lazy signal with one value for all positions: write "
-            "value.compute() on a line of its own, which changes the signal in place and returns "
-            f"None, then pass {name}=value"
-        )
+        raise lazy_signal_error(f"parameter {name}", f"{name}=mask")
     return np.squeeze(value.data)

@@ -22,8 +22,8 @@ def check_dtypes(udf_name: str, buffers: Mapping[str, BufferSpec]) -> None:
         if spec.dtype.kind not in "biufcVO":
             raise ArgumentTypeError(
                 f"{udf_name} has a result {name!r} of dtype {spec.dtype}, but HyperSpy's signals "
-                "hold only numbers and Python objects: declare it with dtype=object, pass "
-                "ragged=True to map_frames, or use signal.data, a dask array, without HyperSpy"
+                "hold only numbers and Python objects: declare it with dtype=object, or pass "
+                "ragged=True to map_frames"
             )
 
 
@@ -41,16 +41,10 @@ def make_signal(
         array = array.transpose((*range(first, array.ndim), *range(first)))
     signal = _make(array, nav, sig, labels, own_class=kind == "sig")
     _name(signal, name)
-    node: dict[str, Any] = {
-        "udf": info.udf_name,
-        "result": name,
-        "parameters": info.parameters,
-    }
-    axis_labels = {axis.name: list(axis.labels) for axis in extra if axis.labels is not None}
-    if axis_labels:
+    node: dict[str, Any] = {"udf": info.udf_name, "result": name, "parameters": info.parameters}
+    if axis_labels := {axis.name: list(axis.labels) for axis in extra if axis.labels is not None}:
         node["labels"] = axis_labels  # HyperSpy's axes hold only numbers
-    notes = info.short_notes(is_lazy=False)
-    if notes:
+    if notes := info.short_notes(is_lazy=False):
         node["note"] = "\n".join(notes)
     signal.metadata.add_dictionary({"udfdask": node})
     if kind == "sig" and place.result in info.in_units and not is_mask:

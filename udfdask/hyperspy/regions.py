@@ -1,4 +1,4 @@
-"""Convert HyperSpy's ROIs, signals and masks to boolean arrays: of the scan, or of a frame."""
+"""Convert HyperSpy's ROIs and signals to boolean arrays: of the scan, or of a frame."""
 
 from __future__ import annotations
 
@@ -10,97 +10,41 @@ import numpy as np
 
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.geometry.chunk_grid import BoolArray
-from udfdask.geometry.roi import normalize_roi
 from udfdask.hyperspy.data import aligned_data, lazy_signal_error
 from udfdask.types import AnyArray
 
 
-def read_roi(signal: Any, roi: Any, navigation_mask: Any) -> Any:
-    """Combine a region (True = processed) and a mask (True = excluded), both optional.
-
-    Return a region of interest as `udfdask.run_udf` takes it.
-    """
-    nav = tuple(axis.size for axis in signal.axes_manager.navigation_axes[::-1])
-    region = _read_region(signal, roi, nav)
-    if navigation_mask is None:
-        return region
-    selected = ~_read_mask(navigation_mask, nav)
-    chosen = normalize_roi(region, nav)
-    return selected if chosen is None else selected & chosen
-
-
-def _read_region(signal: Any, roi: Any, nav: tuple[int, ...]) -> Any:
-    """Return a region with HyperSpy's objects converted to arrays; True = processed."""
+def read_roi(signal: Any, roi: Any) -> Any:
+    """Return a region of the scan with HyperSpy's objects converted to arrays."""
     from hyperspy.api import signals
     from hyperspy.roi import BaseROI
 
     if isinstance(roi, BaseROI):
         return _select(signal, roi, navigate=True)
     if isinstance(roi, signals.BaseSignal):
-        return _from_nav_signal(roi, nav, "roi")
-    names = tuple(axis.name for axis in signal.axes_manager.navigation_axes[::-1])
+        manager = roi.axes_manager
+        # `s.sum("sig") > 5` and its transpose, an image, give the same array
+        axes = manager.signal_axes or manager.navigation_axes
+        alone = not (manager.signal_axes and manager.navigation_axes)
+        nav = signal.axes_manager.navigation_shape
+        _check_mask(roi, alone and tuple(axis.size for axis in axes) == nav, nav, "roi")
+        if roi.data.dtype != bool:
+            raise ArgumentTypeError(
+                f"the roi is {roi!r} of dtype {roi.data.dtype}, expected booleans: compare it with "
+                "a number, as in mask > 0"
+            )
+        return np.asarray(aligned_data(roi))
+    axes = signal.axes_manager.navigation_axes[::-1]
+    names, shape = tuple(axis.name for axis in axes), tuple(axis.size for axis in axes)
     dims = getattr(roi, "dims", ())
     if dims != names and set(dims) == set(names):  # a DataArray in another order
         return roi.transpose(*names)
-    if isinstance(roi, np.ndarray) and roi.shape == nav[::-1] != nav:
+    if isinstance(roi, np.ndarray) and roi.shape == shape[::-1] != shape:
         raise ArgumentValueError(
             f"the roi has shape {roi.shape}, which is (x, y), but arrays must have the order of "
-            f"signal.data, here {nav}: pass roi.T"
+            f"signal.data, here {shape}: pass roi.T"
         )
     return roi
-
-
-def _read_mask(mask: Any, nav: tuple[int, ...]) -> BoolArray:
-    """Return a navigation mask; True = excluded.
-
-    Arrays are in HyperSpy's order (x, y), as in `s.decomposition(navigation_mask=...)`.
-    """
-    from hyperspy.api import signals
-
-    if isinstance(mask, signals.BaseSignal):
-        return _from_nav_signal(mask, nav, "navigation_mask")
-    if isinstance(mask, da.Array):
-        raise ArgumentTypeError("the navigation_mask is a dask array: pass mask.compute()")
-    array = np.asarray(mask)
-    if array.dtype != bool:
-        raise ArgumentTypeError(
-            f"the navigation_mask has dtype {array.dtype}, expected booleans or a signal of them; "
-            "True = excluded"
-        )
-    if array.shape != nav[::-1]:
-        hint = (
-            "; this one looks like (y, x): pass mask.T, or a signal" if array.shape == nav else ""
-        )
-        raise ArgumentValueError(
-            f"the navigation_mask has shape {array.shape}, but HyperSpy takes arrays of "
-            f"axes_manager.navigation_shape, {nav[::-1]}, in (x, y) order{hint}"
-        )
-    return array.T
-
-
-def _from_nav_signal(mask: Any, nav: tuple[int, ...], what: str) -> BoolArray:
-    """Return the values of a boolean signal over navigation positions.
-
-    Its axes may be navigation axes or signal axes: `s.sum("sig") > 5` and its transpose, an image,
-    give the same array.
-    """
-    manager = mask.axes_manager
-    sides = manager.navigation_axes, manager.signal_axes
-    axes = sides[0] if not len(sides[1]) else sides[1]
-    shape = tuple(axis.size for axis in axes[::-1])
-    if (len(sides[0]) and len(sides[1])) or shape != nav:
-        raise ArgumentValueError(
-            f"the {what} is {mask!r}, but the data have navigation axes of sizes {nav[::-1]}: pass "
-            "a signal with these axes only, such as signal.sum('sig') > 5"
-        )
-    if isinstance(mask.data, da.Array):
-        raise lazy_signal_error(what, f"{what}=mask")
-    if mask.data.dtype != bool:
-        raise ArgumentTypeError(
-            f"the {what} is {mask!r} of dtype {mask.data.dtype}, expected booleans: compare it "
-            "with a number, as in mask > 0"
-        )
-    return np.asarray(aligned_data(mask))
 
 
 def mask_reader(signal: Any) -> Callable[[Any], Any]:
@@ -114,22 +58,31 @@ def mask_reader(signal: Any) -> Callable[[Any], Any]:
     def read(mask: Any) -> Any:
         if isinstance(mask, BaseROI):
             return _select(signal, mask, navigate=False)
-        return _from_sig_signal(signal, mask) if isinstance(mask, signals.BaseSignal) else mask
+        if not isinstance(mask, signals.BaseSignal):
+            return mask
+        manager, sig = mask.axes_manager, signal.axes_manager.signal_shape
+        fits = not manager.navigation_dimension and manager.signal_shape == sig
+        _check_mask(mask, fits, sig, "mask")
+        found: AnyArray = np.asarray(aligned_data(mask))
+        return found
 
     return read
 
 
-def _from_sig_signal(signal: Any, mask: Any) -> AnyArray:
-    """Return the values of a signal over the pixels of a frame, such as ``signal.mean() > 5``."""
-    manager, sig = mask.axes_manager, signal.axes_manager.signal_shape
-    if manager.navigation_dimension or manager.signal_shape != sig:
+def _check_mask(mask: Any, fits: bool, sizes: tuple[int, ...], what: str) -> None:
+    """Raise unless a signal has axes of these sizes only, and is in memory."""
+    if not fits:
+        of, example = (
+            ("navigation", "signal.sum('sig') > 5")
+            if what == "roi"
+            else ("signal", "signal.mean() > 5")
+        )
         raise ArgumentValueError(
-            f"the mask is {mask!r}, but the frames have signal axes of sizes {sig}: pass a signal "
-            "with these signal axes only, such as signal.mean() > 5"
+            f"the {what} is {mask!r}, but the data have {of} axes of sizes {sizes}: pass a signal "
+            f"with these axes only, such as {example}"
         )
     if isinstance(mask.data, da.Array):
-        raise lazy_signal_error("mask", "the mask")
-    return np.asarray(aligned_data(mask))
+        raise lazy_signal_error(what, "roi=mask" if what == "roi" else "the mask")
 
 
 def _select(signal: Any, roi: Any, *, navigate: bool) -> BoolArray:
@@ -142,13 +95,10 @@ def _select(signal: Any, roi: Any, *, navigate: bool) -> BoolArray:
 
     kind, what = ("navigation", "positions") if navigate else ("signal", "pixels")
     if isinstance(roi, Line2DROI):
-        raise ArgumentTypeError(
-            f"{roi!r} does not select {what} but interpolates between them: use a "
-            "RectangularROI, CircleROI or PolygonROI, or a boolean array"
-        )
+        raise ArgumentTypeError(f"{roi!r} does not select {what} but interpolates between them")
     manager = signal.axes_manager
     every = manager.navigation_axes if navigate else manager.signal_axes
-    axes = _axes_of(signal, roi, every, navigate=navigate)
+    axes = _axes_of(signal, roi, every, kind)
     order = sorted(axes, key=lambda axis: axis.index_in_array)
     shape = tuple(axis.size for axis in order)
     numbers = signals.BaseSignal(
@@ -166,32 +116,25 @@ def _select(signal: Any, roi: Any, *, navigate: bool) -> BoolArray:
     mask = np.zeros(int(np.prod(shape)), dtype=bool)
     mask[values[np.isfinite(values)].astype(np.int64)] = True
     if not (navigate or mask.any()):
-        ranges = [f"{axis.low_value:g} to {axis.high_value:g}" for axis in axes]
         raise ArgumentValueError(
-            f"{roi!r} selects no pixel of the frames, whose signal axes go from "
-            f"{' and '.join(ranges)} ({', '.join(map(str, axes))})"
+            f"{roi!r} selects no pixel of the frames, whose signal axes are {every}"
         )
     own_axes = {id(axis) for axis in axes}
     spread = tuple(axis.size if id(axis) in own_axes else 1 for axis in every[::-1])
     return np.broadcast_to(mask.reshape(spread), tuple(axis.size for axis in every[::-1]))
 
 
-def _axes_of(signal: Any, roi: Any, every: Any, *, navigate: bool) -> tuple[Any, ...]:
+def _axes_of(signal: Any, roi: Any, every: Any, kind: str) -> tuple[Any, ...]:
     """Return the axes of a ROI, x first: those of its plot, else the first ones."""
     for plotted, (_, axes) in roi.signal_map.items():
         if plotted is signal:
-            if all(axis.navigate == navigate for axis in axes):
+            if all(axis.navigate == (kind == "navigation") for axis in axes):
                 return tuple(axes)
-            remedy = (
-                "lies in the signal axes, but a roi selects scan positions: for a region of the "
-                "frames use signal.udf.virtual_image(roi), or signal.isig"
-                if navigate
-                else "lies in the navigation axes, but a detector selects pixels of the frames: "
-                "for a region of the scan pass it as roi="
+            raise ArgumentValueError(
+                f"{roi!r} of {signal!r} is not drawn over {kind} axes: pass a region of the scan "
+                "as roi=, and a region of the frames to signal.udf.virtual_image(roi)"
             )
-            raise ArgumentValueError(f"{roi!r} of {signal!r} {remedy}")
     if len(every) < roi.ndim:
-        kind = "navigation" if navigate else "signal"
         raise ArgumentValueError(
             f"{roi!r} needs {roi.ndim} {kind} axes, but {signal!r} has {len(every)}"
         )

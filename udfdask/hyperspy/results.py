@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from dask.base import is_dask_collection, tokenize
 
-from udfdask.errors import ArgumentTypeError
 from udfdask.hyperspy.data import wants_progressbar
 from udfdask.hyperspy.labels import SignalLabels, copied_axes
 from udfdask.hyperspy.make_signal import make_signal
@@ -16,9 +15,8 @@ from udfdask.hyperspy.regions import mask_reader
 from udfdask.results.named_results import NamedResults
 from udfdask.results.result import Result
 from udfdask.run.read_masks import read_detectors
-from udfdask.scheduling.compute import compute as compute_with_progress
+from udfdask.scheduling.compute import compute as compute_signals
 from udfdask.scheduling.job import unwrap
-from udfdask.scheduling.progress import Progress
 from udfdask.tracebacks import own_lines_hidden
 
 
@@ -84,13 +82,7 @@ class SignalResult(NamedResults):
         """A boolean signal for each result, True at valid values."""
         return _ValidMasks(self)
 
-    def compute(
-        self,
-        show_progressbar: bool | None = None,
-        *,
-        progress: Progress | None = None,
-        **kwargs: Any,
-    ) -> SignalResult:
+    def compute(self, show_progressbar: bool | None = None, **kwargs: Any) -> SignalResult:
         """Compute all results in one pass over the data.
 
         Unlike `BaseSignal.compute`, this method does not change the lazy signals.
@@ -100,10 +92,9 @@ class SignalResult(NamedResults):
         show_progressbar : bool, optional
             Whether to show a progress bar that counts frames; by default as set in HyperSpy's
             preferences.
-        progress : bool, callable or ProgressReporter, optional
-            Another name of `show_progressbar`, which also takes what `udfdask.compute` does.
         **kwargs
-            Arguments of `udfdask.compute`: scheduler, num_workers, resources, ...
+            Arguments of `udfdask.compute`: scheduler, resources, `progress` in place of
+            `show_progressbar`, ...
 
         Returns
         -------
@@ -112,8 +103,6 @@ class SignalResult(NamedResults):
 
         Raises
         ------
-        ArgumentTypeError
-            If both `show_progressbar` and `progress` are given.
         UDFError
             As in `udfdask.compute`.
 
@@ -125,46 +114,27 @@ class SignalResult(NamedResults):
         >>> s.udf.run_udf(SumSigUDF()).compute(show_progressbar=False)["intensity"]
         <BaseSignal, title: intensity, dimensions: (3, 2|)>
         """
-        if progress is None:
-            progress = wants_progressbar(show_progressbar)
-        elif show_progressbar is not None:
-            raise ArgumentTypeError(
-                "show_progressbar and progress are two names of one argument: pass only one of them"
-            )
+        shown: dict[str, Any] = {}
+        if show_progressbar is not None or "progress" not in kwargs:
+            shown["progress"] = wants_progressbar(show_progressbar)
         with own_lines_hidden:
-            (done,) = compute_with_progress(self, progress=progress, **kwargs)
+            (done,) = compute_signals(self, **shown, **kwargs)
         assert isinstance(done, SignalResult)
         return done
 
-    def plot(
-        self,
-        names: Any = None,
-        *,
-        log: bool | None = None,
-        title: str | None = None,
-        vmin: float | None = None,
-        vmax: float | None = None,
-        cmap: Any = None,
-        norm: Any = None,
-    ) -> Any:
+    def plot(self, names: Any = None, **options: Any) -> Any:
         """Draw results side by side, as `udfdask.Result.plot` does, over the axes of the signal.
 
-        A lazy result is computed first, in one pass. To draw one result with HyperSpy, call
-        ``result[name].plot()``.
+        To draw one result with HyperSpy, call ``result[name].plot()``.
 
         Parameters
         ----------
-        names, log, title, vmin, vmax, cmap, norm
+        names, **options
             As in `udfdask.Result.plot`.
 
         Returns
         -------
         matplotlib.figure.Figure
-            As in `udfdask.Result.plot`.
-
-        Raises
-        ------
-        ArgumentTypeError, ArgumentValueError, ImportError
             As in `udfdask.Result.plot`.
 
         Examples
@@ -177,26 +147,17 @@ class SignalResult(NamedResults):
         'kx (1/nm)'
         """
         with own_lines_hidden:
-            look = {"vmin": vmin, "vmax": vmax, "cmap": cmap, "norm": norm}
-            return self._result.plot(names, log=log, title=title, **look)
+            return self._result.plot(names, **options)
 
-    def plot_detectors(
-        self,
-        detectors: Any,
-        name: str | None = None,
-        *,
-        log: bool | None = None,
-        title: str | None = None,
-    ) -> Any:
+    def plot_detectors(self, detectors: Any, name: str | None = None, **options: Any) -> Any:
         """Draw detectors over a pattern or a spectrum, as `udfdask.Result.plot_detectors` does.
 
         Parameters
         ----------
         detectors : UDF, HyperSpy ROI, BaseSignal, array of bool, list or dict
             UDFs over the same signal, such as `VirtualDetectorUDF`, ROIs in the units of the signal
-            axes, or masks of the shape of a frame. Lengths of UDFs may be in the units of the axes.
-            A dictionary gives their names in the legend.
-        name, log, title
+            axes, or masks of the shape of a frame. A dictionary gives their names in the legend.
+        name, **options
             As in `udfdask.Result.plot_detectors`.
 
         Returns
@@ -206,7 +167,7 @@ class SignalResult(NamedResults):
 
         Raises
         ------
-        ArgumentTypeError, ArgumentValueError, ImportError
+        ArgumentTypeError, ArgumentValueError
             As in `udfdask.Result.plot_detectors`.
 
         Examples
@@ -221,7 +182,7 @@ class SignalResult(NamedResults):
         """
         with own_lines_hidden:
             given = read_detectors(detectors, mask_reader(_frame(self._labels)))
-            return self._result.plot_detectors(given, name, log=log, title=title)
+            return self._result.plot_detectors(given, name, **options)
 
     def _signal(self, what: str, name: str, arrays: Mapping[str, Any]) -> Any:
         """Return a result, or its mask, as a signal; always the same object."""
@@ -281,10 +242,6 @@ class _ValidMasks(Mapping[str, Any]):
 
     def __getitem__(self, name: str) -> Any:
         return self._signals._signal("valid_mask", name, self._signals.result.valid_mask)
-
-    def __repr__(self) -> str:
-        lines = [f"<valid masks of {self._signals.result._info.title}>"]
-        return "\n".join([*lines, *(f"  {name}: {mask!r}" for name, mask in self.items())])
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._signals)

@@ -29,7 +29,6 @@ def arrange(
     signal: Any,
     udf: Any,
     roi: Any,
-    navigation_mask: Any,
     options: Mapping[str, Any],
     *,
     named: bool = False,
@@ -38,8 +37,8 @@ def arrange(
     array, sig_dims = read_frames(signal, named=named)
     calibration = read_calibration(signal)
     udf, chosen = read_labeled(udf, options, _axis_labels(signal), mask_reader(signal))
-    region = read_roi(signal, roi, navigation_mask)
-    own = {"axes": calibration.axes, "unit": calibration.unit, "sig_dims": sig_dims, "roi": region}
+    own = {"axes": calibration.axes, "unit": calibration.unit, "sig_dims": sig_dims}
+    own["roi"] = read_roi(signal, roi)
     return array, udf, {**own, **chosen}
 
 
@@ -47,7 +46,6 @@ def run_on_signal(
     signal: Any,
     udf: UDF | Sequence[UDF] | Mapping[str, UDF],
     roi: Any,
-    navigation_mask: Any,
     lazy_output: bool | None,
     show_progressbar: bool | None,
     **options: Unpack[RunOptions],
@@ -55,7 +53,7 @@ def run_on_signal(
     """Run UDFs over a signal; compute their results in one pass unless they stay lazy."""
     lazy = bool(signal._lazy if lazy_output is None else lazy_output)
     with own_lines_hidden:
-        array, udfs, chosen = arrange(signal, udf, roi, navigation_mask, options, named=lazy)
+        array, udfs, chosen = arrange(signal, udf, roi, options, named=lazy)
         check_names(run_udf, chosen)
         made = run_for(SIGNAL, array, udfs, **chosen)
         results = tuple(made.values()) if isinstance(udf, dict) else made
