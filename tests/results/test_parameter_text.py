@@ -8,7 +8,6 @@ import pickle
 import weakref
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 
 import dask
 import dask.array as da
@@ -24,7 +23,6 @@ from udfdask import save_results
 from udfdask.plan.parameter_text import parameter_text
 from udfdask.testing import raise_if_dask_computes
 from udfdask.udfs import (
-    ApplyMasksUDF,
     SumSigUDF,
     SumUDF,
     VirtualDetectorUDF,
@@ -120,25 +118,15 @@ def test_every_value_gives_a_short_text_that_files_hold(values):
         (np.ones((256, 256), "f4"), "array of shape (256, 256), float32"),
         (da.ones((4, 5)), "array of shape (4, 5), float64"),
         (np.float32(0.5), 0.5),
-        (np.array(7), 7),
-        (np.bool_(True), True),
         (math.inf, "inf"),
-        (math.nan, "nan"),
         (1 + 2j, "(1+2j)"),
         ((3, "mrad"), [3, "mrad"]),
         (plain_function, "plain_function"),
-        (partial(plain_function, 1), "plain_function"),
-        (np.sum, "sum"),
-        (np.float32, "float32"),
         (np.dtype("u2"), "uint16"),
         (Side.LEFT, "LEFT"),
-        (range(3), "range(0, 3)"),
         (object(), "object"),
-        (dask.delayed(1), "lazy DelayedLeaf"),
         ([0] * 100, "list of 100 values"),
-        ({1, 2}, "set of 2 values"),
         ("a" * 1000, "text of 1,000 characters"),
-        (Path("dark.npy"), "dark.npy"),
         (
             Template(2.5, np.ones(3)),
             {"class": "Template", "radius": 2.5, "image": "array of shape (3,), float64"},
@@ -158,13 +146,6 @@ def test_what_stands_for_a_value(value, shown):
 def test_secrets_and_private_names_are_not_saved():
     udf = ud.UDF(password="a", api_key="b", _part="c", key="d")
     assert parameters(udf) == {"password": "not saved", "api_key": "not saved", "key": "d"}
-
-
-def test_too_many_values_are_counted():
-    found = parameters(ud.UDF(**{f"name_{k}": "a" * 100 for k in range(5000)}))
-    assert found["name_0"] == "a" * 100
-    assert 20 < len(found) < 50
-    assert found["..."] == f"and {5001 - len(found)} more"
 
 
 @pytest.mark.parametrize("how", ["lazy", "computed", "pickled", "persisted"])
@@ -210,16 +191,6 @@ def test_lazy_parameters_are_not_computed_and_nothing_is_kept():
     del factor, udf
     gc.collect()
     assert alive() is None
-
-
-def test_the_arrays_of_the_user_are_not_kept_by_a_result():
-    mask = np.ones((6, 8))
-    result = ud.run_udf(X, ApplyMasksUDF(mask))
-    alive = weakref.ref(mask)
-    del mask
-    gc.collect()
-    assert alive() is None
-    assert "array of shape (6, 8), float64" in result._info.parameters
 
 
 class Factor(ud.UDF):

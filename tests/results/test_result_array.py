@@ -73,40 +73,6 @@ def test_what_is_made_of_it_is_plain(name):
     assert_plain(found, wanted)
 
 
-def test_every_method_of_numpy_gives_plain_arrays():
-    given_, plain = sums()
-    arguments = {
-        "astype": ("f4",),
-        "choose": None,  # takes no numbers as large as these
-        "clip": (2, 400),
-        "compress": ([True, False, True],),
-        "dot": (SUMS.T,),
-        "getfield": (np.uint32,),
-        "item": (3,),
-        "repeat": (2,),
-        "reshape": (4, 3),
-        "searchsorted": None,
-        "swapaxes": (0, 1),
-        "take": ([1, 2],),
-        "to_device": ("cpu",),
-        "argpartition": (2,),
-    }
-    in_place = {"partition": (1,), "put": ([0], 7), "fill": (3,), "setfield": (1, np.int64)}
-    changes_itself = {"resize", "setflags", "sort", "byteswap"} | set(in_place)
-    writes = {"dump", "tofile"}
-    for name in dir(np.ndarray):
-        if name.startswith("_") or not callable(getattr(plain, name)):
-            continue
-        if name in changes_itself | writes or arguments.get(name, ()) is None:
-            continue
-        both = [getattr(a, name)(*arguments.get(name, ())) for a in (given_, plain)]
-        assert_plain(*both)
-    for name, values in in_place.items():
-        for array in (given_, plain):
-            getattr(array, name)(*values)
-        np.testing.assert_array_equal(given_, plain)
-
-
 def test_it_is_the_memory_of_the_result():
     result = computed()
     array = result["intensity"]

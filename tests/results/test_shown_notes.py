@@ -12,7 +12,7 @@ import udfdask as ud
 from making import SYNC
 from udfdask.explanation import detectors as detector_notes
 from udfdask.testing import raise_if_dask_computes
-from udfdask.udfs import CoMUDF, SumUDF, VirtualDetectorUDF
+from udfdask.udfs import CoMUDF, SumUDF
 
 X = da.ones((4, 6, 32, 32), chunks=(2, 3, 32, 32), dtype="uint16")
 UNITS = [("y", None, 1, 0), ("x", None, 1, 0), ("ky", "mrad", 0.5, 0), ("kx", "mrad", 0.5, 0)]
@@ -82,24 +82,6 @@ def test_each_of_several_udfs_shows_its_own_notes():
     assert every[:3] == (f"com: {MIDDLE}", f"com: {IN_PIXELS}", merges)
     assert "parameters of 2.00 MiB" in every[3]
     assert len(every) == 4
-
-
-def test_there_are_at_most_three_notes():
-    class Many(Merged):
-        has = VirtualDetectorUDF("ring", ri=1, ro=20)
-
-        def _coverages(self, sig):
-            return [one for _ in range(3) for one in self.has._coverages(sig)]
-
-    result = ud.run_udf(X, Many(big=np.ones(1 << 18)), axes=AXES)
-    every = result.explain().notes
-    again = ud.run_udf(X, Many(big=np.ones(1 << 18)), axes=AXES)
-    for each in (result, again):
-        *first, rest = notes(each)
-        n = len(each._info.explanation.notes())
-        assert len(first) == 3 < n
-        assert rest == f"and {n - 3} more: see explain()"
-        assert set(first) <= set(every)
 
 
 def test_notes_are_made_when_the_text_is_asked_for(monkeypatch):

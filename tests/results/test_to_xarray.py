@@ -12,7 +12,7 @@ from suites import examples
 from udfdask.errors import ArgumentValueError
 from udfdask.testing import raise_if_dask_computes
 from udfdask.testing.strategies import datasets
-from udfdask.udfs import NoOpUDF, SumUDF
+from udfdask.udfs import NoOpUDF
 
 xr = pytest.importorskip("xarray", reason="xarray is an extra")
 
@@ -52,11 +52,6 @@ def test_names_of_dimensions(shape, sig_dims, nav, sig):
     assert dataset["power"].values.tolist() == [1.0, 3.0, 5.0]
     assert dataset["power"].attrs == {"units": "1"}
     assert "rest" not in dataset.coords
-
-
-def test_chunks_are_those_of_the_result():
-    result = ud.run_udf(da.ones((5, 4, 2, 2), chunks=((2, 3), 4, 2, 2)), Kinds())
-    assert result.to_xarray()["sums"].chunks == ((2, 3), (4,))
 
 
 def test_a_udf_without_results():
@@ -127,10 +122,3 @@ def test_masks_find_a_free_name():
     cls = make({"a": nav, "a_valid": nav}, process_frame=lambda self, frame: None)
     found = ud.run_udf(da.ones((2, 3, 4, 5)), cls()).to_xarray(valid_masks=True)
     assert set(found.data_vars) == {"a", "a_valid", "a_valid_", "a_valid_valid"}
-
-
-def test_unlabelled_results_have_no_units():
-    assert ud.run_udf(da.ones((2, 3, 4, 5)), SumUDF()).to_xarray()["intensity"].attrs.keys() == {
-        "udf_class",
-        "parameters",
-    }

@@ -52,20 +52,6 @@ def test_what_is_read_back(data, stores):
     assert found["end"].values.tolist() == ["min", "max"]
 
 
-@pytest.mark.full
-@pytest.mark.parametrize("zarr_format", [2, 3, None])
-@pytest.mark.parametrize("computed", [False, True])
-def test_formats(x, tmp_path, zarr_format, computed):
-    result = ud.run_udf(x, CoMUDF())
-    given = result.compute(**SYNC) if computed else result
-    store = given.to_zarr(tmp_path / "a.zarr", zarr_format=zarr_format)
-    assert zarr.open_group(store, mode="r").metadata.zarr_format == (zarr_format or 3)
-    found = read(store)
-    for name, values in result.compute(**SYNC).items():
-        np.testing.assert_array_equal(found[name], values)
-    assert float(found["field"].sel(component="y").isel(y=0, x=0)) == result["field"][0, 0, 0]
-
-
 @pytest.mark.parametrize("zarr_format", [3, 2])
 @pytest.mark.parametrize("door", ["to_zarr", "to_xarray"])
 def test_labels_are_read_back_as_text(x, tmp_path, zarr_format, door):
@@ -114,11 +100,6 @@ def test_a_result_called_roi(x, tmp_path):
     found = read(ud.run_udf(x, udf, roi=(1, 1)).to_zarr(tmp_path / "a.zarr", **SYNC))
     assert int(found["roi_"].sum()) == 1
     assert found["roi"].dtype == np.float32
-
-
-def test_other_names(x, tmp_path):
-    store = ud.run_udf(x, SumUDF()).to_zarr(tmp_path / "a.zarr", rename={"intensity": "total"})
-    assert list(read(store)) == ["total"]
 
 
 def test_a_udf_without_results(x, tmp_path):
@@ -213,23 +194,6 @@ def test_options_that_nothing_takes(x, tmp_path, option):
     with pytest.raises(ArgumentTypeError, match="did you mean 'overwrite'"):
         ud.run_udf(x, SumUDF()).to_zarr(tmp_path / "a.zarr", overwite=True)
     assert list(tmp_path.iterdir()) == []
-
-
-def test_what_is_there_stays(x, tmp_path):
-    result = ud.run_udf(x, SumUDF())
-    result.to_zarr(tmp_path / "a.zarr", **SYNC)
-    (tmp_path / "notes.txt").write_text("mine")
-    for options in ({}, {"overwrite": True}):
-        with (
-            _nothing_runs(),
-            pytest.raises(FileExistsError, match=r"notes\.txt"),
-        ):
-            result.to_zarr(tmp_path / "notes.txt", **options)
-    with (
-        _nothing_runs(),
-        pytest.raises(FileExistsError, match="choose another name, or overwrite it"),
-    ):
-        result.to_zarr(tmp_path / "a.zarr")
 
 
 def _nothing_runs():

@@ -98,24 +98,3 @@ def test_kinds_of_advice(array, udf, kind, remedies, monkeypatch):
 def test_a_region_of_nothing():
     (advice,) = ud.explain(CUT, SumUDF(), roi=np.zeros((4, 6), bool)).advice
     assert advice.kind == "empty roi"
-
-
-def test_explain_of_data_arrays_and_signals(monkeypatch):
-    monkeypatch.setattr("udfdask.explanation.costs.LITTLE_DATA", 0)
-    xr = pytest.importorskip("xarray", reason="xarray is an extra")
-    pytest.importorskip("udfdask.xarray")
-    data = xr.DataArray(CUT, dims=("y", "x", "ky", "kx"))
-    (text,) = data.udf.explain(LogsumUDF()).warnings
-    assert "array.chunk({'y'" in text or "array.chunk({'ky'" in text
-    wide = xr.DataArray(da.zeros((64, 64, 64, 64)), dims=("y", "x", "ky", "kx"))
-    with pytest.raises(ud.errors.MemoryLimitError, match=r"chunks=\{'y': \d+, 'x': \d+, 'ky': -1"):
-        wide.udf.run_udf(SumUDF(), max_memory="20 MB")
-
-
-def test_a_signal_is_rechunked_by_its_own_method(monkeypatch):
-    monkeypatch.setattr("udfdask.explanation.costs.LITTLE_DATA", 0)
-    hs = pytest.importorskip("hyperspy.api", reason="HyperSpy is an extra")
-    pytest.importorskip("udfdask.hyperspy")
-    (text,) = hs.signals.Signal2D(CUT).as_lazy().udf.explain(LogsumUDF()).warnings
-    assert "signal.rechunk(nav_chunks=" in text
-    assert "array.rechunk" not in text

@@ -113,10 +113,6 @@ SAME = {
         "intensity",
     ),
     "com": (lambda ri, ro, cy, cx: CoMUDF(r=ro, ri=ri, cy=cy, cx=cx), "raw_com"),
-    "radial profile": (
-        lambda ri, ro, cy, cx: RadialProfileUDF(r=ro, ri=ri, cy=cy, cx=cx, n_bins=3),
-        "intensity",
-    ),
     "radial fourier": (
         lambda ri, ro, cy, cx: RadialFourierUDF(r=ro, ri=ri, cy=cy, cx=cx, n_bins=2),
         "coefficients",
@@ -203,9 +199,7 @@ def no_window(start, stop, axes=ENERGY):
 @pytest.mark.parametrize(
     ("udf", "remedy"),
     [
-        (VirtualDetectorUDF("ring", ri="0.1 mrad", ro=5), "write ro='5 mrad'"),
         (VirtualDetectorUDF("ring", ri=2, ro="0.9 mrad"), "write ri='2 mrad'"),
-        (VirtualDetectorUDF("rect", x=0, y=0, width="0.9 mrad", height=3), "height='3 mrad'"),
         (VirtualDetectorUDF("rect", x=0, y=0, width=3, height="0.9 mrad"), "width='3 mrad'"),
         (CoMUDF(ri=2, r="0.9 mrad"), "write ri='2 mrad'"),
     ],
@@ -346,15 +340,12 @@ OBLONG = (*calibrated()[:3], Axis(name="kx", unit="mrad", scale=0.2))
     ("axes", "udf", "message"),
     [
         (None, CoMUDF(r="1 mrad"), "CoMUDF: r='1 mrad', but the axis 'sig_y' .* has no unit"),
-        (NO_UNIT, CoMUDF(r="1 mrad"), "the axis 'ky' of the data has no unit"),
         (
             NO_UNIT,
             CoMUDF(r="1 mrad"),
             r"axes_manager\[...\].units = 'mrad'; for a DataArray, array",
         ),
-        (NO_UNIT, CoMUDF(r="1 mrad"), r"axes=\[...\] with one udfdask.Axis\(name=..., unit="),
         (calibrated(), CoMUDF(r="1 1/nm"), "is in mrad: 1/nm and mrad measure different things"),
-        (calibrated(), CoMUDF(r="3 counts"), "counts and mrad measure different things"),
         (calibrated(), CoMUDF(r="3 bananas"), "bananas is no known unit"),
         (UNEVEN, CoMUDF(cx="1 mrad"), "'kx' are not evenly spaced"),
         (OBLONG, RoundUDF(r="1 mrad"), r"pixels are not square \(ky 0.1 mrad, kx 0.2 mrad\)"),
@@ -362,7 +353,6 @@ OBLONG = (*calibrated()[:3], Axis(name="kx", unit="mrad", scale=0.2))
         (None, CoMUDF(cy=500), r"the center \(cy, cx\) = \(500, 9\) lies outside of frames"),
         (calibrated()[:3], SumUDF(), "one Axis per dimension of the data"),
         ((*calibrated()[:3], "kx"), SumUDF(), "axes must contain udfdask.Axis"),
-        ((*calibrated()[:3], ("kx", "mrad", 0.4)), SumUDF(), r"unit='nm', scale=0.5\)"),
         ("yx", SumUDF(), "axes must be a list of udfdask.Axis"),
         ((*calibrated()[:3], Axis(name="y")), SumUDF(), "each needs a name of its own"),
         ((*calibrated()[:3], Axis(name="k", values=(1.0,))), SumUDF(), "1 values, the data"),

@@ -104,15 +104,6 @@ def test_the_chunks_of_the_scan_stay():
     assert "chunks=(5, -1, -1) where" in text
 
 
-@pytest.mark.parametrize(("kind", "call"), [("xarray", "array.chunk"), ("hyperspy", "rechunk(nav")])
-def test_chunks_that_are_too_large(kind, call):
-    data = DATA[kind]()
-    with dask.config.set({"udfdask.worker-memory": "4 kiB"}):
-        text = str(caught_from(lambda: RUNS["run_udf"](data)).message)
-    assert call in text
-    assert "array.rechunk" not in text
-
-
 class TestOnce:
     """A problem of the chunks is shown once for an array, if Python would show it once."""
 

@@ -140,16 +140,6 @@ def test_over_cupy_chunks_only_merged_results_come_to_the_host(name):
         assert cupy.ledger.bytes_to_host <= (24 * 3 * 8 if "com" in name else 90 * 3 * 8) * finished
 
 
-def test_frames_with_own_centers_are_copied_to_the_host():
-    centers = np.random.default_rng(0).uniform(3, 6, (4, 6, 2))
-    x = da.from_array(data("uint16"), chunks=(1, 2, 9, 10))
-    wanted = ud.run_udf(x, CoMUDF(centers=centers, r=3)).compute()
-    with numpy_standing_in_for_cupy() as cupy:
-        found = ud.run_udf(sent(cupy, x), CoMUDF(centers=centers, r=3)).compute()
-        values = cupy.asnumpy(found["raw_com"])
-    np.testing.assert_array_equal(values, wanted["raw_com"])
-
-
 def test_masks_are_sent_to_the_device_once():
     x = da.from_array(data("uint16"), chunks=(1, 2, 9, 10))
     with numpy_standing_in_for_cupy() as cupy:

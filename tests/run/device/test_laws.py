@@ -103,16 +103,6 @@ def test_one_transfer_serves_all_udfs(cupy):
     assert cupy.ledger.bytes_to_host == 3 * (rows + frames)
 
 
-def test_a_udf_of_the_host_gets_each_tile_once(cupy):
-    class OnHost(Both):
-        pass
-
-    results = ud.run_udf(sent(cupy, chunked()), [OnHost(("numpy",)), OnHost(("numpy",), True)])
-    before = cupy.ledger.bytes_to_host
-    dask.compute(*(r["rows"] for r in results))
-    assert cupy.ledger.bytes_to_host - before == DATA.nbytes
-
-
 @pytest.mark.parametrize("threads", [1, 3])
 def test_memory_on_the_device_is_a_few_tiles_a_thread(threads):
     data = np.ones((64, 8, 32, 32), dtype="uint8")
@@ -260,43 +250,6 @@ def test_private_copies_of_tiles_may_be_written_to(cupy):
     wrote, read = dask.compute(*(r["rows"] for r in ud.run_udf(x, [Writes(), Resident()])))
     assert (wrote.get() == 256).all()
     np.testing.assert_array_equal(read.get(), DATA.sum(axis=(2, 3)))
-
-
-def test_udfs_that_know_no_device_run_over_cupy_chunks(cupy):
-    x = sent(cupy, chunked())
-    most = ud.map_frames(x, np.max)
-    assert isinstance(most._meta, cupy.ndarray)
-    np.testing.assert_array_equal(most.compute().get(), DATA.max(axis=(2, 3)))
-    centers = ud.udfs.CorrelationUDF(np.array([[5, 5]]), ud.masks.DiskTemplate(radius=2), steps=3)
-    found = ud.run_udf(x, centers)["centers"]
-    assert isinstance(found._meta, cupy.ndarray)
-    wanted = ud.run_udf(chunked(), centers)["centers"].compute()
-    np.testing.assert_array_equal(found.compute().get(), wanted)
-
-
-class SumOfTheSpecification(ud.UDF):
-    """The example of LiberTEM's documentation, for all array formats."""
-
-    def get_backends(self):
-        return self.BACKEND_ALL
-
-    def get_result_buffers(self):
-        dtype = np.result_type(self.meta.input_dtype, np.float32)
-        return {"intensity": self.buffer(kind="nav", dtype=dtype, where="device")}
-
-    def process_tile(self, tile):
-        self.results.intensity[:] += self.forbuf(
-            np.sum(tile.reshape((tile.shape[0], -1)), axis=1), self.results.intensity
-        )
-
-
-@pytest.mark.point(25, 27)
-@pytest.mark.parametrize("native", ["numpy", "cupy"])
-def test_the_example_of_the_specification(cupy, native):
-    x = sent(cupy, chunked()) if native == "cupy" else chunked()
-    found = ud.run_udf(x, SumOfTheSpecification(), roi=ROI).compute()["intensity"]
-    np.testing.assert_array_equal(found[ROI], DATA[ROI].sum(axis=(1, 2)))
-    assert np.isnan(found[~ROI]).all()
 
 
 @pytest.mark.full

@@ -90,16 +90,6 @@ def test_a_function_for_both_gets_frames_as_they_are(cupy, native):
     assert kinds == {np.ndarray if native == "numpy" else cupy.ndarray}
 
 
-def test_a_value_for_each_frame(cupy):
-    def scaled(frame, factor):
-        return frame.max() * factor
-
-    factor = np.arange(30, dtype="float32").reshape(5, 6)
-    aux = ud.UDF.aux_data(factor.ravel(), kind="nav")
-    found = ud.map_frames(X, scaled, backends="cupy", factor=aux).compute()
-    np.testing.assert_allclose(found, DATA.max(axis=(2, 3)) * factor)
-
-
 @pytest.fixture
 def no_device(monkeypatch):
     monkeypatch.setattr(device, "_count", lambda: 0)

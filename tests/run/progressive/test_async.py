@@ -17,21 +17,16 @@ pytestmark = pytest.mark.filterwarnings("ignore::udfdask.UDFWarning")
 
 @pytest.mark.point(28)
 class TestAsync:
-    def test_async_for(self, x, options):
+    def test_async_for_and_await(self, x, options):
         expected = ud.run_udf(x, udf_zoo.Chain()).compute(scheduler="synchronous")
 
         async def last():
             async for snapshot in ud.run_udf_iter(x, udf_zoo.Chain(), **options):
                 found = snapshot
-            return found
+            return found, await ud.run_udf_iter(x, udf_zoo.Chain(), **options)
 
-        assert_same(asyncio.run(last()).buffers[0], expected)
-
-    def test_await(self, x):
-        async def last():
-            return await ud.run_udf_iter(x, udf_zoo.Chain())
-
-        assert asyncio.run(last()).damage.all()
+        for snapshot in asyncio.run(last()):
+            assert_same(snapshot.buffers[0], expected)
 
     def test_the_loop_goes_on(self):
         """Another coroutine opens the gate while one coroutine waits for the next snapshot."""

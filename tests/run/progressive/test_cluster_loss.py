@@ -107,16 +107,10 @@ def compute(x, udf, client):
     return found.value
 
 
-def compute_with_progress(x, udf, client):
-    with pytest.raises(CancelledError) as found:
-        ud.compute(ud.run_udf(x, udf), scheduler=client, progress=lambda state: None)
-    return found.value
-
-
 EIGHT = da.ones((8, 1, 2, 2), chunks=(1, 1, 2, 2))
 
 
-@pytest.mark.parametrize("run", [go_through, compute, compute_with_progress])
+@pytest.mark.parametrize("run", [go_through, compute])
 def test_the_scheduler_dies(run, processes, tmp_path):
     scheduler, _, client = processes
     thread = kill_when_it_waits(scheduler, tmp_path)
