@@ -114,6 +114,19 @@ class Job:
         return build_chunks(self._plan, self._array, recipe, self._token)
 
 
+def first_needs(tasks: Tasks) -> dict[Any, int]:
+    """Return the first chunk that needs each task."""
+    first: dict[Any, int] = {}
+    for chunk, key in enumerate(tasks.keys):
+        todo = [key]
+        while todo:
+            needed = todo.pop()
+            if needed not in first and needed in tasks.dsk:
+                first[needed] = chunk
+                todo.extend(tasks.dsk[needed].dependencies)
+    return first
+
+
 class Chunks(Protocol):
     """Computes chunks in the background, a few chunks ahead of the consumer."""
 

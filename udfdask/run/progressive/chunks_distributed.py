@@ -19,7 +19,7 @@ from udfdask.chunk.partial_result import Partials, send_without_copies
 from udfdask.graph.build import Tasks
 from udfdask.graph.recipes_of_tasks import pack_if_small
 from udfdask.plan.recipe import Recipe, groups_of
-from udfdask.run.progressive.chunk_source import Arrivals, Closed, Job
+from udfdask.run.progressive.chunk_source import Arrivals, Closed, Job, first_needs
 from udfdask.scheduling.cluster_run import explaining_killed_workers
 from udfdask.scheduling.restrictions import (
     NO_RESTRICTIONS,
@@ -54,12 +54,10 @@ class ClusterChunks:
         try:
             with explaining_killed_workers(lambda: self._graph.tasks.layers if self._graph else {}):
                 return self._next()
-        except CancelledError as error:  # by the user, or the cluster lost its scheduler or data
-            self.close()
-            raise Closed from error
         except Exception as error:
-            # a closed client raises many kinds of exceptions
-            if not self._client_closed():
+            # canceled by the user, or the cluster lost its scheduler or data; a closed client
+            # raises many kinds of exceptions
+            if not isinstance(error, CancelledError) and not self._client_closed():
                 raise
             self.close()
             raise Closed from error
@@ -193,44 +191,30 @@ class _Graph:
         self.tasks = tasks
         self.n_sent: int = 0 if before is None else before.n_sent
         self.held: dict[Any, Any] = {} if before is None else before.held
-        self._waiting: dict[Any, int] = {}
-        for task in tasks.dsk.values():
-            for key in task.dependencies:
-                self._waiting[key] = self._waiting.get(key, 0) + 1
-        self._sent: set[Any] = set()
-        if before is not None:
-            for chunk in range(self.n_sent):
-                self._collect(tasks.keys[chunk])
+        self._sent: set[Any] = set() if before is None else before._sent
+        self._new_in: dict[int, list[Any]] = {}
+        """The tasks to send with each chunk."""
+        self._last: dict[Any, int] = {}
+        """The last chunk with which a task is sent that needs each task."""
+        for key, first in first_needs(tasks).items():
             # the recipe with newer parameters has another key, which has not been sent
-            self._sent &= before._sent
+            chunk = first if key in self._sent else max(first, self.n_sent)
+            self._new_in.setdefault(chunk, []).append(key)
+            for needed in tasks.dsk[key].dependencies:
+                self._last[needed] = max(self._last.get(needed, 0), chunk)
 
     def next_tasks(self, chunks: range) -> tuple[dict[Any, Any], list[Any], list[Any]]:
         """Return the tasks to send for the next chunks, shared keys, and futures to release.
 
         Later chunks need the shared keys too. No later chunk needs the futures to release.
         """
-        fresh: dict[Any, Any] = {}
-        for chunk in chunks:
-            fresh.update(self._collect(self.tasks.keys[chunk]))
+        fresh = [key for chunk in chunks for key in self._new_in.get(chunk, ())]
         self.n_sent = chunks.stop
-        shared = [key for key in fresh if self._waiting.get(key)]
-        spent = [key for key in self.held if not self._waiting.get(key)]
-        return fresh, shared, [self.held.pop(key) for key in spent]
-
-    def _collect(self, key: Any) -> dict[Any, Any]:
-        """Return the tasks that a key needs and that have not been sent; mark them as sent."""
-        fresh = {}
-        todo = [key]
-        while todo:
-            key = todo.pop()
-            if key in self._sent or key not in self.tasks.dsk:
-                continue
-            self._sent.add(key)
-            task = fresh[key] = self.tasks.dsk[key]
-            for needed in task.dependencies:
-                self._waiting[needed] -= 1
-                todo.append(needed)
-        return fresh
+        self._sent.update(fresh)
+        shared = [key for key in fresh if self._last.get(key, 0) >= chunks.stop]
+        spent = [key for key in self.held if self._last.get(key, 0) < chunks.stop]
+        dsk = {key: self.tasks.dsk[key] for key in fresh}
+        return dsk, shared, [self.held.pop(key) for key in spent]
 
 
 def _release(futures: Iterable[Any]) -> None:

@@ -23,7 +23,7 @@ from dask.system import CPU_COUNT
 
 from udfdask.chunk.partial_result import Partials
 from udfdask.graph.build import Tasks
-from udfdask.run.progressive.chunk_source import Arrivals, Closed, Job
+from udfdask.run.progressive.chunk_source import Arrivals, Closed, Job, first_needs
 
 
 class LocalChunks:
@@ -94,7 +94,7 @@ class LocalChunks:
         self._chunk_of = {key: chunk for chunk, key in enumerate(tasks.keys)}
         # the window bounds the memory: with every snapshot read, a run over 20 GB peaks at 345 MB,
         # a run over 5 GB at 334 MB (asv_bench/memory.py --snapshots)
-        self._order = _TaskOrder(_first_needs(tasks), 2 * self._workers + 2)
+        self._order = _TaskOrder(first_needs(tasks), 2 * self._workers + 2)
         payloads = self._run(tasks)
         for chunk, payload in enumerate(payloads):
             if payload is not None:  # from a scheduler that has no callbacks
@@ -185,19 +185,6 @@ class _TaskOrder:
     def _first(self, key: Any) -> int:
         """Return the first chunk that needs a task; 0 for a task that the scheduler has renamed."""
         return self._first_needs.get(key, 0)
-
-
-def _first_needs(tasks: Tasks) -> dict[Any, int]:
-    """Return the first chunk that needs each task."""
-    first: dict[Any, int] = {}
-    for chunk, key in enumerate(tasks.keys):
-        todo = [key]
-        while todo:
-            needed = todo.pop()
-            if needed not in first and needed in tasks.dsk:
-                first[needed] = chunk
-                todo.extend(tasks.dsk[needed].dependencies)
-    return first
 
 
 def _count_workers(get: Any, options: Mapping[str, Any]) -> int:
