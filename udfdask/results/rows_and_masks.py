@@ -8,14 +8,13 @@ import dask.array as da
 import numpy as np
 
 # expression arrays cannot be broadcast yet
-from dask.array.blockwise import blockwise
 from dask.array.core import broadcast_to, from_array
 from dask.base import tokenize
 
 from udfdask.backends.backend import DenseBackend
 from udfdask.backends.table import backend_of, namespace_of
 from udfdask.geometry.chunk_grid import BoolArray, Grid
-from udfdask.graph.dask_internals.arrays import as_user_has_it, graph_array
+from udfdask.graph.dask_internals.arrays import as_user_has_it
 from udfdask.types import AnyArray
 
 
@@ -25,7 +24,7 @@ def flat_rows(array: da.Array, grid: Grid) -> da.Array:
     One block holds a band of the scan: all chunks with the same index on the first axis. dask's own
     `reshape` and boolean indexing would rechunk, and give chunks of unknown size.
     """
-    array, roi, chunks = graph_array(array), grid.roi, grid.nav_chunks
+    roi, chunks = grid.roi, grid.nav_chunks
     roi = np.ones(grid.shape, dtype=bool) if roi is None else roi
     if not grid.shape:
         array, roi, chunks = array[None], roi[None], ((1,),)
@@ -34,20 +33,19 @@ def flat_rows(array: da.Array, grid: Grid) -> da.Array:
     lengths = tuple(
         int(np.count_nonzero(roi[end - n : end])) for end, n in zip(ends, chunks[0], strict=True)
     )
-    rows = blockwise(
+    rows: da.Array = da.blockwise(
         _selected,
         (0, *extra),
         array,
         (*nav, *extra),
-        from_array(roi, chunks=chunks),
+        da.from_array(roi, chunks=chunks),
         nav,
         name=f"rows-{tokenize(array.name, grid)}",
         concatenate=True,
         adjust_chunks={0: lengths},
         meta=namespace_of(array._meta).empty((0,) * (1 + len(extra)), dtype=array.dtype),
     )
-    flat: da.Array = as_user_has_it(rows)
-    return flat
+    return rows
 
 
 def _selected(band: AnyArray, mask: BoolArray) -> AnyArray:
