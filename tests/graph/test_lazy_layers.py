@@ -17,7 +17,7 @@ import udf_zoo
 import udfdask as ud
 from udfdask.geometry.chunk_grid import Grid
 from udfdask.graph.dask_internals.layers import LazyLayer
-from udfdask.graph.run_layers import BlockKeys, MergedRowKeys
+from udfdask.graph.run_layers import block_keys, merged_row_keys
 from udfdask.plan.merge_tree import MergeTree
 from udfdask.udfs import ApplyMasksUDF, CoMUDF, SumSigUDF, SumUDF
 
@@ -121,7 +121,7 @@ def grids(draw):
 
 @given(grid=grids(), sig=st.lists(st.integers(1, 3), min_size=1, max_size=3))
 def test_keys_of_blocks(grid, sig):
-    keys = BlockKeys("name", grid, tuple(sig))
+    keys = block_keys("name", grid, tuple(sig))
     places = list(itertools.product(*map(range, sig)))
     wanted = [("name", *grid.index(c), *p) for c in range(grid.n_chunks) for p in places]
     assert list(keys) == wanted
@@ -148,7 +148,7 @@ def test_keys_of_merged_rows(mode, n, fan_in):
         return made[-1]
 
     rows, last = tree.apply([("chunk", k) for k in range(n)], merge)
-    keys = MergedRowKeys("name", tree)
+    keys = merged_row_keys("name", tree)
     assert list(keys) == rows
     assert list(keys.distinct) == list(dict.fromkeys(rows))
     assert ("name", *tree.last) == last

@@ -42,12 +42,12 @@ from udfdask.graph.dask_internals.tasks import Key, List, OutputTask, Task, Task
 from udfdask.graph.recipes_of_tasks import shared_recipe
 from udfdask.graph.result_tasks import ResultTasks, layers_of
 from udfdask.graph.run_layers import (
-    MergedRowKeys,
-    NumberedKeys,
     RunLayers,
-    SameKeys,
     TaskKeys,
     layers_of_keys,
+    merged_row_keys,
+    numbered_keys,
+    same_keys,
 )
 from udfdask.merge.finalize import finalize
 from udfdask.merge.merge import merge_partials
@@ -185,26 +185,33 @@ def _nothing(layer: str) -> dict[Key, Task]:
 
 def _unused_bytes(run: RunLayers, number: int, in_chunk_task: bool) -> int:
     """Return the bytes that a task holds in addition to nav results, for the largest chunk."""
-    recipe, udf = run.recipe, run.recipe.udfs[number]
-    n_rows = int(recipe.grid.counts.max(initial=0))
-
-    def total(specs: Iterable[BufferSpec]) -> int:
-        return sum(spec.nbytes(n_rows, recipe.shape.sig) for spec in specs)
-
-    used = total(spec for spec in udf.outputs.values() if spec.kind == "nav")
+    udf = run.recipe.udfs[number]
+    nav = _total(run, (spec for spec in udf.outputs.values() if spec.kind == "nav"))
     if udf.has_get_results and not in_chunk_task:
-        return total(udf.outputs.values()) - used
-    udfs = [udf]
-    if in_chunk_task:
-        group = next(group for group in run.groups if number in group.numbers)
-        udfs = [recipe.udfs[k] for k in group.numbers]
-    aux = sum(
-        n_rows * math.prod(u.aux[name].extra_shape) * u.aux[name].dtype.itemsize
-        for u in udfs
-        if u.carries_aux
-        for name in u.nav_aux
-    )
-    return sum(total(u.allocated.values()) for u in udfs) + aux - used
+        return _total(run, udf.outputs.values()) - nav
+    others = _others(run, number) if in_chunk_task else ()
+    return _held_bytes(run, (number, *others)) - nav
+
+
+def _total(run: RunLayers, specs: Iterable[BufferSpec]) -> int:
+    """Return the size of some buffers for the largest chunk, in bytes."""
+    n_rows = int(run.recipe.grid.counts.max(initial=0))
+    return sum(spec.nbytes(n_rows, run.recipe.shape.sig) for spec in specs)
+
+
+def _others(run: RunLayers, number: int) -> list[int]:
+    """Return the numbers of the other UDFs that run in the chunk tasks of a UDF."""
+    group = next(group for group in run.groups if number in group.numbers)
+    return [other for other in group.numbers if other != number]
+
+
+def _held_bytes(run: RunLayers, numbers: Iterable[int]) -> int:
+    """Return the bytes that the partial results of UDFs hold, for the largest chunk."""
+    n_rows = int(run.recipe.grid.counts.max(initial=0))
+    udfs = [run.recipe.udfs[number] for number in numbers]
+    carried = [udf.aux[name] for udf in udfs if udf.carries_aux for name in udf.nav_aux]
+    aux = sum(n_rows * math.prod(aux.extra_shape) * aux.dtype.itemsize for aux in carried)
+    return aux + sum(_total(run, udf.allocated.values()) for udf in udfs)
 
 
 MAX_OTHER_BYTES = 64 << 10
@@ -219,7 +226,7 @@ def add_parts(run: RunLayers, number: int, chunks: Sequence[Key]) -> Sequence[Ke
     udf = run.recipe.udfs[number]
     waits = udf.merge.mode == "none" and udf.has_get_results and not udf.elementwise
     limit = min(MAX_OTHER_BYTES, MAX_WAITING_BYTES // max(1, len(chunks)))
-    if _bytes_of_others(run, number) <= (limit if waits else MAX_OTHER_BYTES):
+    if _held_bytes(run, _others(run, number)) <= (limit if waits else MAX_OTHER_BYTES):
         return chunks
     return run.add_for_each(run.name("part", number), chunks, holder_of, number)
 
@@ -233,7 +240,7 @@ def add_merges(
         return sources, None
     depends = layers_of_keys(sources) | run.recipe_layers
     run.add(name, sum(tree.sizes), depends, _merges, run.recipe_argument, number, tree, sources)
-    return MergedRowKeys(name, tree), (name, *tree.last)
+    return merged_row_keys(name, tree), (name, *tree.last)
 
 
 def _merges(
@@ -276,7 +283,7 @@ def add_finalize(
         by_chunk,
     )
     first = (name, 0)
-    return NumberedKeys((name,), len(rows)) if by_chunk else SameKeys(first, len(rows)), first
+    return numbered_keys(len(rows), name) if by_chunk else same_keys(len(rows), first), first
 
 
 def _finishes(
@@ -299,20 +306,6 @@ def _finishes(
         return {(name, c): task(c, c, [source]) for c, source in enumerate(rows)}
     # chunks that a tree has merged share a source
     return {(name, 0): task(0, None, [source for source, _ in itertools.groupby(rows)])}
-
-
-def _bytes_of_others(run: RunLayers, number: int) -> int:
-    """Return the size of the buffers of other UDFs in the result of the largest chunk task."""
-    recipe = run.recipe
-    n_rows = int(recipe.grid.counts.max(initial=0))
-    return sum(
-        spec.nbytes(n_rows, recipe.shape.sig)
-        for group in run.groups
-        if number in group.numbers and recipe.grid.n_chunks
-        for other in group.numbers
-        if other != number
-        for spec in recipe.udfs[other].allocated.values()
-    )
 
 
 @hides_own_lines

@@ -14,7 +14,7 @@ from udfdask.chunk.partial_result import Partials
 from udfdask.graph.dask_internals.arrays import GraphArray, blocks_in_memory
 from udfdask.graph.dask_internals.layers import BlockLayer, ListedTasks
 from udfdask.graph.dask_internals.tasks import Key, List, OutputTask, Task, TaskRef
-from udfdask.graph.run_layers import BlockKeys, NumberedKeys, RunLayers, layers_of_keys
+from udfdask.graph.run_layers import RunLayers, TaskKeys, block_keys, layers_of_keys, numbered_keys
 from udfdask.plan.recipe import Group, Recipe
 from udfdask.tracebacks import hides_own_lines
 
@@ -112,10 +112,10 @@ class ChunkBlockwise(BlockLayer):
         return ChunkTasks(tasks, info)
 
     @property
-    def task_keys(self) -> BlockKeys:
+    def task_keys(self) -> TaskKeys:
         """Keys of the tasks; those of a chunk are neighbors."""
         sig_blocks = tuple(map(len, self.recipe.sig_chunks))
-        return BlockKeys(self.output, self.recipe.grid, sig_blocks)
+        return block_keys(self.output, self.recipe.grid, sig_blocks)
 
     @property
     def info(self) -> ChunkLayerInfo:
@@ -221,7 +221,7 @@ def add_chunks_of_all_groups(run: RunLayers) -> Sequence[Key]:
     name = run.name("payload")
     n_chunks = run.recipe.grid.n_chunks
     run.add(name, n_chunks, layers_of_keys(*by_group), _joined_groups, by_group)
-    return NumberedKeys((name,), n_chunks)
+    return numbered_keys(n_chunks, name)
 
 
 def _joined_groups(name: str, by_group: list[Sequence[Key]]) -> dict[Key, Task]:
@@ -252,7 +252,7 @@ def _add_group(run: RunLayers, group: Group) -> Sequence[Key]:
         tasks = _tasks_of_blocks(run, name, aux, argument, fusible=fusible)
         run.layers[name] = tasks
         run.depends[name] = {run.array.name, *inputs}
-        return NumberedKeys((name,), recipe.grid.n_chunks)
+        return numbered_keys(recipe.grid.n_chunks, name)
     # Blockwise, so that dask fuses chunks with the loading of their block: otherwise a process pool
     # would send every block twice. Law 2 is kept by the tasks after the chunks (`OutputTask`).
     layer = ChunkBlockwise(name, recipe, run.array, run.recipe_argument, argument)
@@ -314,7 +314,7 @@ def _add_joins(run: RunLayers, group: Group, keys: Sequence[Key]) -> Sequence[Ke
     depends = layers_of_keys(keys) | run.recipe_layers
     n_chunks = recipe.grid.n_chunks
     run.add(name, n_chunks, depends, _joins, run.recipe_argument, keys, recipe.n_blocks)
-    return NumberedKeys((name,), n_chunks)
+    return numbered_keys(n_chunks, name)
 
 
 def _joins(name: str, recipe: Any, keys: Sequence[Key], n_blocks: int) -> dict[Key, Task]:

@@ -17,7 +17,7 @@ from udfdask.geometry.seams import neighbors
 from udfdask.graph.chunk_layers import ChunkLayerInfo, ChunkTasks, Recording, optional_arguments
 from udfdask.graph.dask_internals.layers import ListedTasks
 from udfdask.graph.dask_internals.tasks import Key, List, OutputTask, Task, TaskRef
-from udfdask.graph.run_layers import NumberedKeys, RunLayers
+from udfdask.graph.run_layers import RunLayers, numbered_keys
 from udfdask.plan.recipe import Group, Recipe
 from udfdask.tracebacks import hides_own_lines
 
@@ -53,7 +53,7 @@ def add_chunks_with_halo(run: RunLayers, group: Group, inputs: set[str]) -> Sequ
     )
     run.layers[name] = ChunkTasks(tasks, info)
     run.depends[name] = inputs | {load} | ({margin} if n_margins else set())
-    return NumberedKeys((name,), grid.n_chunks)
+    return numbered_keys(grid.n_chunks, name)
 
 
 def _loads(

@@ -34,63 +34,46 @@ from udfdask.types import AnyArray
 from udfdask.udf.buffers import BufferSpec
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NavBlocks:
-    """The blocks of an array over nav: one from each chunk, others full of one value."""
+def _nav_blocks(
+    name: str,
+    tasks_of_rows: Sequence[Key],
+    grid: Grid,
+    flat: bool,
+    spec: BufferSpec,
+    function: Callable[..., Any],
+    arguments: tuple[Any, ...],
+    filled: tuple[Any, ...],
+) -> dict[Key, Task]:
+    """Return the tasks of an array over nav: a block from each chunk, others of one value.
 
-    grid: Grid
-    """Navigation chunks and ROI."""
-    rows: Sequence[Key]
-    """For each chunk, the task that holds its rows."""
-    flat: bool
-    """Whether one task holds all rows, in flattened order."""
-    cut: tuple[Callable[..., Any], tuple[Any, ...], tuple[Any, ...]]
-    """The function that makes a block, and its arguments between the holder and the `Cut`, and
-    after that."""
-    spec: BufferSpec
-    """Declaration of the array."""
-    fill: Any
-    """Value of the blocks without a chunk."""
-    fill_backend: DenseBackend
-    """Array backend of those blocks."""
-    end: Key | None
-    """The task after which they are made; None for any time."""
+    A block is ``function(holder, cut, *arguments)``; `flat` is that of `ResultTasks`. `filled` has
+    the value of other blocks, their array backend, and the key of a task that runs first, if any.
+    """
+    zeros = (0,) * len(spec.extra_shape)
+    *constant, end = filled
+    tasks: dict[Key, Task] = {}
+    for c, (source, cut) in enumerate(_with_cuts(tasks_of_rows, grid, flat)):
+        key = (name, *grid.index(c), *zeros)
+        tasks[key] = OutputTask(key, function, TaskRef(source), cut, *arguments)
+    if len(tasks) < math.prod(grid.numblocks):
+        kind, after = (Task, ()) if end is None else (OutputTask, (TaskRef(end),))
+        for place in itertools.product(*map(range, grid.numblocks)):
+            key = (name, *place, *zeros)
+            if key not in tasks:
+                sizes = (n[i] for n, i in zip(grid.nav_chunks, place, strict=True))
+                shape = (*sizes, *spec.extra_shape)
+                tasks[key] = kind(key, fill_block, shape, spec.dtype, *constant, *after)
+    return tasks
 
-    def __len__(self) -> int:
-        return math.prod(self.grid.numblocks)
 
-    def tasks(self, name: str) -> dict[Key, Task]:
-        """Return the tasks of the array by key; `name` is that of the array."""
-        grid, zeros = self.grid, (0,) * len(self.spec.extra_shape)
-        function, before, after = self.cut
-        tasks: dict[Key, Task] = {}
-        for c, (source, cut) in enumerate(zip(self.rows, self._cuts(), strict=True)):
-            key = (name, *grid.index(c), *zeros)
-            tasks[key] = OutputTask(key, function, TaskRef(source), *before, cut, *after)
-        if len(tasks) < len(self):
-            for place in itertools.product(*map(range, grid.numblocks)):
-                key = (name, *place, *zeros)
-                if key not in tasks:
-                    tasks[key] = self._filled(key, place)
-        return tasks
-
-    def _filled(self, key: Key, place: tuple[int, ...]) -> Task:
-        """Return the task of a block without a chunk."""
-        sizes = tuple(n[i] for n, i in zip(self.grid.nav_chunks, place, strict=True))
-        shape = (*sizes, *self.spec.extra_shape)
-        block = (fill_block, shape, self.spec.dtype, self.fill, self.fill_backend)
-        if self.end is None:
-            return Task(key, *block)
-        return OutputTask(key, *block, TaskRef(self.end))
-
-    def _cuts(self) -> Iterator[Cut]:
-        """Yield where the rows of each chunk are."""
-        grid, stop = self.grid, 0
-        for c, (source, before) in enumerate(zip(self.rows, (None, *self.rows), strict=False)):
-            start = stop if source == before else 0  # chunks that a tree has merged share a source
-            stop = start + grid.count(c)
-            rows = as_index(grid.rows(c)) if self.flat else slice(start, stop)
-            yield Cut(rows, grid.bounds(c)[1], grid.mask(c))
+def _with_cuts(rows: Sequence[Key], grid: Grid, flat: bool) -> Iterator[tuple[Key, Cut]]:
+    """Yield the task with the rows of each chunk, and where they are in its value."""
+    stop, before = 0, None
+    for c, source in enumerate(rows):
+        start = stop if source == before else 0  # chunks that a tree has merged share a source
+        stop, before = start + grid.count(c), source
+        index = as_index(grid.rows(c)) if flat else slice(start, stop)
+        yield source, Cut(index, grid.bounds(c)[1], grid.mask(c))
 
 
 def list_only_block(key: Key, *task: Any) -> dict[Key, Task]:
@@ -183,8 +166,8 @@ class ResultTasks:
         layer = self._name(stage, name)
         if spec.kind == "nav":
             fill = False if of_mask else spec.fill
-            cut = (nav_block, (self.number, name, of_mask), (fill, self.result_backend))
-            return self._nav_array(layer, cut, spec, fill)
+            given = (self.number, name, of_mask, fill, self.result_backend)
+            return self._nav_array(layer, spec, fill, nav_block, *given)
         assert self.reduced is not None
         shape = spec.extra_shape if spec.kind == "single" else spec.shape(0, self.sig)
         key = (layer, *(0 for _ in shape))
@@ -194,9 +177,10 @@ class ResultTasks:
 
     def visited(self) -> da.Array:
         """Return a dask array of True over nav, whose blocks run a UDF without results."""
-        cut = (visited_block, (), (self.result_backend,))
         spec = BufferSpec(kind="nav", extra_shape=(), dtype=FLAG)
-        return self._nav_array(self._name("visited"), cut, spec, False)
+        return self._nav_array(
+            self._name("visited"), spec, False, visited_block, self.result_backend
+        )
 
     def gather(self) -> tuple[Callable[..., Arrays], tuple[Any, ...]]:
         """Return a function that makes arrays and masks of the values of `keys`.
@@ -214,24 +198,18 @@ class ResultTasks:
     def _nav_array(
         self,
         name: str,
-        cut: tuple[Callable[..., Any], tuple[Any, ...], tuple[Any, ...]],
         spec: BufferSpec,
         fill: Any,
+        function: Callable[..., Any],
+        *arguments: Any,
     ) -> da.Array:
         """Return a dask array over nav: a block from each chunk, `fill` for other blocks."""
-        blocks = NavBlocks(
-            grid=self.grid,
-            rows=self.rows,
-            flat=self.flat,
-            cut=cut,
-            spec=spec,
-            fill=fill,
-            fill_backend=backend_holding(self.result_backend, spec.dtype),
-            # with an empty ROI, get_results still runs
-            end=self.reduced if self.finalized and not len(self.rows) else None,
-        )
-        layer = LazyLayer(len(blocks), NavBlocks.tasks, blocks, name)
-        depends = layers_of_keys(self.rows, [blocks.end] if blocks.end else [])
+        # with an empty ROI, get_results still runs
+        end = self.reduced if self.finalized and not len(self.rows) else None
+        filled = (fill, backend_holding(self.result_backend, spec.dtype), end)
+        made = (self.rows, self.grid, self.flat, spec, function, arguments, filled)
+        layer = LazyLayer(math.prod(self.grid.numblocks), _nav_blocks, name, *made)
+        depends = layers_of_keys(self.rows, [end] if end else [])
         chunks = (*self.grid.nav_chunks, *((n,) for n in spec.extra_shape))
         return self._array(name, layer, depends, chunks, spec.dtype)
 

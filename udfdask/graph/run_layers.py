@@ -11,7 +11,7 @@ import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, overload
+from typing import Any
 
 import dask.array as da
 
@@ -77,7 +77,7 @@ class RunLayers:
         self.add(
             name, len(sources), layers_of_keys(sources), _for_each, sources, function, arguments
         )
-        return NumberedKeys((name,), len(sources))
+        return numbered_keys(len(sources), name)
 
     def name(self, stage: str, number: int | None = None, group: Group | None = None) -> str:
         """Return the name of a layer of this run, see `layer_name`."""
@@ -148,118 +148,83 @@ def layer_name(
     return "-".join([*shown, *device, stage, token]).lower()
 
 
+@dataclass(frozen=True, slots=True)
 class TaskKeys(Sequence[Key]):
     """Keys by number, without a list of them."""
 
-    __slots__ = ()
-
-    def key(self, number: int) -> Key:
-        """Return the key with a number from 0 to one less than the length."""
-        raise NotImplementedError
+    n: int
+    """How many there are."""
+    key: Callable[..., Key]
+    """Returns the key with a number from 0 to `n - 1`."""
+    arguments: tuple[Any, ...]
+    """Arguments of `key` after the number."""
+    each_once: Sequence[Key] | None = None
+    """The same keys, each once; None if all are different."""
 
     @property
     def distinct(self) -> Sequence[Key]:
         """The same keys, each once."""
-        return self
+        return self if self.each_once is None else self.each_once
 
-    @overload
-    def __getitem__(self, index: int) -> Key: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[Key]: ...
-    def __getitem__(self, index: int | slice) -> Key | list[Key]:
-        numbers = range(len(self))[index]
-        return self.key(numbers) if isinstance(numbers, int) else [*map(self.key, numbers)]
+    def __len__(self) -> int:
+        return self.n
+
+    def __getitem__(self, index: Any) -> Any:
+        numbers = range(self.n)[index]
+        if isinstance(numbers, int):
+            return self.key(numbers, *self.arguments)
+        return [self.key(number, *self.arguments) for number in numbers]
 
     def __iter__(self) -> Iterator[Key]:
-        return map(self.key, range(len(self)))
+        return (self.key(number, *self.arguments) for number in range(self.n))
 
 
-@dataclass(frozen=True, slots=True)
-class BlockKeys(TaskKeys):
-    """Keys of one task per block of data, in the order of chunks, then of signal chunks."""
-
-    layer: str
-    """Name of the layer."""
-    grid: Grid
-    """Navigation chunks and ROI."""
-    sig_blocks: tuple[int, ...]
-    """Number of signal chunks along each signal axis."""
-
-    def __len__(self) -> int:
-        return self.grid.n_chunks * math.prod(self.sig_blocks)
-
-    def key(self, number: int) -> Key:
-        """Return the name of the layer and the place in dask's grid of blocks."""
-        place = []
-        for n in reversed(self.sig_blocks):
-            number, k = divmod(number, n)
-            place.append(k)
-        return (self.layer, *self.grid.index(number), *reversed(place))
+def numbered_keys(n: int, *start: Any) -> TaskKeys:
+    """Return keys that end with a number; they start with the name of the layer."""
+    return TaskKeys(n, _numbered, start)
 
 
-@dataclass(frozen=True, slots=True)
-class NumberedKeys(TaskKeys):
-    """Keys that end with a number that counts from 0."""
-
-    start: Key
-    """Name of the layer, and anything else that comes before the number."""
-    n: int
-    """How many there are."""
-
-    def __len__(self) -> int:
-        return self.n
-
-    def key(self, number: int) -> Key:
-        """Return the start of all keys and the number."""
-        return (*self.start, number)
+def _numbered(number: int, *start: Any) -> Key:
+    return (*start, number)
 
 
-@dataclass(frozen=True, slots=True)
-class SameKeys(TaskKeys):
-    """One key several times: a task that has something for each chunk."""
-
-    same: Key
-    """The key."""
-    n: int
-    """How often."""
-
-    def __len__(self) -> int:
-        return self.n
-
-    def key(self, number: int) -> Key:  # the same for each number
-        """Return the key."""
-        return self.same
-
-    @property
-    def distinct(self) -> Sequence[Key]:
-        """The key once."""
-        return (self.same,) if self.n else ()
+def same_keys(n: int, key: Key) -> TaskKeys:
+    """Return one key several times: a task that has something for each chunk."""
+    return TaskKeys(n, _same, key, (key,) if n else ())
 
 
-@dataclass(frozen=True, slots=True)
-class MergedRowKeys(TaskKeys):
-    """For each chunk, the key of the merge that has its final nav rows."""
+def _same(_: int, *key: Any) -> Key:
+    return key
 
-    layer: str
-    """Name of the layer of merges."""
-    tree: MergeTree
-    """The merges."""
 
-    def __len__(self) -> int:
-        return self.tree.n_chunks
+def block_keys(layer: str, grid: Grid, sig_blocks: tuple[int, ...]) -> TaskKeys:
+    """Return the keys of one task per block of data: chunk by chunk, then by signal chunk.
 
-    def key(self, number: int) -> Key:
-        """Return the key of the merge with the rows of a chunk."""
-        return (self.layer, *self.tree.merge_with_rows(number))
+    `sig_blocks` is the number of signal chunks along each signal axis.
+    """
+    return TaskKeys(grid.n_chunks * math.prod(sig_blocks), _block_key, (layer, grid, sig_blocks))
 
-    @property
-    def distinct(self) -> Sequence[Key]:
-        """The merges, each once, in the order of chunks."""
-        if not self.tree.n_chunks:
-            return ()
-        if self.tree.gathers_rows:
-            return (self.key(0),)
-        return NumberedKeys((self.layer, 0), self.tree.sizes[0])
+
+def _block_key(number: int, layer: str, grid: Grid, sig_blocks: tuple[int, ...]) -> Key:
+    place = []
+    for n in reversed(sig_blocks):
+        number, k = divmod(number, n)
+        place.append(k)
+    return (layer, *grid.index(number), *reversed(place))
+
+
+def merged_row_keys(layer: str, tree: MergeTree) -> TaskKeys:
+    """Return for each chunk the key of the merge that has its final nav rows."""
+    each_once: Sequence[Key] = ()
+    if tree.n_chunks and tree.gathers_rows:
+        each_once = (_merged_key(0, layer, tree),)
+    elif tree.n_chunks:
+        each_once = numbered_keys(tree.sizes[0], layer, 0)
+    return TaskKeys(tree.n_chunks, _merged_key, (layer, tree), each_once)
+
+
+def _merged_key(number: int, layer: str, tree: MergeTree) -> Key:
+    return (layer, *tree.merge_with_rows(number))
 
 
 def layers_of_keys(*sequences: Sequence[Key]) -> set[str]:

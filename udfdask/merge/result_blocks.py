@@ -51,7 +51,7 @@ def keep_rows(source: Any, number: int, names: Sequence[str]) -> Holder:
 
 
 def nav_block(
-    source: Any, number: int, name: str, of_mask: bool, cut: Cut, fill: Any, backend: DenseBackend
+    source: Any, cut: Cut, number: int, name: str, of_mask: bool, fill: Any, backend: DenseBackend
 ) -> AnyArray:
     """Return the block of a nav result, or of its valid mask, for one chunk.
 
