@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import dask.array as da
@@ -82,35 +82,6 @@ class ChunkBlockwise(BlockLayer):
         arguments = (recipe_argument, self.BLOCK, self.INDEX, *optional_arguments(None, group))
         super().__init__(name, array, _run_block, *arguments)
 
-    def as_tasks(
-        self,
-        recipe_argument: Any,
-        data: Mapping[Key, Any] | None = None,
-        aux: Sequence[Any] | None = None,
-        *,
-        values: tuple[Any, ...] = (),
-        fusible: bool = True,
-    ) -> ChunkTasks:
-        """Return the layer as tasks that are listed one by one.
-
-        `aux` holds the aux data of each chunk, and `values` those of all chunks. `fusible` tasks
-        may be fused with the loading of their block. `data` holds the blocks of an array whose
-        blocks are in the graph themselves.
-        """
-        # With `data`, each task holds its block. dask would fuse the two at the cost of an alias
-        # and a small graph for each task, and its local schedulers take quadratic time to start if
-        # they are not fused. A task with its block and aux data must not be fused with the aux
-        # data, which any worker may compute.
-        kind = Task if fusible and (data is None or aux is None) else OutputTask
-        tasks: dict[Key, Task] = {}
-        info = replace(self.info, aux=values, blocks=data)
-        for key, chunk in info.chunks.items():
-            source = (self.array_name, *key[1:])
-            block = TaskRef(source) if data is None else data[source]
-            rest = optional_arguments(None if aux is None else aux[chunk], self.group)
-            tasks[key] = kind(key, _run_block, recipe_argument, block, key[1:], *rest)
-        return ChunkTasks(tasks, info)
-
     @property
     def task_keys(self) -> TaskKeys:
         """Keys of the tasks; those of a chunk are neighbors."""
@@ -157,16 +128,16 @@ def optional_arguments(aux: Any, group: Group | None) -> tuple[Any, ...]:
 @hides_own_lines
 def _run_block(
     recipe: Recipe,
-    block: Any,
+    blocks: Any,
     index: tuple[int, ...],
     aux: Sequence[Any] = (),
     group: Group | None = None,
     records: Recording | None = None,
 ) -> Any:
-    """Run a chunk of one block, or a signal chunk; `index` is the place in dask's grid of blocks.
+    """Run a chunk of one block or of a list of its signal chunks, or run one signal chunk.
 
-    The chunk and its bounds follow from the index and the runs of equal chunks in `recipe.grid`:
-    neither tasks nor recipe grow with the scan.
+    `index` is the place in dask's grid of blocks. The chunk and its bounds follow from the index
+    and the runs of equal chunks in `recipe.grid`: neither tasks nor recipe grow with the scan.
     """
     from udfdask.chunk.run_chunk import run_chunk  # clients of clusters run no chunk
 
@@ -177,29 +148,12 @@ def _run_block(
     if recipe.by_sig_chunk:
         counts = [len(sizes) for sizes in recipe.sig_chunks]
         part = int(np.ravel_multi_index(index[n_nav:], counts))
+    blocks = blocks if isinstance(blocks, list) else (blocks,)
 
     def run(group: Group | None) -> Partials:
-        return run_chunk(recipe, chunk, (block,), aux, group, part)
+        return run_chunk(recipe, chunk, blocks, aux, group, part)
 
     return run(group) if records is None else records.run(recipe, chunk, group, run)
-
-
-@hides_own_lines
-def run_blocks(
-    recipe: Recipe,
-    chunk: int,
-    blocks: Sequence[Any],
-    aux: Sequence[Any] = (),
-    group: Group | None = None,
-    records: Recording | None = None,
-) -> Any:
-    """Run a chunk of several blocks, one per signal chunk."""
-    from udfdask.chunk.run_chunk import run_chunk
-
-    def run(group: Group | None) -> Partials:
-        return run_chunk(recipe, chunk, blocks, aux, group)
-
-    return run(group) if records is None else records.run(recipe.now, chunk, group, run)
 
 
 def add_chunks(run: RunLayers) -> list[Sequence[Key]]:
@@ -246,55 +200,43 @@ def _add_group(run: RunLayers, group: Group) -> Sequence[Key]:
         from udfdask.graph.halo_tasks import add_chunks_with_halo  # few runs need it
 
         return add_chunks_with_halo(run, group, inputs)
-    aux = [_aux_of_chunk(run, c, ours) for c in range(recipe.grid.n_chunks)] if any(ours) else None
     argument = run.group_argument(group, inputs)
-    if recipe.n_blocks > 1 and not recipe.by_sig_chunk:
-        tasks = _tasks_of_blocks(run, name, aux, argument, fusible=fusible)
-        run.layers[name] = tasks
-        run.depends[name] = {run.array.name, *inputs}
-        return numbered_keys(recipe.grid.n_chunks, name)
+    n_chunks, joined = recipe.grid.n_chunks, recipe.n_blocks > 1 and not recipe.by_sig_chunk
     # Blockwise, so that dask fuses chunks with the loading of their block: otherwise a process pool
     # would send every block twice. Law 2 is kept by the tasks after the chunks (`OutputTask`).
     layer = ChunkBlockwise(name, recipe, run.array, run.recipe_argument, argument)
-    data = blocks_in_memory(run.array)
-    if data is None and aux is None and fusible:
-        run.layers[name] = layer
+    keys = numbered_keys(n_chunks, name) if joined else layer.task_keys
+    data = None if joined else blocks_in_memory(run.array)
+    if joined or data is not None or any(ours) or not fusible:
+        # With `data`, each task holds its block. dask would fuse the two at the cost of an alias
+        # and a small graph for each task, and its local schedulers take quadratic time to start if
+        # they are not fused. A task with its block and aux data must not be fused with the aux
+        # data, which any worker may compute.
+        kind = Task if fusible and (data is None or not any(ours)) else OutputTask
+        tasks: dict[Key, Task] = {}
+        per_chunk = recipe.n_blocks if recipe.by_sig_chunk else 1
+        info = ChunkLayerInfo(
+            array_name=run.array.name,
+            recipe=recipe,
+            chunks={key: number // per_chunk for number, key in enumerate(keys)},
+            group=argument,
+            aux=run.aux,
+            blocks=data,
+        )
+        aux = [run.aux_at(recipe.grid.index(chunk), ours) for chunk in range(n_chunks)]
+        for key, chunk in info.chunks.items():
+            index = recipe.grid.index(chunk) if joined else key[1:]
+            source = (run.array.name, *index)
+            block: Any = run.blocks_at(index) if joined else TaskRef(source)
+            if data is not None:
+                block = data[source]
+            rest = optional_arguments(aux[chunk], argument)
+            tasks[key] = kind(key, _run_block, run.recipe_argument, block, index, *rest)
+        run.layers[name] = ChunkTasks(tasks, info)
     else:
-        tasks = layer.as_tasks(run.recipe_argument, data, aux, values=run.aux, fusible=fusible)
-        run.layers[name] = tasks
+        run.layers[name] = layer
     run.depends[name] = inputs | ({run.array.name} if data is None else set())
-    return _add_joins(run, group, layer.task_keys) if recipe.by_sig_chunk else layer.task_keys
-
-
-def _tasks_of_blocks(
-    run: RunLayers, name: str, aux: list[Any] | None, group: Group | None, *, fusible: bool
-) -> ChunkTasks:
-    """Return one task per chunk, each of which gets all signal chunks of its chunk."""
-    kind = Task if fusible else OutputTask
-    chunks = range(run.recipe.grid.n_chunks)
-    tasks: dict[Key, Task] = {}
-    for c in chunks:
-        blocks = run.blocks_at(run.recipe.grid.index(c))
-        rest = optional_arguments(None if aux is None else aux[c], group)
-        tasks[name, c] = kind((name, c), run_blocks, run.recipe_argument, c, blocks, *rest)
-    info = ChunkLayerInfo(
-        array_name=run.array.name,
-        recipe=run.recipe,
-        chunks=dict(zip(tasks, chunks, strict=True)),
-        group=group,
-        aux=run.aux,
-    )
-    return ChunkTasks(tasks, info)
-
-
-def _aux_of_chunk(run: RunLayers, chunk: int, ours: Sequence[bool]) -> Any:
-    """Return the aux data of a chunk, an argument of its task; None for UDFs of another group.
-
-    They are arrays, or references to the blocks of lazy ones: no task needs another chunk's rows.
-    """
-    index = run.recipe.grid.index(chunk)
-    each = zip(run.aux, ours, strict=True)
-    return List(*(run.aux_at(index, values) if is_ours else None for values, is_ours in each))
+    return _add_joins(run, group, keys) if recipe.by_sig_chunk else keys
 
 
 def _add_lazy_aux(run: RunLayers, ours: Sequence[bool]) -> set[str]:

@@ -74,10 +74,7 @@ def _loads(
     tasks: dict[Key, Task] = {}
     for index, chunks in needed_by.items():
         key = (name, *index)
-        aux = None
-        if any(ours) and grid.has_selected(index):
-            each = zip(run.aux, ours, strict=True)
-            aux = List(*(run.aux_at(index, a) if is_ours else None for a, is_ours in each))
+        aux = run.aux_at(index, ours) if grid.has_selected(index) else None
         own = run.recipe_argument, index, tuple(chunks), run.blocks_at(index)
         tasks[key] = kind(key, _load, *own, *optional_arguments(aux, argument))
     return tasks
@@ -109,16 +106,8 @@ def _finishes(
     tasks: dict[Key, Task] = {}
     for chunk, others in enumerate(needs):
         key, index = (name, chunk), grid.index(chunk)
-        aux = None
-        if any(ours) and others:
-            aux = List(
-                *(
-                    List(*(run.aux_at(each, values) for each in (index, *others)))
-                    if is_ours
-                    else None
-                    for values, is_ours in zip(run.aux, ours, strict=True)
-                )
-            )
+        places = (index, *others) if any(ours) and others else ()
+        aux = List(*(run.aux_at(place, ours) for place in places)) if places else None
         tasks[key] = OutputTask(
             key,
             _finish,
@@ -169,8 +158,8 @@ def _finish(
     recipe = recipe.now
     index = recipe.grid.index(chunk)
     by_index = [
-        None if values is None else dict(zip((index, *others), values, strict=True))
-        for values in aux
+        None if values[0] is None else dict(zip((index, *others), values, strict=True))
+        for values in zip(*aux, strict=True)
     ]
 
     def run(group: Group | None) -> Any:

@@ -101,12 +101,23 @@ class RunLayers:
         """Return which of `recipe.aux_slots` a group of UDFs needs; frames are shifted for all."""
         return [number in (*group.numbers, DESCAN) for number, _ in self.recipe.aux_slots]
 
-    def aux_at(self, index: tuple[int, ...], values: Any) -> Any:
-        """Return the aux data of a navigation chunk, or a reference to the block of lazy ones."""
-        if isinstance(values, GraphArray):
-            extra = (0,) * (values.ndim - len(index))
-            return TaskRef((values.name, *index, *extra))
-        return values[tuple(slice(*span) for span in box_of(self.recipe.grid, index))]
+    def aux_at(self, index: tuple[int, ...], ours: Sequence[bool]) -> Any:
+        """Return the aux data of a navigation chunk for some slots, None for all others.
+
+        They are arrays, or references to the blocks of lazy ones: no task needs another chunk's
+        rows. If no slot is needed, return None.
+        """
+        if not any(ours):
+            return None
+
+        def block(values: Any) -> Any:
+            if isinstance(values, GraphArray):
+                extra = (0,) * (values.ndim - len(index))
+                return TaskRef((values.name, *index, *extra))
+            return values[tuple(slice(*span) for span in box_of(self.recipe.grid, index))]
+
+        each = zip(self.aux, ours, strict=True)
+        return List(*(block(values) if is_ours else None for values, is_ours in each))
 
     def _recipe_argument(self, replacement: Any) -> Any:
         """Return the argument that gives the recipe to tasks."""
