@@ -17,7 +17,7 @@ from udfdask.corrections import CorrectionSet
 from udfdask.descan import Descan
 from udfdask.descan.shift_tile import ALIGNMENT, ReusedMemory
 from udfdask.testing import run_reference
-from udfdask.testing.plain_shift import shift_frames
+from udfdask.testing.plain_frames import shift_frames
 from udfdask.testing.strategies import arrays, chunkings, rois
 from udfdask.udfs import CoMUDF, PickUDF, StdDevUDF, SumSigUDF, SumUDF, VirtualDetectorUDF
 

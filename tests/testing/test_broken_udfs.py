@@ -7,7 +7,6 @@ import pytest
 
 import udfdask as ud
 from udfdask.testing import UDFCheckError, check_udf
-from udfdask.udfs import SumUDF
 
 BROKEN = []
 
@@ -74,7 +73,7 @@ class ForgetsBuffer(Sums):
         dest.total += src.total
 
 
-@fault(r"merge forgets buffer 'total' \(and 'count'\)")
+@fault("merge forgets buffer 'total'")
 class ForgetsAll(Sums):
     def merge(self, dest, src):
         pass
@@ -86,14 +85,14 @@ class ForgetsRows(SumsAndRows):
         Sums.merge(self, dest, src)
 
 
-@fault("merge overwrites buffer 'total'.* the values of the last chunk.* np.maximum")
+@fault("merge is not associative: with chunks .* 'total' is .* np.maximum")
 class Overwrites(Sums):
     def merge(self, dest, src):
         dest.total[:] = src.total
         dest.count += src.count
 
 
-@fault("merge does not add to buffer 'total'.* the values of the first chunk")
+@fault("merge is not associative: .* 'total' is")
 class KeepsTheFirst(Sums):
     def merge(self, dest, src):
         if not dest.count[0]:
@@ -109,20 +108,20 @@ class Mean(ud.UDF):
         self.results.mean[:] = partition.mean(axis=0)
 
 
-@fault("merge is not associative: chunks of 1 and 2 frames give 'mean' =")
+@fault("merge is not associative: .* 'mean' is")
 class MergeAverages(Mean):
     def merge(self, dest, src):
         valid = self.meta.get_valid_nav_mask()
         dest.mean[:] = (dest.mean + src.mean) / 2 if valid.any() else src.mean
 
 
-@fault("merge_all is not associative: chunks of 1 and 2 frames give 'mean' = .* one chunk gives")
+@fault("merge_all is not associative: .* 'mean' is .* divide in get_results")
 class AverageOfAverages(Mean):
     def merge_all(self, ordered_results):
         return {"mean": np.mean([p.mean for p in ordered_results.values()], axis=0)}
 
 
-@fault("merge_all gives other results for other chunks: chunks of")
+@fault("merge_all is not associative: .* 'mean' is")
 class AverageOfAveragesOnce(AverageOfAverages):
     split_every = False
 
@@ -154,7 +153,7 @@ class MergesDisagree(Sums):
         }
 
 
-@fault(r"preprocess is not neutral: it sets 'count' to 1\..* 3, .* gives 4")
+@fault("'count' is 27, .* 26 .* A merge starts from what preprocess sets")
 class NotNeutral(Sums):
     def preprocess(self):
         self.results.count[:] = 1
@@ -175,7 +174,7 @@ class AddsToInfinity(ud.UDF):
         dest.largest += src.largest
 
 
-@fault(r"where chunks begin: navigation chunks \(\(4,\), \(1, 5\)\) give")
+@fault(r"with chunks \(\(4,\), \(1, 5\)\), 'sums' is")
 class NumbersThrough(SumsAndRows):
     """Numbers the frames through in the order of chunks, which need not be that of the scan."""
 
@@ -255,7 +254,7 @@ class ParameterState(Rows):
         self.results.sums[:] = self.params.rng.random()
 
 
-@fault("'sums' depends on where chunks begin.* self.count changes .* starts with new attributes")
+@fault("depend on where chunks begin: .* 'sums' is .* keep nothing in attributes")
 class InstanceState(Rows):
     def __init__(self):
         super().__init__()
@@ -266,7 +265,7 @@ class InstanceState(Rows):
         self.results.sums[:] = self.count
 
 
-@fault("merge is not associative.* self.background changes while data are processed")
+@fault("merge is not associative.* keep nothing in attributes")
 class SingleState(Sums):
     """The background is the first frame of the chunk."""
 
@@ -286,14 +285,14 @@ class RandomResult(Rows):
 # input, tiles, chunks and regions
 
 
-@fault("process_frame writes into its input: copy it or set writable_input = True")
+@fault("output array is read-only .* set writable_input = True")
 class WritesFrame(Rows):
     def process_frame(self, frame):
         frame -= 1
         self.results.sums[:] = frame.sum()
 
 
-@fault("'peak' depends on the shape of tiles: tiles of shape")
+@fault("'peak' depends on the shape of tiles: with")
 class AssignsTile(ud.UDF):
     def get_result_buffers(self):
         return {"peak": self.buffer("nav", dtype="float64")}
@@ -302,7 +301,7 @@ class AssignsTile(ud.UDF):
         self.results.peak[:] = tile.reshape((len(tile), -1)).max(axis=1)
 
 
-@fault("'moment' depends on .*: .* give .* gives")
+@fault("'moment' depends on the shape of tiles")
 class TakesWholeSignal(ud.UDF):
     """The weight of a pixel is that of its place in the tile."""
 
@@ -317,7 +316,7 @@ class TakesWholeSignal(ud.UDF):
         self.results.moment[:] += (tile * weight).reshape((len(tile), -1)).sum(axis=1)
 
 
-@fault("'row' depends on where chunks begin: chunks of 1 and 1 frames give 0, one chunk gives 1")
+@fault("depend on where chunks begin: .* 'row' is 0, .* meta.coordinates")
 class RowInChunk(ud.UDF):
     def get_result_buffers(self):
         return {"row": self.buffer("nav", dtype="int64")}
@@ -379,7 +378,7 @@ class ResultsInPlace(Sums):
         return {}
 
 
-@fault("elementwise_results = True promises .* 'sums'")
+@fault("'sums' .* elementwise_results = True promises")
 class BreaksPromiseOfRows(Rows):
     elementwise_results = True
 
@@ -405,7 +404,7 @@ class DoublesParameter(Rows):
         super().__init__(factor=2 * factor)
 
 
-@fault(r"get_result_buffers\(\) declares buffer 'x' differently")
+@fault(r"get_result_buffers\(\) declared other buffers on a worker")
 class RandomBuffers(ud.UDF):
     def get_result_buffers(self):
         n = np.random.default_rng().integers(1, 100)
@@ -444,13 +443,6 @@ def test_a_broken_udf_is_told_its_fault(cls, arguments, match):
     with pytest.raises(UDFCheckError, match=f"^{cls.__name__}: .*{match}") as caught:
         check_udf(cls(*arguments))
     assert str(caught.value).endswith(f"[law {caught.value.law}]")
-
-
-def test_an_attribute_set_from_outside():
-    udf = SumUDF()
-    udf.threshold = 3
-    with pytest.raises(UDFCheckError, match="set from outside do not reach the tasks: threshold"):
-        check_udf(udf)
 
 
 def test_a_narrow_dtype_is_told_apart_from_a_fault():

@@ -62,6 +62,9 @@ class KeepsInList(KeepsAttribute):
         self.factors.append(2)
         return super(KeepsAttribute, self).get_result_buffers()
 
+    def process_tile(self, tile):
+        self.results.sums += self.factors[0] * tile.sum(axis=(1, 2))
+
 
 # merge_only_reads_src
 

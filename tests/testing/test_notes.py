@@ -5,7 +5,7 @@ import pytest
 
 import udfdask as ud
 from udfdask.testing import UDFCheckError, check_udf
-from udfdask.testing.laws.check_udf import LAWS
+from udfdask.testing.check_udf import LAWS
 from udfdask.udfs import StdDevUDF, SumUDF
 
 
@@ -132,69 +132,8 @@ def test_ignored_processing_methods_are_noted():
         def process_partition(self, partition):
             self.results.largest[:] = 0
 
-    class Window(Largest):
-        halo = 1
-        boundary = "nearest"
-
-        def process_neighborhood(self, frames):
-            self.results.largest[:] = frames[1, 1].sum()
-
     assert not notes_of(Parent())
     assert notes_of(Child()) == ("Child defines process_partition, but process_tile is used",)
-    assert notes_of(Window()) == (
-        "Largest defines process_frame, but process_neighborhood is used",
-    )
-
-
-def test_a_returned_value_is_noted():
-    class Returns(Largest):
-        def process_frame(self, frame):
-            return frame.max()
-
-    returned, empty = notes_of(Returns())
-    assert returned.startswith("process_frame returns a value of type float32, which is not used")
-    assert empty.startswith("buffer 'largest' never left its fresh value: assign it in a method")
-
-
-def test_lists_that_are_lost_are_noted():
-    class Keeps(Largest):
-        def __init__(self):
-            super().__init__()
-            self.frames = []
-
-        def process_frame(self, frame):
-            self.frames.append(frame)
-            super().process_frame(frame)
-
-    class Uses(Keeps):
-        def postprocess(self):
-            self.results.largest[0] += len(self.frames) > 10**6
-
-    (note,) = notes_of(Keeps())
-    assert note.startswith("self.frames grows while data are processed")
-    assert not notes_of(Uses())
-
-
-def test_missing_neighbors_are_noted():
-    class Mean(ud.UDF):
-        halo = 1
-        get_result_buffers = Largest.get_result_buffers
-
-        def process_neighborhood(self, frames):
-            self.results.largest[:] = frames.mean()
-
-    class Known(Mean):
-        def process_neighborhood(self, frames):
-            self.results.largest[:] = frames[self.meta.neighbor_mask].mean()
-
-    class Nearest(Mean):
-        boundary = "nearest"
-        process_neighborhood = Mean.process_neighborhood
-
-    (note,) = notes_of(Mean())
-    assert note.startswith("process_neighborhood does not read self.meta.neighbor_mask")
-    assert not notes_of(Known())
-    assert not notes_of(Nearest())
 
 
 def test_differences_of_unsigned_integers_are_noted():

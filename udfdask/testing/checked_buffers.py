@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -37,26 +36,22 @@ class CheckedBuffer(np.ndarray):
         plain = self.view(np.ndarray)
         value = _plain(value)
         plain[index] = value
-        _check(self.buffer_name, value, plain[index], plain.dtype)
+        check_kept(self.buffer_name, value, plain[index])
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         """Compute on plain arrays; sums, differences and products of integers must not wrap."""
         out = kwargs.pop("out", ())
-        given = [_plain(x) for x in inputs]
+        given = [np.asarray(_plain(x)) for x in inputs]
         exact = None
-        if (
-            ufunc in EXACT
-            and method == "__call__"
-            and all(np.asarray(x).dtype.kind in "iu" for x in given)
-        ):
-            exact = ufunc(*(np.asarray(x).astype(object) for x in given))
+        if ufunc in EXACT and method == "__call__" and all(x.dtype.kind in "iu" for x in given):
+            exact = ufunc(*(x.astype(object) for x in given))
         if out:
-            kwargs["out"] = tuple(_plain(x) for x in out)
-        result = getattr(ufunc, method)(*given, **kwargs)
+            kwargs["out"] = tuple(map(_plain, out))
+        result = getattr(ufunc, method)(*map(_plain, inputs), **kwargs)
         if exact is not None:
             name = next(x.buffer_name for x in (*out, *inputs) if isinstance(x, CheckedBuffer))
-            _check(name, np.asarray(exact), np.asarray(result), np.asarray(result).dtype)
-        return out[0] if out and len(out) == 1 else result
+            check_kept(name, exact, result)
+        return out[0] if len(out) == 1 else result
 
 
 def checked(name: str, array: AnyArray) -> AnyArray:
@@ -66,57 +61,35 @@ def checked(name: str, array: AnyArray) -> AnyArray:
     return view
 
 
-def check_cast(name: str, value: Any, stored: AnyArray) -> None:
-    """Raise if a value that `get_results` returned is lost in the dtype of the result."""
-    _check(name, np.asarray(value), stored, stored.dtype)
-
-
 def _plain(value: Any) -> Any:
     """Return a checked buffer as a plain array, and any other value unchanged."""
     return value.view(np.ndarray) if isinstance(value, CheckedBuffer) else value
 
 
-def _check(name: str, value: Any, stored: Any, dtype: np.dtype[Any]) -> None:
-    """Raise if `stored`, in a buffer of a dtype, is not what was assigned."""
+def check_kept(name: str, value: Any, stored: Any) -> None:
+    """Raise if `stored`, in the buffer of this name, is not what was assigned.
+
+    A boolean buffer keeps truth values on purpose, and objects are stored unchanged.
+    """
     try:
         assigned = np.asarray(value)
     except ValueError:  # nested lists of objects
         return
-    survives = _survival(assigned.dtype, dtype)
-    if survives is None or not assigned.size:
-        return
     assigned, kept = np.broadcast_arrays(assigned, stored)
+    kinds = assigned.dtype.kind + kept.dtype.kind
     with np.errstate(all="ignore"):
-        lost = ~survives(assigned, kept)
-    if lost.any():
-        before, after = assigned[lost].flat[0], kept[lost].flat[0]
-        remedy = REMEDY.get(assigned.dtype.kind, f"declare a wider dtype than {dtype}")
+        if (kinds[1] in "iu" and kinds[0] in "iufcO") or kinds in ("SS", "UU"):
+            survives = np.asarray(assigned == kept, dtype=bool)
+        elif kinds in ("cf", "ff", "fc", "cc"):
+            survives = np.isfinite(kept) | ~np.isfinite(assigned)
+            if kinds == "cf":
+                survives &= assigned.imag == 0
+        else:
+            return
+    if not survives.all():
+        before, after = assigned[~survives].flat[0], kept[~survives].flat[0]
+        remedy = REMEDY.get(kinds[0], f"declare a wider dtype than {kept.dtype}")
         raise UDFCheckError(
-            f"buffer {name!r} of dtype {dtype} does not hold the assigned value: {before} becomes "
-            f"{after}. {remedy[0].upper()}{remedy[1:]}"
+            f"buffer {name!r} of dtype {kept.dtype} does not hold the assigned value: {before} "
+            f"becomes {after}. {remedy[0].upper()}{remedy[1:]}"
         )
-
-
-def _survival(assigned: np.dtype[Any], dtype: np.dtype[Any]) -> Callable[[Any, Any], Any] | None:
-    """Return a function that says which assigned values are not lost in a dtype.
-
-    It takes the assigned and the stored values. Return None if no value can be lost: a boolean
-    buffer keeps truth values on purpose, and objects are stored unchanged.
-    """
-    kinds = assigned.kind + dtype.kind
-    if dtype.kind in "bOVmM" or assigned == dtype:
-        return None
-    if (dtype.kind in "iu" and assigned.kind in "iufcO") or kinds in ("SS", "UU"):
-        return lambda values, stored: np.asarray(values == stored, dtype=bool)
-    if kinds in ("cf", "ff", "fc", "cc"):
-        return _stays_finite
-    return None
-
-
-def _stays_finite(values: AnyArray, stored: AnyArray) -> AnyArray:
-    """Return which finite numbers are finite in `stored`, with their imaginary parts."""
-    keeps_imaginary = stored.dtype.kind == "c" or values.dtype.kind == "f"
-    survives: AnyArray = (np.isfinite(stored) | ~np.isfinite(values)) & (
-        keeps_imaginary | (values.imag == 0)
-    )
-    return survives

@@ -6,175 +6,121 @@ arguments of its functions.
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import types
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
-import cloudpickle
-import numpy as np
-
+from udfdask.names.naming import identity_of
 from udfdask.udf import UDF
 
 _FOREIGN = {"builtins", "typing", "abc", "enum", "numpy", "udfdask.udf", "udfdask.types"}
-_PLAIN = (bool, int, float, complex, str, bytes, type(None), np.generic, np.dtype)
 
 
 class Place(NamedTuple):
-    """A place that outlives a chunk and can keep data."""
+    """A place that outlives a chunk and can keep data: a stand-in of its value, and a copy.
 
-    label: str
-    """Description of the place for messages."""
+    `put` replaces the value; it is None for default arguments.
+    """
+
+    identity: Any
     value: Any
     put: Callable[[Any], None] | None
-    """Replaces the value; None for default arguments, which stay as they are."""
 
 
-@dataclass(frozen=True, slots=True)
-class Snapshot:
-    """The values of all such places at one time."""
-
-    frozen: Mapping[str, Any]
-    """Stand-ins of the values that can be compared, by label."""
-    copies: Mapping[str, Any]
-    """Copies of the values that can be copied, by label."""
-
-    def changes(self, later: Snapshot) -> list[str]:
-        """Return the labels of places whose values are different in a later snapshot."""
-        labels = dict.fromkeys((*self.frozen, *later.frozen))
-        return [k for k in labels if self.frozen.get(k, _NOTHING) != later.frozen.get(k, _NOTHING)]
-
-
-_NOTHING = object()
+Snapshot = Mapping[str, Place]
+"""All such places at one time, by their names in messages."""
 
 
 def take_snapshot(cls: type[UDF]) -> Snapshot:
     """Return the values of all places where the methods of a class can keep data."""
-    frozen, copies = {}, {}
-    for place in _places(cls):
-        frozen[place.label] = freeze(place.value)
-        try:
-            copies[place.label] = copy.deepcopy(place.value)
-        except Exception:  # noqa: BLE001  # copying a user's object can raise anything
-            continue
-    return Snapshot(frozen, copies)
+    found = {}
+    for label, value, put in _places(cls):
+        kept = value
+        with contextlib.suppress(Exception):  # copying a user's object can raise anything
+            kept = copy.deepcopy(value)
+        found[label] = Place(identity_of(value), kept, put)
+    return found
 
 
-def restore(cls: type[UDF], snapshot: Snapshot, labels: list[str]) -> None:
+def changes(before: Snapshot, after: Snapshot) -> list[str]:
+    """Return the labels of places whose values differ between two snapshots."""
+    pairs = {label: (before.get(label), after.get(label)) for label in {**before, **after}}
+    return [k for k, (a, b) in pairs.items() if not (a and b and a.identity == b.identity)]
+
+
+def restore(snapshot: Snapshot, labels: list[str]) -> None:
     """Restore the values that some places have in a snapshot."""
-    for place in list(_places(cls)):
-        if place.put and place.label in labels and place.label in snapshot.copies:
-            place.put(copy.deepcopy(snapshot.copies[place.label]))
+    for label in labels:
+        place = snapshot.get(label)
+        if place is not None and place.put is not None:
+            place.put(place.value)
 
 
-def freeze(value: Any) -> Any:
-    """Return a stand-in for a value of any type; equal values have equal stand-ins."""
-    if isinstance(value, _PLAIN):
-        return (type(value).__name__, repr(value))
-    if isinstance(value, np.ndarray) and value.dtype != object:
-        return ("array", str(value.dtype), value.shape, value.tobytes())
-    if isinstance(value, (list, tuple)):
-        return (type(value).__name__, tuple(freeze(v) for v in value))
-    if isinstance(value, (set, frozenset)):
-        return (type(value).__name__, tuple(sorted(repr(freeze(v)) for v in value)))
-    if isinstance(value, dict):
-        return (type(value).__name__, tuple((repr(k), freeze(v)) for k, v in value.items()))
-    try:
-        pickled = cloudpickle.dumps(value)
-        if pickled == cloudpickle.dumps(value):
-            return ("pickled", pickled)
-    except Exception:  # noqa: BLE001  # a lock or a file: compare its identity only
-        pass
-    return ("object", id(value))
-
-
-def _places(cls: type[UDF]) -> Iterator[Place]:
-    """Yield the places of a class, its bases, its functions, and the objects they refer to."""
+def _places(cls: type[UDF]) -> Iterator[tuple[str, Any, Callable[[Any], None] | None]]:
+    """Yield label, value and setter of the places of a class, its bases and their functions."""
+    todo: list[Any] = [base for base in cls.__mro__ if not _is_foreign(base)]
+    modules = {base.__module__ for base in todo}
     seen: set[int] = set()
-    for base in cls.__mro__:
-        if base.__module__.split(".")[0] not in _FOREIGN and base.__module__ not in _FOREIGN:
-            yield from _places_of_class(base, seen)
-
-
-def _places_of_class(cls: type, seen: set[int]) -> Iterator[Place]:
-    """Yield the data attributes of a class, and the places of its functions."""
-    if id(cls) in seen:
-        return
-    seen.add(id(cls))
-    for name, value in list(vars(cls).items()):
-        for function in _functions(value):
-            yield from _places_of_function(function, seen)
-        if not (name.startswith("__") and name.endswith("__")) and _is_data(value):
-            label = f"class attribute {cls.__name__}.{name}"
-            yield Place(label, value, partial(setattr, cls, name))
-
-
-def _places_of_function(function: types.FunctionType, seen: set[int]) -> Iterator[Place]:
-    """Yield the places of a function: global variables, closures and defaults."""
-    if id(function) in seen:
-        return
-    seen.add(id(function))
-    who = function.__name__
-    for number, cell in enumerate(function.__closure__ or ()):
-        name = function.__code__.co_freevars[number]
-        try:
-            value = cell.cell_contents
-        except ValueError:  # still empty
+    while todo:
+        thing = todo.pop(0)
+        if id(thing) in seen:
             continue
-        label = f"variable {name} outside {who}"
-        put = partial(setattr, cell, "cell_contents")
-        yield from _places_of_value(label, value, put, seen)
-    for value in (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()):
-        if _is_data(value) and not isinstance(value, _PLAIN):
-            yield Place(f"default argument of {who}", value, None)
-    module = function.__globals__
-    for name in _names(function.__code__):
-        if name in module:
-            label = f"module global {name}"
-            put = partial(module.__setitem__, name)
-            yield from _places_of_value(label, module[name], put, seen, module.get("__name__"))
+        seen.add(id(thing))
+        for label, value, put in _members(thing):
+            code = _code_in(value)
+            if not code and not isinstance(value, types.ModuleType) and not callable(value):
+                yield label, value, put
+            # what other modules define is theirs
+            todo += [
+                part
+                for part in code
+                if part.__module__ in modules or label.startswith(("class", "variable"))
+            ]
 
 
-def _places_of_value(
-    label: str,
-    value: Any,
-    put: Callable[[Any], None],
-    seen: set[int],
-    module: str | None = None,
-) -> Iterator[Place]:
-    """Yield the place of a value; for a function or class, the places inside it."""
-    own = module is None or getattr(value, "__module__", None) == module
-    for function in _functions(value):
-        if own:
-            yield from _places_of_function(function, seen)
-    if isinstance(value, type):
-        if own and value.__module__.split(".")[0] not in _FOREIGN and value is not UDF:
-            yield from _places_of_class(value, seen)
-    elif _is_data(value):
-        yield Place(label, value, put)
+def _is_foreign(cls: type) -> bool:
+    """Return whether the attributes of a class are not the user's."""
+    return cls is UDF or not _FOREIGN.isdisjoint({cls.__module__, cls.__module__.split(".")[0]})
 
 
-def _functions(value: Any) -> list[types.FunctionType]:
-    """Return the functions inside a class attribute or a global variable."""
+def _code_in(value: Any) -> list[Any]:
+    """Return the functions and classes that a value is or consists of."""
     if isinstance(value, (staticmethod, classmethod)):
         value = value.__func__
-    parts = (value.fget, value.fset) if isinstance(value, property) else (value,)
-    return [p for p in parts if isinstance(p, types.FunctionType)]
+    if isinstance(value, property):
+        return [part for part in (value.fget, value.fset) if isinstance(part, types.FunctionType)]
+    if isinstance(value, type):
+        return [] if _is_foreign(value) else [value]
+    return [value] if isinstance(value, types.FunctionType) else []
 
 
-def _is_data(value: Any) -> bool:
-    """Return whether a value is data, and not code."""
-    not_data = (types.ModuleType, type, property, staticmethod, classmethod)
-    slots = (types.MemberDescriptorType, types.GetSetDescriptorType)
-    return not isinstance(value, (*not_data, *slots)) and not callable(value)
+def _members(thing: Any) -> Iterator[tuple[str, Any, Callable[[Any], None] | None]]:
+    """Yield label, value and setter of what a class or a function refers to."""
+    if isinstance(thing, type):
+        for name, value in list(vars(thing).items()):
+            if not (name.startswith("__") and name.endswith("__")) or _code_in(value):
+                yield (
+                    f"class attribute {thing.__name__}.{name}",
+                    value,
+                    partial(setattr, thing, name),
+                )
+        return
+    who, scope = thing.__name__, thing.__globals__
+    for name, cell in zip(thing.__code__.co_freevars, thing.__closure__ or (), strict=True):
+        with contextlib.suppress(ValueError):  # still empty
+            put = partial(setattr, cell, "cell_contents")
+            yield f"variable {name} outside {who}", cell.cell_contents, put
+    for value in (*(thing.__defaults__ or ()), *(thing.__kwdefaults__ or {}).values()):
+        yield f"default argument of {who}", value, None
+    for name in _global_names(thing.__code__):
+        if name in scope:
+            yield f"module global {name}", scope[name], partial(scope.__setitem__, name)
 
 
-def _names(code: types.CodeType) -> list[str]:
+def _global_names(code: types.CodeType) -> set[str]:
     """Return the global names that a code object, or one inside it, refers to."""
-    names = dict.fromkeys(code.co_names)
-    for constant in code.co_consts:
-        if isinstance(constant, types.CodeType):
-            names.update(dict.fromkeys(_names(constant)))
-    return list(names)
+    inner = [constant for constant in code.co_consts if isinstance(constant, types.CodeType)]
+    return set(code.co_names).union(*map(_global_names, inner))

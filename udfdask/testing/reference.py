@@ -10,9 +10,9 @@ the plainest way: conversion to the input dtype, corrections, shifts, the loop o
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 from dask.base import compute
@@ -28,8 +28,8 @@ from udfdask.geometry.slices import Slice
 from udfdask.geometry.tiling import sparse_tiling
 from udfdask.libertem_udfs import as_own, udf_name
 from udfdask.plan.data import plan_descan
-from udfdask.testing.checked_buffers import check_cast, checked
-from udfdask.testing.plain_shift import shift_frames
+from udfdask.testing.checked_buffers import check_kept, checked
+from udfdask.testing.plain_frames import correct_frames, shift_frames
 from udfdask.testing.recipes import make_recipe
 from udfdask.types import AnyArray
 from udfdask.udf import UDF, UDFMethod
@@ -40,43 +40,18 @@ from udfdask.udf.meta import Neighborhood
 from udfdask.udf.params import TaskData, is_lazy, lazy_places
 from udfdask.udf.processing import MaskedResult
 
+PAD_MODES = {"mask": "constant", "nearest": "edge", "reflect": "symmetric", "periodic": "wrap"}
+"""What NumPy calls the boundaries of neighborhoods."""
+
 
 class ReferenceResults(dict[str, AnyArray]):
-    """Results by name, and the UDF that has merged them.
-
-    Parameters
-    ----------
-    results : dict
-        Results by name, in the shape of the dataset.
-    udf : UDF
-        The instance whose `get_results` made them, with its `meta` and merged buffers.
-    """
+    """Results by name, and the UDF whose `get_results` made them, with its merged buffers."""
 
     def __init__(self, results: Mapping[str, AnyArray], udf: UDF) -> None:
         super().__init__(results)
         self.udf = udf
 
 
-@overload
-def run_reference(
-    array: Any,
-    udf: UDF,
-    *,
-    sig_dims: int = ...,
-    roi: Any = ...,
-    corrections: CorrectionSet | None = ...,
-    descan: Any = ...,
-) -> ReferenceResults: ...
-@overload
-def run_reference(
-    array: Any,
-    udf: Sequence[UDF],
-    *,
-    sig_dims: int = ...,
-    roi: Any = ...,
-    corrections: CorrectionSet | None = ...,
-    descan: Any = ...,
-) -> tuple[ReferenceResults, ...]: ...
 def run_reference(
     array: Any,
     udf: UDF | Sequence[UDF],
@@ -85,7 +60,7 @@ def run_reference(
     roi: Any = None,
     corrections: CorrectionSet | None = None,
     descan: Any = None,
-) -> ReferenceResults | tuple[ReferenceResults, ...]:
+) -> Any:
     """Run UDFs over a NumPy array in the plainest way; `run_udf` must give the same results.
 
     The whole array is one partition, processed as one tile or in a loop over frames. The UDF's own
@@ -150,14 +125,8 @@ def with_computed_params(udf: UDF) -> UDF:
 
 
 def run_checked(udf: UDF, data: AnyArray, sig_dims: int) -> None:
-    """Run a UDF without lazy parameters, with buffers that raise if they lose an assigned value.
-
-    Raises
-    ------
-    UDFCheckError
-        If a value does not survive in the dtype of its buffer.
-    """
-    _PlainLoop(udf, data, sig_dims, None, None, None, checks_buffers=True).run()
+    """Run a UDF without lazy parameters; raise if a buffer loses an assigned value."""
+    _PlainLoop(udf, data, sig_dims, checks_buffers=True).run()
 
 
 class _PlainLoop:
@@ -168,9 +137,9 @@ class _PlainLoop:
         udf: UDF,
         data: AnyArray,
         sig_dims: int,
-        roi: Any,
-        corrections: CorrectionSet | None,
-        descan: Any,
+        roi: Any = None,
+        corrections: CorrectionSet | None = None,
+        descan: Any = None,
         checks_buffers: bool = False,
     ) -> None:
         shape = Shape(data.shape, sig_dims=sig_dims)
@@ -192,24 +161,22 @@ class _PlainLoop:
         self.checks_buffers = checks_buffers
         flat = (shape.nav.size,)
         self.selected = np.ones(flat, dtype=bool) if roi is None else roi.reshape(flat)
-        self.data = data
-        self.frames = data.reshape((*flat, *shape.sig))[self.selected]
-        self.shifts = self.all_shifts = None
+        self.n_frames = int(self.selected.sum())
+        self.data = data.reshape((*flat, *shape.sig))
+        self.shifts = None
         if shifts is not None:
             (values,) = compute(shifts.values, scheduler="sync")
-            self.all_shifts = values.reshape((*flat, len(shape.sig)))
-            self.shifts = self.all_shifts[self.selected]
-        self.all_aux = {
+            self.shifts = values.reshape((*flat, len(shape.sig)))
+        self.aux = {
             name: reshaped(udf._kwargs[name].data, (*flat, *aux.extra_shape))
             for name, aux in self.declared.aux.items()
             if aux.kind == "nav"
         }
-        self.aux = {name: values[self.selected] for name, values in self.all_aux.items()}
 
     def run(self) -> ReferenceResults:
         """Return the results by name."""
         processed = self._instance()
-        if len(self.frames):
+        if self.n_frames:
             self._process(processed)
         merged = self._merge(processed)
         return ReferenceResults(self._results(merged), merged.udf)
@@ -217,7 +184,8 @@ class _PlainLoop:
     def _instance(self) -> Instance:
         """Return a fresh UDF over all frames, with zeroed buffers."""
         n_chunks = self.recipe.grid.n_chunks
-        instance = Instance(self.recipe, 0, 0, n_chunks, self.aux, self.declared.backend)
+        aux = {name: values[self.selected] for name, values in self.aux.items()}
+        instance = Instance(self.recipe, 0, 0, n_chunks, aux, self.declared.backend)
         if self.checks_buffers:
             instance.arrays = {name: checked(name, a) for name, a in instance.arrays.items()}
             instance.view_all()
@@ -229,91 +197,67 @@ class _PlainLoop:
         udf.task_data = TaskData(udf.get_shared_task_data())
         udf.task_data = TaskData({**udf.task_data.__dict__, **udf.get_task_data()})
         udf.preprocess()
+        process = getattr(udf, f"process_{self.declared.method.value}")
         if self.declared.halo is not None:
-            self._process_neighborhoods(instance, self.declared.halo)
-            udf.postprocess()
-            udf.cleanup()
-            return
-        data = self._changed(self.frames, self.shifts)
-        if instance.takes_sparse or not instance.backend.on_device:
-            data = to_backend(data, instance.backend, data.shape)
-        if self.declared.method is UDFMethod.FRAME:
-            self._process_frames(instance, data)
+            self._process_neighborhoods(instance, self.declared.halo, process)
         else:
-            getattr(udf, f"process_{self.declared.method.value}")(data)
+            data = self._changed(self.selected)
+            if instance.takes_sparse or not instance.backend.on_device:
+                data = to_backend(data, instance.backend, data.shape)
+            if self.declared.method is UDFMethod.FRAME:
+                self._process_frames(instance, data)
+            else:
+                process(data)
         udf.postprocess()
         udf.cleanup()
 
-    def _changed(self, frames: AnyArray, shifts: AnyArray | None) -> Any:
+    def _changed(self, selected: AnyArray) -> Any:
         """Return some frames as the UDF is given them: converted, corrected and shifted."""
         # a copy, because `writable_input` lets the UDF write into it
-        data: Any = self._corrected(np.array(frames, dtype=self.declared.input_dtype))
+        frames: Any = np.array(self.data[selected], dtype=self.declared.input_dtype)
+        if self.corrections is not None:
+            frames = correct_frames(frames, self.corrections)
         descan = self.recipe.descan
-        if descan is not None and shifts is not None:
-            data = shift_frames(data, shifts, subpixel=descan.subpixel, fill=descan.fill)
-        return data
+        if descan is not None and self.shifts is not None:
+            shifts = self.shifts[selected]
+            frames = shift_frames(frames, shifts, subpixel=descan.subpixel, fill=descan.fill)
+        return frames
 
-    def _process_neighborhoods(self, instance: Instance, halo: Halo) -> None:
+    def _process_neighborhoods(
+        self, instance: Instance, halo: Halo, process: Callable[[AnyArray], None]
+    ) -> None:
         """Process each selected position with the frames around it, cut from the padded scan."""
-        udf, cursor = instance.udf, instance.cursor
-        nav, sig = tuple(self.recipe.shape.nav), tuple(self.recipe.shape.sig)
-        every = self._changed(self.data.reshape((-1, *sig)), self.all_shifts)
-        present = np.ones(nav, dtype=bool)
+        udf, cursor, nav = instance.udf, instance.cursor, tuple(self.recipe.shape.nav)
+        mode: Any = PAD_MODES[halo.boundary]
+
+        def padded(values: AnyArray) -> AnyArray:
+            width = (*halo.sides, *((0, 0) for _ in values.shape[1:]))
+            return np.pad(values.reshape((*nav, *values.shape[1:])), width, mode=mode)
+
+        frames = self._changed(np.ones_like(self.selected))
+        exists = np.ones_like(self.selected)
         if halo.in_roi:
-            present = self.selected.reshape(nav)
-            every[~self.selected] = 0
-        frames = _padded(every.reshape((*nav, *sig)), halo)
-        exists = _padded(present, halo)
-        aux = {
-            name: _padded(values.reshape((*nav, *values.shape[1:])), halo)
-            for name, values in self.all_aux.items()
-        }
-        buffers = {n: s for n, s in self.declared.allocated.items() if s.kind == "nav"}
-        by_window = self.declared.method is UDFMethod.NEIGHBORHOOD
-        one = (np.ones((1,) * len(nav), dtype=bool),)
+            exists = self.selected
+            frames[~exists] = 0
+        frames, exists = padded(frames), padded(exists)
+        aux = {name: padded(values) for name, values in self.aux.items()}
         core = tuple(slice(before, before + 1) for before, _ in halo.sides)
-        rows = np.cumsum(self.selected) - 1
-        for position in np.ndindex(nav):
-            place = int(np.ravel_multi_index(position, nav)) if nav else 0
-            if not self.selected[place]:
-                continue
+        by_window = self.declared.method is UDFMethod.NEIGHBORHOOD
+        positions = [p for p in np.ndindex(nav) if self.selected.reshape(nav)[p]]
+        for row, position in enumerate(positions):
             window = tuple(slice(p, p + n) for p, n in zip(position, halo.window, strict=True))
-            row = int(rows[place])
             cursor.start, cursor.stop = row, row + 1
+            one = (np.ones((1,) * len(nav), dtype=bool),)
             cursor.neighborhood = Neighborhood(exists[window], core, *one)
-            for name, spec in buffers.items():
-                array = instance.arrays[name][row : row + 1]
-                shape = (1,) * (1 if not spec.extra_shape else 0) if by_window else (1,) * len(nav)
-                udf.results.__dict__[name] = array.reshape((*shape, *spec.extra_shape))
+            for name, spec in self.declared.allocated.items():
+                if spec.kind == "nav":
+                    array = instance.arrays[name][row : row + 1]
+                    axes = (1,) * (not spec.extra_shape if by_window else len(nav))
+                    udf.results.__dict__[name] = array.reshape((*axes, *spec.extra_shape))
             udf.params.__dict__.update({name: values[window] for name, values in aux.items()})
-            getattr(udf, f"process_{self.declared.method.value}")(frames[window].copy())
+            process(frames[window].copy())
         cursor.neighborhood = None
         instance.view_all()
-
-    def _corrected(self, data: AnyArray) -> AnyArray:
-        """Return corrected frames, in the dtype of the data."""
-        if self.corrections is None:
-            return data
-        dtype, sig = data.dtype, tuple(self.recipe.shape.sig)
-        for plane, change in (
-            (self.corrections.dark, np.subtract),
-            (self.corrections.gain, np.multiply),
-        ):
-            if plane is not None:
-                (values,) = compute(plane, scheduler="sync")
-                data = change(data, values.astype(dtype))
-        bad = np.zeros(sig, dtype=bool)
-        excluded = self.corrections.excluded_pixels
-        if excluded is not None:
-            is_mask = excluded.dtype == bool
-            bad[excluded if is_mask else tuple(excluded.reshape((len(sig), -1)))] = True
-        patched = data.copy()
-        for pixel in np.argwhere(bad):
-            around = tuple(slice(max(0, i - 1), i + 2) for i in pixel)
-            good = data[(slice(None), *around)][:, ~bad[around]]
-            if good.shape[1]:
-                patched[(slice(None), *pixel)] = good.mean(axis=1)
-        return patched
 
     def _process_frames(self, instance: Instance, data: Any) -> None:
         """Process one frame after another."""
@@ -327,7 +271,7 @@ class _PlainLoop:
             for views, names in ((udf.results, arrays), (udf.params, aux_arrays)):
                 views.__dict__.update({name: views.__dict__[name][0] for name in names})
             udf.process_frame(frame)
-        instance.view_rows(0, len(self.frames))
+        instance.view_rows(0, self.n_frames)
 
     def _merge(self, processed: Instance) -> Instance:
         """Return a fresh UDF that has merged the buffers of the partition."""
@@ -337,11 +281,12 @@ class _PlainLoop:
             # the plan refuses sig and single buffers here
             for name, array in processed.arrays.items():
                 merged.arrays[name][...] = array
-        elif not len(self.frames):
+        elif not self.n_frames:
             udf.preprocess()
         elif hasattr(udf, "merge_all"):
             cursor.merged = (0, self.recipe.grid.n_chunks)
-            rows = Shape(self.frames.shape, sig_dims=self.recipe.shape.sig_dims)
+            shape = (self.n_frames, *self.data.shape[1:])
+            rows = Shape(shape, sig_dims=self.recipe.shape.sig_dims)
             everything = Slice((0,) * len(rows), rows)
             partials = {everything: PartialViews(dict(processed.arrays))}
             for name, value in udf.merge_all(partials).items():
@@ -369,7 +314,7 @@ class _PlainLoop:
                 value = value.data
             array = _as_array(value, spec)
             if self.checks_buffers:
-                check_cast(name, value, array)
+                check_kept(name, value, array)
             results[name] = self._in_place(spec, array)
         return results
 
@@ -379,23 +324,11 @@ class _PlainLoop:
             shape = tuple(self.recipe.shape.sig) if spec.kind == "sig" else ()
             return value.reshape((*shape, *spec.extra_shape))
         full = np.full((self.selected.size, *spec.extra_shape), spec.fill, dtype=spec.dtype)
-        if value.size == len(self.frames) * math.prod(spec.extra_shape):
-            full[self.selected] = value.reshape((len(self.frames), *spec.extra_shape))
+        if value.size == self.n_frames * math.prod(spec.extra_shape):
+            full[self.selected] = value.reshape((self.n_frames, *spec.extra_shape))
         else:
             full[self.selected] = value.reshape(full.shape)[self.selected]
         return full.reshape((*self.recipe.shape.nav, *spec.extra_shape))
-
-
-def _padded(values: AnyArray, halo: Halo) -> AnyArray:
-    """Return values of all positions, extended by the halo as its boundary says."""
-    modes: dict[str, Any] = {
-        "mask": "constant",
-        "nearest": "edge",
-        "reflect": "symmetric",
-        "periodic": "wrap",
-    }
-    more = [(0, 0)] * (values.ndim - len(halo.sides))
-    return np.pad(values, [*halo.sides, *more], mode=modes[halo.boundary])
 
 
 def _as_array(value: Any, spec: BufferSpec) -> AnyArray:

@@ -1,21 +1,23 @@
-"""Hold the UDF under check with its data, run it, and describe failures of these runs."""
+"""Hold the UDF under check with its data, run it, and compare results."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NoReturn, TypeVar
+from functools import cached_property
+from typing import Any, TypeVar
 
 import dask.array as da
 import dask.config
 import numpy as np
 
+from udfdask.errors import UDFError
 from udfdask.results.result import Result
 from udfdask.run.run_udf import run_udf
-from udfdask.testing.differences import Difference, Tolerance, find_difference
 from udfdask.testing.eager_run import ONE_CHUNK, Chunks, EagerRun, Layout
-from udfdask.testing.failures import UDFCheckError, in_words
-from udfdask.testing.mutable_state import freeze, take_snapshot
+from udfdask.testing.equality import Difference, Tolerance, find_difference
+from udfdask.testing.failures import UDFCheckError
+from udfdask.testing.mutable_state import take_snapshot
 from udfdask.testing.reference import run_reference, with_computed_params
 from udfdask.testing.sample_data import scan_chunkings
 from udfdask.types import AnyArray
@@ -23,65 +25,35 @@ from udfdask.udf import UDF
 
 T = TypeVar("T")
 
+ROUNDING = "; if that is rounding, a wider dtype of the buffers helps"
+
 
 class Subject:
     """A UDF under check.
 
-    Parameters
-    ----------
-    udf : UDF
-        The user's instance; it is never changed.
-    arrays : sequence of numpy.ndarray, each of shape (*nav, *sig)
-        The data: the first array for all laws, the others for laws about dtypes.
-    sig_dims : int
-        Number of signal axes.
+    `udf` is the user's instance and never changed. The first of `arrays`, each of shape
+    (*nav, *sig), is for all laws, the others are for laws about dtypes.
     """
 
     def __init__(self, udf: UDF, arrays: Sequence[AnyArray], sig_dims: int) -> None:
         self.original = udf
+        self.name = type(udf).__name__
         self.arrays = arrays
+        self.data = arrays[0]
         self.sig_dims = sig_dims
+        self.nav = self.data.shape[: self.data.ndim - sig_dims]
+        self.sig = self.data.shape[self.data.ndim - sig_dims :]
+        self.frame_bytes = math.prod(self.sig) * self.data.dtype.itemsize
+        self.two_chunks: Chunks | None = next(scan_chunkings(self.nav), None)
         self.notes: list[str] = []
-        self._computed: UDF | None = None
         # the state before the first run
         self.before = take_snapshot(type(udf))
+        self._references: dict[Any, tuple[AnyArray, dict[str, AnyArray]]] = {}
 
-    @property
-    def name(self) -> str:
-        """Name of the class."""
-        return type(self.original).__name__
-
-    @property
-    def data(self) -> AnyArray:
-        """The array for most laws."""
-        return self.arrays[0]
-
-    @property
-    def nav(self) -> tuple[int, ...]:
-        """Navigation shape."""
-        return tuple(self.data.shape[: self.data.ndim - self.sig_dims])
-
-    @property
-    def sig(self) -> tuple[int, ...]:
-        """Signal shape."""
-        return tuple(self.data.shape[self.data.ndim - self.sig_dims :])
-
-    @property
-    def frame_bytes(self) -> int:
-        """Size of a frame in bytes."""
-        return math.prod(self.sig) * self.data.dtype.itemsize
-
-    @property
-    def two_chunks(self) -> Chunks | None:
-        """Navigation chunks that divide the scan in two; None for a single frame."""
-        return next(scan_chunkings(self.nav), None)
-
-    @property
+    @cached_property
     def udf(self) -> UDF:
         """The UDF with computed parameters."""
-        if self._computed is None:
-            self._computed = with_computed_params(self.original)
-        return self._computed
+        return with_computed_params(self.original)
 
     def run(
         self,
@@ -89,12 +61,16 @@ class Subject:
         *,
         data: AnyArray | None = None,
         udf: UDF | None = None,
-        company: Sequence[UDF] = (),
     ) -> EagerRun:
         """Return a run without dask, of this UDF or of the variant `udf`."""
-        udfs = [self.udf if udf is None else udf, *company]
         array = self.data if data is None else data
-        return self.attempt(f"with {layout}", EagerRun, udfs, array, self.sig_dims, layout)
+        return self.attempt(
+            f"with {layout}", EagerRun, udf or self.udf, array, self.sig_dims, layout
+        )
+
+    def results(self, layout: Layout = ONE_CHUNK, **options: Any) -> dict[str, AnyArray]:
+        """Return the results of a run without dask; nav results have the rows of the ROI."""
+        return self.attempt(f"with {layout}", self.run(layout, **options).results)
 
     def run_with_dask(
         self, layout: Layout, udfs: Sequence[UDF], data: AnyArray | None = None, **options: Any
@@ -107,20 +83,6 @@ class Subject:
         with dask.config.set({"udfdask.tile-bytes": layout.tile_bytes}):
             return self.attempt(f"with {layout}", run_udf, array, list(udfs), **options)
 
-    def results(
-        self,
-        layout: Layout = ONE_CHUNK,
-        *,
-        data: AnyArray | None = None,
-        company: Sequence[UDF] = (),
-    ) -> dict[str, AnyArray]:
-        """Return the results of a run without dask; nav results have the rows of the ROI."""
-        return self.results_of(self.run(layout, data=data, company=company))
-
-    def results_of(self, run: EagerRun) -> dict[str, AnyArray]:
-        """Return the results of a run."""
-        return self.attempt(f"with {run.layout}", run.results)
-
     def attempt(self, when: str, function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
         """Call a function; convert its exceptions to UDFCheckError, because the UDF caused them."""
         try:
@@ -128,7 +90,18 @@ class Subject:
         except UDFCheckError:
             raise
         except Exception as error:  # a user's method may raise anything
-            raise UDFCheckError(f"{when}: {in_words(error, self.udf)}") from error
+            raise UDFCheckError(f"{when}: {in_words(error)}") from error
+
+    def reference(
+        self, data: AnyArray | None = None, roi: AnyArray | None = None
+    ) -> dict[str, AnyArray]:
+        """Return the results of `run_reference`, in the shape of the dataset."""
+        array = self.data if data is None else data
+        key = (id(array), None if roi is None else roi.tobytes())
+        if key not in self._references:
+            found = run_reference(array, self.udf, sig_dims=self.sig_dims, roi=roi)
+            self._references[key] = (array, found)
+        return self._references[key][1]
 
     def error_with(self, data: AnyArray, roi: AnyArray | None = None) -> Exception | None:
         """Return the exception of `run_reference` with some data; None if there is none."""
@@ -138,18 +111,33 @@ class Subject:
             return error
         return None
 
-    def reference(self, data: AnyArray, roi: AnyArray | None = None) -> dict[str, AnyArray]:
-        """Return the results of `run_reference`, in the shape of the dataset."""
-        return run_reference(data, self.udf, sig_dims=self.sig_dims, roi=roi)
+    def matches(self, layout: Layout, text: str, data: AnyArray | None = None) -> None:
+        """Fail with a text if a run without dask differs from a plain loop over all frames."""
+        run = self.run(layout, data=data)
+        results = self.attempt(f"with {layout}", run.results)
+        kinds = {name: spec.kind for name, spec in run.declared.outputs.items()}
+        chosen = np.ones(self.nav, dtype=bool) if layout.roi is None else layout.roi
+        expected = {}
+        for name, array in self.reference(data, layout.roi).items():
+            rows = array[chosen] if kinds[name] == "nav" else array
+            expected[name] = rows.reshape((1,)) if rows.ndim == 0 else rows
+        self.agree({k: results[k] for k in kinds}, expected, text, data, layout=layout)
 
-    def tolerance(self, data: AnyArray) -> Tolerance:
-        """Return the allowed difference of floats in results of some data."""
-        preferred = np.dtype(self.udf.get_preferred_input_dtype())
-        dtype = np.result_type(data.dtype, preferred)
-        eps = float(np.finfo(dtype).eps) if dtype.kind in "fc" else 0.0
-        largest = float(np.abs(data[np.isfinite(data)]).max(initial=0)) if data.size else 0.0
-        is_exact = dtype.kind not in "fc" or np.array_equal(data, np.round(data))
-        return Tolerance(eps=eps, data=0.0 if is_exact else largest)
+    def agree(
+        self,
+        one: Mapping[str, AnyArray],
+        other: Mapping[str, AnyArray],
+        text: str,
+        data: AnyArray | None = None,
+        **more: Any,
+    ) -> None:
+        """Fail if two sets of results differ; the text may ask for parts of their difference."""
+        found = self.difference(one, other, data)
+        if found:
+            values = {k: getattr(found, k) for k in ("name", "one", "other", "where")}
+            is_float = one.get(found.name, self.data).dtype.kind in "fc"
+            hint = ROUNDING if is_float and self.tolerance(data).data else ""
+            raise UDFCheckError(text.format(**values, **more) + hint)
 
     def difference(
         self,
@@ -158,28 +146,17 @@ class Subject:
         data: AnyArray | None = None,
     ) -> Difference | None:
         """Return the first difference between two sets of results that is more than rounding."""
-        return find_difference(one, other, self.tolerance(self.data if data is None else data))
+        return find_difference(one, other, self.tolerance(data))
 
-    def fail(self, text: str) -> NoReturn:
-        """Raise UDFCheckError."""
-        raise UDFCheckError(text)
-
-    def attributes_set(self) -> dict[str, Any]:
-        """Return the attributes that an instance sets while it processes a chunk, by name."""
-        cls = type(self.udf)
-        found: dict[str, Any] = {}
-        engine = {"meta", "results", "task_data", "params", "_kwargs"}
-
-        def cleanup(udf: Any) -> None:
-            fresh = vars(cls(**udf._kwargs))
-            for name, value in vars(udf).items():
-                if name in engine or name.startswith("__"):
-                    continue
-                if name not in fresh or freeze(fresh[name]) != freeze(value):
-                    found[name] = value
-
-        self.run(udf=varied(self.udf, cleanup=cleanup))
-        return found
+    def tolerance(self, data: AnyArray | None = None) -> Tolerance:
+        """Return the allowed difference of floats in results of some data."""
+        data = self.data if data is None else data
+        preferred = np.dtype(self.udf.get_preferred_input_dtype())
+        dtype = np.result_type(data.dtype, preferred)
+        eps = float(np.finfo(dtype).eps) if dtype.kind in "fc" else 0.0
+        largest = float(np.abs(data[np.isfinite(data)]).max(initial=0)) if data.size else 0.0
+        is_exact = dtype.kind not in "fc" or np.array_equal(data, np.round(data))
+        return Tolerance(eps=eps, data=0.0 if is_exact else largest)
 
 
 def varied(udf: UDF, **attributes: Any) -> UDF:
@@ -192,15 +169,8 @@ def varied(udf: UDF, **attributes: Any) -> UDF:
     return variant(**udf._kwargs)
 
 
-def as_rows(
-    results: Mapping[str, AnyArray], kinds: Mapping[str, str], roi: AnyArray | None, n_nav: int
-) -> dict[str, AnyArray]:
-    """Convert results in the shape of the dataset to the shapes of `EagerRun.results`."""
-    rows = {}
-    for name, array in results.items():
-        if kinds[name] == "nav":
-            chosen = np.ones(array.shape[:n_nav], dtype=bool) if roi is None else roi
-            rows[name] = array[chosen]
-        else:
-            rows[name] = array.reshape((1,)) if array.ndim == 0 else array
-    return rows
+def in_words(error: Exception) -> str:
+    """Return the message for an exception that a run of a UDF raised."""
+    notes = "; ".join(getattr(error, "__notes__", ()))
+    text = str(error) if isinstance(error, UDFError) else f"{type(error).__name__}: {error}"
+    return f"{text} ({notes})" if notes else text

@@ -10,12 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.testing.differences import same
-from udfdask.testing.eager_run import Layout
-from udfdask.testing.failures import UDFCheckError, in_words, is_read_only
-from udfdask.testing.mutable_state import freeze, restore, take_snapshot
+from udfdask.names.naming import identity_of
+from udfdask.testing.eager_run import ONE_CHUNK, Layout
+from udfdask.testing.equality import same
+from udfdask.testing.failures import UDFCheckError
+from udfdask.testing.mutable_state import changes, restore, take_snapshot
 from udfdask.testing.reference import run_checked
-from udfdask.testing.udf_under_test import Subject, as_rows, varied
+from udfdask.testing.udf_under_test import Subject, in_words, varied
 
 
 def runs(subject: Subject) -> None:
@@ -24,85 +25,64 @@ def runs(subject: Subject) -> None:
     if error is not None:
         raise UDFCheckError(
             f"the plainest run fails, with one chunk of dtype {subject.data.dtype} and shape "
-            f"{subject.data.shape}: {in_words(error, subject.udf)}. If the UDF needs other data, "
+            f"{subject.data.shape}: {in_words(error)}. If the UDF needs other data, "
             "pass a small array of such data"
         ) from error
 
 
 def leaves_its_input_alone(subject: Subject) -> None:
     """The UDF does not write into frames, tiles or partitions."""
+    remedy = "copy what it writes into, or set writable_input = True"
     data = subject.data.copy()
     try:
         subject.run(data=data)
     except UDFCheckError as error:
-        if isinstance(error.__cause__, Exception) and is_read_only(error.__cause__):
-            raise UDFCheckError(in_words(error.__cause__, subject.udf)) from error.__cause__
-        raise
+        raise UDFCheckError(f"{error}. If it writes into its input: {remedy}") from error.__cause__
     if not same(data, subject.data):
-        method = subject.udf.get_method().value
-        subject.fail(
-            f"process_{method} writes into its input: copy it or set writable_input = True (the "
-            "data are not the same after a run)"
-        )
+        raise UDFCheckError(f"the data are not the same after a run: {remedy}")
 
 
 def keeps_no_state(subject: Subject) -> None:
     """Only buffers keep data of a chunk: not the class, a global variable, or a parameter."""
-    cls = type(subject.udf)
-    layout = Layout(nav_chunks=subject.two_chunks)
-    parameters = {k: freeze(v) for k, v in subject.udf._kwargs.items()}
-    _run_all(subject, layout)
-    between = take_snapshot(cls)
-    _run_all(subject, layout)
-    changed = between.changes(take_snapshot(cls))
     rule = (
         "chunks are processed in any order, at the same time and in other processes, so these "
-        "data are lost or mixed up. Keep them in a buffer"
+        "data are lost or mixed up. Keep them in a buffer, or in what get_task_data returns"
     )
+    kwargs = subject.udf._kwargs
+    parameters = {k: identity_of(v) for k, v in kwargs.items()}
+    snapshots = [subject.before]
+    for _ in range(2):
+        with contextlib.suppress(UDFCheckError):  # other laws are about errors of its merge
+            subject.results(Layout(nav_chunks=subject.two_chunks))
+        snapshots.append(take_snapshot(type(subject.udf)))
+    before, between, after = snapshots
+    changed = changes(between, after)
+    changed += [f"parameter {k!r}" for k, v in kwargs.items() if identity_of(v) != parameters[k]]
     if changed:
-        subject.fail(f"{changed[0]} changes while data are processed: {rule}")
-    for name, value in subject.udf._kwargs.items():
-        if freeze(value) != parameters[name]:
-            subject.fail(f"parameter {name!r} changes while data are processed: {rule}")
-    _check_first_run_left_nothing(subject, rule)
-
-
-def _run_all(subject: Subject, layout: Layout) -> None:
-    """Run with some chunks and merge them; ignore errors of the merge, other laws check it."""
-    run = subject.run(layout)
-    with contextlib.suppress(UDFCheckError):
-        subject.results_of(run)
-
-
-def _check_first_run_left_nothing(subject: Subject, rule: str) -> None:
-    """Fail if data that the first run has kept, such as a cache, change runs of other data."""
-    cls, before = type(subject.udf), subject.before
-    changed = before.changes(take_snapshot(cls))
+        raise UDFCheckError(f"{changed[0]} changes while data are processed: {rule}")
+    # what the first run has kept, such as a cache, must not change runs of other data
+    kept = changes(before, between)
     other = np.ascontiguousarray(subject.data[::-1]) if subject.nav else subject.data
-    if not changed or subject.error_with(other):
+    if not kept or subject.error_with(other):
         return
     after_first_run = subject.results(data=other)
-    restore(cls, before, changed)
-    difference = subject.difference(after_first_run, subject.results(data=other))
-    if difference:
-        subject.fail(
-            f"{changed[0]} is set by the first data that are processed and changes the results of "
-            f"other data: {difference.name!r} is {difference.one} instead of {difference.other} "
-            f"{difference.where}; {rule}, or in what get_task_data returns"
-        )
+    restore(before, kept)
+    subject.agree(
+        after_first_run,
+        subject.results(data=other),
+        f"{kept[0]} is set by the first data that are processed and changes the results of other "
+        f"data: {{name!r}} is {{one}} instead of {{other}} {{where}}; {rule}",
+    )
 
 
 def repeats_itself(subject: Subject) -> None:
     """A second run over the same data gives the same results."""
-    one = subject.results()
-    other = subject.results()
-    difference = subject.difference(other, one)
-    if difference:
-        subject.fail(
-            f"two runs over the same data differ: {difference.name!r} is {difference.other}, then "
-            f"{difference.one} {difference.where}. Random numbers need a seed made from "
-            "parameters and meta.coordinates"
-        )
+    subject.agree(
+        subject.results(),
+        subject.results(),
+        "two runs over the same data differ: {name!r} is {one}, then {other} {where}. Random "
+        "numbers need a seed made from parameters and meta.coordinates",
+    )
 
 
 def get_results_repeats_itself(subject: Subject) -> None:
@@ -118,41 +98,22 @@ def get_results_repeats_itself(subject: Subject) -> None:
             seen.append(copy.deepcopy(arrays))
         return returned
 
-    run = subject.run(udf=varied(subject.udf, get_results=get_results))
-    subject.results_of(run)
+    subject.results(udf=varied(subject.udf, get_results=get_results))
     first, again = seen[-2:]
     for name in first:
-        one, other = first[name], again.get(name)
-        if not _close(subject, one, other):
-            subject.fail(
+        if not same(first[name], again.get(name)):
+            raise UDFCheckError(
                 f"get_results() gives something else for {name!r} when it is called again. It must "
                 "not change buffers, the class or a random state: return new arrays"
             )
 
 
-def _close(subject: Subject, one: Any, other: Any) -> bool:
-    """Return whether two results agree, with or without masks."""
-    if isinstance(one, tuple) and isinstance(other, tuple):  # from with_mask
-        return all(_close(subject, a, b) for a, b in zip(one, other, strict=True))
-    try:
-        a, b = np.asarray(one), np.asarray(other)
-    except ValueError:  # nested lists of objects
-        return same(one, other)
-    return subject.difference({"x": a}, {"x": b}) is None
-
-
 def gives_what_a_plain_loop_gives(subject: Subject) -> None:
     """In one chunk, the results are the same as in a plain loop over all frames."""
-    run = subject.run()
-    kinds = {name: spec.kind for name, spec in run.declared.outputs.items()}
-    expected = as_rows(subject.reference(subject.data), kinds, None, len(subject.nav))
-    results = subject.results_of(run)
-    difference = subject.difference({k: results[k] for k in kinds}, expected)
-    if difference:
-        subject.fail(
-            f"one chunk gives {difference.name!r} = {difference.one}, a plain loop over all frames "
-            f"{difference.other} {difference.where}"
-        )
+    subject.matches(
+        ONE_CHUNK,
+        "one chunk gives {name!r} = {one}, a plain loop over all frames {other} {where}",
+    )
 
 
 def buffers_hold_what_they_are_given(subject: Subject) -> None:
@@ -165,10 +126,10 @@ def buffers_hold_what_they_are_given(subject: Subject) -> None:
             try:
                 run_checked(subject.udf, data, subject.sig_dims)
             except RuntimeWarning as error:
-                subject.fail(
+                raise UDFCheckError(
                     f"with data of dtype {data.dtype}: {error}. A single number of a buffer has "
                     "its dtype: declare a wider one, or add to the whole buffer: "
                     "self.results.x += value"
-                )
+                ) from error
             except UDFCheckError as error:
-                subject.fail(f"with data of dtype {data.dtype}: {error}")
+                raise UDFCheckError(f"with data of dtype {data.dtype}: {error}") from error

@@ -1,4 +1,4 @@
-"""Shift frames in the plainest way, one frame and one axis index after another."""
+"""Correct and shift frames in the plainest way, one pixel or one frame after another."""
 
 from __future__ import annotations
 
@@ -7,8 +7,32 @@ import math
 from typing import Any
 
 import numpy as np
+from dask.base import compute
 
+from udfdask.corrections import CorrectionSet
 from udfdask.types import AnyArray
+
+
+def correct_frames(frames: AnyArray, corrections: CorrectionSet) -> AnyArray:
+    """Return corrected frames, shape (frames, *sig), in their dtype."""
+    for plane, change in ((corrections.dark, np.subtract), (corrections.gain, np.multiply)):
+        if plane is not None:
+            (values,) = compute(plane, scheduler="sync")
+            frames = change(frames, values.astype(frames.dtype))
+    excluded = corrections.excluded_pixels
+    if excluded is None:
+        return frames
+    bad = excluded
+    if excluded.dtype != bool:
+        bad = np.zeros(frames.shape[1:], dtype=bool)
+        bad[tuple(excluded.reshape((bad.ndim, -1)))] = True
+    patched = frames.copy()
+    for pixel in np.argwhere(bad):
+        around = tuple(slice(max(0, i - 1), i + 2) for i in pixel)
+        good = frames[(slice(None), *around)][:, ~bad[around]]
+        if good.shape[1]:
+            patched[(slice(None), *pixel)] = good.mean(axis=1)
+    return patched
 
 
 def shift_frames(frames: AnyArray, shifts: AnyArray, *, subpixel: bool, fill: Any) -> AnyArray:
