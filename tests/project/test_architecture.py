@@ -78,8 +78,8 @@ ALLOWED = {
         ),
         "dask": "udfs run",
         "testing": (
-            "errors types geometry backends corrections udf libertem_udfs plan chunk merge results "
-            "run"
+            "errors types names geometry backends corrections udf libertem_udfs plan chunk merge "
+            "results run"
         ),
         "cli": (
             "advice errors tracebacks writing geometry plotting masks demo udf libertem_udfs udfs "

@@ -85,7 +85,7 @@ def test_the_page_is_one_script(tmp_path, monkeypatch, capsys):
     np.testing.assert_array_equal(names["again"]["peak"], names["maximum"]["peak"])
     assert Path("dark-field.png").stat().st_size > 10_000
     out = capsys.readouterr().out
-    assert "WrongUDF: merge overwrites buffer 'peak'" in out
+    assert "WrongUDF: merge is not associative: " in out
     assert "54.00 MiB, in one pass" in out
 
 

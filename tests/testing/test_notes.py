@@ -5,7 +5,7 @@ import pytest
 
 import udfdask as ud
 from udfdask.testing import UDFCheckError, check_udf
-from udfdask.testing.check_udf import LAWS
+from udfdask.testing.laws.check_udf import LAWS
 from udfdask.udfs import StdDevUDF, SumUDF
 
 
