@@ -49,6 +49,7 @@ def test_dense_and_sparse_follow_the_formula(case):
     dense = m.radial_bins(**case, use_sparse=False)
     assert dense.dtype == np.float64
     np.testing.assert_allclose(dense, want, atol=1e-9)
+    assert m.radial_bins(**case, use_sparse=True, dtype="f4").dtype == np.float32
     thin = m.radial_bins(**case, use_sparse=True)
     assert isinstance(thin, sparse.COO)
     np.testing.assert_array_equal(thin.todense(), dense)
@@ -94,12 +95,6 @@ def test_sparse_where_a_bin_covers_less_than_a_tenth():
     # the last bin, from radius 9 to 10: pi * 19 = 59.7 pixels
     assert isinstance(m.radial_bins(12, 12, 24, 25, radius=10), sparse.COO)  # of 600
     assert isinstance(m.radial_bins(12, 12, 24, 24, radius=10), np.ndarray)  # of 576
-
-
-@pytest.mark.parametrize("use_sparse", [False, True])
-def test_dtype(use_sparse):
-    bins = m.radial_bins(4, 4, 9, 9, radius=3, use_sparse=use_sparse, dtype="float32")
-    assert bins.dtype == np.float32
 
 
 def test_one_bin_is_an_antialiased_ring():
@@ -177,9 +172,3 @@ def test_shared_pixels_have_the_waves_of_their_angle(real, most, n_orders, seed)
         found = found + weights[:, t, np.newaxis] * waves[(first + t) % angles]
     wanted = np.exp(1j * np.arange(n_orders) * phi[:, np.newaxis])
     assert np.abs(found.view(complex) - wanted).max() < most
-
-
-def test_no_pixels_have_angles():
-    for n_orders in (1, 25):
-        shared = share_angles(np.zeros(0), n_orders, np.dtype("f4"))
-        assert len(shared.first) == len(shared.weights) == 0

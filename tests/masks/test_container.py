@@ -190,116 +190,88 @@ class TestPieces:
         assert MaskContainer(lambda: mine).get(WHOLE).sum() == 10 * 6 * 7
 
 
-class TestPickling:
-    def masks(self):
-        return MaskContainer(
-            [partial(circular, 300, 300, 600, 600, 9), lambda: gradient_x(600, 600)],
-            dtype="float32",
-            use_sparse="scipy.sparse.csc",
-            count=2,
-            default_sparse="sparse.pydata",
-        )
-
-    def test_options_travel_and_masks_do_not(self):
-        masks = self.masks()
-        masks.get(piece((0, 0), (600, 600)))
-        data = cloudpickle.dumps(masks)
-        assert len(data) < 3000
-        again = cloudpickle.loads(data)
-        assert (again.dtype, again.use_sparse, again.count) == ("float32", "scipy.sparse.csc", 2)
-        assert again.default_sparse == "sparse.pydata"
-        key = piece((298, 298), (5, 5))
-        np.testing.assert_array_equal(dense(again.get(key)), dense(masks.get(key)))
+def test_options_travel_and_masks_do_not():
+    masks = MaskContainer(
+        [partial(circular, 300, 300, 600, 600, 9), lambda: gradient_x(600, 600)],
+        dtype="float32",
+        use_sparse="scipy.sparse.csc",
+        count=2,
+        default_sparse="sparse.pydata",
+    )
+    masks.get(piece((0, 0), (600, 600)))
+    data = cloudpickle.dumps(masks)
+    assert len(data) < 3000
+    again = cloudpickle.loads(data)
+    assert (again.dtype, again.use_sparse, again.count) == ("float32", "scipy.sparse.csc", 2)
+    assert again.default_sparse == "sparse.pydata"
+    key = piece((298, 298), (5, 5))
+    np.testing.assert_array_equal(dense(again.get(key)), dense(masks.get(key)))
 
 
 def stack(shape):
     return lambda: np.ones(shape)
 
 
-class TestMistakesWhenMaking:
-    @pytest.mark.parametrize(
-        ("arguments", "options", "error", "message"),
-        [
-            ([STACK], {}, ArgumentTypeError, "for an array, write lambda: array"),
-            ([None], {}, ArgumentTypeError, "a list of callables"),
-            ([[stack((2, 2)), 3]], {}, ArgumentTypeError, "a list of callables"),
-            ([[]], {}, ArgumentValueError, "mask_factories is empty"),
-            ([stack(1)], {"use_sparse": "csr"}, ArgumentValueError, "use_sparse must be .*'csr'"),
-            ([stack(1)], {"use_sparse": 1}, ArgumentValueError, "use_sparse must be .*not 1"),
-            ([stack(1)], {"default_sparse": "x"}, ArgumentValueError, "default_sparse must be"),
-            ([stack(1)], {"default_sparse": False}, ArgumentValueError, "default_sparse must be"),
-            ([stack(1)], {"dtype": "float33"}, ArgumentTypeError, "dtype 'float33' is not a NumPy"),
-            ([stack(1)], {"backend": "cupy"}, ArgumentValueError, "None or 'numpy', not 'cupy'"),
-            ([[stack(1)]], {"count": 2}, ArgumentValueError, "count=2 was given, but there are 1"),
-            ([stack(1)], {"count": -1}, ArgumentValueError, "count must be 0 or more"),
-            ([stack(1)], {"count": "2"}, ArgumentTypeError, "count must be an integer"),
-        ],
-    )
-    def test_raised_at_once(self, arguments, options, error, message):
+@pytest.mark.parametrize(
+    ("given", "options", "error", "message"),
+    [
+        (STACK, {}, ArgumentTypeError, "for an array, write lambda: array"),
+        ([stack((2, 2)), 3], {}, ArgumentTypeError, "a list of callables"),
+        ([], {}, ArgumentValueError, "mask_factories is empty"),
+        (stack(1), {"use_sparse": "csr"}, ArgumentValueError, "use_sparse must be .*'csr'"),
+        (stack(1), {"use_sparse": 1}, ArgumentValueError, "use_sparse must be .*not 1"),
+        (stack(1), {"default_sparse": "x"}, ArgumentValueError, "default_sparse must be"),
+        (stack(1), {"default_sparse": False}, ArgumentValueError, "default_sparse must be"),
+        (stack(1), {"dtype": "float33"}, ArgumentTypeError, "is not a NumPy"),
+        (stack(1), {"backend": "cupy"}, ArgumentValueError, "None or 'numpy', not 'cupy'"),
+        ([stack(1)], {"count": 2}, ArgumentValueError, "count=2 was given, but there are 1"),
+        (stack(1), {"count": -1}, ArgumentValueError, "count must be 0 or more"),
+        (stack(1), {"count": "2"}, ArgumentTypeError, "count must be an integer"),
+    ],
+)
+def test_mistakes_at_once(given, options, error, message):
+    with pytest.raises(error, match=message):
+        MaskContainer(given, **options)
+
+
+@pytest.mark.parametrize(
+    ("factories", "options", "error", "message"),
+    [
+        ([stack((2, 3)), stack((2, 4))], {}, ArgumentValueError, r"\(2, 3\) and .*\(2, 4\)"),
+        ([stack(())], {}, ArgumentValueError, "all masks must have the shape of a frame"),
+        (stack((5,)), {}, ArgumentValueError, r"shape \(5,\)\. For one mask, pass a list"),
+        (stack((3, 2, 2)), {"count": 4}, ArgumentValueError, "returned 3 masks, but count=4"),
+        (lambda: None, {}, ArgumentTypeError, "must return an array of numbers.*NoneType"),
+        ([lambda: "mask"], {}, ArgumentTypeError, r"mask_factories\[0\] must return an array"),
+        ([lambda: [[1, 2], [3]]], {}, ArgumentTypeError, r"mask_factories\[0\].*inhomogeneous"),
+        (lambda: 1 // 0, {}, ZeroDivisionError, "division"),
+    ],
+)
+def test_mistakes_of_factories_when_masks_are_needed(factories, options, error, message):
+    masks = MaskContainer(factories, **options)
+    for name in ("computed_masks", "dtype", "use_sparse"):
         with pytest.raises(error, match=message):
-            MaskContainer(*arguments, **options)
+            getattr(masks, name)
+    with pytest.raises(error, match=message):
+        masks.get(WHOLE)
 
 
-class TestMistakesOfFactories:
-    @pytest.mark.parametrize(
-        ("factories", "options", "error", "message"),
-        [
-            (
-                [stack((2, 3)), stack((2, 4))],
-                {},
-                ArgumentValueError,
-                r"shape of a frame.*\(2, 3\) and mask_factories\[1\] \(2, 4\)",
-            ),
-            ([stack(())], {}, ArgumentValueError, "all masks must have the shape of a frame"),
-            (stack((5,)), {}, ArgumentValueError, r"shape \(5,\)\. For one mask, pass a list"),
-            (stack((3, 2, 2)), {"count": 4}, ArgumentValueError, "returned 3 masks, but count=4"),
-            (lambda: None, {}, ArgumentTypeError, "must return an array of numbers.*NoneType"),
-            ([lambda: "mask"], {}, ArgumentTypeError, r"mask_factories\[0\] must return an array"),
-            ([lambda: [[1, 2], [3]]], {}, ArgumentTypeError, r"mask_factories\[0\].*inhomogeneous"),
-        ],
-    )
-    def test_raised_when_masks_are_needed(self, factories, options, error, message):
-        masks = MaskContainer(factories, **options)
-        for use in (
-            lambda: masks.computed_masks,
-            lambda: masks.dtype,
-            lambda: masks.use_sparse,
-            lambda: masks.get(WHOLE),
-        ):
-            with pytest.raises(error, match=message):
-                use()
-
-    def test_an_error_of_the_factory_keeps_its_type(self):
-        def broken():
-            raise ZeroDivisionError("mine")
-
-        with pytest.raises(ZeroDivisionError, match="mine"):
-            MaskContainer(broken).get(WHOLE)
-
-
-class TestMistakesWhenCutting:
-    @pytest.mark.parametrize(
-        ("key", "options", "error", "message"),
-        [
-            (np.s_[:3], {}, ArgumentTypeError, r"must be a Slice, such as self\.meta\.slice"),
-            (
-                piece((0, 4), SIG),
-                {},
-                ArgumentValueError,
-                r"is not inside masks of .*\(6, 7\)",
-            ),
-            (piece((-1, 0), (2, 2)), {}, ArgumentValueError, r"is not inside masks"),
-            (piece((0,), (4,)), {}, ArgumentValueError, "the same number of axes"),
-            (piece((0, 0, 0), (1, 1, 1)), {}, ArgumentValueError, "For one mask, pass a list"),
-            (WHOLE, {"dtype": "what"}, ArgumentTypeError, "dtype 'what' is not"),
-            (WHOLE, {"sparse_backend": "x"}, ArgumentValueError, "sparse_backend must be None"),
-        ],
-    )
-    def test_raised(self, key, options, error, message):
-        masks = MaskContainer(lambda: STACK)
-        for get in (masks.get, masks.get_for_sig_slice):
-            with pytest.raises(error, match=message):
-                get(key, **options)
+@pytest.mark.parametrize(
+    ("key", "options", "error", "message"),
+    [
+        (np.s_[:3], {}, ArgumentTypeError, r"must be a Slice, such as self\.meta\.slice"),
+        (piece((0, 4), SIG), {}, ArgumentValueError, r"is not inside masks of .*\(6, 7\)"),
+        (piece((-1, 0), (2, 2)), {}, ArgumentValueError, r"is not inside masks"),
+        (piece((0, 0, 0), (1, 1, 1)), {}, ArgumentValueError, "For one mask, pass a list"),
+        (WHOLE, {"dtype": "what"}, ArgumentTypeError, "dtype 'what' is not"),
+        (WHOLE, {"sparse_backend": "x"}, ArgumentValueError, "sparse_backend must be None"),
+    ],
+)
+def test_mistakes_when_cutting(key, options, error, message):
+    masks = MaskContainer(lambda: STACK)
+    for get in (masks.get, masks.get_for_sig_slice):
+        with pytest.raises(error, match=message):
+            get(key, **options)
 
 
 def test_without_the_package_sparse(monkeypatch):

@@ -172,48 +172,38 @@ def test_fractions_of_corners_are_rounded_down():
 
 
 @pytest.mark.parametrize(
-    ("call", "error", "message"),
+    ("call", "message"),
     [
-        (lambda: m.circular(**FRAME, radius=-1), ArgumentValueError, "radius must be 0 or more"),
-        (lambda: m.circular(**FRAME, radius=np.nan), ArgumentValueError, "radius must be a finite"),
-        (lambda: m.circular(**FRAME, radius="3"), None, None),
-        (lambda: m.circular(**FRAME, radius=[3]), ArgumentTypeError, "radius must be a number"),
-        (lambda: m.circular(4, 4, 0, 9, 1), ArgumentValueError, "imageSizeX must be at least 1"),
-        (lambda: m.circular(4, 4, 9, 9.0, 1), ArgumentTypeError, "imageSizeY must be an integer"),
-        (lambda: m.circular(None, 4, 9, 9, 1), ArgumentTypeError, "centerX must be a number"),
-        (lambda: m.circular(4, np.inf, 9, 9, 1), ArgumentValueError, "centerY must be a finite"),
-        (
-            lambda: m.ring(**FRAME, radius=2, radius_inner=3),
-            ArgumentValueError,
-            "radius_inner must be smaller than radius, but 3 >= 2.*swap them",
-        ),
-        (
-            lambda: m.ring(**FRAME, radius=2, radius_inner=2),
-            ArgumentValueError,
-            "radius_inner must be smaller",
-        ),
-        (
-            lambda: m.ring(**FRAME, radius=2, radius_inner=-1),
-            ArgumentValueError,
-            "radius_inner must be 0 or more",
-        ),
-        (
-            lambda: m.radial_gradient(**FRAME, radius=0),
-            ArgumentValueError,
-            "radius must be positive",
-        ),
-        (lambda: m.polar_map(**FRAME, stretchY=0), ArgumentValueError, "stretchY must be positive"),
-        (lambda: m.window(3, 1, 5), ArgumentValueError, "start=3, stop=1.*expected start < stop"),
-        (lambda: m.window(7, 9, 5), ArgumentValueError, "within 0 and 5"),
-        (lambda: m.gradient_x(-1, 5), ArgumentValueError, "imageSizeX must be at least 1"),
-        (lambda: m.rectangular(0, 0, "a", 1, 5, 5), ArgumentTypeError, "Width must be a number"),
+        (lambda: m.circular(**FRAME, radius=-1), "radius must be 0 or more"),
+        (lambda: m.circular(**FRAME, radius=np.nan), "radius must be a finite"),
+        (lambda: m.circular(4, 4, 0, 9, 1), "imageSizeX must be at least 1"),
+        (lambda: m.circular(4, np.inf, 9, 9, 1), "centerY must be a finite"),
+        (lambda: m.ring(**FRAME, radius=2, radius_inner=3), "but 3 >= 2.*swap them"),
+        (lambda: m.ring(**FRAME, radius=2, radius_inner=2), "radius_inner must be smaller"),
+        (lambda: m.ring(**FRAME, radius=2, radius_inner=-1), "radius_inner must be 0 or more"),
+        (lambda: m.radial_gradient(**FRAME, radius=0), "radius must be positive"),
+        (lambda: m.polar_map(**FRAME, stretchY=0), "stretchY must be positive"),
+        (lambda: m.window(3, 1, 5), "start=3, stop=1.*expected start < stop"),
+        (lambda: m.window(7, 9, 5), "within 0 and 5"),
+        (lambda: m.gradient_x(-1, 5), "imageSizeX must be at least 1"),
     ],
 )
-def test_mistakes(call, error, message):
-    if error is None:  # float("3") is a number to Python, too
-        assert call().sum() == 29
-        return
-    with pytest.raises(error, match=message):
+def test_wrong_values(call, message):
+    with pytest.raises(ArgumentValueError, match=message):
+        call()
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: m.circular(**FRAME, radius=[3]), "radius must be a number"),
+        (lambda: m.circular(4, 4, 9, 9.0, 1), "imageSizeY must be an integer"),
+        (lambda: m.circular(None, 4, 9, 9, 1), "centerX must be a number"),
+        (lambda: m.rectangular(0, 0, "a", 1, 5, 5), "Width must be a number"),
+    ],
+)
+def test_wrong_types(call, message):
+    with pytest.raises(ArgumentTypeError, match=message):
         call()
 
 
@@ -226,5 +216,3 @@ def test_an_infinite_radius_is_the_whole_frame():
         endless = m.ring(*frame, radius=np.inf, radius_inner=2, antialiased=antialiased)
         np.testing.assert_array_equal(endless, far)
     assert not m.ring(*frame, radius=np.inf, radius_inner=40).any()
-    with pytest.raises(ArgumentValueError, match=r"radius must be a finite number"):
-        m.circular(*frame, radius=np.nan)

@@ -44,14 +44,6 @@ class TestInOneProcess:
         assert all(masks.computed_masks is made[0].computed_masks for masks in made)
         assert calls(label) == 1
 
-    def test_dtype_and_format_of_matrices_do_not_compute_again(self, label):
-        for dtype in ("float32", "float64"):
-            for use_sparse in (True, "scipy.sparse.csc", "sparse.pydata"):
-                MaskContainer(partial(counted, label), dtype=dtype, use_sparse=use_sparse).get(
-                    piece(4)
-                )
-        assert calls(label) == 1
-
     def test_sparse_and_dense_stacks_are_two(self, label):
         for use_sparse in (True, False, True):
             masks = MaskContainer(partial(counted, label), use_sparse=use_sparse)
@@ -70,19 +62,6 @@ class TestInOneProcess:
             got = list(pool.map(use, range(8)))
         assert calls(label) == 1
         assert all(matrix is got[0] for matrix in got)
-
-    def test_what_cannot_be_pickled_is_known_by_its_identity(self):
-        lock = threading.Lock()  # cannot be pickled
-        made = []
-
-        def factory():
-            with lock:
-                made.append(1)
-            return np.ones((2, 3))
-
-        for _ in range(3):
-            MaskContainer(factory).get(piece(3))
-        assert len(made) == 1
 
     def test_a_factory_may_count_its_calls(self):
         """It changes what it carries, and so its pickle."""
