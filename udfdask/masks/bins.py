@@ -1,10 +1,8 @@
 """Concentric rings with soft edges: their masks, their pixels and the angles of these.
 
-Share pixels between a few equidistant angles, for Fourier series along rings. A sum of ``I exp(i n
-phi)`` over pixels takes two products for each pixel and order, 50 for the orders up to 24. Here,
-each pixel is shared between some neighboring angles of a grid, with weights that serve all orders.
-The orders are then computed from the sums at the angles. This is a nonuniform Fourier transform
-(Fessler and Sutton 2003, doi:10.1109/TSP.2002.807005).
+For Fourier series along rings, each pixel is shared between some neighboring angles of a grid, with
+weights that serve all orders, which are then computed from the sums at the angles. This is a
+nonuniform Fourier transform (Fessler and Sutton 2003, doi:10.1109/TSP.2002.807005).
 """
 
 from __future__ import annotations

@@ -167,9 +167,8 @@ class ApplyMasksUDF(BuiltInUDF):
     `SumOverflowError`: floating masks, or ``preferred_dtype="float64"``, give products in double
     precision.
 
-    Large arrays are sent to each worker once, not with each task. Functions are called once in the
-    plan, unless `mask_dtype` and `mask_count` are given, and once in each other process that needs
-    the masks.
+    Large arrays are sent to each worker once. Functions are called once in each process, and in the
+    plan unless `mask_dtype` and `mask_count` are given.
 
     Sparse masks do not read pixels where a mask is 0: NaN there has no effect, but with
     ``use_sparse=False`` it makes the product NaN. In sparse data, only stored pixels are read. If

@@ -55,7 +55,7 @@ class AutoUDF(UDF):
         array with one value for each, which may have different shapes and dtypes. `output_shape`
         and `output_dtype` are then those of each value.
     **each : AuxData
-        Used by a run to store the `kwargs` that have a value for each frame.
+        The `kwargs` that have a value for each frame, in a run.
 
     Raises
     ------
@@ -285,9 +285,7 @@ class AutoUDF(UDF):
         self._store_parts(value, [getattr(self.results, name) for name in self._names])
 
     def process_stack(self, stack: Any) -> None:
-        """Call the function for each frame of a stack.
-
-        Cheap functions take half the time that they take in `process_frame`.
+        """Call the function for each frame of a stack, which costs half as much for cheap ones.
 
         Parameters
         ----------

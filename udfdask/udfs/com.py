@@ -53,15 +53,11 @@ class CoMUDF(RingUDF):
         Background to subtract from the field: none (-1), its mean (0), the plane that fits best
         (1), or a given plane ``[[y, x], [dy/dy, dx/dy], [dy/dx, dx/dx]]``.
     centers : array, shape (*nav, 2), or AuxData of kind nav with extra_shape (2,), optional
-        Center (y, x) of each frame, in pixels, in place of a common one, such as `raw_com` of
-        `CoMUDF`. Frames on a device are then copied to the host.
-    stretch : float
-        Ratio of the half axes of an elliptical mask, at least 1; a radius is their geometric mean.
-    stretch_angle : float
-        Direction of the long half axis, in degrees from +x toward +y, which points down.
+        Center (y, x) of each frame, as for `RadialProfileUDF`.
+    stretch, stretch_angle : float, optional
+        An elliptical mask, as for `RadialProfileUDF`.
     center : {"zero", "middle"} or tuple of float, optional
-        The center (y, x) in place of `cy` and `cx`, such as ``find_center(pattern)``: "zero" is 0
-        of the axes, "middle" is ``shape // 2``.
+        The center (y, x) in place of `cy` and `cx`, as for `RadialProfileUDF`.
 
     Raises
     ------

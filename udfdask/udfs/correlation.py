@@ -83,9 +83,8 @@ class CorrelationUDF(BuiltInUDF):
       cone above the map with its tip at the maximum. It is small if there is no clear maximum.
 
     Without noise, disks of radius 3 to 8 inside the frame are found within 0.25 pixels along each
-    axis, with a root-mean-square error of 0.1 pixels. The error is largest halfway between two
-    pixels. If the border of the frame cuts half of a disk, its position is too far inside by one
-    pixel. Maxima on the edge of the map indicate that a disk has moved farther than `steps`.
+    axis, 0.1 pixels in the mean; one of which the border cuts half is too far inside by one pixel.
+    Maxima on the edge of the map indicate that a disk has moved farther than `steps`.
 
     Pixels outside the frame count as 0. If a pixel that the map needs, or `zero_shift`, is NaN or
     infinite, `centers` is the expected position and the other results are NaN.

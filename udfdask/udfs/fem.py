@@ -34,12 +34,9 @@ class FEMUDF(RingUDF):
     rad_in, rad_out : float
         Inner and outer radius, in pixels, which are required; `rad_out` can be inf.
     centers : array, shape (*nav, 2), or AuxData of kind nav with extra_shape (2,), optional
-        Center (y, x) of each frame, in pixels, in place of a common one, such as `raw_com` of
-        `CoMUDF`. Frames on a device are then copied to the host.
-    stretch : float
-        Ratio of the half axes of elliptical rings, at least 1; a radius is their geometric mean.
-    stretch_angle : float
-        Direction of the long half axis, in degrees from +x toward +y, which points down.
+        Center (y, x) of each frame, as for `RadialProfileUDF`.
+    stretch, stretch_angle : float, optional
+        An elliptical mask, as for `RadialProfileUDF`.
 
     Raises
     ------

@@ -62,11 +62,10 @@ class RadialFourierUDF(RingsUDF):
     symmetry. Coefficients of a frame whose center is not finite are NaN, those of a ring without a
     pixel 0.
 
-    The weights are in float32, or in float64 for data that need it, and sums in float64. Each pixel
-    is shared between a few of ``4 * (max_order + 1)`` equidistant angles, from which the orders are
-    computed: the error is at most 2e-7, or 1e-12, of the sum of the weighted intensities of a ring.
-    Each process holds about 40 bytes for each pixel of each ring, or 124 in float64. With
-    `centers`, the waves of each frame are computed in float64, which takes many times as long.
+    The weights are in float32, or in float64 for data that need it, and sums in float64. The error
+    is at most 2e-7, or 1e-12, of the sum of the weighted intensities of a ring. Each process holds
+    about 40 bytes for each pixel of each ring, or 124 in float64. With `centers`, the waves of each
+    frame are computed in float64, which takes many times as long.
 
     Examples
     --------

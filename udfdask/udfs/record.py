@@ -51,12 +51,11 @@ class RecordUDF(BuiltInUDF):
 
     Notes
     -----
-    Each task writes its frames to a hidden file next to `filename`, which is renamed
-    after the last one: `filename` does not exist, or is unchanged, or is complete. It is complete
-    after the `Result` of this UDF has been computed, or with `run_udf_iter`, after ``.buffers`` of
-    the last snapshot has been read. If only other results of the run are computed, or if it fails,
-    the hidden file remains. A later run with the same `filename` removes it if it has not been
-    written to for a day.
+    Each task writes its frames to a hidden file next to `filename`, which is renamed after the last
+    one: `filename` does not exist, or is unchanged, or is complete. It is complete after the
+    `Result` of this UDF has been computed, or with `run_udf_iter`, after ``.buffers`` of the last
+    snapshot has been read. If only other results of the run are computed, or if it fails, the
+    hidden file remains; a later run with the same `filename` removes it after a day.
 
     The only result ``frames`` is the number of written frames. The array in the file has the dtype
     of the data, or of the corrected data if there are corrections. Its shape is (*nav, *sig), or

@@ -65,10 +65,9 @@ class ScanDriftUDF(BuiltInUDF):
 
     With a reference, both have no axis for the nav dims.
 
-    Frames are blurred by one pixel, so that noise counts less, and multiplied by a window that is 0
-    at the edges (axes of less than 8 pixels have none). Each value of the correlation is relative
-    to the power of the parts that lie on each other: edges, which do not move, would draw shifts to
-    0.
+    Frames are blurred by one pixel, and multiplied by a window that is 0 at the edges (axes of less
+    than 8 pixels have none). Each value of the correlation is relative to the power of the parts
+    that lie on each other, because edges would draw shifts to 0.
 
     Both are NaN where there is no predecessor, and if a frame contains NaN. The shift of a constant
     frame, or one of nothing but waves of about 2 pixels, is NaN, its correlation 0. Frames count as

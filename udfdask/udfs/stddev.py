@@ -42,11 +42,10 @@ class StdDevUDF(BuiltInUDF):
 
     and `num_frames`, n, kind single, int64. Without any frame, `mean`, `var` and `std` are NaN.
 
-    A large offset does not reduce the precision: for values ``x_i = offset + d_i``, the relative
-    error of `varsum` is below 1e-12 for any offset at which the dtype of the data can still
-    represent the differences (tested with offsets up to 1e12, and up to 1e5 frames). Deviations are
-    computed from a nearby frame, and sums of deviations are merged pairwise [1]_. For integers of
-    8 and 16 bits, sums of squares are exact instead; 64-bit integers are converted to float64.
+    A large offset does not reduce the precision: the relative error of `varsum` is below 1e-12
+    (tested with offsets up to 1e12, and up to 1e5 frames). Deviations are computed from a nearby
+    frame, and sums of deviations are merged pairwise [1]_. For integers of 8 and 16 bits, sums of
+    squares are exact instead; 64-bit integers are converted to float64.
 
     References
     ----------

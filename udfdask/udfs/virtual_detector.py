@@ -61,15 +61,11 @@ class VirtualDetectorUDF(RingUDF):
     start, stop : float, optional
         Channels of a window: ``start <= i < stop``.
     centers : array, shape (*nav, 2), or AuxData of kind nav with extra_shape (2,), optional
-        Center (y, x) of each frame, in pixels, in place of a common one, such as `raw_com` of
-        `CoMUDF`. Frames on a device are then copied to the host.
-    stretch : float, optional
-        Ratio of the half axes of an ellipse, at least 1; a radius is their geometric mean.
-    stretch_angle : float, optional
-        Direction of the long half axis, in degrees from +x toward +y, which points down.
+        Center (y, x) of each frame, as for `RadialProfileUDF`.
+    stretch, stretch_angle : float, optional
+        An elliptical mask, as for `RadialProfileUDF`.
     center : {"zero", "middle"} or tuple of float, optional
-        The center (y, x) in place of `cy` and `cx`, such as ``find_center(pattern)``: "zero" is 0
-        of the axes, "middle" is ``shape // 2``.
+        The center (y, x) in place of `cy` and `cx`, as for `RadialProfileUDF`.
     **unknown : object
         Nothing else is taken: the error names the parameters of the shape.
 
