@@ -14,7 +14,7 @@ from udfdask.masks.disks import circular, ring
 from udfdask.types import AnyArray
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Ring:
     """A disk or a ring in a frame, in pixels."""
 
@@ -38,7 +38,7 @@ class Ring:
         return ring(cx, cy, nx, ny, self.outer, self.inner, **ellipse)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Coverage:
     """How much of a frame a detector covers."""
 
@@ -60,41 +60,17 @@ class Coverage:
     """What gives the same result if the detector covers all pixels; empty if nothing is to say."""
 
 
-def coverage_of_ring(
-    shape: str,
-    center: tuple[float, float] | None,
-    sig: Sequence[int],
-    radii: Mapping[str, float],
-    *,
-    stretch: float = 1.0,
-    stretch_angle: float = 0.0,
-    same_as: str = "",
-) -> Coverage:
-    """Return the coverage of a disk, which has one radius, or of a ring, which has two.
-
-    `center` is (y, x) in pixels; None if each frame has its own. `radii` has the outer one last.
-    """
-    *inner, outer = map(float, radii.values())
-    covered, is_cut = None, False
-    if center is not None:
-        one = Ring(
-            center=(float(center[0]), float(center[1])),
-            outer=outer,
-            inner=inner[0] if inner else None,
-            stretch=float(stretch),
-            stretch_angle=float(stretch_angle),
-        )
-        covered, is_cut = _measured(one, tuple(map(int, sig)))
-    return Coverage(
-        shape, covered, math.prod(sig), dict(radii), center, float(stretch), is_cut, same_as
-    )
+def measure(ring: Ring, sig: Sequence[int]) -> tuple[int, bool]:
+    """Return the number of pixels in a disk or ring, and whether the edge of the frame cuts it."""
+    y, x, *ellipse = map(float, (*ring.center, ring.stretch, ring.stretch_angle))
+    inner = None if ring.inner is None else float(ring.inner)
+    return _measured(Ring((y, x), float(ring.outer), inner, *ellipse), tuple(map(int, sig)))
 
 
 # plans ask again and again for the same few detectors, and a mask takes time if frames are large
 @lru_cache(maxsize=256)
-def _measured(one: Ring, sig: tuple[int, ...]) -> tuple[int, bool]:
-    """Return the number of pixels in a ring, and whether it is cut by the edge of the frame."""
-    return int(np.count_nonzero(one.mask(sig))), _is_cut(replace(one, inner=None), *sig)
+def _measured(ring: Ring, sig: tuple[int, ...]) -> tuple[int, bool]:
+    return int(np.count_nonzero(ring.mask(sig))), _is_cut(replace(ring, inner=None), *sig)
 
 
 def _is_cut(disk: Ring, ny: int, nx: int) -> bool:

@@ -119,21 +119,13 @@ def round_offsets(
     return rounded(rounding_matrix(stretch, stretch_angle), dy, dx)
 
 
-def distance(
-    centerX: float,
-    centerY: float,
-    imageSizeX: int,
-    imageSizeY: int,
-    stretch: float = 1.0,
-    stretch_angle: float = 0.0,
-) -> AnyArray:
+def distance(*frame: Any, **ellipse: Any) -> AnyArray:
     """Return the distance of each pixel from a center, shape (imageSizeY, imageSizeX).
 
-    With a stretch, it is that in the coordinates in which the ellipse is round.
+    The arguments are those of `round_offsets`. With a stretch, it is the distance in the
+    coordinates in which the ellipse is round.
     """
-    return np.hypot(
-        *round_offsets(centerX, centerY, imageSizeX, imageSizeY, stretch, stretch_angle)
-    )
+    return np.hypot(*round_offsets(*frame, **ellipse))
 
 
 def reach(*frame: Any) -> float:

@@ -242,10 +242,8 @@ class AutoUDF(UDF):
         several = "" if of else ", or output_names= if it returns several results"
         try:
             sample = to_host(value)
-        except ValueError as error:
-            raise ArgumentValueError(
-                f"the return value is not an array{of} ({error}): pass ragged=True{several}"
-            ) from None
+        except ValueError:  # ragged
+            sample = np.empty(0, object)
         if sample.dtype == object:
             raise UDFError(
                 f"the function returned {type(value).__name__}{of}, which is not an array of "

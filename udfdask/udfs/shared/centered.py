@@ -12,7 +12,7 @@ import numpy as np
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.geometry.shapes import Shape
 from udfdask.masks.bins import BinMembers, find_members, number_of_bins
-from udfdask.masks.coverage import Coverage, Ring, coverage_of_ring
+from udfdask.masks.coverage import Coverage, Ring, measure
 from udfdask.masks.polar import Rounding, check_stretch, distance, rounded, rounding_matrix
 from udfdask.once_per_process import OncePerProcess
 from udfdask.types import AnyArray
@@ -174,7 +174,7 @@ class RingUDF(CenteredUDF):
 
     def _ring_around(self, center: tuple[Any, Any]) -> Ring:
         *inner, outer = self._radii().values()
-        return Ring(center=center, outer=outer, inner=inner[0] if inner else None, **self._ellipse)
+        return Ring(center, outer, inner[0] if inner else None, **self._ellipse)
 
     def _mask(self) -> AnyArray:
         return self._ring_around(self._center).mask(self.meta.dataset_shape.sig)
@@ -189,10 +189,18 @@ class RingUDF(CenteredUDF):
         center, radii = None if self._has_own_centers else self._center_in(sig), self._radii()
         if any(map(is_lazy, (*(center or ()), *radii.values()))):
             return ()
-        shape = "ring" if len(radii) > 1 else "disk"
-        return (
-            coverage_of_ring(shape, center, sig, radii, same_as=self._same_as, **self._ellipse),
+        measured = (None, False) if center is None else measure(self._ring_around(center), sig)
+        one = Coverage(
+            shape="ring" if len(radii) > 1 else "disk",
+            covered=measured[0],
+            total=sig.size,
+            radii={name: float(radius) for name, radius in radii.items()},
+            center=center,
+            stretch=float(self._ellipse["stretch"]),
+            is_cut=measured[1],
+            same_as=self._same_as,
         )
+        return (one,)
 
     def _add_own_moments(self, tile: Any, radii: tuple[float | None, float], out: AnyArray) -> None:
         """Add sum(I), sum(y * I) and sum(x * I) of each frame to `out`, shape (frames, 3), float64.
