@@ -174,7 +174,7 @@ def _fit(
         window: Any = grid.roi if grid.roi is not None else np.ones(grid.shape, dtype=bool)
         shaped = full[window]
         if cursor.alone:
-            shaped = shaped[cursor.rows_as_index(grid)]
+            shaped = shaped[as_index(cursor.rows(grid))]
     else:
         raise ArgumentValueError(
             f"{declared.name}.get_results() returned {name!r} with shape {array.shape}, where "

@@ -111,10 +111,6 @@ class Cursor:
         rows = self._rows[self.start : self.stop]
         return rows if isinstance(rows, range) else as_range(rows)
 
-    def rows_as_index(self, grid: Grid) -> slice | AnyArray:
-        """Return the current rows as an index of arrays."""
-        return as_index(self.rows(grid))
-
     def coordinates(self, grid: Grid) -> AnyArray:
         """Return the scan positions of the current rows, shape (rows, nav dims)."""
         every = grid.flat_coordinates if self.flat else grid.coordinates_of(*self.chunks)
@@ -188,11 +184,8 @@ class UDFMeta:
 
     def _cursor(self, name: str) -> Cursor:
         if self._position is None:
-            raise self._missing(
-                name,
-                "while a chunk is processed or merged, not while declaring and not in "
-                "get_shared_task_data, which all chunks share",
-            )
+            when = "while a chunk is processed or merged, not in declarations and shared task data"
+            raise self._missing(name, when)
         return self._position
 
     @property
@@ -228,11 +221,7 @@ class UDFMeta:
     def calibration(self) -> Calibration:
         """`axes` and `unit` together."""
         if self._calibration is None:
-            raise self._missing(
-                "axes",
-                "in declarations; in tasks only if the UDF has its own get_result_units, because "
-                "the unit of its results then depends on the axes",
-            )
+            raise self._missing("axes", "in declarations; in tasks only with a get_result_units")
         return self._calibration
 
     @property
@@ -271,20 +260,14 @@ class UDFMeta:
         rows = cursor.rows(self._grid)
         sig = self.sig_slice
         shape = Shape((len(rows), *sig.shape), sig_dims=len(sig.shape))
-        if isinstance(rows, range):
-            position = Slice((rows.start, *sig.origin), shape)
-        else:
-            position = Slice((int(rows[0]), *sig.origin), shape, rows)
-        return NotedSlice(position, self._looks)
+        first, listed = (rows.start, None) if isinstance(rows, range) else (int(rows[0]), rows)
+        return NotedSlice(Slice((first, *sig.origin), shape, listed), self._looks)
 
     @property
     def sig_slice(self) -> Slice:
         """Position of the current data in the signal."""
-        part = self._cursor("sig_slice").part
-        if part is None:
-            sig = self.dataset_shape.sig
-            return Slice((0,) * len(sig), sig)
-        return part
+        sig = self.dataset_shape.sig
+        return self._cursor("sig_slice").part or Slice((0,) * len(sig), sig)
 
     @property
     def tiling_scheme(self) -> TilingScheme:
@@ -324,10 +307,7 @@ class UDFMeta:
     def _neighborhood(self, name: str) -> Neighborhood:
         found = self._cursor(name).neighborhood
         if found is None:
-            raise self._missing(
-                name,
-                "in process_neighborhood and process_partition of a UDF with a halo",
-            )
+            raise self._missing(name, "in the processing method of a UDF with a halo")
         return found
 
     @property
@@ -356,14 +336,12 @@ class UDFMeta:
             return None
         if isinstance(merged, np.ndarray):
             valid = merged.copy()
-        elif merged == (0, self._grid.n_chunks):
-            valid = np.ones(self._grid.n_frames, dtype=bool)
         else:
             valid = np.zeros(self._grid.n_frames, dtype=bool)
             if merged[1] > merged[0]:
                 valid[as_index(self._grid.rows_of(*merged))] = True
         if not full_nav:
-            return valid[cursor.rows_as_index(self._grid)] if cursor.alone else valid
+            return valid[as_index(cursor.rows(self._grid))] if cursor.alone else valid
         full = np.zeros(self._grid.size, dtype=bool)
         full[... if self.roi is None else self.roi.reshape(-1)] = valid
         return full

@@ -32,8 +32,11 @@ class Neighbors:
     """Frames by chunk."""
     aux: AuxStores
     """Aux data of kind nav, for each of `recipe.aux_slots`."""
-    backend: DenseBackend
-    """Dense array backend of the frames."""
+
+    @property
+    def backend(self) -> DenseBackend:
+        """Dense array backend of the frames."""
+        return next(iter(self.frames.values()))[0].backend
 
 
 def process_boxes(
@@ -64,17 +67,15 @@ def _slabs(instance: Instance, halo: Halo, box: Box, neighbors: Neighbors) -> It
 def _is_view(instance: Instance, halo: Halo, box: Box, neighbors: Neighbors) -> bool:
     """Return whether a window of frames needs no copy."""
     recipe = instance.recipe
-    parts = halo.pieces(box, recipe.grid)
-    if len(parts) > 1 or _changes(instance, neighbors) or _leaves_out(halo, recipe):
-        return False
-    stores = neighbors.frames[parts[0].chunk]
+    part, *more = halo.pieces(box, recipe.grid)
     return (
-        recipe.n_blocks == 1
-        and isinstance(stores[0].blocks[0], np.ndarray)
-        and (
-            recipe.dtype == instance.declared.input_dtype
-            and math.prod(b - a for a, b in parts[0].source) == math.prod(halo.around(box))
-        )
+        not more
+        and not _changes(instance, neighbors)
+        and recipe.grid.usable(halo.in_roi) is None
+        and recipe.n_blocks == 1
+        and isinstance(neighbors.frames[part.chunk][0].blocks[0], np.ndarray)
+        and recipe.dtype == instance.declared.input_dtype
+        and math.prod(b - a for a, b in part.source) == math.prod(halo.around(box))
     )
 
 
@@ -86,11 +87,6 @@ def _changes(instance: Instance, neighbors: Neighbors) -> bool:
         or recipe.descan is not None
         or instance.dense != neighbors.backend
     )
-
-
-def _leaves_out(halo: Halo, recipe: Recipe) -> bool:
-    """Return whether frames are left out: absent ones, or those outside of a region."""
-    return recipe.grid.usable(halo.in_roi) is not None
 
 
 def _process_slab(
@@ -133,8 +129,8 @@ def _frames(
     """Return the frames of a window as the UDF is given them, read-only; missing ones are 0."""
     recipe, dense = instance.recipe, instance.dense
     dtype, shape = instance.declared.input_dtype, halo.around(box)
-    leaves_out = _leaves_out(halo, recipe)
     grid, in_roi = recipe.grid, halo.in_roi
+    leaves_out = grid.usable(in_roi) is not None  # absent frames, or those outside of a region
     parts = [p for p in halo.pieces(box, grid) if grid.has_usable(p.chunk, in_roi)]
     raw = window_of(neighbors.frames, parts, shape, recipe.dtype)
     missing = np.flatnonzero(~exists)
@@ -198,10 +194,8 @@ def _process_windows(
         for name, spec in instance.declared.allocated.items()
         if spec.kind == "nav"
     ]
-    core, core_mask = (
-        halo.core(((0, 1),) * len(halo.sides)),
-        np.ones((1,) * len(halo.sides), dtype=bool),
-    )
+    core = halo.core(((0, 1),) * len(halo.sides))
+    core_mask = np.ones((1,) * len(halo.sides), dtype=bool)
     for position in zip(*np.nonzero(selected), strict=True) if selected.ndim else [()]:
         window = tuple(slice(p, p + n) for p, n in zip(position, halo.window, strict=True))
         row = int(rows[position])

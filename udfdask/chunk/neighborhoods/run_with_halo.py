@@ -20,7 +20,6 @@ from udfdask.chunk.neighborhoods.process_boxes import Neighbors, process_boxes
 from udfdask.chunk.neighborhoods.stored_frames import (
     AuxStores,
     StoredFrames,
-    StoredValues,
     checked_values,
 )
 from udfdask.chunk.partial_result import Partial, Partials, common_generation
@@ -30,6 +29,7 @@ from udfdask.chunk.udf_instance import Instance
 from udfdask.geometry.halo import Box
 from udfdask.geometry.seams import box_of, divide, margin, own_pieces
 from udfdask.plan.recipe import DESCAN, Group, Recipe
+from udfdask.types import AnyArray
 from udfdask.udf.base import overrides
 
 Index = tuple[int, ...]
@@ -100,15 +100,9 @@ def load_chunk(
                     needs_cuda=False,
                 )
                 partials.update(enumerate(run_chunk(recipe, chunk, blocks, aux, others)))
-            neighbors = Neighbors(
-                frames={index: (frames,)},
-                aux=_all_aux(
-                    recipe,
-                    [None if block is None else {index: block} for block in aux],
-                    range(len(recipe.udfs)),
-                ),
-                backend=frames.backend,
-            )
+            held = [None if block is None else {index: block} for block in aux]
+            stored_aux = _all_aux(recipe, held, range(len(recipe.udfs)))
+            neighbors = Neighbors(frames={index: (frames,)}, aux=stored_aux)
             rows = aux_rows(recipe, chunk, aux, with_halo)
             for number in with_halo:
                 halo = recipe.udfs[number].halo
@@ -172,9 +166,7 @@ def finish_chunk(
     backends = recipe.backends_over(kinds[0])
     done = [None if k in loaded.unfinished else p for k, p in enumerate(loaded.partials)]
     with chunk_context(recipe, numbers, backends, kinds):
-        neighbors = Neighbors(
-            frames=stores, aux=_all_aux(recipe, aux, numbers), backend=first.backend
-        )
+        neighbors = Neighbors(frames=stores, aux=_all_aux(recipe, aux, numbers))
         rows = aux_rows(recipe, chunk, own, numbers)
         for number in numbers:
             halo, before = recipe.udfs[number].halo, loaded.partials[number]
@@ -237,26 +229,28 @@ def _all_aux(
     recipe: Recipe, aux: Sequence[Mapping[Index, Any] | None], numbers: Sequence[int]
 ) -> AuxStores:
     """Return the aux data of some chunks, after checks; None for UDFs other than `numbers`."""
-    found: list[dict[Index, list[StoredValues]] | None] = []
+    found: list[dict[Index, AnyArray] | None] = []
     for (number, name), blocks in zip(recipe.aux_slots, aux, strict=True):
         if blocks is None or number not in (*numbers, DESCAN):
             found.append(None)
             continue
         if number == DESCAN:
             assert recipe.descan is not None
-            declared, what, updated = recipe.descan.shifts, "shifts of descan", None
+            declared, what = recipe.descan.shifts, "shifts of descan"
         else:
             declared, what = recipe.udfs[number].aux[name], f"aux data params.{name}"
             updated = recipe.udfs[number].kwargs[name]
-        if updated is not None and updated.data is not None:
-            # a progressive run may have got other values since its tasks were made
-            everywhere = tuple((0, n) for n in recipe.grid.shape)
-            values = checked_values(updated.over(recipe.shape), everywhere, declared, what)
-            found.append({index: [values] for index in blocks})
-            continue
+            if updated.data is not None:
+                # a progressive run may have got other values since its tasks were made
+                values = updated.over(recipe.shape)
+                boxes = {index: box_of(recipe.grid, index) for index in blocks}
+                blocks = {  # noqa: PLW2901
+                    index: values[tuple(slice(*span) for span in box)]
+                    for index, box in boxes.items()
+                }
         found.append(
             {
-                index: [checked_values(block, box_of(recipe.grid, index), declared, what)]
+                index: checked_values(block, box_of(recipe.grid, index), declared, what)
                 for index, block in blocks.items()
             }
         )

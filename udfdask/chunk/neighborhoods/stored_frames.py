@@ -15,6 +15,7 @@ from udfdask.backends.table import check_block, plain_block, to_host
 from udfdask.chunk.frames import signal_windows
 from udfdask.geometry.chunk_grid import Grid
 from udfdask.geometry.halo import Box, Halo, Piece
+from udfdask.geometry.seams import box_of
 from udfdask.types import AnyArray
 from udfdask.udf.aux_data import AuxData
 
@@ -36,14 +37,11 @@ class StoredFrames:
     @property
     def nbytes(self) -> int:
         """Size in bytes; of sparse frames, that of their values and indices."""
-        size = 0
+        parts: list[Any] = []
         for block in self.blocks:
-            if isinstance(block, SparseRows):
-                csr = block.csr
-                size += csr.data.nbytes + csr.indices.nbytes + csr.indptr.nbytes
-            else:
-                size += int(block.nbytes)
-        return size
+            csr = block.csr if isinstance(block, SparseRows) else None
+            parts += [block] if csr is None else [csr.data, csr.indices, csr.indptr]
+        return sum(int(part.nbytes) for part in parts)
 
     def __sizeof__(self) -> int:
         """Return the size with the arrays: schedulers count it as memory of a worker."""
@@ -54,7 +52,7 @@ class StoredFrames:
         blocks = (
             block.take(self._positions(box))
             if isinstance(block, SparseRows)
-            else block[self._index(box)]
+            else block[_within(box, self.box)]
             for block in self.blocks
         )
         return StoredFrames(box, tuple(blocks), self.sig_chunks, self.backend)
@@ -84,25 +82,21 @@ class StoredFrames:
     def _dense(self, block: Any, box: Box, shape: tuple[int, ...]) -> AnyArray:
         """Return some frames of one signal chunk."""
         if not isinstance(block, SparseRows):
-            return cast(AnyArray, block[self._index(box)])
+            return cast(AnyArray, block[_within(box, self.box)])
         rows = block.take(self._positions(box))
         return rows.dense(0, len(rows), 0, math.prod(rows.sig)).reshape((*shape, *rows.sig))
-
-    def _index(self, box: Box) -> tuple[slice, ...]:
-        """Return where some positions are in the box."""
-        return tuple(
-            slice(first - start, stop - start)
-            for (first, stop), (start, _) in zip(box, self.box, strict=True)
-        )
 
     def _positions(self, box: Box) -> AnyArray:
         """Return the flat numbers of some positions in the box."""
         shape = tuple(stop - first for first, stop in self.box)
-        return np.arange(math.prod(shape)).reshape(shape)[self._index(box)].reshape(-1)
+        return np.arange(math.prod(shape)).reshape(shape)[_within(box, self.box)].reshape(-1)
 
     def holds(self, box: Box) -> bool:
         """Return whether it has the frames of a box."""
-        return _contains(self.box, box)
+        return all(
+            start <= first and stop <= end
+            for (first, stop), (start, end) in zip(box, self.box, strict=True)
+        )
 
 
 Stores = Mapping[tuple[int, ...], Sequence[StoredFrames]]
@@ -139,53 +133,40 @@ def _holder(stores: Stores, part: Piece) -> StoredFrames:
     return next(store for store in stores[part.chunk] if store.holds(part.source))
 
 
-StoredValues = tuple[Box, AnyArray]
-"""The values of a box of scan positions, shape (*box, *extra_shape)."""
-
-AuxStores = Sequence[Mapping[tuple[int, ...], Sequence[StoredValues]] | None]
-"""For each of `recipe.aux_slots`, values by the index of their chunk; None for other UDFs."""
+AuxStores = Sequence[Mapping[tuple[int, ...], AnyArray] | None]
+"""For each of `recipe.aux_slots`, the values of chunks by their index, shape (*nav part,
+*extra_shape); None for other UDFs."""
 
 
-def checked_values(block: Any, box: Box, aux: AuxData, what: str) -> StoredValues:
-    """Return the values of a box of scan positions.
+def checked_values(block: Any, box: Box, aux: AuxData, what: str) -> AnyArray:
+    """Return the values of a box of scan positions; `what` names them.
 
-    Raise if a lazy block differs from its announced shape or dtype. `what` names the values.
+    Raise if a lazy block differs from its announced shape or dtype.
     """
     origin = f"{what}: a chunk"
     values = to_host(plain_block(block, origin))
     shape = (*(stop - first for first, stop in box), *aux.extra_shape)
     check_block(values, shape, aux.dtype, origin)
-    return box, locked(values.astype(aux.dtype, copy=False))
+    return locked(values.astype(aux.dtype, copy=False))
 
 
 def aux_window(
-    stores: Mapping[tuple[int, ...], Sequence[StoredValues]] | None,
-    halo: Halo,
-    box: Box,
-    grid: Grid,
+    stores: Mapping[tuple[int, ...], AnyArray] | None, halo: Halo, box: Box, grid: Grid
 ) -> AnyArray:
     """Return the values of a window around some positions, read-only; 0 where there is none."""
     assert stores is not None
-    window: AnyArray | None = None
+    first = next(iter(stores.values()))
+    window = np.zeros((*halo.around(box), *first.shape[len(box) :]), first.dtype)
     for part in halo.pieces(box, grid):
-        for held, values in stores.get(part.chunk, ()):
-            if _contains(held, part.source):
-                if window is None:
-                    extra = values.shape[len(box) :]
-                    window = np.zeros((*halo.around(box), *extra), values.dtype)
-                place = (
-                    slice(a - first, b - first)
-                    for (a, b), (first, _) in zip(part.source, held, strict=True)
-                )
-                window[part.place] = values[tuple(place)]
-                break
-    assert window is not None  # the position in the middle of a window exists
+        if part.chunk in stores:
+            place = _within(part.source, box_of(grid, part.chunk))
+            window[part.place] = stores[part.chunk][place]
     return locked(window)
 
 
-def _contains(held: Box, box: Box) -> bool:
-    """Return whether some positions are among others."""
-    return all(
-        start <= first and stop <= end
-        for (first, stop), (start, end) in zip(box, held, strict=True)
+def _within(box: Box, held: Box) -> tuple[slice, ...]:
+    """Return where some positions are in a box."""
+    return tuple(
+        slice(first - start, stop - start)
+        for (first, stop), (start, _) in zip(box, held, strict=True)
     )
