@@ -8,6 +8,7 @@ from udfdask.plotting.labels import Labels, missing_as_nan
 from udfdask.plotting.panels import panels_of
 
 YX = Axis(name="component", labels=("y", "x"))
+VECTORS = ("y", "x", "component")
 AXES = tuple(Axis(name=name) for name in ("t", "y", "x", "ky", "kx"))
 
 
@@ -37,7 +38,8 @@ def of(kind, values, *, extra=None, nav=2, sig=2, log=None):
         ("sig", (6,), {"sig": 1}, [("r", (6,), ("ky",))]),
         ("nav", (5, 3, 4), {"nav": 3}, [("r [2]", (3, 4), ("y", "x"))]),  # the middle
         ("nav", (3, 4, 2), {}, [(f"r [{k}]", (3, 4), ("y", "x")) for k in range(2)]),
-        ("nav", (3, 4, 2), {"extra": (YX,)}, [(f"r [{k}]", (3, 4), ("y", "x")) for k in "yx"]),
+        ("nav", (3, 4, 2), {"extra": (YX,)}, [("r", (3, 4, 2), VECTORS)]),
+        ("nav", (5, 3, 4, 2), {"nav": 3, "extra": (YX,)}, [("r [2]", (3, 4, 2), VECTORS)]),
         ("nav", (3, 4, 20), {}, [(f"r [{k}]", (3, 4), ("y", "x")) for k in range(4)]),
         ("nav", (1, 9), {}, [("r [0]", (9,), ("x",))]),
         ("single", (5, 6), {}, [("r", (5, 6), ("dim_0", "dim_1"))]),

@@ -27,7 +27,7 @@ from udfdask.udfs import (
 pytest.importorskip("matplotlib", reason="matplotlib is in the plot extra")
 
 from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.colors import to_rgb
+from matplotlib.colors import rgb_to_hsv, to_rgb
 from matplotlib.image import imread
 from matplotlib.text import Text
 
@@ -135,12 +135,28 @@ def test_on_a_logarithmic_scale_zero_is_dark_and_nan_is_missing(save):
     assert panel[: len(panel) // 2 - 2, panel.shape[1] // 4 :].max() < 0.05
 
 
+def test_vectors(save):
+    y, x = np.mgrid[-12:13, -12:13].astype(float)
+    component = ud.Axis(name="component", labels=("y", "x"))
+    field = np.stack([y, x], axis=-1)  # away from the middle: the picture of the wheel itself
+    figure = draw([Panel(title="field", values=field, axes=(*NM, component), style="vector")])
+    pixels = save(figure, "vectors")
+    (wheel,) = figure.axes[0].child_axes
+    for picture in (figure.axes[0], wheel):
+        hsv = rgb_to_hsv(inside(pixels, picture))
+        n = len(hsv)
+        near, middle, far = n // 4, n // 2, -n // 4
+        for place, hue in {(middle, far): 0, (far, middle): 0.25, (middle, near): 0.5}.items():
+            turns = (hsv[place][0] - hue) % 1.0
+            assert min(turns, 1 - turns) < 0.05
+
+
 def test_regions_of_interest(recording, save):
     roi = np.hypot(*np.ogrid[-12:12, -16:16]) < 10
     done = ud.run_udf(recording, CoMUDF(), roi=roi).compute()
     names = ["field", "magnitude", "divergence"]
     pixels = save(figure := done.plot(names, axes=AXES), "region")
-    for name, axes in zip(("field", *names), figure.axes, strict=True):  # field: y and x
+    for name, axes in zip(names, figure.axes, strict=True):
         array = done[name].reshape(24, 32, -1)
         missing = np.isnan(array).any(axis=-1).mean()
         assert 0.3 < missing < 0.9
@@ -159,9 +175,9 @@ def test_a_live_plot_in_progress(recording, save):
         pixels = save(plot.figure, f"live-{snapshot.n_merged:02}-of-16")
         panels = [inside(pixels, axes) for axes in plot.figure.axes]
         done = snapshot.damage.mean()
-        for panel in (panels[0], panels[3]):
-            assert share_missing(panel) == pytest.approx(1 - done, abs=0.03)
-        assert contrast(panels[2]) > 0.05
+        for panel in (panels[0], panels[2]):
+            assert share_missing(panel) == pytest.approx(1 - done, abs=0.08)
+        assert contrast(panels[1]) > 0.05
         shares.append(done)
     assert shares == [1 / 16, 9 / 16, 1]
 

@@ -1,4 +1,4 @@
-"""Draw one panel into one matplotlib axes: lines, or an image with a color bar."""
+"""Draw one panel into one matplotlib axes: lines, or an image with a color bar or a wheel."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import numpy as np
 from udfdask.geometry.axes import Axis
 from udfdask.plotting.color_scale import color_map, color_scale
 from udfdask.plotting.panels import Panel
+from udfdask.plotting.vectors import color_wheel, longest_shown, vector_colors
 
 Array = np.ndarray[Any, Any]
 
@@ -42,6 +43,12 @@ def draw_panel(figure: Any, axes: Any, panel: Panel) -> None:
     values[~np.isfinite(values)] = np.nan
     if panel.style == "lines" or values.ndim == 1:
         _draw_lines(axes, panel, values)
+        return
+    # an image has pixels of equal size, so that uneven positions are counted
+    even = (a if a.values is None else Axis(name=a.name, unit="index") for a in panel.axes)
+    panel = replace(panel, axes=tuple(even))
+    if panel.style == "vector":
+        _draw_vectors(axes, panel, values)
     else:
         _draw_image(figure, axes, panel, values)
 
@@ -115,7 +122,7 @@ def _edges(positions: Array, axis: Axis) -> Array:
 
 def _extent(panel: Panel) -> tuple[float, float, float, float]:
     """Return the outer edges of the pixels of an image panel: left, right, bottom, top."""
-    (rows, columns), (down, right) = panel.values.shape, panel.axes
+    (rows, columns), (down, right) = panel.values.shape[:2], panel.axes[:2]
     return (
         right.offset - 0.5 * right.scale,
         right.offset + (columns - 0.5) * right.scale,
@@ -127,7 +134,7 @@ def _extent(panel: Panel) -> tuple[float, float, float, float]:
 def _is_isotropic(panel: Panel) -> bool:
     """Return whether both axes have the same unit, so that the image keeps its aspect ratio."""
     left, right, bottom, top = _extent(panel)
-    down, across = panel.axes
+    down, across = panel.axes[:2]
     of_one_kind = down.unit == across.unit and not (down.labels or across.labels)
     return of_one_kind and 0.2 < abs((bottom - top) / (right - left)) < 5
 
@@ -136,26 +143,11 @@ def _draw_image(figure: Any, axes: Any, panel: Panel, values: Array) -> None:
     """Draw the image and the color bar of a panel with two dimensions."""
     from matplotlib.colors import LogNorm
 
-    # an image has pixels of equal size, so that uneven positions are counted
-    even = (a if a.values is None else Axis(name=a.name, unit="index") for a in panel.axes)
-    panel = replace(panel, axes=tuple(even))
     norm, extend = color_scale(values, panel)
     if isinstance(norm, LogNorm):
         # Zero counts have no logarithm; draw them dark, not as missing values.
         values = np.where(values <= 0, float(norm.vmin or 0), values)
-    image = axes.imshow(
-        values,
-        extent=_extent(panel),
-        aspect="equal" if _is_isotropic(panel) else "auto",
-        interpolation="nearest",
-        cmap=color_map(panel),
-        norm=norm,
-    )
-    if not _is_isotropic(panel):
-        axes.set_box_aspect(_STRETCHED)
-    axes.set_facecolor(MISSING)
-    _describe(axes.yaxis, panel.axes[0])
-    _describe(axes.xaxis, panel.axes[1])
+    image = _show(axes, panel, values, cmap=color_map(panel), norm=norm)
     # An inset always has the height of the image, even if the layout changes the image.
     bar = figure.colorbar(image, cax=axes.inset_axes((1.03, 0, 0.045, 1)), extend=extend)
     bar.ax.tick_params(which="both", labelsize=8, colors=INK, length=3)
@@ -165,6 +157,37 @@ def _draw_image(figure: Any, axes: Any, panel: Panel, values: Array) -> None:
         bar.set_ticks([-np.pi, 0, np.pi], labels=["−π", "0", "π"])  # noqa: RUF001
     if panel.outlines:
         _draw_outlines(axes, panel)
+
+
+def _draw_vectors(axes: Any, panel: Panel, vectors: Array) -> None:
+    """Draw the colors of vectors, with a color wheel at the top right of the image."""
+    longest = panel.vmax if panel.vmax and panel.vmax > 0 else longest_shown(vectors)
+    _show(axes, panel, vector_colors(vectors, longest))
+    left, right, bottom, top = _extent(panel)
+    tall = abs((bottom - top) / (right - left)) if _is_isotropic(panel) else _STRETCHED
+    wheel = axes.inset_axes((1.05, 1 - 0.24 / tall, 0.24, 0.24 / tall))
+    wheel.imshow(color_wheel(), interpolation="bilinear")
+    wheel.set_axis_off()
+    # text that is wider than the wheel goes on to the right, where no image covers it
+    text = {"fontsize": 8, "color": INK, "transform": wheel.transAxes, "va": "top"}
+    wheel.text(0, -0.06, f"rim: {longest:.3g} {panel.label}".rstrip(), **text)
+
+
+def _show(axes: Any, panel: Panel, values: Array, **colors: Any) -> Any:
+    """Show values or colors as an image with labels of its axes; return matplotlib's image."""
+    image = axes.imshow(
+        values,
+        extent=_extent(panel),
+        aspect="equal" if _is_isotropic(panel) else "auto",
+        interpolation="nearest",
+        **colors,
+    )
+    if not _is_isotropic(panel):
+        axes.set_box_aspect(_STRETCHED)
+    axes.set_facecolor(MISSING)
+    _describe(axes.yaxis, panel.axes[0])
+    _describe(axes.xaxis, panel.axes[1])
+    return image
 
 
 def _draw_outlines(axes: Any, panel: Panel) -> None:

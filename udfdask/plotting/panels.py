@@ -13,17 +13,19 @@ import numpy as np
 from udfdask.geometry.axes import Axis
 from udfdask.plotting.labels import Labels, place_text
 
-Style = Literal["scan", "pattern", "signed", "phase", "lines"]
+Style = Literal["scan", "pattern", "signed", "phase", "vector", "lines"]
 Array = np.ndarray[Any, Any]
 
 _MOST_OF_ONE_BUFFER = 4
 _MOST_LINES = 6
+_VECTOR = ("y", "x")  # labels of the components of vectors
+_ALIKE = 10.0  # if the mean vector exceeds this multiple of the spread, draw each component
 _STEEP = 10.0  # if the maximum exceeds this multiple of the median, draw curves on a log scale
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Panel:
-    """One picture of a figure: an image, a line, or several lines.
+    """One picture of a figure: an image, also of vectors, a line, or several lines.
 
     Examples
     --------
@@ -40,12 +42,12 @@ class Panel:
     """Title above the panel."""
     values: Array
     """An image, shape (y, x), or a line, shape (n,); complex values are drawn as amplitudes.
-    For style `lines` shape (n, lines)."""
+    For style `lines` shape (n, lines), for `vector` shape (y, x, 2) with components (y, x)."""
     axes: tuple[Axis, ...]
     """One axis per dimension of `values`."""
     style: Style = "scan"
-    """Colors for a scan image, a diffraction pattern, values around zero, or angles in radians; or
-    several lines."""
+    """Colors for a scan image, a diffraction pattern, values around zero, angles in radians, or
+    vectors; or several lines."""
     log: bool = False
     """Draw the values on a logarithmic scale."""
     label: str = ""
@@ -56,7 +58,7 @@ class Panel:
     vmin: float | None = None
     """Lowest value of the color scale, or of a curve; by default as the values need it."""
     vmax: float | None = None
-    """Highest value of the color scale, or of a curve."""
+    """Highest value of the color scale, or of a curve; the brightest length of vectors."""
     cmap: Any = None
     """Colormap of matplotlib, or its name; by default that of the style."""
 
@@ -70,6 +72,8 @@ def panels_of(labels: Labels, values: Array, *, log: bool | None = None) -> tupl
         return ()
     if _is_profile(labels, values):
         return (_mean_curve(labels, values, log),)
+    if _are_vectors(labels, values):
+        return (_vectors(labels, values),)
     planes = itertools.islice(_planes(labels, values), _MOST_OF_ONE_BUFFER)
     return tuple(panel for plane in planes for panel in _drawn(labels, *plane, log))
 
@@ -98,6 +102,36 @@ def _mean_curve(labels: Labels, values: Array, log: bool | None) -> Panel:
     title = f"{labels.title}, mean over the scan"
     axes, unit = labels.axes[-1:], labels.unit or ""
     return Panel(title=title, values=mean, axes=axes, style="lines", log=log, label=unit)
+
+
+def _are_vectors(labels: Labels, values: Array) -> bool:
+    """Return whether each position of an image has a vector that differs from the others.
+
+    Vectors that are nearly the same, such as positions on a detector, would have one color.
+    """
+    if labels.kind != "nav" or values.dtype.kind == "c" or labels.axes[-1].labels != _VECTOR:
+        return False
+    if values.ndim != labels.n_leading + 1 or len(_long_dims(values.shape[:-1])) < 2:
+        return False
+    vectors = values[np.isfinite(values).all(axis=-1)].astype(np.float64)
+    return not len(vectors) or bool(
+        np.linalg.norm(vectors.mean(axis=0)) <= _ALIKE * np.linalg.norm(vectors.std(axis=0))
+    )
+
+
+def _vectors(labels: Labels, values: Array) -> Panel:
+    """Return an image of vectors over the last two scan axes, at the middle of the others."""
+    *others, down, right = _long_dims(values.shape[:-1])
+    places = {dim: values.shape[dim] // 2 for dim in range(labels.n_leading)}
+    index = [slice(None) if d in (down, right) else at for d, at in places.items()]
+    texts = [place_text(labels.axes[dim], places[dim]) for dim in others]
+    return Panel(
+        title=labels.title + (f" [{', '.join(texts)}]" if texts else ""),
+        values=values[tuple(index)],
+        axes=(labels.axes[down], labels.axes[right], labels.axes[-1]),
+        style="vector",
+        label=labels.unit or "",
+    )
 
 
 def _planes(labels: Labels, values: Array) -> Iterator[tuple[str, Array, tuple[Axis, ...], bool]]:

@@ -56,7 +56,7 @@ def draw(panels: Sequence[Panel], *, title: str = "", figure: Any = None) -> Any
     make_figure = figure_class()
     for panel in panels:
         n = panel.values.ndim
-        if n != len(panel.axes) or not 1 <= n <= 2:
+        if n != len(panel.axes) or not (n == 3 if panel.style == "vector" else 1 <= n <= 2):
             raise ArgumentValueError(
                 f"panel {panel.title!r} must be an image or a line with an axis per dimension, got "
                 f"values of shape {panel.values.shape} and {len(panel.axes)} axes"
