@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import udfdask as ud
 from suites import examples
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.io import suggest_chunks
@@ -66,19 +65,6 @@ def test_what_is_suggested(shape, chunks, suggested, reason):
     assert reason in str(advice)
     if suggested:
         assert f"array.rechunk({suggested})" in advice.reason
-
-
-def test_a_plan_and_the_suggestion_say_the_same():
-    x = zeros((256, 256, 256, 256), (128, 128, 64, 64))
-    udf = ud.udfs.AutoUDF(f=np.max, output_shape=(), output_dtype="f4")
-    assert suggest_chunks(x).chunks == x.rechunk((8, 128, -1, -1)).chunks
-    with pytest.warns(ud.UDFWarning, match=r"chunks=\(8, 128, -1, -1\) where.*rechunk"):
-        ud.run_udf(x, udf)
-    with (
-        dask.config.set({"udfdask.worker-memory": "64 MiB"}),  # a task may have 16 MiB
-        pytest.warns(ud.UDFWarning, match=r"array.rechunk\(\(1, 128, -1, -1\)\)"),
-    ):
-        ud.run_udf(x, udf)
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,8 @@ from contextlib import suppress
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from damaging import FUZZ, LEAVES_FILES_OPEN, assert_same, damaged, outcome
+from damaging import LEAVES_FILES_OPEN, assert_same, outcome
 from instrument_files import write_blo
 from udfdask.errors import ArgumentTypeError, FileFormatError
 from udfdask.io import open_file
@@ -169,55 +167,6 @@ def test_files_that_are_cut(tmp_path, kind):
         file.write_bytes(content)
 
 
-# damaged HDF5 files can crash the library itself
-@pytest.mark.parametrize("kind", [kind for kind in FORMATS if kind not in ("hdf5", "hspy")])
-@FUZZ
-@given(data=st.data())
-@pytest.mark.filterwarnings("ignore")
-def test_files_with_other_bytes(tmp_path, kind, data):
-    name, write, read, how = FORMATS[kind]
-    path = tmp_path / name
-    write(path)
-    files = files_of(path)
-    if path.is_dir():  # damaged metadata can describe another array
-        files = [file for file in files if file.name not in ("zarr.json", ".zarray", ".zattrs")]
-    file = data.draw(st.sampled_from(files))
-    file.write_bytes(data.draw(damaged(file.read_bytes(), front=128)))
-    check(path, read, how)
-
-
-def test_a_damaged_chunk_of_hdf5(tmp_path):
-    write_hdf5(tmp_path / "a.h5")
-    with h5py.File(tmp_path / "a.h5") as opened:
-        chunk = opened["entry/scan"].id.get_chunk_info(1)
-    content = bytearray((tmp_path / "a.h5").read_bytes())
-    content[chunk.byte_offset + 5] ^= 0xFF
-    (tmp_path / "a.h5").write_bytes(content)
-    array = open_file(tmp_path / "a.h5", chunks=(1, 1, -1, -1)).array
-    with pytest.raises(FileFormatError, match=r"a\.h5, dataset 'entry/scan' at .*read as HDF5"):
-        array.compute(scheduler="synchronous")
-    assert_same(array[1:].compute(scheduler="synchronous"), VALUES[1:])
-
-
-@FUZZ
-@given(content=damaged(TOML.encode()))
-def test_damaged_descriptions(tmp_path, content):
-    write_csr(tmp_path / "a.toml")
-    (tmp_path / "a.toml").write_bytes(content)
-    with suppress(FileNotFoundError, ArgumentTypeError):  # another name of a file, another type
-        frames = outcome(tmp_path / "a.toml", named=tmp_path)
-        assert frames is None or frames.shape[-1] > 0
-
-
-@pytest.mark.parametrize("kind", ["zarr 2", "zarr 3", "shards"])
-def test_a_chunk_that_is_missing_was_never_written(tmp_path, kind):
-    _, write, read, how = FORMATS[kind]
-    write(tmp_path / "a.zarr")
-    chunk = next(f for f in files_of(tmp_path / "a.zarr") if not f.name.startswith((".z", "zarr")))
-    chunk.unlink()
-    check(tmp_path / "a.zarr", read, how)
-
-
 def write_array(path, values):
     """Write values as an array of a format."""
     if path.suffix == ".npy":
@@ -245,25 +194,6 @@ def test_no_numbers(tmp_path, suffix, values):
     how = {"dataset": "scan"} if suffix == "h5" else {}
     with pytest.raises(FileFormatError, match=r"expected (numbers|an array of frames).*a\."):
         open_file(tmp_path / f"a.{suffix}", **how)
-
-
-@pytest.mark.parametrize("suffix", ["npy", "h5", "zarr"])
-@pytest.mark.parametrize(
-    "values",
-    [
-        np.asfortranarray(VALUES),
-        VALUES.astype(">f8"),
-        VALUES > 9,
-        VALUES.astype("c8"),
-        VALUES.astype("f2"),
-        np.zeros((3, 0, 4, 4), "u1"),
-    ],
-    ids=["Fortran", "big-endian", "bool", "complex", "float16", "no row"],
-)
-def test_unusual_and_right(tmp_path, suffix, values):
-    write_array(tmp_path / f"a.{suffix}", values)
-    how = {"dataset": "scan"} if suffix == "h5" else {}
-    assert_same(outcome(tmp_path / f"a.{suffix}", **how), values)
 
 
 SUFFIXES = "npy h5 nc zarr toml raw mib blo bcf hspy zspy emd tif dm4 ser mrc rpl prz xml".split()

@@ -40,15 +40,6 @@ def test_the_dataset_asked_for(file, values, dataset):
     assert_eq(open_file(file, dataset=dataset).array, expected)
 
 
-def test_a_dataset_of_few_dimensions_is_meant_where_there_is_no_other(tmp_path):
-    with h5py.File(tmp_path / "a.h5", "w") as f:
-        f["spectra"] = np.arange(12.0).reshape(3, 4)
-        f["label"] = "x"
-    opened = open_file(tmp_path / "a.h5")
-    assert opened.array.shape == (3, 4)
-    assert opened.sig_dims == 1
-
-
 def test_automatic_chunks_are_whole_stored_chunks(tmp_path):
     with h5py.File(tmp_path / "a.h5", "w") as f:
         f.create_dataset("a", shape=(16, 16, 32, 32), dtype="u2", chunks=(2, 4, 16, 16))
@@ -100,17 +91,6 @@ def test_axes_of_nexus(nexus):
     assert [axis.scale for axis in opened.axes] == [-0.5, 1, -0.5, -0.5]
 
 
-@pytest.mark.parametrize("axes", ["y:x:ky:kx", "[y,x,ky,kx]", ["y", "x", "ky", "kx"]])
-def test_axes_of_older_nexus(nexus, axes):
-    with h5py.File(nexus, "r+") as f:
-        del f["entry/data"].attrs["axes"]
-        f["entry/data/frames"].attrs["axes"] = axes
-        f["entry/data/x"] = np.arange(5.0)  # not as many as there are positions
-    opened = open_file(nexus)
-    assert [axis.name for axis in opened.axes] == ["y", "x", "ky", "kx"]
-    assert [axis.unit for axis in opened.axes] == ["nm", None, "mrad", "mrad"]
-
-
 def test_several_of_one_size_are_listed(tmp_path):
     with h5py.File(tmp_path / "a.h5", "w") as f:
         f["first"] = np.zeros((2, 3, 4))
@@ -125,10 +105,3 @@ def test_a_dataset_that_is_not_there(file, dataset):
     match = rf"no dataset {dataset!r} in scan\.h5: pass one of 'entry/data' \(4, 6, 8, 10\) uint16"
     with pytest.raises(ArgumentValueError, match=match):
         open_file(file, dataset=dataset)
-
-
-def test_a_file_without_numbers(tmp_path):
-    with h5py.File(tmp_path / "a.h5", "w") as f:
-        f["label"] = "x"
-    with pytest.raises(FileFormatError, match=r"contains no dataset of numbers, but 'label'"):
-        open_file(tmp_path / "a.h5")

@@ -180,27 +180,6 @@ def test_a_damaged_chunk_gives_no_number(tmp_path):
             computed(path, STORED)
 
 
-@pytest.mark.parametrize("stored", [None, STORED])
-def test_files_of_the_latest_version(tmp_path, stored):
-    with h5py.File(tmp_path / "a.h5", "w", libver="latest") as file:
-        file.create_dataset("scan", data=VALUES, chunks=stored, maxshape=stored and (None,) * 4)
-        if stored:
-            file["scan"].resize((4, 9, 12, 10))
-            expected = file["scan"][()]
-        else:
-            expected = VALUES
-    np.testing.assert_array_equal(computed(tmp_path / "a.h5"), expected)
-
-
-def test_contiguous_values_are_mapped(tmp_path, without_library):
-    path = write(tmp_path / "a.h5", stored=None)
-    (block,) = open_file(path).array.persist(scheduler="synchronous").to_delayed().ravel()
-    block = block.compute(scheduler="synchronous")
-    np.testing.assert_array_equal(block, VALUES)
-    assert not block.flags.writeable
-    assert not block.flags.owndata
-
-
 def test_a_file_to_which_this_process_still_writes(tmp_path):
     for number, options in enumerate([{"stored": None}, *OWN.values(), *OTHERS.values()]):
         path = write(tmp_path / f"{number}.h5", np.zeros_like(VALUES), **options)

@@ -48,18 +48,6 @@ def test_signals_of_hyperspy(tmp_path, suffix, kind):
     assert described(opened) == EXPECTED[: values.ndim]
 
 
-def test_a_signal_of_hyperspy_behind_an_external_link(tmp_path):
-    signal(np.zeros_like(SCAN), hs.signals.Signal2D).save(tmp_path / "scan.hspy")
-    with h5py.File(tmp_path / "scan.hspy", "r+") as f:
-        (group,) = f["Experiments"].values()
-        name = f"{group.name}/data"
-        del group["data"]
-        group["data"] = h5py.ExternalLink("raw.h5", name)
-    with h5py.File(tmp_path / "raw.h5", "w") as f:
-        f.create_dataset(name, data=SCAN, chunks=(1, 1, 6, 7))
-    assert_eq(open_file(tmp_path / "scan.hspy").array, SCAN)
-
-
 @pytest.mark.parametrize("suffix", [".de5", ".emd", ".h5"])
 @pytest.mark.parametrize("chunks", [None, (3, 2, -1, 4)])
 def test_emd_of_rosettasciio(tmp_path, suffix, chunks):
@@ -113,36 +101,6 @@ def test_nion_swift(tmp_path, datum):
     assert_eq(opened.array, SCAN)
     assert (opened.sig_dims, opened.unit) == (datum, "counts")
     assert [row[1:] for row in described(opened)] == [row[1:] for row in EXPECTED]
-
-
-DETECTOR = "<A><A>-6</A><A>2</A><A><A/><A>mrad</A></A></A>"
-"""Offset, scale and unit of an axis of the detector."""
-
-POSITION = f"<R><A>{DETECTOR}{DETECTOR}</A><A><A><A/><A><X>{{x}}</X><Y>{{y}}</Y></A></A></A></R>"
-"""What Topspin writes about a frame."""
-
-
-@pytest.fixture
-def topspin(tmp_path):
-    """A file of NanoMegas's Topspin: an image, and a group of frames."""
-    image, frames = (f"{n}8d9446f-22bf-4fb1-8d13-338174e75d20" for n in (1, 2))
-    with h5py.File(tmp_path / "scan.app5", "w") as file:
-        file["Metadata"] = "<R><Id>scan</Id><ProcedureData/><HardwareSettings/></R>"
-        file[image] = np.zeros((40, 50), "u2")
-        for number in range(20):
-            y, x = divmod(number, 5)
-            file[f"{frames}/{number}/Data"] = SCAN[y, x]
-            file[f"{frames}/{number}/Metadata"] = POSITION.format(x=x * 1e-9, y=y * 1e-9)
-    return tmp_path / "scan.app5"
-
-
-def test_topspin(topspin):
-    opened = open_file(topspin)
-    assert_eq(opened.array, SCAN)
-    assert opened.sig_dims == 2
-    assert [(axis.name, axis.unit) for axis in opened.axes] == list(
-        zip(NAMES, ("nm", "nm", "mrad", "mrad"), strict=True)
-    )
 
 
 def test_the_format_is_known_by_the_contents(tmp_path):

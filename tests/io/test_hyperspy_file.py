@@ -1,7 +1,5 @@
 """Files of instruments: which signal, which axes, and what is said of those nobody can read."""
 
-import zipfile
-
 import dask
 import numpy as np
 import pytest
@@ -43,14 +41,6 @@ def test_data_and_axes(file, values):
     assert [axis.name for axis in opened.axes] == ["y", "x", "ky", "kx"]
     assert [axis.scale for axis in opened.axes] == [0.5, 0.25, 2, 2]
     assert {(axis.unit, axis.offset) for axis in opened.axes} == {("nm", 7.0)}
-
-
-def test_unnamed_axes_get_names(tmp_path, values):
-    hs.signals.Signal1D(values).save(tmp_path / "a.hspy")
-    opened = open_file(tmp_path / "a.hspy")
-    assert opened.sig_dims == 1
-    assert [axis.name for axis in opened.axes] == ["nav_0", "nav_1", "nav_2", "sig_x"]
-    assert {(axis.unit, axis.scale, axis.offset) for axis in opened.axes} == {(None, 1.0, 0.0)}
 
 
 @pytest.mark.parametrize("chunks", [None, (1, 6, 4, 5)])
@@ -105,11 +95,6 @@ def test_a_signal_that_is_not_there(several, dataset):
         open_file(several, dataset=dataset)
 
 
-def test_a_title_that_comes_twice(several):
-    with pytest.raises(FileFormatError, match=r"several signals: pass dataset= as one"):
-        open_file(several, dataset="map")
-
-
 def test_a_suffix_that_nothing_reads(tmp_path):
     (tmp_path / "a.foo").write_bytes(b"123")
     with pytest.raises(
@@ -126,16 +111,6 @@ def test_a_file_that_needs_another_package(tmp_path, monkeypatch):
     monkeypatch.setattr(hs, "load", load)
     with pytest.raises(ImportError, match=r"a\.blo without another package.*skimage.*pip install"):
         open_file(tmp_path / "a.blo")
-
-
-def test_compressed_values_are_read_at_once(tmp_path, values):
-    path = tmp_path / "a.prz"
-    hs.signals.Signal2D(values).save(path)
-    with zipfile.ZipFile(path) as archive:
-        assert archive.getinfo("data.npy").compress_type != zipfile.ZIP_STORED
-    opened = open_file(path, chunks=(1, 4, 5, 6))
-    assert opened.reader == "HyperSpy (PantaRhei, read at once)"
-    assert_eq(opened.array, values)
 
 
 @pytest.fixture(params=["a.sur", "a.msa", "a.prz"])

@@ -67,16 +67,6 @@ def test_blocks_are_whole_stored_chunks_within_the_limit(data):
         assert found[nav:] == shape[nav:]
 
 
-def test_many_automatic_chunks_are_not_too_small():
-    for side in (100, 1000, 2007, 5000, 30_000):
-        for step in (1, 3, 16, 50):
-            shape = (side, side, 128, 128)
-            found = chosen(shape, (step, step, 128, 128))
-            blocks = math.prod(math.ceil(n / c) for n, c in zip(shape, found, strict=True))
-            assert blocks <= max(2.5 * 4096, 2.5 * math.prod(shape) * 2 / (128 * MIB))
-            assert math.prod(found) * 2 >= LEAST_BYTES / 2
-
-
 @settings(deadline=None, max_examples=examples(100))
 @given(st.integers(1, 3000), st.integers(1, 3000), st.sampled_from([16, 64, 128, 256]))
 def test_no_thread_has_much_more_of_a_mapped_file_than_others(rows, columns, side):

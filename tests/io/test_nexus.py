@@ -66,16 +66,6 @@ def test_units_in_latin_1(file, kind):
     assert opened(file).unit == "µm"
 
 
-@pytest.mark.parametrize(("axes", "name"), [(["", "row", ""], "row"), (["Sample X"], "Sample X")])
-def test_axes_without_names_and_names_with_spaces(file, axes, name):
-    data = group(file, "entry/data", signal="counts", axes=axes)
-    data["counts"] = FRAMES
-    dim = axes.index(name)
-    data[name] = 0.5 * np.arange(FRAMES.shape[dim])
-    scales = [axis.scale if axis.name == name else None for axis in opened(file).axes]
-    assert scales == [0.5 if number == dim else None for number in range(3)]
-
-
 @pytest.mark.parametrize(("kind", "first"), [("f8", 0), ("u1", 120)])
 def test_edges_of_bins(file, kind, first):
     """Also such whose sums are too large for their type."""
@@ -169,15 +159,6 @@ def test_dimensions_of_axes_in_any_form(file, number):
     assert [(axis.name, axis.scale) for axis in opened(file).axes[:2]] == [("y", 3), ("x", 5)]
 
 
-def test_a_detector_alone(file):
-    """Frames without NXdata, next to curves that have it, and images of the detector."""
-    detector = group(file, "entry/instrument/detector", "NXdetector")
-    detector["data"], detector["flatfield"] = FRAMES, np.ones((40, 50))
-    detector["pixel_mask"] = np.ones((40, 50), "u4")
-    group(file, "entry/diode", signal="value")["value"] = np.zeros(6)
-    assert_eq(opened(file).array, FRAMES)
-
-
 @pytest.mark.parametrize("default", ["", "entry/camera"])
 def test_a_picture_is_not_a_recording(file, default):
     file.attrs["default"] = default
@@ -208,20 +189,6 @@ def test_a_signal_that_is_lost(file):
     with pytest.raises(FileFormatError, match=r"scan\.nxs: entry/data/data is missing"):
         opened(file)
     assert_eq(open_file(path, dataset="entry/other").array, FRAMES)
-
-
-def test_a_dataset_in_an_external_file(file):
-    """The frames are behind a link, and a small matrix is not."""
-    folder = file.filename.removesuffix("scan.nxs")
-    with h5py.File(folder + "frames.h5", "w") as other:
-        other["data"] = FRAMES
-    file["entry/sample/orientation_matrix"] = np.eye(3)[None]
-    file["entry/data/data"] = h5py.ExternalLink("frames.h5", "/data")
-    file["entry/data/x"] = 3.0 * np.arange(6)
-    file["entry/data"].attrs["axes"] = ["x", ".", "."]
-    scan = opened(file)
-    assert_eq(scan.array, FRAMES)
-    assert scan.axes[0].scale == 3
 
 
 @pytest.mark.parametrize("kind", ["NXdata", "NXcollection"])

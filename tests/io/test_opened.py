@@ -10,40 +10,11 @@ from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.geometry.axes import (
     Axis,
     axis_of_values,
-    default_axis_names,
     with_different_names,
 )
 from udfdask.io import open_file
 from udfdask.io.opened_file import choose_sig_dims
 from udfdask.udfs import SumSigUDF, SumUDF
-
-
-@pytest.mark.parametrize(
-    ("ndim", "sig_dims", "names"),
-    [
-        (4, 2, ("y", "x", "sig_y", "sig_x")),
-        (3, 1, ("y", "x", "sig_x")),
-        (2, 2, ("sig_y", "sig_x")),
-        (6, 3, ("nav_0", "nav_1", "nav_2", "sig_0", "sig_1", "sig_2")),
-    ],
-)
-def test_default_names(ndim, sig_dims, names):
-    assert default_axis_names(ndim, sig_dims) == names
-
-
-@pytest.mark.parametrize(
-    ("asked", "ndim", "known", "sig_dims"),
-    [
-        (None, 1, 0, 1),
-        (None, 2, 0, 1),
-        (None, 3, 0, 2),
-        (None, 3, 1, 1),
-        (1, 4, 2, 1),
-        (4, 4, 2, 4),
-    ],
-)
-def test_signal_dimensions(asked, ndim, known, sig_dims):
-    assert choose_sig_dims(asked, ndim, known=known) == sig_dims
 
 
 @pytest.mark.parametrize("asked", [0, -1, 5])
@@ -58,11 +29,6 @@ def test_names_are_all_there_and_different():
     )
     assert [axis.name for axis in axes] == ["x", "x_", "sig_y", "sig_x"]
     assert (axes[0].unit, axes[0].scale) == ("nm", 2.0)
-
-
-def test_an_even_coordinate_gives_scale_and_offset():
-    axis = axis_of_values("t", np.array([4.0, 3.5, 3.0]), "s")
-    assert axis == Axis(name="t", unit="s", scale=-0.5, offset=4.0)
 
 
 @pytest.mark.parametrize("values", [[1.0, 2.0, 4.0], [4, 2, 1], [3.0]])
@@ -139,10 +105,6 @@ class TestPartsOfFiles:
     def test_indices_that_do_not_fit(self, opened, index, message):
         with pytest.raises(ArgumentValueError, match=message):
             opened[index]
-
-    def test_it_is_no_sequence(self, opened):
-        with pytest.raises(TypeError, match="not iterable"):
-            list(opened)
 
     def test_axes_of_data_of_another_shape(self, opened):
         with pytest.raises(ArgumentValueError, match=r"shape \(4, 5, 6, 7\).*opened\[2:5, ::2\]"):

@@ -20,23 +20,6 @@ def test_a_file_that_is_not_there(tmp_path):
         open_file(tmp_path / "elsewhere" / "scan.mib")
 
 
-def test_a_raw_file(tmp_path):
-    values = np.arange(3 * 4 * 5, dtype=">u2").reshape(3, 4, 5)
-    (tmp_path / "scan.bin").write_bytes(b"head" + values.tobytes())
-    opened = open_file(
-        tmp_path / "scan.bin",
-        nav_shape=3,
-        sig_shape=(4, 5),
-        dtype=">u2",
-        offset=4,
-        chunks=(2, 4, 5),
-    )
-    assert_eq(opened.array, values)
-    assert opened.array.chunks == ((2, 1), (4,), (5,))
-    assert (opened.reader, opened.title, opened.sig_dims) == ("raw binary", "scan", 2)
-    assert [axis.name for axis in opened.axes] == ["x", "sig_y", "sig_x"]
-
-
 @pytest.mark.parametrize(
     ("given", "missing"),
     [

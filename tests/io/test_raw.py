@@ -1,7 +1,5 @@
 """Raw files: the same numbers as in the file, read when and where they are needed."""
 
-import pickle
-
 import dask
 import numpy as np
 import pytest
@@ -12,8 +10,6 @@ from hypothesis import strategies as st
 from suites import examples
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, FileFormatError
 from udfdask.io import from_raw
-from udfdask.io.file_identity import FileIdentity
-from udfdask.io.memmap import MappedArray, c_strides
 from udfdask.testing.strategies import chunkings, shapes
 
 
@@ -29,49 +25,8 @@ def file(tmp_path, scan):
     return path
 
 
-def no_computing(*args, **kwargs):
-    raise AssertionError("something was computed")
-
-
 def opened(file, **kwargs):
     return from_raw(file, nav_shape=(5, 7), sig_shape=(6, 4), dtype="uint16", **kwargs)
-
-
-@pytest.mark.parametrize("chunks", ["auto", (2, 3, -1, -1), (5, 7, 4, 3), -1])
-def test_reads_what_is_in_the_file(file, scan, chunks):
-    assert_eq(opened(file, chunks=chunks), scan)
-
-
-def test_blocks_are_views_of_the_mapped_file(file):
-    shape = (5, 7, 6, 4)
-    source = MappedArray(
-        file=FileIdentity.of(file),
-        shape=shape,
-        dtype=np.dtype("u2"),
-        offset=0,
-        strides=c_strides(shape, 2),
-    )
-    owner = source[2:4]
-    while isinstance(owner, np.ndarray):
-        owner = owner.base
-    assert type(owner).__name__ == "mmap"
-
-    def inspect(block):
-        assert type(block) is np.ndarray
-        assert not block.flags.owndata
-        assert not block.flags.writeable
-        return block
-
-    opened(file, chunks=(2, 7, 6, 4)).map_blocks(inspect, meta=np.empty((0,) * 4)).compute()
-
-
-def test_the_graph_is_small(tmp_path):
-    np.zeros((64, 64, 32, 32), np.uint8).tofile(tmp_path / "f")
-    array = from_raw(
-        tmp_path / "f", nav_shape=(64, 64), sig_shape=(32, 32), dtype="u1", chunks=(8, 64, 32, 32)
-    )
-    assert array.npartitions == 8
-    assert len(pickle.dumps(dict(array.dask))) < 20_000 < array.nbytes
 
 
 def test_equal_arguments_give_equal_names(file):

@@ -11,14 +11,12 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import udfdask as ud
 from suites import examples
 from udfdask.backends.pydata_backends import gcxs_to_csr
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, FileFormatError
 from udfdask.io import from_raw_csr, open_file, raw_csr
 from udfdask.testing import raise_if_dask_computes
 from udfdask.testing.strategies import chunkings, shapes
-from udfdask.udfs import SumUDF
 
 sparse = pytest.importorskip("sparse", reason="sparse is an extra")
 
@@ -101,16 +99,6 @@ def test_what_is_written_is_read(data, tmp_path_factory):
         np.testing.assert_array_equal(matrix.toarray(), one.todense().reshape(matrix.shape))
 
 
-def test_blocks_and_meta_are_of_one_kind(files):
-    array = files.open((4, 6), (5, 7), chunks=(2, 6, 5, 7))
-    block = array.blocks[0].compute()
-    for thing in (array._meta, block):
-        assert type(thing) is sparse.GCXS
-        assert thing.compressed_axes == (0, 1)
-        assert thing.dtype == np.dtype("u2")
-    assert (block.indices.dtype, block.indptr.dtype) == (np.int32, np.int32)
-
-
 @pytest.mark.parametrize("indices", ["i4", "u4", "i8"])
 def test_neither_reading_nor_scipy_copies(tmp_path, values, indices):
     files = write(tmp_path, values, 2, indices=indices)
@@ -122,13 +110,6 @@ def test_neither_reading_nor_scipy_copies(tmp_path, values, indices):
     assert np.shares_memory(matrix.data, block.data)
     assert np.shares_memory(matrix.indices, block.indices)
     np.testing.assert_array_equal(matrix @ np.ones(35), values[2:].sum(axis=(2, 3)).ravel())
-
-
-def test_udfs_take_sparse_blocks(files, values):
-    array = files.open((4, 6), (5, 7), chunks=(2, 3, 5, 7))
-    with raise_if_dask_computes():
-        result = ud.run_udf(array, SumUDF())
-    np.testing.assert_array_equal(result["intensity"].compute(), values.sum(axis=(0, 1)))
 
 
 def test_pixels_out_of_order_and_twice(tmp_path):
@@ -152,14 +133,6 @@ def test_indices_are_looked_at_once(tmp_path, monkeypatch):
     assert len(calls) == 4
 
 
-def test_automatic_chunks_hold_so_many_entries(files, values):
-    stored = np.count_nonzero(values) * 6
-    with dask.config.set({"array.chunk-size": f"{4 * stored // 2}B"}):
-        assert files.open((4, 6), (5, 7)).chunks == ((2, 2), (6,), (5,), (7,))
-    with dask.config.set({"array.chunk-size": "1B"}):  # a frame at least
-        assert files.open((4, 6), (5, 7)).npartitions == 24
-
-
 @pytest.mark.parametrize(("place", "value"), [(3, 0), (-1, 9999), (0, -1)])
 def test_pointers_that_cannot_be(files, place, value):
     values = np.fromfile(files.indptr, "<i8")
@@ -168,12 +141,6 @@ def test_pointers_that_cannot_be(files, place, value):
     match = r"indptr must increase from 0 to the \d+ entries"
     with raise_if_dask_computes(), pytest.raises(FileFormatError, match=match):
         files.open((4, 6), (5, 7))
-
-
-def test_a_scan_of_another_size(files):
-    match = r"28 frames need 29 values of '<i8' in .*indptr, but it contains 25: check nav_shape"
-    with pytest.raises(FileFormatError, match=match):
-        files.open((4, 7), (5, 7))
 
 
 @pytest.mark.parametrize("which", [1, 2])

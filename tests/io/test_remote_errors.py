@@ -46,14 +46,6 @@ def test_a_missing_object(server, name):
         open_file(f"{server.url}/{name}", **raw)
 
 
-def test_the_time_limit_of_the_user(server):
-    aiohttp = pytest.importorskip("aiohttp")
-    server.hangs = "scan"
-    options = {"client_kwargs": {"timeout": aiohttp.ClientTimeout(total=0.2)}}
-    with pytest.raises(ConnectionError, match=r"scan\.npy cannot be read"):
-        open_file(f"{server.url}/scan.npy", storage_options=options)
-
-
 def test_options_reach_the_server(server):
     server.header = ("X-Token", "abc")
     with pytest.raises(FileFormatError, match=r"403.*credentials in storage_options"):

@@ -6,13 +6,11 @@ from dask.array.utils import assert_eq
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import udfdask as ud
 from remote_servers import serving
 from suites import examples
 from udfdask.errors import FileFormatError
 from udfdask.io import from_raw, open_file
 from udfdask.testing import raise_if_dask_computes
-from udfdask.udfs import SumSigUDF, SumUDF
 
 pytest.importorskip("aiohttp", reason="aiohttp is in the remote extra")
 
@@ -50,20 +48,6 @@ def test_opening_reads_the_header_alone(server):
         opened = open_file(f"{server.url}/scan.npy")
     assert opened.array.shape == SHAPE
     assert sum(request.sent for request in server.loaded()) < 1 << 15
-
-
-def test_one_pass_loads_each_byte_once(server, values):
-    scan = open_file(f"{server.url}/scan.npy", chunks=(2, -1, -1, -1)).array
-    server.loaded()
-    total, each = ud.compute(*ud.run_udf(scan, [SumUDF(), SumSigUDF()]))
-    assert np.array_equal(total["intensity"], values.sum((0, 1)))
-    assert np.array_equal(each["intensity"], values.sum((2, 3)))
-    loaded = server.loaded("scan.npy")
-    offset = (server.folder / "scan.npy").stat().st_size - values.nbytes
-    chunk = values.nbytes // 3
-    assert sorted((r.start, r.sent) for r in loaded) == [
-        (offset + i * chunk, chunk) for i in range(3)
-    ]
 
 
 def test_distant_parts_are_read_apart(tmp_path):

@@ -84,24 +84,6 @@ def test_what_travels_is_small_and_shows_no_password(server, kind):
     assert "secret" not in repr(dict(array.__dask_graph__()))
 
 
-@pytest.mark.parametrize("kind", ["npy"], indirect=True)
-def test_results_are_kept_until_the_data_change(server, kind, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("cache")
-
-    def total():
-        with ud.cache(folder):
-            return ud.run_udf(opened(server, kind), SumUDF()).compute()["intensity"]
-
-    first = total()
-    server.loaded()
-    assert np.array_equal(total(), first)
-    whole = scan(1).nbytes // SHAPE[0]
-    loaded = [r for r in server.loaded() if r.sent == whole]
-    assert not [r for r in loaded if r.start or "/c/" in r.path]
-    rewrite(server, kind)
-    assert np.array_equal(total(), scan(2).sum((0, 1), dtype="u8"))
-
-
 @pytest.mark.parametrize("kind", ["npy", "raw"], indirect=True)
 def test_the_name_of_a_file_is_that_of_its_version(server, kind):
     first = opened(server, kind)

@@ -82,11 +82,3 @@ def test_s3(s3, values, name):
     assert_eq(array, values)
     found = ud.run_udf(array, SumSigUDF()).compute()
     assert np.array_equal(found["intensity"], values.sum((2, 3)))
-
-
-@pytest.mark.parametrize("name", ["nothing.npy", "nothing.zarr", "nothing.json"])
-def test_a_missing_object_on_s3(s3, name):
-    with pytest.raises(FileNotFoundError, match=rf"s3://bucket/data/{name} cannot be read"):
-        open_file(f"s3://bucket/data/{name}", storage_options=s3)
-    with pytest.raises(FileNotFoundError, match=r"s3://nowhere/.* cannot be read"):
-        open_file(f"s3://nowhere/{name}", storage_options=s3)

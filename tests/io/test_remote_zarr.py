@@ -10,7 +10,6 @@ import udfdask as ud
 from remote_servers import serving
 from udfdask.errors import ArgumentValueError, FileFormatError
 from udfdask.io import open_file
-from udfdask.testing import raise_if_dask_computes
 from udfdask.udfs import SumSigUDF, SumUDF
 
 pytest.importorskip("aiohttp", reason="aiohttp is in the remote extra")
@@ -72,13 +71,6 @@ def test_the_array_asked_for(server, values):
         open_file(f"{server.url}/v2.zarr", dataset="light")
     with pytest.raises(ArgumentValueError, match="is itself an array"):
         open_file(f"{server.url}/a.zarr", dataset="dark")
-
-
-def test_opening_loads_no_chunk(server):
-    server.loaded()
-    with raise_if_dask_computes():
-        open_file(f"{server.url}/a.zarr")
-    assert {r.path.rpartition("/")[2] for r in server.loaded() if r.sent} == {"zarr.json"}
 
 
 @pytest.mark.parametrize("name", ["a.zarr", "shards.zarr"])

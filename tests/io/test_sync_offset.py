@@ -130,26 +130,6 @@ def test_arrays_are_like_the_model(given, data):
     check_run(opened, frames, nav, offset, roi)
 
 
-@pytest.mark.parametrize("nav", [(), (1,), (7,), (2, 2, 3), (1, 1, 1, 5)])
-@pytest.mark.parametrize("offset", [-5, 0, 4])
-def test_any_number_of_navigation_axes(nav, offset):
-    frames = some_frames(6)
-    x = da.from_array(frames, chunks=(4, *SIG))
-    opened = with_sync_offset(x, nav, sync_offset=offset)
-    scan, present = model(frames, nav, offset)
-    np.testing.assert_array_equal(opened.array.compute(scheduler="synchronous"), scan)
-    np.testing.assert_array_equal(
-        np.ones(nav, bool) if opened.present is None else opened.present, present
-    )
-
-
-def test_the_same_scan_is_the_same_array():
-    x = da.ones((3, 4, 2, 2), chunks=(1, 4, 2, 2))
-    same = with_sync_offset(x)
-    assert same.array is x
-    assert same.present is None
-
-
 @pytest.mark.parametrize("offset", [-9, np.int8(7)])
 def test_each_frame_is_loaded_once_and_absent_chunks_never(tmp_path, offset):
     frames = np.random.default_rng(1).integers(1, 9, (24, 4, 4)).astype(np.uint8)
@@ -160,16 +140,6 @@ def test_each_frame_is_loaded_once_and_absent_chunks_never(tmp_path, offset):
     assert run[0].explain().n_chunks == 3
     ud.compute(*run, scheduler="synchronous")
     assert set(counts(tmp_path).values()) == {1}
-
-
-def test_chunks_without_a_frame_have_no_task():
-    x = da.from_array(some_frames(8), chunks=(2, *SIG))
-    opened = with_sync_offset(x, (8, 4), sync_offset=-4, chunks=(1, 4, *SIG))
-    run = ud.run_udf(opened, SumSigUDF())
-    plan = run.explain()
-    assert plan.n_chunks == 2
-    assert plan.bytes_read == 8 * math.prod(SIG) * 2
-    assert "24 of 32 positions have no frame" in plan.text
 
 
 def test_blocks_of_whole_rows_of_a_raw_file_are_views(tmp_path):
@@ -239,25 +209,6 @@ def test_formats_that_know_their_shape(tmp_path, kind, nav):
         group[...] = stored
     opened = open_file(path, nav_shape=nav, sync_offset=-2)
     check_run(opened, frames, nav or (3, 4), -2, None)
-
-
-def test_headers_and_footers_of_raw_frames(tmp_path):
-    frames = np.arange(1, 9, dtype=np.uint8).reshape(4, 2)
-    rows = [bytes([0, 0, *frame, 0]) for frame in frames]
-    (tmp_path / "f").write_bytes(b"x" + b"".join(rows) + b"yz")  # a part of a fifth frame
-    opened = open_file(
-        tmp_path / "f",
-        nav_shape=(2, 3),
-        sig_shape=2,
-        dtype="u1",
-        offset=1,
-        frame_header=2,
-        frame_footer=1,
-        sync_offset=1,
-    )
-    assert opened.title == "f"
-    result = ud.run_udf(opened, SumSigUDF()).compute(scheduler="synchronous")
-    np.testing.assert_array_equal(result["intensity"], [[7, 11, 15], [0, 0, 0]])
 
 
 def test_missing_frames_are_an_error_by_default(tmp_path):
@@ -347,16 +298,6 @@ def test_zeros_as_neighbors_are_a_warning():
     np.testing.assert_array_equal(found, expected)
 
 
-def test_a_complete_part_of_a_scan_is_no_reason_for_a_warning():
-    frames = some_frames(12)
-    opened = with_sync_offset(da.from_array(frames, chunks=(2, *SIG)), (4, 4), sync_offset=-2)
-    for part in (opened[1:3], opened[1, 2], opened[2]):
-        assert part.present is None
-        result = ud.run_udf(part, [SumUDF(), WindowsUDF(1)])[0].compute(scheduler="synchronous")
-        expected = part.array.sum(axis=tuple(range(part.array.ndim - 2))).compute()
-        np.testing.assert_array_equal(result["intensity"], expected)
-
-
 @pytest.mark.parametrize("how", ["roi", "axes", "opened"])
 def test_the_mask_can_be_given_beside_the_array(how):
     x = da.from_array(some_frames(5), chunks=(2, *SIG))
@@ -370,18 +311,6 @@ def test_the_mask_can_be_given_beside_the_array(how):
     result = ud.run_udf(opened if how == "opened" else changed, SumSigUDF(), **options)
     found = result.compute(scheduler="synchronous")
     np.testing.assert_array_equal(found.valid_mask["intensity"], opened.present)
-
-
-def test_other_signal_axes_than_those_of_the_file():
-    frames = some_frames(5)
-    opened = with_sync_offset(da.from_array(frames, chunks=(2, *SIG)), (2, 4), sync_offset=-1)
-    scan, present = model(frames, (2, 4), -1)
-    rows = ud.run_udf(opened, SumSigUDF(), sig_dims=1).compute(scheduler="synchronous")
-    np.testing.assert_array_equal(rows["intensity"], scan.sum(axis=-1))
-    valid = np.broadcast_to(present[..., None], (2, 4, 3))
-    np.testing.assert_array_equal(rows.valid_mask["intensity"], valid)
-    with pytest.raises(ArgumentValueError, match="sig_dims cannot be larger"):
-        ud.run_udf(opened, SumSigUDF(), sig_dims=3)
 
 
 def test_zeros_of_absent_frames_do_not_become_frames():

@@ -44,10 +44,6 @@ def test_the_array_of_a_group_that_is_meant(group, values):
     assert opened.reader == "zarr, array deep/scan"
 
 
-def test_the_array_asked_for(group, values):
-    assert_eq(open_file(group, dataset="dark").array, values[0, 0])
-
-
 def test_a_store_written_anew_is_read_anew(tmp_path, values):
     path = str(tmp_path / "a.zarr")
     zarr.create_array(path, data=values)
@@ -57,12 +53,6 @@ def test_a_store_written_anew_is_read_anew(tmp_path, values):
     second = open_file(path).array
     assert first.name != second.name
     assert_eq(second, (values + 1).astype(np.uint8))
-
-
-def test_stored_chunks_above_the_chunk_size_stay(tmp_path, values):
-    zarr.create_array(str(tmp_path / "a.zarr"), data=values, chunks=(4, 6, 2, 5))
-    with dask.config.set({"array.chunk-size": "100B"}):
-        assert open_file(tmp_path / "a.zarr").array.chunksize == (4, 6, 2, 5)
 
 
 def test_shards_are_read_whole(tmp_path, values):

@@ -1,10 +1,6 @@
 """What may be written where; and the old or the new is there, complete, whatever happens."""
 
-import json
 import os
-import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -20,7 +16,6 @@ zarr = pytest.importorskip("zarr", reason="zarr is in the io extra")
 TARGETS = pytest.mark.parametrize("name", ["a.npz", "a.zarr"])
 STORES = pytest.mark.parametrize("is_store", [False, True])
 GROUP = '{"zarr_format": 3, "node_type": "group"}'
-CHANGES = ["mkdir", "open", "rename", "replace", "rmdir", "unlink", "fsync"]
 
 
 def write(target, word, *, overwrite=True):
@@ -79,74 +74,6 @@ def replace(target, word, happens):
     with replacing(target) as part:
         part.write_text(word)
         happens()
-
-
-def die_at(step):
-    """Have this process kill itself at a step: before (even) or after (odd) each change."""
-    steps = iter(range(10**6))
-
-    def deadly(function):
-        def call(*args, **kwargs):
-            if next(steps) == step:
-                os.kill(os.getpid(), signal.SIGKILL)
-            found = function(*args, **kwargs)
-            if next(steps) == step:
-                os.kill(os.getpid(), signal.SIGKILL)
-            return found
-
-        return call
-
-    for name in CHANGES:
-        setattr(os, name, deadly(getattr(os, name)))
-
-
-def kill(target, first):
-    """Kill a writer at each step; return what was there each time, by name."""
-    found, survived, step = [], False, -1
-    while not survived:
-        step += 1
-        folder = target.parent / str(step)
-        folder.mkdir()
-        one = folder / target.name
-        if first:
-            write(one, "old")
-        child = os.fork()
-        if child == 0:
-            die_at(step)
-            write(one, "new")
-            os._exit(0)
-        _, status = os.waitpid(child, 0)
-        shown = [path for path in folder.iterdir() if not path.name.startswith(".")]
-        found.append({path.name: read(path) for path in shown})
-        survived = os.WIFEXITED(status)
-    return found
-
-
-@pytest.mark.full
-@pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL, and no fork")
-@TARGETS
-@pytest.mark.parametrize("first", ["first", "new"])
-def test_killed_at_every_step(tmp_path, name, first):
-    # a fork is safe only where no other threads are
-    code = (
-        "import json, pathlib, sys, test_writing; "
-        "print(json.dumps(test_writing.kill(pathlib.Path(sys.argv[1]), sys.argv[2] == 'first')))"
-    )
-    path = os.pathsep.join([str(Path(__file__).parent), *sys.path])
-    run = subprocess.run(
-        [sys.executable, "-c", code, tmp_path / name, first],
-        env={**os.environ, "PYTHONPATH": path, "OPENBLAS_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    found = json.loads(run.stdout)
-    assert len(found) > 10
-    for shown in found:
-        # while an existing store is replaced, it has another name, and then it is removed
-        assert shown.get(name) in (None, ["old"], ["new"])
-        assert first == "new" or name in shown or list(shown.values()) == [["old"]]
-    assert found[-1] == {name: ["new"]}
 
 
 @TARGETS
@@ -304,16 +231,6 @@ def test_links_are_followed(tmp_path, monkeypatch):
     assert (tmp_path / "a.png").is_symlink()
     assert (tmp_path / "far" / "b.png").read_text() == "new"
     assert check_target("~/c.png").path == tmp_path / "far" / "c.png"
-
-
-ODD = ["x" * 255, "ä" * 127, "new\nline"]
-
-
-@pytest.mark.parametrize("name", ODD, ids=ascii)
-def test_odd_names(tmp_path, name):
-    write(tmp_path / name, "new")
-    assert read(tmp_path / name) == ["new"]
-    assert [path.name for path in tmp_path.iterdir()] == [name]
 
 
 def test_several_targets_are_apart(tmp_path):

@@ -79,17 +79,11 @@ def suggest_chunks(array: da.Array, sig_dims: int = 2) -> ChunkAdvice:
     array.rechunk((16, 256, 128, 128)). If the array comes from a file, open it with these chunks.
     """
     if not isinstance(array, da.Array):
-        raise ArgumentTypeError(
-            f"expected a dask array, got a {type(array).__name__}: for a file, pass "
-            "open_file(path).array"
-        )
+        raise ArgumentTypeError(f"expected a dask array, got a {type(array).__name__}")
     if sig_dims not in range(1, array.ndim + 1):
         raise ArgumentValueError(f"sig_dims must be from 1 to {array.ndim}, got {sig_dims!r}")
     if any(math.isnan(n) for n in array.shape):
-        raise ArgumentValueError(
-            f"the array has unknown chunk sizes, shape {array.shape}: call "
-            "array.compute_chunk_sizes() first"
-        )
+        raise ArgumentValueError("unknown chunk sizes: call array.compute_chunk_sizes() first")
     item = array.dtype.itemsize
     sizes = good_chunks(array.chunks, sig_dims, item)
     fault = _fault(array, array.ndim - sig_dims)

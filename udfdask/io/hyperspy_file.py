@@ -173,6 +173,7 @@ def _format_names(file: Path) -> list[str]:
     if known is not None:
         return [known]
     try:
+        import hyperspy.api  # noqa: F401
         from rsciio import IO_PLUGINS
     except ImportError as error:
         raise missing_package("hyperspy", purpose=f"reading {file.name}") from error
@@ -195,11 +196,20 @@ def _load(file: Path, identities: Sequence[FileIdentity]) -> tuple[list[Any], st
     readers of HyperSpy cannot read lazily, or not all files: small ones are read at once.
     """
     errors: list[Exception] = []
-    size = sum(identity.size for identity in identities)
+    size, most = sum(identity.size for identity in identities), chunk_bytes()
     for name in _format_names(file):
         # HyperSpy maps the values of a .prz file, an archive, even if they are compressed
         for lazy in (False,) if name == "PantaRhei" else (True, False):
-            if not lazy and size > chunk_bytes():
+            if not lazy and size > most:
+                if not (errors and isinstance(errors[-1], ImportError)):
+                    errors[-1:] = [
+                        FileFormatError(
+                            f"{file} cannot be read lazily by HyperSpy, and its {size} bytes are "
+                            f"more than the {most} of a chunk, up to which it is read at once: "
+                            "increase dask's array.chunk-size, or load it with HyperSpy and save "
+                            f"it as .hspy. {errors[-1] if errors else ''}"
+                        )
+                    ]
                 continue
             try:
                 with reading(file, f"{name} by HyperSpy"):
@@ -211,25 +221,13 @@ def _load(file: Path, identities: Sequence[FileIdentity]) -> tuple[list[Any], st
                 os.close(identity.open())
             return signals, f"HyperSpy ({name}{'' if lazy else ', read at once'})"
     # a package that is missing is one of a format that probably is not meant
-    errors.sort(key=lambda error: isinstance(error, ImportError))
-    if errors and isinstance(errors[0], ImportError):
-        raise errors[0]
-    reason = f": {errors[0]}" if errors else ""
-    if size > chunk_bytes():
-        raise FileFormatError(
-            f"{file} cannot be read lazily by HyperSpy, and its {size} bytes are more than the "
-            f"{chunk_bytes()} of a chunk, up to which it is read at once: increase dask's "
-            f"array.chunk-size, or load it with HyperSpy and save it as .hspy{reason}"
-        )
-    raise errors[0]
+    raise min(errors, key=lambda error: isinstance(error, ImportError))
 
 
 def _call_hyperspy(file: Path, name: str, *, lazy: bool) -> list[Any]:
     """Return the signals in a file, as HyperSpy loads them."""
-    try:
-        import hyperspy.api as hs
-    except ImportError as error:
-        raise missing_package("hyperspy", purpose=f"reading {file.name}") from error
+    import hyperspy.api as hs
+
     logger = logging.getLogger("hyperspy.io")
     was_disabled = logger.disabled
     logger.disabled = True  # our error contains the same message

@@ -124,21 +124,19 @@ def open_file(
     skipped = {"offset": offset, "frame_header": frame_header, "frame_footer": frame_footer}
     is_raw = sig_shape is not None or dtype is not None or any(skipped.values())
     if is_raw or (nav_shape is not None and sync_offset is None):
-        return _open_raw(
+        _check_raw(path, layout, any(skipped.values()), dataset)
+        return open_raw(
             path,
             layout,
             skipped,
-            dataset=dataset,
             sync_offset=sync_offset,
             sig_dims=sig_dims,
             chunks=chunks,
             options=storage_options,
         )
-    how: dict[str, Any] = {
-        "dataset": dataset,
-        "sig_dims": sig_dims,
-        "chunks": chunks if sync_offset is None else None,
-    }
+    how: dict[str, Any] = {"dataset": dataset, "sig_dims": sig_dims, "chunks": None}
+    if sync_offset is None:
+        how["chunks"] = chunks
     if is_remote(path):
         from udfdask.io.remote_file import open_remote
 
@@ -159,28 +157,12 @@ def open_file(
     return with_sync_offset(opened, nav_shape, sync_offset=sync_offset, chunks=chunks)
 
 
-def _open_raw(
-    path: str | os.PathLike[str],
-    layout: dict[str, Any],
-    skipped: dict[str, int],
-    *,
-    dataset: str | int | None,
-    **how: Any,
-) -> OpenedFile:
-    """Open a raw file; raise if its description is incomplete, or it is of another format."""
+def _check_raw(path: Any, layout: dict[str, Any], is_skipping: bool, dataset: Any) -> None:
+    """Raise if the description of a raw file is incomplete, or the file is of another format."""
     if dataset is not None:
         raise ArgumentValueError(
             f"dataset={dataset!r}: a raw file holds one array and no datasets: leave out dataset"
         )
-    if not is_remote(path) and not any(skipped.values()):
-        file = existing_file(local_path(path))
-        begin = b"" if file.is_dir() else first_bytes(file)
-        if begin.startswith((MAGIC, HDF5)):
-            raise ArgumentValueError(
-                f"{file.name} is a NumPy or HDF5 file, which says itself how to read it: leave out "
-                "nav_shape, sig_shape and dtype; to read its bytes as a raw file, pass the offset "
-                "of the first frame"
-            )
     missing = [key for key, value in layout.items() if value is None]
     if missing:
         raise ArgumentValueError(
@@ -188,4 +170,12 @@ def _open_raw(
             f"{'is' if len(missing) == 1 else 'are'} missing: pass all of them; for any other "
             "file, pass none of them, and no offset, frame_header or frame_footer"
         )
-    return open_raw(path, layout, skipped, **how)
+    if is_remote(path) or is_skipping:
+        return
+    file = existing_file(local_path(path))
+    if file.is_file() and first_bytes(file).startswith((MAGIC, HDF5)):
+        raise ArgumentValueError(
+            f"{file.name} is a NumPy or HDF5 file, which says itself how to read it: leave out "
+            "nav_shape, sig_shape and dtype; to read its bytes as a raw file, pass the offset "
+            "of the first frame"
+        )

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, FileFormatError
-from udfdask.io.file_identity import FileIdentity, check_values, existing_file
+from udfdask.io.file_identity import FileIdentity, existing_file
 from udfdask.io.lazy_source import StoredArray, choose_chunks, lazy_array
 from udfdask.io.memmap import MappedArray, c_strides
 from udfdask.io.opened_file import OpenedFile, choose_sig_dims, opened_array, sizes
@@ -168,7 +168,9 @@ class _RawFile:
         if not sig:
             raise ArgumentValueError("sig_shape must have at least one size, got (): pass (1,)")
         stored = file_dtype(dtype)
-        offset, header, footer = (_byte_count(skipped[name], name=name) for name in skipped)
+        offset, header, footer = map(operator.index, skipped.values())
+        if min(offset, header, footer) < 0:
+            raise ArgumentValueError(f"numbers of bytes must be at least 0, got {skipped}")
         file: FileIdentity | RemoteFile
         if is_remote(path):
             from udfdask.io.remote_file import RemoteFile
@@ -216,20 +218,14 @@ class _RawFile:
         return RangedArray(file=self.file, **layout)
 
     def array(self, nav: tuple[int, ...], chunks: Any) -> da.Array:
-        """Return the lazy array of shape (*nav, *sig)."""
-        self._check_size(nav)
-        check_values(self.where, nav + self.sig, self.dtype)
-        source = self.source(nav)
-        return lazy_array(source, choose_chunks(source, len(self.sig), chunks), prefix="from-raw")
-
-    def _check_size(self, nav: tuple[int, ...]) -> None:
-        """Raise if the size of the file does not match its description."""
+        """Return the lazy array of shape (*nav, *sig); raise if the file has another size."""
         size, frame = self.file.size, self.frame_bytes
         expected = self.offset + math.prod(nav) * frame
         if size == expected:
-            return
-        rest = max(size - self.offset, 0) % frame
-        more = size - expected
+            source = self.source(nav)
+            grid = choose_chunks(source, len(self.sig), chunks)
+            return lazy_array(source, grid, prefix="from-raw")
+        rest, more = max(size - self.offset, 0) % frame, size - expected
         if rest and more > 0:  # sync_offset=0 would open such a file, with each frame moved
             remedy = (
                 f"Are the {more} bytes that are too many a file header? Then pass "
@@ -261,41 +257,20 @@ def plain_file(path: str | os.PathLike[str]) -> Path:
     return file
 
 
-def _byte_count(value: Any, *, name: str) -> int:
-    """Return the user's number of bytes as an integer of at least 0."""
-    try:
-        count = operator.index(value)
-    except TypeError as error:
-        raise ArgumentTypeError(
-            f"{name} must be an integer number of bytes, got {value!r}: pass for example "
-            f"{name}=1024"
-        ) from error
-    if count < 0:
-        raise ArgumentValueError(f"{name} must be at least 0 bytes, got {value}: pass 0 or more")
-    return count
-
-
 def file_dtype(
     dtype: DTypeLike | None, *, name: str = "dtype", kinds: str = "biufcmM"
 ) -> np.dtype[Any]:
     """Return the user's dtype; raise if it is not one of NumPy's `kinds` of numbers."""
+    bits = re.fullmatch(r"([uif])(?:int|nt|loat)?[-_ ]?(8|16|32|64)", str(dtype).lower())
+    hint = "pass for example 'uint16' or '>u2'"
+    if bits is not None:
+        kind = {"u": "uint", "i": "int", "f": "float"}[bits[1]]
+        hint = f"for {bits[2]} bits, pass '{kind}{bits[2]}' or '{bits[1]}{int(bits[2]) // 8}'"
     try:
         stored = np.dtype("" if dtype is None else dtype)  # for NumPy, None is float64
     except (TypeError, ValueError, SyntaxError) as error:  # NumPy parses ',u2' like code
-        raise ArgumentTypeError(
-            f"{name} must be a NumPy dtype, got {dtype!r}: {_instead_of(dtype)}"
-        ) from error
+        raise ArgumentTypeError(f"{name} must be a NumPy dtype, got {dtype!r}: {hint}") from error
     if stored.kind not in kinds:
         words = "an integer type" if kinds == "iu" else "a type of numbers"
-        raise ArgumentTypeError(f"{name} must be {words}, got {stored}: {_instead_of(dtype)}")
+        raise ArgumentTypeError(f"{name} must be {words}, got {stored}: {hint}")
     return stored
-
-
-def _instead_of(dtype: Any) -> str:
-    """Return what to pass in place of a wrong dtype, such as ``u16`` with a number of bits."""
-    found = re.fullmatch(r"([uif])(?:int|nt|loat)?[-_ ]?(8|16|32|64)", str(dtype).lower())
-    if found is None:
-        return "pass for example 'uint16' or '>u2'"
-    kind, bits = found[1], int(found[2])
-    name = {"u": "uint", "i": "int", "f": "float"}[kind]
-    return f"for {bits} bits, pass '{name}{bits}' or '{kind}{bits // 8}', which counts bytes"

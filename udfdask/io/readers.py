@@ -6,7 +6,7 @@ Other packages add readers through the entry point group ``udfdask.readers``: ea
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -59,18 +59,14 @@ class Reader:
     """Whether a file can have several datasets; otherwise `open` has no argument `dataset`."""
 
 
-def find_reader(path: Path) -> Reader:
-    """Return the reader of an existing file or folder."""
-    path = path.resolve()
-    begin = b"" if path.is_dir() else first_bytes(path)
-    return next(reader for reader in _all_readers() if reader.matches(path, begin))
-
-
 def open_described(
     path: Path, *, dataset: str | int | None, sig_dims: int | None, chunks: Any
 ) -> OpenedFile:
     """Open a file or folder of a format that describes its contents."""
-    reader = find_reader(path)
+    file = path.resolve()
+    begin = b"" if file.is_dir() else first_bytes(file)
+    readers = (*_BY_BEGIN, *added_readers(), *_BY_CONTENTS)
+    reader = next(reader for reader in readers if reader.matches(file, begin))
     how: dict[str, Any] = {"sig_dims": sig_dims, "chunks": chunks}
     if reader.has_datasets:
         how["dataset"] = dataset
@@ -91,13 +87,6 @@ def first_bytes(file: Path) -> bytes:
     return begin
 
 
-def _all_readers() -> Iterator[Reader]:
-    """Yield all readers, in the order in which they are asked."""
-    yield from _BY_BEGIN
-    yield from added_readers()
-    yield from _BY_CONTENTS
-
-
 @cache
 def added_readers() -> tuple[Reader, ...]:
     """Return the readers of other packages, by the names of their entry points."""
@@ -105,40 +94,21 @@ def added_readers() -> tuple[Reader, ...]:
     return tuple(entry.load() for entry in found)
 
 
-def _is_folder(path: Path, begin: bytes) -> bool:
-    return path.is_dir() and path.suffix.lower() != ".zspy"  # HyperSpy's own
-
-
-def _open_folder(path: Path, **how: Any) -> OpenedFile:
-    """Open a zarr store."""
-    from udfdask.io.zarr_file import open_zarr
-    from udfdask.writing.stores import is_zarr
-
-    folder = path.resolve()
-    if not is_zarr(folder):
-        raise FileFormatError(
-            f"{folder} is a folder but not a zarr store: pass a file, or the folder that "
-            "contains zarr.json, .zgroup or .zarray"
-        )
-    return open_zarr(folder, **how)
-
-
 def _is_plain_hdf5(path: Path, begin: bytes) -> bool:
-    """Return whether a file is of HDF5, and not of a format that only HyperSpy knows."""
-    if not (begin.startswith(HDF5) or (path.is_file() and _has_userblock(path))):
-        return False
+    """Return whether a file is of HDF5, and not of a format that only HyperSpy knows.
+
+    It may begin with a block of other data, as MATLAB writes it.
+    """
+    if not begin.startswith(HDF5):
+        try:
+            from h5py import is_hdf5
+        except ImportError:
+            return False
+        if not (path.is_file() and is_hdf5(path)):
+            return False
     from udfdask.io.hdf5 import hyperspy_format
 
     return hyperspy_format(path) is None
-
-
-def _has_userblock(file: Path) -> bool:
-    """Return whether a file is an HDF5 file after a block of other data, as MATLAB writes it."""
-    try:
-        from h5py import is_hdf5
-    except ImportError:
-        return False
-    return bool(is_hdf5(file))
 
 
 def _opener(name: str, *, follow: bool = True) -> Callable[..., OpenedFile]:
@@ -159,7 +129,12 @@ def _opener(name: str, *, follow: bool = True) -> Callable[..., OpenedFile]:
 
 # Wrong suffixes are common, so the first bytes count more.
 _BY_BEGIN = (
-    Reader(name="zarr", matches=_is_folder, open=_open_folder),
+    Reader(
+        name="zarr",
+        # folders of .zspy are HyperSpy's own
+        matches=lambda path, _: path.is_dir() and path.suffix.lower() != ".zspy",
+        open=_opener("zarr_file:open_zarr"),
+    ),
     Reader(
         name="NumPy",
         matches=lambda path, begin: begin.startswith(MAGIC) or path.suffix.lower() == ".npy",

@@ -102,7 +102,28 @@ def reference_location(url: str, options: Mapping[str, Any] | None) -> Location:
     if not any(name.startswith(("target_", "remote_", "template_", "fs")) for name in given):
         given = {"target_options": given, "remote_options": given}
     target = given.pop("target_options", {})
+    if not url.endswith(".json") and not {"fs", "remote_protocol"}.intersection(given):
+        with reaching(f"reference::{url}"):
+            given["remote_protocol"] = _protocol_of_data(url, target)
     return Location.of(f"reference::{url}", {url.partition("://")[0]: target, **given})
+
+
+def _protocol_of_data(url: str, options: Mapping[str, Any]) -> str | None:
+    """Return the protocol of the files to which references in parquet point.
+
+    By default, fsspec 2026.9 looks for it in all references, and fails if there is a group.
+    """
+    from fsspec.core import split_protocol, url_to_fs
+    from fsspec.implementations.reference import LazyReferenceMapper
+
+    fs, root = url_to_fs(url, **options)
+    references = LazyReferenceMapper(root, fs)
+    for name, metadata in references.zmetadata.items():
+        first = name.removesuffix(".zarray") + ".".join("0" * len(metadata.get("shape", ())))
+        reference = references.get(first) if name.endswith("/.zarray") else None
+        if isinstance(reference, list):
+            return split_protocol(reference[0])[0] or "file"
+    return None
 
 
 @contextmanager

@@ -131,6 +131,11 @@ def open_zarr(
     folder: Path, *, dataset: str | int | None, sig_dims: int | None, chunks: Any
 ) -> OpenedFile:
     """Open an array of a zarr store in a folder, by default the one that contains the frames."""
+    if not is_zarr(folder):
+        raise FileFormatError(
+            f"{folder} is a folder but not a zarr store: pass a file, or the folder that "
+            "contains zarr.json, .zgroup or .zarray"
+        )
     _check_zarr(folder.name)
     with reading(folder, "zarr"):
         root = _open_node(str(folder))

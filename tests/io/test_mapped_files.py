@@ -1,4 +1,4 @@
-"""NetCDF files: the classic format, and the one that is HDF5."""
+"""Mapped files: the classic format of NetCDF, and .npy files."""
 
 import numpy as np
 import pytest
@@ -45,14 +45,6 @@ def test_the_variable_asked_for(file, values):
     np.testing.assert_array_equal(opened.array.compute(), values[0, 0])
 
 
-def test_values_are_as_they_are_stored(tmp_path):
-    scan = xr.DataArray(np.arange(6, dtype="i2").reshape(1, 2, 3), dims=("t", "y", "x"))
-    scan.encoding["scale_factor"] = 0.5
-    scan.to_dataset(name="scan").to_netcdf(tmp_path / "a.nc", engine="scipy")
-    with xr.open_dataset(tmp_path / "a.nc", engine="scipy", decode_cf=False) as stored:
-        np.testing.assert_array_equal(open_file(tmp_path / "a.nc").array.compute(), stored["scan"])
-
-
 def test_netcdf_4_is_hdf5(tmp_path, values):
     h5py = pytest.importorskip("h5py", reason="h5py is in the io extra")
     with h5py.File(tmp_path / "a.nc", "w") as f:
@@ -68,3 +60,37 @@ def test_netcdf_4_is_hdf5(tmp_path, values):
     assert opened.reader == "NetCDF 4, dataset scan"
     assert [axis.name for axis in opened.axes] == ["y", "x", "ky", "kx"]
     assert {(axis.unit, axis.scale) for axis in opened.axes} == {(None, 1.0)}
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("dtype", ["uint16", ">f4", "complex128"])
+def test_reads_what_was_saved(tmp_path, order, dtype):
+    values = np.asarray(np.arange(360).reshape(3, 4, 5, 6), dtype=dtype, order=order)
+    np.save(tmp_path / "a.npy", values)
+    opened = open_file(tmp_path / "a.npy", chunks=(2, 3, -1, 4))
+    assert opened.array.dtype == values.dtype
+    assert_eq(opened.array, values)
+    assert (opened.reader, opened.title, opened.sig_dims) == ("NumPy", "a", 2)
+
+
+@pytest.mark.parametrize(
+    ("shape", "sig_dims", "names"),
+    [
+        ((8,), 1, ("sig_x",)),
+        ((3, 8), 1, ("x", "sig_x")),
+        ((3, 8, 8), 2, ("x", "sig_y", "sig_x")),
+        ((2, 3, 4, 8, 8), 2, ("nav_0", "nav_1", "nav_2", "sig_y", "sig_x")),
+    ],
+)
+def test_signal_dimensions_and_names_where_nobody_says(tmp_path, shape, sig_dims, names):
+    np.save(tmp_path / "a.npy", np.zeros(shape))
+    opened = open_file(tmp_path / "a.npy")
+    assert opened.sig_dims == sig_dims
+    assert tuple(axis.name for axis in opened.axes) == names
+
+
+def test_signal_dimensions_as_asked_for(tmp_path):
+    np.save(tmp_path / "a.npy", np.zeros((2, 3, 4)))
+    opened = open_file(tmp_path / "a.npy", sig_dims=1)
+    assert opened.sig_dims == 1
+    assert [axis.name for axis in opened.axes] == ["y", "x", "sig_x"]
