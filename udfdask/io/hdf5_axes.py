@@ -90,25 +90,16 @@ def _axis(group: Any, dataset: Any, dim: int, n: int) -> Axis | None:
     """Return the axis of a dimension with `n` positions; None if there is none."""
     labels = texts(dataset.attrs.get("DIMENSION_LABELS", []))
     label = labels[dim] if len(labels) == dataset.ndim else ""
-    scale = _scale(dataset, dim)
-    if scale is not None:
-        return _axis_of_dataset(label or str(scale.name).rpartition("/")[2], scale, n)
+    try:  # HDF5's own functions for scales crash if their attributes have another form
+        scale = dataset.file[dataset.attrs["DIMENSION_LIST"][dim][0]]
+        if text(scale.attrs.get("CLASS")) == "DIMENSION_SCALE":
+            return _axis_of_dataset(label or str(scale.name).rpartition("/")[2], scale, n)
+    # the scale may have stayed in another file, from which the dataset was copied
+    except (KeyError, IndexError, TypeError, ValueError, RuntimeError):
+        pass
     is_emd = "emd_group_type" in group.attrs
     axis = (_emd_axis if is_emd else _nexus_axis)(group, dataset, dim, n)
     return axis or (Axis(name=label) if label else None)
-
-
-def _scale(dataset: Any, dim: int) -> Any:
-    """Return the dimension scale of a dimension; None if there is none.
-
-    HDF5's own functions for scales crash if a program has written their attributes in another form.
-    """
-    try:
-        scale = dataset.file[dataset.attrs["DIMENSION_LIST"][dim][0]]
-    # the scale may have stayed in another file, from which the dataset was copied
-    except (KeyError, IndexError, TypeError, ValueError, RuntimeError):
-        return None
-    return scale if text(scale.attrs.get("CLASS")) == "DIMENSION_SCALE" else None
 
 
 def _axis_of_dataset(name: str, values: Any, n: int) -> Axis:

@@ -79,7 +79,8 @@ class OpenedFile:
         """
         array = self.array
         parts = list(index) if isinstance(index, tuple) else [index]
-        if not all(map(_is_basic, parts)):
+        basic = (int, np.integer, slice, type(Ellipsis))
+        if any(isinstance(part, bool) or not isinstance(part, basic) for part in parts):
             raise ArgumentTypeError(
                 f"an opened file takes slices and integers, such as opened[2:5, ::2], not "
                 f"{index!r}: for anything else take opened.array, which has no axes"
@@ -160,31 +161,31 @@ class OpenedFile:
         array = self.array
         dims = ", ".join(f"{axis.name} {n}" for axis, n in zip(self.axes, array.shape, strict=True))
         unit = f" in {self.unit}" if self.unit else ""
-        values = f"{array.dtype}{unit}, chunks {array.chunksize}, sig_dims {self.sig_dims}"
-        known = [
-            f"  {axis.name}: {_positions(axis, n)}"
-            for axis, n in zip(self.axes, array.shape, strict=True)
-            if axis.is_calibrated or axis.values is not None or axis.labels is not None
+        lines = [
+            f"<OpenedFile {self.title!r}, {self.reader}>",
+            f"  {in_words(Shape(array.shape, sig_dims=self.sig_dims))}",
+            f"  {array.dtype}{unit}, chunks {array.chunksize}, sig_dims {self.sig_dims}",
+            f"  dimensions: {dims}",
         ]
-        title = f"<OpenedFile {self.title!r}, {self.reader}>"
+        for axis, n in zip(self.axes, array.shape, strict=True):
+            where = _positions(axis, n)
+            lines += [f"  {axis.name}: {where}"] if where else []
         if self.present is not None:
             n_absent = self.present.size - np.count_nonzero(self.present)
-            known.append(f"  without a frame: {n_absent} of {self.present.size} positions")
-        frames = in_words(Shape(array.shape, sig_dims=self.sig_dims))
-        return "\n".join([title, f"  {frames}", f"  {values}", f"  dimensions: {dims}", *known])
+            lines.append(f"  without a frame: {n_absent} of {self.present.size} positions")
+        return "\n".join(lines)
 
     __iter__ = None  # an index would otherwise make it iterable
 
 
 def _positions(axis: Axis, n: int) -> str:
-    """Return where the positions of an axis are, in words."""
-    if axis.labels is not None:
-        return f"{n} labels"
+    """Return where the positions of an axis are, in words; empty for pixel numbers."""
     unit = f" {axis.unit}" if axis.unit else ""
-    if axis.values is not None:
-        return f"{n} values{unit}"
+    if axis.labels is not None or axis.values is not None:
+        return f"{n} labels" if axis.values is None else f"{n} values{unit}"
     last = axis.offset + (n - 1) * axis.scale
-    return f"{axis.offset:g} to {last:g}{unit}, step {axis.scale:g}"
+    words = f"{axis.offset:g} to {last:g}{unit}, step {axis.scale:g}"
+    return words if axis.is_calibrated else ""
 
 
 def open_source(
@@ -217,12 +218,6 @@ def opened_array(
         axes=with_different_names(axes or [None] * array.ndim, sig_dims),
         unit=unit if isinstance(unit, str) and unit else None,
     )
-
-
-def _is_basic(part: Any) -> bool:
-    """Return whether a part of an index is a slice, an integer or an Ellipsis."""
-    is_int = isinstance(part, (int, np.integer)) and not isinstance(part, (bool, np.bool_))
-    return is_int or isinstance(part, (slice, type(Ellipsis)))
 
 
 def choose_sig_dims(asked: int | None, ndim: int, *, known: int = 0) -> int:

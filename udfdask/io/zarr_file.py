@@ -156,14 +156,8 @@ def open_zarr(
         state=tokenize(states) if len(states) <= MOST_LISTED else uuid.uuid4().hex,
         **_described(array),
     )
-    check_values(str(inside), source.shape, source.dtype)
-    return open_source(
-        source,
-        sig_dims=sig_dims,
-        chunks=chunks,
-        title=folder.stem,
-        **_opening("zarr", name, array, axes),
-    )
+    how: dict[str, Any] = {"sig_dims": sig_dims, "chunks": chunks, "title": folder.stem}
+    return _open_array(source, array, axes, "zarr", name, str(inside), **how)
 
 
 def open_remote_zarr(
@@ -183,14 +177,8 @@ def open_remote_zarr(
         axes = _axes_of(root if name else None, name, array)
     source = RemoteZarr(location=location, name=name, nonce=uuid.uuid4().hex, **_described(array))
     kind = "zarr references" if location.url.startswith("reference:") else "zarr"
-    check_values(shown, source.shape, source.dtype)
-    return open_source(
-        source,
-        sig_dims=sig_dims,
-        chunks=chunks,
-        title=location.path.stem,
-        **_opening(kind, name, array, axes),
-    )
+    how: dict[str, Any] = {"sig_dims": sig_dims, "chunks": chunks, "title": location.path.stem}
+    return _open_array(source, array, axes, kind, name, shown, **how)
 
 
 def _described(array: Any) -> dict[str, Any]:
@@ -199,11 +187,13 @@ def _described(array: Any) -> dict[str, Any]:
     return {"shape": array.shape, "dtype": np.dtype(array.dtype), "stored": stored}
 
 
-def _opening(kind: str, name: str, array: Any, axes: Sequence[Any]) -> dict[str, Any]:
-    """Return what the opened file of an array says; `name` is its path in the store."""
-    reader = f"{kind}, array {name}" if name else kind
-    unit = array.attrs.get("units")
-    return {"prefix": "from-zarr", "reader": reader, "axes": axes, "unit": unit}
+def _open_array(
+    source: StoredArray, array: Any, axes: Any, kind: str, name: str, where: str, **how: Any
+) -> OpenedFile:
+    """Return the opened file of an array; `name` is its path in the store."""
+    check_values(where, source.shape, source.dtype)
+    reader, unit = f"{kind}, array {name}" if name else kind, array.attrs.get("units")
+    return open_source(source, prefix="from-zarr", reader=reader, axes=axes, unit=unit, **how)
 
 
 def _check_zarr(name: str) -> None:
@@ -235,7 +225,9 @@ def _choose(root: Any, dataset: str | int | None, *, shown: str, listed: Sequenc
         if dataset is None:
             return ""
         raise ArgumentValueError(f"{shown} is itself an array: leave out dataset={dataset!r}")
-    asked = _ome_path(dict(root.attrs)) if dataset is None else str(dataset).strip("/")
+    asked = str(dataset).strip("/")
+    if dataset is None:
+        asked = next(iter(_ome_axes(dict(root.attrs))), "")
     if asked and hasattr(root.get(asked), "shape"):
         return asked
     nodes = [(path, root[path]) for path in listed] or root.members(max_depth=None)
@@ -269,53 +261,44 @@ def _axes_of(root: Any, name: str, array: Any) -> list[Axis | None]:
     `root` is a zarr group with the array `name`, or None if there is no group. Positions are the
     values of an array in the same group that has the name of the dimension, as xarray writes them.
     """
-    folders = name.split("/")[:-1]
-    for depth in reversed(range(len(folders) + 1 if root is not None else 0)):
-        inside = "/".join(folders[:depth])
-        group = root[inside] if inside else root
-        axes = _ome_axes(dict(group.attrs), "/".join(name.split("/")[depth:]))
-        if axes is not None and len(axes) == array.ndim:
+    group, rest = root, name
+    while group is not None:
+        axes = _ome_axes(dict(group.attrs)).get(rest, [])
+        if len(axes) == array.ndim:
             return axes
-    dims = getattr(getattr(array, "metadata", None), "dimension_names", None)
+        inner, _, rest_of_it = rest.partition("/")
+        if not rest_of_it:
+            break
+        group, rest = group[inner], rest_of_it
+    dims = getattr(array.metadata, "dimension_names", None)
     dims = dims or array.attrs.get("_ARRAY_DIMENSIONS") or [None] * array.ndim
     return [
-        _coordinate(root, folders, str(dim), size) if dim else None
+        _coordinate(group, str(dim).rpartition("/")[2], size) if dim else None  # kerchunk: a path
         for dim, size in zip(dims, array.shape, strict=True)
     ]
 
 
-def _coordinate(root: Any, folders: list[str], dim: str, size: int) -> Axis:
+def _coordinate(group: Any, dim: str, size: int) -> Axis:
     """Return the axis of a dimension, with positions if the group contains a coordinate."""
-    dim = dim.rpartition("/")[2]  # kerchunk writes the whole path
-    found: Any = None if root is None else root.get("/".join([*folders, dim]))
+    found: Any = None if group is None else group.get(dim)
     if getattr(found, "shape", None) != (size,) or found.dtype.kind not in "iuf":
         return Axis(name=dim)
     return axis_of_values(dim, found[:], found.attrs.get("units"))
 
 
-def _ome_axes(attributes: Any, path: str) -> list[Axis | None] | None:
-    """Return the axes that OME-Zarr gives the array at `path` of a group; None for other arrays."""
+def _ome_axes(attributes: Any) -> dict[str, list[Axis | None]]:
+    """Return the axes of the arrays of a group of OME-Zarr, the array of full resolution first.
+
+    The result is empty for other groups. Version 0.5 has the images under "ome".
+    """
+    found = {}
     try:
-        for image in _multiscales(attributes):
+        for image in attributes.get("ome", attributes).get("multiscales", ()):
             for dataset in image["datasets"]:
-                if dataset["path"] == path:
-                    return _scaled_axes(image, dataset)
+                found[str(dataset["path"])] = _scaled_axes(image, dataset)
     except (KeyError, TypeError, ValueError, AttributeError):  # not as the format says
-        return None
-    return None
-
-
-def _ome_path(attributes: Any) -> str | None:
-    """Return the path of the array with the full resolution in a group of OME-Zarr."""
-    try:
-        return str(_multiscales(attributes)[0]["datasets"][0]["path"])
-    except (LookupError, TypeError, AttributeError):
-        return None
-
-
-def _multiscales(attributes: Any) -> Any:
-    """Return the images that attributes of a group describe; version 0.5 has them under "ome"."""
-    return attributes.get("ome", attributes).get("multiscales", ())
+        return {}
+    return found
 
 
 def _scaled_axes(image: Any, dataset: Any) -> list[Axis | None]:
