@@ -5,7 +5,6 @@ import shutil
 from dataclasses import replace
 
 import dask
-import dask.array as da
 import numpy as np
 import pytest
 from dask.core import flatten
@@ -229,18 +228,3 @@ def test_names_do_not_depend_on_the_machine(tmp_path):
     assert token == dask.base.tokenize(replace(here, machine="another"))
     for field in ("path", "size", "mtime_ns", "ctime_ns", "inode"):
         assert token != dask.base.tokenize(replace(here, **{field: 0}))
-
-
-def test_the_header_of_a_file_that_hyperspy_reads(tmp_path):
-    data = os.environ.get("UDFDASK_TEST_DATA")
-    if not data:
-        pytest.skip("UDFDASK_TEST_DATA names no folder with recordings")
-    pytest.importorskip("hyperspy.api", reason="hyperspy is in the io extra")
-    for suffix in (".mib", ".hdr"):
-        shutil.copyfile(f"{data}/001_4x2_6bit{suffix}", tmp_path / f"a{suffix}")
-    array = open_file(tmp_path / "a.mib").array
-    assert isinstance(array, da.Array)
-    with (tmp_path / "a.hdr").open("ab") as file:
-        file.write(b"more")
-    with pytest.raises(FileFormatError, match=r"a\.hdr has changed"):
-        array.compute(scheduler="synchronous")

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from suites import examples
-from udfdask.io.lazy_source import LEAST_BYTES, StoredArray, choose_chunks
+from udfdask.io.lazy_source import StoredArray, choose_chunks
 
 MIB = 1 << 20
 
@@ -65,18 +65,3 @@ def test_blocks_are_whole_stored_chunks_within_the_limit(data):
     nav = ndim - sig_dims
     if math.prod(clipped[:nav] + list(shape[nav:])) * 2 <= most:
         assert found[nav:] == shape[nav:]
-
-
-@settings(deadline=None, max_examples=examples(100))
-@given(st.integers(1, 3000), st.integers(1, 3000), st.sampled_from([16, 64, 128, 256]))
-def test_no_thread_has_much_more_of_a_mapped_file_than_others(rows, columns, side):
-    shape = (rows, columns, side, side)
-    found = chosen(shape, None)
-    assert found[2:] == shape[2:]
-    nbytes, block = math.prod(shape) * 2, math.prod(found) * 2
-    assert block <= 128 * MIB
-    if nbytes >= 8 * LEAST_BYTES:
-        # dask gives each of two threads the next block when it is ready
-        assert block <= nbytes / 6
-    if nbytes >= LEAST_BYTES and side < 256:
-        assert block >= LEAST_BYTES / 2

@@ -3,7 +3,6 @@
 import dask
 import numpy as np
 import pytest
-from dask.array.utils import assert_eq
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -53,15 +52,6 @@ def test_any_other_argument_gives_another_name(file):
     assert len(names) == 9
 
 
-def test_a_relative_path_is_found_from_elsewhere(file, scan, tmp_path, monkeypatch):
-    monkeypatch.chdir(file.parent)
-    array = opened(file.name)
-    elsewhere = tmp_path / "elsewhere"
-    elsewhere.mkdir()
-    monkeypatch.chdir(elsewhere)
-    assert_eq(array, scan)
-
-
 def test_automatic_chunks_are_whole_frames_in_one_piece(file):
     frame = 6 * 4 * 2
     with dask.config.set({"array.chunk-size": 3 * frame}):
@@ -75,19 +65,10 @@ def test_automatic_chunks_are_whole_frames_in_one_piece(file):
 @pytest.mark.parametrize(
     ("wrong", "match"),
     [
-        (
-            {"nav_shape": (5, 8)},
-            r"1920 bytes, but .*scan.raw has 1680: .* 35 frames of 48 bytes.*asks for 40",
-        ),
-        (
-            {"nav_shape": (5, 6)},
-            r"1440 bytes, but .*scan.raw has 1680: .* 35 frames of 48 bytes.*asks for 30",
-        ),
+        ({"nav_shape": (5, 8)}, r"1920 bytes, .* 1680: .* 35 frames of 48 bytes.*asks for 40"),
+        ({"nav_shape": (5, 6)}, r"1440 bytes, .* 1680: .* 35 frames of 48 bytes.*asks for 30"),
         ({"offset": 8}, r"34 frames of 48 bytes and 40 bytes more"),
-        (
-            {"frame_header": 2},
-            r"frame_header=2 .* 1750 bytes, .* has 1680: .* 33 frames of 50 bytes and 30 b",
-        ),
+        ({"frame_header": 2}, r"frame_header=2 .* 1750 bytes, .* 33 frames of 50 bytes and 30 b"),
     ],
 )
 def test_a_size_that_does_not_fit(file, wrong, match):
@@ -107,17 +88,9 @@ def test_a_size_that_does_not_fit(file, wrong, match):
         ({"dtype": None}, ArgumentTypeError, r"got None: pass for example 'uint16' or '>u2'"),
         ({"dtype": "ushort16"}, ArgumentTypeError, r"dtype must be a NumPy dtype, got 'ushort16'"),
         ({"dtype": object}, ArgumentTypeError, r"dtype must be a type of numbers, got object"),
-        ({"offset": -1}, ArgumentValueError, r"offset must be at least 0 bytes, got -1"),
-        (
-            {"frame_header": -2},
-            ArgumentValueError,
-            r"frame_header must be at least 0 bytes, .* -2",
-        ),
-        (
-            {"frame_footer": 1.5},
-            ArgumentTypeError,
-            r"frame_footer must be an integer number of b",
-        ),
+        ({"offset": -1}, ArgumentValueError, r"at least 0, got .*'offset': -1"),
+        ({"frame_header": -2}, ArgumentValueError, r"at least 0, got .*'frame_header': -2"),
+        ({"frame_footer": 1.5}, TypeError, "as an integer"),
         ({"chunks": (1, 2)}, ArgumentValueError, r"chunks=\(1, 2\) do not fit the shape \(5, 7, 6"),
     ],
 )

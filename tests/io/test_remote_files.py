@@ -1,4 +1,8 @@
-"""Files of NumPy and raw files on servers: each task reads its own bytes, and the same values."""
+"""Data on servers, by each kind of file, server and scheduler: the same values, their own names."""
+
+import json
+import os
+import pickle
 
 import numpy as np
 import pytest
@@ -6,105 +10,177 @@ from dask.array.utils import assert_eq
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from remote_servers import serving
+import udfdask as ud
+from remote_servers import s3_server, serving
 from suites import examples
-from udfdask.errors import FileFormatError
+from udfdask.errors import FileFormatError, UDFWarning
 from udfdask.io import from_raw, open_file
 from udfdask.testing import raise_if_dask_computes
+from udfdask.udfs import SumSigUDF, SumUDF
 
 pytest.importorskip("aiohttp", reason="aiohttp is in the remote extra")
+zarr = pytest.importorskip("zarr", reason="zarr is in the io extra")
 
 SHAPE = (6, 8, 16, 16)
+CHUNKS = (2, 8, 16, 16)
+RAW = {"nav_shape": SHAPE[:2], "sig_shape": SHAPE[2:], "dtype": ">u2", "offset": 100}
+KINDS = ["npy", "raw", "zarr", "json"]
 
 
-@pytest.fixture(scope="module")
-def values():
-    return np.random.default_rng(5).integers(0, 999, SHAPE).astype(">u2")
+def scan(seed=1):
+    """Frames; those of other seeds have the same size in a file."""
+    return np.random.default_rng(seed).integers(0, 999, SHAPE).astype(">u2")
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory, values):
-    folder = tmp_path_factory.mktemp("server")
+def write(folder, seed=1, url=""):
+    """Write frames as all kinds of files, with times that differ for each seed."""
+    values = scan(seed)
     np.save(folder / "scan.npy", values)
     np.save(folder / "columns.npy", np.asfortranarray(values))
     (folder / "scan.raw").write_bytes(bytes(100) + values.tobytes())
+    store = {"shape": SHAPE, "chunks": CHUNKS, "dtype": ">u2", "fill_value": 0, "overwrite": True}
+    zarr.create_array(str(folder / "scan.zarr"), zarr_format=2, compressors=None, **store)[:] = (
+        values
+    )
+    refs = {".zarray": (folder / "scan.zarr" / ".zarray").read_text()}
+    for n in range(3):
+        refs[f"{n}.0.0.0"] = [f"{url}/scan.raw", 100 + n * values.nbytes // 3, values.nbytes // 3]
+    (folder / "scan.json").write_text(json.dumps({"version": 1, "refs": refs}))
+    for path in folder.rglob("*"):
+        os.utime(path, (1e9 + seed, 1e9 + seed))
+
+
+def open_array(url, kind, **options):
+    if kind == "raw":
+        return from_raw(f"{url}/scan.raw", **RAW, chunks=CHUNKS, **options)
+    return open_file(f"{url}/scan.{kind}", chunks=CHUNKS, **options).array
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("server")
     with serving(folder) as files:
+        write(folder, url=files.url)
+        yield files
+
+
+@pytest.fixture
+def changing(tmp_path):
+    """A server whose files a test may change."""
+    with serving(tmp_path) as files:
+        write(tmp_path, url=files.url)
         yield files
 
 
 @pytest.mark.parametrize("name", ["scan.npy", "columns.npy"])
-def test_it_is_what_the_local_file_is(server, values, name):
-    here, there = open_file(server.folder / name), open_file(f"{server.url}/{name}")
-    assert_eq(there.array, values)
+def test_it_is_what_the_local_file_is(server, name):
+    server.loaded()
+    with raise_if_dask_computes():
+        here, there = open_file(server.folder / name), open_file(f"{server.url}/{name}")
+    assert sum(request.sent for request in server.loaded()) < 1 << 15  # the header alone
+    assert_eq(there.array, scan())
     assert there.array.dtype == here.array.dtype
     assert there.array.chunks == here.array.chunks
     assert (there.title, there.sig_dims, there.axes) == (here.title, here.sig_dims, here.axes)
     assert there.reader == "NumPy, by byte ranges"
 
 
-def test_opening_reads_the_header_alone(server):
-    server.loaded()
-    with raise_if_dask_computes():
-        opened = open_file(f"{server.url}/scan.npy")
-    assert opened.array.shape == SHAPE
-    assert sum(request.sent for request in server.loaded()) < 1 << 15
-
-
 def test_distant_parts_are_read_apart(tmp_path):
     rows = np.arange(4 * 2 * 300 * 300, dtype="u4").reshape(4, 2, 300, 300)
     np.save(tmp_path / "rows.npy", rows)
     with serving(tmp_path) as files:
-        scan = open_file(f"{files.url}/rows.npy", chunks=(-1, 1, -1, -1)).array
+        array = open_file(f"{files.url}/rows.npy", chunks=(-1, 1, -1, -1)).array
         files.loaded()
-        assert_eq(scan, rows)
+        assert_eq(array, rows)
         loaded = files.loaded()
         assert len(loaded) == 8
         assert sum(request.sent for request in loaded) == rows.nbytes
 
 
-def test_a_pixel_of_each_frame_needs_no_request_for_each_frame(server, values):
-    scan = open_file(f"{server.url}/scan.npy").array
+def test_a_pixel_of_each_frame_needs_no_request_for_each_frame(server):
+    array = open_file(f"{server.url}/scan.npy").array
     server.loaded()
-    assert np.array_equal(scan[:, :, 3, 5].compute(), values[:, :, 3, 5])
-    assert len(server.loaded()) == len(scan.chunks[0])
+    assert np.array_equal(array[:, :, 3, 5].compute(), scan()[:, :, 3, 5])
+    assert len(server.loaded()) == len(array.chunks[0])
 
 
 @settings(max_examples=examples(40))
 @given(st.data())
-def test_any_part_is_that_of_the_array(server, values, data):
-    scan = open_file(f"{server.url}/{data.draw(st.sampled_from(['scan.npy', 'columns.npy']))}")
-    parts = st.tuples(
-        *(
-            st.integers(-size, size - 1) | st.slices(size).filter(lambda part: part.step != 0)
-            for size in SHAPE
-        )
-    )
+def test_any_part_is_that_of_the_array(server, data):
+    name = data.draw(st.sampled_from(["scan.npy", "columns.npy"]))
     chunks = data.draw(st.tuples(*(st.integers(1, size) for size in SHAPE)))
-    source = open_file(f"{server.url}/scan.npy", chunks=chunks).array
-    index = data.draw(parts)
-    assert np.array_equal(scan.array[index].compute(), values[index])
-    assert np.array_equal(source[index].compute(), values[index])
-
-
-def test_a_raw_file(server, values):
-    layout = {"nav_shape": (6, 8), "sig_shape": (16, 16), "dtype": ">u2", "offset": 100}
-    array = from_raw(f"{server.url}/scan.raw", **layout, chunks=(3, 4, -1, -1))
-    assert_eq(array, values)
-    opened = open_file(f"{server.url}/scan.raw", **layout)
-    assert_eq(opened.array, values)
-    assert (opened.title, opened.reader, opened.sig_dims) == ("scan", "raw binary", 2)
+    array = open_file(f"{server.url}/{name}", chunks=chunks).array
+    index = data.draw(
+        st.tuples(*(st.integers(-size, size - 1) | st.slices(size) for size in SHAPE))
+    )
+    assert np.array_equal(array[index].compute(), scan()[index])
 
 
 @pytest.mark.full
-def test_a_damaged_header(tmp_path, values):
-    np.save(tmp_path / "a.npy", values)
-    content = (tmp_path / "a.npy").read_bytes()
-    (tmp_path / "cut.npy").write_bytes(content[:-1])
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_scheduler_reads_it(server, kind, client):
+    array = open_array(server.url, kind)
+    for scheduler in ("threads", "processes", client):
+        found = ud.run_udf(array, SumSigUDF()).compute(scheduler=scheduler)
+        assert np.array_equal(found["intensity"], scan().sum((2, 3)))
+
+
+@pytest.mark.full
+def test_s3(server):
+    pytest.importorskip("moto", reason="moto is in the test extra")
+    s3fs = pytest.importorskip("s3fs", reason="s3fs is in the remote extra")
+    with s3_server() as options:
+        bucket = s3fs.S3FileSystem(**options)
+        bucket.mkdir("bucket")
+        bucket.put(str(server.folder), "bucket/data", recursive=True)
+        for kind in ("npy", "raw", "zarr"):
+            assert_eq(open_array("s3://bucket/data", kind, storage_options=options), scan())
+        for name in ("nothing.npy", "nothing.zarr", "nothing.json"):
+            with pytest.raises(FileNotFoundError, match=rf"s3://bucket/{name} cannot be read"):
+                open_file(f"s3://bucket/{name}", storage_options=options)
+
+
+@pytest.mark.full
+def test_a_damaged_header(tmp_path):
+    np.save(tmp_path / "a.npy", scan())
+    (tmp_path / "cut.npy").write_bytes((tmp_path / "a.npy").read_bytes()[:-1])
     (tmp_path / "empty.npy").write_bytes(b"")
-    (tmp_path / "text.npy").write_bytes(b"These are no numbers")
     with serving(tmp_path) as files:
         with pytest.raises(FileFormatError, match="fewer than an array"):
             open_file(f"{files.url}/cut.npy")
-        for name in ("empty.npy", "text.npy"):
-            with pytest.raises(FileFormatError, match=f"{name} cannot be read as a .npy file"):
-                open_file(f"{files.url}/{name}")
+        with pytest.raises(FileFormatError, match="cannot be read as a"):
+            open_file(f"{files.url}/empty.npy")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_travels_is_small_and_shows_no_password(server, kind):
+    array = open_array(server.url, kind, storage_options={"headers": {"X-Token": "dark secret"}})
+    graph = pickle.dumps(array)
+    assert len(graph) < 10_000
+    assert_eq(pickle.loads(graph), scan())
+    assert "secret" not in repr(dict(array.__dask_graph__()))
+
+
+@pytest.mark.parametrize("kind", ["npy", "raw"])
+def test_the_name_of_a_file_is_that_of_its_version(changing, kind, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("cache")
+    first = open_array(changing.url, kind)
+    assert open_array(changing.url, kind).name == first.name
+    total = ud.run_udf(first, SumUDF()).compute(cache=folder)["intensity"]
+    assert np.array_equal(total, scan().sum((0, 1)))
+    write(changing.folder, 2)
+    second = open_array(changing.url, kind)
+    assert second.name != first.name
+    total = ud.run_udf(second, SumUDF()).compute(cache=folder)["intensity"]
+    assert np.array_equal(total, scan(2).sum((0, 1)))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_without_versions_nothing_is_found_again(changing, kind, tmp_path):
+    """HTTP tells no versions of all chunks of a store."""
+    changing.tells = "nothing"
+    first, second = open_array(changing.url, kind), open_array(changing.url, kind)
+    assert first.name != second.name
+    assert_eq(second, scan())
+    with pytest.warns(UDFWarning, match=r"not kept.*the versions? of"):
+        ud.compute(ud.run_udf(second, SumUDF()), cache=tmp_path / "cache")

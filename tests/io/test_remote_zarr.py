@@ -93,15 +93,3 @@ def test_a_group_that_cannot_be_listed_needs_a_name(tmp_path, values):
         with pytest.raises(FileFormatError, match="cannot list a folder: pass dataset="):
             open_file(f"{files.url}/a.zarr")
         assert_eq(open_file(f"{files.url}/a.zarr", dataset="deep/scan").array, values)
-
-
-@pytest.mark.full
-def test_a_damaged_chunk(tmp_path, values):
-    zarr.create_array(str(tmp_path / "a.zarr"), data=values, chunks=(1, 6, 8, 10))
-    chunk = tmp_path / "a.zarr" / "c" / "2" / "0" / "0" / "0"
-    chunk.write_bytes(chunk.read_bytes()[:-9])
-    with serving(tmp_path) as files:
-        scan = open_file(f"{files.url}/a.zarr", chunks=(1, 6, 8, 10)).array
-        assert_eq(scan[:2], values[:2])
-        with pytest.raises(FileFormatError, match=r"a\.zarr, the part at .*cannot be read"):
-            scan[2].compute()
