@@ -35,14 +35,6 @@ def write_hdf5(path, values):
         file.create_dataset("scan", data=values, chunks=(1, 1, *values.shape[2:]))
 
 
-def write_netcdf(path, values):
-    scipy_io = pytest.importorskip("scipy.io", reason="scipy comes with hyperspy")
-    with scipy_io.netcdf_file(path, "w") as file:
-        for dim, size in zip("yxvu", values.shape, strict=True):
-            file.createDimension(dim, size)
-        file.createVariable("scan", "i2", tuple("yxvu"))[:] = values
-
-
 def write_signal(path, values):
     hs = pytest.importorskip("hyperspy.api", reason="hyperspy is in the io extra")
     signal = hs.signals.Signal2D(values)
@@ -102,7 +94,6 @@ READERS = {
     "indices": (write_csr, open_csr),
     "data": (write_csr, open_csr),
     "scan.h5": (write_hdf5, open_any),
-    "scan.nc": (write_netcdf, open_any),
     "zarr.json": (write_zarr, open_folder),
     "scan.hspy": (write_signal, open_any),
     "scan.blo": (write_signal, open_any),

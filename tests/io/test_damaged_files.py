@@ -17,7 +17,6 @@ h5py = pytest.importorskip("h5py", reason="h5py is in the io extra")
 zarr = pytest.importorskip("zarr", reason="zarr is in the io extra")
 hs = pytest.importorskip("hyperspy.api", reason="hyperspy is in the io extra")
 sparse = pytest.importorskip("sparse", reason="sparse is an extra")
-from scipy.io import netcdf_file  # noqa: E402
 
 pytestmark = [pytest.mark.full, *LEAVES_FILES_OPEN]
 
@@ -35,18 +34,6 @@ def write_hdf5(path):
     with h5py.File(path, "w") as file:
         options = {"chunks": (1, 1, 4, 4), "compression": "gzip", "fletcher32": True}
         file.create_dataset("entry/scan", data=VALUES, **options)
-
-
-def write_netcdf(path):
-    with netcdf_file(path, "w") as file:
-        for name, size in zip("yxvu", VALUES.shape, strict=True):
-            file.createDimension(name, size)
-        file.createVariable("scan", "i1", tuple("yxvu"))[:] = VALUES
-
-
-def read_netcdf(path):
-    with netcdf_file(path, mmap=False) as file:
-        return file.variables["scan"][:].copy()
 
 
 TOML = """[params]
@@ -122,7 +109,6 @@ FORMATS = {
         HOW,
     ),
     "csr": ("a.toml", write_csr, read_csr, {}),
-    "netcdf": ("a.nc", write_netcdf, read_netcdf, {"dataset": "scan"}),
     "hdf5": ("a.h5", write_hdf5, lambda path: h5py.File(path)["entry/scan"][()], {}),
     "zarr 2": ("a.zarr", lambda path: write_zarr(path, zarr_format=2), read_zarr, {}),
     "zarr 3": ("a.zarr", write_zarr, read_zarr, {}),

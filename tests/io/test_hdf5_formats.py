@@ -115,3 +115,18 @@ def test_the_format_is_known_by_the_contents(tmp_path):
         file["AcquisitionLog"], file["Version"], file["Data"] = 1, [1], SCAN
     names = [hyperspy_format(tmp_path / f"{letter}.h5") for letter in "abcd"]
     assert names == ["Delmic", "EMD", "EMD", None]
+
+
+def test_netcdf_4_is_hdf5(tmp_path):
+    with h5py.File(tmp_path / "a.nc", "w") as f:
+        f.attrs["_NCProperties"] = "version=2,netcdf=4.9.2"
+        f["scan"] = SCAN
+        for dim, name in enumerate(NAMES):
+            # what the library writes for a dimension without a variable
+            f[name] = np.zeros(SCAN.shape[dim], ">f4")
+            f[name].make_scale(f"This is a netCDF dimension but not a netCDF variable. {dim:9}")
+            f["scan"].dims[dim].attach_scale(f[name])
+    opened = open_file(tmp_path / "a.nc")
+    assert_eq(opened.array, SCAN)
+    assert opened.reader == "NetCDF 4, dataset scan"
+    assert [(axis.name, axis.scale) for axis in opened.axes] == [(name, 1) for name in NAMES]

@@ -96,6 +96,9 @@ def test_a_signal_that_is_not_there(several, dataset):
 
 
 def test_a_suffix_that_nothing_reads(tmp_path):
+    (tmp_path / "a.nc").write_bytes(b"CDF\x01")
+    with pytest.raises(FileFormatError, match=r"open NetCDF 3 with xarray"):
+        open_file(tmp_path / "a.nc")
     (tmp_path / "a.foo").write_bytes(b"123")
     with pytest.raises(
         FileFormatError, match=r"no reader knows .*a\.foo.*pass nav_shape, sig_shape"

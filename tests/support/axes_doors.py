@@ -163,10 +163,9 @@ class ZarrFile(FileDoor):
 
 class NetcdfFile(FileDoor):
     file = "scan.nc"
-    encoding = "latin1"  # SciPy writes no other names
 
     def write(self, scan, path):
-        to_data_array(scan, lazy=False).to_netcdf(path, engine="scipy")
+        to_data_array(scan, lazy=False).to_netcdf(path, engine="h5netcdf")
 
 
 class HyperSpyFile(FileDoor):

@@ -15,7 +15,7 @@ from udfdask import udfs
 from udfdask.cli.own_code import find_own, split_place
 from udfdask.errors import UDFError
 from udfdask.geometry.labeled_values import did_you_mean
-from udfdask.io.mapped_files import read_npy
+from udfdask.io.numpy_file import read_npy
 from udfdask.libertem_udfs import as_own, udf_name
 from udfdask.masks import DiskTemplate
 from udfdask.results.named_results import name_of_class

@@ -177,7 +177,7 @@ def _contents(value: Any) -> Iterator[Any]:
     if isinstance(value, os.PathLike):
         yield os.fsdecode(value)
     elif isinstance(value, np.ndarray):
-        yield from _mapped_files(value)
+        yield from _numpy_file(value)
     elif isinstance(value, functools.partial):
         yield from (value.func, value.args, value.keywords)
     elif isinstance(value, types.MethodType):
@@ -211,7 +211,7 @@ def _values(cells: Iterable[types.CellType]) -> Iterator[Any]:
             continue
 
 
-def _mapped_files(array: Any) -> Iterator[Any]:
+def _numpy_file(array: Any) -> Iterator[Any]:
     """Yield the file that an array, or the array that it is a view of, is mapped from."""
     while isinstance(array, np.ndarray):
         if isinstance(array, np.memmap):

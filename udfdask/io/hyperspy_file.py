@@ -179,11 +179,11 @@ def _format_names(file: Path) -> list[str]:
         raise missing_package("hyperspy", purpose=f"reading {file.name}") from error
     suffix = file.suffix.lower().removeprefix(".")
     names = [str(plugin["name"]) for plugin in IO_PLUGINS if suffix in plugin["file_extensions"]]
-    if not names or not suffix:
+    if not names or suffix in ("", "nc"):  # HyperSpy's .nc are files of its first versions
         raise FileFormatError(
             f"no reader knows {file}: its suffix {file.suffix!r} is not .npy, .h5, .zarr or a "
             "suffix of HyperSpy's formats. If it contains only frames, pass nav_shape, sig_shape "
-            "and dtype"
+            "and dtype; open NetCDF 3 with xarray.open_dataset"
         )
     # a format with the name of the suffix is what HyperSpy takes, such as MRC for .mrc
     return [name for name in names if name.lower() == suffix] or names

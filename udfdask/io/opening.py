@@ -11,7 +11,7 @@ from numpy.typing import DTypeLike
 
 from udfdask.errors import ArgumentValueError
 from udfdask.io.file_identity import existing_file
-from udfdask.io.mapped_files import MAGIC
+from udfdask.io.numpy_file import MAGIC
 from udfdask.io.opened_file import OpenedFile
 from udfdask.io.raw import open_raw
 from udfdask.io.readers import HDF5, first_bytes, open_described
@@ -42,7 +42,7 @@ def open_file(
 ) -> OpenedFile:
     """Open a file of detector frames or spectra as a lazy array.
 
-    It opens ``.npy`` files, zarr stores, HDF5 and NetCDF files, descriptions of raw CSR files in
+    It opens ``.npy`` files, zarr stores, HDF5 and NetCDF 4 files, descriptions of raw CSR files in
     ``.toml``, and all formats that HyperSpy reads lazily. With `nav_shape`, `sig_shape` and
     `dtype`, it opens raw binary files. The attribute `reader` of the result names the reader.
 
@@ -55,10 +55,10 @@ def open_file(
     path : str or path-like
         The file, the folder of a zarr store, or a URL with any protocol of fsspec.
     dataset : str or int, optional
-        Dataset in the file: a path inside an HDF5 file or zarr group, a variable of a NetCDF file,
-        or the number or title of a signal that HyperSpy finds. By default the signal that a NeXus
-        file names, the largest dataset with three or more dimensions, or the only signal with
-        navigation axes. For a group of an HDF5 file, the search is only in this group.
+        Dataset in the file: a path inside an HDF5 file or zarr group, or the number or title of a
+        signal that HyperSpy finds. By default the signal that a NeXus file names, the largest
+        dataset with three or more dimensions, or the only signal with navigation axes. For a group
+        of an HDF5 file, the search is only in this group.
     nav_shape, sig_shape : int or sequence of int, optional
         Scan positions and detector pixels of a raw file. With `sync_offset`, `nav_shape` is also
         for other files.

@@ -16,14 +16,13 @@ from typing import Any
 
 from udfdask.errors import ArgumentValueError, FileFormatError
 from udfdask.io.file_identity import COPY_AGAIN, reading
-from udfdask.io.mapped_files import MAGIC
+from udfdask.io.numpy_file import MAGIC
 from udfdask.io.opened_file import OpenedFile
 
 GROUP = "udfdask.readers"
 """Group of the entry points by which other packages add readers."""
 
 HDF5 = b"\x89HDF\r\n\x1a\n"
-NETCDF = (b"CDF\x01", b"CDF\x02")  # NetCDF 4 files are HDF5 files
 
 _BEGIN = 512
 """Number of bytes at the beginning of a file that readers see."""
@@ -138,7 +137,7 @@ _BY_BEGIN = (
     Reader(
         name="NumPy",
         matches=lambda path, begin: begin.startswith(MAGIC) or path.suffix.lower() == ".npy",
-        open=_opener("mapped_files:open_npy"),
+        open=_opener("numpy_file:open_npy"),
         has_datasets=False,
     ),
     Reader(
@@ -146,11 +145,6 @@ _BY_BEGIN = (
         matches=lambda path, _: path.suffix.lower() == ".toml",
         open=_opener("raw_csr:open_csr_toml"),
         has_datasets=False,
-    ),
-    Reader(
-        name="NetCDF",
-        matches=lambda _, begin: begin.startswith(NETCDF),
-        open=_opener("mapped_files:open_netcdf"),
     ),
 )
 

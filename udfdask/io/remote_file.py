@@ -13,8 +13,8 @@ import numpy as np
 
 from udfdask.errors import ArgumentValueError, FileFormatError
 from udfdask.io.file_identity import COPY_AGAIN, check_values, reading
-from udfdask.io.mapped_files import MAGIC
 from udfdask.io.memmap import StridedArray, Values, c_strides, span
+from udfdask.io.numpy_file import MAGIC
 from udfdask.io.opened_file import OpenedFile, open_source
 from udfdask.io.remote_location import REFERENCES, Location, reaching, reference_location
 from udfdask.io.zarr_file import open_remote_zarr
