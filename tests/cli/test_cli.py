@@ -268,17 +268,13 @@ def test_a_cluster(file, values):
     [
         (["{}/nothing.npy"], 1, "Error: there is no file"),
         (["{}/scan.npy", "--udf", "som"], 2, "sumsig, virtualdetector; did you mean 'sum'"),
-        (
-            ["{}/scan.npy", "--chunks", "4;4"],
-            2,
-            "'4;4' are not chunks: write one size per",
-        ),
+        (["{}/scan.npy", "--chunks", "4;4"], 2, "Invalid value for '--chunks': 4;4"),
         (
             ["{}/scan.npy", "--chunks", "4,4"],
             1,
             "Error: chunks=(4, 4) do not fit the shape (6, 8, 10, 12): Chunks and shape must be",
         ),
-        (["{}/scan.npy", "--nav-shape", "4,x"], 2, "'4,x' is not a shape: write sizes"),
+        (["{}/scan.npy", "--nav-shape", "4,x"], 2, "Invalid value for '--nav-shape': 4,x"),
         (["{}/scan.npy", "--nav-shape", "6,8"], 1, "leave out nav_shape, sig_shape and dtype"),
         (["{}/scan.npy", "--offset", "8"], 1, "sig_shape and dtype are missing"),
         (["{}/scan.npy", "--scheduler", "treads"], 2, "is not one of threads, processes, sync"),

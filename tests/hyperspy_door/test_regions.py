@@ -121,7 +121,9 @@ class TestHyperSpysRegions:
         with plt.rc_context({"backend": "agg"}):
             scan.plot()
             roi.add_widget(scan, axes=scan.axes_manager.signal_axes)
-            with pytest.raises(ud.ArgumentValueError, match=r"signal axes.*virtual_image\(roi\)"):
+            with pytest.raises(
+                ud.ArgumentValueError, match=r"not drawn over navigation.*virtual_image\(roi\)"
+            ):
                 selected(scan, roi=roi)
             plt.close("all")
 

@@ -78,51 +78,38 @@ def to_region(text: str) -> Any:
     try:
         if text.endswith(".npy"):
             return read_npy(text)
-        return (*(_to_index(part) for part in text.split(",")), Ellipsis)
     except (OSError, UDFError) as error:
         raise click.BadParameter(str(error)) from error
+    index: list[Any] = []
+    try:
+        for part in text.split(","):
+            ends = [int(end) if end.strip() else None for end in part.split(":")]
+            index.append(slice(*ends) if len(ends) > 1 else int(part))
     except (ValueError, TypeError):
         raise click.BadParameter(
             f"{text!r} is not a region: write a slice or a position for each navigation axis, "
             "such as 0:10,5:20 or 3,:, or the name of an .npy file with a boolean mask"
         ) from None
+    return (*index, Ellipsis)
 
 
-def _to_index(text: str) -> int | slice:
-    """Convert ``3`` to an int and ``start:stop:step`` to a slice."""
-    if ":" not in text:
-        return int(text)
-    return slice(*(int(part) if part.strip() else None for part in text.split(":")))
-
-
-def to_shape(text: str) -> tuple[int, ...]:
+def _to_shape(text: str) -> tuple[int, ...]:
     """Convert ``256,256`` to a tuple of ints."""
-    try:
-        return tuple(int(part) for part in text.split(","))
-    except ValueError:
-        raise click.BadParameter(f"{text!r} is not a shape: write sizes such as 256,256") from None
+    return tuple(map(int, text.split(",")))  # click tells users of a ValueError
 
 
 def to_chunks(text: str) -> Any:
     """Convert ``4,4,-1,auto`` to a tuple; ``auto`` and ``64MiB`` stay texts."""
-    parts = [part.strip() for part in text.split(",")]
     if text.endswith("B"):
         return text
-    try:
-        sizes = tuple(part if part == "auto" else int(part) for part in parts)
-    except ValueError:
-        raise click.BadParameter(
-            f"{text!r} are not chunks: write one size per dimension such as 4,4,-1,-1 "
-            "(-1 is the whole dimension), or auto, or 64MiB"
-        ) from None
+    parts = [part.strip() for part in text.split(",")]
+    sizes = tuple(part if part == "auto" else int(part) for part in parts)
     return sizes[0] if len(sizes) == 1 else sizes
 
 
 def _to_storage_option(text: str) -> tuple[str, Any]:
     """Convert ``anon=true`` or ``client_kwargs={...}`` to a name and a value."""
-    name, equals, value = text.partition("=")
-    if not name or not equals:
-        raise click.BadParameter(f"{text!r} is not NAME=VALUE: write for example anon=true")
+    name, value = text.split("=", 1)
     try:
         return name, json.loads(value)
     except ValueError:
@@ -130,30 +117,10 @@ def _to_storage_option(text: str) -> tuple[str, Any]:
 
 
 _OPENING = (
-    click.option(
-        "--nav-shape",
-        type=to_shape,
-        metavar="SHAPE",
-        help="Shape of the scan in a raw file, rows and columns: 256,256.",
-    ),
-    click.option(
-        "--sig-shape",
-        type=to_shape,
-        metavar="SHAPE",
-        help="Shape of one frame in a raw file, rows and columns: 128,128.",
-    ),
-    click.option(
-        "--dtype",
-        metavar="TYPE",
-        help="Type of the values in a raw file, such as uint16, or '>u2' in quotes if big-endian.",
-    ),
-    click.option(
-        "--offset",
-        type=click.IntRange(min=0),
-        default=0,
-        metavar="BYTES",
-        help="Size of the header before the frames of a raw file.",
-    ),
+    click.option("--nav-shape", type=_to_shape, metavar="Y,X", help="Shape of a raw file's scan."),
+    click.option("--sig-shape", type=_to_shape, metavar="Y,X", help="Shape of a raw file's frame."),
+    click.option("--dtype", help="Type of the values of a raw file: uint16, or '>u2'."),
+    click.option("--offset", default=0, metavar="BYTES", help="Size of the header of a raw file."),
     click.option(
         "--sync-offset",
         type=int,
@@ -163,10 +130,9 @@ _OPENING = (
     ),
     click.option(
         "--sig-dims",
-        type=click.IntRange(min=1),
+        type=int,
         metavar="N",
-        help="Number of dimensions of one frame: 2 for images, 1 for spectra; by default as in the "
-        "file.",
+        help="Dimensions of a frame: 2 for images, 1 for spectra; by default as in the file.",
     ),
     click.option(
         "--dataset", help="Dataset to read: a path in the file, or a signal's number or title."
@@ -220,22 +186,20 @@ _UDF = click.option(
 )
 
 
+_NAMES = "nav_shape sig_shape dtype offset sync_offset sig_dims dataset chunks storage_options"
+
+
 def with_data_options(command: Callable[..., None]) -> Callable[..., None]:
     """Add the options above to a command, which gets them as one argument `data`."""
 
     @functools.wraps(command)
-    def with_one_argument(file: Path | str, udfs: Sequence[TypedUDF], **options: Any) -> None:
-        opening = {
-            name: options.pop(name)
-            for name in "nav_shape sig_shape dtype offset sync_offset sig_dims dataset".split()
-        }
-        opening["chunks"] = options.pop("chunks")
-        opening["storage_options"] = dict(options.pop("storage_options")) or None
+    def decorated(file: Path | str, udfs: Sequence[TypedUDF], **options: Any) -> None:
+        opening = {name: options.pop(name) for name in _NAMES.split()}
+        opening["storage_options"] = dict(opening["storage_options"]) or None
         planning = {name: options.pop(name) for name in ("roi", "merge_small", "max_memory")}
         data = DataOptions(file=file, opening=opening, typed=udfs, planning=planning)
         command(data, **options)
 
-    decorated: Callable[..., None] = with_one_argument
     for option in reversed((click.argument("file", type=_to_source), _UDF, *_PLANNING, *_OPENING)):
         decorated = option(decorated)
     return decorated

@@ -24,8 +24,7 @@ def udfs(name: str | None) -> None:
             click.echo(f"{each.name.ljust(width)}  {summary}")
         return
     try:
-        entry, _, _, shape = find_udf(name)
+        entry, *_ = find_udf(name)
     except ValueError as error:
         raise click.BadParameter(f"{name!r}: {error}", param_hint="NAME") from error
-    usage = f"--udf {entry.usage}" if shape is None else f"--udf {shape}"
-    click.echo(f"{entry.name}: {usage}\n\n{entry.description}".rstrip())
+    click.echo(f"{entry.name}: --udf {entry.usage}\n\n{entry.description}".rstrip())

@@ -47,24 +47,23 @@ class LiveView:
                 # the run waits while views draw: allow at most a fifth of its time for them
                 due = monotonic() + max(EVERY, 4 * (monotonic() - began))
         self._clear()
-        return self._results(snapshot)
-
-    def _results(self, snapshot: Snapshot) -> dict[str, Result]:
-        """Return the results of a snapshot by name."""
         return dict(zip(self._names, snapshot.buffers, strict=True))
 
     def _print(self, snapshot: Snapshot) -> None:
         """Print a table, which on a terminal replaces the previous one."""
         done = f"{snapshot.n_merged} of {snapshot.n_chunks} chunks"
+        results = dict(zip(self._names, snapshot.buffers, strict=True))
         lines = [f"{done}, {int(snapshot.damage.sum())} frames"]
-        lines += summary_table(self._results(snapshot)).splitlines()
+        lines += summary_table(results).splitlines()
+        if not self.in_place:
+            click.echo("\n".join([*lines, ""]))
+            return
         self._clear()
-        if self.in_place:
-            # a wrapped line counts as two lines, and the cursor cannot reach lines above the top
-            width, height = shutil.get_terminal_size()
-            lines = [line[: width - 1] for line in lines[: height - 1]]
-            self._height = len(lines)
-        click.echo("\n".join(lines) + ("" if self.in_place else "\n"))
+        # a wrapped line counts as two lines, and the cursor cannot reach lines above the top
+        width, height = shutil.get_terminal_size()
+        lines = [line[: width - 1] for line in lines[: height - 1]]
+        self._height = len(lines)
+        click.echo("\n".join(lines))
 
     def _draw(self, snapshot: Snapshot) -> None:
         """Draw results in the window and in the file of ``--plot``."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,18 +27,8 @@ PICTURES = (".png", ".pdf", ".svg")
 """The suffixes of pictures."""
 
 
-def to_out(text: str) -> Path:
+def to_out(text: str, known: Iterable[str] = FORMATS) -> Path:
     """Convert the name of a file or store of ``--out``; raise if its suffix has no format."""
-    return _with_suffix(text, FORMATS)
-
-
-def to_picture(text: str) -> Path:
-    """Convert the name of a file of ``--plot``; raise if its suffix is not that of a picture."""
-    return _with_suffix(text, PICTURES)
-
-
-def _with_suffix(text: str, known: Iterable[str]) -> Path:
-    """Return a path; raise BadParameter if its suffix is not a known one."""
     if "://" in text:
         raise click.BadParameter(f"{text!r} is not a local path: choose a local path")
     path = to_path(text)
@@ -46,6 +37,11 @@ def _with_suffix(text: str, known: Iterable[str]) -> Path:
     except ArgumentValueError as error:
         raise click.BadParameter(str(error)) from error
     return path
+
+
+def to_picture(text: str) -> Path:
+    """Convert the name of a file of ``--plot``; raise if its suffix is not that of a picture."""
+    return to_out(text, PICTURES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,26 +79,27 @@ class Outputs:
         `redraws`, the run has drawn the picture already.
         """
         attrs = {"title": opened.title, "source": opened.reader}
+        how: dict[str, Any] = {"overwrite": self.overwrite, "sources": self.sources}
         written: list[Path] = []
         failures: list[Exception] = []
-        how: dict[str, Any] = {"overwrite": self.overwrite, "sources": self.sources}
-        for out in self.outs:
+
+        def attempt(write: Callable[[], Path]) -> None:
             try:
-                written.append(write_results(out, results, attrs=attrs, **how))
+                written.append(write())
             except Exception as error:  # noqa: BLE001, packages that write files raise many kinds
                 failures.append(error)
+
+        for out in self.outs:
+            attempt(partial(write_results, out, results, attrs=attrs, **how))
         if failures and not written:  # no file has the results
             save_elsewhere(failures[0], self.outs[0], results, attrs)
         if self.plot is not None:
-            try:
-                how["overwrite"] |= redraws
-                figure = draw_all(list(results.values()), opened.title)
-                written.append(save_figure(self.plot, figure, **how))
-            except Exception as error:  # noqa: BLE001, as above
-                failures.append(error)
-        for path in written if failures else ():
-            click.echo(f"wrote {path}")
+            picture, how["overwrite"] = self.plot, self.overwrite or redraws
+            every = list(results.values())
+            attempt(lambda: save_figure(picture, draw_all(every, opened.title), **how))
         if failures:
+            for path in written:
+                click.echo(f"wrote {path}")
             for other in failures[1:]:
                 failures[0].add_note(str(other))
             raise failures[0]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -27,34 +26,24 @@ from udfdask.results.result import Result
 from udfdask.run.progressive import run_udf_iter
 from udfdask.run.run_udf import compute, run_for
 from udfdask.scheduling.progress import Bar, ProgressState
-from udfdask.udf import UDF
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlannedRun:
-    """A run that has been planned and not started."""
+def _plan(data: DataOptions) -> tuple[OpenedFile, dict[str, Result], list[str]]:
+    """Open the file and plan what the user asks for.
 
-    udfs: dict[str, UDF]
-    opened: OpenedFile
-    lazy: dict[str, Result]
-    """Lazy results by the names of their UDFs."""
-    plan: Explanation
-    warnings: tuple[str, ...]
-    """What a user should know, each text once."""
-
-
-def _plan(data: DataOptions) -> PlannedRun:
-    """Open the file and plan what the user asks for."""
-    udfs = data.udfs
+    Return the file, the lazy results by the names of their UDFs, and what a user should know.
+    """
     with plain_errors(PLANNING), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UDFWarning)
         opened = data.open()
-        lazy = run_for(COMMAND_LINE, opened, udfs, sig_dims=None, **data.planning)
-        plan = next(iter(lazy.values())).explain()
-    texts = (*plan.warnings, *(str(warning.message) for warning in caught))
-    return PlannedRun(
-        udfs=udfs, opened=opened, lazy=lazy, plan=plan, warnings=tuple(dict.fromkeys(texts))
-    )
+        lazy = run_for(COMMAND_LINE, opened, data.udfs, sig_dims=None, **data.planning)
+        texts = (*_plan_of(lazy).warnings, *(str(warning.message) for warning in caught))
+    return opened, lazy, list(dict.fromkeys(texts))
+
+
+def _plan_of(lazy: dict[str, Result]) -> Explanation:
+    """Return the description of a run, which all its results have."""
+    return next(iter(lazy.values())).explain()
 
 
 @click.command(short_help="Describe what a run would do, without running it.")
@@ -70,8 +59,8 @@ def explain(data: DataOptions) -> None:
     udfdask explain scan.mib --udf stddev --chunks 16,-1,-1,-1 --roi 0:64,0:64
     """  # noqa: D301, click wants the character
     with plain_warnings():
-        planned = _plan(data)
-        click.echo(f"{data.headline(planned.opened)}\n\n{planned.plan}")
+        opened, lazy, _ = _plan(data)
+        click.echo(f"{data.headline(opened)}\n\n{_plan_of(lazy)}")
 
 
 _LOCAL = ("threads", "processes", "synchronous")
@@ -127,7 +116,6 @@ def _to_scheduler(text: str) -> str:
     metavar="FOLDER",
     help="Keep partial results in this folder, and read those that are there.",
 )
-@click.option("-v", "--verbose", is_flag=True, help="Print the whole plan, as `udfdask explain`.")
 @click.option("--progress/--no-progress", default=True, help="Show a progress bar (default).")
 @click.option(
     "--live",
@@ -143,7 +131,6 @@ def run(
     overwrite: bool,
     resume: bool,
     cache: Path | None,
-    verbose: bool,
     progress: bool,
     live: bool,
 ) -> None:
@@ -167,38 +154,32 @@ def run(
     if cache and (live or resume):
         raise click.UsageError("--cache does not work with --live or --resume")
     with plain_warnings():
-        planned = _plan(data)
-        opened = planned.opened
+        opened, lazy, notes = _plan(data)
         sources = (str(data.file), *data_files(opened.array))
         outputs = Outputs(outs=outs, plot=plot, overwrite=overwrite, sources=sources)
         with plain_errors(PLANNING):
-            outputs.check(planned.udfs, planned.lazy)
-        click.echo(data.headline(opened))
-        print_plan(planned, verbose=verbose)
+            outputs.check(data.udfs, lazy)
+        plan = _plan_of(lazy)
+        click.echo("\n".join([data.headline(opened), plan.summary, *plan.detectors]))
+        for text in notes:
+            click.echo(f"warning: {text}", err=True)
+        click.echo()
         beside = folder_beside(outs[0]) if resume else None
         with plain_errors(RUNNING), connected(scheduler) as options:
             if live:
-                results = _run_live(planned, data, outputs, progress=progress, **options)
+                results = _run_live(opened, data, outputs, progress=progress, **options)
             else:
                 kept = open_folder(beside, limit=None) if beside else None
+                reporter = _Reporter(is_shown=progress)
                 with cache_results(cache) if cache else nullcontext():
-                    results = run_in_one_pass(planned, progress=progress, cache=kept, **options)
+                    done = compute(*lazy.values(), progress=reporter, cache=kept, **options)
+                results = dict(zip(lazy, done, strict=True))
         with plain_errors(PLANNING):
             written = outputs.write(results, opened, redraws=live)
             if beside:
                 remove_folder(beside)
         wrote = "".join(f"\nwrote {path}" for path in written)
         click.echo(summary_table(results) + (f"\n{wrote}" if wrote else ""))
-
-
-def print_plan(planned: PlannedRun, *, verbose: bool = False) -> None:
-    """Print a few lines about a run, or all of its description, and its warnings."""
-    plan = planned.plan
-    click.echo(f"\n{plan}" if verbose else "\n".join([plan.summary, *plan.detectors]))
-    for text in planned.warnings:
-        if not (verbose and text in plan.warnings):
-            click.echo(f"warning: {text}", err=True)
-    click.echo()
 
 
 class _Reporter(Bar):
@@ -218,35 +199,18 @@ class _Reporter(Bar):
         if self._is_shown:
             super().start(state)
 
-    def update(self, state: ProgressState) -> None:
-        """Update the bar."""
-        if self._is_shown:
-            super().update(state)
-
-    def end(self, state: ProgressState) -> None:
-        """Close the bar."""
-        if self._is_shown:
-            super().end(state)
-
-
-def run_in_one_pass(planned: PlannedRun, *, progress: bool, **options: Any) -> dict[str, Result]:
-    """Compute a planned run and return its results."""
-    reporter = _Reporter(is_shown=progress)
-    done = compute(*planned.lazy.values(), progress=reporter, **options)
-    return dict(zip(planned.lazy, done, strict=True))
-
 
 def _run_live(
-    planned: PlannedRun, data: DataOptions, outputs: Outputs, *, progress: bool, **options: Any
+    opened: OpenedFile, data: DataOptions, outputs: Outputs, *, progress: bool, **options: Any
 ) -> dict[str, Result]:
     """Run and show results during the run; return the computed results."""
-    view = LiveView(list(planned.udfs), outputs)
+    view = LiveView(list(data.udfs), outputs)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UDFWarning)  # already printed
         # a table that is updated in place shows the progress; a bar would break its layout
         bar = progress and not view.in_place
-        udfs = list(planned.udfs.values())
-        snapshots = run_udf_iter(planned.opened, udfs, **data.planning, progress=bar, **options)
+        udfs = list(data.udfs.values())
+        snapshots = run_udf_iter(opened, udfs, **data.planning, progress=bar, **options)
     with snapshots:
         return view.follow(snapshots)
 

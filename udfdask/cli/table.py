@@ -24,13 +24,16 @@ def summary_table(results: Mapping[str, Result]) -> str:
     """
     rows: list[tuple[str, ...]] = [_HEADER]
     for udf, result in results.items():
-        lines = [
-            (udf, f"{name}{label}", *what, *_statistics(part), result.units.get(name) or "")
-            for name in result
-            for what in [_described(result, name)]
-            for label, part in _parts(result, name)
-        ]
-        rows += lines or [(udf, *[_NOTHING] * 7, "")]
+        for name, array in result.items():
+            values = np.asarray(array)
+            shape = " x ".join(map(str, values.shape)) or "one value"
+            dtype = "structured" if values.dtype.names else str(values.dtype)
+            what = (str(result.buffers[name].kind), shape, dtype)
+            for label, part in _parts(result, name):
+                numbers = _statistics(part)
+                rows.append((udf, f"{name}{label}", *what, *numbers, result.units.get(name) or ""))
+        if not len(result):
+            rows.append((udf, *[_NOTHING] * 7, ""))
     if not any(set(row[-1].split("/")) - {"", "position", *PIXELS} for row in rows[1:]):
         rows = [row[:-1] for row in rows]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
@@ -41,14 +44,6 @@ def summary_table(results: Mapping[str, Result]) -> str:
         ).rstrip()
         for row in rows
     )
-
-
-def _described(result: Result, name: str) -> tuple[str, str, str]:
-    """Return kind, shape and dtype of a result as texts."""
-    values = np.asarray(result[name])
-    shape = " x ".join(map(str, values.shape)) or "one value"
-    dtype = "structured" if values.dtype.names else str(values.dtype)
-    return str(result.buffers[name].kind), shape, dtype
 
 
 def _parts(result: Result, name: str) -> Iterator[tuple[str, np.ndarray[Any, Any]]]:

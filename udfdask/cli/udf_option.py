@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, get_args
 
@@ -20,22 +20,14 @@ from udfdask.libertem_udfs import as_own, udf_name
 from udfdask.masks import DiskTemplate
 from udfdask.results.named_results import name_of_class
 from udfdask.udf import UDF
+from udfdask.udfs import VirtualDetectorUDF
 from udfdask.udfs.shared.detector_shapes import DetectorShape, plain_shape
 
-DETECTOR = "virtualdetector"
-"""The UDF whose shapes can be typed like names of UDFs."""
-
 SHAPES: tuple[str, ...] = get_args(DetectorShape)
+"""The shapes of detectors, which can be typed like names of UDFs."""
 
-_CONSTANTS = {
-    "true": True,
-    "false": False,
-    "none": None,
-    "inf": float("inf"),
-    "-inf": float("-inf"),
-    "nan": float("nan"),
-}
-_OPENING, _CLOSING = "([{", ")]}"
+_CONSTANTS = {"true": True, "false": False, "none": None}
+_CONSTANTS |= {text: float(text) for text in ("inf", "-inf", "nan")}  # type: ignore[misc]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,17 +96,15 @@ def to_udf(text: str) -> TypedUDF:
     given = re.match(r"\s*([A-Za-z_]\w*)\s*=\s*(?=[A-Za-z_./~])", text)
     own_name, rest = (given[1], text[given.end() :]) if given else ("", text)
     try:
-        entry, made, settings, shape = find_udf(rest)
-        values = {} if shape is None else {"shape": shape}
-        values |= read_settings(entry, settings)
-        udf = _make(entry, values) if made is None else _ready(made, values)
+        entry, made, settings = find_udf(rest)
+        udf = _make(entry, made, read_settings(entry, settings))
     except (UDFError, ValueError, OSError) as error:
         raise click.BadParameter(f"{text!r}: {error}", param_hint="'--udf'") from error
-    return TypedUDF(name=own_name or shape or entry.name, is_named=bool(own_name), udf=udf)
+    return TypedUDF(name=own_name or entry.name, is_named=bool(own_name), udf=udf)
 
 
-def find_udf(text: str) -> tuple[Entry, UDF | None, str, str | None]:
-    """Return the entry for a typed text, the text of its parameters, and the shape of a detector.
+def find_udf(text: str) -> tuple[Entry, UDF | None, str]:
+    """Return the entry for a typed text, and the text of its parameters.
 
     The second value is the UDF itself if the user's code has made it. Raise ValueError if there is
     no such UDF.
@@ -122,11 +112,12 @@ def find_udf(text: str) -> tuple[Entry, UDF | None, str, str | None]:
     name, _, settings = (part.strip() for part in text.partition(":"))
     shape = plain_shape(name)
     if shape in SHAPES:
-        return CATALOG[DETECTOR], None, settings, shape
+        settings = f"shape={shape},{settings}" if settings else f"shape={shape}"
+        return Entry(name=shape, udf=VirtualDetectorUDF), None, settings
     plain = re.sub(r"[-_ ]", "", name).lower()
     for known in (plain, plain.removesuffix("udf")):
         if known in CATALOG:
-            return CATALOG[known], None, settings, None
+            return CATALOG[known], None, settings
     place = split_place(text)
     if place is None:
         near = did_you_mean(plain, (*CATALOG, *SHAPES))
@@ -135,44 +126,39 @@ def find_udf(text: str) -> tuple[Entry, UDF | None, str, str | None]:
     if udf_name(found) is None:
         use = f": to call it with each frame, write auto:f={':'.join(place[:2])}"
         raise ValueError(f"it is not a UDF, but {found!r}{use if inspect.isroutine(found) else ''}")
-    made = None if inspect.isclass(found) else as_own(found)
     cls: Any = found if inspect.isclass(found) else type(found)
     own = Entry(name=name_of_class(cls.__name__), udf=cls, place=":".join(place[:2]))
-    return own, made, place[2], None
+    return own, None if inspect.isclass(found) else as_own(found), place[2]
 
 
-def _ready(udf: UDF, values: Mapping[str, Any]) -> UDF:
-    """Return a UDF that the user's code has made; raise ValueError if parameters are typed."""
-    if values:
-        raise ValueError("it is a UDF that has its parameters, so it takes none here")
-    return udf
-
-
-def _make(entry: Entry, values: Mapping[str, Any]) -> UDF:
+def _make(entry: Entry, made: UDF | None, values: Mapping[str, Any]) -> UDF:
     """Return the UDF with these parameters; raise ValueError if its constructor does not."""
+    if made is not None:
+        if values:
+            raise ValueError("it is a UDF that has its parameters, so it takes none here")
+        return made
     try:
         inspect.signature(entry.udf).bind(**values)
     except TypeError as error:
         names = ", ".join(entry.parameters) or "no parameters"
-        unknown = [n for n in values if n not in entry.parameters]
-        near = did_you_mean(unknown[0], entry.parameters) if unknown else ""
         help_with = entry.place or entry.name
         raise ValueError(
-            f"{error}{near} ({help_with} takes {names}; more with: udfdask udfs {help_with})"
+            f"{error} ({help_with} takes {names}; more with: udfdask udfs {help_with})"
         ) from None
     try:
-        made: UDF = as_own(entry.udf(**values))
+        udf: UDF = as_own(entry.udf(**values))
     except UDFError:
         raise
     except Exception as error:  # the user's code can raise anything
         raise ValueError(f"{entry.udf.__name__} raised {type(error).__name__}: {error}") from error
-    return made
+    return udf
 
 
 def read_settings(entry: Entry, text: str) -> dict[str, Any]:
     """Return the values of ``r=3,peaks=[[1,2]]`` by their names; raise ValueError if wrong."""
     values: dict[str, Any] = {}
-    for part in _split(text):
+    # a comma within brackets or quotes is not before another parameter
+    for part in re.split(r",(?=\s*[^\W\d]\w*\s*=)", text) if text.strip() else ():
         name, equals, written = (each.strip() for each in part.partition("="))
         if not (equals and name.isidentifier()):
             raise ValueError(f"{part.strip()!r} has no name: write parameter=value")
@@ -180,24 +166,6 @@ def read_settings(entry: Entry, text: str) -> dict[str, Any]:
             raise ValueError(f"{name!r} is given twice")
         values[name] = _read_value(entry.parameters.get(name), name, written)
     return values
-
-
-def _split(text: str) -> Sequence[str]:
-    """Split a text at the commas that are outside brackets and quotes."""
-    parts, depth, quote = [""], 0, ""
-    for letter in text:
-        if quote:
-            quote = "" if letter == quote else quote
-        elif letter in "'\"":
-            quote = letter
-        depth += 0 if quote else (letter in _OPENING) - (letter in _CLOSING)
-        if letter == "," and not depth and not quote:
-            parts.append("")
-        else:
-            parts[-1] += letter
-    if depth or quote:
-        raise ValueError(f"a bracket or a quote in {text!r} is not closed")
-    return parts if text.strip() else ()
 
 
 def _read_value(parameter: inspect.Parameter | None, name: str, text: str) -> Any:
@@ -217,16 +185,13 @@ def _read_value(parameter: inspect.Parameter | None, name: str, text: str) -> An
             raise ValueError(f"{text!r} is not a function: write numpy:max, or mine.py:peak")
         return find_own(*place[:2])
     value: Any = text
-    if text.lower() in _CONSTANTS:
-        value = _CONSTANTS[text.lower()]
-    else:
-        try:
-            value = ast.literal_eval(text)
-        except (ValueError, SyntaxError):
-            if text[:1] in (*_OPENING, "'", '"'):
-                raise ValueError(
-                    f"{text!r} cannot be read: write a list such as [[5,6],[8,8]], and numbers "
-                    'with a unit in quotes, such as ("0 mrad","0 mrad")'
-                ) from None
+    try:
+        value = _CONSTANTS[text.lower()] if text.lower() in _CONSTANTS else ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        if re.search(r"[][(){},;'\"]", text):
+            raise ValueError(
+                f"{text!r} cannot be read: write a list such as [[5,6],[8,8]], and numbers "
+                'with a unit in quotes, such as ("0 mrad","0 mrad")'
+            ) from None
     is_radius = name == "template" and isinstance(value, int | float | str)
     return DiskTemplate(radius=value) if is_radius else value
