@@ -156,22 +156,6 @@ def test_a_large_parameter_travels_once_per_graph():
     assert 10e6 <= large < 10.5e6 + small
 
 
-def test_a_large_parameter_on_a_cluster(client):
-    x = da.ones((20, 2, 4, 4), chunks=(1, 2, 4, 4))
-    weights = np.arange(625_000, dtype="float64") + 2  # 5 MB
-    res = ud.run_udf(x, Weighs(weights))
-    assert size(res) > 5e6
-    expected = np.full((20, 2), 2 * 16 + weights[-1])
-    (done,) = ud.compute(res, scheduler=client)
-    np.testing.assert_array_equal(done["v"], expected)
-    np.testing.assert_array_equal(res.compute(scheduler=client)["v"], expected)
-    nested = ud.compute({"a": [res, res["v"] + 1]}, scheduler=client)[0]["a"]
-    np.testing.assert_array_equal(nested[0]["v"], expected)
-    np.testing.assert_array_equal(nested[1], expected + 1)
-    (kept,) = ud.persist(res, scheduler=client)
-    np.testing.assert_array_equal(kept.compute(scheduler=client)["v"], expected)
-
-
 def test_a_class_made_in_a_function(options):
     """Classes and lambdas travel by value."""
     x = da.ones((4, 2, 4, 4), chunks=(1, 2, 4, 4))

@@ -105,12 +105,6 @@ class Heavy(Cuda):
         self.results.total += tile.sum(axis=0)
 
 
-class HeavyRows(Heavy):
-    """The same without a device."""
-
-    offers = ("numpy",)
-
-
 def numbers(array):
     """What `Rows` gives."""
     values = np.asarray(array)

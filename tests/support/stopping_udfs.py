@@ -1,10 +1,6 @@
 """UDFs that hang, end their process, or fill its memory at one position of the scan."""
 
 import os
-import time
-from pathlib import Path
-
-import numpy as np
 
 import udfdask as ud
 
@@ -33,18 +29,3 @@ class Exits(Sums):
 
     def stop(self):
         os._exit(3)
-
-
-class FillsMemory(Sums):
-    """Takes memory until its nanny ends it; with a folder, only the first time."""
-
-    def stop(self):
-        folder = self.params.get("folder")
-        if folder is not None:
-            if (Path(folder) / "filled").exists():
-                return
-            (Path(folder) / "filled").touch()
-        taken = []
-        while True:
-            taken.append(np.ones(1_000_000))
-            time.sleep(0.005)

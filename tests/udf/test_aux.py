@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import udfdask as ud
-from aux_udfs import AUX_UDFS, SeenByFrames, SeenByTiles, SeenInTree, Subtract, aux_of
+from aux_udfs import AUX_UDFS, SeenByTiles, Subtract, aux_of
 from counting import CountedChain, CountedData, CountedNav, MeanFrame, counts
 from suites import examples
 from udfdask.geometry.shapes import Shape
@@ -172,22 +172,6 @@ def test_aux_from_a_whole_run_is_two_passes(tmp_path, gathered):
 
 
 @pytest.mark.point(24)
-def test_sig_aux_from_a_run(tmp_path):
-    x = da.from_array(CountedData(X.astype(float), tmp_path), chunks=(2, 3, 3, 5))
-    mean = ud.run_udf(x, MeanFrame())["mean"]
-    udf = Scaled(
-        factor=ud.UDF.aux_data(np.ones((4, 6)), "nav", dtype="float64"),
-        mask=ud.UDF.aux_data(mean, "sig", dtype="float64"),
-    )
-    result = ud.run_udf(x, udf)
-    assert result.explain().passes == 2
-    counts(tmp_path)  # dask has looked at the array while it was made
-    np.testing.assert_allclose(
-        result.compute(**SYNC)["v"], (X * X.mean(axis=(0, 1))).sum(axis=(2, 3))
-    )
-
-
-@pytest.mark.point(24)
 def test_names_follow_the_values(x):
     def name(values, **options):
         aux = ud.UDF.aux_data(values, "nav", dtype="float64", **options)
@@ -277,17 +261,6 @@ def test_raw_data_have_a_row_for_each_frame(given, wrap):
     mask = ud.UDF.aux_data(values, kind="sig", dtype=int)
     assert mask.raw_data.shape == given
     assert mask.without_data().raw_data is aux.without_data().raw_data is None
-
-
-@pytest.mark.point(16, 24)
-@pytest.mark.parametrize("cls", [SeenByFrames, SeenInTree])
-def test_merge_with_a_region(x, cls):
-    """Upstream shows the wrong rows here."""
-    roi = np.zeros((4, 6), dtype=bool)
-    roi[0, 5] = roi[2, 1] = roi[3, 0:4] = True
-    udf = cls(**aux_of(Shape(X.shape, sig_dims=2)))
-    done = ud.run_udf(x, udf, roi=roi).compute(**SYNC)
-    assert done["last"].tolist() == [21, 21]
 
 
 @pytest.mark.full

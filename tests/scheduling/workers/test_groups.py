@@ -133,15 +133,3 @@ def test_groups_of_a_run(tmp_path):
     assert (device.numbers, device.names, device.resources) == ((0, 2), ("Cuda",), {"CUDA": 1})
     assert groups_of(recipe(rows)) == (Group(numbers=(0,), names=("Rows",), needs_cuda=False),)
     assert groups_of(recipe(cuda)) == (Group(numbers=(0,), names=("Cuda",), needs_cuda=True),)
-
-
-def test_progress_counts_each_frame_once(tmp_path):
-    array = da.ones(SHAPE, chunks=CHUNKS, dtype="int64")
-    states = []
-    udfs = [Rows(str(tmp_path)), Cuda(str(tmp_path)), SumUDF()]
-    ud.compute(*ud.run_udf(array, udfs), progress=states.append)
-    assert states[-1].num_frames_total == states[-1].num_frames_complete == 30
-    assert states[-1].num_bytes_total == states[-1].num_bytes_complete == array.nbytes
-    assert states[-1].num_part_total == states[-1].num_part_complete == 6
-    frames = [state.num_frames_complete for state in states]
-    assert frames == sorted(frames)

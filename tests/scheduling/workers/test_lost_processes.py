@@ -1,15 +1,12 @@
 """Tasks that end their worker, or fill its memory, on a cluster of two processes."""
 
 import re
-from pathlib import Path
 
 import dask.array as da
-import numpy as np
 import pytest
 
 import udfdask as ud
-from making import LATE
-from stopping_udfs import DATA_CHUNKS, SHAPE, Exits, FillsMemory
+from stopping_udfs import DATA_CHUNKS, SHAPE, Exits
 from udfdask.udfs import SumUDF
 
 distributed = pytest.importorskip("distributed")
@@ -65,50 +62,3 @@ def test_a_task_ends_its_process(run, x, small):
         run(x, [Exits(), SumUDF()], small)
     note = notes_of(found)
     assert re.search(rf"Exits and SumUDF {CHUNK}", note)
-
-
-def test_a_worker_fills_its_memory_once(x, small, tmp_path):
-    """Its nanny restarts it in the middle of the run, which goes on."""
-    udfs = [FillsMemory(folder=str(tmp_path)), SumUDF()]
-    sums, total = by_compute(x, udfs, small)
-    assert (Path(tmp_path) / "filled").exists()
-    assert small.get_events("worker-restart-memory")
-    np.testing.assert_array_equal(sums["sums"], np.full((4, 4), 4.0))
-    np.testing.assert_array_equal(total["intensity"], np.full((2, 2), 16.0))
-
-
-class Pictures(ud.UDF):
-    """A picture of 64 KiB for each frame."""
-
-    def get_result_buffers(self):
-        return {"picture": self.buffer("nav", extra_shape=(128, 64), dtype="float64")}
-
-    def process_frame(self, frame):
-        self.results.picture[:] = frame.sum()
-
-
-def test_nav_results_stay_on_the_workers(client):
-    x = da.ones((16, 8, 2, 2), chunks=(2, 8, 2, 2))
-    result = ud.run_udf(x, Pictures())
-    received = []
-    gather = client.gather
-
-    def counted(futures, *args, **kwargs):
-        values = gather(futures, *args, **kwargs)
-        received.append(values)
-        return values
-
-    client.gather = counted
-    try:
-        (kept,) = ud.persist(result, scheduler=client)
-        blocks = distributed.futures_of(kept, client=client)
-        assert len(blocks) >= 8
-        with client.as_current():
-            distributed.wait(blocks, timeout=LATE)
-        assert not received
-        held = sum(client.nbytes(summary=False).values())
-        assert held >= 16 * 8 * 128 * 64 * 8  # 8 MiB, all of it on the workers
-        one = kept["picture"][3, 4].compute(scheduler=client)
-    finally:
-        del client.gather
-    np.testing.assert_array_equal(one, np.full((128, 64), 4.0))

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import udfdask as ud
-from cuda_udfs import Cuda, Cupy, Heavy, HeavyRows, Rows, loaded, numbers
+from cuda_udfs import Cuda, Cupy, Heavy, Rows, loaded, numbers
 from udfdask.errors import DeviceError
 
 pytestmark = pytest.mark.full
@@ -97,20 +97,6 @@ def test_a_worker_that_comes(door, folder):
     with cluster(worker={"nthreads": 1, "resources": {"CUDA": 1}}) as client:
         client.cluster.adapt(minimum=0, maximum=1, interval="100ms")
         check(door(folder, client))
-
-
-@pytest.mark.parametrize("cls", [Heavy, HeavyRows])
-@pytest.mark.parametrize("door", ["compute", "iter"])
-def test_a_heavy_parameter_where_there_is_no_worker_yet(cls, door, folder):
-    array, udf = lazy(folder)[0], cls(folder, np.ones(300_000, int))
-    with cluster(worker={"nthreads": 1, "resources": {"CUDA": 1}}) as client:
-        client.cluster.adapt(minimum=0, maximum=1, interval="100ms")
-        if door == "iter":
-            *_, last = ud.run_udf_iter(array, udf, scheduler=client)
-            found = last.buffers[0]
-        else:
-            (found,) = ud.compute(ud.run_udf(array, udf), scheduler=client)
-    np.testing.assert_array_equal(found["sums"], numbers(DATA)[0] + 300_000)
 
 
 def test_nothing_is_computed_for_chunks_that_nobody_can_run(client, folder):

@@ -8,7 +8,7 @@ import pytest
 
 import udfdask as ud
 from counting import counts
-from cuda_udfs import Added, Cuda, Rows, loaded, numbers
+from cuda_udfs import Cuda, Rows, loaded, numbers
 
 pytestmark = pytest.mark.full
 
@@ -93,17 +93,3 @@ def test_persisted_data(mixed, folder):
         (found,) = ud.compute(ud.run_udf(array, Cuda(folder)), scheduler=mixed)
     check(found)
     check_where(folder)
-
-
-@pytest.mark.parametrize("in_graph", [True, False])
-def test_aux_data_are_made_anywhere(in_graph, mixed, recorded, folder):
-    array = da.from_array(DATA, chunks=(1, 3, 4, 4))
-    weights = (da.from_array(DATA, chunks=(1, 3, 2, 4)) + 1).sum(axis=(2, 3))
-    aux = ud.UDF.aux_data(weights, "nav", dtype="int64")
-    data = array if in_graph else lazy(folder)
-    (found,) = ud.compute(ud.run_udf(data, Added(folder, aux)), scheduler=mixed)
-    sums, _ = numbers(DATA)
-    np.testing.assert_array_equal(found["sums"], 2 * sums + 16)
-    tagged = [key for key, _, resources in recorded() if resources]
-    assert tagged
-    assert not any("sum-aggregate" in key for key in tagged)

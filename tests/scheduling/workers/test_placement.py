@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import udfdask as ud
-from counting import Heavy
 from udfdask import on_workers
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.scheduling.check_workers import workers_of
@@ -116,14 +115,6 @@ def test_plain_arrays(route, stamped, wanted, client):
     workers, ports = wanted
     (values,) = ud.compute(route(placed(stamped, workers)), scheduler=client)
     np.testing.assert_array_equal(where(values), ports)
-
-
-def test_a_heavy_parameter(stamped, wanted, client, tmp_path):
-    workers, ports = wanted
-    udfs = [Heavy(str(tmp_path), np.ones(300_000)), SumSigUDF()]
-    heavy, each = ud.compute(*ud.run_udf(placed(stamped, workers), udfs), scheduler=client)
-    np.testing.assert_array_equal(heavy["sums"], np.full((N, 3), 300_000))
-    np.testing.assert_array_equal(where(each["intensity"]), 4 * ports)
 
 
 def test_other_collections(stamped, wanted, client):
