@@ -10,7 +10,7 @@ import udfdask.dask
 from udfdask.plan.arguments import Options
 from udfdask.run.options import NUMBERS, IterOptions, RunOptions
 from udfdask.run.progressive.start import prepare_run
-from udfdask.scheduling.scheduler_options import OPTIONS
+from udfdask.scheduling.job import OPTIONS
 from udfdask.udfs import SumUDF, VirtualDetectorUDF
 
 X = da.ones((2, 3, 4, 4), chunks=(1, 3, 4, 4))

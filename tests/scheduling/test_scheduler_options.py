@@ -12,7 +12,7 @@ from dask import local, multiprocessing, threaded
 import udfdask as ud
 from udfdask.run.progressive import Snapshot
 from udfdask.scheduling.check_workers import workers_of
-from udfdask.scheduling.scheduler_options import OPTIONS
+from udfdask.scheduling.job import OPTIONS
 from udfdask.udfs import SumUDF
 
 DOORS = {

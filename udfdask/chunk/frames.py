@@ -67,8 +67,7 @@ class FrameSource(ABC):
         self.dense: DenseBackend = backend.dense
         sizes = itertools.product(*sig_chunks)
         self._blocks = [
-            self._read(self._checked(block, size))
-            for block, size in zip(blocks, sizes, strict=True)
+            self._read(block, nav_shape + size) for block, size in zip(blocks, sizes, strict=True)
         ]
 
     @property
@@ -77,13 +76,14 @@ class FrameSource(ABC):
         return len(self._blocks)
 
     @property
-    @abstractmethod
     def tiles_are_views(self) -> bool:
         """Whether tiles of many frames are views that kernels read without a copy."""
+        return False
 
-    @abstractmethod
-    def _read(self, block: Any) -> Any:
-        """Return a block in the form that frames are cut from."""
+    def _read(self, block: Any, shape: tuple[int, ...]) -> Any:
+        """Return a block in the form that frames are cut from; raise if it is not as announced."""
+        check_block(block, shape, self._dtype, "a chunk")
+        return block
 
     @abstractmethod
     def tile(self, start: int, stop: int, number: int, index: tuple[slice, ...]) -> AnyArray:
@@ -92,11 +92,6 @@ class FrameSource(ABC):
     @abstractmethod
     def _pixels(self, number: int, start: int, stop: int, places: tuple[AnyArray, ...]) -> AnyArray:
         """Return some pixels of rows `start` to `stop` of block `number`, shape (rows, m)."""
-
-    def _checked(self, block: Any, size: tuple[int, ...]) -> Any:
-        """Return a block after a check: it must have the shape and dtype of the dask array."""
-        check_block(block, self._nav_shape + size, self._dtype, "a chunk")
-        return block
 
     def pixels(self, start: int, stop: int, places: AnyArray) -> AnyArray:
         """Return some pixels of rows `start` to `stop`, shape (rows, m).
@@ -168,10 +163,9 @@ class DenseSource(FrameSource):
             for block in self._blocks
         )
 
-    def _read(self, block: Any) -> AnyArray:
+    def _read(self, block: Any, shape: tuple[int, ...]) -> Any:
         """Return a read-only block, with flattened navigation axes if that is a view."""
-        read: AnyArray = self.dense.with_flat_nav(block, self._nav_shape)
-        return read
+        return self.dense.with_flat_nav(super()._read(block, shape), self._nav_shape)
 
     def tile(self, start: int, stop: int, number: int, index: tuple[slice, ...]) -> AnyArray:
         """Return rows `start` to `stop` of block `number`, cut to `index` in the signal."""
@@ -217,14 +211,9 @@ class SparseSource(FrameSource):
 
     backend: SparseBackend
 
-    @property
-    def tiles_are_views(self) -> bool:
-        """Whether dense tiles are views: never, they are made from sparse rows."""
-        return False
-
-    def _read(self, block: Any) -> SparseRows:
+    def _read(self, block: Any, shape: tuple[int, ...]) -> SparseRows:
         """Return the selected frames of a block."""
-        rows = self.backend.frames(block, len(self._nav_shape))
+        rows = self.backend.frames(super()._read(block, shape), len(self._nav_shape))
         return rows if self._positions is None else rows.take(self._positions)
 
     def tile(self, start: int, stop: int, number: int, index: tuple[slice, ...]) -> AnyArray:

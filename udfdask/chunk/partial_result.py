@@ -18,7 +18,7 @@ from udfdask.plan.recipe import Recipe
 from udfdask.types import AnyArray
 
 
-class _Sized:
+class Sized:
     """An object with dictionaries of arrays: schedulers count these as memory of a worker."""
 
     @property
@@ -32,7 +32,7 @@ class _Sized:
 
 
 @dataclass(frozen=True, eq=False)
-class Partial(_Sized):
+class Partial(Sized):
     """The partial result of one UDF: its buffers over the rows of some neighboring chunks.
 
     No task writes to the arrays: other tasks may have the same objects.
@@ -67,7 +67,7 @@ Partials = tuple[Partial | None, ...]
 
 
 @dataclass(frozen=True, eq=False)
-class Finalized(_Sized):
+class Finalized(Sized):
     """The results of one UDF after `get_results`."""
 
     arrays: dict[str, AnyArray]

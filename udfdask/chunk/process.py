@@ -26,14 +26,11 @@ if TYPE_CHECKING:
 class SparseCutter:
     """Cuts sparse tiles from a chunk; each is a view of rows of one signal chunk."""
 
+    tiles_are_views = False
+
     def __init__(self, source: SparseSource, tiling: TilingScheme) -> None:
         self.source = source
         self.tiling = tiling
-
-    @property
-    def tiles_are_views(self) -> bool:
-        """Whether dense tiles are views: these tiles are sparse."""
-        return False
 
     def reader(self, part: Slice, block: int) -> Callable[[int, int], SparseTile]:
         """Return a function of first and last row that reads signal chunk `block`."""

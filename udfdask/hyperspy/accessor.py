@@ -32,7 +32,7 @@ from udfdask.run.progressive.start import prepare_run
 from udfdask.run.progressive.start import run_udf_iter as iterate_on_array
 from udfdask.run.run_udf import explain_for, in_form_of
 from udfdask.run.run_udf import run_udf as run_on_array
-from udfdask.scheduling.scheduler_options import check_options
+from udfdask.scheduling.job import check_options
 from udfdask.udf import UDF
 from udfdask.udfs.virtual_detector import VirtualDetectorUDF
 

@@ -10,8 +10,8 @@ from typing import Any, Literal, Self
 from udfdask.geometry.axes import Axis
 from udfdask.results.named_results import NamedResults
 from udfdask.scheduling.compute import compute, persist
+from udfdask.scheduling.job import check_options
 from udfdask.scheduling.progress import Progress
-from udfdask.scheduling.scheduler_options import check_options
 from udfdask.tracebacks import own_lines_hidden
 
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, cast
 from udfdask.corrections import CorrectionSet
 from udfdask.errors import unknown_arguments
 from udfdask.geometry.axes import Axis
+from udfdask.scheduling.job import SchedulerOptions
 from udfdask.scheduling.progress import Progress
-from udfdask.scheduling.scheduler_options import SchedulerOptions
 
 if TYPE_CHECKING:
     from udfdask.udfs.virtual_detector import VirtualDetectorUDF

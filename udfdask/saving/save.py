@@ -14,8 +14,8 @@ from udfdask.results.named_results import name_of_class
 from udfdask.results.result import Result
 from udfdask.saving.formats import check_fits, check_output, write_results
 from udfdask.scheduling.compute import compute
+from udfdask.scheduling.job import check_options
 from udfdask.scheduling.progress import Progress
-from udfdask.scheduling.scheduler_options import check_options
 from udfdask.tracebacks import own_lines_hidden
 
 

@@ -22,7 +22,7 @@ from udfdask.chunk.neighborhoods.stored_frames import (
     StoredFrames,
     checked_values,
 )
-from udfdask.chunk.partial_result import Partial, Partials, common_generation
+from udfdask.chunk.partial_result import Partial, Partials, Sized, common_generation
 from udfdask.chunk.run_chunk import aux_rows, end_udf, run_chunk, start_udf
 from udfdask.chunk.task_context import chunk_context
 from udfdask.chunk.udf_instance import Instance
@@ -39,8 +39,8 @@ Margin = tuple[StoredFrames, ...]
 """Frames of a chunk that another chunk needs."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class LoadedChunk:
+@dataclass(frozen=True, eq=False)
+class LoadedChunk(Sized):
     """What is left of a chunk after the task that loads it."""
 
     partials: Partials
@@ -60,10 +60,6 @@ class LoadedChunk:
             frames = tuple(store for margin in self.margins.values() for store in margin)
         partials = [partial for partial in self.partials if partial is not None]
         return sum(store.nbytes for store in frames) + sum(partial.nbytes for partial in partials)
-
-    def __sizeof__(self) -> int:
-        """Return the size with the arrays: schedulers count it as memory of a worker."""
-        return object.__sizeof__(self) + self.nbytes
 
 
 def load_chunk(

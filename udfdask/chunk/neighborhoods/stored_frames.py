@@ -13,6 +13,7 @@ from udfdask.backends.backend import DenseBackend, locked
 from udfdask.backends.sparse_rows import SparseRows
 from udfdask.backends.table import check_block, plain_block, to_host
 from udfdask.chunk.frames import signal_windows
+from udfdask.chunk.partial_result import Sized
 from udfdask.geometry.chunk_grid import Grid
 from udfdask.geometry.halo import Box, Halo, Piece
 from udfdask.geometry.seams import box_of
@@ -20,8 +21,8 @@ from udfdask.types import AnyArray
 from udfdask.udf.aux_data import AuxData
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class StoredFrames:
+@dataclass(frozen=True, eq=False)
+class StoredFrames(Sized):
     """The frames of a box of scan positions, as they came: with all signal chunks, maybe sparse."""
 
     box: Box
@@ -42,10 +43,6 @@ class StoredFrames:
             csr = block.csr if isinstance(block, SparseRows) else None
             parts += [block] if csr is None else [csr.data, csr.indices, csr.indptr]
         return sum(int(part.nbytes) for part in parts)
-
-    def __sizeof__(self) -> int:
-        """Return the size with the arrays: schedulers count it as memory of a worker."""
-        return object.__sizeof__(self) + self.nbytes
 
     def part(self, box: Box) -> StoredFrames:
         """Return some of the frames; dense ones are a view, of which only these are sent."""

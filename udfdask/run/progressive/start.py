@@ -29,8 +29,8 @@ from udfdask.run.progressive.snapshot import Snapshot
 from udfdask.run.run_udf import make_infos, plan_run, run_udf, show_warnings
 from udfdask.scheduling.check_workers import check_workers
 from udfdask.scheduling.counter import ProgressCounter, work_of_run
+from udfdask.scheduling.job import check_options
 from udfdask.scheduling.progress import Progress, choose_reporter
-from udfdask.scheduling.scheduler_options import check_options
 from udfdask.udf import UDF
 
 
