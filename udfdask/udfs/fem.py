@@ -73,11 +73,10 @@ class FEMUDF(RingUDF):
 
     keeps_units = ("intensity",)
     calibrated: ClassVar[Mapping[str, str]] = {
+        **RingUDF.calibrated,
         "center": "position",
         "rad_in": "length",
         "rad_out": "length",
-        "stretch": "stretch",
-        "stretch_angle": "stretch_angle",
     }
     promises = Promises(declares_once=True, starts_no_threads=True)
     _kernels = DENSE_TILES

@@ -232,8 +232,7 @@ def shared_stack(factories: Factories, as_sparse: bool | None) -> MaskStack:
 
 def _code_of(factories: Factories) -> Hashable:
     """Return the code of factories, which is the same even if their state changes."""
-    each = factories if isinstance(factories, tuple) else (factories,)
-    return tuple(map(_code, each))
+    return tuple(map(_code, factories if isinstance(factories, tuple) else (factories,)))
 
 
 def _code(factory: Any) -> Hashable:
