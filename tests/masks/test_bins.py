@@ -87,8 +87,8 @@ def test_the_centre_pixel(ri, value):
 
 
 def test_default_number_of_bins():
-    assert len(m.radial_bins(8, 8, 16, 16, radius=6.4, radius_inner=2)) == 4
-    assert len(m.radial_bins(8, 8, 16, 16, radius=2.2, radius_inner=2)) == 1
+    for radius, number in ((6.4, 4), (2.2, 1)):
+        assert len(m.radial_bins(8, 8, 16, 16, radius=radius, radius_inner=2)) == number
 
 
 def test_sparse_where_a_bin_covers_less_than_a_tenth():

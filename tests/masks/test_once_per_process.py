@@ -131,22 +131,17 @@ class TestInARun:
         dots = (DATA * mask).sum(axis=(2, 3))
         return np.stack([dots, dots], axis=-1)
 
-    def test_made_in_each_task(self, label):
+    @pytest.mark.parametrize("parameter", [False, True])
+    def test_in_threads(self, label, parameter):
         def how():
             factory = partial(counted, label, shape=(4, 4))
-            return MaskContainer([factory, factory])
+            return MaskContainer([factory, factory], count=2)
 
-        res = ud.run_udf(X, Dot(how), sig_dims=2).compute(scheduler="threads", num_workers=4)
+        res = ud.run_udf(X, DotParameter(how()) if parameter else Dot(how), sig_dims=2)
+        assert not (parameter and calls(label))  # building computes nothing
+        res = res.compute(scheduler="threads", num_workers=4)
         np.testing.assert_allclose(res["dots"], self.want(), rtol=1e-5)
         assert calls(label) == 2  # two factories, once each
-
-    def test_as_a_parameter(self, label):
-        masks = MaskContainer([partial(counted, label, shape=(4, 4))], count=1)
-        res = ud.run_udf(X, DotParameter(masks), sig_dims=2)
-        assert calls(label) == 0  # building computes nothing
-        res = res.compute(scheduler="threads", num_workers=4)
-        np.testing.assert_allclose(res["dots"], self.want()[..., :1], rtol=1e-5)
-        assert calls(label) == 1
 
     @pytest.mark.full
     @pytest.mark.parametrize("parameter", [False, True])

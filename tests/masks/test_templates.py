@@ -1,7 +1,5 @@
 """Templates of diffraction disks, and sparse stacks of stamped ones."""
 
-import dataclasses
-
 import numpy as np
 import pytest
 import sparse
@@ -33,12 +31,8 @@ def test_it_holds_all_of_the_disc_and_no_more(radius, ring):
 
 
 def test_every_field_reaches_the_token():
-    some = DiskTemplate(radius=3, radius_outer=5)
-    changes = {"radius": 2, "radius_outer": None}
-    assert changes.keys() == {field.name for field in dataclasses.fields(some)}
-    others = [dataclasses.replace(some, **{name: value}) for name, value in changes.items()]
-    assert len({tokenize(t) for t in (some, *others)}) == 3
-    assert tokenize(some) == tokenize(DiskTemplate(radius=3, radius_outer=5))
+    given = [{"radius": 3, "radius_outer": 5}, {"radius": 2, "radius_outer": 5}, {"radius": 3}]
+    assert len({tokenize(DiskTemplate(**fields)) for fields in (*given, *given)}) == 3
 
 
 def test_a_template_at_all_places_of_a_window():
