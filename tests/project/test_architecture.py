@@ -69,7 +69,7 @@ ALLOWED = {
             "advice errors types tracebacks geometry backends plotting corrections descan "
             "udf libertem_udfs udfs plan chunk merge graph explanation scheduling results"
         ),
-        "libertem": "errors geometry udf libertem_udfs udfs scheduling results run",
+        "libertem": "errors geometry libertem_udfs udfs scheduling results run",
         "xarray": (
             "advice errors types tracebacks geometry udf udfs explanation scheduling io results run"
         ),
