@@ -53,7 +53,7 @@ ALLOWED = {
             "types once_per_process config tracebacks names writing geometry backends "
             "descan udf plan chunk merge"
         ),
-        "explanation": "advice errors config geometry backends masks udf plan graph",
+        "explanation": "advice errors config geometry masks udf plan graph",
         "records": (
             "errors types config tracebacks names writing geometry backends udf plan chunk "
             "merge graph"

@@ -38,7 +38,7 @@ def advised(plan: Plan) -> Plan:
     """Return a plan with advice on its detectors and on costs that other chunks would avoid."""
     about_detectors: list[str] = []
     if any(udf.has_detectors for udf in plan.recipe.udfs):
-        from udfdask.explanation.detectors import detector_warnings  # many have none
+        from udfdask.explanation.notes import detector_warnings  # many have none
 
         about_detectors += detector_warnings(plan)
     advice = (

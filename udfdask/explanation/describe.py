@@ -6,14 +6,13 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from dask.utils import format_bytes
 
 from udfdask import config
 from udfdask.advice import Advice
-from udfdask.backends.backend import Backend
 from udfdask.geometry.shapes import Shape, in_words
 from udfdask.geometry.tiling import TilingScheme
 from udfdask.plan.plan import Plan
@@ -84,11 +83,6 @@ class Explanation:
     def __repr__(self) -> str:
         return self.text
 
-    def _repr_html_(self) -> str:
-        from udfdask.explanation.html_table import html_table
-
-        return html_table("Plan", (), self.lines)
-
 
 def _line(label: str, text: str) -> str:
     """Return a line of a description; what is not one of its topics is the name of a UDF."""
@@ -111,19 +105,15 @@ class LazyExplanation:
     def __init__(
         self, make: Callable[[], Explanation], make_notes: Callable[[], tuple[Note, ...]]
     ) -> None:
-        self._make = make
-        self._make_notes = make_notes
-        self._made: Explanation | None = None
+        self._make, self._make_notes = make, make_notes
         self._notes: tuple[Note, ...] | None = None
 
     def get(self) -> Explanation:
         """Return the description, and keep the graph of the data no longer."""
-        if self._made is None:
-            made = self._make()
-            self._made, self._notes = made, made._notes
-            self._make = lambda: made
-            self._make_notes = lambda: made._notes
-        return self._made
+        made = self._make()
+        self._make, self._make_notes = (lambda: made), (lambda: made._notes)
+        self._notes = made._notes
+        return made
 
     def notes(self) -> tuple[Note, ...]:
         """Return the notes of the description, without making all of it."""
@@ -131,15 +121,13 @@ class LazyExplanation:
             self._notes = self._make_notes()
         return self._notes
 
-    def __reduce__(self) -> tuple[Callable[[Explanation], LazyExplanation], tuple[Explanation]]:
+    def __reduce__(self) -> tuple[Any, ...]:
         return _made_before, (self.get(),)
 
 
-def _made_before(explanation: Explanation) -> LazyExplanation:
+def _made_before(made: Explanation) -> LazyExplanation:
     """Return the holder of a description that exists."""
-    holder = LazyExplanation(lambda: explanation, lambda: explanation._notes)
-    holder.get()
-    return holder
+    return LazyExplanation(lambda: made, lambda: made._notes)
 
 
 def describe(plan: Plan, n_tasks: int, loading: LoadingMemory | None = None) -> Explanation:
@@ -147,17 +135,15 @@ def describe(plan: Plan, n_tasks: int, loading: LoadingMemory | None = None) -> 
 
     `loading` is what loading the data needs; None if it is not known.
     """
-    from udfdask.explanation.detectors import detector_lines
     from udfdask.explanation.memory import predict_memory
-    from udfdask.explanation.notes import notes_of
+    from udfdask.explanation.notes import detector_lines, notes_of
 
     recipe = plan.recipe
     tiling, passes = _tiling(recipe), 2 if plan.second_pass else 1
     frame_bytes = recipe.shape.sig.size * recipe.dtype.itemsize
     bytes_read = plan.frames_loaded * frame_bytes * passes
     memory = predict_memory(recipe, joined=plan.joined is not None, loading=loading)
-    detectors, about_detectors = detector_lines(plan)
-    every_note = notes_of(plan, about_detectors)
+    detectors, every_note = detector_lines(plan), notes_of(plan)
     notes = tuple(dict.fromkeys(note.text for note in every_note))
     pass_text = "one pass"
     if plan.second_pass:
@@ -194,21 +180,13 @@ def describe(plan: Plan, n_tasks: int, loading: LoadingMemory | None = None) -> 
         passes=passes,
         detectors=(
             *(_line("detector", one) for one in detectors),
-            *(_line("note", one.text) for one in about_detectors),
+            *(_line("note", one.text) for one in every_note if one.is_about_values),
         ),
         advice=plan.advice,
         warnings=plan.warnings,
         notes=notes,
         _notes=every_note,
     )
-
-
-def all_notes(plan: Plan) -> tuple[Note, ...]:
-    """Return the notes in the description of a plan."""
-    from udfdask.explanation.detectors import detector_lines
-    from udfdask.explanation.notes import notes_of
-
-    return notes_of(plan, detector_lines(plan)[1])
 
 
 def _chunks(plan: Plan) -> str:
@@ -257,37 +235,27 @@ def _tiling(recipe: Recipe) -> TilingScheme:
 def _backends(recipe: Recipe) -> str:
     """Describe the backend of the chunks and the backend of the data that each UDF gets."""
     native = recipe.native
-    changed = ", ".join(
-        word
-        for word, is_so in (
-            ("corrected", recipe.corrections is not None),
-            ("shifted", recipe.makes_dense and recipe.descan is not None),
-        )
-        if is_so and native.is_sparse
-    )
-    if not changed and all(udf.backend == native for udf in recipe.udfs):
+    changes = []
+    if native.is_sparse and recipe.corrections is not None:
+        changes.append("corrected")
+    if native.is_sparse and recipe.makes_dense and recipe.descan is not None:
+        changes.append("shifted")
+    if not changes and all(udf.backend == native for udf in recipe.udfs):
         return native.name
-    each = [
-        f"{udf.name} is given {_converted(native, udf.backend, changed)}" for udf in recipe.udfs
-    ]
+    each = []
+    for udf in recipe.udfs:
+        backend, steps = udf.backend, []
+        if native.is_sparse and not backend.is_sparse:
+            steps.append("made dense a tile at a time")
+        if native.on_device != backend.on_device:
+            steps.append(f"moved to the {'device' if backend.on_device else 'host'}")
+        how = f", {' and '.join(steps) or 'converted'}"
+        if changes:
+            how = f", {', '.join(changes)} and dense before"
+        elif backend == native:
+            how = " as it is"
+        each.append(f"{udf.name} is given {backend.name}{how}")
     return "; ".join([f"{native.name} chunks", *dict.fromkeys(each)])
-
-
-def _converted(native: Backend, backend: Backend, changed: str) -> str:
-    """Describe the backend of the data that a UDF gets, and the conversions to it.
-
-    `changed` says what is done to the pixels of sparse data before.
-    """
-    if changed:
-        return f"{backend.name}, {changed} and dense before"
-    if backend == native:
-        return f"{backend.name} as it is"
-    steps = []
-    if native.is_sparse and not backend.is_sparse:
-        steps.append("made dense a tile at a time")
-    if native.on_device != backend.on_device:
-        steps.append(f"moved to the {'device' if backend.on_device else 'host'}")
-    return f"{backend.name}, {' and '.join(steps) or 'converted'}"
 
 
 def _reads(plan: Plan, bytes_read: int, passes: int) -> str:
@@ -304,7 +272,7 @@ def _reads(plan: Plan, bytes_read: int, passes: int) -> str:
 
 def _in_short(memory: PredictedMemory) -> str:
     """Describe the memory of a process with all threads."""
-    threads = max(1, min(config.worker_threads(), memory.tasks))
+    threads = _threads(memory)
     total = format_bytes(memory.total(threads))
     text = f"{total} in a process with {threads} thread{'s' * (threads > 1)}"
     return f"{text}, or less: this is what dense data would need" if memory.is_bound else text
@@ -314,11 +282,15 @@ def _memory(memory: PredictedMemory) -> str:
     """Describe the memory of a process: all of it, what for, and that with one thread."""
     from udfdask.explanation.memory import describe_parts
 
-    threads = max(1, min(config.worker_threads(), memory.tasks))
+    threads = _threads(memory)
     text = f"{_in_short(memory)} ({describe_parts(memory, threads)})"
-    if threads > 1:
-        text += f"; {format_bytes(memory.total(1))} with 1 thread"
-    return text
+    one = f"; {format_bytes(memory.total(1))} with 1 thread"
+    return text + (one if threads > 1 else "")
+
+
+def _threads(memory: PredictedMemory) -> int:
+    """Return the number of threads of a process that have a task."""
+    return max(1, min(config.worker_threads(), memory.tasks))
 
 
 def _tiles(tiling: TilingScheme, sig: Shape) -> str:

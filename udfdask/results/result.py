@@ -135,11 +135,6 @@ class Result(ResultOutputs):
         lines += [f"  note  {text}" for text in self._info.short_notes(is_lazy=self._is_lazy)]
         return "\n".join(lines)
 
-    def _repr_html_(self) -> str:
-        from udfdask.explanation.html_table import result_table
-
-        return result_table(self)
-
     if not TYPE_CHECKING:  # type checkers know that there is no such attribute
 
         def __getattr__(self, name: str) -> Any:

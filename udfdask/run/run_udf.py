@@ -10,7 +10,7 @@ import dask.array as da
 from udfdask.advice import ARRAY, Door
 from udfdask.errors import ArgumentTypeError
 from udfdask.explanation.costs import advised
-from udfdask.explanation.describe import Explanation, LazyExplanation, all_notes, describe
+from udfdask.explanation.describe import Explanation, LazyExplanation, describe
 from udfdask.geometry.chunk_grid import BoolArray
 from udfdask.graph.build import build_graph
 from udfdask.graph.inputs import inputs_of
@@ -291,9 +291,11 @@ def _loading(array: da.Array, plan: Plan) -> LoadingMemory:
 
 def make_infos(plan: Plan, array: da.Array, n_tasks: Callable[[], int]) -> tuple[ResultInfo, ...]:
     """Return the metadata of the results of each UDF."""
+    from udfdask.explanation.notes import notes_of  # runs need it, imports do not
+
     explanation = LazyExplanation(
         lambda: describe(plan, n_tasks(), _loading(array, plan)),
-        lambda: all_notes(plan),
+        lambda: notes_of(plan),
     )
     return tuple(
         ResultInfo(
