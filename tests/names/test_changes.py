@@ -47,10 +47,8 @@ HELPER = """
     import functools, re, types, numpy as np
     LEVEL = 1
     TABLE = [[1, 2], 3]
-    STATE = types.SimpleNamespace(a=[1])
     RANDOM = np.random.default_rng(1)
     OPTIONS = [{"f": lambda: LEVEL}]
-    PATTERN = re.compile("a")
     def f(a=1, *, b=2):
         return a + b + inner()
     def inner():
@@ -82,7 +80,6 @@ CHANGES = {
     "the code of a function": ("helper.f()", "helper.f.__code__ = (lambda a, b=1: 0).__code__"),
     "an attribute of a function": ("helper.f.__dict__.get('a')", "helper.f.a = 1"),
     "a list inside a list": ("helper.TABLE", "helper.TABLE[0].append(1)"),
-    "an element": ("helper.TABLE[0]", "helper.TABLE[0][0] = 7"),
     "an attribute of an object": ("helper.SCALE.twice", "helper.SCALE.by = 4"),
     "another attribute": ("vars(helper.SCALE)", "helper.SCALE.more = 4"),
     "an attribute of its class": ("helper.SCALE.get()", "helper.Scale.factor = 2"),
@@ -94,10 +91,7 @@ CHANGES = {
         "helper.OPTIONS[0]['f']()",
         "helper.LEVEL = 2",
     ),
-    "a namespace": ("helper.STATE.a", "helper.STATE.a.append(1)"),
     "the state of a random generator": ("helper.RANDOM.random()", "helper.RANDOM.random()"),
-    "a pattern": ("helper.PATTERN.pattern", "helper.PATTERN = helper.re.compile('b')"),
-    "flags of a pattern": ("helper.PATTERN.flags", "helper.PATTERN = helper.re.compile('a', re.I)"),
     "what a decorator reads": ("decorated()", "helper.LEVEL = 2"),
     "a module, by a text": ("getattr(helper, 'LEV' + 'EL')", "helper.LEVEL = 2"),
     "a module, handed on": ("used(helper)", "helper.LEVEL = 2"),
@@ -126,9 +120,6 @@ CHANGES = {
     "a function of __getattr__": ("lazy.anything", "lazy.__getattr__ = lambda name: 0"),
     "what code that was executed reads": ("executed()", "space['level'] = 2"),
     "an array in place": ("ARRAY.sum()", "prog.ARRAY[0] = 5"),
-    "an array's order": ("ARRAY2.tolist()", "prog.ARRAY2 = prog.ARRAY2.T"),
-    "a set in an array": ("OBJECTS[0]", "prog.OBJECTS[0].add(4)"),
-    "a text that runs together": ("TEXTS.tolist()", "prog.TEXTS = np.array(['a', 'b-c'], object)"),
     "an attribute of a cached function": ("cached.__dict__.get('a')", "prog.cached.a = 1"),
     "the seed of NumPy's functions": ("np.random.rand()", "np.random.seed(5)"),
     "the environment": ("os.environ.get('A')", "monkeypatch.setenv('A', 'b')"),
@@ -149,9 +140,6 @@ PROG = """
     from starred import *
     COUNT = 1
     ARRAY = np.arange(3)
-    ARRAY2 = np.arange(4).reshape(2, 2)
-    OBJECTS = np.array([{{1, "a"}}, None], dtype=object)
-    TEXTS = np.array(["a-b", "c"], dtype=object)
     COUNTER = iter([1, 2, 3])
     APPEND = [].append
     INDEX = np.ndarray.argmax

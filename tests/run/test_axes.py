@@ -71,18 +71,6 @@ def test_results_have_the_axes_of_the_data(axes, unit, roi):
     np.testing.assert_array_equal(total["intensity"].compute(), plain)
 
 
-@given(axes=st.tuples(*map(an_axis, "abcd", FRAMES.shape)))
-def test_a_dataset_of_results_has_their_coordinates(axes):
-    xr = pytest.importorskip("xarray")
-    sums = ud.run_udf(scan(), SumSigUDF(), axes=axes, unit="counts").to_xarray()["intensity"]
-    assert sums.dims == ("a", "b")
-    assert sums.attrs["units"] == "counts"
-    for axis, n in zip(axes[:2], FRAMES.shape[:2], strict=True):
-        np.testing.assert_array_equal(sums[axis.name].values, axis.positions(n))
-        assert sums[axis.name].attrs.get("units") == axis.unit
-    assert isinstance(sums, xr.DataArray)
-
-
 def test_an_opened_file_brings_its_axes(tmp_path):
     hyperspy = pytest.importorskip("hyperspy.api")
     signal = hyperspy.signals.Signal2D(FRAMES)
@@ -309,19 +297,6 @@ def test_tasks_of_other_udfs_do_not_know_the_axes():
     # the same tasks, so that both are computed once
     plain, labeled = ud.run_udf(scan(), SumUDF()), ud.run_udf(scan(), SumUDF(), axes=calibrated())
     assert plain["intensity"].name == labeled["intensity"].name
-
-
-def test_parameters_in_units_change_during_a_run():
-    snapshots = ud.run_udf_iter(
-        scan((1, 5, 16, 18)), WidestUDF("0.4 mrad"), axes=calibrated(), scheduler="synchronous"
-    )
-    with snapshots:
-        next(snapshots)
-        snapshots.update_parameters([{"width": "0.6 mrad"}])
-        *_, last = snapshots
-    widths = last.buffers[0]["width"]
-    assert set(np.unique(widths)) == {4.0, 6.0}
-    np.testing.assert_array_equal(widths[0], 4.0)
 
 
 class RoundUDF(WidestUDF):

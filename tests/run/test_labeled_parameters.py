@@ -107,33 +107,3 @@ def test_a_dataset_or_a_result_is_not_one_array(array, parameter):
     for given in (array.udf.run_udf(CoMUDF()), ud.run_udf(array.data, CoMUDF())):
         with pytest.raises(ud.ArgumentTypeError, match=words):
             USES[parameter](given)
-
-
-@pytest.mark.parametrize("kind", ["nav", "sig"])
-def test_aux_data_of_other_units_are_the_business_of_the_udf(array, kind):
-    class Scaled(ud.UDF):
-        def __init__(self, factor):
-            super().__init__(factor=factor)
-
-        def get_result_buffers(self):
-            return {"total": self.buffer(kind="nav", dtype="float64")}
-
-        def process_frame(self, frame):
-            self.results.total[:] = (frame * self.params.factor).sum()
-
-    dims = NAMES[:2] if kind == "nav" else NAMES[2:]
-    shape = (4, 6) if kind == "nav" else (8, 8)
-    values = np.arange(float(np.prod(shape))).reshape(shape)
-    given = xr.DataArray(values, dims=dims, attrs={"units": "nm"})
-    udf = Scaled(ud.UDF.aux_data(given, kind=kind, dtype="float64"))
-    plain = Scaled(ud.UDF.aux_data(values, kind=kind, dtype="float64"))
-    np.testing.assert_array_equal(
-        array.udf.run_udf(udf)["total"].values, ud.run_udf(array.data, plain)["total"].compute()
-    )
-    turned = Scaled(ud.UDF.aux_data(given.T, kind=kind, dtype="float64"))
-    np.testing.assert_array_equal(
-        array.udf.run_udf(turned)["total"].values, ud.run_udf(array.data, plain)["total"].compute()
-    )
-    *_, unlabeled = doors(array)
-    with pytest.raises(ud.ArgumentValueError, match="transpose the values"):
-        unlabeled(turned)

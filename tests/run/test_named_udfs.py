@@ -2,17 +2,15 @@
 
 import threading
 
-import dask
 import dask.array as da
 import numpy as np
 import pytest
 
 import udfdask as ud
 import udfdask.dask
-from counting import CountedData, counts
 from making import LATE
-from udfdask.testing import assert_eq, raise_if_dask_computes
-from udfdask.udfs import StdDevUDF, SumSigUDF, SumUDF, VirtualDetectorUDF
+from udfdask.testing import raise_if_dask_computes
+from udfdask.udfs import SumUDF, VirtualDetectorUDF
 
 DATA = np.random.default_rng(0).integers(0, 99, (4, 5, 6, 7))
 X = da.from_array(DATA, chunks=(2, 5, 6, 7))
@@ -75,18 +73,6 @@ def test_snapshots_and_descriptions(door):
     assert "\ndetector  ADF: ring, ri = 2 px, ro = 3 px, center " in named.text
     assert "\nVirtualDetectorUDF 2: process_tile on " in listed.text
     assert "\ndetector  VirtualDetectorUDF 2: ring, " in listed.text
-
-
-def test_the_data_are_loaded_once(tmp_path):
-    x = da.from_array(CountedData(DATA, tmp_path), chunks=(2, 5, 6, 7), meta=DATA[:0])
-    udfs = {"total": SumUDF(), "spread": StdDevUDF(), "sums": SumSigUDF()}
-    for compute in (ud.compute, dask.compute):
-        (done,) = compute(ud.run_udf(x, udfs), scheduler="synchronous")
-        assert set(counts(tmp_path).values()) == {1}
-        np.testing.assert_array_equal(done["sums"]["intensity"], DATA.sum(axis=(2, 3)))
-    (kept,) = ud.persist(ud.run_udf(x, udfs), scheduler="synchronous")
-    assert set(counts(tmp_path).values()) == {1}
-    assert_eq(kept["total"]["intensity"], DATA.sum(axis=(0, 1)))
 
 
 def test_parameters_change_by_name():

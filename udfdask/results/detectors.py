@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -59,37 +60,26 @@ def detector_masks(info: ResultInfo, detectors: Any) -> dict[str, AnyArray]:
         raise ArgumentValueError(
             f"detectors are drawn over frames of one or two axes, but frames have the shape {sig}"
         )
-    named = detectors if isinstance(detectors, Mapping) else None
-    given = list(detectors.values()) if named is not None else _as_list(detectors)
+    if not isinstance(detectors, (Mapping, list, tuple)):
+        detectors = [detectors]
+    named = detectors.items() if isinstance(detectors, Mapping) else zip(repeat(None), detectors)
     masks: dict[str, AnyArray] = {}
-    for name, detector in zip(named or [None] * len(given), given, strict=True):
+    for name, detector in named:
         found = _masks_of(info, detector)
         for own, mask in found.items():
-            called = own if name is None else _joined(name, own, alone=len(found) == 1)
-            masks[_free(called, masks)] = mask
+            called = own
+            if name is not None:
+                called = f"{name} {own}"
+                if len(found) == 1:
+                    called = f"{name}{_CUT if own.endswith(_CUT) else ''}"
+            free, number = called, 1
+            while free in masks:
+                number += 1
+                free = f"{called} {number}"
+            masks[free] = mask
     if not masks:
         raise ArgumentValueError("there is no detector to draw: pass a UDF, a mask, or several")
     return masks
-
-
-def _as_list(detectors: Any) -> list[Any]:
-    """Return one detector, or several, as a list."""
-    return list(detectors) if isinstance(detectors, (list, tuple)) else [detectors]
-
-
-def _joined(name: Hashable, own: str, *, alone: bool) -> str:
-    """Return the name that the user gave, with that of one of several masks."""
-    cut = _CUT if own.endswith(_CUT) else ""
-    return f"{name}{cut}" if alone else f"{name} {own}"
-
-
-def _free(name: str, taken: Mapping[str, Any]) -> str:
-    """Return a name, with a number if it is taken."""
-    number, free = 1, name
-    while free in taken:
-        number += 1
-        free = f"{name} {number}"
-    return free
 
 
 def _masks_of(info: ResultInfo, detector: Any) -> Mapping[str, AnyArray]:
