@@ -36,39 +36,15 @@ def calibrated(unit="mrad", scale=0.1, nav_unit="nm"):
     )
 
 
-numbers = st.floats(-1e3, 1e3, allow_nan=False).filter(lambda x: abs(x) > 1e-3)
-
-
-def an_axis(name, n):
-    unit = st.sampled_from([None, "nm", "mrad", "1/nm", "px"])
-    even = st.builds(Axis, name=st.just(name), unit=unit, scale=numbers, offset=numbers)
-    steps = st.lists(st.floats(0.01, 10), min_size=n, max_size=n)
-    uneven = st.builds(
-        lambda steps, unit: Axis(name=name, unit=unit, values=tuple(np.cumsum(steps).tolist())),
-        steps,
-        unit,
-    )
-    return st.one_of(even, uneven)
-
-
-@given(
-    axes=st.tuples(*map(an_axis, "abcd", FRAMES.shape)),
-    unit=st.sampled_from([None, "counts"]),
-    roi=st.sampled_from([None, np.s_[1:3, :2], (0, 1)]),
-)
-def test_results_have_the_axes_of_the_data(axes, unit, roi):
-    udfs = [SumUDF(), SumSigUDF(), StdDevUDF()]
-    total, sums, deviation = ud.run_udf(scan(), udfs, axes=axes, unit=unit, roi=roi)
-    assert total.axes == {"intensity": axes[2:]}
-    assert sums.axes == {"intensity": axes[:2]}
-    assert total.units == sums.units == {"intensity": unit}
-    assert deviation.units["std"] == unit
+def test_the_axes_of_a_result_describe_another_run():
+    options = {"axes": calibrated(), "unit": "counts", "roi": (0, 1)}
+    _, sums, deviation = ud.run_udf(scan(), [SumUDF(), SumSigUDF(), StdDevUDF()], **options)
+    assert sums.axes == {"intensity": calibrated()[:2]}
+    assert deviation.units["std"] == "counts"
     assert deviation.axes["num_frames"] == ()
-    # what they carry describes the data of another run
     again = ud.run_udf(scan(), SumUDF(), axes=sums)
-    assert (again.axes, again.units) == (total.axes, total.units)
-    plain = ud.run_udf(scan(), SumUDF(), roi=roi)["intensity"].compute()
-    np.testing.assert_array_equal(total["intensity"].compute(), plain)
+    assert again.axes == {"intensity": calibrated()[2:]}
+    assert again.units == {"intensity": "counts"}
 
 
 def test_an_opened_file_brings_its_axes(tmp_path):
