@@ -158,7 +158,7 @@ def test_what_comes_out_may_be_changed(array):
 
 def test_the_extra_is_named_without_xarray(monkeypatch):
     for name in list(sys.modules):
-        if name.startswith(("udfdask.results.labels", "udfdask.xarray")):
+        if name.startswith(("udfdask.results.layout", "udfdask.xarray")):
             monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "xarray", None)
     with pytest.raises(ImportError, match=r'needs xarray, .*pip install "udfdask\[xarray\]"'):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -231,6 +231,26 @@ class NamedResults(DaskMethodsMixin, Mapping[str, Any]):
         4
         """
         return self._info.explanation.get()
+
+
+class Lookup(Mapping[str, Any]):
+    """A mapping from the names of a result to values that are made on request."""
+
+    __slots__ = ("_make", "_result")
+
+    def __init__(self, result: NamedResults, make: Callable[[str], Any]) -> None:
+        self._result = result
+        self._make = make
+
+    def __getitem__(self, name: str) -> Any:
+        place = self._result._info.place_of(name)
+        return place.of(self._make(place.result))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._result)
+
+    def __len__(self) -> int:
+        return len(self._result)
 
 
 def name_of_class(name: str) -> str:

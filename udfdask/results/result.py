@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,7 @@ from udfdask.chunk import partial_result
 from udfdask.errors import UDFError
 from udfdask.graph.dask_internals.arrays import GraphArray
 from udfdask.graph.result_tasks import Arrays, ResultTasks
-from udfdask.results.named_results import ResultInfo
+from udfdask.results.named_results import Lookup, ResultInfo
 from udfdask.results.outputs import ResultOutputs
 
 if TYPE_CHECKING:
@@ -162,22 +162,22 @@ class Result(ResultOutputs):
 
         Nav results have the shape (frames, *extra_shape).
         """
-        return _Lookup(self, self._raw)
+        return Lookup(self, self._raw)
 
     @property
     def valid_mask(self) -> Mapping[str, Any]:
         """Boolean arrays in the shape of the results, True where they are valid."""
-        return _Lookup(self, self._valid_mask)
+        return Lookup(self, self._valid_mask)
 
     @property
     def masked(self) -> Mapping[str, Any]:
         """NumPy masked arrays of a computed result; values that are not valid are masked."""
-        return _Lookup(self, self._masked)
+        return Lookup(self, self._masked)
 
     @property
     def _plain_arrays(self) -> Mapping[str, Any]:
         """The results as plain arrays, for collections that keep the class of an array."""
-        return _Lookup(self, self._plain)
+        return Lookup(self, self._plain)
 
     @property
     def _visited_frames(self) -> Any:
@@ -283,26 +283,6 @@ class Result(ResultOutputs):
         """The tasks of a lazy result. dask never asks a computed one."""
         assert self._tasks is not None
         return self._tasks
-
-
-class _Lookup(Mapping[str, Any]):
-    """A mapping from the names of a result to values that are made on request."""
-
-    __slots__ = ("_make", "_result")
-
-    def __init__(self, result: Result, make: Callable[[str], Any]) -> None:
-        self._result = result
-        self._make = make
-
-    def __getitem__(self, name: str) -> Any:
-        place = self._result._info.place_of(name)
-        return place.of(self._make(place.result))
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._result)
-
-    def __len__(self) -> int:
-        return len(self._result)
 
 
 def _computed(

@@ -18,7 +18,7 @@ from udfdask.writing.targets import Target, check_target
 if TYPE_CHECKING:
     import xarray as xr
 
-    from udfdask.saving.datasets import FileContent
+    from udfdask.saving.writers import FileContent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +85,7 @@ def check_output(
 
 def check_fits(path: str | os.PathLike[str], results: Mapping[str, Result]) -> None:
     """Raise if a file cannot hold results, which can be lazy, by the names of their UDFs."""
-    from udfdask.saving.datasets import content_of
+    from udfdask.saving.writers import content_of
 
     content = content_of(results)
     obstacle = _obstacle(_format_of(path), content)
@@ -105,8 +105,7 @@ def write_results(
 ) -> Path:
     """Write computed results, by the names of their UDFs, in the format of the suffix."""
     from udfdask.results.zarr_store import write_dataset
-    from udfdask.saving.datasets import content_of
-    from udfdask.saving.writers import WRITERS
+    from udfdask.saving.writers import WRITERS, content_of
 
     content = content_of(results, attrs)
     if _is_store(path):

@@ -1,6 +1,6 @@
 """Importing this module adds the accessor `udf` to `xarray.DataArray`."""
 
-import udfdask.results.labels  # noqa: F401  # raises a helpful error if xarray is missing
+import udfdask.results.layout  # noqa: F401  # raises a helpful error if xarray is missing
 from udfdask.xarray.accessor import DataArrayUDF
 from udfdask.xarray.progressive import LabeledIterator, LabeledSnapshot
 

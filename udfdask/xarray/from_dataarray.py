@@ -21,7 +21,7 @@ from udfdask.geometry.axes import (
 )
 from udfdask.geometry.axis_labels import DataLabels
 from udfdask.io.labeled_array import SIGNAL_DIMS
-from udfdask.results.labels import Labels, split_attributes, wants_attributes
+from udfdask.results.layout import Labels, split_attributes, wants_attributes
 from udfdask.xarray.align import align_roi
 
 

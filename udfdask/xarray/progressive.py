@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 import xarray as xr
 
-from udfdask.results.labels import Labels
-from udfdask.results.layout import Layout
+from udfdask.results.layout import Labels, Layout
 from udfdask.run.progressive import Snapshot
 from udfdask.run.progressive.iterator import SnapshotIterator
 from udfdask.run.progressive.snapshot import BaseSnapshot

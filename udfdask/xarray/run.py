@@ -10,8 +10,7 @@ import xarray as xr
 
 from udfdask.advice import Door
 from udfdask.errors import ArgumentValueError
-from udfdask.results.labels import Labels
-from udfdask.results.layout import Layout, check_rename, make_dataset, make_layout
+from udfdask.results.layout import Labels, Layout, check_rename, make_dataset, make_layout
 from udfdask.results.named_results import ResultInfo
 from udfdask.run.options import RunOptions
 from udfdask.run.read_masks import read_labeled, read_values
