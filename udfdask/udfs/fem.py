@@ -183,12 +183,8 @@ class FEMUDF(RingUDF):
             add_spread_about(
                 tile.astype(compiled_dtype(tile.dtype), copy=False),
                 self.meta.sig_slice.origin,
-                self._own_centers,
-                self._rounding,
-                (p.rad_in, p.rad_out),
-                found.pixels,
-                found.mean,
-                found.spread,
+                (self._own_centers, self._rounding, (p.rad_in, p.rad_out)),
+                (found.pixels, found.mean, found.spread),
             )
 
     def postprocess(self) -> None:

@@ -150,10 +150,7 @@ class RadialFourierUDF(RingsUDF):
         add_waves_about(
             frames_in_memory(tile),
             (*self.meta.sig_slice.origin, *tile.shape[1:]),
-            self._own_centers,
-            self._rounding,
-            float(ri),
-            (r - ri) / number,
+            (self._own_centers, self._rounding, float(ri), (r - ri) / number),
             sums,
         )
         self.results.coefficients += sums.reshape(len(tile), -1)

@@ -6,13 +6,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba import njit
 
+from eight_numbers import write_eight
 from udfdask.kernels.numba_internals.reading import (
     TOGETHER,
     eight_at,
     noted,
     sum_of,
     value_at,
-    write_eight,
 )
 from udfdask.kernels.numba_internals.rows import as_readable
 

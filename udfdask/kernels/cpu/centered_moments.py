@@ -1,4 +1,10 @@
-"""Moments and spread of frames around the center of each frame."""
+"""Moments and spread of frames around the center of each frame.
+
+Pixels are those of a ring, ``inner < d <= outer``, given by the centers of all frames, shape
+(frames, 2), float64, a matrix that makes the ring round, and its radii; a disk has None as the
+inner radius. If a center is not finite, the results of its frame are NaN. Pixels outside the ring
+are not used. `origin` is the first pixel of a tile in the frame.
+"""
 
 from __future__ import annotations
 
@@ -14,52 +20,39 @@ from udfdask.kernels.numba_internals.reading import plus, times, value_at
 from udfdask.kernels.numba_internals.rows import as_readable, rows_in_memory
 from udfdask.types import AnyArray
 
-
-def squares(inner: float | None, outer: float) -> tuple[float, float]:
-    """Return what `is_between` takes; None as the inner radius stands for a disk."""
-    return -1.0 if inner is None else float(inner) ** 2, float(outer) ** 2
+Ring = tuple[AnyArray, tuple[float, float, float], tuple[float | None, float]]
+"""Centers, matrix and radii."""
 
 
-def add_moments_about(
-    tile: AnyArray,
-    origin: tuple[int, ...],
-    centers: AnyArray,
-    matrix: tuple[float, float, float],
-    radii: tuple[float | None, float],
-    out: AnyArray,
-) -> None:
+def _squared(ring: Ring) -> Any:
+    """Return a ring with the squares of its radii, as `is_between` takes them."""
+    centers, matrix, (inner, outer) = ring
+    return centers, matrix, -1.0 if inner is None else float(inner) ** 2, float(outer) ** 2
+
+
+def add_moments_about(tile: AnyArray, origin: tuple[int, ...], ring: Ring, out: AnyArray) -> None:
     """Add sum(I), sum(y * I) and sum(x * I) in a ring to `out`, shape (frames, 3), float64.
 
-    `tile` has the shape (frames, height, width), is not empty and has a real dtype. `origin` is its
-    first pixel in the frame. The ring is ``inner < d <= outer`` around the center of each frame,
-    shape (frames, 2), float64; a disk has None as the inner radius. `matrix` makes the ring round.
-    If a center is not finite, the sums of its frame are NaN. Pixels outside the ring are not used.
+    `tile` has the shape (frames, height, width), is not empty and has a real dtype.
     """
     tile, swap = as_readable(tile)
-    flat, frame_step, row_step = rows_in_memory(tile)
-    frames, window = (flat, frame_step, row_step, swap), (*origin, *tile.shape[1:])
-    _add(frames, window, centers, matrix, squares(*radii), out)
+    frames = *rows_in_memory(tile), swap
+    _add(frames, (*origin, *tile.shape[1:]), _squared(ring), out)
 
 
 def add_entry_moments_about(
-    entries: Entries,
-    origin: tuple[int, ...],
-    width: int,
-    centers: AnyArray,
-    matrix: tuple[float, float, float],
-    radii: tuple[float | None, float],
-    out: AnyArray,
+    entries: Entries, origin: tuple[int, ...], width: int, ring: Ring, out: AnyArray
 ) -> None:
     """Do the same for sparse frames, whose rows have `width` pixels."""
-    _add_entries(*entries, (*origin, width), centers, matrix, squares(*radii), out)
+    _add_entries(tuple(entries), (*origin, width), _squared(ring), out)
 
 
 @summing_kernel
-def _add(frames: Any, window: Any, centers: Any, matrix: Any, radii: Any, out: Any) -> None:
-    """Add the moments of all frames; `radii` are squared."""
+def _add(frames: Any, window: Any, ring: Any, out: Any) -> None:
+    """Add the moments of all frames."""
     flat, frame_step, row_step, swap = frames
     top, left, height, width = window
-    inner, outer = radii
+    centers, matrix, inner, outer = ring
     reach = math.sqrt(outer) + 2
     for f in range(out.shape[0]):
         cy, cx = centers[f, 0], centers[f, 1]
@@ -89,19 +82,11 @@ def _add(frames: Any, window: Any, centers: Any, matrix: Any, radii: Any, out: A
 
 
 @summing_kernel
-def _add_entries(
-    starts: AnyArray,
-    pixels: AnyArray,
-    values: AnyArray,
-    window: Any,
-    centers: AnyArray,
-    matrix: Any,
-    radii: Any,
-    out: AnyArray,
-) -> None:
+def _add_entries(entries: Any, window: Any, ring: Any, out: AnyArray) -> None:
     """Add the moments of the entries of all frames."""
+    starts, pixels, values = entries
     top, left, width = window
-    inner, outer = radii
+    centers, matrix, inner, outer = ring
     for f in range(out.shape[0]):
         cy, cx = centers[f, 0], centers[f, 1]
         if not (math.isfinite(cy) and math.isfinite(cx)):
@@ -121,40 +106,20 @@ def _add_entries(
         out[f, 2] += moment_x
 
 
-def add_spread_about(
-    tile: AnyArray,
-    origin: tuple[int, ...],
-    centers: AnyArray,
-    matrix: tuple[float, float, float],
-    radii: tuple[float | None, float],
-    pixels: AnyArray,
-    mean: AnyArray,
-    spread: AnyArray,
-) -> None:
+def add_spread_about(tile: AnyArray, origin: tuple[int, ...], ring: Ring, moments: Any) -> None:
     """Merge the pixels of a tile in a ring into the moments of each frame.
 
-    `pixels`, float64, counts the pixels of each frame so far, `mean` and `spread` are those of
-    `add_spread`, the other arguments those of `add_moments_about`. If a center is not finite, the
-    spread of its frame becomes NaN.
+    These are the number of pixels so far, float64, and the mean and spread of `add_spread`.
     """
-    values = np.empty(tile.shape[1] * tile.shape[2], mean.dtype)
-    _add_spread(tile, origin, centers, matrix, squares(*radii), values, pixels, mean, spread)
+    values = np.empty(tile.shape[1] * tile.shape[2], moments[1].dtype)
+    _add_spread(tile, origin, _squared(ring), values, moments)
 
 
 @reordering_kernel
-def _add_spread(
-    tile: Any,
-    origin: Any,
-    centers: Any,
-    matrix: Any,
-    radii: Any,
-    values: Any,
-    pixels: Any,
-    mean: Any,
-    spread: Any,
-) -> None:
+def _add_spread(tile: Any, origin: Any, ring: Any, values: Any, moments: Any) -> None:
     """Merge the pixels of all frames; `values` is a buffer for the pixels of one frame."""
-    (top, left), (inner, outer) = origin, radii
+    (top, left), (pixels, mean, spread) = origin, moments
+    centers, matrix, inner, outer = ring
     reach = math.sqrt(outer) + 2
     for f in range(tile.shape[0]):
         cy, cx = centers[f, 0], centers[f, 1]
@@ -194,9 +159,7 @@ def _merge_spread(values: Any, before: float, f: int, mean: Any, spread: Any) ->
 
 
 @reordering_kernel
-def add_spread(
-    tile: AnyArray, ys: AnyArray, xs: AnyArray, before: int, mean: AnyArray, spread: AnyArray
-) -> None:
+def add_spread(tile: Any, ys: Any, xs: Any, before: int, mean: Any, spread: Any) -> None:
     """Merge some pixels of a tile, shape (frames, y, x), into the moments of each frame.
 
     `mean` and `spread`, the sum of |value - mean|**2, have the shape (frames,) and describe the

@@ -98,31 +98,23 @@ def add_rings_about(
     pairs = (math.ceil(reached) + 1) // 2
     thin = True if thickness < 1 else None
     row = window[3] + SETS
-    buffers = np.empty(row, np.int32), np.empty(row), np.empty(row), np.empty(row)
     at_ring = np.empty(SETS * 4 * (sums.shape[1] + 4 * pairs))
-    frames, rings = (flat, frame_step, row_step, swap), (matrix, inner, thickness, sums.shape[1])
-    _add_rings(frames, window, centers, rings, pairs, thin, buffers, at_ring, sums, covered)
+    buffers = np.empty(row, np.int32), np.empty(row), np.empty(row), np.empty(row), at_ring
+    rings = centers, thin, (matrix, inner, thickness, sums.shape[1])
+    frames = flat, frame_step, row_step, swap
+    _add_rings(frames, window, rings, pairs, buffers, (sums, covered))
 
 
 @lean_kernel
 def _add_rings(
-    frames: Any,
-    window: Any,
-    centers: Any,
-    rings: Any,
-    pairs: int,
-    thin: Any,
-    buffers: Any,
-    at_ring: Any,
-    sums: Any,
-    covered: Any,
+    frames: Any, window: Any, rings: Any, pairs: int, buffers: Any, results: Any
 ) -> None:
     """Add each pixel to `pairs` pairs of adjacent rings.
 
     `thin` is True for rings that are thinner than a pixel, otherwise None: numba then does not
     compile what only they need, which takes 0.15 seconds.
 
-    `buffers` are for places, weights and values of the pixels of a row. `at_ring` holds four sums
+    `places`, `low`, `high` and `values` are those of the pixels of a row. `at_ring` holds four sums
     for each pair in each set: w * I in the lower and in the higher ring, and w in both. A sum for
     each ring took 1.15 times as long: the processor then waits when a pixel is in the next ring.
     Pairs are numbered by the lower ring; there are `beyond` more pairs below ring 0 and above the
@@ -130,8 +122,10 @@ def _add_rings(
     """
     flat, frame_step, row_step, swap = frames
     oy, ox, height, width = window
-    matrix, inner, thickness, n_rings = rings
-    places, low, high, values = buffers
+    centers, thin, shape = rings
+    matrix, inner, thickness, n_rings = shape
+    places, low, high, values, at_ring = buffers
+    sums, covered = results
     reach = inner + n_rings * thickness + 0.5
     beyond = 2 * pairs
     for f in range(sums.shape[0]):
@@ -151,12 +145,12 @@ def _add_rings(
             for j in range(n):
                 values[j] = value_at(flat, start + j, swap, np.float64)
             if thin is None:
-                _find_wide(dy, dx, rings, padded, places, high)
+                _find_wide(dy, dx, shape, padded, places, high)
                 for j in range(n):
                     add_to_pair(at_ring, places[j], None, high[j], values[j], flat)
             else:
                 for pair in range(pairs):
-                    _find_narrow(dy, dx, rings, pairs, pair, padded, places, low, high)
+                    _find_narrow(dy, dx, shape, pairs, pair, padded, (places, low, high))
                     for j in range(n):
                         add_to_pair(at_ring, places[j], low[j], high[j], values[j], flat)
         _collect(at_ring, beyond, f, sums, covered)
@@ -201,20 +195,13 @@ def _find_wide(dy: float, dx: float, rings: Any, n: int, places: Any, high: Any)
 
 @lean_inner_kernel
 def _find_narrow(
-    dy: float,
-    dx: float,
-    rings: Any,
-    pairs: int,
-    pair: int,
-    n: int,
-    places: Any,
-    low: Any,
-    high: Any,
+    dy: float, dx: float, rings: Any, pairs: int, pair: int, n: int, results: Any
 ) -> None:
     """Find a pair of rings for each pixel: pair 0 holds the lowest ring that can have a weight.
 
     Write the places as `_find_wide` does, and the weights in both rings.
     """
+    places, low, high = results
     (yy, yx, xx), inner, thickness, n_rings = rings
     per_pixel = min(1 / thickness, 1e300)  # finite: infinity times 0 has no ring
     sets = np.int32(SETS)
@@ -242,37 +229,26 @@ TOGETHER = 256
 def add_waves_about(
     frames: FrameMemory,
     window: tuple[int, ...],
-    centers: AnyArray,
-    matrix: tuple[float, float, float],
-    inner: float,
-    thickness: float,
+    around: tuple[AnyArray, tuple[float, float, float], float, float],
     sums: AnyArray,
 ) -> None:
     """Add ``sum(I * w * exp(i n phi))`` to `sums`, shape (frames, rings, orders), complex128.
 
-    `window` holds the first row and column of the tile in the frame, its height and its width. The
-    rings have the same thickness and start at the inner radius; the weights w are those of
-    `radial_bins`. Distance and angle are those of the coordinates in which the rings are round.
-    If a center, shape (frames, 2), is not finite, the sums of its frame are NaN.
+    `window` holds the first row and column of the tile in the frame, its height and its width.
+    `around` are the centers, shape (frames, 2), the matrix that makes the rings round, their inner
+    radius and their thickness; the weights w are those of `radial_bins`. Distance and angle are
+    those of the coordinates in which the rings are round. If a center is not finite, the sums of
+    its frame are NaN.
     """
     rings = sums.shape[1]
     source = frames.flat, frames.frame_step, frames.row_step, frames.swap
     buffers = np.zeros(rings, np.int64), np.empty((rings, 3, TOGETHER)), np.empty((2, TOGETHER))
     pairs = sums.view(np.float64).reshape(*sums.shape, 2)
-    _add_waves(source, window, centers, matrix, inner, thickness, buffers, pairs)
+    _add_waves(source, window, around, buffers, pairs)
 
 
 @summing_kernel
-def _add_waves(
-    source: Any,
-    window: Any,
-    centers: Any,
-    matrix: Any,
-    inner: float,
-    thickness: float,
-    buffers: Any,
-    sums: Any,
-) -> None:
+def _add_waves(source: Any, window: Any, around: Any, buffers: Any, sums: Any) -> None:
     """Add the waves of all frames.
 
     Among the buffers, `pixels` holds the pixels of each ring whose waves were not added yet:
@@ -280,6 +256,7 @@ def _add_waves(
     """
     flat, frame_step, row_step, swap = source
     waiting, pixels, waves = buffers
+    centers, matrix, inner, thickness = around
     top, left, height, width = window
     yy, yx, xx = matrix
     rings = sums.shape[1]

@@ -48,29 +48,26 @@ SAFE_SUM = 1 << 62
 
 
 @inner_kernel
-def bounds_of(starts: Any, step: int, width: int, i: int) -> Any:
-    """Return start and stop of a row: of equal rows if `starts` is None."""
+def bounds_of(rows: Any, i: int) -> Any:
+    """Return start and stop of a row: of equal rows with a step and a width if `starts` is None."""
+    starts, step, width = rows
     if starts is None:
         return i * step, i * step + width
     return starts[i], starts[i + 1]
 
 
 @kernel
-def add_rows_exactly(
-    flat: AnyArray, starts: Any, step: int, width: int, swap: Any, total: AnyArray
-) -> bool:
+def add_rows_exactly(flat: Any, rows: Any, swap: Any, total: Any) -> bool:
     """Add the sum of each row to `total`, of the same dtype; return whether all sums fit."""
     fits = True
     for i in range(len(total)):
-        first, stop = bounds_of(starts, step, width, i)
+        first, stop = bounds_of(rows, i)
         fits &= _add_row(flat[first:stop], swap, total[i : i + 1])
     return fits
 
 
 @kernel
-def add_inside_exactly(
-    starts: AnyArray, pixels: AnyArray, values: AnyArray, inside: AnyArray, total: AnyArray
-) -> bool:
+def add_inside_exactly(starts: Any, pixels: Any, values: Any, inside: Any, total: Any) -> bool:
     """Add the values of each frame at the pixels inside; return whether all sums fit."""
     fits = True
     for f in range(len(total)):
@@ -215,9 +212,8 @@ def square_columns(rows: Any, largest: Any, buffers: Any, before: int, moments: 
             squared = squares_of(largest[0], s, parabolas)
             # n * sum(x**2) and sum(x)**2 are below 2**62: every step but the last is exact
             deviation = np.float64(squared * count - s * s) * each
-            excesses[j], varsums[j] = merged(
-                before, count, -origins[j], excesses[j], varsums[j], np.float64(s), deviation
-            )
+            mine, theirs = (excesses[j], varsums[j]), (np.float64(s), deviation)
+            excesses[j], varsums[j] = merged(before, count, -origins[j], mine, theirs)
 
 
 @lean_inner_kernel
@@ -243,26 +239,18 @@ def merge_columns(before: int, moments: Any, count: int, more: Any) -> None:
     more_origin, more_excess, more_varsum = more
     for j in range(len(origin)):
         shift = more_origin[j] - origin[j]
-        excess[j], varsum[j] = merged(
-            before, count, shift, excess[j], varsum[j], more_excess[j], more_varsum[j]
-        )
+        mine, theirs = (excess[j], varsum[j]), (more_excess[j], more_varsum[j])
+        excess[j], varsum[j] = merged(before, count, shift, mine, theirs)
 
 
 @rounding_inner_kernel
-def merged(
-    before: int,
-    count: int,
-    shift: float,
-    excess: float,
-    varsum: float,
-    more_excess: float,
-    more_varsum: float,
-) -> Any:
+def merged(before: int, count: int, shift: float, mine: Any, theirs: Any) -> Any:
     """Return excess and varsum of `before` and `count` frames, whose origins differ by `shift`.
 
     The formula of Chan, Golub and LeVeque (1979) needs the difference of two means. The difference
     of similar origins is exact, which keeps its precision.
     """
+    (excess, varsum), (more_excess, more_varsum) = mine, theirs
     if before == 0:
         return more_excess, more_varsum
     n, m = np.float64(before), np.float64(count)

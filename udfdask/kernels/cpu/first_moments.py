@@ -24,12 +24,14 @@ from udfdask.kernels.numba_internals.reading import (
     CACHE_LINE,
     PREFETCH_DISTANCE,
     TOGETHER,
+    eight_at,
     plus,
     prefetch,
+    sum_of,
     times,
     value_at,
 )
-from udfdask.kernels.numba_internals.rows import HALF, swapped
+from udfdask.kernels.numba_internals.rows import HALF
 from udfdask.types import AnyArray
 
 ZEROS: dict[str, tuple[Any, Any]] = {
@@ -203,30 +205,24 @@ def _prefetch_eight(flat: Any, place: Any, step: Any, n: Any) -> None:
 
 
 @inner_kernel
-def _sum_eight(flat: Any, p0: Any, step: Any, swap: Any, zeros: Any, n: Any) -> Any:
-    """Return sum, moment along y and moment along x of n columns of eight rows, from index p0."""
-    # no literals: they are signed, and so would be their products with an unsigned step
-    p1, two = p0 + step, step + step
-    p2, p3, four = p0 + two, p1 + two, two + two
-    p4, p5, p6, p7 = p0 + four, p1 + four, p2 + four, p3 + four
+def _sum_eight(flat: Any, place: Any, step: Any, swap: Any, zeros: Any, n: Any) -> Any:
+    """Return sum, moment along y and moment along x of n columns of eight rows, from a place."""
     zero, total = zeros
     narrow, wide = type(zero), type(total)
     moment_y = moment_x = total
     for j in range(n):
-        a, b = narrow(swapped(flat[p0 + j], swap)), narrow(swapped(flat[p1 + j], swap))
-        c, d = narrow(swapped(flat[p2 + j], swap)), narrow(swapped(flat[p3 + j], swap))
-        e, f = narrow(swapped(flat[p4 + j], swap)), narrow(swapped(flat[p5 + j], swap))
-        g, h = narrow(swapped(flat[p6 + j], swap)), narrow(swapped(flat[p7 + j], swap))
-        column = wide(plus(plus(plus(a, b), plus(c, d)), plus(plus(e, f), plus(g, h))))
+        eight = eight_at(flat, place, step, j, swap, narrow)
+        column = wide(sum_of(eight, narrow))
         total = plus(total, column)
-        moment_y = plus(moment_y, wide(_below(b, c, d, e, f, g, h)))
+        moment_y = plus(moment_y, wide(_below(eight)))
         moment_x = plus(moment_x, times(column, wide(np.int32(j))))
     return np.float64(total), np.float64(moment_y), np.float64(moment_x)
 
 
 @inner_kernel
-def _below(b: Any, c: Any, d: Any, e: Any, f: Any, g: Any, h: Any) -> Any:
-    """Return b + 2 c + 3 d + 4 e + 5 f + 6 g + 7 h, without products."""
+def _below(eight: Any) -> Any:
+    """Return b + 2 c + 3 d + 4 e + 5 f + 6 g + 7 h of eight numbers a to h, without products."""
+    _, b, c, d, e, f, g, h = eight
     gh = plus(g, h)
     lower = plus(plus(e, f), gh)
     half = plus(plus(plus(c, d), gh), plus(lower, lower))

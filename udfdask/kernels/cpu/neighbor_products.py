@@ -78,33 +78,28 @@ def multiply_neighbors(
     out = np.zeros((len(where.places), len(steps)))
     moments = used, np.zeros(n, np.int64), sums, squares
     source = frames.flat, frames.starts, frames.swap
-    _multiply(source, tuple(where), forward, pixels, len(forward) > 2, partners, moments, pairs)
+    _multiply(source, tuple(where), (forward, partners), pixels, moments, pairs)
     index = np.zeros(n, np.int64)
     index[where.places] = np.arange(len(where.places))
-    _gather(tuple(where), index, steps, forward, squares, pairs, out)
+    _gather(tuple(where), (steps, forward), (index, squares, pairs), out)
     return Products(sums, squares, out)
 
 
 @kernel
 def _multiply(
-    frames: Any,
-    where: Any,
-    forward: AnyArray,
-    pixels: Any,
-    by_four: bool,
-    partners: AnyArray,
-    moments: Any,
-    pairs: AnyArray,
+    frames: Any, where: Any, around: Any, pixels: Any, moments: Any, pairs: AnyArray
 ) -> None:
     """Add the products of each position with its partners, block by block of pixels.
 
     ``pairs[i, 0, k]`` is the product with the frame `forward[k]` after position i, ``pairs[i, 1,
     k]`` that with the frame before it, unless this frame is a position itself, whose pair it is.
     ``done[f]`` is the number of blocks in the moments of frame f, which are only computed of frames
-    that are `used`. `partners` is memory.
+    that are `used`. `around` are the distances `forward` and memory for partners.
     """
     flat, starts, swap = frames
     places, active, exists = where
+    forward, partners = around
+    by_four = len(forward) > 2
     runs, blocks = pixels
     used, done, sums, squares = moments
     for block in range(len(blocks) - 1):
@@ -233,17 +228,11 @@ def _four_products(
 
 
 @kernel
-def _gather(
-    where: Any,
-    index: AnyArray,
-    steps: AnyArray,
-    forward: AnyArray,
-    squares: AnyArray,
-    pairs: AnyArray,
-    out: AnyArray,
-) -> None:
+def _gather(where: Any, distances: Any, found: Any, out: AnyArray) -> None:
     """Write the product of each position with each neighbor, shape (positions, neighbors)."""
     places, active, exists = where
+    steps, forward = distances
+    index, squares, pairs = found
     for i in range(len(places)):
         place = places[i]
         if not active[place]:

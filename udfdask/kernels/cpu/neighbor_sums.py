@@ -139,13 +139,7 @@ def sum_neighbors(
 # as long for 25.
 @kernel
 def _sum_neighbors(
-    frames: Any,
-    where: Any,
-    steps: AnyArray,
-    weights: AnyArray,
-    normalize: bool,
-    block: int,
-    results: Any,
+    frames: Any, where: Any, steps: Any, weights: Any, normalize: bool, block: int, results: Any
 ) -> None:
     """Do the work block by block of pixels; `taps` and `shares` are memory for the neighbors."""
     flat, starts, width, swap = frames

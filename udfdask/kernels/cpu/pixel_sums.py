@@ -184,26 +184,17 @@ def _add_rows(
 ) -> None:
     """Add up rows of flat memory; the arguments of `bounds_of` say where they are."""
     if flat.dtype == total.dtype and is_long(total.dtype):
-        require(add_rows_exactly(flat, *rows, swap, total), total.dtype)
+        require(add_rows_exactly(flat, rows, swap, total), total.dtype)
         return
     zero = total.dtype.type(0) if is_long(flat.dtype) else narrow.type(0)
-    sum_rows(flat, *rows, swap, zero, np.empty(-(-longest // BLOCK), total.dtype), total)
+    sum_rows(flat, rows, swap, zero, np.empty(-(-longest // BLOCK), total.dtype), total)
 
 
 @kernel
-def sum_rows(
-    flat: AnyArray,
-    starts: Any,
-    step: int,
-    width: int,
-    swap: Any,
-    zero: Any,
-    blocks: AnyArray,
-    total: AnyArray,
-) -> None:
+def sum_rows(flat: Any, rows: Any, swap: Any, zero: Any, blocks: Any, total: Any) -> None:
     """Add the sum of each row to `total`; blocks are summed in the dtype of `zero`."""
     for i in range(len(total)):
-        first, stop = bounds_of(starts, step, width, i)
+        first, stop = bounds_of(rows, i)
         if first < stop:
             total[i] += _sum_row(flat[first:stop], swap, zero, blocks)
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from udfdask.kernels.cpu.sparse_sums import Entries
 from udfdask.kernels.numba_internals.compile import contracting_kernel, inner_kernel
+from udfdask.kernels.numba_internals.reading import TOGETHER, eight_at
 from udfdask.kernels.numba_internals.rows import as_rows
 from udfdask.kernels.overflow import compiled_dtype
 from udfdask.types import AnyArray
@@ -65,44 +66,20 @@ def add_sparse_products(frames: AnyArray, masks: MaskEntries, out: AnyArray) -> 
 
 
 @contracting_kernel
-def _gather(
-    frames: Any, starts: AnyArray, places: AnyArray, weights: AnyArray, out: AnyArray
-) -> None:
+def _gather(frames: Any, starts: Any, places: Any, weights: Any, out: Any) -> None:
     """Add dot products; a mask is read once for eight frames."""
     flat, step, n, pixels = frames
     kind = weights.dtype.type
     zero = kind(0)
-    for f in range(0, n - 7, 8):
-        r0 = flat[f * step : f * step + pixels]
-        r1 = flat[(f + 1) * step : (f + 1) * step + pixels]
-        r2 = flat[(f + 2) * step : (f + 2) * step + pixels]
-        r3 = flat[(f + 3) * step : (f + 3) * step + pixels]
-        r4 = flat[(f + 4) * step : (f + 4) * step + pixels]
-        r5 = flat[(f + 5) * step : (f + 5) * step + pixels]
-        r6 = flat[(f + 6) * step : (f + 6) * step + pixels]
-        r7 = flat[(f + 7) * step : (f + 7) * step + pixels]
+    for f in range(0, n - n % TOGETHER, TOGETHER):
         for m in range(len(starts) - 1):
-            s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = zero
+            sums = (zero, zero, zero, zero, zero, zero, zero, zero)
             for j in range(starts[m], starts[m + 1]):
-                p = places[j]
-                w = weights[j]
-                s0 += w * kind(r0[p])
-                s1 += w * kind(r1[p])
-                s2 += w * kind(r2[p])
-                s3 += w * kind(r3[p])
-                s4 += w * kind(r4[p])
-                s5 += w * kind(r5[p])
-                s6 += w * kind(r6[p])
-                s7 += w * kind(r7[p])
-            out[f, m] += s0
-            out[f + 1, m] += s1
-            out[f + 2, m] += s2
-            out[f + 3, m] += s3
-            out[f + 4, m] += s4
-            out[f + 5, m] += s5
-            out[f + 6, m] += s6
-            out[f + 7, m] += s7
-    for f in range(n - n % 8, n):
+                eight = eight_at(flat, f * step, step, np.int64(places[j]), None, kind)
+                sums = _plus_products(sums, weights[j], eight)
+            for k in range(TOGETHER):
+                out[f + k, m] += sums[k]
+    for f in range(n - n % TOGETHER, n):
         row = flat[f * step : f * step + pixels]
         for m in range(len(starts) - 1):
             s = zero
@@ -111,10 +88,17 @@ def _gather(
             out[f, m] += s
 
 
+@inner_kernel
+def _plus_products(sums: Any, w: Any, eight: Any) -> Any:
+    """Return eight sums plus a weight times each of eight values."""
+    s, t, u, v, x, y, z, r = sums
+    a, b, c, d, e, f, g, h = eight
+    four = s + w * a, t + w * b, u + w * c, v + w * d
+    return (*four, x + w * e, y + w * f, z + w * g, r + w * h)
+
+
 @contracting_kernel
-def _lanes(
-    frames: Any, starts: Any, places: Any, weights: AnyArray, wide: AnyArray, out: AnyArray
-) -> None:
+def _lanes(frames: Any, starts: Any, places: Any, weights: Any, wide: Any, out: Any) -> None:
     """Add dot products of transposed frames; `wide` is empty, its dtype is that of the sums."""
     flat, step, n, pixels = frames
     # all lanes are always added up: the last group may leave old values in some, which do not count
@@ -201,9 +185,7 @@ def add_entry_products(
 
 
 @contracting_kernel
-def _add_dense(
-    starts: AnyArray, pixels: AnyArray, values: AnyArray, matrix: AnyArray, sums: AnyArray
-) -> None:
+def _add_dense(starts: Any, pixels: Any, values: Any, matrix: Any, sums: Any) -> None:
     """Add dot products with dense masks; a frame's sums are loaded once for four entries."""
     kind = sums.dtype.type
     for f in range(len(sums)):

@@ -265,9 +265,7 @@ def _scatter_in_groups(entries: Any, most: int, sums: AnyArray, total: AnyArray)
 
 
 @kernel
-def _gather(
-    starts: AnyArray, pixels: AnyArray, values: AnyArray, inside: AnyArray, total: AnyArray
-) -> None:
+def _gather(starts: Any, pixels: Any, values: Any, inside: Any, total: Any) -> None:
     """Add the values of each frame at the pixels inside."""
     for f in range(len(total)):
         own_pixels, own = pixels[starts[f] : starts[f + 1]], values[starts[f] : starts[f + 1]]

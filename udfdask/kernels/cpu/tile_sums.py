@@ -45,14 +45,17 @@ def sums_of(tile: AnyArray) -> tuple[Moments, AnyArray]:
     moments = Moments(*np.empty((3, height * width)))
     of_frames = np.zeros((n, 3))
     pixels = width * min(height, max(1, LONGEST * lanes // width))
+    of_pixels = (
+        None if exact else np.empty(pixels),
+        np.empty(pixels, sums_dtype),
+        np.empty(pixels, halves_dtype or np.float64),
+    )
     walk_sums(
         (flat, frame_step, row_step, swap),
         (n, height, width),
         MOST_SQUARES if exact else MOST_FRAMES,
         sums_dtype.type(np.iinfo(flat.dtype).max) if exact else None,
-        None if exact else np.empty(pixels),
-        (np.empty(pixels, sums_dtype), np.empty(pixels, halves_dtype or np.float64)),
-        np.empty((STATE, FRAMES, lanes), sums_dtype),
+        (of_pixels, np.empty((STATE, FRAMES, lanes), sums_dtype)),
         tuple(moments),
         of_frames,
     )
@@ -61,27 +64,19 @@ def sums_of(tile: AnyArray) -> tuple[Moments, AnyArray]:
 
 @lean_kernel
 def walk_sums(
-    source: Any,
-    shape: Any,
-    most: int,
-    largest: Any,
-    origins: Any,
-    buffers: Any,
-    state: Any,
-    moments: Any,
-    of_frames: Any,
+    source: Any, shape: Any, most: int, largest: Any, buffers: Any, moments: Any, of_frames: Any
 ) -> None:
     """Add up strips of rows, `most` frames at a time.
 
     `largest` is the largest value of an integer dtype whose sums are exact without `origins`, see
-    `square_columns`. One of them is None. `origins`, the buffers for sums and squares, and `state`
-    are temporary.
+    `square_columns`. One of them is None. The buffers are temporary: `origins`, sums and squares of
+    pixels, and `state`.
     """
     flat, frame_step, row_step, swap = source
     count, height, width = shape
-    sums, squares = buffers
+    of_pixels, _ = buffers
+    origins, sums, squares = of_pixels
     origin, excess, varsum = moments
-    of_pixels = origins, sums, squares
     strip = len(sums) // width
     for top in range(0, height, strip):
         rows = min(strip, height - top)
@@ -98,29 +93,22 @@ def walk_sums(
                     set_origins(to, flat, place + y * row_step, swap)
             for f in range(start, start + n, FRAMES):
                 some = of_frames[f : min(f + FRAMES, start + n)]
-                _add_group(source, place, rows, width, largest, of_pixels, state, top, some)
+                _add_group(source, place, (rows, width), largest, buffers, top, some)
                 place += FRAMES * frame_step
-            _merge(start, n, largest, origins, buffers, merged_so_far)
+            _merge(start, n, largest, of_pixels, merged_so_far)
 
 
 @lean_inner_kernel
 def _add_group(
-    source: Any,
-    place: int,
-    rows: int,
-    width: int,
-    largest: Any,
-    of_pixels: Any,
-    state: Any,
-    top: int,
-    of_frames: Any,
+    source: Any, place: int, size: Any, largest: Any, buffers: Any, top: int, of_frames: Any
 ) -> None:
     """Add the rows of at most `FRAMES` frames from row `top` on to the sums of pixels and frames.
 
     The rows of the first frame start at `place`.
     """
     flat, frame_step, row_step, swap = source
-    origins, sums, squares = of_pixels
+    rows, width = size
+    (origins, sums, squares), state = buffers
     lanes, together = state.shape[2], len(of_frames)
     in_vectors = width - width % lanes if together == FRAMES else 0
     for x in range(0, in_vectors, LONGEST * lanes):
@@ -194,9 +182,9 @@ def _add_one(
 
 
 @lean_inner_kernel
-def _merge(before: int, count: int, largest: Any, origins: Any, buffers: Any, moments: Any) -> None:
+def _merge(before: int, count: int, largest: Any, of_pixels: Any, moments: Any) -> None:
     """Merge the moments of `count` frames into those of `before` other frames."""
-    sums, squares = buffers
+    origins, sums, squares = of_pixels
     origin, excess, varsum = moments
     each = 1.0 / count
     for j in range(len(origin)):
@@ -209,9 +197,8 @@ def _merge(before: int, count: int, largest: Any, origins: Any, buffers: Any, mo
             origin[j], excess[j], varsum[j] = start, total, deviation
         else:
             shift = start - origin[j]
-            excess[j], varsum[j] = merged(
-                before, count, shift, excess[j], varsum[j], total, deviation
-            )
+            mine, theirs = (excess[j], varsum[j]), (total, deviation)
+            excess[j], varsum[j] = merged(before, count, shift, mine, theirs)
 
 
 @lean_inner_kernel

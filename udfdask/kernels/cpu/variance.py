@@ -74,9 +74,8 @@ def deviate_columns(rows: Any, block: int, before: int, moments: Any) -> None:
                 origins[j] = first[j]
         for j in range(n):
             shift, more = first[j] - origins[j], squares[j] - sums[j] * sums[j] * each
-            excesses[j], varsums[j] = merged(
-                before, count, shift, excesses[j], varsums[j], sums[j], more
-            )
+            mine, theirs = (excesses[j], varsums[j]), (sums[j], more)
+            excesses[j], varsums[j] = merged(before, count, shift, mine, theirs)
 
 
 @lean_inner_kernel
@@ -197,9 +196,7 @@ def _finish_squares(both: AnyArray, count: int, sums: Any, squares: AnyArray) ->
 
 
 @contracting_kernel
-def _deviate(
-    pixels: AnyArray, values: AnyArray, count: int, origin: Any, excess: Any, squares: AnyArray
-) -> None:
+def _deviate(pixels: Any, values: Any, count: int, origin: Any, excess: Any, squares: Any) -> None:
     """Use the mean as the origin, then add the deviations from it; unstored values count as 0.
 
     The arrays must be 0 at first. The excess is the effect of rounding the mean.

@@ -178,31 +178,24 @@ def cache_of(function: Callable[..., Any], options: str) -> Any:
         return NoCache() if in_file else NullCache()
 
 
-def _compile(function: Callable[..., Any], fastmath: tuple[str, ...], **options: bool) -> Any:
-    """Return a function that compiles itself; kernels release Python's lock (GIL)."""
+def _compiler(
+    *fastmath: str, inner: bool = False, **options: bool
+) -> Callable[[Callable[..., Any]], Any]:
+    """Return a decorator that compiles functions, and keeps those on disk that are not `inner`.
+
+    They release Python's lock (GIL).
+    """
+    # no C code calls kernels: a sum of frames compiles in 1.2 instead of 1.45 s without the
+    # wrapper; kernels compile in 0.8 of the time if inner functions have none for Python either
+    flags = {"no_cfunc_wrapper": True, "no_cpython_wrapper": inner, **options}
     njit: Any = numba.njit
-    # no C code calls kernels: a sum of frames compiles in 1.2 instead of 1.45 s without the wrapper
-    flags = {"error_model": "numpy", "nogil": True, "no_cfunc_wrapper": True, **options}
-    return njit(fastmath=set(fastmath), **flags)(function)
-
-
-def _compiler(*fastmath: str, **options: bool) -> Callable[[Callable[..., Any]], Any]:
-    """Return a decorator that compiles functions of arrays and keeps them on disk."""
+    compiler = njit(error_model="numpy", nogil=True, fastmath=set(fastmath), **flags)
 
     def compiled(function: Callable[..., Any]) -> Any:
-        dispatcher = _compile(function, fastmath, **options)
-        dispatcher._cache = cache_of(function, " ".join(sorted(fastmath)))
+        dispatcher = compiler(function)
+        if not inner:
+            dispatcher._cache = cache_of(function, " ".join(sorted(fastmath)))
         return dispatcher
-
-    return compiled
-
-
-def _inner_compiler(*fastmath: str, **options: bool) -> Callable[[Callable[..., Any]], Any]:
-    """Return a decorator that compiles functions that only kernels call."""
-
-    def compiled(function: Callable[..., Any]) -> Any:
-        # kernels compile in 0.8 of the time without wrappers for Python
-        return _compile(function, fastmath, no_cpython_wrapper=True, **options)
 
     return compiled
 
@@ -225,16 +218,16 @@ reordering_kernel = _compiler("reassoc", "nsz")
 summing_kernel = _compiler("contract", "nsz", "reassoc")
 """Allow both. Unlike `fastmath=True`, this does not change NaN and infinity."""
 
-inner_kernel = _inner_compiler("contract")
+inner_kernel = _compiler("contract", inner=True)
 """Compile a function that only kernels call. It is stored as a part of them."""
 
-lean_inner_kernel = _inner_compiler("contract", _nrt=False)
+lean_inner_kernel = _compiler("contract", inner=True, _nrt=False)
 """Do the same for a function that a `lean_kernel` calls."""
 
-summing_inner_kernel = _inner_compiler("contract", "nsz", "reassoc")
+summing_inner_kernel = _compiler("contract", "nsz", "reassoc", inner=True)
 """Do the same as `inner_kernel`, and allow additions in any order, as `summing_kernel` does."""
 
-rounding_inner_kernel = _inner_compiler()
+rounding_inner_kernel = _compiler(inner=True)
 """Compile an inner function that rounds each product: `a * n - b * m` is 0 if both are equal."""
 
 intrinsic: Any = extending.intrinsic

@@ -182,21 +182,6 @@ def sum_of(context: Any, numbers: Any, wide: Any) -> Any:
 
 
 @intrinsic
-def write_eight(context: Any, flat: Any, place: Any, numbers: Any) -> Any:
-    """Write eight numbers, of the dtype of the array, from a place on."""
-
-    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        array, index, eight = values
-        data = make_array(signature.args[0])(context, builder, array).data
-        for k, number in enumerate(cgutils.unpack_tuple(builder, eight)):
-            target = builder.gep(data, [builder.add(index, index.type(k))], inbounds=True)
-            builder.store(number, target, align=flat.dtype.bitwidth // 8)
-        return context.get_dummy_value()
-
-    return types.void(flat, place, numbers), generate
-
-
-@intrinsic
 def noted(context: Any, exact: Any, bits: Any, numbers: Any) -> Any:
     """Return `bits` combined with those that determine the sizes of integers.
 

@@ -213,16 +213,16 @@ class RingUDF(CenteredUDF):
         The pixels are those with ``inner < d <= outer`` around the center of the frame, or with
         ``d <= outer`` if the inner radius is None. `tile` is dense or sparse, and real.
         """
-        part, about = self.meta.sig_slice, (self._own_centers, self._rounding, radii, out)
+        part, ring = self.meta.sig_slice, (self._own_centers, self._rounding, radii)
         if self.meta._backend.is_sparse:
             from udfdask.kernels.cpu.centered_moments import add_entry_moments_about
             from udfdask.kernels.cpu.sparse_sums import entries_of
 
-            add_entry_moments_about(entries_of(tile), part.origin, part.shape[1], *about)
+            add_entry_moments_about(entries_of(tile), part.origin, part.shape[1], ring, out)
         elif tile.size:
             from udfdask.kernels.cpu.centered_moments import add_moments_about
 
-            add_moments_about(tile, part.origin, *about)
+            add_moments_about(tile, part.origin, ring, out)
 
 
 class RingsUDF(CenteredUDF):
