@@ -100,14 +100,14 @@ def add_rings_about(
     row = window[3] + SETS
     at_ring = np.empty(SETS * 4 * (sums.shape[1] + 4 * pairs))
     buffers = np.empty(row, np.int32), np.empty(row), np.empty(row), np.empty(row), at_ring
-    rings = centers, thin, (matrix, inner, thickness, sums.shape[1])
+    rings = centers, (matrix, inner, thickness, sums.shape[1])
     frames = flat, frame_step, row_step, swap
-    _add_rings(frames, window, rings, pairs, buffers, (sums, covered))
+    _add_rings(frames, window, rings, pairs, thin, buffers, (sums, covered))
 
 
 @lean_kernel
 def _add_rings(
-    frames: Any, window: Any, rings: Any, pairs: int, buffers: Any, results: Any
+    frames: Any, window: Any, rings: Any, pairs: int, thin: Any, buffers: Any, results: Any
 ) -> None:
     """Add each pixel to `pairs` pairs of adjacent rings.
 
@@ -122,7 +122,7 @@ def _add_rings(
     """
     flat, frame_step, row_step, swap = frames
     oy, ox, height, width = window
-    centers, thin, shape = rings
+    centers, shape = rings
     matrix, inner, thickness, n_rings = shape
     places, low, high, values, at_ring = buffers
     sums, covered = results

@@ -48,20 +48,20 @@ SAFE_SUM = 1 << 62
 
 
 @inner_kernel
-def bounds_of(rows: Any, i: int) -> Any:
+def bounds_of(starts: Any, steps: Any, i: int) -> Any:
     """Return start and stop of a row: of equal rows with a step and a width if `starts` is None."""
-    starts, step, width = rows
+    step, width = steps
     if starts is None:
         return i * step, i * step + width
     return starts[i], starts[i + 1]
 
 
 @kernel
-def add_rows_exactly(flat: Any, rows: Any, swap: Any, total: Any) -> bool:
+def add_rows_exactly(flat: Any, starts: Any, steps: Any, swap: Any, total: Any) -> bool:
     """Add the sum of each row to `total`, of the same dtype; return whether all sums fit."""
     fits = True
     for i in range(len(total)):
-        first, stop = bounds_of(rows, i)
+        first, stop = bounds_of(starts, steps, i)
         fits &= _add_row(flat[first:stop], swap, total[i : i + 1])
     return fits
 

@@ -159,7 +159,7 @@ def add_pixels(tile: AnyArray, total: AnyArray) -> None:
         )
         return
     flat, _, step, width, swap = as_rows(tile, keeps_half=True)
-    _add_rows(flat, (None, step, width), width, swap, narrow, total)
+    _add_rows(flat, (None, (step, width)), width, swap, narrow, total)
 
 
 def add_ragged(starts: AnyArray, values: AnyArray, total: AnyArray) -> None:
@@ -171,12 +171,12 @@ def add_ragged(starts: AnyArray, values: AnyArray, total: AnyArray) -> None:
         narrow = wider(values.dtype)
         assert narrow is not None
         longest = int(np.diff(starts).max())
-        _add_rows(values, (starts, 0, 0), longest, None, narrow, total)
+        _add_rows(values, (starts, (0, 0)), longest, None, narrow, total)
 
 
 def _add_rows(
     flat: AnyArray,
-    rows: tuple[AnyArray | None, int, int],
+    rows: tuple[AnyArray | None, tuple[int, int]],
     longest: int,
     swap: bool | int | None,
     narrow: np.dtype[Any],
@@ -184,17 +184,19 @@ def _add_rows(
 ) -> None:
     """Add up rows of flat memory; the arguments of `bounds_of` say where they are."""
     if flat.dtype == total.dtype and is_long(total.dtype):
-        require(add_rows_exactly(flat, rows, swap, total), total.dtype)
+        require(add_rows_exactly(flat, *rows, swap, total), total.dtype)
         return
     zero = total.dtype.type(0) if is_long(flat.dtype) else narrow.type(0)
-    sum_rows(flat, rows, swap, zero, np.empty(-(-longest // BLOCK), total.dtype), total)
+    sum_rows(flat, *rows, swap, zero, np.empty(-(-longest // BLOCK), total.dtype), total)
 
 
 @kernel
-def sum_rows(flat: Any, rows: Any, swap: Any, zero: Any, blocks: Any, total: Any) -> None:
+def sum_rows(
+    flat: Any, starts: Any, steps: Any, swap: Any, zero: Any, blocks: Any, total: Any
+) -> None:
     """Add the sum of each row to `total`; blocks are summed in the dtype of `zero`."""
     for i in range(len(total)):
-        first, stop = bounds_of(rows, i)
+        first, stop = bounds_of(starts, steps, i)
         if first < stop:
             total[i] += _sum_row(flat[first:stop], swap, zero, blocks)
 

@@ -45,17 +45,18 @@ def sums_of(tile: AnyArray) -> tuple[Moments, AnyArray]:
     moments = Moments(*np.empty((3, height * width)))
     of_frames = np.zeros((n, 3))
     pixels = width * min(height, max(1, LONGEST * lanes // width))
-    of_pixels = (
-        None if exact else np.empty(pixels),
+    buffers = (
         np.empty(pixels, sums_dtype),
         np.empty(pixels, halves_dtype or np.float64),
+        np.empty((STATE, FRAMES, lanes), sums_dtype),
     )
     walk_sums(
         (flat, frame_step, row_step, swap),
         (n, height, width),
         MOST_SQUARES if exact else MOST_FRAMES,
         sums_dtype.type(np.iinfo(flat.dtype).max) if exact else None,
-        (of_pixels, np.empty((STATE, FRAMES, lanes), sums_dtype)),
+        None if exact else np.empty(pixels),
+        buffers,
         tuple(moments),
         of_frames,
     )
@@ -64,18 +65,24 @@ def sums_of(tile: AnyArray) -> tuple[Moments, AnyArray]:
 
 @lean_kernel
 def walk_sums(
-    source: Any, shape: Any, most: int, largest: Any, buffers: Any, moments: Any, of_frames: Any
+    source: Any,
+    shape: Any,
+    most: int,
+    largest: Any,
+    origins: Any,
+    buffers: Any,
+    moments: Any,
+    of_frames: Any,
 ) -> None:
     """Add up strips of rows, `most` frames at a time.
 
     `largest` is the largest value of an integer dtype whose sums are exact without `origins`, see
-    `square_columns`. One of them is None. The buffers are temporary: `origins`, sums and squares of
-    pixels, and `state`.
+    `square_columns`. One of them is None. `origins` and the buffers are temporary: sums and squares
+    of pixels, and `state`.
     """
     flat, frame_step, row_step, swap = source
     count, height, width = shape
-    of_pixels, _ = buffers
-    origins, sums, squares = of_pixels
+    sums, squares, _ = buffers
     origin, excess, varsum = moments
     strip = len(sums) // width
     for top in range(0, height, strip):
@@ -93,14 +100,21 @@ def walk_sums(
                     set_origins(to, flat, place + y * row_step, swap)
             for f in range(start, start + n, FRAMES):
                 some = of_frames[f : min(f + FRAMES, start + n)]
-                _add_group(source, place, (rows, width), largest, buffers, top, some)
+                _add_group(source, place, (rows, width), largest, origins, buffers, top, some)
                 place += FRAMES * frame_step
-            _merge(start, n, largest, of_pixels, merged_so_far)
+            _merge(start, n, largest, origins, buffers, merged_so_far)
 
 
 @lean_inner_kernel
 def _add_group(
-    source: Any, place: int, size: Any, largest: Any, buffers: Any, top: int, of_frames: Any
+    source: Any,
+    place: int,
+    size: Any,
+    largest: Any,
+    origins: Any,
+    buffers: Any,
+    top: int,
+    of_frames: Any,
 ) -> None:
     """Add the rows of at most `FRAMES` frames from row `top` on to the sums of pixels and frames.
 
@@ -108,7 +122,7 @@ def _add_group(
     """
     flat, frame_step, row_step, swap = source
     rows, width = size
-    (origins, sums, squares), state = buffers
+    sums, squares, state = buffers
     lanes, together = state.shape[2], len(of_frames)
     in_vectors = width - width % lanes if together == FRAMES else 0
     for x in range(0, in_vectors, LONGEST * lanes):
@@ -182,9 +196,9 @@ def _add_one(
 
 
 @lean_inner_kernel
-def _merge(before: int, count: int, largest: Any, of_pixels: Any, moments: Any) -> None:
+def _merge(before: int, count: int, largest: Any, origins: Any, buffers: Any, moments: Any) -> None:
     """Merge the moments of `count` frames into those of `before` other frames."""
-    origins, sums, squares = of_pixels
+    sums, squares, _ = buffers
     origin, excess, varsum = moments
     each = 1.0 / count
     for j in range(len(origin)):
