@@ -15,6 +15,7 @@ from typing import Any, Literal
 import numpy as np
 
 from udfdask.backends import device
+from udfdask.errors import DeviceError
 from udfdask.types import AnyArray
 
 
@@ -163,19 +164,21 @@ class CupyBackend(DenseBackend):
     """CuPy arrays. They have no read-only views: a UDF that writes to a tile changes the data."""
 
     is_compiled_for: bool = False
+    missing_dtypes: str = "gGOSTUVmM"
 
     def owns(self, kind: type) -> bool:
         """Return whether a class is the CuPy array or a subclass."""
         cupy = device.imported_cupy()
         return cupy is not None and issubclass(kind, cupy.ndarray)
 
-    def holds(self, dtype: np.dtype[Any]) -> bool:
-        """Return whether CuPy supports a dtype, in native byte order."""
-        return device.has_dtype(dtype)
-
     def check_dtype(self, dtype: np.dtype[Any]) -> None:
-        """Raise if CuPy does not support a dtype."""
-        device.check_dtype(dtype)
+        """Raise if CuPy does not support a dtype; data of the other byte order are swapped."""
+        if not self.holds(dtype):
+            raise DeviceError(
+                f"CuPy has no arrays of dtype {dtype}, only of booleans, integers, and floats and "
+                "complex numbers of at most double precision: convert the data, or run without "
+                "CuPy: backends='numpy'"
+            )
 
     def namespace(self) -> Any:
         """Return CuPy."""
@@ -188,11 +191,12 @@ class CupyBackend(DenseBackend):
     def from_host(self, array: AnyArray) -> Any:
         """Copy an array to the device, in native byte order."""
         values = np.asarray(array)
-        device.check_dtype(values.dtype)
+        self.check_dtype(values.dtype)
         return device.cupy().asarray(values.astype(values.dtype.newbyteorder("="), copy=False))
 
     def send(self, tile: AnyArray) -> Any:
         """Copy a tile to the device, through pinned memory."""
+        self.check_dtype(tile.dtype)
         return device.tile_to_device(tile)
 
     def share(self, array: Any) -> Any:

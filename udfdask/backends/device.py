@@ -113,23 +113,6 @@ def imported_cupy() -> Any:
     return _stand_ins[-1] if _stand_ins else sys.modules.get("cupy")
 
 
-def has_dtype(dtype: np.dtype[Any]) -> bool:
-    """Return whether CuPy supports a dtype; data of the other byte order are swapped."""
-    return dtype.char in _CHARACTERS
-
-
-def check_dtype(dtype: np.dtype[Any]) -> None:
-    """Raise if CuPy does not support a dtype."""
-    if not has_dtype(dtype):
-        raise DeviceError(
-            f"CuPy has no arrays of dtype {dtype}, only of booleans, integers, and floats and "
-            "complex numbers of at most double precision: convert the data, or run without CuPy: "
-            "backends='numpy'"
-        )
-
-
-_CHARACTERS = frozenset("?bhilqBHILQefdFD")
-
 _streams = threading.local()
 
 
@@ -184,7 +167,6 @@ class Transfer:
 
         The copy may be unfinished on return: later work on the same stream waits for it.
         """
-        check_dtype(tile.dtype)
         dtype = tile.dtype.newbyteorder("=")
         copy = self._module.empty(tile.shape, dtype=dtype)
         if not copy.size:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -30,9 +30,7 @@ class TileShifts:
     def of_rows(self, start: int, stop: int) -> TileShifts:
         """Return the same for some frames of the tile."""
         parts = None if self.parts is None else self.parts[start:stop]
-        return TileShifts(
-            first=self.first[start:stop], parts=parts, shape=self.shape, fill=self.fill
-        )
+        return replace(self, first=self.first[start:stop], parts=parts)
 
 
 class FrameShifts:

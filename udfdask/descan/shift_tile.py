@@ -85,9 +85,7 @@ def shift_tile(
 
 def in_planes(values: AnyArray) -> AnyArray:
     """Return a value for each frame and signal axis, shape (frames, 2), with 0 for a missing y."""
-    if values.shape[1] == 1:
-        values = np.concatenate([np.zeros_like(values), values], axis=1)
-    return np.ascontiguousarray(values)
+    return np.ascontiguousarray(np.pad(values, [(0, 0), (2 - values.shape[1], 0)]))
 
 
 def _copied(

@@ -67,25 +67,11 @@ def add_rows_exactly(flat: Any, starts: Any, steps: Any, swap: Any, total: Any) 
 
 
 @kernel
-def add_inside_exactly(starts: Any, pixels: Any, values: Any, inside: Any, total: Any) -> bool:
-    """Add the values of each frame at the pixels inside; return whether all sums fit."""
-    fits = True
-    for f in range(len(total)):
-        for k in range(starts[f], starts[f + 1]):
-            if inside[pixels[k]]:
-                fits &= add_checked(total[f : f + 1], None, values[k : k + 1])
-    return fits
-
-
-@kernel
 def scatter_exactly(pixels: AnyArray, values: AnyArray, total: AnyArray) -> Any:
     """Add each value to its pixel; return whether all sums fit."""
     bad = total.dtype.type(0)
     for k in range(len(values)):
-        p = pixels[k]
-        before = total[p]
-        total[p] = before + values[k]
-        bad |= _overflow(before, values[k], total[p])
+        bad |= _add_at(total, pixels[k], values[k])
     return (bad >> 63) == 0
 
 
@@ -107,8 +93,11 @@ def size_of(x: Any) -> Any:
 
 
 @inner_kernel
-def _overflow(a: Any, b: Any, total: Any) -> Any:
-    """Return a number whose highest bit is set if `total` = a + b wrapped around."""
+def _add_at(sums: AnyArray, place: int, b: Any) -> Any:
+    """Add a value; return a number whose highest bit is set if the sum wrapped around."""
+    a = sums[place]
+    total = a + b
+    sums[place] = total
     if type(total)(-1) < 0:
         return (a ^ total) & (b ^ total)
     return (a & b) | ((a | b) & ~total)
@@ -119,18 +108,14 @@ def add_checked(total: AnyArray, swap: Any, a: AnyArray) -> Any:
     """Add a row and check each sum; return whether all sums fit."""
     bad = total.dtype.type(0)
     for j in range(len(total)):
-        x, before = swapped(a[j], swap), total[j]
-        after = before + x
-        total[j] = after
-        bad |= _overflow(before, x, after)
+        bad |= _add_at(total, j, swapped(a[j], swap))
     return (bad >> 63) == 0
 
 
 @inner_kernel
-def _add_row(row: AnyArray, swap: Any, total: AnyArray) -> bool:
+def _add_row(row: AnyArray, swap: Any, total: AnyArray) -> Any:
     """Add the values of a row to `total`, shape (1,); return whether the sum fits."""
-    fits = True
-    value = np.empty(1, total.dtype)
+    bad = total.dtype.type(0)
     for start in range(0, len(row), BLOCK):
         block = row[start : start + BLOCK]
         bits, added = total.dtype.type(0), total.dtype.type(0)
@@ -138,14 +123,12 @@ def _add_row(row: AnyArray, swap: Any, total: AnyArray) -> bool:
             x = swapped(block[j], swap)
             added += x
             bits |= size_of(x)
-        value[0] = added
         if bits <= total.dtype.type(SAFE_SUM // BLOCK):
-            fits &= add_checked(total, None, value)
+            bad |= _add_at(total, 0, added)
         else:
             for j in range(len(block)):
-                value[0] = swapped(block[j], swap)
-                fits &= add_checked(total, None, value)
-    return fits
+                bad |= _add_at(total, 0, swapped(block[j], swap))
+    return (bad >> 63) == 0
 
 
 LARGEST: dict[str, tuple[Any, Any]] = {

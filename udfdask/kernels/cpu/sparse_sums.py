@@ -13,10 +13,10 @@ from udfdask.backends.matrix_backends import SCIPY_CSR, SCIPY_CSR_ARRAY
 from udfdask.backends.pydata_backends import COO, GCXS, is_rows
 from udfdask.backends.sparse_rows import coo_starts
 from udfdask.backends.table import backend_of, to_backend
-from udfdask.kernels.cpu.exact_sums import add_inside_exactly, scatter_exactly
+from udfdask.kernels.cpu.exact_sums import scatter_exactly
 from udfdask.kernels.numba_internals.compile import inner_kernel, kernel
 from udfdask.kernels.numba_internals.reading import CACHE_LINE, PREFETCH_DISTANCE, prefetch
-from udfdask.kernels.overflow import add_exactly, compiled_dtype, is_long, require
+from udfdask.kernels.overflow import add_exactly, compiled_dtype, is_long, require, require_near
 from udfdask.types import AnyArray
 
 
@@ -225,7 +225,11 @@ def add_entries_inside(entries: Entries, inside: AnyArray, total: AnyArray) -> N
     Values outside are not read.
     """
     if entries.values.dtype == total.dtype and is_long(total.dtype):
-        require(add_inside_exactly(*entries, inside, total), total.dtype)
+        more, near = np.zeros_like(total), np.zeros(len(total))
+        for sums in (more, near):
+            _gather(*entries, inside, sums)
+        require_near(more, near)
+        add_exactly(total, more)
     elif len(entries.values):
         _gather(*entries, inside, total)
 
