@@ -55,10 +55,8 @@ def test_which_classes_are_arrays_on_the_device():
         class Mine(cupy.ndarray):
             pass
 
-        assert [kind for kind in (cupy.ndarray, Mine, np.ndarray, object) if CUPY.owns(kind)] == [
-            cupy.ndarray,
-            Mine,
-        ]
+        kinds = (cupy.ndarray, Mine, np.ndarray, object)
+        assert [kind for kind in kinds if CUPY.owns(kind)] == [cupy.ndarray, Mine]
     assert not CUPY.owns(np.ndarray)
 
 
@@ -104,13 +102,14 @@ def test_where_arrays_are():
         assert (cupy.ledger.to_device, cupy.ledger.to_host) == (1, 1)
 
 
+@pytest.mark.parametrize("method", [CUPY.from_host, CUPY.send, CUPY.share])
 @pytest.mark.parametrize("dtype", ["datetime64[s]", "U2", "longdouble"])
-def test_dtypes_that_cupy_does_not_have(dtype):
+def test_dtypes_that_cupy_does_not_have(dtype, method):
     with (
         numpy_standing_in_for_cupy(),
         pytest.raises(DeviceError, match="CuPy has no arrays of dtype"),
     ):
-        CUPY.from_host(np.zeros(2, dtype=dtype))
+        method(np.zeros(2, dtype=dtype))
 
 
 def test_own_streams_belong_to_threads_and_are_waited_for():

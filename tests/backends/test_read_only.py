@@ -11,6 +11,7 @@ import sparse
 import udfdask as ud
 from backend_udfs import Wants
 from chunk_backends import MATRICES, block_in
+from udfdask.backends.table import to_host
 
 SPARSE = sorted(ud.UDF.CPU_BACKENDS & ud.UDF.SPARSE_BACKENDS)
 PARTS = ("data", "indices", "indptr", "coords", "row", "col")
@@ -66,6 +67,12 @@ ATTACKS = [
 ]
 
 
+def held_in(native):
+    """Return a block that the test keeps, and an array of this block."""
+    held, meta = block_in(DATA, native, 1), block_in(DATA[:0], native, 1)
+    return held, da.from_array(DATA, chunks=-1).map_blocks(lambda _: held, meta=meta)
+
+
 class Attacks(Wants):
     """Attack the first tile only: SciPy may leave it in an invalid state."""
 
@@ -86,24 +93,14 @@ class Attacks(Wants):
     "native", ["numpy", ud.UDF.BACKEND_SPARSE_GCXS, ud.UDF.BACKEND_SCIPY_CSR_ARRAY]
 )
 def test_whatever_is_done_to_a_tile(native, attack):
-    held = block_in(DATA, native, 1)
-    array = da.from_array(DATA, chunks=-1).map_blocks(
-        lambda _: held, meta=block_in(DATA[:0], native, 1)
-    )
+    held, array = held_in(native)
     asked = []
     for backend, method in itertools.product(SPARSE, ("tile", "frame")):
         asked += [Attacks(backend, method, attack), Wants(backend, method)]
     done = ud.compute(*ud.run_udf(array, asked, sig_dims=1), scheduler="synchronous")
     for found in done[1::2]:
         np.testing.assert_array_equal(found["seen"], DATA)
-    np.testing.assert_array_equal(block_in_numpy(held), DATA)
-
-
-def block_in_numpy(block):
-    """Return a block as a NumPy array."""
-    if isinstance(block, np.ndarray):
-        return block
-    return block.todense() if hasattr(block, "fill_value") else block.toarray()
+    np.testing.assert_array_equal(to_host(held), DATA)
 
 
 @pytest.mark.parametrize("backend", sorted(set(SPARSE) - {ud.UDF.BACKEND_SPARSE_DOK}))
@@ -123,14 +120,11 @@ def test_the_values_of_a_tile_are_read_only(backend):
     "native", ["numpy", ud.UDF.BACKEND_SPARSE_COO, ud.UDF.BACKEND_SPARSE_GCXS, *MATRICES]
 )
 def test_writable_input_is_private(native, method):
-    held = block_in(DATA, native, 1)
-    array = da.from_array(DATA, chunks=-1).map_blocks(
-        lambda _: held, meta=block_in(DATA[:0], native, 1)
-    )
+    held, array = held_in(native)
     asked = []
     for backend in (*SPARSE, "numpy"):
         asked += [Wants(backend, method, write=True), Wants(backend, method)]
     done = ud.compute(*ud.run_udf(array, asked, sig_dims=1), scheduler="synchronous")
     for found, factor in zip(done, itertools.cycle([2, 1])):
         np.testing.assert_array_equal(found["seen"], factor * DATA)
-    np.testing.assert_array_equal(block_in_numpy(held), DATA)
+    np.testing.assert_array_equal(to_host(held), DATA)

@@ -67,25 +67,18 @@ class FrameShifts:
             carried = self._parts.astype(np.float32) == 1
             whole[carried] += 1
             self._parts[carried] = 0
-        self._whole = whole.astype(np.int64)
+        self.interpolates = subpixel
+        """Whether frames are shifted by parts of a pixel."""
+        self.whole = whole.astype(np.int64)
+        """The shifts by whole pixels, int64, shape (frames, sig dims)."""
         self._sig = np.array(sig, dtype=np.int64)
         self._fill = fill
         # One window for all tiles of a part: it can be larger than a tile needs, which costs
         # little, and takes no time for each tile. Empty frames need no window.
-        beyond = (self._whole >= self._sig) | (self._whole + subpixel <= -self._sig)
+        beyond = (self.whole >= self._sig) | (self.whole + subpixel <= -self._sig)
         seen = ~beyond.any(axis=1)
-        some = self._whole[seen] if seen.any() else np.zeros((1, len(sig)), dtype=np.int64)
+        some = self.whole[seen] if seen.any() else np.zeros((1, len(sig)), dtype=np.int64)
         self._least, self._most = some.min(axis=0), some.max(axis=0) + subpixel
-
-    @property
-    def interpolates(self) -> bool:
-        """Whether frames are shifted by parts of a pixel."""
-        return self._parts is not None
-
-    @property
-    def whole(self) -> AnyArray:
-        """The shifts by whole pixels, int64, shape (frames, sig dims)."""
-        return self._whole
 
     def of_part(
         self, part: Slice, *, whole_window: bool = False
@@ -101,5 +94,5 @@ class FrameShifts:
             low = np.clip(origin + self._least, 0, self._sig)
             high = np.clip(origin + shape + self._most, low, self._sig)
         window = tuple(slice(a, b) for a, b in zip(low.tolist(), high.tolist(), strict=True))
-        first = self._whole + (origin - low)
+        first = self.whole + (origin - low)
         return window, TileShifts(first=first, parts=self._parts, shape=shape, fill=self._fill)
