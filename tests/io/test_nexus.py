@@ -151,14 +151,6 @@ def test_a_default_behind_a_link_is_not_the_largest(file):
     assert (scan.axes[0].name, scan.axes[0].scale) == ("y", 0.5)
 
 
-@pytest.mark.parametrize("number", [float, lambda n: [n]])
-def test_dimensions_of_axes_in_any_form(file, number):
-    data = group(file, "entry/data", signal="counts", axes=["x", "y", "."])
-    data["counts"], data["y"], data["x"] = FRAMES, 3.0 * np.arange(6), 5.0 * np.arange(4)
-    data.attrs.update(y_indices=number(0), x_indices=number(1))
-    assert [(axis.name, axis.scale) for axis in opened(file).axes[:2]] == [("y", 3), ("x", 5)]
-
-
 @pytest.mark.parametrize("default", ["", "entry/camera"])
 def test_a_picture_is_not_a_recording(file, default):
     file.attrs["default"] = default

@@ -13,14 +13,7 @@ from udfdask.geometry.axes import (
     with_different_names,
 )
 from udfdask.io import open_file
-from udfdask.io.opened_file import choose_sig_dims
 from udfdask.udfs import SumSigUDF, SumUDF
-
-
-@pytest.mark.parametrize("asked", [0, -1, 5])
-def test_signal_dimensions_that_cannot_be(asked):
-    with pytest.raises(ArgumentValueError, match=rf"sig_dims must be from 1 to 4.*got {asked}"):
-        choose_sig_dims(asked, 4)
 
 
 def test_names_are_all_there_and_different():
@@ -111,18 +104,3 @@ class TestPartsOfFiles:
             ud.run_udf(opened.array[1:], SumUDF(), axes=opened)
         with pytest.raises(ArgumentValueError, match=r"a result over .*Axis\.sliced"):
             ud.run_udf(opened.array[1:], SumUDF(), axes=ud.run_udf(opened, SumUDF()))
-
-
-def test_the_text_of_an_opened_file_is_short(tmp_path):
-    hs = pytest.importorskip("hyperspy.api", reason="HyperSpy is an extra")
-    signal = hs.signals.Signal2D(np.ones((2, 3, 8, 8), "u2"))
-    axis = signal.axes_manager.signal_axes[0]
-    axis.name, axis.units, axis.scale, axis.offset = "kx", "mrad", 0.5, -2
-    signal.metadata.Signal.quantity = "Electrons (counts)"
-    signal.save(tmp_path / "scan.hspy")
-    first, *lines = repr(open_file(tmp_path / "scan.hspy")).splitlines()
-    assert first.startswith("<OpenedFile 'scan', HyperSpy")
-    assert lines[0] == "  2 x 3 scan positions, frames of 8 x 8 pixels"
-    assert "uint16 in counts" in lines[1]
-    assert lines[2].endswith("kx 8")
-    assert lines[3:] == ["  kx: -2 to 1.5 mrad, step 0.5"]

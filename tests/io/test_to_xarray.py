@@ -96,17 +96,6 @@ def test_positions_give_back_the_scale(scale, offset, n):
     assert found == axis
 
 
-def test_a_real_file_and_a_part(tmp_path):
-    np.save(tmp_path / "scan.npy", np.arange(48.0).reshape(3, 4, 2, 2))
-    opened = open_file(tmp_path / "scan.npy")[1:, ::2]
-    array = opened.to_xarray()
-    assert array.dims == ("y", "x", "sig_y", "sig_x")
-    np.testing.assert_array_equal(array.y.values, [1.0, 2.0])
-    np.testing.assert_array_equal(array.x.values, [0.0, 2.0])
-    assert "sig_x" not in array.coords
-    assert array.sel(y=2, x=2)[0, 0].compute(scheduler="synchronous").item() == 40.0
-
-
 def map_axes(*names):
     return tuple(ud.Axis(name=name) for name in names)
 

@@ -12,104 +12,60 @@ from udfdask.io import open_file
 
 zarr = pytest.importorskip("zarr", reason="zarr is in the io extra")
 numcodecs = pytest.importorskip("numcodecs", reason="it comes with zarr")
+codecs = zarr.codecs
 
 SHAPE = (5, 4, 6, 7)
 DTYPES = ["u1", "i2", "u2", ">u2", "i4", ">i4", "f4", ">f8", "c8", "f2", "b1", "u8"]
-
-
-def layouts_of_format_2():
-    """Options of arrays in zarr format 2."""
-    compressors = [
-        numcodecs.Zstd(),
-        numcodecs.Blosc(shuffle=numcodecs.Blosc.BITSHUFFLE),
-        numcodecs.Blosc("zstd"),
-        numcodecs.LZ4(),
-        numcodecs.GZip(),
-        numcodecs.Zlib(),
-        numcodecs.BZ2(),
-    ]
-    return st.fixed_dictionaries(
-        {
-            "zarr_format": st.just(2),
-            "dtype": st.sampled_from(DTYPES),
-            "compressors": st.none() | st.sampled_from(compressors),
-            "filters": st.none() | st.just([numcodecs.Shuffle(2)]),
-            "order": st.sampled_from("CF"),
-            "chunk_key_encoding": separators("v2"),
-        }
-    )
-
-
-def layouts_of_format_3():
-    """Options of arrays in zarr format 3, without shards."""
-    codecs = zarr.codecs
-    zstd, checksum = codecs.ZstdCodec(), codecs.Crc32cCodec()
-    compressors = [
-        zstd,
-        codecs.ZstdCodec(checksum=True),
-        codecs.GzipCodec(),
-        codecs.BloscCodec(cname="lz4", shuffle="bitshuffle"),
-        checksum,
-        [zstd, checksum],
-        [checksum, zstd],
-    ]
-    transposed = [codecs.TransposeCodec(order=(3, 1, 0, 2))]
-    return st.fixed_dictionaries(
-        {
-            "zarr_format": st.just(3),
-            "dtype": st.sampled_from([dtype.lstrip(">") for dtype in DTYPES]),
-            "compressors": st.none() | st.sampled_from(compressors),
-            "filters": st.none() | st.just(transposed),
-            "serializer": st.sampled_from(["little", "big"]).map(
-                lambda e: codecs.BytesCodec(endian=e)
-            ),
-            "chunk_key_encoding": separators("default") | separators("v2"),
-        }
-    )
-
-
-def separators(name):
-    """Names of the files of chunks."""
-    return st.sampled_from("./").map(lambda each: {"name": name, "separator": each})
-
-
-@st.composite
-def sharded(draw, layout, chunks):
-    """Options of an array in shards of some of its chunks."""
-    codecs = zarr.codecs
-    order = codecs.BytesCodec(endian=draw(st.sampled_from(["little", "big"])))
-    compressors = layout["compressors"] or []
-    inner = [*(layout["filters"] or []), layout["serializer"]]
-    inner += compressors if isinstance(compressors, list) else [compressors]
-    shards = tuple(size * draw(st.integers(1, 3)) for size in chunks)
-    sharding = codecs.ShardingCodec(
-        chunk_shape=chunks,
-        codecs=inner,
-        index_codecs=[order, codecs.Crc32cCodec()] if draw(st.booleans()) else [order],
-        index_location=draw(st.sampled_from(["start", "end"])),
-    )
-    plain = {"filters": None, "compressors": None, "serializer": sharding}
-    return {**layout, **plain, "chunks": shards}
+ZSTD, CHECKSUM = codecs.ZstdCodec(), codecs.Crc32cCodec()
+BLOSC = codecs.BloscCodec(cname="lz4", shuffle="bitshuffle")
+SINGLE = [ZSTD, codecs.ZstdCodec(checksum=True), codecs.GzipCodec(), BLOSC, CHECKSUM]
+COMPRESSORS = {
+    2: [
+        *(codec() for codec in (numcodecs.Zstd, numcodecs.LZ4, numcodecs.GZip, numcodecs.Zlib)),
+        *(numcodecs.BZ2(), numcodecs.Blosc("zstd"), numcodecs.Blosc(shuffle=2)),
+    ],
+    3: [[], *([each] for each in SINGLE), [ZSTD, CHECKSUM], [CHECKSUM, ZSTD]],
+}
 
 
 @st.composite
 def stores(draw):
     """Options of an array, and the parts of it that are written."""
-    layout = draw(layouts_of_format_2() | layouts_of_format_3())
+    pick = lambda *values: draw(st.sampled_from(values))  # noqa: E731
+    zarr_format = pick(2, 3)
     chunks = tuple(draw(st.integers(1, size + 1)) for size in SHAPE)
-    if layout["zarr_format"] == 3 and draw(st.booleans()):
-        layout = draw(sharded(layout, chunks))
+    layout = {
+        "zarr_format": zarr_format,
+        "chunks": chunks,
+        "dtype": pick(*DTYPES),
+        "fill_value": pick(0, 1),
+        "config": {"write_empty_chunks": pick(True, False)},
+        "compressors": pick(*COMPRESSORS[zarr_format]),
+        "chunk_key_encoding": {
+            "name": "v2" if zarr_format == 2 else pick("v2", "default"),
+            "separator": pick(".", "/"),
+        },
+    }
+    if zarr_format == 2:
+        layout |= {"order": pick("C", "F"), "filters": pick(None, [numcodecs.Shuffle(2)])}
     else:
-        layout["chunks"] = chunks
-    layout["fill_value"] = draw(st.sampled_from([0, 1]))
-    layout["config"] = {"write_empty_chunks": draw(st.booleans())}
-    rows = draw(st.lists(st.tuples(*(ranges(size) for size in SHAPE[:2])), max_size=3))
-    return layout, [(slice(None), slice(None))] if draw(st.booleans()) else rows
-
-
-def ranges(size):
-    """Parts of an axis without steps."""
-    return st.tuples(st.integers(0, size), st.integers(0, size)).map(lambda ends: slice(*ends))
+        layout["dtype"] = layout["dtype"].lstrip(">")
+        layout["filters"] = pick([], [codecs.TransposeCodec(order=(3, 1, 0, 2))])
+        layout["serializer"] = codecs.BytesCodec(endian=pick("little", "big"))
+        if pick(True, False):
+            index = [codecs.BytesCodec(endian=pick("little", "big")), CHECKSUM]
+            sharding = codecs.ShardingCodec(
+                chunk_shape=chunks,
+                codecs=[*layout["filters"], layout["serializer"], *layout["compressors"]],
+                index_codecs=index[: pick(1, 2)],
+                index_location=pick("start", "end"),
+            )
+            shards = tuple(size * pick(1, 2, 3) for size in chunks)
+            layout |= {"filters": None, "compressors": None, "serializer": sharding}
+            layout["chunks"] = shards
+    ends = st.tuples(*(st.integers(0, size) for size in (*SHAPE[:2], *SHAPE[:2])))
+    rows = [(slice(a, c), slice(b, d)) for a, b, c, d in draw(st.lists(ends, max_size=3))]
+    return layout, pick(rows, [(slice(None), slice(None))])
 
 
 @given(store=stores(), data=st.data())
