@@ -69,11 +69,12 @@ class _ChunkTable:
         if not 0 < np.prod(grid, dtype=float) <= _MOST_STORED or (filters and decode is None):
             return None
         offsets, sizes = np.zeros(grid, np.int64), np.zeros(grid, np.int64)
+        stored = dataset.chunks
 
         def note(chunk: Any) -> None:
             # a bit is set for each filter that was not applied to this chunk
             if chunk.filter_mask == 0 and chunk.byte_offset is not None:
-                place = tuple(np.floor_divide(chunk.chunk_offset, dataset.chunks))
+                place = tuple(at // n for at, n in zip(chunk.chunk_offset, stored, strict=True))
                 offsets[place], sizes[place] = chunk.byte_offset, chunk.size
 
         dataset.id.chunk_iter(note)
