@@ -25,7 +25,7 @@ MIDDLE = (
 
 
 def notes(result):
-    """The notes in the text of a result, which are those in its HTML."""
+    """The notes in the text of a result."""
     shown = [line for line in repr(result).splitlines() if line.startswith("  note  ")]
     return [line.removeprefix("  note  ") for line in shown]
 

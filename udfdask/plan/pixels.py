@@ -36,7 +36,10 @@ _ALONG = {
 _PAIRS = {"position": ("y", "x"), "shift": ("dy", "dx")}
 """Parameters that are pairs, and what their two numbers are."""
 
-_MEANINGS = {*_ALONG, *_PAIRS, *"length lengths positions steps stretch stretch_angle".split()}
+_MEANINGS = {*_ALONG, *_PAIRS, *"length lengths positions steps stretch stretch_angle".split()} - {
+    "dy",
+    "dx",
+}
 
 
 @dataclass(frozen=True, slots=True)
