@@ -167,7 +167,7 @@ def _prefix(key: Any, numblocks: tuple[int, ...]) -> Block:
     """Return a key of the user's mapping as the first numbers of block positions."""
     prefix = key if isinstance(key, tuple) else (key,)
     exists = len(prefix) <= len(numblocks) and all(
-        0 <= n < count for n, count in zip(prefix, numblocks, strict=False)
+        n in range(count) for n, count in zip(prefix, numblocks, strict=False)
     )
     if not exists:
         raise ArgumentValueError(

@@ -187,7 +187,8 @@ def test_equal_maps_give_equal_names():
     [
         (3, ArgumentTypeError, "workers must be addresses such as 'tcp://.*; got 3"),
         ([1, 2], ArgumentTypeError, r"got \[1, 2\]"),
-        ({"a": "b"}, TypeError, "'str'"),
+        ({"a": "b"}, ArgumentValueError, "names the block 'a'"),
+        ({0.5: "b"}, ArgumentValueError, "names the block 0.5"),
         ({2: "b"}, ArgumentValueError, r"names the block 2, but the array has \(2, 3\) blocks"),
         ({(0, 0, 0): "b"}, ArgumentValueError, r"names the block \(0, 0, 0\)"),
         ({0: []}, ArgumentValueError, "has an empty list for a block"),
