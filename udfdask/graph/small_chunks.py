@@ -51,18 +51,20 @@ def join_small_chunks(
     tasks = optimized(array.dask, list(itertools.chain.from_iterable(keys.values())))
     own, shared, futures = _split_by_chunk(tasks, list(keys.values()))
     renamed = {key: (f"{name}-input", n) for n, key in enumerate(shared)}
-    layers: dict[str, Any] = {name: ListedTasks({})}
-    depends: dict[str, set[str]] = {name: set()}
+    layers: dict[str, Any] = {}
+    depends: dict[str, set[str]] = {}
+
+    def add(layer: str, listed: dict[Any, Any]) -> None:
+        layers[layer], depends[layer] = ListedTasks(listed), set(depends)
+
     if futures:
         # futures that are arguments of tasks, such as scattered arrays, have no key in the graph
-        held = {key: array.dask[key] for key in futures if key in array.dask}
-        layers[f"{name}-futures"] = ListedTasks(held)
-        depends[f"{name}-futures"] = set()
-        depends[name].add(f"{name}-futures")
+        add(f"{name}-futures", {key: array.dask[key] for key in futures if key in array.dask})
     if renamed:
-        inputs = {new: with_other_inputs(tasks[old], renamed, new) for old, new in renamed.items()}
-        layers[f"{name}-input"], depends[f"{name}-input"] = ListedTasks(inputs), {*depends[name]}
-        depends[name].add(f"{name}-input")
+        add(
+            f"{name}-input",
+            {new: with_other_inputs(tasks[old], renamed, new) for old, new in renamed.items()},
+        )
     joined: dict[Key, Any] = {}
     for number, (place, loaded) in enumerate(keys.items()):
         box = boxes[place]
@@ -72,7 +74,7 @@ def join_small_chunks(
         present = None if wanted is None else wanted[box[: wanted.ndim]]
         key = (name, *place)
         joined[key] = in_one_task(key, _join, needed, inside, sizes, present, array.dtype)
-    layers[name] = ListedTasks(joined)
+    add(name, joined)
     return GraphArray(HighLevelGraph(layers, depends), name, chunks, meta=array._meta)
 
 
