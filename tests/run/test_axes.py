@@ -266,9 +266,7 @@ def test_tasks_of_other_udfs_do_not_know_the_axes():
         def process_frame(self, frame):
             self.results.width[:] = self.meta.axes[-1].scale
 
-    with pytest.raises(
-        ud.errors.NotAvailableError, match="only if the UDF has its own get_result_units"
-    ):
+    with pytest.raises(ud.errors.NotAvailableError, match="get_result_units"):
         ud.run_udf(scan(), Curious(), axes=calibrated()).compute(scheduler="synchronous")
     # the same tasks, so that both are computed once
     plain, labeled = ud.run_udf(scan(), SumUDF()), ud.run_udf(scan(), SumUDF(), axes=calibrated())
