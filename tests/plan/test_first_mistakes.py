@@ -173,16 +173,6 @@ def test_a_result_as_an_attribute():
                 getattr(result, writer)
 
 
-def test_a_method_of_an_array_on_a_dataset(tmp_path):
-    scan = dataset(tmp_path)
-    pytest.importorskip("udfdask.xarray")
-    assert "intensity" in scan.udf.run_udf(SumUDF())
-    with pytest.raises(ud.ArgumentValueError, match=r"choose one, dataset\.udf\['scan'\]"):
-        scan.assign(again=scan["scan"]).udf.run_udf(SumUDF())
-    with pytest.raises(AttributeError, match="has no attribute 'runudf'"):
-        scan.udf.runudf(SumUDF())
-
-
 @pytest.mark.parametrize("shape", [(4, 5), (5, 4)])
 def test_one_mask_where_several_are_expected(shape):
     masks = ApplyMasksUDF(mask_factories=lambda: np.ones(shape))

@@ -148,7 +148,8 @@ def _run_block(
     if recipe.by_sig_chunk:
         counts = [len(sizes) for sizes in recipe.sig_chunks]
         part = int(np.ravel_multi_index(index[n_nav:], counts))
-    blocks = blocks if isinstance(blocks, list) else (blocks,)
+    if recipe.n_blocks == 1 or recipe.by_sig_chunk:
+        blocks = (blocks,)
 
     def run(group: Group | None) -> Partials:
         return run_chunk(recipe, chunk, blocks, aux, group, part)

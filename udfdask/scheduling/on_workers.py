@@ -119,6 +119,11 @@ def _with_placed_tasks(array: Any, workers: Mapping[Any, Any]) -> tuple[Any, dic
     layers = dict(array.dask.layers)
     found: dict[str, Placement] = {}
     for delayed, addresses in workers.items():
+        if not isinstance(delayed, Delayed):
+            raise ArgumentTypeError(
+                f"workers has the key {delayed!r} among Delayed objects: pass the workers that "
+                "make_dask_array returned"
+            )
         placement = _placement(addresses)
         (layer,) = delayed.__dask_layers__()
         if delayed.key not in layers.get(layer, ()):
