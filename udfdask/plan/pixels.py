@@ -264,13 +264,15 @@ def _zero(axis: Axis) -> float:
 
 
 def _check_one_unit(converter: _Converter, given: Mapping[str, Any]) -> None:
-    """Raise if only one of the lengths, sides of a rectangle or ends of a range has a unit.
+    """Raise if only one radius, one side of a rectangle or one end of a range has a unit.
 
-    0 and infinity are the same in pixels and in all units; the start of a range at 0 only if the
-    axis has nothing below 0.
+    Lengths are radii of one shape if that can be stretched; others have nothing to do with each
+    other. 0 and infinity are the same in pixels and in all units; the start of a range at 0 only if
+    the axis has nothing below 0.
     """
     calibrated, axis = converter.cls.calibrated, converter.frame.axes[-1]
-    for meanings in (("length",), ("height", "width"), ("start", "stop")):
+    radii = ("length",) if converter.name_of("stretch") else ()
+    for meanings in (radii, ("height", "width"), ("start", "stop")):
         values = {n: given.get(n) for n, meaning in calibrated.items() if meaning in meanings}
         with_unit = [(n, v) for n, v in values.items() if isinstance(v, Quantity)]
         if not with_unit:
