@@ -6,11 +6,13 @@ import warnings
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from udfdask.errors import UDFWarning
 from udfdask.geometry.axes import Axis
 from udfdask.udf.buffers import BufferSpec, Views
 from udfdask.udf.promises import Promises
-from udfdask.udfs.shared.built_in import DENSE_TILES, BuiltInUDF
+from udfdask.udfs.shared.built_in import ALL_TILES, BuiltInUDF
 
 LARGE = 256 << 20
 """Size of the result in bytes above which there is a warning."""
@@ -37,7 +39,7 @@ class PickUDF(BuiltInUDF):
 
     keeps_units = ("intensity",)
     promises = Promises(declares_once=True)
-    _kernels = DENSE_TILES
+    _kernels = ALL_TILES
 
     def __init__(self) -> None:
         super().__init__()
@@ -67,7 +69,21 @@ class PickUDF(BuiltInUDF):
         return {"intensity": (Axis(name=frame), *sig)}
 
     def process_tile(self, tile: Any) -> None:
-        self.results.intensity[self.meta.slice.get()] = tile
+        if self.meta._backend.is_sparse:
+            self._put_entries(tile)
+        else:
+            self.results.intensity[self.meta.slice.get()] = tile
+
+    def _put_entries(self, tile: Any) -> None:
+        """Write the stored pixels of a sparse tile; all other pixels are 0 already."""
+        from udfdask.kernels.cpu.sparse_sums import entries_of
+
+        starts, pixels, values = entries_of(tile)
+        picked, part = self.results.intensity, self.meta.sig_slice
+        rows = np.arange(len(picked))[self.meta.slice.get(nav_only=True)]
+        places = np.unravel_index(pixels.astype(np.intp), tuple(part.shape))
+        in_frame = (place + first for place, first in zip(places, part.origin, strict=True))
+        picked[(np.repeat(rows, np.diff(starts)), *in_frame)] = values
 
     def merge(self, dest: Views, src: Views) -> None:
         rows = self.meta.slice.get(nav_only=True)

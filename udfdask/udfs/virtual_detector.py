@@ -216,6 +216,11 @@ class VirtualDetectorUDF(RingUDF):
         words = ", ".join([shape[1], *(f"{name}={value}" for name, value in numbers)])
         return f"{words}: numbers are in pixels, x to the right and y down"
 
+    def _limits(self) -> tuple[float | None, float]:
+        """Return the inner and the outer radius; a disk has None as the inner one."""
+        *inner, outer = self._radii().values()
+        return (inner[0] if inner else None), outer
+
     @property
     def _detector_name(self) -> str:  # type: ignore[override]
         return self._kwargs["shape"] if isinstance(self._kwargs["shape"], str) else "mask"

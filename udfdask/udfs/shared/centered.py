@@ -172,14 +172,9 @@ class RingUDF(CenteredUDF):
         """Return the radius of a disk, or both radii of a ring, outer one last, by name."""
         raise NotImplementedError
 
-    def _limits(self) -> tuple[Any, Any]:
-        """Return the inner and the outer radius; a disk has None as the inner one."""
-        *inner, outer = self._radii().values()
-        return (inner[0] if inner else None), outer
-
     def _ring_around(self, center: tuple[Any, Any]) -> Ring:
-        inner, outer = self._limits()
-        return Ring(center, outer, inner, **self._ellipse)
+        *inner, outer = self._radii().values()
+        return Ring(center, outer, inner[0] if inner else None, **self._ellipse)
 
     def _mask(self) -> AnyArray:
         return self._ring_around(self._center).mask(self.meta.dataset_shape.sig)

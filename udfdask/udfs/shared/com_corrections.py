@@ -122,7 +122,7 @@ def guess_corrections(y_centers: Any, x_centers: Any, roi: Any = None) -> GuessR
             "y_centers and x_centers must cover a 2-D scan with at least 2 positions along each "
             f"axis, but have the shape {y.shape}"
         )
-    selected = np.s_[:-1, :-1] if roi is None else roi
+    selected = (slice(0, -1), slice(0, -1)) if roi is None else roi
     rot, div = curl(y, x)[selected].ravel(), divergence(y, x)[selected].ravel()
     rot_flipped, div_flipped = curl(-y, x)[selected].ravel(), divergence(-y, x)[selected].ravel()
     finite = np.isfinite(rot) & np.isfinite(div)
@@ -279,8 +279,11 @@ def to_beam_shift(shifts: Any) -> Any:
 def _components(y_centers: Any, x_centers: Any) -> tuple[AnyArray, AnyArray]:
     """Return two components as float64; raise unless they are real and of equal shape."""
     y, x = np.asarray(y_centers), np.asarray(x_centers)
-    if wrong := [one.dtype for one in (y, x) if one.dtype.kind not in "biuf"]:
-        raise ArgumentTypeError(f"y_centers and x_centers must be real numbers, not {wrong[0]}")
+    for component in (y, x):
+        if component.dtype.kind not in "biuf":
+            raise ArgumentTypeError(
+                f"y_centers and x_centers must be real numbers, not {component.dtype}"
+            )
     if y.shape != x.shape:
         raise ArgumentValueError(
             f"y_centers and x_centers must have the same shape, not {y.shape} and {x.shape}"
