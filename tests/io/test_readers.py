@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from udfdask import Axis
-from udfdask.errors import ArgumentValueError
+from udfdask.errors import ArgumentValueError, UDFError, UDFWarning
 from udfdask.io import OpenedFile, Reader, open_file, readers
 
 
@@ -51,6 +51,36 @@ def test_a_reader_of_another_package(tmp_path, added):
         open_file(path, dataset="scan")
     np.save(tmp_path / "b.npy", np.ones((2, 3, 4)))
     assert open_file(tmp_path / "b.npy").reader == "NumPy"
+
+
+@pytest.mark.parametrize("broken", ["is_ours", "not_there"])
+def test_a_broken_reader_of_another_package_is_left_out(tmp_path, added, broken):
+    added += [entry(broken), entry("READER")]
+    (tmp_path / "a.tif").write_bytes(b"OURS and more")
+    with pytest.warns(UDFWarning, match=f"the reader '{broken}'"):
+        assert open_file(tmp_path / "a.tif").reader == "ours"
+
+
+def open_nothing(path, *, sig_dims, chunks):
+    return None
+
+
+NOTHING = Reader(name="nothing", matches=is_ours, open=open_nothing, has_datasets=False)
+
+
+def test_a_reader_that_returns_something_else(tmp_path, added):
+    added.append(entry("NOTHING"))
+    (tmp_path / "a.tif").write_bytes(b"OURS and more")
+    with pytest.raises(UDFError, match=r"'nothing' must return a udfdask\.io\.OpenedFile"):
+        open_file(tmp_path / "a.tif")
+
+
+@pytest.mark.parametrize("wrong", [{"axes": ()}, {"sig_dims": 9}, {"sig_dims": 0}])
+def test_an_opened_file_fits_its_array(wrong):
+    axes = tuple(Axis(name=name) for name in "tyx")
+    right = {"array": da.ones((2, 2, 2)), "sig_dims": 2, "axes": axes, "reader": "", "title": ""}
+    with pytest.raises(ArgumentValueError, match=next(iter(wrong))):
+        OpenedFile(**right | wrong)
 
 
 PROGRAM = """

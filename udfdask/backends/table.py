@@ -165,8 +165,13 @@ def _distance(native: Backend, backend: Backend) -> tuple[bool, bool]:
 
 
 def _cost(native: Backend, target: Backend) -> float:
-    """Return the cost of a conversion, as measured by the authors of `sparseconverter`."""
-    return float(converter("converting blocks").conversion_cost(native.name, target.name))
+    """Return the cost of a conversion, as measured by the authors of `sparseconverter`.
+
+    A dense type that it does not know counts as NumPy.
+    """
+    package = converter("converting blocks")
+    known = [each if each.name in package.BACKENDS else NUMPY for each in (native, target)]
+    return float(package.conversion_cost(*(each.name for each in known)))
 
 
 def to_backend(array: Any, backend: Backend, shape: tuple[int, ...]) -> Any:

@@ -21,6 +21,11 @@ from udfdask.io.lazy_source import StoredArray, choose_chunks, lazy_array
 class OpenedFile:
     """A file that has been opened lazily.
 
+    Raises
+    ------
+    ArgumentValueError
+        If `sig_dims` or the number of axes does not fit the array.
+
     Examples
     --------
     >>> import tempfile
@@ -55,6 +60,14 @@ class OpenedFile:
     present: BoolArray | None = None
     """Mask of the scan positions that have a frame, shape nav; None for all. Runs leave out the
     others, which are zeros in `array`."""
+
+    def __post_init__(self) -> None:
+        choose_sig_dims(self.sig_dims, self.array.ndim)
+        if len(self.axes) != self.array.ndim:
+            raise ArgumentValueError(
+                f"axes must have one Axis for each of the {self.array.ndim} dimensions of the "
+                f"array, got {len(self.axes)}"
+            )
 
     def __getitem__(self, index: Any) -> OpenedFile:
         """Return a part of the data, with the axes of that part.

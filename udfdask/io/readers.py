@@ -6,15 +6,16 @@ Other packages add readers through the entry point group ``udfdask.readers``: ea
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any
 
-from udfdask.errors import ArgumentValueError, FileFormatError
+from udfdask.errors import ArgumentValueError, FileFormatError, UDFError, UDFWarning
 from udfdask.io.file_identity import COPY_AGAIN, reading
 from udfdask.io.numpy_file import MAGIC
 from udfdask.io.opened_file import OpenedFile
@@ -53,7 +54,8 @@ class Reader:
     folder. It may open the file, but the first bytes should be enough to exclude other formats."""
     open: Callable[..., OpenedFile]
     """Open a file lazily: called as ``open(path, dataset=, sig_dims=, chunks=)`` with an absolute
-    path, possibly a symbolic link, and the user's arguments of `open_file`."""
+    path, possibly a symbolic link, and the user's arguments of `open_file`, which are None if they
+    are not given."""
     has_datasets: bool = True
     """Whether a file can have several datasets; otherwise `open` has no argument `dataset`."""
 
@@ -74,7 +76,13 @@ def open_described(
             f"dataset={dataset!r}: the {reader.name} file {path.name} holds one array and no "
             "datasets: leave out dataset"
         )
-    return reader.open(path, **how)
+    opened = reader.open(path, **how)
+    if not isinstance(opened, OpenedFile):
+        raise UDFError(
+            f"the reader {reader.name!r} must return a udfdask.io.OpenedFile, not "
+            f"{type(opened).__name__}"
+        )
+    return opened
 
 
 def first_bytes(file: Path) -> bytes:
@@ -90,7 +98,23 @@ def first_bytes(file: Path) -> bytes:
 def added_readers() -> tuple[Reader, ...]:
     """Return the readers of other packages, by the names of their entry points."""
     found = sorted(entry_points(group=GROUP), key=lambda entry: entry.name)
-    return tuple(entry.load() for entry in found)
+    return tuple(reader for entry in found if (reader := _loaded(entry)) is not None)
+
+
+def _loaded(entry: EntryPoint) -> Reader | None:
+    """Return the reader of an entry point; warn and return None if it cannot be loaded."""
+    why: object = "it is no udfdask.io.Reader"
+    try:
+        reader = entry.load()
+    except Exception as error:  # noqa: BLE001  # other packages fail in any way
+        why = error
+    else:
+        if isinstance(reader, Reader):
+            return reader
+    warnings.warn(
+        f"the reader {entry.name!r} ({entry.value}) is left out: {why}", UDFWarning, stacklevel=2
+    )
+    return None
 
 
 def _is_plain_hdf5(path: Path, begin: bytes) -> bool:
