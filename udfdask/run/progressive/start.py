@@ -21,7 +21,6 @@ from udfdask.results.named_results import ResultInfo
 from udfdask.run.described_data import DescribedData, take_apart
 from udfdask.run.options import IterOptions, forwards
 from udfdask.run.progressive.chunk_source import Chunks, Job
-from udfdask.run.progressive.chunks_distributed import ClusterChunks
 from udfdask.run.progressive.chunks_local import LocalChunks
 from udfdask.run.progressive.iterator import ProgressiveRun, UDFIterator
 from udfdask.run.progressive.live_recipe import Align, LiveRecipe
@@ -81,6 +80,9 @@ def prepare_run(
         client = getattr(get, "__self__", None)
         if hasattr(client, "scatter"):
             check_workers(of_scheduler, client, needs_cuda)
+            # it imports distributed, which is optional
+            from udfdask.run.progressive.chunks_distributed import ClusterChunks
+
             return ClusterChunks(job, client, of_scheduler)
         return LocalChunks(job, get, of_scheduler)
 
