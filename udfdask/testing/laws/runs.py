@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
+import cloudpickle
 import numpy as np
 from dask.base import compute
 
@@ -11,6 +15,8 @@ from udfdask.testing.eager_run import ONE_CHUNK, Chunks, Layout
 from udfdask.testing.sample_data import ragged_sig_chunks, regions, scan_chunkings
 from udfdask.testing.udf_under_test import Subject, in_words
 from udfdask.types import AnyArray
+from udfdask.udf import UDF
+from udfdask.udf.buffers import BufferSpec
 
 
 def regions_do_not_break_it(subject: Subject) -> None:
@@ -105,7 +111,10 @@ def backends_do_not_show(subject: Subject) -> None:
 
 
 def dask_does_not_show(subject: Subject) -> None:
-    """With dask, on one thread and on several, the results are the same as in a plain loop."""
+    """With dask, on one thread and on several, the results are the same as in a plain loop.
+
+    On several threads, the UDF is a pickled copy, as in other processes, and runs with another one.
+    """
     layouts = [ONE_CHUNK, *(Layout(nav_chunks=c) for c in scan_chunkings(subject.nav))]
     last = layouts[-1].nav_chunks
     layouts.append(_pieces(subject, last))
@@ -116,8 +125,9 @@ def dask_does_not_show(subject: Subject) -> None:
     ]
     by_rows = ". elementwise_results = True promises a get_results that works row by row"
     remedy = by_rows if subject.udf.elementwise_results else ""
-    for scheduler in ("sync", "threads"):
-        runs = [subject.run_with_dask(x, [subject.original])[0] for x in layouts]
+    copy: UDF = cloudpickle.loads(cloudpickle.dumps(subject.original))
+    for scheduler, udfs in (("sync", [subject.original]), ("threads", [copy, _Company()])):
+        runs = [subject.run_with_dask(x, udfs)[0] for x in layouts]
         done = subject.attempt(f"on the {scheduler} scheduler", compute, *runs, scheduler=scheduler)
         for layout, result in zip(layouts, done, strict=True):
             subject.agree(
@@ -126,6 +136,25 @@ def dask_does_not_show(subject: Subject) -> None:
                 f"on the {scheduler} scheduler {{name!r}} with {layout} is {{one}}, a plain loop "
                 f"gives {{other}} {{where}}{remedy}",
             )
+
+
+class _Company(UDF):
+    """Another UDF for the same run, with another dtype and its own tiles."""
+
+    def get_preferred_input_dtype(self) -> Any:
+        return np.complex128
+
+    def get_tiling_preferences(self) -> Mapping[str, Any]:
+        return {"depth": 2, "total_size": 6 * self.meta.dataset_shape.sig.size}
+
+    def get_result_buffers(self) -> Mapping[str, BufferSpec]:
+        return {"total": self.buffer("single", dtype="complex128")}
+
+    def process_tile(self, tile: Any) -> None:
+        self.results.total[:] += tile.sum()
+
+    def merge(self, dest: Any, src: Any) -> None:
+        dest.total[:] += src.total
 
 
 def _pieces(subject: Subject, nav_chunks: Chunks | None) -> Layout:
