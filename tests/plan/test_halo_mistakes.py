@@ -27,7 +27,7 @@ MISTAKES = {
     "endless": ({"halo": 2**40}, ArgumentValueError, "from 0 to 1000000"),
     "a float": ({"halo": 1.5}, ArgumentTypeError, r"halo = 1.5: it must be an int"),
     "a bool": ({"halo": True}, ArgumentTypeError, r"halo = True: it must be an int"),
-    "a triple": ({"halo": ((1, 2, 3), 0)}, ArgumentTypeError, r"pair \(before, after\)"),
+    "a triple": ({"halo": ((1, 2, 3), 0)}, ArgumentValueError, r"pair \(before, after\)"),
     "a boundary": ({"boundary": "wrap"}, ArgumentValueError, r"one of 'mask', .*not 'wrap'"),
     "contiguous": ({"contiguous_nav": True}, ArgumentValueError, "leave them out"),
     "whole frames": ({"whole_frames": True}, ArgumentValueError, "leave them out"),
