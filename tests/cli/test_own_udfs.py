@@ -105,6 +105,13 @@ def test_a_class_in_the_current_folder(folder, values, form):
     np.testing.assert_array_equal(got["sumsig_intensity"], values.sum(axis=(2, 3)))
 
 
+@pytest.mark.parametrize("name", ["queue.py", "my.udf.py"])
+def test_a_file_may_be_called_like_a_module(folder, values, name):
+    (Path.cwd() / name).write_text((Path.cwd() / f"{folder}.py").read_text())
+    got = found("--udf", f"{name}:PeakUDF")
+    np.testing.assert_array_equal(got["peak_peak"], values.max(axis=(2, 3)))
+
+
 def test_several_of_one_file(folder, values):
     file = f"{folder}.py"
     got = found(

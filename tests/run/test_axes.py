@@ -166,10 +166,14 @@ def no_window(start, stop, axes=ENERGY):
         (VirtualDetectorUDF("ring", ri=2, ro="0.9 mrad"), "write ri='2 mrad'"),
         (VirtualDetectorUDF("rect", x=0, y=0, width=3, height="0.9 mrad"), "width='3 mrad'"),
         (CoMUDF(ri=2, r="0.9 mrad"), "write ri='2 mrad'"),
+        (CoMUDF(ri=np.array(2), r="0.9 mrad"), "write ri='2 mrad'"),
+        (CoMUDF(ri=da.ones(()), r="0.9 mrad"), "ri=.* is a number of pixels"),
     ],
 )
-def test_one_length_in_a_unit_and_one_in_pixels(udf, remedy):
-    axes = [Axis(name=name, unit="mrad", scale=0.1) for name in ("y", "x", "ky", "kx")]
+@pytest.mark.parametrize("kx", [0.1, 0.05])
+def test_one_length_in_a_unit_and_one_in_pixels(udf, remedy, kx):
+    axes = [Axis(name=name, unit="mrad", scale=0.1) for name in ("y", "x", "ky")]
+    axes.append(Axis(name="kx", unit="mrad", scale=kx))
     with pytest.raises(ud.ArgumentValueError, match=remedy):
         ud.run_udf(da.ones((2, 2, 18, 18)), udf, axes=axes)
 

@@ -1,5 +1,6 @@
 """Mistakes are found at the call, before anything is computed."""
 
+import numpy as np
 import pytest
 
 from making import make
@@ -29,6 +30,13 @@ pytest.importorskip("udfdask.xarray")
 def test_signal_dimensions(array, method, sig_dims, error, match):
     with raise_if_dask_computes(), pytest.raises(error, match=match):
         getattr(array.udf, method)(SumUDF(), sig_dims)
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate dimension names")
+@pytest.mark.parametrize("dims", [("a", "a", "ky", "kx"), ("y", "x", "k", "k")])
+def test_two_dimensions_of_one_name(dims):
+    with pytest.raises(ArgumentValueError, match="two dimensions of the same name"):
+        xr.DataArray(np.ones((2, 2, 3, 3)), dims=dims).udf.run_udf(SumUDF())
 
 
 @pytest.mark.parametrize("name", ["y", "kx", "thickness"])

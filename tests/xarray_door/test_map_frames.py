@@ -102,6 +102,8 @@ def test_data_in_memory(array):
         ([], ArgumentValueError, r"1 different names.*shape \(10,\)"),
         (["a", "b"], ArgumentValueError, "1 different names"),
         (["y"], ArgumentValueError, "1 different names, other than"),
+        (["thickness"], ArgumentValueError, "1 different names, other than"),  # a coordinate
+        ([["a"]], ArgumentTypeError, "must be a name or a list of names"),
     ],
 )
 def test_names_that_cannot_be(array, output_dims, error, match):

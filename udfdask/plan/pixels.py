@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,7 @@ from udfdask.geometry.axes import Axis, Calibration, shared_unit
 from udfdask.geometry.units import CENTER_WORDS, Quantity, as_quantity, factor
 from udfdask.plan.declarations import new_instance
 from udfdask.udf import UDF
+from udfdask.udf.params import is_lazy
 
 _DECIMALS = 9
 """Pixels are rounded to this number of decimals: 0.3 nm of 0.1 nm are 3, not 2.9999999999999996."""
@@ -283,7 +283,15 @@ def _check_one_unit(converter: _Converter, given: Mapping[str, Any]) -> None:
             is_edge = calibrated[other] == "stop" or (
                 calibrated[other] == "start" and (axis.offset < 0 or axis.scale < 0)
             )
-            if isinstance(bare, Real) and bare != math.inf and (bare != 0 or is_edge):
+            if bare is None or isinstance(bare, Quantity):
+                continue
+            # a lazy number could be any
+            fits = (
+                not is_lazy(bare)
+                and np.size(bare) == 1
+                and (bare == math.inf or (bare == 0 and not is_edge))
+            )
+            if not fits:
                 raise ArgumentValueError(
                     f"{converter.who(name, value)} has a unit, but {other}={bare!r} is a number of "
                     f"{steps}: write {other}='{bare} {value.unit}', or give both in {steps}"

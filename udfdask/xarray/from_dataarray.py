@@ -29,12 +29,15 @@ def name_dims(mapped: xr.DataArray, names: Any, labels: Labels) -> xr.DataArray:
     """Name the extra dimensions of a mapped array; those of the data get their coordinates back."""
     names = [names] if isinstance(names, str) else names
     extra = mapped.dims[len(labels.nav) :]
-    if not isinstance(names, (list, tuple)):
+    if not isinstance(names, (list, tuple)) or not all(isinstance(n, Hashable) for n in names):
         raise ArgumentTypeError(f"output_dims must be a name or a list of names, not {names!r}")
-    if len(names) != len(extra) or len({*labels.nav, *names}) < mapped.ndim:
+    # the name of a signal dimension is free, and so is its coordinate, which is then kept
+    taken = {*labels.nav, *labels.coords.coords} - {*labels.sig}
+    if len(names) != len(extra) or len({*names}) < len(names) or taken & {*names}:
         raise ArgumentValueError(
             f"output_dims={names!r} must have {len(extra)} different names, other than those of "
-            f"{labels.nav}: the function returns arrays of shape {mapped.shape[len(labels.nav) :]}"
+            f"{sorted(taken, key=str)}: the function returns arrays of shape "
+            f"{mapped.shape[len(labels.nav) :]}"
         )
     named = mapped.rename(dict(zip(extra, names, strict=True)))
     coords = {n: c for n, c in labels.coords.coords.items() if set(c.dims) <= {*named.dims}}
@@ -190,6 +193,10 @@ def _split_dims(
     `sig_dims` has the names of the signal dimensions, in the order of the axes of a frame, or their
     number if they are the last ones.
     """
+    if len(set(dims)) < len(dims):
+        raise ArgumentValueError(
+            f"the DataArray has two dimensions of the same name, {dims}: rename one of them"
+        )
     if isinstance(sig_dims, (int, np.integer)) and not isinstance(sig_dims, bool):
         if not 1 <= sig_dims <= len(dims):
             raise ArgumentValueError(
