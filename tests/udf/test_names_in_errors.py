@@ -34,7 +34,7 @@ RETURNED = [
         {"a": ONE, "b": None},
         "left out 'b'",
     ),
-    ("get_results", {"mean": "private"}, {"mean": 1}, "'mean', declared use='private'"),
+    ("get_results", {"mean": "private", "a": None}, {"mean": 1}, "'mean', declared use='private'"),
     ("merge_all", {"mean": None}, {"meen": 1}, r"returned 'meen', not declared .*\['mean'\]"),
     ("merge_all", {"a": None, "b": None}, {}, r"left out 'a' and 'b'.* split_every=False"),
 ]

@@ -4,17 +4,20 @@ Radial profiles: the crystalline part of a film
 
 An amorphous film crystallizes from the top to the bottom. Its patterns change from broad halos to
 sharp rings. ``RadialProfileUDF`` gives one profile for each scan position, with an axis in 1/nm,
-and ``plot`` draws their mean, their spread and a map.
+and the panels show their mean and how they change along y.
 
 See also: :doc:`Centers and ellipses </user-guide/analysis/centers>`,
-:class:`~udfdask.udfs.RadialProfileUDF`, :meth:`Result.plot <udfdask.Result.plot>`.
+:class:`~udfdask.udfs.RadialProfileUDF`, :func:`~udfdask.plotting.draw`.
 """
+
+from dataclasses import replace
 
 import dask.array as da
 import numpy as np
 
 import udfdask as ud
 from udfdask.masks import polar_map
+from udfdask.plotting import Panel, draw
 from udfdask.udfs import RadialProfileUDF
 
 y, x = np.mgrid[:48, :64]
@@ -33,4 +36,13 @@ axes += [ud.Axis(name=name, unit="1/nm", scale=0.2) for name in ("ky", "kx")]
 udf = RadialProfileUDF(ri="1 1/nm", r="6.2 1/nm", n_bins=40)
 profile = ud.run_udf(scan, udf, axes=axes, unit="counts").compute()
 
-figure = profile.plot(title="Radial profiles of 3072 frames")
+along_y, _, radius = profile.axes["intensity"]
+curves = profile["intensity"]
+panels = [
+    Panel(title="mean over the scan", values=curves.mean(axis=(0, 1)), axes=(radius,)),
+    Panel(title="mean over x", values=curves.mean(axis=1), axes=(along_y, radius)),
+]
+figure = draw(
+    [replace(panel, label="counts", log=True) for panel in panels],
+    title="Radial profiles of 3072 frames",
+)
