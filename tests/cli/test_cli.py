@@ -120,7 +120,7 @@ REFUSED = [
     (["--out", "a.npz", "--out", "a.npz"], "cannot both be written"),
     (["--out", "a.zarr", "--plot", "a.zarr/a.png"], "no folder"),
     (["--out", "a.npz", "--udf", "record:filename=a.npz"], "cannot both be written"),
-    (["--out", "above.zarr"], "contains the source of the data"),
+    (["--out", "above.zarr"], "is the source of the data"),
     (["--out", "sub.zarr", "--overwrite"], "so it is not replaced"),
 ]
 

@@ -87,15 +87,6 @@ def test_what_appears_on_the_way_stays(tmp_path, name):
     assert kept.read_text() == "mine"
 
 
-def test_a_note_that_was_put_into_a_store_meanwhile_stays(tmp_path):
-    write(tmp_path / "a.zarr", "old")
-    target = checked(tmp_path / "a.zarr", overwrite=True)
-    with pytest.raises(FileExistsError):
-        replace(target, "new", lambda: (tmp_path / "a.zarr" / "notes.txt").write_text("mine"))
-    assert (tmp_path / "a.zarr" / "notes.txt").read_text() == "mine"
-    assert read(tmp_path / "a.zarr") == ["old"]
-
-
 @TARGETS
 def test_a_failure_leaves_what_was_there(tmp_path, name):
     write(tmp_path / name, "old")
@@ -113,14 +104,6 @@ def test_what_a_dead_run_left_is_removed_after_a_day(tmp_path):
         os.utime(path, (0, time.time() - 25 * 3600))
     part_path(tmp_path / "a.npy")
     assert sorted(tmp_path.iterdir()) == sorted([young, other])
-
-
-@pytest.mark.parametrize("zarr_format", [2, 3])
-def test_a_store_of_results_is_replaced_if_asked(tmp_path, zarr_format):
-    store = make_store(tmp_path / "a.zarr", zarr_format)
-    with pytest.raises(FileExistsError):
-        checked(store)
-    checked(store, overwrite=True).check()
 
 
 def folders(tmp_path):
@@ -197,9 +180,8 @@ def test_never_a_file_that_is_read(tmp_path, link):
 @pytest.mark.parametrize(
     ("path", "error"),
     [
-        ("", ArgumentValueError),
-        (" ", ArgumentValueError),
-        ("a\0b", ArgumentValueError),
+        ("", (OSError, ValueError)),
+        ("a\0b", ValueError),
         ("simplecache::s3://bucket/a", ArgumentValueError),
         ("file:///tmp/a", ArgumentValueError),
         (b"a", ArgumentTypeError),

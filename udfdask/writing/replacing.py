@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import hashlib
 import os
 import shutil
@@ -16,9 +15,6 @@ from pathlib import Path
 
 from udfdask.writing.targets import Target
 
-_ABANDONED = 24 * 3600.0
-"""Age in seconds after which an unfinished file or folder is a leftover of a dead run."""
-
 
 def hidden_prefix(target: Path) -> str:
     """Return the prefix of the names under which a target is written.
@@ -30,11 +26,11 @@ def hidden_prefix(target: Path) -> str:
 
 
 def part_path(target: Path) -> Path:
-    """Return a new hidden path next to a target, and remove what dead runs have left there."""
+    """Return a new hidden path next to a target; remove what runs left there a day ago."""
     prefix = hidden_prefix(target)
     for left in list(target.parent.glob(f"{prefix}*.part")):
         with contextlib.suppress(OSError):
-            if left.stat().st_mtime < time.time() - _ABANDONED:
+            if left.stat().st_mtime < time.time() - 24 * 3600:
                 _remove(left)
     return target.with_name(f"{prefix}{uuid.uuid4().hex[:8]}.part")
 
@@ -61,43 +57,38 @@ def put_in_place(part: Path, target: Target) -> None:
     may have taken hours to compute.
     """
     flush(part)
+    path, number = target.path, uuid.uuid4().hex[:8]
     try:
         target.check()
     except FileExistsError as error:
-        name = f"{target.path.stem[:50]}-{uuid.uuid4().hex[:8]}{target.path.suffix}"
-        kept = part.rename(target.path.with_name(name))
+        kept = part.rename(path.with_name(f"{path.stem[:50]}-{number}{path.suffix}"))
         error.add_note(f"What was written is kept: {kept}")
         raise
-    if target.is_store and target.path.exists():
-        old = target.path.with_name(f"{target.path.name[:200]}.old-{uuid.uuid4().hex[:8]}")
-        target.path.rename(old)
+    if target.is_store and path.exists():
+        old = path.rename(path.with_name(f"{path.name[:200]}.old-{number}"))
         try:
-            part.rename(target.path)
+            part.rename(path)
         except OSError:
-            old.rename(target.path)
+            old.rename(path)
             raise
         _remove(old)
     else:
-        part.replace(target.path)
-    flush(target.path.parent, deep=False)
+        part.replace(path)
+    flush(path.parent, deep=False)
 
 
 def flush(path: Path, *, deep: bool = True) -> None:
     """Wait until a file, or the names in a folder and with `deep` all in it, are on the disk."""
-    if path.is_dir():
-        for entry in path.iterdir() if deep else ():
-            flush(entry)
-        if sys.platform == "win32":  # which cannot open folders
-            return
-    # Windows flushes only files that are open for writing
-    opened = os.open(path, os.O_RDWR if sys.platform == "win32" else os.O_RDONLY)
-    try:
-        os.fsync(opened)
-    except OSError as error:
-        # some network file systems cannot flush folders
-        if error.errno not in (errno.EINVAL, errno.ENOTSUP, errno.ENOSYS) or not path.is_dir():
-            raise
-    finally:
+    if path.is_file():
+        with path.open("r+b") as stream:
+            os.fsync(stream.fileno())
+        return
+    for entry in path.iterdir() if deep else ():
+        flush(entry)
+    if sys.platform != "win32":  # which cannot open folders
+        opened = os.open(path, os.O_RDONLY)
+        with contextlib.suppress(OSError):  # some network file systems cannot flush folders
+            os.fsync(opened)
         os.close(opened)
 
 

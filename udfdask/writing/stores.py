@@ -7,9 +7,6 @@ from pathlib import Path
 
 METADATA = ("zarr.json", ".zarray", ".zgroup")
 
-_OF_GROUPS = {"zarr.json", ".zgroup", ".zattrs", ".zmetadata"}
-"""Names of the files in a zarr group."""
-
 
 def is_zarr(path: Path) -> bool:
     """Return whether a path is a folder with a zarr array or group."""
@@ -26,23 +23,18 @@ def store_root(path: Path) -> Path:
     return inside
 
 
-def _is_group(folder: Path) -> bool:
-    """Return whether a folder is a zarr group, and not an array."""
-    if (folder / ".zgroup").is_file():
-        return True
+def foreign_entry(folder: Path) -> Path | None:
+    """Return an entry of a folder that is not part of a zarr group; None if all of it is.
+
+    If the folder is not a group, this is the folder itself.
+    """
     try:
         metadata = json.loads((folder / "zarr.json").read_bytes())
-    except (OSError, ValueError):
-        return False
-    return isinstance(metadata, dict) and metadata.get("node_type") == "group"
-
-
-def foreign_entry(folder: Path) -> Path | None:
-    """Return an entry of a zarr group that is not part of it; None if there is none.
-
-    A folder that is no group, such as an array of recorded frames, is foreign itself.
-    """
-    if not _is_group(folder):
+        is_group = metadata.get("node_type") == "group"
+    except (OSError, ValueError, AttributeError):
+        is_group = False
+    if not (is_group or (folder / ".zgroup").is_file()):
         return folder
-    entries = (entry for entry in sorted(folder.iterdir()) if entry.name not in _OF_GROUPS)
+    own = {"zarr.json", ".zgroup", ".zattrs", ".zmetadata"}
+    entries = (entry for entry in sorted(folder.iterdir()) if entry.name not in own)
     return next((entry for entry in entries if entry.is_symlink() or not is_zarr(entry)), None)
