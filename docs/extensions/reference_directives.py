@@ -90,7 +90,7 @@ class CommandHelp(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         """Return the sections."""
-        return [self._section(name) for name in main.commands]
+        return [self._section(name) for name in main.list_commands(click.Context(main))]
 
     def _section(self, name: str) -> nodes.Node:
         """Return the section of a command."""

@@ -61,10 +61,9 @@ def test_ctrl_c(file, tmp_path, more):
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize("more", [[], ["--live"]], ids=["plain", "live"])
-def test_a_cluster_by_its_address(file, client, more):
+def test_a_cluster_by_its_address(file, client):
     options = ["--scheduler", client.scheduler.address, "--chunks", "2,8,-1,-1", "--udf", "stddev"]
-    output = call("run", file, *options, *more)
+    output = call("run", file, *options)
     assert "48.0/48.0" in output
     values = np.load(file)
     (line,) = [line for line in tables(output)[-6:] if line[1] == "mean"]

@@ -48,33 +48,6 @@ def test_a_name_does_not_change_when_another_udf_is_added(file, tmp_path):
     assert {"sum_intensity", "disk_intensity", "disk_2_intensity", "sum_2_intensity"} < set(found)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "disk:r=3",
-        "disc:r=3",
-        "Disk: r=3",
-        "virtualdetector:shape=disk,r=3",
-        "circle:r=3",
-    ],
-)
-def test_spellings_of_a_detector(file, text):
-    expected = call("run", file, "--udf", "disk:r=3", "--no-progress").splitlines()[-1]
-    row = call("run", file, "--udf", text, "--no-progress").splitlines()[-1]
-    assert row.split()[1:] == expected.split()[1:]
-
-
-@pytest.mark.parametrize(
-    ("args", "words"),
-    [
-        (["scan.npy", "--udf", "sum"], "did you mean: udfdask run scan.npy"),
-        (["run", "scan.npy", "--overwite"], "--overwrite"),
-    ],
-)
-def test_near_misses_of_commands_and_options(args, words):
-    assert words in call(*args, code=2)
-
-
 def test_small_chunks_are_joined(file):
     plan = call("explain", file, "--chunks", "1,1,-1,-1", "--merge-small", "1MB")
     assert "small chunks are joined by merge_small" in plan

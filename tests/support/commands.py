@@ -21,4 +21,4 @@ def tables(output):
     lines = [
         [cell.strip() for cell in line.split("  ") if cell.strip()] for line in output.splitlines()
     ]
-    return [line for line in lines if len(line) == 8 and line[0] != "udf"]
+    return [line[:8] for line in lines if len(line) in (8, 9) and line[0] != "udf"]

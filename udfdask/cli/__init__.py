@@ -3,32 +3,26 @@
 from __future__ import annotations
 
 from importlib import import_module
-from pathlib import Path
 
 import click
 
 __all__ = ["main"]
 
-_MODULES = {"run": "run", "explain": "run", "udfs": "list_udfs", "demo": "run_demo"}
+_MODULES = {"run": "run", "explain": "run", "udfs": "udf_option", "demo": "run_demo"}
 """The module of each command, which is imported when the command is called."""
 
 
 class _Commands(click.Group):
-    """The commands; a file in place of a command gets a hint."""
-
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the names of the commands."""
         return list(_MODULES)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Return a command, or None; fail if it is the name of a file."""
-        if cmd_name in _MODULES:
-            module = import_module(f"udfdask.cli.{_MODULES[cmd_name]}")
-            command: click.Command = getattr(module, cmd_name)
-            return command
-        if Path(cmd_name).suffix or Path(cmd_name).name != cmd_name:
-            ctx.fail(f"there is no command {cmd_name!r}; did you mean: udfdask run {cmd_name}")
-        return None
+        if cmd_name not in _MODULES:
+            return None
+        command: click.Command = getattr(
+            import_module(f"udfdask.cli.{_MODULES[cmd_name]}"), f"{cmd_name}_command"
+        )
+        return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write nothing: the help of `main` lists the commands, and imports none of them."""

@@ -23,12 +23,12 @@ from udfdask.udf import UDF
 class DataOptions:
     """A file, how to open it, and what to compute."""
 
-    file: Path | str
+    file: str
     """The file to read, or its URL."""
     opening: dict[str, Any]
     """Arguments of `open_file`."""
-    typed: Sequence[TypedUDF]
-    """The UDFs, in the order in which they were typed."""
+    udfs: dict[str, UDF]
+    """The UDFs by the names of their results."""
     planning: dict[str, Any]
     """Arguments of `run_udf`."""
 
@@ -36,41 +36,27 @@ class DataOptions:
         """Return the opened file."""
         return open_file(self.file, **self.opening)
 
-    @property
-    def udfs(self) -> dict[str, UDF]:
-        """All UDFs by the names of their results: a second ``sum`` without a name is ``sum_2``."""
-        typed = self.typed or [to_udf(name) for name in ("sum", "sumsig")]
-        given = [one.name for one in typed if one.is_named]
-        named: dict[str, UDF] = {}
-        for one in typed:
-            name, n = one.name, 1
-            if given.count(name) > 1:
-                raise click.UsageError(f"two UDFs are called {name!r}: give them different names")
-            while not one.is_named and name in (*named, *given):
-                n += 1
-                name = f"{one.name}_{n}"
-            named[name] = one.udf
-        return named
-
     def headline(self, opened: OpenedFile) -> str:
         """Return one line that describes the file."""
-        array, sig = opened.array, opened.sig_dims
-        nav = " x ".join(map(str, array.shape[: array.ndim - sig])) or "1"
-        frame = " x ".join(map(str, array.shape[array.ndim - sig :]))
-        name = self.file.name if isinstance(self.file, Path) else without_secrets(self.file)
-        return f"{name}: {nav} positions of {frame} {array.dtype}, read by {opened.reader}"
+        array, n_nav = opened.array, opened.array.ndim - opened.sig_dims
+        nav, frame = (" x ".join(map(str, s)) for s in (array.shape[:n_nav], array.shape[n_nav:]))
+        name = without_secrets(self.file) if "://" in self.file else Path(self.file).name
+        return f"{name}: {nav or 1} positions of {frame} {array.dtype}, read by {opened.reader}"
 
 
-def to_path(text: str) -> Path:
-    """Convert the name of a file or folder; an empty name would be the current folder."""
-    if not text:
-        raise click.BadParameter("'' is not a file name: is a shell variable empty?")
-    return Path(text)
-
-
-def _to_source(text: str) -> Path | str:
-    """Convert the name of a file or folder; a URL stays a text."""
-    return text if "://" in text else to_path(text)
+def _by_name(typed: Sequence[TypedUDF]) -> dict[str, UDF]:
+    """Return UDFs by the names of their results: a second ``sum`` without a name is ``sum_2``."""
+    given = [one.name for one in typed if one.is_named]
+    named: dict[str, UDF] = {}
+    for one in typed:
+        name, n = one.name, 1
+        if given.count(name) > 1:
+            raise click.UsageError(f"two UDFs are called {name!r}: give them different names")
+        while not one.is_named and name in (*named, *given):
+            n += 1
+            name = f"{one.name}_{n}"
+        named[name] = one.udf
+    return named
 
 
 def to_region(text: str) -> Any:
@@ -99,12 +85,10 @@ def _to_shape(text: str) -> tuple[int, ...]:
 
 
 def to_chunks(text: str) -> Any:
-    """Convert ``4,4,-1,auto`` to a tuple; ``auto`` and ``64MiB`` stay texts."""
-    if text.endswith("B"):
+    """Convert ``4,4,-1,auto`` to a tuple; ``auto`` and ``64MiB`` stay strings."""
+    if text == "auto" or text.endswith("B"):
         return text
-    parts = [part.strip() for part in text.split(",")]
-    sizes = tuple(part if part == "auto" else int(part) for part in parts)
-    return sizes[0] if len(sizes) == 1 else sizes
+    return tuple(part if part == "auto" else int(part) for part in text.split(","))
 
 
 def _to_storage_option(text: str) -> tuple[str, Any]:
@@ -116,90 +100,62 @@ def _to_storage_option(text: str) -> tuple[str, Any]:
         return name, value
 
 
-_OPENING = (
-    click.option("--nav-shape", type=_to_shape, metavar="Y,X", help="Shape of a raw file's scan."),
-    click.option("--sig-shape", type=_to_shape, metavar="Y,X", help="Shape of a raw file's frame."),
-    click.option("--dtype", help="Type of the values of a raw file: uint16, or '>u2'."),
-    click.option("--offset", default=0, metavar="BYTES", help="Size of the header of a raw file."),
-    click.option(
-        "--sync-offset",
-        type=int,
-        metavar="FRAMES",
-        help="Frames to skip at the start of the file; if negative, positions without a frame "
-        "there. The scan of --nav-shape may then have fewer or more positions than frames.",
-    ),
-    click.option(
-        "--sig-dims",
-        type=int,
-        metavar="N",
-        help="Dimensions of a frame: 2 for images, 1 for spectra; by default as in the file.",
-    ),
-    click.option(
-        "--dataset", help="Dataset to read: a path in the file, or a signal's number or title."
-    ),
-    click.option(
-        "--chunks",
-        type=to_chunks,
-        metavar="CHUNKS",
-        help="How much is read at a time: a size for each dimension (4,4,-1,-1; -1 is all of it), "
-        "or auto, or 64MiB.",
-    ),
+_OPENING = {
+    "nav_shape": (_to_shape, "Y,X", "Shape of a raw file's scan."),
+    "sig_shape": (_to_shape, "Y,X", "Shape of a raw file's frame."),
+    "dtype": (str, "TYPE", "Type of the values of a raw file: uint16, or '>u2'."),
+    "offset": (int, "BYTES", "Size of the header of a raw file."),
+    "sync_offset": (int, "FRAMES", "Frames to skip at the start, or missing there if negative."),
+    "sig_dims": (int, "N", "Dimensions of a frame: 2 for images, 1 for spectra."),
+    "dataset": (str, "NAME", "Dataset to read: a path in the file, or a signal's number or title."),
+    "chunks": (to_chunks, "CHUNKS", "Size for each dimension (4,4,-1,-1; -1 is all), or 64MiB."),
+}
+_PLANNING = {
+    "roi": (to_region, "REGION", "Part of the scan: y0:y1,x0:x1, a position, or mask.npy."),
+    "merge_small": (str, "SIZE", "Join neighboring small chunks into tasks of this size: 64MiB."),
+    "max_memory": (str, "SIZE", "Refuse a run that needs more memory in one process, such as 2GB."),
+}
+_MULTIPLE = (
     click.option(
         "--storage-option",
-        "storage_options",
         type=_to_storage_option,
         metavar="NAME=VALUE",
         multiple=True,
-        help="Option for the server of a URL, such as anon=true. Can be given several times; a "
-        "VALUE that is JSON is read as such.",
-    ),
-)
-_PLANNING = (
-    click.option(
-        "--roi",
-        type=to_region,
-        metavar="REGION",
-        help="Part of the scan: y0:y1,x0:x1, a position, or mask.npy.",
+        help="Option for the server of a URL, such as anon=true; VALUE can be JSON.",
     ),
     click.option(
-        "--merge-small",
-        metavar="SIZE",
-        help="Join neighboring small chunks into tasks of at least this size, such as 64MiB.",
-    ),
-    click.option(
-        "--max-memory",
-        metavar="SIZE",
-        help="Memory of one process, such as 2GB. A run that needs more is refused before it "
-        "starts, and the message says what would fit.",
+        "--udf",
+        "typed",
+        type=to_udf,
+        metavar="NAME[:PARAMETER=VALUE,...]",
+        multiple=True,
+        default=("sum", "sumsig"),
+        help="UDF to run, such as com:cy=64,cx=64; by default sum and sumsig. Can be given several "
+        "times; all UDFs share one pass. `udfdask udfs` lists them. A class in Python code is a "
+        "UDF too: mine.py:Peak:r=5, or module:Class. A name of your own for the results goes in "
+        "front: BF=disk:r=5.",
     ),
 )
-_UDF = click.option(
-    "--udf",
-    "udfs",
-    type=to_udf,
-    metavar="NAME[:PARAMETER=VALUE,...]",
-    multiple=True,
-    show_default="sum and sumsig",
-    help="UDF to run, such as com:cy=64,cx=64. Can be given several times; all UDFs share one "
-    "pass. `udfdask udfs` lists them. A class in Python code is a UDF too: mine.py:Peak:r=5, "
-    "or module:Class. A name of your own for the results goes in front: BF=disk:r=5.",
-)
-
-
-_NAMES = "nav_shape sig_shape dtype offset sync_offset sig_dims dataset chunks storage_options"
 
 
 def with_data_options(command: Callable[..., None]) -> Callable[..., None]:
     """Add the options above to a command, which gets them as one argument `data`."""
 
     @functools.wraps(command)
-    def decorated(file: Path | str, udfs: Sequence[TypedUDF], **options: Any) -> None:
-        opening = {name: options.pop(name) for name in _NAMES.split()}
-        opening["storage_options"] = dict(opening["storage_options"]) or None
-        planning = {name: options.pop(name) for name in ("roi", "merge_small", "max_memory")}
-        data = DataOptions(file=file, opening=opening, typed=udfs, planning=planning)
+    def decorated(
+        file: str, typed: Sequence[TypedUDF], storage_option: Any, **options: Any
+    ) -> None:
+        opening = {name: options.pop(name) for name in _OPENING}
+        opening = {name: value for name, value in opening.items() if value is not None}
+        if storage_option:
+            opening["storage_options"] = dict(storage_option)
+        planning = {name: options.pop(name) for name in _PLANNING}
+        data = DataOptions(file=file, opening=opening, udfs=_by_name(typed), planning=planning)
         command(data, **options)
 
-    for option in reversed((click.argument("file", type=_to_source), _UDF, *_PLANNING, *_OPENING)):
-        decorated = option(decorated)
+    for name, (convert, metavar, text) in reversed((_PLANNING | _OPENING).items()):
+        option = f"--{name.replace('_', '-')}"
+        decorated = click.option(option, type=convert, metavar=metavar, help=text)(decorated)
+    for add in (*_MULTIPLE, click.argument("file")):
+        decorated = add(decorated)
     return decorated

@@ -10,7 +10,6 @@ from typing import Any
 
 import click
 
-from udfdask.cli.data_options import to_path
 from udfdask.errors import ArgumentValueError
 from udfdask.io.opened_file import OpenedFile
 from udfdask.plotting.choose import choose
@@ -23,25 +22,21 @@ from udfdask.udf import UDF
 from udfdask.writing.replacing import replacing
 from udfdask.writing.targets import check_apart, check_target
 
-PICTURES = (".png", ".pdf", ".svg")
-"""The suffixes of pictures."""
-
 
 def to_out(text: str, known: Iterable[str] = FORMATS) -> Path:
     """Convert the name of a file or store of ``--out``; raise if its suffix has no format."""
     if "://" in text:
         raise click.BadParameter(f"{text!r} is not a local path: choose a local path")
-    path = to_path(text)
     try:
-        check_suffix(path, known)
+        check_suffix(Path(text), known)
     except ArgumentValueError as error:
         raise click.BadParameter(str(error)) from error
-    return path
+    return Path(text)
 
 
 def to_picture(text: str) -> Path:
     """Convert the name of a file of ``--plot``; raise if its suffix is not that of a picture."""
-    return to_out(text, PICTURES)
+    return to_out(text, (".png", ".pdf", ".svg"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,48 +75,45 @@ class Outputs:
         """
         attrs = {"title": opened.title, "source": opened.reader}
         how: dict[str, Any] = {"overwrite": self.overwrite, "sources": self.sources}
+        writes: list[Callable[[], Path]] = [
+            partial(write_results, out, results, attrs=attrs, **how) for out in self.outs
+        ]
+        if (plot := self.plot) is not None:
+            how = {**how, "overwrite": self.overwrite or redraws}
+            writes.append(lambda: save_figure(plot, draw_all(results, opened.title), **how))
         written: list[Path] = []
         failures: list[Exception] = []
-
-        def attempt(write: Callable[[], Path]) -> None:
+        for write in writes:
             try:
                 written.append(write())
             except Exception as error:  # noqa: BLE001, packages that write files raise many kinds
                 failures.append(error)
-
-        for out in self.outs:
-            attempt(partial(write_results, out, results, attrs=attrs, **how))
-        if failures and not written:  # no file has the results
-            save_elsewhere(failures[0], self.outs[0], results, attrs)
-        if self.plot is not None:
-            picture, how["overwrite"] = self.plot, self.overwrite or redraws
-            every = list(results.values())
-            attempt(lambda: save_figure(picture, draw_all(every, opened.title), **how))
         if failures:
-            for path in written:
-                click.echo(f"wrote {path}")
+            if self.outs and {*written} <= {plot}:  # no file has the results
+                save_elsewhere(failures[0], self.outs[0], results, attrs)
             for other in failures[1:]:
                 failures[0].add_note(str(other))
             raise failures[0]
         return written
 
 
-def draw_all(results: Sequence[Result], title: str) -> Any:
+def draw_all(results: Mapping[str, Result], title: str) -> Any:
     """Draw what can be drawn of computed results; return the figure."""
+    every = list(results.values())
     panels = [
         panel
-        for choice in choose(True, results)
+        for choice in choose(True, every)
         for panel in choice.panels(
-            results[choice.udf][choice.name], results[choice.udf].valid_mask[choice.name], log=None
+            every[choice.udf][choice.name], every[choice.udf].valid_mask[choice.name]
         )
     ]
-    if len(results) == 1:  # `choose` names UDFs only if there are several
-        panels = [replace(panel, title=f"{results[0].name}: {panel.title}") for panel in panels]
+    if len(every) == 1:  # `choose` names UDFs only if there are several
+        panels = [replace(panel, title=f"{every[0].name}: {panel.title}") for panel in panels]
     return draw(panels, title=title)
 
 
 def save_figure(path: Path, figure: Any, **how: Any) -> Path:
-    """Save a figure in a file whose suffix, one of `PICTURES`, says its kind; return the path."""
+    """Save a figure in a file whose suffix says its kind; return the path."""
     with replacing(check_target(path, **how)) as unfinished:
         figure.savefig(unfinished, dpi=150, format=path.suffix.lower().removeprefix("."))
     return path

@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
+from importlib.util import find_spec
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import click
+from dask.base import get_scheduler
 
 from udfdask.advice import COMMAND_LINE
-from udfdask.cli.data_options import DataOptions, to_path, with_data_options
-from udfdask.cli.live import LiveView
-from udfdask.cli.outputs import Outputs, to_out, to_picture
-from udfdask.cli.table import summary_table
-from udfdask.cli.terminal import PLANNING, RUNNING, plain_errors, plain_warnings
+from udfdask.cli.data_options import DataOptions, with_data_options
+from udfdask.cli.outputs import Outputs, save_figure, to_out, to_picture
+from udfdask.cli.terminal import PLANNING, RUNNING, plain_errors, plain_warnings, summary_table
 from udfdask.errors import UDFWarning
 from udfdask.explanation.describe import Explanation
 from udfdask.graph.inputs import data_files
 from udfdask.io.opened_file import OpenedFile
+from udfdask.plotting.displays import has_windows
+from udfdask.plotting.live import LivePlot
 from udfdask.records.folder import cache as cache_results
 from udfdask.records.folder import folder_beside, open_folder, remove_folder
 from udfdask.results.result import Result
@@ -46,9 +49,9 @@ def _plan_of(lazy: dict[str, Result]) -> Explanation:
     return next(iter(lazy.values())).explain()
 
 
-@click.command(short_help="Describe what a run would do, without running it.")
+@click.command("explain", short_help="Describe what a run would do, without running it.")
 @with_data_options
-def explain(data: DataOptions) -> None:
+def explain_command(data: DataOptions) -> None:
     """Describe what `udfdask run` would do with FILE: chunks, tasks, bytes, memory, tiles, merges.
 
     This command reads no frame. Its options are those of `udfdask run`, which describes them with
@@ -63,24 +66,10 @@ def explain(data: DataOptions) -> None:
         click.echo(f"{data.headline(opened)}\n\n{_plan_of(lazy)}")
 
 
-_LOCAL = ("threads", "processes", "synchronous")
-
-
-def _to_scheduler(text: str) -> str:
-    """Check the name of a scheduler, or its address."""
-    if text not in _LOCAL and "://" not in text:
-        raise click.BadParameter(
-            f"{text!r} is not one of {', '.join(_LOCAL)}, and not an address such as "
-            "tcp://127.0.0.1:8786"
-        )
-    return text
-
-
-@click.command(short_help="Run UDFs on a file.")
+@click.command("run", short_help="Run UDFs on a file.")
 @with_data_options
 @click.option(
     "--scheduler",
-    type=_to_scheduler,
     metavar="NAME",
     help="threads, processes, synchronous, or the address of a scheduler: tls://host:port, "
     "tcp://127.0.0.1:port.",
@@ -112,7 +101,7 @@ def _to_scheduler(text: str) -> str:
 )
 @click.option(
     "--cache",
-    type=to_path,
+    type=click.Path(path_type=Path),
     metavar="FOLDER",
     help="Keep partial results in this folder, and read those that are there.",
 )
@@ -123,7 +112,7 @@ def _to_scheduler(text: str) -> str:
     help="Show results every two seconds during the run: as a table, in a window if possible, "
     "and in the file of --plot.",
 )
-def run(
+def run_command(
     data: DataOptions,
     scheduler: str | None,
     outs: Sequence[Path],
@@ -155,7 +144,7 @@ def run(
         raise click.UsageError("--cache does not work with --live or --resume")
     with plain_warnings():
         opened, lazy, notes = _plan(data)
-        sources = (str(data.file), *data_files(opened.array))
+        sources = (data.file, *data_files(opened.array))
         outputs = Outputs(outs=outs, plot=plot, overwrite=overwrite, sources=sources)
         with plain_errors(PLANNING):
             outputs.check(data.udfs, lazy)
@@ -165,9 +154,9 @@ def run(
             click.echo(f"warning: {text}", err=True)
         click.echo()
         beside = folder_beside(outs[0]) if resume else None
-        with plain_errors(RUNNING), connected(scheduler) as options:
+        with plain_errors(RUNNING), _connected(scheduler) as options:
             if live:
-                results = _run_live(opened, data, outputs, progress=progress, **options)
+                results = _run_live(opened, data, outputs, **options)
             else:
                 kept = open_folder(beside, limit=None) if beside else None
                 reporter = _Reporter(is_shown=progress)
@@ -200,36 +189,49 @@ class _Reporter(Bar):
             super().start(state)
 
 
+EVERY = 2.0
+"""Seconds between two looks at the results of a run."""
+
+
 def _run_live(
-    opened: OpenedFile, data: DataOptions, outputs: Outputs, *, progress: bool, **options: Any
+    opened: OpenedFile, data: DataOptions, outputs: Outputs, **options: Any
 ) -> dict[str, Result]:
-    """Run and show results during the run; return the computed results."""
-    view = LiveView(list(data.udfs), outputs)
+    """Run and show results during the run, in a table, a window and the file of ``--plot``."""
+    has_window = find_spec("matplotlib") is not None and has_windows()
+    live_plot = LivePlot(interval=EVERY) if has_window or outputs.plot else None
+    how = {"overwrite": outputs.overwrite, "sources": outputs.sources}
+    due = 0.0
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UDFWarning)  # already printed
-        # a table that is updated in place shows the progress; a bar would break its layout
-        bar = progress and not view.in_place
-        udfs = list(data.udfs.values())
-        snapshots = run_udf_iter(opened, udfs, **data.planning, progress=bar, **options)
+        snapshots = run_udf_iter(opened, data.udfs, plots=live_plot, **data.planning, **options)
     with snapshots:
-        return view.follow(snapshots)
+        for snapshot in snapshots:
+            results = dict(zip(data.udfs, snapshot.buffers, strict=True))
+            began = monotonic()
+            if snapshot.n_merged < snapshot.n_chunks and began >= due:
+                frames = f"{int(snapshot.damage.sum())} frames"
+                click.echo(f"{snapshot.n_merged} of {snapshot.n_chunks} chunks, {frames}")
+                click.echo(f"{summary_table(results)}\n")
+                if live_plot is not None and outputs.plot is not None:
+                    with suppress(OSError):  # for example a full disk: the run itself can go on
+                        save_figure(outputs.plot, live_plot.figure, **how)
+                        how["overwrite"] = True  # the existing file is now our own
+                # the run waits meanwhile: allow at most a fifth of its time
+                due = monotonic() + max(EVERY, 4 * (monotonic() - began))
+    return results
 
 
 @contextmanager
-def connected(scheduler: str | None) -> Iterator[dict[str, str]]:
+def _connected(scheduler: str | None) -> Iterator[dict[str, str]]:
     """Convert ``--scheduler`` to arguments of compute; connect a client if it is an address."""
-    if scheduler is None or scheduler in _LOCAL:
-        yield {} if scheduler is None else {"scheduler": scheduler}
-        return
-    try:
-        from distributed import Client
-    except ImportError as error:
-        raise click.ClickException(
-            'a scheduler\'s address needs distributed: pip install "udfdask[distributed]"'
-        ) from error
-    try:
-        client = Client(scheduler, timeout="10s")
-    except (OSError, ValueError, TypeError) as error:  # TypeError: TLS without certificates
-        raise click.ClickException(f"no scheduler answers at {scheduler}: {error}") from error
+    with plain_errors(PLANNING):  # no such scheduler, or distributed is not installed
+        if scheduler is None or "://" not in scheduler:
+            get_scheduler(scheduler=scheduler)
+            client: Any = nullcontext()
+            options = {} if scheduler is None else {"scheduler": scheduler}
+        else:
+            from distributed import Client
+
+            client, options = Client(scheduler, timeout="10s"), {}
     with client:
-        yield {}
+        yield options

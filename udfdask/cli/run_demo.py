@@ -8,8 +8,7 @@ from pathlib import Path
 import click
 
 from udfdask.cli.outputs import draw_all, save_figure, to_picture
-from udfdask.cli.table import summary_table
-from udfdask.cli.terminal import PLANNING, plain_errors, plain_warnings
+from udfdask.cli.terminal import PLANNING, plain_errors, plain_warnings, summary_table
 from udfdask.demo import disk_center, make_recording
 from udfdask.plotting.displays import figure_class
 from udfdask.run.run_udf import compute, run_udf
@@ -24,16 +23,10 @@ runs = ud.run_udf(x, [udfs.SumUDF(), udfs.SumSigUDF(), udfs.AutoUDF(f=demo.disk_
 pattern, image, shift = ud.compute(*runs, progress=True)  # one pass; pattern.plot() draws
 """
 
-NEXT = """\
-Next:
-  udfdask run FILE --udf sum           run a UDF on your own data (udfdask run --help)
-  udfdask udfs                         list all ready-made UDFs
-  docs/getting-started/ten-minutes.md  go from a file to an analysis of your own
-  docs/user-guide/writing/basics.md    how to write a UDF
-"""
+NEXT = "Next: udfdask run FILE --udf sum, udfdask udfs, docs/user-guide/writing/basics.md"
 
 
-@click.command(short_help="Make a 4D-STEM dataset and analyze it in one pass.")
+@click.command("demo", short_help="Make a 4D-STEM dataset and analyze it in one pass.")
 @click.option(
     "--plot",
     type=to_picture,
@@ -44,7 +37,7 @@ Next:
 )
 @click.option("--overwrite", is_flag=True, help="Replace the picture if it exists.")
 @click.option("--progress/--no-progress", default=True, help="Show a progress bar (default).")
-def demo(plot: Path, overwrite: bool, progress: bool) -> None:
+def demo_command(plot: Path, overwrite: bool, progress: bool) -> None:
     """Make a small 4D-STEM dataset, run three UDFs over it in one pass, and draw the results.
 
     Two of the UDFs are built in; the third is a plain function of one frame. The demo prints
@@ -64,7 +57,7 @@ def demo(plot: Path, overwrite: bool, progress: bool) -> None:
         click.echo(summary_table(results))
         with plain_errors(PLANNING):
             title = f"udfdask demo: three UDFs, one pass over {ny * nx} frames"
-            save_figure(plot, draw_all(list(results.values()), title), overwrite=overwrite)
+            save_figure(plot, draw_all(results, title), overwrite=overwrite)
     click.echo(f"\nwrote {plot}\n\nThe same in Python:\n")
     click.echo(textwrap.indent(SAME_IN_PYTHON, "  "))
-    click.echo(NEXT.rstrip())
+    click.echo(NEXT)

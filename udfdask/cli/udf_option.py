@@ -1,18 +1,25 @@
-"""List the ready-made UDFs, and make one from the text after ``--udf``."""
+"""Make a UDF from the text after ``--udf``; the command `udfdask udfs` lists those there are."""
 
 from __future__ import annotations
 
 import ast
+import functools
+import importlib
+import importlib.util
 import inspect
+import operator
 import re
+import sys
+import traceback
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, get_args
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NamedTuple, get_args
 
 import click
+import cloudpickle
 
 from udfdask import udfs
-from udfdask.cli.own_code import find_own, split_place
 from udfdask.errors import UDFError
 from udfdask.geometry.labeled_values import did_you_mean
 from udfdask.io.numpy_file import read_npy
@@ -26,59 +33,24 @@ from udfdask.udfs.shared.detector_shapes import DetectorShape, plain_shape
 SHAPES: tuple[str, ...] = get_args(DetectorShape)
 """The shapes of detectors, which can be typed like names of UDFs."""
 
+_PLACE = re.compile(r"\s*(.+?\.py|[\w.]+):([A-Za-z_][\w.]*)\s*(?:[:,](.*)|$)", re.DOTALL)
+"""``mine.py:Peak:r=3``: a file or module, a name, and the rest."""
+
 _CONSTANTS = {"true": True, "false": False, "none": None}
 _CONSTANTS |= {text: float(text) for text in ("inf", "-inf", "nan")}  # type: ignore[misc]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
-    """A ready-made UDF, or one of the user."""
-
-    name: str
-    """The name of its results: the class name in lower case, without UDF."""
-    udf: type[UDF]
-    """Its class; this can be a class of LiberTEM."""
-    place: str = ""
-    """The text after ``--udf`` if it is not ready-made, such as ``mine.py:Peak``."""
-
-    @property
-    def parameters(self) -> Mapping[str, inspect.Parameter]:
-        """The parameters of the constructor; those that begin with an underscore are ours."""
-        parameters = inspect.signature(self.udf).parameters
-        return {name: p for name, p in parameters.items() if not name.startswith("_")}
-
-    @property
-    def description(self) -> str:
-        """The docstring of the class; empty if it has only that of the base class."""
-        described = inspect.getdoc(self.udf) or ""
-        bases = [base for base in self.udf.__mro__ if base.__name__ == "UDF"]
-        return "" if described in map(inspect.getdoc, bases) else described
-
-    @property
-    def usage(self) -> str:
-        """The text to write after ``--udf``: ``fem:center=...,rad_in=...,rad_out=...``."""
-        variable = inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD
-        needed = [
-            f"{p.name}=..."
-            for p in self.parameters.values()
-            if p.default is p.empty and p.kind not in variable
-        ]
-        return (self.place or self.name) + (":" + ",".join(needed) if needed else "")
-
-
-def _catalog() -> dict[str, Entry]:
+def _catalog() -> dict[str, type[UDF]]:
     """Return all ready-made UDFs by name."""
     classes = [getattr(udfs, name) for name in udfs.__all__]
     found = [c for c in classes if inspect.isclass(c) and issubclass(c, UDF)]
-    names = {name_of_class(c.__name__): c for c in found}
-    return {name: Entry(name=name, udf=names[name]) for name in sorted(names)}
+    return dict(sorted((name_of_class(c.__name__), c) for c in found))
 
 
 CATALOG = _catalog()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TypedUDF:
+class TypedUDF(NamedTuple):
     """A UDF that was typed after ``--udf``."""
 
     name: str
@@ -89,73 +61,57 @@ class TypedUDF:
 
 
 def to_udf(text: str) -> TypedUDF:
-    """Make the UDF of ``com:cy=64,cx=64``, ``BF=disk:r=5`` or ``mine.py:Peak:r=5``.
-
-    Raise BadParameter if there is no such UDF, or if it does not take these values.
-    """
+    """Make the UDF of ``com:cy=64,cx=64``, ``BF=disk:r=5`` or ``mine.py:Peak:r=5``."""
     given = re.match(r"\s*([A-Za-z_]\w*)\s*=\s*(?=[A-Za-z_./~])", text)
-    own_name, rest = (given[1], text[given.end() :]) if given else ("", text)
     try:
-        entry, made, settings = find_udf(rest)
-        udf = _make(entry, made, read_settings(entry, settings))
+        name, found, settings = find_udf(text[given.end() :] if given else text)
+        udf = _make(name, found, settings)
     except (UDFError, ValueError, OSError) as error:
         raise click.BadParameter(f"{text!r}: {error}", param_hint="'--udf'") from error
-    return TypedUDF(name=own_name or entry.name, is_named=bool(own_name), udf=udf)
+    return TypedUDF(given[1] if given else name, given is not None, udf)
 
 
-def find_udf(text: str) -> tuple[Entry, UDF | None, str]:
-    """Return the entry for a typed text, and the text of its parameters.
-
-    The second value is the UDF itself if the user's code has made it. Raise ValueError if there is
-    no such UDF.
-    """
+def find_udf(text: str) -> tuple[str, Any, str]:
+    """Return the name of results, the class or the UDF itself, and the text of its parameters."""
     name, _, settings = (part.strip() for part in text.partition(":"))
-    shape = plain_shape(name)
-    if shape in SHAPES:
-        settings = f"shape={shape},{settings}" if settings else f"shape={shape}"
-        return Entry(name=shape, udf=VirtualDetectorUDF), None, settings
-    plain = re.sub(r"[-_ ]", "", name).lower()
-    for known in (plain, plain.removesuffix("udf")):
-        if known in CATALOG:
-            return CATALOG[known], None, settings
-    place = split_place(text)
+    if (shape := plain_shape(name)) in SHAPES:
+        settings = ",".join(filter(None, (f"shape={shape}", settings)))
+        return str(shape), VirtualDetectorUDF, settings
+    plain = re.sub(r"[-_ ]", "", name).lower().removesuffix("udf")
+    if plain in CATALOG:
+        return plain, CATALOG[plain], settings
+    place = _PLACE.fullmatch(text)
     if place is None:
         near = did_you_mean(plain, (*CATALOG, *SHAPES))
         raise ValueError(f"{name!r} is not one of {', '.join(CATALOG)}{near}")
-    found = find_own(*place[:2])
-    if udf_name(found) is None:
-        use = f": to call it with each frame, write auto:f={':'.join(place[:2])}"
-        raise ValueError(f"it is not a UDF, but {found!r}{use if inspect.isroutine(found) else ''}")
-    cls: Any = found if inspect.isclass(found) else type(found)
-    own = Entry(name=name_of_class(cls.__name__), udf=cls, place=":".join(place[:2]))
-    return own, None if inspect.isclass(found) else as_own(found), place[2]
-
-
-def _make(entry: Entry, made: UDF | None, values: Mapping[str, Any]) -> UDF:
-    """Return the UDF with these parameters; raise ValueError if its constructor does not."""
-    if made is not None:
-        if values:
-            raise ValueError("it is a UDF that has its parameters, so it takes none here")
-        return made
-    try:
-        inspect.signature(entry.udf).bind(**values)
-    except TypeError as error:
-        names = ", ".join(entry.parameters) or "no parameters"
-        help_with = entry.place or entry.name
+    found = _find_own(place[1], place[2])
+    called = udf_name(found)
+    if called is None:
         raise ValueError(
-            f"{error} ({help_with} takes {names}; more with: udfdask udfs {help_with})"
-        ) from None
+            f"{place[2]} in {place[1]} is not a UDF; a function of a frame is called by "
+            f"auto:f={place[1]}:{place[2]}"
+        )
+    return name_of_class(called), found, place[3] or ""
+
+
+def _make(name: str, found: Any, settings: str) -> UDF:
+    """Return the UDF with these parameters; raise ValueError if its constructor lacks them."""
+    if not inspect.isclass(found):
+        if settings:
+            raise ValueError("it is a UDF that has its parameters, so it takes none here")
+        return as_own(found)  # type: ignore[no-any-return]
+    signature = inspect.signature(found)
+    values = read_settings(signature.parameters, settings)
     try:
-        udf: UDF = as_own(entry.udf(**values))
-    except UDFError:
-        raise
-    except Exception as error:  # the user's code can raise anything
-        raise ValueError(f"{entry.udf.__name__} raised {type(error).__name__}: {error}") from error
-    return udf
+        signature.bind(**values)
+    except TypeError as error:
+        names = ", ".join(signature.parameters) or "no parameters"
+        raise ValueError(f"{error} ({name} takes {names})") from None
+    return as_own(found(**values))  # type: ignore[no-any-return]
 
 
-def read_settings(entry: Entry, text: str) -> dict[str, Any]:
-    """Return the values of ``r=3,peaks=[[1,2]]`` by their names; raise ValueError if wrong."""
+def read_settings(parameters: Mapping[str, inspect.Parameter], text: str) -> dict[str, Any]:
+    """Return the values of ``r=3,peaks=[[1,2]]`` by their names."""
     values: dict[str, Any] = {}
     # a comma within brackets or quotes is not before another parameter
     for part in re.split(r",(?=\s*[^\W\d]\w*\s*=)", text) if text.strip() else ():
@@ -164,34 +120,100 @@ def read_settings(entry: Entry, text: str) -> dict[str, Any]:
             raise ValueError(f"{part.strip()!r} has no name: write parameter=value")
         if name in values:
             raise ValueError(f"{name!r} is given twice")
-        values[name] = _read_value(entry.parameters.get(name), name, written)
+        values[name] = _read_value(parameters.get(name), name, written)
     return values
 
 
 def _read_value(parameter: inspect.Parameter | None, name: str, text: str) -> Any:
-    """Convert the text for a parameter: a number, a constant, a list, an array, or a function.
-
-    A name that ends in .npy is the array in that file, ``module:name`` a function if the parameter
-    is one, and a number for a template the radius of a disk. Any other text stays a text.
-    """
+    """Convert the text for a parameter: a number, constant, list, array, function, or the text."""
     annotation = "" if parameter is None else str(parameter.annotation)
     if "PathLike" in annotation:
         return text
     if text.endswith(".npy"):
         return read_npy(text)
     if "Callable" in annotation:
-        place = split_place(text)
+        place = _PLACE.fullmatch(text)
         if place is None:
             raise ValueError(f"{text!r} is not a function: write numpy:max, or mine.py:peak")
-        return find_own(*place[:2])
+        return _find_own(place[1], place[2])
     value: Any = text
+    if text.lower() in _CONSTANTS:
+        return _CONSTANTS[text.lower()]
     try:
-        value = _CONSTANTS[text.lower()] if text.lower() in _CONSTANTS else ast.literal_eval(text)
+        value = ast.literal_eval(text)
     except (ValueError, SyntaxError):
-        if re.search(r"[][(){},;'\"]", text):
+        if text[:1] in ("[", "(", "{"):
             raise ValueError(
-                f"{text!r} cannot be read: write a list such as [[5,6],[8,8]], and numbers "
-                'with a unit in quotes, such as ("0 mrad","0 mrad")'
+                f"{text!r} cannot be read: write a list such as [[5,6],[8,8]]"
             ) from None
     is_radius = name == "template" and isinstance(value, int | float | str)
     return DiskTemplate(radius=value) if is_radius else value
+
+
+def _find_own(place: str, name: str) -> Any:
+    """Return the object of this name in a module or file of the user."""
+    try:
+        return operator.attrgetter(name)(_module(place, Path.cwd()))
+    except AttributeError as error:
+        raise ValueError(str(error)) from error
+
+
+@functools.cache
+def _module(place: str, here: Path) -> ModuleType:
+    """Import a module by its name, or run a file as a module; other files of its folder come first.
+
+    Its objects are pickled by value, so that they arrive on workers that cannot import it.
+    """
+    is_file = place.endswith(".py")
+    path = here / Path(place).expanduser()
+    if is_file and not path.is_file():
+        raise ValueError(f"there is no file {place}")
+    folder = path.parent if is_file else here
+    if str(folder) not in sys.path:
+        sys.path.insert(0, str(folder))
+    importlib.invalidate_caches()
+    before = set(sys.modules)
+    try:
+        module = _run(path) if is_file else importlib.import_module(place)
+    except Exception as error:  # whatever the user's code raises
+        lines = "".join(traceback.format_exception(error, limit=-1)[1:]).rstrip()
+        raise ValueError(f"{place} cannot be imported:\n{lines}") from error
+    for name in {*(sys.modules.keys() - before), module.__name__}:
+        file = Path(getattr(sys.modules[name], "__file__", None) or "/")
+        if file.is_relative_to(folder) and not {"site-packages", "dist-packages"} & {*file.parts}:
+            cloudpickle.register_pickle_by_value(sys.modules[name])
+    return module
+
+
+def _run(path: Path) -> ModuleType:
+    """Run a file as a module; its name is not that of a module that others may import."""
+    spec = importlib.util.spec_from_file_location(f"_own_{path.stem}", path)
+    assert spec is not None  # a name that ends in .py always has a spec
+    assert spec.loader is not None
+    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@click.command("udfs", short_help="List the ready-made UDFs, or describe one.")
+@click.argument("name", required=False)
+def udfs_command(name: str | None) -> None:
+    """List the ready-made UDFs, or describe the UDF called NAME: parameters and results.
+
+    \b
+    udfdask udfs
+    udfdask udfs com
+    udfdask udfs mine.py:Peak
+    """  # noqa: D301, click wants the character
+    if name is None:
+        width = max(map(len, CATALOG))
+        for each, cls in CATALOG.items():
+            click.echo(f"{each.ljust(width)}  {inspect.getdoc(cls)}".partition("\n")[0])
+        return
+    try:
+        called, found, _ = find_udf(name)
+    except ValueError as error:
+        raise click.BadParameter(f"{name!r}: {error}", param_hint="NAME") from error
+    described = found if inspect.isclass(found) else type(found)
+    parameters = ", ".join(inspect.signature(described).parameters)
+    click.echo(f"{called}: {parameters}\n\n{inspect.cleandoc(described.__doc__ or '')}".rstrip())
