@@ -143,7 +143,7 @@ def test_other_spellings(name):
         ("com:5,cy=4", "'5' has no name: write parameter=value"),
         ("com:r=abc", "r must be a number of pixels, not 'abc' of type str"),
         ("fem:center=(8,8,rad_in=2", "'(8,8' cannot be read"),
-        ("pick:a=3", "keyword argument 'a' (pick takes no parameters;"),
+        ("pick:a=3", "keyword argument 'a' (pick takes no parameters)"),
         ("correlation:peaks=no.npy,template=3,steps=2", "there is no file 'no.npy'"),
         ("auto:f=3", "'3' is not a function: write numpy:max, or mine.py:peak"),
         ("auto:f=numpy:nothing", "has no attribute 'nothing'"),
