@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from udfdask.results.result import Result
     from udfdask.run.map_frames import map_frames
     from udfdask.run.progressive import run_udf_iter
-    from udfdask.run.resources import get_resources
-    from udfdask.run.run_udf import compute, explain, persist, run_udf
+    from udfdask.run.run_udf import compute, explain, get_resources, persist, run_udf
     from udfdask.saving.save import save_results
     from udfdask.scheduling.on_workers import on_workers
     from udfdask.types import (
@@ -90,8 +89,7 @@ if not TYPE_CHECKING:  # a type checker would accept any name
             "results.result": "Result",
             "run.map_frames": "map_frames",
             "run.progressive": "run_udf_iter",
-            "run.resources": "get_resources",
-            "run.run_udf": "compute explain persist run_udf",
+            "run.run_udf": "compute explain get_resources persist run_udf",
             "saving.save": "save_results",
             "scheduling.on_workers": "on_workers",
             "types": (

@@ -75,7 +75,6 @@ class MakeChunks:
     """Other chunks from the start, which cost nothing; where there is an array, also a rechunk."""
 
     rechunk: Rechunk
-    or_rechunk: bool = True
 
     def called(self, door: Door) -> str:
         """Return the argument, and the call that cuts an array that exists."""
@@ -83,8 +82,7 @@ class MakeChunks:
         if door.kind == "command line":
             return _option("chunks", chunks)
         named = dict(zip(door.dims, chunks, strict=True)) if door.kind == "dataarray" else chunks
-        also = f", or {self.rechunk.called(door)}" if self.or_rechunk else ""
-        return f"chunks={named} {_MADE}{also}"
+        return f"chunks={named} {_MADE}, or {self.rechunk.called(door)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,53 +90,13 @@ class SetOption:
     """Another value of an option of the run."""
 
     name: str
-    value: int | str | None
-    """None if the option is to be left out."""
+    value: int | str
 
     def called(self, door: Door) -> str:
         """Return the argument."""
-        if self.value is None:
-            return f"no {_name(self.name, door)}"
         if door.kind == "command line":
-            if self.name == "split_every":
-                return f"DASK_UDFDASK__SPLIT_EVERY={self.value} in the environment"
             return _option(self.name, self.value)
         return f"{self.name}={self.value!r}"
-
-
-@dataclass(frozen=True, slots=True)
-class SetThreads:
-    """Fewer threads in each process."""
-
-    threads: int
-    setting: str
-    """Name of the setting of dask."""
-
-    def called(self, door: Door) -> str:
-        """Return the setting of dask."""
-        if door.kind == "command line":
-            variable = self.setting.replace(".", "__").replace("-", "_").upper()
-            return f"DASK_{variable}={self.threads} in the environment"
-        return f"dask.config.set({ {self.setting: self.threads} })"
-
-
-@dataclass(frozen=True, slots=True)
-class PartOfScan:
-    """The first rows of the scan only."""
-
-    rows: int
-
-    def called(self, door: Door) -> str:
-        """Return the slice."""
-        match door.kind:
-            case "command line":
-                return f"--roi 0:{self.rows}"
-            case "dataarray":
-                return f"array.isel({ {door.dims[0]: slice(self.rows)} })"
-            case "signal":  # the first axis of the array is the last one of the signal
-                return f"signal.inav[..., :{self.rows}]"
-            case _:
-                return f"array[:{self.rows}]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,11 +128,6 @@ class Advice:
     def said(self, door: Door) -> str:
         """Return the text, with what the user of an entry point writes."""
         return "".join(p if isinstance(p, str) else p.called(door) for p in self.parts)
-
-
-def _name(name: str, door: Door) -> str:
-    """Return an option as it is written."""
-    return f"--{name.replace('_', '-')}" if door.kind == "command line" else name
 
 
 def _option(name: str, value: object) -> str:

@@ -155,12 +155,6 @@ def worker_memory() -> int | None:
     return int(total) // (os.cpu_count() or 1)
 
 
-def worker_threads_setting() -> str:
-    """Return the name of the dask setting that `worker_threads` reads."""
-    # it has priority over num_workers
-    return "num_workers" if _get("worker-threads") is None else "udfdask.worker-threads"
-
-
 def hidden_paths() -> tuple[str, ...]:
     """Return patterns of the files that dask leaves out of tracebacks; none to show all lines."""
     return tuple(dask.config.get("admin.traceback.shorten", default=None) or ())

@@ -208,7 +208,7 @@ class FileFormatError(UDFError, ValueError):
 
 # MemoryError comes first: it is made in its own way, which distributed needs to send the error
 class MemoryLimitError(MemoryError, UDFError):
-    """A run would need more memory than its `max_memory=`; the message says what would fit.
+    """A run would need more memory than its `max_memory=`; the message says what helps.
 
     Parameters
     ----------

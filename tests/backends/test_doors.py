@@ -84,7 +84,6 @@ def test_explain(x, native):
     assert f"Wants is given {native} as it is" in text
     assert "Wants is given scipy.sparse.csr_matrix, converted" in text
     assert "Wants is given numpy, made dense a tile at a time" in text
-    assert "dask knows only the dense size of sparse chunks" in text
 
 
 @pytest.mark.full

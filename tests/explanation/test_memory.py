@@ -12,17 +12,19 @@ from hypothesis import strategies as st
 
 import udfdask as ud
 from making import make
-from udfdask.explanation.loading import LoadingMemory, loading_memory
-from udfdask.explanation.memory import predict_memory
+from udfdask.explanation.memory import loading_memory
 from udfdask.plan.plan import make_plan
 from udfdask.udfs import CoMUDF, StdDevUDF, SumSigUDF, SumUDF
 
 UDFS = {"sum": SumUDF, "sumsig": SumSigUDF, "stddev": StdDevUDF, "com": CoMUDF}
 
 
-def recipe_of(udfs, rows=2, n=6, split_every=None, dtype="uint16", **options):
-    x = da.zeros((rows * n, 8, 32, 32), chunks=(rows, 8, 32, 32), dtype=dtype)
-    return make_plan(x, udfs, split_every=split_every, **options).recipe
+def data(rows, n, dtype="uint16"):
+    return da.zeros((rows * n, 8, 32, 32), chunks=(rows, 8, 32, 32), dtype=dtype)
+
+
+def memory_of(udfs, rows=2, n=6, dtype="uint16", **options):
+    return ud.explain(data(rows, n, dtype), udfs, **options).memory
 
 
 names = st.lists(st.sampled_from(sorted(UDFS)), min_size=1, max_size=3)
@@ -30,7 +32,7 @@ names = st.lists(st.sampled_from(sorted(UDFS)), min_size=1, max_size=3)
 
 @given(names, st.integers(1, 4), st.integers(1, 20), st.sampled_from([2, 3, 8, False]))
 def test_memory_is_the_sum_of_its_parts_and_grows_with_threads(some, rows, n, split_every):
-    predicted = predict_memory(recipe_of([UDFS[u]() for u in some], rows, n, split_every))
+    predicted = memory_of([UDFS[u]() for u in some], rows, n, split_every=split_every)
     before = 0
     for threads in range(1, n + 3):
         total = predicted.total(threads)
@@ -43,8 +45,8 @@ def test_memory_is_the_sum_of_its_parts_and_grows_with_threads(some, rows, n, sp
 
 @given(names, st.integers(1, 6))
 def test_another_udf_never_takes_less(some, n):
-    one = predict_memory(recipe_of([UDFS[u]() for u in some], n=n)).total(2)
-    more = predict_memory(recipe_of([*(UDFS[u]() for u in some), SumSigUDF()], n=n))
+    one = memory_of([UDFS[u]() for u in some], n=n).total(2)
+    more = memory_of([*(UDFS[u]() for u in some), SumSigUDF()], n=n)
     assert more.total(2) >= one
 
 
@@ -56,7 +58,7 @@ def test_partial_results_that_wait_in_a_tree(n, fan_in):
         dest.v[:] += src.v
 
     udf = make({"v": {"kind": "sig"}}, process_tile=lambda self, tile: None, merge=merge)()
-    recipe = recipe_of([udf], 1, n, fan_in)
+    recipe = make_plan(data(1, n), [udf], split_every=fan_in).recipe
     groups = [[len(m.sources) for m in level] for level in recipe.udfs[0].merge.levels()]
     waiting, most = [0] * (len(groups) + 1), 0
     for _ in range(n):
@@ -68,7 +70,9 @@ def test_partial_results_that_wait_in_a_tree(n, fan_in):
                 waiting[level] = 0
                 waiting[level + 1] += 1
     assert waiting == [0] * len(groups) + [1]
-    predicted = predict_memory(recipe).waiting // (32 * 32 * 4) - 2  # of the merge itself
+    predicted = (
+        memory_of([udf], 1, n, split_every=fan_in).waiting // (32 * 32 * 4) - 2
+    )  # of the merge itself
     assert most <= predicted <= n + len(groups)
     if n in (fan_in, fan_in**2, fan_in**3):
         assert predicted == most
@@ -79,27 +83,10 @@ def test_nav_results_exist_twice_at_the_end():
         {"v": {"kind": "nav", "dtype": "float64", "extra_shape": (1000,)}},
         process_frame=lambda s, f: None,
     )()
-    assert predict_memory(recipe_of([udf], n=50)).results == 2 * 100 * 8 * 8000
-
-
-def test_a_region_takes_its_rows_and_the_full_result():
-    udf = make(
-        {"v": {"kind": "nav", "dtype": "float64", "extra_shape": (1000,)}},
-        process_frame=lambda s, f: None,
-    )()
+    assert memory_of([udf], n=50).results == 2 * 100 * 8 * 8000
     roi = np.zeros((100, 8), bool)
-    roi[:, 0] = True
-    memory = predict_memory(recipe_of([udf], n=50, roi=roi))
-    assert memory.results == (100 + 100 * 8) * 8000
-
-
-def test_loading_counts_once_per_thread_and_shared_blocks_once():
-    recipe = recipe_of([SumUDF()])
-    plain = predict_memory(recipe)
-    loading = predict_memory(recipe, loading=LoadingMemory(copies=1 << 30, shared=1 << 20))
-    assert loading.parts(2)["copies"] == 2 << 30
-    assert loading.parts(2)["data"] == plain.parts(2)["data"] + (1 << 20)
-    assert predict_memory(recipe, loading=LoadingMemory(in_memory=True)).data == 0
+    roi[:, 0] = True  # its rows, and the full result
+    assert memory_of([udf], n=50, roi=roi).results == (100 + 100 * 8) * 8000
 
 
 def no_value(block_info=None):
@@ -126,31 +113,32 @@ def unloaded(n=4):
 )
 def test_loading(change, copies, shared):
     size = 4 * 8 * 16 * 16 * 2
-    found = loading_memory(change(unloaded()))
-    assert found.shared == shared * size
-    assert copies is None or found.copies == copies * size
-    assert not found.in_memory
+    x = change(unloaded())
+    loading = loading_memory(x)
+    assert loading[1] == shared * size
+    assert copies is None or loading[0] == copies * size
+    parts = ud.explain(x, SumUDF()).memory.parts(2)  # copies for each thread, shared once
+    assert (parts["copies"] if copies else 0) == 2 * loading[0] or copies is None
 
 
 def test_data_in_memory():
     x = da.from_array(np.ones((8, 8, 4, 4)), chunks=(2, 8, 4, 4))
-    assert loading_memory(x).in_memory
     assert ud.explain(x, SumUDF()).memory.data == 0
     assert ud.explain(x.map_blocks(np.negative), SumUDF()).memory.data == 2 * 8 * 16 * 8
 
 
-def test_a_computed_result_explains_itself_and_keeps_nothing():
+def test_a_lazy_result_explains_itself_and_others_keep_nothing():
     x = da.from_array(np.ones((4, 4, 8, 8)), chunks=2).map_blocks(np.copy)
     graph = weakref.ref(x.dask)
     lazy = ud.run_udf(x, SumUDF())
-    text = str(lazy.explain())
-    done = ud.run_udf(x, SumUDF()).compute(scheduler="synchronous")
-    sent = pickle.loads(pickle.dumps(ud.run_udf(x, SumUDF())))
-    assert str(done.explain()) == str(sent.explain()) == text
-    del x, lazy, sent
+    assert str(lazy.explain()) == str(ud.explain(x, SumUDF()))
+    done = lazy.compute(scheduler="synchronous")
+    for other in (done, lazy.persist(), pickle.loads(pickle.dumps(lazy))):
+        with pytest.raises(ud.UDFError, match="call it on the lazy result"):
+            other.explain()
+    del x, lazy, other
     gc.collect()
     assert graph() is None
-    assert str(pickle.loads(pickle.dumps(done)).explain()) == text
 
 
 @pytest.mark.parametrize("dtype", ["uint16", "float32"])
@@ -160,7 +148,7 @@ def test_converted_partitions_are_copies(dtype):
         process_partition=lambda self, part: None,
         get_preferred_input_dtype=lambda self: np.float32,
     )()
-    copies = predict_memory(recipe_of([udf], dtype=dtype)).copies
+    copies = memory_of([udf], dtype=dtype).copies
     assert copies == (2 * 8 * 32 * 32 * 4 if dtype == "uint16" else 0)
 
 
@@ -169,4 +157,4 @@ def test_explain_prints_it():
     plan = ud.explain(x, SumUDF())
     assert "\nmemory    " in str(plan)
     assert " in a process with " in str(plan)
-    assert plan.bytes_per_task == plan.memory.per_task >= 2 * 8 * 64 * 64 * 2
+    assert plan.memory.per_task >= 2 * 8 * 64 * 64 * 2

@@ -5,21 +5,12 @@ import numpy as np
 import pytest
 
 import udfdask as ud
-from udfdask.advice import (
-    ARRAY,
-    COMMAND_LINE,
-    SIGNAL,
-    Door,
-    MakeChunks,
-    PartOfScan,
-    Rechunk,
-    SetOption,
-    SetThreads,
-)
+from udfdask.advice import ARRAY, COMMAND_LINE, SIGNAL, Door, MakeChunks, Rechunk, SetOption
 from udfdask.udfs import LogsumUDF, NeighborAverageUDF, SumUDF
 
 DATA_ARRAY = Door("dataarray", ("y", "x", "ky", "kx"))
 NAV, WHOLE = Rechunk((4, 8, -1, -1), 2), Rechunk((4, 8, -1, -1), 2, keeps_nav=True)
+BY_DIM = {"y": 4, "x": 8, "ky": -1, "kx": -1}
 MADE = "where the array is made or the file is opened"
 
 
@@ -41,29 +32,16 @@ MADE = "where the array is made or the file is opened"
             "--chunks 4,8,-1,-1",
         ),
         (
-            MakeChunks(NAV, or_rechunk=False),
-            f"chunks=(4, 8, -1, -1) {MADE}",
-            f"chunks={{'y': 4, 'x': 8, 'ky': -1, 'kx': -1}} {MADE}",
-            f"chunks=(4, 8, -1, -1) {MADE}",
+            MakeChunks(NAV),
+            f"chunks=(4, 8, -1, -1) {MADE}, or array.rechunk((4, 8, -1, -1))",
+            f"chunks={BY_DIM} {MADE}, or array.chunk({BY_DIM})",
+            f"chunks=(4, 8, -1, -1) {MADE}, or signal.rechunk(nav_chunks=(4, 8), sig_chunks=-1)",
             "--chunks 4,8,-1,-1",
         ),
         (
             SetOption("merge_small", "64 MiB"),
             *["merge_small='64 MiB'"] * 3,
             "--merge-small 64MiB",
-        ),
-        (SetOption("merge_small", None), *["no merge_small"] * 3, "no --merge-small"),
-        (
-            SetThreads(2, "udfdask.worker-threads"),
-            *["dask.config.set({'udfdask.worker-threads': 2})"] * 3,
-            "DASK_UDFDASK__WORKER_THREADS=2 in the environment",
-        ),
-        (
-            PartOfScan(3),
-            "array[:3]",
-            "array.isel({'y': slice(None, 3, None)})",
-            "signal.inav[..., :3]",
-            "--roi 0:3",
         ),
     ],
 )

@@ -3,28 +3,26 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from dask.utils import format_bytes
 
-from udfdask import config
 from udfdask.advice import Advice
-from udfdask.geometry.shapes import Shape, in_words
+from udfdask.geometry.shapes import in_words
 from udfdask.geometry.tiling import TilingScheme
 from udfdask.plan.plan import Plan
 from udfdask.plan.recipe import Recipe, UDFRecipe
 
 if TYPE_CHECKING:
-    from udfdask.explanation.loading import LoadingMemory
     from udfdask.explanation.memory import PredictedMemory
-    from udfdask.explanation.notes import Note
+    from udfdask.graph.dask_internals.arrays import GraphArray
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Explanation:
     """The description of a run. `print` shows all of it.
 
@@ -39,8 +37,6 @@ class Explanation:
 
     lines: tuple[tuple[str, str], ...]
     """The full description: pairs of a label and its text."""
-    summary: str
-    """Two lines: what the run reads, and the memory that it needs."""
     n_chunks: int
     """Chunks that are loaded and processed."""
     n_tasks: int
@@ -59,29 +55,25 @@ class Explanation:
     advice: tuple[Advice, ...]
     """The same as `warnings`, as values: kinds, numbers, and the changes that help."""
     warnings: tuple[str, ...]
-    """What is nearly surely a mistake, will be slow or need much memory, and the change that
-    helps."""
+    """What is nearly surely a mistake, will be slow or need much memory, and what helps."""
     notes: tuple[str, ...]
-    """What is often right, but good to know, such as a detector that is cut by the edge of the
-    frame."""
-    _notes: tuple[Note, ...] = ()
-    """The same with the UDF that each is about."""
-
-    @property
-    def bytes_per_task(self) -> int:
-        """Memory in bytes that the largest chunk task needs; sparse data count as dense."""
-        return self.memory.per_task
+    """What is often right, but good to know, such as a detector that is cut by the edge."""
 
     @property
     def text(self) -> str:
         """The full description, several lines."""
         return "\n".join(_line(label, text) for label, text in self.lines)
 
+    @property
+    def summary(self) -> str:
+        """Three lines: the chunks that the run reads, their size, and the memory that it needs."""
+        short = ("chunks", "reads", "memory")
+        return "\n".join(_line(label, text) for label, text in self.lines if label in short)
+
     def __str__(self) -> str:
         return self.text
 
-    def __repr__(self) -> str:
-        return self.text
+    __repr__ = __str__
 
 
 def _line(label: str, text: str) -> str:
@@ -95,56 +87,19 @@ _TOPICS = frozenset(
 )
 
 
-class LazyExplanation:
-    """A description that is made when somebody asks for it: it takes as long as half a plan.
-
-    Until then it keeps the plan and the graph of the data; a computed result keeps only texts and
-    numbers. `make` makes the description, `make_notes` its notes alone.
-    """
-
-    def __init__(
-        self, make: Callable[[], Explanation], make_notes: Callable[[], tuple[Note, ...]]
-    ) -> None:
-        self._make, self._make_notes = make, make_notes
-        self._notes: tuple[Note, ...] | None = None
-
-    def get(self) -> Explanation:
-        """Return the description, and keep the graph of the data no longer."""
-        made = self._make()
-        self._make, self._make_notes = (lambda: made), (lambda: made._notes)
-        self._notes = made._notes
-        return made
-
-    def notes(self) -> tuple[Note, ...]:
-        """Return the notes of the description, without making all of it."""
-        if self._notes is None:
-            self._notes = self._make_notes()
-        return self._notes
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _made_before, (self.get(),)
-
-
-def _made_before(made: Explanation) -> LazyExplanation:
-    """Return the holder of a description that exists."""
-    return LazyExplanation(lambda: made, lambda: made._notes)
-
-
-def describe(plan: Plan, n_tasks: int, loading: LoadingMemory | None = None) -> Explanation:
-    """Describe a plan with this number of tasks.
-
-    `loading` is what loading the data needs; None if it is not known.
-    """
-    from udfdask.explanation.memory import predict_memory
-    from udfdask.explanation.notes import detector_lines, notes_of
+def describe(plan: Plan, array: GraphArray, n_tasks: int) -> Explanation:
+    """Describe a plan with this number of tasks over an array with a graph."""
+    from udfdask.explanation.memory import describe_memory, predict_memory
+    from udfdask.explanation.notes import detector_lines, notes_of_run
 
     recipe = plan.recipe
     tiling, passes = _tiling(recipe), 2 if plan.second_pass else 1
     frame_bytes = recipe.shape.sig.size * recipe.dtype.itemsize
     bytes_read = plan.frames_loaded * frame_bytes * passes
-    memory = predict_memory(recipe, joined=plan.joined is not None, loading=loading)
-    detectors, every_note = detector_lines(plan), notes_of(plan)
-    notes = tuple(dict.fromkeys(note.text for note in every_note))
+    memory = predict_memory(plan, array)
+    detectors, notes = detector_lines(plan), tuple(dict.fromkeys(notes_of_run(plan)))
+    total, parts = describe_memory(memory)
+    bound = ", or less: this is what dense data would need" if memory.is_bound else ""
     pass_text = "one pass"
     if plan.second_pass:
         pass_text = (
@@ -157,8 +112,8 @@ def describe(plan: Plan, n_tasks: int, loading: LoadingMemory | None = None) -> 
         ("chunks", _chunks(plan)),
         ("reads", f"{format_bytes(bytes_read)}{if_dense}, in {pass_text}"),
         ("tasks", f"{n_tasks}{order}"),
-        ("memory", f"{_memory(memory)}"),
-        ("tiles", _tiles(tiling, recipe.shape.sig)),
+        ("memory", f"{total}{bound} ({parts}); {format_bytes(memory.total(1))} with 1 thread"),
+        ("tiles", _tiles(tiling)),
         ("backend", _backends(recipe)),
         *_changes_of_frames(plan, frame_bytes),
         *(
@@ -171,7 +126,6 @@ def describe(plan: Plan, n_tasks: int, loading: LoadingMemory | None = None) -> 
     ]
     return Explanation(
         lines=tuple(lines),
-        summary=f"reads     {_reads(plan, bytes_read, passes)}\nmemory    {_in_short(memory)}",
         n_chunks=recipe.grid.n_chunks,
         n_tasks=n_tasks,
         bytes_read=bytes_read,
@@ -180,12 +134,11 @@ def describe(plan: Plan, n_tasks: int, loading: LoadingMemory | None = None) -> 
         passes=passes,
         detectors=(
             *(_line("detector", one) for one in detectors),
-            *(_line("note", one.text) for one in every_note if one.is_about_values),
+            *(_line("note", one) for _, one in plan.notes),
         ),
         advice=plan.advice,
         warnings=plan.warnings,
         notes=notes,
-        _notes=every_note,
     )
 
 
@@ -235,72 +188,28 @@ def _tiling(recipe: Recipe) -> TilingScheme:
 def _backends(recipe: Recipe) -> str:
     """Describe the backend of the chunks and the backend of the data that each UDF gets."""
     native = recipe.native
-    changes = []
-    if native.is_sparse and recipe.corrections is not None:
-        changes.append("corrected")
-    if native.is_sparse and recipe.makes_dense and recipe.descan is not None:
-        changes.append("shifted")
-    if not changes and all(udf.backend == native for udf in recipe.udfs):
-        return native.name
     each = []
     for udf in recipe.udfs:
-        backend, steps = udf.backend, []
-        if native.is_sparse and not backend.is_sparse:
-            steps.append("made dense a tile at a time")
-        if native.on_device != backend.on_device:
-            steps.append(f"moved to the {'device' if backend.on_device else 'host'}")
-        how = f", {' and '.join(steps) or 'converted'}"
-        if changes:
-            how = f", {', '.join(changes)} and dense before"
-        elif backend == native:
+        how = ", converted"
+        if udf.backend == native:
             how = " as it is"
-        each.append(f"{udf.name} is given {backend.name}{how}")
+        elif native.is_sparse and not udf.backend.is_sparse:
+            how = ", made dense a tile at a time"
+        each.append(f"{udf.name} is given {udf.backend.name}{how}")
+    if native.is_sparse and recipe.makes_dense:
+        each = ["made dense a tile at a time to correct or shift them"]
+    elif all(udf.backend == native for udf in recipe.udfs):
+        return native.name
     return "; ".join([f"{native.name} chunks", *dict.fromkeys(each)])
 
 
-def _reads(plan: Plan, bytes_read: int, passes: int) -> str:
-    """Describe in short what a run reads."""
-    grid = plan.recipe.grid
-    total = math.prod(grid.numblocks)
-    text = f"{format_bytes(bytes_read)} in {total} chunk{'s' * (total > 1)}"
-    if grid.n_chunks != total:
-        text = f"{format_bytes(bytes_read)} in {grid.n_chunks} of {total} chunks"
-    if grid.roi is not None:
-        text += f", {grid.n_frames} of {grid.size} frames"
-    return text + (f", in {passes} passes" if passes > 1 else "")
-
-
-def _in_short(memory: PredictedMemory) -> str:
-    """Describe the memory of a process with all threads."""
-    threads = _threads(memory)
-    total = format_bytes(memory.total(threads))
-    text = f"{total} in a process with {threads} thread{'s' * (threads > 1)}"
-    return f"{text}, or less: this is what dense data would need" if memory.is_bound else text
-
-
-def _memory(memory: PredictedMemory) -> str:
-    """Describe the memory of a process: all of it, what for, and that with one thread."""
-    from udfdask.explanation.memory import describe_parts
-
-    threads = _threads(memory)
-    text = f"{_in_short(memory)} ({describe_parts(memory, threads)})"
-    one = f"; {format_bytes(memory.total(1))} with 1 thread"
-    return text + (one if threads > 1 else "")
-
-
-def _threads(memory: PredictedMemory) -> int:
-    """Return the number of threads of a process that have a task."""
-    return max(1, min(config.worker_threads(), memory.tasks))
-
-
-def _tiles(tiling: TilingScheme, sig: Shape) -> str:
+def _tiles(tiling: TilingScheme) -> str:
     """Describe how many frames a UDF sees at a time, and how much of them."""
     depth, *part = tiling.shape
-    frames = "1 frame" if depth == 1 else f"up to {depth} frames"
+    text = f"{'1 frame' if depth == 1 else f'up to {depth} frames'} at a time"
     if len(tiling) == 1:
-        return f"{frames} at a time"
-    size = " x ".join(map(str, part))
-    return f"{frames} at a time, in {len(tiling)} parts of up to {size} pixels"
+        return text
+    return f"{text}, in {len(tiling)} parts of up to {' x '.join(map(str, part))} pixels"
 
 
 def _udf(udf: UDFRecipe, name: str, shares_sums: bool) -> str:

@@ -13,12 +13,20 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from dask.utils import format_bytes
 
-from udfdask.explanation.loading import LoadingMemory
+from udfdask import config
+from udfdask.advice import Advice
+from udfdask.errors import MemoryLimitError
+from udfdask.geometry.good_chunks import Chunks
 from udfdask.geometry.halo import slabs
+from udfdask.graph.dask_internals.arrays import GraphArray, blocks_in_memory
+from udfdask.graph.dask_internals.tasks import described_layer, described_task
+from udfdask.plan.arguments import parse_size
+from udfdask.plan.plan import Plan
 from udfdask.plan.recipe import Recipe, UDFRecipe
 from udfdask.udf import UDFMethod
 from udfdask.udf.buffers import BufferSpec
@@ -109,20 +117,41 @@ class PredictedMemory:
         return sum(self.parts(threads).values())
 
 
-def describe_parts(memory: PredictedMemory, threads: int) -> str:
-    """Return what memory is for in words, the largest part first."""
+def describe_memory(memory: PredictedMemory) -> tuple[str, str]:
+    """Return the memory of a process with all its threads, and what for, the largest part first."""
+    threads = max(1, min(config.worker_threads(), memory.tasks))
     parts = sorted(memory.parts(threads).items(), key=lambda part: -part[1])
-    return ", ".join(f"{name} {format_bytes(size)}" for name, size in parts)
+    total = format_bytes(memory.total(threads))
+    return (
+        f"{total} in a process with {threads} thread{'s' * (threads > 1)}",
+        ", ".join(f"{name} {format_bytes(size)}" for name, size in parts),
+    )
 
 
-def predict_memory(
-    recipe: Recipe, *, joined: bool = False, loading: LoadingMemory | None = None
-) -> PredictedMemory:
-    """Return the memory of a run; `joined` says whether the chunks are joined small ones.
+def check_memory(plan: Plan, array: GraphArray, max_memory: Any) -> None:
+    """Raise if a run needs more than `max_memory` in one process."""
+    limit, memory = parse_size(max_memory, "max_memory", "2 GB"), predict_memory(plan, array)
+    needed = memory.total(config.worker_threads())
+    if needed <= limit:
+        return
+    total, parts = describe_memory(memory)
+    dense = ", if the sparse data were dense," if memory.is_bound else ","
+    text = (
+        f"the run needs {total} ({parts}){dense} more than max_memory={max_memory!r}: smaller "
+        "chunks where the array is made or the file is opened need less, and so do fewer threads "
+        "(num_workers in dask's configuration, udfdask.worker-threads for a cluster), fewer UDFs "
+        "in one run, or a part of the scan"
+    )
+    advice = Advice("memory limit", (text,), {"needed": needed, "limit": limit})
+    raise MemoryLimitError(text, advice=advice)
 
-    Without `loading`, loading needs no more memory than the data themselves.
-    """
-    loading = loading or LoadingMemory()
+
+def predict_memory(plan: Plan, array: GraphArray) -> PredictedMemory:
+    """Return the memory of a run over an array with a graph."""
+    recipe, joined = plan.recipe, plan.joined is not None
+    # each task of joined chunks runs the tasks of its own chunks
+    in_memory = not joined and blocks_in_memory(array) is not None
+    loading, shared = (0, 0) if joined or in_memory else loading_memory(array)
     grid, sig = recipe.grid, recipe.shape.sig
     loaded, rows = int(grid.loaded.max(initial=0)), int(grid.counts.max(initial=0))
     pixels = math.prod(max(sizes, default=0) for sizes in recipe.sig_chunks)
@@ -131,17 +160,76 @@ def predict_memory(
     moved = recipe.descan is not None and recipe.descan.moves_entries
     copied = _copies_of_tiles(recipe, rows) + _windows(recipe) + block * moved
     return PredictedMemory(
-        data=0 if loading.in_memory and not joined else block,
-        copies=max(block if joined else loading.copies, copied),
+        data=0 if in_memory else block,
+        copies=max(block if joined else loading, copied),
         buffers=sum(udf.buffers for udf in udfs) + _shifts(recipe, rows),
         partials=sum(udf.partial for udf in udfs),
         waiting=sum(udf.waiting for udf in udfs),
-        shared=loading.shared + _borders(recipe),
+        shared=shared + _borders(recipe),
         results=sum(udf.results for udf in udfs),
         parameters=recipe.nbytes,
         tasks=grid.n_chunks * (recipe.n_blocks if recipe.by_sig_chunk else 1),
         is_bound=recipe.native.is_sparse,
     )
+
+
+def loading_memory(array: GraphArray) -> tuple[int, int]:
+    """Return the bytes that loading a block needs beside it, and those that the process shares.
+
+    They are read from the sizes of the blocks in the layers of the graph.
+    """
+    graph, copies, shared = array.dask, 0, 0
+    block = _block_bytes(graph.layers[array.name])
+    for name, layer in graph.layers.items():
+        sources = [graph.layers[each] for each in graph.dependencies[name]]
+        own, before = _block_bytes(layer), max(map(_block_bytes, sources), default=0)
+        read = 0 if before else own * max(map(_decoded, (layer, *sources)))
+        copies = max(copies, own + before + read - block)
+        if len(sources) == 1 and before:
+            shared = max(shared, _pieces(_chunks(layer), _chunks(sources[0])) * before)
+    return copies, shared
+
+
+def _decoded(layer: Any) -> int:
+    """Return how many copies of a block a layer needs that reads, or holds, encoded chunks."""
+    held: list[Any] = []
+    if (described := described_layer(layer)) is not None:
+        held = [value for kind, value in described.inputs if kind == "value"]
+    elif len(layer) == 1:
+        (task,) = dict(layer).values()
+        held = [task, *(described_task(task) or ())]
+    arrays = [one for one in held if hasattr(one, "dtype")]
+    if any(getattr(one, "stored", None) for one in arrays):  # udfdask's own readers
+        return 1
+    # the arrays of zarr and h5py decode a chunk into an array of its own
+    return 2 if any(getattr(one, "chunks", None) for one in arrays) else 0
+
+
+def _pieces(chunks: Chunks, sources: Chunks) -> int:
+    """Return the number of blocks that wait while a rechunk cuts and joins them; 0 for others."""
+    if chunks == sources or [*map(sum, chunks)] != [*map(sum, sources)]:
+        return 0
+    largest = [(max(a, default=0), max(b, default=1)) for a, b in zip(chunks, sources, strict=True)]
+    joined = math.prod(
+        min(len(axis), -(-new // max(1, old)))
+        for (new, old), axis in zip(largest, sources, strict=True)
+    )
+    return 2 * joined if any(new < old for new, old in largest) else joined
+
+
+def _chunks(layer: Any) -> Chunks:
+    """Return the chunks of a layer; none if it does not say them."""
+    about = getattr(layer, "collection_annotations", None) or {}
+    return about.get("chunks") or ()
+
+
+def _block_bytes(layer: Any) -> int:
+    """Return the size of the largest block of a layer; 0 if the layer holds no blocks."""
+    sizes = [max(axis, default=0) for axis in _chunks(layer)]
+    dtype = (getattr(layer, "collection_annotations", None) or {}).get("dtype")
+    if not sizes or dtype is None or any(map(math.isnan, sizes)):
+        return 0
+    return math.prod(sizes) * int(dtype.itemsize)
 
 
 @dataclass(frozen=True)
@@ -185,15 +273,12 @@ class _UDFMemory:
     def waiting(self) -> int:
         """Partial results that wait for merges, and two more, which a merge makes and copies."""
         mode, n = self.udf.merge.mode, self.recipe.grid.n_chunks
-        signal_parts = (
-            self.recipe.n_blocks * self.rows * self.row + self.reduced
-            if self.recipe.by_sig_chunk
-            else 0
-        )
+        parts = self.recipe.n_blocks * self.rows * self.row + self.reduced
+        parts *= self.recipe.by_sig_chunk
         if mode == "none":
-            return signal_parts
+            return parts
         if mode not in ("tree", "all"):
-            return 2 * self.partial + self.reduced + signal_parts
+            return 2 * self.partial + self.reduced + parts
         fan_in, span, total = self.udf.merge.fan_in or max(n, 2), 1, self.partial
         level = self.partial
         while n > 1:  # chunks are processed depth first: all sources of a merge but one can wait
@@ -201,7 +286,7 @@ class _UDFMemory:
             n, span = -(-n // fan_in), span * fan_in
             level = min(span * self.rows, self.recipe.grid.n_frames) * self.row + self.reduced
         copies = 1 if self.udf.promises.merge_only_reads_src else 2
-        return total + (3 if mode == "all" else copies) * level + signal_parts
+        return total + (3 if mode == "all" else copies) * level + parts
 
     @property
     def results(self) -> int:
@@ -255,13 +340,12 @@ def _copies_of_tiles(recipe: Recipe, rows: int) -> int:
 
 def _windows(recipe: Recipe) -> int:
     """Return the size of the windows of frames that one task makes at a time."""
-    frame, grid = recipe.shape.sig.size, recipe.grid
-    box = tuple((0, max(axis, default=0)) for axis in grid.nav_chunks)
+    frame, box = recipe.shape.sig.size, [(0, max(a, default=0)) for a in recipe.grid.nav_chunks]
     largest = 0
     for udf in recipe.udfs:
         if udf.halo is not None:
             itemsize = max(recipe.dtype.itemsize, udf.input_dtype.itemsize)
-            first = slabs(udf.halo, box, frame * itemsize)[:1]
+            first = slabs(udf.halo, tuple(box), frame * itemsize)[:1]
             frames = max((math.prod(udf.halo.around(slab)) for slab in first), default=0)
             # as they came, and as the UDF is given them
             made = frames * frame * (recipe.dtype.itemsize + udf.input_dtype.itemsize)
@@ -284,13 +368,13 @@ def _borders(recipe: Recipe) -> int:
     every = math.prod(sizes)
     kept = every
     if not any(map(recipe.keeps_chunks, range(len(recipe.udfs)))):
-        kept = sum(
-            every
-            - math.prod(
+        inner = (
+            math.prod(
                 max(0, n - 2 * (before + after)) if len(axis) > 1 else n
                 for n, (before, after), axis in zip(sizes, halo.sides, grid.nav_chunks, strict=True)
             )
             for halo in halos
         )
+        kept = sum(every - each for each in inner)
     frames = waiting * min(kept, len(halos) * every)
     return frames * recipe.shape.sig.size * recipe.dtype.itemsize

@@ -44,7 +44,7 @@ def make_signal(
     node: dict[str, Any] = {"udf": info.udf_name, "result": name, "parameters": info.parameters}
     if axis_labels := {axis.name: list(axis.labels) for axis in extra if axis.labels is not None}:
         node["labels"] = axis_labels  # HyperSpy's axes hold only numbers
-    if notes := info.short_notes(is_lazy=False):
+    if notes := info.notes:
         node["note"] = "\n".join(notes)
     signal.metadata.add_dictionary({"udfdask": node})
     if kind == "sig" and place.result in info.in_units and not is_mask:

@@ -68,8 +68,7 @@ class SignalResult(NamedResults):
             masks = [axis.labels for axis in axes if axis.name == "mask" and axis.labels]
             if masks:
                 lines.append(f"  parts of {name}, each a signal of its own: {', '.join(masks[0])}")
-        notes = self._info.short_notes(is_lazy=state == "lazy")
-        lines += [f"  note  {text}" for text in notes]
+        lines += [f"  note  {text}" for text in self._info.notes]
         return "\n".join(lines)
 
     @property

@@ -68,6 +68,8 @@ class Plan:
     """Likely mistakes in arguments and parameters, then what will be slow or need much memory."""
     door: Door
     """The entry point of the user, in whose terms advice is written."""
+    notes: tuple[tuple[int, str], ...] = ()
+    """What is often meant, but good to know about detectors: numbers of UDFs, and texts."""
 
     @property
     def warnings(self) -> tuple[str, ...]:

@@ -273,7 +273,7 @@ def make_dataset(result: Any, layout: Layout, valid_masks: bool) -> xr.Dataset:
     """Return a result as a Dataset with this layout."""
     masks = result.valid_mask if valid_masks else None
     made = layout.fill(result._plain_arrays, masks, result._visited_frames)
-    notes = result._info.short_notes(is_lazy=False)
+    notes = result._info.notes
     return made.assign_attrs(note="\n".join(notes)) if notes else made
 
 

@@ -8,17 +8,14 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from dask.base import DaskMethodsMixin
 
-from udfdask.errors import ArgumentTypeError, UndeclaredBufferError
-from udfdask.explanation.describe import Explanation, LazyExplanation
+from udfdask.errors import ArgumentTypeError, UDFError, UndeclaredBufferError
 from udfdask.geometry.axes import Axis, Calibration
 from udfdask.geometry.chunk_grid import Grid
 from udfdask.udf.buffers import BufferSpec
 
 if TYPE_CHECKING:
+    from udfdask.explanation.describe import Explanation
     from udfdask.geometry.labeled_values import Place
-
-_MOST_NOTES = 3
-"""Most notes that the text of a result shows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,10 +32,10 @@ class ResultInfo:
     """Navigation chunks and ROI."""
     sig_shape: tuple[int, ...]
     """Shape of a frame."""
-    explanation: LazyExplanation
-    """Description of the run, made on request."""
-    number: int
-    """Number of the UDF in the run."""
+    explain: Callable[[], Explanation] | None
+    """Describes the run; None for results that do not keep its data."""
+    notes: tuple[str, ...]
+    """What is good to know about the detectors of the UDF."""
     extra_axes: dict[str, tuple[Axis, ...]]
     """Extra dimensions of each result."""
     calibration: Calibration
@@ -73,20 +70,6 @@ class ResultInfo:
     def nav_shape(self) -> tuple[int, ...]:
         """Shape of the scan."""
         return self.grid.shape
-
-    def short_notes(self, *, is_lazy: bool) -> tuple[str, ...]:
-        """Return the first notes of `explain` about this UDF, and how many more there are.
-
-        Those of a computed result are about its values.
-        """
-        texts = [
-            note.text
-            for note in self.explanation.notes()
-            if note.udf == self.number and (is_lazy or note.is_about_values)
-        ]
-        more = len(texts) - _MOST_NOTES
-        rest = (f"and {more} more: see explain()",) if more > 0 else ()
-        return (*texts[:_MOST_NOTES], *rest)
 
     @property
     def title(self) -> str:
@@ -223,6 +206,11 @@ class NamedResults(DaskMethodsMixin, Mapping[str, Any]):
         Explanation
             `print` shows the description; attributes hold the numbers.
 
+        Raises
+        ------
+        UDFError
+            If the result is computed, persisted, or from another process.
+
         Examples
         --------
         >>> import dask.array as da, udfdask as ud
@@ -230,7 +218,9 @@ class NamedResults(DaskMethodsMixin, Mapping[str, Any]):
         >>> ud.run_udf(da.ones((8, 8, 4, 4), chunks=(2, 8, 4, 4)), SumUDF()).explain().n_chunks
         4
         """
-        return self._info.explanation.get()
+        if self._info.explain is None:
+            raise UDFError("explain() describes a run before it: call it on the lazy result")
+        return self._info.explain()
 
 
 class Lookup(Mapping[str, Any]):

@@ -125,14 +125,14 @@ class Result(ResultOutputs):
         return Result(info, self._arrays, self._masks, self._tasks)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (Result, (self._info, self._arrays, self._masks, self._tasks))
+        return (Result, (self._settled_info(), self._arrays, self._masks, self._tasks))
 
     def __repr__(self) -> str:
         state = "lazy" if self._is_lazy else "computed"
         lines = [f"<Result of {self._info.title}, {state}>"]
         for name, array in self.items():
             lines.append(f"  {name}: {self.buffers[name].kind}, {array.shape}, {array.dtype}")
-        lines += [f"  note  {text}" for text in self._info.short_notes(is_lazy=self._is_lazy)]
+        lines += [f"  note  {text}" for text in self._info.notes]
         return "\n".join(lines)
 
     if not TYPE_CHECKING:  # type checkers know that there is no such attribute
@@ -274,9 +274,8 @@ class Result(ResultOutputs):
         return _persisted, (self._settled_info(), self._lazy_tasks)
 
     def _settled_info(self) -> ResultInfo:
-        """Return the metadata after the description is made, which needs the data of the graph."""
-        self._info.explanation.get()
-        return self._info
+        """Return the metadata without the description of the run, which keeps its data."""
+        return replace(self._info, explain=None)
 
     @property
     def _lazy_tasks(self) -> ResultTasks:

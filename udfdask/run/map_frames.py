@@ -13,7 +13,7 @@ from udfdask.errors import ArgumentTypeError, unknown_arguments
 from udfdask.libertem_udfs import udf_name
 from udfdask.plan.check_input import check_is_array
 from udfdask.results.result import Result
-from udfdask.run.described_data import DescribedData, take_apart
+from udfdask.run.options import DescribedData, take_apart
 from udfdask.run.run_udf import run_udf
 from udfdask.udf import UDF
 

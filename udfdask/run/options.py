@@ -1,4 +1,4 @@
-"""The options that all entry points share: declared, checked, shown.
+"""What all entry points share: the options of a run, and data that know their axes.
 
 Type checkers read the names of options from `Unpack`. `inspect.signature`, the completion in
 notebooks and the reference show the same names through `forwards`; `run_udf` documents them.
@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Protocol, TypedDict, TypeVar, cast, runtime_checkable
+
+import numpy as np
 
 from udfdask.corrections import CorrectionSet
-from udfdask.errors import unknown_arguments
+from udfdask.errors import ArgumentValueError, unknown_arguments
 from udfdask.geometry.axes import Axis
 from udfdask.scheduling.job import SchedulerOptions
 from udfdask.scheduling.progress import Progress
@@ -20,6 +22,68 @@ if TYPE_CHECKING:
     from udfdask.udfs.virtual_detector import VirtualDetectorUDF
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+@runtime_checkable
+class DescribedData(Protocol):
+    """An array that knows its axes, such as `udfdask.io.OpenedFile`."""
+
+    @property
+    def array(self) -> Any:
+        """The data, shape (*nav, *sig)."""
+
+    @property
+    def sig_dims(self) -> int:
+        """Number of signal axes."""
+
+    @property
+    def axes(self) -> tuple[Axis, ...]:
+        """One axis for each dimension of the array."""
+
+    @property
+    def unit(self) -> str | None:
+        """Unit of the values; None if it is not known."""
+
+
+def take_apart(
+    data: Any, sig_dims: int | None, options: Mapping[str, Any]
+) -> tuple[Any, int, dict[str, Any]]:
+    """Return an array, its number of signal axes (by default 2), and options with its axes.
+
+    `axes` among the options may be a `Result` or an opened file, whose axes are taken. With an
+    opened file, the options also have `present`, the mask of the positions that have a frame.
+    """
+    array, chosen = data, dict(options)
+    if _knows_axes(data):
+        array = data.array
+        sig_dims = data.sig_dims if sig_dims is None else sig_dims
+        if chosen.get("axes") is None:
+            chosen["axes"] = data
+    source: Any = chosen.get("axes")
+    described = getattr(source, "calibration", source)
+    if hasattr(described, "axes") and hasattr(described, "unit"):
+        is_file = _knows_axes(source)
+        shape = source.array.shape if is_file else (*source.nav_shape, *source.sig_shape)
+        if getattr(array, "shape", shape) != shape:
+            raise ArgumentValueError(
+                f"axes= describes data of shape {shape}, but the array has the shape "
+                f"{array.shape}: take the part of an opened file itself, such as "
+                "opened[2:5, ::2], or pass a list of Axis; Axis.sliced makes the axis of a part"
+            )
+        chosen["axes"] = described.axes
+        if chosen.get("unit") is None:
+            chosen["unit"] = described.unit
+    for each in (data, source):
+        if _knows_axes(each) and hasattr(each, "present"):
+            # a mask without axes stands for all positions
+            chosen["present"] = np.ones((), bool) if each.present is None else each.present
+            break
+    return array, 2 if sig_dims is None else sig_dims, chosen
+
+
+def _knows_axes(data: Any) -> bool:
+    """Return whether data are an array with a description; a dask array is none."""
+    return not hasattr(data, "__dask_graph__") and isinstance(data, DescribedData)
 
 
 class RunOptions(TypedDict, total=False):

@@ -2,37 +2,39 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
 
 import dask.array as da
 
 from udfdask.advice import ARRAY, Door
+from udfdask.backends.table import known_backends
 from udfdask.errors import ArgumentTypeError
 from udfdask.explanation.costs import advised
-from udfdask.explanation.describe import Explanation, LazyExplanation, describe
 from udfdask.geometry.chunk_grid import BoolArray
 from udfdask.graph.build import build_graph
 from udfdask.graph.inputs import inputs_of
 from udfdask.graph.result_tasks import ResultTasks
 from udfdask.libertem_udfs import as_own
+from udfdask.plan.answers import allowed_backends
 from udfdask.plan.arguments import Options
-from udfdask.plan.check_input import check_is_array
+from udfdask.plan.check_input import check_is_array, check_udfs
+from udfdask.plan.declarations import new_instance
 from udfdask.plan.plan import Plan, make_plan
 from udfdask.results.named_results import ResultInfo
 from udfdask.results.result import Result
-from udfdask.run.described_data import DescribedData, take_apart
-from udfdask.run.options import RunOptions, check_names, forwards
+from udfdask.run.options import DescribedData, RunOptions, check_names, forwards, take_apart
 from udfdask.scheduling.compute import compute, persist
 from udfdask.tracebacks import own_lines_hidden, warn_user
 from udfdask.udf import UDF
 
 T = TypeVar("T")
 
-__all__ = ["compute", "explain", "persist", "run_udf"]
+__all__ = ["compute", "explain", "get_resources", "persist", "run_udf"]
 
 if TYPE_CHECKING:
-    from udfdask.explanation.loading import LoadingMemory
+    from udfdask.explanation.describe import Explanation
 
 
 @overload
@@ -112,7 +114,7 @@ def run_udf(
         has its own task.
     max_memory : int or str, optional
         Memory of one process in bytes or as a text such as "2 GB". A run that needs more is refused
-        before it starts, and the message says which chunks, threads or merges would fit. This is
+        before it starts, and the message says what needs it, and what helps. This is
         a worker process of a cluster, or this process. The number of its threads is
         config `udfdask.worker-threads`, by default the number that dask uses here.
 
@@ -259,9 +261,9 @@ def plan_run(
             **options,
         )
         if (most := options.get("max_memory")) is not None:
-            from udfdask.explanation.memory_limit import check_memory  # few runs need it
+            from udfdask.explanation.memory import check_memory  # few runs need it
 
-            check_memory(plan, most, _loading(inputs.array, plan))
+            check_memory(plan, inputs.array, most)
     return advised(plan), inputs.array
 
 
@@ -275,36 +277,31 @@ def show_warnings(plan: Plan) -> None:
 def make_results(plan: Plan, array: da.Array) -> tuple[Result, ...]:
     """Return the lazy results of a plan."""
     tasks_of_udfs = build_graph(plan, array)
-    infos = make_infos(plan, array, lambda: _count_tasks(tasks_of_udfs, array))
+
+    @functools.cache
+    def explain() -> Explanation:
+        from udfdask.explanation.describe import describe  # runs do not need it
+
+        return describe(plan, array, _count_tasks(tasks_of_udfs, array))
+
     return tuple(
-        Result(info, tasks=tasks) for info, tasks in zip(infos, tasks_of_udfs, strict=True)
+        Result(info, tasks=tasks)
+        for info, tasks in zip(make_infos(plan, explain), tasks_of_udfs, strict=True)
     )
 
 
-def _loading(array: da.Array, plan: Plan) -> LoadingMemory:
-    """Return what loading a chunk needs."""
-    from udfdask.explanation.loading import LoadingMemory, loading_memory
-
-    # each task of joined chunks runs the tasks of its own chunks
-    return LoadingMemory() if plan.joined else loading_memory(array)
-
-
-def make_infos(plan: Plan, array: da.Array, n_tasks: Callable[[], int]) -> tuple[ResultInfo, ...]:
-    """Return the metadata of the results of each UDF."""
-    from udfdask.explanation.notes import notes_of  # runs need it, imports do not
-
-    explanation = LazyExplanation(
-        lambda: describe(plan, n_tasks(), _loading(array, plan)),
-        lambda: notes_of(plan),
-    )
+def make_infos(
+    plan: Plan, explain: Callable[[], Explanation] | None = None
+) -> tuple[ResultInfo, ...]:
+    """Return the metadata of the results of each UDF; `explain` describes a run that is lazy."""
     return tuple(
         ResultInfo(
             udf_name=u.name,
             buffers=u.outputs,
             grid=plan.recipe.grid,
             sig_shape=tuple(plan.recipe.shape.sig),
-            explanation=explanation,
-            number=number,
+            explain=explain,
+            notes=tuple(text for udf, text in plan.notes if udf == number),
             extra_axes=u.axes,
             calibration=plan.calibration,
             units=units,
@@ -343,3 +340,51 @@ def _count_tasks(every: Sequence[ResultTasks], array: da.Array) -> int:
     own = set(array.dask.layers)
     layers = {name: layer for tasks in every for name, layer in tasks.graph.layers.items()}
     return sum(len(layer) for name, layer in layers.items() if name not in own)
+
+
+def get_resources(
+    udfs: UDF | Sequence[UDF] | Mapping[str, UDF], backends: Any = None
+) -> dict[str, float]:
+    """Return the resources that the workers of a cluster must have to run UDFs together.
+
+    Pass them to `dask.compute` or a method of a client. `udfdask.compute`, `Result.compute` and
+    `run_udf_iter` do not need them: they restrict only the tasks that need a device.
+
+    Parameters
+    ----------
+    udfs : UDF, or list, tuple or dict of UDF
+        The UDFs to run.
+    backends : str or sequence of str, optional
+        The array backends that the run is restricted to, as in `run_udf`.
+
+    Returns
+    -------
+    dict
+        ``{"CUDA": 1}`` if one of the UDFs runs only on a CUDA device: all backends that it accepts
+        are CuPy backends or "cuda". ``{}`` otherwise.
+
+    Raises
+    ------
+    ArgumentTypeError
+        If `udfs` contains something else than UDFs, or `backends` has a wrong type.
+    ArgumentValueError
+        If `udfs` is empty, a backend is unknown, or a UDF accepts none of `backends`.
+
+    Examples
+    --------
+    >>> import udfdask as ud
+    >>> from udfdask.udfs import SumUDF
+    >>> class OnDevice(ud.UDF):
+    ...     def get_backends(self):
+    ...         return (ud.UDF.BACKEND_CUPY,)
+    >>> ud.get_resources([SumUDF(), OnDevice()])
+    {'CUDA': 1}
+    >>> ud.get_resources(SumUDF())
+    {}
+    """
+    every = as_list(udfs)
+    check_udfs(every)
+    allowed = None if backends is None else known_backends(backends, f"backends={backends!r}")
+    offers = [allowed_backends(new_instance(type(udf), udf._kwargs), allowed) for udf in every]
+    needs_cuda = any(all(backend.device == "cuda" for backend in offer) for offer in offers)
+    return {"CUDA": 1} if needs_cuda else {}

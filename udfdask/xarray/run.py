@@ -34,7 +34,7 @@ def run(
     plan, array = plan_run(
         data.array, udf, sig_dims=data.sig_dims, roi=data.roi, door=door_of(data), **chosen
     )
-    infos = make_infos(plan, array, lambda: 0)
+    infos = make_infos(plan)
     layouts = make_layouts(infos, data.labels, rename)
     show_warnings(plan)
     results = make_results(plan, array)

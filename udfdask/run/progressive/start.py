@@ -18,8 +18,7 @@ from udfdask.plan.arguments import NAMES
 from udfdask.plan.check_input import check_is_array
 from udfdask.plan.recipe import DESCAN
 from udfdask.results.named_results import ResultInfo
-from udfdask.run.described_data import DescribedData, take_apart
-from udfdask.run.options import IterOptions, forwards
+from udfdask.run.options import DescribedData, IterOptions, forwards, take_apart
 from udfdask.run.progressive.chunk_source import Chunks, Job
 from udfdask.run.progressive.chunks_local import LocalChunks
 from udfdask.run.progressive.iterator import ProgressiveRun, UDFIterator
@@ -60,7 +59,7 @@ def prepare_run(
         replace(info, name=None if name is None else str(name))
         for name, info in zip(
             names or repeat(None),
-            make_infos(plan, array, lambda: recipe.grid.n_chunks),
+            make_infos(plan),
             strict=False,
         )
     )
@@ -74,8 +73,6 @@ def prepare_run(
     find = _find_scheduler(scheduler, array)
 
     def start() -> Chunks:
-        for info in infos:
-            info.explanation.get()  # snapshots do not keep the data of the graph
         job, get = Job(plan, array, live), find()
         client = getattr(get, "__self__", None)
         if hasattr(client, "scatter"):
