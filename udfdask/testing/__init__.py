@@ -3,10 +3,8 @@
 `udfdask.testing.strategies` needs hypothesis, so it is not imported here.
 """
 
-from udfdask.testing.equality import assert_eq
-from udfdask.testing.failures import UDFCheckError
+from udfdask.testing.assertions import UDFCheckError, assert_eq, raise_if_dask_computes
 from udfdask.testing.laws.check_udf import CheckReport, check_udf
-from udfdask.testing.raise_if_computes import raise_if_dask_computes
 from udfdask.testing.reference import run_reference
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""Provide buffers that raise if an assigned value is lost, for example because it wraps around."""
+"""Buffers that raise if an assigned value is lost, for example because it wraps around."""
 
 from __future__ import annotations
 
@@ -6,17 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.testing.failures import UDFCheckError
+from udfdask.testing.assertions import UDFCheckError
 from udfdask.types import AnyArray
-
-REMEDY = {
-    "c": "declare a complex dtype, or take .real on purpose",
-    "f": "declare a floating dtype, or round on purpose, as with np.rint(...).astype(...)",
-}
-"""Remedies for the message, by the kind of dtype of the assigned values."""
-
-EXACT = frozenset({np.add, np.subtract, np.multiply})
-"""Functions on integers that are also computed exactly, with Python's integers, to compare."""
 
 
 class CheckedBuffer(np.ndarray):
@@ -33,17 +24,17 @@ class CheckedBuffer(np.ndarray):
         self.buffer_name = getattr(source, "buffer_name", "")
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        plain = self.view(np.ndarray)
-        value = _plain(value)
+        plain, value = _plain(self), _plain(value)
         plain[index] = value
         check_kept(self.buffer_name, value, plain[index])
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         """Compute on plain arrays; sums, differences and products of integers must not wrap."""
-        out = kwargs.pop("out", ())
+        out = kwargs.get("out", ())
         given = [np.asarray(_plain(x)) for x in inputs]
         exact = None
-        if ufunc in EXACT and method == "__call__" and all(x.dtype.kind in "iu" for x in given):
+        can_wrap = ufunc in (np.add, np.subtract, np.multiply) and method == "__call__"
+        if can_wrap and all(x.dtype.kind in "iu" for x in given):
             exact = ufunc(*(x.astype(object) for x in given))
         if out:
             kwargs["out"] = tuple(map(_plain, out))
@@ -72,24 +63,21 @@ def check_kept(name: str, value: Any, stored: Any) -> None:
     A boolean buffer keeps truth values on purpose, and objects are stored unchanged.
     """
     try:
-        assigned = np.asarray(value)
+        assigned, kept = np.broadcast_arrays(value, stored)
     except ValueError:  # nested lists of objects
         return
-    assigned, kept = np.broadcast_arrays(assigned, stored)
     kinds = assigned.dtype.kind + kept.dtype.kind
     with np.errstate(all="ignore"):
         if (kinds[1] in "iu" and kinds[0] in "iufcO") or kinds in ("SS", "UU"):
-            survives = np.asarray(assigned == kept, dtype=bool)
+            lost = np.asarray(assigned != kept, dtype=bool)
         elif kinds in ("cf", "ff", "fc", "cc"):
-            survives = np.isfinite(kept) | ~np.isfinite(assigned)
-            if kinds == "cf":
-                survives &= assigned.imag == 0
+            lost = ~np.isfinite(kept) & np.isfinite(assigned)
+            lost |= (kinds == "cf") & (assigned.imag != 0)
         else:
             return
-    if not survives.all():
-        before, after = assigned[~survives].flat[0], kept[~survives].flat[0]
-        remedy = REMEDY.get(kinds[0], f"declare a wider dtype than {kept.dtype}")
+    if lost.any():
         raise UDFCheckError(
-            f"buffer {name!r} of dtype {kept.dtype} does not hold the assigned value: {before} "
-            f"becomes {after}. {remedy[0].upper()}{remedy[1:]}"
+            f"buffer {name!r} of dtype {kept.dtype} does not hold the assigned value: "
+            f"{assigned[lost].flat[0]} becomes {kept[lost].flat[0]}. Declare a dtype that holds "
+            "it, or convert on purpose, as with np.rint(...).astype(...) or .real"
         )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 from typing import Any
 
 import numpy as np
@@ -19,13 +18,12 @@ def correct_frames(frames: AnyArray, corrections: CorrectionSet) -> AnyArray:
         if plane is not None:
             (values,) = compute(plane, scheduler="sync")
             frames = change(frames, values.astype(frames.dtype))
-    excluded = corrections.excluded_pixels
-    if excluded is None:
+    bad = corrections.excluded_pixels
+    if bad is None:
         return frames
-    bad = excluded
-    if excluded.dtype != bool:
-        bad = np.zeros(frames.shape[1:], dtype=bool)
-        bad[tuple(excluded.reshape((bad.ndim, -1)))] = True
+    if bad.dtype != bool:
+        places, bad = bad, np.zeros(frames.shape[1:], dtype=bool)
+        bad[tuple(places.reshape((bad.ndim, -1)))] = True
     patched = frames.copy()
     for pixel in np.argwhere(bad):
         around = tuple(slice(max(0, i - 1), i + 2) for i in pixel)
@@ -50,23 +48,23 @@ def _shifted(frame: AnyArray, shift: AnyArray, subpixel: bool, fill: Any) -> Any
     """Return one frame after its shift is removed."""
     if np.isnan(shift).any() or (np.abs(shift) > np.array(frame.shape) + 1).any():
         return np.full_like(frame, fill)
-    whole = np.floor(shift) if subpixel else np.round(shift)
+    if not subpixel:
+        return _moved(frame, np.round(shift).astype(int), fill)
+    whole = np.floor(shift)
     total = np.zeros_like(frame)
     for step in itertools.product((0, 1), repeat=frame.ndim):
-        parts = shift - whole if subpixel else np.zeros(frame.ndim)
-        weight = math.prod(p if s else 1 - p for s, p in zip(step, parts, strict=True))
+        weight = np.prod(np.where(step, shift - whole, 1 - (shift - whole)))
         if weight:  # a neighbor without a weight can be NaN
-            moved = _moved(frame, whole.astype(int) + step, fill)
-            total = total + (moved * np.float64(weight) if subpixel else moved)
+            total = total + _moved(frame, whole.astype(int) + step, fill) * weight
     return total
 
 
 def _moved(frame: AnyArray, shift: AnyArray, fill: Any) -> AnyArray:
     """Return one frame after a shift by whole pixels is removed."""
-    moved, inside = frame, np.ones(frame.shape, dtype=bool)
-    for axis, (by, n) in enumerate(zip(shift, frame.shape, strict=True)):
-        source = np.arange(n) + by
-        moved = np.take(moved, np.clip(source, 0, n - 1), axis=axis)
-        there = (source >= 0) & (source < n)
-        inside &= np.expand_dims(there, [k for k in range(frame.ndim) if k != axis])
-    return np.where(inside, moved, np.asarray(fill, dtype=frame.dtype))
+    targets, sources = [], []
+    for by, n in zip(shift, frame.shape, strict=True):
+        targets.append(slice(max(0, -by), max(0, min(n, n - by))))
+        sources.append(slice(max(0, by), max(0, min(n, n + by))))
+    moved = np.full_like(frame, fill)
+    moved[tuple(targets)] = frame[tuple(sources)]
+    return moved

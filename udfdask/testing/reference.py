@@ -44,14 +44,6 @@ PAD_MODES = {"mask": "constant", "nearest": "edge", "reflect": "symmetric", "per
 """What NumPy calls the boundaries of neighborhoods."""
 
 
-class ReferenceResults(dict[str, AnyArray]):
-    """Results by name, and the UDF whose `get_results` made them, with its merged buffers."""
-
-    def __init__(self, results: Mapping[str, AnyArray], udf: UDF) -> None:
-        super().__init__(results)
-        self.udf = udf
-
-
 def run_reference(
     array: Any,
     udf: UDF | Sequence[UDF],
@@ -85,7 +77,7 @@ def run_reference(
     -------
     dict or tuple of dict
         Results by name in the shape of the dataset, filled outside the ROI; for a list of UDFs, one
-        dictionary for each. Its attribute `udf` is the UDF that made the results.
+        dictionary for each.
 
     Raises
     ------
@@ -105,7 +97,7 @@ def run_reference(
     """
     data = np.asarray(compute(array, scheduler="sync")[0])
 
-    def run(one: Any) -> ReferenceResults:
+    def run(one: Any) -> dict[str, AnyArray]:
         asked = with_computed_params(as_own(one))
         return _PlainLoop(asked, data, sig_dims, roi, corrections, descan).run()
 
@@ -145,6 +137,7 @@ class _PlainLoop:
         shape = Shape(data.shape, sig_dims=sig_dims)
         roi = normalize_roi(roi, tuple(shape.nav))
         shifts = plan_descan(descan, shape, data.dtype, roi, corrected=corrections is not None)
+        self.descan = None if shifts is None else shifts.recipe
         recipe = make_recipe(
             [udf],
             shape=shape,
@@ -152,34 +145,31 @@ class _PlainLoop:
             sig_dims=sig_dims,
             roi=roi,
             corrections=corrections,
-            descan=None if shifts is None else shifts.recipe,
+            descan=self.descan,
         )
         one_tile = sparse_tiling(recipe.sig_chunks, itemsize=1, max_frames=recipe.grid.n_frames)
         self.recipe = replace(recipe, tiling=one_tile, sparse_tiling=one_tile)
         self.declared = recipe.udfs[0]
         self.corrections = corrections
         self.checks_buffers = checks_buffers
-        flat = (shape.nav.size,)
-        self.selected = np.ones(flat, dtype=bool) if roi is None else roi.reshape(flat)
+        n = shape.nav.size
+        self.selected = np.ones(n, dtype=bool) if roi is None else roi.reshape(n)
         self.n_frames = int(self.selected.sum())
-        self.data = data.reshape((*flat, *shape.sig))
-        self.shifts = None
+        self.data = data.reshape((n, *shape.sig))
         if shifts is not None:
-            (values,) = compute(shifts.values, scheduler="sync")
-            self.shifts = values.reshape((*flat, len(shape.sig)))
+            self.shifts = compute(shifts.values, scheduler="sync")[0].reshape((n, sig_dims))
         self.aux = {
-            name: reshaped(udf._kwargs[name].data, (*flat, *aux.extra_shape))
+            name: reshaped(udf._kwargs[name].data, (n, *aux.extra_shape))
             for name, aux in self.declared.aux.items()
             if aux.kind == "nav"
         }
 
-    def run(self) -> ReferenceResults:
+    def run(self) -> dict[str, AnyArray]:
         """Return the results by name."""
         processed = self._instance()
         if self.n_frames:
             self._process(processed)
-        merged = self._merge(processed)
-        return ReferenceResults(self._results(merged), merged.udf)
+        return self._results(self._merge(processed))
 
     def _instance(self) -> Instance:
         """Return a fresh UDF over all frames, with zeroed buffers."""
@@ -205,7 +195,7 @@ class _PlainLoop:
             if instance.takes_sparse or not instance.backend.on_device:
                 data = to_backend(data, instance.backend, data.shape)
             if self.declared.method is UDFMethod.FRAME:
-                self._process_frames(instance, data)
+                self._process_frames(instance, data, process)
             else:
                 process(data)
         udf.postprocess()
@@ -217,10 +207,9 @@ class _PlainLoop:
         frames: Any = np.array(self.data[selected], dtype=self.declared.input_dtype)
         if self.corrections is not None:
             frames = correct_frames(frames, self.corrections)
-        descan = self.recipe.descan
-        if descan is not None and self.shifts is not None:
-            shifts = self.shifts[selected]
-            frames = shift_frames(frames, shifts, subpixel=descan.subpixel, fill=descan.fill)
+        if self.descan is not None:
+            how = {"subpixel": self.descan.subpixel, "fill": self.descan.fill}
+            frames = shift_frames(frames, self.shifts[selected], **how)
         return frames
 
     def _process_neighborhoods(
@@ -234,43 +223,46 @@ class _PlainLoop:
             width = (*halo.sides, *((0, 0) for _ in values.shape[1:]))
             return np.pad(values.reshape((*nav, *values.shape[1:])), width, mode=mode)
 
-        frames = self._changed(np.ones_like(self.selected))
         exists = np.ones_like(self.selected)
+        frames = self._changed(exists)
         if halo.in_roi:
             exists = self.selected
             frames[~exists] = 0
         frames, exists = padded(frames), padded(exists)
         aux = {name: padded(values) for name, values in self.aux.items()}
         core = tuple(slice(before, before + 1) for before, _ in halo.sides)
+        one = np.ones((1,) * len(nav), dtype=bool)
         by_window = self.declared.method is UDFMethod.NEIGHBORHOOD
-        positions = [p for p in np.ndindex(nav) if self.selected.reshape(nav)[p]]
-        for row, position in enumerate(positions):
+        for row, position in enumerate(np.argwhere(self.selected.reshape(nav))):
             window = tuple(slice(p, p + n) for p, n in zip(position, halo.window, strict=True))
             cursor.start, cursor.stop = row, row + 1
-            one = (np.ones((1,) * len(nav), dtype=bool),)
-            cursor.neighborhood = Neighborhood(exists[window], core, *one)
+            cursor.neighborhood = Neighborhood(exists[window], core, one)
             for name, spec in self.declared.allocated.items():
                 if spec.kind == "nav":
-                    array = instance.arrays[name][row : row + 1]
                     axes = (1,) * (not spec.extra_shape if by_window else len(nav))
+                    array = instance.arrays[name][row : row + 1]
                     udf.results.__dict__[name] = array.reshape((*axes, *spec.extra_shape))
             udf.params.__dict__.update({name: values[window] for name, values in aux.items()})
             process(frames[window].copy())
         cursor.neighborhood = None
         instance.view_all()
 
-    def _process_frames(self, instance: Instance, data: Any) -> None:
+    def _process_frames(
+        self, instance: Instance, data: Any, process: Callable[[AnyArray], None]
+    ) -> None:
         """Process one frame after another."""
-        udf = instance.udf
-        buffers, aux = self.declared.allocated, self.declared.aux
-        # views of these have no axis of frames; a view of a single number keeps it to be writable
-        arrays = [n for n, spec in buffers.items() if spec.kind == "nav" and spec.extra_shape]
-        aux_arrays = [name for name in self.aux if aux[name].extra_shape]
+        # these views have no axis of frames; a view of a single number keeps it to be writable
+        shown = (
+            (instance.udf.results, self.declared.allocated),
+            (instance.udf.params, {name: self.declared.aux[name] for name in self.aux}),
+        )
         for row, frame in enumerate(frames_of(data, instance.backend, writable=True)):
             instance.view_rows(row, row + 1)
-            for views, names in ((udf.results, arrays), (udf.params, aux_arrays)):
-                views.__dict__.update({name: views.__dict__[name][0] for name in names})
-            udf.process_frame(frame)
+            for views, specs in shown:
+                for name, spec in specs.items():
+                    if spec.kind == "nav" and spec.extra_shape:
+                        views.__dict__[name] = views.__dict__[name][0]
+            process(frame)
         instance.view_rows(0, self.n_frames)
 
     def _merge(self, processed: Instance) -> Instance:
@@ -285,8 +277,7 @@ class _PlainLoop:
             udf.preprocess()
         elif hasattr(udf, "merge_all"):
             cursor.merged = (0, self.recipe.grid.n_chunks)
-            shape = (self.n_frames, *self.data.shape[1:])
-            rows = Shape(shape, sig_dims=self.recipe.shape.sig_dims)
+            rows = Shape((self.n_frames, *self.data.shape[1:]), sig_dims=self.data.ndim - 1)
             everything = Slice((0,) * len(rows), rows)
             partials = {everything: PartialViews(dict(processed.arrays))}
             for name, value in udf.merge_all(partials).items():

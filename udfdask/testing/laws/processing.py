@@ -1,22 +1,62 @@
-"""Laws about processing: a chunk only changes its own buffers, and repeated runs agree."""
+"""Laws about one chunk: tasks make the UDF again, change only buffers, and can be repeated."""
 
 from __future__ import annotations
 
 import contextlib
-import copy
-import inspect
 import warnings
-from typing import Any
+from collections.abc import Mapping
 
+import cloudpickle
 import numpy as np
+from dask.base import is_dask_collection
 
 from udfdask.names.naming import identity_of
+from udfdask.plan.lost_attributes import find_lost_attribute
+from udfdask.testing.assertions import UDFCheckError, same, show
 from udfdask.testing.eager_run import ONE_CHUNK, Layout
-from udfdask.testing.equality import same
-from udfdask.testing.failures import UDFCheckError
-from udfdask.testing.mutable_state import changes, restore, take_snapshot
 from udfdask.testing.reference import run_checked
-from udfdask.testing.udf_under_test import Subject, in_words, varied
+from udfdask.testing.subject import Place, Subject, held_outside_buffers, in_words
+
+
+def makes_itself_again(subject: Subject) -> None:
+    """`__init__` accepts the parameters that it passes to `super().__init__`, unchanged."""
+    udf = subject.original
+    cls, kwargs = type(udf), udf._kwargs
+    rule = (
+        "each chunk makes a new UDF like this, so __init__ must accept the arguments that it "
+        "passes to super().__init__, unchanged"
+    )
+    try:
+        again = cls(**kwargs)
+    except Exception as error:  # the user's __init__ can raise anything
+        arguments = ", ".join(f"{k}=..." for k in kwargs)
+        raise UDFCheckError(
+            f"__init__ does not accept its own parameters: {cls.__name__}({arguments}) raises "
+            f"{type(error).__name__}: {error}; {rule}"
+        ) from error
+    for name in {**kwargs, **again._kwargs}:
+        one, other = kwargs.get(name), again._kwargs.get(name)
+        if not is_dask_collection(one) and not same(one, other):
+            raise UDFCheckError(
+                f"__init__ changes its own parameter {name!r} each time: made again, it is "
+                f"{show(other)} instead of {show(one)}; {rule}"
+            )
+    if lost_attribute := find_lost_attribute(udf):
+        raise UDFCheckError(lost_attribute)
+
+
+def can_be_pickled(subject: Subject) -> None:
+    """The class and the parameters can be pickled."""
+    udf = subject.udf
+    parts = {f"parameter {name!r}": value for name, value in udf._kwargs.items()}
+    for what, value in {**parts, "the class": (type(udf), udf._kwargs)}.items():
+        try:
+            cloudpickle.loads(cloudpickle.dumps(value))
+        except Exception as error:  # pickling a user's object can raise anything
+            raise UDFCheckError(
+                f"{what} cannot be pickled ({type(error).__name__}: {error}): tasks can run in "
+                "other processes. Make such an object in get_task_data"
+            ) from error
 
 
 def runs(subject: Subject) -> None:
@@ -54,25 +94,32 @@ def keeps_no_state(subject: Subject) -> None:
     for _ in range(2):
         with contextlib.suppress(UDFCheckError):  # other laws are about errors of its merge
             subject.results(Layout(nav_chunks=subject.two_chunks))
-        snapshots.append(take_snapshot(type(subject.udf)))
+        snapshots.append(held_outside_buffers(type(subject.udf)))
     before, between, after = snapshots
-    changed = changes(between, after)
+    changed = _changes(between, after)
     changed += [f"parameter {k!r}" for k, v in kwargs.items() if identity_of(v) != parameters[k]]
     if changed:
         raise UDFCheckError(f"{changed[0]} changes while data are processed: {rule}")
     # what the first run has kept, such as a cache, must not change runs of other data
-    kept = changes(before, between)
+    kept = _changes(before, between)
     other = np.ascontiguousarray(subject.data[::-1]) if subject.nav else subject.data
     if not kept or subject.error_with(other):
         return
     after_first_run = subject.results(data=other)
-    restore(before, kept)
+    for label in kept:
+        if label in before and (put := before[label].put):
+            put(before[label].value)
     subject.agree(
         after_first_run,
         subject.results(data=other),
         f"{kept[0]} is set by the first data that are processed and changes the results of other "
         f"data: {{name!r}} is {{one}} instead of {{other}} {{where}}; {rule}",
     )
+
+
+def _changes(before: Mapping[str, Place], after: Mapping[str, Place]) -> list[str]:
+    """Return the labels of places whose values differ."""
+    return [k for k, v in after.items() if k not in before or before[k].identity != v.identity]
 
 
 def repeats_itself(subject: Subject) -> None:
@@ -85,29 +132,6 @@ def repeats_itself(subject: Subject) -> None:
     )
 
 
-def get_results_repeats_itself(subject: Subject) -> None:
-    """`get_results` has no side effects: a second call gives the same."""
-    cls = type(subject.udf)
-    seen: list[dict[str, Any]] = []
-    own = inspect.getattr_static(cls, "get_results")  # may be a property that returns a method
-
-    def get_results(udf: Any) -> Any:
-        for _ in range(2):
-            returned = own.__get__(udf)()
-            arrays = {**udf.results._udfdask_arrays, **dict(returned.items())}
-            seen.append(copy.deepcopy(arrays))
-        return returned
-
-    subject.results(udf=varied(subject.udf, get_results=get_results))
-    first, again = seen[-2:]
-    for name in first:
-        if not same(first[name], again.get(name)):
-            raise UDFCheckError(
-                f"get_results() gives something else for {name!r} when it is called again. It must "
-                "not change buffers, the class or a random state: return new arrays"
-            )
-
-
 def gives_what_a_plain_loop_gives(subject: Subject) -> None:
     """In one chunk, the results are the same as in a plain loop over all frames."""
     subject.matches(
@@ -118,7 +142,7 @@ def gives_what_a_plain_loop_gives(subject: Subject) -> None:
 
 def buffers_hold_what_they_are_given(subject: Subject) -> None:
     """Buffers keep the assigned values: none wraps around or is cut off by the dtype."""
-    usable = [data for data in subject.arrays if subject.error_with(data) is None]
+    usable = subject.usable_arrays()
     with warnings.catch_warnings():
         # NumPy only warns about scalars; arrays wrap around without a warning
         warnings.filterwarnings("error", "overflow encountered in scalar", RuntimeWarning)

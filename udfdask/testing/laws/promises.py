@@ -7,6 +7,7 @@ this promise and a run without promises.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,10 +17,9 @@ from udfdask.corrections import CorrectionSet
 from udfdask.corrections.correct_tile import precise
 from udfdask.names.naming import identity_of
 from udfdask.plan.make_recipe import MANY_BLOCKS
+from udfdask.testing.assertions import UDFCheckError
 from udfdask.testing.eager_run import ONE_CHUNK, Chunks, Layout
-from udfdask.testing.failures import UDFCheckError
-from udfdask.testing.sample_data import ragged_sig_chunks, scan_chunkings
-from udfdask.testing.udf_under_test import Subject, varied
+from udfdask.testing.subject import Subject, scan_chunkings, varied
 from udfdask.types import AnyArray
 from udfdask.udf import UDF
 from udfdask.udf.promises import Promises
@@ -49,25 +49,24 @@ def merge_only_reads_src(subject: Subject) -> None:
     watched = varied(subject.udf, merge=merge)
     for nav_chunks in scan_chunkings(subject.nav):
         for fan_in in (2, 8):
-            layout = Layout(nav_chunks=nav_chunks, fan_in=fan_in)
+            layout = Layout(nav_chunks=nav_chunks, split_every=fan_in)
             subject.results(layout, udf=watched)
 
 
 def processes_stacks(subject: Subject) -> None:
     """The promise `processes_stacks` is true: `process_stack` gives the same as `process_frame`."""
-    few, sig_chunks = 3 * subject.frame_bytes, ragged_sig_chunks(subject.sig)
-    pieces = Layout(nav_chunks=subject.two_chunks, sig_chunks=sig_chunks, tile_bytes=few)
-    for layout in (ONE_CHUNK, Layout(tile_bytes=few), pieces):
+    few = Layout(tile_bytes=3 * subject.frame_bytes)
+    pieces = replace(few, nav_chunks=subject.two_chunks, sig_chunks=subject.sig_chunks)
+    for layout in (ONE_CHUNK, few, pieces):
         _compare(subject, "processes_stacks", f"with {layout}", layout)
 
 
 def processes_sums(subject: Subject) -> None:
     """The promise `processes_sums` is true: `process_sums` gives the same as `process_tile`."""
-    for data in subject.arrays:
-        if subject.error_with(data) is None:
-            # twice: UDFs that share something need another one
-            layout = Layout(nav_chunks=subject.two_chunks)
-            _compare(subject, "processes_sums", f"for {data.dtype}", layout, data, times=2)
+    layout = Layout(nav_chunks=subject.two_chunks)
+    for data in subject.usable_arrays():
+        # twice: UDFs that share something need another one
+        _compare(subject, "processes_sums", f"for {data.dtype}", layout, data, times=2)
 
 
 def takes_any_byte_order(subject: Subject) -> None:
@@ -96,11 +95,10 @@ def only_sums_frames(subject: Subject) -> None:
     corrections = CorrectionSet(
         dark=(number % 3).astype("float32"), gain=(0.5 * 2.0 ** (number % 3)).astype("float32")
     )
-    for data in subject.arrays:
-        if precise(data.dtype) is None or subject.error_with(data) is not None:
-            continue
-        when = f"for corrected {data.dtype}"
-        _compare(subject, "only_sums_frames", when, data=data, corrections=corrections)
+    for data in subject.usable_arrays():
+        if precise(data.dtype) is not None:
+            when = f"for corrected {data.dtype}"
+            _compare(subject, "only_sums_frames", when, data=data, corrections=corrections)
 
 
 def _many_chunks(sig: tuple[int, ...]) -> Chunks | None:

@@ -1,19 +1,18 @@
-"""Compare results and arrays, lazy or computed: values, shapes, dtypes and blocks."""
+"""Assert that results and arrays are equal, lazy or computed, and that code is lazy."""
 
 from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import dask.array as da
+import dask.config
 import numpy as np
-from dask.base import is_dask_collection
-from dask.core import flatten
-from dask.highlevelgraph import HighLevelGraph
+from dask.base import compute
 from dask.local import get_sync
 
 from udfdask.backends.table import to_host
@@ -24,6 +23,24 @@ from udfdask.types import AnyArray
 
 Close = Callable[[AnyArray, AnyArray], Any]
 """Says which elements of two arrays of floats are equal but for rounding; NaN equals NaN."""
+
+
+class UDFCheckError(AssertionError):
+    """Raised if a UDF breaks a law of `check_udf`; the message says which law, and how.
+
+    Attributes
+    ----------
+    law : str
+        Name of the law, as in the argument `skip` of `check_udf`.
+
+    Examples
+    --------
+    >>> from udfdask.testing import UDFCheckError
+    >>> issubclass(UDFCheckError, AssertionError)
+    True
+    """
+
+    law: str = ""
 
 
 def assert_eq(
@@ -62,21 +79,64 @@ def assert_eq(
     >>> assert_eq(da.arange(4, chunks=2), np.array([0, 1, 2, 4]))
     Traceback (most recent call last):
     ...
-    AssertionError: arrays differ at index (3,): 3 and 4 (1 of 4 values differ)
+    AssertionError: arrays differ: 3 and 4 (at index 3; 1 of 4 values differ)
     """
     __tracebackhide__ = True
-    if isinstance(a, Mapping) != isinstance(b, Mapping):
-        raise AssertionError(
-            f"a {type(a).__name__} cannot be compared with a {type(b).__name__}: only one of them "
-            "holds results by name"
-        )
-    if isinstance(a, Mapping) and set(a) != set(b):
-        raise AssertionError(f"the names differ: {sorted(a)} and {sorted(b)}")
+    names = [sorted(side) if isinstance(side, Mapping) else "an array" for side in (a, b)]
+    if names[0] != names[1]:
+        raise AssertionError(f"the names differ: {names[0]} and {names[1]}")
     both = isinstance(a, Result) and isinstance(b, Result)
     close = partial(np.isclose, rtol=rtol, atol=atol, equal_nan=True)
     left, right = (_computed(_parts(side, every=both)) for side in (a, b))
-    if difference := find_difference(left, right, close, check_dtype=check_dtype):
-        raise AssertionError(difference.between(difference.name))
+    if found := find_difference(left, right, close, check_dtype=check_dtype):
+        raise AssertionError(f"{found.name} differ: {found.one} and {found.other} {found.where}")
+
+
+@contextlib.contextmanager
+def raise_if_dask_computes(allowed: int = 0) -> Iterator[None]:
+    """Raise if dask computes anything inside the `with` block.
+
+    Parameters
+    ----------
+    allowed : int
+        Number of computations that are allowed; they run on the synchronous scheduler.
+
+    Yields
+    ------
+    None
+        Nothing.
+
+    Raises
+    ------
+    AssertionError
+        If there are more computations.
+
+    Examples
+    --------
+    >>> import dask.array as da, udfdask as ud
+    >>> from udfdask.testing import raise_if_dask_computes
+    >>> from udfdask.udfs import SumUDF
+    >>> with raise_if_dask_computes():
+    ...     result = ud.run_udf(da.ones((4, 4, 2, 2)), SumUDF())
+    >>> with raise_if_dask_computes():
+    ...     result["intensity"].sum().compute()
+    Traceback (most recent call last):
+    ...
+    AssertionError: dask computed something, 1 time(s), where 0 are allowed
+    """
+    seen = 0
+
+    def get(graph: Any, keys: Any, **kwargs: Any) -> Any:
+        nonlocal seen
+        seen += 1
+        if seen > allowed:
+            raise AssertionError(
+                f"dask computed something, {seen} time(s), where {allowed} are allowed"
+            )
+        return get_sync(graph, keys, **kwargs)
+
+    with dask.config.set(scheduler=get):
+        yield
 
 
 def _parts(side: Any, every: bool) -> dict[str, Any]:
@@ -85,51 +145,45 @@ def _parts(side: Any, every: bool) -> dict[str, Any]:
         return {"arrays": side}
     parts = {repr(name): side[name] for name in sorted(side)}
     if every:
-        assert isinstance(side, Result)
-        for name in sorted(side):
-            parts[f"valid_mask[{name!r}]"] = side.valid_mask[name]
-            parts[f"raw[{name!r}]"] = side.raw[name]
+        more: Any = side
+        parts |= {f"valid_mask[{name!r}]": more.valid_mask[name] for name in side}
+        parts |= {f"raw[{name!r}]": more.raw[name] for name in side}
     return parts
 
 
 def _computed(parts: Mapping[str, Any]) -> dict[str, AnyArray]:
     """Return arrays as NumPy arrays; compute all dask arrays together and check their blocks."""
     __tracebackhide__ = True
-    lazy = {name: a for name, a in parts.items() if isinstance(a, da.Array)}
-    done: dict[str, AnyArray] = {}
-    if lazy:
-        graph = HighLevelGraph.merge(*(a.__dask_graph__() for a in lazy.values()))
-        keys: Any = [list(flatten([a.__dask_keys__()])) for a in lazy.values()]
-        ready = da.Array.__dask_optimize__(graph, keys)
-        for name, blocks in zip(lazy, get_sync(ready, keys), strict=True):
-            done[name] = _assembled(name, lazy[name], blocks)
-    for name, array in parts.items():
-        if name not in lazy:
-            # a dask collection of another type, such as a DataFrame column
-            is_lazy = is_dask_collection(array)
-            done[name] = to_host(array.compute(scheduler="sync") if is_lazy else array)
-    return {name: done[name] for name in parts}
+    blocks = {
+        name: array.to_delayed(optimize_graph=False).ravel().tolist()
+        if isinstance(array, da.Array)
+        else array  # a dask collection of another type is computed as well
+        for name, array in parts.items()
+    }
+    (done,) = compute(blocks, scheduler="sync")
+    return {
+        name: _assembled(name, array, done[name])
+        if isinstance(array, da.Array)
+        else to_host(done[name])
+        for name, array in parts.items()
+    }
 
 
 def _assembled(name: str, array: da.Array, blocks: Any) -> AnyArray:
     """Return the blocks of a dask array as one array; raise if a block is not as announced."""
     __tracebackhide__ = True
-    has_known_shape = not any(math.isnan(n) for sizes in array.chunks for n in sizes)
     grid = np.empty(array.numblocks, dtype=object)
     for place, given in zip(np.ndindex(grid.shape), blocks, strict=True):
-        block = to_host(given)
+        block = grid[place] = to_host(given)
         shape = tuple(sizes[i] for sizes, i in zip(array.chunks, place, strict=True))
         for what, announced in (("shape", shape), ("dtype", array.dtype)):
             found = getattr(block, what)
-            if found != announced and (has_known_shape or what == "dtype"):
+            is_unknown = what == "shape" and any(map(math.isnan, shape))
+            if found != announced and not is_unknown:
                 raise AssertionError(
                     f"{name}: block {place} announces {what} {announced} and has {what} {found}"
                 )
-        grid[place] = block
-    if array.ndim == 0:
-        return np.asarray(grid[()])
-    assembled: AnyArray = np.block(grid.tolist())
-    return assembled.reshape(array.shape) if has_known_shape else assembled
+    return np.asarray(np.block(grid.tolist())) if array.ndim else np.asarray(grid[()])
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,31 +209,13 @@ class Tolerance:
         return np.asarray(near | (one == other) | (np.isnan(one) & np.isnan(other)))
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """The first difference between two sets of results: a buffer, its two values and their place.
-
-    `index` is None if shape, dtype or the presence of the result differ.
-    """
+class Difference(NamedTuple):
+    """The first difference between two sets of results: name, two values and their place."""
 
     name: str
     one: str
     other: str
-    count: str
-    index: tuple[int, ...] | None = None
-
-    @property
-    def where(self) -> str:
-        """The index and the number of differing values, as text."""
-        if self.index is None or self.index in ((), (0,)):
-            return f"({self.count})"
-        shown = self.index[0] if len(self.index) == 1 else self.index
-        return f"(at index {shown}; {self.count})"
-
-    def between(self, what: str) -> str:
-        """Return the difference of two things as text."""
-        at = "" if self.index is None else f" at index {self.index}"
-        return f"{what} differ{at}: {self.one} and {self.other} ({self.count})"
+    where: str
 
 
 def find_difference(
@@ -193,18 +229,19 @@ def find_difference(
     for name in dict.fromkeys((*one, *other)):
         if name not in one or name not in other:
             there = ["a result" if name in side else "nothing" for side in (one, other)]
-            return Difference(name, there[0], there[1], "a result is missing")
+            return Difference(name, there[0], there[1], "(a result is missing)")
         a, b = one[name], other[name]
         for what in ("shape", "dtype") if check_dtype else ("shape",):
-            values = [getattr(side, what) for side in (a, b)]
-            if values[0] != values[1]:
-                texts = [f"{what} {value}" for value in values]
-                return Difference(name, texts[0], texts[1], f"{what}s differ")
+            texts = [f"{what} {getattr(side, what)}" for side in (a, b)]
+            if getattr(a, what) != getattr(b, what):
+                return Difference(name, texts[0], texts[1], f"({what}s differ)")
         wrong = differing(a, b, close)
         if wrong.any():
-            index = tuple(int(i) for i in np.argwhere(wrong)[0])
+            index = tuple(map(int, np.argwhere(wrong)[0]))
             count = f"{np.count_nonzero(wrong)} of {wrong.size} values differ"
-            return Difference(name, show(a[index]), show(b[index]), count, index)
+            shown = index[0] if len(index) == 1 else index
+            where = f"(at index {shown}; {count})" if wrong.size > 1 else f"({count})"
+            return Difference(name, show(a[index]), show(b[index]), where)
     return None
 
 
@@ -221,8 +258,7 @@ def differing(one: AnyArray, other: AnyArray, close: Close = Tolerance()) -> Boo
         return ~np.asarray(close(one, other))
     if kinds == {"O"}:
         pairs = zip(one.ravel(), other.ravel(), strict=True)
-        flat = np.fromiter((not same(a, b) for a, b in pairs), dtype=bool, count=one.size)
-        return flat.reshape(one.shape)
+        return np.array([not same(a, b) for a, b in pairs], dtype=bool).reshape(one.shape)
     wrong = np.asarray(one != other)
     if kinds <= set("mM"):
         wrong &= ~(np.isnat(one) & np.isnat(other))
@@ -234,8 +270,7 @@ def same(one: Any, other: Any) -> bool:
     if one is other:
         return True
     if isinstance(one, (np.ndarray, np.generic)) or isinstance(other, (np.ndarray, np.generic)):
-        a, b = np.asarray(one), np.asarray(other)
-        return a.shape == b.shape and a.dtype == b.dtype and not differing(a, b).any()
+        return find_difference({"": np.asarray(one)}, {"": np.asarray(other)}, Tolerance()) is None
     if type(one) is not type(other):
         return False
     if isinstance(one, Mapping):
