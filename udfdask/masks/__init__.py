@@ -9,41 +9,25 @@ from typing import TYPE_CHECKING
 from udfdask.lazy_names import lazy_names
 
 if TYPE_CHECKING:
+    from udfdask.masks.background import background_subtraction as background_subtraction
+    from udfdask.masks.background import balance as balance
     from udfdask.masks.background import (
-        background_subtraction,
-        balance,
-        radial_gradient_background_subtraction,
+        radial_gradient_background_subtraction as radial_gradient_background_subtraction,
     )
-    from udfdask.masks.bins import radial_bins
-    from udfdask.masks.disks import circular, rectangular, ring, window
-    from udfdask.masks.gradients import gradient_x, gradient_y, radial_gradient
-    from udfdask.masks.polar import bounding_radius, polar_map
-    from udfdask.masks.stacks.container import MaskContainer
-    from udfdask.masks.templates import (
-        DiskTemplate,
-        sparse_circular_multi_stack,
-        sparse_template_multi_stack,
-    )
-
-__all__ = [
-    "DiskTemplate",
-    "MaskContainer",
-    "background_subtraction",
-    "balance",
-    "bounding_radius",
-    "circular",
-    "gradient_x",
-    "gradient_y",
-    "polar_map",
-    "radial_bins",
-    "radial_gradient",
-    "radial_gradient_background_subtraction",
-    "rectangular",
-    "ring",
-    "sparse_circular_multi_stack",
-    "sparse_template_multi_stack",
-    "window",
-]
+    from udfdask.masks.bins import radial_bins as radial_bins
+    from udfdask.masks.disks import circular as circular
+    from udfdask.masks.disks import rectangular as rectangular
+    from udfdask.masks.disks import ring as ring
+    from udfdask.masks.disks import window as window
+    from udfdask.masks.gradients import gradient_x as gradient_x
+    from udfdask.masks.gradients import gradient_y as gradient_y
+    from udfdask.masks.gradients import radial_gradient as radial_gradient
+    from udfdask.masks.polar import bounding_radius as bounding_radius
+    from udfdask.masks.polar import polar_map as polar_map
+    from udfdask.masks.stacks.container import MaskContainer as MaskContainer
+    from udfdask.masks.templates import DiskTemplate as DiskTemplate
+    from udfdask.masks.templates import sparse_circular_multi_stack as sparse_circular_multi_stack
+    from udfdask.masks.templates import sparse_template_multi_stack as sparse_template_multi_stack
 
 if not TYPE_CHECKING:  # a type checker would accept any name
     __getattr__, __dir__ = lazy_names(
@@ -58,3 +42,4 @@ if not TYPE_CHECKING:  # a type checker would accept any name
             "templates": "DiskTemplate sparse_circular_multi_stack sparse_template_multi_stack",
         },
     )
+    __all__ = [*__dir__()]

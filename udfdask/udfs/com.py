@@ -10,14 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.errors import ArgumentTypeError, ArgumentValueError
+from udfdask.errors import ArgumentValueError
 from udfdask.geometry.axes import Axis, Calibration, shared_unit, steps
 from udfdask.geometry.shapes import Shape
 from udfdask.geometry.units import unit_of_quotient
 from udfdask.kernels.cpu import vector_field
 from udfdask.kernels.cuda.sums import add_first_moments
 from udfdask.masks.coverage import Coverage
-from udfdask.masks.polar import distance
 from udfdask.once_per_process import OncePerProcess
 from udfdask.types import AnyArray
 from udfdask.udf.buffers import BufferSpec
@@ -25,7 +24,12 @@ from udfdask.udf.params import is_lazy
 from udfdask.udf.tile_sums import TileSums
 from udfdask.udfs.shared.built_in import ALL_TILES, SUMS, check_flag
 from udfdask.udfs.shared.centered import RingUDF, centered
-from udfdask.udfs.shared.com_corrections import correction_matrix, degrees, wrong_order
+from udfdask.udfs.shared.com_corrections import (
+    correction_matrix,
+    degrees,
+    read_regression,
+    wrong_order,
+)
 from udfdask.udfs.shared.geometry_parameters import is_open, read_radii
 
 VECTORS = ("raw_com", "raw_shifts", "field")
@@ -40,10 +44,9 @@ class CoMUDF(RingUDF):
     cy, cx : float, optional
         Center of the mask and origin of the shifts, in pixels; by default where both axes are 0, if
         that is inside of the frame, or else ``shape // 2``.
-    r : float
-        Radius of the mask, a disk, in pixels; by default the whole frame.
-    ri : float
-        Inner radius, in pixels: the mask is ``ri < d <= r``, or the full disk if `ri` is 0.
+    r, ri : float
+        Outer and inner radius of the mask, in pixels: ``ri < d <= r``, or the full disk if `ri` is
+        0; by default the whole frame.
     scan_rotation : float
         Angle in degrees by which shifts are rotated to match the axes of the scan, clockwise on a
         screen: +90 maps +x to +y.
@@ -52,12 +55,9 @@ class CoMUDF(RingUDF):
     regression : {-1, 0, 1} or array-like, shape (3, 2)
         Background to subtract from the field: none (-1), its mean (0), the plane that fits best
         (1), or a given plane ``[[y, x], [dy/dy, dx/dy], [dy/dx, dx/dx]]``.
-    centers : array, shape (*nav, 2), or AuxData of kind nav with extra_shape (2,), optional
-        Center (y, x) of each frame, as for `RadialProfileUDF`.
-    stretch, stretch_angle : float, optional
-        An elliptical mask, as for `RadialProfileUDF`.
-    center : {"zero", "middle"} or tuple of float, optional
-        The center (y, x) in place of `cy` and `cx`, as for `RadialProfileUDF`.
+    centers, stretch, stretch_angle, center : optional
+        Center (y, x) of each frame, an elliptical mask, and the center in place of `cy` and `cx`,
+        as for `RadialProfileUDF`.
 
     Raises
     ------
@@ -93,9 +93,7 @@ class CoMUDF(RingUDF):
 
     All are NaN outside the ROI, for frames whose center in `centers` is not finite, and in
     snapshots for frames that have not been merged; `divergence` and `curl` also if a neighbor is
-    NaN.
-
-    Sums are float64, which is exact for data of up to 16 bits. Pixels outside the mask are not
+    NaN. Sums are float64, which is exact for data of up to 16 bits. Pixels outside the mask are not
     read and can be NaN. A subclass can override `get_field_results`.
 
     Examples
@@ -131,18 +129,17 @@ class CoMUDF(RingUDF):
         r, ri = read_radii(r=r, ri=ri, finite=False)
         if not is_lazy(scan_rotation):
             degrees(scan_rotation)
-        if isinstance(flip_y, np.ndarray) and flip_y.ndim == 0:  # the value of a lazy parameter
-            flip_y = flip_y[()]
-        own = {
-            "r": r,
-            "ri": ri,
-            "scan_rotation": scan_rotation,
-            "flip_y": flip_y if is_lazy(flip_y) else check_flag("flip_y", flip_y),
-            "regression": regression if is_lazy(regression) else _regression(regression),
-        }
-        super().__init__(**centered(cy, cx, center, centers, stretch, stretch_angle, **own))
+        own = centered(
+            *(cy, cx, center, centers, stretch, stretch_angle),
+            r=r,
+            ri=ri,
+            scan_rotation=scan_rotation,
+            flip_y=flip_y if is_lazy(flip_y) else check_flag("flip_y", flip_y),
+            regression=regression if is_lazy(regression) else read_regression(regression),
+        )
+        super().__init__(**own)
         # the shared sums are those of whole frames
-        if centers is not None or not _is_everything(r, ri):
+        if centers is not None or not self._is_everything:
             self.process_sums = None  # type: ignore[method-assign, assignment]
 
     @classmethod
@@ -171,9 +168,22 @@ class CoMUDF(RingUDF):
         r, ri = self._kwargs["r"], self._kwargs["ri"]
         return {"ri": ri, "r": r} if is_lazy(ri) or ri else {"r": r}
 
+    @property
+    def _is_everything(self) -> bool:
+        """Whether the mask covers the whole frame, as far as is known before a run."""
+        r, ri = self._kwargs["r"], self._kwargs["ri"]
+        return not (is_open(r) or is_open(ri)) and r == math.inf and not ri
+
+    @property
+    def _is_scan(self) -> bool:
+        """Whether the scan is 2-D and large enough for derivatives along both axes."""
+        nav = self.meta.dataset_shape.nav
+        return len(nav) == 2 and min(nav) >= 2
+
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
         p = self.params
         self._frame_shape()
+        self._check_mask()
         scalars = ["field_y", "field_x", "magnitude"]
         if self._is_scan:
             scalars += ["divergence", "curl"]
@@ -182,21 +192,35 @@ class CoMUDF(RingUDF):
                 "regression needs a 2-D scan with at least 2 positions along each axis, but the "
                 f"navigation shape is {tuple(self.meta.dataset_shape.nav)}: leave it out"
             )
-        common = not self._has_own_centers
-        if common:
-            self._check_disk()
-        elif not (is_lazy(p.r) or is_lazy(p.ri)):
-            self._check_centers(None if p.r == math.inf else p.r, p.ri or -1)
-        result = partial(self.buffer, dtype="float64", use="result_only")
-        buffers = {name: result("nav", extra_shape=(2,)) for name in VECTORS}
-        buffers |= {name: result("nav") for name in scalars}
+        own = self._has_own_centers
+        nav = partial(self.buffer, "nav", dtype="float64")
+        buffers = {"moments": nav(extra_shape=(3,), use="private", where=None if own else "device")}
+        buffers |= {name: nav(extra_shape=(2,), use="result_only") for name in VECTORS}
+        buffers |= {name: nav(use="result_only") for name in scalars}
         if self._is_scan:
-            buffers["regression"] = result("single", extra_shape=(3, 2))
-        private = partial(self.buffer, "nav", dtype="float64", use="private")
-        if not common:
-            buffers["origins"] = private(extra_shape=(2,))
-        moments = private(extra_shape=(3,), where="device" if common else None)
-        return {"moments": moments, **buffers}
+            buffers["regression"] = self.buffer("single", (3, 2), "float64", use="result_only")
+        if own:
+            buffers["origins"] = nav(extra_shape=(2,), use="private")
+        return buffers
+
+    def _check_mask(self) -> None:
+        """Raise if the mask contains no pixel: the center or its unit is probably wrong."""
+        r, ri = self.params.r, self.params.ri
+        if self._has_own_centers:
+            if not (is_lazy(r) or is_lazy(ri)):
+                self._check_centers(None if r == math.inf else r, ri or -1)
+            return
+        cy, cx = self._center
+        if any(map(is_lazy, (cy, cx, r, ri))):
+            return
+        if r == math.inf:
+            self._check_center_inside()
+        if not self._mask().any():
+            raise ArgumentValueError(
+                f"no pixel of frames of shape {tuple(self.meta.dataset_shape.sig)} lies in the "
+                f"ring ri={ri!r} < d <= r={r!r} around (cy, cx) = ({cy!r}, {cx!r}): numbers are in "
+                "pixels; correct the center, or make r larger"
+            )
 
     def get_result_axes(self) -> Mapping[str, tuple[Axis, ...]]:
         vector = Axis(name="component", labels=("y", "x"))
@@ -207,56 +231,20 @@ class CoMUDF(RingUDF):
 
     def get_result_units(self) -> Mapping[str, str | None]:
         """Name the units: pixels for centers and shifts, those of the axes for the field."""
-        unit = shared_unit(self._sig_axes) or "px"
+        unit = shared_unit(self.meta.axes[-2:]) or "px"
         units: dict[str, str | None] = {"raw_com": "px", "raw_shifts": "px"}
-        units.update(dict.fromkeys(("field", "field_y", "field_x", "magnitude"), unit))
+        units |= dict.fromkeys(("field", "field_y", "field_x", "magnitude"), unit)
         if self._is_scan:
-            per = shared_unit(self._nav_axes) or "position"
-            units.update(dict.fromkeys(("divergence", "curl"), unit_of_quotient(unit, per)))
+            per = shared_unit(self.meta.axes[:-2]) or "position"
+            units |= dict.fromkeys(("divergence", "curl"), unit_of_quotient(unit, per))
         return units
 
     def _warnings(self, calibration: Calibration) -> Sequence[str]:
         text = wrong_order(calibration.axes)
         return (text,) if text else ()
 
-    @property
-    def _sig_axes(self) -> tuple[Axis, ...]:
-        return self.meta.axes[-2:]
-
-    @property
-    def _nav_axes(self) -> tuple[Axis, ...]:
-        return self.meta.axes[:-2]
-
-    @property
-    def _is_scan(self) -> bool:
-        """Whether the scan is 2-D and large enough for derivatives along both axes."""
-        nav = self.meta.dataset_shape.nav
-        return len(nav) == 2 and min(nav) >= 2
-
-    def _check_disk(self) -> None:
-        """Raise if the mask contains no pixel: the center or its unit is probably wrong."""
-        r, ri = self.params.r, self.params.ri
-        cy, cx = self._center
-        if any(map(is_lazy, (cy, cx, r))):
-            return
-        if r == math.inf:
-            self._check_center_inside()
-        ny, nx = sig = tuple(self.meta.dataset_shape.sig)
-        where = f"(cy, cx) = ({cy!r}, {cx!r})"
-        if distance(cx, cy, nx, ny, **self._ellipse).min() > r:
-            raise ArgumentValueError(
-                f"no pixel of frames of shape {sig} lies within r={r!r} pixels of {where}: "
-                "correct the center, or make r larger"
-            )
-        if not is_lazy(ri) and ri and not self._mask().any():
-            raise ArgumentValueError(
-                f"no pixel of frames of shape {sig} lies in the ring ri={ri!r} < d <= r={r!r} "
-                f"around {where}: numbers are in pixels"
-            )
-
     def _coverages(self, sig: Shape) -> Sequence[Coverage]:
-        """Return how much of a frame the mask covers; nothing if it is the whole frame."""
-        return () if _is_everything(**self._radii()) else super()._coverages(sig)
+        return () if self._is_everything else super()._coverages(sig)
 
     def get_shared_task_data(self) -> Mapping[str, Any]:
         """Return the mask; on the CPU also its pixels row by row, and a cache for tiles."""
@@ -270,37 +258,24 @@ class CoMUDF(RingUDF):
         return {"mask": mask, "spans": spans_of(mask), "cut": OncePerProcess(2048)}
 
     def process_tile(self, tile: Any) -> None:
+        p, part, moments = self.params, self.meta.sig_slice, self.results.moments
         if self._has_own_centers:
-            p = self.params
-            self._add_own_moments(tile, (p.ri or None, p.r), self.results.moments)
-            if not any(self.meta.sig_slice.origin):  # buffers of signal parts are added up
+            self._add_own_moments(tile, (p.ri or None, p.r), moments)
+            if not any(part.origin):  # buffers of signal parts are added up
                 self.results.origins += self._own_centers
         elif self.meta._backend.is_sparse:
-            self._add_entries(tile)
+            from udfdask.kernels.cpu.first_moments import add_entry_first_moments
+            from udfdask.kernels.cpu.sparse_sums import entries_of
+
+            data = self.task_data
+            inside = data.cut.get(part, lambda: _flat_mask(data.mask[part.get()]))
+            add_entry_first_moments(entries_of(tile), part.origin, part.shape[1], inside, moments)
         elif tile.size and self.meta._backend.on_device:
-            part = self.meta.sig_slice
             mask = self.task_data.mask
-            part_mask = None if mask is None else mask[part.get()]
-            add_first_moments(tile, part_mask, part.origin, self.results.moments)
+            inside = None if mask is None else mask[part.get()]
+            add_first_moments(tile, inside, part.origin, moments)
         elif tile.size:
             self._add_pixels(tile)
-
-    def process_sums(self, sums: TileSums) -> None:
-        """Add the sum and the first moments of each frame's part, which other UDFs use too."""
-        total, moment_y, moment_x = sums.of_frames.T
-        top, left = self.meta.sig_slice.origin
-        self.results.moments += np.stack(
-            [total, moment_y + top * total, moment_x + left * total], 1
-        )
-
-    def _add_entries(self, tile: Any) -> None:
-        from udfdask.kernels.cpu.first_moments import add_entry_first_moments
-        from udfdask.kernels.cpu.sparse_sums import entries_of
-
-        part, data = self.meta.sig_slice, self.task_data
-        inside = data.cut.get(part, lambda: _flat_mask(data.mask[part.get()]))
-        stored, width = entries_of(tile), part.shape[1]
-        add_entry_first_moments(stored, part.origin, width, inside, self.results.moments)
 
     def _add_pixels(self, tile: Any) -> None:
         from udfdask.kernels.cpu.first_moments import add_moments, cover
@@ -314,6 +289,14 @@ class CoMUDF(RingUDF):
         )
         add_moments(flat, frame_step, turn, where, self.results.moments)
 
+    def process_sums(self, sums: TileSums) -> None:
+        """Add the sum and the first moments of each frame's part, which other UDFs use too."""
+        total, moment_y, moment_x = sums.of_frames.T
+        top, left = self.meta.sig_slice.origin
+        self.results.moments += np.stack(
+            [total, moment_y + top * total, moment_x + left * total], 1
+        )
+
     def get_results(self) -> Mapping[str, Any]:
         p = self.params
         origins = self.results.origins if self._has_own_centers else self._center
@@ -321,18 +304,24 @@ class CoMUDF(RingUDF):
         assert valid is not None  # it is None only in process_*
         with np.errstate(invalid="ignore", over="ignore"):  # frames can contain NaN or infinity
             raw_com, raw_shifts = vector_field.centers(self.results.moments, origins)
-            raw_com[~valid] = np.nan
-            raw_shifts[~valid] = np.nan
+            raw_com[~valid] = raw_shifts[~valid] = np.nan
             # pixels of other sizes along y and x would not rotate as vectors do
-            shifts = raw_shifts * steps(self._sig_axes)
+            shifts = raw_shifts * steps(self.meta.axes[-2:])
             field = shifts @ correction_matrix(p.scan_rotation, bool(p.flip_y)).T
             results: dict[str, Any] = {}
             if self._is_scan:
-                background = results["regression"] = self._background(field)
-                if background.any():
-                    field -= vector_field.plane(self.meta.coordinates, background)
-            full = self._over_scan(field)
-            results |= self.get_field_results(full[..., 0], full[..., 1])
+                plane = np.zeros((3, 2))
+                if np.ndim(p.regression):
+                    plane = np.asarray(p.regression, dtype=np.float64)
+                elif p.regression != -1:
+                    plane = vector_field.fit_plane(self.meta.coordinates, field, int(p.regression))
+                results["regression"] = plane
+                if plane.any():
+                    field -= vector_field.plane(self.meta.coordinates, plane)
+            nav, roi = self.meta.dataset_shape.nav, self.meta.roi
+            full = np.full((nav.size, 2), np.nan)
+            full[... if roi is None else roi.reshape(-1)] = field
+            results |= self.get_field_results(*(full[:, k].reshape(tuple(nav)) for k in (0, 1)))
         return {
             "raw_com": raw_com,
             "raw_shifts": raw_shifts,
@@ -341,24 +330,6 @@ class CoMUDF(RingUDF):
             "field_x": field[:, 1],
             **results,
         }
-
-    def _background(self, field: AnyArray) -> AnyArray:
-        """Return the plane to subtract from the rows of the field, shape (3, 2)."""
-        regression = self.params.regression
-        if np.ndim(regression):
-            return np.asarray(regression, dtype=np.float64)
-        if regression == -1:
-            return np.zeros((3, 2))
-        return vector_field.fit_plane(self.meta.coordinates, field, int(regression))
-
-    def _over_scan(self, rows: AnyArray) -> AnyArray:
-        """Return rows of vectors in the shape of the scan, NaN outside the ROI."""
-        nav, roi = tuple(self.meta.dataset_shape.nav), self.meta.roi
-        if roi is None:
-            return rows.reshape((*nav, 2))
-        full = np.full((*nav, 2), np.nan)
-        full[roi] = rows
-        return full
 
     def get_field_results(self, field_y: Any, field_x: Any) -> Mapping[str, Any]:
         """Compute the results that depend on the field; subclasses can override this method.
@@ -384,24 +355,18 @@ class CoMUDF(RingUDF):
         ...     def get_field_results(self, field_y, field_x):
         ...         results = super().get_field_results(field_y, field_x)
         ...         return {**results, "angle": np.arctan2(field_y, field_x)}
-        >>> x = da.ones((2, 3, 8, 8))
-        >>> ud.run_udf(x, AngleUDF(cy=3, cx=3))["angle"].compute()[0].round(3)
+        >>> ud.run_udf(da.ones((2, 3, 8, 8)), AngleUDF(cy=3, cx=3))["angle"].compute()[0].round(3)
         array([0.785, 0.785, 0.785])
         """
         results: dict[str, Any] = {"magnitude": np.hypot(field_y, field_x)}
         if self._is_scan:
-            known = ~np.isnan(field_y + field_x)
+            known, distances = ~np.isnan(field_y + field_x), steps(self.meta.axes[:-2])
             for name in ("divergence", "curl"):
                 # np.gradient at a position uses its neighbors only, so it can be finite there
-                derivative = getattr(vector_field, name)(field_y, field_x, steps(self._nav_axes))
+                derivative = getattr(vector_field, name)(field_y, field_x, distances)
                 values = np.where(known, derivative, np.nan)
                 results[name] = self.with_mask(values, ~np.isnan(values))
         return results
-
-
-def _is_everything(r: Any, ri: Any = 0) -> bool:
-    """Return whether a mask covers the whole frame, as far as is known before a run."""
-    return not (is_open(r) or is_open(ri)) and r == math.inf and not ri
 
 
 def _flat_mask(mask: AnyArray) -> AnyArray | None:
@@ -411,22 +376,3 @@ def _flat_mask(mask: AnyArray) -> AnyArray | None:
     flat = np.ascontiguousarray(mask).view(np.uint8).reshape(-1)
     flat.flags.writeable = False  # compiled code only exists for read-only arrays
     return flat
-
-
-def _regression(given: Any) -> Any:
-    """Return an option or a plane of shape (3, 2); raise if it is neither."""
-    wrong = (
-        "regression must be -1 (none), 0 (mean), 1 (linear) or a finite array of shape (3, 2), "
-        f"[[y, x], [dy/dy, dx/dy], [dy/dx, dx/dx]], not {given!r}"
-    )
-    try:
-        plane = np.array(given, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ArgumentTypeError(wrong) from None
-    if isinstance(given, (bool, np.bool_)):
-        raise ArgumentTypeError(wrong)
-    if not plane.ndim and np.asarray(given).dtype.kind in "iu" and plane in (-1, 0, 1):
-        return int(given)
-    if plane.shape != (3, 2) or not np.isfinite(plane).all():
-        raise ArgumentValueError(f"{wrong} of shape {plane.shape}")
-    return plane

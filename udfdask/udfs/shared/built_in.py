@@ -91,7 +91,8 @@ class BuiltInUDF(UDF):
 
 
 def check_flag(name: str, value: Any) -> bool:
-    """Return a bool; raise if a parameter is not one."""
+    """Return a bool; raise if a parameter is not one. The value of a lazy one is an array."""
+    value = value[()] if isinstance(value, np.ndarray) and value.ndim == 0 else value
     if not isinstance(value, (bool, np.bool_)):
         raise ArgumentTypeError(f"{name} must be True or False, not {value!r}")
     return bool(value)

@@ -20,34 +20,29 @@ _DIRECTION = re.compile(r"(?:^|[^a-z])[a-z]?([xy])$")
 """Names of an axis along x or y: x, kx, qx, scan_x, k_y; not energy or index."""
 
 
-def wrong_order(axes: Sequence[Axis], sig_dims: int = 2) -> str:
+def wrong_order(axes: Sequence[Axis]) -> str:
     """Return a warning if the names of axes say that x comes before y; else an empty text.
 
     Vectors over a scan take the last axis but one as y and the last axis as x, both of the scan
     and of frames.
     """
-    nav, sig = axes[:-sig_dims], axes[-sig_dims:]
-    scan, frame = _directions(nav), _directions(sig)
-    if frame != "xy" and not (scan == "xy" and frame == "yx"):
+    scan, frame = ([axis.name for axis in part] for part in (axes[:-2], axes[-2:]))
+    swaps_scan, swaps_frame = _directions(scan) == "xy", _directions(frame) == "xy"
+    if not (swaps_frame or (swaps_scan and _directions(frame) == "yx")):
         return ""
-    nav_names, sig_names = [a.name for a in nav], [a.name for a in sig]
-    better = nav_names[::-1] if scan == "xy" else nav_names
-    better = better + (sig_names[::-1] if frame == "xy" else sig_names)
+    better = [*(scan[::-1] if swaps_scan else scan), *(frame[::-1] if swaps_frame else frame)]
     return (
-        f"CoMUDF takes the axes of the scan ({', '.join(nav_names)}) and of frames "
-        f"({', '.join(sig_names)}) as (y, x), but their names say that x comes first: divergence, "
+        f"CoMUDF takes the axes of the scan ({', '.join(scan)}) and of frames "
+        f"({', '.join(frame)}) as (y, x), but their names say that x comes first: divergence, "
         "curl and regression mix the components, or the components y and x have the wrong labels. "
         f"Transpose the data to ({', '.join(better)})"
     )
 
 
-def _directions(axes: Sequence[Axis]) -> str:
-    """Return "yx" or "xy" for two axes with such names, otherwise an empty text."""
-    if len(axes) != 2:
-        return ""
-    found = [_DIRECTION.search(axis.name.lower()) for axis in axes]
-    letters = "".join(match[1] for match in found if match)
-    return letters if letters in ("yx", "xy") else ""
+def _directions(names: Sequence[str]) -> str:
+    """Return "yx" or "xy" for two axes with such names, otherwise another text."""
+    found = [_DIRECTION.search(name.lower()) for name in names]
+    return "".join(match[1] for match in found if match) if len(names) == 2 else ""
 
 
 class GuessResult(NamedTuple):
@@ -74,11 +69,10 @@ class GuessResult(NamedTuple):
 def guess_corrections(y_centers: Any, x_centers: Any, roi: Any = None) -> GuessResult:
     """Guess the scan rotation, the flip and the center from the centers of mass of a scan.
 
-    The guess assumes the field of atoms in atomic resolution STEM. Such a field has no curl.
-    Therefore the guess is the angle, in whole degrees, and the flip with the smallest root mean
-    square of the curl. Two opposite angles have the same curl. At atom columns, the divergence has
-    large negative values, so the guess is the angle with more large negative values than large
-    positive values. The mean deflection is assumed to be zero.
+    The guess assumes the field of atoms in atomic resolution STEM, which has no curl: it is the
+    angle, in whole degrees, and the flip with the smallest root mean square of the curl. Of two
+    opposite angles, it is the one with more large negative than large positive values of the
+    divergence, as at atom columns. The mean deflection is assumed to be zero.
 
     Parameters
     ----------
@@ -116,19 +110,27 @@ def guess_corrections(y_centers: Any, x_centers: Any, roi: Any = None) -> GuessR
     >>> print(guess.scan_rotation, guess.flip_y)
     25 True
     """
-    y, x = _components(y_centers, x_centers)
+    y, x = np.asarray(y_centers), np.asarray(x_centers)
+    if y.dtype.kind not in "biuf" or x.dtype.kind not in "biuf":
+        raise ArgumentTypeError(
+            f"y_centers and x_centers must be real numbers, not {y.dtype} and {x.dtype}"
+        )
+    if y.shape != x.shape:
+        raise ArgumentValueError(
+            f"y_centers and x_centers must have the same shape, not {y.shape} and {x.shape}"
+        )
     if y.ndim != 2 or min(y.shape) < 2:
         raise ArgumentValueError(
             "y_centers and x_centers must cover a 2-D scan with at least 2 positions along each "
             f"axis, but have the shape {y.shape}"
         )
+    y, x = y.astype(np.float64), x.astype(np.float64)
     selected = (slice(0, -1), slice(0, -1)) if roi is None else roi
     rot, div = curl(y, x)[selected].ravel(), divergence(y, x)[selected].ravel()
     rot_flipped, div_flipped = curl(-y, x)[selected].ravel(), divergence(-y, x)[selected].ravel()
     finite = np.isfinite(rot) & np.isfinite(div)
-    center_y, center_x = y[selected].ravel(), x[selected].ravel()
-    centered = np.isfinite(center_y) & np.isfinite(center_x)
-    if not finite.any() or not centered.any():
+    centers = [component[selected][np.isfinite(y + x)[selected]] for component in (y, x)]
+    if not finite.any() or not centers[0].size:
         raise ArgumentValueError(
             "there is no position from which to guess: no shift in roi and its neighbors are finite"
         )
@@ -148,8 +150,8 @@ def guess_corrections(y_centers: Any, x_centers: Any, roi: Any = None) -> GuessR
     return GuessResult(
         scan_rotation=angle - 360 if angle > 180 else angle,
         flip_y=flip_y,
-        cy=float(center_y[centered].mean()),
-        cx=float(center_x[centered].mean()),
+        cy=float(centers[0].mean()),
+        cx=float(centers[1].mean()),
     )
 
 
@@ -229,6 +231,25 @@ def degrees(value: Any) -> float:
     return angle
 
 
+def read_regression(given: Any) -> Any:
+    """Return the parameter of `CoMUDF`, an option or a plane of shape (3, 2), or raise."""
+    wrong = (
+        "regression must be -1 (none), 0 (mean), 1 (linear) or a finite array of shape (3, 2), "
+        f"[[y, x], [dy/dy, dx/dy], [dy/dx, dx/dx]], not {given!r}"
+    )
+    try:
+        plane = np.array(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ArgumentTypeError(wrong) from None
+    if isinstance(given, (bool, np.bool_)):
+        raise ArgumentTypeError(wrong)
+    if not plane.ndim and np.asarray(given).dtype.kind in "iu" and plane in (-1, 0, 1):
+        return int(given)
+    if plane.shape != (3, 2) or not np.isfinite(plane).all():
+        raise ArgumentValueError(f"{wrong} of shape {plane.shape}")
+    return plane
+
+
 def to_beam_shift(shifts: Any) -> Any:
     """Convert shifts of the center of mass to pyxem's convention for beam shifts.
 
@@ -274,18 +295,3 @@ def to_beam_shift(shifts: Any) -> Any:
             f"shifts must be (y, x) vectors, of shape (..., 2), not {shifts.shape}"
         )
     return -shifts[..., ::-1]
-
-
-def _components(y_centers: Any, x_centers: Any) -> tuple[AnyArray, AnyArray]:
-    """Return two components as float64; raise unless they are real and of equal shape."""
-    y, x = np.asarray(y_centers), np.asarray(x_centers)
-    for component in (y, x):
-        if component.dtype.kind not in "biuf":
-            raise ArgumentTypeError(
-                f"y_centers and x_centers must be real numbers, not {component.dtype}"
-            )
-    if y.shape != x.shape:
-        raise ArgumentValueError(
-            f"y_centers and x_centers must have the same shape, not {y.shape} and {x.shape}"
-        )
-    return y.astype(np.float64), x.astype(np.float64)
