@@ -19,7 +19,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from udfdask.kernels.cpu.dense_products import add_dense_products, pack
-from udfdask.masks.stacks.dense_product import BATCH_BYTES, FEWEST
+from udfdask.masks.dense_product import BATCH_BYTES, FEWEST
 
 DTYPES = {
     "uint8": "f4",

@@ -15,7 +15,7 @@ from counted_masks import CALLS, Dot, DotParameter, counted, filed, ones
 from counting import counts
 from udfdask import Shape, Slice
 from udfdask.masks import MaskContainer
-from udfdask.masks.stacks.stack import shared_stack
+from udfdask.masks.stack import shared_stack
 
 
 def piece(*shape):

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         radial_gradient_background_subtraction as radial_gradient_background_subtraction,
     )
     from udfdask.masks.bins import radial_bins as radial_bins
+    from udfdask.masks.container import MaskContainer as MaskContainer
     from udfdask.masks.disks import circular as circular
     from udfdask.masks.disks import rectangular as rectangular
     from udfdask.masks.disks import ring as ring
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from udfdask.masks.gradients import radial_gradient as radial_gradient
     from udfdask.masks.polar import bounding_radius as bounding_radius
     from udfdask.masks.polar import polar_map as polar_map
-    from udfdask.masks.stacks.container import MaskContainer as MaskContainer
     from udfdask.masks.templates import DiskTemplate as DiskTemplate
     from udfdask.masks.templates import sparse_circular_multi_stack as sparse_circular_multi_stack
     from udfdask.masks.templates import sparse_template_multi_stack as sparse_template_multi_stack
@@ -38,8 +38,8 @@ if not TYPE_CHECKING:  # a type checker would accept any name
             "disks": "circular rectangular ring window",
             "gradients": "gradient_x gradient_y radial_gradient",
             "polar": "bounding_radius polar_map",
-            "stacks.container": "MaskContainer",
+            "container": "MaskContainer",
             "templates": "DiskTemplate sparse_circular_multi_stack sparse_template_multi_stack",
         },
     )
-    __all__ = [*__dir__()]
+    __all__ = list(__dir__())

@@ -225,7 +225,7 @@ def check_masks_and_targets(udfs: Sequence[UDF], sources: Sequence[str]) -> None
     """Raise if masks need an accessor, or if a UDF would write a file of the data."""
     for udf in udfs:
         if udf._mask_parameter is not None:
-            from udfdask.masks.stacks.given_masks import check_is_read  # few UDFs have masks
+            from udfdask.masks.given_masks import check_is_read  # few UDFs have masks
 
             check_is_read(udf._kwargs.get(udf._mask_parameter))
     targets = [target for udf in udfs for target in udf._targets(sources)]

@@ -59,4 +59,4 @@ if not TYPE_CHECKING:  # a type checker would accept any name
             "virtual_detector": "VirtualDetectorUDF",
         },
     )
-    __all__ = [*__dir__()]
+    __all__ = list(__dir__())

@@ -20,17 +20,17 @@ from udfdask.geometry.labeled_values import (
     vectors_of,
 )
 from udfdask.geometry.shapes import Shape
+from udfdask.masks.container import MaskContainer
 from udfdask.masks.coverage import Coverage
-from udfdask.masks.stacks.container import MaskContainer
-from udfdask.masks.stacks.dense_product import (
+from udfdask.masks.dense_product import (
     MaskProduct,
     check_masks,
     heaviest,
     highest,
     product_dtype,
 )
-from udfdask.masks.stacks.given_masks import factories_of, mask_names
-from udfdask.masks.stacks.sparse_product import DeviceMaskProduct, EntryProduct
+from udfdask.masks.given_masks import factories_of, mask_names
+from udfdask.masks.sparse_product import DeviceMaskProduct, EntryProduct
 from udfdask.types import AnyArray
 from udfdask.udf import UDF
 from udfdask.udf.aux_data import AuxData

@@ -10,7 +10,7 @@ import numpy as np
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.geometry.axes import Axis
 from udfdask.masks import checks
-from udfdask.masks.stacks.given_masks import is_held_elsewhere
+from udfdask.masks.given_masks import is_held_elsewhere
 from udfdask.types import AnyArray
 from udfdask.udf.buffers import BufferSpec
 from udfdask.udf.promises import Promises

@@ -15,8 +15,8 @@ from udfdask.kernels.cuda.sums import add_within
 from udfdask.kernels.overflow import add_exactly
 from udfdask.masks import checks
 from udfdask.masks.coverage import Coverage
+from udfdask.masks.dense_product import product_dtype
 from udfdask.masks.polar import check_stretch
-from udfdask.masks.stacks.dense_product import product_dtype
 from udfdask.once_per_process import OncePerProcess
 from udfdask.types import AnyArray
 from udfdask.udf.buffers import BufferSpec

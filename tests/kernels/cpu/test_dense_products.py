@@ -15,7 +15,7 @@ from udfdask.kernels.cpu.dense_products import (
     pack,
 )
 from udfdask.kernels.numba_internals.vector_sums import VECTOR_BYTES
-from udfdask.masks.stacks.dense_product import real_masks
+from udfdask.masks.dense_product import real_masks
 
 WIDEST = LONGEST * VECTOR_BYTES // 4
 

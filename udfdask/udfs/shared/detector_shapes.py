@@ -13,7 +13,7 @@ from udfdask.geometry.axes import Axis
 from udfdask.geometry.shapes import Shape
 from udfdask.geometry.units import Quantity
 from udfdask.masks.disks import no_channel, rectangular, window
-from udfdask.masks.stacks.given_masks import check_is_mask, detector_pixels, is_held_elsewhere
+from udfdask.masks.given_masks import check_is_mask, detector_pixels, is_held_elsewhere
 from udfdask.types import AnyArray
 
 DetectorShape = Literal["disk", "ring", "rect", "point", "window"]

@@ -9,7 +9,7 @@ import numpy as np
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.kernels.overflow import is_long
 from udfdask.masks import checks
-from udfdask.masks.stacks.dense_product import LARGEST, highest
+from udfdask.masks.dense_product import LARGEST, highest
 
 
 def sum_dtypes(data: np.dtype[Any], asked: Any, n: int) -> tuple[np.dtype[Any], np.dtype[Any]]:

@@ -12,7 +12,7 @@ from numpy.typing import DTypeLike
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.geometry.slices import Slice
 from udfdask.masks import checks
-from udfdask.masks.stacks.stack import (
+from udfdask.masks.stack import (
     Factories,
     MaskStack,
     Region,

@@ -13,7 +13,7 @@ from udfdask.backends.sparse_rows import csr_rows
 from udfdask.geometry.slices import Slice
 from udfdask.kernels.cuda.dense_products import add_dense_products
 from udfdask.kernels.overflow import add_exactly, require_near
-from udfdask.masks.stacks.dense_product import (
+from udfdask.masks.dense_product import (
     EXACT,
     EXACT_SINGLE,
     LARGEST,
@@ -22,7 +22,7 @@ from udfdask.masks.stacks.dense_product import (
     real_masks,
     region_of,
 )
-from udfdask.masks.stacks.stack import Region
+from udfdask.masks.stack import Region
 from udfdask.types import AnyArray
 
 

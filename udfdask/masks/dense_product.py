@@ -12,8 +12,8 @@ from udfdask.geometry.slices import Slice
 from udfdask.kernels.cpu.change_frames import moved_back, overlap
 from udfdask.kernels.cpu.dense_products import product
 from udfdask.kernels.overflow import add_exactly, require_near
-from udfdask.masks.stacks.container import MaskContainer
-from udfdask.masks.stacks.stack import Region, dense_matrix, entries
+from udfdask.masks.container import MaskContainer
+from udfdask.masks.stack import Region, dense_matrix, entries
 from udfdask.types import AnyArray
 
 SHIFTED_BYTES = 1 << 20

@@ -10,7 +10,7 @@ import numpy as np
 
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.geometry.shapes import Shape
-from udfdask.masks.stacks.stack import is_sparse
+from udfdask.masks.stack import is_sparse
 from udfdask.types import AnyArray
 
 
