@@ -9,23 +9,23 @@ from typing import TYPE_CHECKING
 from udfdask.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from udfdask.masks.background import background_subtraction as background_subtraction
-    from udfdask.masks.background import balance as balance
-    from udfdask.masks.background import (
-        radial_gradient_background_subtraction as radial_gradient_background_subtraction,
-    )
     from udfdask.masks.bins import radial_bins as radial_bins
     from udfdask.masks.container import MaskContainer as MaskContainer
     from udfdask.masks.disks import circular as circular
+    from udfdask.masks.disks import gradient_x as gradient_x
+    from udfdask.masks.disks import gradient_y as gradient_y
+    from udfdask.masks.disks import radial_gradient as radial_gradient
     from udfdask.masks.disks import rectangular as rectangular
     from udfdask.masks.disks import ring as ring
     from udfdask.masks.disks import window as window
-    from udfdask.masks.gradients import gradient_x as gradient_x
-    from udfdask.masks.gradients import gradient_y as gradient_y
-    from udfdask.masks.gradients import radial_gradient as radial_gradient
     from udfdask.masks.polar import bounding_radius as bounding_radius
     from udfdask.masks.polar import polar_map as polar_map
     from udfdask.masks.templates import DiskTemplate as DiskTemplate
+    from udfdask.masks.templates import background_subtraction as background_subtraction
+    from udfdask.masks.templates import balance as balance
+    from udfdask.masks.templates import (
+        radial_gradient_background_subtraction as radial_gradient_background_subtraction,
+    )
     from udfdask.masks.templates import sparse_circular_multi_stack as sparse_circular_multi_stack
     from udfdask.masks.templates import sparse_template_multi_stack as sparse_template_multi_stack
 
@@ -33,13 +33,14 @@ if not TYPE_CHECKING:  # a type checker would accept any name
     __getattr__, __dir__ = lazy_names(
         __name__,
         {
-            "background": "background_subtraction balance radial_gradient_background_subtraction",
             "bins": "radial_bins",
-            "disks": "circular rectangular ring window",
-            "gradients": "gradient_x gradient_y radial_gradient",
+            "disks": ("circular gradient_x gradient_y radial_gradient rectangular ring window"),
             "polar": "bounding_radius polar_map",
             "container": "MaskContainer",
-            "templates": "DiskTemplate sparse_circular_multi_stack sparse_template_multi_stack",
+            "templates": (
+                "DiskTemplate background_subtraction balance radial_gradient_background_subtraction"
+                " sparse_circular_multi_stack sparse_template_multi_stack"
+            ),
         },
     )
     __all__ = list(__dir__())

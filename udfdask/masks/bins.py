@@ -8,7 +8,6 @@ nonuniform Fourier transform (Fessler and Sutton 2003, doi:10.1109/TSP.2002.8070
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -93,67 +92,22 @@ def radial_bins(
         if stretch != 1:
             radius = math.ceil(radius * math.sqrt(check_stretch(stretch, stretch_angle)[0]))
     r, ri = checks.radii(radius, radius_inner)
-    number = number_of_bins(n_bins, r, ri)
-    width = (r - ri) / number
-    d = distance(centerX, centerY, imageSizeX, imageSizeY, stretch, stretch_angle)
+    number, sig = number_of_bins(n_bins, r, ri), (imageSizeY, imageSizeX)
+    members = find_members((centerY, centerX), sig, r, ri, number, stretch, stretch_angle)
+    which = np.repeat(np.arange(number), np.diff(members.bounds))
+    weights = members.weight
+    if normalize:  # each bin here has a positive sum
+        weights = weights / members.totals[which]
     if use_sparse is None:
-        use_sparse = math.pi * (r**2 - (r - width) ** 2) / d.size < SPARSE_BELOW
-    kind = np.dtype(np.float64 if dtype is None else dtype)
-    sparse = checks.needs_sparse("a sparse stack of radial bins") if use_sparse else None
-    dense = np.zeros((number, d.size if sparse is None else 0), dtype=kind)
-    parts: list[tuple[AnyArray, AnyArray]] = []
-    for b, (pixels, relative) in enumerate(bin_members(d, r, ri, number)):
-        total = relative.sum() if normalize else 0
-        weight = relative / total if total > 0 else relative
-        if sparse is None:
-            dense[b, pixels] = weight
-        else:
-            parts.append((pixels, weight.astype(kind)))
-    if sparse is None:
-        return dense.reshape(number, *d.shape)
-    which = np.repeat(np.arange(number), [len(pixels) for pixels, _ in parts])
-    place = np.unravel_index(np.concatenate([pixels for pixels, _ in parts]), d.shape)
-    return sparse.COO(
-        coords=np.stack([which, *place]),
-        data=np.concatenate([weight for _, weight in parts]),
-        shape=(number, *d.shape),
-        prune=True,  # pixels exactly on the edge of a bin have the weight 0
-    )
-
-
-def bin_members(
-    d: AnyArray, r: float, ri: float, number: int
-) -> Iterator[tuple[AnyArray, AnyArray]]:
-    """Yield the pixels of each bin between two radii, and their weights.
-
-    Pixels are flat indices in `d` (the distance of each pixel from the center), not sorted.
-    """
-    width = (r - ri) / number
-    order = np.argsort(d, axis=None)  # the pixels of each bin are then consecutive
-    ordered = d.ravel()[order]
-    for b in range(number):
-        middle, reach = ri + (b + 0.5) * width, width / 2 + 0.5
-        stretch = slice(*np.searchsorted(ordered, [middle - reach, middle + reach]))
-        pixels, near = order[stretch], ordered[stretch]
-        weight = bin_weight(near, middle, width)
-        if b == 0:
-            patch_center(weight, near, ri)
-        yield pixels, weight
-
-
-def bin_weight(d: AnyArray, middle: float, width: float) -> AnyArray:
-    """Return the weight of pixels at distances `d` in a ring with a middle radius and a width."""
-    return np.clip(width / 2 + 0.5 - np.abs(d - middle), 0, 1)
-
-
-def patch_center(weight: AnyArray, d: AnyArray, inner: float) -> AnyArray:
-    """Set the weight of the center pixel of a ring, if there is such a pixel; return the ring.
-
-    At most one pixel is closer to the center than half a pixel.
-    """
-    if inner < 0.5:
-        weight[d < 0.5] = 1 - inner
-    return weight
+        last = r - (r - ri) / number
+        use_sparse = math.pi * (r**2 - last**2) / math.prod(sig) < SPARSE_BELOW
+    weights, places = weights.astype(dtype or np.float64), (which, members.y, members.x)
+    if use_sparse:
+        sparse = checks.needs_sparse("a sparse stack of radial bins")
+        return sparse.COO(coords=np.stack(places), data=weights, shape=(number, *sig))
+    dense = np.zeros((number, *sig), weights.dtype)
+    dense[places] = weights
+    return dense
 
 
 def number_of_bins(n_bins: Any, r: float, ri: float) -> int:
@@ -218,14 +172,22 @@ def find_members(
 ) -> BinMembers:
     """Return the members of bins of equal width between two radii, in pixels, around (y, x)."""
     (cy, cx), (ny, nx) = center, sig
-    bounds, pixels, weights = [0], [], []
     d = distance(cx, cy, nx, ny, stretch, stretch_angle)
-    for members, weight in bin_members(d, r, ri, number):
+    order = np.argsort(d, axis=None)  # the pixels of each bin are then consecutive
+    ordered, width = d.ravel()[order], (r - ri) / number
+    bounds, pixels, weights = [0], [], []
+    for b in range(number):
+        middle, reach = ri + (b + 0.5) * width, width / 2 + 0.5
+        near = slice(*np.searchsorted(ordered, [middle - reach, middle + reach]))
+        weight = np.clip(reach - np.abs(ordered[near] - middle), 0, 1)
+        if b == 0 and ri < 0.5:  # both edges overlap at the center
+            weight[ordered[near] < 0.5] = 1 - ri
         present = weight > 0
-        order = np.argsort(members[present])
-        pixels.append(members[present][order])
-        weights.append(weight[present][order])
-        bounds.append(bounds[-1] + len(order))
+        members = order[near][present]
+        by_pixel = np.argsort(members)
+        pixels.append(members[by_pixel])
+        weights.append(weight[present][by_pixel])
+        bounds.append(bounds[-1] + len(members))
     y, x = np.divmod(np.concatenate(pixels), nx)
     return BinMembers(
         bounds=np.array(bounds, dtype=np.int64), y=y, x=x, weight=np.concatenate(weights)

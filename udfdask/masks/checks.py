@@ -10,21 +10,21 @@ import numpy as np
 
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 
+PIXELS = "a number of pixels"
 
-def number(name: str, value: Any, *, finite: bool = True) -> float:
+
+def number(name: str, value: Any, *, finite: bool = True, of: str = PIXELS) -> float:
     """Return a real number as a float; raise if it is not finite, unless `finite` is False."""
+    what = type(value).__name__
     if hasattr(value, "__dask_graph__"):  # float() would compute it
-        raise ArgumentTypeError(
-            f"{name} must be a number of pixels, not a lazy {type(value).__name__}: compute it"
-        )
+        raise ArgumentTypeError(f"{name} must be {of}, not a lazy {what}: compute it")
     try:
-        result = float(value)
+        result = float("" if isinstance(value, (bool, np.bool_)) else value)
     except (TypeError, ValueError):
-        raise ArgumentTypeError(
-            f"{name} must be a number of pixels, not {value!r} of type {type(value).__name__}"
-        ) from None
+        raise ArgumentTypeError(f"{name} must be {of}, not {value!r} of type {what}") from None
     if math.isnan(result) or (finite and math.isinf(result)):
-        raise ArgumentValueError(f"{name} must be a finite number of pixels, not {value!r}")
+        wanted = "a finite number of pixels" if of == PIXELS else f"finite, {of}"
+        raise ArgumentValueError(f"{name} must be {wanted}, not {value!r}")
     return result
 
 

@@ -86,16 +86,26 @@ class MaskContainer:
         default = chosen_format("default_sparse", default_sparse, "scipy.sparse")
         if not default:
             raise ArgumentValueError("default_sparse must be the name of a sparse format")
-        self.mask_factories = _factories(mask_factories)
+        given: Any = mask_factories
+        if not callable(given):
+            if not isinstance(given, (list, tuple)) or not all(map(callable, given)):
+                raise ArgumentTypeError(
+                    "mask_factories must be a callable that returns a stack of masks, or a list of "
+                    f"callables, not {given!r:.80}: for an array, write lambda: array"
+                )
+            if not given or count not in (None, len(given)):
+                raise ArgumentValueError(
+                    f"count={count} was given, but there are {len(given)} mask_factories"
+                    if given
+                    else "mask_factories is empty: expected a callable that returns a mask"
+                )
+            given = tuple(given)
+        self.mask_factories: Factories = given
         self._dtype = None if dtype is None else checks.dtype(dtype)
         self._use_sparse = chosen_format("use_sparse", use_sparse, default)
         self.count = None if count is None else checks.integer("count", count, least=0)
         self.backend = "numpy"
         self.default_sparse: Sparse = default
-        if not callable(self.mask_factories) and count not in (None, len(self.mask_factories)):
-            raise ArgumentValueError(
-                f"count={count} was given, but there are {len(self.mask_factories)} mask_factories"
-            )
 
     def __repr__(self) -> str:
         size = "a stack" if callable(self.mask_factories) else len(self.mask_factories)
@@ -211,17 +221,12 @@ class MaskContainer:
         Parameters
         ----------
         sig_slice, dtype, sparse_backend, transpose, backend : object
-            As in `get`.
+            As in `get`, which returns the same.
 
         Returns
         -------
         numpy.ndarray or sparse matrix, shape (pixels, n_masks) or (n_masks, pixels)
             As from `get`.
-
-        Raises
-        ------
-        ArgumentTypeError, ArgumentValueError
-            As in `get`.
 
         Examples
         --------
@@ -236,7 +241,7 @@ class MaskContainer:
 
     def _region(self, part: Slice) -> Region:
         """Return a signal slice as a region; raise if it is not inside the masks."""
-        sig, region = self._stack.sig, tuple(zip(part.origin, part.shape, strict=True))
+        sig, region = self._stack.masks.shape[1:], tuple(zip(part.origin, part.shape, strict=True))
         if len(region) != len(sig):
             raise ArgumentValueError(
                 f"masks of shape {sig} and a slice of shape {tuple(part.shape)}: both need "
@@ -255,19 +260,3 @@ def _check_backend(backend: Any) -> None:
         raise ArgumentValueError(
             f"backend must be None or 'numpy', not {backend!r}: see sparse_backend"
         )
-
-
-def _factories(given: Any) -> Factories:
-    if callable(given):
-        factory: Callable[[], Any] = given
-        return factory
-    if not isinstance(given, (list, tuple)) or not all(map(callable, given)):
-        raise ArgumentTypeError(
-            "mask_factories must be a callable that returns a stack of masks, or a list of "
-            f"callables, not {given!r:.80}: for an array, write lambda: array"
-        )
-    if not given:
-        raise ArgumentValueError(
-            "mask_factories is empty: expected at least one callable that returns a mask"
-        )
-    return tuple(given)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -47,17 +48,16 @@ def product_dtype(data: np.dtype[Any], masks: np.dtype[Any]) -> np.dtype[Any]:
 def check_masks(container: MaskContainer, sig: Shape, wanted: Any = None) -> None:
     """Compute masks; raise if their shape is not that of a frame, or their dtype's kind changes."""
     masks = container.computed_masks
-    if tuple(masks.shape[1:]) != tuple(sig):
-        single = callable(container.mask_factories) and masks.ndim == len(sig)
-        raise ArgumentValueError(
-            f"the masks have the shape {tuple(masks.shape[1:])}, but a frame has the shape "
-            f"{tuple(sig)}: make masks of the shape of a frame"
-            + (
-                f". The function returned one array of shape {tuple(masks.shape)}, and its first "
-                "axis counts the masks. For one mask, write mask_factories=[lambda: mask]"
-                if single
-                else ""
+    if masks.shape[1:] != tuple(sig):
+        hint = ""
+        if callable(container.mask_factories) and masks.ndim == len(sig):
+            hint = (
+                f". The function returned one array of shape {masks.shape}, and its first axis "
+                "counts the masks. For one mask, write mask_factories=[lambda: mask]"
             )
+        raise ArgumentValueError(
+            f"the masks have the shape {masks.shape[1:]}, but a frame has the shape {tuple(sig)}: "
+            f"make masks of the shape of a frame{hint}"
         )
     if wanted is not None and not np.can_cast(masks.dtype, wanted, "same_kind"):
         raise ArgumentTypeError(
@@ -69,7 +69,7 @@ def heaviest(container: MaskContainer) -> float:
     """Return the largest sum of absolute values of a mask."""
     masks = container.computed_masks
     which, _, values = entries(masks, tuple((0, n) for n in masks.shape[1:]))
-    return float(np.bincount(which, np.abs(values, dtype=np.float64)).max(initial=0))
+    return _largest_sum(which, values)
 
 
 def pays_sparse(masks: int, values: int, pixels: int) -> bool:
@@ -85,10 +85,7 @@ def pays_sparse(masks: int, values: int, pixels: int) -> bool:
 
 
 class MaskProduct:
-    """Add dot products of tiles with a stack of masks to rows of results.
-
-    All threads share it. Only the dictionary of cut masks changes.
-    """
+    """Add dot products of tiles with a stack of masks to rows of results. All threads share it."""
 
     _narrowest = 16
     """Number of products that float32 must add up exactly to be faster than float64."""
@@ -101,22 +98,23 @@ class MaskProduct:
         self._split = dtype.kind == "c" and data.kind != "c"
         self._real = np.zeros(0, dtype).real.dtype if self._split else dtype
         self.is_sparse = self._choose()
-        self._cuts: dict[Region, Any] = {}
         self._weight = heaviest(container) if dtype.kind in "iu" else 0.0
-        self._may_wrap = self._weight * highest(data) > LARGEST if self._weight else False
+        self._may_wrap = self._weight > 0 and self._weight * highest(data) > LARGEST
+
+    @property
+    def _masks(self) -> Any:
+        return self._container.computed_masks
 
     def _choose(self) -> bool:
         """Return whether to use sparse masks: as the user chose, otherwise the faster way."""
+        masks, chosen = self._masks, self._container._use_sparse
         if self.dtype.char in "gG":  # long doubles, which numba does not have
             return False
-        chosen = self._container._use_sparse
         if chosen is not None:
             return chosen is not False
-        masks = self._container.computed_masks
         if not isinstance(masks, np.ndarray):
             return True  # dense masks might not fit into memory
-        values = int(np.count_nonzero(masks))
-        pixels = int(np.prod(masks.shape[1:]))
+        values, pixels = int(np.count_nonzero(masks)), math.prod(masks.shape[1:])
         return pays_sparse(len(masks) * (1 + self._split), values, pixels)
 
     def add(self, tile: AnyArray, part: Slice, out: AnyArray) -> None:
@@ -169,8 +167,7 @@ class MaskProduct:
         self, tile: AnyArray, part: Slice, shift: tuple[int, ...], out: AnyArray
     ) -> None:
         """Add the products of a tile with masks that are all shifted equally, in pixels."""
-        sig = self._container.computed_masks.shape[1:]
-        in_frame, in_masks = overlap(shift, sig)
+        in_frame, in_masks = overlap(shift, self._masks.shape[1:])
         window, origin, sizes = [], [], []
         for o, n, f, m in zip(part.origin, part.shape, in_frame, in_masks, strict=True):
             start, stop = max(o, f.start), min(o + n, f.stop)
@@ -196,93 +193,89 @@ class MaskProduct:
 
     @property
     def _whole(self) -> Slice:
-        sizes = self._container.computed_masks.shape[1:]
+        sizes = self._masks.shape[1:]
         return Slice((0,) * len(sizes), Shape(sizes, len(sizes)))
 
     def _within(self, part: Slice) -> Any:
         """Return a part of the masks in the format and dtype of the multiplication."""
-        region = region_of(part)
-        cut = self._cuts.get(region)
-        if cut is None:
-            cut = self._cut_sparse(region) if self.is_sparse else self._cut_dense(part)
-            self._cuts[region] = cut
-        return cut
+        cut = self._cut_sparse if self.is_sparse else self._cut_dense
+        key = (type(self), self.is_sparse, region_of(part), self._data, self.dtype)
+        return self._container._stack.once(key, lambda: cut(part))
 
     def _cut_dense(self, part: Slice) -> Any:
-        """Return packed masks, or a matrix (pixels, masks) of a dtype that NumPy multiplies.
+        """Return packed masks, or a matrix (pixels, masks) of a dtype that NumPy multiplies."""
+        matrix, most = self._dense(part)
+        if matrix.dtype.kind in "iu" or self.dtype.char in "gG":
+            return matrix.T
+        from udfdask.kernels.cpu.dense_products import pack  # loads numba
 
-        Threads and runs share packed masks.
-        """
-        if self.dtype.char in "gG":
-            return self._matrix_of(part, self.dtype)
-
-        def make() -> Any:
-            from udfdask.kernels.cpu.dense_products import pack  # loads numba
-
-            matrix, most = self._dense(part)
-            if matrix.dtype.kind in "iu":
-                return matrix.T
-            return pack(real_masks(matrix, self._data), most)
-
-        key = ("product", region_of(part), self._data, self.dtype)
-        return self._container._stack.once(key, make)
+        return pack(real_masks(matrix, self._data), most)
 
     def _dense(self, part: Slice) -> tuple[AnyArray, int | None]:
         """Return the masks, (masks, pixels), as floats if products with integers are exact.
 
         Also return the number of products that floats add up exactly, if that matters.
         """
-        masks, region = self._container.computed_masks, region_of(part)
+        masks, region = self._masks, region_of(part)
 
         def matrix(dtype: Any) -> AnyArray:
             return dense_matrix(masks, region, np.dtype(dtype), transpose=False)
 
         if self.dtype.kind in "fc":
-            return (matrix(self.dtype), None)
+            return matrix(self.dtype), None
         weights = np.abs(matrix(masks.dtype), dtype=np.float64)
-        most_of_data = highest(self._data)
-        if most_of_data * weights.sum(axis=1).max(initial=0) > EXACT:
-            return (matrix(self.dtype), None)
-        most = int(EXACT_SINGLE // max(1, most_of_data * weights.max(initial=0)))
+        largest = highest(self._data)
+        if largest * weights.sum(axis=1).max(initial=0) > EXACT:
+            return matrix(self.dtype), None
+        most = int(EXACT_SINGLE // max(1, largest * weights.max(initial=0)))
         if most < self._narrowest:
-            return (matrix(np.float64), weights.shape[1])
-        return (matrix(np.float32), most)
+            return matrix(np.float64), weights.shape[1]
+        return matrix(np.float32), most
 
-    def _cut_sparse(self, region: Region) -> Any:
+    def _cut_sparse(self, part: Slice) -> Any:
+        """Return the nonzero values of the masks, mask by mask, in a wide and a narrow dtype."""
         from udfdask.kernels.cpu.sparse_products import MaskEntries
 
-        which, pixels, values = self._entries(region)
-        n = len(self._container.computed_masks) * (1 + self._split)
+        which, pixels, values, bound = self._entries(part)
         order = np.lexsort((pixels, which))
-        which, pixels, values = which[order], pixels[order], values[order]
-        starts = np.searchsorted(which, np.arange(n + 1)).astype(np.int64)
-        wide, narrow = self._wide(which, values), self._real
+        n = len(self._masks) * (1 + self._split)
+        starts = np.searchsorted(which[order], np.arange(n + 1)).astype(np.int64)
+        wide, narrow = self._wide(bound), self._real
         if self.dtype.kind not in "fc":
-            narrow = np.dtype(np.float32) if self._bound(which, values) <= EXACT_SINGLE else wide
-        rows = (starts, pixels.astype(np.uint32), values.astype(wide), values.astype(narrow))
-        for array in rows:  # all threads share them
-            array.flags.writeable = False
-        return MaskEntries(*rows)
+            narrow = np.dtype(np.float32) if bound <= EXACT_SINGLE else wide
+        pixels, values = pixels[order].astype(np.uint32), values[order]
+        return MaskEntries(*locked_all(starts, pixels, values.astype(wide), values.astype(narrow)))
 
-    def _entries(self, region: Region) -> tuple[AnyArray, AnyArray, AnyArray]:
-        """Return masks, pixels and nonzero values in a region, complex ones in two if split."""
-        which, pixels, values = entries(self._container.computed_masks, region)
+    def _entries(self, part: Slice) -> tuple[AnyArray, AnyArray, AnyArray, float]:
+        """Return masks, pixels and nonzero values in a part, complex ones in two if split.
+
+        Also return an upper limit of the product of a frame of integers with any of the masks.
+        """
+        which, pixels, values = entries(self._masks, region_of(part))
         if self._split:
             which = np.concatenate([2 * which, 2 * which + 1])
             pixels = np.concatenate([pixels, pixels])
             values = np.concatenate([values.real, values.imag])
-        return which, pixels, values
+        bound = 0.0
+        if self.dtype.kind not in "fc":
+            bound = highest(self._data) * _largest_sum(which, values)
+        return which, pixels, values, bound
 
-    def _bound(self, which: AnyArray, values: AnyArray) -> float:
-        """Return an upper limit of the product of a frame of integers with any of the masks."""
-        sums = np.bincount(which, np.abs(values, dtype=np.float64))
-        return highest(self._data) * float(sums.max(initial=0))
+    def _wide(self, bound: float) -> np.dtype[Any]:
+        """Return a dtype that can hold any sum of products up to a limit."""
+        return np.result_type(self._real, np.float64) if bound <= EXACT else self.dtype
 
-    def _wide(self, which: AnyArray, values: AnyArray) -> np.dtype[Any]:
-        """Return a dtype that can hold any sum of products."""
-        if self.dtype.kind in "fc" or self._bound(which, values) <= EXACT:
-            return np.result_type(self._real, np.float64)
-        return self.dtype
+
+def locked_all(*arrays: AnyArray) -> tuple[AnyArray, ...]:
+    """Make arrays read-only."""
+    for array in arrays:  # all threads share them
+        array.flags.writeable = False
+    return arrays
+
+
+def _largest_sum(which: AnyArray, values: AnyArray) -> float:
+    """Return the largest sum of absolute values of a mask."""
+    return float(np.bincount(which, np.abs(values, dtype=np.float64)).max(initial=0))
 
 
 def region_of(part: Slice) -> Region:

@@ -1,15 +1,15 @@
-"""Masks of disks, rings and rectangles in a frame, and of windows in a spectrum."""
+"""Masks of disks, rings, rectangles and gradients in a frame, and of windows in a spectrum."""
 
 from __future__ import annotations
 
 import math
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from udfdask.errors import ArgumentValueError
 from udfdask.masks import checks
-from udfdask.masks.bins import bin_weight, patch_center
-from udfdask.masks.polar import distance, reach, round_offsets
+from udfdask.masks.polar import distance, round_offsets
 from udfdask.types import AnyArray
 
 
@@ -64,13 +64,9 @@ def circular(
      [0 0 1 0 0]]
     """
     r = checks.radius("radius", radius, finite=False)
-    frame = centerX, centerY, imageSizeX, imageSizeY, stretch, stretch_angle
-    if math.isinf(r):
-        r = reach(*frame)
+    dy, dx = round_offsets(centerX, centerY, imageSizeX, imageSizeY, stretch, stretch_angle)
     if antialiased:
-        d = distance(*frame)
-        return np.clip(r + 0.5 - d, 0, 1)
-    dy, dx = round_offsets(*frame)
+        return np.clip(r + 0.5 - np.hypot(dy, dx), 0, 1)
     inside: AnyArray = dy * dy + dx * dx <= r * r
     return inside
 
@@ -119,13 +115,11 @@ def ring(
     [1 0 0 0 1] 8
     """
     r, ri = checks.radii(radius, radius_inner, finite=False)
-    frame = centerX, centerY, imageSizeX, imageSizeY, stretch, stretch_angle
-    if math.isinf(r):
-        r = reach(*frame) + ri
+    dy, dx = round_offsets(centerX, centerY, imageSizeX, imageSizeY, stretch, stretch_angle)
     if antialiased:
-        d = distance(*frame)
-        return patch_center(bin_weight(d, (r + ri) / 2, r - ri), d, ri)
-    dy, dx = round_offsets(*frame)
+        d = np.hypot(dy, dx)
+        weight = np.clip(np.minimum(d - ri, r - d) + 0.5, 0, 1)
+        return np.where((d < 0.5) & (ri < 0.5), 1 - ri, weight)  # both edges overlap there
     squared = dy * dy + dx * dx
     between: AnyArray = (squared > ri * ri) & (squared <= r * r)
     return between
@@ -168,14 +162,9 @@ def rectangular(
     nx, ny = checks.size("imageSizeX", imageSizeX), checks.size("imageSizeY", imageSizeY)
     x0, y0 = checks.number("X", X), checks.number("Y", Y)
     x1, y1 = x0 + checks.number("Width", Width), y0 + checks.number("Height", Height)
-    return _between(y0, y1, ny)[:, np.newaxis] & _between(x0, x1, nx)
-
-
-def _between(one: float, other: float, size: int) -> AnyArray:
-    """Return a mask of the pixels from one corner to the other, including both corners."""
-    pixels = np.arange(size)
-    first, last = math.floor(min(one, other)), math.floor(max(one, other))
-    inside: AnyArray = (pixels >= first) & (pixels <= last)
+    y, x = np.ogrid[:ny, :nx]
+    (top, bottom), (left, right) = (sorted(map(math.floor, p)) for p in ((y0, y1), (x0, x1)))
+    inside: AnyArray = (y >= top) & (y <= bottom) & (x >= left) & (x <= right)
     return inside
 
 
@@ -205,18 +194,115 @@ def window(start: float, stop: float, size: int) -> AnyArray:
     >>> print(window(1, 3, size=5).astype(int))
     [0 1 1 0 0]
     """
-    n = checks.size("size", size)
+    channels = np.arange(checks.size("size", size))
     first, last = checks.number("start", start), checks.number("stop", stop)
-    channels = np.arange(n)
     mask: AnyArray = (channels >= first) & (channels < last)
     if not mask.any():
-        raise no_channel(start, stop, n, " (Axis.to_pixels converts from units)")
+        raise ArgumentValueError(
+            f"no channel lies in the window start={start!r}, stop={stop!r}: expected start < stop "
+            f"within 0 and {size}, in channels (Axis.to_pixels converts from units)"
+        )
     return mask
 
 
-def no_channel(start: float, stop: float, n: int, advice: str) -> ArgumentValueError:
-    """Return the error about a window without a channel; `advice` is its end."""
-    return ArgumentValueError(
-        f"no channel lies in the window start={start!r}, stop={stop!r}: expected start < stop "
-        f"within 0 and {n}, in channels{advice}"
-    )
+def gradient_x(imageSizeX: int, imageSizeY: int, dtype: DTypeLike = np.float32) -> AnyArray:
+    """Return the column index of each pixel.
+
+    Parameters
+    ----------
+    imageSizeX, imageSizeY : int
+        Size of the frame, in pixels.
+    dtype : dtype
+        Dtype of the result.
+
+    Returns
+    -------
+    numpy.ndarray, shape (imageSizeY, imageSizeX), dtype `dtype`
+        ``mask[y, x] = x``.
+
+    Raises
+    ------
+    ArgumentTypeError, ArgumentValueError
+        If a size is not a positive integer.
+
+    Examples
+    --------
+    >>> from udfdask.masks import gradient_x
+    >>> print(gradient_x(imageSizeX=3, imageSizeY=2))
+    [[0. 1. 2.]
+     [0. 1. 2.]]
+    """
+    nx, ny = checks.size("imageSizeX", imageSizeX), checks.size("imageSizeY", imageSizeY)
+    return np.tile(np.arange(nx).astype(dtype), (ny, 1))
+
+
+def gradient_y(imageSizeX: int, imageSizeY: int, dtype: DTypeLike = np.float32) -> AnyArray:
+    """Return the row index of each pixel.
+
+    Parameters
+    ----------
+    imageSizeX, imageSizeY, dtype : int, int, dtype
+        As for `gradient_x`.
+
+    Returns
+    -------
+    numpy.ndarray, shape (imageSizeY, imageSizeX), dtype `dtype`
+        ``mask[y, x] = y``.
+
+    Raises
+    ------
+    ArgumentTypeError, ArgumentValueError
+        If a size is not a positive integer.
+
+    Examples
+    --------
+    >>> from udfdask.masks import gradient_y
+    >>> print(gradient_y(imageSizeX=3, imageSizeY=2))
+    [[0. 0. 0.]
+     [1. 1. 1.]]
+    """
+    nx, ny = checks.size("imageSizeX", imageSizeX), checks.size("imageSizeY", imageSizeY)
+    return np.repeat(np.arange(ny).astype(dtype)[:, np.newaxis], nx, axis=1)
+
+
+def radial_gradient(
+    centerX: float,
+    centerY: float,
+    imageSizeX: int,
+    imageSizeY: int,
+    radius: float,
+    antialiased: bool = False,
+) -> AnyArray:
+    """Return a mask with a disk that increases from 0 at its center to 1 at its edge.
+
+    With `d` the distance of a pixel from the center, the mask is ``d / radius`` where
+    ``d <= radius``, and 0 elsewhere. With `antialiased` it is
+    ``min(d / radius, 1) * clip(radius + 0.5 - d, 0, 1)``.
+
+    Parameters
+    ----------
+    centerX, centerY, imageSizeX, imageSizeY, radius, antialiased : float, int, bool
+        As for `circular`; the radius must be more than 0.
+
+    Returns
+    -------
+    numpy.ndarray, shape (imageSizeY, imageSizeX), float64
+        The mask.
+
+    Raises
+    ------
+    ArgumentTypeError, ArgumentValueError
+        If an argument is not a number of pixels that it can be.
+
+    Examples
+    --------
+    >>> from udfdask.masks import radial_gradient
+    >>> mask = radial_gradient(centerX=4, centerY=0, imageSizeX=9, imageSizeY=1, radius=2)
+    >>> print(mask[0])
+    [0.  0.  1.  0.5 0.  0.5 1.  0.  0. ]
+    """
+    r = checks.radius("radius", radius, positive=True)
+    d = distance(centerX, centerY, imageSizeX, imageSizeY)
+    if antialiased:
+        return np.minimum(d / r, 1) * np.clip(r + 0.5 - d, 0, 1)
+    return np.where(d <= r, d / r, 0.0)

@@ -36,10 +36,10 @@ def mask_names(given: Any, taken: str) -> tuple[str, ...] | None:
     for name in given:
         if not isinstance(name, str):
             raise ArgumentTypeError(f"the name of a mask must be a text such as 'BF', not {name!r}")
-        if name == taken:
-            raise ArgumentValueError(
-                f"a mask cannot be called {taken!r}, which is the name of the result"
-            )
+    if taken in given:
+        raise ArgumentValueError(
+            f"a mask cannot be called {taken!r}, which is the name of the result"
+        )
     return tuple(given)
 
 
@@ -47,41 +47,35 @@ def factories_of(given: Any, sig: Shape | None) -> Callable[[], Any] | Sequence[
     """Return masks as the functions that a `MaskContainer` takes.
 
     An array with the axes of a frame is one mask; with one axis more it is a stack. `sig` is the
-    shape of a frame; without it, nothing is said about shapes, and masks that only an accessor can
-    read are accepted.
+    shape of a frame; without it, nothing is said about shapes.
     """
-    if callable(given) and not is_held_elsewhere(given):
-        function: Callable[[], Any] = given
-        return function
     if isinstance(given, (Mapping, list, tuple)):
         named = given if isinstance(given, Mapping) else dict(enumerate(given))
-        return [_factory(f"mask_factories[{key!r}]", mask, sig) for key, mask in named.items()]
-    factory = _factory("mask_factories", given, sig)
-    if sig is None:
+        return [_factory(f"mask_factories[{key!r}]", mask) for key, mask in named.items()]
+    factory = _factory("mask_factories", given)
+    if sig is None or not isinstance(factory, GivenMask):
         return factory
-    if given.ndim == len(sig) + 1:
-        if not given.shape[0]:
-            raise ArgumentValueError(f"there is no mask in an array of shape {tuple(given.shape)}")
-        return factory
-    if given.ndim != len(sig):
+    if given.ndim == len(sig):
+        return [factory]
+    if given.ndim != len(sig) + 1 or not given.shape[0]:
         raise ArgumentValueError(
             f"the array of masks has the shape {tuple(given.shape)}, but frames have the shape "
             f"{tuple(sig)}: expected one mask of that shape, or a stack of shape "
-            f"(n, {', '.join(map(str, sig))}){_sig_dims(given, sig)}"
+            f"(n, {', '.join(map(str, sig))}), not one with no mask{_sig_dims(given, sig)}"
         )
-    return [factory]
+    return factory
 
 
-def _factory(what: str, mask: Any, sig: Shape | None) -> Callable[[], Any]:
-    """Return a mask as a function; raise if it is neither an array nor a function."""
-    if is_held_elsewhere(mask):
-        if sig is not None:
-            raise ArgumentTypeError(needs_accessor(mask))
-        return GivenMask(mask)
-    if callable(mask):
-        function: Callable[[], Any] = mask
-        return function
-    check_is_mask(what, mask)
+def _factory(what: str, mask: Any) -> Callable[[], Any]:
+    """Return a mask as a function; raise if it is neither an array nor a function.
+
+    The plan refuses those that only an accessor can read.
+    """
+    if not is_held_elsewhere(mask):
+        if callable(mask):
+            function: Callable[[], Any] = mask
+            return function
+        check_is_mask(what, mask)
     return GivenMask(mask)
 
 
@@ -106,36 +100,25 @@ def check_is_mask(what: str, mask: Any) -> None:
 
 def is_held_elsewhere(mask: Any) -> bool:
     """Return whether only an accessor can read a mask: HyperSpy's ROIs and signals, DataArrays."""
-    packages = {cls.__module__.partition(".")[0] for cls in type(mask).__mro__}
-    return not packages.isdisjoint(("hyperspy", "xarray"))
+    return not _packages(mask).isdisjoint(("hyperspy", "xarray"))
+
+
+def _packages(mask: Any) -> set[str]:
+    return {cls.__module__.partition(".")[0] for cls in type(mask).__mro__}
 
 
 def check_is_read(given: Any) -> None:
     """Raise if one of the masks is of a kind that only an accessor can read."""
-    if isinstance(given, (list, tuple)):
-        masks = list(given)
-    else:
-        masks = list(given.values()) if type(given) is dict else [given]
-    for mask in masks:
+    masks = given.values() if type(given) is dict else given
+    for mask in masks if isinstance(given, (dict, list, tuple)) else [given]:
         if is_held_elsewhere(mask):
-            raise ArgumentTypeError(needs_accessor(mask))
-
-
-def needs_accessor(mask: Any) -> str:
-    """Return a message about a mask that only an accessor can read."""
-    kind = type(mask).__name__
-    if any(cls.__module__.startswith("xarray") for cls in type(mask).__mro__):
-        return (
-            f"a mask that is a {kind} is aligned by the names of dimensions: run the UDF with "
-            "data_array.udf.run_udf(...) after import udfdask.xarray, or pass mask.values"
-        )
-    return (
-        f"a mask that is a {kind} needs the axes of a signal: run the UDF with "
-        "signal.udf.run_udf(...) after import udfdask.hyperspy, where signal is "
-        "hyperspy.api.load(path, lazy=True) for a file; or pass a boolean array of the shape of a "
-        "frame. Where data have axes with units, numbers will do: "
-        "VirtualDetectorUDF('disk', cx='1 mrad', cy='0 mrad', r='8 mrad')"
-    )
+            is_array = "xarray" in _packages(mask)
+            data, module = ("data_array", "xarray") if is_array else ("signal", "hyperspy")
+            raise ArgumentTypeError(
+                f"a mask that is a {type(mask).__name__} needs the axes of the data: run the UDF "
+                f"with {data}.udf.run_udf(...) after import udfdask.{module}, or pass a boolean "
+                "array of the shape of a frame (mask.values of a DataArray)"
+            )
 
 
 def _sig_dims(mask: Any, sig: Shape) -> str:
@@ -148,8 +131,6 @@ def _sig_dims(mask: Any, sig: Shape) -> str:
 
 def detector_pixels(mask: Any, sig: Shape) -> AnyArray:
     """Return a mask as a boolean array of the shape of a frame; raise if it has weights."""
-    if is_held_elsewhere(mask):
-        raise ArgumentTypeError(needs_accessor(mask))
     # SciPy's todense returns a np.matrix: its toarray comes first
     dense = getattr(mask, "toarray", getattr(mask, "todense", None))
     array = np.asarray(mask if dense is None else dense())
@@ -158,11 +139,9 @@ def detector_pixels(mask: Any, sig: Shape) -> AnyArray:
             f"the mask of the virtual detector has the shape {array.shape}, but a frame has the "
             f"shape {tuple(sig)}: make the mask in the shape of a frame{_sig_dims(array, sig)}"
         )
-    if array.dtype == bool:
-        return array
-    if not np.isin(array, (0, 1)).all():
+    if array.dtype != bool and not np.isin(array, (0, 1)).all():
         raise ArgumentValueError(
             "the mask of the virtual detector has other values than 0 and 1, but a virtual "
             "detector has no weights: use ApplyMasksUDF(mask), or pass mask > 0"
         )
-    return array.astype(bool)
+    return array.astype(bool, copy=False)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.errors import ArgumentTypeError, ArgumentValueError
+from udfdask.errors import ArgumentValueError
 from udfdask.masks import checks
 from udfdask.types import AnyArray
 
@@ -19,32 +19,15 @@ ROUND: Rounding = (1.0, 0.0, 1.0)
 
 
 def check_stretch(stretch: Any, stretch_angle: Any) -> tuple[float, float]:
-    """Return the ratio of the half axes, and the angle of the long one, as floats.
-
-    Raise if these are not finite numbers, or the ratio is below 1.
-    """
-    values = []
-    for name, value, what in (
-        ("stretch", stretch, "a number, the ratio of the long to the short half axis"),
-        ("stretch_angle", stretch_angle, "a number of degrees"),
-    ):
-        wrong = f"{name} must be {what}, not {value!r} of type {type(value).__name__}"
-        if isinstance(value, (bool, np.bool_)) or hasattr(value, "__dask_graph__"):
-            raise ArgumentTypeError(wrong)  # float() would compute a lazy one
-        try:
-            values.append(float(value))
-        except (TypeError, ValueError):
-            raise ArgumentTypeError(wrong) from None
-        if not math.isfinite(values[-1]):
-            raise ArgumentValueError(f"{name} must be finite, {what}, not {value!r}")
-    ratio, angle = values
+    """Return the ratio of the half axes, at least 1, and the angle of the long one, or raise."""
+    what = "the ratio of the long to the short half axis"
+    ratio = checks.number("stretch", stretch, of=f"a number, {what}")
     if ratio < 1:
         remedy = f": write stretch={1 / ratio:.6g} and add 90 degrees to stretch_angle"
         raise ArgumentValueError(
-            "stretch must be 1 or more, the ratio of the long to the short half axis, not "
-            f"{stretch!r}{remedy if ratio > 0 else ''}"
+            f"stretch must be 1 or more, {what}, not {stretch!r}{remedy if ratio > 0 else ''}"
         )
-    return ratio, angle
+    return ratio, checks.number("stretch_angle", stretch_angle, of="a number of degrees")
 
 
 def rounding_matrix(stretch: Any = 1.0, stretch_angle: Any = 0.0) -> Rounding:
@@ -128,14 +111,6 @@ def distance(*frame: Any, **ellipse: Any) -> AnyArray:
     return np.hypot(*round_offsets(*frame, **ellipse))
 
 
-def reach(*frame: Any) -> float:
-    """Return a radius that includes all pixels of a frame, with room for a soft edge.
-
-    The arguments are those of `distance`.
-    """
-    return float(distance(*frame).max()) + 1
-
-
 def polar_map(
     centerX: float,
     centerY: float,
@@ -179,11 +154,8 @@ def polar_map(
     [1.41 1.   1.41] 1.57
     """
     dy, dx = offsets(centerX, centerY, imageSizeX, imageSizeY)
-    stretch, theta = checks.number("stretchY", stretchY), checks.number("angle", angle)
-    if stretch <= 0:
-        raise ArgumentValueError(
-            f"stretchY must be positive, the length of a semi-axis, not {stretchY!r}"
-        )
+    stretch = checks.radius("stretchY", stretchY, positive=True)
+    theta = checks.number("angle", angle, of="a number of radians")
     if stretch != 1 or theta != 0:
         cos, sin = math.cos(theta), math.sin(theta)
         dy, dx = (dy * cos - dx * sin) / stretch, dx * cos + dy * sin

@@ -9,16 +9,13 @@ from typing import Any
 import numpy as np
 
 from udfdask.backends.backend import DenseBackend
-from udfdask.backends.sparse_rows import csr_rows
 from udfdask.geometry.slices import Slice
 from udfdask.kernels.cuda.dense_products import add_dense_products
 from udfdask.kernels.overflow import add_exactly, require_near
 from udfdask.masks.dense_product import (
-    EXACT,
-    EXACT_SINGLE,
     LARGEST,
     MaskProduct,
-    highest,
+    locked_all,
     real_masks,
     region_of,
 )
@@ -61,9 +58,6 @@ class EntryProduct(MaskProduct):
         """Add the products of the stored pixels of frames at `part` of the signal."""
         from udfdask.kernels.cpu.sparse_products import add_entry_products
 
-        if self.dtype.char in "gG":
-            out += self._long_products(stored, part)
-            return
         masks, wide = self._within(part)
         if not self._may_wrap:
             add_entry_products(stored, masks, wide, out.view(self._real) if self._split else out)
@@ -80,43 +74,23 @@ class EntryProduct(MaskProduct):
         frames = itertools.pairwise(stored.starts.tolist())
         return np.array([values[a:b] @ masks[stored.pixels[a:b]] for a, b in frames])
 
-    def _long_products(self, stored: Any, part: Slice) -> AnyArray:
-        """Return products in long double precision, with SciPy: numba has no long doubles."""
-        from scipy.sparse import csr_array
-
-        masks = self._matrix_of(part, self.dtype)
-        places = stored.pixels.view(f"i{stored.pixels.itemsize}")
-        products: AnyArray = csr_rows(csr_array, stored.values, places, stored.starts, len(masks))
-        return products @ masks
-
     def _cut_dense(self, part: Slice) -> tuple[Any, np.dtype[Any]]:
-        """Return a dense matrix, floating for integers if that is exact, and the dtype of sums."""
-        dtype, wide = self.dtype, np.result_type(self._real, np.float64)
-        if self.dtype.kind not in "fc":
-            own = self._container.computed_masks.dtype
-            weights = np.abs(self._matrix_of(part, own), dtype=np.float64)
-            if highest(self._data) * weights.sum(axis=0).max(initial=0) > EXACT:
-                wide = self.dtype
-            else:
-                single = weights.max(initial=0) <= EXACT_SINGLE
-                dtype = np.dtype(np.float32 if single else np.float64)
-        matrix = self._matrix_of(part, dtype)
+        """Return a matrix (pixels, masks), floating if that is exact, and the dtype of sums."""
+        masks, _ = self._dense(part)
+        is_exact = masks.dtype.kind in "fc"
+        matrix = np.ascontiguousarray(masks.T)
+        wide = np.result_type(self._real, np.float64) if is_exact else self.dtype
         return (matrix.view(self._real) if self._split else matrix), wide
 
-    def _cut_sparse(self, region: Region) -> tuple[Any, np.dtype[Any]]:
+    def _cut_sparse(self, part: Slice) -> tuple[Any, np.dtype[Any]]:
         """Return the nonzero values of the masks, pixel by pixel, and the dtype of sums."""
         from udfdask.kernels.cpu.sparse_products import PixelMasks
 
-        which, pixels, values = self._entries(region)
-        order = np.lexsort((which, pixels))
-        which, pixels, values = which[order], pixels[order], values[order]
-        size = int(np.prod([n for _, n in region]))
-        starts = np.searchsorted(pixels, np.arange(size + 1)).astype(np.int64)
-        wide = self._wide(which, values)
-        masks = PixelMasks(starts, which.astype(np.uint32), values.astype(wide))
-        for array in masks:  # all threads share them
-            array.flags.writeable = False
-        return masks, wide
+        which, pixels, values, bound = self._entries(part)
+        order, wide = np.lexsort((which, pixels)), self._wide(bound)
+        starts = np.searchsorted(pixels[order], np.arange(part.shape.size + 1)).astype(np.int64)
+        which, values = which[order].astype(np.uint32), values[order].astype(wide)
+        return PixelMasks(*locked_all(starts, which, values)), wide
 
 
 class DeviceMaskProduct(MaskProduct):

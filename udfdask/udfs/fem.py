@@ -92,17 +92,18 @@ class FEMUDF(RingUDF):
         stretch: float = 1.0,
         stretch_angle: float = 0.0,
     ) -> None:
-        for name, radius in (("rad_in", rad_in), ("rad_out", rad_out)):
-            if radius is None:
-                raise ArgumentTypeError(f"{name} is missing: FEMUDF needs rad_in and rad_out")
+        if rad_in is None or rad_out is None:
+            raise ArgumentTypeError("FEMUDF needs rad_in and rad_out, but one of them is missing")
         centers = as_centers(centers, center=center)
         if center is not None:
             center = check_position("center", center)
         check_stretch(stretch, stretch_angle)
         rad_out, rad_in = read_radii(rad_out=rad_out, rad_in=rad_in, finite=False)
-        if not any(isinstance(radius, Quantity) for radius in (rad_in, rad_out)):
-            names = ("rad_out", "rad_in")
-            rad_out, rad_in = checks.radii(rad_out, rad_in, names=names, finite=False)
+        if not (isinstance(rad_in, Quantity) or isinstance(rad_out, Quantity)):
+            rad_out, rad_in = (
+                checks.number("rad_out", rad_out, finite=False),
+                checks.number("rad_in", rad_in),
+            )
         super().__init__(
             center=center,
             rad_in=rad_in,

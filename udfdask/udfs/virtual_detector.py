@@ -10,13 +10,10 @@ import numpy as np
 
 from udfdask.errors import ArgumentValueError
 from udfdask.geometry.shapes import Shape
-from udfdask.geometry.units import as_coordinate, as_quantity
 from udfdask.kernels.cuda.sums import add_within
 from udfdask.kernels.overflow import add_exactly
-from udfdask.masks import checks
 from udfdask.masks.coverage import Coverage
 from udfdask.masks.dense_product import product_dtype
-from udfdask.masks.polar import check_stretch
 from udfdask.once_per_process import OncePerProcess
 from udfdask.types import AnyArray
 from udfdask.udf.buffers import BufferSpec
@@ -27,12 +24,9 @@ from udfdask.udfs.shared.detector_shapes import (
     NEEDED,
     DetectorShape,
     check_axes,
-    check_channels,
-    check_names,
-    is_cut,
     pixels_of,
+    read_detector,
 )
-from udfdask.udfs.shared.geometry_parameters import as_centers, check_radii_in_unit, read_center
 from udfdask.udfs.shared.sum_dtype import as_added_up, signed_if_fits
 
 _BOOL = np.dtype(bool)
@@ -144,30 +138,34 @@ class VirtualDetectorUDF(RingUDF):
         center: Any = None,
         **unknown: Any,
     ) -> None:
-        names = "cx cy r ri ro x y width height start stop stretch stretch_angle".split()
-        values = (cx, cy, r, ri, ro, x, y, width, height, start, stop, stretch, stretch_angle)
-        given = {
-            name: (as_coordinate if name in ("cx", "cy") else as_quantity)(name, value)
-            for name, value in zip(names, values, strict=True)
-            if value is not None
+        numbers: dict[str, Any] = {
+            "cx": cx,
+            "cy": cy,
+            "r": r,
+            "ri": ri,
+            "ro": ro,
+            "x": x,
+            "y": y,
+            "width": width,
+            "height": height,
+            "start": start,
+            "stop": stop,
+            "centers": centers,
+            "stretch": stretch,
+            "stretch_angle": stretch_angle,
+            "center": center,
         }
-        arrays = {"center": center, "centers": centers}
-        arrays = {name: value for name, value in arrays.items() if value is not None}
-        check_names(shape, given | arrays, unknown)
-        if center is not None:
-            cy, cx = read_center(center, cy, cx)
-            given = {"cx": cx, "cy": cy, **given}  # the order is a part of the token
-        if centers is not None:
-            given["centers"] = as_centers(centers, cy=cy, cx=cx)
-        check_stretch(given.get("stretch", 1.0), given.get("stretch_angle", 0.0))
-        check_radii_in_unit(given.get("ro"), given.get("ri"), names=("ro", "ri"))
-        super().__init__(shape=shape, **given)
+        given = {name: value for name, value in numbers.items() if value is not None}
+        super().__init__(shape=shape, **read_detector(shape, given, unknown))
 
     @property
     def _is_round(self) -> bool:
         """Whether it is a disk or ring, which have a center."""
-        shape = self._kwargs["shape"]
-        return isinstance(shape, str) and shape in CENTERED
+        return self._detector_name in CENTERED
+
+    @property
+    def _detector_name(self) -> str:  # type: ignore[override]
+        return self._kwargs["shape"] if isinstance(self._kwargs["shape"], str) else "mask"
 
     def _center_names(self) -> tuple[str, ...]:
         return super()._center_names() if self._is_round else ()
@@ -179,17 +177,10 @@ class VirtualDetectorUDF(RingUDF):
         """Return the mask of the detector; raise if a number is invalid."""
         sig, shape = self.meta.dataset_shape.sig, self._kwargs["shape"]
         check_axes(shape, sig)
-        if not self._is_round:
-            return pixels_of(shape, self._kwargs, sig)
-        if shape == "ring":
-            checks.radii(self._kwargs["ro"], self._kwargs["ri"], names=("ro", "ri"), finite=False)
-        return super()._mask()
+        return super()._mask() if self._is_round else pixels_of(shape, self._kwargs, sig)[0]
 
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
-        sig, dtype = self.meta.dataset_shape.sig, product_dtype(self.meta.input_dtype, _BOOL)
-        shape, *numbers = self._kwargs.values()
-        if isinstance(shape, str) and shape == "window" and len(sig) == 1:
-            check_channels(numbers[0], numbers[1], self.meta.axes[-1], sig[0])
+        data, dtype = self.meta.input_dtype, product_dtype(self.meta.input_dtype, _BOOL)
         n = int(np.count_nonzero(self._mask()))  # the mask checks the numbers, too
         if self._has_own_centers:
             self._frame_shape(kinds="biufc")
@@ -203,27 +194,21 @@ class VirtualDetectorUDF(RingUDF):
         if self._is_round and self._limits()[1] == math.inf:
             self._check_center_inside()
         if not n:
+            numbers = [f"{name}={value}" for name, value in list(self._kwargs.items())[1:]]
+            words = ": it is False everywhere"
+            if numbers:
+                words = f", {', '.join(numbers)}: numbers are in pixels, x to the right and y down"
             raise ArgumentValueError(
-                f"no pixel of a frame of shape {tuple(sig)} lies in the detector {self._in_words()}"
+                f"no pixel of a frame of shape {tuple(self.meta.dataset_shape.sig)} lies in the "
+                f"detector {self._detector_name}{words}"
             )
-        dtype = signed_if_fits(dtype, self.meta.input_dtype, n)
+        dtype = signed_if_fits(dtype, data, n)
         return {"intensity": self.buffer(kind="nav", dtype=dtype, where="device")}
-
-    def _in_words(self) -> str:
-        shape, *numbers = self._kwargs.items()
-        if not isinstance(shape[1], str):
-            return "mask: it is False everywhere"
-        words = ", ".join([shape[1], *(f"{name}={value}" for name, value in numbers)])
-        return f"{words}: numbers are in pixels, x to the right and y down"
 
     def _limits(self) -> tuple[float | None, float]:
         """Return the inner and the outer radius; a disk has None as the inner one."""
         *inner, outer = self._radii().values()
         return (inner[0] if inner else None), outer
-
-    @property
-    def _detector_name(self) -> str:  # type: ignore[override]
-        return self._kwargs["shape"] if isinstance(self._kwargs["shape"], str) else "mask"
 
     def get_detector_masks(self) -> Mapping[str, AnyArray]:
         if self._is_round:
@@ -233,11 +218,9 @@ class VirtualDetectorUDF(RingUDF):
     def _coverages(self, sig: Shape) -> Sequence[Coverage]:
         if self._is_round:
             return super()._coverages(sig)
-        shape = self._kwargs["shape"]
-        covered = int(np.count_nonzero(pixels_of(shape, self._kwargs, sig)))
-        cut = is_cut(shape, self._kwargs, sig)
-        name = self._detector_name
-        return (Coverage(shape=name, covered=covered, total=sig.size, is_cut=cut),)
+        mask, is_cut = pixels_of(self._kwargs["shape"], self._kwargs, sig)
+        covered, name = int(np.count_nonzero(mask)), self._detector_name
+        return (Coverage(shape=name, covered=covered, total=sig.size, is_cut=is_cut),)
 
     def get_shared_task_data(self) -> Mapping[str, Any]:
         """Compute the mask, and a cache for the pixels in each tile."""
@@ -249,13 +232,17 @@ class VirtualDetectorUDF(RingUDF):
         return {"inside": inside, "groups": OncePerProcess(2048)}
 
     def process_tile(self, tile: Any) -> None:
+        part = self.meta.sig_slice.get()
         if self._has_own_centers:
             self._add_about_own_centers(tile)
         elif self.meta._backend.is_sparse:
-            self._add_entries(tile)
+            from udfdask.kernels.cpu.sparse_sums import add_entries_inside, entries_of
+
+            inside = np.ascontiguousarray(self.task_data.inside[part]).view(np.uint8).reshape(-1)
+            total = as_added_up(self.results.intensity, self.meta.input_dtype)
+            add_entries_inside(entries_of(tile), inside, total)
         elif self.meta._backend.on_device:
-            inside = self.task_data.inside[self.meta.sig_slice.get()]
-            add_within(tile, inside, self.results.intensity)
+            add_within(tile, self.task_data.inside[part], self.results.intensity)
         else:
             self._add_pixels(tile)
 
@@ -267,14 +254,6 @@ class VirtualDetectorUDF(RingUDF):
             self._add_own_moments(part, self._limits(), parts[-1])
         total = parts[0][:, 0] + 1j * parts[1][:, 0] if is_complex else parts[0][:, 0]
         out += total.astype(out.dtype)
-
-    def _add_entries(self, tile: Any) -> None:
-        from udfdask.kernels.cpu.sparse_sums import add_entries_inside, entries_of
-
-        inside = self.task_data.inside[self.meta.sig_slice.get()]
-        flat = np.ascontiguousarray(inside).view(np.uint8).reshape(-1)
-        total = as_added_up(self.results.intensity, self.meta.input_dtype)
-        add_entries_inside(entries_of(tile), flat, total)
 
     def _add_pixels(self, tile: Any) -> None:
         from udfdask.kernels.cpu.detector_sums import detector_groups, sum_detector

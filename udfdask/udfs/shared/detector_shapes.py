@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
-from udfdask.geometry.axes import Axis
 from udfdask.geometry.shapes import Shape
-from udfdask.geometry.units import Quantity
-from udfdask.masks.disks import no_channel, rectangular, window
+from udfdask.geometry.units import Quantity, as_coordinate, as_quantity
+from udfdask.masks.disks import rectangular, window
 from udfdask.masks.given_masks import check_is_mask, detector_pixels, is_held_elsewhere
+from udfdask.masks.polar import check_stretch
 from udfdask.types import AnyArray
+from udfdask.udfs.shared.geometry_parameters import as_centers, read_center, read_radii
 
 DetectorShape = Literal["disk", "ring", "rect", "point", "window"]
 """Shapes of a virtual detector."""
@@ -47,124 +47,79 @@ _MEANT = {
 """Other words for numbers, and the numbers of some shape that they can mean."""
 
 
-def pixels_of(shape: Any, numbers: Mapping[str, Any], sig: Shape) -> AnyArray:
-    """Return the mask of a detector that is neither a disk nor a ring, in frames of a shape."""
-    if not isinstance(shape, str):
-        if len(sig) > 2:
-            raise ArgumentValueError(
-                f"a virtual detector has one or two axes, not {tuple(sig)}: use ApplyMasksUDF(mask)"
-            )
-        return detector_pixels(shape, sig)
-    if shape == "window":
-        return window(numbers["start"], numbers["stop"], sig[0])
-    width, height = (numbers.get(name, 1) for name in ("width", "height"))
-    if not (width >= 1 and height >= 1):
-        raise ArgumentValueError(
-            f"a rect must be at least 1 pixel wide and high, not {width!r} and {height!r}"
-        )
-    x, y, width, height = (np.floor(n) for n in (numbers["x"], numbers["y"], width, height))
-    return rectangular(x, y, width - 1, height - 1, sig[1], sig[0])
-
-
-def is_cut(shape: Any, numbers: Mapping[str, Any], sig: Shape) -> bool:
-    """Return whether some of its pixels lie beyond the edge of frames."""
-    if not isinstance(shape, str):
-        return False
-    if shape == "window":
-        return bool(numbers["start"] <= -1 or numbers["stop"] > sig[0])
-    ends = (("y", "height", sig[0]), ("x", "width", sig[1]))
-    firsts = [math.floor(numbers[first]) for first, _, _ in ends]
-    return any(
-        first < 0 or first + math.floor(numbers.get(size, 1)) > n
-        for first, (_, size, n) in zip(firsts, ends, strict=True)
-    )
-
-
-def check_channels(start: float, stop: float, axis: Axis, n: int) -> None:
-    """Raise if no channel is in a window, and name the range of the axis in its unit."""
-    channels = np.arange(n)
-    if not axis.is_calibrated or axis.values is not None:
-        return
-    if not ((channels >= start) & (channels < stop)).any():
-        first, last = axis.positions(n)[[0, -1]]
-        raise no_channel(
-            start,
-            stop,
-            n,
-            f"; for numbers in {axis.unit}, write start='{start:g} {axis.unit}' (the axis "
-            f"{axis.name!r} goes from {first:g} to {last:g} {axis.unit})",
-        )
-
-
-def check_axes(shape: Any, sig: Shape) -> None:
-    """Raise if frames have not as many axes as a shape."""
-    axes = 1 if isinstance(shape, str) and shape == "window" else 2
-    if isinstance(shape, str) and len(sig) != axes:
-        fitting = {1: "a window", 2: "a disk, ring, rect or point"}.get(len(sig), "ApplyMasksUDF")
-        raise ArgumentValueError(
-            f"a {shape} needs a signal with {axes} {'axis' if axes == 1 else 'axes'}, but frames "
-            f"have the shape {tuple(sig)}: pass sig_dims={axes}, or use {fitting} (a signal: "
-            f"signal.transpose(signal_axes={axes}))"
-        )
-
-
-def check_names(shape: Any, given: Mapping[str, Any], unknown: Mapping[str, Any]) -> None:
-    """Raise unless the shape exists, and has the given numbers and no `unknown` ones."""
-    known = ", ".join(get_args(DetectorShape))
-    is_shape = isinstance(shape, str) and shape in NEEDED
-    takes = _takes(shape) if is_shape else ()
-    if unknown:
-        meant = [one for name in unknown for one in _MEANT.get(name, ()) if one in takes]
-        raise ArgumentTypeError(
-            (
-                f"a {shape} takes {', '.join(takes)}"
-                if takes
-                else "a virtual detector takes other numbers"
-            )
-            + f", but {', '.join(unknown)} was given"
-            + (f"; did you mean {', '.join(meant)}?" if meant else "")
-        )
-    if not isinstance(shape, str):
-        _check_mask(shape, given, known)
-        return
-    if not is_shape:
-        from difflib import get_close_matches  # only for messages
-
-        near = get_close_matches(plain_shape(shape), (*NEEDED, *OTHER_SHAPES), n=1)
-        hint = f"; did you mean {plain_shape(near[0])!r}?" if near else ""
-        raise ArgumentValueError(f"a virtual detector is one of {known}, not {shape!r}{hint}")
-    missing = [name for name in NEEDED[shape] if name not in given]
-    unexpected = [name for name in given if name not in takes]
-    if missing or unexpected:
-        wrong = [f"{', '.join(unexpected)} was given"] if unexpected else []
-        wrong += [f"{', '.join(missing)} is missing"] if missing else []
-        optional = f" and optionally {', '.join(_OPTIONAL)}" if shape in CENTERED else ""
-        meant = [one for one in NEEDED if set(NEEDED[one]) <= set(given) <= {*_takes(one)}]
-        hint = f"; {' or '.join(map(repr, meant))} is the shape that takes them" if meant else ""
-        raise ArgumentTypeError(
-            f"a {shape} takes {', '.join(NEEDED[shape])}{optional}, but {' and '.join(wrong)}{hint}"
-        )
-    for name, value in given.items():
-        is_number = isinstance(value, int | float | np.number | Quantity | str)
-        if name not in ("center", "centers") and (not is_number or isinstance(value, bool)):
-            raise ArgumentTypeError(
-                f"{name} of a {shape} must be a number of pixels, not {value!r} of type "
-                f"{type(value).__name__}"
-            )
-
-
-def _takes(shape: str) -> tuple[str, ...]:
-    """Return the names of the numbers that a shape takes."""
-    return (*NEEDED[shape], *(_OPTIONAL if shape in CENTERED else ()))
-
-
 def plain_shape(shape: str) -> str:
     """Return the shape for another word, such as `disc` or Disk; other texts in lower case."""
     plain = shape.strip().lower()
     return OTHER_SHAPES.get(plain, plain)
 
 
-def _check_mask(mask: Any, given: Mapping[str, Any], known: str) -> None:
+def read_detector(
+    shape: Any, given: Mapping[str, Any], unknown: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the numbers of a shape, checked; raise if one is missing or does not belong to it."""
+    is_shape = isinstance(shape, str) and shape in NEEDED
+    optional = _OPTIONAL if is_shape and shape in CENTERED else ()
+    takes = (*NEEDED[shape], *optional) if is_shape else ()
+    if unknown:
+        meant = [one for name in unknown for one in _MEANT.get(name, ()) if one in takes]
+        what = f"a {shape} takes {', '.join(takes)}" if takes else "a virtual detector takes other"
+        raise ArgumentTypeError(
+            f"{what}{'' if takes else ' numbers'}, but {', '.join(unknown)} was given"
+            + (f"; did you mean {', '.join(meant)}?" if meant else "")
+        )
+    if not isinstance(shape, str):
+        _check_mask(shape, given)
+        return {}
+    if not is_shape:
+        from difflib import get_close_matches  # only for messages
+
+        near = get_close_matches(plain_shape(shape), (*NEEDED, *OTHER_SHAPES), n=1)
+        hint = f"; did you mean {plain_shape(near[0])!r}?" if near else ""
+        raise ArgumentValueError(
+            f"a virtual detector is one of {', '.join(NEEDED)}, not {shape!r}{hint}"
+        )
+    missing = [name for name in NEEDED[shape] if name not in given]
+    unexpected = [name for name in given if name not in takes]
+    if missing or unexpected:
+        wrong = [f"{', '.join(unexpected)} was given"] if unexpected else []
+        wrong += [f"{', '.join(missing)} is missing"] if missing else []
+        also = f" and optionally {', '.join(optional)}" if optional else ""
+        fits = {
+            one: {*names, *(_OPTIONAL if one in CENTERED else ())} for one, names in NEEDED.items()
+        }
+        meant = [one for one in NEEDED if set(NEEDED[one]) <= set(given) <= fits[one]]
+        hint = f"; {' or '.join(map(repr, meant))} is the shape that takes them" if meant else ""
+        raise ArgumentTypeError(
+            f"a {shape} takes {', '.join(NEEDED[shape])}{also}, but {' and '.join(wrong)}{hint}"
+        )
+    return _read_numbers(shape, dict(given))
+
+
+def _read_numbers(shape: str, given: dict[str, Any]) -> dict[str, Any]:
+    """Return the numbers of a shape, those with a unit as quantities, and its centers."""
+    center, centers = given.pop("center", None), given.pop("centers", None)
+    numbers: dict[str, Any] = {}
+    for name, value in given.items():
+        read = (as_coordinate if name in ("cx", "cy") else as_quantity)(name, value)
+        is_number = isinstance(read, int | float | np.number | Quantity | str)
+        if isinstance(read, bool) or not is_number:
+            raise ArgumentTypeError(
+                f"{name} of a {shape} must be a number of pixels, not {value!r} of type "
+                f"{type(value).__name__}"
+            )
+        numbers[name] = read
+    cy, cx = numbers.get("cy"), numbers.get("cx")
+    if centers is not None:
+        numbers["centers"] = as_centers(centers, center=center, cy=cy, cx=cx)
+    elif center is not None:
+        numbers["cy"], numbers["cx"] = read_center(center, cy, cx)
+    check_stretch(numbers.get("stretch", 1.0), numbers.get("stretch_angle", 0.0))
+    if shape == "ring":
+        read_radii(ro=numbers["ro"], ri=numbers["ri"], finite=False)
+    return numbers
+
+
+def _check_mask(mask: Any, given: Mapping[str, Any]) -> None:
     """Raise unless this can be a mask, which has no numbers."""
     if isinstance(mask, (dict, list, tuple)) and len(mask):
         raise ArgumentTypeError(
@@ -173,13 +128,46 @@ def _check_mask(mask: Any, given: Mapping[str, Any], known: str) -> None:
             '{"BF": VirtualDetectorUDF(...), ...} in place of a UDF'
         )
     if not is_held_elsewhere(mask):
-        if not hasattr(mask, "shape"):
-            raise ArgumentTypeError(
-                f"the shape of a virtual detector is one of {known}, or a boolean mask of the "
-                f"shape of a frame, but its type is {type(mask).__name__}"
-            )
         check_is_mask("the mask of a virtual detector", mask)
     if given:
         raise ArgumentTypeError(
             f"a virtual detector that is a mask takes no numbers, but {', '.join(given)} was given"
         )
+
+
+def check_axes(shape: Any, sig: Shape) -> None:
+    """Raise if frames have not as many axes as a shape."""
+    if not isinstance(shape, str):
+        if len(sig) > 2:
+            raise ArgumentValueError(
+                f"a virtual detector has one or two axes, not {tuple(sig)}: use ApplyMasksUDF(mask)"
+            )
+        return
+    axes = 1 if shape == "window" else 2
+    if len(sig) != axes:
+        fitting = {1: "a window", 2: "a disk, ring, rect or point"}.get(len(sig), "ApplyMasksUDF")
+        raise ArgumentValueError(
+            f"a {shape} needs a signal with {axes} {'axis' if axes == 1 else 'axes'}, but frames "
+            f"have the shape {tuple(sig)}: pass sig_dims={axes}, or use {fitting} (a signal: "
+            f"signal.transpose(signal_axes={axes}))"
+        )
+
+
+def pixels_of(shape: Any, numbers: Mapping[str, Any], sig: Shape) -> tuple[AnyArray, bool]:
+    """Return the mask of a detector that is neither a disk nor a ring.
+
+    Also return whether some of its pixels lie beyond the edge of frames.
+    """
+    if not isinstance(shape, str):
+        return detector_pixels(shape, sig), False
+    if shape == "window":
+        start, stop = numbers["start"], numbers["stop"]
+        return window(start, stop, sig[0]), bool(start <= -1 or stop > sig[0])
+    width, height = (numbers.get(name, 1) for name in ("width", "height"))
+    if not (width >= 1 and height >= 1):
+        raise ArgumentValueError(
+            f"a rect must be at least 1 pixel wide and high, not {width!r} and {height!r}"
+        )
+    x, y, width, height = (np.floor(n) for n in (numbers["x"], numbers["y"], width, height))
+    mask = rectangular(x, y, width - 1, height - 1, sig[1], sig[0])
+    return mask, bool(np.count_nonzero(mask) < width * height)

@@ -89,16 +89,13 @@ def as_centers(centers: Any, **common: Any) -> AuxData | None:
         check_in_pixels("centers", centers, "raw_com")
         labeled = vectors_of(centers, "centers")
         array = plain_array(labeled)
-        # aux data refuse masked arrays, with a remedy
-        if not (
-            (is_lazy(array) and hasattr(array, "ndim")) or isinstance(array, np.ma.MaskedArray)
-        ):
+        if not hasattr(array, "ndim"):
             try:
                 array = np.asarray(array)
             except ValueError:  # ragged
                 array = np.asarray(None)
-        _check_numbers(array.dtype, centers)
         if array.ndim < 1 or array.shape[-1] != 2:
+            _check_numbers(array.dtype, centers)
             raise ArgumentValueError(
                 f"centers must hold (y, x) for each frame, shape (*nav, 2), not {array.shape}"
             )
@@ -108,7 +105,7 @@ def as_centers(centers: Any, **common: Any) -> AuxData | None:
             "centers must be aux data of kind 'nav' with extra_shape (2,), (y, x) for each frame, "
             f"not of kind {aux.kind!r} with extra_shape {aux.extra_shape}"
         )
-    _check_numbers(aux.dtype, aux)
+    _check_numbers(aux.dtype, centers)
     return aux  # type: ignore[no-any-return]
 
 
@@ -128,20 +125,14 @@ def read_radii(*, finite: bool = True, **given: Any) -> tuple[Any, Any]:
     """
     (name, outer), (inner_name, inner) = given.items()
     outer, least = as_quantity(name, outer), as_quantity(inner_name, inner)
-    inner = 0 if least is None else least
-    if not (outer is None or is_open(outer)):
+    inner, is_known = 0 if least is None else least, not (outer is None or is_open(outer))
+    if is_known:
         checks.radius(name, outer, finite=finite)
     if not is_open(inner):
         checks.radius(inner_name, inner)
-        if not (outer is None or is_open(outer)):
+        if is_known:
             checks.radii(outer, inner, names=(name, inner_name), finite=finite)
-    check_radii_in_unit(outer, inner, names=(name, inner_name))
+    same = isinstance(outer, Quantity) and isinstance(inner, Quantity) and outer.unit == inner.unit
+    if same and inner.value >= outer.value:
+        checks.raise_swapped(str(outer), str(inner), names=(name, inner_name))
     return outer, least
-
-
-def check_radii_in_unit(outer: Any, inner: Any, *, names: tuple[str, str]) -> None:
-    """Raise if both radii are in the same unit, and the inner radius is not smaller."""
-    if not (isinstance(outer, Quantity) and isinstance(inner, Quantity)):
-        return
-    if outer.unit == inner.unit and inner.value >= outer.value:
-        checks.raise_swapped(str(outer), str(inner), names=names)
