@@ -16,7 +16,7 @@ from udfdask.corrections import CorrectionSet
 from udfdask.io import open_file
 from udfdask.testing import check_udf, raise_if_dask_computes
 from udfdask.udfs import RecordUDF, SumUDF
-from udfdask.udfs.shared.npy_rows import NpyRows
+from udfdask.udfs.record import NpyRows
 
 # many small signal chunks
 pytestmark = pytest.mark.filterwarnings("ignore::udfdask.UDFWarning")

@@ -94,7 +94,7 @@ class Instance:
         self.declared = declared
         self.backend = backend
         self.dense = backend.dense  # of dense data, also of those that sparse data are made from
-        self.cursor = Cursor(first, stop, n_rows)
+        self.cursor = Cursor((first, stop), n_rows)
         tiling = recipe.sparse_tiling if self.takes_sparse else recipe.tiling
         udf = new_instance(declared.cls, declared.kwargs)
         udf.meta = UDFMeta(

@@ -306,3 +306,17 @@ def highest(data: np.dtype[Any]) -> int:
         return 1
     limits = np.iinfo(data)
     return max(-int(limits.min), int(limits.max))
+
+
+def signed_if_fits(dtype: np.dtype[Any], data: np.dtype[Any], weight: float) -> np.dtype[Any]:
+    """Return int64 instead of uint64 if no sum of data is too large: differences then do not wrap.
+
+    `weight` is the number of values that are added up, or the sum of their weights.
+    """
+    fits = dtype == np.uint64 and max(1, weight) * highest(data) <= LARGEST
+    return np.dtype(np.int64) if fits else dtype
+
+
+def as_added_up(total: Any, dtype: np.dtype[Any]) -> Any:
+    """Return sums in int64 as a view in uint64, if kernels add them up in the unsigned `dtype`."""
+    return total.view(np.uint64) if dtype.kind == "u" and total.dtype == np.int64 else total

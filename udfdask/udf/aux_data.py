@@ -17,7 +17,7 @@ from udfdask.geometry.axis_labels import AxisLabels, DataLabels, aligned
 from udfdask.geometry.chunk_grid import Grid
 from udfdask.geometry.shapes import Shape
 from udfdask.types import AnyArray, Kind
-from udfdask.udf.buffers import check_extra_shape, check_kind
+from udfdask.udf.buffers import check_extra_shape, check_kind, read_dtype
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -118,92 +118,62 @@ class UnavailableAux(NDArrayOperatorsMixin):
     dtype: np.dtype[Any]
     """Dtype of the values."""
 
-    @property
-    def ndim(self) -> int:
-        """Number of axes."""
-        return len(self.shape)
-
-    @property
-    def size(self) -> int:
-        """Number of entries."""
-        return math.prod(self.shape)
-
-    def __len__(self) -> int:
-        return self.shape[0]
-
-    def _no_values(self) -> NotAvailableError:
-        return NotAvailableError(
+    def _no_values(self, *args: Any, **kwargs: Any) -> Any:
+        raise NotAvailableError(
             f"the values of aux data params.{self.name} are not available here: a task only has "
             "the values of its own frames; use them in get_task_data or in later methods"
         )
 
+    __array__ = __array_ufunc__ = __getitem__ = __len__ = _no_values
+
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
-        raise self._no_values()
-
-    def __array__(self, dtype: Any = None, copy: Any = None) -> AnyArray:
-        raise self._no_values()
-
-    def __array_ufunc__(self, *args: Any, **kwargs: Any) -> Any:
-        raise self._no_values()
-
-    def __getitem__(self, index: Any) -> Any:
-        raise self._no_values()
+        return self._no_values()
 
 
 def make_aux(data: Any, kind: Any, extra_shape: Any, dtype: Any) -> AuxData:
     """Create aux data; raise if an argument is invalid."""
-    kind, extra_shape = check_kind(kind, "aux_data"), check_extra_shape(extra_shape)
-    try:
-        dtype = None if dtype is None else np.dtype(dtype)
-    except TypeError as e:
-        raise ArgumentTypeError(f"aux_data dtype {dtype!r} is not a NumPy dtype: {e}") from None
     from udfdask.geometry.labeled_values import labels_of, plain_array  # few UDFs
 
-    labels = labels_of(data)
-    data = _array_of(plain_array(data), dtype)
+    labels, data = labels_of(data), plain_array(data)
+    dtype = None if dtype is None else read_dtype(dtype, "aux_data")
+    if isinstance(getattr(data, "_meta", data), np.ma.MaskedArray):
+        raise ArgumentTypeError(
+            "aux_data got a masked array, but masks are not kept: fill the masked values, with "
+            "array.filled(value) or dask.array.ma.filled(array, value)"
+        )
+    if hasattr(data, "__dask_graph__"):
+        is_array = isinstance(getattr(data, "chunks", None), tuple)
+        if is_array and backend_of(data._meta).is_sparse:
+            data = data.map_blocks(_dense, meta=np.empty((0,) * data.ndim, data.dtype))
+    else:
+        is_array = not hasattr(data, "dtype") or isinstance(data, (np.ndarray, np.generic))
+        if is_array:  # lists are converted to a dtype
+            data = np.asarray(data, dtype=None if hasattr(data, "dtype") else dtype)
+    if not is_array:
+        raise ArgumentTypeError(
+            f"aux_data takes a NumPy or dask array, not a {type(data).__name__}: convert it with "
+            "np.asarray(...), pass its .data, or make it dense with .todense()"
+        )
     native = data.dtype.newbyteorder("=")
     if dtype is not None and native != dtype.newbyteorder("="):
         raise ArgumentTypeError(
             f"aux_data got data of dtype {data.dtype}, but dtype={dtype} was declared: pass "
             f"dtype={str(data.dtype)!r}, or convert the data with .astype(...)"
         )
-    data = data.astype(native, copy=False)
     if any(math.isnan(n) for n in data.shape):
         raise ArgumentValueError(
             f"aux_data got a dask array of unknown shape {data.shape}: call "
             "compute_chunk_sizes() on it first"
         )
     return AuxData(
-        kind=kind,
-        extra_shape=extra_shape,
+        kind=check_kind(kind, "aux_data"),
+        extra_shape=check_extra_shape(extra_shape),
         dtype=native,
-        data=data,
+        data=data.astype(native, copy=False),
         shape=tuple(data.shape),
         labels=labels,
-    )
-
-
-def _array_of(data: Any, dtype: np.dtype[Any] | None) -> Any:
-    """Return values as a NumPy or dask array; lists are converted to a dtype, if one is given."""
-    if isinstance(getattr(data, "_meta", data), np.ma.MaskedArray):
-        raise ArgumentTypeError(
-            "aux_data got a masked array, but masks are not kept: fill the masked values, with "
-            "array.filled(value) or dask.array.ma.filled(array, value)"
-        )
-    if not hasattr(data, "__dask_graph__"):
-        if not hasattr(data, "dtype"):
-            return np.asarray(data, dtype=dtype)
-        if isinstance(data, (np.ndarray, np.generic)):
-            return np.asarray(data)
-    elif isinstance(getattr(data, "chunks", None), tuple):
-        if backend_of(data._meta).is_sparse:
-            return data.map_blocks(_dense, meta=np.empty((0,) * data.ndim, data.dtype))
-        return data
-    raise ArgumentTypeError(
-        f"aux_data takes a NumPy or dask array, not a {type(data).__name__}: convert it with "
-        "np.asarray(...), pass its .data, or make it dense with .todense()"
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from inspect import Parameter, isfunction, signature
+from inspect import isfunction, signature
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -240,19 +240,13 @@ _NOT_YET = {
 def _without_init(cls: type[UDF]) -> str:
     """Return the message for a class with an `__init__` that does not call that of `UDF`."""
     owner = next(base for base in cls.__mro__ if "__init__" in vars(base))
-    parameters = list(signature(owner).parameters.values())
-    given = ", ".join(
-        f"**{p.name}" if p.kind is Parameter.VAR_KEYWORD else f"{p.name}={p.name}"
-        for p in parameters
-        if p.kind is not Parameter.VAR_POSITIONAL
-    )
-    remedy = f"add super().__init__({given}) to it"
-    if "__dataclass_fields__" in vars(owner):
-        given = ", ".join(f"{p.name}=self.{p.name}" for p in parameters)
-        remedy = f"write a method __post_init__(self) that calls super().__init__({given})"
+    names = [name for name in signature(owner).parameters if name not in ("args", "kwargs")]
+    given = ", ".join(f"{name}={name}" for name in names)
+    place = "__post_init__" if "__dataclass_fields__" in vars(owner) else "__init__"
     return (
         f"{cls.__name__} cannot run, because {owner.__name__}.__init__ does not call "
-        f"super().__init__: {remedy}. Each task makes a new instance from these arguments"
+        f"super().__init__: write a method {place} that calls super().__init__({given}). Each task "
+        "makes a new instance from these arguments"
     )
 
 

@@ -102,35 +102,40 @@ def declare(
     kind: Any, extra_shape: Any, dtype: Any, where: Any, use: Any, fill_value: Any
 ) -> BufferSpec:
     """Declare a buffer; raise if an argument is invalid."""
-    check_kind(kind, "buffer")
-    if use not in USES:
-        raise ArgumentValueError(
-            f"buffer use must be None, 'private' or 'result_only', not {use!r}"
-        )
-    if where not in (None, "device"):
-        raise ArgumentValueError(f"buffer where must be None or 'device', not {where!r}")
-    extra = check_extra_shape(extra_shape)
-    try:
-        dt = np.dtype(dtype)
-    except TypeError as e:
-        raise ArgumentTypeError(f"buffer dtype {dtype!r} is not a NumPy dtype: {e}") from None
+    for name, value, known in (("use", use, USES), ("where", where, (None, "device"))):
+        if value not in known:
+            raise ArgumentValueError(
+                f"buffer {name} must be one of {', '.join(map(repr, known))}, not {value!r}"
+            )
+    dt = read_dtype(dtype, "buffer")
     if fill_value is not None:
+        fits = np.empty((), dt)
         try:
-            # np.full would wrap -1 in uint8 and convert NaN to an integer
-            fits = np.array(fill_value, dtype=dt)
-            np.empty((), dtype=dt)[...] = fits
-        except (TypeError, ValueError, OverflowError) as e:
+            fits[...] = fill_value
+            is_kept = dt.kind not in "biuSU" or fits[()] == fill_value  # 1.5 becomes 1
+        except (TypeError, ValueError, OverflowError):
+            is_kept = False
+        if not is_kept:
             raise ArgumentValueError(
-                f"fill_value {fill_value!r} does not fit a buffer of dtype {dt}: {e}"
-            ) from None
-        if dt.kind in "biuSU" and fits[()] != fill_value:
-            raise ArgumentValueError(
-                f"fill_value {fill_value!r} does not fit a buffer of dtype {dt}: it would become "
-                f"{fits[()]!r}"
+                f"fill_value {fill_value!r} does not fit a buffer of dtype {dt}"
             )
     return BufferSpec(
-        kind=kind, extra_shape=extra, dtype=dt, where=where, use=use, fill_value=fill_value
+        kind=check_kind(kind, "buffer"),
+        extra_shape=check_extra_shape(extra_shape),
+        dtype=dt,
+        where=where,
+        use=use,
+        fill_value=fill_value,
     )
+
+
+def read_dtype(dtype: Any, owner: str) -> np.dtype[Any]:
+    """Return the dtype of a buffer or of aux data; raise if it is none."""
+    try:
+        found: np.dtype[Any] = np.dtype(dtype)
+    except TypeError as e:
+        raise ArgumentTypeError(f"{owner} dtype {dtype!r} is not a NumPy dtype: {e}") from None
+    return found
 
 
 def check_kind(kind: Any, owner: str) -> Kind:
@@ -244,10 +249,9 @@ class Views(Values):
     """
 
     def __setattr__(self, name: str, value: Any) -> None:
-        try:
-            view = self.__dict__[name]
-        except KeyError:
-            raise UDFError(self._no_buffer(name, " to assign to")) from None
+        if name not in self.__dict__:
+            raise UDFError(self._no_buffer(name, " to assign to"))
+        view = self.__dict__[name]
         if view is None:
             raise UDFError(f"buffer {name!r} is result_only: return it from get_results")
         if value is not view:  # `x += v` has changed the view and assigns it again
@@ -258,22 +262,19 @@ class Views(Values):
         raise AttributeError(self._no_buffer(name))
 
     def __getitem__(self, name: str) -> Any:
-        _deprecate_items(name)
+        self._deprecate_items(name)
         return self.__dict__[name]
 
     def __setitem__(self, name: str, value: Any) -> None:
-        _deprecate_items(name)
+        self._deprecate_items(name)
         setattr(self, name, value)
 
     def _no_buffer(self, name: str, use: str = "") -> str:
         return f"there is no buffer {name!r}{use}; declared buffers: {sorted(self.__dict__)}"
 
-
-def _deprecate_items(name: str) -> None:
-    """Warn that buffers are attributes, not items."""
-    warnings.warn(
-        f"results[{name!r}] is deprecated, use results.{name}", DeprecationWarning, stacklevel=3
-    )
+    def _deprecate_items(self, name: str) -> None:
+        text = f"results[{name!r}] is deprecated, use results.{name}"
+        warnings.warn(text, DeprecationWarning, stacklevel=3)
 
 
 class PartialViews(Views):

@@ -66,6 +66,7 @@ class Neighborhood:
     """Which of these positions are selected, bool."""
 
 
+@dataclass(slots=True, eq=False)
 class Cursor:
     """Current position in a run: some chunks, and the rows and pixels of them being processed.
 
@@ -73,34 +74,19 @@ class Cursor:
     only when a UDF asks for them.
     """
 
-    __slots__ = (
-        "_rows",
-        "alone",
-        "chunks",
-        "flat",
-        "merged",
-        "neighborhood",
-        "part",
-        "part_index",
-        "picked",
-        "start",
-        "stop",
-    )
-
-    def __init__(self, first: int, stop: int, n_rows: int) -> None:
-        self.chunks = (first, stop)
-        self.alone = False  # get_results sees the rows of one chunk only
-        self.flat = False  # rows in navigation order, as in get_results, not chunk by chunk
-        self.start = 0
-        self.stop = n_rows
-        self.part: Slice | None = None
-        self.part_index = 0
-        # rows of a chunk that need not be neighbors, in place of start and stop
-        self.picked: AnyArray | None = None
-        self.neighborhood: Neighborhood | None = None
-        # merged rows: first and stop of consecutive chunks, or a mask of rows
-        self.merged: tuple[int, int] | AnyArray | None = None
-        self._rows: range | AnyArray | None = None
+    chunks: tuple[int, int]
+    stop: int  # rows from `start` to `stop` are processed
+    start: int = 0
+    alone: bool = False  # get_results sees the rows of one chunk only
+    flat: bool = False  # rows in navigation order, as in get_results, not chunk by chunk
+    part: Slice | None = None
+    part_index: int = 0
+    # rows of a chunk that need not be neighbors, in place of start and stop
+    picked: AnyArray | None = None
+    neighborhood: Neighborhood | None = None
+    # merged rows: first and stop of consecutive chunks, or a mask of rows
+    merged: tuple[int, int] | AnyArray | None = None
+    _rows: range | AnyArray | None = None
 
     def rows(self, grid: Grid) -> range | AnyArray:
         """Return the numbers of the current rows: a range if they are consecutive, or an array."""

@@ -38,10 +38,7 @@ def _is_ours(cls: type) -> bool:
 
 def visible_methods(udf: Any) -> dict[str, type]:
     """Return the class that defines each method that the user wrote, by name."""
-    visible: dict[str, type] = {}
-    for cls, name, _ in functions_of(udf):
-        visible.setdefault(name, cls)
-    return visible
+    return {name: cls for cls, name, _ in reversed([*functions_of(udf)])}
 
 
 def names_in_methods(udf: Any) -> set[str]:
@@ -59,23 +56,15 @@ def misspelled_methods(
     """
     ours = {name for cls in type(udf).__mro__ if _is_ours(cls) for name in vars(cls)}
     known = OPTIONAL | {name for name in ours if not name.startswith("_")}
-    others = {
-        name: cls
-        for name, cls in visible_methods(udf).items()
-        if not name.startswith("_") and name not in known
-    }
+    written = visible_methods(udf)
+    others = {name for name in written if not name.startswith("_")} - known
     if not others:  # as in nearly all UDFs
         return []
-    import difflib
+    from difflib import get_close_matches
 
-    called, wanted = names_in_methods(udf), list(known if meant is None else meant)
-    near = {
-        name: difflib.get_close_matches(name, wanted, n=1, cutoff=cutoff)
-        for name in others
-        if name not in called
-    }
-    return [
-        f"{others[name].__name__}.{name} is never called: did you mean {found[0]}?"
-        for name, found in near.items()
-        if found
-    ]
+    wanted, texts = list(known if meant is None else meant), []
+    for name in sorted(others - names_in_methods(udf)):
+        if near := get_close_matches(name, wanted, n=1, cutoff=cutoff):
+            cls = written[name].__name__
+            texts.append(f"{cls}.{name} is never called: did you mean {near[0]}?")
+    return texts

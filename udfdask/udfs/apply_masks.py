@@ -21,13 +21,14 @@ from udfdask.geometry.labeled_values import (
 )
 from udfdask.geometry.shapes import Shape
 from udfdask.masks.container import MaskContainer
-from udfdask.masks.coverage import Coverage
 from udfdask.masks.dense_product import (
     MaskProduct,
+    as_added_up,
     check_masks,
     heaviest,
     highest,
     product_dtype,
+    signed_if_fits,
 )
 from udfdask.masks.given_masks import factories_of, mask_names
 from udfdask.masks.sparse_product import DeviceMaskProduct, EntryProduct
@@ -37,7 +38,6 @@ from udfdask.udf.aux_data import AuxData
 from udfdask.udf.buffers import BufferSpec
 from udfdask.udf.promises import Promises
 from udfdask.udfs.shared.built_in import ALL_TILES, DENSE_TILES, BuiltInUDF
-from udfdask.udfs.shared.sum_dtype import as_added_up, signed_if_fits
 
 EXPECTED = "shifts must be a pair (y, x), an array of shape (*nav, 2), or UDF.aux_data(...) of it"
 
@@ -109,9 +109,6 @@ def whole_pixels(shifts: AnyArray) -> AnyArray:
 
 _RESULT = "intensity"
 """Name of the result."""
-
-_FEW = 8
-"""The pixels of more masks are not counted for `explain`."""
 
 
 class ApplyMasksUDF(BuiltInUDF):
@@ -266,25 +263,8 @@ class ApplyMasksUDF(BuiltInUDF):
         check_masks(self._masks, sig, self.params.mask_dtype)
         computed = self._masks.computed_masks
         dense = computed.todense() if hasattr(computed, "todense") else computed
-        stack = dense.reshape((len(self._masks), *sig))
-        return dict(zip(self._all_names(len(stack)), stack != 0, strict=True))
-
-    def _all_names(self, n: int) -> Sequence[str]:
-        return self._names or [f"mask {k}" for k in range(n)]
-
-    def _coverages(self, sig: Shape) -> Sequence[Coverage]:
-        """Return how much of a frame each mask covers; functions that make masks are not called."""
-        given = self._kwargs["mask_factories"]
-        if isinstance(given, np.ndarray) and given.ndim == len(sig):
-            given = [given]
-        if not isinstance(given, (Mapping, list, tuple, np.ndarray)) or len(given) > _FEW:
-            return ()
-        masks = list(given.values() if isinstance(given, Mapping) else given)
-        if not all(isinstance(mask, np.ndarray) for mask in masks):
-            return ()
-        pixels = [int(np.count_nonzero(mask)) for mask in masks]
-        rows = zip(self._all_names(len(masks)), pixels, strict=True)
-        return tuple(Coverage(shape=name, covered=n, total=sig.size) for name, n in rows)
+        names = self._names or [f"mask {k}" for k in range(len(dense))]
+        return dict(zip(names, dense != 0, strict=True))
 
     def get_shared_task_data(self) -> Mapping[str, Any]:
         """Compute and check the masks, and choose the algorithm of the multiplication."""

@@ -6,14 +6,69 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from udfdask.corrections.correct_tile import UncorrectedTile
+from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.kernels.cuda import sums as on_device
 from udfdask.kernels.overflow import add_exactly, is_long
+from udfdask.masks import checks
+from udfdask.masks.dense_product import as_added_up, signed_if_fits
 from udfdask.types import Kind
 from udfdask.udf.buffers import BufferSpec, Views
 from udfdask.udf.tile_sums import TileSums
 from udfdask.udfs.shared.built_in import ALL_TILES, SUMS, BuiltInUDF
-from udfdask.udfs.shared.sum_dtype import as_added_up, sum_dtypes
+
+
+def sum_dtypes(data: np.dtype[Any], asked: Any, n: int) -> tuple[np.dtype[Any], np.dtype[Any]]:
+    """Return the dtype in which to add up `n` values, and the dtype of the result.
+
+    Integers are added up in 64 bits, floating and complex numbers in double precision. If a
+    floating dtype was requested, 64-bit integers are added up in double precision too. The result
+    has the requested dtype, which must be able to hold every sum, or the dtype of NumPy's sum, but
+    int64 instead of uint64 if every sum fits, and float32 for float16.
+    """
+    if data.kind == "M":
+        raise ArgumentTypeError(
+            f"dates have no sum, but the data are {data}: subtract a date first"
+        )
+    natural = np.zeros(1, data).sum().dtype
+    if natural == np.float16:  # its largest number is 65504
+        natural = np.dtype(np.float32)
+    if data.kind not in "biufc":
+        return natural, natural
+    low, high = (0, 1) if data.kind not in "iu" else (np.iinfo(data).min, np.iinfo(data).max)
+
+    def fits(dtype: np.dtype[Any]) -> bool:
+        limits = np.iinfo(dtype)
+        return bool(limits.min <= n * int(low) and n * int(high) <= limits.max)
+
+    # sums of 64-bit integers are checked while they are computed
+    if data.kind in "iu" and not is_long(data) and not fits(natural):
+        raise ArgumentValueError(
+            f"the sum of {n} values of {data} may not fit {natural}: convert the data with "
+            "array.astype('float64'), or process a part of them with roi="
+        )
+    natural = signed_if_fits(natural, data, n)
+    dtype = natural if asked is None else checks.dtype(asked)
+    order, least = "uifc", "u" if data.kind == "b" else data.kind
+    if dtype.kind not in order or order.index(dtype.kind) < order.index(least):
+        raise ArgumentTypeError(
+            f"dtype={dtype} cannot hold the sum of {data} data, which is {natural}: omit dtype"
+        )
+    if dtype != natural and dtype.kind in "iu" and not fits(dtype):
+        raise ArgumentValueError(
+            f"dtype={dtype} cannot hold the sum of {n} values of {data}, which can be as large as "
+            f"{n * int(high)}: omit dtype to get {natural}"
+        )
+    if is_long(data) and dtype.kind in "fc":  # sums can need more than 64 bits
+        return np.promote_types(dtype, np.float64), dtype
+    if data.kind in "biu":
+        is_unsigned = data.kind == "u" or (data.kind == "b" and dtype.kind == "u")
+        exact = np.uint64 if is_unsigned and dtype != np.int64 else np.int64  # see `as_added_up`
+        return np.dtype(exact), dtype
+    # keeps long double
+    return np.promote_types(data, np.float64 if data.kind == "f" else np.complex128), dtype
 
 
 class _SumsUDF(BuiltInUDF):

@@ -13,7 +13,7 @@ from udfdask.geometry.shapes import Shape
 from udfdask.kernels.cuda.sums import add_within
 from udfdask.kernels.overflow import add_exactly
 from udfdask.masks.coverage import Coverage
-from udfdask.masks.dense_product import product_dtype
+from udfdask.masks.dense_product import as_added_up, product_dtype, signed_if_fits
 from udfdask.once_per_process import OncePerProcess
 from udfdask.types import AnyArray
 from udfdask.udf.buffers import BufferSpec
@@ -27,7 +27,6 @@ from udfdask.udfs.shared.detector_shapes import (
     pixels_of,
     read_detector,
 )
-from udfdask.udfs.shared.sum_dtype import as_added_up, signed_if_fits
 
 _BOOL = np.dtype(bool)
 

@@ -132,7 +132,7 @@ def read_radii(*, finite: bool = True, **given: Any) -> tuple[Any, Any]:
         checks.radius(inner_name, inner)
         if is_known:
             checks.radii(outer, inner, names=(name, inner_name), finite=finite)
-    same = isinstance(outer, Quantity) and isinstance(inner, Quantity) and outer.unit == inner.unit
-    if same and inner.value >= outer.value:
-        checks.raise_swapped(str(outer), str(inner), names=(name, inner_name))
+    is_open_pair = isinstance(outer, Quantity) and isinstance(least, Quantity)
+    if is_open_pair and outer.unit == least.unit and least.value >= outer.value:
+        checks.raise_swapped(str(outer), str(least), names=(name, inner_name))
     return outer, least
