@@ -356,7 +356,7 @@ class ForgetsAsDataclass(Nav):
 @pytest.mark.parametrize(
     ("udf", "remedy"),
     [
-        (Forgets(1), r"super\(\).__init__\(level=level, width=width, \*\*rest\)"),
+        (Forgets(1), r"super\(\).__init__\(level=level, width=width\)"),
         (InheritsForgets(1), r"Forgets.__init__"),
         (ForgetsEverything(), r"super\(\).__init__\(\)"),
         (ForgetsAsDataclass(1), r"super\(\).__init__\(level=self.level, width=self.width\)"),

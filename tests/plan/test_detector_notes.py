@@ -106,17 +106,6 @@ def test_windows_in_channels():
     assert not lines(VirtualDetectorUDF("window", start="540 eV", stop="600 eV"), "note", **options)
 
 
-def test_masks_of_a_product():
-    """Each array has a line with the pixels whose weight is not 0."""
-    disk, ramp = circular(8, 6, *SIG[::-1], 3), np.arange(192.0).reshape(SIG)
-    named = ApplyMasksUDF({"BF": disk, "ramp": ramp})
-    assert lines(named) == ["BF, covers 29 of 192 pixels", "ramp, covers 191 of 192 pixels"]
-    for masks in ([disk], np.array([disk]), disk):
-        assert lines(ApplyMasksUDF(masks)) == ["mask 0, covers 29 of 192 pixels"]
-    assert not lines(ApplyMasksUDF([disk, lambda: ramp]))
-    assert not lines(ApplyMasksUDF([disk] * 9))
-
-
 @pytest.mark.parametrize(
     "udf", [SumUDF(), CoMUDF(), ApplyMasksUDF(lambda: 1 / 0, mask_count=1, mask_dtype="f4")]
 )

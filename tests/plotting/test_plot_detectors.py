@@ -168,8 +168,7 @@ def test_a_window_beyond_the_spectrum():
     told = r"start = 500 eV is .* px, stop = 600 eV .*; frames have energy from 100 to"
     with pytest.raises(ArgumentValueError, match=told):
         spectrum().plot_detectors(window("500 eV", "600 eV"))
-    told = r"start=110, stop=120: .* in channels; .* write start='110 eV' \(the axis 'energy' goes"
-    with pytest.raises(ArgumentValueError, match=told):
+    with pytest.raises(ArgumentValueError, match=r"start=110, stop=120: .* in channels"):
         spectrum().plot_detectors(window(110, 120))
 
 

@@ -200,7 +200,8 @@ def window(start: float, stop: float, size: int) -> AnyArray:
     if not mask.any():
         raise ArgumentValueError(
             f"no channel lies in the window start={start!r}, stop={stop!r}: expected start < stop "
-            f"within 0 and {size}, in channels (Axis.to_pixels converts from units)"
+            f"within 0 and {size}, in channels; a UDF also takes numbers in the unit of the axis, "
+            f"such as start='{start} eV'"
         )
     return mask
 

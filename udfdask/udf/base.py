@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from inspect import isfunction, signature
+from inspect import Parameter, isfunction, signature
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -237,12 +237,16 @@ _NOT_YET = {
 """Attributes that do not always exist, and when they do."""
 
 
+_VARIABLE = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
+
+
 def _without_init(cls: type[UDF]) -> str:
     """Return the message for a class with an `__init__` that does not call that of `UDF`."""
     owner = next(base for base in cls.__mro__ if "__init__" in vars(base))
-    names = [name for name in signature(owner).parameters if name not in ("args", "kwargs")]
-    given = ", ".join(f"{name}={name}" for name in names)
-    place = "__post_init__" if "__dataclass_fields__" in vars(owner) else "__init__"
+    is_dataclass = "__dataclass_fields__" in vars(owner)
+    place, of = ("__post_init__", "self.") if is_dataclass else ("__init__", "")
+    named = [p for p in signature(owner).parameters.values() if p.kind not in _VARIABLE]
+    given = ", ".join(f"{p.name}={of}{p.name}" for p in named)
     return (
         f"{cls.__name__} cannot run, because {owner.__name__}.__init__ does not call "
         f"super().__init__: write a method {place} that calls super().__init__({given}). Each task "

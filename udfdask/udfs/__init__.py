@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from udfdask.udfs.sum import SumUDF as SumUDF
     from udfdask.udfs.virtual_detector import VirtualDetectorUDF as VirtualDetectorUDF
 
+    __all__: list[str]
+
 if not TYPE_CHECKING:  # a type checker would accept any name
     __getattr__, __dir__ = lazy_names(
         __name__,
