@@ -15,7 +15,7 @@ from suites import examples, few_of
 from udf_programs import make_udf
 from udfdask import udfs
 from udfdask.corrections import CorrectionSet
-from udfdask.geometry.result_array import ResultArray
+from udfdask.results.result_array import ResultArray
 from udfdask.testing import run_reference
 from udfdask.testing.strategies import arrays, chunkings, rois, shapes
 

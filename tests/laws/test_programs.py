@@ -21,7 +21,7 @@ from program_strategies import (
 )
 from suites import examples
 from udf_programs import ATTRIBUTES, make_udf
-from udfdask.geometry.result_array import ResultArray
+from udfdask.results.result_array import ResultArray
 from udfdask.testing import run_reference
 
 # many small signal chunks in a task are what is tested here

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import udfdask as ud
-from udfdask.geometry.result_array import ResultArray
+from udfdask.results.result_array import ResultArray
 from udfdask.testing.strategies import rois
 from udfdask.udfs import ApplyMasksUDF, CoMUDF, StdDevUDF, SumSigUDF, SumUDF
 

@@ -79,11 +79,9 @@ class Descan:
         if not isinstance(self.fill, Number):
             raise ArgumentTypeError(f"fill must be a number, not {self.fill!r}")
         object.__setattr__(self, "subpixel", bool(self.subpixel))
-        from udfdask.geometry.result_array import ResultArray  # few runs shift frames
-
         # a masked array is kept, and refused by the plan
-        if type(self.shifts) in (np.ndarray, ResultArray):
-            object.__setattr__(self, "shifts", _read_only(self.shifts.copy()))
+        if isinstance(self.shifts, np.ndarray) and not isinstance(self.shifts, np.ma.MaskedArray):
+            object.__setattr__(self, "shifts", _read_only(np.array(self.shifts)))
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)  # frozen from here on

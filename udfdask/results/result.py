@@ -20,8 +20,8 @@ from udfdask.results.named_results import Lookup, ResultInfo
 from udfdask.results.outputs import ResultOutputs
 
 if TYPE_CHECKING:
-    from udfdask.geometry.labeled_values import Place
-    from udfdask.geometry.result_array import Content, ResultArray
+    from udfdask.geometry.labels import Place
+    from udfdask.results.result_array import Content, ResultArray
 
 
 class Result(ResultOutputs):
@@ -93,7 +93,7 @@ class Result(ResultOutputs):
 
     def _view(self, place: Place) -> ResultArray:
         """Return a computed result, or a part of it, with attributes of LiberTEM's results."""
-        from udfdask.geometry.result_array import as_result_array  # only computed results need it
+        from udfdask.results.result_array import as_result_array  # only computed results need it
 
         content = self._content(place.result)
         values = place.of(content.values)
@@ -108,7 +108,7 @@ class Result(ResultOutputs):
 
     def _content(self, name: str) -> Content:
         """Return what all forms of a computed result are made of."""
-        from udfdask.geometry.result_array import Content
+        from udfdask.results.result_array import Content
 
         spec = self.buffers[name]
         return Content(

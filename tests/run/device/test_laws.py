@@ -9,7 +9,7 @@ import udfdask as ud
 from device_udfs import Both, Frames, Partitions, sent
 from stand_in import numpy_standing_in_for_cupy
 from udfdask.backends.table import to_host
-from udfdask.geometry.result_array import ResultArray
+from udfdask.results.result_array import ResultArray
 
 DATA = np.random.default_rng(5).integers(0, 250, (6, 8, 16, 16)).astype("uint8")
 ROI = np.random.default_rng(6).random((6, 8)) > 0.5
