@@ -1,4 +1,4 @@
-"""Define literal types, array types and protocols that the whole package uses."""
+"""Define types and protocols that the whole package uses, and tell which values are lazy."""
 
 from __future__ import annotations
 
@@ -15,6 +15,13 @@ Where = Literal["device"]
 """The memory of a buffer while a chunk is processed."""
 
 AnyArray = np.ndarray[Any, np.dtype[Any]]
+
+
+def is_lazy(value: Any) -> bool:
+    """Return whether a value is a dask collection; an xarray object is one if its data are."""
+    # look at the type, because a Delayed has any attribute
+    has_graph = hasattr(type(value), "__dask_graph__")
+    return has_graph and value.__dask_graph__() is not None
 
 
 class _Hook(Protocol):

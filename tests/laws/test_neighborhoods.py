@@ -16,8 +16,7 @@ from neighborhood_udfs import MODES, PartitionsUDF, WindowsUDF, expected
 from suites import examples
 from udfdask.corrections import CorrectionSet
 from udfdask.geometry.chunk_grid import Grid
-from udfdask.geometry.halo import Halo
-from udfdask.geometry.seams import divide, margin, neighbors
+from udfdask.geometry.halo import Halo, divide, margin, neighbors
 from udfdask.io import with_sync_offset
 from udfdask.testing import check_udf, run_reference
 from udfdask.testing.strategies import chunkings, shapes

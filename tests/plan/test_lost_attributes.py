@@ -12,7 +12,7 @@ from hypothesis.extra import numpy as hnp
 
 import udfdask as ud
 from udfdask.errors import ArgumentValueError
-from udfdask.plan.lost_attributes import find_lost_attribute
+from udfdask.plan.parameters import find_lost_attribute
 from udfdask.testing import UDFCheckError, check_udf
 from udfdask.udfs import (
     ApplyMasksUDF,
@@ -86,7 +86,7 @@ def test_a_value_that_is_changed_after_construction(cls):
     with pytest.raises(ArgumentValueError, match=f"'{name}' is 50, but tasks would see 5"):
         ud.run_udf(DATA, udf)
     if cls is Passes:
-        with pytest.raises(ArgumentValueError, match="with another thr=, which is 5"):
+        with pytest.raises(ArgumentValueError, match="make a new UDF with another thr="):
             ud.explain(DATA, [SumUDF(), udf])
 
 

@@ -20,7 +20,7 @@ import udfdask as ud
 from making import SYNC
 from saved import read_saved
 from udfdask import save_results
-from udfdask.plan.parameter_text import parameter_text
+from udfdask.plan.parameters import parameter_text
 from udfdask.testing import raise_if_dask_computes
 from udfdask.udfs import (
     SumSigUDF,

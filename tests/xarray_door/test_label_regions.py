@@ -121,7 +121,7 @@ def test_labels_that_select_nothing_warn(array):
 
 
 def test_without_names(array):
-    match = r"dictionary of names, and only a DataArray has names.*np\.s_\[3:7, 9:12\]"
+    match = r"cannot use dict .*np\.s_\[3:7, 9:12\]"
     with pytest.raises(ArgumentTypeError, match=match):
         ud.run_udf(array.data, SumSigUDF(), roi={"y": slice(1, 2)})
 

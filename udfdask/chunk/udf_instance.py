@@ -13,7 +13,7 @@ from udfdask.backends.backend import NUMPY, Backend, locked
 from udfdask.errors import NotAvailableError, UDFError
 from udfdask.geometry.chunk_grid import Grid
 from udfdask.geometry.slices import Slice
-from udfdask.plan.declarations import new_instance
+from udfdask.plan.parameters import new_instance
 from udfdask.plan.recipe import Recipe
 from udfdask.tracebacks import add_origin
 from udfdask.types import AnyArray

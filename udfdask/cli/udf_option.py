@@ -21,7 +21,7 @@ import cloudpickle
 
 from udfdask import udfs
 from udfdask.errors import UDFError
-from udfdask.geometry.labeled_values import did_you_mean
+from udfdask.geometry.labels import did_you_mean
 from udfdask.io.numpy_file import read_npy
 from udfdask.libertem_udfs import as_own, udf_name
 from udfdask.masks import DiskTemplate

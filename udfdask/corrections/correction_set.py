@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
-from udfdask.geometry.labeled_values import is_lazy, labels_of, plain_array
-from udfdask.types import AnyArray
+from udfdask.geometry.labels import labels_of, plain_array
+from udfdask.types import AnyArray, is_lazy
 
 NUMBERS = "biufc"
 """Kinds of dtypes that can be corrected, and that dark and gain can have."""

@@ -16,9 +16,8 @@ from udfdask.corrections.correction_set import (
 )
 from udfdask.corrections.planes import good_neighbors
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
-from udfdask.geometry.axis_labels import DataLabels, aligned, check_order
-from udfdask.geometry.labeled_values import is_lazy
-from udfdask.types import AnyArray
+from udfdask.geometry.labels import DataLabels, aligned, check_order
+from udfdask.types import AnyArray, is_lazy
 
 PLANES = ("dark", "gain")
 """Fields that can be dask arrays, which are computed in tasks."""

@@ -13,7 +13,7 @@ from udfdask.backends.table import backend_of, to_backend, to_host
 from udfdask.descan.option import Descan
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.geometry.chunk_grid import BoolArray
-from udfdask.geometry.labeled_values import check_in_pixels
+from udfdask.geometry.labels import check_in_pixels
 from udfdask.geometry.shapes import Shape
 from udfdask.types import AnyArray
 

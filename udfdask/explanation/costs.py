@@ -10,7 +10,7 @@ from dask.utils import format_bytes, parse_bytes
 
 from udfdask.advice import Advice, MakeChunks, Rechunk, SetOption
 from udfdask.config import chunk_bytes
-from udfdask.plan.data import task_limit
+from udfdask.plan.arguments import task_limit
 from udfdask.plan.make_recipe import MANY_BLOCKS
 from udfdask.plan.plan import Plan
 from udfdask.plan.recipe import Recipe
@@ -149,7 +149,7 @@ def _gathered_rows(recipe: Recipe, limit: float) -> Iterator[Advice]:
 
 def _wide_margins(recipe: Recipe, limit: float) -> Iterator[Advice]:
     """Yield advice if chunks are too thin for the margins that they give to neighbors."""
-    from udfdask.geometry.seams import frames_that_travel  # few runs need it
+    from udfdask.geometry.halo import frames_that_travel  # few runs need it
 
     halos, grid = recipe.halos(range(len(recipe.udfs))), recipe.grid
     frame_bytes = recipe.shape.sig.size * recipe.dtype.itemsize

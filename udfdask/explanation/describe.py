@@ -144,10 +144,12 @@ def describe(plan: Plan, array: GraphArray, n_tasks: int) -> Explanation:
 
 def _chunks(plan: Plan) -> str:
     """Describe which chunks a run reads, and which frames of them."""
-    from udfdask.geometry.seams import loaded_for_others
-
     recipe, grid = plan.recipe, plan.recipe.grid
-    read = grid.n_chunks + len(loaded_for_others(recipe.halos(range(len(recipe.udfs))), grid))
+    read, halos = grid.n_chunks, recipe.halos(range(len(recipe.udfs)))
+    if halos:
+        from udfdask.geometry.halo import loaded_for_others
+
+        read += len(loaded_for_others(halos, grid))
     text = f"{read} of {math.prod(grid.numblocks)} are read"
     if recipe.n_blocks > 1:
         text += f", each in {recipe.n_blocks} signal chunks"
@@ -160,7 +162,7 @@ def _chunks(plan: Plan) -> str:
 
 def _changes_of_frames(plan: Plan, frame_bytes: int) -> Iterator[tuple[str, str]]:
     """Yield lines about devices, corrections, shifts and neighbors, if there are any."""
-    from udfdask.geometry.seams import frames_that_travel
+    from udfdask.geometry.halo import frames_that_travel
 
     recipe = plan.recipe
     if users := dict.fromkeys(udf.name for udf in recipe.udfs if udf.needs_cuda):

@@ -10,7 +10,7 @@ from dask.utils import format_bytes
 
 from udfdask.explanation.costs import NOTED_BLOCKS, many_blocks
 from udfdask.geometry.axes import Axis, pixel_size, shared_unit
-from udfdask.plan.declarations import new_instance
+from udfdask.plan.parameters import new_instance
 from udfdask.plan.recipe import CORRECTIONS
 
 if TYPE_CHECKING:

@@ -1,8 +1,12 @@
-"""The frames around a position that a UDF sees, and the slabs of a chunk that others need.
+"""The frames around a position that a UDF sees, and those that chunks need of other chunks.
 
 Along each navigation axis, a window of frames around the positions `first` to `stop` begins
 `before` positions earlier and ends `after` positions later. At the ends of the axis, the boundary
 says which position stands for one that does not exist.
+
+The positions whose windows lie in a chunk are processed by the task that loads the chunk, which
+then lets the chunk go. For the others it keeps the frames near the borders, and cuts the margins
+that other chunks need.
 """
 
 from __future__ import annotations
@@ -10,7 +14,7 @@ from __future__ import annotations
 import bisect
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, get_args
 
@@ -99,14 +103,14 @@ class Halo:
         With `chunk`, an index of dask's grid of chunks: those in this chunk only.
         """
         along = [
-            [part for run in runs for part in _in_chunks(run, grid.starts[axis])]
+            [
+                part
+                for run in runs
+                for part in _in_chunks(run, grid.starts[axis])
+                if chunk is None or part[0] == chunk[axis]
+            ]
             for axis, runs in enumerate(self._runs_of(box, grid))
         ]
-        if chunk is not None:
-            along = [
-                [part for part in parts if part[0] == k]
-                for parts, k in zip(along, chunk, strict=True)
-            ]
         return [
             Piece(
                 tuple(chunk for chunk, _ in parts),
@@ -185,3 +189,137 @@ def slabs(halo: Halo, box: Box, frame_bytes: int) -> list[Box]:
         # only if one line of positions is too large is it cut as well
         rest = max(1, rest // (min(n, stop - first) + before + after))
     return list(itertools.product(*cuts))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Division:
+    """The selected positions of a chunk, as boxes."""
+
+    inside: tuple[Box, ...]
+    """Positions whose windows need no other chunk."""
+    seams: tuple[Box, ...]
+    """Positions whose windows need frames of other chunks."""
+
+
+def divide(halo: Halo, chunk: int, grid: Grid) -> Division:
+    """Return the selected positions of a chunk, divided."""
+    index = grid.index(chunk)
+    inside: list[Box] = []
+    seams: list[Box] = []
+    for box in map(grid.selected_box, _boxes(halo, box_of(grid, index), grid)):
+        if box is not None:
+            others = (piece.chunk for piece in halo.pieces(box, grid) if piece.chunk != index)
+            needs_others = any(grid.has_usable(other, halo.in_roi) for other in others)
+            (seams if needs_others else inside).append(box)
+    return Division(inside=tuple(inside), seams=tuple(seams))
+
+
+def box_of(grid: Grid, index: Sequence[int]) -> Box:
+    """Return the positions of a chunk at an index of dask's grid of chunks."""
+    start, shape = grid.bounds_at(index)
+    return tuple((first, first + n) for first, n in zip(start, shape, strict=True))
+
+
+def _boxes(halo: Halo, bounds: Box, grid: Grid) -> list[Box]:
+    """Return boxes that fill a chunk: the middle, whose windows need no boundary, comes first."""
+    rest, borders = list(bounds), list[Box]()
+    for axis, ((first, stop), (before, after)) in enumerate(zip(bounds, halo.sides, strict=True)):
+        middle = (first + before, stop - after)
+        if middle[0] < middle[1]:
+            for border in ((first, middle[0]), (middle[1], stop)):
+                if border[0] < border[1]:
+                    borders.append((*rest[:axis], border, *rest[axis + 1 :]))
+            rest[axis] = middle
+        elif any(
+            run.first < first or stop < run.stop
+            for run in halo.runs(axis, first, stop, grid.shape[axis])
+        ):
+            break  # each window needs another chunk
+    return [tuple(rest), *borders]
+
+
+def _pieces_at_seams(
+    halo: Halo, chunk: int, grid: Grid, other: tuple[int, ...] | None = None
+) -> Iterator[Piece]:
+    """Yield the pieces of all windows at the borders of a chunk: those in one other, or all."""
+    for box in divide(halo, chunk, grid).seams:
+        yield from halo.pieces(box, grid, other)
+
+
+def own_pieces(halo: Halo, chunk: int, grid: Grid) -> list[Box]:
+    """Return the frames of a chunk that the windows at its own borders need."""
+    pieces = _pieces_at_seams(halo, chunk, grid, grid.index(chunk))
+    return list(dict.fromkeys(piece.source for piece in pieces))
+
+
+def margin(halos: Iterable[Halo], chunk: int, other: tuple[int, ...], grid: Grid) -> list[Box]:
+    """Return the frames that a chunk needs of another one, at an index of dask's grid.
+
+    The boxes hold each frame once; they are few, and may have more frames than are needed.
+    """
+    boxes = [
+        piece.source
+        for halo in halos
+        if grid.has_usable(other, halo.in_roi)
+        for piece in _pieces_at_seams(halo, chunk, grid, other)
+    ]
+    if not boxes:
+        return []
+    return list(itertools.product(*map(_joined_spans, zip(*boxes, strict=True))))
+
+
+def _joined_spans(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    union: list[tuple[int, int]] = []
+    for first, stop in sorted(spans):
+        if union and first <= union[-1][1]:
+            union[-1] = (union[-1][0], max(stop, union[-1][1]))
+        else:
+            union.append((first, stop))
+    return union
+
+
+def neighbors(halos: Sequence[Halo], chunk: int, grid: Grid) -> list[tuple[int, ...]]:
+    """Return the chunks that a chunk needs frames of, by index in dask's grid, in order.
+
+    Some of those that have selected frames, and so are loaded anyway, may not be needed.
+    """
+    index = grid.index(chunk)
+    bounds = box_of(grid, index)
+    around = {piece.chunk for halo in halos for piece in halo.pieces(bounds, grid)} - {index}
+    empty = set() if grid.roi is None else {i for i in around if not grid.has_selected(i)}
+    if empty:  # only then: it takes longer, and a graph asks for each of its chunks
+        around -= empty - {
+            piece.chunk
+            for halo in halos
+            for piece in _pieces_at_seams(halo, chunk, grid)
+            if grid.has_usable(piece.chunk, halo.in_roi)
+        }
+    return sorted(around)
+
+
+def loaded_for_others(halos: Sequence[Halo], grid: Grid) -> set[tuple[int, ...]]:
+    """Return the chunks without selected frames that are loaded, because others need frames."""
+    if grid.roi is None or not halos:
+        return set()
+    needed = (index for chunk in range(grid.n_chunks) for index in neighbors(halos, chunk, grid))
+    return {index for index in needed if not grid.has_selected(index)}
+
+
+def frames_that_travel(halos: Iterable[Halo], grid: Grid) -> int:
+    """Return the number of frames that chunks need of other chunks, at most.
+
+    The numbers of frames of all chunks with their margins along each axis multiply, so that no
+    chunk is looked at by itself.
+    """
+    total = 0
+    for halo in halos:
+        with_margins = 1
+        for n, sizes, starts, (before, after) in zip(
+            grid.shape, grid.nav_chunks, grid.starts, halo.sides, strict=True
+        ):
+            spans = [(a - before, a + size + after) for a, size in zip(starts, sizes, strict=True)]
+            if halo.boundary != "periodic":
+                spans = [(max(0, first), min(n, stop)) for first, stop in spans]
+            with_margins *= sum(min(n, stop - first) for first, stop in spans)
+        total += with_margins - grid.size
+    return total

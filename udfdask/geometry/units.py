@@ -46,7 +46,7 @@ class Quantity:
     """The unit, as it was written."""
 
     def __str__(self) -> str:
-        return f"{self.value:g} {self.unit}"
+        return f"{self.value:.12g} {self.unit}"
 
 
 def read_quantity(given: Any) -> Any:

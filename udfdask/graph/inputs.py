@@ -24,10 +24,11 @@ import numpy as np
 from udfdask.descan import Descan
 from udfdask.graph.dask_internals.arrays import graph_array
 from udfdask.graph.dask_internals.tasks import task_contents
-from udfdask.plan.declarations import new_instance
+from udfdask.plan.parameters import new_instance
+from udfdask.types import is_lazy
 from udfdask.udf import UDF
 from udfdask.udf.aux_data import AuxData
-from udfdask.udf.params import is_lazy, lazy_places, member_at, with_members
+from udfdask.udf.params import lazy_places, member_at, with_members
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,7 +16,7 @@ from typing import Any
 import dask.array as da
 
 from udfdask.geometry.chunk_grid import Grid
-from udfdask.geometry.seams import box_of
+from udfdask.geometry.halo import box_of
 from udfdask.graph.dask_internals.arrays import GraphArray, loaded_again
 from udfdask.graph.dask_internals.layers import LazyLayer
 from udfdask.graph.dask_internals.tasks import Key, List, OutputTask, Task, TaskRef

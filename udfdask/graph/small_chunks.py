@@ -18,8 +18,7 @@ from dask.highlevelgraph import HighLevelGraph
 from udfdask.backends.table import check_block, plain_block
 from udfdask.geometry.chunk_grid import BoolArray, Grid
 from udfdask.geometry.good_chunks import Chunks
-from udfdask.geometry.halo import Halo
-from udfdask.geometry.seams import loaded_chunks
+from udfdask.geometry.halo import Halo, loaded_for_others
 from udfdask.graph.chunk_layers import PLACED_LAYER
 from udfdask.graph.dask_internals.arrays import GraphArray, join_blocks
 from udfdask.graph.dask_internals.layers import ListedTasks, optimized
@@ -83,7 +82,10 @@ def _wanted_blocks(array: GraphArray, grid: Grid, halos: Sequence[Halo]) -> Bool
     if grid.roi is None or not isinstance(array._meta, np.ndarray):
         return None
     small = Grid.of(array.chunks[: grid.roi.ndim], grid.roi, grid.present)
-    wanted = loaded_chunks(halos, small)
+    wanted = np.zeros(small.numblocks, bool)
+    wanted.reshape(-1)[small.selected] = True
+    for index in loaded_for_others(halos, small):
+        wanted[index] = True
     return None if wanted.all() else wanted
 
 

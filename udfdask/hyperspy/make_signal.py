@@ -10,7 +10,7 @@ import dask.array as da
 
 from udfdask.errors import ArgumentTypeError
 from udfdask.geometry.axes import Axis
-from udfdask.geometry.labeled_values import Place
+from udfdask.geometry.labels import Place
 from udfdask.hyperspy.labels import AxisDict, SignalLabels, copied_axes, extra_axis_dicts
 from udfdask.results.named_results import ResultInfo
 from udfdask.udf.buffers import BufferSpec

@@ -10,7 +10,7 @@ import dask.array as da
 from hyperspy.api import signals
 
 from udfdask.advice import SIGNAL
-from udfdask.geometry.axis_labels import DataLabels
+from udfdask.geometry.labels import DataLabels
 from udfdask.hyperspy.data import read_frames, wants_progressbar
 from udfdask.hyperspy.labels import read_calibration
 from udfdask.hyperspy.make_signal import check_dtypes

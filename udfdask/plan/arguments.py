@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from dask.array.core import Array as GraphArray
@@ -12,6 +13,7 @@ from dask.utils import parse_bytes
 
 from udfdask import config
 from udfdask.advice import ARRAY, Advice, Door
+from udfdask.backends.backend import NUMPY, Backend
 from udfdask.backends.table import backend_of, known_backends
 from udfdask.corrections import CorrectionSet
 from udfdask.corrections.validate import checked
@@ -19,14 +21,10 @@ from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.geometry.axes import Axis, Calibration, in_pixels
 from udfdask.geometry.chunk_grid import BoolArray, Grid
 from udfdask.geometry.good_chunks import Chunks, joined_chunks
-from udfdask.geometry.roi import (
-    empty_roi_warning,
-    lost_absence_warning,
-    none_present_warning,
-    normalize_roi,
-    only_present,
-)
+from udfdask.geometry.labels import check_axes
+from udfdask.geometry.roi import ABSENT_LAYER
 from udfdask.geometry.shapes import Shape
+from udfdask.geometry.tiling import DEVICE_TILE_BYTES, TILE_BYTES
 from udfdask.plan.check_input import (
     check_array,
     check_masks_and_targets,
@@ -34,14 +32,12 @@ from udfdask.plan.check_input import (
     check_sig_dims,
     check_udfs,
 )
-from udfdask.plan.copy_parameters import with_copied_parameters
-from udfdask.plan.data import Data, Settings, plan_descan, task_limit
 from udfdask.plan.merge_tree import check_split_every
-from udfdask.plan.pixels import Frame, with_pixels
+from udfdask.plan.parameters import with_copied_parameters
+from udfdask.plan.recipe import DescanRecipe
 from udfdask.udf import UDF
-
-if TYPE_CHECKING:
-    from udfdask.plan.data import PlannedDescan
+from udfdask.udf.aux_data import AuxData
+from udfdask.udf.meta import UDFMeta
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +62,58 @@ class Options:
 
 NAMES = frozenset(field.name for field in fields(Options))
 """The names of all options."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Data:
+    """The data of a run, and what happens to them before UDFs see them."""
+
+    shape: Shape
+    """Shape of the data set."""
+    dtype: np.dtype[Any]
+    """Dtype of the data set."""
+    grid: Grid
+    """Navigation chunks, ROI, and the positions that have a frame."""
+    sig_chunks: tuple[tuple[int, ...], ...]
+    """Chunk sizes along each signal axis, in pixels."""
+    calibration: Calibration
+    """Axes of the data and unit of the values."""
+    corrections: CorrectionSet | None = None
+    """Checked corrections."""
+    descan: DescanRecipe | None = None
+    """Shifts of the corrected frames."""
+    native: Backend = NUMPY
+    """Array backend of the chunks."""
+
+    def meta(self, threads: int) -> UDFMeta:
+        """Return what declaring methods of UDFs see."""
+        return UDFMeta(
+            grid=self.grid,
+            dataset_shape=self.shape,
+            dataset_dtype=self.dtype,
+            threads=threads,
+            corrections=self.corrections,
+            calibration=self.calibration,
+            interpolated=self.descan is not None and self.descan.subpixel,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What users and the configuration decide about the tasks of a run."""
+
+    tile_bytes: int = TILE_BYTES
+    """Size of a tile in bytes."""
+    device_tile_bytes: int = DEVICE_TILE_BYTES
+    """The same on a CUDA device."""
+    split_every: int | bool = 8
+    """Fan-in of merge trees; False for one step."""
+    threads: int = 1
+    """Threads that BLAS, OpenMP and numba may use in a task."""
+    task_limit: float = math.inf
+    """Bytes that the data of a task should have at most: a task then takes one signal chunk."""
+    backends: Sequence[Backend] | None = None
+    """The array backends that UDFs may be given; None for all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,57 +153,54 @@ def read_arguments(
     check_udfs(udfs)
     check_masks_and_targets(udfs, files)
     check_matrix_rows(array, asked.sig_dims)
-    calibration = _read_calibration(asked, array.shape)
-    frame = Frame.of(calibration, array.shape, asked.sig_dims)
-    udfs = with_copied_parameters([with_pixels(udf, frame)._for_run() for udf in udfs])
+    shape, native = Shape(array.shape, sig_dims=asked.sig_dims), backend_of(array._meta)
+    calibration = _read_calibration(asked, shape)
+    if any(udf.calibrated for udf in udfs):
+        from udfdask.plan.pixels import Frame, with_pixels  # other parameters have no unit
+
+        frame = Frame.of(calibration, shape, shape.sig_dims)
+        udfs = [with_pixels(udf, frame) for udf in udfs]
+    udfs = with_copied_parameters([udf._for_run() for udf in udfs])
     settings = _read_settings(asked)
     joined = None if asked.merge_small is None else _joined_chunks(array, asked.merge_small)
-    shape = Shape(array.shape, sig_dims=asked.sig_dims)
-    selected = normalize_roi(asked.roi, shape.nav)
-    roi = only_present(selected, asked.present, shape.nav)
-    shifts = _read_shifts(array, asked, shape, roi)
-    lost = ""
-    if asked.present is None:
-        sees = any(udf.halo is not None and udf.neighbors_outside_roi for udf in udfs)
-        lost = lost_absence_warning(map(str, array.dask.layers), asked.roi is not None, sees)
-    texts = {
-        "empty roi": empty_roi_warning(asked.roi, selected)
-        or none_present_warning(roi, asked.present),
-        "absent frames": lost,
-        "descan": "" if shifts is None else shifts.warning,
-    }
+    roi, present, texts = _read_positions(array, udfs, asked, shape.nav)
+    descan, shifts = None, None
+    if asked.descan is not None:
+        corrected = asked.corrections is not None
+        descan, shifts, texts["descan"] = plan_descan(
+            asked.descan, shape, array.dtype, roi, corrected=corrected, native=native
+        )
     chunks, n_nav = joined or array.chunks, shape.nav.dims
     names = [axis.name for axis in calibration.axes]
     data = Data(
         shape=shape,
         dtype=array.dtype,
-        grid=Grid.of(chunks[:n_nav], roi, only_present(None, asked.present, shape.nav)),
+        grid=Grid.of(chunks[:n_nav], roi, present),
         sig_chunks=chunks[n_nav:],
         calibration=calibration,
         corrections=checked(asked.corrections, shape.sig, array.dtype, names),
-        descan=None if shifts is None else shifts.recipe,
-        native=backend_of(array._meta),
+        descan=descan,
+        native=native,
     )
     return Arguments(
         udfs=udfs,
         data=data,
         settings=settings,
         joined=joined,
-        shifts=None if shifts is None else shifts.values,
+        shifts=shifts,
         advice=tuple(Advice(kind, (text,)) for kind, text in texts.items() if text),
     )
 
 
-def _read_calibration(asked: Options, shape: Sequence[int]) -> Calibration:
+def _read_calibration(asked: Options, shape: Shape) -> Calibration:
     """Return the checked axes and unit of the data; by default pixel numbers."""
     if not isinstance(asked.unit, str | None):
         raise ArgumentTypeError(f"unit must be a text such as 'counts', not {asked.unit!r}")
     if asked.axes is None:
-        axes = in_pixels(len(shape), asked.sig_dims).axes
-        return Calibration(axes=axes, unit=asked.unit)
-    from udfdask.geometry.axis_labels import check_axes  # many runs have none
-
-    return Calibration(axes=check_axes(asked.axes, shape, asked.sig_dims), unit=asked.unit)
+        axes = in_pixels(len(shape), shape.sig_dims).axes
+    else:
+        axes = check_axes(asked.axes, shape, shape.sig_dims)
+    return Calibration(axes=axes, unit=asked.unit)
 
 
 def _read_settings(asked: Options) -> Settings:
@@ -173,6 +218,12 @@ def _read_settings(asked: Options) -> Settings:
     )
 
 
+def task_limit() -> float:
+    """Return the number of bytes that the data of one task should need at most."""
+    memory = config.worker_memory()
+    return math.inf if memory is None else memory / 4
+
+
 def _joined_chunks(array: GraphArray, merge_small: Any) -> Chunks | None:
     """Return the chunks of an array after small ones are joined; None if they do not change."""
     least = parse_size(merge_small, "merge_small", "64 MiB")
@@ -180,14 +231,71 @@ def _joined_chunks(array: GraphArray, merge_small: Any) -> Chunks | None:
     return None if chunks == array.chunks else chunks
 
 
-def _read_shifts(
-    array: GraphArray, asked: Options, shape: Shape, roi: BoolArray | None
-) -> PlannedDescan | None:
-    """Return the checked shifts of all frames; None if they are not shifted."""
-    if asked.descan is None:
-        return None
-    corrected, native = asked.corrections is not None, backend_of(array._meta)
-    return plan_descan(asked.descan, shape, array.dtype, roi, corrected=corrected, native=native)
+def _read_positions(
+    array: GraphArray, udfs: Sequence[UDF], asked: Options, nav: Shape
+) -> tuple[BoolArray | None, BoolArray | None, dict[str, str]]:
+    """Return the selected positions with a frame, all positions with one, and warnings."""
+    is_known = asked.present is not None
+    lacks_frames = not is_known and any(
+        str(layer).startswith(ABSENT_LAYER) for layer in array.dask.layers
+    )
+    if asked.roi is None and not is_known and not lacks_frames:
+        return None, None, {}
+    from udfdask.geometry import roi as positions  # many runs process all frames
+
+    selected = positions.normalize_roi(asked.roi, nav)
+    roi = positions.only_present(selected, asked.present, nav)
+    texts = {"empty roi": positions.empty_warning(asked.roi, selected, roi)}
+    sees = any(udf.halo is not None and udf.neighbors_outside_roi for udf in udfs)
+    if lacks_frames and (asked.roi is None or sees):
+        texts["absent frames"] = positions.absence_warning(asked.roi is not None, sees)
+    return roi, positions.only_present(None, asked.present, nav), texts
+
+
+def plan_descan(
+    given: Any,
+    shape: Shape,
+    dtype: np.dtype[Any],
+    roi: BoolArray | None,
+    *,
+    corrected: bool,
+    native: Backend = NUMPY,
+) -> tuple[DescanRecipe | None, Any, str]:
+    """Return how frames are shifted, the shifts of shape (*nav, sig dims), and a warning.
+
+    If frames are not shifted, there are neither.
+    """
+    from udfdask.descan import validate  # few runs shift frames
+    from udfdask.descan.option import as_descan
+
+    descan = as_descan(given)
+    if descan is None:
+        return None, None, ""
+    validate.check_numbers(dtype)
+    # float64 for shifts of any precision: a task has few of them
+    values = validate.checked_shifts(descan, shape).astype(np.float64)
+    computed = descan.subpixel or corrected
+    validate.check_fill(descan.fill, np.result_type(dtype, np.float32) if computed else dtype)
+    warning = ""
+    if isinstance(values, np.ndarray):
+        warning = validate.check_known(values, roi)
+        values.flags.writeable = False
+    shifts = AuxData(
+        kind="nav",
+        extra_shape=(len(shape.sig),),
+        dtype=values.dtype,
+        data=None,
+        shape=tuple(values.shape),
+    )
+    is_on_host = native.is_sparse and not native.on_device
+    leaves_zeros = not computed and descan.fill == 0
+    recipe = DescanRecipe(
+        shifts=shifts,
+        subpixel=descan.subpixel,
+        fill=descan.fill,
+        moves_entries=is_on_host and leaves_zeros and len(shape.sig) <= 2,
+    )
+    return recipe, values, warning
 
 
 def parse_size(value: Any, name: str, example: str) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import dask.array as da
@@ -14,108 +14,54 @@ from dask.array.core import Array as GraphArray
 from udfdask.backends.table import backend_of, fill_value, is_unknown_sparse
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.libertem_udfs import udf_name
+from udfdask.plan.parameters import find_lost_attribute
 from udfdask.plan.recipe import Recipe
 from udfdask.udf import UDF
 from udfdask.udf.params import hidden_collection
-
-_FROM_LIST = (
-    "make one array of it, dask.array.stack(arrays) of dask arrays of one shape, or "
-    "dask.array.from_array(numpy.array(values), chunks='auto')"
-)
-_FROM_GROUP = (
-    "a file of several arrays; pick one with udfdask.io.open_file(path, dataset='name').array, "
-    "or dask.array.from_array(group['name'])"
-)
-
-
-def _opened(value: Any, call: str, work: str) -> str:
-    """Return what to write in place of the path of a file."""
-    return (
-        f"open the file, opened = udfdask.io.open_file({os.fspath(value)!r}), then "
-        f"{call}(opened, {work})"
-    )
-
-
-_SIGNAL = ("hyperspy", "BaseSignal")
-
-# Looked up by the package and name of a class, so that nothing is imported to recognize a value.
-# The functions take the value, the function that got it, and the name of its second argument.
-_REMEDIES: dict[tuple[str, str], Callable[[Any, str, str], str]] = {
-    ("builtins", "str"): _opened,
-    ("pathlib", "PurePath"): _opened,
-    ("builtins", "list"): lambda *_: _FROM_LIST,
-    ("builtins", "tuple"): lambda *_: _FROM_LIST,
-    ("udfdask", "Result"): lambda value, *_: (
-        f"pick one of its arrays, result[{next(iter(value), 'name')!r}]"
-    ),
-    ("xarray", "DataArray"): lambda value, call, work: (
-        f"import udfdask.xarray, then array.udf.{call}({work}, sig_dims={value.dims[-2:]!r})"
-    ),
-    ("xarray", "Dataset"): lambda value, call, work: (
-        "import udfdask.xarray, then pick a variable, "
-        f"dataset[{next(iter(value), 'name')!r}].udf.{call}({work})"
-    ),
-    _SIGNAL: lambda _, call, work: f"import udfdask.hyperspy, then signal.udf.{call}({work})",
-    ("zarr", "Array"): lambda *_: "dask.array.from_zarr(array) makes one, in the store's chunks",
-    ("zarr", "Group"): lambda *_: _FROM_GROUP,
-    ("h5py", "Dataset"): lambda value, *_: (
-        f"open the file with udfdask.io.open_file({value.file.filename!r}, "
-        f"dataset={value.name!r}).array, or make one with dask.array.from_array(dataset)"
-    ),
-    ("h5py", "Group"): lambda *_: _FROM_GROUP,
-    ("dask", "Delayed"): lambda *_: "dask.array.from_delayed(value, shape, dtype) makes one",
-}
-
-
-def array_remedy(value: Any, call: str) -> tuple[str, str]:
-    """Return the kind of a value that is not a dask array, and what to write instead.
-
-    `call` is the name of the function that got it.
-    """
-    work = "func" if call == "map_frames" else "udf"
-    swapped = "the array comes first, then the UDF: run_udf(array, udf)"
-    if isinstance(value, (list, tuple)) and any(map(udf_name, value)):
-        return "a list of UDFs", swapped
-    if udf_name(value):
-        return f"the UDF {(value if isinstance(value, type) else type(value)).__name__}", swapped
-    if isinstance(value, (list, tuple)) and any(_known(one) == _SIGNAL for one in value):
-        return "a list of signals", (
-            "choose one signal of the list, as in signals[0]; then import udfdask.hyperspy, "
-            f"and signals[0].udf.{call}({work})"
-        )
-    if known := _known(value):
-        return _kind(value), _REMEDIES[known](value, call, work)
-    if callable(value) and not hasattr(value, "shape"):
-        return _kind(value), "a plain function runs with map_frames(array, func)"
-    return _kind(value), "make one with dask.array.from_array(data, chunks='auto')"
-
-
-def _known(value: Any) -> tuple[str, str] | None:
-    """Return the class of a value, or a base class of it, that has a remedy."""
-    names = ((cls.__module__.partition(".")[0], cls.__name__) for cls in type(value).__mro__)
-    return next((name for name in names if name in _REMEDIES), None)
-
-
-def _kind(value: Any) -> str:
-    """Return package, class and shape of a value."""
-    kind, shape = type(value), getattr(value, "shape", None)
-    package = kind.__module__.partition(".")[0]
-    name = kind.__qualname__ if package == "builtins" else f"{package}.{kind.__qualname__}"
-    return f"{name} of shape {shape}" if isinstance(shape, tuple) else name
 
 
 def check_is_array(array: Any, call: str) -> None:
     """Raise if this is not a dask array; `call` is the name of the function that got it."""
     if not isinstance(array, (da.Array, GraphArray)):
-        kind, remedy = array_remedy(array, call)
+        shape, kind = getattr(array, "shape", None), type(array)
+        name = f"{kind.__module__.partition('.')[0]}.{kind.__qualname__}"
         raise ArgumentTypeError(
-            f"expected a dask array of shape (*nav, *sig), got {kind}: {remedy}"
+            f"expected a dask array of shape (*nav, *sig), got {name.removeprefix('builtins.')}"
+            f"{f' of shape {shape}' if isinstance(shape, tuple) else ''}: {_remedy(array, call)}"
         )
+
+
+def _remedy(value: Any, call: str) -> str:
+    """Return what to write instead of a value that is not a dask array."""
+    work = "func" if call == "map_frames" else "udf"
+    many = isinstance(value, (list, tuple))
+    if any(map(udf_name, value if many else (value,))):
+        return "the array comes first, then the UDF: run_udf(array, udf)"
+    if any(hasattr(one, "axes_manager") for one in (value if many else ())):
+        return f"choose one signal and import udfdask.hyperspy: signals[0].udf.{call}({work})"
+    if many:
+        return "make one array of it, dask.array.stack(arrays) of dask arrays of one shape"
+    if isinstance(value, (str, os.PathLike)):
+        return (
+            f"open the file, opened = udfdask.io.open_file({os.fspath(value)!r}), then "
+            f"{call}(opened, {work})"
+        )
+    if hasattr(value, "axes_manager"):
+        return f"import udfdask.hyperspy, then signal.udf.{call}({work})"
+    if type(value).__module__.startswith("xarray"):
+        picked = "array" if hasattr(value, "dtype") else "dataset['name']"
+        return f"import udfdask.xarray, then {picked}.udf.{call}({work}, sig_dims=('ky', 'kx'))"
+    if hasattr(value, "keys"):
+        return "pick one of its arrays by its name"
+    if callable(value) and not hasattr(value, "shape"):
+        return "a plain function runs with map_frames(array, func)"
+    return "make one with dask.array.from_array(data, chunks='auto')"
 
 
 def check_array(array: Any) -> None:
     """Raise if this is not a dask array that can be processed."""
     check_is_array(array, "run_udf")
+    meta = array._meta
     if any(math.isnan(n) for n in array.shape):
         raise ArgumentValueError(
             f"the array has unknown chunk sizes, shape {array.shape}: call "
@@ -126,22 +72,17 @@ def check_array(array: Any) -> None:
             f"the array has dtype {array.dtype}, expected numbers: convert it with "
             "array.astype(...), or pick one field of a structured array"
         )
-    if isinstance(array._meta, np.ma.MaskedArray):
+    if isinstance(meta, np.ma.MaskedArray):
         raise ArgumentTypeError(
             "masked arrays are not supported: fill them with dask.array.ma.filled(array, value) "
             "and pass unwanted frames as roi="
         )
-    _check_sparse(array)
-
-
-def _check_sparse(array: da.Array) -> None:
-    """Raise if the blocks are sparse in a way that cannot be processed."""
-    if is_unknown_sparse(array._meta):
+    if is_unknown_sparse(meta):
         raise ArgumentTypeError(
-            f"the blocks are of type {type(array._meta).__name__}, a sparse format that frames "
-            "cannot be read from: convert them with array.map_blocks(lambda block: block.tocsr())"
+            f"the blocks are of type {type(meta).__name__}, a sparse format that frames cannot be "
+            "read from: convert them with array.map_blocks(lambda block: block.tocsr())"
         )
-    if (filled := fill_value(array._meta)) != 0:
+    if (filled := fill_value(meta)) != 0:
         raise ArgumentValueError(
             f"the blocks are sparse arrays with the fill value {filled!r}, and only 0 is "
             "supported: subtract it, or make them dense with array.map_blocks(lambda block: "
@@ -175,22 +116,15 @@ def check_dtypes(recipe: Recipe) -> None:
 def check_sig_dims(sig_dims: Any, ndim: int) -> None:
     """Raise if this is not a possible number of signal axes."""
     if isinstance(sig_dims, bool) or not isinstance(sig_dims, (int, np.integer)):
-        names = (sig_dims,) if isinstance(sig_dims, str) else sig_dims
-        hint = ""
-        if isinstance(names, (list, tuple)) and any(isinstance(name, str) for name in names):
-            hint = (
-                ": only a DataArray has names, import udfdask.xarray, then "
-                f"data_array.udf.run_udf(udf, sig_dims={sig_dims!r})"
-            )
         raise ArgumentTypeError(
-            "sig_dims must be an integer, the number of trailing signal axes, not "
-            f"{sig_dims!r}{hint}"
+            f"sig_dims must be an integer, the number of trailing signal axes, not {sig_dims!r}; "
+            "only a DataArray has names of axes: import udfdask.xarray, then "
+            "data_array.udf.run_udf(udf, sig_dims=names)"
         )
     if not 1 <= sig_dims <= ndim:
-        meant = "; if its axis is that of a spectrum, write sig_dims=1" if ndim == 1 else ""
         raise ArgumentValueError(
-            f"sig_dims must be between 1 and {ndim}, the number of axes of the array, "
-            f"not {sig_dims} (2 if it is not given){meant}"
+            f"sig_dims must be between 1 and {ndim}, the number of axes of the array, not "
+            f"{sig_dims} (2 if it is not given); for spectra, write sig_dims=1"
         )
 
 
@@ -215,8 +149,6 @@ def check_udfs(udfs: Any) -> None:
                     f"{kind}, where it would be computed again for each frame: pass it as a "
                     "separate parameter, in a list, tuple or dictionary, or compute it first"
                 )
-        from udfdask.plan.lost_attributes import find_lost_attribute  # with a run, not an import
-
         if lost := find_lost_attribute(udf):
             raise ArgumentValueError(f"{type(udf).__name__}: {lost}")
 

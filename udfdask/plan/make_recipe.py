@@ -13,7 +13,7 @@ import numpy as np
 from udfdask.backends.backend import NUMPY
 from udfdask.corrections.planes import straddles
 from udfdask.geometry.tiling import TilePreferences, TilingScheme, choose_tiling, sparse_tiling
-from udfdask.plan.data import Data, Settings
+from udfdask.plan.arguments import Data, Settings
 from udfdask.plan.declarations import Declared
 from udfdask.plan.recipe import Recipe, UDFRecipe, backends_for
 from udfdask.udf import UDFMethod

@@ -8,18 +8,18 @@ if positions increase. If they decrease, 2 mrad is at its last pixel.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, UDFError
-from udfdask.geometry.axes import Axis, Calibration, shared_unit
+from udfdask.geometry.axes import Axis, Calibration
 from udfdask.geometry.units import CENTER_WORDS, Quantity, as_quantity, factor
-from udfdask.plan.declarations import new_instance
+from udfdask.plan.parameters import with_parameters
+from udfdask.types import is_lazy
 from udfdask.udf import UDF
-from udfdask.udf.params import is_lazy
 
 _DECIMALS = 9
 """Pixels are rounded to this number of decimals: 0.3 nm of 0.1 nm are 3, not 2.9999999999999996."""
@@ -40,6 +40,11 @@ _MEANINGS = {*_ALONG, *_PAIRS, *"length lengths positions steps stretch stretch_
     "dy",
     "dx",
 }
+
+
+_GIVE_AXES = (
+    "axes=[...] with one udfdask.Axis(name=..., unit=..., scale=..., offset=...) for each dimension"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,13 +77,7 @@ class Frame:
 
 def with_pixels(udf: UDF, frame: Frame) -> UDF:
     """Return a UDF whose parameters are in pixels; itself if they already are."""
-    if not type(udf).calibrated:
-        return udf
-    kwargs = in_pixels(udf, udf._kwargs, frame)
-    same = kwargs.keys() == udf._kwargs.keys() and all(
-        kwargs[name] is value for name, value in udf._kwargs.items()
-    )
-    return udf if same else new_instance(type(udf), kwargs)
+    return with_parameters(udf, in_pixels(udf, udf._kwargs, frame)) if udf.calibrated else udf
 
 
 def in_pixels(
@@ -130,12 +129,9 @@ class _Converter:
         if meaning in _ALONG or meaning in ("length", "steps"):
             return self._number(name, meaning, given)
         if meaning in _PAIRS and isinstance(given, (tuple, list)) and len(given) == 2:
-            pair = [
-                self._number(f"{name}[{k}]", along, value)
-                for k, (value, along) in enumerate(zip(given, _PAIRS[meaning], strict=True))
-            ]
-            same = all(one is other for one, other in zip(pair, given, strict=True))
-            return given if same else tuple(pair)
+            numbers = zip(_PAIRS[meaning], given, strict=True)
+            pair = [self._number(name, along, value) for along, value in numbers]
+            return _unless_same(pair, given)
         return given
 
     def _number(self, name: str, meaning: str, given: Any) -> Any:
@@ -149,8 +145,7 @@ class _Converter:
             raise ArgumentValueError(
                 f"{who}, but the axis {axis.name!r} of the data does not say where 0 is: it has "
                 "neither a unit nor an offset, or its positions are not evenly spaced. Give "
-                "pixels, 'middle', or the axes of the data: axes=[...] with one "
-                "udfdask.Axis(name=..., unit=..., scale=..., offset=...) for each dimension"
+                f"pixels, 'middle', or the axes of the data: {_GIVE_AXES}"
             )
         return _zero(axis)
 
@@ -158,39 +153,32 @@ class _Converter:
         """Return what `read` returned in pixels."""
         meaning = self.cls.calibrated.get(name, "")
         if isinstance(given, Quantity):
-            if meaning == "steps":
-                return math.ceil(self.length(name, given))
             return self.pixels(name, meaning, given)
         if meaning in _PAIRS and isinstance(given, tuple):
-            pair = zip(given, _PAIRS[meaning], strict=True)
-            made = tuple(
-                self.pixels(f"{name}[{k}]", along, one) if isinstance(one, Quantity) else one
-                for k, (one, along) in enumerate(pair)
-            )
-            return made if any(isinstance(one, Quantity) for one in given) else given
+            pair = zip(_PAIRS[meaning], given, strict=True)
+            return _unless_same([self.pixels(name, along, one) for along, one in pair], given)
         if meaning == "lengths" and is_dataclass(given) and not isinstance(given, type):
             read = {f.name: as_quantity(name, getattr(given, f.name)) for f in fields(given)}
-            made_of = {n: v for n, v in read.items() if isinstance(v, Quantity)}
-            lengths = {n: self.length(f"{name}.{n}", v) for n, v in made_of.items()}
+            lengths = {n: self.length(name, v) for n, v in read.items() if isinstance(v, Quantity)}
             return replace(given, **lengths) if lengths else given
-        if meaning == "positions" and isinstance(given, tuple) and len(given) == 2:
-            values, unit = given
-            if isinstance(unit, str):  # an array of shape (n, 2) and its unit
-                return [
-                    tuple(
-                        self.pixels(name, along, as_quantity(name, (value, unit)))
-                        for value, along in zip(row, "yx", strict=True)
-                    )
-                    for row in values.tolist()
-                ]
+        if meaning == "positions" and isinstance(given, tuple) and isinstance(given[-1], str):
+            values, unit = given  # an array of shape (n, 2) and its unit
+            return [
+                tuple(
+                    self.pixels(name, along, as_quantity(name, (value, unit)))
+                    for along, value in zip("yx", row, strict=True)
+                )
+                for row in values.tolist()
+            ]
         return given
 
-    def pixels(self, name: str, meaning: str, value: Any) -> float:
-        """Return a number with a unit in pixels; pixels are such a unit too."""
+    def pixels(self, name: str, meaning: str, value: Any) -> Any:
+        """Return a number with a unit in pixels; others are in pixels already."""
         if not isinstance(value, Quantity):
-            return float(value)
-        if meaning == "length":
-            return self.length(name, value)
+            return value
+        if meaning in ("length", "steps"):
+            length = self.length(name, value)
+            return math.ceil(length) if meaning == "steps" else length
         who = self.who(name, value)
         axis = self.axis(who, meaning)
         in_unit = value.value * self.factor(who, value, axis)
@@ -240,8 +228,7 @@ class _Converter:
         if axis.unit is None or not axis.is_calibrated:
             raise ArgumentValueError(
                 f"{who}, but the axis {axis.name!r} of the data has no unit: give pixels, or the "
-                "axes of the data: axes=[...] with one udfdask.Axis(name=..., unit=..., scale=...) "
-                "for each dimension; for a signal, signal.axes_manager[...].units = "
+                f"axes of the data: {_GIVE_AXES}; for a signal, signal.axes_manager[...].units = "
                 f"{value.unit!r}; for a DataArray, array[{axis.name!r}].attrs['units'] = "
                 f"{value.unit!r}"
             )
@@ -256,6 +243,12 @@ class _Converter:
             raise ArgumentValueError(
                 f"{who}, but the axis {axis.name!r} of the data is in {axis.unit}: {error}"
             ) from None
+
+
+def _unless_same(pair: Sequence[Any], given: Sequence[Any]) -> Any:
+    """Return the given pair if its numbers are these objects, so that it counts as unchanged."""
+    same = all(one is other for one, other in zip(pair, given, strict=True))
+    return given if same else tuple(pair)
 
 
 def _zero(axis: Axis) -> float:
@@ -274,57 +267,49 @@ def _check_one_unit(converter: _Converter, given: Mapping[str, Any]) -> None:
     radii = ("length",) if converter.name_of("stretch") else ()
     for meanings in (radii, ("height", "width"), ("start", "stop")):
         values = {n: given.get(n) for n, meaning in calibrated.items() if meaning in meanings}
-        with_unit = [(n, v) for n, v in values.items() if isinstance(v, Quantity)]
-        if not with_unit:
-            continue
-        name, value = with_unit[0]
-        steps = "channels" if "start" in meanings else "pixels"
+        first = next(((n, v) for n, v in values.items() if isinstance(v, Quantity)), None)
         for other, bare in values.items():
-            is_edge = calibrated[other] == "stop" or (
-                calibrated[other] == "start" and (axis.offset < 0 or axis.scale < 0)
-            )
-            if bare is None or isinstance(bare, Quantity):
+            if first is None or bare is None or isinstance(bare, Quantity):
                 continue
+            below = axis.offset < 0 or axis.scale < 0
+            is_edge = calibrated[other] == "stop" or (calibrated[other] == "start" and below)
             # a lazy number could be any
-            fits = (
-                not is_lazy(bare)
-                and np.size(bare) == 1
-                and (bare == math.inf or (bare == 0 and not is_edge))
+            is_number = not is_lazy(bare) and np.size(bare) == 1
+            if is_number and (bare == math.inf or (bare == 0 and not is_edge)):
+                continue
+            steps = "channels" if "start" in meanings else "pixels"
+            raise ArgumentValueError(
+                f"{converter.who(*first)} has a unit, but {other}={bare!r} is a number of {steps}: "
+                f"write {other}='{bare} {first[1].unit}', or give both in {steps}"
             )
-            if not fits:
-                raise ArgumentValueError(
-                    f"{converter.who(name, value)} has a unit, but {other}={bare!r} is a number of "
-                    f"{steps}: write {other}='{bare} {value.unit}', or give both in {steps}"
-                )
 
 
 def _turned(
     converter: _Converter, given: Mapping[str, Any], pixels: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return the first pixels and ends of ranges along axes whose positions decrease."""
-    changed: dict[str, Any] = {}
+
+    def has_unit(name: str | None) -> bool:
+        return name is not None and isinstance(given.get(name), Quantity)
+
+    axes = converter.frame.axes
+    changed: dict[Any, Any] = {}
     for meaning, size_meaning in (("left", "width"), ("top", "height")):
         first, size = converter.name_of(meaning), converter.name_of(size_meaning)
-        if first is None or not isinstance(given.get(first), Quantity):
-            continue
-        decreases = converter.frame.axes[_ALONG[meaning]].scale < 0
-        if decreases and size is not None and pixels.get(size) is not None:
-            changed[first] = math.ceil(pixels[first]) - math.floor(pixels[size]) + 1
-    ends = [converter.name_of(meaning) for meaning in ("start", "stop")]
-    with_unit = [name for name in ends if name and isinstance(given.get(name), Quantity)]
-    axis = converter.frame.axes[-1]
-    if not with_unit or axis.scale > 0:
-        return changed
-    if len(with_unit) == 1:
-        raise ArgumentValueError(
-            f"{with_unit[0]} has a unit, and positions along the axis {axis.name!r} decrease: "
-            "give both ends in the same unit, or both in pixels"
-        )
-    start, stop = with_unit
-    return changed | {
-        start: math.floor(pixels[stop]) + 1,
-        stop: math.floor(pixels[start]) + 1,
-    }
+        width = pixels.get(str(size))
+        if has_unit(first) and width is not None and axes[_ALONG[meaning]].scale < 0:
+            changed[first] = math.ceil(pixels[str(first)]) - math.floor(width) + 1
+    start, stop = map(converter.name_of, ("start", "stop"))
+    axis = axes[-1]
+    if axis.scale < 0 and (has_unit(start) or has_unit(stop)):
+        if not (has_unit(start) and has_unit(stop)):
+            raise ArgumentValueError(
+                f"positions along the axis {axis.name!r} decrease: give {start} and {stop} in the "
+                "same unit, or both in pixels"
+            )
+        changed[start] = math.floor(pixels[str(stop)]) + 1
+        changed[stop] = math.floor(pixels[str(start)]) + 1
+    return changed
 
 
 def _stretch(converter: _Converter, given: Mapping[str, Any], *, are_all: bool) -> dict[str, Any]:
@@ -345,37 +330,19 @@ def _stretch(converter: _Converter, given: Mapping[str, Any], *, are_all: bool) 
     return dict(zip((ratio, angle), made, strict=True))
 
 
-def add_given_lengths(error: UDFError, udfs: Iterable[UDF], frame: Frame) -> None:
+def add_given_lengths(error: UDFError, given: UDF, converted: UDF, frame: Frame) -> None:
     """Add to an error about pixels which numbers the user gave in a unit, and where frames lie."""
-    given = [text for udf in udfs for text in _given_lengths(udf, frame)]
-    if given and error.args:
-        ranges = []
-        for axis, n in zip(frame.axes, frame.shape, strict=True):
-            first, last = axis.positions(n)[[0, -1]] if n else (axis.offset, axis.offset)
-            ranges.append(f"{axis.name} from {first:g} to {last:g} {axis.unit or 'px'}")
-        facts = f"{', '.join(given)}; frames have {' and '.join(ranges)}"
+    numbers = [
+        f"{name} = {value} is {converted._kwargs[name]:g} px"
+        for name, value in given._kwargs.items()
+        if isinstance(value, (str, Quantity))
+        and isinstance(converted._kwargs.get(name), (int, float))
+    ]
+    if numbers and error.args:
+        ranges = [
+            f"{axis.name} from {axis.positions(n)[0]:g} to {axis.positions(n)[-1]:g} {axis.unit}"
+            for axis, n in zip(frame.axes, frame.shape, strict=True)
+            if n
+        ]
+        facts = f"{', '.join(numbers)}; frames have {' and '.join(ranges)}"
         error.args = (f"{error.args[0]}. {facts}", *error.args[1:])
-
-
-def _given_lengths(udf: UDF, frame: Frame) -> Iterator[str]:
-    """Yield each single number of a UDF that has a unit, in this unit and in pixels."""
-    converter = _Converter(type(udf), frame)
-    given = {name: converter.read(name, value) for name, value in udf._kwargs.items()}
-    if any(isinstance(value, Quantity) for value in given.values()):
-        pixels = in_pixels(udf, udf._kwargs, frame)
-        for name, value in given.items():
-            if isinstance(value, Quantity):
-                yield f"{name} = {value} is {pixels[name]:g} px"
-
-
-def bare_lengths(udf: UDF, frame: Frame) -> dict[str, float]:
-    """Return the lengths and ends of ranges without a unit, where the axes share a unit."""
-    if shared_unit(frame.axes) is None:
-        return {}
-    meant = ("length", "width", "height", "start", "stop")
-    values = {n: udf._kwargs.get(n) for n, meaning in udf.calibrated.items() if meaning in meant}
-    return {
-        name: float(value)
-        for name, value in values.items()
-        if isinstance(value, (int, float, np.number)) and 0 < value < math.inf
-    }

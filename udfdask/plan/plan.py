@@ -6,29 +6,37 @@ prints its text.
 
 from __future__ import annotations
 
+import functools
+import itertools
 import math
+import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from graphlib import TopologicalSorter
 from typing import Any
 
 import numpy as np
 from dask.array.core import Array as GraphArray
+from dask.highlevelgraph import HighLevelGraph
 
 from udfdask.advice import Advice, Door
 from udfdask.errors import UDFError
-from udfdask.geometry.axes import Calibration
+from udfdask.geometry.axes import Calibration, shared_unit
 from udfdask.geometry.chunk_grid import Grid
 from udfdask.geometry.good_chunks import Chunks
 from udfdask.names.naming import tokenize_value
 from udfdask.plan.arguments import Arguments, Options, read_arguments
 from udfdask.plan.check_input import check_dtypes
-from udfdask.plan.declarations import declare
+from udfdask.plan.declarations import Declared, declare
 from udfdask.plan.make_recipe import make_recipe
-from udfdask.plan.pixels import Frame, add_given_lengths, bare_lengths
+from udfdask.plan.parameters import parameter_text
 from udfdask.plan.recipe import DESCAN, Recipe
-from udfdask.plan.shared_loading import needs_most_blocks, shares_data
+from udfdask.types import is_lazy
 from udfdask.udf import UDF
-from udfdask.udf.params import is_lazy
+from udfdask.udf.written_methods import misspelled_methods
+
+_MANY_GROUPS = 64
+"""Largest number of groups of chunks whose dependencies are followed separately."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,30 +103,23 @@ def make_plan(
     `names` are names of the UDFs for `explain`. `files` are those that the array and parameters
     are read from. `options` are those of `Options`.
     """
-    from udfdask.plan.parameter_text import parameter_text  # runs need them, imports do not
-    from udfdask.udf.written_methods import misspelled_methods
-
     asked = Options(**options)
     given = read_arguments(array, udfs, asked, files)
-    frame = Frame.of(given.data.calibration, array.shape, asked.sig_dims)
-    try:
-        declared = [declare(udf, given.data, given.settings) for udf in given.udfs]
-    except UDFError as error:
-        add_given_lengths(error, udfs, frame)
-        raise
+    declared = [_declare(*pair, given) for pair in zip(udfs, given.udfs, strict=True)]
     recipe = make_recipe(declared, given.data, given.settings)
     check_dtypes(recipe)
     aux = _aux_values(given, recipe)
+    advice = list(given.advice)
+    for udf in given.udfs:
+        advice += [Advice("misspelled method", (text,)) for text in misspelled_methods(udf)]
+        advice += [Advice("parameters", (text,)) for text in udf._warnings(given.data.calibration)]
     return Plan(
         recipe=recipe,
         names=_names(recipe, names),
         parameters=tuple(udf._kwargs for udf in given.udfs),
-        parameter_texts=tuple(parameter_text(udf) for udf in udfs),
+        parameter_texts=tuple(map(parameter_text, udfs)),
         calibration=given.data.calibration,
-        bare_lengths=tuple(
-            bare_lengths(udf, frame) if one.has_detectors else {}
-            for udf, one in zip(udfs, recipe.udfs, strict=True)
-        ),
+        bare_lengths=tuple(_bare_lengths(udf, given) for udf in udfs),
         units=tuple(one.units for one in declared),
         array_name=array.name,
         aux=aux,
@@ -127,20 +128,36 @@ def make_plan(
         frames_loaded=_frames_loaded(array, recipe),
         second_pass=_needs_second_pass(array, recipe, aux, given.joined),
         files=files,
-        advice=(
-            *given.advice,
-            *(
-                Advice(kind, (text,))
-                for udf in given.udfs
-                for kind, texts in (
-                    ("misspelled method", misspelled_methods(udf)),
-                    ("parameters", udf._warnings(given.data.calibration)),
-                )
-                for text in texts
-            ),
-        ),
+        advice=tuple(advice),
         door=asked.door,
     )
+
+
+def _declare(udf: UDF, converted: UDF, given: Arguments) -> Declared:
+    """Return what a UDF declares; `converted` has its parameters in pixels."""
+    try:
+        return declare(converted, given.data, given.settings)
+    except UDFError as error:
+        from udfdask.plan.pixels import Frame, add_given_lengths  # only errors need them
+
+        shape = given.data.shape
+        frame = Frame.of(given.data.calibration, shape, shape.sig_dims)
+        add_given_lengths(error, udf, converted, frame)
+        raise
+
+
+def _bare_lengths(udf: UDF, given: Arguments) -> Mapping[str, float]:
+    """Return the lengths of detectors without a unit, where the signal axes share a unit."""
+    nav = given.data.shape.nav.dims
+    if type(udf)._coverages is UDF._coverages or not shared_unit(given.data.calibration.axes[nav:]):
+        return {}
+    meant = ("length", "width", "height", "start", "stop")
+    values = {n: udf._kwargs.get(n) for n, meaning in udf.calibrated.items() if meaning in meant}
+    return {
+        name: float(value)
+        for name, value in values.items()
+        if isinstance(value, (int, float, np.number)) and 0 < value < math.inf
+    }
 
 
 def _names(recipe: Recipe, given: Sequence[str] | None) -> tuple[str, ...]:
@@ -154,18 +171,6 @@ def _names(recipe: Recipe, given: Sequence[str] | None) -> tuple[str, ...]:
     )
 
 
-def _needs_second_pass(
-    array: GraphArray, recipe: Recipe, aux: Sequence[Any], joined: Chunks | None
-) -> bool:
-    """Return whether the data are loaded once more for a parameter that is a result over them."""
-    return any(shares_data(array, recipe.lazy_value(*slot)) for slot in recipe.lazy_slots) or any(
-        # the tasks of joined chunks load the data for themselves
-        shares_data(array, values) if joined else needs_most_blocks(array, values, recipe)
-        for values in aux
-        if is_lazy(values)
-    )
-
-
 def _frames_loaded(array: GraphArray, recipe: Recipe) -> int:
     """Return the number of frames in the chunks of an array that are loaded.
 
@@ -176,7 +181,7 @@ def _frames_loaded(array: GraphArray, recipe: Recipe) -> int:
         grid = Grid.of(array.chunks[: len(grid.shape)], grid.roi, grid.present)
     frames = int(grid.loaded.sum())
     if halos:
-        from udfdask.geometry.seams import loaded_for_others  # few runs need it
+        from udfdask.geometry.halo import loaded_for_others  # few runs need it
 
         indices = loaded_for_others(halos, grid)
         frames += sum(math.prod(grid.bounds_at(index)[1]) for index in indices)
@@ -194,3 +199,82 @@ def _aux_values(given: Arguments, recipe: Recipe) -> tuple[Any, ...]:
         one.rechunk((*nav, *((n,) for n in one.shape[len(nav) :]))) if is_lazy(one) else one
         for one in values
     )
+
+
+# A parameter may be computed from the data of the run. If it is a result over the whole dataset,
+# every block would stay in memory until the last one has been read. Such a run therefore loads the
+# blocks in a second pass: its loading tasks are clones with other names. Lazy aux data share the
+# pass, unless at least half of the blocks would have to wait in memory.
+
+
+def _needs_second_pass(
+    array: GraphArray, recipe: Recipe, aux: Sequence[Any], joined: Chunks | None
+) -> bool:
+    """Return whether the data are loaded once more for a parameter that is a result over them."""
+    return any(_shares_data(array, recipe.lazy_value(*slot)) for slot in recipe.lazy_slots) or any(
+        # the tasks of joined chunks load the data for themselves
+        is_lazy(values)
+        and _shares_data(array, values)
+        and (joined is not None or _needs_most_blocks(array, values, recipe))
+        for values in aux
+    )
+
+
+def _shares_data(array: GraphArray, value: Any) -> bool:
+    """Return whether a lazy parameter and the data are computed from the same tasks."""
+    return bool(set(array.dask.layers) & set(getattr(value.__dask_graph__(), "layers", ())))
+
+
+def _needs_most_blocks(array: GraphArray, values: GraphArray, recipe: Recipe) -> bool:
+    """Return whether most blocks of the data wait in memory for aux data, in any order of chunks.
+
+    The aux data of a chunk may need blocks of other chunks; until these are processed, they wait.
+    """
+    grid = recipe.grid
+    # the graphs cache the answer; new ones, so that the user's graphs do not keep it in memory
+    needs, aux_needs = (
+        HighLevelGraph(graph.layers, graph.dependencies).get_all_dependencies()
+        for graph in (array.dask, values.dask)
+    )
+    sigs = list(itertools.product(*(range(len(c)) for c in recipe.sig_chunks)))
+    extra = (0,) * (values.ndim - len(grid.shape))
+    n = min(grid.n_chunks, _MANY_GROUPS)
+    groups = []
+    for g in range(n):
+        chunks = range(g * grid.n_chunks // n, (g + 1) * grid.n_chunks // n)
+        places = [grid.index(chunk) for chunk in chunks]
+        blocks = [(array.name, *place, *sig) for place in places for sig in sigs]
+        groups.append((blocks, [(values.name, *place, *extra) for place in places]))
+    order = list(TopologicalSorter(aux_needs).static_order())
+    return all(_most_wait(each, needs, aux_needs, order) for each in (groups, groups[::-1]))
+
+
+def _most_wait(
+    groups: list[tuple[list[Any], list[Any]]],
+    needs: Mapping[Any, set[Any]],
+    aux_needs: Mapping[Any, set[Any]],
+    order: Sequence[Any],
+) -> bool:
+    """Return whether at least half of the data wait for a chunk, if chunks run in this order.
+
+    Each group holds the keys of blocks of the data, and of the aux data of the same chunks. `order`
+    are all tasks of the aux data, those that others need first.
+    """
+    bits: dict[Any, int] = {}  # for each task, the bit of the group that needs it first
+    for g, (blocks, _) in enumerate(groups):
+        todo = list(blocks)
+        while todo:
+            key = todo.pop()
+            if key not in bits:
+                bits[key] = 1 << g
+                todo.extend(needs.get(key, ()))
+    for key in order:  # the bits of all groups that a task of the aux data depends on
+        if key not in bits:
+            bits[key] = functools.reduce(operator.or_, (bits[k] for k in aux_needs[key]), 0)
+    loaded = waiting = 0  # bits: loaded for aux data so far; number of those not yet processed
+    for g, (_, aux_blocks) in enumerate(groups):
+        for key in aux_blocks:
+            loaded |= bits[key]
+        waiting = max(waiting, (loaded >> (g + 1)).bit_count())
+    total = loaded.bit_count()
+    return waiting > 0 and waiting >= min(total - 1, total / 2)

@@ -10,7 +10,7 @@ import numpy as np
 
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.geometry.axes import Axis
-from udfdask.geometry.labeled_values import did_you_mean, few, find_place, labels_as_names
+from udfdask.geometry.labels import did_you_mean, few, find_place, labels_as_names
 from udfdask.plotting.labels import Described, Labels, label_result, missing_as_nan
 from udfdask.plotting.panels import Panel, panels_of
 

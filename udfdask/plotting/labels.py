@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from udfdask.geometry.axes import Axis
-from udfdask.geometry.axis_labels import check_axes
-from udfdask.geometry.labeled_values import Place
+from udfdask.geometry.labels import Place, check_axes
 
 Described = Any
 """What knows the results of one UDF before they are computed: a `Result` or its metadata."""

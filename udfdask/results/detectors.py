@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, UDFError
-from udfdask.geometry.labeled_values import find_place
+from udfdask.geometry.labels import find_place
 from udfdask.geometry.shapes import Shape
 from udfdask.libertem_udfs import as_own
-from udfdask.plan.data import Data, Settings
-from udfdask.plan.declarations import declare, new_instance
+from udfdask.plan.arguments import Data, Settings
+from udfdask.plan.declarations import declare
+from udfdask.plan.parameters import new_instance
 from udfdask.plan.pixels import Frame, add_given_lengths, with_pixels
 from udfdask.results.named_results import ResultInfo
 from udfdask.scheduling.compute import compute
@@ -109,7 +110,7 @@ def _masks_of(info: ResultInfo, detector: Any) -> Mapping[str, AnyArray]:
         declare(udf, data, Settings(split_every=False))  # the checks of a run
         masks = asked.get_detector_masks()
     except UDFError as error:
-        add_given_lengths(error, [detector], frame)
+        add_given_lengths(error, detector, udf, frame)
         raise
     if not masks:
         raise ArgumentValueError(

@@ -15,7 +15,7 @@ from udfdask.udf.buffers import BufferSpec
 
 if TYPE_CHECKING:
     from udfdask.explanation.describe import Explanation
-    from udfdask.geometry.labeled_values import Place
+    from udfdask.geometry.labels import Place
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +81,7 @@ class ResultInfo:
 
         A label is a name if only one result has it. Raise if the name is unknown.
         """
-        from udfdask.geometry.labeled_values import (
+        from udfdask.geometry.labels import (
             did_you_mean,
             few,
             find_place,

@@ -9,8 +9,9 @@ from typing import Any
 from udfdask.corrections.validate import aligned_corrections
 from udfdask.descan import Descan
 from udfdask.errors import ArgumentValueError
-from udfdask.geometry.axis_labels import DataLabels, aligned
-from udfdask.geometry.labeled_values import (
+from udfdask.geometry.labels import (
+    DataLabels,
+    aligned,
     check_in_pixels,
     check_is_one_array,
     is_labeled,
@@ -18,7 +19,7 @@ from udfdask.geometry.labeled_values import (
     plain_array,
     vectors_of,
 )
-from udfdask.plan.declarations import new_instance
+from udfdask.plan.parameters import new_instance
 from udfdask.udf import UDF
 from udfdask.udf.aux_data import AuxData, aligned_aux
 

@@ -17,10 +17,10 @@ from udfdask.graph.build import build_graph
 from udfdask.graph.inputs import inputs_of
 from udfdask.graph.result_tasks import ResultTasks
 from udfdask.libertem_udfs import as_own
-from udfdask.plan.answers import allowed_backends
 from udfdask.plan.arguments import Options
 from udfdask.plan.check_input import check_is_array, check_udfs
-from udfdask.plan.declarations import new_instance
+from udfdask.plan.declarations import allowed_backends
+from udfdask.plan.parameters import new_instance
 from udfdask.plan.plan import Plan, make_plan
 from udfdask.results.named_results import ResultInfo
 from udfdask.results.result import Result

@@ -18,8 +18,7 @@ from udfdask.chunk.neighborhoods.run_with_halo import LoadedChunk, finish_chunk,
 from udfdask.chunk.partial_result import Partial
 from udfdask.chunk.run_chunk import run_chunk
 from udfdask.chunk.udf_instance import Instance
-from udfdask.geometry.halo import Box
-from udfdask.geometry.seams import box_of, neighbors
+from udfdask.geometry.halo import Box, box_of, neighbors
 from udfdask.geometry.tiling import TILE_BYTES
 from udfdask.merge.finalize import finalize
 from udfdask.merge.merge import merge_partials

@@ -14,7 +14,7 @@ from udfdask.geometry.axes import in_pixels
 from udfdask.geometry.chunk_grid import BoolArray, Grid
 from udfdask.geometry.shapes import Shape
 from udfdask.plan import make_recipe as plan_recipe
-from udfdask.plan.data import Data, Settings
+from udfdask.plan.arguments import Data, Settings
 from udfdask.plan.declarations import declare
 from udfdask.plan.recipe import DescanRecipe, Recipe
 from udfdask.udf import UDF

@@ -27,17 +27,17 @@ from udfdask.geometry.shapes import Shape
 from udfdask.geometry.slices import Slice
 from udfdask.geometry.tiling import sparse_tiling
 from udfdask.libertem_udfs import as_own, udf_name
-from udfdask.plan.data import plan_descan
+from udfdask.plan.arguments import plan_descan
 from udfdask.testing.checked_buffers import check_kept, checked
 from udfdask.testing.plain_frames import correct_frames, shift_frames
 from udfdask.testing.recipes import make_recipe
-from udfdask.types import AnyArray
+from udfdask.types import AnyArray, is_lazy
 from udfdask.udf import UDF, UDFMethod
 from udfdask.udf.aux_data import AuxData, reshaped
 from udfdask.udf.base import overrides
 from udfdask.udf.buffers import BufferSpec, PartialViews, Views
 from udfdask.udf.meta import Neighborhood
-from udfdask.udf.params import TaskData, is_lazy, lazy_places
+from udfdask.udf.params import TaskData, lazy_places
 from udfdask.udf.processing import MaskedResult
 
 PAD_MODES = {"mask": "constant", "nearest": "edge", "reflect": "symmetric", "periodic": "wrap"}
@@ -136,8 +136,8 @@ class _PlainLoop:
     ) -> None:
         shape = Shape(data.shape, sig_dims=sig_dims)
         roi = normalize_roi(roi, tuple(shape.nav))
-        shifts = plan_descan(descan, shape, data.dtype, roi, corrected=corrections is not None)
-        self.descan = None if shifts is None else shifts.recipe
+        corrected = corrections is not None
+        self.descan, shifts, _ = plan_descan(descan, shape, data.dtype, roi, corrected=corrected)
         recipe = make_recipe(
             [udf],
             shape=shape,
@@ -157,7 +157,7 @@ class _PlainLoop:
         self.n_frames = int(self.selected.sum())
         self.data = data.reshape((n, *shape.sig))
         if shifts is not None:
-            self.shifts = compute(shifts.values, scheduler="sync")[0].reshape((n, sig_dims))
+            self.shifts = compute(shifts, scheduler="sync")[0].reshape((n, sig_dims))
         self.aux = {
             name: reshaped(udf._kwargs[name].data, (n, *aux.extra_shape))
             for name, aux in self.declared.aux.items()

@@ -13,8 +13,8 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 from udfdask.backends.backend import NUMPY, locked
 from udfdask.backends.table import backend_of, check_block, plain_block, to_backend, to_host
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, NotAvailableError
-from udfdask.geometry.axis_labels import AxisLabels, DataLabels, aligned
 from udfdask.geometry.chunk_grid import Grid
+from udfdask.geometry.labels import AxisLabels, DataLabels, aligned
 from udfdask.geometry.shapes import Shape
 from udfdask.types import AnyArray, Kind
 from udfdask.udf.buffers import check_extra_shape, check_kind, read_dtype
@@ -134,7 +134,7 @@ class UnavailableAux(NDArrayOperatorsMixin):
 
 def make_aux(data: Any, kind: Any, extra_shape: Any, dtype: Any) -> AuxData:
     """Create aux data; raise if an argument is invalid."""
-    from udfdask.geometry.labeled_values import labels_of, plain_array  # few UDFs
+    from udfdask.geometry.labels import labels_of, plain_array  # few UDFs
 
     labels, data = labels_of(data), plain_array(data)
     dtype = None if dtype is None else read_dtype(dtype, "aux_data")

@@ -7,16 +7,10 @@ from collections.abc import Callable, ItemsView, Iterator, KeysView, Mapping, Se
 from typing import Any
 
 from udfdask.errors import UDFError
+from udfdask.types import is_lazy
 
 Place = tuple[int, ...]
 """Path to a member of nested containers: an index in each of them, also in dictionaries."""
-
-
-def is_lazy(value: Any) -> bool:
-    """Return whether a value is a dask collection; an xarray object is one if its data are."""
-    # look at the type, because a Delayed has any attribute
-    has_graph = hasattr(type(value), "__dask_graph__")
-    return has_graph and value.__dask_graph__() is not None
 
 
 def lazy_places(value: Any, around: tuple[int, ...] = ()) -> Iterator[Place]:

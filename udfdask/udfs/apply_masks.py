@@ -12,7 +12,7 @@ from numpy.typing import DTypeLike
 
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.geometry.axes import Axis
-from udfdask.geometry.labeled_values import (
+from udfdask.geometry.labels import (
     check_in_pixels,
     check_is_one_array,
     is_labeled,

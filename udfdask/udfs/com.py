@@ -18,9 +18,8 @@ from udfdask.kernels.cpu import vector_field
 from udfdask.kernels.cuda.sums import add_first_moments
 from udfdask.masks.coverage import Coverage
 from udfdask.once_per_process import OncePerProcess
-from udfdask.types import AnyArray
+from udfdask.types import AnyArray, is_lazy
 from udfdask.udf.buffers import BufferSpec
-from udfdask.udf.params import is_lazy
 from udfdask.udf.tile_sums import TileSums
 from udfdask.udfs.shared.built_in import ALL_TILES, SUMS, check_flag
 from udfdask.udfs.shared.centered import RingUDF, centered

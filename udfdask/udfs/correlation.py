@@ -13,7 +13,7 @@ import numpy as np
 from udfdask.backends.table import to_host
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.geometry.axes import Axis
-from udfdask.geometry.labeled_values import is_data_array, plain_array, vectors_of
+from udfdask.geometry.labels import is_data_array, plain_array, vectors_of
 from udfdask.geometry.shapes import Shape
 from udfdask.geometry.slices import Slice
 from udfdask.geometry.units import Quantity, as_quantity
@@ -21,11 +21,10 @@ from udfdask.kernels.cpu.dense_products import product
 from udfdask.kernels.cuda.dense_products import add_window_products
 from udfdask.masks import DiskTemplate, MaskContainer
 from udfdask.masks.templates import shifted_templates
-from udfdask.types import AnyArray
+from udfdask.types import AnyArray, is_lazy
 from udfdask.udf import UDF
 from udfdask.udf.aux_data import AuxData
 from udfdask.udf.buffers import BufferSpec
-from udfdask.udf.params import is_lazy
 from udfdask.udf.promises import Promises
 from udfdask.udfs.shared.built_in import DENSE_TILES, BuiltInUDF, check_flag
 

@@ -12,9 +12,8 @@ import numpy as np
 from udfdask.errors import ArgumentTypeError
 from udfdask.geometry.axes import Axis, pixel_size
 from udfdask.kernels.cuda.sums import add_ring_products
-from udfdask.types import AnyArray
+from udfdask.types import AnyArray, is_lazy
 from udfdask.udf.buffers import BufferSpec
-from udfdask.udf.params import is_lazy
 from udfdask.udfs.shared.built_in import DENSE_TILES, SUMS
 from udfdask.udfs.shared.centered import RingsUDF
 

@@ -9,9 +9,8 @@ import numpy as np
 import xarray as xr
 
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
-from udfdask.geometry.axis_labels import DataLabels, Dims, aligned, first_to_last
 from udfdask.geometry.chunk_grid import BoolArray
-from udfdask.geometry.labeled_values import labels_of
+from udfdask.geometry.labels import DataLabels, Dims, aligned, first_to_last, labels_of
 from udfdask.geometry.roi import COMPUTE_FIRST
 
 

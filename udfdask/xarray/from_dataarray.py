@@ -19,7 +19,7 @@ from udfdask.geometry.axes import (
     axis_of_values,
     with_different_names,
 )
-from udfdask.geometry.axis_labels import DataLabels
+from udfdask.geometry.labels import DataLabels
 from udfdask.io.labeled_array import SIGNAL_DIMS
 from udfdask.results.layout import Labels, split_attributes, wants_attributes
 from udfdask.xarray.align import align_roi

@@ -26,8 +26,7 @@ from udfdask.chunk.partial_result import Partial, Partials, Sized, common_genera
 from udfdask.chunk.run_chunk import aux_rows, end_udf, run_chunk, start_udf
 from udfdask.chunk.task_context import chunk_context
 from udfdask.chunk.udf_instance import Instance
-from udfdask.geometry.halo import Box
-from udfdask.geometry.seams import box_of, divide, margin, own_pieces
+from udfdask.geometry.halo import Box, box_of, divide, margin, own_pieces
 from udfdask.plan.recipe import DESCAN, Group, Recipe
 from udfdask.types import AnyArray
 from udfdask.udf.base import overrides

@@ -15,8 +15,7 @@ from udfdask.backends.table import check_block, plain_block, to_host
 from udfdask.chunk.frames import signal_windows
 from udfdask.chunk.partial_result import Sized
 from udfdask.geometry.chunk_grid import Grid
-from udfdask.geometry.halo import Box, Halo, Piece
-from udfdask.geometry.seams import box_of
+from udfdask.geometry.halo import Box, Halo, Piece, box_of
 from udfdask.types import AnyArray
 from udfdask.udf.aux_data import AuxData
 

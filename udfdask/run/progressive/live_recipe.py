@@ -15,13 +15,14 @@ from typing import Any
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.geometry.axes import Calibration
 from udfdask.graph.recipes_of_tasks import PackedRecipe
-from udfdask.plan.copy_parameters import copy_parameters
-from udfdask.plan.declarations import check_same_declaration, new_instance
+from udfdask.plan.declarations import check_same_declaration
+from udfdask.plan.parameters import copy_parameters, new_instance
 from udfdask.plan.pixels import Frame, in_pixels
 from udfdask.plan.recipe import Recipe, UDFRecipe
+from udfdask.types import is_lazy
 from udfdask.udf import UDF
 from udfdask.udf.aux_data import AuxData
-from udfdask.udf.params import hidden_collection, is_lazy, lazy_places
+from udfdask.udf.params import hidden_collection, lazy_places
 
 Parameters = tuple[dict[str, Any], ...]
 """The parameters of each UDF by name, with all values of aux data."""

@@ -137,7 +137,7 @@ class RunState:
         changed = {k: v for k, v in self.parameters[-1][number].items() if v is not first[k]}
         if not changed:
             return text
-        from udfdask.plan.parameter_text import with_changes  # few runs change parameters
+        from udfdask.plan.parameters import with_changes  # few runs change parameters
 
         return with_changes(text, changed)
 

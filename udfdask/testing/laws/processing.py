@@ -11,7 +11,7 @@ import numpy as np
 from dask.base import is_dask_collection
 
 from udfdask.names.naming import identity_of
-from udfdask.plan.lost_attributes import find_lost_attribute
+from udfdask.plan.parameters import find_lost_attribute
 from udfdask.testing.assertions import UDFCheckError, same, show
 from udfdask.testing.eager_run import ONE_CHUNK, Layout
 from udfdask.testing.reference import run_checked

@@ -12,7 +12,7 @@ import numpy as np
 from udfdask.corrections import coordinates
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.geometry.axes import Axis
-from udfdask.geometry.labeled_values import check_in_pixels, is_signal
+from udfdask.geometry.labels import check_in_pixels, is_signal
 from udfdask.kernels.cpu.vector_field import curl, divergence
 from udfdask.types import AnyArray
 

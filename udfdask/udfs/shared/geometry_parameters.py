@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
-from udfdask.geometry.labeled_values import (
+from udfdask.geometry.labels import (
     check_in_pixels,
     check_is_one_array,
     is_labeled,
@@ -16,9 +16,9 @@ from udfdask.geometry.labeled_values import (
 )
 from udfdask.geometry.units import CENTER_WORDS, Quantity, as_coordinate, as_quantity
 from udfdask.masks import checks
+from udfdask.types import is_lazy
 from udfdask.udf import UDF
 from udfdask.udf.aux_data import AuxData
-from udfdask.udf.params import is_lazy
 
 
 def is_open(value: Any) -> bool:
