@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from suites import examples
-from udfdask.backends.pydata_backends import coo_rows, coo_take
 from udfdask.backends.sparse_rows import coo_starts
+from udfdask.backends.sparse_types import coo_rows, coo_take
 
 sparse = pytest.importorskip("sparse")
 

@@ -10,7 +10,7 @@ from stand_in import numpy_standing_in_for_cupy
 from udfdask.backends import device
 from udfdask.backends.backend import CUPY
 from udfdask.backends.table import backend_of, namespace_of, to_host
-from udfdask.errors import ArgumentValueError, DeviceError
+from udfdask.errors import DeviceError
 
 
 @pytest.fixture
@@ -27,37 +27,18 @@ def no_device(monkeypatch):
     device._count.cache_clear()
 
 
-def test_without_cupy_the_error_says_what_to_install(no_device):
+def test_without_cupy_or_a_device_the_error_says_so(no_device):
     with pytest.raises(DeviceError, match=r"CuPy is not installed: pip install 'udfdask\[cupy\]'"):
         device.cupy()
 
-
-@pytest.mark.parametrize(
-    ("visible", "shown"), [(None, "is not set"), ("", "is ''"), ("7", "is '7'")]
-)
-def test_without_a_device_the_error_names_what_hides_it(no_device, visible, shown):
     class Blind:
         def __getattr__(self, name):
             raise RuntimeError("cudaErrorNoDevice")
 
     no_device.setitem(sys.modules, "cupy", Blind())
-    if visible is None:
-        no_device.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    else:
-        no_device.setenv("CUDA_VISIBLE_DEVICES", visible)
-    with pytest.raises(DeviceError, match=rf"no CUDA device \(CUDA_VISIBLE_DEVICES {shown}\)"):
+    no_device.setenv("CUDA_VISIBLE_DEVICES", "7")
+    with pytest.raises(DeviceError, match=r"no CUDA device \(CUDA_VISIBLE_DEVICES is '7'\)"):
         device.cupy()
-
-
-def test_which_classes_are_arrays_on_the_device():
-    with numpy_standing_in_for_cupy() as cupy:
-
-        class Mine(cupy.ndarray):
-            pass
-
-        kinds = (cupy.ndarray, Mine, np.ndarray, object)
-        assert [kind for kind in kinds if CUPY.owns(kind)] == [cupy.ndarray, Mine]
-    assert not CUPY.owns(np.ndarray)
 
 
 def test_devices_are_counted_once_and_without_raising(no_device):
@@ -78,11 +59,6 @@ def test_the_number_of_the_device_is_a_setting():
             pytest.raises(DeviceError, match=r"cuda-device is 2, but this process sees 2 CUDA"),
         ):
             device.device_number()
-        with (
-            dask.config.set({"udfdask.cuda-device": "first"}),
-            pytest.raises(ArgumentValueError, match="must be an integer of at least 0"),
-        ):
-            device.device_number()
 
 
 def test_where_arrays_are():
@@ -92,6 +68,7 @@ def test_where_arrays_are():
         assert backend_of(there).on_device
         assert not backend_of(host).on_device
         assert not backend_of([1, 2]).on_device
+        assert CUPY.owns(type("Mine", (cupy.ndarray,), {}))
         assert namespace_of(there) is cupy
         assert namespace_of(host) is np
         assert CUPY.share(there) is there

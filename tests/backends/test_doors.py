@@ -1,10 +1,8 @@
 """Sparse chunks through every entry point; task names and `explain` include the backends."""
 
-import dask
 import dask.array as da
 import numpy as np
 import pytest
-import sparse
 import xarray as xr
 
 import udfdask as ud
@@ -29,28 +27,13 @@ def x(native):
     return chunks_in(X, native, 2)
 
 
-@pytest.mark.full
-@pytest.mark.parametrize(
-    ("order", "sig_dims", "held"),
-    [
-        ("y x ky kx", ("ky", "kx"), "chunks"),
-        ("ky kx y x", ("kx", "ky"), "chunks"),
-        ("ky kx y x", ("ky", "kx"), "memory"),
-    ],
-)
-def test_xarray(x, order, sig_dims, held):
+def test_xarray(x):
     """Dims in another order are transposed; sparse data in memory become one chunk."""
-    array = xr.DataArray(x, dims=("y", "x", "ky", "kx")).transpose(*order.split())
-    if held == "memory":
-        array = array.copy(data=array.data.compute(**SYNC))
-    how = {"sig_dims": sig_dims, "roi": xr.DataArray(np.arange(4) > 0, dims="y").expand_dims(x=6)}
-    lazy = array.udf.run_udf([SumUDF(), Wants(ud.UDF.BACKEND_SPARSE_COO)], **how)
-    total, seen = dask.compute(*lazy, **SYNC)
-    assert total["intensity"].dims == sig_dims
-    wanted = DATA[1:].sum(axis=(0, 1))
-    np.testing.assert_array_equal(total["intensity"].transpose("ky", "kx"), wanted)
-    found = seen["total"].transpose("ky", "kx")
-    np.testing.assert_array_equal(found, wanted)
+    array = xr.DataArray(x, dims=("y", "x", "ky", "kx")).transpose("ky", "kx", "y", "x")
+    roi = xr.DataArray(np.arange(4) > 0, dims="y").expand_dims(x=6)
+    for given in (array, array.copy(data=array.data.compute(**SYNC))):
+        total = given.udf.run_udf(SumUDF(), sig_dims=("ky", "kx"), roi=roi)["intensity"]
+        np.testing.assert_array_equal(total.compute(**SYNC), DATA[1:].sum(axis=(0, 1)))
 
 
 def test_hyperspy(x):
@@ -84,16 +67,3 @@ def test_explain(x, native):
     assert f"Wants is given {native} as it is" in text
     assert "Wants is given scipy.sparse.csr_matrix, converted" in text
     assert "Wants is given numpy, made dense a tile at a time" in text
-
-
-@pytest.mark.full
-def test_no_warning_of_memory_that_sparse_chunks_need_not(native):
-    """A chunk without entries that would take 8 TiB if it were dense."""
-    shape = (1 << 12, 1 << 15, 1 << 15)
-    block = sparse.COO(np.empty((3, 0), "i8"), np.empty(0, "u2"), shape=shape)
-    if native == ud.UDF.BACKEND_SPARSE_GCXS:
-        entries = (np.empty(0, "u2"), np.empty(0, "i8"), np.zeros(shape[0] + 1, "i8"))
-        block = sparse.GCXS(entries, shape=shape, compressed_axes=(0,))
-    with dask.config.set({"udfdask.worker-memory": "1 GiB"}):
-        lazy = ud.run_udf(da.from_array(block, chunks=-1, asarray=False), Wants(native))
-    assert not lazy.explain().warnings

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from suites import examples
-from udfdask.backends.pydata_backends import gcxs_to_csr
+from udfdask.backends.sparse_types import gcxs_to_csr
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, FileFormatError
 from udfdask.io import from_raw_csr, open_file, raw_csr
 from udfdask.testing import raise_if_dask_computes

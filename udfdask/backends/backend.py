@@ -7,7 +7,6 @@ looks at the package of an array.
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -29,7 +28,7 @@ def locked(array: AnyArray) -> AnyArray:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Backend(ABC):
+class Backend:
     """One array type. Backends are compared by identity."""
 
     name: str
@@ -44,8 +43,6 @@ class Backend(ABC):
     """Whether arrays have two dimensions, (frames, pixels)."""
     missing_dtypes: str = ""
     """Characters of the dtypes that the array type does not support."""
-    dense_kind: DenseBackend | None = None
-    """The dense backend in the same memory; None for the backend itself."""
 
     def __dask_tokenize__(self) -> str:
         return self.name
@@ -59,8 +56,7 @@ class Backend(ABC):
     @property
     def dense(self) -> DenseBackend:
         """The dense backend in the same memory, used for corrected tiles and dense tiles."""
-        dense: Any = self.dense_kind or self
-        return dense  # type: ignore[no-any-return]
+        return CUPY if self.on_device else NUMPY
 
     def holds(self, dtype: np.dtype[Any]) -> bool:
         """Return whether the array type supports a dtype."""
@@ -74,9 +70,9 @@ class Backend(ABC):
         """Return an array in another shape with the same first dimension."""
         return array.reshape(shape)
 
-    @abstractmethod
-    def read_only(self, array: Any) -> Any:
-        """Return a read-only array with the same values, without copying them."""
+    def read_only(self, array: Any) -> AnyArray:
+        """Return a read-only array with the same values, which are not copied."""
+        return locked(array)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -97,10 +93,6 @@ class DenseBackend(Backend):
     def from_host(self, array: AnyArray) -> Any:
         """Convert a NumPy array to an array of this backend."""
         return np.asarray(array)
-
-    def read_only(self, array: Any) -> AnyArray:
-        """Return a read-only view of an array, or the array if it has no such views."""
-        return locked(array)
 
     def empty(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> AnyArray:
         """Return an array with arbitrary values."""
@@ -131,10 +123,6 @@ class DenseBackend(Backend):
 
     def check_dtype(self, dtype: np.dtype[Any]) -> None:
         """Raise if the device does not support a dtype."""
-
-    def astype(self, array: Any, dtype: np.dtype[Any]) -> Any:
-        """Return a copy of an array in a dtype, in any memory order."""
-        return array.astype(dtype)
 
     def own_copy(self, array: Any, dtype: np.dtype[Any]) -> Any:
         """Return a writable copy of an array in a dtype, in C order."""
@@ -175,9 +163,7 @@ class CupyBackend(DenseBackend):
         """Raise if CuPy does not support a dtype; data of the other byte order are swapped."""
         if not self.holds(dtype):
             raise DeviceError(
-                f"CuPy has no arrays of dtype {dtype}, only of booleans, integers, and floats and "
-                "complex numbers of at most double precision: convert the data, or run without "
-                "CuPy: backends='numpy'"
+                f"CuPy has no arrays of dtype {dtype}: convert the data, or pass backends='numpy'"
             )
 
     def namespace(self) -> Any:
@@ -227,5 +213,5 @@ class CupyBackend(DenseBackend):
 
 NUMPY = DenseBackend(name="numpy")
 CUPY = CupyBackend(name="cupy", device="cuda", on_device=True)
-CUDA = DenseBackend(name="cuda", device="cuda", dense_kind=NUMPY)
+CUDA = DenseBackend(name="cuda", device="cuda")
 """NumPy arrays for UDFs that use a CUDA device in their own way."""

@@ -57,11 +57,10 @@ def cupy() -> Any:
             "CUDA 12 'udfdask[cupy-cuda12x]'; or run without it: backends='numpy'"
         ) from None
     if not n_devices():
-        visible = os.environ.get("CUDA_VISIBLE_DEVICES")
         raise DeviceError(
             "a UDF needs CuPy, but this process sees no CUDA device (CUDA_VISIBLE_DEVICES is "
-            f"{'not set' if visible is None else repr(visible)}): run on a machine with a device "
-            "and a driver, make the device visible, or run without CuPy: backends='numpy'"
+            f"{os.environ.get('CUDA_VISIBLE_DEVICES')!r}): make one visible, or run without CuPy: "
+            "backends='numpy'"
         )
     return module
 
@@ -79,11 +78,11 @@ def n_devices() -> int:
 def _count() -> int:
     """Return the number of CUDA devices that CuPy sees, or numba if CuPy is not installed."""
     try:
-        import cupy as module
-    except ImportError:
-        module = None
-    try:
-        return _count_with_numba() if module is None else int(module.cuda.runtime.getDeviceCount())
+        try:
+            import cupy as module
+        except ImportError:
+            return _count_with_numba()
+        return int(module.cuda.runtime.getDeviceCount())
     except Exception:  # noqa: BLE001  # no driver, an old driver, a broken driver: no device
         return 0
 
@@ -102,8 +101,7 @@ def device_number() -> int:
     if number >= n > 0:
         raise DeviceError(
             f"config udfdask.cuda-device is {number}, but this process sees {n} CUDA device(s), "
-            f"numbered from 0: set a number below {n}, or make more devices visible with "
-            "CUDA_VISIBLE_DEVICES"
+            f"numbered from 0: set a number below {n}, or CUDA_VISIBLE_DEVICES"
         )
     return number
 
@@ -111,9 +109,6 @@ def device_number() -> int:
 def imported_cupy() -> Any:
     """Return the module CuPy if it was imported, otherwise None: then no array is CuPy's."""
     return _stand_ins[-1] if _stand_ins else sys.modules.get("cupy")
-
-
-_streams = threading.local()
 
 
 @contextlib.contextmanager
@@ -126,7 +121,7 @@ def using_device(*, own_stream: bool) -> Iterator[None]:
     """
     module, number = cupy(), device_number()
     with module.cuda.Device(number):
-        stream = _own_stream(module, number) if own_stream else module.cuda.get_current_stream()
+        stream = _of_thread().stream if own_stream else module.cuda.get_current_stream()
         with stream:
             try:
                 yield
@@ -139,92 +134,75 @@ def using_device(*, own_stream: bool) -> Iterator[None]:
             stream.synchronize()
 
 
-def _own_stream(module: Any, number: int) -> Any:
-    """Return the stream of this thread on a device."""
-    streams = _streams.__dict__.setdefault("by_device", {})
-    if (module, number) not in streams:
-        streams[module, number] = module.cuda.Stream(non_blocking=True)
-    return streams[module, number]
-
-
 STAGING_BYTES = 8 << 20
 """Size of a pinned buffer; it is larger if a single frame of a tile needs more."""
 
 
-class Transfer:
-    """The two pinned buffers of a thread; copies run on the current stream."""
+class _Thread:
+    """The stream of a thread, and its two pinned buffers, from which the current stream copies."""
 
     def __init__(self, module: Any) -> None:
+        self.stream = module.cuda.Stream(non_blocking=True)
         self._module = module
-        self._memory: list[Any] = [None, None]
-        self._sizes = [0, 0]
+        self._buffers = [np.empty(0, np.uint8)] * 2
         self._copied: list[Any] = [None, None]  # events: the device has copied their contents
         self._current = 0
         self._pinned = True
 
     def to_device(self, tile: AnyArray) -> Any:
-        """Copy a tile, shape (frames, ...), to the device, in native byte order.
-
-        The copy may be unfinished on return: later work on the same stream waits for it.
-        """
         dtype = tile.dtype.newbyteorder("=")
         copy = self._module.empty(tile.shape, dtype=dtype)
-        if not copy.size:
-            return copy
-        row = math.prod(tile.shape[1:]) * dtype.itemsize
-        step = max(1, STAGING_BYTES // row)
-        for start in range(0, len(tile), step):
-            self._send(tile[start : start + step], copy[start : start + step])
+        if copy.size:
+            step = max(1, STAGING_BYTES // (math.prod(tile.shape[1:]) * dtype.itemsize))
+            for start in range(0, len(tile), step):
+                self._send(tile[start : start + step], copy[start : start + step])
         return copy
 
     def _send(self, rows: AnyArray, into: Any) -> None:
         """Copy some rows of a tile."""
-        self._current = 1 - self._current
-        staged = self._staged(self._current, rows, into.dtype) if self._pinned else None
-        if staged is None:
-            # no memory can be pinned, or no more: copy from pageable memory from now on
-            self._pinned = False
-            into.set(np.ascontiguousarray(rows, dtype=into.dtype))
-            return
-        stream = self._module.cuda.get_current_stream()
-        into.set(staged, stream)
-        copied = self._copied[self._current] = self._module.cuda.Event(disable_timing=True)
-        copied.record(stream)
-
-    def _staged(self, which: int, rows: AnyArray, dtype: np.dtype[Any]) -> AnyArray | None:
-        """Copy some rows into a buffer; return None if no memory can be pinned."""
+        self._current = which = 1 - self._current
         if self._copied[which] is not None:
             self._copied[which].synchronize()
             self._copied[which] = None
-        size = rows.size * dtype.itemsize
-        if self._sizes[which] < size:
-            self._sizes[which], self._memory[which] = 0, None
-            try:
-                self._memory[which] = self._module.cuda.alloc_pinned_memory(
-                    max(STAGING_BYTES, size)
-                )
-            except self._module.cuda.runtime.CUDARuntimeError:
-                return None
-            self._sizes[which] = max(STAGING_BYTES, size)
-        staged = np.frombuffer(self._memory[which], dtype, rows.size).reshape(rows.shape)
+        if self._pinned and self._buffers[which].nbytes < into.nbytes:
+            self._enlarge(which, max(STAGING_BYTES, into.nbytes))
+        if not self._pinned:
+            into.set(np.ascontiguousarray(rows, dtype=into.dtype))
+            return
+        staged = self._buffers[which][: into.nbytes].view(into.dtype).reshape(rows.shape)
         staged[...] = rows
-        return staged
+        stream = self._module.cuda.get_current_stream()
+        into.set(staged, stream)
+        copied = self._copied[which] = self._module.cuda.Event(disable_timing=True)
+        copied.record(stream)
+
+    def _enlarge(self, which: int, size: int) -> None:
+        """Pin memory for a buffer; if there is none, copy from pageable memory from now on."""
+        self._buffers[which] = np.empty(0, np.uint8)  # frees the old one first
+        try:
+            memory = self._module.cuda.alloc_pinned_memory(size)
+        except self._module.cuda.runtime.CUDARuntimeError:
+            self._pinned = False
+        else:
+            self._buffers[which] = np.frombuffer(memory, np.uint8, size)
 
 
 _threads = threading.local()
 
 
-def tile_to_device(tile: AnyArray) -> Any:
-    """Copy a tile to the device through this thread's pinned buffers.
+def _of_thread() -> _Thread:
+    """Return what this thread has on the device. Buffers for another CuPy or device are freed."""
+    place = cupy(), device_number()
+    if getattr(_threads, "place", None) != place:
+        _threads.place, _threads.held = place, _Thread(place[0])
+    held: _Thread = _threads.held
+    return held
 
-    Call it within `using_device`.
+
+def tile_to_device(tile: AnyArray) -> Any:
+    """Copy a tile, shape (frames, ...), to the device, in native byte order.
+
+    Call it within `using_device`. The copy may be unfinished on return: later work on the same
+    stream waits for it.
     """
-    module, number = cupy(), device_number()
-    if getattr(_threads, "module", None) is not module:
-        # tests replace CuPy with one module after another; when all of them kept their 16 MiB of
-        # buffers per thread, the test process grew to 4.7 GB
-        _threads.module, _threads.transfers = module, {}
-    transfers: dict[int, Transfer] = _threads.transfers
-    if number not in transfers:
-        transfers[number] = Transfer(module)
-    return transfers[number].to_device(tile)
+    return _of_thread().to_device(tile)

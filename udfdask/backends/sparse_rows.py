@@ -10,9 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.backends.backend import Backend, DenseBackend, locked
+from udfdask.backends.backend import Backend, locked
 from udfdask.errors import missing_package
 from udfdask.types import AnyArray
+
+_ROWS = "scipy.sparse.csr_array"
+"""The format on the host that frames become before they are made dense."""
 
 
 def converter(purpose: str) -> Any:
@@ -20,10 +23,9 @@ def converter(purpose: str) -> Any:
     # not imported at the top: it loads SciPy and numba
     try:
         import sparseconverter
-    except ImportError as error:
-        raise missing_package(
-            error.name or "sparseconverter", purpose=purpose, extra="sparse"
-        ) from None
+    except ImportError as e:
+        name = e.name or "sparseconverter"
+        raise missing_package(name, purpose=purpose, extra="sparse") from None
     return sparseconverter
 
 
@@ -97,7 +99,7 @@ class SparseRows:
     def csr(self) -> Any:
         """The frames as a CSR matrix."""
         array = self.backend.for_conversion(self.array)
-        kind = self.backend.rows_kind
+        kind = "cupyx.scipy.sparse.csr_matrix" if self.backend.on_device else _ROWS
         return array if kind.endswith(f".{type(array).__name__}") else converted(array, kind)
 
     def take(self, frames: AnyArray) -> SparseRows:
@@ -116,11 +118,8 @@ class SparseRows:
         UDFs without sparse support get their tiles from here, so that a chunk is never dense as a
         whole.
         """
-        csr = self.csr
-        rows = cut_rows(csr, start, stop)
-        if (first, last) != (0, csr.shape[1]):
-            rows = rows[:, first:last]
-        return self._to_dense(rows)
+        rows = cut_rows(self.csr, start, stop)
+        return self._to_dense(rows if (first, last) == (0, rows.shape[1]) else rows[:, first:last])
 
     def pixels(self, start: int, stop: int, pixels: AnyArray) -> AnyArray:
         """Return some pixels of some frames, shape (frames, m), given by their flat indices."""
@@ -137,9 +136,6 @@ class SparseBackend(Backend):
     """A sparse array type. Its name is its package, perhaps submodules, and its class."""
 
     is_sparse: bool = True
-    dense_kind: DenseBackend
-    rows_kind: str
-    """Name of the CSR format in the same memory: the intermediate step to dense arrays."""
 
     def read_only(self, array: Any) -> Any:
         """Return an array with the same values and indices, all read-only."""

@@ -13,23 +13,18 @@ from typing import Any, ClassVar
 import numpy as np
 
 from udfdask.backends.backend import CUDA, CUPY, NUMPY, Backend, DenseBackend
-from udfdask.backends.matrix_backends import MATRICES
-from udfdask.backends.pydata_backends import COO, DOK, GCXS
 from udfdask.backends.sparse_rows import SparseBackend, converted, converter
+from udfdask.backends.sparse_types import DOK, SPARSE
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, UDFError
 from udfdask.types import AnyArray
 
-BACKENDS: tuple[Backend, ...] = (CUPY, CUDA, COO, GCXS, DOK, *MATRICES, NUMPY)
+BACKENDS: tuple[Backend, ...] = (NUMPY, CUPY, CUDA, *SPARSE)
 """All backends."""
 
 _BY_NAME = {backend.name: backend for backend in BACKENDS}
-_SPARSE = {
-    (backend.name.partition(".")[0], backend.name.rpartition(".")[2]): backend
-    for backend in BACKENDS
-    if backend.is_sparse
-}
+_BY_CLASS = {(one.name.partition(".")[0], one.name.rpartition(".")[2]): one for one in SPARSE}
 """Sparse backends by package and class: a dictionary, as each tile is looked up several times."""
-_SPARSE_PACKAGES = {package for package, _ in _SPARSE}
+_PACKAGES = {package for package, _ in _BY_CLASS}
 
 
 def backend_named(name: str) -> Backend:
@@ -41,10 +36,8 @@ def known_backends(given: Any, who: str) -> tuple[Backend, ...]:
     """Return the array backends of these names, each once; `who` says where they come from."""
     given = (given,) if isinstance(given, str) else given
     if not isinstance(given, (tuple, list, set, frozenset)):
-        raise ArgumentTypeError(
-            f"{who}: the name of an array backend, or a tuple of several, is needed"
-        )
-    names = sorted(backend.name for backend in BACKENDS)
+        raise ArgumentTypeError(f"{who}: name an array backend, or several in a tuple")
+    names = sorted(_BY_NAME)
     unknown = [name for name in given if name not in names]
     if unknown or not given:
         raise ArgumentValueError(f"{who}: {unknown} is no array backend; choose among {names}")
@@ -58,8 +51,7 @@ def backend_of(array: Any) -> Backend:
     kind = type(array)
     if kind is np.ndarray:
         return NUMPY
-    sparse = _SPARSE.get(_origin(kind))
-    return sparse or (CUPY if CUPY.owns(kind) else NUMPY)
+    return _BY_CLASS.get(_origin(kind)) or (CUPY if CUPY.owns(kind) else NUMPY)
 
 
 def _origin(kind: type) -> tuple[str, str]:
@@ -70,7 +62,7 @@ def _origin(kind: type) -> tuple[str, str]:
 def is_unknown_sparse(array: Any) -> bool:
     """Return whether an array has a sparse format without a backend, such as LIL."""
     origin = _origin(type(array))
-    return origin[0] in _SPARSE_PACKAGES and origin not in _SPARSE
+    return origin[0] in _PACKAGES and origin not in _BY_CLASS
 
 
 def namespace_of(array: Any) -> Any:
@@ -83,7 +75,8 @@ def fill_value(array: Any) -> Any:
     return getattr(array, "fill_value", 0) if backend_of(array).is_sparse else 0
 
 
-Names = frozenset[str]
+def _names(field: str, value: Any) -> frozenset[str]:
+    return frozenset(one.name for one in BACKENDS if getattr(one, field) == value)
 
 
 class BackendNames:
@@ -104,28 +97,16 @@ class BackendNames:
     BACKEND_CUPY_SCIPY_COO: ClassVar[str] = "cupyx.scipy.sparse.coo_matrix"
     BACKEND_CUPY_SCIPY_CSR: ClassVar[str] = "cupyx.scipy.sparse.csr_matrix"
     BACKEND_CUPY_SCIPY_CSC: ClassVar[str] = "cupyx.scipy.sparse.csc_matrix"
-    BACKEND_ALL: ClassVar[tuple[str, ...]] = (
-        BACKEND_NUMPY,
-        BACKEND_CUPY,
-        BACKEND_SCIPY_CSR,
-        BACKEND_SCIPY_CSC,
-        BACKEND_SCIPY_COO,
-        BACKEND_SCIPY_CSR_ARRAY,
-        BACKEND_SCIPY_CSC_ARRAY,
-        BACKEND_SCIPY_COO_ARRAY,
-        BACKEND_SPARSE_COO,
-        BACKEND_SPARSE_GCXS,
-        BACKEND_CUPY_SCIPY_CSR,
-        BACKEND_CUPY_SCIPY_CSC,
-        BACKEND_CUPY_SCIPY_COO,
+    BACKEND_ALL: ClassVar[tuple[str, ...]] = tuple(
+        one.name for one in BACKENDS if one not in (CUDA, DOK)
     )
-    CPU_BACKENDS: ClassVar[Names] = frozenset(one.name for one in BACKENDS if one.device == "cpu")
-    CUDA_BACKENDS: ClassVar[Names] = frozenset(one.name for one in BACKENDS if one.device == "cuda")
-    CUPY_BACKENDS: ClassVar[Names] = frozenset(one.name for one in BACKENDS if one.on_device)
-    SPARSE_BACKENDS: ClassVar[Names] = frozenset(one.name for one in BACKENDS if one.is_sparse)
-    DENSE_BACKENDS: ClassVar[Names] = frozenset(one.name for one in BACKENDS if not one.is_sparse)
-    D2_BACKENDS: ClassVar[Names] = frozenset(one.name for one in BACKENDS if one.is_matrix)
-    ND_BACKENDS: ClassVar[Names] = frozenset(one.name for one in BACKENDS if not one.is_matrix)
+    CPU_BACKENDS: ClassVar[frozenset[str]] = _names("device", "cpu")
+    CUDA_BACKENDS: ClassVar[frozenset[str]] = _names("device", "cuda")
+    CUPY_BACKENDS: ClassVar[frozenset[str]] = _names("on_device", True)
+    SPARSE_BACKENDS: ClassVar[frozenset[str]] = _names("is_sparse", True)
+    DENSE_BACKENDS: ClassVar[frozenset[str]] = _names("is_sparse", False)
+    D2_BACKENDS: ClassVar[frozenset[str]] = _names("is_matrix", True)
+    ND_BACKENDS: ClassVar[frozenset[str]] = _names("is_matrix", False)
 
 
 Offer = tuple[Backend, ...]
@@ -154,24 +135,14 @@ def _choose(native: Backend, offer: Offer) -> Backend:
     """Return the backend of a UDF."""
     if native in offer:
         return native
-    least = min(_distance(native, backend) for backend in offer)
-    nearest = [backend for backend in offer if _distance(native, backend) == least]
-    return nearest[0] if len(nearest) == 1 else min(nearest, key=lambda b: _cost(native, b))
-
-
-def _distance(native: Backend, backend: Backend) -> tuple[bool, bool]:
-    """Return whether a conversion changes the device, and whether it makes sparse data dense."""
-    return native.device != backend.device, native.is_sparse and not backend.is_sparse
+    near = [one for one in offer if one.device == native.device] or offer
+    near = [one for one in near if one.is_sparse and native.is_sparse] or near
+    return near[0] if len(near) == 1 else min(near, key=lambda one: _cost(native, one))
 
 
 def _cost(native: Backend, target: Backend) -> float:
-    """Return the cost of a conversion, as measured by the authors of `sparseconverter`.
-
-    A dense type that it does not know counts as NumPy.
-    """
-    package = converter("converting blocks")
-    known = [each if each.name in package.BACKENDS else NUMPY for each in (native, target)]
-    return float(package.conversion_cost(*(each.name for each in known)))
+    """Return the cost of a conversion, as measured by the authors of `sparseconverter`."""
+    return float(converter("converting blocks").conversion_cost(native.name, target.name))
 
 
 def to_backend(array: Any, backend: Backend, shape: tuple[int, ...]) -> Any:

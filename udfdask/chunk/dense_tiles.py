@@ -241,5 +241,5 @@ class DenseTile:
         """Return the tile in a dtype: itself, or a read-only converted copy."""
         if self._native.dtype == dtype:
             return self._native
-        converted: AnyArray = self._backend.read_only(self._backend.astype(self._native, dtype))
+        converted: AnyArray = self._backend.read_only(self._native.astype(dtype))
         return converted

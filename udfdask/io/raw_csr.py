@@ -18,7 +18,7 @@ import dask.array as da
 import numpy as np
 from numpy.typing import DTypeLike
 
-from udfdask.backends.pydata_backends import gcxs_rows, gcxs_to_csr
+from udfdask.backends.sparse_types import gcxs_rows, gcxs_to_csr
 from udfdask.config import chunk_bytes
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, FileFormatError, missing_package
 from udfdask.io.file_identity import FileIdentity, reading

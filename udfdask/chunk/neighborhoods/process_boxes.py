@@ -138,7 +138,7 @@ def _frames(
         raw = _changed(instance, halo, box, raw, neighbors)
         raw = raw.reshape((*shape, *raw.shape[1:]))
     elif raw.dtype != dtype:
-        raw = dense.astype(raw, dtype)
+        raw = raw.astype(dtype)
     elif not (leaves_out and missing.size):
         return dense.read_only(raw)  # frames that do not exist are 0 already
     if missing.size and (leaves_out or recipe.makes_dense or recipe.descan is not None):

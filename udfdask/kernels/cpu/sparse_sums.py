@@ -9,9 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from udfdask.backends.backend import locked
-from udfdask.backends.matrix_backends import SCIPY_CSR, SCIPY_CSR_ARRAY
-from udfdask.backends.pydata_backends import COO, GCXS, is_rows
 from udfdask.backends.sparse_rows import coo_starts
+from udfdask.backends.sparse_types import COO, GCXS, SCIPY_CSR, SCIPY_CSR_ARRAY, is_rows
 from udfdask.backends.table import backend_of, to_backend
 from udfdask.kernels.cpu.exact_sums import scatter_exactly
 from udfdask.kernels.numba_internals.compile import inner_kernel, kernel

@@ -7,8 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from udfdask.backends.backend import CUPY
-from udfdask.backends.matrix_backends import SCIPY_CSR, SCIPY_CSR_ARRAY
-from udfdask.backends.pydata_backends import COO, GCXS
+from udfdask.backends.sparse_types import COO, GCXS, SCIPY_CSR, SCIPY_CSR_ARRAY
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.udf import UDF, UDFMethod
 from udfdask.udf.promises import Promises

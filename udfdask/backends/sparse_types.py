@@ -1,4 +1,7 @@
-"""The array types of the package sparse."""
+"""The sparse array types: those of the package sparse, and the matrices of SciPy and CuPy.
+
+Arrays are made by setting their attributes. Constructors read all indices, and may copy them.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +9,20 @@ import copy
 import math
 from dataclasses import dataclass
 from functools import lru_cache
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 
-from udfdask.backends.backend import NUMPY
-from udfdask.backends.sparse_rows import SparseBackend, SparseRows, cut_rows, with_compiled_dtype
+from udfdask.backends.sparse_rows import (
+    SparseBackend,
+    SparseRows,
+    converted,
+    csr_rows,
+    cut_rows,
+    with_compiled_dtype,
+)
+from udfdask.errors import UDFError
 from udfdask.types import AnyArray
 
 
@@ -27,16 +38,14 @@ def coo_take(frames: Any, starts: AnyArray, indices: AnyArray) -> Any:
     """Return the frames with these indices, in any order; `starts` comes from `coo_starts`."""
     # sparse's own indexing is compiled by numba first, which takes seconds
     counts = np.diff(starts)[indices]
-    ends = np.cumsum(counts)
-    total = int(ends[-1]) if len(ends) else 0
-    entries = np.repeat(starts[indices] - (ends - counts), counts) + np.arange(total)
+    places = np.repeat(starts[indices] - np.cumsum(counts) + counts, counts)
+    entries = places + np.arange(len(places))
     coords = frames.coords[:, entries]
     coords[0] = np.repeat(np.arange(len(indices)), counts)
     return _sorted_coo(coords, frames.data[entries], (len(indices), *frames.shape[1:]))
 
 
 def _sorted_coo(coords: AnyArray, data: AnyArray, shape: tuple[int, ...]) -> Any:
-    """Make a sparse.COO array out of coordinates that are sorted and unique."""
     import sparse
 
     return sparse.COO(coords, data, shape=shape, has_duplicates=False, sorted=True)
@@ -50,12 +59,8 @@ def gcxs_to_csr(frames: Any) -> Any:
     """
     from scipy.sparse import csr_array
 
-    n_nav = len(frames.compressed_axes)
-    shape = (math.prod(frames.shape[:n_nav]), math.prod(frames.shape[n_nav:]))
-    matrix = csr_array(shape, dtype=frames.dtype)
-    # not given to the constructor: it reads all indices, and copies 64-bit indices to 32 bits
-    matrix.data, matrix.indices, matrix.indptr = frames.data, frames.indices, frames.indptr
-    return matrix
+    width = math.prod(frames.shape[len(frames.compressed_axes) :])
+    return csr_rows(csr_array, frames.data, frames.indices, frames.indptr, width)
 
 
 def gcxs_rows(entries: tuple[Any, Any, Any], shape: tuple[int, ...], axes: tuple[int, ...]) -> Any:
@@ -63,10 +68,8 @@ def gcxs_rows(entries: tuple[Any, Any, Any], shape: tuple[int, ...], axes: tuple
 
     The arrays are neither copied nor checked.
     """
-    data, indices, indptr = entries
-    frames = copy.copy(_empty(shape, axes, data.dtype))
-    # not given to the constructor: it reads all indices
-    frames.data, frames.indices, frames.indptr = data, indices, indptr
+    frames = copy.copy(_empty(shape, axes, entries[0].dtype))
+    frames.data, frames.indices, frames.indptr = entries
     return frames
 
 
@@ -83,19 +86,6 @@ def _empty(shape: tuple[int, ...], axes: tuple[int, ...], dtype: np.dtype[Any]) 
 def is_rows(frames: Any) -> bool:
     """Return whether a sparse.GCXS array is compressed over its first axis alone."""
     return frames.ndim > 1 and tuple(frames.compressed_axes) == (0,)
-
-
-def like_scipy(indices: AnyArray, starts: AnyArray) -> tuple[AnyArray, AnyArray]:
-    """Convert indices and pointers to a dtype that SciPy supports: both int32 or both int64.
-
-    The package `sparse` accepts any integer dtype. Arrays that fit are not copied.
-    """
-    small = np.dtype(np.int32)
-    if indices.dtype == starts.dtype and indices.dtype in (small, np.dtype(np.int64)):
-        return indices, starts
-    short = all(a.dtype.itemsize < 4 or a.dtype == small for a in (indices, starts))
-    dtype = small if short else np.dtype(np.int64)
-    return indices.astype(dtype), starts.astype(dtype)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -115,8 +105,14 @@ class CooBackend(SparseBackend):
         return coo_take(rows.array, rows.starts, frames)
 
     def join(self, parts: list[Any], counts: list[int]) -> Any:
-        """Join full frames from their signal parts."""
-        return self.read_only(_joined(parts, counts))
+        """Join full frames from their signal parts, which are in C order."""
+        import sparse
+
+        for axis in range(len(counts), 0, -1):
+            n = counts[axis - 1]
+            groups = [parts[k : k + n] for k in range(0, len(parts), n)]
+            parts = [sparse.concatenate(group, axis=axis) for group in groups]
+        return self.read_only(self._flat(parts[0], 1))
 
     def _flat(self, block: Any, nav_dims: int) -> Any:
         """Flatten the navigation axes of a block into one."""
@@ -152,13 +148,6 @@ class GcxsBackend(CooBackend):
         """Return an array that is compressed over its first axis as a CSR matrix."""
         return gcxs_to_csr(array) if is_rows(array) else array
 
-    def join(self, parts: list[Any], counts: list[int]) -> Any:
-        """Join full frames from their signal parts."""
-        frames = _joined(parts, counts)
-        if tuple(frames.compressed_axes) != (0,):
-            frames = frames.change_compressed_axes((0,))
-        return self.read_only(frames)
-
     def frames_of_stack(self, stack: Any) -> SparseRows:
         """Return the frames of a stack, compressed over them."""
         # not `super()`: a dataclass with slots is another class than the one of this code
@@ -166,39 +155,96 @@ class GcxsBackend(CooBackend):
 
     def select(self, rows: SparseRows, frames: Any) -> Any:
         """Return some frames."""
-        csr = rows.csr
-        is_slice = isinstance(frames, slice)
+        csr, is_slice = rows.csr, isinstance(frames, slice)
         cut = cut_rows(csr, frames.start, frames.stop) if is_slice else csr[frames]
         return gcxs_rows((cut.data, cut.indices, cut.indptr), (cut.shape[0], *rows.sig), (0,))
 
     def _flat(self, block: Any, nav_dims: int) -> Any:
-        """Flatten the navigation axes of a block into one, compressed over it."""
-        import sparse
+        """Flatten the navigation axes of a block into one, compressed over it.
 
-        sig = tuple(block.shape[nav_dims:])
+        Indices and pointers are converted to what SciPy supports: both int32 or both int64.
+        """
         if nav_dims == 0:
-            block = sparse.GCXS.from_coo(block.tocoo().reshape((1, *sig)), compressed_axes=(0,))
-        elif tuple(block.compressed_axes or ()) != tuple(range(nav_dims)):
-            block = block.change_compressed_axes(tuple(range(nav_dims)))
-        indices, starts = like_scipy(block.indices, block.indptr)
-        if is_rows(block) and indices is block.indices and starts is block.indptr:
+            block, nav_dims = block.reshape((1, *block.shape)), 1
+        axes = tuple(range(nav_dims))
+        if tuple(block.compressed_axes or ()) != axes:
+            block = block.change_compressed_axes(axes)
+        places = block.indices, block.indptr
+        short = all(a.dtype.itemsize < 4 or a.dtype == np.int32 for a in places)
+        kind = np.int32 if short else np.int64
+        if nav_dims == 1 and all(a.dtype == kind for a in places):
             return block
-        n = len(starts) - 1
-        return gcxs_rows((block.data, indices, starts), (n, *sig), (0,))
+        indices, starts = (a.astype(kind, copy=False) for a in places)
+        shape = (len(starts) - 1, *block.shape[nav_dims:])
+        return gcxs_rows((block.data, indices, starts), shape, (0,))
 
 
-def _joined(parts: list[Any], counts: list[int]) -> Any:
-    """Join full frames from their signal parts, which are in C order."""
-    import sparse
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class MatrixBackend(SparseBackend):
+    """A sparse matrix format of SciPy, or of CuPy on a CUDA device, with one frame per row."""
 
-    for axis in range(len(counts), 0, -1):
-        n = counts[axis - 1]
-        groups = [parts[k : k + n] for k in range(0, len(parts), n)]
-        parts = [sparse.concatenate(group, axis=axis) for group in groups]
-    return parts[0]
+    is_matrix: bool = True
+    missing_dtypes: str = "mMe"
+
+    def frames(self, block: Any, nav_dims: int) -> SparseRows:
+        """Return the frames of a block, shape (frames, pixels)."""
+        matrix = with_compiled_dtype(block if self.on_device else _checked(block))
+        if not matrix.has_canonical_format:  # a pixel can be stored several times: they add up
+            matrix = matrix.copy()
+            matrix.sum_duplicates()
+        return self.frames_of_stack(matrix)
+
+    def select(self, rows: SparseRows, frames: Any) -> Any:
+        """Return some frames; a slice of a CSR matrix on the host is not copied."""
+        matrix = rows.array
+        if matrix.format == "coo":  # cannot be indexed
+            return converted(rows.csr[frames], self.name)
+        if isinstance(frames, slice) and matrix.format == "csr" and not self.on_device:
+            return cut_rows(matrix, frames.start, frames.stop)
+        return matrix[frames]
+
+    def join(self, parts: list[Any], counts: list[int]) -> Any:
+        """Join full frames from their signal parts."""
+        package = import_module(self.name.rpartition(".")[0])
+        return self.read_only(package.hstack(parts, format=parts[0].format))
 
 
-_ROWS = "scipy.sparse.csr_array"
-COO = CooBackend(name="sparse.COO", dense_kind=NUMPY, rows_kind=_ROWS)
-GCXS = GcxsBackend(name="sparse.GCXS", dense_kind=NUMPY, rows_kind=_ROWS)
-DOK = DokBackend(name="sparse.DOK", dense_kind=NUMPY, rows_kind=_ROWS)
+def _checked(block: Any) -> Any:
+    """Return a matrix of SciPy; raise if its indices are outside its shape.
+
+    SciPy accepts such indices, and compiled code would read and write at them.
+    """
+    matrix = copy.copy(block)  # shallow: the user's matrix keeps its indices
+    try:
+        if matrix.format == "coo":
+            if matrix.nnz:
+                np.ravel_multi_index((matrix.row, matrix.col), matrix.shape)
+        else:
+            matrix.check_format(full_check=True)  # also converts indices to native byte order
+    except ValueError as error:
+        raise UDFError(
+            f"a chunk of type {type(block).__name__} came whose indices do not fit its shape "
+            f"{block.shape}: {error}. Correct the function that makes the chunks"
+        ) from None
+    return matrix
+
+
+def _host(kind: str) -> MatrixBackend:
+    return MatrixBackend(name=f"scipy.sparse.{kind}")
+
+
+def _device(kind: str) -> MatrixBackend:
+    return MatrixBackend(name=f"cupyx.scipy.sparse.{kind}", device="cuda", on_device=True)
+
+
+COO = CooBackend(name="sparse.COO")
+GCXS = GcxsBackend(name="sparse.GCXS")
+DOK = DokBackend(name="sparse.DOK")
+SCIPY_CSR, SCIPY_CSR_ARRAY = _host("csr_matrix"), _host("csr_array")
+SPARSE: tuple[SparseBackend, ...] = (
+    *(SCIPY_CSR, _host("csc_matrix"), _host("coo_matrix")),
+    *(SCIPY_CSR_ARRAY, _host("csc_array"), _host("coo_array")),
+    *(COO, GCXS, DOK),
+    *(_device("csr_matrix"), _device("csc_matrix"), _device("coo_matrix")),
+)
+"""All of them."""
