@@ -157,13 +157,8 @@ class CorrelationUDF(BuiltInUDF):
 
     def get_result_axes(self) -> Mapping[str, tuple[Axis, ...]]:
         peak, component = Axis(name="peak"), Axis(name="component", labels=("y", "x"))
-        vectors, numbers = (peak, component), (peak,)
-        return {
-            "centers": vectors,
-            "refineds": vectors,
-            "peak_values": numbers,
-            "peak_elevations": numbers,
-        }
+        vectors = dict.fromkeys(("centers", "refineds"), (peak, component))
+        return {**vectors, **dict.fromkeys(("peak_values", "peak_elevations"), (peak,))}
 
     def get_shared_task_data(self) -> Mapping[str, Any]:
         """Return the template at all positions of a window, as a matrix (shifts, pixels)."""
@@ -178,39 +173,39 @@ class CorrelationUDF(BuiltInUDF):
 
     def process_tile(self, tile: Any) -> None:
         shifts, _ = self._shifts()
-        center = np.array(self._template.shape) // 2
+        center, window = np.array(self._template.shape) // 2, self._window()
         corners = self._corners(shifts) - center - self.meta.sig_slice.origin
-        window = self._window()
         overlaps = (corners > [-n for n in window]) & (corners < tile.shape[1:])
         which = np.flatnonzero(overlaps.all(axis=2).any(axis=0))
         if not len(which):
             return
         with np.errstate(invalid="ignore"):  # pixels can be infinite
-            if self.params.log_scale:
-                tile = _log_scaled(self.xp, tile)
-            products = self._correlate(tile, corners, which)
+            if self.params.log_scale:  # of whole frames
+                tile = tile - tile.min(axis=(1, 2), keepdims=True)
+                tile += 1
+                tile = self.xp.log(tile, out=tile)
+            products = self._correlate(tile, corners[:, which])
             maps = self.results.maps
             maps[:, which] += products.reshape((len(tile), len(which), *maps.shape[2:]))
 
-    def _correlate(self, tile: Any, corners: AnyArray, which: AnyArray) -> Any:
-        """Return the products of the windows of some peaks (`which`) with all templates."""
+    def _correlate(self, tile: Any, corners: AnyArray) -> Any:
+        """Return the products of the windows at some corners with all templates."""
         templates, window = self.task_data.templates, self._window()
         if self.meta._backend.on_device:
-            shape = (len(tile), len(which), len(templates))
+            shape = (len(tile), corners.shape[1], len(templates))
             products = self.xp.zeros(shape, dtype=self.results.maps.dtype)
-            add_window_products(tile, corners[:, which], window, templates.T, products)
+            add_window_products(tile, corners, window, templates.T, products)
             return products
         from udfdask.kernels.cpu.change_frames import cut_windows
 
-        windows = np.empty((len(tile), len(which), *window), dtype=tile.dtype)
-        cut_windows(tile, np.ascontiguousarray(corners[:, which]), windows)
+        windows = np.empty((len(tile), corners.shape[1], *window), dtype=tile.dtype)
+        cut_windows(tile, np.ascontiguousarray(corners), windows)
         return product(windows.reshape((-1, windows[0, 0].size)), templates.T)
 
     def postprocess(self) -> None:
         from udfdask.kernels.cpu.phase_correlation import find_maxima
 
-        results = self.results
-        maps = to_host(results.maps)
+        results, maps = self.results, to_host(self.results.maps)
         shifts, known = self._shifts()
         if not known.all():
             maps[~known if len(known) > 1 else ...] = np.nan
@@ -222,10 +217,9 @@ class CorrelationUDF(BuiltInUDF):
 
         The shifts have the shape (frames, 2), or (1, 2) if they are equal for all frames.
         """
-        zero_shift = self.params.zero_shift
-        shifts = np.asarray((0, 0) if zero_shift is None else zero_shift, dtype=np.float64)
-        shifts = shifts.reshape((-1, 2))
-        known: AnyArray = np.logical_and.reduce(np.isfinite(shifts), axis=1)
+        given = (0, 0) if self.params.zero_shift is None else self.params.zero_shift
+        shifts = np.asarray(given, dtype=np.float64).reshape((-1, 2))
+        known = np.asarray(np.isfinite(shifts).all(axis=1))
         return np.rint(np.where(known[:, np.newaxis], shifts, 0)).astype(np.int64), known
 
     def _corners(self, shifts: AnyArray) -> AnyArray:
@@ -239,23 +233,15 @@ class CorrelationUDF(BuiltInUDF):
         return height + 2 * self.params.steps, width + 2 * self.params.steps
 
 
-def _log_scaled(xp: Any, frames: Any) -> Any:
-    """Return `log(frame - min(frame) + 1)` of whole frames, shape (n, *sig), computed with `xp`."""
-    scaled = frames - frames.min(axis=(1, 2), keepdims=True)
-    scaled += 1
-    return xp.log(scaled, out=scaled)
-
-
 def _checked_peaks(given: Any) -> Any:
     """Return positions in whole pixels, shape (n, 2), or with their unit, or lazy."""
     given = plain_array(vectors_of(given, "peaks"))
     has_unit = isinstance(given, tuple) and len(given) == 2 and isinstance(given[1], str)
     peaks = given[0] if has_unit else given
-    if has_unit and is_lazy(peaks):
-        raise ArgumentTypeError(
-            "peaks with a unit must be numbers, not a dask array: compute them first"
-        )
-    peaks = peaks if is_lazy(peaks) else _numbers("peaks", peaks)
+    if not is_lazy(peaks):
+        peaks = _numbers("peaks", peaks)
+    elif has_unit:
+        raise ArgumentTypeError("peaks with a unit must be numbers, not a dask array: compute them")
     if peaks.ndim != 2 or peaks.shape[1] != 2 or not peaks.shape[0] > 0:
         raise ArgumentValueError(
             f"peaks must have the shape (n_peaks, 2), with at least one peak, not {peaks.shape}"
@@ -270,9 +256,7 @@ def _checked_template(given: Any) -> Any:
     if isinstance(given, DiskTemplate):
         return given
     if is_data_array(given):
-        raise ArgumentTypeError(
-            "template is a DataArray, which has no center: pass its .values, (height, width)"
-        )
+        raise ArgumentTypeError("template is a DataArray, which has no center: pass its .values")
     template = given if is_lazy(given) else _numbers("template", plain_array(given))
     if template.ndim != 2 or not all(n > 0 for n in template.shape):
         raise ArgumentValueError(
@@ -290,9 +274,8 @@ def _checked_steps(given: Any) -> Any:
     try:
         steps = index(given) if value is given else math.ceil(value)  # "2 px"
     except TypeError:
-        raise ArgumentTypeError(
-            f"steps must be an integer number of pixels, not {given!r}"
-        ) from None
+        what = "an integer number of pixels"
+        raise ArgumentTypeError(f"steps must be {what}, not {given!r}") from None
     if steps < 2:
         raise ArgumentValueError(
             f"steps must be at least 2 pixels, not {steps}: the 5 x 5 pixels of a maximum must fit"
@@ -331,9 +314,8 @@ def _numbers(name: str, value: Any) -> AnyArray:
     except ValueError as e:  # ragged
         raise ArgumentValueError(f"{name} must be an array of numbers: {e}") from None
     if array.dtype.kind not in "biuf" and array.size:
-        raise ArgumentTypeError(
-            f"{name} must hold real numbers, not {type(value).__name__} of dtype {array.dtype}"
-        )
+        kind = type(value).__name__
+        raise ArgumentTypeError(f"{name} must hold real numbers, not {kind} of {array.dtype}")
     if not np.isfinite(array).all():
         raise ArgumentValueError(f"{name} must hold finite numbers, but some are NaN or infinite")
     return array

@@ -92,9 +92,8 @@ class NeighborAverageUDF(WindowUDF):
         if checks.dtype(dtype).char not in "fd":
             raise ArgumentTypeError(f"dtype={dtype!r}: means need the dtype 'float32' or 'float64'")
         super().__init__(window, shape, boundary, std=std, normalize=normalize, dtype=dtype)
-        shape = self._window.shape
-        dims = 1 if isinstance(shape, int) else len(shape)
-        if normalize and (self._window.weights(dims) < 0).any():
+        dims = 1 if isinstance(self._shape, int) else len(self._shape)
+        if normalize and (self._weights_for(dims) < 0).any():
             raise ArgumentValueError(
                 "window has negative weights, whose sum can be 0: pass normalize=False"
             )

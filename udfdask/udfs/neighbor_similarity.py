@@ -11,11 +11,10 @@ from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.geometry.axes import Axis
 from udfdask.masks import checks
 from udfdask.masks.given_masks import is_held_elsewhere
-from udfdask.types import AnyArray
 from udfdask.udf.buffers import BufferSpec
 from udfdask.udf.promises import Promises
 from udfdask.udfs.shared.built_in import check_flag
-from udfdask.udfs.shared.neighbor_windows import WindowUDF, window_axes
+from udfdask.udfs.shared.neighbor_windows import WindowUDF
 
 FLAT = 1e-13
 """Relative variance below which a frame is constant: sums in double precision are not closer."""
@@ -119,17 +118,25 @@ class NeighborSimilarityUDF(WindowUDF):
             )
         sig = tuple(self.meta.dataset_shape.sig)
         if mask is not None and mask.shape != sig:
-            raise ArgumentValueError(
-                f"mask has the shape {mask.shape}, but frames have the shape {sig}"
-            )
-        window = self._weights().shape
+            raise ArgumentValueError(f"mask has the shape {mask.shape}, but frames have {sig}")
         return {
-            "similarity": self.buffer(kind="nav", extra_shape=window, dtype=dtype),
-            "mean": self.buffer(kind="nav", dtype=dtype),
+            "similarity": self.buffer("nav", self._weights().shape, dtype),
+            "mean": self.buffer("nav", dtype=dtype),
         }
 
     def get_result_axes(self) -> Mapping[str, tuple[Axis, ...]]:
-        return {"similarity": window_axes(self, self._weights().shape)}
+        """Describe the axes of the window: the distance from the position.
+
+        An axis has the unit of the navigation axis if this is evenly spaced, otherwise it counts
+        frames.
+        """
+        axes, shape = [], self._weights().shape
+        for axis, n in zip(self.meta.axes[: len(shape)], shape, strict=True):
+            known = axis.is_calibrated and axis.values is None
+            unit, scale = (axis.unit, axis.scale) if known else (None, 1.0)
+            start = -(n // 2) * scale
+            axes.append(Axis(name=f"{axis.name}_offset", unit=unit, scale=scale, offset=start))
+        return {"similarity": tuple(axes)}
 
     def get_result_units(self) -> Mapping[str, str | None]:
         """Say that normalized products have no unit."""
@@ -138,11 +145,8 @@ class NeighborSimilarityUDF(WindowUDF):
     def get_shared_task_data(self) -> Mapping[str, Any]:
         from udfdask.kernels.cpu.neighbor_products import cut_pixels
 
-        width = self.meta.dataset_shape.sig.size
-        return {
-            "window": self._weights(),
-            "pixels": cut_pixels(width, self.params.mask),
-        }
+        pixels = cut_pixels(self.meta.dataset_shape.sig.size, self.params.mask)
+        return {"window": self._weights(), "pixels": pixels}
 
     def process_partition(self, frames: Any) -> None:
         from udfdask.kernels.cpu.neighbor_products import multiply_neighbors
@@ -153,19 +157,15 @@ class NeighborSimilarityUDF(WindowUDF):
             return
         n_pixels = self.meta.dataset_shape.sig.size if mask is None else int(mask.sum())
         flat, where, steps = self._around(frames, window)
-        if n_pixels:
-            pixels = self.task_data.pixels
-            sums, squares, products = multiply_neighbors(flat, where, steps, pixels)
-        else:
-            sums = squares = np.zeros(self.meta.neighbor_mask.size)
-            products = np.zeros((len(where.places), len(steps)))
+        sums, squares, products = multiply_neighbors(flat, where, steps, self.task_data.pixels)
         frame, neighbor = where.places[:, np.newaxis], where.places[:, np.newaxis] + steps
         # sums of infinite pixels are not numbers
         with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
             if self.params.zero_mean:
                 means = sums / max(n_pixels, 1)
                 products = products - n_pixels * means[frame] * means[neighbor]
-                squares = _without_rounding(squares - n_pixels * means**2, squares)
+                variances = squares - n_pixels * means**2
+                squares = np.where(variances <= FLAT * squares, 0, variances)
             if self.params.normalize:
                 norms = np.sqrt(squares)
                 size = norms[frame] * norms[neighbor]
@@ -174,22 +174,16 @@ class NeighborSimilarityUDF(WindowUDF):
                 products = np.clip(products, -1, 1)
             elif self.params.zero_mean:
                 products = np.where(squares[frame] * squares[neighbor] == 0, 0, products)
-            products = np.where(where.exists[neighbor], products, np.nan)
+            exists = where.exists[neighbor]
             rows = np.full((len(products), window.size), np.nan)
-            rows[:, np.flatnonzero(window)] = products
+            rows[:, np.flatnonzero(window)] = np.where(exists, products, np.nan)
             similarity[...] = rows.reshape(similarity.shape)
             total, count = np.zeros((2, len(products)))
             # one neighbor after the other: `sum` adds in another order if there are other rows
             for k in np.flatnonzero(steps):
-                exists = where.exists[neighbor[:, k]]
-                total += np.where(exists, products[:, k], 0)
-                count += exists
+                total += np.where(exists[:, k], products[:, k], 0)
+                count += exists[:, k]
             mean[...] = (total / count).reshape(mean.shape)
-
-
-def _without_rounding(variances: AnyArray, squares: AnyArray) -> AnyArray:
-    """Return variances, 0 for those that are only rounding errors of a constant frame."""
-    return np.where(variances <= FLAT * squares, 0, variances)
 
 
 def _read_mask(mask: Any) -> Any:
@@ -203,9 +197,7 @@ def _read_mask(mask: Any) -> Any:
         raise ArgumentTypeError("mask must be an array in memory: call .compute() first")
     values = np.asarray(mask)
     if values.dtype.kind not in "biu" or (values.dtype.kind != "b" and values.max(initial=0) > 1):
-        raise ArgumentTypeError(
-            f"mask must be an array of bool, True to compare, not of dtype {values.dtype}"
-        )
+        raise ArgumentTypeError(f"mask must be an array of bool, not of dtype {values.dtype}")
     if not values.any():
         raise ArgumentValueError("mask selects no pixel: it is True for the pixels to compare")
     return values.astype(bool)

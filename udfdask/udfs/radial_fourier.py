@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -96,9 +97,9 @@ class RadialFourierUDF(RingsUDF):
         stretch_angle: float = 0.0,
         center: Any = None,
     ) -> None:
-        super().__init__(
-            cy, cx, r, ri, n_bins, centers, stretch, stretch_angle, center, max_order=max_order
-        )
+        place = {"cy": cy, "cx": cx, "center": center, "centers": centers}
+        ellipse = {"stretch": stretch, "stretch_angle": stretch_angle}
+        super().__init__(r=r, ri=ri, n_bins=n_bins, max_order=max_order, **place, **ellipse)
         checks.integer("n_bins", n_bins, least=1)
         checks.integer("max_order", max_order, least=0)
 
@@ -106,21 +107,14 @@ class RadialFourierUDF(RingsUDF):
         self._frame_shape()
         p = self.params
         self._check_reach(p.r)
-        return {
-            "coefficients": self.buffer(
-                kind="nav",
-                extra_shape=(p.n_bins * (p.max_order + 1),),
-                dtype="complex64",
-                where=None if self._has_own_centers else "device",
-            )
-        }
+        declare = partial(self.buffer, "nav", (p.n_bins * (p.max_order + 1),), "complex64")
+        return {"coefficients": declare() if self._has_own_centers else declare(where="device")}
 
     def get_result_axes(self) -> Mapping[str, tuple[Axis, ...]]:
         p = self.params
-        labels = tuple(
-            f"bin {b} order {n}" for b in range(p.n_bins) for n in range(p.max_order + 1)
-        )
-        return {"coefficients": (Axis(name="bin_order", labels=labels),)}
+        places = np.ndindex(p.n_bins, p.max_order + 1)
+        axis = Axis(name="bin_order", labels=tuple(f"bin {b} order {n}" for b, n in places))
+        return {"coefficients": (axis,)}
 
     def _outer_radius(self) -> float:
         if self.params.r is not None:
@@ -134,35 +128,22 @@ class RadialFourierUDF(RingsUDF):
         with np.errstate(invalid="ignore"):  # pixels can be infinite
             if self.meta._backend.on_device:
                 self._process_on_device(tile)
-            elif tile.size and self._has_own_centers:
-                self._process_about_own_centers(tile)
             elif tile.size:
-                self._process_on_host(tile)
-
-    def _process_about_own_centers(self, tile: AnyArray) -> None:
-        from udfdask.kernels.cpu.centered_rings import add_waves_about
-        from udfdask.kernels.cpu.ring_sums import frames_in_memory
-
-        if tile.dtype == np.float16:
-            tile = tile.astype(np.float32)
-        p, (r, ri, number) = self.params, self._rings()
-        sums = np.zeros((len(tile), p.n_bins, p.max_order + 1), np.complex128)
-        add_waves_about(
-            frames_in_memory(tile),
-            (*self.meta.sig_slice.origin, *tile.shape[1:]),
-            (self._own_centers, self._rounding, float(ri), (r - ri) / number),
-            sums,
-        )
-        self.results.coefficients += sums.reshape(len(tile), -1)
+                self._process_on_host(tile.astype(np.float32) if tile.dtype == np.float16 else tile)
 
     def _process_on_host(self, tile: AnyArray) -> None:
+        from udfdask.kernels.cpu.centered_rings import add_waves_about
         from udfdask.kernels.cpu.ring_sums import add_runs, cut_runs, frames_in_memory
 
-        if tile.dtype == np.float16:
-            tile = tile.astype(np.float32)
-        frames = frames_in_memory(tile)
+        frames, data, p = frames_in_memory(tile), self.task_data, self.params
         origin, shape = self.meta.sig_slice.origin, tile.shape[1:]
-        data, p = self.task_data, self.params
+        if self._has_own_centers:
+            r, ri, number = self._rings()
+            about = self._own_centers, self._rounding, float(ri), (r - ri) / number
+            waves_of_frames = np.zeros((len(tile), p.n_bins, p.max_order + 1), np.complex128)
+            add_waves_about(frames, (*origin, *shape), about, waves_of_frames)
+            self.results.coefficients += waves_of_frames.reshape(len(tile), -1)
+            return
 
         def cut() -> Any:
             inside = data.members.within(origin, shape)
@@ -196,33 +177,23 @@ class RadialFourierUDF(RingsUDF):
     def _process_on_device(self, tile: Any) -> None:
         n_orders, real = self.params.max_order + 1, _real(tile.dtype)
 
-        def factors(inside: BinMembers) -> AnyArray:
-            return _waves(inside.weight, self._angles(inside), n_orders, real)
+        def waves(inside: BinMembers) -> AnyArray:
+            """Return ``weight * exp(i n phi)`` of pixels, real and imaginary parts in turn."""
+            step = np.exp(1j * self._angles(inside))
+            # each order is computed from the one before: ten times as fast as one exponential each
+            wave = np.empty((len(step), n_orders), dtype=np.complex128)
+            wave[:, 0] = inside.weight
+            for n in range(1, n_orders):
+                np.multiply(wave[:, n - 1], step, out=wave[:, n])
+            return wave.view(np.float64).astype(real)
 
         coefficients = self.results.coefficients
         sums = self.xp.zeros((len(tile), self.params.n_bins, 2 * n_orders))
-        rings = self._rings_on_device(tile, factors)
+        rings = self._rings_on_device(tile, waves)
         add_ring_products(tile.reshape(tile.shape[0], -1), rings, sums)
         coefficients += sums.view(np.complex128).reshape(coefficients.shape)
 
 
 def _real(dtype: np.dtype[Any]) -> np.dtype[np.floating[Any]]:
     """Return the dtype of the products for data of a dtype."""
-    narrow = np.result_type(dtype, np.float32).itemsize == 4
-    return np.dtype(np.float32 if narrow else np.float64)
-
-
-def _waves(
-    weight: AnyArray, phi: AnyArray, n_orders: int, real: np.dtype[np.floating[Any]]
-) -> AnyArray:
-    """Return ``weight * exp(i n phi)`` of pixels for each order, shape (pixels, 2 * orders).
-
-    The real and the imaginary part of an order are in adjacent columns.
-    """
-    step = np.exp(1j * phi)
-    # each order is computed from the one before: ten times as fast as one exponential per order
-    wave = np.empty((len(phi), n_orders), dtype=np.complex128)
-    wave[:, 0] = weight
-    for n in range(1, n_orders):
-        np.multiply(wave[:, n - 1], step, out=wave[:, n])
-    return wave.view(np.float64).astype(real)
+    return np.dtype(np.float32 if np.result_type(dtype, np.float32).itemsize == 4 else np.float64)

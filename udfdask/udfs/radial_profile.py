@@ -12,7 +12,7 @@ import numpy as np
 from udfdask.errors import ArgumentTypeError
 from udfdask.geometry.axes import Axis, pixel_size
 from udfdask.kernels.cuda.sums import add_ring_products
-from udfdask.types import AnyArray, is_lazy
+from udfdask.types import is_lazy
 from udfdask.udf.buffers import BufferSpec
 from udfdask.udfs.shared.built_in import DENSE_TILES, SUMS
 from udfdask.udfs.shared.centered import RingsUDF
@@ -88,13 +88,14 @@ class RadialProfileUDF(RingsUDF):
         stretch_angle: float = 0.0,
         center: Any = None,
     ) -> None:
-        super().__init__(cy, cx, r, ri, n_bins, centers, stretch, stretch_angle, center)
+        place = {"cy": cy, "cx": cx, "center": center, "centers": centers}
+        ellipse = {"stretch": stretch, "stretch_angle": stretch_angle}
+        super().__init__(r=r, ri=ri, n_bins=n_bins, **place, **ellipse)
 
     def _outer_radius(self) -> float:
         """Return the outer radius of the last ring; raise if it depends on a lazy center."""
         if self.params.r is not None:
-            given: float = self.params.r
-            return given
+            return self.params.r  # type: ignore[no-any-return]
         if any(map(is_lazy, self._center)):
             raise ArgumentTypeError(
                 "r is required if cy or cx is lazy: pass r, or compute cy and cx first"
@@ -125,10 +126,8 @@ class RadialProfileUDF(RingsUDF):
 
     def get_shared_task_data(self) -> Mapping[str, Any]:
         data = super().get_shared_task_data()
-        if not data:
-            return data
         # on the device if the sums are there, because postprocess divides by the totals
-        return {**data, "totals": self.xp.asarray(data["members"].totals)}
+        return {**data, "totals": self.xp.asarray(data["members"].totals)} if data else data
 
     def process_tile(self, tile: Any) -> None:
         if not tile.size:
@@ -138,42 +137,35 @@ class RadialProfileUDF(RingsUDF):
             flat = tile.reshape(tile.shape[0], -1)
             add_ring_products(flat, rings, self.results.intensity[..., np.newaxis])
             return
-        from udfdask.kernels.cpu.centered_rings import add_rings_about
-        from udfdask.kernels.cpu.ring_sums import (
-            RingPlaces,
-            add_ring_sums,
-            frames_in_memory,
-            ring_runs,
-        )
+        from udfdask.kernels.cpu import centered_rings, ring_sums
 
-        frames = frames_in_memory(tile)
+        frames = ring_sums.frames_in_memory(tile)
         origin, shape = self.meta.sig_slice.origin, tile.shape[1:]
-        if not self._has_own_centers:
-            data = self.task_data
-
-            def cut() -> Any:
-                inside = data.members.within(origin, shape)
-                places = inside.flat_pixels(origin, frames.row_step).astype(np.uint32)
-                rings = RingPlaces(inside.bounds, places, inside.weight)
-                return rings, ring_runs(rings, frames)
-
-            rings, runs = data.cut.get((origin, shape, frames.layout), cut)
-            add_ring_sums(frames, rings, runs, self.results.intensity)
+        if self._has_own_centers:
+            r, ri, number = self._rings()
+            centered_rings.add_rings_about(
+                frames.flat,
+                frames.frame_step,
+                frames.row_step,
+                frames.swap,
+                (*origin, *shape),
+                self._own_centers,
+                self._rounding,
+                float(ri),
+                (r - ri) / number,
+                self.results.sums,
+                self.results.covered,
+            )
             return
-        r, ri, number = self._rings()
-        add_rings_about(
-            frames.flat,
-            frames.frame_step,
-            frames.row_step,
-            frames.swap,
-            (*origin, *shape),
-            self._own_centers,
-            self._rounding,
-            float(ri),
-            (r - ri) / number,
-            self.results.sums,
-            self.results.covered,
-        )
+
+        def cut() -> Any:
+            inside = self.task_data.members.within(origin, shape)
+            places = inside.flat_pixels(origin, frames.row_step).astype(np.uint32)
+            rings = ring_sums.RingPlaces(inside.bounds, places, inside.weight)
+            return rings, ring_sums.ring_runs(rings, frames)
+
+        rings, runs = self.task_data.cut.get((origin, shape, frames.layout), cut)
+        ring_sums.add_ring_sums(frames, rings, runs, self.results.intensity)
 
     def postprocess(self) -> None:
         """Divide by the total weight of each ring; this also works for a part of the signal."""
@@ -185,7 +177,5 @@ class RadialProfileUDF(RingsUDF):
         """Divide by the weight of each ring around the frame's own center."""
         if not self._has_own_centers:
             return {}
-        sums, covered = self.results.sums, self.results.covered
-        profile: AnyArray = np.full_like(sums, np.nan)
-        np.divide(sums, covered, out=profile, where=covered > 0)
-        return {"intensity": profile}
+        with np.errstate(invalid="ignore"):
+            return {"intensity": self.results.sums / self.results.covered}

@@ -9,12 +9,12 @@ import numpy as np
 
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.geometry.axes import Axis
+from udfdask.geometry.halo import BOUNDARIES
 from udfdask.masks import checks
 from udfdask.types import AnyArray
 from udfdask.udf.buffers import BufferSpec
 from udfdask.udf.promises import Promises
-from udfdask.udfs.shared.built_in import BuiltInUDF
-from udfdask.udfs.shared.neighbor_windows import checked_boundary
+from udfdask.udfs.shared.built_in import BuiltInUDF, check_choice
 
 
 class ScanDriftUDF(BuiltInUDF):
@@ -113,16 +113,15 @@ class ScanDriftUDF(BuiltInUDF):
             if max_shift < 1:
                 raise ArgumentValueError(f"max_shift must be at least 1 pixel, not {max_shift!r}")
         checks.integer("upsample", upsample, least=1)
+        check_choice("boundary", boundary, BOUNDARIES)
         if isinstance(reference, str) and reference != "previous":
-            raise ArgumentValueError(
-                f'reference must be "previous" or a frame such as data[0], not {reference!r}'
-            )
+            raise ArgumentValueError(f'reference must be "previous" or a frame, not {reference!r}')
         super().__init__(
             reference=reference,
             upsample=upsample,
             normalization=normalization,
             max_shift=max_shift,
-            boundary=checked_boundary(boundary),
+            boundary=boundary,
         )
         self.boundary = boundary
 
@@ -141,30 +140,25 @@ class ScanDriftUDF(BuiltInUDF):
 
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
         data, shape = self.meta.input_dtype, self.meta.dataset_shape
+        nav, sig = tuple(shape.nav), tuple(shape.sig)
         if data.kind not in "biuf":
             raise ArgumentTypeError(
                 f"ScanDriftUDF compares real numbers, not {data}: use dask.array.absolute(data)"
             )
-        nav, sig = tuple(shape.nav), tuple(shape.sig)
         if not nav:
-            raise ArgumentValueError(
-                "ScanDriftUDF compares neighboring frames, but the data have no navigation axis"
-            )
+            raise ArgumentValueError("ScanDriftUDF compares frames, but there is no scan")
         if len(sig) not in (1, 2) or 0 in sig:
             raise ArgumentValueError(
-                f"ScanDriftUDF works on images and spectra, but the signal has the shape {sig}: "
-                "pass sig_dims=2 or sig_dims=1 (a signal: signal.transpose(signal_axes=2))"
+                f"ScanDriftUDF works on images and spectra, not on a signal of shape {sig}: pass "
+                "sig_dims=2 or sig_dims=1"
             )
-        along: tuple[int, ...] = (len(nav),)
-        if self._has_reference:
-            along, given = (), getattr(self.params.reference, "shape", ())
-            if tuple(given) != sig:
-                raise ArgumentValueError(
-                    f"reference must be an array of the shape of a frame, {sig}, not of {given}"
-                )
+        given = getattr(self.params.reference, "shape", ())
+        if self._has_reference and tuple(given) != sig:
+            raise ArgumentValueError(f"reference must have the shape of a frame, {sig}: {given}")
+        along = () if self._has_reference else (len(nav),)
         return {
-            "shifts": self.buffer(kind="nav", extra_shape=(*along, len(sig))),
-            "correlation": self.buffer(kind="nav", extra_shape=along),
+            "shifts": self.buffer("nav", (*along, len(sig))),
+            "correlation": self.buffer("nav", along),
         }
 
     def get_result_axes(self) -> Mapping[str, tuple[Axis, ...]]:
@@ -196,53 +190,33 @@ class ScanDriftUDF(BuiltInUDF):
         return {"shape": shape, "allowed": allowed, "reference": reference}
 
     def process_partition(self, frames: Any) -> None:
-        from udfdask.kernels.cpu.phase_correlation import find_shift
+        from udfdask.kernels.cpu.phase_correlation import find_shift, spectra_of
 
-        meta, task, upsample = self.meta, self.task_data, self.params.upsample
+        task, p = self.task_data, self.params
         shifts, correlation = self.results.shifts, self.results.correlation
-        phase = self.params.normalization == "phase"
         shifts[...] = correlation[...] = np.nan
-        spectra = _Spectra(frames, task.shape, phase)
-        first = [part.start for part in meta.core]
-        for place in np.argwhere(meta.core_mask):
-            here = tuple((place + first).tolist())
-            row = tuple(place.tolist())
+        kept: dict[tuple[int, ...], AnyArray] = {}
+
+        def spectra_at(place: tuple[int, ...]) -> AnyArray:
+            if place not in kept:
+                frame = frames[place].reshape(task.shape)
+                kept[place] = spectra_of(frame, p.normalization == "phase")
+            return kept[place]
+
+        first = [part.start for part in self.meta.core]
+        for row in map(tuple, np.argwhere(self.meta.core_mask).tolist()):
+            here = tuple(np.add(row, first).tolist())
+            # later positions need nothing before this one, moved back along the first axis
+            for place in [one for one in kept if one < (here[0] - 1, *here[1:])]:
+                del kept[place]
             others: dict[tuple[int, ...], AnyArray] = {(): task.reference}
             if task.reference is None:
-                before = [(*here[:k], here[k] - 1, *here[k + 1 :]) for k in range(len(here))]
-                others = {
-                    (k,): spectra.at(b) for k, b in enumerate(before) if meta.neighbor_mask[b]
-                }
+                before = [(*here[:k], n - 1, *here[k + 1 :]) for k, n in enumerate(here)]
+                exist = self.meta.neighbor_mask
+                others = {(k,): spectra_at(b) for k, b in enumerate(before) if exist[b]}
             for axis, other in others.items():
                 y, x, height = find_shift(
-                    other, spectra.at(here), task.shape, upsample, task.allowed
+                    other, spectra_at(here), task.shape, p.upsample, task.allowed
                 )
                 shifts[row + axis] = (y, x)[-shifts.shape[-1] :]
                 correlation[row + axis] = height
-
-
-class _Spectra:
-    """Spectra of the frames of a window. Frames that are not needed any more are released.
-
-    Positions come in C order; predecessors of later ones are at most one step along the first axis
-    before them.
-    """
-
-    def __init__(self, frames: AnyArray, shape: tuple[int, int], phase: bool) -> None:
-        self._frames = frames
-        self._shape = shape
-        self._phase = phase
-        self._found: dict[tuple[int, ...], AnyArray] = {}
-
-    def at(self, place: tuple[int, ...]) -> AnyArray:
-        """Return the spectra of the frame at a place."""
-        from udfdask.kernels.cpu.phase_correlation import spectra_of
-
-        spectrum = self._found.get(place)
-        if spectrum is None:
-            # a later position needs nothing before this one, moved back along the first axis
-            least = (place[0] - 1, *place[1:])
-            self._found = {key: kept for key, kept in self._found.items() if key >= least}
-            spectrum = spectra_of(self._frames[place].reshape(self._shape), self._phase)
-            self._found[place] = spectrum
-        return spectrum

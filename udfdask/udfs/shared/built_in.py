@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -95,3 +96,9 @@ def check_flag(name: str, value: Any) -> bool:
     if not isinstance(value, (bool, np.bool_)):
         raise ArgumentTypeError(f"{name} must be True or False, not {value!r}")
     return bool(value)
+
+
+def check_choice(name: str, value: Any, choices: Sequence[str]) -> None:
+    """Raise if a parameter is not one of some words."""
+    if value not in choices:
+        raise ArgumentValueError(f"{name} must be one of {', '.join(choices)}, not {value!r}")

@@ -8,7 +8,7 @@ background says where to look, and the symmetry of the pattern there is exact.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from functools import cache, partial
 
 import numpy as np
 
@@ -41,88 +41,50 @@ Place = tuple[int, int]
 """The sum of the positions of two opposite pixels: twice the center between them."""
 
 
-class CenterOfSymmetry(NamedTuple):
-    """Where (y, x) a pattern is most similar to its inversion, and how far one can rely on it.
+def center_of_symmetry(
+    values: AnyArray, usable: AnyArray, area: float
+) -> tuple[tuple[float, float], float, bool, bool]:
+    """Return where (y, x) a pattern, shape (y, x), is most similar to its inversion.
 
-    The similarity, a correlation coefficient, is more than noise can have (`is_similar`). The
-    background agrees (`has_background`), or at least no other point is nearly as good (`is_sure`).
-    """
-
-    center: tuple[float, float]
-    similarity: float
-    is_similar: bool
-    has_background: bool
-    is_sure: bool
-
-
-class Background(NamedTuple):
-    """What is seen between the disks: its center (y, x), and pixels much darker than around them.
-
-    `explained` is the part of its differences that depend on the distance from the center.
-    """
-
-    center: tuple[float, float]
-    explained: float
-    is_dark: AnyArray
-
-
-class _Peak(NamedTuple):
-    """A place where a pattern is more similar to its inversion than around it."""
-
-    certainty: float
-    """Fisher's transform of the similarity, whose noise does not depend on its value; less if the
-    place is far from the center of the background."""
-    place: Place
-    offset: tuple[float, float]
-    """Where the maximum is, relative to the place, within a step."""
-    similarity: float
-    far: float
-    """Distance from the center of the background, 1 for the largest one."""
-
-
-def center_of_symmetry(values: AnyArray, usable: AnyArray, area: float) -> CenterOfSymmetry | None:
-    """Return the center of a pattern, shape (y, x); None if too few pixels have a partner.
+    Also return the similarity there, a correlation coefficient, whether this is more than noise can
+    have, or the background agrees, and whether one can rely on it. The similarity is NaN if too few
+    pixels have a partner.
 
     `usable` says which pixels count. Values are square roots of intensities, whose noise is the
     same everywhere; in an area of this many pixels, noise is about equal.
     """
-    background, usable = _visible(values, usable)
-    seen = background.center if background else None
+    seen, explained, usable = _visible(values, usable)
     levels = _levels(values, usable, COARSE)
-    reach = 2 * max(NEAR * max(values.shape), NEAREST)
+    near = _place(seen, 2 ** (len(levels) - 1)) if seen else None
     found = []
-    for coarse in _candidates(*levels[-1], _place(seen, 2 ** (len(levels) - 1)) if seen else None):
+    for coarse in _candidates(*levels[-1], near):
         place = coarse
         for level in levels[::-1]:
             place = _climb(*level, place)
             if level is not levels[0]:
                 place = 2 * place[0] + 1, 2 * place[1] + 1
         similarity, offset = _summit(*levels[0], place)
-        far = math.dist(place, _place(seen)) / reach if seen else 0.0
-        if background is None or similarity > WEAK * background.explained:
+        far = math.dist(place, _place(seen)) / _reach(values) if seen else 0.0
+        if similarity > WEAK * explained:
+            # Fisher's transform of the similarity, whose noise does not depend on its value
             certainty = math.atanh(min(similarity, 0.999999)) - DISTANT * far**2
-            found.append(_Peak(certainty, place, offset, similarity, far))
+            found.append((certainty, place, offset, similarity, far))
     if not found and seen:  # the background decides alone
         place = _place(seen)
-        found.append(_Peak(0.0, place, (0.0, 0.0), _similarity(values, usable, place), far=1.0))
+        found = [(0.0, place, (0.0, 0.0), _similarity(values, usable, place), 1.0)]
     if not found:
-        return None
-    best = max(found)
+        return (math.nan, math.nan), math.nan, False, False
+    _, place, offset, similarity, far = max(found)
     if seen:
-        is_clear = background is not None and background.explained > CLEAR
-        is_alone = len(found) == 1 and best.similarity > ALIKE
-        is_sure = (is_clear and (best.far < DOUBT or is_alone)) or best.similarity > SURE
+        is_alone = len(found) == 1 and similarity > ALIKE
+        is_sure = (explained > CLEAR and (far < DOUBT or is_alone)) or similarity > SURE
     else:
-        others = [one.similarity for one in found if math.dist(one.place, best.place) > 4]
-        is_sure = max(others, default=-1.0) < CLOSE * best.similarity
-    n_pairs = _both(usable, best.place)[1].sum()
-    return CenterOfSymmetry(
-        center=((best.place[0] + best.offset[0]) / 2, (best.place[1] + best.offset[1]) / 2),
-        similarity=best.similarity,
-        is_similar=best.similarity > min(0.7, 5 / math.sqrt(max(n_pairs / area, 1.0))),
-        has_background=seen is not None,
-        is_sure=is_sure,
-    )
+        others = [one[3] for one in found if math.dist(one[1], place) > 4]
+        is_sure = max(others, default=-1.0) < CLOSE * similarity
+    n_pairs = _both(usable, place)[1].sum()
+    is_similar = similarity > min(0.7, 5 / math.sqrt(max(n_pairs / area, 1.0)))
+    center = (place[0] + offset[0]) / 2, (place[1] + offset[1]) / 2
+    return center, similarity, is_similar or seen is not None, is_sure and is_similar
 
 
 def _place(center: tuple[float, float], scale: int = 1) -> Place:
@@ -131,56 +93,63 @@ def _place(center: tuple[float, float], scale: int = 1) -> Place:
     return y, x
 
 
-def _visible(values: AnyArray, usable: AnyArray) -> tuple[Background | None, AnyArray]:
-    """Return the background in pixels of the pattern, and which of them no beam stop hides.
+def _reach(values: AnyArray) -> float:
+    """Return how far from the center of the background a place can be."""
+    return 2 * max(NEAR * float(max(values.shape)), NEAREST)
 
-    The background is None if it has no center.
+
+def _visible(
+    values: AnyArray, usable: AnyArray
+) -> tuple[tuple[float, float] | None, float, AnyArray]:
+    """Return the center of the background, and which pixels no beam stop hides.
+
+    In between is the part of the differences of the background that depend on the distance from
+    this center. The center is None if the background has none.
     """
     levels = _levels(values, usable, SMALL)
-    background, scale = _find_background(*levels[-1]), 2 ** (len(levels) - 1)
-    if background is None or background.explained < EXPLAINED:
-        return None, usable
-    y, x = (scale * (c + 0.5) - 0.5 for c in background.center)
-    dark = np.kron(background.is_dark, np.ones((scale, scale), bool))
+    found, scale = _find_background(*levels[-1]), 2 ** (len(levels) - 1)
+    if found is None or found[1] < EXPLAINED:
+        return None, -math.inf, usable
+    (y, x), explained, is_dark = found
+    dark = np.kron(is_dark, np.ones((scale, scale), bool))
     dark = np.pad(dark, [(0, n - m) for n, m in zip(values.shape, dark.shape, strict=True)])
-    return background._replace(center=(y, x), is_dark=dark), usable & ~dark
+    return (scale * (y + 0.5) - 0.5, scale * (x + 0.5) - 0.5), explained, usable & ~dark
 
 
-def _find_background(values: AnyArray, usable: AnyArray) -> Background | None:
+def _find_background(
+    values: AnyArray, usable: AnyArray
+) -> tuple[tuple[float, float], float, AnyArray] | None:
     """Return where the background of a pattern has its center; None for a tiny or flat one.
 
     Around it, the brightness in each ring is nearest to the median of the ring. Disks that are
-    left, and a beam stop, are outliers that a median does not see.
+    left, and a beam stop, are outliers that a median does not see. Also return the part of the
+    differences that this explains, and which pixels are much darker than those around them.
     """
-    from scipy.ndimage import (
-        binary_opening,
-        distance_transform_edt,
-        gaussian_filter,
-        percentile_filter,
-    )
+    from scipy import ndimage
 
     step = max(max(values.shape) // 32, 1)
     if min(values.shape) < 16:
         return None
-    nearest = distance_transform_edt(~usable, return_distances=False, return_indices=True)
+    nearest = ndimage.distance_transform_edt(~usable, return_distances=False, return_indices=True)
     size = 2 * max(round(GAP * max(values.shape) / 2), 1) + 1
-    low = percentile_filter(values[tuple(nearest)], 25, size=size, mode="nearest")
-    low = gaussian_filter(low, size / 8, mode="nearest")
+    low = ndimage.percentile_filter(values[tuple(nearest)], 25, size=size, mode="nearest")
+    low = ndimage.gaussian_filter(low, size / 8, mode="nearest")
     places = np.argwhere(usable[step // 2 :: step, step // 2 :: step]) * step + step // 2
     samples = low[tuple(places.T)]
     constant = float(np.abs(samples - np.median(samples)).sum())
     if not constant > 1e-9 * np.ptp(values):
         return None
-    center, least = (0.0, 0.0), math.inf
+    center, least = np.zeros(2), math.inf
     tried, reach = places.astype(np.float64), float(step)
     while reach >= 0.25:
         wrong = [_from_medians(samples, places, one, step / 2) for one in tried]
         best = int(np.argmin(wrong))
         if wrong[best] < least:
-            center, least = (float(tried[best, 0]), float(tried[best, 1])), wrong[best]
+            center, least = tried[best], wrong[best]
         tried = center + reach * (np.argwhere(np.ones((3, 3))) - 1.0)
         reach /= 2
-    if min(min(c, n - 1 - c) for c, n in zip(center, values.shape, strict=True)) < step:
+    y, x = center.tolist()
+    if min(min(c, n - 1 - c) for c, n in zip((y, x), values.shape, strict=True)) < step:
         return None  # it only becomes brighter toward a border
     rings, medians = _rings(low[usable], np.argwhere(usable), center, step / 2)
     # a beam stop hides the middle, where a background is brightest
@@ -188,12 +157,12 @@ def _find_background(values: AnyArray, usable: AnyArray) -> Background | None:
     profile[profile < FAINT * values.max()] = 0
     is_dark = np.zeros(values.shape, bool)
     is_dark[usable] = values[usable] < DARK * profile[rings]
-    is_dark = binary_opening(is_dark, np.ones((step + 1, step + 1)))
-    return Background(center=center, explained=1 - least / constant, is_dark=is_dark)
+    is_dark = ndimage.binary_opening(is_dark, np.ones((step + 1, step + 1)))
+    return (y, x), 1 - least / constant, is_dark
 
 
 def _rings(
-    samples: AnyArray, places: AnyArray, center: AnyArray | tuple[float, float], width: float
+    samples: AnyArray, places: AnyArray, center: AnyArray, width: float
 ) -> tuple[AnyArray, AnyArray]:
     """Return the ring around a center in which each sample lies, and the median of each ring."""
     y, x = places.T
@@ -210,20 +179,21 @@ def _from_medians(samples: AnyArray, places: AnyArray, center: AnyArray, width: 
 
 
 def _levels(values: AnyArray, usable: AnyArray, most: int) -> list[tuple[AnyArray, AnyArray]]:
-    """Return a pattern, and binned by 2, 4, ... until it has at most this size."""
+    """Return a pattern, and binned by 2, 4, ... until it has at most this size.
+
+    A binned pixel is the mean of those that are used.
+    """
     levels = [(values, usable)]
-    while max(levels[-1][0].shape) > most and min(levels[-1][0].shape) >= 4:
-        levels.append(_binned(*levels[-1]))
+    while max(values.shape) > most and min(values.shape) >= 4:
+        ny, nx = (n // 2 for n in values.shape)
+        sums, number = (
+            one[: 2 * ny, : 2 * nx].reshape(ny, 2, nx, 2).sum(axis=(1, 3))
+            for one in (values, usable)
+        )
+        usable = number > 0
+        values = np.divide(sums, number, out=np.zeros(sums.shape), where=usable)
+        levels.append((values, usable))
     return levels
-
-
-def _binned(values: AnyArray, usable: AnyArray) -> tuple[AnyArray, AnyArray]:
-    """Return a pattern of half the size: the mean of the pixels that are used."""
-    ny, nx = (n // 2 for n in values.shape)
-    cut = np.s_[: 2 * ny, : 2 * nx]
-    sums = values[cut].reshape(ny, 2, nx, 2).sum(axis=(1, 3))
-    number = usable[cut].reshape(ny, 2, nx, 2).sum(axis=(1, 3))
-    return np.divide(sums, number, out=np.zeros(sums.shape), where=number > 0), number > 0
 
 
 def _candidates(values: AnyArray, usable: AnyArray, near: Place | None) -> list[Place]:
@@ -263,27 +233,22 @@ def _candidates(values: AnyArray, usable: AnyArray, near: Place | None) -> list[
         is_peak &= score > 0.8 * score.max()
     else:
         y, x = np.ogrid[:ny, :nx]
-        is_peak &= np.hypot(y - near[0], x - near[1]) <= 2 * max(NEAR * max(values.shape), NEAREST)
+        is_peak &= np.hypot(y - near[0], x - near[1]) <= _reach(values)
     peaks = np.flatnonzero(is_peak)
     best = peaks[np.argsort(-score.ravel()[peaks], kind="stable")[:CANDIDATES]]
     return [(int(y), int(x)) for y, x in zip(*np.unravel_index(best, score.shape), strict=True)]
 
 
+def _around(place: Place) -> list[Place]:
+    return [(place[0] + i, place[1] + j) for i in (-1, 0, 1) for j in (-1, 0, 1)]
+
+
 def _climb(values: AnyArray, usable: AnyArray, place: Place) -> Place:
     """Return the place of the nearest maximum of the similarity."""
-    seen: dict[Place, float] = {}
-
-    def height(at: Place) -> float:
-        if at not in seen:
-            seen[at] = _similarity(values, usable, at)
-        return seen[at]
-
-    while True:
-        around = [(place[0] + i, place[1] + j) for i in (-1, 0, 1) for j in (-1, 0, 1)]
-        best = max(around, key=height)
-        if height(best) <= height(place):
-            return place
+    height = cache(partial(_similarity, values, usable))
+    while height(best := max(_around(place), key=height)) > height(place):
         place = best
+    return place
 
 
 def _both(usable: AnyArray, place: Place) -> tuple[tuple[slice[int, int, None], ...], AnyArray]:
@@ -297,9 +262,7 @@ def _both(usable: AnyArray, place: Place) -> tuple[tuple[slice[int, int, None], 
 def _similarity(values: AnyArray, usable: AnyArray, place: Place) -> float:
     """Return the correlation coefficient of opposite pixels around a center; -1 without pairs."""
     part, both = _both(usable, place)
-    one = values[part]
-    other = one[::-1, ::-1]
-    a, b = one[both], other[both]
+    a, b = values[part][both], values[part][::-1, ::-1][both]
     if a.size < max(2.0, OVERLAP * usable.sum()):
         return -1.0
     a, b = a - a.mean(), b - b.mean()
@@ -313,11 +276,7 @@ def _summit(values: AnyArray, usable: AnyArray, place: Place) -> tuple[float, tu
     These are those of the paraboloid that fits 3 x 3 similarities best.
     """
     y, x = np.mgrid[-1:2, -1:2].reshape(2, -1).astype(np.float64)
-    near = [
-        _similarity(values, usable, (place[0] + i, place[1] + j))
-        for i in (-1, 0, 1)
-        for j in (-1, 0, 1)
-    ]
+    near = [_similarity(values, usable, one) for one in _around(place)]
     design = np.stack([np.ones(9), y, x, y * y, y * x, x * x], axis=1)
     top, ly, lx, yy, yx, xx = np.linalg.lstsq(design, np.array(near), rcond=None)[0]
     determinant = 4 * yy * xx - yx * yx

@@ -59,8 +59,11 @@ class CenteredUDF(BuiltInUDF):
 
     @property
     def _ellipse(self) -> dict[str, Any]:
-        default = {"stretch": 1.0, "stretch_angle": 0.0}
-        return {name: self._kwargs.get(name, number) for name, number in default.items()}
+        given = self._kwargs
+        return {
+            "stretch": given.get("stretch", 1.0),
+            "stretch_angle": given.get("stretch_angle", 0.0),
+        }
 
     @property
     def _rounding(self) -> Rounding:
@@ -72,31 +75,28 @@ class CenteredUDF(BuiltInUDF):
         """Centers of the frames of the current tile, shape (frames, 2), float64."""
         return np.ascontiguousarray(self.params.centers, dtype=np.float64)
 
-    def _given_centers(self) -> AnyArray | None:
-        """Return the centers of all frames that a run processes, (frames, 2); None if lazy.
+    def _finite_centers(self) -> AnyArray | None:
+        """Return the finite centers of the frames that a run processes, (n, 2); None if lazy.
 
         It is None on workers too, where only the centers of the current frames are known.
         """
-        aux, nav = self._kwargs.get("centers"), self.meta.dataset_shape.nav
+        aux, roi = self._kwargs.get("centers"), self.meta.roi
         if not isinstance(aux, AuxData) or aux.is_lazy or aux.data is None:
             return None
-        if aux.data.size != 2 * nav.size:  # the plan refuses it with a message of its own
-            return None
-        rows, roi = np.reshape(aux.data, (-1, 2)).astype(np.float64), self.meta.roi
-        return rows if roi is None else rows[np.asarray(roi).reshape(-1)]
+        rows = np.reshape(aux.data, (-1, 2)).astype(np.float64)
+        rows = rows if roi is None else rows[np.asarray(roi).reshape(-1)]
+        return rows[np.isfinite(rows).all(axis=1)]
 
     def _mean_center(self) -> tuple[float, float]:
         """Return the mean of the centers that are finite; raise if centers are lazy."""
-        centers = self._given_centers()
-        if centers is not None:
-            finite = centers[np.isfinite(centers).all(axis=1)]
-            if len(finite):
-                y, x = finite.mean(axis=0).tolist()
-                return y, x
-        raise ArgumentValueError(
-            f"the center of {type(self).__name__} varies with the scan and is not known: compute "
-            "centers first, or pass a common center for the picture"
-        )
+        centers = self._finite_centers()
+        if centers is None or not len(centers):
+            raise ArgumentValueError(
+                f"the center of {type(self).__name__} varies with the scan and is not known: "
+                "compute centers first, or pass a common center for the picture"
+            )
+        y, x = centers.mean(axis=0).tolist()
+        return y, x
 
     def _check_centers(self, outer: float | None, inner: float, *, soft: float = 0.0) -> None:
         """Raise if centers are not those of the scan, or no frame has a pixel between two radii.
@@ -104,17 +104,15 @@ class CenteredUDF(BuiltInUDF):
         None as the outer radius stands for the whole frame; edges are soft over this number of
         pixels on both sides. The values of lazy centers are not checked.
         """
-        aux: AuxData = self._kwargs["centers"]
-        nav, size = tuple(self.meta.dataset_shape.nav), self.meta.dataset_shape.nav.size
-        if aux.shape not in ((*nav, 2), (size, 2), (2 * size,)):
+        given, shape = self._kwargs["centers"].shape, self.meta.dataset_shape
+        nav, sig = tuple(shape.nav), np.array(tuple(shape.sig))
+        if given not in ((*nav, 2), (shape.nav.size, 2), (2 * shape.nav.size,)):
             raise ArgumentValueError(
-                f"centers must have the shape {(*nav, 2)}, (y, x) for each frame, not {aux.shape}"
+                f"centers must have the shape {(*nav, 2)}, (y, x) for each frame, not {given}"
             )
-        centers = self._given_centers()
-        if centers is None or not len(centers):
+        finite = self._finite_centers()
+        if finite is None or not self._count_frames():
             return
-        sig = np.array(tuple(self.meta.dataset_shape.sig))
-        finite = centers[np.isfinite(centers).all(axis=1)]
         if not len(finite):
             raise ArgumentValueError("centers are NaN or infinite for all frames")
         nearest = np.hypot(*(finite - np.clip(np.rint(finite), 0, sig - 1)).T)
@@ -122,10 +120,9 @@ class CenteredUDF(BuiltInUDF):
         long = math.sqrt(self._ellipse["stretch"])
         most = 1 if outer is None else (outer + soft) * long
         if not ((farthest * long > inner - soft) & (nearest <= most)).any():
-            y, x = finite[0].tolist()
             raise ArgumentValueError(
-                f"no frame of shape {tuple(sig.tolist())} has a pixel between the radii {inner!r} "
-                f"and {outer!r} around its center, such as (y, x) = ({y!r}, {x!r}), in pixels"
+                f"no frame of shape {tuple(shape.sig)} has a pixel between the radii {inner!r} and "
+                f"{outer!r} pixels around its center, such as {tuple(finite[0].tolist())}"
             )
 
     def _check_center_inside(self) -> None:
@@ -133,12 +130,12 @@ class CenteredUDF(BuiltInUDF):
 
         This is for UDFs whose outer radius was not given: one that was can reach the frame.
         """
-        (cy, cx), sig = self._center, tuple(self.meta.dataset_shape.sig)
-        pairs = zip((cy, cx), sig, strict=True)
+        center, sig = self._center, tuple(self.meta.dataset_shape.sig)
+        pairs = zip(center, sig, strict=True)
         if math.hypot(*(min(max(round(float(c)), 0), n - 1) - c for c, n in pairs)) > 1:
             raise ArgumentValueError(
-                f"the center (cy, cx) = ({cy!r}, {cx!r}) lies outside of frames of shape {sig}: "
-                "correct it; numbers are in pixels. If the beam is there, pass the outer radius too"
+                f"the center (cy, cx) = {center} lies outside of frames of shape {sig}: numbers "
+                "are in pixels. If the beam is there, pass the outer radius too"
             )
 
 
@@ -148,15 +145,8 @@ def centered(
     """Return the parameters of a `CenteredUDF`, checked, and more parameters between them."""
     cy, cx = read_center(center, cy, cx)
     check_stretch(stretch, stretch_angle)
-    centers = as_centers(centers, cy=cy, cx=cx)
-    return {
-        "cy": cy,
-        "cx": cx,
-        **more,
-        "centers": centers,
-        "stretch": stretch,
-        "stretch_angle": stretch_angle,
-    }
+    ellipse = {"stretch": stretch, "stretch_angle": stretch_angle}
+    return {"cy": cy, "cx": cx, **more, "centers": as_centers(centers, cy=cy, cx=cx), **ellipse}
 
 
 class RingUDF(CenteredUDF):
@@ -188,15 +178,15 @@ class RingUDF(CenteredUDF):
         center, radii = None if self._has_own_centers else self._center_in(sig), self._radii()
         if any(map(is_lazy, (*(center or ()), *radii.values()))):
             return ()
-        measured = (None, False) if center is None else measure(self._ring_around(center), sig)
+        covered, is_cut = measure(self._ring_around(center), sig) if center else (None, False)
         one = Coverage(
             shape="ring" if len(radii) > 1 else "disk",
-            covered=measured[0],
+            covered=covered,
             total=sig.size,
             radii={name: float(radius) for name, radius in radii.items()},
             center=center,
             stretch=float(self._ellipse["stretch"]),
-            is_cut=measured[1],
+            is_cut=is_cut,
             same_as=self._same_as,
         )
         return (one,)
@@ -220,21 +210,9 @@ class RingUDF(CenteredUDF):
 
 
 class RingsUDF(CenteredUDF):
-    """A UDF of concentric rings of equal width."""
+    """A UDF of concentric rings of equal width, with the parameters `r`, `ri` and `n_bins`."""
 
-    def __init__(
-        self,
-        cy: float | None = None,
-        cx: float | None = None,
-        r: float | None = None,
-        ri: float = 0.0,
-        n_bins: int | None = None,
-        centers: Any = None,
-        stretch: float = 1.0,
-        stretch_angle: float = 0.0,
-        center: Any = None,
-        **more: Any,
-    ) -> None:
+    def __init__(self, *, r: Any, ri: Any, n_bins: Any, **more: Any) -> None:
         for name, value in (("r", r), ("ri", ri), ("n_bins", n_bins)):
             if is_lazy(value):
                 raise ArgumentTypeError(
@@ -242,10 +220,7 @@ class RingsUDF(CenteredUDF):
                 )
         r, ri = read_radii(r=r, ri=ri)
         number_of_bins(n_bins, 1, 0)  # raises if it is none
-        common = centered(
-            cy, cx, center, centers, stretch, stretch_angle, r=r, ri=ri, n_bins=n_bins
-        )
-        super().__init__(**common, **more)
+        super().__init__(**centered(r=r, ri=ri, n_bins=n_bins, **more))
 
     def _outer_radius(self) -> float:
         """Return the outer radius of the last ring."""
@@ -283,28 +258,25 @@ class RingsUDF(CenteredUDF):
     def _farthest_distance(self) -> float:
         """Return the largest distance of a pixel from the center, where rings are round."""
         (cy, cx), (ny, nx) = self._center, self.meta.dataset_shape.sig
-        corners = np.array([(y - cy, x - cx) for y in (0, ny - 1) for x in (0, nx - 1)])
-        return float(np.hypot(*rounded(self._rounding, *corners.T)).max())
+        dy, dx = np.array([0, 0, ny - 1, ny - 1]) - cy, np.array([0, nx - 1, 0, nx - 1]) - cx
+        return float(np.hypot(*rounded(self._rounding, dy, dx)).max())
 
     def _check_reach(self, r: float | None) -> None:
         """Raise if all rings are outside of frames: a center or its unit is probably wrong.
 
         If `r` is None, the rings end at the edge of the frame.
         """
-        ri = self.params.ri
+        ri, (cy, cx) = self.params.ri, self._center
         if self._has_own_centers:
             self._check_centers(r, ri, soft=0.5)
-            return
-        cy, cx = self._center
-        if is_lazy(cy) or is_lazy(cx):
-            return
-        if self.params.r is None:
-            self._check_center_inside()
-        sig = tuple(self.meta.dataset_shape.sig)
-        d = distance(cx, cy, sig[1], sig[0], **self._ellipse)
-        # the soft edge of a ring reaches half a pixel beyond its radius
-        if (r is not None and d.min() >= r + 0.5) or d.max() <= ri - 0.5:
-            raise ArgumentValueError(
-                f"no pixel of frames of shape {sig} lies in the rings from ri={ri!r} to r={r!r} "
-                f"pixels around (cy, cx) = ({cy!r}, {cx!r}): correct the center or the radii"
-            )
+        elif not (is_lazy(cy) or is_lazy(cx)):
+            if self.params.r is None:
+                self._check_center_inside()
+            ny, nx = sig = tuple(self.meta.dataset_shape.sig)
+            d = distance(cx, cy, nx, ny, **self._ellipse)
+            # the soft edge of a ring reaches half a pixel beyond its radius
+            if (r is not None and d.min() >= r + 0.5) or d.max() <= ri - 0.5:
+                raise ArgumentValueError(
+                    f"no pixel of frames of shape {sig} lies in the rings from ri={ri!r} to "
+                    f"r={r!r} pixels around (cy, cx) = ({cy!r}, {cx!r})"
+                )

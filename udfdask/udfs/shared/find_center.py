@@ -9,12 +9,12 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from udfdask.backends.backend import NUMPY
-from udfdask.backends.table import backend_of, to_backend, to_host
+from udfdask.backends.table import to_host
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, UDFWarning
 from udfdask.masks import checks
 from udfdask.masks.polar import distance
 from udfdask.types import AnyArray
+from udfdask.udfs.shared.built_in import check_choice
 from udfdask.udfs.shared.center_of_symmetry import center_of_symmetry
 from udfdask.udfs.shared.geometry_parameters import check_position
 
@@ -98,44 +98,45 @@ def find_center(
     >>> print(round(cy, 1), round(cx, 1))
     20.3 33.8
     """
-    if method not in get_args(CenterMethod):
-        raise ArgumentValueError(
-            f"method must be one of {', '.join(get_args(CenterMethod))}, not {method!r}"
-        )
+    check_choice("method", method, get_args(CenterMethod))
     values, usable = _read(pattern, mask)
     if method == "com":
         return _center_of_mass(values, usable, radius, start)
     for name, given in (("radius", radius), ("start", start)):
         if given is not None:
             raise ArgumentValueError(f'{name} is for method="com": pass that too, or mask=')
-    found = center_of_symmetry(_calm(values, usable), usable, 8 * math.pi * BLUR**2)
-    if found is None or not (found.is_similar or found.has_background):
-        best = found.similarity if found else math.nan  # too few pixels have a partner
+    calm = _calm(values, usable)
+    center, similarity, is_found, is_sure = center_of_symmetry(calm, usable, 8 * math.pi * BLUR**2)
+    if not is_found:
         raise ArgumentValueError(
             "pattern has no center of symmetry: the correlation with its own inversion is "
-            f'{best:.2g} at most; ignore asymmetric parts with mask=, or use method="com"'
+            f'{similarity:.2g} at most; ignore asymmetric parts with mask=, or use method="com"'
         )
-    if not (found.is_sure and found.is_similar):
-        cy, cx = found.center
+    if not is_sure:
         warnings.warn(
-            f"find_center is not sure of (y, x) = ({cy:.1f}, {cx:.1f}): the correlation of the "
-            f"pattern with its inversion is {found.similarity:.2f}, but its background has another "
-            "center, or none. Look at the pattern; exclude parts that are not symmetric with "
-            'mask=, or pass method="com" with radius= and start=',
+            f"find_center is not sure of (y, x) = ({center[0]:.1f}, {center[1]:.1f}): the "
+            f"correlation with the inversion is {similarity:.2f}, but the background has another "
+            "center, or none. Exclude parts that are not symmetric with mask=, or pass "
+            'method="com" with radius= and start=',
             UDFWarning,
             stacklevel=2,
         )
-    return found.center
+    return center
 
 
 def _read(pattern: Any, mask: Any) -> tuple[AnyArray, AnyArray]:
     """Return the pattern as float64 with 0 in place of unused pixels, and which are used."""
-    _refuse_data(pattern)
+    kind = type(pattern).__name__
+    if hasattr(pattern, "array") and hasattr(pattern, "sig_dims"):  # an opened file
+        raise ArgumentTypeError(f"pattern must be one image, not {kind}: {_SUM_FIRST}")
+    if isinstance(pattern, Mapping):  # results by name
+        buffers = getattr(pattern, "buffers", {})
+        images = [name for name, spec in buffers.items() if spec.kind == "sig"]
+        remedy = f"pass find_center(result[{images[0]!r}])" if images else _SUM_FIRST
+        raise ArgumentTypeError(f"pattern must be one image, not {kind}: {remedy}")
     values = _array("pattern", pattern)
     if values.dtype.kind not in "biuf":
-        raise ArgumentTypeError(
-            f"pattern must have real numbers, not {type(pattern).__name__} of dtype {values.dtype}"
-        )
+        raise ArgumentTypeError(f"pattern must hold real numbers, not {kind} of {values.dtype}")
     if values.ndim != 2:
         raise ArgumentValueError(
             f"pattern must be one image, shape (y, x), not {values.shape}: pass the mean or the "
@@ -145,54 +146,31 @@ def _read(pattern: Any, mask: Any) -> tuple[AnyArray, AnyArray]:
         raise ArgumentValueError(f"pattern has no pixels: its shape is {values.shape}")
     values = values.astype(np.float64)
     usable = np.isfinite(values)
-    if not usable.any():
-        raise ArgumentValueError("pattern has no finite pixel: all values are NaN or infinite")
     if mask is not None:
         chosen = _array("mask", mask)
         if chosen.dtype.kind not in "biu":
-            raise ArgumentTypeError(
-                f"mask must be an array of bool, True for used pixels, not of dtype {chosen.dtype}"
-            )
+            raise ArgumentTypeError(f"mask must be an array of bool, not of dtype {chosen.dtype}")
         if chosen.shape != values.shape:
-            raise ArgumentValueError(
-                f"mask has the shape {chosen.shape}, but pattern has the shape {values.shape}"
-            )
+            raise ArgumentValueError(f"mask has the shape {chosen.shape}, pattern {values.shape}")
         usable &= chosen.astype(bool)
-        if not usable.any():
-            raise ArgumentValueError("mask leaves no finite pixel: True is for the pixels to use")
+    if not usable.any():
+        source = "pattern has" if mask is None else "mask leaves"
+        raise ArgumentValueError(f"{source} no finite pixel")
     if not np.ptp(values[usable]):
-        raise ArgumentValueError(
-            f"pattern is flat: all pixels that are used have the value {values[usable][0]!s}"
-        )
+        raise ArgumentValueError(f"pattern is flat: all pixels have the value {values[usable][0]}")
     return np.where(usable, values, 0.0), usable
 
 
-def _refuse_data(pattern: Any) -> None:
-    """Raise if the pattern is an opened file, or the results of a UDF."""
-    what = f"pattern must be one image, not {type(pattern).__name__}, which holds"
-    buffers = getattr(pattern, "buffers", None)
-    if isinstance(pattern, Mapping) and isinstance(buffers, Mapping):
-        images = [name for name, spec in buffers.items() if spec.kind == "sig"]
-        remedy = f"pass one of them: find_center(result[{images[0]!r}])" if images else _SUM_FIRST
-        raise ArgumentTypeError(f"{what} arrays by name: {remedy}")
-    if hasattr(pattern, "array") and hasattr(pattern, "sig_dims"):
-        raise ArgumentTypeError(f"{what} all frames: {_SUM_FIRST}")
-
-
 def _array(name: str, given: Any) -> AnyArray:
-    """Return an array, signal or DataArray as a NumPy array."""
+    """Return an array, signal or DataArray, also lazy or sparse, as a NumPy array."""
     if hasattr(given, "_deepcopy_with_new_data"):  # a signal of HyperSpy
         given = given.data
     if isinstance(given, np.ma.MaskedArray):
         given = np.ma.filled(given.astype(np.result_type(given.dtype, np.float32)), np.nan)
-    if hasattr(given, "__dask_graph__") and hasattr(given, "compute"):
+    if hasattr(given, "__dask_graph__"):
         given = given.compute()
-    if hasattr(given, "shape"):
-        found = backend_of(given)
-        if found.is_sparse or found.on_device:
-            given = to_host(to_backend(given, NUMPY, given.shape) if found.is_sparse else given)
     try:
-        return np.asarray(given)
+        return to_host(given)
     except ValueError as error:
         raise ArgumentTypeError(f"{name} must be an array: {error}") from None
 
@@ -201,10 +179,8 @@ def _calm(values: AnyArray, usable: AnyArray) -> AnyArray:
     """Return square roots of intensities, without single bright pixels and with less noise."""
     from scipy.ndimage import gaussian_filter, maximum_filter
 
-    lowest = values[usable].min()
-    above = np.where(usable, values - lowest, 0.0)
-    around = np.ones((3, 3), bool)
-    around[1, 1] = False
+    above = np.where(usable, values - values[usable].min(), 0.0)
+    around = np.arange(9).reshape(3, 3) != 4
     calm = np.minimum(above, maximum_filter(above, footprint=around, mode="constant"))
     if calm[usable].min() == calm[usable].max():  # there are only single pixels
         calm = above
@@ -220,23 +196,26 @@ def _center_of_mass(
     values: AnyArray, usable: AnyArray, radius: Any, start: Any
 ) -> tuple[float, float]:
     """Return the center of mass of all pixels, or of those in a disk that follows it."""
+    from scipy.ndimage import uniform_filter
+
     if radius is None:
         if start is not None:
             raise ArgumentValueError("start needs a radius: pass radius too, or leave out start")
         return _mass_center(values)
     r = checks.radius("radius", radius, positive=True, finite=False)
     ny, nx = values.shape
-    center = _brightest(values) if start is None else check_position("start", start)
+    if start is None:  # the brightest place
+        start = divmod(int(np.argmax(uniform_filter(values, 5, mode="constant"))), nx)
+    center = check_position("start", start)
     for _ in range(100):
         inside = usable & (distance(center[1], center[0], nx, ny) <= r)
         if not inside.any():
             raise ArgumentValueError(
-                f"no pixel that is used lies within radius={radius!r} pixels of "
-                f"(y, x) = ({center[0]:.6g}, {center[1]:.6g}): correct start or radius"
+                f"no pixel that is used lies within radius={radius!r} pixels of (y, x) = "
+                f"({center[0]:.6g}, {center[1]:.6g})"
             )
-        found = _mass_center(np.where(inside, values, 0.0))
-        moved, center = math.dist(found, center), found
-        if moved < 1e-4:
+        before, center = center, _mass_center(np.where(inside, values, 0.0))
+        if math.dist(before, center) < 1e-4:
             break
     return center
 
@@ -249,14 +228,4 @@ def _mass_center(values: AnyArray) -> tuple[float, float]:
         )
     ny, nx = values.shape
     cy = float(values.sum(axis=1) @ np.arange(ny)) / total
-    cx = float(values.sum(axis=0) @ np.arange(nx)) / total
-    return cy, cx
-
-
-def _brightest(values: AnyArray) -> tuple[float, float]:
-    """Return the brightest place (y, x), where the sum over 5 x 5 pixels is largest."""
-    from scipy.ndimage import uniform_filter
-
-    smooth = uniform_filter(values, 5, mode="constant")
-    y, x = np.unravel_index(np.argmax(smooth), values.shape)
-    return float(y), float(x)
+    return cy, float(values.sum(axis=0) @ np.arange(nx)) / total

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -65,70 +66,52 @@ def integrate_drift(shifts: Any, *, weights: Any = None) -> AnyArray:
     from scipy.sparse.linalg import splu
 
     found = _numbers("shifts", shifts)
-    nav = found.shape[:-2]
-    if found.ndim < 3 or found.shape[-2] != len(nav):
+    *nav, dims, sig_dims = found.shape if found.ndim > 1 else (0, 0)
+    if not nav or dims != len(nav):
         raise ArgumentValueError(
-            "shifts must have the shape (*nav, nav dims, sig dims), with a shift along each "
-            f"navigation axis, not {found.shape}: pass the result 'shifts' of a ScanDriftUDF"
+            f"shifts must have the shape (*nav, nav dims, sig dims), not {found.shape}: pass the "
+            "result 'shifts' of a ScanDriftUDF"
         )
-    usable: AnyArray = np.asarray(np.isfinite(found).all(axis=-1))
+    usable = np.isfinite(found).all(axis=-1)
     strength = np.ones(usable.shape) if weights is None else _numbers("weights", weights)
     if strength.shape != usable.shape:
-        raise ArgumentValueError(
-            f"weights have the shape {strength.shape}, but the shifts need {usable.shape}"
-        )
+        raise ArgumentValueError(f"weights have the shape {strength.shape}, not {usable.shape}")
     if np.isinf(strength).any():
         raise ArgumentValueError("weights are infinite for some shifts: pass finite numbers")
     # the least squares cannot tell weights of more digits apart
     strength = strength / max(float(np.nanmax(strength, initial=0)), np.finfo(np.float64).tiny)
-    usable = np.logical_and(usable, strength > LEAST)
-    n = int(np.prod(nav))
-    drift = np.full((n, found.shape[-1]), np.nan)
-    number = np.arange(n).reshape(nav)
-    firsts, seconds, steps, sizes = [], [], [], []
-    for axis in range(len(nav)):
-        later = (slice(None),) * axis + (slice(1, None),)
-        good = usable[..., axis][later]
-        before = number[(slice(None),) * axis + (slice(None, -1),)][good]
-        firsts.append(before)
-        seconds.append(number[later][good])
-        steps.append(found[..., axis, :][later][good])
-        sizes.append(strength[..., axis][later][good])
-    first, second, size = (np.concatenate(parts) for parts in (firsts, seconds, sizes))
+    n = math.prod(nav)
+    drift = np.full((n, sig_dims), np.nan)
+    # a shift links the frames `first` and `second`; those of one axis come after each other
+    links = np.moveaxis(usable & (strength > LEAST), -1, 0) & (np.indices(nav) > 0)
+    axis, second = np.nonzero(links.reshape(dims, n))
+    first = second - np.array([math.prod(nav[k + 1 :]) for k in range(dims)])[axis]
     if not len(first):
-        if n:
-            drift[0] = 0
-        return drift.reshape((*nav, found.shape[-1]))
-    links = coo_array((np.ones(len(first)), (first, second)), shape=(n, n))
-    _, part = connected_components(links, directed=False)
-    sizes_of_parts = np.bincount(part)
-    chosen = part[0] if sizes_of_parts[part[0]] > 1 else int(sizes_of_parts.argmax())
+        drift[:1] = 0
+        return drift.reshape((*nav, sig_dims))
+    graph = coo_array((np.ones(len(first)), (first, second)), shape=(n, n))
+    _, part = connected_components(graph, directed=False)
+    sizes = np.bincount(part)
+    chosen = part[0] if sizes[part[0]] > 1 else int(sizes.argmax())
     inside = np.flatnonzero(part == chosen)
-    row = np.zeros(n, np.int64)
-    row[inside] = np.arange(len(inside))
     kept = part[first] == chosen
-    a, b, size = row[first[kept]], row[second[kept]], size[kept]
-    step = np.concatenate(steps)[kept] * size[:, np.newaxis]
+    a, b = np.searchsorted(inside, first[kept]), np.searchsorted(inside, second[kept])
+    size = strength.reshape(n, dims)[second, axis][kept]
+    step = found.reshape(n, dims, sig_dims)[second, axis][kept] * size[:, np.newaxis]
     # normal equations of the least squares, without the first frame, which does not move
-    m = len(inside)
     entries = np.concatenate([size, size, -size, -size])
     places = np.concatenate([a, b, a, b]), np.concatenate([a, b, b, a])
-    matrix = coo_array((entries, places), shape=(m, m)).tocsc()
-    target = np.zeros((m, step.shape[1]))
+    matrix = coo_array((entries, places), shape=(len(inside), len(inside))).tocsc()
+    target = np.zeros((len(inside), sig_dims))
     np.add.at(target, b, step)
     np.add.at(target, a, -step)
-    solved = np.zeros_like(target)
-    solved[1:] = splu(matrix[1:, 1:].tocsc()).solve(target[1:])
-    drift[inside] = solved
-    return drift.reshape((*nav, found.shape[-1]))
+    drift[inside[0]] = 0
+    drift[inside[1:]] = splu(matrix[1:, 1:].tocsc()).solve(target[1:])
+    return drift.reshape((*nav, sig_dims))
 
 
 def _numbers(name: str, values: Any) -> AnyArray:
-    if hasattr(values, "__dask_graph__"):
-        values = values.compute()
-    found = np.asarray(values)
+    found = np.asarray(values.compute() if hasattr(values, "__dask_graph__") else values)
     if found.dtype.kind not in "biuf":
-        raise ArgumentTypeError(
-            f"{name} must be an array of real numbers, not of dtype {found.dtype}"
-        )
+        raise ArgumentTypeError(f"{name} must be an array of real numbers, not of {found.dtype}")
     return found.astype(np.float64)
