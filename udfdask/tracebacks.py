@@ -13,7 +13,6 @@ import itertools
 import re
 import sys
 import warnings
-from collections import deque
 from collections.abc import Callable, Hashable, Iterator
 from types import FrameType, TracebackType
 from typing import Any, TypeVar
@@ -26,8 +25,11 @@ F = TypeVar("F", bound=Callable[..., Any])
 _FOR_USER = "_udfdask_for_user"
 """Attribute of exceptions that code of a user raised; it is pickled with them."""
 
-_shown: deque[Hashable] = deque(maxlen=200)
-"""The last problems that `warn_user` has shown."""
+
+@functools.lru_cache(200)
+def _registry(_: Hashable) -> dict[Any, Any]:
+    """Return where Python notes that it has shown a problem."""
+    return {}
 
 
 def warn_user(text: str, category: type[Warning] = UDFWarning, *, problem: Hashable = None) -> None:
@@ -41,29 +43,14 @@ def warn_user(text: str, category: type[Warning] = UDFWarning, *, problem: Hasha
         frame = frame.f_back
     assert frame is not None
     module = str(frame.f_globals.get("__name__", "<unknown>"))
-    place = (frame.f_code.co_filename, frame.f_lineno, module)
-    if problem is None:
-        registry: dict[Any, Any] = frame.f_globals.setdefault("__warningregistry__", {})
-        warnings.warn_explicit(text, category, *place, registry)
-        return
-    action = _action(text, category, module, frame.f_lineno)
-    if problem not in _shown or action in ("always", "all", "error"):
-        warnings.warn_explicit(text, category, *place)
-        if action in ("default", "module", "once"):
-            _shown.append(problem)
-
-
-def _action(text: str, category: type[Warning], module: str, line: int) -> str:
-    """Return what the filters of Python do with a warning."""
-    for action, in_text, kind, in_module, at in warnings.filters:
-        if (
-            (in_text is None or in_text.match(text))
-            and issubclass(category, kind)
-            and (in_module is None or in_module.match(module))
-            and at in (0, line)
-        ):
-            return action
-    return "default"
+    registry: dict[Any, Any] = frame.f_globals.setdefault("__warningregistry__", {})
+    if problem is not None:
+        registry = _registry(problem)
+        if registry.keys() - {"version"}:
+            return
+    warnings.warn_explicit(
+        text, category, frame.f_code.co_filename, frame.f_lineno, module, registry
+    )
 
 
 def _is_own(frame: FrameType) -> bool:

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.full
 
 hs = pytest.importorskip("hyperspy.api", reason="hyperspy is an extra")
 import udfdask.hyperspy  # noqa: E402
-from udfdask.hyperspy.data import memory_chunks, read_frames  # noqa: E402
+from udfdask.hyperspy.data import arrange, memory_chunks  # noqa: E402
 
 
 class SharesUDF(ud.UDF):
@@ -41,7 +41,7 @@ def test_frames_in_memory_are_the_users_own(order):
     data = np.arange(4 * 5 * 6 * 7.0).reshape(4, 5, 6, 7)
     data = {"C": data, "F": np.asfortranarray(data), "backwards": data[::-1]}[order]
     signal = hs.signals.Signal2D(data)
-    array = read_frames(signal, named=True)[0]
+    array = arrange(signal, None, named=True).array
     assert all(np.shares_memory(block, data) for block in dict(array.dask).values())
     found = signal.udf.run_udf(SharesUDF(lambda: data), show_progressbar=False)
     if order == "C":

@@ -173,7 +173,7 @@ def test_signals_as_masks(change):
 
 
 MISTAKES = [
-    (lambda: hs.roi.Line2DROI(0, 0, 1, 1, 1), ud.ArgumentTypeError, "select pixels"),
+    (lambda: hs.roi.Line2DROI(0, 0, 1, 1, 1), ud.ArgumentTypeError, "does not select"),
     (hs.roi.CircleROI, ud.ArgumentValueError, "not yet been set"),
     (lambda: hs.roi.Point2DROI(99, 0), ud.ArgumentValueError, "cannot select"),
     (lambda: hs.signals.Signal2D(np.ones((12, 9), bool)), ud.ArgumentValueError, r"\(12, 9\)"),
@@ -194,7 +194,7 @@ def test_detectors_that_are_none(make, error, match):
 
 def test_a_roi_of_two_axes_on_spectra():
     spectra = make_scan(DATA[:, 0], scale=(0.5,), offset=(0.0,))
-    with pytest.raises(ud.ArgumentValueError, match=r"needs 2 signal axes, but .* has 1"):
+    with pytest.raises(ud.ArgumentTypeError, match="does not select"):
         spectra.udf.virtual_image(hs.roi.CircleROI(cx=0.0, cy=0.0, r=1.0))
 
 

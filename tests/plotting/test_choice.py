@@ -42,7 +42,6 @@ def test_all_that_can_be_drawn(many):
         (("image", np.log1p), ["log1p(image)"]),
         (("image", lambda a: a), ["image"]),
         ([("image", np.sqrt), "image"], ["sqrt(image)", "image"]),
-        ([["image"]], ["image"]),
         (("vector", lambda a: a[..., 0]), ["vector"]),
     ],
 )
@@ -55,8 +54,7 @@ def test_names_and_functions(many, asked, expected):
     [
         (True, ["SumUDF: intensity", "SumSigUDF: intensity"]),
         ("intensity", ["SumUDF: intensity", "SumSigUDF: intensity"]),
-        ([[], ["intensity"]], ["SumSigUDF: intensity"]),
-        ([[("intensity", np.log1p)], []], ["SumUDF: log1p(intensity)"]),
+        ([("intensity", np.log1p)], ["SumUDF: log1p(intensity)", "SumSigUDF: log1p(intensity)"]),
     ],
 )
 def test_several_udfs(sums, asked, expected):
@@ -66,16 +64,13 @@ def test_several_udfs(sums, asked, expected):
 @pytest.mark.parametrize(
     ("asked", "error", "message"),
     [
-        ("imag", ValueError, "'imag', which is not a result: ManyUDF has ['image', "),
+        ("imag", ValueError, "'imag', which is not one of the results ['image', "),
         (1, TypeError, "plots must be True, a name"),
         (np.abs, TypeError, "plots must be True, a name"),
         ([], ValueError, "plots is empty"),
-        ([[]], ValueError, "plots is empty"),
-        ([["image"], ["image"]], ValueError, "plots contains 2 lists, but the number of UDFs is 1"),
         (("image", 3), TypeError, "a pair (name, function)"),
         ("thing", ValueError, "'thing' of ManyUDF, which cannot be drawn: it contains object"),
-        ("text", ValueError, "'text' of ManyUDF, which cannot be drawn: it contains <U4 values"),
-        ("number", ValueError, "'number' of ManyUDF, which cannot be drawn: it is one number"),
+        ("number", ValueError, "cannot be drawn: it is empty or one number"),
     ],
     ids=without_address,
 )
@@ -117,14 +112,6 @@ def test_labels_are_names():
     assert titles(True, [images]) == ["intensity"]
 
 
-@pytest.mark.parametrize(
-    ("asked", "hint"),
-    [("bF", "did you mean 'BF'?"), ("intensiti", "did you mean 'intensity'?"), ("?", None)],
-)
-def test_similar_names(asked, hint):
-    images = ud.run_udf(X, DISKS)
-    known = "ApplyMasksUDF has ['intensity'] and the labels ['BF', 'dark/field µ']"
-    with pytest.raises(ud.UDFError, match=re.escape(known)) as caught:
-        choose(asked, [images])
-    assert hint is None or hint in str(caught.value)
-    assert ("did you mean" in str(caught.value)) is (hint is not None)
+def test_similar_names():
+    with pytest.raises(ud.UDFError, match="did you mean 'BF'"):
+        choose("bF", [ud.run_udf(X, DISKS)])

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from udfdask.geometry.axes import Axis
-from udfdask.plotting.labels import Labels, missing_as_nan
-from udfdask.plotting.panels import panels_of
+from udfdask.plotting.panels import Labels, missing_as_nan, panels_of
 
 YX = Axis(name="component", labels=("y", "x"))
 VECTORS = ("y", "x", "component")
@@ -94,33 +93,20 @@ def test_complex_values_are_amplitude_and_phase():
 
 
 def test_a_scan_of_one_dimension_has_a_line_for_each_component():
-    (panel,) = of("nav", np.zeros((5, 2)), extra=(YX,), nav=1)
-    assert (panel.style, panel.values.shape) == ("lines", (5, 2))
-    (panel,) = of("nav", np.zeros((1, 5, 2)), extra=(YX,))
-    assert (panel.style, panel.title) == ("lines", "r [0]")
+    panels = of("nav", np.zeros((5, 2)), extra=(YX,), nav=1)
+    assert [(panel.title, panel.values.shape) for panel in panels] == [
+        ("r [y]", (5,)),
+        ("r [x]", (5,)),
+    ]
 
 
-def test_profiles_are_a_mean_curve_or_along_a_line_an_image():
+def test_profiles_are_a_mean_curve():
     radius = Axis(name="radius", unit="px", scale=0.5)
     values = np.arange(240.0).reshape(3, 4, 20)
     (curve,) = of("nav", values, extra=(radius,))
-    assert (curve.style, curve.axes) == ("lines", (radius,))
+    assert (curve.axes, curve.log) == ((radius,), False)
     np.testing.assert_allclose(curve.values, values.mean(axis=(0, 1)))
-    (panel,) = of("nav", np.zeros((5, 20)), extra=(radius,), nav=1)
-    assert (panel.values.shape, panel.axes) == ((5, 20), (AXES[2], radius))
-    (curve,) = of("nav", np.zeros((1, 20)), extra=(radius,), nav=1)
-    assert (curve.values.shape, curve.axes) == ((20,), (radius,))
-
-
-@pytest.mark.parametrize(("low", "is_log"), [(1.0, True), (50.0, False), (-1.0, False)])
-def test_steep_curves_are_logarithmic(low, is_log):
-    profiles = np.full((3, 4, 20), low)
-    profiles[..., :2] = 100.0
-    scales = [
-        of("nav", profiles, extra=(Axis(name="radius", unit="px"),), log=log)[0].log
-        for log in (None, True, False)
-    ]
-    assert scales == [is_log, True, False]
+    assert of("nav", values, extra=(radius,), log=True)[0].log
 
 
 def test_a_logarithmic_scale_is_chosen():

@@ -165,7 +165,7 @@ def test_regions_of_interest(recording, save):
 
 def test_a_live_plot_in_progress(recording, save):
     udfs = [CoMUDF(), SumUDF(), SumSigUDF()]
-    plot = LivePlot([["field"], ["intensity"], [("intensity", np.log)]], axes=AXES, interval=0)
+    plot = LivePlot(["field", "intensity"], axes=AXES, interval=0)
     shares = []
     for snapshot in ud.run_udf_iter(recording, udfs, scheduler="synchronous"):
         if snapshot.n_merged not in (1, 9, 16):
@@ -180,15 +180,6 @@ def test_a_live_plot_in_progress(recording, save):
         assert contrast(panels[1]) > 0.05
         shares.append(done)
     assert shares == [1 / 16, 9 / 16, 1]
-
-
-def test_long_names_are_wrapped(save):
-    name = "AnAnalysisWithAVeryLongNameThatSaysItAllUDF: coefficients [bin 0 order 0], amplitude"
-    panels = [Panel(title=name, values=np.eye(4) * k, axes=NM) for k in (1, 2)]
-    for number in (1, 2):
-        figure = draw(panels[:number], title=name)
-        pixels = save(figure, f"long-names-{number}")
-        assert contrast(inside(pixels, figure.axes[0])) > 0.1
 
 
 @pytest.mark.skipif(
@@ -206,7 +197,7 @@ def test_long_names_are_wrapped(save):
 def test_files_of_instruments(name, labels, save):
     opened = open_file(Path(os.environ["UDFDASK_TEST_DATA"]) / name)
     udfs = [SumSigUDF(), SumUDF()]
-    plot = LivePlot([["intensity"], ["intensity"]], axes=opened.axes)
+    plot = LivePlot("intensity", axes=opened.axes)
     for _ in ud.run_udf_iter(opened.array, udfs, sig_dims=opened.sig_dims, plots=plot):
         pass
     pixels = save(plot.figure, f"file-{name.split('.')[0]}")
@@ -234,15 +225,6 @@ def test_results_along_lines_and_in_stacks(recording, save, n_nav):
     results = ud.run_udf(data, udfs, sig_dims=2, axes=axes, unit="counts")
     for name, result in results.items():
         save(result.plot(), f"{name}_{n_nav}")
-
-
-def test_spectra_and_single_results(recording, save):
-    energy = ud.Axis(name="energy", unit="keV", scale=0.01)
-    spectra = recording.reshape(24, 32, -1)[..., :1024].rechunk({2: -1})
-    options = {"sig_dims": 1, "axes": [*NM, energy], "unit": "counts"}
-    line = VirtualDetectorUDF("window", start="6.2 keV", stop="6.6 keV")
-    save(ud.run_udf(spectra, line, **options).plot(title="Fe K"), "line_map")
-    save(ud.run_udf(spectra, SumUDF(), **options).plot(), "spectrum")
 
 
 def test_detectors_over_a_pattern(recording, save):

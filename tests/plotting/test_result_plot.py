@@ -12,7 +12,7 @@ import udfdask as ud
 from picture_udfs import ManyUDF
 from suites import examples
 from udfdask.testing import raise_if_dask_computes
-from udfdask.udfs import CoMUDF, RadialProfileUDF, StdDevUDF, SumSigUDF, SumUDF
+from udfdask.udfs import CoMUDF, StdDevUDF, SumSigUDF, SumUDF
 
 pytest.importorskip("matplotlib", reason="matplotlib is in the plot extra")
 
@@ -72,9 +72,7 @@ def test_a_computed_result_is_not_computed_again():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"names": "nope"}, "names asks for 'nope', which is not a result: ManyUDF has ['image'"),
-        ({"names": "thing"}, "cannot be drawn: it contains object values"),
-        ({"names": 5}, "names must be True, a name"),
+        ({"names": "nope"}, "names asks for 'nope', which is not one of the results ['image'"),
         ({"axes": []}, "axes must contain one Axis per dimension of the data"),
         ({"vmin": 2, "vmax": 2}, "vmin=2 must be smaller than vmax=2"),
         ({"cmap": "blue and red"}, "list(matplotlib.colormaps)"),
@@ -134,8 +132,6 @@ def test_two_maps_have_the_limits_and_colors_that_one_asks_for():
     drawn = [first_image(each.plot(vmin=-5, vmax=7000, cmap="viridis")) for each in totals]
     assert [one.get_clim() for one in drawn] == [(-5, 7000)] * 2
     assert [one.get_cmap().name for one in drawn] == ["viridis"] * 2
-    high = first_image(totals[0].plot(vmin=100))
-    assert high.get_clim() == (100, totals[0]["intensity"].max())
 
 
 @pytest.mark.parametrize(
@@ -168,19 +164,6 @@ def test_limits_of_lines_and_phases():
     assert by_title["wave, amplitude"].images[0].get_clim() == (1, 2)
     assert by_title["wave, phase"].images[0].get_clim() == (-np.pi, np.pi)
     assert by_title["wave, phase"].images[0].get_cmap().name == "twilight"
-
-
-@pytest.mark.parametrize(("log", "scale"), [(None, "log"), (False, "linear"), (True, "log")])
-def test_rings_below_a_bright_beam_are_seen(log, scale):
-    y, x = np.mgrid[:32, :32] - 16
-    radius = np.hypot(y, x)
-    frame = np.where(radius < 3, 5000, np.where(abs(radius - 9) < 1, 20, 2))
-    frames = np.broadcast_to(frame, (2, 3, 32, 32)).astype("uint16")
-    axes = [*(ud.Axis(name=n) for n in "yx"), *(ud.Axis(name=n, unit="mrad") for n in "ab")]
-    profile = ud.run_udf(da.from_array(frames), RadialProfileUDF(), axes=axes, unit="counts")
-    (curve,) = profile.plot(log=log).axes
-    assert (curve.get_yscale(), curve.get_xlabel()) == (scale, "radius (mrad)")
-    assert curve.get_ylabel() == "counts"
 
 
 def test_the_pictures_of_a_center_of_mass():

@@ -9,7 +9,7 @@ pytest.importorskip("matplotlib", reason="matplotlib is in the plot extra")
 
 from matplotlib.colors import rgb_to_hsv
 
-from udfdask.plotting.vectors import color_wheel, longest_shown, vector_colors
+from udfdask.plotting.colors import longest_shown, vector_colors
 
 ANGLES = st.floats(-np.pi, np.pi)
 
@@ -24,16 +24,6 @@ def test_hue_is_direction_and_brightness_is_length(angle, length):
     assert saturation == pytest.approx(1)
     assert value == pytest.approx(length)
     assert color[3] == 1
-
-
-@given(angle=ANGLES, length=st.floats(0.0, 0.9))
-def test_the_wheel_shows_the_color_of_each_direction(angle, length):
-    vector = length * np.array([np.sin(angle), np.cos(angle)])
-    wheel = color_wheel()
-    middle = len(wheel) // 2
-    row, column = np.rint(middle * (1 + vector)).astype(int)
-    seen = np.array([row - middle, column - middle]) / middle
-    np.testing.assert_allclose(wheel[row, column, :3], vector_colors(seen, 1.0)[:3], atol=1e-12)
 
 
 @pytest.mark.parametrize("bad", [(np.nan, 1.0), (1.0, np.nan), (np.inf, 0.0)])

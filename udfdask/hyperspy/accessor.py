@@ -8,15 +8,15 @@ from typing import Any, Unpack
 
 from hyperspy.api import signals
 
-from udfdask.advice import SIGNAL
 from udfdask.errors import ArgumentTypeError
 from udfdask.explanation.describe import Explanation
-from udfdask.hyperspy.data import aligned_data, read_parameters
-from udfdask.hyperspy.labels import read_calibration, read_labels
-from udfdask.hyperspy.make_signal import make_mapped
+from udfdask.hyperspy.data import arrange, read_parameters, wants_progressbar
+from udfdask.hyperspy.make_signal import make_mapped, read_calibration, read_labels
 from udfdask.hyperspy.progressive import SignalIterator, SignalSnapshot
+from udfdask.hyperspy.regions import aligned_data
 from udfdask.hyperspy.results import SignalResult
-from udfdask.hyperspy.run import arrange, reader_of_changes, run_on_signal
+from udfdask.io.labeled_array import labeled_array
+from udfdask.results.result import Result
 from udfdask.run.map_frames import MapOptions, call_of, make_frame_udf, name_of_map
 from udfdask.run.map_frames import map_frames as map_on_array
 from udfdask.run.options import (
@@ -28,11 +28,12 @@ from udfdask.run.options import (
     forwards,
     make_detector,
 )
-from udfdask.run.progressive.start import prepare_run
 from udfdask.run.progressive.start import run_udf_iter as iterate_on_array
-from udfdask.run.run_udf import explain_for, in_form_of
+from udfdask.run.run_udf import in_form_of
 from udfdask.run.run_udf import run_udf as run_on_array
+from udfdask.scheduling.compute import compute
 from udfdask.scheduling.job import check_options
+from udfdask.tracebacks import own_lines_hidden
 from udfdask.udf import UDF
 from udfdask.udfs.virtual_detector import VirtualDetectorUDF
 
@@ -67,6 +68,22 @@ class UDFAccessor:
     def __repr__(self) -> str:
         return f"<UDFAccessor of {self._signal!r}>"
 
+    def _run(
+        self,
+        udf: Any,
+        roi: Any,
+        lazy_output: bool | None,
+        show_progressbar: bool | None,
+        options: Mapping[str, Any],
+    ) -> tuple[Result, ...]:
+        """Return the results of each UDF; compute them in one pass unless they stay lazy."""
+        lazy = bool(self._signal._lazy if lazy_output is None else lazy_output)
+        results = arrange(self._signal, roi, named=lazy).run(udf, options)
+        if lazy:
+            return results
+        with own_lines_hidden:
+            return compute(*results, progress=wants_progressbar(show_progressbar))
+
     @forwards(RunOptions, run_on_array)
     def run_udf(
         self,
@@ -85,31 +102,23 @@ class UDFAccessor:
             The UDFs to run. All UDFs of a list or dictionary share one pass over the data.
         roi : BaseSignal of bool, HyperSpy ROI, or array-like, optional
             The positions to process: a signal in memory with the navigation axes, such as
-            ``s.sum("sig") > 5`` (compute a lazy one first, as in the example); a ROI such as
-            `hyperspy.api.roi.RectangularROI` in the units of the axes; or a region that
-            `udfdask.run_udf` takes, in the order of ``s.data``, (y, x).
+            ``s.sum("sig") > 5``; a ROI such as `hyperspy.api.roi.RectangularROI` in the units of
+            the axes; or as in `udfdask.run_udf`, in the order of ``s.data``, (y, x).
         lazy_output : bool, optional
             Whether to return lazy signals; by default if the signal is lazy.
         show_progressbar : bool, optional
             Whether to show a progress bar; by default as set in HyperSpy's preferences. Lazy
             results are computed later: pass it to their `compute`.
-        axes, unit : optional
-            As in `udfdask.run_udf`; by default those of the signal: its unit is that of the
-            quantity "field (mrad)".
-        descan : Descan, BaseSignal or array-like, optional
-            As in `udfdask.run_udf`, or a signal with the navigation axes of this one and the shift
-            as signal axis, such as ``com["raw_shifts"]`` of a `CoMUDF`.
         **options
-            As in `udfdask.run_udf`.
+            As in `udfdask.run_udf`; axes and unit are by default those of the signal. `descan` can
+            be a signal, such as ``com["raw_shifts"]`` of a `CoMUDF`.
 
         Returns
         -------
         SignalResult, tuple of SignalResult or dict of SignalResult
-            A mapping from result names to signals for one UDF, a tuple of mappings for a list, a
-            dictionary of mappings with the same names for a dictionary.
-            Results of kind nav have the navigation axes, and their extra dimensions as signal axes.
-            Results of kind sig have the signal axes and the class of the signal, and their extra
-            dimensions as navigation axes. Results of dtype object are ragged signals.
+            In the form of `udf`. Results of kind nav have the navigation axes, and their extra
+            dimensions as signal axes. Results of kind sig have the signal axes and the class of the
+            signal, and their extra dimensions as navigation axes.
 
         Raises
         ------
@@ -128,7 +137,7 @@ class UDFAccessor:
         >>> total = s.udf.run_udf(SumUDF(), roi=mask)["intensity"]
         """
         check_names(self.run_udf, options)
-        results = run_on_signal(self._signal, udf, roi, lazy_output, show_progressbar, **options)
+        results = self._run(udf, roi, lazy_output, show_progressbar, options)
         labels = read_labels(self._signal)
         names = udf if isinstance(udf, dict) else [None] * len(results)
         every = (SignalResult(r, labels.of(n)) for r, n in zip(results, names, strict=True))
@@ -149,24 +158,20 @@ class UDFAccessor:
         Parameters
         ----------
         func : callable
-            Called as ``func(frame, **kwargs)``, as in `udfdask.map_frames`; a frame is an array in
-            the order of ``s.data``.
+            Called as ``func(frame, **kwargs)``, as in `udfdask.map_frames`.
         roi, lazy_output, show_progressbar
             As in `run_udf`.
         output_shape, output_dtype, ragged, output_names, backends
             As in `udfdask.map_frames`.
         **kwargs
-            Parameters of `func`. If a parameter is a signal with the same navigation axes, lazy or
-            not, `func` gets its value at the current frame, an array or a number. All other
-            parameters are constant.
+            Parameters of `func`; of a signal with the same navigation axes, `func` gets the value
+            at its frame.
 
         Returns
         -------
         BaseSignal or SignalResult
-            With the navigation axes. If `func` returns frames of the same shape, also with the
-            signal axes and the class of the signal; other axes are called ``result_dim_0``, ...
-            The title is that of the signal, or else the name of the function. With `output_names`,
-            a mapping from the names to such signals.
+            With the navigation axes and, if `func` returns frames of the same shape, the signal
+            axes and the class of the signal. With `output_names`, a mapping from them to signals.
 
         Raises
         ------
@@ -184,8 +189,7 @@ class UDFAccessor:
         """
         parameters = read_parameters(self._signal, kwargs)
         udf = make_frame_udf(self.map_frames, func, locals(), parameters)
-        how = (roi, lazy_output, show_progressbar)
-        (result,) = run_on_signal(self._signal, {call_of(func): udf}, *how)
+        (result,) = self._run({call_of(func): udf}, roi, lazy_output, show_progressbar, {})
         labels = read_labels(self._signal)
         name = name_of_map(func)
         if kwargs.get("output_names") is not None:
@@ -198,8 +202,7 @@ class UDFAccessor:
         Returns
         -------
         xarray.DataArray, shape (*nav, *sig)
-            The same array as ``s.data``, lazy or not, with navigation axes first. An axis that is
-            just pixel numbers has no coordinate. The attribute `units` is the unit of the data;
+            The same array as ``s.data``, lazy or not, with navigation axes first. The attribute
             `signal_dims` names the signal dimensions, as a JSON list: the default in runs.
 
         Raises
@@ -217,8 +220,6 @@ class UDFAccessor:
         >>> s.udf.to_xarray().x.values
         array([0. , 0.5, 1. ])
         """
-        from udfdask.io.labeled_array import labeled_array
-
         if self._signal.ragged:
             raise ArgumentTypeError(
                 f"{self._signal!r} is ragged: a DataArray needs frames of one shape"
@@ -241,9 +242,8 @@ class UDFAccessor:
         Parameters
         ----------
         detector : HyperSpy ROI, BaseSignal, array of bool, or str
-            The pixels of the detector: a ROI such as `hyperspy.api.roi.CircleROI` in the units of
-            the signal axes; a mask of the shape of a frame, an array in the order of ``s.data`` or
-            a signal in memory; or a shape, as in `udfdask.udfs.VirtualDetectorUDF`.
+            A ROI such as `hyperspy.api.roi.CircleROI` in the units of the signal axes; a mask of
+            the shape of a frame; or a shape, as in `udfdask.udfs.VirtualDetectorUDF`.
         roi, lazy_output, show_progressbar, **options
             As in `run_udf`.
 
@@ -266,10 +266,9 @@ class UDFAccessor:
         >>> s.udf.virtual_image(hs.roi.CircleROI(cx=4, cy=4, r=2))
         <LazySignal2D, title: intensity, dimensions: (|3, 2)>
         """
-        udf, run = make_detector(self.virtual_image, detector, options)
-        how = (roi, lazy_output, show_progressbar)
-        results = run_on_signal(self._signal, udf, *how, **run)
-        image = SignalResult(results[0], read_labels(self._signal))[IMAGE]
+        udf, chosen = make_detector(self.virtual_image, detector, options)
+        (result,) = self._run(udf, roi, lazy_output, show_progressbar, chosen)
+        image = SignalResult(result, read_labels(self._signal))[IMAGE]
         n_axes = image.axes_manager.navigation_dimension
         return image.transpose(signal_axes=min(2, n_axes)) if n_axes else image
 
@@ -311,9 +310,7 @@ class UDFAccessor:
         np.float64(6.0)
         """
         check_options(self.run_udf_iter, options, options.get("scheduler"))
-        array, udf, chosen = arrange(self._signal, udf, roi, options)
-        align = reader_of_changes(self._signal)
-        run = prepare_run(array, udf, align=align, door=SIGNAL, **chosen)
+        run = arrange(self._signal, roi).start(udf, options)
         return SignalIterator(run, partial(SignalSnapshot, labels=read_labels(self._signal)))
 
     @forwards(RunOptions, run_udf)
@@ -349,8 +346,7 @@ class UDFAccessor:
         960
         """
         check_names(self.explain, options)
-        array, udf, chosen = arrange(self._signal, udf, roi, options)
-        return explain_for(SIGNAL, array, udf, **chosen)
+        return arrange(self._signal, roi).explain(udf, options)
 
 
 class _AccessorAttribute:

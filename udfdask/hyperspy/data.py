@@ -6,6 +6,7 @@ import itertools
 import math
 import uuid
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import dask
@@ -14,50 +15,50 @@ import numpy as np
 from dask.array.core import slices_from_chunks
 from dask.base import tokenize
 from dask.utils import parse_bytes
+from hyperspy.api import preferences, signals
 
-from udfdask.errors import ArgumentTypeError, ArgumentValueError
+from udfdask.advice import SIGNAL
+from udfdask.errors import ArgumentValueError
+from udfdask.geometry.labels import DataLabels
+from udfdask.hyperspy.make_signal import read_calibration
+from udfdask.hyperspy.regions import aligned_data, lazy_signal_error, read_mask, read_roi
+from udfdask.run.labeled_data import LabeledData
 from udfdask.udf import UDF
+
+
+def arrange(signal: Any, roi: Any, *, named: bool = False) -> LabeledData:
+    """Return the data of a run; with `named`, the key of data in memory is a hash of their values.
+
+    Raise if the signal has no frames.
+    """
+    manager = signal.axes_manager
+    n_nav, n_sig = len(manager.navigation_axes), len(manager.signal_axes)
+    if signal.ragged or not n_sig:
+        raise ArgumentValueError(
+            f"{signal!r} is ragged or has no signal axes, so that it has no frames of one shape: "
+            "transpose it, as in signal.T or signal.transpose(signal_axes=2)"
+        )
+    array = aligned_data(signal)
+    calibration = read_calibration(signal)
+    names = [axis.name for axis in calibration.axes]
+    return LabeledData(
+        door=SIGNAL,
+        array=array if isinstance(array, da.Array) else _wrap(array, n_sig, named=named),
+        roi=read_roi(signal, roi),
+        labels=DataLabels(
+            nav=tuple(names[:n_nav]),
+            sig=tuple(names[n_nav:]),
+            sizes=dict(zip(names, array.shape, strict=True)),
+            indexes={},
+        ),
+        calibration=calibration,
+        read_mask=partial(read_mask, signal),
+    )
 
 
 def wants_progressbar(asked: bool | None) -> bool:
     """Return whether to show a progress bar; None means HyperSpy's preference."""
-    from hyperspy.api import preferences
-
     return bool(preferences.General.show_progressbar) if asked is None else asked
-
-
-MEMORY_CHUNKS = 64
-"""Approximate number of chunks for data in memory: enough for many threads, cheap for one."""
-
-
-def read_frames(signal: Any, *, named: bool) -> tuple[da.Array, int]:
-    """Return the data of a signal, shape (*nav, *sig), and the number of its signal axes.
-
-    With `named`, the dask name of data in memory is a hash of their values.
-    """
-    manager = signal.axes_manager
-    sig_dims = len(manager.signal_axes)
-    if signal.ragged:
-        raise ArgumentTypeError(
-            f"{signal!r} is ragged, but UDFs need frames of one shape: map a function with s.map"
-        )
-    if not sig_dims:
-        raise ArgumentValueError(
-            f"{signal!r} has no signal axes, so it has no frames: transpose it, as in signal.T or "
-            "signal.transpose(signal_axes=2)"
-        )
-    data = aligned_data(signal)
-    if not isinstance(data, da.Array):
-        data = _wrap(data, sig_dims, named=named)
-    return data, sig_dims
-
-
-def aligned_data(signal: Any) -> Any:
-    """Return the array of a signal with navigation axes first, transposed if necessary."""
-    manager = signal.axes_manager
-    axes = (*manager.navigation_axes[::-1], *manager.signal_axes[::-1])
-    order = tuple(axis.index_in_array for axis in axes)
-    return signal.data if order == tuple(range(signal.data.ndim)) else signal.data.transpose(order)
 
 
 def _wrap(data: Any, sig_dims: int, *, named: bool) -> da.Array:
@@ -67,11 +68,14 @@ def _wrap(data: Any, sig_dims: int, *, named: bool) -> da.Array:
     """
     chunks = memory_chunks(data.shape, data.dtype.itemsize, sig_dims)
     # equal data give equal names, but hashing reads all data: only lazy results pay for it
-    token = tokenize(data, chunks) if named else uuid.uuid4().hex
-    name = f"signal-{token}"
+    name = f"signal-{tokenize(data, chunks) if named else uuid.uuid4().hex}"
     keys = itertools.product([name], *(range(len(sizes)) for sizes in chunks))
     blocks = {key: data[index] for key, index in zip(keys, slices_from_chunks(chunks), strict=True)}
     return da.Array(blocks, name, chunks, meta=data[(slice(0, 0),) * data.ndim])
+
+
+MEMORY_CHUNKS = 64
+"""Approximate number of chunks for data in memory: enough for many threads, cheap for one."""
 
 
 def memory_chunks(
@@ -91,41 +95,25 @@ def memory_chunks(
     return tuple(chunks)
 
 
-def lazy_signal_error(what: str, pass_as: str) -> ArgumentTypeError:
-    """Return the error about a lazy signal whose values must be known before a run.
-
-    `pass_as` is how a signal called `mask` is passed.
-    """
-    # `roi=mask.compute()` would be None, which means all positions
-    return ArgumentTypeError(
-        f"the {what} is a lazy signal: write mask.compute() on a line of its own, which changes "
-        f"the signal in place and returns None, then pass {pass_as}"
-    )
-
-
 def read_parameters(signal: Any, kwargs: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the parameters of a map over `signal`; signals become aux data or constants."""
-    from hyperspy.api import signals
-
-    return {
-        name: _read_parameter(signal, name, v) if isinstance(v, signals.BaseSignal) else v
-        for name, v in kwargs.items()
-    }
-
-
-def _read_parameter(signal: Any, name: str, value: Any) -> Any:
-    """Return a signal as aux data if it has a value for each position, else its constant value."""
+    """Return the parameters of a map; signals become aux data, or constants without a scan."""
     nav = signal.axes_manager.navigation_shape
-    own = value.axes_manager.navigation_shape
-    if own == nav:
-        data = aligned_data(value)
-        extra = data.shape[len(nav) :]
-        return UDF.aux_data(data, kind="nav", extra_shape=extra, dtype=data.dtype)
-    if own not in ((), (1,)):
-        raise ArgumentValueError(
-            f"the parameter {name} is {value!r}, but {signal!r} is mapped: the parameter needs "
-            f"navigation axes of the same sizes {nav}, or none"
-        )
-    if isinstance(value.data, da.Array):
-        raise lazy_signal_error(f"parameter {name}", f"{name}=mask")
-    return np.squeeze(value.data)
+    read = dict(kwargs)
+    for name, value in kwargs.items():
+        if not isinstance(value, signals.BaseSignal):
+            continue
+        own = value.axes_manager.navigation_shape
+        if own == nav:
+            data = aligned_data(value)
+            extra = data.shape[len(nav) :]
+            read[name] = UDF.aux_data(data, kind="nav", extra_shape=extra, dtype=data.dtype)
+        elif own not in ((), (1,)):
+            raise ArgumentValueError(
+                f"the parameter {name} is {value!r}, but {signal!r} is mapped: the parameter needs "
+                f"navigation axes of the same sizes {nav}, or none"
+            )
+        elif isinstance(value.data, da.Array):
+            raise lazy_signal_error(f"parameter {name}")
+        else:
+            read[name] = np.squeeze(value.data)
+    return read

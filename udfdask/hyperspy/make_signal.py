@@ -1,30 +1,98 @@
-"""Make signals from arrays and the labels of the input signal."""
+"""Make signals from arrays and the labels of the input signal: axes, metadata, signal type."""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from typing import Any
 
 import dask.array as da
+from hyperspy.api import signals
 
-from udfdask.errors import ArgumentTypeError
-from udfdask.geometry.axes import Axis
+from udfdask.geometry.axes import Axis, Calibration, with_different_names
 from udfdask.geometry.labels import Place
-from udfdask.hyperspy.labels import AxisDict, SignalLabels, copied_axes, extra_axis_dicts
+from udfdask.io.hyperspy_axes import read_axis, read_unit
 from udfdask.results.named_results import ResultInfo
-from udfdask.udf.buffers import BufferSpec
+
+AxisDict = dict[str, Any]
+"""An axis as a dictionary of HyperSpy: uniform, functional, or one value per position."""
 
 
-def check_dtypes(udf_name: str, buffers: Mapping[str, BufferSpec]) -> None:
-    """Raise if a signal cannot hold one of the results."""
-    for name, spec in buffers.items():
-        if spec.dtype.kind not in "biufcVO":
-            raise ArgumentTypeError(
-                f"{udf_name} has a result {name!r} of dtype {spec.dtype}, but HyperSpy's signals "
-                "hold only numbers and Python objects: declare it with dtype=object, or pass "
-                "ragged=True to map_frames"
-            )
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SignalLabels:
+    """The labels of a signal."""
+
+    nav_axes: tuple[AxisDict, ...]
+    """Navigation axes in the order of the array: y before x."""
+    sig_axes: tuple[AxisDict, ...]
+    """Signal axes in the order of the array."""
+    metadata: dict[str, Any]
+    """Metadata without entries that describe only these data: variance, navigator, markers."""
+    original_metadata: dict[str, Any]
+    """Metadata from the file."""
+    file: dict[str, Any]
+    """Name, folder and suffix of the file."""
+    signal: dict[str, Any]
+    """The node `Signal` of the metadata: signal type, quantity."""
+    class_type: str
+    """Signal type of the class of the signal: empty if the package of its type is not installed."""
+
+    @property
+    def sig_shape(self) -> tuple[int, ...]:
+        """Shape of a frame."""
+        return tuple(len(a["axis"]) if "axis" in a else int(a["size"]) for a in self.sig_axes)
+
+    def of(self, name: str | None) -> SignalLabels:
+        """Return the labels for the results of a UDF with a name, such as "BF", in the titles."""
+        if name is None:
+            return self
+        general = dict(self.metadata.get("General", {}))
+        title = general.get("title")
+        general["title"] = f"{name} of {title}" if title else name
+        return replace(self, metadata={**self.metadata, "General": general})
+
+
+def read_labels(signal: Any) -> SignalLabels:
+    """Return the labels of a signal."""
+    manager = signal.axes_manager
+    metadata = signal.metadata.as_dictionary()
+    for other_data in ("_HyperSpy", "Markers"):
+        metadata.pop(other_data, None)
+    signal_node = metadata.pop("Signal", {})
+    signal_node.pop("Noise_properties", None)
+    return SignalLabels(
+        nav_axes=tuple(manager._get_navigation_axes_dicts()),
+        sig_axes=tuple(manager._get_signal_axes_dicts()),
+        metadata=copy.deepcopy(metadata),
+        original_metadata=copy.deepcopy(signal.original_metadata.as_dictionary()),
+        file=copy.deepcopy(signal.tmp_parameters.as_dictionary()),
+        signal=copy.deepcopy(signal_node),
+        class_type=signal._signal_type,
+    )
+
+
+def read_calibration(signal: Any) -> Calibration:
+    """Return the axes of a signal in the order of UDFs, (*nav, *sig), and the unit of its data."""
+    manager = signal.axes_manager
+    sig = manager.signal_axes[::-1]
+    axes = [read_axis(axis) for axis in (*manager.navigation_axes[::-1], *sig)]
+    return Calibration(axes=with_different_names(axes, len(sig)), unit=read_unit(signal))
+
+
+def _extra_axis_dicts(axes: Iterable[Axis], shape: Iterable[int]) -> tuple[AxisDict, ...]:
+    """Return the extra axes of a result, with these sizes, as dictionaries of HyperSpy."""
+    found: list[AxisDict] = []
+    for axis, size in zip(axes, shape, strict=True):
+        even = {"size": size, "scale": axis.scale, "offset": axis.offset}
+        where = even if axis.values is None else {"axis": axis.positions(size)}
+        found.append({"name": axis.name, "units": axis.unit, **where})
+    return tuple(found)
+
+
+def copied_axes(axes: Iterable[AxisDict], *, navigate: bool) -> list[AxisDict]:
+    """Return copies of axes, all of them navigation axes or all of them signal axes."""
+    return [{**copy.deepcopy(axis), "navigate": navigate} for axis in axes]
 
 
 def make_signal(
@@ -33,7 +101,7 @@ def make_signal(
     """Return a result in data set shape, or its valid mask, as a signal; `place` is that of it."""
     kind, extra = info.buffers[place.result].kind, place.axes
     first = array.ndim - len(extra)
-    others = extra_axis_dicts(extra, array.shape[first:])
+    others = _extra_axis_dicts(extra, array.shape[first:])
     nav, sig = (labels.nav_axes if kind == "nav" else ()), others
     if kind == "sig":
         nav, sig = others, labels.sig_axes
@@ -65,7 +133,7 @@ def make_mapped(array: Any, extra: tuple[Axis, ...], name: str, labels: SignalLa
     """
     extra_shape = array.shape[array.ndim - len(extra) :]
     same = bool(extra) and extra_shape == labels.sig_shape
-    sig = labels.sig_axes if same else extra_axis_dicts(extra, extra_shape)
+    sig = labels.sig_axes if same else _extra_axis_dicts(extra, extra_shape)
     signal = _make(array, labels.nav_axes, sig, labels, own_class=same)
     title = signal.metadata.General.title
     _name(signal, name)
@@ -88,8 +156,6 @@ def _make(
     own_class: bool,
 ) -> Any:
     """Return a signal with these axes, and with the class of the input signal or the base class."""
-    from hyperspy.api import signals
-
     ragged = array.dtype == object
     axes = copied_axes(nav, navigate=True) + copied_axes(sig, navigate=ragged)
     if not axes and not ragged:

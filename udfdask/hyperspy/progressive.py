@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from udfdask.hyperspy.labels import SignalLabels
-from udfdask.hyperspy.make_signal import make_nav_signal
+from udfdask.hyperspy.make_signal import SignalLabels, make_nav_signal
 from udfdask.hyperspy.results import SignalResult
 from udfdask.run.progressive import Snapshot
 from udfdask.run.progressive.iterator import SnapshotIterator

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
+import dask.array as da
 import numpy as np
 from dask.base import is_dask_collection, tokenize
+from hyperspy.api import signals
 
 from udfdask.hyperspy.data import wants_progressbar
-from udfdask.hyperspy.labels import SignalLabels, copied_axes
-from udfdask.hyperspy.make_signal import make_signal
-from udfdask.hyperspy.regions import mask_reader
+from udfdask.hyperspy.make_signal import SignalLabels, copied_axes, make_signal
+from udfdask.hyperspy.regions import read_mask
 from udfdask.results.named_results import NamedResults
 from udfdask.results.result import Result
 from udfdask.run.read_masks import read_detectors
@@ -52,10 +54,12 @@ class SignalResult(NamedResults):
         super().__init__(result._info)
         self._result = result
         self._labels = labels
-        self._signals: dict[tuple[str, str], Any] = {}
+        self._signals: dict[str, Any] = {}
 
     def __getitem__(self, name: str) -> Any:
-        return self._signal("result", name, self._result)
+        if name not in self._signals:
+            self._signals[name] = self._make(name, self._result, is_mask=False)
+        return self._signals[name]
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (SignalResult, (self._result, self._labels))
@@ -64,10 +68,6 @@ class SignalResult(NamedResults):
         state = "lazy" if is_dask_collection(self._result) else "computed"
         lines = [f"<SignalResult of {self._result._info.title}, {state}>"]
         lines += [f"  {name}: {signal!r}" for name, signal in self.items()]
-        for name, axes in self._result.extra_axes.items():
-            masks = [axis.labels for axis in axes if axis.name == "mask" and axis.labels]
-            if masks:
-                lines.append(f"  parts of {name}, each a signal of its own: {', '.join(masks[0])}")
         lines += [f"  note  {text}" for text in self._info.notes]
         return "\n".join(lines)
 
@@ -79,7 +79,8 @@ class SignalResult(NamedResults):
     @property
     def valid_mask(self) -> Mapping[str, Any]:
         """A boolean signal for each result, True at valid values."""
-        return _ValidMasks(self)
+        masks = self._result.valid_mask
+        return {name: self._make(name, masks, is_mask=True) for name in self}
 
     def compute(self, show_progressbar: bool | None = None, **kwargs: Any) -> SignalResult:
         """Compute all results in one pass over the data.
@@ -89,11 +90,9 @@ class SignalResult(NamedResults):
         Parameters
         ----------
         show_progressbar : bool, optional
-            Whether to show a progress bar that counts frames; by default as set in HyperSpy's
-            preferences.
+            Whether to show a progress bar; by default as set in HyperSpy's preferences.
         **kwargs
-            Arguments of `udfdask.compute`: scheduler, resources, `progress` in place of
-            `show_progressbar`, ...
+            Arguments of `udfdask.compute`, also `progress` in place of `show_progressbar`.
 
         Returns
         -------
@@ -180,17 +179,18 @@ class SignalResult(NamedResults):
         ['BF']
         """
         with own_lines_hidden:
-            given = read_detectors(detectors, mask_reader(_frame(self._labels)))
+            given = read_detectors(detectors, partial(read_mask, self._frame()))
             return self._result.plot_detectors(given, name, **options)
 
-    def _signal(self, what: str, name: str, arrays: Mapping[str, Any]) -> Any:
-        """Return a result, or its mask, as a signal; always the same object."""
+    def _frame(self) -> Any:
+        """Return a signal with the signal axes of the input and no data of its own."""
+        axes = copied_axes(self._labels.sig_axes, navigate=False)
+        return signals.BaseSignal(np.broadcast_to(0.0, self._labels.sig_shape), axes=axes)
+
+    def _make(self, name: str, arrays: Mapping[str, Any], *, is_mask: bool) -> Any:
+        """Return a result, or its mask, as a signal."""
         place = self._info.place_of(name)
-        if (what, name) not in self._signals:
-            self._signals[what, name] = make_signal(
-                arrays[name], self._info, place, name, self._labels, is_mask=what == "valid_mask"
-            )
-        return self._signals[what, name]
+        return make_signal(arrays[name], self._info, place, name, self._labels, is_mask=is_mask)
 
     # The dask collection protocol.
 
@@ -223,37 +223,11 @@ class SignalResult(NamedResults):
         return _persisted, (rebuild, state, self._labels)
 
 
-def _frame(labels: SignalLabels) -> Any:
-    """Return a signal with the signal axes of the input and no data of its own."""
-    from hyperspy.api import signals
-
-    axes = copied_axes(labels.sig_axes, navigate=False)
-    return signals.BaseSignal(np.broadcast_to(np.zeros(()), labels.sig_shape), axes=axes)
-
-
-class _ValidMasks(Mapping[str, Any]):
-    """A mapping from the names of results to their valid masks, which are made on request."""
-
-    __slots__ = ("_signals",)
-
-    def __init__(self, signals: SignalResult) -> None:
-        self._signals = signals
-
-    def __getitem__(self, name: str) -> Any:
-        return self._signals._signal("valid_mask", name, self._signals.result.valid_mask)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._signals)
-
-    def __len__(self) -> int:
-        return len(self._signals)
-
-
 @unwrap.register
-def _open(signals: SignalResult) -> tuple[Result, Callable[[Result], SignalResult]]:
+def _open(result: SignalResult) -> tuple[Result, Callable[[Result], SignalResult]]:
     """Give `udfdask.compute` only the arrays: metadata, often large, are not sent to a cluster."""
-    bare = signals.result
-    return bare, lambda done: signals if done is bare else SignalResult(done, signals._labels)
+    bare = result.result
+    return bare, lambda done: result if done is bare else SignalResult(done, result._labels)
 
 
 def _computed(
@@ -272,3 +246,24 @@ def _persisted(
 ) -> SignalResult:
     """Return the same signals over another graph."""
     return SignalResult(rebuild(graph, *state, rename=rename), labels)
+
+
+@unwrap.register(signals.BaseSignal)
+def _open_signal(signal: Any) -> tuple[Any, Callable[[Any], Any]]:
+    """Return the array that dask computes for a signal, and a function that restores the signal.
+
+    A signal in memory is returned unchanged. dask must not get it: it would iterate over it without
+    end.
+    """
+    if not isinstance(signal.data, da.Array):
+        return None, lambda _: signal
+    return signal.data, lambda data: _with_data(signal, data)
+
+
+def _with_data(signal: Any, data: Any) -> Any:
+    """Return a copy of a signal with other data: lazy if these are lazy, else in memory."""
+    made = signal.deepcopy()
+    made.data = data
+    if made._lazy and not isinstance(data, da.Array):
+        made.compute(show_progressbar=False)  # computes nothing, only changes the class
+    return made

@@ -11,10 +11,15 @@ import numpy as np
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.geometry.axes import Axis
 from udfdask.geometry.labels import did_you_mean, few, find_place, labels_as_names
-from udfdask.plotting.labels import Described, Labels, label_result, missing_as_nan
-from udfdask.plotting.panels import Panel, panels_of
-
-Array = np.ndarray[Any, Any]
+from udfdask.plotting.panels import (
+    Array,
+    Described,
+    Labels,
+    Panel,
+    label_result,
+    missing_as_nan,
+    panels_of,
+)
 
 FORMS = "True, a name, a pair (name, function), or a list of names and pairs"
 
@@ -61,65 +66,27 @@ def choose(
     """
     if asked is True:
         every = [
-            choice
+            _find(name, None, k, one, axes)
             for k, one in enumerate(described)
-            for name in one.buffers
-            if (choice := _find(name, None, k, one, axes)) is not None
+            for name in one.default_plots or one.buffers
         ]
-        chosen = [
-            choice
-            for choice in every
-            for defaults in [described[choice.udf].default_plots]
-            if not choice.labels.obstacle and (not defaults or choice.name in defaults)
-        ]
+        chosen = [one for one in every if one is not None and not one.labels.obstacle]
         if not chosen:
-            whys = [f"{c.name!r}: {c.labels.obstacle}" for c in every] or ["there are no results"]
-            raise ArgumentValueError(f"there is nothing to draw. {'; '.join(whys)}")
+            raise ArgumentValueError("there is nothing to draw: no result is an image or a line")
     else:
-        chosen = [
-            choice
-            for wanted, udfs in _wanted(asked, len(described), option)
-            for choice in _chosen(*_pair(wanted, option), udfs, described, axes, option)
-        ]
+        wanted = asked if isinstance(asked, (list, tuple)) and not _is_pair(asked) else [asked]
+        if not wanted:
+            raise ArgumentValueError(f"{option} is empty: pass {FORMS}")
+        chosen = [one for each in wanted for one in _chosen(each, described, axes, option)]
     if len(described) > 1:
         names = [one.name or one.udf_name for one in described]
         chosen = [_titled(one, f"{names[one.udf]}: {one.labels.title}") for one in chosen]
     return tuple(chosen)
 
 
-def _wanted(asked: Any, n_udfs: int, option: str) -> list[tuple[Any, range]]:
-    """Return the requested names and pairs, each with the UDFs that it applies to."""
-    every = range(n_udfs)
-    if isinstance(asked, str) or _is_pair(asked):
-        return [(asked, every)]
-    if not isinstance(asked, (list, tuple)):
-        raise ArgumentTypeError(f"{option} must be {FORMS}; got {asked!r}")
-    if all(isinstance(one, (list, tuple)) and not _is_pair(one) for one in asked):
-        if not any(asked):
-            raise ArgumentValueError(f"{option} is empty: pass {FORMS}")
-        if len(asked) != n_udfs:
-            raise ArgumentValueError(
-                f"{option} contains {len(asked)} lists, but the number of UDFs is {n_udfs}: write "
-                "one list for each UDF, [] to draw nothing of it"
-            )
-        return [(one, range(k, k + 1)) for k, ones in enumerate(asked) for one in ones]
-    return [(one, every) for one in asked]
-
-
 def _is_pair(asked: Any) -> bool:
     """Return whether a value looks like a pair of a name and a function."""
-    return isinstance(asked, tuple) and len(asked) == 2 and not isinstance(asked[1], (str, tuple))
-
-
-def _pair(wanted: Any, option: str) -> tuple[str, Callable[[Array], Any] | None]:
-    """Return the name and the function of a name or a pair, checked."""
-    if isinstance(wanted, str):
-        return wanted, None
-    if not _is_pair(wanted) or not isinstance(wanted[0], str) or not callable(wanted[1]):
-        raise ArgumentTypeError(
-            f"{option} must be {FORMS} of an array, such as numpy.abs; got {wanted!r} in it"
-        )
-    return wanted[0], wanted[1]
+    return isinstance(asked, tuple) and len(asked) == 2 and callable(asked[1])
 
 
 def _find(
@@ -138,20 +105,22 @@ def _find(
 
 
 def _chosen(
-    name: str,
-    function: Callable[[Array], Any] | None,
-    udfs: range,
+    wanted: Any,
     described: Sequence[Described],
     axes: Sequence[Axis] | None,
     option: str,
 ) -> list[Choice]:
-    """Return a choice for every UDF that has a result, or a label, of this name."""
-    found = [_find(name, function, k, described[k], axes) for k in udfs]
+    """Return a choice for every UDF that has a result, or a label, of a name or a pair."""
+    name, function = wanted if _is_pair(wanted) else (wanted, None)
+    if not isinstance(name, str):
+        raise ArgumentTypeError(f"{option} must be {FORMS}; got {wanted!r} in it")
+    found = [_find(name, function, k, one, axes) for k, one in enumerate(described)]
     choices = [choice for choice in found if choice is not None]
     if not choices:
+        known = [n for one in described for n in (*one.buffers, *labels_as_names(one.extra_axes))]
         raise ArgumentValueError(
-            f"{option} asks for {name!r}, which is not a result: "
-            + _unknown(name, [described[k] for k in udfs])
+            f"{option} asks for {name!r}, which is not one of the results {few(known)}"
+            f"{did_you_mean(name, known)}"
         )
     if function is not None:
         called = getattr(function, "__name__", "")
@@ -167,18 +136,6 @@ def _chosen(
     return choices
 
 
-def _unknown(name: str, described: Sequence[Described]) -> str:
-    """Return the names that UDFs have instead of an unknown one, as text."""
-    known: list[str] = []
-    texts = []
-    for one in described:
-        results, labels = sorted(one.buffers), labels_as_names(one.extra_axes)
-        known += [*results, *labels]
-        also = f" and the labels {few(labels)}" if labels else ""
-        texts.append(f"{one.udf_name} has {results}{also}")
-    return "; ".join(texts) + did_you_mean(name, known)
-
-
 def _titled(choice: Choice, title: str) -> Choice:
     """Return a choice with another title."""
     return replace(choice, labels=replace(choice.labels, title=title))
@@ -187,12 +144,9 @@ def _titled(choice: Choice, title: str) -> Choice:
 def _relabeled(labels: Labels, made: Array) -> Labels:
     """Return the labels of a function's result; axes are kept if their sizes did not change."""
     if made.shape == labels.shape:
-        return replace(labels, dtype=made.dtype)
-    n = (
-        labels.n_leading
-        if made.shape[: labels.n_leading] == labels.shape[: labels.n_leading]
-        else 0
-    )
+        return labels
+    n = labels.n_leading
+    if made.shape[:n] != labels.shape[:n]:
+        labels, n = replace(labels, kind="single"), 0
     extra = tuple(Axis(name=f"dim_{k}", unit="index") for k in range(made.ndim - n))
-    axes, kind = (*labels.axes[:n], *extra), labels.kind if n else "single"
-    return replace(labels, shape=made.shape, dtype=made.dtype, axes=axes, n_leading=n, kind=kind)
+    return replace(labels, axes=(*labels.axes[:n], *extra), n_leading=n)

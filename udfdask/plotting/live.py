@@ -10,10 +10,9 @@ from typing import Any
 from udfdask.errors import UDFWarning
 from udfdask.geometry.axes import Axis
 from udfdask.plotting.choose import Choice, choose
-from udfdask.plotting.color_scale import check_colors
-from udfdask.plotting.displays import Screen, figure_class, open_screen
-from udfdask.plotting.labels import Described
-from udfdask.plotting.panels import Panel
+from udfdask.plotting.colors import check_colors
+from udfdask.plotting.displays import Screen, figure_class
+from udfdask.plotting.panels import Described
 from udfdask.plotting.static import draw, figure_size
 
 _PAUSE = 4.0  # pause 4 times the drawing time: drawing takes at most a fifth of the time
@@ -30,10 +29,9 @@ class LivePlot:
     Parameters
     ----------
     plots : True, str, tuple or list
-        The results to draw: True for all results that can be drawn; the name of a result; a pair
-        ``(name, function)`` with a function of an array in the shape of the dataset, which is NaN
-        where there are no results yet; a list of names and pairs; or for several UDFs a list of
-        such lists. A name outside such lists selects the results with this name of all UDFs.
+        The results to draw: True for all that can be drawn; the name of a result; a pair
+        ``(name, function)`` with a function of an array, which is NaN where there are no results
+        yet; or a list of names and pairs. A name selects the results with this name of all UDFs.
     axes : sequence of Axis, optional
         Names, scales and units: one axis per dimension of the data, ``(*nav, *sig)``. By default
         axes count pixels.
@@ -92,7 +90,7 @@ class LivePlot:
         self._choices = choose(self._plots, results, self._axes)
         self._name = ", ".join(one.name or one.udf_name for one in results)
         self._not_before, self._has_failed = 0.0, False
-        if self._screen is not None and self._screen.is_closed:
+        if self._is_closed:
             self._screen = None
 
     def update(self, snapshot: Any) -> bool:
@@ -133,38 +131,43 @@ class LivePlot:
         if self._choices is None:
             self._prepare(snapshot.buffers)
         is_last = snapshot.n_merged == snapshot.n_chunks
-        if self._has_failed or (self._screen is not None and self._screen.is_closed):
-            return False
-        if time.monotonic() < self._not_before and not is_last:
-            return False
         start = time.monotonic()
+        if self._has_failed or self._is_closed or (start < self._not_before and not is_last):
+            return False
         try:
             self._draw(snapshot)
         except Exception as error:  # noqa: BLE001  # a picture must not end a long run
             self._has_failed = True
-            if self._screen is not None and self._screen.is_closed:
-                return False  # the user closed the window during the drawing
-            warnings.warn(
-                "the live plot is not updated any more, but the run goes on: "
-                f"{type(error).__name__}: {error}",
-                UDFWarning,
-                stacklevel=3,
-            )
+            if not self._is_closed:  # the user can close the window during the drawing
+                warnings.warn(
+                    "the live plot is not updated any more, but the run goes on: "
+                    f"{type(error).__name__}: {error}",
+                    UDFWarning,
+                    stacklevel=3,
+                )
             return False
         end = time.monotonic()
         self._not_before = end + max(self._interval, _PAUSE * (end - start))
         return True
 
+    @property
+    def _is_closed(self) -> bool:
+        """Whether the user has closed the window."""
+        return self._screen is not None and self._screen.is_closed
+
     def _draw(self, snapshot: Any) -> None:
         """Draw a snapshot now."""
         title = f"{self._name}: {snapshot.n_merged} of {snapshot.n_chunks} chunks"
-        panels: list[Panel] = []
-        for choice in self._choices or ():
-            result = snapshot.buffers[choice.udf]
-            values, valid = result[choice.name], result.valid_mask[choice.name]
-            panels += choice.panels(values, valid, log=self._log, **self._look)
+        panels = [
+            panel
+            for choice in self._choices or ()
+            for result in [snapshot.buffers[choice.udf]]
+            for panel in choice.panels(
+                result[choice.name], result.valid_mask[choice.name], log=self._log, **self._look
+            )
+        ]
         if self._screen is None:
-            self._screen = open_screen(figure_size(panels, title=title))
+            self._screen = Screen(figure_size(panels, title=title))
         draw(panels, title=title, figure=self._screen.figure)
         self._screen.show()
 

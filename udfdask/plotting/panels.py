@@ -1,31 +1,33 @@
-"""Convert results to the panels of a figure."""
+"""Describe results before they have values, and convert their values to the panels of a figure."""
 
 from __future__ import annotations
 
 import itertools
+import math
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
 
 from udfdask.geometry.axes import Axis
-from udfdask.plotting.labels import Labels, place_text
+from udfdask.geometry.labels import Place, check_axes
 
-Style = Literal["scan", "pattern", "signed", "phase", "vector", "lines"]
+Style = Literal["scan", "pattern", "signed", "phase", "vector"]
 Array = np.ndarray[Any, Any]
 
+Described = Any
+"""What knows the results of one UDF before they are computed: a `Result` or its metadata."""
+
+_NUMBERS = "biufc"
 _MOST_OF_ONE_BUFFER = 4
-_MOST_LINES = 6
 _VECTOR = ("y", "x")  # labels of the components of vectors
-_ALIKE = 10.0  # if the mean vector exceeds this multiple of the spread, draw each component
-_STEEP = 10.0  # if the maximum exceeds this multiple of the median, draw curves on a log scale
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Panel:
-    """One picture of a figure: an image, also of vectors, a line, or several lines.
+    """One picture of a figure: an image, also of vectors, or a line.
 
     Examples
     --------
@@ -42,12 +44,12 @@ class Panel:
     """Title above the panel."""
     values: Array
     """An image, shape (y, x), or a line, shape (n,); complex values are drawn as amplitudes.
-    For style `lines` shape (n, lines), for `vector` shape (y, x, 2) with components (y, x)."""
+    For style `vector` shape (y, x, 2) with components (y, x)."""
     axes: tuple[Axis, ...]
     """One axis per dimension of `values`."""
     style: Style = "scan"
     """Colors for a scan image, a diffraction pattern, values around zero, angles in radians, or
-    vectors; or several lines."""
+    vectors."""
     log: bool = False
     """Draw the values on a logarithmic scale."""
     label: str = ""
@@ -63,143 +65,163 @@ class Panel:
     """Colormap of matplotlib, or its name; by default that of the style."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Labels:
+    """Name, shape and axes of one result."""
+
+    title: str
+    """Title of the result in a picture."""
+    kind: str
+    """Shaped like the scan (`nav`), like a frame (`sig`), or neither (`single`)."""
+    shape: tuple[int, ...]
+    """Shape of the full result."""
+    dtype: np.dtype[Any]
+    """Dtype of the result."""
+    axes: tuple[Axis, ...]
+    """One axis per dimension."""
+    n_leading: int
+    """Number of dimensions that belong to the scan or the frame; the others are extra."""
+    unit: str | None = None
+    """Unit of the values; None if it is not known."""
+
+    @property
+    def obstacle(self) -> str:
+        """The reason why the result cannot be drawn; empty if it can."""
+        if self.dtype.kind not in _NUMBERS:
+            return f"it contains {self.dtype} values, not numbers"
+        return "" if math.prod(self.shape) > 1 else "it is empty or one number"
+
+
+def label_result(
+    described: Described, name: str, place: Place, data_axes: Sequence[Axis] | None
+) -> Labels:
+    """Return the labels of a result, or of its part with a label; `data_axes` are of the data."""
+    nav, sig = tuple(described.nav_shape), tuple(described.sig_shape)
+    axes = described.calibration.axes
+    if data_axes is not None:
+        axes = check_axes(data_axes, (*nav, *sig), len(sig))
+    leading = {"nav": (nav, axes[: len(nav)]), "sig": (sig, axes[len(nav) :])}
+    spec = described.buffers[place.result]
+    shape, own = leading.get(spec.kind, ((), ()))
+    part = place.of(np.broadcast_to(np.empty((), spec.dtype), (*shape, *spec.extra_shape)))
+    # positions in an extra dimension are indices, not pixels
+    extra = (a if a.unit or a.labels else replace(a, unit="index") for a in place.axes)
+    return Labels(
+        title=name,
+        kind=str(spec.kind),
+        shape=part.shape,
+        dtype=part.dtype,
+        axes=(*own, *extra),
+        n_leading=len(shape),
+        unit=described.units[place.result],
+    )
+
+
+def missing_as_nan(values: Array, valid: Array) -> Array:
+    """Return an array with NaN at invalid positions, if it contains numbers."""
+    if valid.all() or values.dtype.kind not in _NUMBERS:
+        return values
+    return np.where(valid, values.astype(np.result_type(values.dtype, np.float32)), np.nan)
+
+
 def panels_of(labels: Labels, values: Array, *, log: bool | None = None) -> tuple[Panel, ...]:
     """Return the panels of a result, none if it cannot be drawn; invalid positions are NaN.
 
-    If `log` is None, patterns and steep profiles are drawn on a logarithmic scale.
+    If `log` is None, patterns are drawn on a logarithmic scale.
     """
-    if replace(labels, shape=values.shape, dtype=values.dtype).obstacle:
+    labels = replace(labels, shape=values.shape, dtype=values.dtype)
+    if labels.obstacle:
         return ()
-    if _is_profile(labels, values):
-        return (_mean_curve(labels, values, log),)
-    if _are_vectors(labels, values):
-        return (_vectors(labels, values),)
-    planes = itertools.islice(_planes(labels, values), _MOST_OF_ONE_BUFFER)
-    return tuple(panel for plane in planes for panel in _drawn(labels, *plane, log))
+    if _is_profile(labels):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # where no curve has a value
+            mean: Array = np.nanmean(values.reshape(-1, values.shape[-1]), axis=0, dtype="float64")
+        return (
+            Panel(
+                title=f"{labels.title}, mean over the scan",
+                values=mean,
+                axes=labels.axes[-1:],
+                log=bool(log),
+                label=labels.unit or "",
+            ),
+        )
+    return tuple(itertools.islice(_planes(labels, values, log), _MOST_OF_ONE_BUFFER))
 
 
-def _is_profile(labels: Labels, values: Array) -> bool:
-    """Return whether each position of an image has a curve: values over positions along an axis."""
-    n = labels.n_leading
-    if labels.kind != "nav" or values.ndim != n + 1 or values.dtype.kind == "c":
-        return False
+def _is_profile(labels: Labels) -> bool:
+    """Return whether each scan position has a curve: values over positions along an axis."""
     last = labels.axes[-1]
-    is_curve = values.shape[-1] > _MOST_OF_ONE_BUFFER and not last.labels and last.unit != "index"
-    return is_curve and len(_long_dims(values.shape[:n])) != 1
-
-
-def _mean_curve(labels: Labels, values: Array, log: bool | None) -> Panel:
-    """Return the mean curve over the scan.
-
-    If `log` is None, it is logarithmic if most values would be near zero on a linear scale.
-    """
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # positions where no curve has a value
-        mean = np.nanmean(values.reshape(-1, values.shape[-1]).astype(np.float64), axis=0)
-    if log is None:
-        shown = mean[np.isfinite(mean)]
-        log = bool(shown.size and shown.min() >= 0 and shown.max() > _STEEP * np.median(shown))
-    title = f"{labels.title}, mean over the scan"
-    axes, unit = labels.axes[-1:], labels.unit or ""
-    return Panel(title=title, values=mean, axes=axes, style="lines", log=log, label=unit)
-
-
-def _are_vectors(labels: Labels, values: Array) -> bool:
-    """Return whether each position of an image has a vector that differs from the others.
-
-    Vectors that are nearly the same, such as positions on a detector, would have one color.
-    """
-    if labels.kind != "nav" or values.dtype.kind == "c" or labels.axes[-1].labels != _VECTOR:
-        return False
-    if values.ndim != labels.n_leading + 1 or len(_long_dims(values.shape[:-1])) < 2:
-        return False
-    vectors = values[np.isfinite(values).all(axis=-1)].astype(np.float64)
-    return not len(vectors) or bool(
-        np.linalg.norm(vectors.mean(axis=0)) <= _ALIKE * np.linalg.norm(vectors.std(axis=0))
+    return (
+        labels.kind == "nav"
+        and len(labels.axes) == labels.n_leading + 1
+        and labels.dtype.kind != "c"
+        and labels.shape[-1] > _MOST_OF_ONE_BUFFER
+        and not last.labels
+        and last.unit != "index"
     )
 
 
-def _vectors(labels: Labels, values: Array) -> Panel:
-    """Return an image of vectors over the last two scan axes, at the middle of the others."""
-    *others, down, right = _long_dims(values.shape[:-1])
-    places = {dim: values.shape[dim] // 2 for dim in range(labels.n_leading)}
-    index = [slice(None) if d in (down, right) else at for d, at in places.items()]
-    texts = [place_text(labels.axes[dim], places[dim]) for dim in others]
-    return Panel(
-        title=labels.title + (f" [{', '.join(texts)}]" if texts else ""),
-        values=values[tuple(index)],
-        axes=(labels.axes[down], labels.axes[right], labels.axes[-1]),
-        style="vector",
-        label=labels.unit or "",
-    )
+def _planes(labels: Labels, values: Array, log: bool | None) -> Iterator[Panel]:
+    """Yield the panels of the images or lines of a result.
 
-
-def _planes(labels: Labels, values: Array) -> Iterator[tuple[str, Array, tuple[Axis, ...], bool]]:
-    """Yield title, values and axes of each image or line of a result, and if it is several lines.
-
-    An image over dimensions of the dataset is drawn, if the result has any.
+    They are over the last two dimensions of the dataset, if the result has any, at the middle of
+    the others and at each position of extra dimensions. Complex values have two panels.
     """
-    n, last = labels.n_leading, values.ndim - 1
-    drawn = _long_dims(values.shape[: n or values.ndim]) or _long_dims(values.shape)
-    # of a scan along a line, the extra dimension is drawn too
-    has_extra = labels.kind == "nav" and last == n and values.shape[last] > 1
-    along_line = has_extra and len(drawn) == 1 and drawn != [last] and values.dtype.kind != "c"
-    drawn = [*drawn, last] if along_line else drawn[-2:]
+    n, shape = labels.n_leading, values.shape
+    long = [dim for dim in range(n or values.ndim) if shape[dim] > 1]
+    drawn = (long or [dim for dim in range(values.ndim) if shape[dim] > 1])[-2:]
+    is_vector = (
+        (labels.kind, len(drawn), values.ndim) == ("nav", 2, n + 1)
+        and labels.axes[-1].labels == _VECTOR
+        and values.dtype.kind != "c"
+    )
+    drawn = [*drawn, n] if is_vector else drawn
     others = [dim for dim in range(values.ndim) if dim not in drawn]
-    positions = [
-        [values.shape[dim] // 2] if dim < n else list(range(values.shape[dim])) for dim in others
-    ]
-    axes = tuple(labels.axes[dim] for dim in drawn)
+    positions = [[shape[dim] // 2] if dim < n else range(shape[dim]) for dim in others]
     for chosen in itertools.product(*positions):
         places = dict(zip(others, chosen, strict=True))
-        plane = values[tuple(places.get(dim, slice(None)) for dim in range(values.ndim))]
-        texts = [place_text(labels.axes[dim], position) for dim, position in places.items()]
-        title = labels.title + (f" [{', '.join(texts)}]" if texts else "")
-        yield title, plane, axes, along_line and values.shape[last] <= _MOST_LINES
+        texts = [_place_text(labels.axes[dim], position) for dim, position in places.items()]
+        panel = Panel(
+            title=labels.title + (f" [{', '.join(texts)}]" if texts else ""),
+            values=values[tuple(places.get(dim, slice(None)) for dim in range(values.ndim))],
+            axes=tuple(labels.axes[dim] for dim in drawn),
+            label=labels.unit or "",
+            style="vector" if is_vector else "scan",
+        )
+        yield from (panel,) if is_vector else _colored(panel, labels.kind == "sig", log)
 
 
-def _drawn(
-    labels: Labels,
-    title: str,
-    plane: Array,
-    axes: tuple[Axis, ...],
-    is_lines: bool,
-    log: bool | None,
-) -> tuple[Panel, ...]:
-    """Return the panel of an image or a line of a result, or two panels for complex values."""
-    is_pattern = labels.kind == "sig"
-    panel = Panel(
-        title=title,
-        values=plane,
-        axes=axes,
-        style="lines" if is_lines else "pattern" if is_pattern else "scan",
-        log=bool(log) if log is not None else is_pattern and plane.ndim == 2,
-        label=labels.unit or "",
+def _colored(panel: Panel, is_pattern: bool, log: bool | None) -> tuple[Panel, ...]:
+    """Return a panel with the style of its values, or two panels for complex values."""
+    values = panel.values
+    signed = values.dtype.kind in "if" and _has_both_signs(values)
+    if log is None:
+        log = is_pattern and values.ndim == 2 and not signed and values.dtype.kind != "b"
+    style: Style = "pattern" if is_pattern else "signed" if signed and not log else "scan"
+    panel = replace(panel, style=style, log=log)
+    if values.dtype.kind != "c":
+        return (panel,)
+    angle = np.where(np.isnan(values), np.nan, np.angle(values))
+    phase = replace(panel, values=angle, style="phase", log=False, label="radians")
+    return (
+        replace(panel, title=f"{panel.title}, amplitude", values=np.abs(values)),
+        replace(phase, title=f"{panel.title}, phase"),
     )
-    if plane.dtype.kind == "c":
-        amplitude = replace(panel, title=f"{title}, amplitude", values=np.abs(plane))
-        angle = np.where(np.isnan(plane), np.nan, np.angle(plane))
-        phase = replace(panel, title=f"{title}, phase", values=angle, style="phase", log=False)
-        return amplitude, replace(phase, label="radians")
-    signed = _has_both_signs(plane)
-    if log is None and (signed or plane.dtype.kind == "b"):
-        panel = replace(panel, log=False)
-    if signed and panel.style == "scan" and not panel.log:
-        panel = replace(panel, style="signed")
-    return (panel,)
-
-
-def _long_dims(shape: tuple[int, ...]) -> list[int]:
-    """Return the dimensions with more than one position."""
-    return [dim for dim, size in enumerate(shape) if size > 1]
 
 
 def _has_both_signs(values: Array) -> bool:
     """Return whether values are spread around zero; a few outliers on one side do not count."""
-    if values.dtype.kind not in "if":
-        return False
     finite = values[np.isfinite(values)]
     if finite.size == 0:
         return False
     low, high = np.quantile(finite, (0.05, 0.95))
     return bool(low < 0 < high and min(-low, high) > 0.05 * max(-low, high))
+
+
+def _place_text(axis: Axis, position: int) -> str:
+    """Return a position on an axis as text: its label, its value with the unit, or its index."""
+    if axis.labels is not None:
+        return axis.labels[position]
+    if axis.unit in (None, "index"):
+        return str(position)
+    return f"{axis.positions(position + 1)[position]:g} {axis.unit}"

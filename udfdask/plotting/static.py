@@ -11,11 +11,10 @@ from typing import Any
 from udfdask.errors import ArgumentValueError
 from udfdask.geometry.axes import Axis
 from udfdask.plotting.choose import Choice, choose
-from udfdask.plotting.color_scale import check_colors
+from udfdask.plotting.colors import check_colors
 from udfdask.plotting.displays import figure_class, new_figure, show_as_pictures
 from udfdask.plotting.drawing import INK, draw_panel
-from udfdask.plotting.labels import Described
-from udfdask.plotting.panels import Panel
+from udfdask.plotting.panels import Described, Panel
 
 _TITLE_WIDTH = 32  # characters above each column of panels
 
@@ -40,7 +39,7 @@ def draw(panels: Sequence[Panel], *, title: str = "", figure: Any = None) -> Any
     Raises
     ------
     ArgumentValueError
-        If there are no panels, or the shape of a panel does not fit its style.
+        If there are no panels.
     ImportError
         If matplotlib is not installed.
 
@@ -54,13 +53,6 @@ def draw(panels: Sequence[Panel], *, title: str = "", figure: Any = None) -> Any
     'E (keV)'
     """
     make_figure = figure_class()
-    for panel in panels:
-        n = panel.values.ndim
-        if n != len(panel.axes) or not (n == 3 if panel.style == "vector" else 1 <= n <= 2):
-            raise ArgumentValueError(
-                f"panel {panel.title!r} must be an image or a line with an axis per dimension, got "
-                f"values of shape {panel.values.shape} and {len(panel.axes)} axes"
-            )
     rows, columns = _grid(panels)
     if figure is None:
         show_as_pictures(make_figure)
@@ -139,7 +131,8 @@ def prepare_plot(
 ) -> Plot:
     """Return the checked plot for the results of a UDF and the arguments of `Result.plot`."""
     figure_class()
-    colors = check_colors(**look)
-    choices = choose(names, [described], axes, option="names")
-    title = described.udf_name if title is None else title
-    return Plot(choices=choices, look={"log": log, **colors}, title=title)
+    return Plot(
+        choices=choose(names, [described], axes, option="names"),
+        look={"log": log, **check_colors(**look)},
+        title=described.udf_name if title is None else title,
+    )

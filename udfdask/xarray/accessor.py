@@ -11,6 +11,9 @@ import xarray as xr
 from udfdask.errors import ArgumentValueError
 from udfdask.explanation.describe import Explanation
 from udfdask.io.labeled_array import SIGNAL_DIMS, own_name
+from udfdask.results.layout import Labels, Layout, check_rename, make_dataset, make_layout
+from udfdask.results.named_results import ResultInfo
+from udfdask.run.labeled_data import LabeledData
 from udfdask.run.map_frames import MapOptions, call_of, make_frame_udf, name_of_map
 from udfdask.run.map_frames import map_frames as map_on_array
 from udfdask.run.options import (
@@ -22,16 +25,15 @@ from udfdask.run.options import (
     forwards,
     make_detector,
 )
-from udfdask.run.progressive.start import prepare_run
 from udfdask.run.progressive.start import run_udf_iter as iterate_on_array
-from udfdask.run.run_udf import explain_for, in_form_of
+from udfdask.run.run_udf import in_form_of
 from udfdask.run.run_udf import run_udf as run_on_array
+from udfdask.scheduling.compute import compute
 from udfdask.scheduling.job import check_options
 from udfdask.tracebacks import own_lines_hidden
 from udfdask.udf import UDF
 from udfdask.udfs.virtual_detector import VirtualDetectorUDF
-from udfdask.xarray import run as running
-from udfdask.xarray.from_dataarray import Arranged, arrange, name_dims
+from udfdask.xarray.from_dataarray import arrange, name_dims
 from udfdask.xarray.progressive import LabeledIterator, LabeledSnapshot
 
 SigDims = int | str | Sequence[Hashable]
@@ -39,6 +41,14 @@ SigDims = int | str | Sequence[Hashable]
 
 _UNNAMED = "__udfdask_result__"
 """Temporary name of a variable, which no dimension has."""
+
+
+def _layouts(
+    infos: Sequence[ResultInfo], labels: Labels, rename: Mapping[str, Hashable] | None
+) -> list[Layout]:
+    """Return the checked Dataset of each UDF, before it has values."""
+    check_rename(rename, [name for info in infos for name in info.buffers])
+    return [make_layout(info, labels, rename) for info in infos]
 
 
 @xr.register_dataarray_accessor("udf")
@@ -78,18 +88,24 @@ class DataArrayUDF:
         sizes = ", ".join(f"{dim}: {size}" for dim, size in self._array.sizes.items())
         return f"<DataArrayUDF of {name}({sizes})>"
 
-    def _arranged(
+    def _run(
         self,
+        arranged: tuple[LabeledData, Labels],
         udf: Any,
-        sig_dims: SigDims | None,
-        roi: Any,
         options: Mapping[str, Any],
-        keep_attrs: bool | None = None,
-    ) -> tuple[Arranged, Any, dict[str, Any]]:
-        """Return the data of a run, its UDFs, and its options, aligned with the data."""
-        data = arrange(self._array, sig_dims, roi, keep_attrs)
-        udf, chosen = running.read_arguments(data, udf, options)
-        return data, udf, {"sig_dims": data.sig_dims, "roi": data.roi, **chosen}
+        rename: Mapping[str, Hashable] | None,
+        valid_masks: bool = False,
+    ) -> tuple[xr.Dataset, ...]:
+        """Return a Dataset for each UDF, lazy if the data are lazy."""
+        data, labels = arranged
+        results = data.run(udf, options)
+        layouts = _layouts([result._info for result in results], labels, rename)
+        if self._array.chunks is None:
+            with own_lines_hidden:
+                results = compute(*results)
+        return tuple(
+            make_dataset(*each, valid_masks) for each in zip(results, layouts, strict=True)
+        )
 
     @forwards(RunOptions, run_on_array)
     def run_udf(
@@ -111,37 +127,28 @@ class DataArrayUDF:
             The UDFs to run. All UDFs of a list or dictionary share one pass over the data.
         sig_dims : str, sequence of hashable, or int, optional
             Names of the signal dimensions, in the order of the axes of a frame, or their number if
-            they are the last dimensions. By default, the names in the attribute `signal_dims` of
-            the data, as `OpenedFile.to_xarray` writes them; without this attribute, the last two
-            dimensions. This is an error if the names say otherwise: in (y, x, time), x belongs to
-            y.
+            they are the last ones; by default the attribute `signal_dims` of the data, which
+            `OpenedFile.to_xarray` writes, else the last two, unless names say otherwise.
         roi : xarray.DataArray, dict or array-like, optional
-            The scan positions to process. A boolean DataArray is aligned by its coordinates, and
-            repeated along navigation dimensions that it does not have. A dictionary selects as
-            `DataArray.sel` does: ``{"y": slice(1.5, 3.0)}`` is the labels from 1.5 to 3.0, both
-            included; along a dimension without coordinates, integers are positions. All other forms
-            are as in `udfdask.run_udf`, in the order of the navigation dimensions.
+            The scan positions to process: a boolean DataArray, which is aligned by its coordinates
+            and repeated along missing dimensions; a dictionary as for `DataArray.sel`, such as
+            ``{"y": slice(1.5, 3.0)}``; or as in `udfdask.run_udf`.
         rename : dict, optional
             New names of variables: ``{"a": "b"}`` calls the result ``"a"`` ``"b"``.
         keep_attrs : bool, optional
             Whether variables and Datasets get the attributes of the data; by default as set by
-            xarray's option `keep_attrs`. Attributes that describe values, such as `units` and
-            `long_name`, are kept only for results in the unit of the data (`UDF.keeps_units`).
+            xarray's option `keep_attrs`. Attributes that describe values, such as `units`, are kept
+            only for results in the unit of the data (`UDF.keeps_units`).
         valid_masks : bool
             Add a boolean variable ``{name}_valid`` for each result.
-        descan : Descan, xarray.DataArray or array-like, optional
-            As in `udfdask.run_udf`; a DataArray is aligned by its coordinates, and repeated along
-            navigation dimensions that it does not have.
         **options
-            As in `udfdask.run_udf`.
+            As in `udfdask.run_udf`; DataArrays among them are aligned by their coordinates.
 
         Returns
         -------
         xarray.Dataset, tuple of xarray.Dataset or dict of xarray.Dataset
-            A Dataset for a UDF, a tuple of them for a list, a dictionary of them with the same
-            names for a dictionary. Variables of kind nav have the navigation dimensions, variables
-            of kind sig the signal dimensions. `UDF.get_result_axes` gives the names and coordinates
-            of extra dimensions. Coordinates are kept if the result has all their dimensions.
+            In the form of `udf`. Variables of kind nav have the navigation dimensions, those of
+            kind sig the signal dimensions, with the coordinates of the data.
 
         Raises
         ------
@@ -161,10 +168,8 @@ class DataArrayUDF:
         (('ky', 'kx'), ('time',))
         """
         check_names(self.run_udf, options)
-        data = arrange(self._array, sig_dims, roi, keep_attrs)
-        how: dict[str, Any] = {"rename": rename, "valid_masks": valid_masks, **options}
-        with own_lines_hidden:
-            return in_form_of(udf, running.run(data, udf, **how))
+        arranged = arrange(self._array, sig_dims, roi, keep_attrs)
+        return in_form_of(udf, self._run(arranged, udf, options, rename, valid_masks))
 
     @forwards(MapOptions, map_on_array)
     def map_frames(
@@ -182,35 +187,29 @@ class DataArrayUDF:
         Parameters
         ----------
         func : callable
-            Called as ``func(frame, **kwargs)``, as in `udfdask.map_frames`; the axes of a frame are
-            in the order of `sig_dims`.
+            Called as ``func(frame, **kwargs)``, as in `udfdask.map_frames`.
         sig_dims, roi
             As in `run_udf`.
         output_dims : str or sequence of hashable, optional
-            Names for the axes of the arrays that `func` returns. Dimensions of the data among them
-            keep their coordinates. By default ``result_dim_0``, ``result_dim_1``, ...
+            Names for the axes of the arrays that `func` returns, by default ``result_dim_0``, ...
+            Dimensions of the data among them keep their coordinates.
         keep_attrs : bool, optional
-            Whether the result gets the attributes of the data. By default as set by xarray's
-            option. If the option is not set either, attributes that describe values, such as
-            `units`, are dropped, because the unit of the output is unknown.
+            As in `run_udf`; by default without those that describe values, such as `units`.
         output_shape, output_dtype, ragged, output_names, backends, **kwargs
             As in `udfdask.map_frames`.
 
         Returns
         -------
         xarray.DataArray or xarray.Dataset
-            Its dimensions are the navigation dimensions and the axes of the arrays that `func`
-            returns. Its name is that of the data, or else that of the function. Positions outside
-            the ROI have the fill value.
-            With `output_names`, a Dataset with such a variable for each name.
+            Called like the data, or else like the function; with `output_names`, a Dataset with a
+            variable for each name.
 
         Raises
         ------
         ArgumentTypeError, ArgumentValueError
-            If an argument is invalid, one of `output_names` is the name of a dimension or
-            coordinate of the data, or `output_dims` comes with `output_names`.
+            If an argument is invalid, or `output_dims` comes with `output_names`.
         UDFError
-            As in `udfdask.run_udf`, or if `func` does not return an array or scalar.
+            As in `udfdask.map_frames`.
 
         Examples
         --------
@@ -220,30 +219,28 @@ class DataArrayUDF:
         ('y', 'x', 'kx')
         """
         udf = make_frame_udf(self.map_frames, func, locals(), kwargs)
-        array, output_names = self._array, kwargs.get("output_names")
-        if output_names is not None:
-            if output_dims is not None:
-                raise ArgumentValueError(
-                    "output_dims= names the dimensions of one result: leave it out, and rename "
-                    "dimensions of the Dataset with its rename_dims"
-                )
-            running.check_free(output_names, array)
-        data, named = arrange(array, sig_dims, roi, keep_attrs), {call_of(func): udf}
-        rename = None if output_names is not None else {"result": _UNNAMED}
-        with own_lines_hidden:
-            (dataset,) = running.run(data, named, rename=rename)
-        if output_names is not None:
+        several = kwargs.get("output_names") is not None
+        if several and output_dims is not None:
+            raise ArgumentValueError(
+                "output_dims= names the dimensions of one result: leave it out, and rename "
+                "dimensions of the Dataset with its rename_dims"
+            )
+        arranged = arrange(self._array, sig_dims, roi, keep_attrs)
+        rename = None if several else {"result": _UNNAMED}
+        (dataset,) = self._run(arranged, {call_of(func): udf}, {}, rename)
+        if several:
             return dataset
-        name = own_name(array)
+        name = own_name(self._array)
         mapped = dataset[_UNNAMED].rename(name_of_map(func) if name is None else name)
         if output_dims is not None:
-            mapped = name_dims(mapped, output_dims, data.labels)
+            mapped = name_dims(mapped, output_dims, arranged[1])
         if keep_attrs is None:
             keep_attrs = xr.get_options()["keep_attrs"]
         if keep_attrs is not True:
             return mapped
         # the result has other dimensions
-        return mapped.assign_attrs({k: v for k, v in array.attrs.items() if k != SIGNAL_DIMS})
+        attrs = {name: value for name, value in self._array.attrs.items() if name != SIGNAL_DIMS}
+        return mapped.assign_attrs(attrs)
 
     @forwards(DetectorOptions, VirtualDetectorUDF, run_udf, run_on_array)
     def virtual_image(
@@ -260,9 +257,8 @@ class DataArrayUDF:
         Parameters
         ----------
         detector : {"disk", "ring", "rect", "point", "window"}, DataArray or array of bool
-            Shape of the detector, as in `udfdask.udfs.VirtualDetectorUDF`, or a mask: a DataArray
-            with the signal dimensions, which is aligned by its coordinates, or an array in the
-            order of `sig_dims`.
+            Shape of the detector, as in `udfdask.udfs.VirtualDetectorUDF`, or a mask, which as a
+            DataArray is aligned by its coordinates.
         sig_dims, roi, keep_attrs, **options
             As in `run_udf`.
 
@@ -286,8 +282,8 @@ class DataArrayUDF:
         (('y', 'x'), 100)
         """
         udf, chosen = make_detector(self.virtual_image, detector, options)
-        data = arrange(self._array, sig_dims, roi, keep_attrs)
-        (dataset,) = running.run(data, udf, rename={IMAGE: _UNNAMED}, **chosen)
+        arranged = arrange(self._array, sig_dims, roi, keep_attrs)
+        (dataset,) = self._run(arranged, udf, chosen, {IMAGE: _UNNAMED})
         notes = {key: text for key, text in dataset.attrs.items() if key == "note"}
         return dataset[_UNNAMED].rename(own_name(self._array)).assign_attrs(notes)
 
@@ -334,14 +330,13 @@ class DataArrayUDF:
         6.0
         """
         check_options(self.run_udf_iter, options, options.get("scheduler"))
-        data, udf, chosen = self._arranged(udf, sig_dims, roi, options, keep_attrs)
-        align = running.reader_of_changes(data)
-        run = prepare_run(data.array, udf, door=running.door_of(data), align=align, **chosen)
-        layouts = running.make_layouts(run.infos, data.labels, rename)
-        label = partial(
-            LabeledSnapshot, labels=data.labels, layouts=layouts, valid_masks=valid_masks
+        data, labels = arrange(self._array, sig_dims, roi, keep_attrs)
+        run = data.start(udf, options)
+        layouts = _layouts(run.infos, labels, rename)
+        return LabeledIterator(
+            run,
+            partial(LabeledSnapshot, labels=labels, layouts=layouts, valid_masks=valid_masks),
         )
-        return LabeledIterator(run, label)
 
     @forwards(RunOptions, run_udf)
     def explain(
@@ -378,5 +373,4 @@ class DataArrayUDF:
         8
         """
         check_names(self.explain, options)
-        data, udf, chosen = self._arranged(udf, sig_dims, roi, options)
-        return explain_for(running.door_of(data), data.array, udf, **chosen)
+        return arrange(self._array, sig_dims, roi)[0].explain(udf, options)

@@ -3,88 +3,36 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Hashable
-from dataclasses import dataclass
+from collections.abc import Hashable, Mapping
+from functools import partial
 from typing import Any
 from uuid import uuid4
 
-import dask.array as da
 import numpy as np
 import xarray as xr
 
+from udfdask.advice import Door
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
-from udfdask.geometry.axes import (
-    Axis,
-    Calibration,
-    axis_of_values,
-    with_different_names,
-)
-from udfdask.geometry.labels import DataLabels
+from udfdask.geometry.axes import Axis, Calibration, axis_of_values, with_different_names
+from udfdask.geometry.chunk_grid import BoolArray
+from udfdask.geometry.labels import DataLabels, Dims, aligned, labels_of
+from udfdask.geometry.roi import COMPUTE_FIRST
 from udfdask.io.labeled_array import SIGNAL_DIMS
 from udfdask.results.layout import Labels, split_attributes, wants_attributes
-from udfdask.xarray.align import align_roi
-
-
-def name_dims(mapped: xr.DataArray, names: Any, labels: Labels) -> xr.DataArray:
-    """Name the extra dimensions of a mapped array; those of the data get their coordinates back."""
-    names = [names] if isinstance(names, str) else names
-    extra = mapped.dims[len(labels.nav) :]
-    if not isinstance(names, (list, tuple)) or not all(isinstance(n, Hashable) for n in names):
-        raise ArgumentTypeError(f"output_dims must be a name or a list of names, not {names!r}")
-    # the name of a signal dimension is free, and so is its coordinate, which is then kept
-    taken = {*labels.nav, *labels.coords.coords} - {*labels.sig}
-    if len(names) != len(extra) or len({*names}) < len(names) or taken & {*names}:
-        raise ArgumentValueError(
-            f"output_dims={names!r} must have {len(extra)} different names, other than those of "
-            f"{sorted(taken, key=str)}: the function returns arrays of shape "
-            f"{mapped.shape[len(labels.nav) :]}"
-        )
-    named = mapped.rename(dict(zip(extra, names, strict=True)))
-    coords = {n: c for n, c in labels.coords.coords.items() if set(c.dims) <= {*named.dims}}
-    return named.assign_coords(coords)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Arranged:
-    """The data of a DataArray as a run takes them."""
-
-    array: da.Array
-    """The data, shape (*nav, *sig)."""
-    roi: Any
-    """The region of interest in the order of `array`, as `udfdask.run_udf` takes it."""
-    labels: Labels
-    """Names, coordinates and attributes of the data."""
-    calibration: Calibration
-    """Axes of the data and unit of their values."""
-    was_lazy: bool
-    """Whether the DataArray has chunks. If not, results are computed immediately, as in xarray."""
-
-    @property
-    def sig_dims(self) -> int:
-        """Number of signal axes."""
-        return len(self.labels.sig)
-
-    @property
-    def axis_labels(self) -> DataLabels:
-        """Names of the axes and labels along them, with which parameters are aligned."""
-        return _axis_labels(self.labels, self.array.shape)
+from udfdask.run.labeled_data import LabeledData
 
 
 def arrange(
     array: xr.DataArray, sig_dims: Any, roi: Any, keep_attrs: bool | None = None
-) -> Arranged:
-    """Return a DataArray as a dask array with the signal dimensions last, and its labels.
+) -> tuple[LabeledData, Labels]:
+    """Return the data of a run with the signal dimensions last, and the labels of its results.
 
-    Without `sig_dims`, the attribute `signal_dims` names them, or they are the last two, unless one
-    of these makes an image with a dimension before them.
     Axes are moved only if they are not in order, and data without chunks get chunks.
     """
-    if sig_dims is None:
-        sig_dims = _default_sig_dims(array)
-    nav, sig = _split_dims(array.dims, sig_dims)
+    nav, sig = _split_dims(array.dims, _default_sig_dims(array) if sig_dims is None else sig_dims)
     ordered = array.transpose(*nav, *sig)
-    was_lazy = ordered.chunks is not None
-    chunked = ordered if was_lazy else _chunked(ordered, nav, sig)
+    indexes = {dim: array.coords[dim].to_index() for dim in array.dims if dim in array.coords}
+    data = DataLabels(nav=nav, sig=sig, sizes=dict(array.sizes), indexes=indexes)
     kept = wants_attributes(keep_attrs)
     general, quantity = split_attributes(array.attrs) if kept else ({}, {})
     labels = Labels(
@@ -95,24 +43,15 @@ def arrange(
         unit_attrs=quantity,
         shows_units=kept,
     )
-    return Arranged(
-        array=chunked.data,
-        roi=align_roi(roi, ordered, _axis_labels(labels, ordered.shape)),
-        labels=labels,
+    labeled = LabeledData(
+        door=Door("dataarray", (*nav, *sig)),
+        array=_chunked(ordered, nav, sig).data,
+        roi=_align_roi(roi, ordered, data),
+        labels=data,
         calibration=_calibration(ordered, len(sig)),
-        was_lazy=was_lazy,
+        read_mask=partial(_align_mask, data=data),
     )
-
-
-def _axis_labels(labels: Labels, shape: tuple[int, ...]) -> DataLabels:
-    """Return the names and coordinates of the axes of data of this shape."""
-    coords = labels.coords.coords
-    return DataLabels(
-        nav=labels.nav,
-        sig=labels.sig,
-        sizes=dict(zip(labels.dims, shape, strict=True)),
-        indexes={dim: coords[dim].to_index() for dim in labels.dims if dim in coords},
-    )
+    return labeled, labels
 
 
 def _calibration(array: xr.DataArray, sig_dims: int) -> Calibration:
@@ -134,69 +73,45 @@ def _default_sig_dims(array: xr.DataArray) -> tuple[str, ...] | int:
 
     Raise if one of them is gone, or if names say that the last two are not frames.
     """
-    named = array.attrs.get(SIGNAL_DIMS)
-    if isinstance(named, str):
-        try:
-            named = json.loads(named)
-        except ValueError:
-            named = [named] if named else None  # one name, as a user would write it
-    elif isinstance(named, np.ndarray):
-        named = named.tolist()
-    is_list = isinstance(named, (list, tuple)) and all(isinstance(name, str) for name in named)
-    if not (named and is_list):
+    written = array.attrs.get(SIGNAL_DIMS)
+    if written is None:
         _check_not_parted(array)
         return 2
-    if set(named) - set(array.dims):
+    is_json = isinstance(written, str) and written.startswith("[")
+    named = np.atleast_1d(json.loads(written) if is_json else written).tolist()
+    if not named or set(named) - set(array.dims):
         # it was renamed, or the array is a sum along it: what is a frame now is only a guess
         raise ArgumentValueError(
-            f"the attribute {SIGNAL_DIMS!r} of the DataArray names the signal dimensions "
-            f"{tuple(named)}, but its dimensions are {array.dims}: pass sig_dims=, the names of "
-            "the dimensions of a frame"
+            f"the attribute {SIGNAL_DIMS!r} of the DataArray names the signal dimensions {named}, "
+            f"but its dimensions are {array.dims}: pass sig_dims=, the names of the dimensions of "
+            "a frame"
         )
     return tuple(named)
 
 
 def _check_not_parted(array: xr.DataArray) -> None:
-    """Raise if one of the last two dimensions belongs to a dimension before them.
-
-    Of (y, x, time), a frame would have the axes x and time.
-    """
-    nav = {str(dim).lower(): dim for dim in array.dims[:-2]}
+    """Raise if one of the last two dimensions belongs to one before them: x in (y, x, time)."""
+    nav = {str(dim).lower() for dim in array.dims[:-2]}
+    swap = str.maketrans("xy", "yx")
     for dim in array.dims[-2:]:
-        parted = [nav[name] for name in _partners(str(dim).lower()) if name in nav]
-        if parted:
-            pair = tuple(one for one in array.dims if one in (parted[0], dim))
-            rest = tuple(one for one in array.dims if one not in pair)
+        name = str(dim).lower()
+        partners = {name[:-1] + name[-1:].translate(swap), name[:1].translate(swap) + name[1:]}
+        if (partners - {name}) & nav:
             raise ArgumentValueError(
                 f"the DataArray has the dimensions {array.dims}: by default, a frame has the last "
-                f"2, {array.dims[-2:]}, but {pair[0]!r} and {pair[1]!r} belong together. Pass "
-                f"sig_dims={rest} or sig_dims={pair}, the names of the dimensions of a frame, or "
-                "sig_dims=2 if it is as you want it"
+                f"2, but {dim!r} and a dimension before them belong together. Pass sig_dims=, the "
+                "names of the dimensions of a frame, or sig_dims=2 if it is as you want it"
             )
 
 
-_PAIRS = ({"row", "col"}, {"row", "column"}, {"height", "width"})
-
-
-def _partners(name: str) -> set[str]:
-    """Return the names that the other axis of an image may have: kx for ky, column for row."""
-    swap = str.maketrans("xy", "yx")
-    found = {name[:-1] + name[-1:].translate(swap), name[:1].translate(swap) + name[1:]}
-    return found.union(*(pair for pair in _PAIRS if name in pair)) - {name}
-
-
-def _split_dims(
-    dims: tuple[Hashable, ...], sig_dims: Any
-) -> tuple[tuple[Hashable, ...], tuple[Hashable, ...]]:
+def _split_dims(dims: Dims, sig_dims: Any) -> tuple[Dims, Dims]:
     """Return the navigation and the signal dimensions, each in the order that UDFs see.
 
     `sig_dims` has the names of the signal dimensions, in the order of the axes of a frame, or their
     number if they are the last ones.
     """
     if len(set(dims)) < len(dims):
-        raise ArgumentValueError(
-            f"the DataArray has two dimensions of the same name, {dims}: rename one of them"
-        )
+        raise ArgumentValueError(f"the DataArray has two dimensions of the same name, {dims}")
     if isinstance(sig_dims, (int, np.integer)) and not isinstance(sig_dims, bool):
         if not 1 <= sig_dims <= len(dims):
             raise ArgumentValueError(
@@ -211,23 +126,97 @@ def _split_dims(
             f"number of the last ones, not {sig_dims!r}"
         )
     sig = (sig_dims,) if isinstance(sig_dims, str) else tuple(sig_dims)
-    unknown = [name for name in sig if name not in dims]
-    if unknown or not sig:
-        what = f"has no dimension {unknown[0]!r}" if unknown else "needs a signal dimension"
+    if not sig or len(set(sig)) < len(sig) or set(sig) - set(dims):
         raise ArgumentValueError(
-            f"the DataArray {what}: sig_dims={sig_dims!r}, but its dimensions are {dims}"
+            f"sig_dims={sig_dims!r} must name different dimensions of the DataArray, {dims}"
         )
-    if len(set(sig)) < len(sig):
-        raise ArgumentValueError(f"sig_dims={sig_dims!r} names a dimension twice")
     return tuple(name for name in dims if name not in sig), sig
 
 
-def _chunked(
-    array: xr.DataArray, nav: tuple[Hashable, ...], sig: tuple[Hashable, ...]
-) -> xr.DataArray:
-    """Cut an array into chunks of full frames; data that are still in a file stay there."""
+def _chunked(array: xr.DataArray, nav: Dims, sig: Dims) -> xr.DataArray:
+    """Cut an array without chunks into full frames; data that are still in a file stay there."""
+    if array.chunks is not None:
+        return array
     if not array.size or array.dtype.hasobject:  # dask finds no "auto" chunk size for these
         return array.chunk()
     chunks: dict[Hashable, Any] = {**dict.fromkeys(nav, "auto"), **dict.fromkeys(sig, -1)}
     # a random name: a name derived from the data would need to read all of them
     return array.chunk(chunks, token=uuid4().hex)
+
+
+def _align_roi(roi: Any, array: xr.DataArray, data: DataLabels) -> Any:
+    """Return a region of interest in the order of the data.
+
+    A DataArray is aligned by names and coordinates, and repeated along navigation dimensions that
+    it does not have. A dictionary selects as `DataArray.sel` does. All other forms are returned
+    unchanged.
+    """
+    if isinstance(roi, dict):
+        return _select(roi, array, data.nav)
+    if not isinstance(roi, xr.DataArray):
+        return roi
+    if roi.chunks is not None:
+        raise ArgumentTypeError(f"the roi is lazy: {COMPUTE_FIRST}")
+    if set(roi.dims) - set(data.nav):
+        raise ArgumentValueError(
+            f"the roi has the dimensions {roi.dims}, but the navigation dimensions of the data are "
+            f"{data.nav}"
+        )
+    advice = "roi.reindex_like(data, fill_value=False) is False wherever the roi is missing"
+    return aligned(roi.data, labels_of(roi), data, "nav", what="the roi", name="roi", advice=advice)
+
+
+def _select(labels: Mapping[Any, Any], array: xr.DataArray, nav: Dims) -> BoolArray:
+    """Return the mask of the positions that xarray selects by labels along navigation dimensions.
+
+    Along a dimension without coordinates, labels are positions.
+    """
+    if unknown := set(labels) - set(nav):
+        raise ArgumentValueError(
+            f"the roi names {unknown}, but the navigation dimensions of the data are {nav}"
+        )
+    others = [dim for dim in array.dims if dim not in nav]
+    coords = array.coords.to_dataset().drop_dims(others, errors="ignore").coords
+    mask = xr.DataArray(np.zeros([array.sizes[dim] for dim in nav], bool), coords, nav)
+    try:
+        mask.loc[labels] = True
+    except Exception as error:  # xarray and pandas raise errors of many kinds
+        raise ArgumentValueError(
+            f"the roi {labels} cannot be found along the coordinates of the data ({error}). A "
+            "slice selects all labels between its ends; without coordinates, integers are positions"
+        ) from error
+    return mask.values
+
+
+def _align_mask(mask: Any, data: DataLabels) -> Any:
+    """Return a mask of frames that is a DataArray as an array in the order of the signal axes."""
+    if not isinstance(mask, xr.DataArray):
+        return mask
+    if mask.chunks is not None:
+        raise ArgumentTypeError("the mask is lazy: pass mask.compute()")
+    if set(mask.dims) != set(data.sig):
+        raise ArgumentValueError(
+            f"the mask has the dimensions {mask.dims}, but the signal dimensions of the data are "
+            f"{data.sig}: a DataArray is one mask, with these dimensions in any order"
+        )
+    advice = "mask.reindex_like(data, fill_value=False) is False wherever the mask is missing"
+    return aligned(
+        mask.data, labels_of(mask), data, "sig", what="the mask", name="mask", advice=advice
+    )
+
+
+def name_dims(mapped: xr.DataArray, names: Any, labels: Labels) -> xr.DataArray:
+    """Name the extra dimensions of a mapped array; those of the data get their coordinates back."""
+    names = [names] if isinstance(names, str) else list(names)
+    extra = mapped.dims[len(labels.nav) :]
+    # the name of a signal dimension is free, and so is its coordinate, which is then kept
+    taken = {*labels.nav, *labels.coords.coords} - {*labels.sig}
+    if len(names) != len(extra) or len({*names}) < len(names) or taken & {*names}:
+        raise ArgumentValueError(
+            f"output_dims={names} must have {len(extra)} different names, other than those of "
+            f"{sorted(taken, key=str)}: the function returns arrays of shape "
+            f"{mapped.shape[len(labels.nav) :]}"
+        )
+    named = mapped.rename(dict(zip(extra, names, strict=True)))
+    coords = {n: c for n, c in labels.coords.coords.items() if set(c.dims) <= {*named.dims}}
+    return named.assign_coords(coords)

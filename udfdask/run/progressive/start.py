@@ -112,8 +112,8 @@ def run_udf_iter(
         As in `run_udf`.
     plots : True, str, tuple, list or udfdask.plotting.LivePlot, optional
         The results to draw during the run, a few times a second: True for all that are images or
-        lines; a name; a pair ``(name, function)`` with a function of an array; a list of these, for
-        several UDFs also a list of lists; or a `LivePlot`, which has more options.
+        lines; a name; a pair ``(name, function)`` with a function of an array; a list of these; or
+        a `LivePlot`, which has more options.
     scheduler : str, callable, concurrent.futures.Executor or distributed.Client, optional
         As in `dask.compute`; by default the active client, the configured scheduler, or threads.
     progress : bool, callable or ProgressReporter

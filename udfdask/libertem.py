@@ -1,4 +1,4 @@
-"""Run one ready-made UDF and compute its results, under the names that LiberTEM has."""
+"""What scripts and UDFs that were written for LiberTEM import, under the names it has there."""
 
 from __future__ import annotations
 
@@ -6,10 +6,28 @@ from typing import Any
 
 import numpy as np
 
+from udfdask.errors import UDFError
+from udfdask.geometry.roi import count_nonzero
+from udfdask.geometry.shapes import prod
+from udfdask.libertem_udfs import adapt
 from udfdask.results.result import Result
 from udfdask.run.run_udf import run_udf
 from udfdask.scheduling.progress import Progress
 from udfdask.udfs import FEMUDF, CrystallinityUDF, LogsumUDF, StdDevUDF
+
+__all__ = [
+    "UDFException",
+    "adapt",
+    "count_nonzero",
+    "prod",
+    "run_analysis_crystall",
+    "run_fem",
+    "run_logsum",
+    "run_stddev",
+]
+
+UDFException = UDFError
+"""LiberTEM's name of `UDFError`."""
 
 
 def run_stddev(
@@ -19,12 +37,10 @@ def run_stddev(
 
     Parameters
     ----------
-    array, roi
-        As in `run_udf`.
+    array, roi, **options
+        As in `udfdask.run_udf`.
     progress : bool, callable or ProgressReporter
         As in `udfdask.compute`.
-    **options
-        As in `run_udf`.
 
     Returns
     -------
@@ -35,7 +51,7 @@ def run_stddev(
     Raises
     ------
     UDFError
-        As in `run_udf`.
+        As in `udfdask.run_udf`.
 
     Examples
     --------
@@ -45,11 +61,8 @@ def run_stddev(
     array([[2.236, 2.236]])
     """
     result = run_udf(array, StdDevUDF(), roi=roi, **options).compute(progress=progress)
-    names = ("varsum", "sum", "var", "std", "mean")
-    return {
-        "num_frames": int(result["num_frames"]),
-        **{name: np.asarray(result[name]) for name in names},
-    }
+    arrays = {name: np.asarray(values) for name, values in result.items()}
+    return {**arrays, "num_frames": int(arrays["num_frames"])}
 
 
 def run_logsum(array: Any, roi: Any = None, **options: Any) -> Result:
@@ -58,7 +71,7 @@ def run_logsum(array: Any, roi: Any = None, **options: Any) -> Result:
     Parameters
     ----------
     array, roi, **options
-        As in `run_udf`.
+        As in `udfdask.run_udf`.
 
     Returns
     -------
@@ -68,7 +81,7 @@ def run_logsum(array: Any, roi: Any = None, **options: Any) -> Result:
     Raises
     ------
     UDFError
-        As in `run_udf`.
+        As in `udfdask.run_udf`.
 
     Examples
     --------
@@ -87,12 +100,10 @@ def run_fem(
 
     Parameters
     ----------
-    array
-        As in `run_udf`.
+    array, roi, **options
+        As in `udfdask.run_udf`.
     center, rad_in, rad_out
         As in `udfdask.udfs.FEMUDF`.
-    roi, **options
-        As in `run_udf`.
 
     Returns
     -------
@@ -102,16 +113,14 @@ def run_fem(
     Raises
     ------
     UDFError
-        As in `run_udf`, or if a parameter of the UDF is invalid.
+        As in `udfdask.run_udf`.
 
     Examples
     --------
     >>> import dask.array as da
     >>> from udfdask.libertem import run_fem
-    >>> x = da.ones((2, 3, 16, 16))
-    >>> run_fem(x, center=(8, 8), rad_in=2, rad_out=5)["intensity"].data
-    array([[0., 0., 0.],
-           [0., 0., 0.]], dtype=float32)
+    >>> run_fem(da.ones((1, 2, 16, 16)), (8, 8), rad_in=2, rad_out=5)["intensity"].data
+    array([[0., 0.]], dtype=float32)
     """
     udf = FEMUDF(center=center, rad_in=rad_in, rad_out=rad_out)
     return run_udf(array, udf, roi=roi, **options).compute()
@@ -131,16 +140,12 @@ def run_analysis_crystall(
 
     Parameters
     ----------
-    array
-        As in `run_udf`.
+    array, roi, **options
+        As in `udfdask.run_udf`.
     rad_in, rad_out, real_center, real_rad
         As in `udfdask.udfs.CrystallinityUDF`.
-    roi
-        As in `run_udf`.
     progress : bool, callable or ProgressReporter
         As in `udfdask.compute`.
-    **options
-        As in `run_udf`.
 
     Returns
     -------
@@ -150,15 +155,14 @@ def run_analysis_crystall(
     Raises
     ------
     UDFError
-        As in `run_udf`, or if a parameter of the UDF is invalid.
+        As in `udfdask.run_udf`.
 
     Examples
     --------
     >>> import dask.array as da
     >>> from udfdask.libertem import run_analysis_crystall
-    >>> run_analysis_crystall(da.ones((2, 3, 16, 16)), rad_in=2, rad_out=5)["intensity"].data
-    array([[0., 0., 0.],
-           [0., 0., 0.]], dtype=float32)
+    >>> run_analysis_crystall(da.ones((1, 2, 16, 16)), rad_in=2, rad_out=5)["intensity"].data
+    array([[0., 0.]], dtype=float32)
     """
     udf = CrystallinityUDF(rad_in, rad_out, real_center, real_rad)
     return run_udf(array, udf, roi=roi, **options).compute(progress=progress)

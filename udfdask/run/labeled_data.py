@@ -1,0 +1,64 @@
+"""Run UDFs over data with labels: what the accessors of DataArrays and signals share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import dask.array as da
+
+from udfdask.advice import Door
+from udfdask.explanation.describe import Explanation
+from udfdask.geometry.axes import Calibration
+from udfdask.geometry.labels import DataLabels
+from udfdask.results.result import Result
+from udfdask.run.progressive.iterator import ProgressiveRun
+from udfdask.run.progressive.start import prepare_run
+from udfdask.run.read_masks import read_labeled, read_values
+from udfdask.run.run_udf import explain_for, run_for
+from udfdask.tracebacks import own_lines_hidden
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabeledData:
+    """The data of an accessor."""
+
+    door: Door
+    """The entry point of its users."""
+    array: da.Array
+    """The data, shape (*nav, *sig)."""
+    roi: Any
+    """The region of interest in the order of `array`, as `udfdask.run_udf` takes it."""
+    labels: DataLabels
+    """Names of the axes and labels along them, with which parameters are aligned."""
+    calibration: Calibration
+    """Axes of the data and unit of their values."""
+    read_mask: Callable[[Any], Any]
+    """Returns the array of a mask with labels, and every other value unchanged."""
+
+    def _arguments(self, udf: Any, options: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
+        """Return the UDFs and all options of a run, aligned with the data."""
+        udf, chosen = read_labeled(udf, options, self.labels, self.read_mask)
+        own = {"axes": self.calibration.axes, "unit": self.calibration.unit, "roi": self.roi}
+        return udf, {"sig_dims": len(self.labels.sig), **own, **chosen}
+
+    def run(self, udf: Any, options: Mapping[str, Any]) -> tuple[Result, ...]:
+        """Return the lazy results of each UDF."""
+        with own_lines_hidden:
+            udf, chosen = self._arguments(udf, options)
+            made = run_for(self.door, self.array, udf, **chosen)
+        made = tuple(made.values()) if isinstance(udf, dict) else made
+        return made if isinstance(made, tuple) else (made,)
+
+    def explain(self, udf: Any, options: Mapping[str, Any]) -> Explanation:
+        """Return the description of a run."""
+        udf, chosen = self._arguments(udf, options)
+        return explain_for(self.door, self.array, udf, **chosen)
+
+    def start(self, udf: Any, options: Mapping[str, Any]) -> ProgressiveRun:
+        """Return a progressive run."""
+        udf, chosen = self._arguments(udf, options)
+        align = partial(read_values, read=self.read_mask, data=self.labels)
+        return prepare_run(self.array, udf, door=self.door, align=align, **chosen)
