@@ -37,10 +37,12 @@ def run_stddev(
 
     Parameters
     ----------
-    array, roi, **options
+    array, roi
         As in `udfdask.run_udf`.
     progress : bool, callable or ProgressReporter
         As in `udfdask.compute`.
+    **options
+        As in `udfdask.run_udf`.
 
     Returns
     -------
@@ -100,10 +102,12 @@ def run_fem(
 
     Parameters
     ----------
-    array, roi, **options
-        As in `udfdask.run_udf`.
+    array : dask.array.Array or OpenedFile
+        The data.
     center, rad_in, rad_out
         As in `udfdask.udfs.FEMUDF`.
+    roi, **options
+        As in `udfdask.run_udf`.
 
     Returns
     -------
@@ -140,12 +144,16 @@ def run_analysis_crystall(
 
     Parameters
     ----------
-    array, roi, **options
-        As in `udfdask.run_udf`.
+    array : dask.array.Array or OpenedFile
+        The data.
     rad_in, rad_out, real_center, real_rad
         As in `udfdask.udfs.CrystallinityUDF`.
+    roi
+        As in `udfdask.run_udf`.
     progress : bool, callable or ProgressReporter
         As in `udfdask.compute`.
+    **options
+        As in `udfdask.run_udf`.
 
     Returns
     -------

@@ -74,7 +74,7 @@ ALLOWED = {
             "advice errors types tracebacks geometry udf udfs explanation scheduling io results run"
         ),
         "hyperspy": (
-            "advice errors types tracebacks geometry udf udfs explanation scheduling io results run"
+            "advice errors tracebacks geometry udf udfs explanation scheduling io results run"
         ),
         "dask": "udfs run",
         "testing": (

@@ -14,8 +14,6 @@ from udfdask.explanation.describe import Explanation
 from udfdask.geometry.axes import Calibration
 from udfdask.geometry.labels import DataLabels
 from udfdask.results.result import Result
-from udfdask.run.progressive.iterator import ProgressiveRun
-from udfdask.run.progressive.start import prepare_run
 from udfdask.run.read_masks import read_labeled, read_values
 from udfdask.run.run_udf import explain_for, run_for
 from udfdask.tracebacks import own_lines_hidden
@@ -57,8 +55,8 @@ class LabeledData:
         udf, chosen = self._arguments(udf, options)
         return explain_for(self.door, self.array, udf, **chosen)
 
-    def start(self, udf: Any, options: Mapping[str, Any]) -> ProgressiveRun:
-        """Return a progressive run."""
+    def for_iterating(self, udf: Any, options: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
+        """Return the UDFs and all arguments of `prepare_run`, other than the array."""
         udf, chosen = self._arguments(udf, options)
         align = partial(read_values, read=self.read_mask, data=self.labels)
-        return prepare_run(self.array, udf, door=self.door, align=align, **chosen)
+        return udf, {"door": self.door, "align": align, **chosen}

@@ -25,6 +25,7 @@ from udfdask.run.options import (
     forwards,
     make_detector,
 )
+from udfdask.run.progressive.start import prepare_run
 from udfdask.run.progressive.start import run_udf_iter as iterate_on_array
 from udfdask.run.run_udf import in_form_of
 from udfdask.run.run_udf import run_udf as run_on_array
@@ -331,7 +332,8 @@ class DataArrayUDF:
         """
         check_options(self.run_udf_iter, options, options.get("scheduler"))
         data, labels = arrange(self._array, sig_dims, roi, keep_attrs)
-        run = data.start(udf, options)
+        udf, chosen = data.for_iterating(udf, options)
+        run = prepare_run(data.array, udf, **chosen)
         layouts = _layouts(run.infos, labels, rename)
         return LabeledIterator(
             run,
