@@ -40,15 +40,6 @@ def test_the_plan_comes_before_the_results(file):
     assert output.index("in 6 chunks") < output.index("intensity  sig")
 
 
-def test_virtual_detectors(file, values):
-    output = call("run", file, "--udf", "sum", "--udf", "disk:r=2", "--udf", "disk:cx=3, r=1.5")
-    y, x = np.indices(SHAPE[2:])
-    for name, cx, r in (("disk", 6, 2), ("disk_2", 3, 1.5)):
-        sums = values[..., (y - 5) ** 2 + (x - cx) ** 2 <= r**2].sum(axis=-1)
-        numbers = [float(cell) for cell in line_of(output, name, "intensity")[-3:]]
-        assert numbers == pytest.approx([sums.min(), sums.mean(), sums.max()], rel=1e-3)
-
-
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -79,18 +70,6 @@ def test_results_are_written(file, values, tmp_path):
         }
         np.testing.assert_array_equal(dataset["sum_intensity"], values.sum((0, 1)))
         np.testing.assert_array_equal(dataset["sumsig_intensity"], values.sum((2, 3)))
-
-
-def test_what_is_there_is_only_replaced_if_asked(file, tmp_path):
-    pytest.importorskip("xarray", reason="xarray is in the io extra")
-    store = tmp_path / "out.zarr"
-    call("run", file, "--out", store)
-    assert "out.zarr already exists" in call("run", file, "--out", store, code=1)
-    call("run", file, "--out", store, "--overwrite")
-    (tmp_path / "plots.zarr").mkdir()
-    assert "so it is not replaced" in call(
-        "run", file, "--out", tmp_path / "plots.zarr", "--overwrite", code=1
-    )
 
 
 def no_computing(*args, **kwargs):
@@ -162,23 +141,6 @@ def test_results_that_no_output_takes_are_kept(file, tmp_path, monkeypatch):
     assert {path.name for path in tmp_path.iterdir()} == {"scan.npy"}
     with np.load(kept) as arrays:
         np.testing.assert_array_equal(arrays["sumsig_intensity"], np.load(file).sum(axis=(2, 3)))
-
-
-@pytest.mark.parametrize(
-    ("option", "name", "package", "extra"),
-    [
-        ("--out", "a.zarr", "zarr", "io"),
-        ("--out", "a.tif", "tifffile", "io"),
-        ("--plot", "a.png", "matplotlib.figure", "plot"),
-    ],
-)
-def test_packages_are_checked_before_anything_runs(
-    file, tmp_path, monkeypatch, option, name, package, extra
-):
-    monkeypatch.setitem(sys.modules, package, None)
-    with dask.config.set(scheduler=no_computing):
-        output = call("run", file, option, tmp_path / name, code=1)
-    assert f'pip install "udfdask[{extra}]"' in output
 
 
 @pytest.mark.parametrize(
@@ -309,3 +271,45 @@ def test_loading_the_command_line_is_cheap():
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     heavy = {"h5py", "hyperspy", "rsciio", "matplotlib", "xarray", "zarr", "distributed", "scipy"}
     assert not heavy.intersection(run.stdout.split())
+
+
+def names(output):
+    """The names of UDFs in a table, each once."""
+    table = output[output.index("udf ") :].partition("\n\n")[0]
+    return list(dict.fromkeys(line.split()[0] for line in table.splitlines()[1:]))
+
+
+def test_four_lines_of_plan(file):
+    output = call("run", file, "--chunks", "2,8,-1,-1", "--roi", "0:4", "--no-progress")
+    plan, table = output.split("\n\n")
+    first, chunks, reads, memory = plan.splitlines()
+    assert first == "scan.npy: 6 x 8 positions of 10 x 12 uint16, read by NumPy"
+    assert chunks == "chunks    2 of 3 are read; 32 of 48 frames selected"
+    assert reads == "reads     7.50 kiB, in one pass"
+    assert memory.startswith("memory    ")
+    assert table.startswith("udf ")
+
+
+TYPED = ["--udf sum", "--udf disk:r=3", "--udf disc:r=2", "--udf stddev", "--udf sum"]
+
+
+def test_a_name_does_not_change_when_another_udf_is_added(file, tmp_path):
+    """Rows and names are in the order in which the options were typed."""
+    found = {}
+    for n in range(1, len(TYPED) + 1):
+        options = [word for option in TYPED[:n] for word in option.split()]
+        output = call("run", file, *options, "--out", tmp_path / "a.npz", "--overwrite")
+        assert names(output) == ["sum", "disk", "disk_2", "stddev", "sum_2"][:n]
+        with np.load(tmp_path / "a.npz") as arrays:
+            for name, array in found.items():
+                np.testing.assert_array_equal(arrays[name], array)
+            found.update(arrays)
+    assert {"sum_intensity", "disk_intensity", "disk_2_intensity", "sum_2_intensity"} < set(found)
+
+
+def test_small_chunks_are_joined(file):
+    plan = call("explain", file, "--chunks", "1,1,-1,-1", "--merge-small", "1MB")
+    assert "small chunks are joined by merge_small" in plan
+    plain = call("run", file, "--no-progress")
+    merged = call("run", file, "--no-progress", "--chunks", "1,1,-1,-1", "--merge-small", "1MB")
+    assert merged[merged.index("udf ") :] == plain[plain.index("udf ") :]

@@ -1,8 +1,5 @@
 """Damaged files and empty arguments on the command line: a readable line, and no traceback."""
 
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 from click.testing import CliRunner
@@ -28,12 +25,6 @@ def refused(*args):
     return errors[0]
 
 
-@pytest.fixture
-def scan(tmp_path):
-    np.save(tmp_path / "scan.npy", VALUES)
-    return tmp_path / "scan.npy"
-
-
 @pytest.mark.parametrize("command", ["run", "explain"])
 @pytest.mark.parametrize("suffix", ["npy", "h5", "mib", "nc"])
 @pytest.mark.parametrize("content", [b"", b"something else\n" * 9])
@@ -41,33 +32,3 @@ def test_damaged_files(tmp_path, command, suffix, content):
     path = tmp_path / f"a.{suffix}"
     path.write_bytes(content)
     assert str(path) in refused(command, path)
-
-
-@pytest.mark.parametrize(
-    "args",
-    [
-        ("run", ""),
-        ("run", "{scan}", "--udf", ""),
-        ("run", "{scan}", "--roi", ""),
-        ("run", "{scan}", "--out", ""),
-        ("run", "{scan}", "--plot", ""),
-        ("run", "{scan}", "--scheduler", ""),
-        ("udfs", ""),
-        ("demo", "--plot", ""),
-    ],
-    ids=" ".join,
-)
-def test_empty_arguments(scan, args):
-    refused(*(str(scan) if arg == "{scan}" else arg for arg in args))
-
-
-@pytest.mark.full
-def test_in_a_process_of_its_own(tmp_path):
-    (tmp_path / "a.npy").write_bytes(b"")
-    command = [sys.executable, "-m", "udfdask", "run", str(tmp_path / "a.npy")]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == (
-        f"Error: {tmp_path / 'a.npy'} is empty (0 bytes). Is the file complete? Copy it again from "
-        "where it was recorded, or write it anew\n"
-    )

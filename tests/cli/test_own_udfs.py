@@ -96,13 +96,6 @@ def test_a_class_in_the_current_folder(folder, values, form):
     np.testing.assert_array_equal(got["sumsig_intensity"], values.sum(axis=(2, 3)))
 
 
-@pytest.mark.parametrize("name", ["queue.py", "my.udf.py"])
-def test_a_file_may_be_called_like_a_module(folder, values, name):
-    (Path.cwd() / name).write_text((Path.cwd() / f"{folder}.py").read_text())
-    got = found("--udf", f"{name}:PeakUDF")
-    np.testing.assert_array_equal(got["peak_peak"], values.max(axis=(2, 3)))
-
-
 def test_several_of_one_file(folder, values):
     file = f"{folder}.py"
     got = found(
@@ -210,21 +203,3 @@ def test_partial_results_of_own_code_are_found_again(folder):
     )
     assert "done already" not in first.stdout, first.stderr
     assert "4 of 4 chunks are done already" in second.stdout, second.stderr
-
-
-@pytest.mark.parametrize("offset", ["3", "-2"])
-def test_sync_offset_of_a_raw_file(folder, values, offset, tmp_path):
-    frames = values.reshape(-1, 8, 8)
-    frames[:20].tofile("scan.raw")
-    shapes = ["--nav-shape", "4,6", "--sig-shape", "8,8", "--dtype", "uint16"]
-    assert "sync_offset" in call("run", "scan.raw", *shapes, "--udf", "sumsig", code=1)
-    call("run", "scan.raw", *shapes, "--sync-offset", offset, "--udf", f"{folder}:PeakUDF",
-         "--out", "out.npz")  # fmt: skip
-    with np.load("out.npz") as arrays:
-        got = arrays["peak_peak"]
-    k = int(offset)
-    expected = np.full(24, np.nan)
-    for position in range(24):
-        if 0 <= position + k < 20:
-            expected[position] = frames[position + k].max()
-    np.testing.assert_array_equal(got, expected.reshape(4, 6))

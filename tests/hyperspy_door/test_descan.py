@@ -46,13 +46,6 @@ def test_own_results():
     np.testing.assert_array_equal(total(com["raw_shifts"]), expected)
 
 
-def test_all_methods():
-    assert "descans" in str(SIGNAL.udf.explain(SumUDF(), descan=SHIFT_SIGNAL))
-    iterator = SIGNAL.udf.run_udf_iter(SumUDF(), descan=SHIFT_SIGNAL, scheduler="synchronous")
-    (*_, last) = iterator
-    np.testing.assert_array_equal(last.buffers[0]["intensity"].data, RIGHT)
-
-
 def test_signals_that_do_not_fit():
     with pytest.raises(ud.ArgumentValueError, match=r"shape \(4, 4, 2\).* needs \(4, 5, 2\)"):
         total(SHIFT_SIGNAL.inav[1:])

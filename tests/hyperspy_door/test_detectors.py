@@ -140,26 +140,6 @@ def test_rois_by_name_in_one_pass(lazy):
     assert scan.udf.explain(udfs).n_chunks > 0
 
 
-def test_a_roi_counts_as_it_is_at_the_call():
-    scan, roi = make_scan(), hs.roi.CircleROI(cx=0.0, cy=0.0, r=1.0)
-    udf = VirtualDetectorUDF(roi)
-    first = scan.udf.run_udf(udf)["intensity"]
-    wanted = image_by_hyperspy(scan, roi)
-    roi.r = 1.6
-    second = scan.udf.run_udf(udf)["intensity"]
-    np.testing.assert_array_equal(first.data, wanted)
-    np.testing.assert_array_equal(second.data, image_by_hyperspy(scan, roi))
-    assert (second.data > first.data).all().compute()
-
-
-def test_equal_rois_give_equal_names():
-    scan = make_scan()
-    names = {
-        scan.udf.virtual_image(hs.roi.CircleROI(cx=0.0, cy=0.0, r=r)).data.name for r in (1, 1, 1.5)
-    }
-    assert len(names) == 2
-
-
 @pytest.mark.parametrize("change", [lambda mask: mask, lambda mask: mask.data])
 def test_signals_as_masks(change):
     scan = make_scan(lazy=False)
@@ -190,12 +170,6 @@ MISTAKES = [
 def test_detectors_that_are_none(make, error, match):
     with raise_if_dask_computes(), pytest.raises(error, match=match):
         make_scan().udf.virtual_image(make())
-
-
-def test_a_roi_of_two_axes_on_spectra():
-    spectra = make_scan(DATA[:, 0], scale=(0.5,), offset=(0.0,))
-    with pytest.raises(ud.ArgumentTypeError, match="does not select"):
-        spectra.udf.virtual_image(hs.roi.CircleROI(cx=0.0, cy=0.0, r=1.0))
 
 
 def test_without_a_signal():
@@ -246,9 +220,3 @@ class TestOutlines:
             assert self.drawn(total.plot_detectors({"BF": detector})) == expected
         assert self.drawn(total.plot_detectors([roi]))[1] == expected[1]
         assert self.drawn(total.plot_detectors(roi))[1] == expected[1]
-
-    def test_several_by_name(self, total):
-        roi = hs.roi.CircleROI(**self.ROI)
-        ring = hs.roi.CircleROI(cx=0, cy=0, r=1, r_inner=0.5)
-        figure = total.plot_detectors(ApplyMasksUDF({"BF": roi, "ADF": ring}))
-        assert self.drawn(figure)[0] == ["BF", "ADF"]

@@ -6,8 +6,7 @@ import sys
 import numpy as np
 import pytest
 
-import udfdask as ud
-from udfdask.udfs import CoMUDF, SumUDF
+from udfdask.udfs import SumUDF
 
 hs = pytest.importorskip("hyperspy.api", reason="hyperspy is an extra")
 import udfdask.hyperspy  # noqa: E402
@@ -36,24 +35,3 @@ def test_without_hyperspy_it_says_what_to_install():
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert run.returncode == 1
     assert 'pip install "udfdask[hyperspy]"' in run.stderr
-
-
-@pytest.mark.parametrize(
-    ("signal", "call", "remedy"),
-    [
-        (
-            hs.signals.Signal1D,
-            lambda s: s.udf.run_udf(CoMUDF()),
-            "signal.transpose(signal_axes=2)",
-        ),
-        (
-            hs.signals.Signal2D,
-            lambda s: s.udf.virtual_image("window", start=0, stop=1),
-            "signal.transpose(signal_axes=1)",
-        ),
-    ],
-)
-def test_messages_name_what_signals_have(signal, call, remedy):
-    with pytest.raises(ud.ArgumentValueError) as caught:
-        call(signal(np.ones((3, 4, 5, 6))))
-    assert remedy in str(caught.value)

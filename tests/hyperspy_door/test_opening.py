@@ -67,21 +67,6 @@ class TestOnePass:
         assert type(done["t"][2]) is hs.signals.Signal2D
         assert done["s"][1].metadata.General.title == "intensity of Scan"
 
-    def test_lazy_ones_stay_lazy(self, signal):
-        sums = signal.udf.run_udf(SumSigUDF())["intensity"]
-        ud.compute(sums, signal, scheduler="synchronous")
-        assert sums._lazy
-        assert signal._lazy
-
-    @pytest.mark.parametrize("lazy", [True, False])
-    def test_own_compute(self, signal, tmp_path, lazy):
-        udfs = [SumUDF(), SumSigUDF(), StdDevUDF()] if not lazy else StdDevUDF()
-        with dask.config.set(scheduler="synchronous"):
-            found = signal.udf.run_udf(udfs, lazy_output=lazy, show_progressbar=False)
-            if lazy:
-                found.compute(show_progressbar=False)
-        assert loads(tmp_path) == ONCE
-
     def test_dasks_own_doors(self, signal, tmp_path, values):
         total, sums = signal.udf.run_udf([SumUDF(), SumSigUDF()])
         done, _ = dask.compute(total, sums, scheduler="synchronous")

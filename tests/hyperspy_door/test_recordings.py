@@ -8,7 +8,7 @@ import pytest
 
 import udfdask as ud
 from signal_cases import axis_facts
-from udfdask.udfs import ApplyMasksUDF, StdDevUDF, SumSigUDF, SumUDF, VirtualDetectorUDF
+from udfdask.udfs import StdDevUDF, SumSigUDF, SumUDF
 
 hs = pytest.importorskip("hyperspy.api", reason="hyperspy is an extra")
 import udfdask.hyperspy  # noqa: E402
@@ -87,39 +87,3 @@ def test_from_the_file_to_a_file(name, nav, sig, units, tmp_path):
         same_axes(back.axes_manager._axes, found.axes_manager._axes)
         instrument = found.metadata.Acquisition_instrument.as_dictionary()
         assert back.metadata.Acquisition_instrument.as_dictionary() == instrument
-
-
-@pytest.fixture(scope="module")
-def eds():
-    return load("bcf_v2_50x50px.bcf")
-
-
-def test_the_sum_spectrum_is_that_of_hyperspy(eds):
-    found = eds.udf.run_udf(SumUDF(), lazy_output=False, show_progressbar=False)["intensity"]
-    own = eds.sum()
-    own.compute(show_progressbar=False)
-    assert type(found) is type(own)
-    np.testing.assert_array_equal(found.data, own.data)
-    same_axes(found.axes_manager._axes, own.axes_manager._axes)
-    assert found.metadata.Signal.as_dictionary() == own.metadata.Signal.as_dictionary()
-    assert found.metadata.Sample.as_dictionary() == own.metadata.Sample.as_dictionary()
-    assert found.data.sum() > 1e5
-
-
-@pytest.mark.parametrize(("low", "high"), [(6.2, 6.6), (0.4, 0.65)])
-def test_an_element_map_is_hyperspys_slice(eds, low, high):
-    """A spectral line, from a window or a mask, compared with ``isig`` in keV."""
-    axis = eds.axes_manager["Energy"]
-    start, stop = axis.value2index(low), axis.value2index(high)
-    mask = np.zeros(axis.size)
-    mask[start:stop] = 1
-    window = VirtualDetectorUDF("window", start=start, stop=stop)
-    by_window, by_mask = ud.compute(
-        *eds.udf.run_udf([window, ApplyMasksUDF(mask_factories=[lambda: mask])])
-    )
-    own = eds.isig[low:high].sum("sig")
-    own.compute(show_progressbar=False)
-    np.testing.assert_array_equal(by_window["intensity"].data, own.data)
-    np.testing.assert_array_equal(by_mask["intensity"].data[..., 0], own.data)
-    same_axes(by_window["intensity"].axes_manager._axes, own.axes_manager._axes)
-    assert own.data.sum() > 0

@@ -230,21 +230,6 @@ class TestObjects:
         assert found["pairs"].axes_manager.navigation_shape == (2, 5, 4)
 
 
-class TestProgress:
-    def test_another_name_of_show_progressbar(self, scan, capsys):
-        lazy = scan.udf.run_udf(SumUDF(), lazy_output=True)
-        by_name = lazy.compute(progress=True)
-        assert "frame" in capsys.readouterr().err
-        quietly = lazy.compute(progress=False)
-        assert not capsys.readouterr().err
-        np.testing.assert_array_equal(data_of(by_name["intensity"]), data_of(quietly["intensity"]))
-
-    def test_both_names(self, scan):
-        lazy = scan.udf.run_udf(SumUDF(), lazy_output=True)
-        with raise_if_dask_computes(), pytest.raises(TypeError, match="multiple values"):
-            lazy.compute(show_progressbar=True, progress=False)
-
-
 class TestMapping:
     def test_pickled(self, scan, data):
         found = pickle.loads(pickle.dumps(scan.udf.run_udf(SumUDF(), **quiet)))
@@ -294,15 +279,6 @@ def test_the_class_of_an_installed_signal_type_is_kept(data, monkeypatch):
     assert type(found[1]["intensity"]) is hs.signals.ComplexSignal
 
 
-def test_a_signal_type_that_is_not_installed_is_kept_without_complaints(data, caplog):
-    signal = hs.signals.Signal2D(data)
-    signal.metadata.Signal.signal_type = "unheard of"
-    total, image = signal.udf.run_udf([SumUDF(), SumSigUDF()], **quiet)
-    assert total["intensity"].metadata.Signal.signal_type == "unheard of"
-    assert image["intensity"].metadata.Signal.signal_type == ""
-    assert not caplog.records
-
-
 class TestPlot:
     @pytest.fixture(autouse=True)
     def matplotlib(self):
@@ -330,11 +306,3 @@ class TestPlot:
         # an axis without a unit shows the numbers of pixels, whatever its scale
         assert (pattern.get_xlabel(), pattern.get_ylabel()) == ("kx (mrad)", "sig_y (pixels)")
         np.testing.assert_allclose(pattern.images[0].get_extent(), [5.75, 18.25, 1.5, -0.5])
-
-    def test_as_a_result_does(self, scan):
-        results = scan.udf.run_udf(EveryKindUDF(), lazy_output=True)
-        with raise_if_dask_computes(), pytest.raises(ud.ArgumentValueError, match="'nothing'"):
-            results.plot("nothing")
-        one = results.plot(("image", np.sqrt), title="roots")
-        assert one.get_suptitle() == "roots"
-        assert one.axes[0].get_title("left") == "sqrt(image)"

@@ -95,8 +95,3 @@ def test_changes_of_parameters_are_aligned(scan):
     np.testing.assert_allclose(
         products["intensity"].data[..., 0], frames[..., mask.data].sum(axis=-1)
     )
-
-
-def test_a_misspelled_option(scan):
-    with pytest.raises(ud.ArgumentTypeError, match="no argument 'schedular'"):
-        scan.udf.run_udf_iter(SumUDF(), schedular="threads")

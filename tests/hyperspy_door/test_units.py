@@ -82,14 +82,3 @@ def test_an_uneven_axis():
         signal.udf.run_udf(CoMUDF(cx="1 1/nm"), **OPTIONS)
     total = signal.udf.run_udf(SumUDF(), **OPTIONS)["intensity"]
     np.testing.assert_array_equal(total.axes_manager["kx"].axis, np.arange(9.0) ** 2)
-
-
-def test_pictures_are_those_of_the_results():
-    pytest.importorskip("matplotlib", reason="matplotlib is an extra")
-    total, profile = calibrated().udf.run_udf([SumUDF(), RadialProfileUDF(r=6)], **OPTIONS)
-    disk = VirtualDetectorUDF("disk", cy="0 1/nm", cx="0.5 nm^-1", r=(1.5, "1/nm"))
-    figure = total.plot_detectors({"BF": disk}, title="where")
-    assert figure.get_suptitle() == "where"
-    assert [text.get_text() for text in figure.axes[0].get_legend().get_texts()] == ["BF"]
-    assert figure.axes[0].get_xlabel() == "kx (1/nm)"
-    assert profile.plot().axes[0].get_xlabel() == "radius (1/nm)"

@@ -13,7 +13,6 @@ import scipy.sparse
 import sparse
 from libertem.udf import UDF as TheirUDF
 from libertem.udf.base import get_resources_for_backends
-from libertem.udf.sum import SumUDF
 
 import udfdask as ud
 from suites import examples
@@ -92,15 +91,3 @@ def test_arrays_are_of_the_declared_type(backend, as_tuple):
     np.testing.assert_array_equal(result["sums"], values.sum((2, 3)))
     assert issubclass(result["kind"].reshape(-1)[0], TYPES[backend])
     assert result["on"].reshape(-1)[0] == (backend, "cpu", "numpy")
-
-
-@pytest.mark.parametrize("name", ["csr_array", "csc_array", "coo_array"])
-def test_a_udf_for_all_backends_gets_arrays_of_scipy(name):
-    assert set(ud.UDF.BACKEND_ALL) == set(TheirUDF.BACKEND_ALL)
-    kind, rows = getattr(scipy.sparse, name), da.ones((6, 36), chunks=(3, 36))
-    chunks = rows.map_blocks(kind, meta=kind((0, 0)))
-    udf = WithBackends(TheirUDF.BACKEND_ALL)
-    result = ud.run_udf(chunks, udf, sig_dims=1).compute(**SYNC)
-    assert result["kind"].reshape(-1)[0] is kind
-    total = ud.run_udf(da.ones((2, 3, 6, 6)), SumUDF(), backends=f"scipy.sparse.{name}")
-    np.testing.assert_array_equal(total["intensity"].compute(**SYNC), np.full((6, 6), 6))

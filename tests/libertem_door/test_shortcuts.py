@@ -1,25 +1,15 @@
 """The functions that run one built-in UDF: the results of that UDF, computed."""
 
-import inspect
-
 import dask.array as da
 import numpy as np
-import pytest
 import scipy.sparse
 import sparse
 
 import udfdask as ud
 from udfdask import libertem
-from udfdask.udfs import FEMUDF, CrystallinityUDF, LogsumUDF
 
 DATA = np.random.default_rng(2).random((3, 4, 8, 8)).astype(np.float32)
 X = da.from_array(DATA, chunks=(2, 2, 8, 8))
-RING = {"rad_in": 1, "rad_out": 3}
-CASES = {
-    "run_logsum": ({}, LogsumUDF),
-    "run_fem": ({"center": (4, 4), **RING}, FEMUDF),
-    "run_analysis_crystall": (RING, CrystallinityUDF),
-}
 
 
 def test_options_of_a_run():
@@ -28,18 +18,6 @@ def test_options_of_a_run():
     dark = np.full((8, 8), 0.5, dtype=np.float32)
     corrected = libertem.run_stddev(X, corrections=ud.corrections.CorrectionSet(dark=dark))
     np.testing.assert_allclose(corrected["mean"], DATA.mean((0, 1)) - 0.5, atol=1e-6)
-
-
-@pytest.mark.parametrize("name", [*CASES, "run_stddev"])
-def test_mistakes(name):
-    function, arguments = getattr(libertem, name), CASES.get(name, ({}, None))[0]
-    assert next(iter(inspect.signature(function).parameters)) == "array"
-    with pytest.raises(ud.ArgumentTypeError, match="no argument 'use_numba'"):
-        function(X, **arguments, use_numba=True)
-    with pytest.raises(ud.ArgumentTypeError, match="dask array"):
-        function(DATA, **arguments)
-    with pytest.raises(ud.ArgumentValueError):
-        function(X, **arguments, roi=np.ones((9, 9), bool))
 
 
 def test_products_and_counts():

@@ -86,15 +86,6 @@ def test_functions_make_drawable_what_is_none(many):
     np.testing.assert_array_equal(panel.values, np.ones((4, 6)))
 
 
-def test_what_a_function_makes_keeps_axes_whose_sizes_are_kept(many):
-    (choice,) = choose(("vector", lambda a: np.hypot(*np.moveaxis(a, -1, 0))), [many])
-    (panel,) = choice.panels(np.ones((4, 6, 2)), np.ones((4, 6, 2), bool))
-    assert [axis.name for axis in panel.axes] == ["y", "x"]
-    (choice,) = choose(("pattern", lambda a: a.mean(axis=0)), [many])
-    (panel,) = choice.panels(np.ones((8, 8)), np.ones((8, 8), bool))
-    assert [axis.name for axis in panel.axes] == ["dim_0"]
-
-
 DISKS = ApplyMasksUDF({"BF": np.eye(8), "dark/field µ": np.ones((8, 8))})
 
 

@@ -110,33 +110,6 @@ def test_no_more_than_one_drawing_in_an_interval(clock):
     assert times == [True, False, True, False, True]
 
 
-def test_slow_drawing_is_made_up_for(clock, monkeypatch):
-    def slow(panels, **_):
-        clock.now += 1.0
-
-    monkeypatch.setattr(live, "draw", slow)
-    plot, times = LivePlot(interval=0), []
-    x = X.rechunk((1, 3, 8, 9))
-    for snapshot in ud.run_udf_iter(x, SumSigUDF(), **ONE_BY_ONE):
-        clock.now += 1.0
-        times.append(plot.update(snapshot))
-    assert times == [True, *[False] * 3, True, *[False] * 3, True, True]
-
-
-def test_only_what_is_drawn_is_made():
-    class Counted(SumSigUDF):
-        n_made = 0
-
-        def get_results(self):
-            type(self).n_made += 1
-            return {"intensity": self.results.intensity}
-
-    plot = LivePlot("intensity", interval=1000.0)
-    for _ in ud.run_udf_iter(X, Counted(), plots=plot, **ONE_BY_ONE):
-        pass
-    assert Counted.n_made == 2  # the first snapshot and the last one
-
-
 def test_an_error_in_drawing_is_a_warning_and_the_run_goes_on():
     def late(array):
         if np.nanmax(array) > 100:
@@ -170,28 +143,6 @@ class TestWindows:
                 windows.close(plot.figure)
         assert plot.figure.get_suptitle() == "SumSigUDF: 2 of 5 chunks"
         assert snapshot.n_merged == 5
-
-    def test_closing_it_in_the_middle_of_a_drawing(self, windows):
-        plot = LivePlot(interval=0)
-        snapshots = iter(ud.run_udf_iter(X, SumSigUDF(), plots=plot, **ONE_BY_ONE))
-        next(snapshots)
-        plot._not_before = 0.0
-
-        def close():
-            windows.close(plot.figure)
-            raise RuntimeError("the window has been deleted")
-
-        plot.figure.canvas.while_flushing = close
-        assert [snapshot.n_merged for snapshot in snapshots] == [2, 3, 4, 5]
-
-    def test_the_next_run_has_a_new_one(self, windows):
-        plot = LivePlot()
-        for _ in range(2):
-            for _ in ud.run_udf_iter(X, SumSigUDF(), plots=plot, **ONE_BY_ONE):
-                pass
-            figure = plot.figure
-            windows.close(figure)
-        assert figure.get_suptitle() == "SumSigUDF: 5 of 5 chunks"
 
     def test_other_threads_open_none(self, windows):
         plot = LivePlot()

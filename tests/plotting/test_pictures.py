@@ -13,12 +13,9 @@ import pytest
 
 import udfdask as ud
 from udfdask.demo import make_recording
-from udfdask.io import open_file
 from udfdask.plotting import LivePlot, Panel, draw
 from udfdask.udfs import (
-    ApplyMasksUDF,
     CoMUDF,
-    RadialProfileUDF,
     SumSigUDF,
     SumUDF,
     VirtualDetectorUDF,
@@ -151,18 +148,6 @@ def test_vectors(save):
             assert min(turns, 1 - turns) < 0.05
 
 
-def test_regions_of_interest(recording, save):
-    roi = np.hypot(*np.ogrid[-12:12, -16:16]) < 10
-    done = ud.run_udf(recording, CoMUDF(), roi=roi).compute()
-    names = ["field", "magnitude", "divergence"]
-    pixels = save(figure := done.plot(names, axes=AXES), "region")
-    for name, axes in zip(names, figure.axes, strict=True):
-        array = done[name].reshape(24, 32, -1)
-        missing = np.isnan(array).any(axis=-1).mean()
-        assert 0.3 < missing < 0.9
-        assert share_missing(inside(pixels, axes)) == pytest.approx(missing, abs=0.03)
-
-
 def test_a_live_plot_in_progress(recording, save):
     udfs = [CoMUDF(), SumUDF(), SumSigUDF()]
     plot = LivePlot(["field", "intensity"], axes=AXES, interval=0)
@@ -180,51 +165,6 @@ def test_a_live_plot_in_progress(recording, save):
         assert contrast(panels[1]) > 0.05
         shares.append(done)
     assert shares == [1 / 16, 9 / 16, 1]
-
-
-@pytest.mark.skipif(
-    "UDFDASK_TEST_DATA" not in os.environ,
-    reason="UDFDASK_TEST_DATA names no folder of recordings",
-)
-@pytest.mark.parametrize(
-    ("name", "labels"),
-    [
-        ("001_4x2_6bit.mib", ["y (pixels)", "sig_y (pixels)"]),
-        ("bcf_v2_50x50px.bcf", ["height (µm)", "Energy (keV)"]),
-        ("test1.blo", ["y (nm)", "dy (cm)"]),
-    ],
-)
-def test_files_of_instruments(name, labels, save):
-    opened = open_file(Path(os.environ["UDFDASK_TEST_DATA"]) / name)
-    udfs = [SumSigUDF(), SumUDF()]
-    plot = LivePlot("intensity", axes=opened.axes)
-    for _ in ud.run_udf_iter(opened.array, udfs, sig_dims=opened.sig_dims, plots=plot):
-        pass
-    pixels = save(plot.figure, f"file-{name.split('.')[0]}")
-    scan, frame = plot.figure.axes
-    assert scan.get_ylabel() == labels[0]
-    assert labels[1] in (frame.get_ylabel(), frame.get_xlabel())
-    assert contrast(inside(pixels, scan)) > 0.05
-    assert contrast(inside(pixels, frame)) > 0.02
-
-
-@pytest.mark.parametrize("n_nav", [1, 2, 3])
-def test_results_along_lines_and_in_stacks(recording, save, n_nav):
-    """No label is cut off, for scans of each number of dimensions."""
-    data = {1: recording[5], 2: recording, 3: recording.reshape(3, 8, 32, 48, 48)}[n_nav]
-    time = ud.Axis(name="time", unit="s", scale=10.0)
-    axes = {1: AXES[1:], 2: AXES, 3: (time, *AXES)}[n_nav]
-    y, x = np.ogrid[-24:24, -24:24]
-    masks = {"BF": np.hypot(y, x) < 5, "outer dark field": np.hypot(y, x) > 15}
-    udfs = {
-        "masks": ApplyMasksUDF(masks),
-        "profile": RadialProfileUDF(),
-        "com": CoMUDF(),
-        "sums": SumSigUDF(),
-    }
-    results = ud.run_udf(data, udfs, sig_dims=2, axes=axes, unit="counts")
-    for name, result in results.items():
-        save(result.plot(), f"{name}_{n_nav}")
 
 
 def test_detectors_over_a_pattern(recording, save):

@@ -137,35 +137,6 @@ def test_a_window_is_a_span_of_the_spectrum(start, stop):
     np.testing.assert_array_equal(line.get_ydata(), SPECTRA.compute().sum((0, 1)))
 
 
-@pytest.mark.parametrize("values", [None, np.arange(16) ** 2.0])
-def test_spans_of_several_masks(values):
-    axis = Axis(name="energy", unit="eV", values=values)
-    mask = np.isin(np.arange(16), [0, 1, 5, 15])
-    figure = spectrum(axis).plot_detectors([mask, window(2, 4)])
-    assert legend(figure) == ["mask", "window"]
-    edges = (
-        np.arange(17) - 0.5
-        if values is None
-        else np.array([-0.5, *((values[1:] + values[:-1]) / 2), 239.5])
-    )
-    runs = [(0, 2), (5, 6), (15, 16)]
-    first, *others = spans(figure).values()
-    np.testing.assert_allclose(first, [edges[[0, 2]]])
-    drawn = np.sort(np.concatenate([first, *others]), axis=0)
-    np.testing.assert_allclose(drawn, np.sort([edges[list(r)] for r in [*runs, (2, 4)]], axis=0))
-
-
-def test_a_window_beyond_the_spectrum():
-    masks = detector_masks(spectrum()._info, {"tail": window("120 eV", "200 eV")})
-    assert list(masks) == ["tail (cut by the edge)"]
-    np.testing.assert_array_equal(masks["tail (cut by the edge)"], np.arange(16) >= 10)
-    told = r"start = 500 eV is .* px, stop = 600 eV .*; frames have energy from 100 to"
-    with pytest.raises(ArgumentValueError, match=told):
-        spectrum().plot_detectors(window("500 eV", "600 eV"))
-    with pytest.raises(ArgumentValueError, match=r"start=110, stop=120: .* in channels"):
-        spectrum().plot_detectors(window(110, 120))
-
-
 RING = VirtualDetectorUDF("ring", ri=3, ro=11)
 
 

@@ -16,7 +16,6 @@ from udfdask.udfs import CoMUDF, StdDevUDF, SumSigUDF, SumUDF
 
 pytest.importorskip("matplotlib", reason="matplotlib is in the plot extra")
 
-from matplotlib.colors import LogNorm
 
 from udfdask.plotting import Panel, draw
 
@@ -114,15 +113,6 @@ def test_pyplot_keeps_no_figure_where_there_are_no_windows():
     assert plt.get_fignums() == before
 
 
-def test_a_file_for_a_picture_is_not_a_result():
-    result = ud.run_udf(X, SumUDF())
-    with (
-        raise_if_dask_computes(),
-        pytest.raises(AttributeError, match=r"result\.plot\(\)\.savefig\('result.png'\)"),
-    ):
-        result.savefig("sum.png")
-
-
 def first_image(figure):
     return figure.axes[0].images[0]
 
@@ -143,27 +133,6 @@ def test_values_around_zero_stay_around_zero(given, limits):
     axes = (ud.Axis(name="y"), ud.Axis(name="x"))
     panel = Panel(title="strain", values=values, axes=axes, style="signed", **given)
     assert first_image(draw([panel])).get_clim() == limits
-
-
-def test_limits_on_a_logarithmic_scale():
-    pattern = ud.run_udf(X, SumUDF()).compute()
-    image = first_image(pattern.plot(vmin=600, vmax=700))
-    assert isinstance(image.norm, LogNorm)
-    assert image.get_clim() == (600, 700)
-    below = first_image(pattern.plot(vmin=0, vmax=700))  # there is no place for zero
-    assert 0 < below.norm.vmin < 700 == below.norm.vmax
-    far = first_image(pattern.plot(vmax=1e-3))
-    assert far.norm.vmin < far.norm.vmax == 1e-3
-
-
-def test_limits_of_lines_and_phases():
-    line = ud.run_udf(X[0, 0], StdDevUDF(), sig_dims=1).compute()
-    assert line.plot("mean", vmin=-1, vmax=60).axes[0].get_ylim() == (-1, 60)
-    figure = ud.run_udf(X, ManyUDF()).plot(vmin=1, vmax=2, cmap="viridis")
-    by_title = {axes.get_title("left"): axes for axes in figure.axes}
-    assert by_title["wave, amplitude"].images[0].get_clim() == (1, 2)
-    assert by_title["wave, phase"].images[0].get_clim() == (-np.pi, np.pi)
-    assert by_title["wave, phase"].images[0].get_cmap().name == "twilight"
 
 
 def test_the_pictures_of_a_center_of_mass():

@@ -24,12 +24,6 @@ def image_of(figure):
     return figure.axes[0].images[0]
 
 
-def test_a_line_lies_at_the_positions_of_its_axis():
-    figure = draw([panel([3.0, 1.0, 2.0], axes=(Axis(name="E", scale=2.0, offset=5.0),))])
-    (line,) = figure.axes[0].lines
-    np.testing.assert_array_equal(line.get_xydata(), [[5, 3], [7, 1], [9, 2]])
-
-
 def test_on_a_logarithmic_scale_one_count_is_not_as_dark_as_none():
     norm = image_of(draw([panel([[0.0, 1.0], [10.0, 1000.0]], log=True)])).norm
     assert norm.vmin < 1.0 < norm.vmax

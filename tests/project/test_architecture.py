@@ -35,7 +35,7 @@ ALLOWED = {
         "descan": "errors types geometry backends kernels corrections",
         "demo": "",
         "udf": "errors types writing geometry backends kernels masks corrections",
-        "libertem_udfs": "errors backends udf",
+        "libertem_udfs": "errors geometry backends udf",
         "udfs": (
             "lazy_names errors types once_per_process tracebacks writing geometry backends "
             "kernels masks corrections udf"

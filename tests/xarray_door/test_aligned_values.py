@@ -11,7 +11,7 @@ import xarray as xr
 import udfdask as ud
 import udfdask.xarray
 from udfdask.corrections import CorrectionSet
-from udfdask.udfs import ApplyMasksUDF, CoMUDF, CorrelationUDF, NeighborSimilarityUDF, SumUDF
+from udfdask.udfs import ApplyMasksUDF, CoMUDF, NeighborSimilarityUDF, SumUDF
 from udfdask.udfs import VirtualDetectorUDF as Detector
 
 RNG = np.random.default_rng(0)
@@ -162,16 +162,6 @@ def test_components_that_are_not_understood(use):
         run_with(use, vectors(SHIFTS).assign_coords(component=["left", "up"]))
     with pytest.raises(ud.ArgumentValueError, match=r"sig_dims=\('ky', 'kx'\)"):
         run_with(use, vectors(SHIFTS), SIG[::-1])
-
-
-def test_peaks_and_templates():
-    peaks = xr.DataArray(
-        [[1, 2], [4, 3]], dims=("peak", "component"), coords={"component": ["x", "y"]}
-    )
-    made = CorrelationUDF(peaks, np.ones((3, 3)), steps=2)
-    np.testing.assert_array_equal(made._kwargs["peaks"], [[2, 1], [3, 4]])
-    with pytest.raises(ud.ArgumentTypeError, match=r"\.values"):
-        CorrelationUDF(peaks, frame(PLANE), steps=2)
 
 
 @pytest.mark.parametrize(

@@ -92,18 +92,6 @@ def test_an_attribute_of_another_program(value):
         array.udf.run_udf(SumUDF())
 
 
-def test_a_signal_of_hyperspy():
-    hs = pytest.importorskip("hyperspy.api", reason="hyperspy is an extra")
-    import udfdask.hyperspy  # noqa: F401
-
-    signal = hs.signals.Signal1D(np.ones((3, 4, 8))).as_lazy()
-    array = signal.udf.to_xarray()
-    assert json.loads(array.signal_dims) == [array.dims[-1]]
-    assert array.udf.run_udf(SumUDF())["intensity"].shape == (8,)
-    flat = hs.signals.BaseSignal(np.ones((3, 4))).transpose(signal_axes=0)
-    assert "signal_dims" not in flat.udf.to_xarray().attrs
-
-
 @pytest.mark.parametrize(
     ("dims", "meant"),
     [

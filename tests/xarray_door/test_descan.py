@@ -8,7 +8,7 @@ import xarray as xr
 import udfdask as ud
 import udfdask.xarray
 from udfdask.testing import raise_if_dask_computes
-from udfdask.udfs import CoMUDF, PickUDF, SumSigUDF, SumUDF
+from udfdask.udfs import CoMUDF, PickUDF, SumUDF
 
 DATA = np.random.default_rng(0).integers(0, 99, (4, 5, 6, 7)).astype("uint16")
 SHIFTS = np.random.default_rng(1).uniform(-2, 2, (4, 5, 2))
@@ -63,10 +63,3 @@ def test_all_methods():
 def test_shifts_that_do_not_fit(shifts, message):
     with pytest.raises(ud.UDFError, match=message):
         total(shifts)
-
-
-def test_without_the_accessor():
-    with pytest.raises(ud.ArgumentTypeError, match=r"not a DataArray: pass its \.data"):
-        ud.run_udf(ARRAY.data, SumSigUDF(), descan=LABELED)
-    with pytest.raises(ud.ArgumentTypeError, match=r"not a DataArray: pass its \.data"):
-        ud.run_udf(ARRAY.data, SumSigUDF(), descan=LABELED.chunk())

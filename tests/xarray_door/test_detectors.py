@@ -1,6 +1,5 @@
 """Images of virtual detectors of DataArrays and dask arrays; masks that are DataArrays."""
 
-import dask.array as da
 import numpy as np
 import pytest
 
@@ -70,12 +69,6 @@ def test_a_coordinate_may_have_the_name_of_the_result(array):
     assert data.udf.virtual_image(r=2).coords["intensity"].shape == (4,)
 
 
-def test_a_window_of_spectra():
-    x = da.arange(24, chunks=6).reshape(2, 3, 4)
-    image = x.udf.virtual_image("window", sig_dims=1, start=1, stop=3)
-    np.testing.assert_array_equal(image, np.arange(24).reshape(2, 3, 4)[..., 1:3].sum(axis=-1))
-
-
 @pytest.mark.parametrize(
     ("change", "error", "match"),
     [
@@ -101,16 +94,3 @@ def test_a_window_of_spectra():
 def test_masks_that_do_not_fit(array, mask, change, error, match):
     with raise_if_dask_computes(), pytest.raises(error, match=match):
         array.udf.virtual_image(change(mask), sig_dims=SIG)
-
-
-@pytest.mark.parametrize("of", [lambda a: a.udf, lambda a: a.data.udf], ids=["xarray", "dask"])
-def test_unknown_options_are_named(array, of):
-    with pytest.raises(TypeError, match=r"no argument 'radius'") as caught:
-        of(array).virtual_image("disk", radius=3)
-    assert "unknown" not in str(caught.value)
-    with pytest.raises(TypeError, match=r"no argument 'unknown'"):
-        of(array).virtual_image("disk", unknown=3)
-    with pytest.raises(TypeError, match=r"'correction'; did you mean 'corrections'"):
-        of(array).virtual_image("disk", r=3, correction=None)
-    with pytest.raises(TypeError, match="a disk takes r and optionally"):
-        of(array).virtual_image()

@@ -92,20 +92,6 @@ def test_dims_in_order_are_not_touched(array):
     assert layers == own
 
 
-@pytest.mark.parametrize("sig_dims", [2, np.int64(2), ("ky", "kx"), ["ky", "kx"]])
-def test_ways_to_name_signal_dimensions(array, sig_dims):
-    assert array.udf.run_udf(SumUDF(), sig_dims)["intensity"].dims == ("ky", "kx")
-
-
-def test_one_frame(array):
-    """Without navigation dimensions, the data are one frame, as everywhere in udfdask."""
-    frame = array[0, 0]
-    sums = frame.udf.run_udf(SumSigUDF(), sig_dims=("ky", "kx"))["intensity"]
-    assert sums.dims == ()
-    assert sums.values == frame.sum().values
-    assert set(sums.coords) == {"y", "x", "thickness"}
-
-
 def test_a_multi_index_is_kept(array):
     stacked = array.stack(position=("y", "x"))
     sums = stacked.udf.run_udf(SumSigUDF(), sig_dims=("ky", "kx"))

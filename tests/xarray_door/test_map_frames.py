@@ -86,14 +86,6 @@ def test_ragged(array):
     np.testing.assert_array_equal(found.compute().values[1, 2], frame[frame > 90])
 
 
-def test_data_in_memory(array):
-    loaded = array.compute()
-    xr.testing.assert_identical(
-        loaded.udf.map_frames(columns), array.udf.map_frames(columns).compute()
-    )
-    assert loaded.udf.map_frames(columns).chunks is None
-
-
 @pytest.mark.parametrize(
     ("output_dims", "error", "match"),
     [

@@ -93,9 +93,3 @@ def test_by_xarray_and_dask(counted, folder, compute):
 
 def check_nothing(folder):
     assert not counts(folder)
-
-
-def test_data_in_memory_are_run_once(folder):
-    loaded = xr.DataArray(np.ones((6, 5, 3, 4)), dims=("y", "x", *SIG)).astype("int64")
-    loaded.udf.run_udf([CountedChain(folder), CountedNav(folder)], sig_dims=SIG, valid_masks=True)
-    assert set(counts(folder).values()) == {1}

@@ -86,8 +86,3 @@ def test_uneven_and_missing_coordinates():
     bare = labeled().drop_vars("kx")
     with pytest.raises(ud.ArgumentValueError, match="the axis 'kx' of the data has no unit"):
         bare.udf.run_udf(CoMUDF(r="1 mrad"), sig_dims=("ky", "kx"))
-
-
-def test_attributes_that_are_not_kept_bring_no_units():
-    com = labeled().udf.run_udf(CoMUDF(), sig_dims=("ky", "kx"), keep_attrs=False)
-    assert com["field"].attrs == {}

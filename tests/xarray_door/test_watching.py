@@ -53,8 +53,3 @@ def test_generations_are_labelled_like_the_damage(array):
     assert int(generations[0, 0]) == 0
     assert int(generations.max()) == 1
     assert snapshot.parameters == (({"dtype": None},), ({"dtype": None},))
-
-
-def test_an_argument_that_nobody_has(array):
-    with pytest.raises(ud.ArgumentTypeError, match="no argument 'shceduler'"):
-        array.udf.run_udf_iter(SumUDF(), SIG, shceduler="threads")

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 
 from udfdask.backends.backend import locked
+from udfdask.geometry.shapes import Shape
+from udfdask.geometry.slices import Slice
 from udfdask.udf import UDF, UDFMethod
 from udfdask.udf.aux_data import AuxData
 from udfdask.udf.buffers import BufferSpec, declare
@@ -30,32 +32,15 @@ class LiberTEMMeta:
         self._takes_partitions = takes_partitions
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._meta, name)
+        if name == "partition_shape" and self._takes_partitions:
+            return _shape(self._meta.slice.shape)
+        value = getattr(self._meta, name)
+        if isinstance(value, Shape):
+            return _shape(value)
+        return _slice(value) if isinstance(value, Slice) else value
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (LiberTEMMeta, (self._meta, self._takes_partitions))
-
-    @property
-    def dataset_shape(self) -> Any:
-        """Shape of the dataset."""
-        return _shape(self._meta.dataset_shape)
-
-    @property
-    def partition_shape(self) -> Any:
-        """Shape of the partition, (frames, *sig)."""
-        return _shape(
-            self._meta.slice.shape if self._takes_partitions else self._meta.partition_shape
-        )
-
-    @property
-    def slice(self) -> Any:
-        """Position of the current data."""
-        return _slice(self._meta.slice)
-
-    @property
-    def sig_slice(self) -> Any:
-        """Position of the current data in the signal."""
-        return _slice(self._meta.sig_slice)
 
     @property
     def corrections(self) -> Any:
@@ -86,15 +71,15 @@ class LiberTEMMeta:
 
 
 def _shape(shape: Any) -> Any:
-    from libertem.common.shape import Shape
+    from libertem.common.shape import Shape as TheirShape
 
-    return Shape(tuple(shape), sig_dims=shape.sig_dims)
+    return TheirShape(tuple(shape), sig_dims=shape.sig_dims)
 
 
 def _slice(found: Any) -> Any:
-    from libertem.common.slice import Slice
+    from libertem.common.slice import Slice as TheirSlice
 
-    return Slice(origin=tuple(found.origin), shape=_shape(found.shape))
+    return TheirSlice(origin=tuple(found.origin), shape=_shape(found.shape))
 
 
 TILE_DEPTH, TILE_BYTES = 32, 1 << 20
