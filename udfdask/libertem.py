@@ -63,8 +63,9 @@ def run_stddev(
     array([[2.236, 2.236]])
     """
     result = run_udf(array, StdDevUDF(), roi=roi, **options).compute(progress=progress)
-    arrays = {name: np.asarray(values) for name, values in result.items()}
-    return {**arrays, "num_frames": int(arrays["num_frames"])}
+    names = ("varsum", "sum", "var", "std", "mean")
+    arrays = {name: np.asarray(result[name]) for name in names}
+    return {"num_frames": int(result["num_frames"]), **arrays}
 
 
 def run_logsum(array: Any, roi: Any = None, **options: Any) -> Result:
