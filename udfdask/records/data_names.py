@@ -20,8 +20,8 @@ import numpy as np
 from udfdask.graph.dask_internals.tasks import described_layer, described_task, listed_tasks
 from udfdask.graph.inputs import named_file
 from udfdask.graph.recipes_of_tasks import PackedRecipe
-from udfdask.names.content import Reference, Walk
-from udfdask.names.naming import UnnamedError, describe_value, settings_of, strict_token
+from udfdask.names.naming import Reference, UnnamedError, Walk, describe_value, strict_token
+from udfdask.names.origins import settings_of
 from udfdask.plan.recipe import Group, Recipe
 from udfdask.writing.stores import store_root
 
