@@ -34,8 +34,7 @@ import udfdask as ud
 from udfdask.io import open_file
 from udfdask.records.data_names import DataNames
 from udfdask.records.folder import RecordFolder
-from udfdask.records.lookup import look_up
-from udfdask.records.runs import find_runs, names_of
+from udfdask.records.runs import find_runs, look_up, names_of
 
 SCHEDULERS = ("cluster", "threads", "processes")
 N_CHUNKS = 64

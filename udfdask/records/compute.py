@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import warnings
@@ -11,11 +12,9 @@ from typing import Any
 from udfdask.config import cache_limit
 from udfdask.errors import UDFWarning
 from udfdask.records.data_names import DataNames
-from udfdask.records.folder import RecordFolder, check_folder, open_folder
+from udfdask.records.folder import DamagedRecordError, RecordFolder, check_folder, open_folder
 from udfdask.records.graphs import Lookups, stored_tasks, take_failure, with_records
-from udfdask.records.lookup import look_up
-from udfdask.records.record_file import DamagedRecordError
-from udfdask.records.runs import Run, find_runs, names_of
+from udfdask.records.runs import Run, find_runs, look_up, names_of
 
 LOG = logging.getLogger("udfdask")
 
@@ -35,14 +34,30 @@ ATTEMPTS = 3
 def compute_with_cache(compute: Computing, cache: str | os.PathLike[str]) -> tuple[Any, ...]:
     """Return computed values; partial results are kept in a folder where possible."""
     if isinstance(cache, RecordFolder):
-        return _Computation(cache).run(compute)
-    path = check_folder(cache)
+        folder = cache
+    else:
+        path = check_folder(cache)
+        try:
+            folder = open_folder(path, cache_limit())
+        except OSError as error:
+            _warn(f"the cache cannot be used: {error}")
+            return compute(None)
+    computation = _Computation(folder)
     try:
-        folder = open_folder(path, cache_limit())
-    except OSError as error:
-        _warn(f"the cache cannot be used: {error}")
-        return compute(None)
-    return _Computation(folder).run(compute)
+        values = computation.run(compute)
+    except BaseException as error:
+        if folder.limit is None and not folder.is_empty():
+            error.add_note(
+                f"partial results are saved in {os.fspath(folder)}: the same run, started again, "
+                "goes on from there"
+            )
+        raise
+    failures: list[Any] = [take_failure(folder.path)]  # a pool of processes does not tell
+    if client := computation.client:
+        failures += client.run(take_failure, folder.path, on_error="return").values()
+    if failed := next((error for error in failures if isinstance(error, OSError)), None):
+        _warn(f"some results could not be kept in {os.fspath(folder)}: {failed}")
+    return values
 
 
 class _Computation:
@@ -51,79 +66,52 @@ class _Computation:
     def __init__(self, folder: RecordFolder) -> None:
         self._folder = folder
         self._attempt = 0
-        self._client: Any = None
         self._named: list[tuple[Run, str, list[str]]] | None = None
+        self.client: Any = None
 
     def run(self, compute: Computing) -> tuple[Any, ...]:
         """Return computed values."""
-        while True:
-            self._attempt += 1
-            try:
-                values = compute(self._changed)
-            except DamagedRecordError:
-                if self._attempt > ATTEMPTS:
-                    raise
-            except BaseException as error:
-                if self._folder.limit is None and not self._folder.is_empty():
-                    error.add_note(
-                        f"partial results are saved in {os.fspath(self._folder)}: the "
-                        "same run, started again, goes on from there"
-                    )
-                raise
-            else:
-                self._warn_of_failures()
-                return values
+        for self._attempt in range(ATTEMPTS):
+            with contextlib.suppress(DamagedRecordError):
+                return compute(self._changed)
+        # this attempt reads no record: other processes may remove records all the time
+        self._attempt = ATTEMPTS
+        return compute(self._changed)
 
     def _changed(self, collections: list[Any], client: Any) -> tuple[list[Any], dict[Any, bool]]:
         """Return collections that store and read records, and the tasks that compute nothing."""
-        self._client = client
+        self.client = client
         if self._named is None:
             self._named = _named(find_runs(collections))
-        lookups = self._lookups()
+        lookups = self._lookups(self._named)
         stored = stored_tasks(lookups)
         n_chunks = sum(len(info.chunks) for run, _ in lookups for info in run.chunk_layers.values())
         LOG.info("%d of %d chunks are in %s", len(stored), n_chunks, os.fspath(self._folder))
         return with_records(collections, lookups, self._folder), stored
 
-    def _lookups(self) -> Lookups:
+    def _lookups(self, named: Sequence[tuple[Run, str, list[str]]]) -> Lookups:
         """Return what runs read and what they compute."""
         known: dict[str, bool] = {}
 
         def stored(name: str) -> bool:  # a folder has records of other runs: it is not listed
             if name not in known:
-                # the last attempt reads none: other processes may remove records all the time
-                known[name] = self._attempt <= ATTEMPTS and self._folder.use(name)
+                known[name] = self._attempt < ATTEMPTS and self._folder.use(name)
             return known[name]
 
         lookups = []
-        for run, data, udfs in self._named or ():
-            needed = [number for number in range(len(udfs)) if run.needs(number)]
+        for run, data, udfs in named:
+            needed = filter(run.needs, range(len(udfs)))
             by_udf = {k: look_up(run.recipe, k, data, udfs[k]) for k in needed}
             for each in by_udf.values():
                 each.decide(stored)
             lookups.append((run, by_udf))
-        if self._attempt == 1 and lookups and not any(known.values()):
-            self._warn_of_others()
-        return lookups
-
-    def _warn_of_others(self) -> None:
-        """Warn if a run that is resumed is not the one that was interrupted."""
-        if self._folder.limit is None and not self._folder.is_empty():
+        is_resumed = self._folder.limit is None and not self._attempt
+        if is_resumed and lookups and not any(known.values()) and not self._folder.is_empty():
             _warn(
                 f"{os.fspath(self._folder)} has partial results of another run only: other "
                 "data, UDFs, parameters, code, chunks or versions. All chunks are computed"
             )
-
-    def _warn_of_failures(self) -> None:
-        """Warn if a process could not write a record; a pool of processes does not tell."""
-        failures: list[Any] = [take_failure(self._folder.path)]
-        if self._client is not None:
-            answers = self._client.run(take_failure, self._folder.path, on_error="return")
-            failures += answers.values()
-        for error in failures:
-            if isinstance(error, OSError):
-                _warn(f"some results could not be kept in {os.fspath(self._folder)}: {error}")
-                return
+        return lookups
 
 
 def _named(runs: Sequence[Run]) -> list[tuple[Run, str, list[str]]]:

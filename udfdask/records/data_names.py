@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from dask.core import flatten
 
 from udfdask.graph.dask_internals.tasks import described_layer, described_task, listed_tasks
 from udfdask.graph.inputs import named_file
@@ -151,66 +152,61 @@ class _TaskNames:
         """Return the name of a layer; if there is none, the names of nested lists of keys."""
         if layer in self._blockwise or layer in self._keys:
             return self._name_of(("layer", layer))
-        return [self._name_of(("task", key)) for key in _flat(keys)]
+        return [self._name_of(("task", key)) for key in flatten([keys])]
 
     def _name_of(self, node: _Node) -> str:
         """Return the name of a layer or task, after those of all that it reads."""
         # not by recursion: a cumulative sum has a chain of one task per block
         stack = [node]
         while stack:
-            current = stack[-1]
-            missing = [each for each in self._needs(current) if each not in self._names]
-            if current in self._names or not missing:
-                stack.pop()
-                if current not in self._names:
-                    self._names[current] = self._computed_name(current)
-            else:
+            missing = [each for each in self._needs(stack[-1]) if each not in self._names]
+            if missing and stack[-1] not in self._names:
                 stack.extend(missing)
+                continue
+            current = stack.pop()
+            if current not in self._names:
+                self._names[current] = self._computed_name(*current)
         return self._names[node]
 
-    def _needs(self, node: _Node) -> Iterator[_Node]:
-        """Yield the layers and tasks that a node reads."""
+    def _needs(self, node: _Node) -> list[_Node]:
+        """Return the layers and tasks that a node reads."""
         kind, name = node
         if kind == "task":
-            if name in self._tasks:
-                for key in self._tasks[name].dependencies:
-                    yield self._node_of(key)
-        elif name in self._blockwise:
-            for what, given in self._blockwise[name].inputs:
-                if what == "layer":
-                    yield ("layer", given)
-                elif what == "key":
-                    yield self._node_of(given)
-        else:
-            for key in self._keys.get(name, ()):
-                yield ("task", key)
+            keys = self._tasks[name].dependencies if name in self._tasks else ()
+            return [self._node_of(key) for key in keys]
+        if name not in self._blockwise:
+            return [("task", key) for key in self._keys.get(name, ())]
+        return [
+            ("layer", given) if what == "layer" else self._node_of(given)
+            for what, given in self._blockwise[name].inputs
+            if what != "value"
+        ]
 
     def _node_of(self, key: Any) -> _Node:
-        """Return the node that has a key: a task, or the blockwise layer of a block."""
-        prefix = _prefix(key)
-        return ("layer", prefix) if prefix in self._blockwise else ("task", key)
+        """Return the blockwise layer that makes a key, otherwise its task."""
+        return ("layer", _prefix(key)) if _prefix(key) in self._blockwise else ("task", key)
 
-    def _computed_name(self, node: _Node) -> str:
-        """Return the name of a node; those of all that it reads are known."""
-        kind, name = node
+    def _computed_name(self, kind: str, name: Any) -> str:
+        """Return the name of a layer or task whose inputs have names."""
+        parts: Any
         if kind == "task":
             if name not in self._tasks:  # after `persist` on a cluster
                 raise UnnamedError(f"the value of {name!r}, which only a cluster has")
-            parts: Any = self._tasks[name]
+            parts = self._tasks[name]
         elif name in self._blockwise:
             layer = self._blockwise[name]
-            inputs = [
-                ("value", given)
-                if what == "value"
-                else self._names[("layer", given)]
-                if what == "layer"
-                else self._reference(given)
-                for what, given in layer.inputs
-            ]
+            inputs: list[Any] = []
+            for what, given in layer.inputs:
+                if what == "value":
+                    inputs.append(("value", given))
+                elif what == "layer":
+                    inputs.append(self._names["layer", given])
+                else:
+                    inputs.append(self._reference(given))
             parts = (layer.task, inputs, layer.rest)
         else:
             keys = sorted(self._keys.get(name, ()), key=_order)
-            parts = [(_index(key), self._names[("task", key)]) for key in keys]
+            parts = [(_index(key), self._names["task", key]) for key in keys]
         return self._of_objects.strict((kind, parts), self._describe)
 
     def _reference(self, key: Any) -> Any:
@@ -248,15 +244,6 @@ def _mapped(array: Any) -> tuple[Any, ...] | None:
     start = array.__array_interface__["data"][0] - found.__array_interface__["data"][0]
     place = int(found.offset) + start
     return (str(found.filename), place, array.shape, array.strides, array.dtype.str)
-
-
-def _flat(keys: Any) -> Iterator[Any]:
-    """Yield the keys in nested lists."""
-    if isinstance(keys, list):
-        for each in keys:
-            yield from _flat(each)
-    else:
-        yield keys
 
 
 def _prefix(key: Any) -> Any:

@@ -1,8 +1,9 @@
 """A folder of records: partial results of any number of runs, up to a limit.
 
-Several processes may use it at the same time. A record is renamed into place when it is complete,
-and two processes that write the same record write equal values. A record that has been removed
-since it was found is computed again.
+Several processes may use it at the same time. A record is an archive of arrays as `numpy.savez`
+writes it, with a checksum of each array; nothing is pickled, so that a file from elsewhere cannot
+run code. It is renamed into place when it is complete, and two processes that write the same record
+write equal values. A record that has been removed since it was found is computed again.
 
 Tasks write their records themselves: 0.2 ms of CPU for each, where a chunk of 64 MiB takes 10 ms.
 They do not wait for the disk: a file that is incomplete after a power failure counts as missing.
@@ -15,30 +16,53 @@ import os
 import shutil
 import threading
 import time
-from collections.abc import Iterable
+import uuid
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import dask.config
+import numpy as np
 
 from udfdask.config import cache_limit
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.names.origins import processor
-from udfdask.records.record_file import DamagedRecordError, Record, read_record, write_record
+from udfdask.types import AnyArray
 from udfdask.writing.replacing import flush
 
 SUFFIX = ".record"
 MARK = "udfdask-cache"
 """Name of an empty file that marks a folder as a cache."""
 _RECORDS = "records"
+_NAMES = "names"
+"""Array in an archive with the name of the record, and those of all other arrays."""
 
 _BLOCK = 4096
 """Smallest part of a disk that a file takes, in bytes."""
-_KEPT = 0.9
-"""Part of the limit that is left when records are removed."""
 _STALE = 3600
 """Age in seconds at which an unfinished file belongs to a process that was killed."""
+
+
+class DamagedRecordError(Exception):
+    """A file is not the complete record that was expected; it counts as missing."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Record:
+    """The arrays of a partial result."""
+
+    name: str
+    """Name of the record: equal for equal data, code, parameters and chunk."""
+    arrays: Mapping[str, AnyArray]
+    """Buffers by name."""
+    aux: Mapping[str, AnyArray]
+    """Rows of aux data by name."""
+
+    @property
+    def nbytes(self) -> int:
+        """Size of the arrays in bytes."""
+        return sum(int(a.nbytes) for a in (*self.arrays.values(), *self.aux.values()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +89,10 @@ class RecordFolder:
         if self.limit is not None and record.nbytes > self.limit:
             return
         remove = [name for name in superfluous if os.path.exists(self._file_of(name))]  # noqa: PTH110
-        write_record(record, self._file_of(record.name), flush=bool(remove))
-        if remove:
-            flush(Path(self.path), deep=False)
-            self.remove(remove)
+        write_record(record, self._file_of(record.name), safe=bool(remove))
+        self.remove(remove)
         if self.limit is not None:
-            _limits.count(self, self.limit, record.nbytes)
+            _keep_limit(self, self.limit, record.nbytes)
 
     def get(self, name: str) -> Record:
         """Return a record; raise a DamagedRecordError if it is missing or damaged.
@@ -80,8 +102,7 @@ class RecordFolder:
         try:
             return read_record(name, Path(self._file_of(name)))
         except DamagedRecordError:
-            with contextlib.suppress(OSError):
-                self.remove([name])
+            self.remove([name])
             raise
 
     def use(self, name: str) -> bool:
@@ -95,9 +116,9 @@ class RecordFolder:
         return True
 
     def remove(self, names: Iterable[str]) -> None:
-        """Remove records; those that do not exist are skipped."""
+        """Remove records, as far as they exist and can be removed."""
         for name in names:
-            with contextlib.suppress(FileNotFoundError):
+            with contextlib.suppress(OSError):
                 os.unlink(self._file_of(name))  # noqa: PTH108
 
     def is_empty(self) -> bool:
@@ -109,18 +130,62 @@ class RecordFolder:
         return f"{self.path}{os.sep}{name}{SUFFIX}"
 
 
+def write_record(record: Record, path: str | os.PathLike[str], *, safe: bool = False) -> None:
+    """Write a record under another name, and rename it; if `safe`, wait until it is on the disk."""
+    folder, name = os.path.split(path)  # paths as texts: a Path would take 0.01 ms
+    unfinished = f"{folder}{os.sep}.{name}-{uuid.uuid4().hex[:8]}"
+    members: dict[str, Any] = {f"arrays/{key}": array for key, array in record.arrays.items()}
+    members |= {f"aux/{key}": array for key, array in record.aux.items()}
+    members[_NAMES] = np.array([record.name, *members])
+    try:
+        with open(unfinished, "xb") as file:  # noqa: PTH123
+            np.savez(file, **members)
+            if safe:
+                file.flush()
+                os.fsync(file.fileno())
+        os.replace(unfinished, path)  # noqa: PTH105
+        if safe:
+            flush(Path(folder), deep=False)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(unfinished)  # noqa: PTH108
+        raise
+
+
+def read_record(name: str, path: Path) -> Record:
+    """Return the record of a name from its file; raise if the file is not that complete record."""
+    found: dict[str, dict[str, AnyArray]] = {"arrays": {}, "aux": {}}
+    try:
+        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
+            own, *members = map(str, file[_NAMES])
+            for member in members:
+                kind, _, key = member.partition("/")
+                found[kind][key] = file[member]
+    except Exception as error:  # zipfile and NumPy have no common base class of errors
+        raise DamagedRecordError(f"the record {path} is missing or damaged: {error}") from error
+    if own != name:
+        raise DamagedRecordError(f"{path} is not the record {name}, but {own}")
+    return Record(name, **found)
+
+
+def can_store(dtype: np.dtype[Any]) -> bool:
+    """Return whether a record can hold arrays of a dtype: not if they contain objects."""
+    try:
+        same = np.lib.format.descr_to_dtype(np.lib.format.dtype_to_descr(dtype)) == dtype
+    except (ValueError, TypeError):
+        return False
+    return same and not dtype.hasobject
+
+
 def check_folder(path: str | os.PathLike[str]) -> Path:
     """Return the absolute path of a folder of records; raise if it cannot be one.
 
     Nothing is ever written into a folder with other files, such as a store of data.
     """
-    try:
-        text = os.fspath(path)
-    except TypeError:
-        text = None
-    if not isinstance(text, str):
+    if not isinstance(path, (str, os.PathLike)):
         raise ArgumentTypeError(f"cache must be the path of a folder, not {path!r}")
-    if not text.strip() or "\0" in text or "://" in text:
+    text = str(os.fspath(path))
+    if not text.strip() or "://" in text:
         raise ArgumentValueError(f"cache must be the path of a local folder, not {text!r}")
     folder = Path(text).expanduser().absolute()
     if not folder.parent.is_dir():
@@ -229,54 +294,45 @@ def remove_folder(path: str | os.PathLike[str]) -> None:
             folder.rmdir()
 
 
-class _Limits:
-    """Removes the records that have not been used for the longest time, when there are too many.
+_looking = threading.Lock()
+_left: dict[RecordFolder, float] = {}
+"""Bytes that this process can write to each folder before it looks at all files again."""
 
-    Each process counts what it writes, and looks at all files only when half of the free part of a
-    folder, or a thirtieth of a full one, may be used up: 100,000 files take about 0.3 s.
+
+def _keep_limit(folder: RecordFolder, limit: int, nbytes: int) -> None:
+    """Note that a file has been written; remove others if there is no room for it.
+
+    Each process looks at all files only when half of the free part of a folder, or a thirtieth of a
+    full one, may be used up: 100,000 files take about 0.3 s.
     """
-
-    def __init__(self) -> None:
-        self._looking = threading.Lock()
-        self._left: dict[RecordFolder, float] = {}
-
-    def count(self, folder: RecordFolder, limit: int, nbytes: int) -> None:
-        """Note that a file has been written; remove others if there is no room for it."""
-        self._left[folder] = self._left.get(folder, 0) - nbytes - _BLOCK
-        # other tasks need not wait, nor a process that was forked while the lock was held
-        if self._left[folder] <= 0 and self._looking.acquire(blocking=False):
-            try:
-                total = remove_unused(folder.path, limit)
-                self._left[folder] = max((limit - total) / 2, limit / 30)
-            finally:
-                self._looking.release()
-
-
-_limits = _Limits()
+    _left[folder] = _left.get(folder, 0) - nbytes - _BLOCK
+    # other tasks need not wait, nor a process that was forked while the lock was held
+    if _left[folder] <= 0 and _looking.acquire(blocking=False):
+        try:
+            total = remove_unused(folder.path, limit)
+            _left[folder] = max((limit - total) / 2, limit / 30)
+        finally:
+            _looking.release()
 
 
 def remove_unused(path: str, limit: int) -> int:
-    """Remove records if they are larger than the limit together; return the size of the others."""
+    """Remove records if they exceed the limit, down to 90 % of it; return the size of the rest."""
     found: list[tuple[int, int, str]] = []
     with contextlib.suppress(OSError), os.scandir(path) as entries:
         for entry in entries:
             with contextlib.suppress(OSError):  # another process has removed it
                 status = entry.stat()
                 if entry.name.endswith(SUFFIX):
-                    found.append((status.st_mtime_ns, status.st_size, entry.path))
+                    on_disk = -(-status.st_size // _BLOCK) * _BLOCK
+                    found.append((status.st_mtime_ns, on_disk, entry.path))
                 elif entry.name.startswith(".") and status.st_mtime < time.time() - _STALE:
                     os.unlink(entry.path)  # noqa: PTH108
-    total = sum(_on_disk(size) for _, size, _ in found)
-    if total > limit:
-        for _, size, file in sorted(found):
-            if total <= _KEPT * limit:
-                break
-            with contextlib.suppress(OSError):
-                os.unlink(file)  # noqa: PTH108
-            total -= _on_disk(size)
+    total = sum(size for _, size, _ in found)
+    most = total if total <= limit else 0.9 * limit
+    for _, size, file in sorted(found):
+        if total <= most:
+            break
+        with contextlib.suppress(OSError):
+            os.unlink(file)  # noqa: PTH108
+        total -= size
     return total
-
-
-def _on_disk(size: int) -> int:
-    """Return the size that a file takes on the disk."""
-    return -(-size // _BLOCK) * _BLOCK

@@ -14,7 +14,7 @@ from dask.highlevelgraph import HighLevelGraph
 
 from udfdask.backends.table import in_backend, to_host
 from udfdask.chunk.partial_result import Partial, Partials, join_parts
-from udfdask.graph.chunk_layers import ChunkLayerInfo, ChunkTasks
+from udfdask.graph.chunk_layers import ChunkTasks
 from udfdask.graph.dask_internals.layers import (
     PerBlock,
     TaskLayer,
@@ -26,10 +26,8 @@ from udfdask.graph.run_layers import layer_name
 from udfdask.merge.merge import merge_partials
 from udfdask.merge.result_blocks import holder_of
 from udfdask.plan.recipe import Group, Recipe
-from udfdask.records.folder import RecordFolder
-from udfdask.records.lookup import Lookup, Saved
-from udfdask.records.record_file import Record
-from udfdask.records.runs import Run
+from udfdask.records.folder import Record, RecordFolder
+from udfdask.records.runs import Lookup, Run, Saved
 from udfdask.tracebacks import hides_own_lines
 
 Lookups = Sequence[tuple[Run, Mapping[int, Lookup]]]
@@ -80,69 +78,45 @@ def _add_chunks(
 ) -> None:
     """Add the changed layers of chunk tasks, and to `reads` the tasks that only read records."""
     for name, info in run.chunk_layers.items() if lookups else ():
-        recipe, layer = info.recipe, run.layers[name]
-        records = [_of_chunk(info, lookups, c, folder) for c in range(recipe.grid.n_chunks)]
+        recipe, layer, records = info.recipe, run.layers[name], []
+        for chunk in range(recipe.grid.n_chunks):
+            nodes = [(k, lookups[k].chunks[chunk]) for k in info.numbers if k in lookups]
+            computed, stored = (
+                tuple((k, node.saved) for k, node in nodes if node.action == action)
+                for action in ("compute", "read")
+            )
+            records.append(ChunkRecords(folder, chunk, len(recipe.udfs), computed, stored))
         if recipe.by_sig_chunk:
             join = layer_name(recipe, "join", group=info.group)
-            layers[join] = _joins(run.layers[join], recipe, records)
+            tasks = {
+                key: OutputTask(key, _join, *task.args, records[key[1]])
+                if records[key[1]].computed
+                else OutputTask(key, ChunkRecords.read, records[key[1]])
+                for key, task in run.layers[join].items()
+            }
+            layers[join] = TaskLayer(tasks)
             # tasks of signal chunks only need to know which UDFs to run
             records = [
-                ChunkRecords(folder, tuple((number, None) for number, _ in each.computed))
+                replace(each, computed=tuple((k, None) for k, _ in each.computed), stored=())
                 for each in records
             ]
-        if isinstance(layer, ChunkTasks):
-            layers[name] = _listed(layer, info, records)
-            continue
-        values: dict[tuple[int, ...], Any] = dict.fromkeys(
-            tuple(key[1:]) for key in layer.get_output_keys()
-        )
+        values: dict[tuple[int, ...], Any] = {}
+        ours, tasks = isinstance(layer, ChunkTasks), {}
         for key, chunk in info.chunks.items():
-            if records[chunk].computed:
-                values[key[1:]] = records[chunk]
+            if not records[chunk].computed:
+                tasks[key] = OutputTask(key, ChunkRecords.read, records[chunk])
+            elif ours:
+                task = layer[key]
+                tasks[key] = type(task)(key, task.func, *task.args, records=records[chunk])
             else:
-                reads[key] = _read_chunk_task(key, recipe, chunk, records[chunk])
-        layers[name] = layer.with_argument("records", PerBlock(values))
-
-
-def _of_chunk(
-    info: ChunkLayerInfo, lookups: Mapping[int, Lookup], chunk: int, folder: RecordFolder
-) -> ChunkRecords:
-    """Return what the task of a chunk computes, stores and reads."""
-    nodes = [(k, lookups[k].chunks[chunk]) for k in info.numbers if k in lookups]
-    return ChunkRecords(
-        folder,
-        computed=tuple((k, node.saved) for k, node in nodes if node.action == "compute"),
-        stored=tuple((k, node.saved) for k, node in nodes if node.action == "read"),
-    )
-
-
-def _listed(layer: ChunkTasks, info: ChunkLayerInfo, records: list[ChunkRecords]) -> TaskLayer:
-    """Return a layer of chunk tasks that are listed one by one."""
-    tasks: dict[Key, Any] = {}
-    for key, chunk in info.chunks.items():
-        task, ours = layer[key], records[chunk]
-        if ours.computed:
-            tasks[key] = type(task)(key, task.func, *task.args, records=ours)
-        else:
-            tasks[key] = _read_chunk_task(key, info.recipe, chunk, ours)
-    return TaskLayer(tasks)
-
-
-def _joins(layer: Mapping[Key, Any], recipe: Recipe, records: list[ChunkRecords]) -> TaskLayer:
-    """Return the tasks that join signal chunks."""
-    tasks: dict[Key, Any] = {}
-    for key, task in layer.items():
-        chunk = key[1]
-        if records[chunk].computed:
-            tasks[key] = OutputTask(key, _join, *task.args, records[chunk])
-        else:
-            tasks[key] = _read_chunk_task(key, recipe, chunk, records[chunk])
-    return TaskLayer(tasks)
-
-
-def _read_chunk_task(key: Key, recipe: Recipe, chunk: int, records: ChunkRecords) -> OutputTask:
-    """Return a task that reads the partial results of a chunk."""
-    return OutputTask(key, ChunkRecords.read, records, len(recipe.udfs), chunk)
+                values[key[1:]] = records[chunk]
+        if ours:
+            layers[name] = TaskLayer(tasks)
+            continue
+        reads.update(tasks)
+        indices = (tuple(key[1:]) for key in layer.get_output_keys())
+        by_index = PerBlock({index: values.get(index) for index in indices})
+        layers[name] = layer.with_argument("records", by_index)
 
 
 def _add_merges(
@@ -153,17 +127,15 @@ def _add_merges(
         name = layer_name(run.recipe, "merge", number)
         if not lookup.merges or name not in run.layers:
             continue
-        tasks: dict[Key, Any] = {}
+        tasks = dict(run.layers[name])
         for key, task in run.layers[name].items():
             node = lookup.merges[key[1:]]
             if node.action == "compute":
                 superfluous = node.superfluous if folder.limit is None else ()
                 place = (folder, node.saved, superfluous)
                 tasks[key] = OutputTask(key, _merge, place, *task.args)
-            elif node.action == "nothing":
-                tasks[key] = task
-            else:
-                tasks[key] = OutputTask(key, load, folder, node.saved, node.first, node.stop)
+            elif node.action == "read":
+                tasks[key] = OutputTask(key, _load, folder, node.saved, node.first, node.stop)
         layers[name] = TaskLayer(tasks)
 
 
@@ -200,7 +172,7 @@ def _merge(
     folder, saved, superfluous = place
     partials: list[Any] = [holder_of(source, number) for source in sources]
     merged = merge_partials(recipe.now, number, partials, checked)
-    store(folder, saved, merged, superfluous)
+    _store(folder, saved, merged, superfluous)
     return merged
 
 
@@ -214,9 +186,13 @@ class ChunkRecords:
 
     folder: RecordFolder
     """Where records are."""
+    chunk: int
+    """Number of the chunk."""
+    n_udfs: int
+    """Number of UDFs of the run."""
     computed: tuple[tuple[int, Saved | None], ...]
     """Numbers of the UDFs to run, and where to store their partial results; None for nowhere."""
-    stored: tuple[tuple[int, Saved], ...] = ()
+    stored: tuple[tuple[int, Saved], ...]
     """Numbers of the other UDFs whose partial results are needed, and where they are."""
 
     def run(
@@ -227,32 +203,28 @@ class ChunkRecords:
         run: Callable[[Group | None], Partials],
     ) -> Partials:
         """Run some UDFs of a group with the function `run`, and read the results of others."""
-        partials = run(self._narrowed(recipe, group))
+        numbers = tuple(number for number, _ in self.computed)
+        if group is not None:
+            group = replace(group, numbers=numbers)
+        elif len(numbers) < self.n_udfs:
+            group = Group(numbers=numbers, names=(), needs_cuda=False)
+        partials = run(group)
         for number, place in self.computed:
             partial = partials[number]
             if place is not None and partial is not None:
-                store(self.folder, place, partial)
-        stored = self.read(len(partials), chunk)
-        return tuple(b if a is None else a for a, b in zip(partials, stored, strict=True))
+                _store(self.folder, place, partial)
+        return tuple(b if a is None else a for a, b in zip(partials, self.read(), strict=True))
 
-    def read(self, n_udfs: int, chunk: int) -> Partials:
+    def read(self) -> Partials:
         """Return the partial results that are stored, with None for all other UDFs."""
-        partials: list[Partial | None] = [None] * n_udfs
-        for number, saved in self.stored:
-            partials[number] = load(self.folder, saved, chunk, chunk + 1)
-        return tuple(partials)
-
-    def _narrowed(self, recipe: Recipe, group: Group | None) -> Group | None:
-        """Return the group of the UDFs to run; None for all."""
-        numbers = tuple(number for number, _ in self.computed)
-        if group is None:
-            if len(numbers) == len(recipe.udfs):
-                return None
-            group = Group(numbers=numbers, names=(), needs_cuda=False)
-        return replace(group, numbers=numbers)
+        saved = dict(self.stored)
+        return tuple(
+            _load(self.folder, saved[k], self.chunk, self.chunk + 1) if k in saved else None
+            for k in range(self.n_udfs)
+        )
 
 
-def store(
+def _store(
     folder: RecordFolder, saved: Saved, partial: Partial, superfluous: Iterable[str] = ()
 ) -> None:
     """Store a partial result; the task goes on if the disk is full."""
@@ -264,7 +236,7 @@ def store(
         _failures[folder.path] = error
 
 
-def load(folder: RecordFolder, saved: Saved, first: int, stop: int) -> Partial:
+def _load(folder: RecordFolder, saved: Saved, first: int, stop: int) -> Partial:
     """Return a stored partial result over some chunks.
 
     Raise a DamagedRecordError if its record is missing or damaged.

@@ -1,21 +1,24 @@
-"""Find runs in the graphs of collections, and name their data and UDFs.
+"""Find runs in the graphs of collections, name their partial results, and look these up.
 
-The names are the same in every process, so that other processes find the partial results.
+Names are equal for equal data, UDF, parameters, code and chunk, in every process.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property, partial
+import hashlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from dask.base import is_dask_collection
 from dask.highlevelgraph import HighLevelGraph
 
+from udfdask.backends.backend import NUMPY, DenseBackend
 from udfdask.errors import ArgumentValueError
+from udfdask.geometry.chunk_grid import BoolArray
 from udfdask.graph.chunk_layers import ChunkBlockwise, ChunkLayerInfo, ChunkTasks
 from udfdask.graph.dask_internals.arrays import GraphArray
 from udfdask.graph.dask_internals.layers import TaskLayer
@@ -23,15 +26,19 @@ from udfdask.graph.inputs import data_files
 from udfdask.graph.result_tasks import layers_of
 from udfdask.graph.run_layers import layer_name
 from udfdask.names.naming import UnnamedError
+from udfdask.names.origins import versions
+from udfdask.plan.merge_tree import Merge
 from udfdask.plan.recipe import DESCAN, Recipe
-from udfdask.records.data_names import DataNames, FileStatus
-from udfdask.records.lookup import udf_name, with_versions
-from udfdask.records.record_file import can_store
+from udfdask.records.data_names import DataNames
+from udfdask.records.folder import can_store
 from udfdask.udf import UDF
 from udfdask.writing.stores import store_root
 
 RUN = "udfdask_run"
 """Attribute of a file or store that a run with ``resume`` has written: the name of the run."""
+
+_DEPTHS = ("depth", "gathered_depth", "frame_depth")
+"""The fields of a tiling that depend on the largest chunk of a run."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,14 +53,9 @@ class Run:
     """Its chunk tasks: one layer for each group of UDFs."""
 
     @property
-    def info(self) -> ChunkLayerInfo:
-        """Its first layer of chunk tasks."""
-        return next(iter(self.chunk_layers.values()))
-
-    @property
     def recipe(self) -> Recipe:
         """Its recipe."""
-        return self.info.recipe
+        return next(iter(self.chunk_layers.values())).recipe
 
     @property
     def aux(self) -> tuple[Any, ...]:
@@ -65,26 +67,26 @@ class Run:
                     values[place] = info.aux[place]
         return tuple(values)
 
-    @cached_property
     def array(self) -> GraphArray:
-        """The data."""
-        name, recipe = self.info.array_name, self.recipe
-        if self.info.blocks is None:
-            graph = layers_of(self.layers, self.dependencies, [name])
+        """Return the data."""
+        info, recipe = next(iter(self.chunk_layers.values())), self.recipe
+        if info.blocks is None:
+            graph = layers_of(self.layers, self.dependencies, [info.array_name])
         else:
-            graph = HighLevelGraph({name: TaskLayer(self.info.blocks)}, {name: set()})
+            graph = HighLevelGraph(
+                {info.array_name: TaskLayer(info.blocks)}, {info.array_name: set()}
+            )
         chunks = (*recipe.grid.nav_chunks, *recipe.sig_chunks)
-        return GraphArray(graph, name, chunks, dtype=recipe.dtype)
+        return GraphArray(graph, info.array_name, chunks, dtype=recipe.dtype)
 
     def needs(self, number: int) -> bool:
         """Return whether the graph needs the partial results of a UDF."""
-        recipe = self.recipe
-        if recipe.grid.n_chunks == 0:
+        recipe, udf = self.recipe, self.recipe.udfs[number]
+        if not recipe.grid.n_chunks:
             return False
         has_chunks = any(number in info.numbers for info in self.chunk_layers.values())
-        if recipe.udfs[number].merge.mode == "none" or not recipe.udfs[number].outputs:
-            return has_chunks
-        return has_chunks and layer_name(recipe, "merge", number) in self.layers
+        is_merged = udf.merge.mode != "none" and bool(udf.outputs)
+        return has_chunks and (not is_merged or layer_name(recipe, "merge", number) in self.layers)
 
 
 def find_runs(collections: Iterable[Any]) -> list[Run]:
@@ -93,43 +95,55 @@ def find_runs(collections: Iterable[Any]) -> list[Run]:
     for collection in collections:
         graph = collection.__dask_graph__()
         for name, layer in getattr(graph, "layers", {}).items():
-            if not isinstance(layer, (ChunkBlockwise, ChunkTasks)):
-                continue
-            info = layer.info
-            token = info.recipe.token
-            before = found.get(token)
-            # several results of a run have different layers after the chunks
-            found[token] = Run(
-                layers={**(before.layers if before else {}), **graph.layers},
-                dependencies={**(before.dependencies if before else {}), **graph.dependencies},
-                chunk_layers={**(before.chunk_layers if before else {}), name: info},
-            )
+            if isinstance(layer, (ChunkBlockwise, ChunkTasks)):
+                info = layer.info
+                run = found.get(info.recipe.token) or Run(
+                    layers={}, dependencies={}, chunk_layers={}
+                )
+                # several results of a run have different layers after the chunks
+                found[info.recipe.token] = Run(
+                    layers={**run.layers, **graph.layers},
+                    dependencies={**run.dependencies, **graph.dependencies},
+                    chunk_layers={**run.chunk_layers, name: info},
+                )
     return list(found.values())
 
 
 def names_of(run: Run, names: DataNames) -> tuple[str, list[str]]:
     """Return the names of the data and of all UDFs of a run; raise if it cannot be stored."""
-    recipe = run.recipe
-    _check_storable(recipe)
-    try:
-        data = names.with_outside(lambda: names.name(run.array))
-        used = [(str(path), status) for path, status in _files(run, names).items()]
-        data = names.of_value((data, used))
-    except UnnamedError as error:
-        raise ArgumentValueError(
-            f"cannot recognize the data: they depend on {_short(error.thing)}, which has no name "
-            "that is the same in every process. Open files with udfdask.io.open_file"
-        ) from None
-    udfs = []
-    for number, udf in enumerate(recipe.udfs):
-        try:
-            made = partial(udf_name, recipe, number, run.aux, names.of_value)
-            udfs.append(names.with_outside(made, udf.kwargs))
-        except UnnamedError as error:
+    recipe, array = run.recipe, run.array()
+    for udf in recipe.udfs:
+        specs: list[tuple[str, Any]] = [*udf.allocated.items(), *udf.aux.items()]
+        for name, spec in specs:
+            if not can_store(spec.dtype):
+                raise ArgumentValueError(
+                    f"{udf.name} has {name!r} of dtype {spec.dtype}, which cannot be stored on disk"
+                )
+        if udf.cls._targets is not UDF._targets:
             raise ArgumentValueError(
-                f"cannot recognize {udf.name}: it depends on {_short(error.thing)}, which has no "
-                "name that is the same in every process. Pass parameters that can be pickled"
-            ) from None
+                f"{udf.name} writes a file itself, which partial results do not contain"
+            )
+    what, remedy = "the data", "Open files with udfdask.io.open_file"
+    try:
+        lazy = [recipe.lazy_value(*slot) for slot in recipe.lazy_slots]
+        lazy += [values for values in run.aux if is_dask_collection(values)]
+        # all files of a zarr store count, not only its metadata
+        paths = {store_root(Path(path)) for path in data_files(array, *lazy)}
+        files = [(str(path), names.status(path)) for path in sorted(paths)]
+        data = names.of_value((names.with_outside(lambda: names.name(array)), files))
+        remedy, udfs = "Pass parameters that can be pickled", []
+        for number, udf in enumerate(recipe.udfs):
+            what = udf.name
+            make = partial(_udf_name, recipe, number, run.aux, names.of_value)
+            udfs.append(names.with_outside(make, udf.kwargs))
+    except UnnamedError as error:
+        thing = error.thing
+        if not isinstance(thing, str):
+            thing = f"a {type(thing).__module__}.{type(thing).__qualname__}"
+        raise ArgumentValueError(
+            f"cannot recognize {what}: {thing[:80]} has no name that is the same in every process. "
+            f"{remedy}"
+        ) from None
     return data, udfs
 
 
@@ -144,38 +158,156 @@ def name_of_runs(runs: Sequence[Run], more: Any) -> str:
         data, udfs = names_of(run, names)
         grid = run.recipe.grid
         frames = [None if mask is None else np.asarray(mask) for mask in (grid.roi, grid.present)]
-        found.append((data, [with_versions(udf) for udf in udfs], frames))
+        found.append((data, udfs, versions(), frames))
     return names.of_value((found, more)) if found else ""
 
 
-def _check_storable(recipe: Recipe) -> None:
-    """Raise if the partial results of a UDF cannot be stored, or are not all that it makes."""
-    for udf in recipe.udfs:
-        dtypes = [(name, spec.dtype) for name, spec in udf.allocated.items()]
-        dtypes += [(name, aux.dtype) for name, aux in udf.aux.items()]
-        for name, dtype in dtypes:
-            if not can_store(dtype):
-                raise ArgumentValueError(
-                    f"{udf.name} has {name!r} of dtype {dtype}, which cannot be stored on disk"
-                )
-        if udf.cls._targets is not UDF._targets:
-            raise ArgumentValueError(
-                f"{udf.name} writes a file itself, which partial results do not contain"
-            )
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """Where the partial result of a UDF is kept."""
+
+    name: str
+    """Name of its record."""
+    on_device: tuple[tuple[str, DenseBackend], ...] = ()
+    """Array backend of the buffers that are on a device."""
+    of_run: str = ""
+    """End of the name if the UDF looked beyond the chunk; empty for merges."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names that it can have: valid for any ROI, or for that of the run."""
+        return (self.name, self.name + self.of_run) if self.of_run else (self.name,)
 
 
-def _files(run: Run, names: DataNames) -> dict[Path, FileStatus]:
-    """Return the files that the data come from."""
-    recipe = run.recipe
-    lazy = [recipe.lazy_value(*slot) for slot in recipe.lazy_slots]
-    lazy += [values for values in run.aux if is_dask_collection(values)]
-    # all files of a zarr store count, not only its metadata
-    paths = {store_root(Path(path)) for path in data_files(run.array, *lazy)}
-    return {path: names.status(path) for path in sorted(paths)}
+@dataclass(slots=True, eq=False)
+class Node:
+    """A partial result in the merge tree of a UDF: of one chunk, or merged."""
+
+    saved: Saved
+    """Where it is kept."""
+    first: int
+    """The first chunk."""
+    stop: int
+    """The chunk after the last one."""
+    sources: Sequence[Node] = ()
+    """The partial results that are merged."""
+    has_rows: bool = False
+    """Whether it has nav rows of the result, which are in no later merge."""
+    wanted: bool = False
+    """Whether the run needs it."""
+    action: Literal["compute", "read", "nothing"] = "nothing"
+    """How the run gets it."""
+
+    def decide(self, stored: Callable[[str], bool]) -> None:
+        """Choose the action, and tell the sources whether they are needed."""
+        if not self.wanted:
+            return
+        found = next(filter(stored, self.saved.names), None)
+        if found is not None:
+            self.saved = Saved(found, self.saved.on_device)
+            self.action = "read"
+            return
+        self.action = "compute"
+        for source in self.sources:
+            source.wanted = True
+
+    @property
+    def superfluous(self) -> tuple[str, ...]:
+        """Names of the records that nobody needs after this merge."""
+        without_rows = (source for source in self.sources if not source.has_rows)
+        return tuple(name for source in without_rows for name in source.saved.names)
 
 
-def _short(value: Any) -> str:
-    """Return a short text for a value."""
-    if isinstance(value, str):
-        return value if len(value) < 80 else f"{value[:77]}..."
-    return f"a {type(value).__module__}.{type(value).__qualname__}"
+@dataclass(frozen=True, slots=True)
+class Lookup:
+    """The partial results of a UDF in a run."""
+
+    chunks: list[Node]
+    """Those of the chunks."""
+    merges: dict[tuple[int, int], Node]
+    """Those of merges, by level and place, in the order in which they are made."""
+
+    def decide(self, stored: Callable[[str], bool]) -> None:
+        """Choose the action of each node; `stored` tells whether there is a record of a name."""
+        for node in reversed([*self.chunks, *self.merges.values()]):
+            node.decide(stored)
+
+
+def look_up(recipe: Recipe, number: int, data: str, udf: str) -> Lookup:
+    """Return the partial results of a UDF; `data` and `udf` are names of the data and the UDF.
+
+    Names of chunks depend on the part of the ROI in the chunk only, so that they are valid for
+    other ROIs too; those of a UDF with a halo also on all frames that can be neighbors. If the UDF
+    looked beyond the chunk while it ran, the name of its record is followed by that of the run.
+    """
+    declared, grid, udf = recipe.udfs[number], recipe.grid, _digest("UDF", udf, versions())
+    backend = recipe.merge_backend(number)
+    backends = ((name, spec.backend(backend)) for name, spec in declared.allocated.items())
+    on_device = tuple((name, dense) for name, dense in backends if dense != NUMPY)
+    tilings = (recipe.tiling, recipe.sparse_tiling)
+    of_run = f"-{_digest('run', _packed(grid.roi), _packed(grid.present), tilings)}"
+    # The rows of a chunk are contiguous or not, depending on frames around the chunk.
+    always = of_run if recipe.contiguous_nav and grid.roi is not None else ""
+    usable = None if declared.halo is None else _packed(grid.usable(declared.halo.in_roi))
+    depths = [getattr(tiling, name) for tiling in tilings for name in _DEPTHS]
+
+    def chunk(k: int) -> Node:
+        # a tile that may have more frames than the chunk has all of them
+        tiles = [min(depth, grid.count(k)) for depth in depths]
+        part = (grid.bounds(k), _packed(grid.mask(k)), tiles, always)
+        return Node(Saved(_digest("chunk", data, udf, usable, *part), on_device, of_run), k, k + 1)
+
+    def merge(step: Merge, sources: Sequence[Node]) -> Node:
+        before = [source.saved.name for source in sources]
+        name = _digest("merge", udf, of_run, declared.merge.mode, step.checked, before)
+        first = sources[-1 if declared.merge.mode == "chain" else 0].first
+        node = Node(Saved(name, on_device), first, sources[-1].stop, sources)
+        merges[step.level, step.place] = node
+        return node
+
+    chunks, merges = [chunk(k) for k in range(grid.n_chunks)], dict[tuple[int, int], Node]()
+    rows, last = declared.merge.apply(chunks, merge)
+    for node in rows:
+        node.has_rows = node.wanted = declared.has_nav or not declared.has_reduced
+    if last is not None:
+        last.wanted = True
+    return Lookup(chunks, merges)
+
+
+def _udf_name(
+    recipe: Recipe, number: int, aux: Sequence[Any], name_of: Callable[[Any], str]
+) -> str:
+    """Return the name of a UDF in a run; chunks, ROI and versions are not part of it.
+
+    `aux` holds the values of each of `recipe.aux_slots`.
+    """
+    udf = recipe.udfs[number]
+    # All fields, so that a new one cannot be forgotten. Numbers of chunks are in the merge trees.
+    # The sums that UDFs share do not depend on which other UDFs share them, see `TileSums`. The
+    # depth of tiles depends on the ROI: `look_up` adds it.
+    nothing: Any = None
+    no_depths: Any = dict.fromkeys(_DEPTHS, 0)
+    alone = replace(
+        recipe,
+        grid=nothing,
+        tiling=replace(recipe.tiling, **no_depths),
+        sparse_tiling=replace(recipe.sparse_tiling, **no_depths),
+        udfs=(replace(udf, merge=nothing, progressive_merge=nothing),),
+        summed=(0,) if number in recipe.summed else (),
+        token="",
+    )
+    # other UDFs of the run decide these: how rows are cut into tiles
+    together = (recipe.contiguous_nav, sorted({u.backend.dense.name for u in recipe.udfs}))
+    ours = (number, DESCAN)
+    values = [v for (k, _), v in zip(recipe.aux_slots, aux, strict=True) if k in ours]
+    return name_of((alone, udf.merge.mode, udf.carries_aux, together, values))
+
+
+def _packed(mask: BoolArray | None) -> bytes | None:
+    """Return a mask as bytes, with one bit per frame."""
+    return None if mask is None else np.packbits(mask).tobytes()
+
+
+def _digest(*parts: Any) -> str:
+    """Return a hash of plain values."""
+    return hashlib.blake2b(repr(parts).encode(), digest_size=16).hexdigest()
