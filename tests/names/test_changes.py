@@ -6,7 +6,6 @@ import importlib
 import itertools
 import math
 import random
-import re
 import sys
 import textwrap
 import threading
@@ -44,11 +43,7 @@ def load(tmp_path, monkeypatch):
 
 
 HELPER = """
-    import functools, re, types, numpy as np
     LEVEL = 1
-    TABLE = [[1, 2], 3]
-    RANDOM = np.random.default_rng(1)
-    OPTIONS = [{"f": lambda: LEVEL}]
     def f(a=1, *, b=2):
         return a + b + inner()
     def inner():
@@ -60,40 +55,16 @@ HELPER = """
     class Scale(Base):
         def __init__(self, by):
             self.by = by
-        @property
-        def twice(self):
-            return 2 * self.by
     SCALE = Scale(3)
-    def decorate(function):
-        @functools.wraps(function)
-        def wrapper(*args):
-            return function(*args) + LEVEL
-        return wrapper
 """
 # an expression of the module that uses the helper, and what changes what it gives
 CHANGES = {
     "a function of a helper module": ("helper.f()", "helper.f = lambda: 0"),
     "a function of a helper's function": ("helper.f()", "helper.inner = lambda: 0"),
-    "a constant that it reads": ("helper.f()", "helper.LEVEL = 2"),
-    "a positional default": ("helper.f()", "helper.f.__defaults__ = (2,)"),
-    "a keyword default": ("helper.f()", "helper.f.__kwdefaults__['b'] = 3"),
     "the code of a function": ("helper.f()", "helper.f.__code__ = (lambda a, b=1: 0).__code__"),
-    "an attribute of a function": ("helper.f.__dict__.get('a')", "helper.f.a = 1"),
-    "a list inside a list": ("helper.TABLE", "helper.TABLE[0].append(1)"),
-    "an attribute of an object": ("helper.SCALE.twice", "helper.SCALE.by = 4"),
     "another attribute": ("vars(helper.SCALE)", "helper.SCALE.more = 4"),
-    "an attribute of its class": ("helper.SCALE.get()", "helper.Scale.factor = 2"),
-    "an attribute of its base": ("helper.SCALE.get()", "helper.Base.factor = 2"),
     "a method of its base": ("helper.SCALE.get()", "helper.Base.get = lambda self: 0"),
-    "a property": ("helper.SCALE.twice", "helper.Scale.twice = property(lambda self: 0)"),
     "its class": ("helper.SCALE.get()", "helper.SCALE.__class__ = type('X', (helper.Base,), {})"),
-    "what a lambda in a dictionary in a list reads": (
-        "helper.OPTIONS[0]['f']()",
-        "helper.LEVEL = 2",
-    ),
-    "the state of a random generator": ("helper.RANDOM.random()", "helper.RANDOM.random()"),
-    "what a decorator reads": ("decorated()", "helper.LEVEL = 2"),
-    "a module, by a text": ("getattr(helper, 'LEV' + 'EL')", "helper.LEVEL = 2"),
     "a module, handed on": ("used(helper)", "helper.LEVEL = 2"),
     "a module's dictionary": ("vars(helper)['LEVEL']", "helper.LEVEL = 2"),
     "a global, by a text": ("globals()['COUNT']", "prog.COUNT = 2"),
@@ -110,52 +81,34 @@ CHANGES = {
         "monkeypatch.setattr(math, 'erfc', lambda x: 0)",
     ),
     "a library's constant": ("math.pi", "monkeypatch.setattr(math, 'pi', 3)"),
-    "a library's function of another": ("stat([1, 2, 6])", "prog.stat = np.median"),
     "a module in place of another": ("math.floor(1.5)", "prog.math = np"),
     "the same import of another module": ("f()", "prog.f = other.f"),
-    "an import inside": ("inside()", "helper.LEVEL = 2"),
     "a name that an import inside takes": ("inside_from()", "helper.LEVEL = 2"),
     "an import inside of a star": ("STARRED()", "prog.STARRED = helper.inner"),
     "what a module makes when it is asked for": ("lazy.anything", "lazy.VALUES['anything'] = 2"),
     "a function of __getattr__": ("lazy.anything", "lazy.__getattr__ = lambda name: 0"),
     "what code that was executed reads": ("executed()", "space['level'] = 2"),
-    "an array in place": ("ARRAY.sum()", "prog.ARRAY[0] = 5"),
-    "an attribute of a cached function": ("cached.__dict__.get('a')", "prog.cached.a = 1"),
     "the seed of NumPy's functions": ("np.random.rand()", "np.random.seed(5)"),
     "the environment": ("os.environ.get('A')", "monkeypatch.setenv('A', 'b')"),
     "an object array that holds itself": ("LOOP[1]", "prog.LOOP[1] = 2"),
-    "a method of a library's class": ("INDEX(ARRAY)", "prog.INDEX = np.ndarray.max"),
     "the package's next module": ("package.main.f()", "package_next.VALUE = 2"),
-    "the same, without a relative import": ("package.main.g()", "package_next.VALUE = 2"),
     "a count of calls": ("next(COUNTER)", "next(prog.COUNTER)"),
     "a bound builtin": ("APPEND.__self__", "prog.APPEND(1)"),
 }
 PROG = """
-    import functools, math, os, re
+    import math, os
     import numpy as np
     import package.main
-    from numpy import mean as stat
     import helper, lazy
-    from helper import f, decorate
+    from helper import f
     from starred import *
     COUNT = 1
-    ARRAY = np.arange(3)
     COUNTER = iter([1, 2, 3])
     APPEND = [].append
-    INDEX = np.ndarray.argmax
     LOOP = np.array([None, 1], dtype=object)
     LOOP[0] = LOOP
-    @functools.lru_cache
-    def cached():
-        return 1
-    @decorate
-    def decorated():
-        return 1
     def used(module):
         return module.LEVEL
-    def inside():
-        import helper
-        return helper.f()
     def inside_from():
         from helper import inner
         return inner()
@@ -172,8 +125,7 @@ def test_a_change_changes_the_name(load, change, monkeypatch):
     load("starred", "def STARRED():\n    return 3\n")
     load("package/__init__", "")
     package_next = load("package/next", "VALUE = 1\n")
-    inside = "def f():\n    from . import next\n    return next.VALUE\n"
-    load("package/main", inside + "def g():\n    import package.next as n\n    return n.VALUE\n")
+    load("package/main", "def f():\n    from . import next\n    return next.VALUE\n")
     other = load("other", "def f():\n    return 5\n")
     prog = load("prog", PROG.format(uses))
     space = {"level": 1}
@@ -186,32 +138,6 @@ def test_a_change_changes_the_name(load, change, monkeypatch):
     exec(does, {**globals(), **scope, "monkeypatch": monkeypatch})
     assert tokenize_value(prog.entry) != before
     assert tokenize_value(prog.entry) == tokenize_value(prog.entry)
-
-
-def test_a_user_defined_udf_through_its_helper(load):
-    """The whole road: names of results follow a function two modules away."""
-    load("deeper", "FACTOR = 1\ndef scaled(x):\n    return FACTOR * x\n")
-    load(
-        "helper",
-        "import deeper\ndef total(tile):\n    return deeper.scaled(tile.sum(axis=(1, 2)))\n",
-    )
-    prog = load(
-        "prog",
-        """
-        import helper, udfdask as ud
-        class Total(ud.UDF):
-            def get_result_buffers(self):
-                return {"total": self.buffer("nav", dtype="f4")}
-            def process_tile(self, tile):
-                self.results.total[:] += helper.total(tile)
-        """,
-    )
-    x = da.ones((2, 3, 4, 4), chunks=(1, 3, 4, 4))
-    one = ud.run_udf(x, prog.Total())["total"]
-    sys.modules["deeper"].FACTOR = 3
-    other = ud.run_udf(x, prog.Total())["total"]
-    assert one.name != other.name
-    assert ud.run_udf(x, prog.Total())["total"].name == other.name
 
 
 def test_a_cell_that_is_run_again_makes_its_shared_data_anew():
@@ -332,23 +258,14 @@ def test_two_of_one_name_are_told_apart():
         (np.array(["a-b", "c"], object), np.array(["a", "b-c"], object)),
         (np.zeros(2, "M8[s]"), np.zeros(2, "M8[ms]")),
         (np.ma.array([1, 2], mask=[0, 1]), np.ma.array([1, 2], mask=[1, 0])),
-        (np.zeros(3, "i4"), np.zeros(3, "u4")),
         (np.zeros(0), np.zeros((0, 1))),
         ({"a": 1, "b": 2}, {"b": 2, "a": 1}),
         ({1: 0, "1": 1}, {"1": 0, 1: 1}),
-        ([1, [2]], [[1], 2]),
         ((1, 2), [1, 2]),
         (range(3), slice(3)),
-        (slice(1, 2), slice(1, 2, 1)),
         (10**5000, 10**5000 + 1),
-        (math.floor, math.ceil),
-        (np.add, np.multiply),
         ("a".join, "b".join),
-        (str.upper, str.lower),
-        (re.compile("a"), re.compile("a", re.IGNORECASE)),
         (random.Random(1), random.Random(2)),
-        (np.random.default_rng(1), np.random.default_rng(2)),
-        (types.SimpleNamespace(a=1), types.SimpleNamespace(a=2)),
         (itertools.chain([1]), itertools.chain([2])),
         (lambda a, b: 0, lambda a, *, b: 0),
         (lambda a, b: 0, lambda a, b, /: 0),

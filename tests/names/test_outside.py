@@ -1,7 +1,5 @@
 """What a UDF names outside of itself: environment variables, settings, and files."""
 
-import os
-import sys
 import warnings
 
 import dask
@@ -50,13 +48,11 @@ def name(*args, **parameters):
 
 READS = {
     "environ": 'value = float(os.environ["OWN_SCALE"])',
-    "environ.get": 'value = float(os.environ.get("OWN_SCALE", 1))',
     "getenv": 'value = float(os.getenv("OWN_SCALE", 1))',
     "imported": 'value = float(getenv("OWN_SCALE", 1)) + len(environ)',
     "global name": "value = float(os.environ[NAME])",
     "parameter": "value = float(environ[self.params.variable])",
     "import inside": 'import os; value = float(os.environ["OWN_SCALE"])',
-    "from inside": 'from os import environ; value = float(environ["OWN_SCALE"])',
     "helper": "value = helper()",
 }
 
@@ -154,17 +150,13 @@ class Odd:
     "body",
     [
         'value = sys.modules["math"].pi',
-        "value = len(sys.modules) // 10**6",
         'value = importlib.import_module("ma" + "th".lower()).pi',
         'value = len(compile("1", "", "eval").co_code)',
         'value = eval("1 + 1")',
         'n = 1; value = len(os.environ.get(f"OWN_{n}", ""))',
-        'from os import getenv as get; n = 1; value = len(get(f"OWN_{n}", ""))',
         'n = "1"; value = len(os.environ.get("OWN_" + n, ""))',
-        'n = "1"; value = len(os.getenv(n + "_OWN", ""))',
         'n = 1; value = len(os.environ.get("OWN_%d" % n, ""))',
         "value = float(decimal.Decimal(1) / 7)",
-        "value = float(Decimal(1) / 7)",
         "value = len([odd])",
     ],
 )
@@ -180,28 +172,3 @@ def test_what_cannot_be_named_is_computed_with_one_warning(body, tmp_path):
         assert ["not kept" in str(each.message) for each in caught] == [True]
         np.testing.assert_array_equal(found["value"], expected["value"])
     assert not list((tmp_path / "cache" / "records").iterdir())
-
-
-PROGRAM = """
-import dask.array as da, udfdask as ud
-from own import Own
-ud.run_udf(da.ones((2, 3, 4, 4), chunks=1), Own()).compute(cache="cache", scheduler="threads")
-"""
-
-
-@pytest.mark.full
-def test_a_udf_that_reads_home_goes_on_in_another_job(tmp_path):
-    import subprocess
-
-    source = SOURCE.format(
-        body='value = len(os.environ["HOME"]) + open("log", "a").write("x")', more=""
-    )
-    (tmp_path / "own.py").write_text(source)
-    (tmp_path / "program.py").write_text(PROGRAM)
-    counts = []
-    for job in ("1", "2"):
-        more = {"SLURM_JOB_ID": job, "PYTHONHASHSEED": job, "PYTHONPATH": os.pathsep.join(sys.path)}
-        command = [sys.executable, tmp_path / "program.py"]
-        subprocess.run(command, check=True, cwd=tmp_path, env={**os.environ, **more})
-        counts.append(len((tmp_path / "log").read_text()))
-    assert counts == [6, 6]

@@ -164,15 +164,6 @@ def test_a_file_counts_by_path_size_and_time(tmp_path):
     assert name() == before
 
 
-def test_data_without_a_lasting_name_are_refused(tmp_path):
-    h5py = pytest.importorskip("h5py")
-    with h5py.File(tmp_path / "a.h5", "w") as file:
-        dataset = file.create_dataset("a", data=np.zeros((4, 3, 3)))
-        array = da.from_array(dataset, chunks=1)
-        with pytest.raises(UnnamedError):
-            DataNames().name(array)
-
-
 def test_data_that_only_a_cluster_has_are_refused(client):
     array = client.persist(da.ones((4, 3, 3), chunks=1) + 1)
     with pytest.raises(UnnamedError):

@@ -176,8 +176,8 @@ class OffersTiles(Rows):
 @pytest.mark.full
 @pytest.mark.parametrize(
     "backends",
-    ["sparse.COO", "scipy.sparse.csr_matrix", ("scipy.sparse.csc_array", "numpy")],
-    ids=["COO", "CSR", "several"],
+    ["sparse.COO", ("scipy.sparse.csc_array", "numpy")],
+    ids=["COO", "several"],
 )
 def test_udfs_that_want_sparse_data(backends):
     report = check_udf(OffersTiles(backends))

@@ -39,11 +39,6 @@ class Boxed(Rows):
         return {"words": ["a", "list", int(np.nansum(self.results.sums))]}
 
 
-class AllOfResults(Rows):
-    def get_results(self):
-        return self.results
-
-
 class Masked(Rows):
     def get_results(self):
         return {"sums": self.with_mask(self.results.sums, self.results.sums > 50)}
@@ -97,7 +92,7 @@ class Scaled(Rows):
 
 
 @pytest.mark.parametrize("roi", ROIS, ids=["all", "position", "slices", "none", "entries"])
-@pytest.mark.parametrize("cls", [Boxed, AllOfResults, Masked, Filled, Reused])
+@pytest.mark.parametrize("cls", [Boxed, Masked, Filled, Reused])
 def test_it_agrees_with_a_run(cls, roi):
     assert_eq(ud.run_udf(X, cls(), roi=roi), run_reference(X, cls(), roi=roi))
 
@@ -121,15 +116,3 @@ def test_several_and_the_users_data():
     halved, sums = run_reference(data, udfs)
     assert (halved["sums"] < sums["sums"]).any()
     assert_eq(data, DATA)
-
-
-def test_a_missing_merge():
-    class NoMerge(Rows):
-        def get_result_buffers(self):
-            return {**super().get_result_buffers(), "total": self.buffer("sig")}
-
-    with pytest.raises(
-        NotImplementedError,
-        match="default merge cannot combine: total",
-    ):
-        run_reference(DATA, NoMerge())
