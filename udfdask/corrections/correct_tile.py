@@ -16,7 +16,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from udfdask.backends.backend import DenseBackend
+from udfdask.backends.backend import DenseBackend, locked
 from udfdask.backends.table import backend_of
 from udfdask.corrections.planes import PixelPlanes, TilePlanes
 from udfdask.errors import ArgumentValueError, NotAvailableError, UDFError
@@ -39,18 +39,14 @@ def correct_tile(tile: AnyArray, planes: TilePlanes, beyond: AnyArray | None = N
     return out.reshape(tile.shape).astype(planes.dtype, copy=False)
 
 
-_NO_PATCHES = (
-    np.empty(0, dtype=np.int64),
-    np.empty((0, 0), dtype=np.int64),
-    np.empty(0, dtype=np.int64),
-)
+_NO_PATCHES = tuple(np.empty(shape, dtype=np.int64) for shape in (0, (0, 0), 0))
 
 
 def _corrected(
     tile: AnyArray,
     planes: PixelPlanes,
     dtype: np.dtype[Any],
-    patches: tuple[AnyArray, AnyArray, AnyArray],
+    patches: tuple[AnyArray, ...],
     around: AnyArray,
 ) -> AnyArray:
     """Return the corrected pixels of a tile in a dtype, shape (frames, pixels)."""
@@ -59,7 +55,7 @@ def _corrected(
     out = np.empty((len(tile), planes.dark.size), dtype=dtype)
     if out.size:
         given = tile.astype(compiled_dtype(tile.dtype), copy=False)
-        correct_frames(as_lines(given), planes.dark, planes.gain, patches, around, out)
+        correct_frames(as_lines(given), *planes, patches, around, out)
     return out
 
 
@@ -97,8 +93,7 @@ _lock = threading.Lock()
 def correct_on_device(tile: Any, planes: TilePlanes, beyond: Any = None) -> Any:
     """Return a corrected copy of a tile, both arrays of shape (frames, *sig part) on a device.
 
-    `beyond` contains the uncorrected values of the same frames at the pixels `planes.beyond`,
-    shape (frames, m). It is required if m is not 0.
+    `beyond` is that of `correct_tile`.
     """
     backend = backend_of(tile).dense
     xp, here = backend.namespace(), _on_device(planes, backend)
@@ -119,32 +114,24 @@ def correct_on_device(tile: Any, planes: TilePlanes, beyond: Any = None) -> Any:
 
 def _on_device(planes: TilePlanes, backend: DenseBackend) -> dict[str, Any]:
     """Return the arrays of a correction on the device; they are copied there once."""
-    module = backend.namespace()
+    module, pixels, neighbors = backend.namespace(), planes.part_planes.dark.size, planes.neighbors
     with _lock:
         known = _uploaded.get(planes)
         if known is None or known[0] is not module:
-            arrays = {name: backend.share(array) for name, array in _arrays(planes).items()}
-            known = _uploaded[planes] = (module, arrays)
+            outside = neighbors >= pixels
+            arrays = {
+                **planes.part_planes._asdict(),
+                **{f"{name}_beyond": one for name, one in planes.beyond_planes._asdict().items()},
+                "patched": planes.patched,
+                "inside": np.where(outside, 0, neighbors),
+                "outside": np.where(outside, neighbors - pixels, 0),
+                "is_outside": outside,
+                "counts": planes.counts.astype(compiled_dtype(planes.dtype)),
+                "is_used": np.arange(neighbors.shape[1]) < planes.counts[:, np.newaxis],
+            }
+            shared = {name: backend.share(array) for name, array in arrays.items()}
+            known = _uploaded[planes] = (module, shared)
     return known[1]
-
-
-def _arrays(planes: TilePlanes) -> dict[str, Any]:
-    """Return the arrays of a correction as NumPy arrays."""
-    dtype = compiled_dtype(planes.dtype)
-    pixels, neighbors = planes.part_planes.dark.size, planes.neighbors
-    outside = neighbors >= pixels
-    return {
-        "dark": planes.part_planes.dark,
-        "gain": planes.part_planes.gain,
-        "dark_beyond": planes.beyond_planes.dark,
-        "gain_beyond": planes.beyond_planes.gain,
-        "patched": planes.patched,
-        "inside": np.where(outside, 0, neighbors),
-        "outside": np.where(outside, neighbors - pixels, 0),
-        "is_outside": outside,
-        "counts": planes.counts.astype(dtype),
-        "is_used": np.arange(neighbors.shape[1]) < planes.counts[:, np.newaxis],
-    }
 
 
 _EXACT = {"b": np.int64, "i": np.int64, "u": np.uint64, "f": np.float64, "c": np.complex128}
@@ -183,9 +170,7 @@ class UncorrectedTile:
     @property
     def dtype(self) -> np.dtype[Any]:
         """Dtype of the sum."""
-        dtype = precise(self.frames.dtype)
-        assert dtype is not None
-        return dtype
+        return self.planes.dtype
 
     def __len__(self) -> int:
         return len(self.frames)
@@ -196,17 +181,17 @@ class UncorrectedTile:
 
         if axis != 0 or out is not None:
             raise ArgumentValueError(_ONLY.format(f"sum(axis={axis}, out={out})"))
-        number, exact = len(self.frames), _EXACT[self.frames.dtype.kind]
+        exact = _EXACT[self.frames.dtype.kind]
         total = np.zeros((1, *self.frames.shape[1:]), dtype=exact)
         add_frames(self.frames, total[0])
-        around = None
-        if self.beyond is not None:
-            around = self.beyond.sum(axis=0, keepdims=True, dtype=exact)
-        planes = replace(
-            self.planes,
-            part_planes=_times(number, self.planes.part_planes),
-            beyond_planes=_times(number, self.planes.beyond_planes),
+        around, planes = self.beyond, self.planes
+        if around is not None:
+            around = around.sum(axis=0, keepdims=True, dtype=exact)
+        part, beyond = (
+            one._replace(dark=locked(one.dark * len(self.frames)))
+            for one in (planes.part_planes, planes.beyond_planes)
         )
+        planes = replace(planes, part_planes=part, beyond_planes=beyond)
         corrected: AnyArray = correct_tile(total, planes, around)[0]
         return corrected if dtype is None else corrected.astype(dtype)
 
@@ -221,9 +206,3 @@ _ONLY = (
     "a UDF that promises only_sums_frames may use tile.sum(axis=0), tile.shape, tile.dtype and "
     "len(tile) in process_tile, but it asked for {}: leave the promise out"
 )
-
-
-def _times(number: int, planes: PixelPlanes) -> PixelPlanes:
-    dark = planes.dark * number
-    dark.flags.writeable = False
-    return replace(planes, dark=dark)

@@ -1,123 +1,25 @@
-"""Describe the corrections of a detector in one frozen value."""
+"""The corrections of a detector in one frozen value, and checks that they fit the frames."""
 
 from __future__ import annotations
 
+import copy
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from udfdask.corrections.planes import good_neighbors
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
-from udfdask.geometry.labels import labels_of, plain_array
+from udfdask.geometry.labels import DataLabels, aligned, check_order, labels_of, plain_array
 from udfdask.types import AnyArray, is_lazy
 
 NUMBERS = "biufc"
 """Kinds of dtypes that can be corrected, and that dark and gain can have."""
 
-
-def _dense(value: Any) -> Any:
-    """Convert a sparse array to a NumPy array; return any other value unchanged."""
-    for method in ("toarray", "todense"):
-        if not isinstance(value, np.ndarray) and hasattr(value, method):
-            return getattr(value, method)()
-    return value
-
-
-def plane_given(name: str, value: Any) -> Any:
-    """Return a private copy in native byte order, a dask array unchanged, or None for None."""
-    if value is None:
-        return None
-    value = plain_array(value)
-    if is_lazy(value):
-        if not isinstance(getattr(value, "chunks", None), tuple):
-            raise ArgumentTypeError(
-                f"{name} must be a NumPy, dask or sparse array, not a {type(value).__name__}: "
-                "convert it to a dask array, with dask.array.from_delayed for a Delayed"
-            )
-        if any(math.isnan(n) for n in value.shape):
-            raise ArgumentValueError(
-                f"{name} is a dask array of unknown shape {value.shape}: call "
-                "compute_chunk_sizes() on it first"
-            )
-        _refuse_masked(name, value._meta, f"dask.array.ma.filled({name}, 0)")
-        array = value
-    else:
-        _refuse_masked(name, value, f"{name}.filled(0)")
-        array = _array(name, _dense(value))
-    if array.dtype.kind not in NUMBERS:
-        raise ArgumentTypeError(f"{name} must contain numbers, not {array.dtype}")
-    if array is value and is_lazy(value):
-        return value
-    return np.array(array, dtype=array.dtype.newbyteorder("="), order="C")
-
-
-def _refuse_masked(name: str, value: Any, remedy: str) -> None:
-    """Raise if an array, or the meta of a dask array, is a masked array."""
-    if isinstance(value, np.ma.MaskedArray):
-        raise ArgumentTypeError(
-            f"{name} is a masked array: pass {remedy}, and its mask as excluded_pixels"
-        )
-
-
-def _array(name: str, value: Any) -> AnyArray:
-    """Convert a value to a NumPy array; raise for ragged lists."""
-    try:
-        return np.asarray(value)
-    except ValueError as error:
-        raise ArgumentTypeError(f"{name} cannot be converted to an array: {error}") from None
-
-
-def excluded_given(value: Any) -> AnyArray | None:
-    """Return a boolean mask of shape sig, or coordinates, int64; None for None."""
-    if value is None:
-        return None
-    value = plain_array(value)
-    if is_lazy(value):
-        raise ArgumentTypeError(
-            "excluded_pixels must be known when the run is planned: compute them first"
-        )
-    dense = _dense(value)
-    array = _array("excluded_pixels", dense)
-    if dense is not value:
-        array = array != 0
-    if array.size == 0:  # no pixel, in any form: a list, coordinates, a mask
-        return np.zeros(0, dtype=np.int64)
-    if array.dtype.kind not in "biu":
-        raise ArgumentTypeError(
-            "excluded_pixels must be a boolean mask, a sparse array or integer coordinates, not "
-            f"{array.dtype}"
-        )
-    return np.array(array, dtype=bool if array.dtype == bool else np.int64, order="C")
-
-
-def excluded_coordinates(excluded: AnyArray, sig: tuple[int, ...]) -> AnyArray:
-    """Return the coordinates of excluded pixels, int64, (sig dims, pixels), in C order."""
-    if excluded.dtype == bool:
-        if excluded.shape != sig:
-            raise ArgumentValueError(
-                f"excluded_pixels has shape {excluded.shape}, but frames have shape {sig}"
-            )
-        return np.array(np.nonzero(excluded), dtype=np.int64)
-    places = excluded
-    if places.ndim == 1:  # one pixel, or pixels along the only axis
-        places = places.reshape((1, -1)) if len(sig) == 1 else places.reshape((-1, 1))
-    if excluded.size == 0:
-        return np.zeros((len(sig), 0), dtype=np.int64)
-    if places.ndim != 2 or len(places) != len(sig):
-        hint = "; make a mask boolean, with .astype(bool)" if excluded.shape == sig else ""
-        raise ArgumentValueError(
-            f"excluded_pixels has shape {excluded.shape}, but for frames of shape {sig} expected "
-            f"a boolean mask of that shape, or coordinates of shape ({len(sig)}, pixels){hint}"
-        )
-    outside = (places < 0).any(axis=0) | (places >= np.reshape(sig, (-1, 1))).any(axis=0)
-    if outside.any():
-        first = tuple(places[:, outside][:, 0].tolist())
-        raise ArgumentValueError(
-            f"excluded_pixels contains pixel {first}, which is outside frames of shape {sig}"
-        )
-    flat = np.unique(np.ravel_multi_index(tuple(places), sig))
-    return np.array(np.unravel_index(flat, sig), dtype=np.int64)
+PLANES = ("dark", "gain")
+"""Fields that can be dask arrays, which are computed in tasks."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -194,29 +96,20 @@ class CorrectionSet:
     def __post_init__(self) -> None:
         if not isinstance(self.allow_empty, bool):
             raise ArgumentTypeError(f"allow_empty must be True or False, not {self.allow_empty!r}")
-        given = {name: getattr(self, name) for name in ("dark", "gain", "excluded_pixels")}
+        given = {name: getattr(self, name) for name in (*PLANES, "excluded_pixels")}
         labels = {name: found for name, value in given.items() if (found := labels_of(value))}
-        self.__setstate__(
-            {
-                "dark": plane_given("dark", self.dark),
-                "gain": plane_given("gain", self.gain),
-                "excluded_pixels": excluded_given(self.excluded_pixels),
-                "allow_empty": self.allow_empty,
-                "_labels": labels or None,
-            }
-        )
-        # a run aligns those with labels first
-        shapes = {n: v.shape for n, v in self._frames().items() if n not in labels}
+        fields = {name: _plane(name, given[name]) for name in PLANES}
+        fields["excluded_pixels"] = _excluded(self.excluded_pixels)
+        self.__setstate__({**fields, "_labels": labels or None})
+        shapes = {
+            name: value.shape
+            for name, value in fields.items()
+            # a run aligns those with labels first
+            if value is not None and name not in labels and (name in PLANES or value.dtype == bool)
+        }
         if len(set(shapes.values())) > 1:
             each = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
             raise ArgumentValueError(f"corrections must all have the shape of a frame, not {each}")
-
-    def _frames(self) -> dict[str, Any]:
-        """Return the fields that have the shape of a frame."""
-        given = {"dark": self.dark, "gain": self.gain}
-        if self.excluded_pixels is not None and self.excluded_pixels.dtype == bool:
-            given["excluded_pixels"] = self.excluded_pixels
-        return {name: value for name, value in given.items() if value is not None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)  # frozen from here on
@@ -225,15 +118,204 @@ class CorrectionSet:
                 value.flags.writeable = False
 
     def __repr__(self) -> str:
+        given = {name: getattr(self, name) for name in PLANES}
         parts = [
             f"{name}={value.shape} {value.dtype}{' lazy' * is_lazy(value)}"
-            for name, value in (("dark", self.dark), ("gain", self.gain))
+            for name, value in given.items()
             if value is not None
         ]
         excluded = self.excluded_pixels
         if excluded is not None:
             n = excluded.sum() if excluded.dtype == bool else excluded[:1].size
             parts.append(f"excluded_pixels={n}")
-        if not self.allow_empty:
-            parts.append("allow_empty=False")
-        return f"CorrectionSet({', '.join(parts)})"
+        return f"CorrectionSet({', '.join(parts + ['allow_empty=False'] * (not self.allow_empty))})"
+
+
+def _plane(name: str, value: Any) -> Any:
+    """Return a private copy in native byte order, a dask array unchanged, or None for None."""
+    if value is None:
+        return None
+    value = plain_array(value)
+    if not is_lazy(value):
+        value = _array(name, value)
+    elif not isinstance(getattr(value, "chunks", None), tuple):
+        raise ArgumentTypeError(
+            f"{name} must be a NumPy, dask or sparse array, not a {type(value).__name__}: use "
+            "dask.array.from_delayed"
+        )
+    elif any(map(math.isnan, value.shape)):
+        raise ArgumentValueError(f"{name} has an unknown shape: call compute_chunk_sizes() first")
+    else:
+        _refuse_masked(name, value._meta)
+    if value.dtype.kind not in NUMBERS:
+        raise ArgumentTypeError(f"{name} must contain numbers, not {value.dtype}")
+    if is_lazy(value):
+        return value
+    return np.array(value, dtype=value.dtype.newbyteorder("="), order="C")
+
+
+def _excluded(value: Any) -> AnyArray | None:
+    """Return a boolean mask of shape sig, or coordinates, int64; None for None."""
+    if value is None:
+        return None
+    value = plain_array(value)
+    if is_lazy(value):
+        raise ArgumentTypeError(
+            "excluded_pixels must be known when the run is planned: compute them first"
+        )
+    array = _array("excluded_pixels", value)
+    if hasattr(value, "todense"):
+        array = array != 0
+    if array.size == 0:  # no pixel, in any form: a list, coordinates, a mask
+        return np.zeros(0, dtype=np.int64)
+    if array.dtype.kind not in "biu":
+        raise ArgumentTypeError(
+            "excluded_pixels must be a boolean mask, a sparse array or integer coordinates, not "
+            f"{array.dtype}"
+        )
+    return np.array(array, dtype=bool if array.dtype == bool else np.int64, order="C")
+
+
+def _array(name: str, value: Any) -> AnyArray:
+    """Return a NumPy array, a sparse array or a list as a NumPy array."""
+    _refuse_masked(name, value)
+    try:
+        return np.asarray(value.todense() if hasattr(value, "todense") else value)
+    except ValueError as error:  # ragged
+        raise ArgumentTypeError(f"{name} cannot be converted to an array: {error}") from None
+
+
+def _refuse_masked(name: str, value: Any) -> None:
+    if isinstance(value, np.ma.MaskedArray):
+        raise ArgumentTypeError(
+            f"{name} is a masked array: fill it, and pass its mask as excluded_pixels"
+        )
+
+
+def excluded_coordinates(excluded: AnyArray, sig: tuple[int, ...]) -> AnyArray:
+    """Return the coordinates of excluded pixels, int64, (sig dims, pixels), in C order."""
+    if excluded.dtype == bool:
+        if excluded.shape != sig:
+            raise ArgumentValueError(
+                f"excluded_pixels has shape {excluded.shape}, but frames have shape {sig}"
+            )
+        return np.array(np.nonzero(excluded), dtype=np.int64)
+    if excluded.size == 0:
+        return np.zeros((len(sig), 0), dtype=np.int64)
+    places = excluded
+    if places.ndim == 1:  # one pixel, or pixels along the only axis
+        places = places.reshape((1, -1) if len(sig) == 1 else (-1, 1))
+    if places.ndim != 2 or len(places) != len(sig):
+        hint = "; make a mask boolean, with .astype(bool)" if excluded.shape == sig else ""
+        raise ArgumentValueError(
+            f"excluded_pixels has shape {excluded.shape}, but for frames of shape {sig} expected "
+            f"a boolean mask of that shape, or coordinates of shape ({len(sig)}, pixels){hint}"
+        )
+    outside = (places < 0).any(axis=0) | (places >= np.reshape(sig, (-1, 1))).any(axis=0)
+    if outside.any():
+        first = tuple(places[:, outside][:, 0].tolist())
+        raise ArgumentValueError(
+            f"excluded_pixels contains pixel {first}, which is outside frames of shape {sig}"
+        )
+    flat = np.unique(np.ravel_multi_index(tuple(places), sig))
+    return np.array(np.unravel_index(flat, sig), dtype=np.int64)
+
+
+def checked(
+    corrections: Any, sig: Sequence[int], dtype: np.dtype[Any], names: Sequence[Any] = ()
+) -> CorrectionSet | None:
+    """Return corrections with excluded pixels as coordinates; None if there is nothing to correct.
+
+    `names` are those of the axes of the data. Dask arrays are not computed here; `with_planes`
+    checks their values.
+    """
+    if not isinstance(corrections, CorrectionSet):
+        raise ArgumentTypeError(
+            "corrections must be a udfdask.corrections.CorrectionSet, not a "
+            f"{type(corrections).__name__}: write CorrectionSet(dark=..., gain=...)"
+        )
+    excluded, shape = corrections.excluded_pixels, tuple(map(int, sig))
+    if excluded is None and corrections.dark is None and corrections.gain is None:
+        return None
+    if dtype.kind not in NUMBERS:
+        raise ArgumentTypeError(f"corrections need data that are numbers, not {dtype}")
+    for name, labels in (corrections._labels or {}).items():
+        check_order(labels, names, name)
+    if excluded is not None:
+        excluded = excluded_coordinates(excluded, shape)
+        empty = excluded[:, good_neighbors(excluded, shape)[1] == 0]
+        if empty.size and not corrections.allow_empty:
+            raise ArgumentValueError(
+                f"excluded pixel {tuple(empty[:, 0].tolist())} has no good neighbor to be patched "
+                f"from: exclude fewer pixels, or pass allow_empty=True{_more(empty.shape[1])}"
+            )
+    for name in PLANES:
+        _check_plane(name, getattr(corrections, name), shape, dtype, excluded)
+    return _changed(corrections, {"excluded_pixels": excluded, "_labels": None})
+
+
+def aligned_corrections(corrections: Any, data: DataLabels) -> Any:
+    """Return corrections with all frames in the order of the data of a run.
+
+    Coordinates of excluded pixels, and other values, are returned unchanged.
+    """
+    if not isinstance(corrections, CorrectionSet) or corrections._labels is None:
+        return corrections
+    fields = {}
+    for name, labels in corrections._labels.items():
+        value = getattr(corrections, name)
+        if name in PLANES or value.dtype == bool:
+            fields[name] = aligned(value, labels, data, "sig", what=name, name=name)
+    return _changed(corrections, {**fields, "_labels": None})
+
+
+def with_planes(
+    corrections: CorrectionSet,
+    values: Mapping[str, Any],
+    sig: Sequence[int],
+    dtype: np.dtype[Any],
+) -> CorrectionSet:
+    """Return corrections with checked, computed values in place of dask arrays."""
+    planes = {name: _plane(name, value) for name, value in values.items()}
+    for name, plane in planes.items():
+        _check_plane(name, plane, tuple(sig), dtype, corrections.excluded_pixels)
+    return _changed(corrections, planes)
+
+
+def _changed(corrections: CorrectionSet, fields: Mapping[str, Any]) -> CorrectionSet:
+    """Return a copy with other values in some fields; the values must be checked already."""
+    twin = copy.copy(corrections)
+    twin.__setstate__(dict(fields))
+    return twin
+
+
+def _check_plane(
+    name: str, plane: Any, sig: tuple[int, ...], dtype: np.dtype[Any], excluded: AnyArray | None
+) -> None:
+    """Raise if a plane does not fit the frames, or has values that are not finite."""
+    if plane is None:
+        return
+    if tuple(plane.shape) != sig:
+        raise ArgumentValueError(
+            f"{name} has shape {tuple(plane.shape)}, but frames have shape {sig}"
+        )
+    if plane.dtype.kind == "c" and dtype.kind != "c":
+        raise ArgumentTypeError(
+            f"{name} is {plane.dtype}, but the data are {dtype}: make it real, or the data complex"
+        )
+    if is_lazy(plane):
+        return
+    wrong = ~np.isfinite(plane)
+    if excluded is not None:
+        wrong[tuple(excluded)] = False
+    if wrong.any():
+        first = tuple(np.argwhere(wrong)[0].tolist())
+        raise ArgumentValueError(
+            f"{name} is {plane[first]} at pixel {first}, which is not excluded"
+            f"{_more(int(wrong.sum()))}: add it to excluded_pixels, or correct {name}"
+        )
+
+
+def _more(n: int) -> str:
+    """Return the number of further pixels, in words."""
+    return f" ({n - 1} more like it)" if n > 1 else ""

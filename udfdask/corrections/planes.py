@@ -9,19 +9,20 @@ excluded pixel, but this is impossible if a whole row of the detector is broken.
 from __future__ import annotations
 
 import itertools
-import math
 import threading
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from udfdask.corrections.correction_set import CorrectionSet
 from udfdask.geometry.slices import Slice
 from udfdask.kernels.overflow import compiled_dtype
 from udfdask.types import AnyArray
+
+if TYPE_CHECKING:
+    from udfdask.corrections.correction_set import CorrectionSet
 
 
 def good_neighbors(excluded: AnyArray, shape: Sequence[int]) -> tuple[AnyArray, AnyArray]:
@@ -31,24 +32,16 @@ def good_neighbors(excluded: AnyArray, shape: Sequence[int]) -> tuple[AnyArray, 
     (k, 3**n - 1), for each pixel in C order. The entries after the last neighbor contain the pixel
     itself. The numbers of neighbors have the shape (k,).
     """
-    n = len(shape)
-    around = [step for step in itertools.product((-1, 0, 1), repeat=n) if any(step)]
-    own = np.zeros(excluded.shape[1], dtype=np.int64)
-    table = np.empty((excluded.shape[1], len(around)), dtype=np.int64)
-    if not own.size:
-        return table, own
-    own[:] = np.ravel_multi_index(tuple(excluded), tuple(shape))
+    around = [step for step in itertools.product((-1, 0, 1), repeat=len(shape)) if any(step)]
+    own = np.ravel_multi_index(tuple(excluded), tuple(shape)).astype(np.int64)
     bad = np.zeros(tuple(shape), dtype=bool)
     bad[tuple(excluded)] = True
-    sizes = np.reshape(shape, (-1, 1))
-    counts = np.zeros_like(own)
-    table[:] = own[:, np.newaxis]
+    table, counts = np.repeat(own[:, np.newaxis], len(around), axis=1), np.zeros_like(own)
     for step in around:
         places = excluded + np.reshape(step, (-1, 1))
-        good = ((places >= 0) & (places < sizes)).all(axis=0)
+        good = ((places >= 0) & (places < np.reshape(shape, (-1, 1)))).all(axis=0)
         good[good] = ~bad[tuple(places[:, good])]
-        flat = np.ravel_multi_index(tuple(places[:, good]), tuple(shape))
-        table[good, counts[good]] = flat
+        table[good, counts[good]] = np.ravel_multi_index(tuple(places[:, good]), tuple(shape))
         counts[good] += 1
     return table, counts
 
@@ -60,8 +53,6 @@ def straddles(excluded: AnyArray, shape: Sequence[int], edges: Sequence[Sequence
     signal chunk cannot read pixels of another one, so the plan then uses tasks for whole chunks.
     """
     table, counts = good_neighbors(excluded, shape)
-    if not table.size:
-        return False
     used = np.arange(table.shape[1]) < counts[:, np.newaxis]
     places = np.unravel_index(table, tuple(shape))
     for own, neighbors, starts in zip(excluded, places, edges, strict=True):
@@ -71,14 +62,11 @@ def straddles(excluded: AnyArray, shape: Sequence[int], edges: Sequence[Sequence
     return False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class PixelPlanes:
-    """Offset and factor of some pixels."""
+class PixelPlanes(NamedTuple):
+    """Offset and factor of some pixels, flat; the offset is in the unit of the data."""
 
     dark: AnyArray
-    """Values to subtract, flat, in the unit of the data."""
     gain: AnyArray
-    """Factors for the difference, flat."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, weakref_slot=True)
@@ -112,11 +100,10 @@ def tile_planes(
     """Return the arrays that correct a signal part of frames; they are made once for a set."""
     with _lock:
         known = _made.setdefault(corrections, {})
+        if "patches" not in known:
+            known["patches"] = _patches(corrections.excluded_pixels, frame)
     key = (part.origin, tuple(part.shape), dtype)
     if key not in known:
-        with _lock:
-            if "patches" not in known:
-                known["patches"] = _patches(corrections, frame)
         known[key] = _make(corrections, part, dtype, tuple(frame), known["patches"])
     planes: TilePlanes = known[key]
     return planes
@@ -127,14 +114,12 @@ _Patches = tuple[AnyArray, AnyArray, AnyArray]
 (k, 3**n - 1), and the number of neighbors that are used, (k,)."""
 
 
-def _patches(corrections: CorrectionSet, frame: Sequence[int]) -> _Patches:
+def _patches(excluded: AnyArray | None, frame: Sequence[int]) -> _Patches:
     """Return the pixels of a frame to patch: excluded pixels that have good neighbors."""
-    excluded = corrections.excluded_pixels
     if excluded is None:
         excluded = np.zeros((len(frame), 0), dtype=np.int64)
     table, counts = good_neighbors(excluded, frame)
-    some = counts > 0
-    return excluded[:, some], table[some], counts[some]
+    return excluded[:, counts > 0], table[counts > 0], counts[counts > 0]
 
 
 def _make(
@@ -146,7 +131,12 @@ def _make(
 ) -> TilePlanes:
     shape, (places, table, counts) = tuple(part.shape), patches
     local, here = _in_part(places, part)
-    neighbors, beyond = _seen_from(part, table[here], frame)
+    seen, inside = _in_part(np.array(np.unravel_index(table[here], frame)), part)
+    neighbors = np.empty(inside.shape, dtype=np.int64)
+    neighbors[inside] = np.ravel_multi_index(tuple(seen[:, inside]), shape)
+    outside, order = np.unique(table[here][~inside], return_inverse=True)
+    neighbors[~inside] = part.shape.size + order
+    beyond = np.array(np.unravel_index(outside, frame), dtype=np.int64)
     compiled = compiled_dtype(dtype)
     return TilePlanes(
         dtype=dtype,
@@ -166,30 +156,14 @@ def _in_part(places: AnyArray, part: Slice) -> tuple[AnyArray, AnyArray]:
     return local, ((local >= 0) & (local < np.reshape(tuple(part.shape), sizes))).all(axis=0)
 
 
-def _seen_from(part: Slice, table: AnyArray, frame: tuple[int, ...]) -> tuple[AnyArray, AnyArray]:
-    """Return pixels of a frame, flat, as `TilePlanes.neighbors` and `TilePlanes.beyond`."""
-    if not table.size:
-        return table, np.zeros((len(frame), 0), dtype=np.int64)
-    shape = tuple(part.shape)
-    local, inside = _in_part(np.array(np.unravel_index(table, frame)), part)
-    outside, order = np.unique(table[~inside], return_inverse=True)
-    seen = np.empty_like(table)
-    seen[inside] = np.ravel_multi_index(tuple(local[:, inside]), shape)
-    seen[~inside] = part.shape.size + order
-    return seen, np.array(np.unravel_index(outside, frame), dtype=np.int64)
-
-
 def _planes(
     corrections: CorrectionSet, index: tuple[Any, ...], dtype: np.dtype[Any], shape: Sequence[int]
 ) -> PixelPlanes:
     cut = []
     for plane, neutral in ((corrections.dark, 0), (corrections.gain, 1)):
-        if plane is None:
-            flat = np.full(math.prod(shape), neutral, dtype=dtype)
-        else:
-            flat = np.ascontiguousarray(plane[index], dtype=dtype).reshape(-1)
-        cut.append(_locked(flat))
-    return PixelPlanes(dark=cut[0], gain=cut[1])
+        values = np.full(shape, neutral, dtype) if plane is None else plane[index]
+        cut.append(_locked(np.ascontiguousarray(values, dtype=dtype).reshape(-1)))
+    return PixelPlanes(*cut)
 
 
 def _locked(array: AnyArray) -> AnyArray:

@@ -16,7 +16,7 @@ from udfdask.advice import ARRAY, Advice, Door
 from udfdask.backends.backend import NUMPY, Backend
 from udfdask.backends.table import backend_of, known_backends
 from udfdask.corrections import CorrectionSet
-from udfdask.corrections.validate import checked
+from udfdask.corrections.correction_set import checked
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.geometry.axes import Axis, Calibration, in_pixels
 from udfdask.geometry.chunk_grid import BoolArray, Grid
@@ -171,14 +171,17 @@ def read_arguments(
             asked.descan, shape, array.dtype, roi, corrected=corrected, native=native
         )
     chunks, n_nav = joined or array.chunks, shape.nav.dims
-    names = [axis.name for axis in calibration.axes]
+    corrections = asked.corrections
+    if corrections is not None:
+        names = [axis.name for axis in calibration.axes]
+        corrections = checked(corrections, shape.sig, array.dtype, names)
     data = Data(
         shape=shape,
         dtype=array.dtype,
         grid=Grid.of(chunks[:n_nav], roi, present),
         sig_chunks=chunks[n_nav:],
         calibration=calibration,
-        corrections=checked(asked.corrections, shape.sig, array.dtype, names),
+        corrections=corrections,
         descan=descan,
         native=native,
     )

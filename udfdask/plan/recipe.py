@@ -16,12 +16,13 @@ import numpy as np
 from udfdask.backends.backend import NUMPY, Backend, DenseBackend
 from udfdask.backends.table import choose_backends
 from udfdask.corrections import CorrectionSet
-from udfdask.corrections.validate import PLANES, lazy_planes, with_planes
+from udfdask.corrections.correction_set import PLANES, with_planes
 from udfdask.geometry.axes import Axis, Calibration
 from udfdask.geometry.chunk_grid import Grid
 from udfdask.geometry.shapes import Shape
 from udfdask.geometry.tiling import TilingScheme, without_caches
 from udfdask.plan.merge_tree import MergeTree
+from udfdask.types import is_lazy
 from udfdask.udf import UDF, UDFMethod
 from udfdask.udf.aux_data import AuxData
 from udfdask.udf.buffers import BufferSpec
@@ -257,7 +258,8 @@ class Recipe:
             for name in u.lazy_params:
                 inside = [(k, (name, *place)) for place in lazy_places(u.kwargs[name])]
                 own.extend(inside or [(k, name)])
-        return (*own, *((CORRECTIONS, name) for name in lazy_planes(self.corrections)))
+        planes = [name for name in PLANES if is_lazy(getattr(self.corrections, name, None))]
+        return (*own, *((CORRECTIONS, name) for name in planes))
 
     def lazy_value(self, number: int, name: Any) -> Any:
         """Return the dask collection of one of `lazy_slots`."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from udfdask.corrections.validate import aligned_corrections
+from udfdask.corrections.correction_set import aligned_corrections
 from udfdask.descan import Descan
 from udfdask.errors import ArgumentValueError
 from udfdask.geometry.labels import (

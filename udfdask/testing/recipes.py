@@ -9,7 +9,7 @@ import numpy as np
 
 from udfdask.backends.backend import NUMPY, Backend
 from udfdask.corrections import CorrectionSet
-from udfdask.corrections.validate import checked
+from udfdask.corrections.correction_set import checked
 from udfdask.geometry.axes import in_pixels
 from udfdask.geometry.chunk_grid import BoolArray, Grid
 from udfdask.geometry.shapes import Shape
@@ -47,7 +47,7 @@ def make_recipe(
         grid=Grid.of([[n] for n in full.nav] if nav_chunks is None else nav_chunks, roi),
         sig_chunks=tuple(tuple(map(int, axis)) for axis in sizes),
         calibration=in_pixels(len(full), sig_dims),
-        corrections=checked(corrections, full.sig, data_dtype),
+        corrections=None if corrections is None else checked(corrections, full.sig, data_dtype),
         descan=descan,
         native=native,
     )

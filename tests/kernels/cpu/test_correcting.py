@@ -8,8 +8,8 @@ import pytest
 from udfdask import Shape, Slice
 from udfdask.corrections import CorrectionSet
 from udfdask.corrections.correct_tile import as_lines, correct_tile
+from udfdask.corrections.correction_set import checked
 from udfdask.corrections.planes import tile_planes
-from udfdask.corrections.validate import checked
 from udfdask.kernels.overflow import compiled_dtype
 
 RNG = np.random.default_rng(3)
