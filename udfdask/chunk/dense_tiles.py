@@ -19,8 +19,7 @@ from udfdask.geometry.tiling import TilingScheme
 from udfdask.types import AnyArray
 
 if TYPE_CHECKING:
-    from udfdask.descan.frame_shifts import FrameShifts, TileShifts
-    from udfdask.descan.shift_tile import ReusedMemory
+    from udfdask.descan.shift_tile import FrameShifts, ReusedMemory, TileShifts
     from udfdask.udf.tile_sums import TileSums
 
 

@@ -25,7 +25,7 @@ from udfdask.geometry.chunk_grid import BoolArray
 from udfdask.types import AnyArray
 
 if TYPE_CHECKING:
-    from udfdask.descan.frame_shifts import FrameShifts
+    from udfdask.descan.shift_tile import FrameShifts
 
 
 class FrameSource(ABC):

@@ -20,7 +20,7 @@ from udfdask.types import AnyArray
 from udfdask.udf import UDFMethod
 
 if TYPE_CHECKING:
-    from udfdask.descan.frame_shifts import FrameShifts
+    from udfdask.descan.shift_tile import FrameShifts
 
 
 class SparseCutter:

@@ -21,7 +21,7 @@ from udfdask.udf.base import overrides
 from udfdask.udf.params import TaskData
 
 if TYPE_CHECKING:
-    from udfdask.descan.frame_shifts import FrameShifts
+    from udfdask.descan.shift_tile import FrameShifts
 
 _shared = OncePerProcess(16)
 """What `get_shared_task_data` returned, by run, number of the UDF and array backend."""
@@ -180,7 +180,7 @@ def _frame_shifts(recipe: Recipe, chunk: int, aux: Sequence[Any]) -> FrameShifts
     descan = recipe.descan
     if descan is None:
         return None
-    from udfdask.descan.frame_shifts import FrameShifts  # few runs need it
+    from udfdask.descan.shift_tile import FrameShifts  # few runs need it
 
     rows = rows_of_block(aux[-1], descan.shifts, recipe.grid, chunk, "shifts of descan")
     sig = tuple(recipe.shape.sig)

@@ -1,14 +1,20 @@
-"""What a user passes as ``descan=``: shifts of frames, and how they are applied."""
+"""What a user passes as ``descan=``: shifts of frames, and checks that they fit a run."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from numbers import Number
 from typing import Any
 
 import numpy as np
 
-from udfdask.errors import ArgumentTypeError
+from udfdask.backends.table import backend_of, to_host
+from udfdask.errors import ArgumentTypeError, ArgumentValueError
+from udfdask.geometry.chunk_grid import BoolArray
+from udfdask.geometry.labels import check_in_pixels
+from udfdask.geometry.shapes import Shape
+from udfdask.types import is_lazy
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -71,28 +77,27 @@ class Descan:
 
     def __post_init__(self) -> None:
         if self.shifts is None or isinstance(self.shifts, Descan):
-            raise ArgumentTypeError(
-                f"Descan needs the shifts of the frames, an array, not {self.shifts!r}"
-            )
+            raise ArgumentTypeError(f"Descan needs the shifts of the frames, not {self.shifts!r}")
         if not isinstance(self.subpixel, (bool, np.bool_)):
             raise ArgumentTypeError(f"subpixel must be True or False, not {self.subpixel!r}")
         if not isinstance(self.fill, Number):
             raise ArgumentTypeError(f"fill must be a number, not {self.fill!r}")
-        object.__setattr__(self, "subpixel", bool(self.subpixel))
+        fields: dict[str, Any] = {"subpixel": bool(self.subpixel)}
         # a masked array is kept, and refused by the plan
         if isinstance(self.shifts, np.ndarray) and not isinstance(self.shifts, np.ma.MaskedArray):
-            object.__setattr__(self, "shifts", _read_only(np.array(self.shifts)))
+            fields["shifts"] = np.array(self.shifts)
+        self.__setstate__(fields)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)  # frozen from here on
         if type(self.shifts) is np.ndarray:
-            _read_only(self.shifts)  # unpickling makes it writable
+            self.shifts.flags.writeable = False  # unpickling makes it writable
 
     def __repr__(self) -> str:
         given = self.shifts
         shape, dtype = getattr(given, "shape", None), getattr(given, "dtype", "")
         kind = type(given).__name__ if shape is None else f"{tuple(shape)} {dtype}"
-        parts = [f"shifts={kind}{' lazy' * hasattr(given, '__dask_graph__')}"]
+        parts = [f"shifts={kind}{' lazy' * is_lazy(given)}"]
         if self.subpixel:
             parts.append("subpixel=True")
         if self.fill != 0:
@@ -100,11 +105,104 @@ class Descan:
         return f"Descan({', '.join(parts)})"
 
 
-def as_descan(given: Any) -> Descan | None:
-    """Return what a user passed as ``descan=`` as a `Descan`; None for no shifts."""
-    return given if given is None or isinstance(given, Descan) else Descan(given)
+def checked_shifts(
+    descan: Descan, shape: Shape, dtype: np.dtype[Any], roi: BoolArray | None, *, computed: bool
+) -> tuple[Any, str]:
+    """Return shifts as a NumPy or dask array, float64, shape (*nav, sig dims), and a warning.
+
+    `computed` says that frames have at least float32 pixels. Values of dask arrays are checked in
+    tasks (`FrameShifts`). The warning is empty if all selected frames have a shift.
+    """
+    if dtype.kind not in "biufc":
+        raise ArgumentTypeError(f"descan needs data that are numbers, not {dtype}")
+    shifts, nav, n = _array(descan.shifts), tuple(shape.nav), len(shape.sig)
+    if shifts.dtype.kind not in "iuf":
+        raise ArgumentTypeError(
+            f"descan has shifts of dtype {shifts.dtype}, expected real numbers in pixels"
+        )
+    if n == 1 and shifts.shape == nav:
+        shifts = shifts[..., np.newaxis]
+    if any(map(math.isnan, shifts.shape)):
+        raise ArgumentValueError(
+            f"descan has shifts of unknown shape {shifts.shape}: call compute_chunk_sizes() first"
+        )
+    if shifts.shape != (*nav, n):
+        raise ArgumentValueError(
+            f"descan has shifts of shape {shifts.shape}, but a scan of shape {nav} with {n} signal "
+            f"ax{'is' if n == 1 else 'es'} needs {(*nav, n)}{_remedy(shifts.shape, nav, n)}"
+        )
+    _check_fill(descan.fill, np.result_type(dtype, np.float32) if computed else dtype)
+    shifts = shifts.astype(np.float64)  # shifts of any precision: a task has few of them
+    if not isinstance(shifts, np.ndarray):
+        return shifts, ""
+    shifts.flags.writeable = False
+    selected = np.full(nav, True) if roi is None else roi
+    infinite = np.isinf(shifts).any(axis=-1) & selected
+    if infinite.any():
+        place = tuple(np.argwhere(infinite)[0].tolist())
+        raise ArgumentValueError(
+            f"descan has an infinite shift at scan position {place}: pass NaN for frames to leave "
+            "empty, or roi= to leave them out"
+        )
+    lost = np.count_nonzero(np.isnan(shifts).any(axis=-1) & selected)
+    warning = (
+        f"descan has no shift (NaN) for {lost} of {np.count_nonzero(selected)} frames, which "
+        "become empty: leave them out with roi=np.isfinite(shifts).all(axis=-1)"
+    )
+    return shifts, warning if lost else ""
 
 
-def _read_only(array: Any) -> Any:
-    array.flags.writeable = False
-    return array
+def _remedy(given: tuple[int, ...], nav: tuple[int, ...], n: int) -> str:
+    """Return the call that makes the right shape out of a shape, if there is one."""
+    if given == (n, *nav):
+        return "; np.moveaxis(shifts, 0, -1) moves the axis"
+    if given == (n,):
+        return f"; np.broadcast_to(shift, {(*nav, n)}) has the same shift for all frames"
+    if given == (math.prod(nav), n):
+        return f"; shifts.reshape({(*nav, n)}) has the shape of the scan"
+    return ""
+
+
+def _array(shifts: Any) -> Any:
+    """Return shifts as a NumPy or dask array."""
+    check_in_pixels("descan", shifts, "raw_shifts")
+    if isinstance(getattr(shifts, "_meta", shifts), np.ma.MaskedArray):
+        raise ArgumentTypeError("descan has masked shifts: fill them, as with array.filled(np.nan)")
+    is_labeled, kind = hasattr(shifts, "dims"), type(shifts).__name__
+    if not is_labeled and is_lazy(shifts) and isinstance(getattr(shifts, "chunks", 0), tuple):
+        is_sparse = backend_of(shifts._meta).is_sparse
+        empty = np.empty((0,) * shifts.ndim, shifts.dtype)
+        return shifts.map_blocks(to_host, meta=empty) if is_sparse else shifts
+    if isinstance(shifts, (list, tuple, np.ndarray, Number)) or backend_of(shifts).on_device:
+        try:
+            return to_host(shifts)
+        except ValueError as error:
+            raise ArgumentValueError(f"descan has shifts that are no array: {error}") from None
+    remedy = "pass its .data, in the order of the axes of the data"
+    if shifts is Descan:
+        kind, remedy = "class", "write Descan(shifts)"
+    elif kind.startswith("Delayed"):
+        remedy = "make it an array with dask.array.from_delayed"
+    elif kind == "Result":
+        remedy = 'pass one of its arrays, such as result["raw_shifts"]'
+    elif not is_labeled:
+        remedy = "convert it with np.asarray(...)"
+    raise ArgumentTypeError(
+        f"descan takes a NumPy or dask array, or a udfdask.descan.Descan, not a {kind}: {remedy}"
+    )
+
+
+def _check_fill(fill: Any, dtype: np.dtype[Any]) -> None:
+    """Raise if the dtype of shifted frames cannot hold the fill value."""
+    try:
+        with np.errstate(all="ignore"):
+            held = dtype.kind == "c" or (
+                not isinstance(fill, (complex, np.complexfloating))
+                and (dtype.kind == "f" or bool(np.asarray(fill).astype(dtype) == fill))
+            )
+    except (TypeError, ValueError, OverflowError):
+        held = False
+    if not held:
+        raise ArgumentValueError(
+            f"descan has fill={fill!r}, which frames of dtype {dtype} cannot hold: convert the data"
+        )

@@ -1,17 +1,18 @@
-"""Shift the frames of a tile, or the entries of sparse ones."""
+"""Shift the frames of a tile, or the entries of sparse ones: from where, and how."""
 
 from __future__ import annotations
 
 import itertools
 import math
 import sys
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from udfdask.backends.backend import DenseBackend, locked
 from udfdask.corrections.correct_tile import as_lines
-from udfdask.descan.frame_shifts import TileShifts
+from udfdask.errors import UDFError
+from udfdask.geometry.slices import Slice
 from udfdask.kernels.overflow import compiled_dtype
 from udfdask.types import AnyArray
 
@@ -55,6 +56,90 @@ _UNUSED = sys.getrefcount(_unused.base)
 """The number of references to memory that nobody uses: that of the one view that owns it."""
 
 
+class TileShifts(NamedTuple):
+    """How a tile is made from a window of the frames around it.
+
+    `first` is where the first pixel of the tile is in the window, int64, shape (frames, sig dims).
+    It can be outside of the window, where all pixels have the value `fill`. `parts` of a pixel are
+    added, float64, 0 <= part < 1; they are None for whole pixels. `shape` is that of the tile in
+    the signal.
+    """
+
+    first: AnyArray
+    parts: AnyArray | None
+    shape: tuple[int, ...]
+    fill: Any
+
+    def of_rows(self, start: int, stop: int) -> TileShifts:
+        """Return the same for some frames of the tile."""
+        parts = None if self.parts is None else self.parts[start:stop]
+        return self._replace(first=self.first[start:stop], parts=parts)
+
+
+class FrameShifts:
+    """The shifts of the selected frames of a chunk.
+
+    Parameters
+    ----------
+    shifts : array of real numbers, shape (frames, sig dims)
+        The shifts in pixels. A frame whose shift contains NaN becomes empty.
+    sig : tuple of int
+        Shape of a frame.
+    subpixel : bool
+        Whether frames are shifted by parts of a pixel.
+    fill : number
+        Value of the pixels that come from outside of the frame.
+    """
+
+    def __init__(
+        self, shifts: AnyArray, sig: tuple[int, ...], *, subpixel: bool, fill: Any
+    ) -> None:
+        values = np.asarray(shifts, dtype=np.float64)
+        if np.isinf(values).any():
+            raise UDFError(
+                "descan has an infinite shift: make it NaN, or leave the frame out with roi="
+            )
+        # No pixel of the frame is left after a shift by `most`; larger ones would not fit int64.
+        most = np.array(sig, dtype=np.float64) + 1
+        values = np.clip(values, -most, most)
+        values[np.isnan(values).any(axis=1)] = most
+        whole = np.floor(values) if subpixel else np.rint(values)
+        self._parts = values - whole if subpixel else None
+        if self._parts is not None:
+            # 1 in single precision: the weight of the other pixel, which can be NaN, is 0
+            carried = self._parts.astype(np.float32) == 1
+            whole[carried] += 1
+            self._parts[carried] = 0
+        self.interpolates = subpixel
+        # shifts by whole pixels, shape (frames, sig dims)
+        self.whole = whole.astype(np.int64)
+        self._sig = np.array(sig, dtype=np.int64)
+        self._fill = fill
+        # One window for all tiles of a part: it can be larger than a tile needs, which costs
+        # little, and takes no time for each tile. Empty frames need no window.
+        beyond = (self.whole >= self._sig) | (self.whole + subpixel <= -self._sig)
+        seen = ~beyond.any(axis=1)
+        some = self.whole[seen] if seen.any() else np.zeros((1, len(sig)), dtype=np.int64)
+        self._least, self._most = some.min(axis=0), some.max(axis=0) + subpixel
+
+    def of_part(
+        self, part: Slice, *, whole_window: bool = False
+    ) -> tuple[tuple[slice, ...], TileShifts]:
+        """Return the window of the frames that a part is made from, and how it is made.
+
+        The tile is the signal part `part` of all shifted frames. The window is the same for all of
+        them, and lies in the frame. With `whole_window`, it is the full frame.
+        """
+        shape, origin = tuple(part.shape), np.array(part.origin, dtype=np.int64)
+        low, high = np.zeros_like(self._sig), self._sig
+        if not whole_window:
+            low = np.clip(origin + self._least, 0, self._sig)
+            high = np.clip(origin + shape + self._most, low, self._sig)
+        window = tuple(slice(a, b) for a, b in zip(low.tolist(), high.tolist(), strict=True))
+        first = self.whole + (origin - low)
+        return window, TileShifts(first=first, parts=self._parts, shape=shape, fill=self._fill)
+
+
 COPIED = {1: "u1", 2: "u2", 4: "u4", 8: "u8", 16: "c16"}
 """The dtypes as which values of some bytes are copied: few kernels for all dtypes."""
 
@@ -80,10 +165,18 @@ def shift_tile(
         plane = window if window.ndim == 3 else window[:, np.newaxis]
         moved = _copied if shifts.parts is None else _interpolated
         return moved(plane, shifts, dtype, memory).reshape(sizes)
-    return _slice_by_slice(window, shifts, dtype, backend)
+    # frame by frame: a kernel with an index for each pixel would need four times the memory
+    out = backend.namespace().full(sizes, shifts.fill, dtype=dtype)
+    frames = window.astype(dtype, copy=False)
+    for i, first in enumerate(shifts.first.tolist()):
+        if shifts.parts is None:
+            _copy_inside(frames[i], first, out[i])
+        else:
+            _interpolate(frames[i], first, shifts.parts[i].tolist(), out[i], shifts.fill)
+    return out
 
 
-def in_planes(values: AnyArray) -> AnyArray:
+def _in_planes(values: AnyArray) -> AnyArray:
     """Return a value for each frame and signal axis, shape (frames, 2), with 0 for a missing y."""
     return np.ascontiguousarray(np.pad(values, [(0, 0), (2 - values.shape[1], 0)]))
 
@@ -100,7 +193,7 @@ def _copied(
     fill = np.array([shifts.fill], dtype=dtype)
     copy_shifted(
         (flat.view(kind), frame_step, line_step, *window.shape[1:]),
-        in_planes(shifts.first),
+        _in_planes(shifts.first),
         fill.view(kind),
         out.view(kind).reshape((len(window), -1, shifts.shape[-1])),
     )
@@ -128,8 +221,8 @@ def _interpolated(
     numbers = out.view(real).reshape((len(window), -1, step * shifts.shape[-1]))
     interpolate_shifted(
         (flat.view(flat.real.dtype), step * frame_step, step * line_step, height, step * width),
-        in_planes(shifts.first),
-        in_planes(shifts.parts),
+        _in_planes(shifts.first),
+        _in_planes(shifts.parts),
         fill.view(real),
         np.empty(numbers.shape[-1] + step, dtype=real),
         numbers,
@@ -147,23 +240,6 @@ def _lines(window: AnyArray) -> tuple[AnyArray, int, int]:
     flat, frame_step, line_step, line = as_lines(window)
     width = window.shape[-1]
     return flat, frame_step, line_step if line == width else width
-
-
-def _slice_by_slice(
-    window: Any, shifts: TileShifts, dtype: np.dtype[Any], backend: DenseBackend
-) -> Any:
-    """Return a tile with any number of signal axes, frame by frame, also on a device.
-
-    A kernel with an index for each pixel would need four times the memory of the tile there.
-    """
-    out = backend.namespace().full((len(shifts.first), *shifts.shape), shifts.fill, dtype=dtype)
-    frames = window.astype(dtype, copy=False)
-    for i, first in enumerate(shifts.first.tolist()):
-        if shifts.parts is None:
-            _copy_inside(frames[i], first, out[i])
-        else:
-            _interpolate(frames[i], first, shifts.parts[i].tolist(), out[i], shifts.fill)
-    return out
 
 
 def _copy_inside(frame: Any, first: list[int], target: Any) -> None:

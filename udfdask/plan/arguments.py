@@ -268,21 +268,13 @@ def plan_descan(
 
     If frames are not shifted, there are neither.
     """
-    from udfdask.descan import validate  # few runs shift frames
-    from udfdask.descan.option import as_descan
+    from udfdask.descan.option import Descan, checked_shifts  # few runs shift frames
 
-    descan = as_descan(given)
-    if descan is None:
+    if given is None:
         return None, None, ""
-    validate.check_numbers(dtype)
-    # float64 for shifts of any precision: a task has few of them
-    values = validate.checked_shifts(descan, shape).astype(np.float64)
+    descan = given if isinstance(given, Descan) else Descan(given)
     computed = descan.subpixel or corrected
-    validate.check_fill(descan.fill, np.result_type(dtype, np.float32) if computed else dtype)
-    warning = ""
-    if isinstance(values, np.ndarray):
-        warning = validate.check_known(values, roi)
-        values.flags.writeable = False
+    values, warning = checked_shifts(descan, shape, dtype, roi, computed=computed)
     shifts = AuxData(
         kind="nav",
         extra_shape=(len(shape.sig),),

@@ -21,7 +21,7 @@ from udfdask.udf import UDFMethod
 from udfdask.udf.meta import Neighborhood
 
 if TYPE_CHECKING:
-    from udfdask.descan.frame_shifts import FrameShifts
+    from udfdask.descan.shift_tile import FrameShifts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -169,7 +169,7 @@ def _shifts(
     descan = recipe.descan
     if descan is None:
         return None
-    from udfdask.descan.frame_shifts import FrameShifts  # few runs need it
+    from udfdask.descan.shift_tile import FrameShifts  # few runs need it
 
     place = recipe.aux_slots.index((DESCAN, "shifts"))
     values = aux_window(aux[place], halo, box, recipe.grid)
