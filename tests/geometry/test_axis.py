@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from udfdask import ArgumentTypeError, ArgumentValueError, Axis
-from udfdask.io.hyperspy_axes import read_axis
+from udfdask.io.hyperspy_file import read_axis
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@ import os
 import shutil
 from dataclasses import replace
 
-import dask
 import numpy as np
 import pytest
 from dask.core import flatten
@@ -173,18 +172,6 @@ def test_permissions_and_further_names_are_no_change(recording):
     np.testing.assert_array_equal(array.compute(scheduler="threads"), scan())
 
 
-def test_a_link_that_leads_elsewhere_later(tmp_path):
-    for seed in (1, 2):
-        np.save(tmp_path / f"{seed}.npy", scan(seed))
-    link = tmp_path / "latest.npy"
-    link.symlink_to(tmp_path / "1.npy")
-    array = open_any(link)
-    link.unlink()
-    link.symlink_to(tmp_path / "2.npy")
-    np.testing.assert_array_equal(array.compute(scheduler="threads"), scan(1))
-    assert open_any(link).name != array.name
-
-
 def test_identities_elsewhere(tmp_path):
     """What another node sees of a shared file, and of a copy."""
     path = tmp_path / "scan.raw"
@@ -210,12 +197,3 @@ def test_identities_elsewhere(tmp_path):
     for identity in bad:
         with pytest.raises(FileFormatError, match=r"scan\.raw has changed since it was opened"):
             identity.open()
-
-
-def test_names_do_not_depend_on_the_machine(tmp_path):
-    write_raw(tmp_path / "scan.raw", scan())
-    here = FileIdentity.of(tmp_path / "scan.raw")
-    token = dask.base.tokenize(here)
-    assert token == dask.base.tokenize(replace(here, machine="another"))
-    for field in ("path", "size", "mtime_ns", "ctime_ns", "inode"):
-        assert token != dask.base.tokenize(replace(here, **{field: 0}))

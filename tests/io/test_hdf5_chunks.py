@@ -180,15 +180,6 @@ def test_a_damaged_chunk_gives_no_number(tmp_path):
             computed(path, STORED)
 
 
-def test_a_file_to_which_this_process_still_writes(tmp_path):
-    for number, options in enumerate([{"stored": None}, *OWN.values(), *OTHERS.values()]):
-        path = write(tmp_path / f"{number}.h5", np.zeros_like(VALUES), **options)
-        with h5py.File(path, "r+") as file:
-            for row, values in enumerate(VALUES):  # HDF5 does not write them to the file at once
-                file["scan"][row] = values
-            np.testing.assert_array_equal(computed(path), VALUES, err_msg=str(options))
-
-
 def test_a_chunk_that_hdf5_cannot_decode(tmp_path):
     path = write(tmp_path / "a.h5", **OTHERS["gzip and checksum"])
     with h5py.File(path) as file:

@@ -85,24 +85,6 @@ def test_values_in_another_file(tmp_path, kind):
         open_file(tmp_path / "scan.h5")
 
 
-@pytest.mark.parametrize("beside", ["link", "file"])
-@pytest.mark.parametrize("kind", ["virtual", "link alone", "links over three files"])
-def test_values_beside_a_symbolic_link(tmp_path, kind, beside):
-    """As in the folders of git-annex and of workflows, where each file is a link."""
-    write_sources(tmp_path, kind)
-    scan = tmp_path / "elsewhere" / "scan.h5"
-    scan.parent.mkdir()
-    if beside == "link":
-        (tmp_path / "scan.h5").rename(scan.parent / "key")
-        (tmp_path / "scan.h5").symlink_to("elsewhere/key")
-        scan = tmp_path / "scan.h5"
-    else:
-        scan.symlink_to("../scan.h5")
-    opened = open_file(scan, dataset="scan")
-    assert opened.title == "scan"
-    assert_eq(opened.array, FRAMES)
-
-
 def test_a_source_that_is_too_short(tmp_path):
     with h5py.File(tmp_path / "part.h5", "w") as f:
         f["data"] = FRAMES[:5]
@@ -185,13 +167,6 @@ def test_a_missing_part(master, number):
     with pytest.raises(FileFormatError, match=match):
         open_file(master)
     assert open_file(master, dataset=f"entry/data/data_{3 - number:06}").array.shape[1:] == (4, 5)
-
-
-def test_a_gap_between_parts(master):
-    with h5py.File(master, "r+") as f:
-        f["entry/data/data_000004"] = FRAMES
-    with pytest.raises(FileFormatError, match=r"entry/data .*dataset="):
-        open_file(master)
 
 
 def test_sources_that_are_found_only_from_the_working_folder(tmp_path, monkeypatch):

@@ -102,19 +102,6 @@ def test_a_file_that_ends_early(unmapped, file, monkeypatch, when):
         array.compute(scheduler="synchronous")
 
 
-def test_where_a_file_cannot_be_mapped(file, monkeypatch):
-    array = opened(file)
-
-    def refuse(*args, **kwargs):
-        raise OSError(19, "No such device")
-
-    monkeypatch.setattr(memmap.mmap, "mmap", refuse)
-    with pytest.raises(FileFormatError, match=rf"{file} cannot .* memory map.*map-files\": False"):
-        array.compute(scheduler="synchronous")
-    with dask.config.set({"udfdask.map-files": False}):
-        np.testing.assert_array_equal(opened(file).compute(scheduler="synchronous"), SCAN)
-
-
 resource = pytest.importorskip("resource", reason="limits of a process are those of Unix")
 
 FRAMES = np.random.default_rng(3).integers(0, 99, (40, 30, 2, 2)).astype("u2")
@@ -137,7 +124,7 @@ def descriptors():
 def few_descriptors():
     """This process may have 64 descriptors more than it has, and the mappings alive."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (descriptors() + memmap.MOST_OWN + 64, hard))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (descriptors() + memmap.MOST_MAPPED + 64, hard))
     yield
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
@@ -147,20 +134,8 @@ def test_more_blocks_than_descriptors(frames, few_descriptors):
     before = descriptors()
     kept = frames.persist(scheduler="threads")
     others = 16  # of threads and packages that start meanwhile; without sharing there were 1200
-    assert descriptors() <= before + memmap.MOST_OWN + others
+    assert descriptors() <= before + memmap.MOST_MAPPED + others
     np.testing.assert_array_equal(kept.compute(scheduler="threads"), FRAMES)
     np.testing.assert_array_equal(frames.compute(scheduler="threads"), FRAMES)
     del kept
     assert descriptors() <= before + others
-
-
-def test_files_share_no_memory(tmp_path, monkeypatch):
-    monkeypatch.setattr(memmap, "MOST_OWN", 0)
-    kept = []
-    for seed in range(3):  # in one place, and of one size
-        path = tmp_path / "scan.npy"
-        path.unlink(missing_ok=True)
-        np.save(path, FRAMES + seed)
-        kept.append(open_file(path, chunks=(20, 15, 2, 2)).array.persist(scheduler="threads"))
-    for seed, array in enumerate(kept):
-        np.testing.assert_array_equal(array.compute(scheduler="threads"), FRAMES + seed)

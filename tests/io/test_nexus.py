@@ -151,16 +151,6 @@ def test_a_default_behind_a_link_is_not_the_largest(file):
     assert (scan.axes[0].name, scan.axes[0].scale) == ("y", 0.5)
 
 
-@pytest.mark.parametrize("default", ["", "entry/camera"])
-def test_a_picture_is_not_a_recording(file, default):
-    file.attrs["default"] = default
-    group(file, "entry/detector", "NXdetector")["data"] = np.concatenate([FRAMES] * 60)
-    camera = group(file, "entry/camera", signal="picture")
-    camera["picture"] = np.ones((40, 50, 3), "u1")
-    camera["picture"].attrs["interpretation"] = "rgb-image"
-    assert opened(file).array.shape == (360, 4, 5)
-
-
 def test_a_signal_that_is_a_link(file):
     """The axes are in NXdata, the frames somewhere else, as in files of BLISS and SOLEIL."""
     file["1.1/instrument/eiger/data"] = FRAMES

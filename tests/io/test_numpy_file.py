@@ -32,10 +32,3 @@ def test_signal_dimensions_and_names_where_nobody_says(tmp_path, shape, sig_dims
     opened = open_file(tmp_path / "a.npy")
     assert opened.sig_dims == sig_dims
     assert tuple(axis.name for axis in opened.axes) == names
-
-
-def test_signal_dimensions_as_asked_for(tmp_path):
-    np.save(tmp_path / "a.npy", np.zeros((2, 3, 4)))
-    opened = open_file(tmp_path / "a.npy", sig_dims=1)
-    assert opened.sig_dims == 1
-    assert [axis.name for axis in opened.axes] == ["y", "x", "sig_x"]

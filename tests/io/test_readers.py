@@ -10,7 +10,7 @@ import pytest
 
 from udfdask import Axis
 from udfdask.errors import ArgumentValueError, UDFError, UDFWarning
-from udfdask.io import OpenedFile, Reader, open_file, readers
+from udfdask.io import OpenedFile, Reader, open_file, opening
 
 
 def open_frames(path, *, sig_dims, chunks):
@@ -30,14 +30,14 @@ READER = Reader(name="ours", matches=is_ours, open=open_frames, has_datasets=Fal
 def added(monkeypatch):
     """The entry points of other packages, a list that tests fill."""
     found = []
-    monkeypatch.setattr(readers, "entry_points", lambda group: found)
-    readers.added_readers.cache_clear()
+    monkeypatch.setattr(opening, "entry_points", lambda group: found)
+    opening.added_readers.cache_clear()
     yield found
-    readers.added_readers.cache_clear()
+    opening.added_readers.cache_clear()
 
 
 def entry(name):
-    return EntryPoint(name, f"{__name__}:{name}", readers.GROUP)
+    return EntryPoint(name, f"{__name__}:{name}", opening.GROUP)
 
 
 def test_a_reader_of_another_package(tmp_path, added):
@@ -71,7 +71,7 @@ NOTHING = Reader(name="nothing", matches=is_ours, open=open_nothing, has_dataset
 def test_a_reader_that_returns_something_else(tmp_path, added):
     added.append(entry("NOTHING"))
     (tmp_path / "a.tif").write_bytes(b"OURS and more")
-    with pytest.raises(UDFError, match=r"'nothing' must return a udfdask\.io\.OpenedFile"):
+    with pytest.raises(UDFError, match="'nothing' must return an OpenedFile"):
         open_file(tmp_path / "a.tif")
 
 
@@ -97,7 +97,7 @@ print(*sorted(name for name in sys.modules if name.startswith("udfdask")))
 def test_opening_a_file_imports_little(tmp_path):
     path = tmp_path / "a.npy"
     np.save(path, np.ones((2, 3, 4)))
-    folder = str(readers.__file__).removesuffix("udfdask/io/readers.py")
+    folder = str(opening.__file__).removesuffix("udfdask/io/opening.py")
     program = PROGRAM.format(folder=folder, path=str(path))
     names = subprocess.check_output([sys.executable, "-c", program], text=True).split()
     assert len(names) < 30

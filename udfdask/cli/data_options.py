@@ -13,7 +13,7 @@ import click
 
 from udfdask.cli.udf_option import TypedUDF, to_udf
 from udfdask.errors import UDFError, without_secrets
-from udfdask.io.numpy_file import read_npy
+from udfdask.io.memmap import read_npy
 from udfdask.io.opened_file import OpenedFile
 from udfdask.io.opening import open_file
 from udfdask.udf import UDF

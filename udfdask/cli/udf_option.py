@@ -22,7 +22,7 @@ import cloudpickle
 from udfdask import udfs
 from udfdask.errors import UDFError
 from udfdask.geometry.labels import did_you_mean
-from udfdask.io.numpy_file import read_npy
+from udfdask.io.memmap import read_npy
 from udfdask.libertem_udfs import as_own, udf_name
 from udfdask.masks import DiskTemplate
 from udfdask.results.named_results import name_of_class

@@ -15,7 +15,7 @@ from udfdask.hyperspy.make_signal import make_mapped, read_calibration, read_lab
 from udfdask.hyperspy.progressive import SignalIterator, SignalSnapshot
 from udfdask.hyperspy.regions import aligned_data
 from udfdask.hyperspy.results import SignalResult
-from udfdask.io.labeled_array import labeled_array
+from udfdask.io.opened_file import labeled_array
 from udfdask.results.result import Result
 from udfdask.run.map_frames import MapOptions, call_of, make_frame_udf, name_of_map
 from udfdask.run.map_frames import map_frames as map_on_array

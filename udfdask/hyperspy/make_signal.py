@@ -12,7 +12,7 @@ from hyperspy.api import signals
 
 from udfdask.geometry.axes import Axis, Calibration, with_different_names
 from udfdask.geometry.labels import Place
-from udfdask.io.hyperspy_axes import read_axis, read_unit
+from udfdask.io.hyperspy_file import read_axis, read_unit
 from udfdask.results.named_results import ResultInfo
 
 AxisDict = dict[str, Any]

@@ -23,16 +23,6 @@ from udfdask.errors import ArgumentTypeError, FileFormatError, UDFError
 COPY_AGAIN = "Is the file complete? Copy it again from where it was recorded, or write it anew"
 """Advice if a part of a file is missing or damaged."""
 
-_UNCERTAIN = (
-    "It may be damaged, incomplete, or of a kind that this reader does not know: copy it again, or "
-    "save it in another format with the program that wrote it"
-)
-
-_MOST_CHARACTERS = 300
-"""Maximum length of another package's message; some contain long tables of bytes."""
-
-_READING = os.O_RDONLY | getattr(os, "O_BINARY", 0)  # Windows would translate line endings
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileIdentity:
@@ -44,21 +34,15 @@ class FileIdentity:
     """
 
     path: str
-    """Absolute path of the file."""
     size: int
-    """Size in bytes."""
     mtime_ns: int
-    """Time of the last change of the values, in ns since 1970."""
     ctime_ns: int
-    """Time of the last change of the values, the name or the permissions, in ns since 1970."""
     inode: int
-    """Number of the file on its device."""
     machine: str
-    """Identifier of this machine."""
 
     @classmethod
     def of(cls, path: str | os.PathLike[str]) -> FileIdentity:
-        """Return the present identity of the file at `path`."""
+        """Return the present identity of the file at an absolute path."""
         status = Path(path).stat()
         return cls(
             path=os.fspath(path),
@@ -80,7 +64,8 @@ class FileIdentity:
     def open(self) -> int:
         """Return a file descriptor, which the caller must close; raise if the file has changed."""
         try:
-            descriptor = os.open(self.path, _READING)
+            # Windows would translate line endings
+            descriptor = os.open(self.path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
         except OSError as error:
             raise FileFormatError(
                 f"{self.path} had {self.size} bytes when it was opened, but now it cannot be "
@@ -97,9 +82,8 @@ class FileIdentity:
         """Raise if an open file is not the file of this identity; call before or after reading."""
         status = os.fstat(descriptor)  # the path can refer to another file a moment later
         same = (status.st_size, status.st_mtime_ns) == (self.size, self.mtime_ns)
-        is_elsewhere = self.machine != _machine()
         is_it = status.st_ino == self.inode or status.st_ctime_ns == self.ctime_ns
-        if not same or not (is_elsewhere or is_it):
+        if not same or not (is_it or self.machine != _machine()):
             raise FileFormatError(
                 f"{self.path} has changed since it was opened: expected {self.size} bytes written "
                 f"at {_utc(self.mtime_ns)}, found {status.st_size} bytes written at "
@@ -137,7 +121,7 @@ def _machine() -> str:
 
 @contextmanager
 def reading(
-    path: str | os.PathLike[str], reader: str, *, part: str = "", advice: str = _UNCERTAIN
+    path: str | os.PathLike[str], reader: str, *, part: str = "", advice: str = COPY_AGAIN
 ) -> Iterator[None]:
     """Turn the errors of a package that reads a file into a `FileFormatError` with its path.
 
@@ -145,8 +129,8 @@ def reading(
     """
     try:
         yield
-    except (UDFError, ImportError, MemoryError, Warning):
-        raise  # these do not mean that the file is damaged
+    except (UDFError, ImportError, Warning):
+        raise  # these do not mean that the file is damaged; a MemoryError can mean it
     except Exception as error:
         # Readers have no common base class of errors: 331 damaged zarr stores raised 14 types.
         where = f", {part}," if part else ""
@@ -156,10 +140,9 @@ def reading(
 
 
 def in_words(error: BaseException) -> str:
-    """Return the type and message of another package's error in one short line."""
+    """Return the type and message of another package's error in one line of at most 300 letters."""
     words = " ".join(str(error).split()).rstrip(".")
-    if len(words) > _MOST_CHARACTERS:
-        words = f"{words[:_MOST_CHARACTERS]}..."
+    words = f"{words[:300]}..." if len(words) > 300 else words
     return f"{type(error).__name__}: {words}" if words else type(error).__name__
 
 
@@ -169,16 +152,13 @@ def existing_file(path: str | os.PathLike[str]) -> Path:
     Anything else is refused, because to open a named pipe would wait forever.
     """
     try:
-        file = Path(path).expanduser().resolve()
-        exists = file.is_file() or file.is_dir()
+        file = Path(path).expanduser().absolute()
     except TypeError as error:
         raise ArgumentTypeError(
             f"a path must be a str or a pathlib.Path, got {type(path).__name__}: pass the name of "
             "a file; an array needs no opening"
         ) from error
-    except (OSError, ValueError, RuntimeError) as error:  # such as a circle of links
-        raise FileFormatError(f"{path!r} is not a path to a file: {in_words(error)}") from error
-    if not exists:
+    if not (file.is_file() or file.is_dir()):
         also = "exists" if file.parent.is_dir() else "does not exist either"
         raise FileNotFoundError(
             f"there is no file {os.fspath(path)!r} (the folder {file.parent} {also}): check the "
@@ -189,10 +169,8 @@ def existing_file(path: str | os.PathLike[str]) -> Path:
 
 def check_values(where: str, shape: tuple[int, ...], dtype: DTypeLike) -> None:
     """Raise if an array in a file, as the file describes it, cannot contain frames."""
-    if np.dtype(dtype).kind not in "biufcmM":
-        raise FileFormatError(f"expected numbers, but {where} contains values of type {dtype}")
-    if not shape:
+    if np.dtype(dtype).kind not in "biufcmM" or not shape:
         raise FileFormatError(
-            f"expected an array of frames or spectra, but {where} contains a single value: check "
-            "the path, or pass another dataset="
+            f"expected an array of numbers, but {where} contains values of type {dtype} and "
+            f"shape {shape}: check the path, or pass another dataset="
         )

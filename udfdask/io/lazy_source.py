@@ -15,33 +15,32 @@ from udfdask.config import chunk_bytes
 from udfdask.errors import ArgumentValueError
 
 Chunks = tuple[tuple[int, ...], ...]
+Values = np.ndarray[Any, Any]
 
 LEAST_BYTES, LEAST_FRAMES = 16 << 20, 64
 """Automatic blocks have at least 16 MiB, because each task takes dask about 0.2 ms, and at least 64
 frames, because it returns results of the size of a frame. dask's ``array.chunk-size`` is the limit.
 """
 
-MANY_MAPPED = 16
-"""Blocks of a file that is mapped are larger than `LEAST_BYTES` if there would be more than about
-16 of them: with fewer, some threads would have less to do than others."""
-
-MANY_DECODED = 4096
-"""Blocks of stored chunks are larger only if there would be more than about 4096 of them. Blocks of
-16 MiB stay in the cache until they are processed, and malloc gives the memory of the last block to
-the next one without page faults. Two threads sum HDF5 chunks without compression in half the time
-that they need in blocks of 128 MiB; blosc, lzf and zstd take 10 to 25 % less CPU time."""
+# Blocks of a file that is mapped are larger only if there would be more than about 16 of them: with
+# fewer, some threads would have less to do than others. Blocks of stored chunks are larger only if
+# there would be more than about 4096: blocks of 16 MiB stay in the cache until they are processed,
+# and malloc gives the memory of the last block to the next one without page faults. Two threads sum
+# HDF5 chunks without compression in half the time that they need in blocks of 128 MiB.
+MANY_MAPPED, MANY_DECODED = 16, 4096
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredArray:
-    """An array in a file or remote object: small, picklable, and opened by each task."""
+    """An array in a file or remote object: small, picklable, and opened by each task.
+
+    `shape` is (*nav, *sig). `stored` is the shape of the chunks that are stored encoded; None if
+    values are stored as they are.
+    """
 
     shape: tuple[int, ...]
-    """Shape of the array, (*nav, *sig)."""
     dtype: np.dtype[Any]
-    """Type of the values that tasks get."""
     stored: tuple[int, ...] | None = None
-    """Shape of the chunks that are stored encoded; None if values are stored as they are."""
 
     @property
     def ndim(self) -> int:
@@ -107,7 +106,7 @@ def choose_chunks(
         room = room if nbytes is None else nbytes
     else:
         # a stored chunk can be larger than the array
-        stored = tuple(min(chunk, size) for chunk, size in zip(stored, shape, strict=True))
+        stored = tuple(map(min, stored, shape))
         unit = *stored[:nav], *shape[nav:]
         if math.prod(unit) * item > most:
             unit, room = stored, most

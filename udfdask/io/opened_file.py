@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import json
 import operator
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
+from types import EllipsisType
 from typing import Any
 
 import dask.array as da
 import numpy as np
 
-from udfdask.errors import ArgumentTypeError, ArgumentValueError
+from udfdask.errors import ArgumentTypeError, ArgumentValueError, missing_package
 from udfdask.geometry.axes import Axis, Calibration, with_different_names
 from udfdask.geometry.chunk_grid import BoolArray
 from udfdask.geometry.shapes import Shape, in_words
 from udfdask.io.lazy_source import StoredArray, choose_chunks, lazy_array
+
+SIGNAL_DIMS = "signal_dims"
+"""Name of the attribute of a DataArray with the names of the signal dimensions, a list as JSON: not
+all formats that xarray writes have lists of strings (netCDF 3 has none)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,12 +93,11 @@ class OpenedFile:
         ArgumentTypeError
             If the index has other values, such as lists; also a TypeError.
         ArgumentValueError
-            If the index has too many values, lies outside of the data, or drops all signal
-            dimensions; also a ValueError.
+            If the index drops all signal dimensions; also a ValueError.
         """
         array = self.array
         parts = list(index) if isinstance(index, tuple) else [index]
-        basic = (int, np.integer, slice, type(Ellipsis))
+        basic = (int, np.integer, slice, EllipsisType)
         if any(isinstance(part, bool) or not isinstance(part, basic) for part in parts):
             raise ArgumentTypeError(
                 f"an opened file takes slices and integers, such as opened[2:5, ::2], not "
@@ -100,21 +105,10 @@ class OpenedFile:
             )
         if Ellipsis not in parts:
             parts.append(Ellipsis)
-        place, missing = parts.index(Ellipsis), array.ndim - len(parts) + 1
-        parts[place : place + 1] = [slice(None)] * missing
-        try:
-            taken = array[tuple(parts)]
-        except (IndexError, TypeError, ValueError) as error:
-            raise ArgumentValueError(
-                f"opened[{index!r}] does not fit data of shape {array.shape}: {error}"
-            ) from None
+        place = parts.index(Ellipsis)
+        parts[place : place + 1] = [slice(None)] * (array.ndim - len(parts) + 1)
+        taken = array[tuple(parts)]
         first_sig = array.ndim - self.sig_dims
-        sig_dims = sum(isinstance(part, slice) for part in parts[first_sig:])
-        if not sig_dims:
-            raise ArgumentValueError(
-                f"opened[{index!r}] drops all signal dimensions: write slices, such as 3:4 in "
-                "place of 3, to keep one"
-            )
         axes = tuple(
             axis.sliced(part, n)
             for axis, part, n in zip(self.axes, parts, array.shape, strict=True)
@@ -125,6 +119,7 @@ class OpenedFile:
             present = np.array(present[tuple(parts[:first_sig])])
             present.flags.writeable = False
             present = None if present.all() else present
+        sig_dims = sum(isinstance(part, slice) for part in parts[first_sig:])
         return replace(self, array=taken, sig_dims=sig_dims, axes=axes, present=present)
 
     def to_xarray(self) -> Any:
@@ -165,8 +160,6 @@ class OpenedFile:
         >>> scan.udf.run_udf(SumSigUDF())["intensity"].sel(x=0.5).compute().item()
         8.0
         """
-        from udfdask.io.labeled_array import labeled_array
-
         calibration = Calibration(axes=self.axes, unit=self.unit)
         return labeled_array(self.array, calibration, self.sig_dims, self.present)
 
@@ -199,6 +192,55 @@ def _positions(axis: Axis, n: int) -> str:
     last = axis.offset + (n - 1) * axis.scale
     words = f"{axis.offset:g} to {last:g}{unit}, step {axis.scale:g}"
     return words if axis.is_calibrated else ""
+
+
+def labeled_array(
+    array: Any, calibration: Calibration, sig_dims: int, present: BoolArray | None = None
+) -> Any:
+    """Return an array as a DataArray over the same memory or the same dask graph.
+
+    Its attribute `signal_dims` names the last `sig_dims` dimensions. `present` is the mask of the
+    scan positions that have a frame, shape nav; None for all.
+    """
+    try:
+        import xarray as xr
+    except ImportError as error:
+        raise missing_package("xarray", purpose="to_xarray", extra="xarray") from error
+
+    dims = [axis.name for axis in calibration.axes]
+    coords: dict[Hashable, Any] = {}
+    for axis, n in zip(calibration.axes, array.shape, strict=True):
+        coords.update(coordinate(axis.name, axis, n))
+    if present is not None:
+        name = "present"
+        while name in dims:
+            name += "_"
+        coords[name] = (dims[: present.ndim], present)
+    attrs: dict[str, Any] = {"units": calibration.unit} if calibration.unit else {}
+    if sig_dims:
+        attrs[SIGNAL_DIMS] = json.dumps(dims[-sig_dims:], ensure_ascii=False)
+    made = xr.DataArray(array, coords, dims=dims, attrs=attrs)
+    return made.rename(own_name(made))
+
+
+def own_name(array: Any) -> Hashable | None:
+    """Return the name of a DataArray; None if it is only the name that dask gave to its data.
+
+    xarray calls a DataArray of a dask array "zeros-4ef2a9...", and so would be a file of it.
+    """
+    # without chunks, the attribute `data` would read a file
+    is_token = array.chunks is not None and array.name == array.data.name
+    return None if is_token else array.name
+
+
+def coordinate(dim: Hashable, axis: Axis, n: int) -> dict[Hashable, Any]:
+    """Return the coordinate of a dimension; none if its axis is just pixel numbers."""
+    numbered = axis.unit is None and axis.scale == 1 and axis.offset == 0
+    if numbered and axis.values is None and axis.labels is None:
+        return {}
+    # labels as objects: zarr warns about text of fixed length, which its format 3 does not specify
+    values = axis.positions(n) if axis.labels is None else np.array(axis.labels, dtype=object)
+    return {dim: (dim, values, {"units": axis.unit} if axis.unit else {})}
 
 
 def open_source(

@@ -1,28 +1,44 @@
-"""Open a file of any format."""
+"""Open a file of any format: raw files by their description, others by the readers of a table.
+
+Other packages add readers through the entry point group ``udfdask.readers``: each entry is a
+`Reader`. Modules that read a format are imported when a file of it is opened.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
 from numpy.typing import DTypeLike
 
-from udfdask.errors import ArgumentValueError
-from udfdask.io.file_identity import existing_file
-from udfdask.io.numpy_file import MAGIC
+from udfdask.errors import ArgumentValueError, FileFormatError, UDFError, UDFWarning
+from udfdask.io.file_identity import COPY_AGAIN, existing_file, reading
+from udfdask.io.memmap import MAGIC, open_npy
 from udfdask.io.opened_file import OpenedFile
 from udfdask.io.raw import open_raw
-from udfdask.io.readers import HDF5, first_bytes, open_described
-from udfdask.io.remote_location import (
+from udfdask.io.remote import (
     REFERENCES,
     Location,
+    RemoteFile,
     is_remote,
     local_path,
+    open_remote_npy,
     reference_location,
     refuse_options,
 )
+
+GROUP = "udfdask.readers"
+"""Group of the entry points by which other packages add readers."""
+
+_HDF5 = b"\x89HDF\r\n\x1a\n"
+_HYPERSPY_HDF5 = (".hspy", ".emd", ".de5", ".app5")
+"""Suffixes of HDF5 files that HyperSpy reads, with their axes."""
 
 
 def open_file(
@@ -42,9 +58,9 @@ def open_file(
 ) -> OpenedFile:
     """Open a file of detector frames or spectra as a lazy array.
 
-    It opens ``.npy`` files, zarr stores, HDF5 and NetCDF 4 files, descriptions of raw CSR files in
-    ``.toml``, and all formats that HyperSpy reads lazily. With `nav_shape`, `sig_shape` and
-    `dtype`, it opens raw binary files. The attribute `reader` of the result names the reader.
+    It opens ``.npy`` files, zarr stores, HDF5 and NetCDF 4 files, and all formats that HyperSpy
+    reads. With `nav_shape`, `sig_shape` and `dtype`, it opens raw binary files. The attribute
+    `reader` of the result names the reader.
 
     Of URLs such as ``s3://bucket/scan.zarr`` or ``https://host/scan.npy``, it opens zarr stores,
     ``.npy`` and raw files. Files and URLs that end in ``.json``, ``.parquet`` or ``.parq`` contain
@@ -134,22 +150,17 @@ def open_file(
             chunks=chunks,
             options=storage_options,
         )
-    how: dict[str, Any] = {"dataset": dataset, "sig_dims": sig_dims, "chunks": None}
-    if sync_offset is None:
-        how["chunks"] = chunks
+    how: dict[str, Any] = {"dataset": dataset, "sig_dims": sig_dims}
+    how["chunks"] = chunks if sync_offset is None else None
     if is_remote(path):
-        from udfdask.io.remote_file import open_remote
-
-        opened = open_remote(Location.of(path, storage_options), options=storage_options, **how)
+        opened = _open_remote(path, storage_options, **how)
     else:
         file = existing_file(local_path(path))
         if file.suffix.lower() in REFERENCES:
-            from udfdask.io.zarr_file import open_remote_zarr
-
-            opened = open_remote_zarr(reference_location(f"file://{file}", storage_options), **how)
+            opened = _open_references(f"file://{file}", storage_options, **how)
         else:
             refuse_options(path, storage_options)
-            opened = open_described(Path(local_path(path)).expanduser().absolute(), **how)
+            opened = _open_local(file, **how)
     if sync_offset is None:
         return opened
     from udfdask.io.sync_offset import with_sync_offset
@@ -160,9 +171,7 @@ def open_file(
 def _check_raw(path: Any, layout: dict[str, Any], is_skipping: bool, dataset: Any) -> None:
     """Raise if the description of a raw file is incomplete, or the file is of another format."""
     if dataset is not None:
-        raise ArgumentValueError(
-            f"dataset={dataset!r}: a raw file holds one array and no datasets: leave out dataset"
-        )
+        raise ArgumentValueError(f"dataset={dataset!r}: a raw file holds one array and no datasets")
     missing = [key for key, value in layout.items() if value is None]
     if missing:
         raise ArgumentValueError(
@@ -173,9 +182,154 @@ def _check_raw(path: Any, layout: dict[str, Any], is_skipping: bool, dataset: An
     if is_remote(path) or is_skipping:
         return
     file = existing_file(local_path(path))
-    if file.is_file() and first_bytes(file).startswith((MAGIC, HDF5)):
+    if file.is_file() and _first_bytes(file).startswith((MAGIC, _HDF5)):
         raise ArgumentValueError(
             f"{file.name} is a NumPy or HDF5 file, which says itself how to read it: leave out "
             "nav_shape, sig_shape and dtype; to read its bytes as a raw file, pass the offset "
             "of the first frame"
         )
+
+
+def _open_references(url: str, options: Mapping[str, Any] | None, **how: Any) -> OpenedFile:
+    """Open references to parts of files."""
+    from udfdask.io.zarr_file import open_remote_zarr
+
+    return open_remote_zarr(reference_location(url, options), **how)
+
+
+def _open_remote(
+    url: str,
+    options: Mapping[str, Any] | None,
+    *,
+    dataset: str | int | None,
+    sig_dims: int | None,
+    chunks: Any,
+) -> OpenedFile:
+    """Open a zarr store, references to parts of files, or a .npy file on a server."""
+    from udfdask.io.zarr_file import open_remote_zarr
+
+    location = Location(url=url, options=dict(options or {}))
+    suffix = location.path.suffix.lower()
+    how: dict[str, Any] = {"sig_dims": sig_dims, "chunks": chunks}
+    if suffix in REFERENCES and "::" not in url:
+        return _open_references(url, options, dataset=dataset, **how)
+    if suffix != ".npy":
+        try:
+            return open_remote_zarr(location, dataset=dataset, **how)
+        except FileNotFoundError as error:
+            if RemoteFile.of(location).read([(0, len(MAGIC))]) != [MAGIC]:  # raises without a file
+                raise FileFormatError(
+                    f"{location.shown} is neither a zarr store nor a .npy file: download it; or "
+                    "write references to its chunks (kerchunk, VirtualiZarr) and open these; or "
+                    "pass nav_shape, sig_shape and dtype if it is a raw file"
+                ) from error
+    _refuse_dataset(dataset, location.shown)
+    return open_remote_npy(location, **how)
+
+
+def _refuse_dataset(dataset: str | int | None, name: str) -> None:
+    """Raise if the user names a dataset in a file of one array."""
+    if dataset is not None:
+        raise ArgumentValueError(
+            f"dataset={dataset!r}: {name} holds one array and no datasets: leave out dataset"
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reader:
+    """A format of files, and how to open them.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> from udfdask import Axis
+    >>> from udfdask.io import OpenedFile, Reader
+    >>> def open_zeros(path, *, dataset, sig_dims, chunks):
+    ...     array = da.zeros((2, 8, 8))
+    ...     axes = tuple(Axis(name=name) for name in ("t", "y", "x"))
+    ...     return OpenedFile(array=array, sig_dims=2, reader="zeros", title=path.stem, axes=axes)
+    >>> reader = Reader(
+    ...     name="zeros", matches=lambda path, begin: path.suffix == ".zeros", open=open_zeros
+    ... )
+    """
+
+    name: str
+    """The format, in words."""
+    matches: Callable[[Path, bytes], bool]
+    """Whether it opens a file, by its path and its first 512 bytes."""
+    open: Callable[..., OpenedFile]
+    """Open a file lazily: called as ``open(path, dataset=, sig_dims=, chunks=)`` with an absolute
+    path and the user's arguments of `open_file`, which are None if they are not given."""
+    has_datasets: bool = True
+    """Whether a file can have several datasets; otherwise `open` has no argument `dataset`."""
+
+
+def _open_local(
+    path: Path, *, dataset: str | int | None, sig_dims: int | None, chunks: Any
+) -> OpenedFile:
+    """Open a file or folder of a format that describes its contents."""
+    how: dict[str, Any] = {"sig_dims": sig_dims, "chunks": chunks}
+    if path.is_dir():
+        from udfdask.io.zarr_file import open_zarr
+
+        return open_zarr(path, dataset=dataset, **how)
+    # wrong suffixes are common, so the first bytes count more
+    begin, suffix = _first_bytes(path), path.suffix.lower()
+    if begin.startswith(MAGIC) or suffix == ".npy":
+        _refuse_dataset(dataset, f"the NumPy file {path.name}")
+        return open_npy(path, **how)
+    for reader in added_readers():
+        if reader.matches(path, begin):
+            if reader.has_datasets:
+                how["dataset"] = dataset
+            else:
+                _refuse_dataset(dataset, f"the {reader.name} file {path.name}")
+            opened = reader.open(path, **how)
+            if not isinstance(opened, OpenedFile):
+                raise UDFError(f"the reader {reader.name!r} must return an OpenedFile")
+            return opened
+    if suffix not in _HYPERSPY_HDF5 and (begin.startswith(_HDF5) or _is_hdf5(path)):
+        from udfdask.io.hdf5 import open_hdf5
+
+        return open_hdf5(path, dataset=dataset, **how)
+    from udfdask.io.hyperspy_file import open_with_hyperspy
+
+    return open_with_hyperspy(path, dataset=dataset, **how)
+
+
+def _first_bytes(file: Path) -> bytes:
+    """Return the first bytes of a file, which identify its format; raise if it is empty."""
+    with reading(file, "a file"), file.open("rb", buffering=0) as stream:
+        begin = stream.read(512)
+    if not begin:
+        raise FileFormatError(f"{file} is empty (0 bytes). {COPY_AGAIN}")
+    return begin
+
+
+@cache
+def added_readers() -> tuple[Reader, ...]:
+    """Return the readers of other packages, by the names of their entry points."""
+    readers = []
+    for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):
+        try:
+            reader = entry.load()
+            if not isinstance(reader, Reader):
+                raise TypeError("it is no udfdask.io.Reader")  # noqa: TRY301
+        except Exception as error:  # noqa: BLE001  # other packages fail in any way
+            warnings.warn(
+                f"the reader {entry.name!r} ({entry.value}) is left out: {error}",
+                UDFWarning,
+                stacklevel=2,
+            )
+        else:
+            readers.append(reader)
+    return tuple(readers)
+
+
+def _is_hdf5(path: Path) -> bool:
+    """Return whether a file is of HDF5 after a block of other data, as of MATLAB."""
+    try:
+        from h5py import is_hdf5
+    except ImportError:
+        return False
+    return bool(is_hdf5(path))

@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 import operator
 import os
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import dask.array as da
 import numpy as np
@@ -20,10 +19,14 @@ from udfdask.io.file_identity import FileIdentity, existing_file
 from udfdask.io.lazy_source import StoredArray, choose_chunks, lazy_array
 from udfdask.io.memmap import MappedArray, c_strides
 from udfdask.io.opened_file import OpenedFile, choose_sig_dims, opened_array, sizes
-from udfdask.io.remote_location import Location, is_remote, local_path, refuse_options
-
-if TYPE_CHECKING:
-    from udfdask.io.remote_file import RemoteFile
+from udfdask.io.remote import (
+    Location,
+    RangedArray,
+    RemoteFile,
+    is_remote,
+    local_path,
+    refuse_options,
+)
 
 
 def from_raw(
@@ -123,11 +126,6 @@ def open_raw(
         return opened_array(array, sig, reader="raw binary", title=raw.title)
     from udfdask.io.sync_offset import check_offset, source_chunks, with_sync_offset
 
-    if not raw.n_frames:
-        raise FileFormatError(
-            f"{raw.where} has {raw.file.size} bytes, which is not a single frame of "
-            f"{raw.frame_bytes} bytes: check sig_shape, dtype and the bytes to skip"
-        )
     offset = check_offset(sync_offset, raw.n_frames, raw.where)
     grid = choose_chunks(StoredArray(shape=nav + raw.sig, dtype=raw.dtype), n_sig, chunks)
     flat = (source_chunks(grid[: len(nav)], raw.n_frames, offset), *grid[len(nav) :])
@@ -139,20 +137,16 @@ def open_raw(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _RawFile:
-    """Frames of equal size in a file."""
+    """Frames of equal size in a file, `where` for messages, with bytes before and after each."""
 
     file: FileIdentity | RemoteFile
     where: str
-    """Path or URL, for messages."""
     title: str
     sig: tuple[int, ...]
     dtype: np.dtype[Any]
     offset: int
-    """Bytes before the first header."""
     header: int
-    """Bytes before each frame."""
     footer: int
-    """Bytes after each frame."""
 
     @classmethod
     def of(
@@ -164,34 +158,23 @@ class _RawFile:
         options: Mapping[str, Any] | None,
     ) -> _RawFile:
         """Return the frames that the user describes."""
-        sig = sizes(sig_shape, name="sig_shape")
-        if not sig:
-            raise ArgumentValueError("sig_shape must have at least one size, got (): pass (1,)")
-        stored = file_dtype(dtype)
+        sig, stored = sizes(sig_shape, name="sig_shape"), file_dtype(dtype)
         offset, header, footer = map(operator.index, skipped.values())
-        if min(offset, header, footer) < 0:
-            raise ArgumentValueError(f"numbers of bytes must be at least 0, got {skipped}")
+        if not sig or min(offset, header, footer) < 0:
+            raise ArgumentValueError(
+                f"sig_shape must have at least one size, got {sig}, and numbers of bytes must be "
+                f"at least 0, got {skipped}"
+            )
         file: FileIdentity | RemoteFile
         if is_remote(path):
-            from udfdask.io.remote_file import RemoteFile
-
-            location = Location.of(path, options)
+            location = Location(url=path, options=dict(options or {}))
             file, where, title = RemoteFile.of(location), location.shown, location.path.stem
-            file.begin(1)  # raises if the server cannot send parts of a file
         else:
             refuse_options(path, options)
             found = plain_file(local_path(path))
             file, where, title = FileIdentity.of(found), str(found), found.stem
-        return cls(
-            file=file,
-            where=where,
-            title=title,
-            sig=sig,
-            dtype=stored,
-            offset=offset,
-            header=header,
-            footer=footer,
-        )
+        layout: dict[str, Any] = {"offset": offset, "header": header, "footer": footer}
+        return cls(file=file, where=where, title=title, sig=sig, dtype=stored, **layout)
 
     @property
     def frame_bytes(self) -> int:
@@ -213,8 +196,6 @@ class _RawFile:
         }
         if isinstance(self.file, FileIdentity):
             return MappedArray(file=self.file, **layout)
-        from udfdask.io.remote_file import RangedArray
-
         return RangedArray(file=self.file, **layout)
 
     def array(self, nav: tuple[int, ...], chunks: Any) -> da.Array:
@@ -226,24 +207,19 @@ class _RawFile:
             grid = choose_chunks(source, len(self.sig), chunks)
             return lazy_array(source, grid, prefix="from-raw")
         rest, more = max(size - self.offset, 0) % frame, size - expected
+        remedy = (
+            "If the detector missed frames or recorded too many, pass sync_offset=0 to open_file, "
+            "or the number of frames to skip"
+        )
         if rest and more > 0:  # sync_offset=0 would open such a file, with each frame moved
-            remedy = (
-                f"Are the {more} bytes that are too many a file header? Then pass "
-                f"offset={self.offset + more}. Otherwise, check the shapes, the dtype and the "
-                "bytes to skip"
-            )
-        else:
-            remedy = (
-                "Check the shapes, the dtype and the bytes to skip; to use a part of the file, "
-                "open all of it and slice the array. If the detector missed frames or recorded "
-                "too many, pass sync_offset=0 to open_file, or the number of frames to skip"
-            )
+            remedy = f"If these are a file header, pass offset={self.offset + more}"
         raise FileFormatError(
             f"nav_shape={nav}, sig_shape={self.sig}, dtype={self.dtype.str!r}, "
             f"offset={self.offset}, frame_header={self.header} and frame_footer={self.footer} ask "
             f"for a file of {expected} bytes, but {self.where} has {size}: after the offset it "
             f"holds {self.n_frames} frames of {frame} bytes and {rest} bytes more, and nav_shape "
-            f"asks for {math.prod(nav)}. {remedy}"
+            f"asks for {math.prod(nav)}. Check the shapes, the dtype and the bytes to skip. "
+            f"{remedy}"
         )
 
 
@@ -251,9 +227,7 @@ def plain_file(path: str | os.PathLike[str]) -> Path:
     """Return the absolute path of a file; raise if it is a folder or does not exist."""
     file = existing_file(path)
     if file.is_dir():
-        raise FileFormatError(
-            f"expected a raw file, but {file} is a folder: pass the path of the file in it"
-        )
+        raise FileFormatError(f"expected a raw file, but {file} is a folder: pass a file in it")
     return file
 
 
@@ -261,16 +235,14 @@ def file_dtype(
     dtype: DTypeLike | None, *, name: str = "dtype", kinds: str = "biufcmM"
 ) -> np.dtype[Any]:
     """Return the user's dtype; raise if it is not one of NumPy's `kinds` of numbers."""
-    bits = re.fullmatch(r"([uif])(?:int|nt|loat)?[-_ ]?(8|16|32|64)", str(dtype).lower())
-    hint = "pass for example 'uint16' or '>u2'"
-    if bits is not None:
-        kind = {"u": "uint", "i": "int", "f": "float"}[bits[1]]
-        hint = f"for {bits[2]} bits, pass '{kind}{bits[2]}' or '{bits[1]}{int(bits[2]) // 8}'"
     try:
         stored = np.dtype("" if dtype is None else dtype)  # for NumPy, None is float64
     except (TypeError, ValueError, SyntaxError) as error:  # NumPy parses ',u2' like code
-        raise ArgumentTypeError(f"{name} must be a NumPy dtype, got {dtype!r}: {hint}") from error
+        raise ArgumentTypeError(
+            f"{name} must be a NumPy dtype, got {dtype!r}: pass for example 'uint16' or '>u2', "
+            "which has 2 bytes"
+        ) from error
     if stored.kind not in kinds:
         words = "an integer type" if kinds == "iu" else "a type of numbers"
-        raise ArgumentTypeError(f"{name} must be {words}, got {stored}: {hint}")
+        raise ArgumentTypeError(f"{name} must be {words}, got {stored}")
     return stored

@@ -1,17 +1,12 @@
-"""Open sparse frames in three raw files, and check that the files are consistent.
-
-They are described by arguments, or in TOML, the format of LiberTEM's ``raw_csr``.
-"""
+"""Open sparse frames in three raw files, and check that the files are consistent."""
 
 from __future__ import annotations
 
 import math
 import os
-import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
-from pathlib import Path
 from typing import Any
 
 import dask.array as da
@@ -21,18 +16,18 @@ from numpy.typing import DTypeLike
 from udfdask.backends.sparse_types import gcxs_rows, gcxs_to_csr
 from udfdask.config import chunk_bytes
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, FileFormatError, missing_package
-from udfdask.io.file_identity import FileIdentity, reading
-from udfdask.io.lazy_source import StoredArray, choose_chunks, lazy_array
-from udfdask.io.memmap import MappedArray, Values
-from udfdask.io.opened_file import OpenedFile, choose_sig_dims, opened_array, sizes
+from udfdask.io.file_identity import FileIdentity
+from udfdask.io.lazy_source import StoredArray, Values, choose_chunks, lazy_array
+from udfdask.io.memmap import MappedArray
+from udfdask.io.opened_file import sizes
 from udfdask.io.raw import file_dtype, plain_file
 from udfdask.kernels.cpu.sparse_sums import in_order
 from udfdask.once_per_process import OncePerProcess
 
-_PARTS = ("indptr", "indices", "data")
-
 STORED_SHARE, DENSE_SHARE = 1 / 4, 8
-"""Maximum sizes of an automatic chunk, as stored and as if dense, relative to dask's size."""
+"""Maximum sizes of an automatic chunk, as stored and as if dense, relative to dask's size. Tasks on
+entries alone are short, so a chunk can contain many frames. But UDFs that need dense tiles need
+enough chunks for all threads."""
 
 
 def from_raw_csr(
@@ -51,7 +46,7 @@ def from_raw_csr(
 
     The files contain a matrix in compressed sparse rows (CSR), with a row for each frame and a
     column for each pixel. Event-counting detectors write such files, and LiberTEM's ``raw_csr``
-    data sets consist of them. Tasks map the files into memory.
+    data sets consist of them: their TOML files name the arguments. Tasks map the files into memory.
 
     Parameters
     ----------
@@ -113,111 +108,39 @@ def from_raw_csr(
     [[8 0 9]
      [0 0 0]]
     """
-    paths, dtypes = (indptr, indices, data), (indptr_dtype, indices_dtype, dtype)
-    return _csr_array(_describe_csr(paths, dtypes, nav_shape, sig_shape), chunks)
-
-
-def open_csr_toml(file: Path, *, sig_dims: int | None, chunks: Any) -> OpenedFile:
-    """Open raw CSR files by the TOML file that describes them."""
-    with reading(file, "TOML"), file.open("rb") as stream:
-        content = tomllib.load(stream)
     try:
-        params = content["params"]
-        kind = params["filetype"]
-        paths = [file.parent / content[kind][f"{part}_file"] for part in _PARTS]
-        dtypes = [content[kind][f"{part}_dtype"] for part in _PARTS]
-        source = _describe_csr(paths, dtypes, params["nav_shape"], params["sig_shape"])
-    except (KeyError, TypeError, ArgumentValueError) as error:
-        # these values are not the user's arguments, but come from the file
-        raise FileFormatError(
-            f"{file} does not describe raw CSR files ({error!r}): the table [params] needs "
-            "filetype = 'raw_csr', nav_shape and sig_shape, and [raw_csr] a file and a dtype for "
-            'each of indptr, indices and data, such as data_file = "data.raw", data_dtype = "<u2"'
-        ) from error
-    array = _csr_array(source, "auto" if chunks is None else chunks)
-    sig = choose_sig_dims(sig_dims, array.ndim, known=source.sig_dims)
-    return opened_array(array, sig, reader="raw CSR", title=file.stem)
-
-
-def _describe_csr(
-    paths: Sequence[str | os.PathLike[str]],
-    dtypes: Sequence[DTypeLike],
-    nav_shape: int | Sequence[int],
-    sig_shape: int | Sequence[int],
-) -> CSRFiles:
-    """Return the source of raw CSR files after all checks; the order is indptr, indices, data."""
-    try:
-        import sparse  # noqa: F401
+        import sparse
     except ImportError as error:
-        purpose = f"reading {os.fspath(paths[2])}"
+        purpose = f"reading {os.fspath(data)}"
         raise missing_package("sparse", purpose=purpose, extra="sparse") from error
-    nav = sizes(nav_shape, name="nav_shape")
-    sig = sizes(sig_shape, name="sig_shape")
+    nav, sig = sizes(nav_shape, name="nav_shape"), sizes(sig_shape, name="sig_shape")
     if not nav or not sig:
         raise ArgumentValueError("nav_shape and sig_shape must have at least one size: pass (1,)")
-    dtype = file_dtype(dtypes[2], kinds="biufc")
-    if dtype == np.float16:
+    stored = file_dtype(dtype, kinds="biufc")
+    if stored == np.float16:
         raise ArgumentTypeError("sparse frames cannot be of float16: write them as float32")
-    indptr = _mapped(paths[0], file_dtype(dtypes[0], name="indptr_dtype", kinds="iu"))
-    indices = _mapped(paths[1], file_dtype(dtypes[1], name="indices_dtype", kinds="iu"))
-    data = _mapped(paths[2], dtype)
-    frames, n = math.prod(nav), data.shape[0]
-    if indptr.shape[0] != frames + 1:
-        raise FileFormatError(
-            f"{frames} frames need {frames + 1} values of {indptr.dtype.str!r} in "
-            f"{indptr.file.path}, but it contains {indptr.shape[0]}: check nav_shape and "
-            "indptr_dtype"
-        )
-    if indices.shape != data.shape:
-        raise FileFormatError(
-            f"{indices.file.path} contains {indices.shape[0]} values of {indices.dtype.str!r} and "
-            f"{data.file.path} {n} of {data.dtype.str!r}, but each entry needs one value in both: "
-            "check indices_dtype and dtype, and whether the files are complete"
-        )
-    pointers = indptr[:]
-    if pointers[0] != 0 or pointers[-1] != n or (pointers[1:] < pointers[:-1]).any():
-        raise FileFormatError(
-            f"{indptr.file.path} must increase from 0 to the {n} entries in {indices.file.path}, "
-            f"but goes from {pointers[0]} to {pointers[-1]}, or decreases: check indptr_dtype and "
-            "its byte order, and that the files belong together and are complete"
-        )
-    return CSRFiles(
+    source = CSRFiles(
         shape=nav + sig,
-        dtype=dtype.newbyteorder("="),
+        dtype=stored.newbyteorder("="),
         sig_dims=len(sig),
-        indptr=indptr,
-        indices=indices,
-        data=data,
+        indptr=_mapped(indptr, file_dtype(indptr_dtype, name="indptr_dtype", kinds="iu")),
+        indices=_mapped(indices, file_dtype(indices_dtype, name="indices_dtype", kinds="iu")),
+        data=_mapped(data, stored),
     )
-
-
-def _csr_array(source: CSRFiles, chunks: Any) -> da.Array:
-    """Return the lazy array of sparse frames, in chunks in any form that dask accepts."""
-    import sparse
-
-    n_nav = source.ndim - source.sig_dims
-    nbytes = _dense_chunk_bytes(source, math.prod(source.shape[:n_nav]))
-    grid = choose_chunks(source, source.sig_dims, chunks, nbytes=nbytes)
-    if any(len(sizes_of_axis) > 1 for sizes_of_axis in grid[n_nav:]):
+    source.check()
+    dense, frames = math.prod(source.shape) * stored.itemsize, math.prod(nav)
+    entries = source.indices.shape[0] * (source.indices.dtype.itemsize + stored.itemsize)
+    ratio = min(DENSE_SHARE, STORED_SHARE * dense / max(1, entries))
+    nbytes = max(dense // frames, int(chunk_bytes() * ratio))
+    grid = choose_chunks(source, len(sig), chunks, nbytes=nbytes)
+    if any(len(sizes_of_axis) > 1 for sizes_of_axis in grid[len(nav) :]):
         raise ArgumentValueError(
             f"chunks={chunks!r} divide frames, but the files contain complete frames: pass -1 for "
             "the signal, such as chunks=(16, 16, -1, -1)"
         )
     empty = np.empty((0,) * source.ndim, source.dtype)
-    meta = sparse.GCXS.from_numpy(empty, compressed_axes=tuple(range(n_nav)))
+    meta = sparse.GCXS.from_numpy(empty, compressed_axes=tuple(range(len(nav))))
     return lazy_array(source, grid, prefix="from-raw-csr", meta=meta)
-
-
-def _dense_chunk_bytes(source: CSRFiles, frames: int) -> int:
-    """Return the size of an automatic chunk as if it were dense.
-
-    Tasks on entries alone are short, so a chunk can contain many frames. But UDFs that need dense
-    tiles need enough chunks for all threads.
-    """
-    dense = math.prod(source.shape) * source.dtype.itemsize
-    stored = source.indices.shape[0] * (source.indices.dtype.itemsize + source.dtype.itemsize)
-    ratio = min(DENSE_SHARE, STORED_SHARE * dense / max(1, stored))
-    return max(dense // frames, int(chunk_bytes() * ratio))
 
 
 def _mapped(path: str | os.PathLike[str], dtype: np.dtype[Any]) -> MappedArray:
@@ -243,16 +166,35 @@ class CSRFiles(StoredArray):
     """Sparse frames in three files that each task maps into memory.
 
     `dtype` has the byte order of the machine, because sparse arrays cannot have another one.
+    `indptr` has shape (frames + 1,), `indices` and `data` (entries,).
     """
 
     sig_dims: int
-    """Number of signal dimensions."""
     indptr: MappedArray
-    """Index of the first entry of each frame, shape (frames + 1,)."""
     indices: MappedArray
-    """Pixel of each entry in the flattened frame, shape (entries,)."""
     data: MappedArray
-    """Value of each entry, shape (entries,)."""
+
+    def check(self) -> None:
+        """Raise if the files do not match each other or the shape."""
+        frames, n = math.prod(self.shape[: -self.sig_dims]), self.data.shape[0]
+        if self.indptr.shape[0] != frames + 1 or self.indices.shape != self.data.shape:
+            found = "; ".join(
+                f"{part.file.path} contains {part.shape[0]} values of {part.dtype.str!r}"
+                for part in (self.indptr, self.indices, self.data)
+            )
+            raise FileFormatError(
+                f"{frames} frames need {frames + 1} pointers, and each entry a value in the two "
+                f"other files, but {found}: check nav_shape and the types, and whether the files "
+                "are complete"
+            )
+        pointers = self.indptr[:]
+        if pointers[0] != 0 or pointers[-1] != n or (pointers[1:] < pointers[:-1]).any():
+            raise FileFormatError(
+                f"{self.indptr.file.path} must increase from 0 to the {n} entries in "
+                f"{self.indices.file.path}, but goes from {pointers[0]} to {pointers[-1]}, or "
+                "decreases: check indptr_dtype and its byte order, and that the files belong "
+                "together and are complete"
+            )
 
     def __getitem__(self, index: tuple[slice, ...]) -> Any:
         """Return the frames of a block as a sparse.GCXS array, compressed over navigation."""
@@ -268,8 +210,7 @@ class CSRFiles(StoredArray):
         np.cumsum(_joined([np.diff(run) for run in pointers]), out=starts[1:])
         shape = (*(part.stop - part.start for part in index[:n_nav]), *sig)
         values = _joined([self.data[entries] for entries in entries_of_runs])
-        values = values.astype(self.dtype, copy=False)
-        csr = (values, indices, starts.astype(indices.dtype))
+        csr = (values.astype(self.dtype, copy=False), indices, starts.astype(indices.dtype))
         frames = gcxs_rows(csr, shape, tuple(range(n_nav)))
         # each read compares the files with their identities, which are a part of the key
         key, n_pixels = (self, tuple(runs)), math.prod(sig)

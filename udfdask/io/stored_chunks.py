@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-Values = np.ndarray[Any, Any]
+from udfdask.io.lazy_source import Values
 
 Decode = Callable[[memoryview, Values], None]
 """Decode stored bytes into all of a contiguous array of bytes; raise if they do not fit exactly."""
@@ -190,7 +190,6 @@ class StoredBytes:
 
 def read_part(
     index: Any,
-    *,
     shape: tuple[int, ...],
     dtype: np.dtype[Any],
     stored: tuple[int, ...],
@@ -205,25 +204,14 @@ def read_part(
     ranges = [range(each, each + 1) if isinstance(each, int) else each for each in numbered]
     if any(positions.step != 1 for positions in ranges):
         raise LibraryNeeded("the index has steps")
-    box = np.empty([len(positions) for positions in ranges], dtype)
-    if box.size:
-        _fill(box, [positions.start for positions in ranges], stored, read_chunk)
-    kept = [len(each) for each in numbered if isinstance(each, range)]
-    part: Values = box.reshape(kept)[()]
-    return part
-
-
-def _fill(box: Values, start: list[int], stored: tuple[int, ...], read_chunk: ReadChunk) -> None:
-    """Fill an array with the values from the position `start` on."""
-    scratch = None
-    for place in itertools.product(
-        *(
-            range(first // step, (first + count - 1) // step + 1)
-            for first, count, step in zip(start, box.shape, stored, strict=True)
-        )
-    ):
-        # the chunk's first and last position along each axis, in the box
-        begins = [n * step - at for n, step, at in zip(place, stored, start, strict=True)]
+    box, scratch = np.empty([len(positions) for positions in ranges], dtype), None
+    grid = [
+        range(positions.start // step, (positions.stop - 1) // step + 1) if positions else ()
+        for positions, step in zip(ranges, stored, strict=True)
+    ]
+    for place in itertools.product(*grid):
+        # the chunk's first position along each axis, in the box
+        begins = [n * step - at.start for n, step, at in zip(place, stored, ranges, strict=True)]
         target = box[
             tuple(slice(max(b, 0), b + step) for b, step in zip(begins, stored, strict=True))
         ]
@@ -231,13 +219,15 @@ def _fill(box: Values, start: list[int], stored: tuple[int, ...], read_chunk: Re
             read_chunk(place, _bytes(target))
             continue
         if scratch is None:
-            scratch = np.empty(stored, box.dtype)
+            scratch = np.empty(stored, dtype)
         read_chunk(place, _bytes(scratch))
         # an incomplete chunk at an edge is stored with its full shape
         skipped = [max(-begin, 0) for begin in begins]
         target[...] = scratch[
             tuple(slice(s, s + n) for s, n in zip(skipped, target.shape, strict=True))
         ]
+    part: Values = box.reshape([len(each) for each in numbered if isinstance(each, range)])[()]
+    return part
 
 
 def _bytes(values: Values) -> Values:

@@ -12,7 +12,7 @@ import operator
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 import dask.array as da
 import numpy as np
@@ -22,7 +22,8 @@ from dask.highlevelgraph import HighLevelGraph
 
 from udfdask.backends.table import backend_of
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
-from udfdask.geometry.chunk_grid import BoolArray, IntArray, as_index, as_range
+from udfdask.geometry.axes import with_different_names
+from udfdask.geometry.chunk_grid import as_index, as_range
 from udfdask.geometry.roi import ABSENT_LAYER
 from udfdask.io.lazy_source import Chunks, StoredArray, choose_chunks, explicit_chunks
 from udfdask.io.opened_file import OpenedFile, choose_sig_dims, opened_array, sizes
@@ -34,74 +35,65 @@ def _arrange(array: da.Array, n_nav: int, nav_chunks: Chunks, offset: int) -> da
     Position k of the new scan has frame ``k + offset``, both counted in C order; where there is no
     such frame, it has zeros. `n_nav` is the number of navigation axes of `array`.
     """
-    old_chunks, sig_chunks = array.chunks[:n_nav], array.chunks[n_nav:]
-    blocks = list(np.ndindex(*map(len, old_chunks)))
-    parts = slices_from_chunks(old_chunks)
-    owner = np.empty(tuple(map(sum, old_chunks)), np.intp)  # the block of each frame
+    sig_chunks = array.chunks[n_nav:]
+    blocks = list(np.ndindex(*array.numblocks[:n_nav]))
+    parts = slices_from_chunks(array.chunks[:n_nav])
+    owner = np.empty(array.shape[:n_nav], np.intp)  # the block of each frame
     for number, part in enumerate(parts):
         owner[part] = number
-    new_shape = tuple(map(sum, nav_chunks))
-    numbers = np.arange(math.prod(new_shape)).reshape(new_shape) + offset
-    is_complete = offset >= 0 and numbers.size + offset <= owner.size
-    prefix = "in-scan-" if is_complete else ABSENT_LAYER
+    nav = tuple(map(sum, nav_chunks))
+    numbers = np.arange(math.prod(nav)).reshape(nav) + offset
+    prefix = "in-scan-" if _present(nav, owner.size, offset) is None else ABSENT_LAYER
     name = f"{prefix}{tokenize(array.name, n_nav, nav_chunks, offset)}"
     tasks: dict[Any, Any] = {}
     new_blocks = np.ndindex(*map(len, nav_chunks))
-    for place, part in zip(new_blocks, slices_from_chunks(nav_chunks), strict=True):
-        where, needed = [], []
-        frames = numbers[part].ravel()
+    for place, new_part in zip(new_blocks, slices_from_chunks(nav_chunks), strict=True):
+        where: list[tuple[Any, Any]] = []
+        frames, needed = numbers[new_part].ravel(), []
         places = np.flatnonzero((frames >= 0) & (frames < owner.size))
         owners = owner.ravel()[frames[places]]
         for number in np.unique(owners):
             own = places[owners == number]
+            at = np.unravel_index(frames[own], owner.shape) if n_nav else ()
+            inside = [k - begin.start for k, begin in zip(at, parts[number], strict=True)]
+            index = tuple(as_index(as_range(k)) if n_nav == 1 else k for k in inside)
+            where.append((index or None, as_index(as_range(own))))
             needed.append(blocks[number])
-            where.append(
-                (_inside(frames[own], owner.shape, parts[number]), as_index(as_range(own)))
-            )
         for behind in np.ndindex(*map(len, sig_chunks)):
-            sig = (sizes[k] for sizes, k in zip(sig_chunks, behind, strict=True))
-            shape = (*numbers[part].shape, *sig)
-            make = partial(
-                _new_block, where=where, shape=shape, n_nav=len(new_shape), meta=array._meta
-            )
+            sig = [sizes[k] for sizes, k in zip(sig_chunks, behind, strict=True)]
+            how = {"where": where, "nav": numbers[new_part].shape, "sig": tuple(sig)}
             keys = [(array.name, *block, *behind) for block in needed]
+            make = partial(_new_block, meta=array._meta, **how)
             tasks[(name, *place, *behind)] = (make, keys)
-    needed_layers = {**array.dask.layers, name: tasks}
-    graph = HighLevelGraph(needed_layers, {**array.dask.dependencies, name: {array.name}})
+    layers: dict[str, Any] = {**array.dask.layers, name: tasks}
+    graph = HighLevelGraph(layers, {**array.dask.dependencies, name: {array.name}})
     return da.Array(graph, name, (*nav_chunks, *sig_chunks), meta=array._meta)
-
-
-def _inside(frames: IntArray, shape: tuple[int, ...], block: tuple[slice, ...]) -> tuple[Any, ...]:
-    """Return an index of a block of the scan that gives some of its frames."""
-    at = np.unravel_index(frames, shape) if shape else ()
-    inside = [along - part.start for along, part in zip(at, block, strict=True)]
-    return (as_index(as_range(inside[0])),) if len(inside) == 1 else tuple(inside)
 
 
 def _new_block(
     blocks: list[Any],
     *,
     where: list[tuple[Any, Any]],
-    shape: tuple[int, ...],
-    n_nav: int,
+    nav: tuple[int, ...],
+    sig: tuple[int, ...],
     meta: Any,
 ) -> Any:
     """Return a block of frames from other blocks, with zeros where there are none."""
-    sig, n_frames = shape[n_nav:], math.prod(shape[:n_nav])
+    n_frames = math.prod(nav)
     if len(blocks) == 1 and where[0][1] == slice(0, n_frames):
-        frames = where[0][0]
-        if all(isinstance(part, slice) for part in frames):  # a view
-            return blocks[0][frames or None].reshape(shape)
+        index = where[0][0]
+        if index is None or isinstance(index[0], slice):  # a view
+            return blocks[0][index].reshape(*nav, *sig)
     home = backend_of(meta).dense
     with home.at_work(own_stream=False):
         made = home.namespace().zeros((n_frames, *sig), dtype=meta.dtype)
-        for block, (frames, places) in zip(blocks, where, strict=True):
-            made[places] = block[frames or None]
-        return made.reshape(shape)
+        for block, (index, places) in zip(blocks, where, strict=True):
+            made[places] = block[index]
+        return made.reshape(*nav, *sig)
 
 
-def present_positions(nav: tuple[int, ...], n_frames: int, offset: int) -> BoolArray | None:
-    """Return the positions of a scan that have a frame, shape nav; None for all."""
+def _present(nav: tuple[int, ...], n_frames: int, offset: int) -> Any:
+    """Return the positions of a scan that have a frame, bool, shape nav; None for all."""
     mask = np.zeros(math.prod(nav), dtype=bool)
     mask[max(0, -offset) : max(0, n_frames - offset)] = True
     mask.flags.writeable = False
@@ -114,13 +106,12 @@ def check_offset(sync_offset: Any, n_frames: int, what: str) -> int:
         offset = operator.index(sync_offset)
     except TypeError as error:
         raise ArgumentTypeError(
-            f"sync_offset must be an integer number of frames, got {sync_offset!r}: pass a "
-            "positive number to skip frames at the start, a negative one for absent frames there"
+            f"sync_offset must be an integer number of frames, got {sync_offset!r}"
         ) from error
     if not -n_frames < offset < n_frames:
         raise ArgumentValueError(
-            f"sync_offset={offset} does not fit {what}, which has {n_frames} frames"
-            + (f": pass a number from {1 - n_frames} to {n_frames - 1}" if n_frames else "")
+            f"sync_offset={offset} does not fit {what}, which has {n_frames} frames: pass a "
+            f"number from {1 - n_frames} to {n_frames - 1}"
         )
     return offset
 
@@ -207,40 +198,35 @@ def with_sync_offset(
     if not unchanged or offset or grid != array.chunks[:n_nav]:
         array = _arrange(array, n_nav, grid, offset)
     axes = opened.axes if unchanged else (*(None,) * len(nav), *opened.axes[n_nav:])
-    made = opened_array(
-        array, sig, reader=opened.reader, title=opened.title, axes=axes, unit=opened.unit
-    )
-    return replace(made, present=present_positions(nav, n_frames, offset))
+    present = _present(nav, n_frames, offset)
+    return replace(opened, array=array, axes=with_different_names(axes, sig), present=present)
 
 
 def _opened(frames: Any, sig_dims: int | None) -> OpenedFile:
     """Return an array, or an opened file without absent positions, as an opened file."""
-    is_file = isinstance(frames, OpenedFile)
-    array = frames.array if is_file else frames
-    if not isinstance(array, da.Array):
+    if isinstance(frames, OpenedFile):
+        is_absent = frames.present is not None
+        sig = choose_sig_dims(sig_dims, frames.array.ndim, known=frames.sig_dims)
+        opened = replace(frames, sig_dims=sig)
+    elif isinstance(frames, da.Array):
+        is_absent = any(str(name).startswith(ABSENT_LAYER) for name in frames.dask.layers)
+        sig = choose_sig_dims(sig_dims, frames.ndim)
+        opened = opened_array(frames, sig, reader="dask array", title="frames")
+    else:
         raise ArgumentTypeError(
             f"expected a dask array or an opened file, got {type(frames).__name__}: pass "
             "dask.array.from_array(frames), or the dask array in a DataArray or a signal, its "
             "attribute data"
         )
-    if not all(map(math.isfinite, array.shape)):
-        raise ArgumentValueError(
-            f"the number of frames is not known, the shape is {array.shape}: call "
-            "array.compute_chunk_sizes() first"
-        )
-    if backend_of(array._meta).is_sparse:
+    if backend_of(opened.array._meta).is_sparse:
         raise ArgumentTypeError("sparse frames cannot be moved: make them dense with map_blocks")
-    is_absent = any(str(name).startswith(ABSENT_LAYER) for name in array.dask.layers)
-    if frames.present is not None if is_file else is_absent:
+    if is_absent:
         raise ArgumentValueError(
             "some positions have no frame already, and zeros would count as frames: pass the "
             "opened file without sync_offset, with the sum of both offsets, or a part of it such "
             "as opened[2:5]"
         )
-    sig = choose_sig_dims(sig_dims, array.ndim, known=frames.sig_dims if is_file else 0)
-    if is_file:
-        return replace(cast("OpenedFile", frames), sig_dims=sig)
-    return opened_array(array, sig, reader="dask array", title="frames")
+    return opened
 
 
 def source_chunks(nav_chunks: Chunks, n_frames: int, offset: int) -> tuple[int, ...]:

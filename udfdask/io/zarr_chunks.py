@@ -18,12 +18,12 @@ from typing import Any
 
 import numpy as np
 
+from udfdask.io.lazy_source import Values
 from udfdask.io.stored_chunks import (
     DamagedChunk,
     Decode,
     LibraryNeeded,
     StoredBytes,
-    Values,
     decoder,
     read_part,
 )
@@ -39,22 +39,21 @@ _INDEX_CODECS = [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ZarrChunks:
-    """How to read the stored chunks of an array."""
+    """How to read the stored chunks of an array in a folder.
+
+    `dtype` is the type in the store, with its byte order, and `stored` the shape of a chunk; in a
+    store with shards, of a chunk in a shard. Without `decode`, chunks are stored as they are.
+    `in_shard` is the number of chunks in a shard along each axis; None if each file is one chunk.
+    `name_of` returns the name of the file at a position in the grid of files.
+    """
 
     folder: Path
-    """Folder of the array."""
     shape: tuple[int, ...]
-    """Shape of the array."""
     dtype: np.dtype[Any]
-    """Type of the values in the store, with its byte order."""
     stored: tuple[int, ...]
-    """Shape of a chunk; in a store with shards, of a chunk in a shard."""
     decode: Decode | None
-    """The decoder; None if chunks are stored as they are."""
     in_shard: tuple[int, ...] | None
-    """Number of chunks in a shard along each axis; None if each file is one chunk."""
     name_of: Callable[[Place], str]
-    """The name of the file at a position in the grid of files."""
 
     @classmethod
     def of(cls, array: Any, folder: Path) -> ZarrChunks | None:
@@ -111,13 +110,7 @@ class ZarrChunks:
 
         try:
             with ExitStack() as open_files:
-                return read_part(
-                    index,
-                    shape=self.shape,
-                    dtype=self.dtype,
-                    stored=self.stored,
-                    read_chunk=read_stored,
-                )
+                return read_part(index, self.shape, self.dtype, self.stored, read_stored)
         except (DamagedChunk, OSError, ImportError) as error:  # never written, or damaged
             raise LibraryNeeded(str(error)) from error
 

@@ -23,9 +23,9 @@ from udfdask.errors import (
 from udfdask.geometry.axes import Axis, axis_of_values
 from udfdask.io.choose_dataset import Candidate, choose_dataset, unknown_dataset
 from udfdask.io.file_identity import FileIdentity, check_values, reading
-from udfdask.io.lazy_source import StoredArray
+from udfdask.io.lazy_source import StoredArray, Values
 from udfdask.io.opened_file import OpenedFile, open_source
-from udfdask.io.remote_location import Location, local_path, reaching
+from udfdask.io.remote import Location, local_path, reaching
 from udfdask.io.stored_chunks import LibraryNeeded
 from udfdask.io.zarr_chunks import ZarrChunks
 from udfdask.once_per_process import OncePerProcess
@@ -34,21 +34,20 @@ from udfdask.writing.stores import METADATA, is_zarr
 _opened = OncePerProcess(32)
 """Arrays that tasks have opened."""
 
-_MOST_REFERENCES = 4096
-"""Number of references whose files are looked for."""
-
 MOST_LISTED = 4096
 """Number of files up to which opening an array looks at each: 0.1 s on a local disk."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ZarrArray(StoredArray):
-    """An array in a zarr store that each process opens once."""
+    """An array in a zarr store that each process opens once.
+
+    `file` is that of the metadata, and `state` a token of the sizes and times of all chunks; it is
+    random if there are too many.
+    """
 
     file: FileIdentity
-    """The file of its metadata when it was opened; tasks raise if it has changed."""
     state: str
-    """Token of the sizes and times of all chunks; random if there are too many."""
 
     def __dask_tokenize__(self) -> tuple[Any, ...]:
         """Return the part on which names of arrays depend."""
@@ -58,7 +57,7 @@ class ZarrArray(StoredArray):
         """Return what names the store days later; a cache compares the sizes and times itself."""
         return (str(Path(self.file.path).parent),)
 
-    def __getitem__(self, index: Any) -> np.ndarray[Any, Any]:
+    def __getitem__(self, index: Any) -> Values:
         """Return the part at `index`, read from the store."""
         with self.file.unchanged():
             array, chunks = _opened.get((self.file, os.getpid()), self._open)
@@ -68,27 +67,27 @@ class ZarrArray(StoredArray):
                 except LibraryNeeded:
                     pass
             with reading(Path(self.file.path).parent, "zarr", part=f"at {index}"):
-                part: np.ndarray[Any, Any] = array[index]
+                part: Values = array[index]
         return part
 
     def _open(self) -> tuple[Any, ZarrChunks | None]:
         """Return the array of zarr, and how to read its chunks without zarr."""
-        file = Path(self.file.path)
-        with reading(file, "zarr"):
-            array = _open_node(str(file.parent))
-            return array, ZarrChunks.of(array, file.parent)
+        folder = Path(self.file.path).parent
+        with reading(folder, "zarr"):
+            array = _open_node(str(folder))
+            return array, ZarrChunks.of(array, folder)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoteZarr(StoredArray):
-    """An array in a zarr store on a server that each process opens once."""
+    """An array with a path in a zarr store on a server; each process opens it once.
+
+    `nonce` is random: no request tells cheaply whether the chunks are what they were.
+    """
 
     location: Location
-    """The store."""
     name: str
-    """Path of the array in the store; empty if the store is an array."""
     nonce: str
-    """A random text: no request tells cheaply whether the chunks are what they were."""
 
     def __dask_tokenize__(self) -> tuple[Any, ...]:
         """Return the part on which names of arrays depend: not on options, such as passwords."""
@@ -97,7 +96,7 @@ class RemoteZarr(StoredArray):
     def lasting_identity(self) -> None:
         """Return None: no name says days later whether all chunks are what they were."""
 
-    def __getitem__(self, index: Any) -> np.ndarray[Any, Any]:
+    def __getitem__(self, index: Any) -> Values:
         """Return the part at `index`, read from the store."""
         key = (self.location, self.name, self.nonce, os.getpid())
         with reaching(self.location.shown, part=f"the part at {index}"):
@@ -115,7 +114,7 @@ class RemoteZarr(StoredArray):
         places = [self.location.url.rpartition("::")[2], self.location.options.get("fo")]
         references = getattr(fs, "references", None)
         parts = references.values() if isinstance(references, dict) else ()
-        for reference in itertools.islice(parts, _MOST_REFERENCES):
+        for reference in itertools.islice(parts, MOST_LISTED):
             places += reference[:1] if isinstance(reference, list) else []
         paths = {local_path(place) for place in places if isinstance(place, str)}
         # not resolved: links stay links
@@ -123,7 +122,7 @@ class RemoteZarr(StoredArray):
 
     def _open(self) -> Any:
         """Return the array of zarr."""
-        root = _open_node(self.location.zarr_store())
+        root = _open_node(_store(self.location))
         return root[self.name] if self.name else root
 
 
@@ -141,23 +140,23 @@ def open_zarr(
         root = _open_node(str(folder))
         name = _choose(root, dataset, shown=str(folder))
     inside = folder / name
-    file = next(inside / each for each in METADATA if (inside / each).is_file())
     # Only metadata that are read after the identity was taken belong to it.
-    identity = FileIdentity.of(file)
+    identity = FileIdentity.of(next(inside / m for m in METADATA if (inside / m).is_file()))
     states = sorted(itertools.islice(_states(inside), MOST_LISTED + 1))
     with reading(inside, "zarr"):
         array = _open_node(str(inside))
         if not name and is_zarr(folder.parent):
             axes = _axes_of(_open_node(str(folder.parent)), folder.name, array)
         else:
-            axes = _axes_of(root if name else None, name, array)
+            axes = _axes_of(root, name, array)
     source = ZarrArray(
         file=identity,
         state=tokenize(states) if len(states) <= MOST_LISTED else uuid.uuid4().hex,
-        **_described(array),
+        **_described(array, str(inside)),
     )
     how: dict[str, Any] = {"sig_dims": sig_dims, "chunks": chunks, "title": folder.stem}
-    return _open_array(source, array, axes, "zarr", name, str(inside), **how)
+    reader, unit = f"zarr, array {name}" if name else "zarr", array.attrs.get("units")
+    return open_source(source, prefix="from-zarr", reader=reader, axes=axes, unit=unit, **how)
 
 
 def open_remote_zarr(
@@ -167,33 +166,27 @@ def open_remote_zarr(
     shown = location.shown
     _check_zarr(shown)
     with reaching(shown):
-        root = _open_node(location.zarr_store())
+        root = _open_node(_store(location))
         # zarr cannot list the groups in references
         references = getattr(location.file_system()[0], "references", ())
         names = [key.rpartition("/") for key in getattr(references, "zmetadata", references)]
         listed = [name for name, _, file in names if name and file in (".zarray", "zarr.json")]
         name = _choose(root, dataset, shown=shown, listed=listed)
         array = root[name] if name else root
-        axes = _axes_of(root if name else None, name, array)
-    source = RemoteZarr(location=location, name=name, nonce=uuid.uuid4().hex, **_described(array))
+        axes = _axes_of(root, name, array)
+    described = _described(array, shown)
+    source = RemoteZarr(location=location, name=name, nonce=uuid.uuid4().hex, **described)
     kind = "zarr references" if location.url.startswith("reference:") else "zarr"
     how: dict[str, Any] = {"sig_dims": sig_dims, "chunks": chunks, "title": location.path.stem}
-    return _open_array(source, array, axes, kind, name, shown, **how)
-
-
-def _described(array: Any) -> dict[str, Any]:
-    """Return shape, dtype and stored chunks, or shards, of an array."""
-    stored = array.shards or array.chunks
-    return {"shape": array.shape, "dtype": np.dtype(array.dtype), "stored": stored}
-
-
-def _open_array(
-    source: StoredArray, array: Any, axes: Any, kind: str, name: str, where: str, **how: Any
-) -> OpenedFile:
-    """Return the opened file of an array; `name` is its path in the store."""
-    check_values(where, source.shape, source.dtype)
     reader, unit = f"{kind}, array {name}" if name else kind, array.attrs.get("units")
     return open_source(source, prefix="from-zarr", reader=reader, axes=axes, unit=unit, **how)
+
+
+def _described(array: Any, where: str) -> dict[str, Any]:
+    """Return shape, dtype and stored chunks, or shards, of an array of numbers."""
+    check_values(where, array.shape, array.dtype)
+    stored = array.shards or array.chunks
+    return {"shape": array.shape, "dtype": np.dtype(array.dtype), "stored": stored}
 
 
 def _check_zarr(name: str) -> None:
@@ -216,6 +209,16 @@ def _open_node(store: Any) -> Any:
     return zarr.open(store, mode="r", **options)
 
 
+def _store(location: Location) -> Any:
+    """Return the store of zarr, which calls the file system in its own event loop."""
+    from zarr.storage import FsspecStore
+
+    options = dict(location.options)
+    if location.url.startswith("reference:"):  # a file system that calls others in the same loop
+        options["remote_options"] = {"asynchronous": True, **options.get("remote_options", {})}
+    return FsspecStore.from_url(location.url, storage_options=options, read_only=True)
+
+
 def _choose(root: Any, dataset: str | int | None, *, shown: str, listed: Sequence[str] = ()) -> str:
     """Return the path of the user's array in a store, or of a suitable one.
 
@@ -225,9 +228,7 @@ def _choose(root: Any, dataset: str | int | None, *, shown: str, listed: Sequenc
         if dataset is None:
             return ""
         raise ArgumentValueError(f"{shown} is itself an array: leave out dataset={dataset!r}")
-    asked = str(dataset).strip("/")
-    if dataset is None:
-        asked = next(iter(_ome_axes(dict(root.attrs))), "")
+    asked = "" if dataset is None else str(dataset).strip("/")
     if asked and hasattr(root.get(asked), "shape"):
         return asked
     nodes = [(path, root[path]) for path in listed] or root.members(max_depth=None)
@@ -256,64 +257,20 @@ def _states(folder: Path) -> Iterator[tuple[str, int, int]]:
 
 
 def _axes_of(root: Any, name: str, array: Any) -> list[Axis | None]:
-    """Return the axes of an array; None where nothing is known about an axis.
+    """Return the axes of the array `name` in a group; None where nothing is known about an axis.
 
-    `root` is a zarr group with the array `name`, or None if there is no group. Positions are the
-    values of an array in the same group that has the name of the dimension, as xarray writes them.
+    Positions are the values of an array in the same group that has the name of the dimension, as
+    xarray writes them. Without a name, the array is not in a group.
     """
-    group, rest = root, name
-    while group is not None:
-        axes = _ome_axes(dict(group.attrs)).get(rest, [])
-        if len(axes) == array.ndim:
-            return axes
-        inner, _, rest_of_it = rest.partition("/")
-        if not rest_of_it:
-            break
-        group, rest = group[inner], rest_of_it
+    group = root[name.rpartition("/")[0]] if "/" in name else root
     dims = getattr(array.metadata, "dimension_names", None)
     dims = dims or array.attrs.get("_ARRAY_DIMENSIONS") or [None] * array.ndim
-    return [
-        _coordinate(group, str(dim).rpartition("/")[2], size) if dim else None  # kerchunk: a path
-        for dim, size in zip(dims, array.shape, strict=True)
-    ]
-
-
-def _coordinate(group: Any, dim: str, size: int) -> Axis:
-    """Return the axis of a dimension, with positions if the group contains a coordinate."""
-    found: Any = None if group is None else group.get(dim)
-    if getattr(found, "shape", None) != (size,) or found.dtype.kind not in "iuf":
-        return Axis(name=dim)
-    return axis_of_values(dim, found[:], found.attrs.get("units"))
-
-
-def _ome_axes(attributes: Any) -> dict[str, list[Axis | None]]:
-    """Return the axes of the arrays of a group of OME-Zarr, the array of full resolution first.
-
-    The result is empty for other groups. Version 0.5 has the images under "ome".
-    """
-    found = {}
-    try:
-        for image in attributes.get("ome", attributes).get("multiscales", ()):
-            for dataset in image["datasets"]:
-                found[str(dataset["path"])] = _scaled_axes(image, dataset)
-    except (KeyError, TypeError, ValueError, AttributeError):  # not as the format says
-        return {}
-    return found
-
-
-def _scaled_axes(image: Any, dataset: Any) -> list[Axis | None]:
-    """Return the axes of one resolution of an image."""
-    axes = [axis if isinstance(axis, dict) else {"name": axis} for axis in image["axes"]]
-    scale, offset = np.ones(len(axes)), np.zeros(len(axes))
-    for each in (dataset, image):
-        for step in each.get("coordinateTransformations", ()):
-            if step["type"] == "scale":
-                scale, offset = scale * step["scale"], offset * step["scale"]
-            elif step["type"] == "translation":
-                offset = offset + step["translation"]
-    if not (np.isfinite(scale).all() and scale.all() and np.isfinite(offset).all()):
-        raise ValueError("scales must be finite and not zero")
-    return [
-        Axis(name=axis["name"], unit=axis.get("unit"), scale=float(step), offset=float(first))
-        for axis, step, first in zip(axes, scale, offset, strict=True)
-    ]
+    axes: list[Axis | None] = []
+    for dim, size in zip(dims, array.shape, strict=True):
+        label = str(dim or "").rpartition("/")[2]  # kerchunk writes a path
+        found: Any = group.get(label) if name and label else None
+        if getattr(found, "shape", None) == (size,) and found.dtype.kind in "iuf":
+            axes.append(axis_of_values(label, found[:], found.attrs.get("units")))
+        else:
+            axes.append(Axis(name=label) if label else None)
+    return axes

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, missing_package
 from udfdask.geometry.axes import Axis, axis_of_values
-from udfdask.io.labeled_array import SIGNAL_DIMS, coordinate
+from udfdask.io.opened_file import SIGNAL_DIMS, coordinate
 from udfdask.udf.buffers import BufferSpec
 
 try:

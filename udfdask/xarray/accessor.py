@@ -10,7 +10,7 @@ import xarray as xr
 
 from udfdask.errors import ArgumentValueError
 from udfdask.explanation.describe import Explanation
-from udfdask.io.labeled_array import SIGNAL_DIMS, own_name
+from udfdask.io.opened_file import SIGNAL_DIMS, own_name
 from udfdask.results.layout import Labels, Layout, check_rename, make_dataset, make_layout
 from udfdask.results.named_results import ResultInfo
 from udfdask.run.labeled_data import LabeledData

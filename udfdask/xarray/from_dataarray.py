@@ -17,7 +17,7 @@ from udfdask.geometry.axes import Axis, Calibration, axis_of_values, with_differ
 from udfdask.geometry.chunk_grid import BoolArray
 from udfdask.geometry.labels import DataLabels, Dims, aligned, labels_of
 from udfdask.geometry.roi import COMPUTE_FIRST
-from udfdask.io.labeled_array import SIGNAL_DIMS
+from udfdask.io.opened_file import SIGNAL_DIMS
 from udfdask.results.layout import Labels, split_attributes, wants_attributes
 from udfdask.run.labeled_data import LabeledData
 

@@ -3,24 +3,20 @@ Chunks before and after
 =======================
 
 A task takes one chunk. Very small chunks cost more time to schedule than to process, and UDFs that
-need whole frames must join chunks that cut frames. ``suggest_chunks`` finds chunks of whole frames
-that are large enough and still fit into memory. Each colored area is one chunk.
+need whole frames must join chunks that cut frames. In ``rechunk``, ``-1`` keeps frames whole, and
+``"auto"`` chooses chunks that are large enough and still fit into memory. Each colored area is one
+chunk.
 
-See also: :doc:`Files and chunks </user-guide/data/files>`, :func:`udfdask.io.suggest_chunks`,
-:func:`~udfdask.explain`.
+See also: :doc:`Files and chunks </user-guide/data/files>`, :func:`~udfdask.explain`.
 """
 
 import dask.array as da
 import matplotlib.pyplot as plt
 import numpy as np
 
-from udfdask.io import suggest_chunks
-
 # Nothing is loaded or computed here: a dask array knows its chunks without its data.
 before = da.zeros((64, 64, 256, 256), chunks=(4, 4, 128, 128), dtype="uint16")
-advice = suggest_chunks(before)
-after = before.rechunk(advice.chunks)
-print(str(advice).replace(". ", ".\n"))  # a line for each sentence
+after = before.rechunk(("auto", "auto", -1, -1))
 
 figure, axes = plt.subplots(2, 2, figsize=(7.4, 7.2), layout="constrained")
 for row, array, name in zip(axes, (before, after), ("before", "after"), strict=True):
