@@ -215,7 +215,7 @@ def test_local_schedulers(file, values, scheduler):
             "Error: chunks=(4, 4) do not fit the shape (6, 8, 10, 12): Chunks and shape must be",
         ),
         (["{}/scan.npy", "--nav-shape", "6,8"], 1, "for any other file, pass none of them"),
-        (["{}/scan.npy", "--offset", "8"], 1, "are missing: pass all of them"),
+        (["{}/scan.npy", "--offset", "8"], 1, "pass all of them"),
         (["{}/scan.npy", "--scheduler", "treads"], 1, "threads"),
         (["{}/scan.npy", "--sig-dims", "7"], 1, "Error: sig_dims must be from 1 to 4"),
     ],

@@ -21,16 +21,11 @@ def test_a_file_that_is_not_there(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("given", "missing"),
-    [
-        ({"nav_shape": 2}, "sig_shape and dtype are missing"),
-        ({"nav_shape": 2, "dtype": "u1"}, "sig_shape is missing"),
-        ({"offset": 3}, "nav_shape and sig_shape and dtype are missing"),
-    ],
+    "given", [{"nav_shape": 2}, {"nav_shape": 2, "dtype": "u1"}, {"offset": 3}]
 )
-def test_half_of_a_raw_file(tmp_path, given, missing):
+def test_half_of_a_raw_file(tmp_path, given):
     (tmp_path / "f").write_bytes(bytes(12))
-    with pytest.raises(ArgumentValueError, match=missing):
+    with pytest.raises(ArgumentValueError, match="sig_shape=None"):
         open_file(tmp_path / "f", **given)
 
 

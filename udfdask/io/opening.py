@@ -136,19 +136,25 @@ def open_file(
     ...     print(opened.array.chunks, opened.sig_dims, opened.array[1, 0].compute())
     ((4, 4, 2), (64,)) 1 64.0
     """
-    layout = {"nav_shape": nav_shape, "sig_shape": sig_shape, "dtype": dtype}
-    skipped = {"offset": offset, "frame_header": frame_header, "frame_footer": frame_footer}
-    is_raw = sig_shape is not None or dtype is not None or any(skipped.values())
+    skipped = (offset, frame_header, frame_footer)
+    is_raw = sig_shape is not None or dtype is not None or any(skipped)
     if is_raw or (nav_shape is not None and sync_offset is None):
-        _check_raw(path, layout, any(skipped.values()), dataset)
+        if nav_shape is None or sig_shape is None or dtype is None or dataset is not None:
+            raise ArgumentValueError(
+                "a raw file needs nav_shape, sig_shape and dtype, and has no dataset: pass all of "
+                "them; for any other file, pass none of them, and no offset, frame_header or "
+                f"frame_footer; got {nav_shape=}, {sig_shape=}, {dtype=}, {dataset=}"
+            )
         return open_raw(
             path,
-            layout,
-            skipped,
+            nav_shape=nav_shape,
+            sig_shape=sig_shape,
+            dtype=dtype,
+            skipped=skipped,
             sync_offset=sync_offset,
             sig_dims=sig_dims,
             chunks=chunks,
-            options=storage_options,
+            storage_options=storage_options,
         )
     how: dict[str, Any] = {"dataset": dataset, "sig_dims": sig_dims}
     how["chunks"] = chunks if sync_offset is None else None
@@ -166,28 +172,6 @@ def open_file(
     from udfdask.io.sync_offset import with_sync_offset
 
     return with_sync_offset(opened, nav_shape, sync_offset=sync_offset, chunks=chunks)
-
-
-def _check_raw(path: Any, layout: dict[str, Any], is_skipping: bool, dataset: Any) -> None:
-    """Raise if the description of a raw file is incomplete, or the file is of another format."""
-    if dataset is not None:
-        raise ArgumentValueError(f"dataset={dataset!r}: a raw file holds one array and no datasets")
-    missing = [key for key, value in layout.items() if value is None]
-    if missing:
-        raise ArgumentValueError(
-            f"a raw file needs nav_shape, sig_shape and dtype, but {' and '.join(missing)} "
-            f"{'is' if len(missing) == 1 else 'are'} missing: pass all of them; for any other "
-            "file, pass none of them, and no offset, frame_header or frame_footer"
-        )
-    if is_remote(path) or is_skipping:
-        return
-    file = existing_file(local_path(path))
-    if file.is_file() and _first_bytes(file).startswith((MAGIC, _HDF5)):
-        raise ArgumentValueError(
-            f"{file.name} is a NumPy or HDF5 file, which says itself how to read it: leave out "
-            "nav_shape, sig_shape and dtype; to read its bytes as a raw file, pass the offset "
-            "of the first frame"
-        )
 
 
 def _open_references(url: str, options: Mapping[str, Any] | None, **how: Any) -> OpenedFile:

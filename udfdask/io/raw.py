@@ -6,7 +6,7 @@ import math
 import operator
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -102,125 +102,84 @@ def from_raw(
     ...     print(scan.shape, scan[0, 1, 0, 0].compute())
     (3, 4, 8, 8) 64
     """
-    skipped = {"offset": offset, "frame_header": frame_header, "frame_footer": frame_footer}
-    raw = _RawFile.of(path, sig_shape, dtype, skipped, storage_options)
-    return raw.array(sizes(nav_shape, name="nav_shape"), chunks)
+    return open_raw(
+        path,
+        nav_shape=nav_shape,
+        sig_shape=sig_shape,
+        dtype=dtype,
+        skipped=(offset, frame_header, frame_footer),
+        chunks=chunks,
+        storage_options=storage_options,
+    ).array
 
 
 def open_raw(
     path: str | os.PathLike[str],
-    layout: Mapping[str, Any],
-    skipped: Mapping[str, int],
     *,
-    sync_offset: int | None,
-    sig_dims: int | None,
+    nav_shape: int | Sequence[int],
+    sig_shape: int | Sequence[int],
+    dtype: DTypeLike,
+    skipped: tuple[int, int, int],
     chunks: Any,
-    options: Mapping[str, Any] | None,
+    storage_options: Mapping[str, Any] | None,
+    sync_offset: int | None = None,
+    sig_dims: int | None = None,
 ) -> OpenedFile:
-    """Open a raw file; `layout` has its shapes and dtype, `skipped` the bytes to skip."""
-    raw = _RawFile.of(path, layout["sig_shape"], layout["dtype"], skipped, options)
-    nav, n_sig = sizes(layout["nav_shape"], name="nav_shape"), len(raw.sig)
-    sig = choose_sig_dims(sig_dims, len(nav) + n_sig, known=n_sig)
-    if sync_offset is None:
-        array = raw.array(nav, chunks)
-        return opened_array(array, sig, reader="raw binary", title=raw.title)
-    from udfdask.io.sync_offset import check_offset, source_chunks, with_sync_offset
-
-    offset = check_offset(sync_offset, raw.n_frames, raw.where)
-    grid = choose_chunks(StoredArray(shape=nav + raw.sig, dtype=raw.dtype), n_sig, chunks)
-    flat = (source_chunks(grid[: len(nav)], raw.n_frames, offset), *grid[len(nav) :])
-    frames = lazy_array(raw.source((raw.n_frames,)), flat, prefix="from-raw")
-    opened = with_sync_offset(frames, nav, sync_offset=sync_offset, sig_dims=n_sig, chunks=grid)
-    axes = opened_array(opened.array, sig, reader="", title="").axes
-    return replace(opened, sig_dims=sig, reader="raw binary", title=raw.title, axes=axes)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _RawFile:
-    """Frames of equal size in a file, `where` for messages, with bytes before and after each."""
-
-    file: FileIdentity | RemoteFile
-    where: str
-    title: str
-    sig: tuple[int, ...]
-    dtype: np.dtype[Any]
-    offset: int
-    header: int
-    footer: int
-
-    @classmethod
-    def of(
-        cls,
-        path: str | os.PathLike[str],
-        sig_shape: int | Sequence[int],
-        dtype: DTypeLike,
-        skipped: Mapping[str, int],
-        options: Mapping[str, Any] | None,
-    ) -> _RawFile:
-        """Return the frames that the user describes."""
-        sig, stored = sizes(sig_shape, name="sig_shape"), file_dtype(dtype)
-        offset, header, footer = map(operator.index, skipped.values())
-        if not sig or min(offset, header, footer) < 0:
-            raise ArgumentValueError(
-                f"sig_shape must have at least one size, got {sig}, and numbers of bytes must be "
-                f"at least 0, got {skipped}"
-            )
-        file: FileIdentity | RemoteFile
-        if is_remote(path):
-            location = Location(url=path, options=dict(options or {}))
-            file, where, title = RemoteFile.of(location), location.shown, location.path.stem
-        else:
-            refuse_options(path, options)
-            found = plain_file(local_path(path))
-            file, where, title = FileIdentity.of(found), str(found), found.stem
-        layout: dict[str, Any] = {"offset": offset, "header": header, "footer": footer}
-        return cls(file=file, where=where, title=title, sig=sig, dtype=stored, **layout)
-
-    @property
-    def frame_bytes(self) -> int:
-        """Bytes of a frame with its header and footer."""
-        return self.header + math.prod(self.sig) * self.dtype.itemsize + self.footer
-
-    @property
-    def n_frames(self) -> int:
-        """Number of whole frames in the file."""
-        return max(self.file.size - self.offset, 0) // self.frame_bytes
-
-    def source(self, nav: tuple[int, ...]) -> StoredArray:
-        """Return the frames in an array of shape (*nav, *sig)."""
-        layout: dict[str, Any] = {
-            "shape": nav + self.sig,
-            "dtype": self.dtype,
-            "offset": self.offset + self.header,
-            "strides": c_strides(nav, self.frame_bytes) + c_strides(self.sig, self.dtype.itemsize),
-        }
-        if isinstance(self.file, FileIdentity):
-            return MappedArray(file=self.file, **layout)
-        return RangedArray(file=self.file, **layout)
-
-    def array(self, nav: tuple[int, ...], chunks: Any) -> da.Array:
-        """Return the lazy array of shape (*nav, *sig); raise if the file has another size."""
-        size, frame = self.file.size, self.frame_bytes
-        expected = self.offset + math.prod(nav) * frame
-        if size == expected:
-            source = self.source(nav)
-            grid = choose_chunks(source, len(self.sig), chunks)
-            return lazy_array(source, grid, prefix="from-raw")
-        rest, more = max(size - self.offset, 0) % frame, size - expected
-        remedy = (
-            "If the detector missed frames or recorded too many, pass sync_offset=0 to open_file, "
-            "or the number of frames to skip"
+    """Open a raw file; `skipped` are the bytes before all, before and after each frame."""
+    nav, sig = sizes(nav_shape, name="nav_shape"), sizes(sig_shape, name="sig_shape")
+    dtype = file_dtype(dtype)
+    offset, header, footer = map(operator.index, skipped)
+    if not sig or min(skipped) < 0:
+        raise ArgumentValueError(
+            "sig_shape must have at least one size, and offset, frame_header and frame_footer "
+            f"must be at least 0, got {sig} and {skipped}"
         )
-        if rest and more > 0:  # sync_offset=0 would open such a file, with each frame moved
-            remedy = f"If these are a file header, pass offset={self.offset + more}"
-        raise FileFormatError(
-            f"nav_shape={nav}, sig_shape={self.sig}, dtype={self.dtype.str!r}, "
-            f"offset={self.offset}, frame_header={self.header} and frame_footer={self.footer} ask "
-            f"for a file of {expected} bytes, but {self.where} has {size}: after the offset it "
-            f"holds {self.n_frames} frames of {frame} bytes and {rest} bytes more, and nav_shape "
-            f"asks for {math.prod(nav)}. Check the shapes, the dtype and the bytes to skip. "
-            f"{remedy}"
-        )
+    n_sig, frame = len(sig), header + math.prod(sig) * dtype.itemsize + footer
+    dims = choose_sig_dims(sig_dims, len(nav) + n_sig, known=n_sig)
+    if is_remote(path):
+        location = Location(url=path, options=dict(storage_options or {}))
+        file: Any = RemoteFile.of(location)
+        kind: Any = RangedArray
+        where, title = location.shown, location.path.stem
+    else:
+        refuse_options(path, storage_options)
+        found = plain_file(local_path(path))
+        file, kind, where, title = FileIdentity.of(found), MappedArray, str(found), found.stem
+    n_frames, rest = divmod(max(file.size - offset, 0), frame)
+
+    def source(positions: tuple[int, ...]) -> StoredArray:
+        strides = c_strides(positions, frame) + c_strides(sig, dtype.itemsize)
+        layout = {"shape": positions + sig, "dtype": dtype, "strides": strides}
+        made: StoredArray = kind(file=file, offset=offset + header, **layout)
+        return made
+
+    described: dict[str, Any] = {"reader": "raw binary", "title": title}
+    grid = choose_chunks(StoredArray(shape=nav + sig, dtype=dtype), n_sig, chunks)
+    if sync_offset is not None:
+        from udfdask.io.sync_offset import check_offset, source_chunks, with_sync_offset
+
+        first = check_offset(sync_offset, n_frames, where)
+        flat = (source_chunks(grid[: len(nav)], n_frames, first), *grid[len(nav) :])
+        frames = lazy_array(source((n_frames,)), flat, prefix="from-raw")
+        moved = with_sync_offset(frames, nav, sync_offset=first, sig_dims=n_sig, chunks=grid)
+        return replace(opened_array(moved.array, dims, **described), present=moved.present)
+    expected = offset + math.prod(nav) * frame
+    if file.size == expected:
+        return opened_array(lazy_array(source(nav), grid, prefix="from-raw"), dims, **described)
+    more = file.size - expected
+    remedy = (
+        "If the detector missed frames or recorded too many, pass sync_offset=0 to open_file, "
+        "or the number of frames to skip"
+    )
+    if rest and more > 0:  # sync_offset=0 would open such a file, with each frame moved
+        remedy = f"If these are a file header, pass offset={offset + more}"
+    raise FileFormatError(
+        f"nav_shape={nav}, sig_shape={sig}, dtype={dtype.str!r}, offset={offset}, "
+        f"frame_header={header} and frame_footer={footer} ask for a file of {expected} bytes, but "
+        f"{where} has {file.size}: after the offset it holds {n_frames} frames of {frame} bytes "
+        f"and {rest} bytes more, and nav_shape asks for {math.prod(nav)}. Check the shapes, the "
+        f"dtype and the bytes to skip. {remedy}"
+    )
 
 
 def plain_file(path: str | os.PathLike[str]) -> Path:

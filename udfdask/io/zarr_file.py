@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 from pathlib import Path
@@ -142,7 +142,8 @@ def open_zarr(
     inside = folder / name
     # Only metadata that are read after the identity was taken belong to it.
     identity = FileIdentity.of(next(inside / m for m in METADATA if (inside / m).is_file()))
-    states = sorted(itertools.islice(_states(inside), MOST_LISTED + 1))
+    files = itertools.islice(inside.rglob("*"), MOST_LISTED + 1)
+    states = sorted((str(f), f.stat().st_size, f.stat().st_mtime_ns) for f in files)
     with reading(inside, "zarr"):
         array = _open_node(str(inside))
         if not name and is_zarr(folder.parent):
@@ -245,15 +246,6 @@ def _choose(root: Any, dataset: str | int | None, *, shown: str, listed: Sequenc
             "list a folder: pass dataset=, or consolidate the metadata (zarr.consolidate_metadata)"
         )
     return choose_dataset(candidates, file=shown).name
-
-
-def _states(folder: Path) -> Iterator[tuple[str, int, int]]:
-    """Yield path, size and time of all files in the folder of an array."""
-    for place, _, files in os.walk(folder, followlinks=True):
-        for name in files:
-            path = os.path.join(place, name)  # noqa: PTH118  # many
-            status = os.stat(path)  # noqa: PTH116
-            yield path, status.st_size, status.st_mtime_ns
 
 
 def _axes_of(root: Any, name: str, array: Any) -> list[Axis | None]:
