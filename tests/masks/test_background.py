@@ -69,26 +69,3 @@ def test_radial_gradient_background_subtraction(r, r0, r_outer, delta):
     np.testing.assert_allclose(got, [value(d) for d in r], atol=1e-9)
     assert got.min() >= -1
     assert got.max() <= 1
-
-
-def test_the_gradient_takes_maps_of_any_dtype():
-    r, _ = m.polar_map(8, 8, 17, 17, stretchY=1.5, angle=0.2)
-    want = m.radial_gradient_background_subtraction(r, 5, 8)
-    assert want.shape == (17, 17)
-    single = m.radial_gradient_background_subtraction(r.astype("float32"), 5, 8)
-    assert single.dtype == np.float32
-    np.testing.assert_allclose(single, want, atol=1e-5)
-    assert m.radial_gradient_background_subtraction([0, 1, 2], 5, 8).dtype == np.float64
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ((0, 5), "r0 must be positive"),
-        ((5, -1), "r_outer must be 0 or more"),
-        ((5, 7, -1), "delta must be 0 or more"),
-    ],
-)
-def test_mistakes(arguments, message):
-    with pytest.raises(ArgumentValueError, match=message):
-        m.radial_gradient_background_subtraction(np.arange(9.0), *arguments)

@@ -11,11 +11,10 @@ import numpy as np
 import pytest
 
 import udfdask as ud
-from counted_masks import CALLS, Dot, DotParameter, counted, filed, ones
+from counted_masks import CALLS, Dot, DotParameter, counted, filed
 from counting import counts
 from udfdask import Shape, Slice
 from udfdask.masks import MaskContainer
-from udfdask.masks.stack import shared_stack
 
 
 def piece(*shape):
@@ -43,12 +42,6 @@ class TestInOneProcess:
         assert all(masks.get(piece(4)) is first for masks in made)
         assert all(masks.computed_masks is made[0].computed_masks for masks in made)
         assert calls(label) == 1
-
-    def test_sparse_and_dense_stacks_are_two(self, label):
-        for use_sparse in (True, False, True):
-            masks = MaskContainer(partial(counted, label), use_sparse=use_sparse)
-            masks.get(piece(4))
-        assert calls(label) == 2
 
     def test_threads_that_start_together(self, label):
         start = threading.Barrier(8)
@@ -78,14 +71,6 @@ class TestInOneProcess:
             list(pool.map(use, range(40)))
         assert len(made) == 1
 
-    def test_random_masks_are_drawn_once(self):
-        rng = np.random.default_rng()
-
-        def container():
-            return MaskContainer(lambda: rng.random((2, 3)))
-
-        assert container().get(piece(3)) is container().get(piece(3))
-
     def test_other_content_is_another_stack(self):
         table = np.ones((2, 3))
         ones = MaskContainer(lambda: table).get(piece(3))
@@ -93,36 +78,6 @@ class TestInOneProcess:
         assert MaskContainer(lambda: table).get(piece(3)).sum() == ones.sum() + 8
         got = [MaskContainer(lambda n=n: np.full((2, 3), n)).get(piece(3)) for n in range(3)]
         assert [matrix.sum() for matrix in got] == [0, 6, 12]
-
-    def test_what_cannot_be_named_is_no_excuse_for_the_rest(self):
-        """A generator has no name: it is known by its identity, all else by content."""
-        numbers = iter(lambda: 1, 0)  # cannot be pickled
-        assert np.isfinite(next(numbers))
-        table = np.ones((2, 3))
-        first = MaskContainer(lambda: table * next(numbers)).get(piece(3))
-        assert MaskContainer(lambda: table * next(numbers)).get(piece(3)).sum() == first.sum()
-        table[:] = 4
-        assert MaskContainer(lambda: table * next(numbers)).get(piece(3)).sum() == 4 * first.sum()
-
-    def test_an_error_is_not_kept(self, label):
-        def make(fail=[True]):  # noqa: B006  # kept from call to call
-            if fail:
-                fail.clear()
-                raise OSError("not there yet")
-            return np.ones((2, 3))
-
-        masks = MaskContainer(make)
-        with pytest.raises(OSError, match="not there yet"):
-            masks.get(piece(3))
-        assert masks.get(piece(3)).sum() == 6
-
-    def test_a_container_keeps_its_own_masks(self, label):
-        masks = MaskContainer(partial(counted, label))
-        first = masks.computed_masks
-        for n in range(20):  # more than a process keeps
-            shared_stack(partial(ones, (2, n + 1)), None)
-        assert masks.computed_masks is first
-        assert calls(label) == 1
 
 
 class TestInARun:

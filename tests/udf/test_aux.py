@@ -62,50 +62,12 @@ def test_right_part_in_every_hook(cls, case):
     check(case, [cls], **SYNC)
 
 
-@pytest.mark.point(24)
-@given(case=cases(), classes=st.lists(st.sampled_from(AUX_UDFS), min_size=1, max_size=3))
-@settings(fast, max_examples=8)
-def test_on_a_cluster(client, case, classes):
-    check(case, classes, scheduler=client)
-    check(case, classes, scheduler="threads")
-
-
 X = np.arange(4 * 6 * 3 * 5).reshape(4, 6, 3, 5)
 
 
 @pytest.fixture
 def x():
     return da.from_array(X, chunks=(2, 4, 3, 5))
-
-
-class Scaled(ud.UDF):
-    """The aux example: a factor for each frame and a mask for each pixel."""
-
-    def __init__(self, factor, mask):
-        super().__init__(factor=factor, mask=mask)
-
-    def get_result_buffers(self):
-        return {"v": self.buffer("nav", dtype="float64")}
-
-    def process_tile(self, tile):
-        self.results.v += self.params.factor * (tile * self.params.mask).sum(axis=(1, 2))
-
-
-@pytest.mark.point(24)
-@pytest.mark.parametrize("roi", [None, np.s_[1:, 2:5], np.zeros((4, 6), dtype=bool)])
-def test_the_aux_example(x, roi):
-    factor, mask = np.random.default_rng(1).random((4, 6)), np.eye(3, 5)
-    udf = Scaled(
-        factor=ud.UDF.aux_data(factor, kind="nav", dtype="float64"),
-        mask=ud.UDF.aux_data(mask, kind="sig", dtype="float64"),
-    )
-    done = ud.run_udf(x, udf, roi=roi).compute(**SYNC)
-    expected = factor * (X * mask).sum(axis=(2, 3))
-    chosen = np.ones((4, 6), bool) if roi is None else np.zeros((4, 6), bool)
-    if roi is not None:
-        chosen[roi] = True
-    np.testing.assert_allclose(done["v"][chosen], expected[chosen])
-    assert np.isnan(done["v"][~chosen]).all()
 
 
 @pytest.mark.point(4, 24)
@@ -205,18 +167,6 @@ def test_values_while_declaring(x):
 
 
 @pytest.mark.point(24)
-@pytest.mark.parametrize("dtype", ["f4", ">f8", "i2", "?"])
-@pytest.mark.parametrize("make", [np.asarray, da.from_array, np.ndarray.tolist])
-def test_aux_data_keep_their_dtype(dtype, make):
-    values = np.arange(6).astype(dtype).reshape(2, 3)
-    given = make(values)
-    aux = ud.UDF.aux_data(given, kind="nav")
-    assert aux.dtype == np.asarray(given).dtype.newbyteorder("=")
-    assert aux.dtype.isnative
-    np.testing.assert_array_equal(aux.data, values)
-
-
-@pytest.mark.point(24)
 @pytest.mark.parametrize(
     ("data", "arguments", "error", "message"),
     [
@@ -227,7 +177,6 @@ def test_aux_data_keep_their_dtype(dtype, make):
             ud.ArgumentTypeError,
             r"float64.*float32 was declared",
         ),
-        (np.ones(2, "f4"), {"kind": "nav", "dtype": "f31"}, ud.ArgumentTypeError, r"not a NumPy"),
         (dask.delayed(1), {"kind": "nav"}, ud.ArgumentTypeError, r"takes a NumPy or dask array"),
         (
             da.ones(24, dtype="f4")[da.ones(24) > 0],

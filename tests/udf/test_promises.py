@@ -1,7 +1,5 @@
 """Promises are checked in the plan, are never inherited, and count where they apply."""
 
-import dataclasses
-
 import dask.array as da
 import numpy as np
 import pytest
@@ -57,27 +55,6 @@ def test_promises_are_not_inherited():
     for cls in (Sub, Both, First, Last, type("Made", (SumUDF,), {})):
         assert cls.promises == Promises()
     assert SumSigUDF.promises.streams_tiles
-
-
-def test_promises_can_be_repeated():
-    class Same(Rows):
-        promises = Rows.promises
-
-    class Fewer(Rows):
-        promises = dataclasses.replace(Rows.promises, starts_no_threads=False)
-
-    assert in_force(Same()) == Rows.promises
-    assert in_force(Fewer()) == Promises(adds_signal_parts=True)
-
-
-def test_an_instance_may_promise_less():
-    class Depends(Rows):
-        def __init__(self, alone):
-            super().__init__(alone=alone)
-            self.promises = Promises(starts_no_threads=alone)
-
-    assert in_force(Depends(True)).starts_no_threads
-    assert not in_force(Depends(False)).starts_no_threads
 
 
 class Frames(ud.UDF):

@@ -2,7 +2,6 @@
 
 import threading
 
-import dask
 import dask.array as da
 import numpy as np
 import pytest
@@ -33,24 +32,6 @@ def test_shared_task_data_is_made_once_per_process(tmp_path, x, request, schedul
     done = ud.run_udf(x, Shared(str(tmp_path), table)).compute(**how)
     assert (done["v"] == 20).all()
     assert 1 <= counts(tmp_path)["shared"] <= most
-
-
-@pytest.mark.point(2)
-def test_shared_task_data_know_no_chunk(x):
-    class Curious(ud.UDF):
-        def get_result_buffers(self):
-            return {"v": self.buffer("nav")}
-
-        def get_shared_task_data(self):
-            assert self.meta.dataset_shape.sig == (4, 4)
-            return {"where": self.meta.coordinates}
-
-        def process_frame(self, frame):
-            pass
-
-    with pytest.raises(ud.errors.NotAvailableError, match=r"meta.coordinates") as caught:
-        ud.run_udf(x, Curious()).compute(**SYNC)
-    assert any("Curious.get_shared_task_data" in note for note in caught.value.__notes__)
 
 
 @pytest.mark.point(2)
@@ -190,35 +171,6 @@ def test_preferences(preferences, largest):
     assert max(seen["tiles"]) == largest
 
 
-@pytest.mark.point(20)
-def test_the_smallest_preferences_of_all_win():
-    one, other = {}, {}
-    udfs = [Tiles(lambda: one, depth=9), Tiles(lambda: other, total_size=5 * 64 * 64 * 4)]
-    ud.compute(*ud.run_udf(FRAMES, udfs), **SYNC)
-    assert one["tiles"] == other["tiles"]
-    assert max(one["tiles"]) == (5, 64, 64)
-
-
-@pytest.mark.point(2, 20)
-def test_preferences_are_asked_on_the_worker_too(x):
-    seen = {}
-    result = ud.run_udf(x, Tiles(lambda: seen))
-    assert seen["asked"] == {threading.get_ident()}
-    seen["asked"].clear()
-    result.compute(scheduler="threads", num_workers=2)
-    assert seen["asked"]
-    assert threading.get_ident() not in seen["asked"]
-
-
-@pytest.mark.point(20)
-@pytest.mark.parametrize("size", ["64 B", 1])
-def test_forced_small_tiles(size):
-    with dask.config.set({"udfdask.tile-bytes": size}):
-        seen = tiles(FRAMES[:1, :3, :9, :7].rechunk((1, 3, 5, 7)))
-    limit = dask.utils.parse_bytes(size) if isinstance(size, str) else size
-    assert max(seen["bytes"]) <= max(limit, 4)
-
-
 # Hooks and attributes that an instance has.
 
 
@@ -239,23 +191,6 @@ def test_hooks_that_an_instance_has(x):
             return {"v": self.buffer("nav")}
 
     assert (ud.run_udf(x, Given()).compute(**SYNC)["v"] == 5 * 2 + 1 + 100).all()
-
-
-@pytest.mark.point(5)
-def test_attributes_set_later_are_missed_in_the_plan(x):
-    """Tasks would not have them either."""
-
-    class Late(ud.UDF):
-        def get_result_buffers(self):
-            return {"v": self.buffer("nav", extra_shape=self.n)}
-
-        def process_frame(self, frame):
-            pass
-
-    udf = Late()
-    udf.n = 3
-    with pytest.raises(AttributeError, match=r"'Late' object has no attribute 'n'"):
-        ud.run_udf(x, udf)
 
 
 @pytest.mark.point(2)
@@ -293,16 +228,6 @@ def test_names_of_backends():
     assert set(ud.UDF.BACKEND_ALL) == sparseconverter.BACKENDS - left_out
 
 
-@pytest.mark.point(25)
-def test_a_udf_for_all_backends(x):
-    class Everywhere(Tiles):
-        def get_backends(self):
-            return self.BACKEND_ALL
-
-    done = ud.run_udf(x, Everywhere(dict), backends=("numpy",)).compute(**SYNC)
-    assert (done["n"] == 16).all()
-
-
 # Results and regions.
 
 
@@ -337,12 +262,6 @@ def test_a_transposed_roi_is_refused(x):
 def test_a_list_of_positions(x):
     with pytest.raises(ud.ArgumentTypeError, match=r"write \[\(\(1, 2\), True\), ...\]"):
         ud.run_udf(x, SumUDF(), roi=[(1, 2)] * 30)
-
-
-@pytest.mark.point(22)
-def test_a_list_for_a_position(x):
-    with pytest.raises(ud.ArgumentValueError, match=r"for one position write the tuple \(1, 2\)"):
-        ud.run_udf(x, SumUDF(), roi=[1, 2])
 
 
 @pytest.mark.point(32)
