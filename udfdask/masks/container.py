@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Literal
 
 import numpy as np
@@ -18,16 +18,17 @@ from udfdask.masks.stack import (
     Region,
     Sparse,
     chosen_format,
+    dense_matrix,
     shared_stack,
+    sparse_matrix,
 )
 
 
 class MaskContainer:
     """A stack of masks that is computed when it is needed, and cut to tiles.
 
-    A container is made from functions, not from arrays. Only the functions are sent to the
-    workers. Each process computes the masks once for all containers with equal factories, also if
-    `get_task_data` makes a container for each chunk, and keeps the last 8 stacks that it used.
+    Only functions are sent to the workers. Each process computes the masks once for all containers
+    with equal factories, and keeps the last 8 stacks that it used.
 
     Parameters
     ----------
@@ -58,19 +59,12 @@ class MaskContainer:
     Examples
     --------
     >>> from functools import partial
-    >>> import numpy as np
     >>> from udfdask import Shape, Slice
-    >>> from udfdask.masks import MaskContainer, circular, ring
-    >>> frame = {"centerX": 8, "centerY": 8, "imageSizeX": 16, "imageSizeY": 16}
-    >>> masks = MaskContainer([
-    ...     partial(circular, **frame, radius=3),
-    ...     partial(ring, **frame, radius=7, radius_inner=5),
-    ... ], dtype="float32")
+    >>> from udfdask.masks import MaskContainer, circular
+    >>> masks = MaskContainer([partial(circular, 8, 8, 16, 16, r) for r in (2, 3)])
     >>> tile = Slice(origin=(0, 0, 0), shape=Shape((10, 4, 16), sig_dims=2))
     >>> len(masks), masks.get(tile).shape
     (2, (64, 2))
-    >>> print(np.ones((10, 64), dtype="float32") @ masks.get(tile)[:, 1])
-    [16. 16. 16. 16. 16. 16. 16. 16. 16. 16.]
     """
 
     def __init__(
@@ -200,13 +194,15 @@ class MaskContainer:
                 f"the key must be a Slice, such as self.meta.slice, not {key!r}"
             )
         _check_backend(backend)
-        form = chosen_format("sparse_backend", sparse_backend, self.default_sparse)
-        return self._stack.matrix(
+        chosen = chosen_format("sparse_backend", sparse_backend, self.default_sparse)
+        form = self.use_sparse if chosen is None else chosen
+        how = (
             self._region(key.sig),
             self.dtype if dtype is None else checks.dtype(dtype),
-            self.use_sparse if form is None else form,
             bool(transpose),
         )
+        make = dense_matrix if form is False else partial(sparse_matrix, form=form)
+        return self._stack.once((*how, form), lambda: make(self._stack.masks, *how))
 
     def get_for_sig_slice(
         self,
@@ -230,10 +226,10 @@ class MaskContainer:
 
         Examples
         --------
-        >>> from functools import partial
+        >>> import numpy as np
         >>> from udfdask import Shape, Slice
-        >>> from udfdask.masks import MaskContainer, circular
-        >>> masks = MaskContainer([partial(circular, 4, 4, 8, 8, radius) for radius in (1, 2, 3)])
+        >>> from udfdask.masks import MaskContainer
+        >>> masks = MaskContainer(lambda: np.ones((3, 8, 8)))
         >>> masks.get_for_sig_slice(Slice((0, 0), Shape((4, 8), sig_dims=2))).shape
         (32, 3)
         """

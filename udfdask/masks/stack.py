@@ -46,15 +46,13 @@ Region = tuple[tuple[int, int], ...]
 
 def dense_matrix(masks: Any, region: Region, dtype: np.dtype[Any], transpose: bool) -> AnyArray:
     """Return a read-only, C-contiguous matrix of shape (n, pixels), or transposed."""
-    n, pixels = len(masks), math.prod(size for _, size in region)
-    shape = (pixels, n) if transpose else (n, pixels)
     if isinstance(masks, np.ndarray):
         flat = _flat(masks, region)
         matrix = np.ascontiguousarray(flat.T if transpose else flat, dtype=dtype)
     else:
-        rows, columns, values = entries(masks, region)
+        place, shape, values = _placed(masks, region, transpose)
         matrix = np.zeros(shape, dtype=dtype)
-        matrix[(columns, rows) if transpose else (rows, columns)] = values
+        matrix[place] = values
     matrix = matrix.view()  # the flag of the stack, or of a factory's array, must not change
     matrix.flags.writeable = False
     return matrix
@@ -66,22 +64,28 @@ def _flat(masks: AnyArray, region: Region) -> AnyArray:
     return masks[(slice(None), *index)].reshape(len(masks), math.prod(n for _, n in region))
 
 
+def _placed(masks: Any, region: Region, transpose: bool) -> tuple[Any, tuple[int, int], AnyArray]:
+    """Return the places of nonzero values in a matrix, its shape, and the values."""
+    rows, columns, values = entries(masks, region)
+    n, pixels = len(masks), math.prod(size for _, size in region)
+    if transpose:
+        return (columns, rows), (pixels, n), values
+    return (rows, columns), (n, pixels), values
+
+
 def sparse_matrix(
     masks: Any, region: Region, dtype: np.dtype[Any], transpose: bool, form: Sparse
 ) -> Any:
     """Return a sparse matrix of shape (n, pixels), or transposed, in the format `form`."""
-    rows, columns, values = entries(masks, region)
-    n, pixels = len(masks), math.prod(size for _, size in region)
-    place, shape = ((columns, rows), (pixels, n)) if transpose else ((rows, columns), (n, pixels))
-    values = values.astype(dtype)
+    place, shape, values = _placed(masks, region, transpose)
     if form.startswith("scipy.sparse"):
         import scipy.sparse
 
         make = scipy.sparse.csc_matrix if form.endswith("csc") else scipy.sparse.csr_matrix
-        matrix = make((values, place), shape=shape, dtype=dtype)
+        matrix = make((values.astype(dtype), place), shape=shape, dtype=dtype)
         matrix.sort_indices()
         return matrix
-    sparse = checks.needs_sparse("a matrix of pydata's sparse")
+    sparse, values = checks.needs_sparse("a matrix of pydata's sparse"), values.astype(dtype)
     coo = sparse.COO(coords=np.stack(place), data=values, shape=shape, has_duplicates=False)
     return sparse.GCXS(coo) if form.endswith("GCXS") else coo
 
@@ -137,18 +141,6 @@ class MaskStack:
             self.masks = np.concatenate([s.todense() if is_sparse(s) else s for s in stacks])
             self.masks.flags.writeable = False
         self.once = OncePerProcess(MOST_REGIONS).get
-
-    def matrix(
-        self, region: Region, dtype: np.dtype[Any], form: Sparse | Literal[False], transpose: bool
-    ) -> Any:
-        """Return the masks within a region as a matrix, (n, pixels) or transposed."""
-
-        def make() -> Any:
-            if form is False:
-                return dense_matrix(self.masks, region, dtype, transpose)
-            return sparse_matrix(self.masks, region, dtype, transpose, form)
-
-        return self.once((region, dtype, form, transpose), make)
 
 
 def _as_array(mask: Any, source: str) -> Any:

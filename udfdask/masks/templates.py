@@ -60,10 +60,6 @@ def sparse_template_multi_stack(
     ... )
     >>> stack.shape, stack.nnz
     ((2, 3, 4), 6)
-    >>> print(stack[1].todense())
-    [[0 0 0 1]
-     [0 0 0 1]
-     [0 0 0 0]]
     """
     sparse = checks.needs_sparse("sparse_template_multi_stack")
     nx, ny = checks.size("imageSizeX", imageSizeX), checks.size("imageSizeY", imageSizeY)
@@ -121,10 +117,7 @@ def sparse_circular_multi_stack(
     Examples
     --------
     >>> from udfdask.masks import sparse_circular_multi_stack
-    >>> stack = sparse_circular_multi_stack(
-    ...     mask_index=range(2), centerX=[3, 0], centerY=[2, 0],
-    ...     imageSizeX=8, imageSizeY=6, radius=1,
-    ... )
+    >>> stack = sparse_circular_multi_stack(range(2), [3, 0], [2, 0], 8, 6, radius=1)
     >>> print(stack.shape, stack.sum(axis=(1, 2)).todense())
     (2, 6, 8) [5 3]
     """
@@ -174,8 +167,6 @@ class DiskTemplate:
     [[0.1 0.5 0.1]
      [0.5 1.  0.5]
      [0.1 0.5 0.1]]
-    >>> DiskTemplate(radius=4, radius_outer=6).array().shape
-    (13, 13)
     """
 
     radius: Any
@@ -218,9 +209,8 @@ class DiskTemplate:
         Examples
         --------
         >>> from udfdask.masks import DiskTemplate
-        >>> template = DiskTemplate(radius=4, radius_outer=6).array()
-        >>> print(template.max(), abs(template.sum().round(9)))
-        1.0 0.0
+        >>> DiskTemplate(radius=4, radius_outer=6).array().shape
+        (13, 13)
         """
         if self.has_units:
             raise ArgumentValueError(

@@ -165,19 +165,11 @@ class FullBuffer:
 
     Examples
     --------
-    >>> import dask.array as da, udfdask as ud
+    >>> import udfdask as ud
     >>> class RankUDF(ud.UDF):
-    ...     def get_result_buffers(self):
-    ...         return {"value": self.buffer(kind="nav"), "rank": self.buffer("nav", dtype="int64")}
-    ...     def process_frame(self, frame):
-    ...         self.results.value[:] = frame.sum()
     ...     def get_results(self):
     ...         image = self.results.get_buffer("value").data  # in the shape of the scan
     ...         return {"rank": image.ravel().argsort().argsort()}
-    >>> x = da.arange(2 * 3 * 4, chunks=4).reshape(2, 3, 2, 2)
-    >>> ud.run_udf(x, RankUDF())["rank"].compute()
-    array([[0, 1, 2],
-           [3, 4, 5]])
     """
 
     __slots__ = ("grid", "raw_data", "spec")
@@ -236,16 +228,10 @@ class Views(Values):
 
     Examples
     --------
-    >>> import dask.array as da, udfdask as ud
+    >>> import udfdask as ud
     >>> class TotalUDF(ud.UDF):
-    ...     def get_result_buffers(self):
-    ...         return {"total": self.buffer(kind="single")}
-    ...     def process_frame(self, frame):
-    ...         self.results.total += frame.sum()
     ...     def merge(self, dest, src):
     ...         dest.total += src.total
-    >>> print(ud.run_udf(da.ones((4, 2, 2), chunks=(1, 2, 2)), TotalUDF())["total"].compute())
-    16.0
     """
 
     def __setattr__(self, name: str, value: Any) -> None:

@@ -111,17 +111,13 @@ class UDFMeta:
 
     Examples
     --------
-    >>> import dask.array as da, udfdask as ud
+    >>> import udfdask as ud
     >>> class WhereUDF(ud.UDF):
     ...     def get_result_buffers(self):
-    ...         sig = self.meta.dataset_shape.sig
-    ...         return {"row": self.buffer(kind="nav", dtype="int64", extra_shape=(len(sig),))}
+    ...         n = len(self.meta.dataset_shape.nav)
+    ...         return {"row": self.buffer(kind="nav", dtype="int64", extra_shape=(n,))}
     ...     def process_frame(self, frame):
     ...         self.results.row[:] = self.meta.coordinates[0]  # y, x of this frame
-    >>> ud.run_udf(da.ones((1, 3, 4, 4)), WhereUDF())["row"].compute()
-    array([[[0, 0],
-            [0, 1],
-            [0, 2]]])
     """
 
     def __init__(

@@ -177,16 +177,12 @@ class TaskData(Values):
 
     Examples
     --------
-    >>> import dask.array as da, udfdask as ud
+    >>> import udfdask as ud
     >>> class ScaledUDF(ud.UDF):
-    ...     def get_result_buffers(self):
-    ...         return {"total": self.buffer(kind="nav")}
     ...     def get_task_data(self):
     ...         return {"factor": 2}
     ...     def process_frame(self, frame):
     ...         self.results.total[:] = self.task_data.factor * frame.sum()
-    >>> ud.run_udf(da.ones((2, 4, 4)), ScaledUDF())["total"].compute()
-    array([32., 32.], dtype=float32)
     """
 
     def __getattr__(self, name: str) -> Any:

@@ -12,13 +12,6 @@ from numpy.typing import DTypeLike
 
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.geometry.axes import Axis
-from udfdask.geometry.labels import (
-    check_in_pixels,
-    check_is_one_array,
-    is_labeled,
-    plain_array,
-    vectors_of,
-)
 from udfdask.geometry.shapes import Shape
 from udfdask.masks.container import MaskContainer
 from udfdask.masks.dense_product import (
@@ -32,12 +25,12 @@ from udfdask.masks.dense_product import (
 )
 from udfdask.masks.given_masks import factories_of, mask_names
 from udfdask.masks.sparse_product import DeviceMaskProduct, EntryProduct
-from udfdask.types import AnyArray
-from udfdask.udf import UDF
+from udfdask.types import AnyArray, is_lazy
 from udfdask.udf.aux_data import AuxData
 from udfdask.udf.buffers import BufferSpec
 from udfdask.udf.promises import Promises
 from udfdask.udfs.shared.built_in import ALL_TILES, DENSE_TILES, BuiltInUDF
+from udfdask.udfs.shared.geometry_parameters import as_vectors
 
 EXPECTED = "shifts must be a pair (y, x), an array of shape (*nav, 2), or UDF.aux_data(...) of it"
 
@@ -46,32 +39,22 @@ def as_shifts(given: Any) -> Any:
     """Return shifts as a tuple of whole pixels, one per signal axis, or as aux data or lazy."""
     if given is None:
         return None
-    if not isinstance(given, AuxData):
-        check_is_one_array("shifts", given, "raw_shifts")
-        check_in_pixels("shifts", given, "raw_shifts")
-        labeled = vectors_of(given, "shifts")
-        given = plain_array(labeled)
-        if getattr(given, "ndim", 1) > 1:
-            values = labeled if is_labeled(labeled) else given
-            given = UDF.aux_data(values, "nav", given.shape[-1:], given.dtype)
-    if isinstance(given, AuxData):
-        if given.kind != "nav" or len(given.extra_shape) != 1:
+    read = as_vectors("shifts", given, "raw_shifts")
+    if isinstance(read, AuxData):
+        if read.kind != "nav" or len(read.extra_shape) != 1:
             raise ArgumentValueError(
-                f"{EXPECTED} of kind 'nav' with extra_shape=(2,), not of kind {given.kind!r} with "
-                f"extra_shape={given.extra_shape}"
+                f"{EXPECTED} of kind 'nav' with extra_shape=(2,), not of kind {read.kind!r} with "
+                f"extra_shape={read.extra_shape}"
             )
-        if given.dtype.kind not in "iuf":
-            raise ArgumentTypeError(f"{EXPECTED}, of numbers, not of dtype {given.dtype}")
-        return given
-    if hasattr(given, "__dask_graph__") and hasattr(given, "shape"):
-        return given  # one shift, which is checked when it is computed
-    try:
-        values = np.atleast_1d(np.asarray(given))
-    except ValueError:
-        values = np.empty(0)
-    if values.ndim != 1 or not values.size or values.dtype.kind not in "iuf":
-        raise ArgumentTypeError(f"{EXPECTED}, not {given!r}")
-    return tuple(whole_pixels(values[np.newaxis])[0].tolist())
+    elif is_lazy(read):
+        return read  # one shift, which is checked when it is computed
+    if read.dtype.kind not in "iuf" or not math.prod(read.shape):
+        raise ArgumentTypeError(
+            f"{EXPECTED}, of numbers, not of dtype {read.dtype}: not {given!r:.40}"
+        )
+    if isinstance(read, AuxData):
+        return read
+    return tuple(whole_pixels(np.atleast_2d(read))[0].tolist())
 
 
 def check_shifts(shifts: Any, shape: Shape, roi: AnyArray | None) -> None:
@@ -81,16 +64,15 @@ def check_shifts(shifts: Any, shape: Shape, roi: AnyArray | None) -> None:
     """
     if shifts is None:
         return
-    aux, sig, nav = isinstance(shifts, AuxData), shape.sig, shape.nav
+    aux, sig, size = isinstance(shifts, AuxData), shape.sig, shape.nav.size
     axes = shifts.extra_shape[0] if aux else math.prod(np.shape(shifts))
     if axes != len(sig):
         raise ArgumentValueError(
             f"shifts have {axes} numbers each, but a frame of shape {tuple(sig)} has {len(sig)}"
         )
-    if not aux or shifts.is_lazy or shifts.data is None:
-        return
-    if shifts.data.size == nav.size * axes:  # the plan refuses another size
-        rows = np.reshape(shifts.data, (nav.size, -1))
+    # the plan refuses another size
+    if aux and not shifts.is_lazy and shifts.data is not None and shifts.data.size == size * axes:
+        rows = np.reshape(shifts.data, (size, -1))
         whole_pixels(rows if roi is None else rows[roi.reshape(-1)])
 
 

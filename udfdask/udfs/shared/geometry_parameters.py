@@ -72,6 +72,29 @@ def read_center(center: Any, cy: Any, cx: Any) -> tuple[Any, Any]:
     return cy, cx
 
 
+def as_vectors(name: str, given: Any, source: str) -> Any:
+    """Return aux data for an array with a vector for each frame; one vector as an array.
+
+    Lazy arrays without axes, such as a single lazy vector, stay as they are. `source` is the result
+    of `CoMUDF` that has such vectors in pixels.
+    """
+    if isinstance(given, AuxData):
+        return given
+    check_is_one_array(name, given, source)
+    check_in_pixels(name, given, source)
+    labeled = vectors_of(given, name)
+    array = plain_array(labeled)
+    if not hasattr(array, "ndim"):
+        try:
+            array = np.asarray(array)
+        except ValueError:  # ragged
+            array = np.asarray(None)
+    if array.ndim < 2:
+        return array
+    values = labeled if is_labeled(labeled) else array
+    return UDF.aux_data(values, "nav", array.shape[-1:], array.dtype)
+
+
 def as_centers(centers: Any, **common: Any) -> AuxData | None:
     """Return a center for each frame as aux data; raise unless there are two numbers for each.
 
@@ -83,38 +106,20 @@ def as_centers(centers: Any, **common: Any) -> AuxData | None:
         raise ArgumentValueError(
             f"centers gives the center of each frame: leave out {' and '.join(common)}, or centers"
         )
-    aux: Any = centers
-    if not isinstance(centers, AuxData):
-        check_is_one_array("centers", centers, "raw_com")
-        check_in_pixels("centers", centers, "raw_com")
-        labeled = vectors_of(centers, "centers")
-        array = plain_array(labeled)
-        if not hasattr(array, "ndim"):
-            try:
-                array = np.asarray(array)
-            except ValueError:  # ragged
-                array = np.asarray(None)
-        if array.ndim < 1 or array.shape[-1] != 2:
-            _check_numbers(array.dtype, centers)
-            raise ArgumentValueError(
-                f"centers must hold (y, x) for each frame, shape (*nav, 2), not {array.shape}"
-            )
-        aux = UDF.aux_data(labeled if is_labeled(labeled) else array, "nav", (2,), array.dtype)
-    if aux.kind != "nav" or aux.extra_shape != (2,):
-        raise ArgumentValueError(
-            "centers must be aux data of kind 'nav' with extra_shape (2,), (y, x) for each frame, "
-            f"not of kind {aux.kind!r} with extra_shape {aux.extra_shape}"
-        )
-    _check_numbers(aux.dtype, centers)
-    return aux  # type: ignore[no-any-return]
-
-
-def _check_numbers(dtype: np.dtype[Any], centers: Any) -> None:
-    if dtype.kind not in "iuf":
+    aux = as_vectors("centers", centers, "raw_com")
+    if aux.dtype.kind not in "iuf":
         raise ArgumentTypeError(
             f"centers must be an array of numbers (*nav, 2), not {type(centers).__name__}: "
-            f"they are real numbers of pixels, not of dtype {dtype}"
+            f"they are real numbers of pixels, not of dtype {aux.dtype}"
         )
+    if not isinstance(aux, AuxData) and aux.shape == (2,):
+        aux = UDF.aux_data(aux, "nav", (2,), aux.dtype)
+    if not isinstance(aux, AuxData) or aux.kind != "nav" or aux.extra_shape != (2,):
+        raise ArgumentValueError(
+            "centers must hold (y, x) for each frame, an array of shape (*nav, 2), not "
+            f"{aux.shape}, or aux data of kind 'nav' with extra_shape (2,)"
+        )
+    return aux
 
 
 def read_radii(*, finite: bool = True, **given: Any) -> tuple[Any, Any]:
