@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from udfdask.run.map_frames import map_frames
     from udfdask.run.progressive import run_udf_iter
     from udfdask.run.run_udf import compute, explain, get_resources, persist, run_udf
-    from udfdask.saving.save import save_results
+    from udfdask.saving import save_results
     from udfdask.scheduling.on_workers import on_workers
     from udfdask.types import (
         UDFFrameMixin,
@@ -90,7 +90,7 @@ if not TYPE_CHECKING:  # a type checker would accept any name
             "run.map_frames": "map_frames",
             "run.progressive": "run_udf_iter",
             "run.run_udf": "compute explain get_resources persist run_udf",
-            "saving.save": "save_results",
+            "saving": "save_results",
             "scheduling.on_workers": "on_workers",
             "types": (
                 "UDFFrameMixin UDFMergeAllMixin UDFPartitionMixin UDFPostprocessMixin "

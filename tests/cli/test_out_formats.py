@@ -8,7 +8,7 @@ import pytest
 from commands import call
 from udfdask.geometry.axes import Axis
 from udfdask.io import open_file
-from udfdask.saving.formats import FORMATS
+from udfdask.saving import FORMATS
 
 SHAPE = (6, 8, 10, 12)
 AXES = (

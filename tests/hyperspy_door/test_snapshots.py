@@ -51,18 +51,6 @@ def test_damage_is_a_navigation_signal(scan):
     assert counts == [3, 6, 9, 12]
 
 
-def test_generations_are_a_navigation_signal(scan):
-    iterator = scan.udf.run_udf_iter(SumSigUDF(), **serial)
-    first = next(iterator)
-    iterator.update_parameters([{}])
-    *_, last = iterator
-    assert first.generations.axes_manager.navigation_shape == (3, 4)
-    assert first.generations.axes_manager[0].scale == 0.5
-    np.testing.assert_array_equal(first.generations.data, np.where(first.damage.data, 0, -1))
-    assert set(last.generations.data.ravel()) == {0, 1}
-    assert len(last.parameters) == 2
-
-
 class WeightedUDF(ud.UDF):
     """The sum of a frame times its weight."""
 

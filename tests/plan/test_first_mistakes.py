@@ -136,12 +136,12 @@ def test_names_of_axes(names):
 def test_a_result_as_an_attribute():
     lazy = ud.run_udf(LAZY, SumUDF())
     for result in (lazy, lazy.compute(scheduler="synchronous"), pickle.loads(pickle.dumps(lazy))):
-        with pytest.raises(AttributeError, match=r"write result\['intensity'\] instead of"):
+        with pytest.raises(AttributeError, match=r"write result\['intensity'\]$"):
             _ = result.intensity
         with pytest.raises(AttributeError, match=r"'Result' object has no attribute 'total'$"):
             _ = result.total
         for writer in ("save", "to_hspy"):
-            with pytest.raises(AttributeError, match=f"attribute '{writer}': to_zarr writes a"):
+            with pytest.raises(AttributeError, match=f"attribute '{writer}': to_zarr, "):
                 getattr(result, writer)
 
 
@@ -167,9 +167,9 @@ class TestResultsAreNoArrays:
         with raise_if_dask_computes():
             with pytest.raises(ud.ArgumentTypeError, match=r"SumUDF .*result\['intensity'\]$"):
                 use(total)
-            with pytest.raises(ud.ArgumentTypeError, match=r"CoMUDF .*\['\w+'\], or another of"):
+            with pytest.raises(ud.ArgumentTypeError, match=r"CoMUDF .*result\['\w+'\]$"):
                 use(center)
-            with pytest.raises(ud.ArgumentTypeError, match=r"NoOpUDF has no results"):
+            with pytest.raises(ud.ArgumentTypeError, match=r"the results \[\] of NoOpUDF"):
                 use(nothing)
         with pytest.raises(TypeError, match=r"result\['intensity'\]"):
             use(total.compute())

@@ -316,8 +316,8 @@ def test_folders(x, tmp_path):
     with dask.config.set(scheduler=no_computing):
         with pytest.raises(FileNotFoundError):
             save_results(tmp_path / "no" / "a.npz", result)
-        with pytest.raises(ArgumentTypeError):
-            save_results(7, result)
+        with pytest.raises(TypeError):
+            save_results(result, tmp_path / "a.npz")
 
 
 def wrong_results():

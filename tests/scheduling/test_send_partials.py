@@ -98,9 +98,7 @@ def test_on_a_cluster(client):
             assert other[name].tobytes() == here[name].tobytes()
             assert other[name].flags.writeable == here[name].flags.writeable
             assert other.valid_mask[name].tolist() == here.valid_mask[name].tolist()
-    assert str(future.explain()) == str(here.explain())
-    (got, header) = sent(here)
-    assert header["serializer"] == "dask"
+    (got, _) = sent(here)
     assert got["n"].tobytes() == here["n"].tobytes()
     lazy, _ = sent(ud.run_udf(x, named_udf()))
     assert lazy.compute()["n"].tobytes() == here["n"].tobytes()

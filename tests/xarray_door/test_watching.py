@@ -39,17 +39,3 @@ def test_each_snapshot_is_labelled_like_the_plain_one(array):
         for name, values in wanted.buffers[0].items():
             np.testing.assert_array_equal(found.buffers[0][name], values)
     assert seen == labeled.n_chunks == 4
-
-
-def test_generations_are_labelled_like_the_damage(array):
-    iterator = array.udf.run_udf_iter(SumUDF(), SIG, scheduler="synchronous")
-    for snapshot in iterator:
-        if snapshot.n_merged == 1:
-            iterator.update_parameters([{}])
-    generations = snapshot.generations
-    xr.testing.assert_identical(
-        generations.coords.to_dataset(), snapshot.damage.coords.to_dataset()
-    )
-    assert int(generations[0, 0]) == 0
-    assert int(generations.max()) == 1
-    assert snapshot.parameters == (({"dtype": None},), ({"dtype": None},))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from udfdask.chunk.frames import signal_windows
@@ -48,18 +48,6 @@ class Partial(Sized):
     """The same rows of aux data, if a merge or `get_results` may need them."""
     looked_beyond: bool = False
     """Whether the UDF used `meta.roi` or other things that depend on the ROI outside its chunk."""
-    generation: int = 0
-    """`Recipe.generation` of the parameters of a chunk, or `MIXED`; 0 after merges."""
-
-
-MIXED = -2
-"""Generation of a chunk whose tasks did not all have the same parameters."""
-
-
-def common_generation(partials: Iterable[Partial]) -> int:
-    """Return the generation of partial results over one chunk; `MIXED` if they have several."""
-    generations = {partial.generation for partial in partials}
-    return generations.pop() if len(generations) == 1 else MIXED
 
 
 Partials = tuple[Partial | None, ...]
@@ -112,8 +100,7 @@ def _join(
                 add_exactly(joined, part.arrays[name])
         arrays[name] = joined
     looked_beyond = any(part.looked_beyond for part in ours)
-    generation = common_generation(ours)
-    return Partial(arrays, chunk, chunk + 1, ours[0].aux, looked_beyond, generation)
+    return Partial(arrays, chunk, chunk + 1, ours[0].aux, looked_beyond)
 
 
 def join_groups(groups: Sequence[Partials]) -> Partials:

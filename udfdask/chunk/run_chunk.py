@@ -105,8 +105,7 @@ def end_udf(instance: Instance) -> Partial:
         specs = instance.declared.allocated
         arrays = {k: in_backend(a, specs[k].backend(backend)) for k, a in arrays.items()}
     aux = instance.aux if instance.declared.carries_aux else {}
-    looked_beyond, generation = bool(udf.meta._looks), instance.recipe.generation
-    return Partial(arrays, *cursor.chunks, dict(aux), looked_beyond, generation)
+    return Partial(arrays, *cursor.chunks, dict(aux), bool(udf.meta._looks))
 
 
 def run_chunk(

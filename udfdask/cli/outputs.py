@@ -16,8 +16,14 @@ from udfdask.plotting.choose import choose
 from udfdask.plotting.displays import figure_class
 from udfdask.plotting.static import draw
 from udfdask.results.result import Result
-from udfdask.saving.formats import FORMATS, check_fits, check_output, check_suffix, write_results
-from udfdask.saving.save import save_elsewhere
+from udfdask.saving import (
+    FORMATS,
+    check_fits,
+    check_output,
+    check_suffix,
+    save_elsewhere,
+    write_results,
+)
 from udfdask.udf import UDF
 from udfdask.writing.replacing import replacing
 from udfdask.writing.targets import check_apart, check_target

@@ -28,8 +28,8 @@ from udfdask.run.options import (
     forwards,
     make_detector,
 )
-from udfdask.run.progressive.start import prepare_run
-from udfdask.run.progressive.start import run_udf_iter as iterate_on_array
+from udfdask.run.progressive import ProgressiveRun
+from udfdask.run.progressive import run_udf_iter as iterate_on_array
 from udfdask.run.run_udf import in_form_of
 from udfdask.run.run_udf import run_udf as run_on_array
 from udfdask.scheduling.compute import compute
@@ -313,7 +313,7 @@ class UDFAccessor:
         check_options(self.run_udf_iter, options, options.get("scheduler"))
         data = arrange(self._signal, roi)
         udf, chosen = data.for_iterating(udf, options)
-        run = prepare_run(data.array, udf, **chosen)
+        run = ProgressiveRun(data.array, udf, **chosen)
         return SignalIterator(run, partial(SignalSnapshot, labels=read_labels(self._signal)))
 
     @forwards(RunOptions, run_udf)

@@ -48,11 +48,6 @@ class SignalSnapshot(BaseSnapshot[SignalResult]):
         """Mask of the positions that have been processed, a navigation signal of booleans."""
         return make_nav_signal(self._snapshot.damage, self._labels)
 
-    @property
-    def generations(self) -> Any:
-        """Index into `parameters` of each position; see `Snapshot.generations`."""
-        return make_nav_signal(self._snapshot.generations, self._labels)
-
 
 class SignalIterator(SnapshotIterator[SignalSnapshot]):
     """Iterates over the snapshots of a run over a signal, one per merged chunk.

@@ -14,14 +14,13 @@ from udfdask.chunk.partial_result import Finalized, Partial
 from udfdask.chunk.task_context import merge_context
 from udfdask.chunk.udf_instance import Instance
 from udfdask.errors import (
-    ArgumentTypeError,
     ArgumentValueError,
     InvalidMaskError,
     UDFError,
     UndeclaredBufferError,
 )
 from udfdask.geometry.chunk_grid import BoolArray, as_index
-from udfdask.merge.merge import check_kind
+from udfdask.merge.merge import check_kind, check_returned
 from udfdask.plan.recipe import Recipe, UDFRecipe
 from udfdask.types import AnyArray
 from udfdask.udf.buffers import BufferSpec, Results
@@ -71,7 +70,10 @@ def finalize(
                 instance.arrays[name][...] = to_host(reduced.arrays[name])
         if chunk is None:
             instance.view_all(grid)
-        returned = _checked(instance, instance.call("get_results"))
+        returned = instance.call("get_results")
+        if isinstance(returned, Results):
+            returned = {k: v for k, v in vars(returned).items() if v is not None}
+        _check_names(declared, returned)
         return Finalized(*_fitted(instance, returned), chunk)
 
 
@@ -108,28 +110,10 @@ def _fitted(
     return arrays, masks
 
 
-def _checked(instance: Instance, returned: Any) -> Mapping[str, Any]:
-    """Return what `get_results` returned, after checks against the declaration."""
-    declared = instance.declared
-    if isinstance(returned, Results):
-        returned = {k: v for k, v in vars(returned).items() if v is not None}
-    if not isinstance(returned, Mapping):
-        raise ArgumentTypeError(
-            f"{declared.name}.get_results() must return a dictionary of arrays, "
-            f"not {type(returned).__name__}"
-        )
-    _check_names(declared, returned)
-    return returned
-
-
 def _check_names(declared: UDFRecipe, returned: Mapping[str, Any]) -> None:
     """Raise if `get_results` returned a name that is no result, or left out a result."""
     specs, who = declared.buffers, f"{declared.name}.get_results()"
-    if undeclared := [name for name in returned if name not in specs]:
-        raise UndeclaredBufferError(
-            f"{who} returned {quoted(undeclared)}, not declared in get_result_buffers(); "
-            f"declared are {sorted(specs)}"
-        )
+    check_returned(returned, specs, who, UndeclaredBufferError)
     if private := [name for name in returned if specs[name].use == "private"]:
         raise UDFError(
             f"{who} returned {quoted(private)}, declared use='private': leave it out, or declare "
@@ -188,21 +172,17 @@ def _fit_mask(
     instance: Instance, name: str, mask: Any, shape: tuple[int, ...], array: AnyArray
 ) -> AnyArray:
     """Return a valid mask in the shape of its fitted result; `shape` is that before fitting."""
-    declared = instance.declared
-    given = to_host(mask)
-    if given.dtype != bool:
-        raise InvalidMaskError(
-            f"{declared.name}.get_results() gave {name!r} a mask of dtype {given.dtype}: a valid "
-            "mask must be boolean, True where the result is valid"
-        )
+    given, spec = to_host(mask), instance.declared.buffers[name]
     try:
+        if given.dtype != bool:
+            raise ValueError  # noqa: TRY301
         full = np.broadcast_to(given, shape)
     except ValueError:
         raise InvalidMaskError(
-            f"{declared.name}.get_results() gave {name!r} a mask of shape {given.shape}, which "
-            f"does not broadcast to the result's shape {shape}"
+            f"{instance.declared.name}.get_results() gave {name!r} a mask of dtype {given.dtype} "
+            f"and shape {given.shape}: a valid mask must be boolean, True where the result is "
+            f"valid, and must broadcast to the result's shape {shape}"
         ) from None
-    spec = declared.buffers[name]
     if full.size == array.size:
         return full.reshape(array.shape).copy()
     as_bool = BufferSpec(kind=spec.kind, extra_shape=spec.extra_shape, dtype=np.dtype(bool))

@@ -16,7 +16,7 @@ from udfdask.errors import ArgumentTypeError, ArgumentValueError, UDFError
 from udfdask.geometry.chunk_grid import BoolArray
 from udfdask.geometry.shapes import Shape
 from udfdask.geometry.slices import Slice
-from udfdask.plan.recipe import Recipe, UDFRecipe
+from udfdask.plan.recipe import Recipe
 from udfdask.types import AnyArray
 from udfdask.udf.aux_data import concatenate_rows
 from udfdask.udf.base import overrides
@@ -135,109 +135,88 @@ def merge_all(recipe: Recipe, number: int, partials: Sequence[Partial], check: b
     results must agree: in a tree, `merge_all` is called on its own results.
     """
     with merge_context(recipe):
-        in_tree = recipe.udfs[number].merge.repeats_merge_all
-        merged = _merge_all(recipe, number, partials, in_tree)
+        merged = _merge_all(recipe, number, partials)
         if check:
             cut = len(partials) // 2 + 1 if len(partials) > 2 else 1
-            parts = [
-                _merge_all(recipe, number, some, in_tree)
-                for some in (partials[:cut], partials[cut:])
-            ]
-            again = _merge_all(recipe, number, parts, in_tree)
-            for name, spec in recipe.udfs[number].allocated.items():
+            parts = [_merge_all(recipe, number, some) for some in (partials[:cut], partials[cut:])]
+            again, udf = _merge_all(recipe, number, parts), recipe.udfs[number]
+            for name, spec in udf.allocated.items():
                 if not _agree(merged.arrays[name], again.arrays[name], spec):
-                    _refuse_tree(recipe.udfs[number], name)
+                    raise UDFError(
+                        f"{udf.name}.merge_all() is not associative: buffer {name!r} of a group of "
+                        "chunks is different when the group is merged in two parts first, as for "
+                        "an average of averages or a median. Keep sums and counts in buffers and "
+                        f"divide in get_results(), or set split_every=False on {udf.name} (or in "
+                        "run_udf) to have merge_all called once on all chunks"
+                    )
         return merged
 
 
-def _merge_all(recipe: Recipe, number: int, partials: Sequence[Partial], in_tree: bool) -> Partial:
+def _merge_all(recipe: Recipe, number: int, partials: Sequence[Partial]) -> Partial:
     """Return the partials merged by one call, in the declared dtypes and shapes."""
     first, stop = partials[0].first, partials[-1].stop
     aux = concatenate_rows([p.aux for p in partials])
     instance = Instance(recipe, number, first, stop, aux, recipe.merge_backend(number))
     instance.cursor.merged = (first, stop)
-    declared = instance.declared
-    ordered = {
-        _slice(recipe, p): PartialViews({k: a.copy() for k, a in p.arrays.items()})
-        for p in partials
-    }
+    declared, sig, ordered = instance.declared, recipe.shape.sig, {}
+    for p in partials:
+        rows = recipe.grid.rows_of(p.first, p.stop)
+        shape = Shape((len(rows), *sig), sig_dims=len(sig))
+        origin = (int(rows[0]), *(0 for _ in sig))
+        where = Slice(origin, shape, None if isinstance(rows, range) else rows)
+        ordered[where] = PartialViews({k: a.copy() for k, a in p.arrays.items()})
     merged = instance.call("merge_all", ordered)
-    if not isinstance(merged, Mapping):
-        raise ArgumentTypeError(
-            f"{declared.name}.merge_all() must return a dictionary of arrays, "
-            f"not {type(merged).__name__}"
-        )
-    _check_names(declared, merged, in_tree)
-    for name, spec in declared.allocated.items():
-        if name not in merged:
-            continue
-        target = instance.arrays[name]
-        value = in_backend(merged[name], backend_of(target))
-        if value.size:
-            check_kind(value, spec, name, f"{declared.name}.merge_all()")
-        if value.size != target.size:
-            raise ArgumentValueError(
-                f"{declared.name}.merge_all() returned {name!r} with shape {value.shape}, "
-                f"where {target.shape} was expected"
-            )
-        target[...] = value.reshape(target.shape)
-    return Partial(instance.arrays, first, stop, aux)
-
-
-def _check_names(declared: UDFRecipe, merged: Mapping[str, Any], in_tree: bool) -> None:
-    """Raise if `merge_all` returned unknown buffers, or left out buffers in a tree."""
     who = f"{declared.name}.merge_all()"
-    if unknown := [name for name in merged if name not in declared.allocated]:
-        raise ArgumentValueError(
-            f"{who} returned {quoted(unknown)}, not declared in get_result_buffers(); declared "
-            f"are {sorted(declared.allocated)}"
-        )
+    check_returned(merged, declared.allocated, who, ArgumentValueError)
     absent = [name for name in declared.allocated if name not in merged]
-    if absent and in_tree:
+    if absent and declared.merge.repeats_merge_all:
         raise UDFError(
             f"{who} left out {quoted(absent)}. It is called on groups of chunks and then on its "
             "own results, so it must return every declared buffer; or set split_every=False on "
             f"{declared.name} (or in run_udf) to have it called once on all chunks"
         )
-
-
-def _slice(recipe: Recipe, partial: Partial) -> Slice:
-    """Return the slice of the data set that the rows of a partial come from."""
-    rows = recipe.grid.rows_of(partial.first, partial.stop)
-    sig = recipe.shape.sig
-    shape = Shape((len(rows), *sig), sig_dims=len(sig))
-    origin = (int(rows[0]), *(0 for _ in sig))
-    return Slice(origin, shape, None if isinstance(rows, range) else rows)
+    for name in merged:
+        target = instance.arrays[name]
+        value = in_backend(merged[name], backend_of(target))
+        if value.size:
+            check_kind(value, declared.allocated[name], name, who)
+        if value.size != target.size:
+            raise ArgumentValueError(
+                f"{who} returned {name!r} with shape {value.shape}, where {target.shape} was "
+                "expected"
+            )
+        target[...] = value.reshape(target.shape)
+    return Partial(instance.arrays, first, stop, aux)
 
 
 def _agree(one: AnyArray, other: AnyArray, spec: BufferSpec) -> bool:
     """Return whether two results are equal: floats up to rounding, all others exactly."""
     if spec.dtype.kind not in "fc":
-        if spec.dtype.kind == "O":  # objects need not have a comparison
-            return True
-        return bool(np.array_equal(one, other))
+        # objects need not have a comparison
+        return spec.dtype.kind == "O" or bool(np.array_equal(one, other))
     finite = np.abs(one[np.isfinite(one)])
     scale = float(finite.max()) if finite.size else 0.0
     # another order of summation rounds differently, more so where large values cancel
-    eps = float(np.finfo(spec.dtype).eps)
-    pairs = [(one, other)]
+    rtol = 1e3 * float(np.finfo(spec.dtype).eps)
+    how: Any = {"rtol": rtol, "atol": rtol * scale, "equal_nan": True}
     if spec.dtype.kind == "c":  # NumPy compares complex values exactly if a part is infinite
-        pairs = [(one.real, other.real), (one.imag, other.imag)]
-    return all(
-        bool(np.allclose(a, b, rtol=1e3 * eps, atol=1e3 * eps * scale, equal_nan=True))
-        for a, b in pairs
-    )
+        return np.allclose(one.real, other.real, **how) and np.allclose(one.imag, other.imag, **how)
+    return np.allclose(one, other, **how)
 
 
-def _refuse_tree(declared: UDFRecipe, name: str) -> None:
-    """Raise because `merge_all` is not associative."""
-    raise UDFError(
-        f"{declared.name}.merge_all() is not associative: buffer {name!r} of a group of chunks "
-        "is different when the group is merged in two parts first, as for an average of "
-        "averages or a median. Keep sums and counts in buffers and divide in "
-        f"get_results(), or set split_every=False on {declared.name} (or in run_udf) to have "
-        "merge_all called once on all chunks"
-    )
+def check_returned(
+    returned: Any, declared: Mapping[str, BufferSpec], method: str, error: type[Exception]
+) -> None:
+    """Raise unless a method has returned a dictionary with names of buffers."""
+    if not isinstance(returned, Mapping):
+        raise ArgumentTypeError(
+            f"{method} must return a dictionary of arrays, not {type(returned).__name__}"
+        )
+    if unknown := [name for name in returned if name not in declared]:
+        raise error(
+            f"{method} returned {quoted(unknown)}, not declared in get_result_buffers(); "
+            f"declared are {sorted(declared)}"
+        )
 
 
 def check_kind(value: AnyArray, spec: BufferSpec, name: str, method: str) -> None:

@@ -57,8 +57,16 @@ def nav_block(
 
     `backend` is that of the run's results.
     """
-    values = _values_of(holder_of(source, number), name, of_mask)
-    return _block_of_rows(values[cut.rows], cut, fill, backend)
+    rows = _values_of(holder_of(source, number), name, of_mask)[cut.rows]
+    with backend.at_work(own_stream=False):
+        rows = _in_backend(rows, backend)
+        extra = rows.shape[1:]
+        if cut.mask is None:
+            return rows.reshape((*cut.shape, *extra))
+        xp = backend_holding(backend, rows.dtype).namespace()
+        block: AnyArray = xp.full((cut.mask.size, *extra), fill, dtype=rows.dtype)
+        block[np.flatnonzero(cut.mask)] = rows
+        return block.reshape((*cut.shape, *extra))
 
 
 def visited_block(source: object, cut: Cut, backend: DenseBackend) -> AnyArray:
@@ -156,19 +164,6 @@ def in_nav_shape(grid: Grid, rows: AnyArray, fill: Any) -> AnyArray:
     full = np.full(shape, fill, dtype=rows.dtype)
     full[grid.roi] = rows
     return full
-
-
-def _block_of_rows(rows: AnyArray, cut: Cut, fill: Any, backend: DenseBackend) -> AnyArray:
-    """Return the block of a chunk in data set shape, with `fill` outside the ROI."""
-    with backend.at_work(own_stream=False):
-        rows = _in_backend(rows, backend)
-        extra = rows.shape[1:]
-        if cut.mask is None:
-            return rows.reshape((*cut.shape, *extra))
-        xp = backend_holding(backend, rows.dtype).namespace()
-        block: AnyArray = xp.full((cut.mask.size, *extra), fill, dtype=rows.dtype)
-        block[np.flatnonzero(cut.mask)] = rows
-        return block.reshape((*cut.shape, *extra))
 
 
 def _values_of(source: Holder, name: str, of_mask: bool) -> AnyArray:

@@ -190,8 +190,6 @@ class Recipe:
     """Array backend of the chunks, from the dask array's meta."""
     token: str = ""
     """Name of the run, under which a process caches shared task data; empty for no cache."""
-    generation: int = 0
-    """How often parameters have changed since the start of a progressive run."""
 
     @property
     def contiguous_nav(self) -> bool:

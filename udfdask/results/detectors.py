@@ -32,16 +32,12 @@ def draw_detectors(
     from udfdask.plotting.static import prepare_plot
 
     patterns = [n for n, spec in result.buffers.items() if spec.kind == "sig"]
-    if name is None and not patterns:
-        raise ArgumentValueError(
-            f"{result.udf_name} has no result of kind sig to draw detectors over: use a SumUDF"
-        )
-    chosen = patterns[0] if name is None else name
+    chosen = name if name is not None else next(iter(patterns), "")
     place = find_place(chosen, result.extra_axes)
-    if place is not None and place.result not in patterns:
+    if not patterns or (place is not None and place.result not in patterns):
         raise ArgumentValueError(
-            f"{chosen!r} of {result.udf_name} is not of kind sig: detectors are drawn over "
-            f"{patterns or 'the results of a SumUDF'}"
+            f"detectors are drawn over a result of kind sig: {result.udf_name} has {patterns}; "
+            "a SumUDF has one"
         )
     masks = detector_masks(result._info, detectors)
     plot = prepare_plot(result._info, chosen, axes=None, log=log, title=title or "")
@@ -67,24 +63,29 @@ def detector_masks(info: ResultInfo, detectors: Any) -> dict[str, AnyArray]:
     masks: dict[str, AnyArray] = {}
     for name, detector in named:
         found = _masks_of(info, detector)
-        for own, mask in found.items():
+        for own, (mask, end) in found.items():
             called = own
             if name is not None:
-                called = f"{name} {own}"
-                if len(found) == 1:
-                    called = f"{name}{_CUT if own.endswith(_CUT) else ''}"
-            free, number = called, 1
+                called = name if len(found) == 1 else f"{name} {own}"
+            free, number = f"{called}{end}", 1
             while free in masks:
                 number += 1
-                free = f"{called} {number}"
+                free = f"{called}{end} {number}"
+            if mask.shape != tuple(sig):
+                raise ArgumentValueError(
+                    f"the detector {called!r} has the shape {mask.shape}, but frames have the "
+                    f"shape {tuple(sig)}"
+                )
+            if not mask.any():
+                raise ArgumentValueError(f"the detector {called!r} has no pixel")
             masks[free] = mask
     if not masks:
         raise ArgumentValueError("there is no detector to draw: pass a UDF, a mask, or several")
     return masks
 
 
-def _masks_of(info: ResultInfo, detector: Any) -> Mapping[str, AnyArray]:
-    """Return the masks of a UDF, or a mask itself."""
+def _masks_of(info: ResultInfo, detector: Any) -> Mapping[str, tuple[AnyArray, str]]:
+    """Return the masks of a UDF, or a mask itself, each with the end of its name."""
     detector = as_own(detector)
     if not isinstance(detector, UDF):
         mask = np.asarray(detector)
@@ -92,7 +93,7 @@ def _masks_of(info: ResultInfo, detector: Any) -> Mapping[str, AnyArray]:
             raise ArgumentTypeError(
                 f"a detector is a UDF such as VirtualDetectorUDF or a mask, not {detector!r}"
             )
-        return {"mask": _checked(mask, info, "the mask") != 0}
+        return {"mask": (mask != 0, "")}
     sig_dims = len(info.sig_shape)
     shape = Shape((*info.nav_shape, *info.sig_shape), sig_dims=sig_dims)
     frame = Frame.of(info.calibration, shape, sig_dims)
@@ -116,20 +117,5 @@ def _masks_of(info: ResultInfo, detector: Any) -> Mapping[str, AnyArray]:
         raise ArgumentValueError(
             f"{type(udf).__name__} uses all pixels of a frame: there is no detector to draw"
         )
-    who = f"{type(udf).__name__}.get_detector_masks()"
-    cut = _CUT if any(one.is_cut for one in asked._coverages(shape.sig)) else ""
-    return {
-        f"{name}{cut}": _checked(np.asarray(mask), info, f"{who}[{name!r}]").astype(bool)
-        for name, mask in masks.items()
-    }
-
-
-def _checked(mask: AnyArray, info: ResultInfo, who: str) -> AnyArray:
-    """Return a mask; raise unless it has the shape of a frame, and some pixels."""
-    if mask.shape != tuple(info.sig_shape):
-        raise ArgumentValueError(
-            f"{who} has the shape {mask.shape}, but frames have the shape {tuple(info.sig_shape)}"
-        )
-    if not mask.any():
-        raise ArgumentValueError(f"{who} has no pixel: there is nothing to draw")
-    return mask
+    end = _CUT if any(one.is_cut for one in asked._coverages(shape.sig)) else ""
+    return {name: (np.asarray(mask).astype(bool), end) for name, mask in masks.items()}

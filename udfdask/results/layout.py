@@ -39,15 +39,13 @@ def split_attributes(attrs: Mapping[Hashable, Any]) -> tuple[Attributes, Attribu
     return general, {k: v for k, v in attrs.items() if k in QUANTITY}
 
 
-def wants_attributes(keep_attrs: Any) -> bool:
+def wants_attributes(keep_attrs: bool | None) -> bool:
     """Return whether to keep attributes; None means the option of xarray."""
     if keep_attrs is None:
         keep_attrs = xr.get_options()["keep_attrs"]
         return True if keep_attrs == "default" else bool(keep_attrs)
     if not isinstance(keep_attrs, bool):
-        raise ArgumentTypeError(
-            f"keep_attrs must be True, False or None (xarray's option), not {keep_attrs!r}"
-        )
+        raise ArgumentTypeError(f"keep_attrs must be True, False or None, not {keep_attrs!r}")
     return keep_attrs
 
 
@@ -144,7 +142,14 @@ def make_layout(
     used = set().union(*own.values()) if buffers else set(labels.nav)
     coords = labels.coords.drop_dims(set(labels.dims) - used, errors="ignore")
     taken: set[Hashable] = {*labels.dims, *coords.coords}
-    _check_names(names.values() if buffers else [VISITED], taken)
+    seen = set(taken)
+    for name in names.values() if buffers else [VISITED]:
+        if name in seen:
+            raise ArgumentValueError(
+                f"the result {name!r} has the name of a dimension, of a coordinate, or of another "
+                "result: give it another one with rename="
+            )
+        seen.add(name)
     # whole frames, as PickUDF returns them, keep the names of the signal dimensions
     frame = () if used.intersection(labels.sig) else labels.sig
     extra = _extra_dims(buffers, axes, {*taken, *names.values()}, frame)
@@ -172,16 +177,11 @@ def make_layout(
 
 def check_rename(rename: Any, buffers: Iterable[str]) -> None:
     """Raise unless `rename` is a mapping from names of results to names, or None."""
-    if rename is None:
-        return
-    if not isinstance(rename, Mapping):
-        raise ArgumentTypeError(
-            f"rename must be a dictionary such as {{'intensity': 'total'}}, not {rename!r}"
-        )
     names = sorted(set(buffers))
-    for key in rename:
-        if key not in names:
-            raise ArgumentValueError(f"rename={rename!r}: there is no result {key!r}, only {names}")
+    if rename is not None and (not isinstance(rename, Mapping) or {*rename} - {*names}):
+        raise ArgumentValueError(
+            f"rename={rename!r} must be a dictionary with names of results, which are {names}"
+        )
 
 
 def free_name(name: str, taken: Collection[Hashable]) -> str:
@@ -189,20 +189,6 @@ def free_name(name: str, taken: Collection[Hashable]) -> str:
     while name in taken:
         name += "_"
     return name
-
-
-def _check_names(names: Iterable[Hashable], taken: Collection[Hashable]) -> None:
-    """Raise if names of variables repeat, or equal dimensions or coordinates."""
-    seen: set[Hashable] = set()
-    for name in names:
-        if name in taken:
-            raise ArgumentValueError(
-                f"the result {name!r} has the same name as a dimension or coordinate of the data: "
-                f"give it another name, rename={{{name!r}: '{name}_result'}}"
-            )
-        if name in seen:
-            raise ArgumentValueError(f"two results have the name {name!r}: correct rename=")
-        seen.add(name)
 
 
 def _extra_dims(
@@ -246,19 +232,13 @@ def _extra_coords(
     coords: dict[Hashable, Any] = {}
     for key, spec in buffers.items():
         for dim, axis, n in zip(dims[key], axes[key], spec.extra_shape, strict=True):
-            own = data.coords.get(dim)
-            if own is not None and own.size == n and _axis_of(own, axis.name) == axis:
+            own: Any = data.coords.get(dim)
+            same = own is not None and own.size == n and own.to_index().nlevels == 1
+            if same and axis_of_values(axis.name, own.values, own.attrs.get("units")) == axis:
                 coords[dim] = own.variable
             else:
                 coords.update(coordinate(dim, axis, n))
     return coords
-
-
-def _axis_of(coord: xr.DataArray, name: str) -> Axis | None:
-    """Return the axis that a run makes of a coordinate; None for one with several levels."""
-    if coord.to_index().nlevels > 1:
-        return None
-    return axis_of_values(name, coord.values, coord.attrs.get("units"))
 
 
 def default_layout(info: ResultInfo, rename: Mapping[str, Hashable] | None) -> Layout:
@@ -266,7 +246,8 @@ def default_layout(info: ResultInfo, rename: Mapping[str, Hashable] | None) -> L
     check_rename(rename, info.buffers)
     shape = (*info.nav_shape, *info.sig_shape)
     labels = labels_of_axes(info.calibration.axes, shape, len(info.nav_shape))
-    return make_layout(info, labels, rename, info.origin)
+    origin = {"udf_class": info.udf_name, "parameters": info.parameters}
+    return make_layout(info, labels, rename, origin)
 
 
 def make_dataset(result: Any, layout: Layout, valid_masks: bool) -> xr.Dataset:

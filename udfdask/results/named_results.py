@@ -52,11 +52,6 @@ class ResultInfo:
     """Parameters of the UDF as the user gave them: a short JSON text, which files have."""
 
     @property
-    def origin(self) -> dict[str, str]:
-        """Attributes of results in files: the class of the UDF, and its parameters as JSON."""
-        return {"udf_class": self.udf_name, "parameters": self.parameters}
-
-    @property
     def axes(self) -> dict[str, tuple[Axis, ...]]:
         """One axis for each dimension of each result."""
         n_nav = len(self.grid.shape)
@@ -81,17 +76,12 @@ class ResultInfo:
 
         A label is a name if only one result has it. Raise if the name is unknown.
         """
-        from udfdask.geometry.labels import (
-            did_you_mean,
-            few,
-            find_place,
-            labels_as_names,
-        )
+        from udfdask.geometry.labels import did_you_mean, few, find_place, labels_as_names
 
         place = find_place(name, self.extra_axes)
         if place is None:
             labels = labels_as_names(self.extra_axes)
-            also = f"; they have the labels {few(labels)}" if labels else ""
+            also = f", and the labels {few(labels)}" if labels else ""
             hint = did_you_mean(name, (*self.buffers, *labels))
             raise UndeclaredBufferError(
                 f"{self.udf_name} has no result {name!r}; there are {sorted(self.buffers)}{also}"
@@ -132,13 +122,10 @@ class NamedResults(DaskMethodsMixin, Mapping[str, Any]):
 
     def _refuse(self, *_: Any, **__: Any) -> NoReturn:
         """Raise: NumPy would make an array that holds one object."""
-        names, udf = list(self), self._info.udf_name
-        if not names:
-            raise ArgumentTypeError(f"{udf} has no results that could be an array")
-        others = f", or another of {names}" if names[1:] else ""
+        names = list(self)
+        remedy = f": write result[{names[0]!r}]" if names else ""
         raise ArgumentTypeError(
-            f"the results of {udf} are arrays by name, not one array: write "
-            f"result[{names[0]!r}]{others}"
+            f"the results {names} of {self.udf_name} are arrays by name, not one array{remedy}"
         )
 
     __array__ = __float__ = __int__ = _refuse

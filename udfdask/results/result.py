@@ -2,29 +2,32 @@
 
 from __future__ import annotations
 
-import functools
-import sys
-from collections.abc import Callable, Hashable, Mapping
+import os
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from dask.base import tokenize
 from dask.highlevelgraph import HighLevelGraph
 
-from udfdask.chunk import partial_result
+from udfdask.chunk.partial_result import send_without_copies
 from udfdask.errors import UDFError
+from udfdask.geometry.axes import Axis
 from udfdask.graph.dask_internals.arrays import GraphArray
 from udfdask.graph.result_tasks import Arrays, ResultTasks
-from udfdask.results.named_results import Lookup, ResultInfo
-from udfdask.results.outputs import ResultOutputs
+from udfdask.results.named_results import Lookup, NamedResults, ResultInfo
+from udfdask.scheduling.compute import compute, persist
+from udfdask.scheduling.job import check_options
+from udfdask.scheduling.progress import Progress
+from udfdask.tracebacks import own_lines_hidden
 
 if TYPE_CHECKING:
-    from udfdask.geometry.labels import Place
     from udfdask.results.result_array import Content, ResultArray
 
 
-class Result(ResultOutputs):
+class Result(NamedResults):
     """The results of one UDF: a mapping from buffer names to arrays in data set shape.
 
     A lazy result holds dask arrays and is a dask collection: `dask.compute(result)`,
@@ -82,7 +85,15 @@ class Result(ResultOutputs):
         if self._is_lazy:
             return place.of(self._plain(place.result))
         if name not in self._views:
-            self._views[name] = self._view(place)
+            # with attributes of LiberTEM's results
+            from udfdask.results.result_array import as_result_array  # computed results need it
+
+            content = self._content(place.result)
+            values = place.of(content.values)
+            mask = None if content.mask is None else place.of(content.mask)
+            extra_shape = values.shape[values.ndim - len(place.axes) :]
+            content = replace(content, values=values, mask=mask, extra_shape=extra_shape)
+            self._views[name] = as_result_array(content)
         return self._views[name]
 
     def _plain(self, name: str) -> Any:
@@ -90,21 +101,6 @@ class Result(ResultOutputs):
         if self._tasks is not None and name not in self._arrays:
             self._arrays[name] = self._tasks.array(name)
         return self._arrays[name]
-
-    def _view(self, place: Place) -> ResultArray:
-        """Return a computed result, or a part of it, with attributes of LiberTEM's results."""
-        from udfdask.results.result_array import as_result_array  # only computed results need it
-
-        content = self._content(place.result)
-        values = place.of(content.values)
-        return as_result_array(
-            replace(
-                content,
-                values=values,
-                mask=None if content.mask is None else place.of(content.mask),
-                extra_shape=values.shape[values.ndim - len(place.axes) :],
-            )
-        )
 
     def _content(self, name: str) -> Content:
         """Return what all forms of a computed result are made of."""
@@ -138,23 +134,15 @@ class Result(ResultOutputs):
     if not TYPE_CHECKING:  # type checkers know that there is no such attribute
 
         def __getattr__(self, name: str) -> Any:
-            # pickle looks up special names before __init__ has set any attribute
-            if not name.startswith("_") and name in self._info.buffers:
-                raise AttributeError(
-                    f"results are not attributes: write result[{name!r}] instead of result.{name}"
-                )
             remedy = ""
-            if not name.startswith("_") and hasattr(np.ndarray, name) and len(self):
-                remedy = f", but its arrays have: write result[{next(iter(self))!r}].{name}"
-            if name.startswith(("save", "to_")):
-                remedy = (
-                    ": to_zarr writes a store, to_xarray makes a Dataset, result[name] is an "
-                    "array, udfdask.save_results('result.nc', result) writes other formats, and "
-                    "result.plot().savefig('result.png') a picture"
-                )
-            raise AttributeError(
-                f"{type(self).__name__!r} object has no attribute {name!r}{remedy}"
-            )
+            if not name.startswith("_"):  # pickle looks up special names before __init__
+                if name in self._info.buffers:
+                    remedy = f": write result[{name!r}]"
+                elif len(self) and hasattr(np.ndarray, name):
+                    remedy = f": write result[{next(iter(self))!r}].{name}"
+                elif name.startswith(("save", "to_")):
+                    remedy = ": to_zarr, to_xarray and save_results('a.nc', result) write"
+            raise AttributeError(f"'Result' object has no attribute {name!r}{remedy}")
 
     @property
     def raw(self) -> Mapping[str, Any]:
@@ -232,6 +220,309 @@ class Result(ResultOutputs):
         content = self._content(name)
         return np.ma.MaskedArray(content.values, mask=~content.valid)
 
+    def compute(self, progress: Progress = False, **kwargs: Any) -> Result:
+        """Compute the result in one pass over the data.
+
+        Parameters
+        ----------
+        progress : bool, callable or ProgressReporter
+            Show a progress bar, or call a progress callback: see `udfdask.compute`.
+        **kwargs
+            Arguments of `udfdask.compute`: cache, scheduler, num_workers, resources, ...
+
+        Returns
+        -------
+        Result
+            The same result with NumPy arrays.
+
+        Raises
+        ------
+        UDFError
+            As in `udfdask.compute`.
+
+        Examples
+        --------
+        >>> import dask.array as da, udfdask as ud
+        >>> from udfdask.udfs import SumUDF
+        >>> ud.run_udf(da.ones((5, 5, 2, 2)), SumUDF()).compute()["intensity"]
+        array([[25., 25.],
+               [25., 25.]])
+        """
+        with own_lines_hidden:
+            (done,) = compute(self, progress=progress, **kwargs)
+        return done  # type: ignore[no-any-return]
+
+    def persist(self, progress: Progress = False, **kwargs: Any) -> Result:
+        """Compute the blocks of the result in one pass over the data and keep them in memory.
+
+        Parameters
+        ----------
+        progress : bool, callable or ProgressReporter
+            As in `udfdask.persist`.
+        **kwargs
+            Arguments of `dask.persist`.
+
+        Returns
+        -------
+        Result
+            The same result; the blocks of its arrays are in memory or being computed.
+
+        Raises
+        ------
+        UDFError
+            As in `udfdask.persist`.
+
+        Examples
+        --------
+        >>> import dask.array as da, udfdask as ud
+        >>> from udfdask.udfs import SumUDF
+        >>> ud.run_udf(da.ones((5, 5, 2, 2)), SumUDF()).persist()["intensity"].sum().compute()
+        np.float64(100.0)
+        """
+        with own_lines_hidden:
+            (kept,) = persist(self, progress=progress, **kwargs)
+        return kept  # type: ignore[no-any-return]
+
+    def plot(
+        self,
+        names: Any = None,
+        *,
+        axes: Sequence[Axis] | None = None,
+        log: bool | None = None,
+        title: str | None = None,
+        vmin: float | None = None,
+        vmax: float | None = None,
+        cmap: Any = None,
+    ) -> Any:
+        """Draw results side by side. A lazy result is computed first, in one pass.
+
+        Nav results are drawn as images of the scan or lines along it, sig results as images or
+        spectra, complex results as amplitude and phase. Profiles, whose extra dimension has a unit,
+        are drawn as their mean over the scan. The figure shows the first four positions along any
+        other extra dimension, and the middle position along a third navigation dimension. Values
+        that are not valid or NaN have a light color of their own.
+
+        Parameters
+        ----------
+        names : str, tuple or list, optional
+            The results to draw: a name, or the label of a mask such as "BF"; a pair
+            ``(name, function)`` with a function of an array, with NaN where it is not valid; or a
+            list of these. By default the `default_plots` of the UDF, or else all images and lines.
+        axes : sequence of Axis, optional
+            One axis per dimension of the data, ``(*nav, *sig)``; by default those of the run.
+        log : bool, optional
+            Logarithmic scale for all results or for none; by default for images of kind sig.
+        title : str, optional
+            Title of the figure; by default the name of the UDF, or its key in a dictionary.
+        vmin, vmax : float, optional
+            Limits of the color scale of all images, and of the values of curves. By default they
+            fit the values of each panel. If an image has values of both signs, one of them is
+            enough: the other is its negative.
+        cmap : str or matplotlib.colors.Colormap, optional
+            Colors of all images except phases.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            A notebook shows it as the value of a cell, `matplotlib.pyplot.show` elsewhere.
+
+        Raises
+        ------
+        ArgumentTypeError, ArgumentValueError
+            If no result of this name can be drawn, or colors or limits are invalid.
+        ImportError
+            If matplotlib is not installed.
+
+        Examples
+        --------
+        >>> import dask.array as da, udfdask as ud
+        >>> from udfdask.udfs import SumUDF
+        >>> result = ud.run_udf(da.ones((5, 5, 2, 3)), SumUDF()).compute()
+        >>> axes = [ud.Axis(name=name, unit="mrad", scale=0.5) for name in ("y", "x", "ky", "kx")]
+        >>> result.plot("intensity", axes=axes).axes[0].get_xlabel()
+        'kx (mrad)'
+        """
+        from udfdask.plotting.static import prepare_plot
+
+        chosen, title = True if names is None else names, self.name if title is None else title
+        look = {"vmin": vmin, "vmax": vmax, "cmap": cmap}
+        plot = prepare_plot(self, chosen, axes=axes, log=log, title=title, **look)
+        arrays = {name: self[name] for name in plot.names}
+        masks = {name: self.valid_mask[name] for name in plot.names}
+        with own_lines_hidden:
+            values = compute(arrays, masks)
+        return plot.draw(*values)
+
+    def plot_detectors(
+        self,
+        detectors: Any,
+        name: str | None = None,
+        *,
+        log: bool | None = None,
+        title: str | None = None,
+    ) -> Any:
+        """Draw detectors over a result of kind sig, such as the mean pattern or the mean spectrum.
+
+        The legend says which detectors are cut by the edge of the frame.
+
+        Parameters
+        ----------
+        detectors : UDF, array of bool, list or dict
+            UDFs over the same data, such as `VirtualDetectorUDF`, or masks of shape `sig`. A
+            dictionary gives their names in the legend.
+        name : str, optional
+            The result to draw; by default the first of kind sig.
+        log : bool, optional
+            Logarithmic scale; by default for values that are not negative.
+        title : str, optional
+            Title of the figure; by default none.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            As in `plot`.
+
+        Raises
+        ------
+        ArgumentTypeError, ArgumentValueError
+            If there is no result of kind sig, or no detector that fits the frames.
+
+        Examples
+        --------
+        >>> import dask.array as da, udfdask as ud
+        >>> from udfdask.udfs import SumUDF, VirtualDetectorUDF
+        >>> total = ud.run_udf(da.ones((5, 5, 16, 16)), SumUDF())
+        >>> bright, dark = VirtualDetectorUDF(r=3), VirtualDetectorUDF("ring", ri=4, ro=7)
+        >>> figure = total.plot_detectors({"BF": bright, "ADF": dark})
+        >>> [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
+        ['BF', 'ADF']
+        """
+        from udfdask.results.detectors import draw_detectors
+
+        return draw_detectors(self, detectors, name, log=log, title=title)
+
+    def to_xarray(
+        self, valid_masks: bool = False, *, rename: Mapping[str, Hashable] | None = None
+    ) -> Any:
+        """Return the results as variables of an xarray.Dataset; lazy results stay lazy.
+
+        Axes without names are called ``y`` and ``x`` in the scan, ``sig_y`` and ``sig_x`` in a
+        frame; ``nav_0``, ``nav_1``, ... and ``sig_0``, ``sig_1``, ... if there are three or more.
+        `axes` gives the names and coordinates of extra dimensions.
+
+        Parameters
+        ----------
+        valid_masks : bool
+            Add a boolean variable ``{name}_valid`` for each result.
+        rename : dict, optional
+            New names of variables: ``{"a": "b"}`` calls the result ``"a"`` ``"b"``.
+
+        Returns
+        -------
+        xarray.Dataset
+            A variable for each result; for a UDF without any, the mask of processed frames.
+
+        Raises
+        ------
+        ArgumentTypeError, ArgumentValueError
+            If `rename` is invalid, or a result has the name of a dimension.
+        ImportError
+            If xarray is not installed.
+
+        Examples
+        --------
+        >>> import dask.array as da, udfdask as ud
+        >>> from udfdask.udfs import SumSigUDF
+        >>> dataset = ud.run_udf(da.ones((2, 3, 4, 4), chunks=2), SumSigUDF()).to_xarray()
+        >>> dataset["intensity"].dims
+        ('y', 'x')
+        >>> dataset["intensity"].mean("x").compute().values
+        array([16., 16.])
+        """
+        from udfdask.results.layout import default_layout, make_dataset
+
+        return make_dataset(self, default_layout(self._info, rename), valid_masks)
+
+    def to_zarr(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        rename: Mapping[str, Hashable] | None = None,
+        overwrite: bool = False,
+        zarr_format: Literal[2, 3] | None = None,
+        progress: bool = False,
+        resume: bool = False,
+        **kwargs: Any,
+    ) -> Path:
+        """Compute the results into a zarr store that `xarray.open_zarr` reads, in one pass.
+
+        An incomplete store never appears at `path`. The store has the variables of `to_xarray`, a
+        boolean coordinate `roi` if there is a region of interest, and ``{name}_valid`` for results
+        with their own valid mask, unless it is True everywhere.
+
+        Parameters
+        ----------
+        path : str or path-like
+            Path of the new store, which the workers of a cluster must be able to write to.
+        rename : dict, optional
+            New names of variables, as in `to_xarray`.
+        overwrite : bool
+            Replace an existing zarr store, if its folder contains nothing else.
+        zarr_format : {2, 3}, optional
+            Format of the store; by default the newest format that zarr writes.
+        progress : bool
+            Show a progress bar.
+        resume : bool
+            Keep partial results in the folder ``{path}.cache`` until the store is complete: if the
+            computation is interrupted, the same call goes on where it was. If the same run has
+            written the store before, nothing is left to do.
+        **kwargs
+            Arguments of `udfdask.compute`: scheduler, num_workers, resources, ...
+
+        Returns
+        -------
+        pathlib.Path
+            Absolute path of the store.
+
+        Raises
+        ------
+        FileExistsError
+            If `path` exists and `overwrite` is False, or it is not a zarr store.
+        FileNotFoundError
+            If the parent folder of `path` does not exist.
+        ArgumentTypeError
+            If zarr cannot store the dtype of a result; if no scheduler takes one of the arguments.
+        ArgumentValueError
+            If `path` is not local, or is, contains, or is inside a source of the data.
+        OSError
+            If `path` cannot be written, for example on a read-only disk.
+        ImportError
+            If xarray or zarr is not installed.
+
+        Examples
+        --------
+        >>> import tempfile, dask.array as da, udfdask as ud, xarray as xr
+        >>> from udfdask.udfs import SumSigUDF
+        >>> result = ud.run_udf(da.ones((2, 3, 4, 4), chunks=2), SumSigUDF(), roi=(0, 1))
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     with xr.open_zarr(result.to_zarr(f"{folder}/sums.zarr")) as dataset:
+        ...         print(dataset["intensity"].where(dataset.roi).sum().values)
+        16.0
+        """
+        check_options(self.to_zarr, kwargs, kwargs.get("scheduler"))
+        from udfdask.results.layout import dataset_in_file
+        from udfdask.results.zarr_store import write_dataset
+
+        dataset, masks = dataset_in_file(self, rename)
+        kwargs |= {"overwrite": overwrite, "progress": progress, "resume": resume}
+        how: dict[str, Any] = {
+            "masks": list(masks.values()),
+            "sources": self.files,
+            "zarr_format": zarr_format,
+        }
+        with own_lines_hidden:
+            return write_dataset(dataset, path, **how, **kwargs)
+
     # The dask collection protocol.
 
     def __dask_graph__(self) -> HighLevelGraph | None:
@@ -265,12 +556,12 @@ class Result(ResultOutputs):
         return GraphArray.__dask_scheduler__
 
     def __dask_postcompute__(self) -> tuple[Callable[..., Result], tuple[Any, ...]]:
-        _send_without_copies()
+        send_without_copies()
         gather, extra = self._lazy_tasks.gather()
         return _computed, (self._settled_info(), gather, extra)
 
     def __dask_postpersist__(self) -> tuple[Callable[..., Result], tuple[Any, ...]]:
-        _send_without_copies()
+        send_without_copies()
         return _persisted, (self._settled_info(), self._lazy_tasks)
 
     def _settled_info(self) -> ResultInfo:
@@ -298,30 +589,4 @@ def _persisted(
     return Result(info, tasks=tasks.with_graph(graph, rename or {}))
 
 
-def _send_without_copies() -> None:
-    """Tell distributed, if this process has imported it, how to send results."""
-    if sys.modules.get("distributed") is not None:
-        _register()
-
-
-@functools.cache
-def _register() -> None:
-    from distributed.protocol import dask_deserialize, dask_serialize  # type: ignore[attr-defined]
-
-    partial_result.send_without_copies()
-    # both take dictionaries too
-    dump, load = (
-        kind.dispatch(partial_result.Partial) for kind in (dask_serialize, dask_deserialize)
-    )
-
-    def to_frames(result: Result) -> Any:
-        if result._tasks is not None:
-            raise NotImplementedError  # a lazy result is pickled
-        parts = {"info": result._info, "arrays": result._arrays, "masks": result._masks}
-        return dump(parts)
-
-    dask_serialize.register(Result, to_frames)
-    dask_deserialize.register(Result, lambda header, frames: Result(**load(header, frames)))
-
-
-_send_without_copies()  # on workers, which have imported distributed before
+send_without_copies()  # on workers, which have imported distributed before

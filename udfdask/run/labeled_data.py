@@ -56,7 +56,7 @@ class LabeledData:
         return explain_for(self.door, self.array, udf, **chosen)
 
     def for_iterating(self, udf: Any, options: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
-        """Return the UDFs and all arguments of `prepare_run`, other than the array."""
+        """Return the UDFs and all arguments of `ProgressiveRun`, other than the array."""
         udf, chosen = self._arguments(udf, options)
         align = partial(read_values, read=self.read_mask, data=self.labels)
         return udf, {"door": self.door, "align": align, **chosen}

@@ -5,14 +5,13 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypedDict, overload
+from typing import Any, TypedDict
 
 import dask.array as da
 
-from udfdask.errors import ArgumentTypeError, unknown_arguments
+from udfdask.errors import ArgumentTypeError
 from udfdask.libertem_udfs import udf_name
 from udfdask.plan.check_input import check_is_array
-from udfdask.results.result import Result
 from udfdask.run.options import DescribedData, take_apart
 from udfdask.run.run_udf import run_udf
 from udfdask.udf import UDF
@@ -28,22 +27,6 @@ class MapOptions(TypedDict, total=False):
     backends: str | Sequence[str] | None
 
 
-@overload
-def map_frames(
-    array: da.Array | DescribedData,
-    func: Callable[..., Any],
-    *,
-    output_names: None = ...,
-    **options: Any,
-) -> da.Array: ...
-@overload
-def map_frames(
-    array: da.Array | DescribedData,
-    func: Callable[..., Any],
-    *,
-    output_names: Sequence[str],
-    **options: Any,
-) -> Result: ...
 def map_frames(
     array: da.Array | DescribedData,
     func: Callable[..., Any],
@@ -56,7 +39,7 @@ def map_frames(
     output_names: Sequence[str] | None = None,
     backends: str | Sequence[str] | None = None,
     **kwargs: Any,
-) -> da.Array | Result:
+) -> Any:
     """Call a function with every frame, lazily.
 
     Parameters
@@ -135,8 +118,7 @@ def map_frames(
     (result,) = run_udf(array, {call_of(func): udf}, sig_dims=sig_dims, roi=roi).values()
     if output_names is not None:
         return result._called(name_of_map(func))
-    array_of_results: da.Array = result["result"]
-    return array_of_results
+    return result["result"]
 
 
 def make_frame_udf(
@@ -154,25 +136,25 @@ def make_frame_udf(
     parameters = {name: value for name, value in kwargs.items() if name not in names}
     _check_own_names(caller, func, given)
     options = {name: given[name] for name in names if name in given}
-    udf = AutoUDF(f=func, kwargs=parameters, **options)
-    _check_kwargs(caller, func, parameters)
-    return udf
+    return AutoUDF(f=func, kwargs=parameters, **options)
 
 
 def _check_own_names(caller: Callable[..., Any], func: Any, given: Mapping[str, Any]) -> None:
     """Raise if a function takes an option of its caller, too, and the user has passed it."""
+    try:
+        _, *others = inspect.signature(func).parameters.values()  # the first one is the frame
+    except (TypeError, ValueError):  # a compiled function
+        return
     bound = func.keywords if isinstance(func, functools.partial) else {}
-    others = (_parameters_of(func) or [])[1:]  # the first one is the frame
     taken = {p.name for p in others if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
     for name, own in inspect.signature(caller).parameters.items():
         passed = own.default is not own.empty and given.get(name, own.default) is not own.default
         if passed and name in taken and name not in bound:
             raise ArgumentTypeError(
                 f"{name}= is an option of {caller.__name__} and a parameter of "
-                f"{name_of_map(func)}{inspect.signature(func)}, so that either can be meant. For "
-                f"the function, bind it: functools.partial({name_of_map(func)}, {name}=...). For "
-                f"{caller.__name__}, bind the function's own value in this way, and pass {name}= "
-                "too"
+                f"{name_of_map(func)}: for the function, bind it, "
+                f"functools.partial({name_of_map(func)}, {name}=...); for {caller.__name__}, bind "
+                f"the function's own value in this way, and pass {name}= too"
             )
 
 
@@ -188,34 +170,3 @@ def call_of(func: Any) -> str:
     """Return how messages call a run of a function: "map_frames(peak)"."""
     name = name_of_map(func)
     return f"map_frames({'lambda' if name == map_frames.__name__ else name})"
-
-
-def _check_kwargs(caller: Callable[..., Any], func: Any, kwargs: Mapping[str, Any]) -> None:
-    """Raise if a function does not take a keyword argument: its name may be misspelled.
-
-    Without this check, a misspelled `ragged` would fail only on the first frame of the run.
-    """
-    taken = _parameters_of(func)
-    if taken is None or any(p.kind is p.VAR_KEYWORD for p in taken):
-        return
-    unknown = kwargs.keys() - {p.name for p in taken if p.kind is not p.POSITIONAL_ONLY}
-    if unknown:
-        known = [p.name for p in inspect.signature(caller).parameters.values()]
-        name = getattr(func, "__name__", type(func).__name__)
-        remedy = f"The function takes {name}{inspect.signature(func)}"
-        if "inplace" in unknown:
-            remedy = "Leave inplace out: the result is always new, and the data are never changed"
-        raise unknown_arguments(
-            caller.__name__,
-            unknown,
-            [*known, *(p.name for p in taken)],
-            remedy=remedy,
-        )
-
-
-def _parameters_of(func: Any) -> list[inspect.Parameter] | None:
-    """Return the parameters of a function; None for a compiled one, or for other objects."""
-    try:
-        return list(inspect.signature(func).parameters.values())
-    except (TypeError, ValueError):
-        return None

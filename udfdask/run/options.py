@@ -104,7 +104,7 @@ class RunOptions(TypedDict, total=False):
 
 
 class IterOptions(RunOptions, SchedulerOptions, total=False):
-    """Options that every entry point to a progressive run passes to `prepare_run` unchanged."""
+    """Options that every entry point to a progressive run passes to `ProgressiveRun` unchanged."""
 
     plots: Any
     scheduler: Any

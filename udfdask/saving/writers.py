@@ -15,7 +15,7 @@ import xarray as xr
 
 from udfdask.errors import ArgumentValueError
 from udfdask.geometry.axes import Axis, axis_of_values
-from udfdask.results.layout import dataset_in_file
+from udfdask.results.layout import dataset_in_file, free_name
 from udfdask.results.result import Result
 from udfdask.results.zarr_store import plain_names
 from udfdask.types import Kind
@@ -48,32 +48,30 @@ def content_of(
     masks: set[str] = set()
     kinds: dict[str, tuple[Kind, int]] = {}
     for udf, result in results.items():
-        if not result.buffers:  # it has no results, and which frames it has seen is not saved
+        # stores would take "/" for a path; of a UDF without results, nothing is saved
+        names = {buffer: f"{udf}_{buffer}".replace("/", "_") for buffer in result}
+        if not names:
             continue
-        names = {buffer: variable_name(udf, buffer) for buffer in result}
-        for name in names.values():
-            if name in kinds:
-                raise ArgumentValueError(
-                    f"two results would be called {name!r} in the file, after their UDF and "
-                    "buffer: give the UDFs other names"
-                )
+        if both := kinds.keys() & names.values():
+            raise ArgumentValueError(
+                f"two results would be called {min(both)!r} in the file, after their UDF and "
+                "buffer: give the UDFs other names"
+            )
         part, own_masks = dataset_in_file(result, names)
         part = part.rename(plain_names(part))
         renamed = _names_apart(part, merged, udf)
         n_leading = {"nav": len(result.nav_shape), "sig": len(result.sig_shape), "single": 0}
         for buffer, spec in result.buffers.items():
             part[names[buffer]].attrs.update(udf=udf, kind=str(spec.kind))
-            mask = own_masks.get(buffer)
-            for each in (names[buffer], *([] if mask is None else [mask])):
+            own = [own_masks[buffer]] if buffer in own_masks else []
+            masks.update(str(renamed.get(mask, mask)) for mask in own)
+            for each in (names[buffer], *own):
                 kinds[str(renamed.get(each, each))] = spec.kind, n_leading[spec.kind]
-            if mask is not None:
-                masks.add(str(renamed.get(mask, mask)))
         merged = merged.merge(
             part.rename(renamed), join="exact", compat="override", combine_attrs="drop_conflicts"
         )
-    return FileContent(
-        dataset=merged.assign_attrs(attrs or {}), masks=frozenset(masks), kinds=kinds
-    )
+    dataset = merged.assign_attrs(attrs or {})
+    return FileContent(dataset=dataset, masks=frozenset(masks), kinds=kinds)
 
 
 def without_needless_masks(content: FileContent) -> xr.Dataset:
@@ -87,21 +85,13 @@ def _names_apart(part: xr.Dataset, merged: xr.Dataset, udf: str) -> dict[Hashabl
     names: dict[Hashable, str] = {}
     taken = {*merged.variables, *merged.sizes, *part.variables, *part.sizes}
     for name in {**part.sizes, **part.variables}:
-        same_size = merged.sizes.get(name) == part.sizes.get(name)
         one, other = part.variables.get(name), merged.variables.get(name)
-        same_values = one is other if one is None or other is None else one.identical(other)
+        same = one is other if one is None or other is None else one.identical(other)
         is_known = name in merged.sizes or name in merged.variables
-        if is_known and not (same_size and same_values):
-            names[name] = f"{udf}_{name}".replace("/", "_")
-            while names[name] in taken:
-                names[name] += "_"
+        if is_known and not (same and merged.sizes.get(name) == part.sizes.get(name)):
+            names[name] = free_name(f"{udf}_{name}".replace("/", "_"), taken)
             taken.add(names[name])
     return names
-
-
-def variable_name(udf: str, buffer: str) -> str:
-    """Return the name of a buffer in a file, the same for any number of UDFs."""
-    return f"{udf}_{buffer}".replace("/", "_")  # which stores would take for a path
 
 
 def write_npz(path: Path, content: FileContent) -> None:
@@ -183,10 +173,7 @@ def _signal(
     name: str, variable: xr.DataArray, n_nav: int, attrs: Any, *, uniform: bool = False
 ) -> dict[str, Any]:
     """Return a result as RosettaSciIO's dictionary of a signal."""
-    axes = [
-        _axis(variable, place, navigate=place < n_nav, uniform=uniform)
-        for place in range(variable.ndim)
-    ]
+    axes = [_axis(variable, place, place < n_nav, uniform) for place in range(variable.ndim)]
     own: dict[str, Any] = {**attrs, **variable.attrs}
     labels = {
         str(dim): [str(each) for each in variable[dim].values]
@@ -198,10 +185,9 @@ def _signal(
     about: dict[str, str] = {"signal_type": ""}
     if "units" in variable.attrs:
         about["quantity"] = f"{name} ({variable.attrs['units']})"
-    scalar = {**_FIRST, "name": "Scalar", "size": 1, "navigate": False, "units": None}
     return {
         "data": np.ascontiguousarray(np.atleast_1d(variable.values)),
-        "axes": axes or [scalar],
+        "axes": axes or [_uniform(Axis(name="Scalar"), 1, False)],
         "metadata": {"General": {"title": name}, "Signal": about, "udfdask": own},
         "original_metadata": {},
         "learning_results": {},
@@ -212,23 +198,28 @@ def _signal(
     }
 
 
-_FIRST = {"_type": "UniformDataAxis", "is_binned": False, "scale": 1.0, "offset": 0.0}
-
-
-def _axis(variable: xr.DataArray, place: int, *, navigate: bool, uniform: bool) -> dict[str, Any]:
+def _axis(variable: xr.DataArray, place: int, navigate: bool, uniform: bool) -> dict[str, Any]:
     """Return the axis of a dimension as a dictionary of HyperSpy."""
     dim, size = str(variable.dims[place]), variable.shape[place]
     axis = Axis(name=dim)
     if dim in variable.coords and variable[dim].dtype.kind not in "OU":
         axis = axis_of_values(dim, variable[dim].values, variable[dim].attrs.get("units"))
+    if axis.values is None:
+        return _uniform(axis, size, navigate)
+    if uniform:  # an image has one scale: other positions are counted
+        return _uniform(Axis(name=dim), size, navigate)
     shared = {"name": dim, "units": axis.unit, "navigate": navigate, "is_binned": False}
-    if axis.values is not None and not uniform:
-        return {"_type": "DataAxis", **shared, "axis": axis.positions(size)}
-    if axis.values is not None:  # an image has one scale: other positions are counted
-        axis = Axis(name=dim)
+    return {"_type": "DataAxis", **shared, "axis": axis.positions(size)}
+
+
+def _uniform(axis: Axis, size: int, navigate: bool) -> dict[str, Any]:
+    """Return an axis of equal steps as a dictionary of HyperSpy."""
     return {
-        **_FIRST,
-        **shared,
+        "_type": "UniformDataAxis",
+        "name": axis.name,
+        "units": axis.unit,
+        "navigate": navigate,
+        "is_binned": False,
         "size": size,
         "scale": float(axis.scale),
         "offset": float(axis.offset),

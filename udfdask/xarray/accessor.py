@@ -25,8 +25,8 @@ from udfdask.run.options import (
     forwards,
     make_detector,
 )
-from udfdask.run.progressive.start import prepare_run
-from udfdask.run.progressive.start import run_udf_iter as iterate_on_array
+from udfdask.run.progressive import ProgressiveRun
+from udfdask.run.progressive import run_udf_iter as iterate_on_array
 from udfdask.run.run_udf import in_form_of
 from udfdask.run.run_udf import run_udf as run_on_array
 from udfdask.scheduling.compute import compute
@@ -333,7 +333,7 @@ class DataArrayUDF:
         check_options(self.run_udf_iter, options, options.get("scheduler"))
         data, labels = arrange(self._array, sig_dims, roi, keep_attrs)
         udf, chosen = data.for_iterating(udf, options)
-        run = prepare_run(data.array, udf, **chosen)
+        run = ProgressiveRun(data.array, udf, **chosen)
         layouts = _layouts(run.infos, labels, rename)
         return LabeledIterator(
             run,

@@ -10,7 +10,6 @@ from udfdask.results.layout import Labels, Layout
 from udfdask.run.progressive import Snapshot
 from udfdask.run.progressive.iterator import SnapshotIterator
 from udfdask.run.progressive.snapshot import BaseSnapshot
-from udfdask.types import AnyArray
 
 
 class LabeledSnapshot(BaseSnapshot[xr.Dataset]):
@@ -61,18 +60,9 @@ class LabeledSnapshot(BaseSnapshot[xr.Dataset]):
     @property
     def damage(self) -> xr.DataArray:
         """Mask of the frames that have been processed, booleans."""
-        return self._over_nav(self._snapshot.damage)
-
-    @property
-    def generations(self) -> xr.DataArray:
-        """Index into `parameters` of each frame, integers; see `Snapshot.generations`."""
-        return self._over_nav(self._snapshot.generations)
-
-    def _over_nav(self, values: AnyArray) -> xr.DataArray:
-        """Return values of shape nav with the labels of the input."""
         labels = self._labels
         coords = labels.coords.drop_dims(labels.sig, errors="ignore").coords
-        return xr.DataArray(values, dims=labels.nav, coords=coords)
+        return xr.DataArray(self._snapshot.damage, dims=labels.nav, coords=coords)
 
 
 class LabeledIterator(SnapshotIterator[LabeledSnapshot]):

@@ -24,7 +24,7 @@ class TestLastSnapshot:
         expected = ud.compute(*ud.run_udf(x, udfs, roi=roi), scheduler="synchronous")
         iterator = ud.run_udf_iter(x, udfs, roi=roi, **options)
         snapshots = list(iterator)
-        n_chunks = expected[0].explain().n_chunks
+        n_chunks = ud.explain(x, udfs, roi=roi).n_chunks
         assert len(snapshots) == n_chunks == iterator.n_chunks == iterator.n_merged
         for found, wanted in zip(snapshots[-1].buffers, expected, strict=True):
             assert_same(found, wanted)

@@ -22,7 +22,7 @@ from udfdask.chunk.neighborhoods.stored_frames import (
     StoredFrames,
     checked_values,
 )
-from udfdask.chunk.partial_result import Partial, Partials, Sized, common_generation
+from udfdask.chunk.partial_result import Partial, Partials, Sized
 from udfdask.chunk.run_chunk import aux_rows, end_udf, run_chunk, start_udf
 from udfdask.chunk.task_context import chunk_context
 from udfdask.chunk.udf_instance import Instance
@@ -207,17 +207,15 @@ def _together(before: Partial | None, after: Partial) -> Partial:
     """Return the partial result of a chunk, with what is known of its first part."""
     if before is None:
         return after
-    looked_beyond = before.looked_beyond or after.looked_beyond
-    generation = common_generation([before, after])
-    return replace(after, looked_beyond=looked_beyond, generation=generation)
+    return replace(after, looked_beyond=before.looked_beyond or after.looked_beyond)
 
 
 def _so_far(instance: Instance) -> Partial:
     """Return the buffers of a UDF that has not processed all positions of a chunk."""
-    looked_beyond, generation = bool(instance.udf.meta._looks), instance.recipe.generation
+    looked_beyond = bool(instance.udf.meta._looks)
     if overrides(instance.udf, "cleanup"):  # of this instance; the second task has its own
         instance.call("cleanup")
-    return Partial(instance.arrays, *instance.cursor.chunks, {}, looked_beyond, generation)
+    return Partial(instance.arrays, *instance.cursor.chunks, {}, looked_beyond)
 
 
 def _all_aux(

@@ -1,7 +1,193 @@
-"""Runs that yield intermediate results: one snapshot per merged chunk."""
+"""Runs that yield intermediate results: one snapshot per merged chunk.
 
+A scheduler computes chunks (`chunks` on local ones, `cluster` on distributed ones). They are merged
+in the thread of the consumer, so that a snapshot can be read after each merge (`snapshot`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Unpack
+
+import dask.array as da
+from dask import base
+
+from udfdask.plan.arguments import NAMES
+from udfdask.plan.check_input import check_is_array
+from udfdask.plan.recipe import DESCAN
+from udfdask.run.options import DescribedData, IterOptions, forwards, take_apart
+from udfdask.run.progressive.chunks import Chunks, LocalChunks
 from udfdask.run.progressive.iterator import UDFIterator
+from udfdask.run.progressive.parameters import Align, LiveRecipe
 from udfdask.run.progressive.snapshot import Snapshot
-from udfdask.run.progressive.start import run_udf_iter
+from udfdask.run.run_udf import make_infos, plan_run, run_udf, show_warnings
+from udfdask.scheduling.check_workers import check_workers
+from udfdask.scheduling.counter import ProgressCounter, work_of_run
+from udfdask.scheduling.job import check_options
+from udfdask.scheduling.progress import Progress, choose_reporter
+from udfdask.udf import UDF
 
-__all__ = ["Snapshot", "UDFIterator", "run_udf_iter"]
+__all__ = ["ProgressiveRun", "Snapshot", "UDFIterator", "run_udf_iter"]
+
+
+class ProgressiveRun:
+    """A run that is planned; nothing runs before the first snapshot is requested.
+
+    `align` aligns changes of parameters with the data. `kwargs` are options of the run, among them
+    the `door`, and of the scheduler.
+    """
+
+    def __init__(
+        self,
+        array: da.Array,
+        udf: UDF | Sequence[UDF] | Mapping[str, UDF],
+        *,
+        plots: Any = None,
+        scheduler: Any = None,
+        progress: Progress = False,
+        align: Align | None = None,
+        **kwargs: Any,
+    ) -> None:
+        reporter = choose_reporter(progress)
+        chosen = {name: value for name, value in kwargs.items() if name in NAMES}
+        self._options = {name: value for name, value in kwargs.items() if name not in NAMES}
+        self._plan, self._array = plan, array = plan_run(array, udf, **chosen)
+        show_warnings(plan)
+        self.live = LiveRecipe(plan.recipe, plan.parameters, plan.calibration, align)
+        self.names = tuple(udf) if isinstance(udf, dict) else ()
+        infos = make_infos(plan)
+        if self.names:
+            pairs = zip(self.names, infos, strict=True)
+            infos = tuple(replace(info, name=str(name)) for name, info in pairs)
+        self.infos = infos
+        self.watch: Callable[[Snapshot], object] | None = None
+        """Called with each snapshot before it is handed out, in the thread that iterates."""
+        if plots is not None:
+            from udfdask.plotting.live import as_live_plot  # checks that the results can be drawn
+
+            live_plot = as_live_plot(plots, infos)
+            self.watch = None if live_plot is None else live_plot.update
+        self.aux_values: list[dict[str, Any]] = [{} for _ in plan.recipe.udfs]
+        """For each UDF the aux data that are known for all frames, shape (*nav, *extra_shape)."""
+        for (number, name), values in zip(plan.recipe.aux_slots, plan.aux, strict=True):
+            # UDFs and merges do not see shifts of frames
+            if number != DESCAN and not base.is_dask_collection(values):
+                self.aux_values[number][name] = values
+        self._find_scheduler = _find_scheduler(scheduler, array)
+        self.tally: ProgressCounter | None = None
+        """Counts the chunks as they are merged."""
+        if reporter is not None:
+            self.tally = ProgressCounter(work_of_run(plan.recipe), reporter)
+
+    def start(self) -> Chunks:
+        """Return the source of computed chunks."""
+        run, options = (self._plan, self._array, self.live), self._options
+        get = self._find_scheduler()
+        client = getattr(get, "__self__", None)
+        if not hasattr(client, "scatter"):
+            return LocalChunks(*run, get, options)
+        recipe = self._plan.recipe
+        needs_cuda = recipe.grid.n_chunks > 0 and any(udf.needs_cuda for udf in recipe.udfs)
+        check_workers(options, client, needs_cuda)
+        from udfdask.run.progressive.cluster import ClusterChunks  # distributed is optional
+
+        return ClusterChunks(*run, client, options)
+
+
+@forwards(IterOptions, run_udf, ProgressiveRun)
+def run_udf_iter(
+    array: da.Array | DescribedData,
+    udf: UDF | Sequence[UDF] | Mapping[str, UDF],
+    *,
+    sig_dims: int | None = None,
+    roi: Any = None,
+    **options: Unpack[IterOptions],
+) -> UDFIterator:
+    """Run UDFs over a dask array and yield intermediate results.
+
+    Parameters
+    ----------
+    array, udf, sig_dims, roi, **options
+        As in `run_udf`.
+    plots : True, str, tuple, list or udfdask.plotting.LivePlot, optional
+        The results to draw during the run, a few times a second: True for all that are images or
+        lines; a name; a pair ``(name, function)`` with a function of an array; a list of these; or
+        a `LivePlot`, which has more options.
+    scheduler : str, callable, concurrent.futures.Executor or distributed.Client, optional
+        As in `dask.compute`; by default the active client, the configured scheduler, or threads.
+    progress : bool, callable or ProgressReporter
+        Show a progress bar that counts the frames and bytes of merged chunks, or call a progress
+        callback, as in `udfdask.compute`.
+    **kwargs
+        Arguments of the scheduler: num_workers, pool; on a cluster resources, priority, retries.
+
+    Returns
+    -------
+    UDFIterator
+        Yields a `Snapshot` after each merged chunk. The last one has the results of `run_udf`. An
+        empty region of interest gives exactly one. Nothing runs before the first is requested.
+
+    Raises
+    ------
+    ArgumentTypeError, ArgumentValueError
+        If an argument or a UDF's declaration is invalid; if no scheduler takes a keyword argument;
+        when the first snapshot is requested: if a cluster has none of the requested `workers`.
+    UDFError
+        As in `run_udf`.
+    DeviceError
+        If a UDF needs a CUDA device and none exists, as in `udfdask.compute`; on a cluster when the
+        first snapshot is requested, or later.
+    ImportError
+        If `plots` is given and matplotlib is not installed.
+
+    Warns
+    -----
+    UDFWarning
+        If a task needs much memory; if a live plot has to stop; while the run waits for workers
+        with a CUDA device.
+
+    See Also
+    --------
+    run_udf : Return lazy results, without snapshots.
+
+    Notes
+    -----
+    Chunks are merged in the order in which they finish. They are merged in navigation order if the
+    order can matter: for `merge_all`, and for a UDF with its own `merge` that has nav buffers
+    together with other buffers, unless it sets `merge_assigns_nav`. If a UDF has both methods,
+    `merge` is used. `merge_all` is called on its last result and the next chunk, or, with
+    ``split_every=False``, on all chunks so far each time a snapshot is read.
+
+    For each worker thread, a few chunks are computed ahead of the current snapshot.
+
+    Examples
+    --------
+    >>> import dask.array as da, udfdask as ud
+    >>> from udfdask.udfs import SumUDF
+    >>> x = da.ones((3, 3, 2, 2), chunks=(1, 3, 2, 2))
+    >>> for snapshot in ud.run_udf_iter(x, SumUDF()):
+    ...     snapshot.damage.sum(), snapshot.buffers[0]["intensity"][0, 0]
+    (np.int64(3), np.float64(3.0))
+    (np.int64(6), np.float64(6.0))
+    (np.int64(9), np.float64(9.0))
+    """
+    check_options(run_udf_iter, options, options.get("scheduler"))
+    data, sig_dims, chosen = take_apart(array, sig_dims, options)
+    check_is_array(data, "run_udf_iter")
+    run = ProgressiveRun(data, udf, sig_dims=sig_dims, roi=roi, **chosen)
+    return UDFIterator(run, lambda snapshot: snapshot)
+
+
+def _find_scheduler(scheduler: Any, array: da.Array) -> Callable[[], Any]:
+    """Return a function that returns the `get` of the scheduler, chosen now if possible."""
+
+    def find() -> Any:
+        return base.get_scheduler(scheduler=scheduler, collections=[array])
+
+    try:
+        get = find()
+    except RuntimeError:
+        # an asynchronous client in its event loop; `async for` calls `find` from another thread
+        return find
+    return lambda: get

@@ -2,56 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
-import sys
 import threading
 import weakref
-from collections.abc import (
-    AsyncIterator,
-    Callable,
-    Generator,
-    Hashable,
-    Iterator,
-    Mapping,
-    Sequence,
-)
-from dataclasses import dataclass
-from typing import Any, Self, TypeVar
+from collections.abc import AsyncIterator, Callable, Generator, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import numpy as np
 
-from udfdask.chunk.partial_result import common_generation
 from udfdask.errors import ArgumentValueError, UDFError, UDFRunCancelled
-from udfdask.results.named_results import ResultInfo
-from udfdask.run.progressive.accumulate import AuxRows, make_accumulator
-from udfdask.run.progressive.chunk_source import Chunks, Closed
-from udfdask.run.progressive.live_recipe import LiveRecipe
-from udfdask.run.progressive.snapshot import RunState, Snapshot
-from udfdask.scheduling.counter import ProgressCounter
+from udfdask.run.progressive.chunks import Chunks, Closed
+from udfdask.run.progressive.snapshot import Accumulator, RunState, Snapshot
 from udfdask.scheduling.progress import Status
 from udfdask.tracebacks import own_lines_hidden
 
+if TYPE_CHECKING:
+    from udfdask.run.progressive import ProgressiveRun
+
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProgressiveRun:
-    """A run that is ready to start, before its snapshots are labeled."""
-
-    live: LiveRecipe
-    """The recipe, with parameters that may change."""
-    infos: tuple[ResultInfo, ...]
-    """Metadata of the result of each UDF."""
-    aux_values: list[dict[str, Any]]
-    """For each UDF the aux data that are known for all frames, shape (*nav, *extra_shape)."""
-    start: Callable[[], Chunks]
-    """Returns the source of computed chunks; called when the first snapshot is requested."""
-    tally: ProgressCounter | None
-    """Counts the chunks as they are merged."""
-    watch: Callable[[Snapshot], object] | None
-    """Called with each snapshot before it is handed out, in the thread that iterates."""
-    names: tuple[Hashable, ...] = ()
-    """Names of the UDFs, if they came in a dictionary."""
 
 
 class SnapshotIterator(Iterator[T], AsyncIterator[T]):
@@ -72,20 +41,14 @@ class SnapshotIterator(Iterator[T], AsyncIterator[T]):
         recipe = run.live.now
         grid = recipe.grid
         self.n_merged = 0
-        self._run = run
-        self._label = label
+        self._run, self._label = run, label
         self._chunks: Chunks | None = None
-        self._accumulators = [
-            make_accumulator(recipe, number) for number in range(len(recipe.udfs))
-        ]
-        self._aux = tuple(AuxRows(recipe, k, known) for k, known in enumerate(run.aux_values))
+        self._accumulators = [Accumulator(recipe, k, aux) for k, aux in enumerate(run.aux_values)]
         self._rows_merged = np.zeros(grid.n_frames, dtype=bool)
         self._merged_at = np.full(grid.n_chunks, grid.n_chunks, dtype=np.int64)
-        self._generations = np.zeros(grid.n_chunks, dtype=np.int64)
         self._lock = threading.Lock()
         self._finished = False
-        self._reader: Any = None
-        self._closer: Any = None
+        self._closer: tuple[int, int] | None = None
 
     @property
     def n_chunks(self) -> int:
@@ -102,7 +65,6 @@ class SnapshotIterator(Iterator[T], AsyncIterator[T]):
         """Change parameters for all chunks that start later, and for all later merges.
 
         On a cluster, at most two chunks for each thread have been sent and keep the old ones.
-        `Snapshot.generations` says which parameters each position was processed with.
 
         Parameters
         ----------
@@ -136,7 +98,7 @@ class SnapshotIterator(Iterator[T], AsyncIterator[T]):
                 raise ArgumentValueError(
                     f"no UDF of the run is called {unknown[0]!r}; there are {list(names)}"
                 )
-            changes = [changes.get(name, {}) for name in names]  # type: ignore[call-overload]
+            changes = [changes.get(name, {}) for name in names]
         self._run.live.update(changes)
 
     update_parameters_experimental = update_parameters
@@ -159,7 +121,7 @@ class SnapshotIterator(Iterator[T], AsyncIterator[T]):
         []
         """
         if self._closer is None and not self._finished:
-            self._closer = _current_caller()
+            self._closer = _caller()
         if self._chunks is not None:
             self._chunks.close()
         # a thread that waits for a snapshot holds the lock, and ends the tally itself
@@ -177,17 +139,15 @@ class SnapshotIterator(Iterator[T], AsyncIterator[T]):
 
     def __next__(self) -> T:
         with own_lines_hidden:
-            snapshot = self._advance(_current_caller())
+            snapshot = self._advance(_caller())
         if snapshot is None:
             raise StopIteration
         return self._hand_out(snapshot)
 
     async def __anext__(self) -> T:
-        import asyncio
-
         with own_lines_hidden, contextlib.ExitStack() as stack:
             stack.callback(self.close)  # asyncio raises a cancellation only here
-            snapshot = await asyncio.to_thread(self._advance, _current_caller())
+            snapshot = await asyncio.to_thread(self._advance, _caller())
             stack.pop_all()
         if snapshot is None:
             raise StopAsyncIteration
@@ -225,8 +185,8 @@ class SnapshotIterator(Iterator[T], AsyncIterator[T]):
             self._run.watch(snapshot)
         return self._label(snapshot)
 
-    def _advance(self, reader: Any) -> Snapshot | None:
-        """Return the next snapshot for `reader`, None after the last one."""
+    def _advance(self, reader: tuple[int, int]) -> Snapshot | None:
+        """Return the next snapshot for a caller, None after the last one."""
         try:
             return self._next_snapshot(reader)
         except (StopIteration, StopAsyncIteration) as error:  # a loop would end silently
@@ -235,64 +195,49 @@ class SnapshotIterator(Iterator[T], AsyncIterator[T]):
                 f"{type(error).__name__} came out of a UDF or of loading the data{notes}"
             ) from error
 
-    def _next_snapshot(self, reader: Any) -> Snapshot | None:
+    def _next_snapshot(self, reader: tuple[int, int]) -> Snapshot | None:
         """Return the next snapshot, None after the last one; exceptions are unchanged."""
         with self._lock, contextlib.ExitStack() as stack:
             if self._finished:
                 return None
-            self._reader = reader
             stack.push(self._end)
             if self._closer is not None:
-                self._raise_if_cancelled()
-                return None
-            if self._chunks is None and self._run.tally is not None:
-                self._run.tally.start()
-                weakref.finalize(self, self._run.tally.end, "cancelled")
-            if self._chunks is None and self.n_chunks:
-                self._chunks = self._run.start()
-                weakref.finalize(self, self._chunks.close)
-                if self._closer is not None:  # closed by another thread meanwhile
-                    self._chunks.close()
+                if self._closer == reader:
+                    return None
+                raise self._cancelled()
+            if self._chunks is None:
+                self._start()
             if self._chunks is not None:
                 try:
-                    taken = self._chunks.take()
+                    self._merge(*self._chunks.take())
                 except Closed as closed:
-                    self._raise_if_cancelled(closed.__cause__)
-                    return None
-                if taken is None:
-                    raise UDFError("the scheduler has come to its end, but not all chunks came")
-                self._merge(*taken)
+                    raise self._cancelled() from closed.__cause__
             if self.n_merged < self.n_chunks:
                 stack.pop_all()
-            return self._snapshot()
+            state = RunState(self._run, self._accumulators, self._merged_at, self.n_merged)
+            return Snapshot(state)
 
-    def _merge(self, chunk: int, payload: Sequence[Any]) -> None:
+    def _start(self) -> None:
+        """Start the computation of chunks; it stops if nothing refers to this iterator any more."""
+        if self._run.tally is not None:
+            self._run.tally.start()
+            weakref.finalize(self, self._run.tally.end, "cancelled")
+        if self.n_chunks:
+            self._chunks = self._run.start()
+            weakref.finalize(self, self._chunks.close)
+            if self._closer is not None:  # closed by another thread meanwhile
+                self._chunks.close()
+
+    def _merge(self, chunk: int, partials: Sequence[Any]) -> None:
         """Merge a chunk into the results of every UDF."""
         recipe = self._run.live.now
-        rows = np.asarray(recipe.grid.rows(chunk), dtype=np.int64)
-        for accumulator, aux, partial in zip(self._accumulators, self._aux, payload, strict=True):
+        for accumulator, partial in zip(self._accumulators, partials, strict=True):
             accumulator.add(recipe, partial, self._rows_merged)
-            aux.add(rows, partial.aux)
-        self._rows_merged[rows] = True
-        self._generations[chunk] = common_generation(payload)
+        self._rows_merged[np.asarray(recipe.grid.rows(chunk), dtype=np.int64)] = True
         self._merged_at[chunk] = self.n_merged
         self.n_merged += 1
         if self._run.tally is not None:
             self._run.tally.add((chunk,))
-
-    def _snapshot(self) -> Snapshot:
-        state = RunState(
-            recipe=self._run.live.now,
-            infos=self._run.infos,
-            frozen=tuple(accumulator.freeze() for accumulator in self._accumulators),
-            aux=self._aux,
-            merged_at=self._merged_at,
-            n_merged=self.n_merged,
-            names=self._run.names,
-            generation_of=self._generations,
-            parameters=self._run.live.generations,
-        )
-        return Snapshot(state)
 
     def _end(self, kind: type[BaseException] | None, *_: Any) -> None:
         """End the run, after an exception of this kind or without one."""
@@ -307,15 +252,13 @@ class SnapshotIterator(Iterator[T], AsyncIterator[T]):
         if self._run.tally is not None:
             self._run.tally.end(status)
 
-    def _raise_if_cancelled(self, cause: BaseException | None = None) -> None:
-        """Raise a cancellation, unless the thread or coroutine that iterates has closed the run."""
-        if self._closer is not None and self._closer == self._reader:
-            return
-        raise UDFRunCancelled(
+    def _cancelled(self) -> UDFRunCancelled:
+        """Return the error of who reads a run that another one has closed."""
+        return UDFRunCancelled(
             f"the run was cancelled after {self.n_merged} of {self.n_chunks} chunks had been "
             "merged: the snapshots up to then are right",
             chunks_merged=self.n_merged,
-        ) from cause
+        )
 
 
 class UDFIterator(SnapshotIterator[Snapshot]):
@@ -339,12 +282,9 @@ class UDFIterator(SnapshotIterator[Snapshot]):
     """
 
 
-def _current_caller() -> Any:
-    """Identify the caller: the task of its coroutine, or else its thread."""
-    asyncio = sys.modules.get("asyncio")
-    if asyncio is not None:
-        with contextlib.suppress(RuntimeError):
-            task = asyncio.current_task()
-            if task is not None:
-                return ("task", id(task))
-    return ("thread", threading.get_ident())
+def _caller() -> tuple[int, int]:
+    """Identify the thread of the caller, and its coroutine."""
+    task = None
+    with contextlib.suppress(RuntimeError):  # in a thread without an event loop
+        task = asyncio.current_task()
+    return threading.get_ident(), id(task)

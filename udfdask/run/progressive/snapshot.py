@@ -1,29 +1,194 @@
-"""Snapshots of a run: the results of all UDFs over the chunks so far, computed when read."""
+"""Merge chunks one by one, and read the results of all UDFs over the chunks so far.
+
+Taking a snapshot copies nothing. Nav rows are written once, when their chunk is merged: a snapshot
+shares them with the run and leaves out later chunks when its results are read. Each merge makes new
+sig and single buffers, so that a snapshot has its own.
+"""
 
 from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, replace
-from typing import Generic, TypeVar, overload
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 
 from udfdask.backends.backend import locked
+from udfdask.backends.table import to_host
+from udfdask.chunk.partial_result import Partial
 from udfdask.errors import UndeclaredBufferError
 from udfdask.geometry.chunk_grid import BoolArray, as_index
 from udfdask.merge.finalize import finalize
+from udfdask.merge.merge import empty_partial, merge_all, merge_next
 from udfdask.merge.result_blocks import Holder, assemble, in_nav_shape
 from udfdask.plan.recipe import Recipe
-from udfdask.results.named_results import ResultInfo
 from udfdask.results.result import Result
-from udfdask.run.progressive.accumulate import AuxRows, Frozen
-from udfdask.run.progressive.live_recipe import Parameters
 from udfdask.tracebacks import own_lines_hidden
 from udfdask.types import AnyArray
 
+if TYPE_CHECKING:
+    from udfdask.run.progressive import ProgressiveRun
+
 T_co = TypeVar("T_co", covariant=True)
+
+Frozen = Callable[[Recipe, BoolArray], tuple[list[Partial], Partial | None]]
+"""The state of a UDF in a snapshot, a function of the recipe and the mask of its merged chunks.
+
+It returns partials with the nav rows merged so far, and one with the sig and single buffers.
+"""
+
+
+class Accumulator:
+    """Merges the chunks of one UDF, one by one. All rows are in the order of the chunks.
+
+    `known` has aux data of all frames, shape (*nav, *extra_shape). Frames that are not merged yet
+    have these values in `get_results`, or zero if they are computed together with the chunks.
+    """
+
+    def __init__(self, recipe: Recipe, number: int, known: Mapping[str, AnyArray]) -> None:
+        udf, grid = recipe.udfs[number], recipe.grid
+        self.number, self.tree = number, udf.progressive_merge
+        self.combined: Partial | None = None
+        self.partials: list[Partial] = []
+        """All partials for a `merge_all` that is called once, or those of the current group."""
+        self.rows, self.aux, self.aux_before = {}, {}, {}
+        whole_tree = self.tree.mode == "all" and self.tree.fan_in is not None
+        self._groups = {g.sources.stop: g for g in self.tree.levels()[0]} if whole_tree else {}
+        for name, spec in udf.allocated.items():
+            if spec.kind == "nav" and self.tree.mode != "all":
+                self.rows[name] = spec.allocate(grid.n_frames, recipe.shape.sig)
+        for name in udf.nav_aux if udf.has_get_results else ():
+            extra, dtype = udf.aux[name].extra_shape, udf.aux[name].dtype
+            self.aux_before[name] = np.zeros((grid.n_frames, *extra), dtype)
+            if name in known:
+                frames = known[name].reshape((grid.size, *extra))
+                selected = frames if grid.roi is None else frames[grid.roi.reshape(-1)]
+                self.aux_before[name][:] = selected[_in_order(recipe)]
+            self.aux[name] = self.aux_before[name].copy()
+
+    def add(self, recipe: Recipe, partial: Partial, merged: BoolArray) -> None:
+        """Merge a chunk; `merged` is the mask of the rows of the run that were merged before."""
+        window = slice(recipe.grid.offset(partial.first), recipe.grid.offset(partial.stop))
+        for name, rows in self.aux.items():
+            rows[window] = partial.aux[name]
+        if self.tree.mode == "all":
+            self._add_to_all(recipe, partial)
+            return
+        if self.tree.mode != "none":
+            before = None if self.tree.mode == "rows" else self.combined
+            self.combined = partial = merge_next(recipe, self.number, before, partial, merged)
+        for name, rows in self.rows.items():
+            rows[window] = to_host(partial.arrays[name])
+
+    def _add_to_all(self, recipe: Recipe, partial: Partial) -> None:
+        """Call `merge_all` on its last result and the next chunk, or keep the chunk for later."""
+        self.partials.append(partial)
+        if self.tree.fan_in is None:
+            return
+        parts = [partial] if self.combined is None else [self.combined, partial]
+        self.combined = merge_all(recipe, self.number, parts, check=False)
+        # the groups that `run_udf` checks are checked here too: a progressive run must find the
+        # same wrong `merge_all`
+        if group := self._groups.get(partial.stop):
+            if group.checked:
+                merge_all(recipe, self.number, self.partials, check=True)
+            self.partials = []
+
+    def freeze(self) -> Frozen:
+        """Return the current state; chunks that are merged later do not change it."""
+        combined, kept, n, number = self.combined, self.partials, len(self.partials), self.number
+        rows, mode, once = self.rows, self.tree.mode, self.tree.fan_in is None
+
+        def parts(recipe: Recipe, chunks: BoolArray) -> tuple[list[Partial], Partial | None]:
+            rest = combined
+            if mode == "all" and once and n:
+                rest = merge_all(recipe, number, kept[:n], check=False)
+            holders = [] if rest is None else [rest]
+            if rest is None and mode != "none":
+                rest = empty_partial(recipe, number)
+            if mode != "all":
+                done = np.repeat(chunks, recipe.grid.counts)
+                arrays = {name: _zero_others(array, done) for name, array in rows.items()}
+                holders = [Partial(arrays, 0, recipe.grid.n_chunks, {})]
+            return holders, rest
+
+        return parts
+
+    def aux_of(self, recipe: Recipe, chunks: BoolArray) -> dict[str, AnyArray]:
+        """Return the aux data of all frames of the run, with the values that the chunks had."""
+        done, values = np.repeat(chunks, recipe.grid.counts), {}
+        for name, before in self.aux_before.items():
+            values[name] = np.empty_like(before)
+            shaped = done.reshape((-1, *(1,) * (before.ndim - 1)))
+            values[name][_in_order(recipe)] = np.where(shaped, self.aux[name], before)
+        return {name: locked(rows) for name, rows in values.items()}
+
+
+def _in_order(recipe: Recipe) -> Any:
+    """Return the index of the rows of the run in the order of the chunks."""
+    return as_index(recipe.grid.rows_of(0, recipe.grid.n_chunks))
+
+
+def _zero_others(rows: AnyArray, done: BoolArray) -> AnyArray:
+    """Return a copy of the rows in which all rows that are not done are zero."""
+    if done.all():
+        return rows.copy()
+    copy = np.zeros_like(rows)
+    copy[done] = rows[done]
+    return copy
+
+
+class RunState:
+    """The state of a run after some chunks have been merged.
+
+    `merged_at` has for each chunk the number of chunks that were merged before it, shape (chunks,).
+    The run keeps writing to this array: chunks that are merged later get higher numbers.
+    """
+
+    def __init__(
+        self,
+        run: ProgressiveRun,
+        accumulators: Sequence[Accumulator],
+        merged_at: AnyArray,
+        n_merged: int,
+    ) -> None:
+        # not the run itself, which keeps the data of the graph
+        self.recipe, self.changed = run.live.now, run.live.changed
+        self.infos, self.names = run.infos, run.names
+        self.accumulators, self.merged_at, self.n_merged = accumulators, merged_at, n_merged
+        self.frozen = [accumulator.freeze() for accumulator in accumulators]
+
+    @property
+    def chunks(self) -> BoolArray:
+        """Mask of the merged chunks."""
+        return np.asarray(self.merged_at < self.n_merged)
+
+    @property
+    def rows(self) -> BoolArray:
+        """Mask of the merged rows."""
+        rows = np.empty(self.recipe.grid.n_frames, dtype=bool)
+        rows[_in_order(self.recipe)] = np.repeat(self.chunks, self.recipe.grid.counts)
+        return rows
+
+    def result(self, number: int) -> Result:
+        """Compute the result of a UDF."""
+        recipe, grid, valid = self.recipe, self.recipe.grid, self.rows
+        udf, info = recipe.udfs[number], self.infos[number]
+        rows, combined = self.frozen[number](recipe, self.chunks)
+        holders: Sequence[Holder] = rows
+        rest: Holder | None = combined
+        if udf.has_get_results:
+            aux = self.accumulators[number].aux_of(recipe, self.chunks)
+            rest = finalize(recipe, number, None, rows, combined, valid, aux)
+            holders = [rest]
+        made = assemble(grid, tuple(recipe.shape.sig), udf.outputs, holders, rest, valid)
+        if changed := self.changed[number]:
+            from udfdask.plan.parameters import with_changes  # few runs change parameters
+
+            info = replace(info, parameters=with_changes(info.parameters, changed))
+        return Result(info, *made)
 
 
 class LazySequence(Sequence[T_co]):
@@ -38,108 +203,24 @@ class LazySequence(Sequence[T_co]):
     def __init__(
         self, n: int, make: Callable[[int], T_co], names: tuple[Hashable, ...] = ()
     ) -> None:
-        self._n = n
-        self._names = names
+        self._n, self._names = n, names
         self._make = functools.cache(make)
         self._lock = threading.RLock()
 
     def __len__(self) -> int:
         return self._n
 
-    @overload
-    def __getitem__(self, index: int | str) -> T_co: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[T_co]: ...
-    def __getitem__(self, index: int | slice | str) -> T_co | Sequence[T_co]:
+    def __getitem__(self, index: Any) -> Any:
         if isinstance(index, str):
             if index not in self._names:
-                known = f"there are {list(self._names)}" if self._names else "they have no names"
-                raise UndeclaredBufferError(f"no UDF of the run is called {index!r}; {known}")
+                raise UndeclaredBufferError(
+                    f"no UDF of the run is called {index!r}; there are {list(self._names)}"
+                )
             index = self._names.index(index)
-        numbers = range(self._n)[index]
-        if isinstance(numbers, range):  # a slice
-            return tuple(self[number] for number in numbers)
-        # the lock, because a cache alone would let two threads call `make`
-        with own_lines_hidden, self._lock:
-            return self._make(numbers)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunState:
-    """The state of a run in a snapshot."""
-
-    recipe: Recipe
-    """The recipe with the parameters at that time."""
-    infos: tuple[ResultInfo, ...]
-    """Metadata of the results of each UDF."""
-    frozen: tuple[Frozen, ...]
-    """State of the results of each UDF."""
-    aux: tuple[AuxRows, ...]
-    """Aux data of all frames for each UDF."""
-    merged_at: AnyArray
-    """For each chunk the number of chunks that were merged before it, int, shape (chunks,).
-
-    The run keeps writing to this array: chunks that are merged later get higher numbers.
-    """
-    n_merged: int
-    """Number of chunks that have been merged."""
-    generation_of: AnyArray
-    """For each merged chunk the index of its parameters, int, shape (chunks,).
-
-    The run keeps writing to this array, for chunks that are merged later.
-    """
-    parameters: tuple[Parameters, ...]
-    """All parameters that the run has had; the last ones are those of `recipe`."""
-    names: tuple[Hashable, ...] = ()
-    """Names of the UDFs, if they came in a dictionary."""
-
-    @property
-    def chunks(self) -> BoolArray:
-        """Mask of the merged chunks."""
-        return np.asarray(self.merged_at < self.n_merged)
-
-    @property
-    def rows(self) -> BoolArray:
-        """Mask of the merged rows."""
-        return self._by_row(self.chunks)
-
-    @property
-    def generations(self) -> AnyArray:
-        """For each row the index of its parameters, -1 if it is not merged; int, shape (rows,)."""
-        return self._by_row(np.where(self.chunks, self.generation_of, -1))
-
-    def _by_row(self, by_chunk: AnyArray) -> AnyArray:
-        """Return the value of the chunk of each row."""
-        grid = self.recipe.grid
-        rows = np.empty(grid.n_frames, dtype=by_chunk.dtype)
-        in_order = as_index(grid.rows_of(0, grid.n_chunks))
-        rows[in_order] = np.repeat(by_chunk, grid.counts)
-        return rows
-
-    def result(self, number: int) -> Result:
-        """Compute the result of a UDF."""
-        recipe, grid, valid = self.recipe, self.recipe.grid, self.rows
-        udf = recipe.udfs[number]
-        rows, combined = self.frozen[number](recipe, self.chunks)
-        holders: Sequence[Holder] = rows
-        rest: Holder | None = combined
-        if udf.has_get_results:
-            aux = self.aux[number].over(valid)
-            rest = finalize(recipe, number, None, rows, combined, valid, aux)
-            holders = [rest]
-        made = assemble(grid, tuple(recipe.shape.sig), udf.outputs, holders, rest, valid)
-        info = replace(self.infos[number], parameters=self._parameter_text(number))
-        return Result(info, *made)
-
-    def _parameter_text(self, number: int) -> str:
-        """Return the parameters of a UDF as a text; those that have changed are in pixels."""
-        text, first = self.infos[number].parameters, self.parameters[0][number]
-        changed = {k: v for k, v in self.parameters[-1][number].items() if v is not first[k]}
-        if not changed:
-            return text
-        from udfdask.plan.parameters import with_changes  # few runs change parameters
-
-        return with_changes(text, changed)
+        if isinstance(index, slice):
+            return [self[number] for number in range(self._n)[index]]
+        with self._lock, own_lines_hidden:
+            return self._make(range(self._n)[index])
 
 
 class BaseSnapshot(Generic[T_co]):
@@ -183,19 +264,6 @@ class BaseSnapshot(Generic[T_co]):
         """
         return self._made
 
-    @property
-    def parameters(self) -> tuple[Parameters, ...]:
-        """All parameters that the run has had, those of the start first.
-
-        `generations` holds indices into this tuple. Each item has a dictionary of parameters for
-        each UDF. The last one is used by merges and `get_results`. Arrays are read-only.
-        """
-        # the run goes on with these arrays
-        return tuple(
-            tuple({name: locked(value) for name, value in given.items()} for given in of_udfs)
-            for of_udfs in self._state.parameters
-        )
-
 
 class Snapshot(BaseSnapshot[Result]):
     """The results of a run over the chunks that have been merged so far.
@@ -229,15 +297,4 @@ class Snapshot(BaseSnapshot[Result]):
     @property
     def damage(self) -> BoolArray:
         """Mask of the frames that have been processed, a boolean array of shape nav."""
-        grid = self._state.recipe.grid
-        return in_nav_shape(grid, self._state.rows, False)
-
-    @property
-    def generations(self) -> AnyArray:
-        """Index into `parameters` of each frame, an integer array of shape nav.
-
-        It is 0 until `update_parameters` is called, and -1 for frames that have not been processed.
-        A chunk can consist of several tasks, for example one for each signal chunk. If parameters
-        change between them, its frames have the number -2.
-        """
-        return in_nav_shape(self._state.recipe.grid, self._state.generations, -1)
+        return in_nav_shape(self._state.recipe.grid, self._state.rows, False)

@@ -13,47 +13,55 @@ from collections.abc import Iterable, Mapping
 from concurrent.futures import CancelledError
 from typing import Any
 
+import dask.array as da
 from dask import base
 
 from udfdask.chunk.partial_result import Partials, send_without_copies
 from udfdask.graph.build import Tasks
 from udfdask.graph.recipes_of_tasks import pack_if_small
+from udfdask.plan.plan import Plan
 from udfdask.plan.recipe import Recipe, groups_of
-from udfdask.run.progressive.chunk_source import Arrivals, Closed, Job, first_needs
+from udfdask.run.progressive.chunks import Chunks, Closed, first_needs
+from udfdask.run.progressive.parameters import LiveRecipe
 from udfdask.scheduling.cluster_run import explaining_killed_workers
-from udfdask.scheduling.restrictions import (
-    NO_RESTRICTIONS,
-    Restrictions,
-    find_restrictions,
-    make_cluster_options,
-)
+from udfdask.scheduling.restrictions import Restrictions, find_restrictions, make_cluster_options
 
 TASKS_PER_THREAD = 2
 """Chunks to send for each thread of the cluster: one runs, the next one waits for it."""
 
 
-class ClusterChunks:
-    """Computes the partial results of a job on the cluster of a distributed client."""
+class ClusterChunks(Chunks):
+    """Computes chunks on the cluster of a distributed client."""
 
-    def __init__(self, job: Job, client: Any, options: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        array: da.Array,
+        live: LiveRecipe,
+        client: Any,
+        options: Mapping[str, Any],
+    ) -> None:
+        super().__init__(plan, array, live)
         send_without_copies()
-        self._job = job
-        self._client = client
-        self._options = dict(options)
-        self._arrivals = Arrivals(job.ordered)
+        self._client, self._options = client, dict(options)
         self._ended: deque[Any] = deque()
         self._pending: dict[Any, tuple[int, list[Any]]] = {}
         """Futures of chunks: the chunk, and the futures to release when the first of them ends."""
         self._graph: _Graph | None = None
         self._sent: Recipe | None = None
         self._inline = False
-        self._taken = 0
 
-    def take(self) -> tuple[int, Partials] | None:
-        """Return a chunk and its partial results, None after the last one."""
+    def take(self) -> tuple[int, Partials]:
+        """Return the next chunk and its partial results; raise Closed once closed."""
         try:
             with explaining_killed_workers(lambda: self._graph.tasks.layers if self._graph else {}):
-                return self._next()
+                if self._graph is None:
+                    self._fill_parameters()
+                graph = self._current_graph()
+                while (taken := self.take_ready()) is None:
+                    self._send(graph)
+                    self._receive()
+                return taken
         except Exception as error:
             # canceled by the user, or the cluster lost its scheduler or data; a closed client
             # raises many kinds of exceptions
@@ -62,68 +70,47 @@ class ClusterChunks:
             self.close()
             raise Closed from error
 
-    def _next(self) -> tuple[int, Partials] | None:
-        """Return a chunk and its partial results; exceptions are unchanged."""
-        if self._graph is None:
-            self._fill_parameters()
-        graph = self._current_graph()
-        while self._taken < len(graph.tasks.keys):
-            taken = self._arrivals.take()
-            if taken is not None:
-                self._taken += 1
-                return taken
-            self._send(graph)
-            self._receive()
-        return None
-
     def close(self) -> None:
         """Release all futures so that the scheduler can free them."""
-        self._arrivals.close()
+        super().close()
         # released, not canceled: other computations may share upstream futures
         _release([*self._pending, *(self._graph.held.values() if self._graph else ())])
 
     def _fill_parameters(self) -> None:
-        """Compute lazy parameters."""
-        tasks = self._job.parameters()
+        """Compute lazy parameters, if a worker can run the chunks."""
+        tasks, recipe = self.parameter_tasks(), self.live.now
         if tasks is not None:
-            self._check_devices()
+            groups = [g for g in groups_of(recipe) if g.needs_cuda and recipe.grid.n_chunks]
+            limits = Restrictions(workers={}, groups={group.names: group for group in groups})
+            make_cluster_options(limits, self._client, self._options)
             (future,) = self._submit(tasks.dsk, tasks.keys, tasks.keys)
             try:
                 self._watch(future)
-                self._job.live.fill(self._client.gather(self._wait()[0]))
+                self.live.fill(self._client.gather(self._wait()[0]))
             finally:
                 _release([future])
 
-    def _check_devices(self) -> None:
-        """Raise if no worker can run the chunks, before lazy parameters are computed."""
-        recipe = self._job.live.now
-        groups = [g for g in groups_of(recipe) if g.needs_cuda and recipe.grid.n_chunks]
-        limits = Restrictions(workers={}, groups={group.names: group for group in groups})
-        make_cluster_options(limits, self._client, self._options)
-
     def _current_graph(self) -> _Graph:
         """Return the graph of all chunks with the current parameters."""
-        recipe = self._job.live.now
+        recipe = self.live.now
         if self._graph is not None and recipe is self._sent:
             return self._graph
         inline = pack_if_small(recipe) is not None
         # a live recipe in the tasks of a graph is pickled as the recipe of that moment: the same
         # graph serves after a change of parameters
         if self._graph is None or not (inline and self._inline):
-            tasks = self._job.chunks(self._job.live if inline else recipe)
+            tasks = self.chunk_tasks(self.live if inline else recipe)
             self._graph = _Graph(tasks, self._graph)
         self._sent, self._inline = recipe, inline
         return self._graph
 
     def _send(self, graph: _Graph) -> None:
         """Send chunks until the window is full, half a window at a time: fewer messages."""
-        threads = sum(self._client.nthreads().values())
-        window = TASKS_PER_THREAD * max(1, threads)
+        window = TASKS_PER_THREAD * max(1, sum(self._client.nthreads().values()))
         keys = graph.tasks.keys
-        ahead = graph.n_sent - self._taken
-        if ahead > window // 2 or graph.n_sent == len(keys):
+        if graph.n_sent - self.n_taken > window // 2 or graph.n_sent == len(keys):
             return
-        chunks = range(graph.n_sent, min(len(keys), self._taken + window))
+        chunks = range(graph.n_sent, min(len(keys), self.n_taken + window))
         dsk, shared, unneeded = graph.next_tasks(chunks)
         results = [keys[chunk] for chunk in chunks]
         futures = self._submit(dsk, results + shared, results, fifo_timeout=0)
@@ -131,7 +118,7 @@ class ClusterChunks:
             self._pending[future] = (chunk, unneeded)
             self._watch(future)
         graph.held.update(zip(shared, futures[len(chunks) :], strict=True))
-        if self._arrivals.closed:  # meanwhile
+        if self.closed:  # meanwhile
             self.close()
 
     def _submit(
@@ -141,7 +128,7 @@ class ClusterChunks:
 
         `results` are those keys that are partial results, not data that later chunks need.
         """
-        limits = find_restrictions(dsk, results) if self._job.is_restricted else NO_RESTRICTIONS
+        limits = find_restrictions(dsk, results)
         options = {**defaults, **self._options}
         annotations, rest = make_cluster_options(limits, self._client, options)
         with base.annotate(**annotations):
@@ -151,17 +138,17 @@ class ClusterChunks:
     def _receive(self) -> None:
         """Wait for partial results, and fetch all that are ready."""
         futures = self._wait()
-        for future, payload in zip(futures, self._client.gather(futures), strict=True):
+        for future, partials in zip(futures, self._client.gather(futures), strict=True):
             chunk, unneeded = self._pending.pop(future)
             # only now has the scheduler certainly received the other tasks that need these data
             _release(unneeded)
             unneeded.clear()  # all chunks that were sent together share this list
-            self._arrivals.put(chunk, payload)
+            self.put(chunk, partials)
         _release(futures)
 
     def _watch(self, future: Any) -> None:
         """Record when a future ends."""
-        ended, changed = self._ended, self._arrivals.changed
+        ended, changed = self._ended, self.changed
 
         def note(future: Any) -> None:
             with changed:
@@ -175,11 +162,11 @@ class ClusterChunks:
 
     def _wait(self) -> list[Any]:
         """Wait until at least one future has ended; return all that have."""
-        arrivals, ended = self._arrivals, self._ended
-        with arrivals.changed:
+        ended = self._ended
+        with self.changed:
             # a closed client may never call the callbacks of its futures
-            arrivals.wait_until(lambda: ended or self._client_closed())
-            if arrivals.closed or not ended:
+            self.wait_until(lambda: ended or self._client_closed())
+            if self.closed or not ended:
                 raise Closed
             return [ended.popleft() for _ in range(len(ended))]
 
