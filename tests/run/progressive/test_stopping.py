@@ -23,7 +23,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::udfdask.UDFWarning")
 @pytest.mark.point(28)
 class TestErrors:
     def test_before_anything_runs(self, x):
-        with pytest.raises(ud.ArgumentValueError, match=r"'sum', which is not a result"):
+        with pytest.raises(ud.ArgumentValueError, match=r"'sum', which is not"):
             ud.run_udf_iter(x, SumUDF(), plots="sum")
         with pytest.raises(ValueError, match=r"Expected one of"):
             ud.run_udf_iter(x, SumUDF(), scheduler="threeds")
