@@ -71,7 +71,7 @@ ALLOWED = {
         ),
         "libertem": "errors geometry libertem_udfs udfs scheduling results run",
         "xarray": (
-            "advice errors types tracebacks geometry udf udfs explanation scheduling io results run"
+            "advice errors tracebacks geometry udf udfs explanation scheduling io results run"
         ),
         "hyperspy": (
             "advice errors tracebacks geometry udf udfs explanation scheduling io results run"

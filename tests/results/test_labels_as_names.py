@@ -68,17 +68,3 @@ def test_a_mapping_has_the_names_of_results_only():
     assert result.get("nothing") is None
     assert 3 not in result
     assert "a" in result.raw
-
-
-def test_signals_of_labels():
-    hs = pytest.importorskip("hyperspy.api", reason="hyperspy is an extra")
-    import udfdask.hyperspy  # noqa: F401
-
-    signal = hs.signals.Signal2D(X).as_lazy()
-    signal.metadata.General.title = "scan"
-    result = signal.udf.run_udf(Labeled(), lazy_output=False)
-    plain = ud.run_udf(X, Labeled()).compute()
-    for name, shown in (("a", "(5, 4|3)"), ("least", "(|3, 3)"), ("mean", "(|3)")):
-        assert f"title: {name} of scan, dimensions: {shown}" in repr(result[name])
-        assert f"dimensions: {shown}" in repr(result.valid_mask[name])
-        np.testing.assert_array_equal(result[name].data, plain[name])
