@@ -13,16 +13,13 @@ from udfdask.config import cache_limit
 from udfdask.errors import UDFWarning
 from udfdask.records.data_names import DataNames
 from udfdask.records.folder import DamagedRecordError, RecordFolder, check_folder, open_folder
-from udfdask.records.graphs import Lookups, stored_tasks, take_failure, with_records
+from udfdask.records.graphs import Lookups, stored_tasks, with_records
 from udfdask.records.runs import Run, find_runs, look_up, names_of
 
 LOG = logging.getLogger("udfdask")
 
-Changing = Callable[[list[Any], Any], tuple[list[Any], dict[Any, bool]]]
-"""Takes collections and the client of their cluster, or None.
-
-Returns changed collections, and `stored_tasks` of `records.graphs`.
-"""
+Changing = Callable[[list[Any]], tuple[list[Any], dict[Any, bool]]]
+"""Takes collections; returns changed ones, and `stored_tasks` of `records.graphs`."""
 
 Computing = Callable[[Changing | None], tuple[Any, ...]]
 """Returns computed values, of collections that a function changes before."""
@@ -42,9 +39,8 @@ def compute_with_cache(compute: Computing, cache: str | os.PathLike[str]) -> tup
         except OSError as error:
             _warn(f"the cache cannot be used: {error}")
             return compute(None)
-    computation = _Computation(folder)
     try:
-        values = computation.run(compute)
+        return _Computation(folder).run(compute)
     except BaseException as error:
         if folder.limit is None and not folder.is_empty():
             error.add_note(
@@ -52,12 +48,6 @@ def compute_with_cache(compute: Computing, cache: str | os.PathLike[str]) -> tup
                 "goes on from there"
             )
         raise
-    failures: list[Any] = [take_failure(folder.path)]  # a pool of processes does not tell
-    if client := computation.client:
-        failures += client.run(take_failure, folder.path, on_error="return").values()
-    if failed := next((error for error in failures if isinstance(error, OSError)), None):
-        _warn(f"some results could not be kept in {os.fspath(folder)}: {failed}")
-    return values
 
 
 class _Computation:
@@ -67,7 +57,6 @@ class _Computation:
         self._folder = folder
         self._attempt = 0
         self._named: list[tuple[Run, str, list[str]]] | None = None
-        self.client: Any = None
 
     def run(self, compute: Computing) -> tuple[Any, ...]:
         """Return computed values."""
@@ -78,9 +67,8 @@ class _Computation:
         self._attempt = ATTEMPTS
         return compute(self._changed)
 
-    def _changed(self, collections: list[Any], client: Any) -> tuple[list[Any], dict[Any, bool]]:
+    def _changed(self, collections: list[Any]) -> tuple[list[Any], dict[Any, bool]]:
         """Return collections that store and read records, and the tasks that compute nothing."""
-        self.client = client
         if self._named is None:
             self._named = _named(find_runs(collections))
         lookups = self._lookups(self._named)

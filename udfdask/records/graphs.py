@@ -6,6 +6,8 @@ reads a record needs no block: dask then removes the loading of the block from t
 
 from __future__ import annotations
 
+import os
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -14,6 +16,7 @@ from dask.highlevelgraph import HighLevelGraph
 
 from udfdask.backends.table import in_backend, to_host
 from udfdask.chunk.partial_result import Partial, Partials, join_parts
+from udfdask.errors import UDFWarning
 from udfdask.graph.chunk_layers import ChunkTasks
 from udfdask.graph.dask_internals.layers import (
     PerBlock,
@@ -176,10 +179,6 @@ def _merge(
     return merged
 
 
-_failures: dict[str, OSError] = {}
-"""The last error of this process in each folder: a run goes on without records."""
-
-
 @dataclass(frozen=True, slots=True)
 class ChunkRecords:
     """What a chunk task computes, stores and reads."""
@@ -233,7 +232,8 @@ def _store(
     try:
         folder.put(Record(name, arrays, partial.aux), superfluous)
     except OSError as error:
-        _failures[folder.path] = error
+        message = f"some results could not be kept in {os.fspath(folder)}: {error}"
+        warnings.warn(message, UDFWarning, stacklevel=2)
 
 
 def _load(folder: RecordFolder, saved: Saved, first: int, stop: int) -> Partial:
@@ -247,8 +247,3 @@ def _load(folder: RecordFolder, saved: Saved, first: int, stop: int) -> Partial:
         if name in arrays:  # a merge of merges has no nav rows
             arrays[name] = in_backend(arrays[name], backend)
     return Partial(arrays, first, stop, dict(record.aux))
-
-
-def take_failure(path: str) -> OSError | None:
-    """Return an error with which this process could not write to a folder, once."""
-    return _failures.pop(path, None)

@@ -116,7 +116,7 @@ class Job:
     def changed(self, change: Changing) -> Job:
         """Return a job that computes changed collections."""
         collections, repack = base.unpack_collections(*self.collections)
-        changed, stored = change(collections, self.client)
+        changed, stored = change(collections)
         if self.counter is not None:
             self.counter.note_stored(stored)
         return replace(self, collections=repack(changed))
