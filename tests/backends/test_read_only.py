@@ -1,6 +1,7 @@
 """Law 9 for sparse data: a UDF that changes its tile does not change those of other UDFs."""
 
 import contextlib
+import functools
 import itertools
 
 import dask.array as da
@@ -18,6 +19,11 @@ PARTS = ("data", "indices", "indptr", "coords", "row", "col")
 DATA = np.random.default_rng(0).poisson(0.7, (6, 20)).astype("f4")
 
 
+def on_parts(method, *arguments):
+    """Return a function that calls a method of SciPy that works in place."""
+    return lambda tile: getattr(tile, method)(*arguments)
+
+
 def doubled(tile):
     if not isinstance(tile, sparse.SparseArray):  # those make a new one
         tile *= 2
@@ -31,40 +37,22 @@ def other_values(tile):
     tile.data = np.zeros_like(tile.data)
 
 
-def in_place(name, *arguments):
-    """Return a function that calls a method of SciPy that works in place."""
-
-    def call(tile):
-        getattr(tile, name)(*arguments)
-
-    call.__name__ = name
-    return call
+def zeros(tile, part):
+    arrays = getattr(tile, part)
+    for array in arrays if isinstance(arrays, tuple) else (arrays,):
+        array[...] = 0
 
 
-def zeros_in(part):
-    """Return a function that writes to an array inside a sparse array."""
-
-    def write(tile):
-        arrays = getattr(tile, part)
-        for array in arrays if isinstance(arrays, tuple) else (arrays,):
-            array[...] = 0
-
-    write.__name__ = f"zeros_in_{part}"
-    return write
-
-
-ATTACKS = [
-    doubled,
-    one_pixel,
-    other_values,
-    *map(zeros_in, PARTS),
-    in_place("sort_indices"),
-    in_place("sum_duplicates"),
-    in_place("eliminate_zeros"),
-    in_place("prune"),
-    in_place("resize", (1, 1)),  # a tile of another UDF would then be read beyond its end
-    in_place("setdiag", 5),
-]
+ATTACKS = {
+    "doubled": doubled,
+    "one pixel": one_pixel,
+    "other values": other_values,
+    **{f"zeros in {part}": functools.partial(zeros, part=part) for part in PARTS},
+    **{name: on_parts(name) for name in ("sort_indices", "sum_duplicates", "eliminate_zeros")},
+    "prune": on_parts("prune"),
+    "resize": on_parts("resize", (1, 1)),  # another UDF's tile would be read beyond its end
+    "setdiag": on_parts("setdiag", 5),
+}
 
 
 def held_in(native):
@@ -88,7 +76,7 @@ class Attacks(Wants):
 
 
 @pytest.mark.filterwarnings("ignore")  # of SciPy, which finds these ways slow
-@pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.__name__)
+@pytest.mark.parametrize("attack", ATTACKS.values(), ids=ATTACKS)
 @pytest.mark.parametrize(
     "native", ["numpy", ud.UDF.BACKEND_SPARSE_GCXS, ud.UDF.BACKEND_SCIPY_CSR_ARRAY]
 )

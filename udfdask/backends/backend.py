@@ -62,10 +62,6 @@ class Backend:
         """Return whether the array type supports a dtype."""
         return dtype.char not in self.missing_dtypes
 
-    def shape_of(self, frames: int, sig: tuple[int, ...]) -> tuple[int, ...]:
-        """Return the shape of an array of frames: matrices flatten the signal."""
-        return (frames, math.prod(sig)) if self.is_matrix else (frames, *sig)
-
     def reshape(self, array: Any, shape: tuple[int, ...]) -> Any:
         """Return an array in another shape with the same first dimension."""
         return array.reshape(shape)
@@ -78,9 +74,6 @@ class Backend:
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class DenseBackend(Backend):
     """NumPy arrays; the base of other dense array types."""
-
-    is_compiled_for: bool = True
-    """Whether numba's kernels can read the arrays."""
 
     def namespace(self) -> Any:
         """Return the array module, such as NumPy; raise if it cannot be used here."""
@@ -151,7 +144,6 @@ class DenseBackend(Backend):
 class CupyBackend(DenseBackend):
     """CuPy arrays. They have no read-only views: a UDF that writes to a tile changes the data."""
 
-    is_compiled_for: bool = False
     missing_dtypes: str = "gGOSTUVmM"
 
     def owns(self, kind: type) -> bool:
@@ -197,7 +189,7 @@ class CupyBackend(DenseBackend):
         device.cupy().cuda.get_current_stream().synchronize()
 
     def at_work(self, *, own_stream: bool) -> AbstractContextManager[None]:
-        """Return a context in which this process's device is the current device."""
+        """Return a context in which the device of this process is the current device."""
         return device.using_device(own_stream=own_stream)
 
     def with_flat_nav(self, block: Any, nav_shape: tuple[int, ...]) -> Any:

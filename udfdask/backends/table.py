@@ -6,6 +6,7 @@ same.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, ClassVar
@@ -151,7 +152,7 @@ def to_backend(array: Any, backend: Backend, shape: tuple[int, ...]) -> Any:
     Matrices flatten the signal. An array of that backend is not copied.
     """
     array = in_backend(array, backend)
-    target = backend.shape_of(shape[0], shape[1:]) if shape else shape
+    target = (shape[0], math.prod(shape[1:])) if backend.is_matrix and shape else shape
     return array if array.shape == target else backend.reshape(array, target)
 
 

@@ -144,7 +144,7 @@ class DenseTile:
         if instance.recipe.corrections is not None and self._shifts is None:
             summed = precise(native)
             # the UDF corrects the sum of the frames in place of each frame
-            if promises.only_sums_frames and summed is not None and self._backend.is_compiled_for:
+            if promises.only_sums_frames and summed is not None and not self._backend.on_device:
                 return UncorrectedTile(self._native, *self._planes(instance, summed))
         if instance.recipe.corrections is not None or self._shifts is not None:
             changed = self._changed(instance, dtype)
@@ -214,7 +214,7 @@ class DenseTile:
         """Return the corrected tile in a dtype."""
         planes = self._planes(instance, dtype)
         corrected: AnyArray
-        if self._backend.is_compiled_for:
+        if not self._backend.on_device:
             corrected = self._backend.from_host(correct_tile(self._native, *planes))
         else:
             from udfdask.corrections.correct_tile import correct_on_device

@@ -96,9 +96,7 @@ class FrameShifts:
     ) -> None:
         values = np.asarray(shifts, dtype=np.float64)
         if np.isinf(values).any():
-            raise UDFError(
-                "descan has an infinite shift: make it NaN, or leave the frame out with roi="
-            )
+            raise UDFError("descan has an infinite shift: make it NaN, or leave the frame out")
         # No pixel of the frame is left after a shift by `most`; larger ones would not fit int64.
         most = np.array(sig, dtype=np.float64) + 1
         values = np.clip(values, -most, most)
@@ -161,7 +159,7 @@ def shift_tile(
     if not math.prod(sizes) or 0 in window.shape:
         return backend.namespace().full(sizes, shifts.fill, dtype=dtype)
     known = window.dtype.itemsize in COPIED or shifts.parts is not None
-    if backend.is_compiled_for and window.ndim <= 3 and known:
+    if not backend.on_device and window.ndim <= 3 and known:
         plane = window if window.ndim == 3 else window[:, np.newaxis]
         moved = _copied if shifts.parts is None else _interpolated
         return moved(plane, shifts, dtype, memory).reshape(sizes)

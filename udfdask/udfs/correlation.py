@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from operator import index
 from typing import Any, ClassVar
@@ -233,37 +233,53 @@ class CorrelationUDF(BuiltInUDF):
         return height + 2 * self.params.steps, width + 2 * self.params.steps
 
 
+_PAIRS = 'for one pair per frame pass UDF.aux_data(shifts, kind="nav", extra_shape=(2,))'
+_SHAPES = {
+    "peaks": "peaks must have the shape (n_peaks, 2), with at least one peak, not {shape}",
+    "template": "template must be a DiskTemplate or an array (height, width), not {given!r:.60}: "
+    "for a disk write DiskTemplate(radius=...)",
+    "zero_shift": "zero_shift must be one pair (y, x), not an array of shape {shape}: " + _PAIRS,
+}
+"""What is wrong if a parameter has another shape."""
+
+
+def _array(name: str, given: Any, fits: Callable[[tuple[int, ...]], bool]) -> Any:
+    """Return a lazy array unchanged, or finite real numbers as a NumPy array, of a shape."""
+    array = given = plain_array(vectors_of(given, name))
+    if not is_lazy(given):
+        try:
+            array = np.asarray(given)
+        except ValueError as e:  # ragged
+            raise ArgumentValueError(f"{name} must be an array of numbers: {e}") from None
+        if array.dtype.kind not in "biuf" and array.size:
+            kind = type(given).__name__
+            raise ArgumentTypeError(f"{name} must hold real numbers, not {kind} of {array.dtype}")
+        if not np.isfinite(array).all():
+            raise ArgumentValueError(f"{name} must hold finite numbers, not NaN or infinite ones")
+    if not fits(array.shape):
+        raise ArgumentValueError(_SHAPES[name].format(shape=array.shape, given=given))
+    return array
+
+
 def _checked_peaks(given: Any) -> Any:
     """Return positions in whole pixels, shape (n, 2), or with their unit, or lazy."""
-    given = plain_array(vectors_of(given, "peaks"))
     has_unit = isinstance(given, tuple) and len(given) == 2 and isinstance(given[1], str)
-    peaks = given[0] if has_unit else given
-    if not is_lazy(peaks):
-        peaks = _numbers("peaks", peaks)
-    elif has_unit:
+    given, *unit = given if has_unit else (given,)
+    peaks = _array("peaks", given, lambda shape: len(shape) == 2 and shape[1] == 2 and shape[0] > 0)
+    if unit and is_lazy(peaks):
         raise ArgumentTypeError("peaks with a unit must be numbers, not a dask array: compute them")
-    if peaks.ndim != 2 or peaks.shape[1] != 2 or not peaks.shape[0] > 0:
-        raise ArgumentValueError(
-            f"peaks must have the shape (n_peaks, 2), with at least one peak, not {peaks.shape}"
-        )
-    if has_unit:
-        return peaks, given[1]
+    if unit:
+        return peaks, *unit
     return peaks if is_lazy(peaks) else np.rint(peaks).astype(np.int64)
 
 
 def _checked_template(given: Any) -> Any:
     """Return a template: a `DiskTemplate`, a NumPy array or a dask array."""
-    if isinstance(given, DiskTemplate):
-        return given
     if is_data_array(given):
         raise ArgumentTypeError("template is a DataArray, which has no center: pass its .values")
-    template = given if is_lazy(given) else _numbers("template", plain_array(given))
-    if template.ndim != 2 or not all(n > 0 for n in template.shape):
-        raise ArgumentValueError(
-            f"template must be a DiskTemplate or an array (height, width), not {given!r:.60}: for "
-            "a disk write DiskTemplate(radius=...)"
-        )
-    return template
+    if isinstance(given, DiskTemplate):
+        return given
+    return _array("template", given, lambda shape: len(shape) == 2 and all(n > 0 for n in shape))
 
 
 def _checked_steps(given: Any) -> Any:
@@ -287,35 +303,15 @@ def _checked_shift(given: Any) -> Any:
     """Return a shift (y, x), also in a unit, aux data of shifts, a lazy shift, or None."""
     if given is None:
         return None
-    hint = 'for one pair per frame pass UDF.aux_data(shifts, kind="nav", extra_shape=(2,))'
     if isinstance(given, AuxData):
         if given.kind == "sig" or given.extra_shape != (2,) or given.dtype.kind not in "biuf":
             raise ArgumentValueError(
                 f"zero_shift must hold real numbers (y, x), not aux data of kind {given.kind!r}, "
-                f"extra_shape {given.extra_shape} and dtype {given.dtype}: {hint}"
+                f"extra_shape {given.extra_shape} and dtype {given.dtype}: {_PAIRS}"
             )
         return given
     if isinstance(given, (tuple, list)) and len(given) == 2:
         pair = tuple(as_quantity(f"zero_shift[{k}]", value) for k, value in enumerate(given))
         if any(isinstance(value, Quantity) for value in pair):
             return pair
-    given = plain_array(vectors_of(given, "zero_shift"))
-    shift = given if is_lazy(given) else _numbers("zero_shift", given)
-    if shift.shape != (2,):
-        raise ArgumentValueError(
-            f"zero_shift must be one pair (y, x), not an array of shape {shift.shape}: {hint}"
-        )
-    return shift
-
-
-def _numbers(name: str, value: Any) -> AnyArray:
-    try:
-        array = np.asarray(value)
-    except ValueError as e:  # ragged
-        raise ArgumentValueError(f"{name} must be an array of numbers: {e}") from None
-    if array.dtype.kind not in "biuf" and array.size:
-        kind = type(value).__name__
-        raise ArgumentTypeError(f"{name} must hold real numbers, not {kind} of {array.dtype}")
-    if not np.isfinite(array).all():
-        raise ArgumentValueError(f"{name} must hold finite numbers, but some are NaN or infinite")
-    return array
+    return _array("zero_shift", given, lambda shape: shape == (2,))

@@ -143,19 +143,10 @@ class RadialProfileUDF(RingsUDF):
         origin, shape = self.meta.sig_slice.origin, tile.shape[1:]
         if self._has_own_centers:
             r, ri, number = self._rings()
-            centered_rings.add_rings_about(
-                frames.flat,
-                frames.frame_step,
-                frames.row_step,
-                frames.swap,
-                (*origin, *shape),
-                self._own_centers,
-                self._rounding,
-                float(ri),
-                (r - ri) / number,
-                self.results.sums,
-                self.results.covered,
-            )
+            memory = frames.flat, frames.frame_step, frames.row_step, frames.swap
+            about = self._own_centers, self._rounding, float(ri), (r - ri) / number
+            found = self.results.sums, self.results.covered
+            centered_rings.add_rings_about(*memory, (*origin, *shape), *about, *found)
             return
 
         def cut() -> Any:

@@ -207,9 +207,7 @@ def _candidates(values: AnyArray, usable: AnyArray, near: Place | None) -> list[
     ny, nx = (2 * n - 1 for n in values.shape)
     size = fft.next_fast_len(ny, real=True), fft.next_fast_len(nx, real=True)
     mask = usable.astype(np.float64)
-    of_mask, of_values, of_squares = (
-        fft.rfft2(one, size) for one in (mask, values, values * values)
-    )
+    of_mask, of_values, of_squares = (fft.rfft2(one, size) for one in (mask, values, values**2))
 
     def pairs(one: AnyArray, other: AnyArray) -> AnyArray:
         """Return the sum of the products of opposite pixels for each center."""

@@ -20,6 +20,9 @@ from udfdask.udf.aux_data import AuxData
 from udfdask.udfs.shared.built_in import DENSE_TILES, BuiltInUDF
 from udfdask.udfs.shared.geometry_parameters import as_centers, read_center, read_radii
 
+ROUND = {"stretch": 1.0, "stretch_angle": 0.0}
+"""The ellipse that is a circle."""
+
 
 class CenteredUDF(BuiltInUDF):
     """A UDF with the parameters `cy` and `cx`, or `centers`, and `stretch` and `stretch_angle`."""
@@ -29,8 +32,7 @@ class CenteredUDF(BuiltInUDF):
         "cx": "x",
         "r": "length",
         "ri": "length",
-        "stretch": "stretch",
-        "stretch_angle": "stretch_angle",
+        **{name: name for name in ROUND},
     }
 
     @property
@@ -59,11 +61,7 @@ class CenteredUDF(BuiltInUDF):
 
     @property
     def _ellipse(self) -> dict[str, Any]:
-        given = self._kwargs
-        return {
-            "stretch": given.get("stretch", 1.0),
-            "stretch_angle": given.get("stretch_angle", 0.0),
-        }
+        return {name: self._kwargs.get(name, default) for name, default in ROUND.items()}
 
     @property
     def _rounding(self) -> Rounding:
