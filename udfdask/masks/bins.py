@@ -93,7 +93,8 @@ def radial_bins(
             radius = math.ceil(radius * math.sqrt(check_stretch(stretch, stretch_angle)[0]))
     r, ri = checks.radii(radius, radius_inner)
     number, sig = number_of_bins(n_bins, r, ri), (imageSizeY, imageSizeX)
-    members = find_members((centerY, centerX), sig, r, ri, number, stretch, stretch_angle)
+    center, ellipse = (centerY, centerX), (stretch, stretch_angle)
+    members = find_members(center, sig, r, ri, number, *ellipse, in_order=False)
     which = np.repeat(np.arange(number), np.diff(members.bounds))
     weights = members.weight
     if normalize:  # each bin here has a positive sum
@@ -169,6 +170,8 @@ def find_members(
     number: int,
     stretch: float = 1.0,
     stretch_angle: float = 0.0,
+    *,
+    in_order: bool = True,
 ) -> BinMembers:
     """Return the members of bins of equal width between two radii, in pixels, around (y, x)."""
     (cy, cx), (ny, nx) = center, sig
@@ -184,7 +187,7 @@ def find_members(
             weight[ordered[near] < 0.5] = 1 - ri
         present = weight > 0
         members = order[near][present]
-        by_pixel = np.argsort(members)
+        by_pixel = np.argsort(members) if in_order else slice(None)
         pixels.append(members[by_pixel])
         weights.append(weight[present][by_pixel])
         bounds.append(bounds[-1] + len(members))

@@ -70,7 +70,9 @@ def as_sample(value: Any, name: str, names: Names) -> AnyArray:
 
 def store(value: Any, result: Any, *, is_any_dtype: bool) -> None:
     """Assign a value to its result; raise if NumPy would have to broadcast or truncate it."""
-    if type(value) is type(result) and value.dtype is result.dtype and value.shape == result.shape:
+    is_array = type(value) is type(result) or isinstance(value, np.generic)
+    is_same = is_array and value.dtype is result.dtype
+    if is_same and (value.shape == result.shape or value.size == result.size == 1):
         result[...] = value
         return
     if value is None:
