@@ -146,9 +146,8 @@ def _positions(name: str, values: Any) -> AnyArray:
 class DiskTemplate:
     """Template of a diffraction disk: a disk with a soft edge, with or without a negative ring.
 
-    With a ring, the sum of the template is 0, and its product with a flat background is 0. Radii
-    can have the unit of the signal axes, such as ``"2 mrad"`` or ``(2, "mrad")``: a run of a
-    `CorrelationUDF` converts them.
+    With a ring, its product with a flat background is 0. Radii can have the unit of the signal
+    axes, such as ``"2 mrad"`` or ``(2, "mrad")``: a run of a `CorrelationUDF` converts them.
 
     Raises
     ------
@@ -243,9 +242,7 @@ def shifted_templates(template: AnyArray, steps: int) -> AnyArray:
 
 
 def balance(template: Any) -> AnyArray:
-    """Scale the negative part of a mask so that its sum is 0.
-
-    The product of a balanced mask with a uniform background is 0.
+    """Scale the negative part of a mask so that its product with a uniform background is 0.
 
     Parameters
     ----------
@@ -330,14 +327,8 @@ def radial_gradient_background_subtraction(
 ) -> AnyArray:
     """Return a radial gradient surrounded by a negative ring, as a function of distance.
 
-    ==================================  ======================
-    where                               value
-    ==================================  ======================
-    ``r < r0 - delta/2``                ``r / r0``
-    from there to ``r < r0 + delta/2``  ``(r0 - r) / (delta/2)``
-    from there to ``r <= r_outer``      -1
-    elsewhere                           0
-    ==================================  ======================
+    It is ``r / r0`` where ``r < r0 - delta/2``, from there ``(r0 - r) / (delta/2)`` to
+    ``r < r0 + delta/2``, from there -1 to ``r <= r_outer``, and 0 elsewhere.
 
     Parameters
     ----------

@@ -91,9 +91,8 @@ class CoMUDF(RingUDF):
     three exist for 2-D scans with at least 2 positions along each axis.
 
     All are NaN outside the ROI, for frames whose center in `centers` is not finite, and in
-    snapshots for frames that have not been merged; `divergence` and `curl` also if a neighbor is
-    NaN. Sums are float64, which is exact for data of up to 16 bits. Pixels outside the mask are not
-    read and can be NaN. A subclass can override `get_field_results`.
+    snapshots for frames that are not merged yet; `divergence` and `curl` also if a neighbor is NaN.
+    Sums are float64, exact for data of up to 16 bits. Pixels outside the mask can be NaN.
 
     Examples
     --------
@@ -153,7 +152,7 @@ class CoMUDF(RingUDF):
         Returns
         -------
         CoMUDF
-            The UDF with these parameters.
+            The UDF.
 
         Examples
         --------
@@ -182,7 +181,7 @@ class CoMUDF(RingUDF):
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
         p = self.params
         self._frame_shape()
-        self._check_mask()
+        self._check_pixels(f"ring ri={p.ri!r} < d <= r={p.r!r}")
         scalars = ["field_y", "field_x", "magnitude"]
         if self._is_scan:
             scalars += ["divergence", "curl"]
@@ -201,25 +200,6 @@ class CoMUDF(RingUDF):
         if own:
             buffers["origins"] = nav(extra_shape=(2,), use="private")
         return buffers
-
-    def _check_mask(self) -> None:
-        """Raise if the mask contains no pixel: the center or its unit is probably wrong."""
-        r, ri = self.params.r, self.params.ri
-        if self._has_own_centers:
-            if not (is_lazy(r) or is_lazy(ri)):
-                self._check_centers(None if r == math.inf else r, ri or -1)
-            return
-        cy, cx = self._center
-        if any(map(is_lazy, (cy, cx, r, ri))):
-            return
-        if r == math.inf:
-            self._check_center_inside()
-        if not self._mask().any():
-            raise ArgumentValueError(
-                f"no pixel of frames of shape {tuple(self.meta.dataset_shape.sig)} lies in the "
-                f"ring ri={ri!r} < d <= r={r!r} around (cy, cx) = ({cy!r}, {cx!r}): numbers are in "
-                "pixels; correct the center, or make r larger"
-            )
 
     def get_result_axes(self) -> Mapping[str, tuple[Axis, ...]]:
         vector = Axis(name="component", labels=("y", "x"))

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 
-from udfdask.errors import ArgumentTypeError, ArgumentValueError
+from udfdask.errors import ArgumentTypeError
 from udfdask.geometry.units import Quantity
 from udfdask.kernels.cuda import variance as on_device
 from udfdask.kernels.overflow import compiled_dtype
@@ -124,18 +123,9 @@ class FEMUDF(RingUDF):
         return {name: self._kwargs[name] for name in ("rad_in", "rad_out")}
 
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
-        p, sig = self.params, self._frame_shape(kinds="biufc")
+        self._frame_shape(kinds="biufc")
+        self._check_pixels(f"ring {self.params.rad_in} < d <= {self.params.rad_out}")
         common = not self._has_own_centers
-        if not common:
-            self._check_centers(p.rad_out, p.rad_in)
-        else:
-            if p.rad_out == math.inf:
-                self._check_center_inside()
-            if not self._mask().any():
-                raise ArgumentValueError(
-                    f"no pixel of frames of shape {sig} lies in the ring {p.rad_in} < d <= "
-                    f"{p.rad_out} around {self._center}: radii and center (y, x) are in pixels"
-                )
         wide = "complex128" if self.meta.input_dtype.kind == "c" else "float64"
         declare = partial(self.buffer, kind="nav", where="device" if common else None)
         buffers = {

@@ -183,10 +183,7 @@ class VirtualDetectorUDF(RingUDF):
         n = int(np.count_nonzero(self._mask()))  # the mask checks the numbers, too
         if self._has_own_centers:
             self._frame_shape(kinds="biufc")
-            inner, outer = self._limits()
-            self._check_centers(
-                None if outer == math.inf else outer, -1 if inner is None else inner
-            )
+            self._check_pixels("detector")
             # there is no integer for a frame without a center
             dtype = dtype if dtype.kind in "fc" else np.dtype(np.float64)
             return {"intensity": self.buffer(kind="nav", dtype=dtype)}

@@ -166,6 +166,27 @@ class RingUDF(CenteredUDF):
     def _mask(self) -> AnyArray:
         return self._ring_around(self._center).mask(self.meta.dataset_shape.sig)
 
+    def _check_pixels(self, words: str) -> None:
+        """Raise if no frame has a pixel in the detector: the center or a unit is probably wrong.
+
+        `words` name the detector. Lazy numbers are not checked.
+        """
+        *inner, outer = self._radii().values()
+        least = inner[0] if inner else -1
+        if is_lazy(outer) or is_lazy(least):
+            return
+        if self._has_own_centers:
+            self._check_centers(None if outer == math.inf else outer, least)
+        elif not any(map(is_lazy, self._center)):
+            if outer == math.inf:
+                self._check_center_inside()
+            if not self._mask().any():
+                raise ArgumentValueError(
+                    f"no pixel of frames of shape {tuple(self.meta.dataset_shape.sig)} lies in the "
+                    f"{words} around (cy, cx) = {self._center}: numbers are in pixels; correct the "
+                    "center or the radii"
+                )
+
     def get_detector_masks(self) -> Mapping[str, AnyArray]:
         """Return the pixels of the detector, if centers vary of that around their mean."""
         center = self._mean_center() if self._has_own_centers else self._center
