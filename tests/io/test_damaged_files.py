@@ -9,7 +9,7 @@ import pytest
 
 from damaging import LEAVES_FILES_OPEN, assert_same, outcome
 from instrument_files import write_blo
-from udfdask.errors import ArgumentTypeError, FileFormatError
+from udfdask.errors import ArgumentTypeError
 from udfdask.io import open_file
 
 h5py = pytest.importorskip("h5py", reason="h5py is in the io extra")
@@ -110,18 +110,6 @@ def test_files_that_are_cut(tmp_path, kind):
             else:
                 check(path, read, how)
         file.write_bytes(content)
-
-
-@pytest.mark.parametrize(
-    "values", [np.full((2, 3, 4), b"text"), np.zeros((2, 3, 4), [("r", "u1")]), np.array(3.0)]
-)
-def test_no_numbers(tmp_path, values):
-    np.save(tmp_path / "a.npy", values)
-    with h5py.File(tmp_path / "a.h5", "w") as file:
-        file["scan"] = values
-    for name, how in (("a.npy", {}), ("a.h5", {"dataset": "scan"})):
-        with pytest.raises(FileFormatError, match=r"expected an array of numbers.*a\."):
-            open_file(tmp_path / name, **how)
 
 
 SUFFIXES = "npy h5 nc zarr raw mib blo bcf hspy zspy emd tif dm4 ser mrc rpl prz xml".split()

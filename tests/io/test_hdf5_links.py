@@ -152,14 +152,6 @@ def test_parts_are_one_recording(master, signal, chunks):
     assert open_file(master, chunks=chunks).array.name != opened.array.name
 
 
-def test_parts_behind_a_default(master):
-    with h5py.File(master, "r+") as f:
-        f.attrs["default"] = "entry/plot"
-        f["entry/plot"] = h5py.SoftLink("/entry/data")
-        f["entry/data"].attrs["signal"] = "data_000001"
-    assert_eq(open_file(master).array, FRAMES)
-
-
 @pytest.mark.parametrize("number", [1, 2])
 def test_a_missing_part(master, number):
     (master.parent / f"d_data_{number:06}.h5").unlink()
@@ -167,16 +159,6 @@ def test_a_missing_part(master, number):
     with pytest.raises(FileFormatError, match=match):
         open_file(master)
     assert open_file(master, dataset=f"entry/data/data_{3 - number:06}").array.shape[1:] == (4, 5)
-
-
-def test_sources_that_are_found_only_from_the_working_folder(tmp_path, monkeypatch):
-    """From another one, HDF5 reads fill values, or the values of another file."""
-    write_sources(tmp_path, "virtual")
-    (tmp_path / "scans").mkdir()
-    (tmp_path / "scan.h5").rename(tmp_path / "scans" / "scan.h5")
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(FileFormatError, match=r"frames\.h5, which does not exist"):
-        open_file("scans/scan.h5")
 
 
 def test_a_virtual_dataset_of_the_parts_is_the_recording(master):

@@ -62,13 +62,6 @@ def test_any_part_of_any_layout_is_what_mapping_gives(data, tmp_path_factory):
     assert not isinstance(read, np.ndarray) or not read.flags.writeable
 
 
-def test_the_setting_counts_when_the_file_is_opened(file, tmp_path):
-    with dask.config.set({"udfdask.map-files": False}):
-        kept = opened(file).persist(scheduler="synchronous")
-    os.truncate(file, 0)  # of mapped blocks, nothing but a signal would be left
-    np.testing.assert_array_equal(kept.compute(scheduler="synchronous"), SCAN)
-
-
 def test_little_is_read_of_what_is_not_wanted(unmapped, tmp_path, monkeypatch):
     frames = np.zeros((20, 1024, 1024), "u1")
     np.save(tmp_path / "scan.npy", frames)

@@ -33,14 +33,6 @@ def test_an_uneven_coordinate_keeps_its_values(values):
         axis.to_pixels(2.0)
 
 
-@pytest.mark.parametrize(
-    "values",
-    [[1.0, 4.0, 2.0], [np.inf], [], [2, 2, 2], ["a", "b"], [[1, 2], [3, 4]], [1, np.nan, 3]],
-)
-def test_any_other_coordinate_counts_pixels(values):
-    assert axis_of_values("t", np.array(values), "s") == Axis(name="t")
-
-
 @given(part=st.slices(7), uneven=st.booleans())
 def test_the_axis_of_a_part(part, uneven):
     positions = np.arange(7) ** 2.0 if uneven else 3.0 - 0.5 * np.arange(7)
@@ -93,5 +85,5 @@ class TestPartsOfFiles:
     def test_axes_of_data_of_another_shape(self, opened):
         with pytest.raises(ArgumentValueError, match=r"shape \(4, 5, 6, 7\).*opened\[2:5, ::2\]"):
             ud.run_udf(opened.array[1:], SumUDF(), axes=opened)
-        with pytest.raises(ArgumentValueError, match=r"a result over .*Axis\.sliced"):
+        with pytest.raises(ArgumentValueError, match=r"Axis\.sliced"):
             ud.run_udf(opened.array[1:], SumUDF(), axes=ud.run_udf(opened, SumUDF()))

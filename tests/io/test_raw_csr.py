@@ -4,7 +4,6 @@ import os
 from pathlib import Path
 from typing import NamedTuple
 
-import dask
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -62,12 +61,6 @@ def dense(array):
     return array.compute(scheduler="synchronous").todense()
 
 
-def owner(array):
-    while isinstance(array, np.ndarray) and array.base is not None:
-        array = array.base
-    return type(array).__name__
-
-
 @pytest.mark.full
 @settings(deadline=None, max_examples=examples(40))
 @given(data=st.data())
@@ -97,19 +90,6 @@ def test_what_is_written_is_read(data, tmp_path_factory):
         matrix = gcxs_to_csr(one)
         assert matrix.has_canonical_format
         np.testing.assert_array_equal(matrix.toarray(), one.todense().reshape(matrix.shape))
-
-
-@pytest.mark.parametrize("indices", ["i4", "u4", "i8"])
-def test_neither_reading_nor_scipy_copies(tmp_path, values, indices):
-    files = write(tmp_path, values, 2, indices=indices)
-    array = files.open((4, 6), (5, 7), chunks=(2, 6, 5, 7))
-    # not by `compute`, which copies a single block
-    block = dask.get(dict(array.dask), (array.name, 1, 0, 0, 0))
-    assert owner(block.data) == owner(block.indices) == "mmap"
-    matrix = gcxs_to_csr(block)
-    assert np.shares_memory(matrix.data, block.data)
-    assert np.shares_memory(matrix.indices, block.indices)
-    np.testing.assert_array_equal(matrix @ np.ones(35), values[2:].sum(axis=(2, 3)).ravel())
 
 
 def test_pixels_out_of_order_and_twice(tmp_path):
@@ -169,12 +149,10 @@ def test_pixels_outside_of_the_frame_are_told_when_they_are_read(files):
     ("wrong", "error", "match"),
     [
         ({"indices_dtype": "f4"}, ArgumentTypeError, "indices_dtype must be an integer type"),
-        ({"indptr_dtype": "abc"}, ArgumentTypeError, "indptr_dtype must be a NumPy dtype"),
         ({"dtype": "M8[s]"}, ArgumentTypeError, "dtype must be a type of numbers"),
         ({"nav_shape": ()}, ArgumentValueError, "must have at least one size"),
         ({"sig_shape": (5, 0)}, ArgumentValueError, "sig_shape must have positive sizes"),
         ({"chunks": (4, 6, 2, 7)}, ArgumentValueError, r"divide frames.*pass -1 for the signal"),
-        ({"chunks": (4, 6)}, ArgumentValueError, r"chunks=\(4, 6\) do not fit"),
     ],
 )
 def test_wrong_arguments(files, wrong, error, match):

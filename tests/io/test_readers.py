@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from udfdask import Axis
-from udfdask.errors import ArgumentValueError, UDFError, UDFWarning
+from udfdask.errors import ArgumentValueError, UDFWarning
 from udfdask.io import OpenedFile, Reader, open_file, opening
 
 
@@ -59,20 +59,6 @@ def test_a_broken_reader_of_another_package_is_left_out(tmp_path, added, broken)
     (tmp_path / "a.tif").write_bytes(b"OURS and more")
     with pytest.warns(UDFWarning, match=f"the reader '{broken}'"):
         assert open_file(tmp_path / "a.tif").reader == "ours"
-
-
-def open_nothing(path, *, sig_dims, chunks):
-    return None
-
-
-NOTHING = Reader(name="nothing", matches=is_ours, open=open_nothing, has_datasets=False)
-
-
-def test_a_reader_that_returns_something_else(tmp_path, added):
-    added.append(entry("NOTHING"))
-    (tmp_path / "a.tif").write_bytes(b"OURS and more")
-    with pytest.raises(UDFError, match="'nothing' must return an OpenedFile"):
-        open_file(tmp_path / "a.tif")
 
 
 @pytest.mark.parametrize("wrong", [{"axes": ()}, {"sig_dims": 9}, {"sig_dims": 0}])

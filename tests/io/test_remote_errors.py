@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from remote_servers import serving
-from udfdask.errors import ArgumentValueError, FileFormatError
-from udfdask.io import from_raw, open_file
+from udfdask.errors import FileFormatError
+from udfdask.io import open_file
 
 pytest.importorskip("aiohttp", reason="aiohttp is in the remote extra")
 
@@ -62,13 +62,6 @@ def test_a_server_without_ranges(server):
         open_file(f"{server.url}/scan.npy")
 
 
-def test_a_server_that_loses_its_ranges(server):
-    array = open_file(f"{server.url}/scan.npy", chunks=(1, -1, -1, -1)).array
-    server.ranges = False
-    with pytest.raises(FileFormatError, match="in place of the 480 that were asked for"):
-        array.sum().compute()
-
-
 def test_a_file_of_another_format(server):
     (server.folder / "scan.h5").write_bytes(b"\x89HDF\r\n\x1a\n" + bytes(100))
     with pytest.raises(FileFormatError, match=r"scan\.h5 is neither a zarr store.*kerchunk"):
@@ -87,15 +80,6 @@ def test_a_missing_package(url, package, monkeypatch):
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(ImportError, match=rf'{package}.*pip install "udfdask\[remote\]"'):
         open_file(url)
-
-
-def test_options_for_a_file_of_this_machine(server):
-    file = server.folder / "scan.npy"
-    for path in (file, str(file), file.as_uri()):
-        with pytest.raises(ArgumentValueError, match=r"scan\.npy'? is a file on this machine"):
-            open_file(path, storage_options={"anon": True})
-        with pytest.raises(ArgumentValueError, match="leave them out"):
-            from_raw(path, **RAW, storage_options={"anon": True})
 
 
 def test_messages_and_names_show_no_password(server):

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import udfdask as ud
 from remote_servers import s3_server, serving
 from suites import examples
-from udfdask.errors import FileFormatError, UDFWarning
+from udfdask.errors import UDFWarning
 from udfdask.io import from_raw, open_file
 from udfdask.testing import raise_if_dask_computes
 from udfdask.udfs import SumSigUDF, SumUDF
@@ -85,18 +85,6 @@ def test_it_is_what_the_local_file_is(server, name):
     assert there.reader == "NumPy, by byte ranges"
 
 
-def test_distant_parts_are_read_apart(tmp_path):
-    rows = np.arange(4 * 2 * 300 * 300, dtype="u4").reshape(4, 2, 300, 300)
-    np.save(tmp_path / "rows.npy", rows)
-    with serving(tmp_path) as files:
-        array = open_file(f"{files.url}/rows.npy", chunks=(-1, 1, -1, -1)).array
-        files.loaded()
-        assert_eq(array, rows)
-        loaded = files.loaded()
-        assert len(loaded) == 8
-        assert sum(request.sent for request in loaded) == rows.nbytes
-
-
 def test_a_pixel_of_each_frame_needs_no_request_for_each_frame(server):
     array = open_file(f"{server.url}/scan.npy").array
     server.loaded()
@@ -138,18 +126,6 @@ def test_s3(server):
         for name in ("nothing.npy", "nothing.zarr", "nothing.json"):
             with pytest.raises(FileNotFoundError, match=rf"s3://bucket/{name} cannot be read"):
                 open_file(f"s3://bucket/{name}", storage_options=options)
-
-
-@pytest.mark.full
-def test_a_damaged_header(tmp_path):
-    np.save(tmp_path / "a.npy", scan())
-    (tmp_path / "cut.npy").write_bytes((tmp_path / "a.npy").read_bytes()[:-1])
-    (tmp_path / "empty.npy").write_bytes(b"")
-    with serving(tmp_path) as files:
-        with pytest.raises(FileFormatError, match="fewer than an array"):
-            open_file(f"{files.url}/cut.npy")
-        with pytest.raises(FileFormatError, match="cannot be read as a"):
-            open_file(f"{files.url}/empty.npy")
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -104,8 +104,10 @@ def test_references_in_parquet(server, values, tmp_path):
 
     found = references(server.folder / "scan.h5", f"{server.url}/scan.h5")
     refs_to_dataframe(found, str(tmp_path / "scan.parquet"))
-    opened = open_file(tmp_path / "scan.parquet")
-    assert_eq(opened.array, values)
+    with pytest.raises(ArgumentValueError, match="remote_protocol"):
+        open_file(tmp_path / "scan.parquet")
+    options = {"remote_protocol": "http"}
+    assert_eq(open_file(tmp_path / "scan.parquet", storage_options=options).array, values)
 
 
 def test_a_change_of_the_references(server, values):

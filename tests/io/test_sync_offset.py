@@ -7,7 +7,6 @@ import dask.array as da
 import h5py
 import numpy as np
 import pytest
-import zarr
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
@@ -157,20 +156,6 @@ def test_blocks_of_whole_rows_of_a_raw_file_are_views(tmp_path):
     ]
 
 
-@pytest.mark.parametrize("chunks", [1, 3])
-def test_progressive_runs(chunks):
-    frames = some_frames(7)
-    opened = with_sync_offset(
-        da.from_array(frames, chunks=(2, *SIG)), (3, 4), sync_offset=-2, chunks=(chunks, 2, 3, 2)
-    )
-    scan, present = model(frames, (3, 4), -2)
-    for snapshot in ud.run_udf_iter(opened, [SumSigUDF(), SumUDF()], scheduler="synchronous"):
-        assert not (snapshot.damage & ~present).any()
-    last = snapshot.buffers
-    np.testing.assert_array_equal(last[0]["intensity"], np.where(present, scan.sum(axis=(2, 3)), 0))
-    np.testing.assert_array_equal(last[1]["intensity"], scan[present].sum(axis=0))
-
-
 def test_a_part_of_the_scan_knows_which_of_its_positions_are_absent():
     frames = some_frames(10)
     opened = with_sync_offset(da.from_array(frames, chunks=(3, *SIG)), (4, 4), sync_offset=-3)
@@ -197,23 +182,7 @@ def test_axes_and_unit_are_kept():
     assert not other.axes[0].is_calibrated
 
 
-@pytest.mark.parametrize("kind", ["h5", "zarr"])
-@pytest.mark.parametrize("nav", [None, (4, 3), (2, 7)])
-def test_formats_that_know_their_shape(tmp_path, kind, nav):
-    frames = some_frames(12)
-    path = tmp_path / f"scan.{kind}"
-    stored = frames.reshape(3, 4, *SIG)
-    if kind == "h5":
-        with h5py.File(path, "w") as file:
-            file.create_dataset("data", data=stored, chunks=(1, 2, *SIG))
-    else:
-        group = zarr.create_array(path, shape=stored.shape, chunks=(2, 2, *SIG), dtype="u2")
-        group[...] = stored
-    opened = open_file(path, nav_shape=nav, sync_offset=-2)
-    check_run(opened, frames, nav or (3, 4), -2, None)
-
-
-def test_missing_frames_are_an_error_by_default(tmp_path):
+def test_files_with_missing_frames(tmp_path):
     frames = some_frames(5)
     frames.tofile(tmp_path / "f")
     options = {"nav_shape": (2, 3), "sig_shape": SIG, "dtype": "u2"}
@@ -221,12 +190,13 @@ def test_missing_frames_are_an_error_by_default(tmp_path):
         open_file(tmp_path / "f", **options)
     opened = open_file(tmp_path / "f", **options, sync_offset=0)
     np.testing.assert_array_equal(opened.present, [[True] * 3, [True, True, False]])
-    for offset in (-5, 5):
-        with pytest.raises(ArgumentValueError, match=r"has 5 frames: pass a number from -4 to 4"):
-            open_file(tmp_path / "f", **options, sync_offset=offset)
-    (tmp_path / "f").write_bytes(b"abc")
-    with pytest.raises(ArgumentValueError, match="has 0 frames"):
-        open_file(tmp_path / "f", **options, sync_offset=0)
+    with pytest.raises(ArgumentValueError, match=r"has 5 frames: pass a number from -4 to 4"):
+        open_file(tmp_path / "f", **options, sync_offset=5)
+    with h5py.File(tmp_path / "scan.h5", "w") as file:
+        file.create_dataset("data", data=frames[:4].reshape(2, 2, *SIG), chunks=(1, 2, *SIG))
+    for nav in (None, (3, 2)):
+        opened = open_file(tmp_path / "scan.h5", nav_shape=nav, sync_offset=-2)
+        check_run(opened, frames[:4], nav or (2, 2), -2, None)
 
 
 FIVE = da.ones((5, 2, 2))
@@ -253,15 +223,6 @@ def test_no_position_with_a_frame(tmp_path):
     with pytest.warns(UDFWarning, match="none of the selected positions has a frame"):
         run = ud.run_udf(opened, SumSigUDF())
     assert np.isnan(run["intensity"].compute(scheduler="synchronous")).all()
-
-
-def test_the_array_without_its_mask_is_a_warning():
-    x = da.from_array(some_frames(5), chunks=(2, *SIG))
-    opened = with_sync_offset(x, (2, 4), sync_offset=-1)
-    with pytest.warns(UDFWarning, match="would process these zeros"):
-        ud.run_udf(opened.array, SumSigUDF())
-    with pytest.warns(UDFWarning, match="would process these zeros"):
-        ud.run_udf(opened.array.rechunk((1, 2, *SIG)) + 1, SumSigUDF())
 
 
 def test_zeros_as_neighbors_are_a_warning():

@@ -31,13 +31,6 @@ def group(request, tmp_path, values):
     return path
 
 
-def test_an_array(tmp_path, values):
-    zarr.create_array(str(tmp_path / "a.zarr"), data=values, chunks=(1, 6, 8, 10))
-    opened = open_file(tmp_path / "a.zarr", chunks=(3, 6, 4, 10))
-    assert_eq(opened.array, values)
-    assert (opened.reader, opened.title, opened.sig_dims) == ("zarr", "a", 2)
-
-
 def test_the_array_of_a_group_that_is_meant(group, values):
     opened = open_file(group)
     assert_eq(opened.array, values)

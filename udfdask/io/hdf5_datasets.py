@@ -73,8 +73,8 @@ def _recording(opened: Any, top: str, file: str) -> Candidate:
         series += [c for c in datasets if c.is_virtual and series]  # perhaps of the parts
         pool = list({c.name: c for c in recordings or series or images or datasets}.values())
         chosen = choose_dataset(pool, file=file)
-        kind = (_stem(chosen.name), chosen.shape[-2:])
-        alike = [c for c in pool if (_stem(c.name), c.shape[-2:]) == kind]
+        kinds = [(re.sub(r"\d+", "", c.name), c.shape[-2:]) for c in (chosen, *pool)]
+        alike = [c for c, kind in zip(pool, kinds[1:], strict=True) if kind == kinds[0]]
         if len(alike) > 1 and len(chosen.shape) >= 3:
             raise FileFormatError(
                 f"{file} contains several recordings: pass dataset= as one of {listing(alike)}"
@@ -84,7 +84,11 @@ def _recording(opened: Any, top: str, file: str) -> Candidate:
             f"{file}: the parts of a recording differ in shape or dtype: "
             f"{listing(chosen.parts)}. Pass dataset= as one of them"
         )
-    lost = [n for n in broken if _PART.fullmatch(n) and _parent(n) == _parent(chosen.name)]
+    lost = [
+        n
+        for n in broken
+        if _PART.fullmatch(n) and n.rpartition("/")[0] == chosen.name.rpartition("/")[0]
+    ]
     if chosen.parts and lost:
         raise _broken(opened, lost[0], chosen.parts)
     return chosen
@@ -151,10 +155,9 @@ def _address(item: Any) -> tuple[str, int]:
     return item.file.filename, h5py.h5o.get_info(item.id).addr
 
 
-def _candidate(name: str, dataset: Any) -> Candidate:
+def _candidate(name: str, item: Any) -> Candidate:
     """Return the description of an open dataset."""
-    is_virtual = dataset.is_virtual
-    return Candidate(name=name, shape=dataset.shape, dtype=dataset.dtype, is_virtual=is_virtual)
+    return Candidate(name=name, shape=item.shape, dtype=item.dtype, is_virtual=item.is_virtual)
 
 
 def _signal(group: Any) -> str | None:
@@ -176,15 +179,14 @@ def _default_signal(opened: Any, top: str) -> str | None:
         path = str(next(iter(group)))  # the only entry
         group = _get(opened, path)
     for _ in range(8):  # they may go in a circle
-        name = text(group.attrs.get("default")) if hasattr(group, "keys") else None
-        is_signal = name in (None, ".")
-        name = _signal(group) if is_signal and hasattr(group, "keys") else name
-        if name is None:
+        if not hasattr(group, "keys"):
             return None
-        path = (name if name.startswith("/") else f"{path}/{name}").strip("/")
+        name = text(group.attrs.get("default"))
+        if name in (None, "."):
+            path = f"{path}/{_signal(group)}".strip("/")
+            return path if _is_dataset(_get(opened, path)) else None
+        path = (name if str(name).startswith("/") else f"{path}/{name}").strip("/")
         group = _get(opened, path)
-        if _is_dataset(group):
-            return path if is_signal else None
     return None
 
 
@@ -193,7 +195,7 @@ def _is_recording(candidate: Candidate, opened: Any) -> bool:
     n_dims = len(candidate.shape)
     if candidate.dtype.kind not in "biufc" or candidate.nbytes == 0 or n_dims < 2:
         return False
-    group = opened[_parent(candidate.name) or "/"]
+    group = opened[candidate.name.rpartition("/")[0] or "/"]
     return n_dims > 2 or signal_dims(group, opened[candidate.name]) == 1
 
 
@@ -208,16 +210,6 @@ def _join_parts(found: dict[Any, Candidate]) -> None:
         parts = sorted((found[each] for each in addresses), key=lambda part: part.name)
         shape = (sum(part.shape[0] for part in parts), *parts[0].shape[1:])
         found.update(dict.fromkeys(addresses, replace(parts[0], shape=shape, parts=tuple(parts))))
-
-
-def _parent(name: str) -> str:
-    """Return the path of the group of a dataset."""
-    return name.rpartition("/")[0]
-
-
-def _stem(name: str) -> str:
-    """Return a path without the numbers in it."""
-    return re.sub(r"\d+", "", name)
 
 
 def _broken(opened: Any, link: str, others: Sequence[Candidate]) -> FileFormatError:

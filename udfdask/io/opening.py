@@ -272,7 +272,7 @@ def _open_local(
             if not isinstance(opened, OpenedFile):
                 raise UDFError(f"the reader {reader.name!r} must return an OpenedFile")
             return opened
-    if suffix not in _HYPERSPY_HDF5 and (begin.startswith(_HDF5) or _is_hdf5(path)):
+    if suffix not in _HYPERSPY_HDF5 and (begin.startswith(_HDF5) or suffix == ".mat"):
         from udfdask.io.hdf5 import open_hdf5
 
         return open_hdf5(path, dataset=dataset, **how)
@@ -308,12 +308,3 @@ def added_readers() -> tuple[Reader, ...]:
         else:
             readers.append(reader)
     return tuple(readers)
-
-
-def _is_hdf5(path: Path) -> bool:
-    """Return whether a file is of HDF5 after a block of other data, as of MATLAB."""
-    try:
-        from h5py import is_hdf5
-    except ImportError:
-        return False
-    return bool(is_hdf5(path))

@@ -15,7 +15,7 @@ from numpy.typing import DTypeLike
 
 from udfdask.backends.sparse_types import gcxs_rows, gcxs_to_csr
 from udfdask.config import chunk_bytes
-from udfdask.errors import ArgumentTypeError, ArgumentValueError, FileFormatError, missing_package
+from udfdask.errors import ArgumentValueError, FileFormatError, missing_package
 from udfdask.io.file_identity import FileIdentity
 from udfdask.io.lazy_source import StoredArray, Values, choose_chunks, lazy_array
 from udfdask.io.memmap import MappedArray
@@ -117,8 +117,6 @@ def from_raw_csr(
     if not nav or not sig:
         raise ArgumentValueError("nav_shape and sig_shape must have at least one size: pass (1,)")
     stored = file_dtype(dtype, kinds="biufc")
-    if stored == np.float16:
-        raise ArgumentTypeError("sparse frames cannot be of float16: write them as float32")
     source = CSRFiles(
         shape=nav + sig,
         dtype=stored.newbyteorder("="),

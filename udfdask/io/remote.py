@@ -88,6 +88,11 @@ def reference_location(url: str, options: Mapping[str, Any] | None) -> Location:
     given = dict(options or {})
     if not any(name.startswith(("target_", "remote_", "template_", "fs")) for name in given):
         given = {"target_options": given, "remote_options": given}
+    if not url.endswith(".json") and not {"fs", "remote_protocol"}.intersection(given):
+        raise ArgumentValueError(
+            "references in parquet do not say the protocol of the data: pass for example "
+            'storage_options={"remote_protocol": "https"}, or "file"'
+        )
     target = given.pop("target_options", {})
     return Location(url=f"reference::{url}", options={url.partition("://")[0]: target, **given})
 

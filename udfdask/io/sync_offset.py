@@ -230,21 +230,14 @@ def _opened(frames: Any, sig_dims: int | None) -> OpenedFile:
 
 
 def source_chunks(nav_chunks: Chunks, n_frames: int, offset: int) -> tuple[int, ...]:
-    """Return chunks of a sequence of frames from which those of its scan are made without copies.
+    """Return chunks of a sequence of frames of which those of its scan are mostly views.
 
-    Copies remain where a chunk has positions without a frame, or no whole rows of the scan.
+    They are bands along the first axis of the scan that has several chunks.
     """
-    if not nav_chunks:
-        return (n_frames,)
     nav = tuple(map(sum, nav_chunks))
-    several = [axis for axis, parts in enumerate(nav_chunks) if len(parts) > 1]
-    thick = (axis for axis, parts in enumerate(nav_chunks) if max(parts) > 1)
-    last = len(nav_chunks) - 1
-    # bands along this axis, one for each position along the axes before
-    axis = max(next(thick, last), min(several[-1] if several else 0, last - 1))
-    after = math.prod(nav[axis + 1 :])
-    bounds = [after * each for each in itertools.accumulate(nav_chunks[axis], initial=0)]
+    axis = next((axis for axis, parts in enumerate(nav_chunks) if len(parts) > 1), 0)
+    bounds = [math.prod(nav[axis + 1 :]) * each for each in itertools.accumulate(nav_chunks[axis])]
     starts = range(offset, math.prod(nav) + offset, bounds[-1])
-    borders = {start + bound for start in starts for bound in bounds}
+    borders = {start + bound for start in starts for bound in (0, *bounds)}
     edges = sorted({0, n_frames} | {b for b in borders if 0 < b < n_frames})
     return tuple(stop - start for start, stop in itertools.pairwise(edges))

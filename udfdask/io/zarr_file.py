@@ -14,12 +14,7 @@ from typing import Any
 import numpy as np
 from dask.base import tokenize
 
-from udfdask.errors import (
-    ArgumentValueError,
-    FileFormatError,
-    missing_package,
-    outdated_package,
-)
+from udfdask.errors import ArgumentValueError, FileFormatError, missing_package
 from udfdask.geometry.axes import Axis, axis_of_values
 from udfdask.io.choose_dataset import Candidate, choose_dataset, unknown_dataset
 from udfdask.io.file_identity import FileIdentity, check_values, reading
@@ -100,13 +95,8 @@ class RemoteZarr(StoredArray):
         """Return the part at `index`, read from the store."""
         key = (self.location, self.name, self.nonce, os.getpid())
         with reaching(self.location.shown, part=f"the part at {index}"):
-            array = _opened.get(key, self._open)
-            if (array.shape, array.dtype) != (self.shape, self.dtype):
-                raise FileFormatError(
-                    f"{self.location.shown} has changed since it was opened: open it again, and "
-                    "repeat all computations with it"
-                )
-            return np.asarray(array[index])
+            part = np.asarray(_opened.get(key, self._open)[index])
+        return part.astype(self.dtype, copy=False)
 
     def local_files(self) -> set[str]:
         """Return the paths of files of this machine that are read, such as those of references."""
@@ -146,18 +136,13 @@ def open_zarr(
     states = sorted((str(f), f.stat().st_size, f.stat().st_mtime_ns) for f in files)
     with reading(inside, "zarr"):
         array = _open_node(str(inside))
-        if not name and is_zarr(folder.parent):
-            axes = _axes_of(_open_node(str(folder.parent)), folder.name, array)
-        else:
-            axes = _axes_of(root, name, array)
-    source = ZarrArray(
-        file=identity,
-        state=tokenize(states) if len(states) <= MOST_LISTED else uuid.uuid4().hex,
-        **_described(array, str(inside)),
-    )
+        in_group = bool(name) or not is_zarr(folder.parent)
+        group = root if in_group else _open_node(str(folder.parent))
+        axes = _axes_of(group, name if in_group else folder.name, array)
+    state = tokenize(states) if len(states) <= MOST_LISTED else uuid.uuid4().hex
+    source = ZarrArray(file=identity, state=state, **_described(array, str(inside)))
     how: dict[str, Any] = {"sig_dims": sig_dims, "chunks": chunks, "title": folder.stem}
-    reader, unit = f"zarr, array {name}" if name else "zarr", array.attrs.get("units")
-    return open_source(source, prefix="from-zarr", reader=reader, axes=axes, unit=unit, **how)
+    return _opened_array(source, array, "zarr", name, axes=axes, **how)
 
 
 def open_remote_zarr(
@@ -179,8 +164,14 @@ def open_remote_zarr(
     source = RemoteZarr(location=location, name=name, nonce=uuid.uuid4().hex, **described)
     kind = "zarr references" if location.url.startswith("reference:") else "zarr"
     how: dict[str, Any] = {"sig_dims": sig_dims, "chunks": chunks, "title": location.path.stem}
-    reader, unit = f"{kind}, array {name}" if name else kind, array.attrs.get("units")
-    return open_source(source, prefix="from-zarr", reader=reader, axes=axes, unit=unit, **how)
+    return _opened_array(source, array, kind, name, axes=axes, **how)
+
+
+def _opened_array(source: StoredArray, array: Any, kind: str, name: str, **how: Any) -> OpenedFile:
+    """Return the opened file of an array with a path in its store, perhaps empty."""
+    reader = f"{kind}, array {name}" if name else kind
+    unit = array.attrs.get("units")
+    return open_source(source, prefix="from-zarr", reader=reader, unit=unit, **how)
 
 
 def _described(array: Any, where: str) -> dict[str, Any]:
@@ -191,14 +182,11 @@ def _described(array: Any, where: str) -> dict[str, Any]:
 
 
 def _check_zarr(name: str) -> None:
-    """Raise if zarr is not installed, or too old."""
-    purpose = f"reading {name}"
+    """Raise if zarr is not installed."""
     try:
-        import zarr
+        import zarr  # noqa: F401
     except ImportError as error:
-        raise missing_package("zarr", purpose=purpose) from error
-    if zarr.__version__.startswith("2."):
-        raise outdated_package("zarr", zarr.__version__, needed="3", purpose=purpose)
+        raise missing_package("zarr", purpose=f"reading {name}") from error
 
 
 def _open_node(store: Any) -> Any:
