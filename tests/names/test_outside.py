@@ -1,5 +1,7 @@
 """What a UDF names outside of itself: files count, and what reads settings is not kept."""
 
+import decimal
+import os
 import warnings
 
 import dask.array as da
@@ -7,6 +9,7 @@ import numpy as np
 import pytest
 
 import udfdask as ud
+from udfdask.names.naming import identity_of
 from udfdask.records.data_names import DataNames
 from udfdask.records.runs import find_runs, names_of
 
@@ -130,3 +133,8 @@ def test_what_cannot_be_named_is_computed_with_one_warning(body, tmp_path, monke
         assert ["not kept" in str(each.message) for each in caught] == [True]
         np.testing.assert_array_equal(found["value"], expected["value"])
     assert not list((tmp_path / "cache" / "records").iterdir())
+
+
+def test_what_reads_settings_keeps_its_identity():
+    assert identity_of(os.environ) == identity_of(os.environ)
+    assert identity_of(decimal.Decimal) == identity_of(decimal.Decimal)

@@ -83,7 +83,7 @@ class Walk:
         """Name a module of a library, or an object in it."""
         self.noted.add(("library", module))
         if module in ("decimal", "dask.config") or (module, *names) in _SETTINGS:
-            return self.unnamed(f"what it reads from {module}")
+            return self.unnamed(sys.intern(f"what it reads from {module}"))  # one object
         return ("library", module, *names)
 
     def again(self, value: Any) -> Any:
@@ -215,12 +215,7 @@ def _name_dict(walk: Walk, value: Mapping[Any, Any]) -> Any:
     if value is sys.modules:  # it differs in each process, and changes while it is read
         return walk.unnamed(value)
     again = None if _are_flat(value) and _are_flat(value.values()) else walk.again(value)
-    return again or ("dict", [(walk.name(k), walk.name(v)) for k, v in value.items()])
-
-
-def _name_view(walk: Walk, view: Mapping[Any, Any]) -> Any:
-    """Name a read-only view of a dictionary, or a weak dictionary."""
-    return walk.again(view) or (type(view).__name__, walk.name(dict(view)))
+    return again or (type(value).__name__, [(walk.name(k), walk.name(v)) for k, v in value.items()])
 
 
 def _name_set(walk: Walk, value: Any) -> Any:
@@ -336,7 +331,8 @@ _BY_TYPE: dict[type, Callable[[Walk, Any], Any]] = {
     types.CodeType: code.name_code,
     types.MethodType: lambda w, m: ("method", w.name(m.__func__), w.name(m.__self__)),
     types.BuiltinFunctionType: code.name_builtin,
-    **dict.fromkeys((types.MappingProxyType, weakref.WeakKeyDictionary), _name_view),
+    types.MappingProxyType: _name_dict,
+    weakref.WeakKeyDictionary: _name_dict,
     type(functools.lru_cache(int)): code.name_cached,
     np.ufunc: lambda w, u: w.library(*found) if (found := origins.ufunc_name(u)) else w.unnamed(u),
 }

@@ -81,8 +81,12 @@ class Place(NamedTuple):
 def held_outside_buffers(cls: type[UDF]) -> dict[str, Place]:
     """Return what a user's class and its functions hold, by names for messages."""
     found = {}
+    modules = {base.__module__ for base in cls.__mro__}
     for label, value, put in _holders(cls):
-        if isinstance(value, (type, types.ModuleType)):  # the attributes of `cls` are held by it
+        # what other modules define is theirs
+        is_ours = isinstance(value, types.FunctionType) and value.__module__ in modules
+        is_code = callable(value) or isinstance(value, types.ModuleType)
+        if is_code and not is_ours and not isinstance(value, staticmethod):
             continue
         kept = value
         with contextlib.suppress(Exception):  # copying a user's object can raise anything
