@@ -47,7 +47,8 @@ def warn_user(text: str, category: type[Warning] = UDFWarning, *, problem: Hasha
     if problem is not None:
         registry = _registry(problem)
         if registry.keys() - {"version"}:
-            return
+            # as if Python had shown this text; it forgets that when a filter changes
+            registry[text, category, frame.f_lineno] = 1
     warnings.warn_explicit(
         text, category, frame.f_code.co_filename, frame.f_lineno, module, registry
     )

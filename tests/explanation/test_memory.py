@@ -150,11 +150,3 @@ def test_converted_partitions_are_copies(dtype):
     )()
     copies = memory_of([udf], dtype=dtype).copies
     assert copies == (2 * 8 * 32 * 32 * 4 if dtype == "uint16" else 0)
-
-
-def test_explain_prints_it():
-    x = da.zeros((8, 8, 64, 64), chunks=(2, 8, 64, 64), dtype="uint16")
-    plan = ud.explain(x, SumUDF())
-    assert "\nmemory    " in str(plan)
-    assert " in a process with " in str(plan)
-    assert plan.memory.per_task >= 2 * 8 * 64 * 64 * 2

@@ -59,12 +59,3 @@ def test_a_label_of_several_results_is_none():
         assert name not in result
         with pytest.raises(ud.UndeclaredBufferError, match=f"has no result '{name}'"):
             result[name]
-
-
-def test_a_mapping_has_the_names_of_results_only():
-    result = ud.run_udf(X, Labeled())
-    assert list(result) == ["first", "frame", "single", "b"]
-    assert len(result) == 4
-    assert result.get("nothing") is None
-    assert 3 not in result
-    assert "a" in result.raw

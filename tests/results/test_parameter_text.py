@@ -1,11 +1,9 @@
 """The attribute `parameters` of saved results: what each UDF was given, as short JSON."""
 
 import enum
-import gc
 import json
 import math
 import pickle
-import weakref
 from dataclasses import dataclass
 from functools import partial
 
@@ -21,7 +19,6 @@ from making import SYNC
 from saved import read_saved
 from udfdask import save_results
 from udfdask.plan.parameters import parameter_text
-from udfdask.testing import raise_if_dask_computes
 from udfdask.udfs import (
     SumSigUDF,
     SumUDF,
@@ -179,18 +176,6 @@ def test_a_store_and_a_dataset_have_them(tmp_path):
     done.to_netcdf(tmp_path / "a.nc", engine="scipy")  # netCDF 3
     with xr.open_dataset(tmp_path / "a.nc", engine="scipy") as found:
         assert of_dataset(found) == {"intensity": RING}
-
-
-def test_lazy_parameters_are_not_computed_and_nothing_is_kept():
-    factor = np.ones(50)
-    udf = ud.UDF(factor=factor, lazy=da.ones((5, 5)) + 1)
-    with raise_if_dask_computes():
-        text = parameter_text(udf)
-    assert json.loads(text)["lazy"] == "array of shape (5, 5), float64"
-    alive = weakref.ref(factor)
-    del factor, udf
-    gc.collect()
-    assert alive() is None
 
 
 class Factor(ud.UDF):

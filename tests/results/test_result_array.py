@@ -90,25 +90,6 @@ def test_it_is_the_memory_of_the_result():
         result["intensity"][0] = 1
 
 
-def test_labeled_results_are_plain(tmp_path):
-    xr = pytest.importorskip("xarray", reason="xarray is an extra")
-    hs = pytest.importorskip("hyperspy.api", reason="hyperspy is an extra")
-    import udfdask.hyperspy
-    import udfdask.xarray  # noqa: F401
-
-    array, plain = sums()
-    dataset = computed().to_xarray()
-    assert_plain(dataset["intensity"].data, plain)
-    frames = xr.DataArray(X, dims=("y", "x", "ky", "kx"))
-    *_, last = frames.udf.run_udf_iter(SumSigUDF(), sig_dims=("ky", "kx"), **SYNC)
-    assert_plain(last.buffers[0]["intensity"].data, plain)
-    assert_plain((xr.DataArray(array) + array).values, plain + plain)
-    signal = hs.signals.Signal2D(array)
-    assert_plain(signal.data, plain)
-    result = hs.signals.Signal2D(X).as_lazy().udf.run_udf(SumSigUDF())
-    assert_plain(result.compute(show_progressbar=False)["intensity"].data, plain)
-
-
 def test_a_parameter_is_a_plain_copy():
     """A run does not see what happens to a result later, and two runs have the same name."""
     result = computed(StdDevUDF())
@@ -118,15 +99,6 @@ def test_a_parameter_is_a_plain_copy():
     wanted = theirs.compute(**SYNC)["intensity"]
     mask[:] = 0
     assert_plain(np.asarray(ours.compute(**SYNC)["intensity"]), np.asarray(wanted))
-
-
-def test_it_keeps_no_other_result():
-    done = computed(StdDevUDF())
-    mean, others = done["mean"], [weakref.ref(done.raw[name]) for name in ("var", "std")]
-    del done
-    gc.collect()
-    assert [other() for other in others] == [None, None]
-    assert mean.data.shape == (5, 6)
 
 
 def test_snapshots_do_not_keep_the_data():
@@ -166,17 +138,6 @@ def test_attributes_are_those_of_the_result(source):
             assert valid[array.get_valid_slice_inner(axis)].all()
 
 
-def test_attributes_of_a_part_with_a_label():
-    masks = {"BF": np.ones((5, 6)), "half": np.eye(5, 6)}
-    roi = np.eye(3, 4, dtype=bool)
-    result = computed(ApplyMasksUDF(masks), roi=roi)
-    part = result["half"]
-    np.testing.assert_array_equal(part.data, result["intensity"].data[..., 1])
-    np.testing.assert_array_equal(part.raw_data, result.raw["half"])
-    np.testing.assert_array_equal(part.valid_mask, roi)
-    assert (part.kind, part.extra_shape) == ("nav", ())
-
-
 def test_the_udf_may_set_the_mask():
     class Bright(ud.UDF):
         def get_result_buffers(self):
@@ -204,14 +165,6 @@ def test_a_single_number():
     assert number.get_valid_slice_inner(-1) == number.valid_slice_bounding == (slice(0, 1),)
     with pytest.raises(IndexError, match="axis 1 is out of bounds"):
         number.get_valid_slice_inner(1)
-
-
-def test_an_array_that_numpy_makes_of_a_result_is_none():
-    array, _ = sums()
-    made = np.array(array, subok=True)
-    assert isinstance(made.data, memoryview)
-    with pytest.raises(AttributeError, match="made of a result"):
-        _ = made.raw_data
 
 
 def test_lazy_results_have_none_of_it():

@@ -15,7 +15,7 @@ from suites import examples
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.io import open_file
 from udfdask.testing.strategies import datasets
-from udfdask.udfs import CoMUDF, NoOpUDF, SumSigUDF, SumUDF
+from udfdask.udfs import CoMUDF, SumSigUDF, SumUDF
 
 xr = pytest.importorskip("xarray", reason="xarray is an extra")
 zarr = pytest.importorskip("zarr", reason="zarr is in the io extra")
@@ -102,11 +102,6 @@ def test_a_result_called_roi(x, tmp_path):
     assert found["roi"].dtype == np.float32
 
 
-def test_a_udf_without_results(x, tmp_path):
-    found = read(ud.run_udf(x, NoOpUDF()).to_zarr(tmp_path / "a.zarr", **SYNC))
-    assert bool(found["visited"].all())
-
-
 @pytest.mark.parametrize("udf", [CountedChain, CountedNav])
 @pytest.mark.parametrize("scheduler", ["threads", "processes", "distributed"])
 def test_one_pass(tmp_path, scheduler, udf, request):
@@ -126,13 +121,6 @@ def test_one_pass(tmp_path, scheduler, udf, request):
     assert set(noted.values()) == {1}
     assert sum(name.startswith("load") for name in noted) == 12
     np.testing.assert_array_equal(found["sums"][1:], values.sum((2, 3))[1:])
-
-
-def test_progress_counts_frames(x, tmp_path, capsys):
-    ud.run_udf(x, SumSigUDF()).to_zarr(tmp_path / "a.zarr", progress=True, **SYNC)
-    assert "30" in capsys.readouterr().err
-    ud.run_udf(x, SumSigUDF()).to_zarr(tmp_path / "b.zarr", **SYNC)
-    assert capsys.readouterr().err == ""
 
 
 @pytest.mark.parametrize("roi", [None, np.s_[1:]])

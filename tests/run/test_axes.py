@@ -149,17 +149,6 @@ def test_ranges_in_units_do_not_depend_on_the_direction_of_an_axis(first, size, 
     np.testing.assert_array_equal(found, expected)
 
 
-ENERGY = (*calibrated()[:2], Axis(name="E", unit="eV", scale=5.0, offset=400.0))
-
-
-def no_window(start, stop, axes=ENERGY):
-    """The message on a window in spectra of 18 channels."""
-    window = VirtualDetectorUDF("window", start=start, stop=stop)
-    with pytest.raises(ud.ArgumentValueError) as caught:
-        ud.run_udf(scan()[:, :, 0], window, sig_dims=1, axes=axes)
-    return str(caught.value)
-
-
 @pytest.mark.parametrize(
     ("udf", "remedy"),
     [
@@ -176,21 +165,6 @@ def test_one_length_in_a_unit_and_one_in_pixels(udf, remedy, kx):
     axes.append(Axis(name="kx", unit="mrad", scale=kx))
     with pytest.raises(ud.ArgumentValueError, match=remedy):
         ud.run_udf(da.ones((2, 2, 18, 18)), udf, axes=axes)
-
-
-def test_a_window_from_zero():
-    spectra = scan()[:, :, 0]
-
-    def image(start, axes):
-        window = VirtualDetectorUDF("window", start=start, stop="440 eV")
-        return ud.run_udf(spectra, window, sig_dims=1, axes=axes)["intensity"].compute()
-
-    expected = FRAMES[:, :, 0, :8].sum(axis=-1, dtype="uint64")
-    for start in (0, 0.0, "0 eV"):  # both zeros are left of the axis, or on its first channel
-        np.testing.assert_array_equal(image(start, ENERGY), expected)
-    low_loss = (*ENERGY[:2], Axis(name="E", unit="eV", scale=50.0, offset=-50.0))
-    np.testing.assert_array_equal(image("0 eV", low_loss), FRAMES[:, :, 0, 1:10].sum(axis=-1))
-    assert "start=0 is a number of channels: write start='0 eV'" in no_window(0, "440 eV", low_loss)
 
 
 @pytest.mark.parametrize("nav_unit", ["nm", None])
@@ -213,20 +187,6 @@ def test_the_field_is_in_the_units_of_the_axes(nav_unit):
     np.testing.assert_array_equal(found["curl"], curl)
     assert found.units["curl"] == ("mrad/nm" if nav_unit else "mrad/position")
     assert plain.units["divergence"] == "px/position"
-
-
-@pytest.mark.parametrize(
-    ("sig_unit", "nav_unit", "expected"),
-    [
-        ("mrad", "nm", "mrad/nm"),
-        ("1/nm", "nm", "1/nm²"),
-        ("1/nm", "um", "1/(nm um)"),
-        ("px", None, "px/position"),
-    ],
-)
-def test_the_unit_of_a_divergence(sig_unit, nav_unit, expected):
-    found = ud.run_udf(scan(), CoMUDF(), axes=calibrated(sig_unit, 0.1, nav_unit))
-    assert found.units["divergence"] == found.units["curl"] == expected
 
 
 def test_the_rings_of_a_profile_are_in_the_unit_of_the_frame():
@@ -318,11 +278,3 @@ def test_axes_and_units_that_do_not_fit(axes, udf, message):
     data = scan().map_blocks(fail, dtype="uint16", meta=np.empty((0,) * 4, "uint16"))
     with pytest.raises((TypeError, ValueError), match=message):
         ud.run_udf(data, udf, axes=axes)
-
-
-@pytest.mark.parametrize(
-    "given", ["10", "mrad", "ten mrad", (10, 20), "inf mrad", "1e999 nm", (True, "mrad")]
-)
-def test_texts_that_are_no_quantity(given):
-    with pytest.raises((TypeError, ValueError), match="r must be a number"):
-        CoMUDF(r=given)

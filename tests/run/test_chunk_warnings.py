@@ -13,7 +13,7 @@ import pytest
 import udfdask as ud
 import udfdask.dask
 from udfdask.geometry.good_chunks import good_chunks
-from udfdask.udfs import LogsumUDF, SumUDF
+from udfdask.udfs import LogsumUDF
 
 SHAPE, CHUNKS = (4, 6, 8, 8), (2, 3, 2, 4)
 
@@ -95,15 +95,6 @@ def test_the_line_the_function_and_the_cure(kind, run, size):
     RUNS[run](better)  # without a warning
 
 
-def test_the_chunks_of_the_scan_stay():
-    x = da.zeros((5, 8, 8), chunks=((2, 3), 2, 2), dtype="uint16")
-    text = str(caught_from(lambda: ud.map_frames(x, peak)).message)
-    assert "chunks=(3, -1, -1) where" in text
-    with dask.config.set({"array.chunk-size": "1 MiB"}):
-        text = str(caught_from(lambda: ud.map_frames(x, peak)).message)
-    assert "chunks=(5, -1, -1) where" in text
-
-
 class TestOnce:
     """A problem of the chunks is shown once for an array, if Python would show it once."""
 
@@ -133,18 +124,3 @@ class TestOnce:
         assert len(self.shown("always", call, call)) == 2
         with pytest.raises(ud.UDFWarning):
             self.shown("error", call)
-        assert not self.shown("default", call)
-
-
-def test_warnings_of_arguments_name_the_line_too():
-    data = data_array()
-    roi = np.ones((4, 6))
-    for call in (
-        lambda: ud.run_udf(cut(), SumUDF(), roi=roi),
-        lambda: cut().udf.run_udf(SumUDF(), roi=roi),
-        lambda: data.udf.run_udf(SumUDF(), roi=roi),
-        lambda: data.udf.explain(SumUDF(), roi=roi),
-    ):
-        warning = caught_from(call)
-        assert "is cast to bool" in str(warning.message)
-        assert (warning.filename, warning.lineno) == (__file__, call.__code__.co_firstlineno)

@@ -99,11 +99,3 @@ def test_axes_in_another_order_are_aligned_by_accessors_and_else_refused(array):
     renamed = centers.compute().rename(x="a", y="b")
     with pytest.raises(ud.ArgumentValueError, match=r"must have the shape .* not \(6, 4, 2\)"):
         ud.run_udf(array.data, RadialProfileUDF(r=3, centers=renamed))
-
-
-@pytest.mark.parametrize("parameter", ["centers", "shifts"])
-def test_a_dataset_or_a_result_is_not_one_array(array, parameter):
-    words = rf"{parameter} is a (Dataset|Result): pass one of .*result\['{PIXELS[parameter]}'\]"
-    for given in (array.udf.run_udf(CoMUDF()), ud.run_udf(array.data, CoMUDF())):
-        with pytest.raises(ud.ArgumentTypeError, match=words):
-            USES[parameter](given)

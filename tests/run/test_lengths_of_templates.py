@@ -43,21 +43,6 @@ def axes_in(unit, offset=-0.8, scale=0.1):
                 "zero_shift": (1, 2),
             },
         ),
-        pytest.param(
-            {
-                "peaks": [(5, 4)],
-                "template": DiskTemplate(radius=(200, "µrad")),
-                "steps": (2, "px"),
-                "zero_shift": ("0.1 mrad", 2),
-            },
-            {
-                "peaks": [(5, 4)],
-                "template": DiskTemplate(radius=2),
-                "steps": 2,
-                "zero_shift": (1, 2),
-            },
-            marks=pytest.mark.full,
-        ),
     ],
 )
 def test_disks_are_found_in_units(in_units, in_pixels):

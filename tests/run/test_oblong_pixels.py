@@ -129,18 +129,3 @@ def test_the_strength_of_a_symmetry_in_units():
         udf = RadialFourierUDF(cy=CENTER[0], cx=CENTER[1], r=r, max_order=2)
         c = abs(ud.run_udf(x, udf, axes=axes())["coefficients"].compute()[0, 0])
         assert (c[2] / c[0] < 0.02) == round_
-
-
-def test_a_radius_that_changes_during_a_run():
-    """The ring stays round in units."""
-    data = np.random.default_rng(0).integers(1, 90, (20, 2, *SIG)).astype("uint16")
-    udf = VirtualDetectorUDF("disk", cy=CENTER[0], cx=CENTER[1], r="2.1 mrad")
-    x = da.from_array(data, chunks=(1, 2, *SIG))
-    snapshots = ud.run_udf_iter(x, udf, axes=axes(), scheduler="synchronous")
-    with snapshots:
-        next(snapshots)
-        snapshots.update_parameters([{"r": "1.3 mrad"}])
-        *_, last = snapshots
-    found, d2 = last.buffers[0]["intensity"], squared_distance(SY, SX)
-    np.testing.assert_array_equal(found[0], data[0][:, d2 <= 2.1**2 + 1e-9].sum(axis=1))
-    np.testing.assert_array_equal(found[-1], data[-1][:, d2 <= 1.3**2 + 1e-9].sum(axis=1))

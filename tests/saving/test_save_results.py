@@ -2,7 +2,6 @@
 
 import itertools
 import json
-from pathlib import Path
 from zipfile import ZipFile
 
 import dask
@@ -239,45 +238,6 @@ def test_times(tmp_path, suffix, dtype):
     np.testing.assert_array_equal(found, values)
 
 
-@pytest.mark.parametrize("suffix", ALL)
-def test_what_exists_is_replaced_only_if_asked(x, tmp_path, suffix):
-    path, result = tmp_path / f"a.{suffix}", ud.run_udf(x, SumSigUDF())
-    save_results(path, result)
-    before = everything(tmp_path)
-    with dask.config.set(scheduler=no_computing), pytest.raises(FileExistsError):
-        save_results(path, result)
-    assert everything(tmp_path) == before
-    save_results(path, ud.run_udf(x + 1, SumSigUDF()), overwrite=True)
-    assert everything(tmp_path) != before
-    assert [path.name for path in tmp_path.iterdir()] == [f"a.{suffix}"]
-
-
-@pytest.mark.parametrize("computed", [False, True])
-@pytest.mark.parametrize("kind", ["same", "link", "inside"])
-def test_a_source_is_never_replaced(tmp_path, computed, kind):
-    source = tmp_path / "scan.zarr"
-    da.ones((4, 6, 8, 8), chunks=4).to_zarr(str(source))
-    result = ud.run_udf(open_file(source), SumSigUDF())
-    result = result.compute() if computed else result
-    assert [Path(file).parent for file in result.files] == [source]
-    target = source / "a.zarr" if kind == "inside" else source
-    if kind == "link":
-        target = tmp_path / "link.zarr"
-        target.symlink_to(source)
-    before = everything(tmp_path)
-    with pytest.raises(ArgumentValueError):
-        save_results(target, result, overwrite=True)
-    assert everything(tmp_path) == before
-
-
-def test_sources_that_the_results_do_not_know(scan, tmp_path):
-    kept = ud.run_udf(da.from_array(np.load(scan)), SumSigUDF()).compute()
-    assert kept.files == ()
-    save_results(tmp_path / "old.npz", kept)
-    with pytest.raises(ArgumentValueError):
-        save_results(tmp_path / "old.npz", kept, overwrite=True, sources=[tmp_path / "old.npz"])
-
-
 WRITERS = {
     "zarr": "zarr.consolidate_metadata",
     "nc": "xarray.Dataset.to_netcdf",
@@ -309,15 +269,6 @@ def test_what_cannot_be_written_is_refused_before_anything_is_computed(x, tmp_pa
     with dask.config.set(scheduler=no_computing), pytest.raises(ArgumentValueError):
         save_results(path, ud.run_udf(x, {"a": SumUDF(), "b": SumSigUDF()}))
     assert list(tmp_path.iterdir()) == []
-
-
-def test_folders(x, tmp_path):
-    result = ud.run_udf(x, SumUDF())
-    with dask.config.set(scheduler=no_computing):
-        with pytest.raises(FileNotFoundError):
-            save_results(tmp_path / "no" / "a.npz", result)
-        with pytest.raises(TypeError):
-            save_results(result, tmp_path / "a.npz")
 
 
 def wrong_results():
@@ -365,11 +316,6 @@ def test_results_of_functions_have_their_names(x, tmp_path):
     np.testing.assert_array_equal(saved["fit_a"], np.asarray(x).max(axis=(2, 3)))
 
 
-def test_wrong_arguments(x, tmp_path):
-    with dask.config.set(scheduler=no_computing), pytest.raises(ArgumentTypeError):
-        save_results(tmp_path / "a.npz", ud.run_udf(x, SumUDF()), overwrit=True)
-
-
 def test_results_with_one_name(x, tmp_path):
     buffers = {"kind": "nav"}
     one = make({"b_c": buffers}, process_frame=lambda self, frame: None)
@@ -384,13 +330,6 @@ def test_results_with_one_name(x, tmp_path):
 def test_a_udf_without_results(x, tmp_path, suffix):
     for name, results in (("a", ud.run_udf(x, NoOpUDF())), ("b", [])):
         assert list(read_saved(save_results(tmp_path / f"{name}.{suffix}", results))) == []
-
-
-def test_an_image_of_a_region(x, tmp_path):
-    tifffile = pytest.importorskip("tifffile", reason="tifffile is in the io extra")
-    result = ud.run_udf(x, SumSigUDF(), roi=np.s_[1:3]).compute()
-    saved = save_results(tmp_path / "a.tif", result)
-    np.testing.assert_array_equal(tifffile.imread(saved), result["intensity"])
 
 
 @pytest.mark.parametrize("suffix", LABELED)

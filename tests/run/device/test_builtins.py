@@ -148,39 +148,6 @@ def test_masks_are_sent_to_the_device_once():
         assert cupy.ledger.bytes_to_device - x.nbytes in (90 * 2 * 4, 90 * 2 * 8)
 
 
-def test_masks_that_stay_on_the_host():
-    x = da.from_array(data("uint16"), chunks=(1, 2, 9, 10))
-    for udf in (
-        ApplyMasksUDF(MASKS, use_sparse=True),
-        ApplyMasksUDF(MASKS, shifts=ud.UDF.aux_data(np.zeros((*SHAPE[:2], 2), int), "nav", 2, int)),
-    ):
-        with pytest.raises(ud.UDFError, match="restricted to backends="):
-            ud.run_udf(x, udf, backends="cupy")
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("module", MODULES)
-@pytest.mark.parametrize("native", ["numpy", "cupy"])
-@pytest.mark.parametrize("dtype", ["float16", "complex64", "uint64", "int64"])
-@pytest.mark.parametrize("name", ["sum", "sumsig", "stddev", "pick", "masks", "fem"])
-def test_other_numbers(name, dtype, native, module):
-    values = data(dtype)
-    if values.dtype.kind in "iu":
-        values = values >> 20  # sums of all 2160 values fit 64 bits
-    lazy = da.from_array(values, chunks=(2, 3, 9, 10))
-    wanted = ud.run_udf(lazy, UDFS[name]()).compute()
-    with cupy_is(module) as cupy:
-        x = sent(cupy, lazy) if native == "cupy" else lazy
-        found = ud.run_udf(x, UDFS[name](), backends="cupy").compute()
-    for key, value in found.items():
-        assert value.dtype == wanted[key].dtype
-        if name in ("sum", "sumsig", "pick") and value.dtype.kind in "iu":
-            np.testing.assert_array_equal(value, wanted[key])
-        else:
-            size = np.abs(wanted[key]).max()
-            np.testing.assert_allclose(value, wanted[key], rtol=1e-5, atol=1e-6 * size)
-
-
 @pytest.mark.full
 @pytest.mark.parametrize("module", MODULES)
 @pytest.mark.parametrize("native", ["numpy", "cupy"])

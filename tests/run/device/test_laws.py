@@ -214,18 +214,6 @@ def test_masks_and_rows_are_beside_the_results(cupy):
     assert float(filled) == raw.sum() - np.count_nonzero(~ROI)
 
 
-def test_a_mask_of_get_results_is_too(cupy):
-    class Masked(Resident):
-        def get_results(self):
-            return {"rows": self.with_mask(self.results.rows, self.results.rows > 31_000)}
-
-    result = ud.run_udf(sent(cupy, chunked()), Masked(), roi=ROI)
-    mask = result.valid_mask["rows"]
-    assert isinstance(mask._meta, cupy.ndarray)
-    sums = DATA.sum(axis=(2, 3), dtype=float)
-    np.testing.assert_array_equal(mask.compute().get(), (sums > 31_000) & ROI)
-
-
 @pytest.mark.parametrize("native", ["numpy", "cupy"])
 @pytest.mark.parametrize("udf", [Resident, Frames, Partitions])
 def test_progressive_runs_show_arrays_of_the_host(cupy, native, udf):
@@ -250,23 +238,6 @@ def test_private_copies_of_tiles_may_be_written_to(cupy):
     wrote, read = dask.compute(*(r["rows"] for r in ud.run_udf(x, [Writes(), Resident()])))
     assert (wrote.get() == 256).all()
     np.testing.assert_array_equal(read.get(), DATA.sum(axis=(2, 3)))
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("native", ["numpy", "cupy"])
-def test_on_a_cluster(cupy, native):
-    distributed = pytest.importorskip("distributed", reason="distributed is an extra")
-    x = sent(cupy, chunked()) if native == "cupy" else chunked()
-    results = ud.run_udf(x, [Resident(), Partitions()])
-    with (
-        distributed.LocalCluster(
-            n_workers=1, threads_per_worker=3, processes=False, dashboard_address=":0"
-        ) as cluster,
-        distributed.Client(cluster, set_as_default=False) as client,
-    ):
-        resident, partitions = client.gather(client.compute(list(results)))
-    np.testing.assert_array_equal(resident["rows"], DATA.sum(axis=(2, 3)))
-    np.testing.assert_allclose(partitions["mean"], DATA.mean(axis=(0, 1)))
 
 
 @pytest.mark.parametrize("announced", ["numpy", "cupy"])

@@ -66,16 +66,6 @@ def test_a_function_gets_cupy_frames(module, native, returns):
         assert np.isnan(on_host(value)[~ROI]).all()
 
 
-def test_results_are_copied_to_the_host_once_for_each_chunk(cupy):
-    def brightest(frame):
-        return frame.max()
-
-    array = ud.map_frames(X, brightest, output_shape=(), output_dtype="float32", backends="cupy")
-    before = cupy.ledger.to_host
-    array.compute()
-    assert cupy.ledger.to_host - before == array.npartitions == 6
-
-
 @pytest.mark.parametrize("native", ["numpy", "cupy"])
 def test_a_function_for_both_gets_frames_as_they_are(cupy, native):
     kinds = set()

@@ -42,13 +42,6 @@ def test_cuda_without_a_device(no_device):
             compute(result)
 
 
-def test_cuda_with_a_device(monkeypatch):
-    monkeypatch.setattr(device, "_count", lambda: 1)
-    total = ud.run_udf(X, WithCuda())["total"].compute()
-    assert type(total) is np.ndarray
-    assert (total == 64).all()
-
-
 def test_cuda_on_a_worker_that_carries_the_tag(no_device):
     distributed = pytest.importorskip("distributed", reason="distributed is an extra")
     with (

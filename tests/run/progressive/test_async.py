@@ -28,23 +28,6 @@ class TestAsync:
         for snapshot in asyncio.run(last()):
             assert_same(snapshot.buffers[0], expected)
 
-    def test_the_loop_goes_on(self):
-        """Another coroutine opens the gate while one coroutine waits for the next snapshot."""
-        gates = pu.Gates("loop")
-
-        async def wait():
-            udf = pu.Gated(gates.name, closed=(0,))
-            return await ud.run_udf_iter(long_array(5), udf, scheduler="synchronous")
-
-        async def main():
-            task = asyncio.create_task(wait())
-            while not gates.started:
-                await asyncio.sleep(0)
-            gates.open.set()
-            return await task
-
-        assert asyncio.run(main()).damage.all()
-
     def test_aclose(self, x):
         async def main():
             iterator = ud.run_udf_iter(x, SumUDF())

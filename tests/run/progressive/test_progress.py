@@ -1,7 +1,5 @@
 """A run stays a few chunks ahead of its consumer, and keeps no payloads."""
 
-import gc
-
 import dask.array as da
 import numpy as np
 import pytest
@@ -62,20 +60,6 @@ class TestProgress:
             assert set(data.reads.values()) == {1}
             peaks.append(data.peak)
         assert max(peaks) <= 2 * local.get("num_workers", 1) + 4
-
-    @pytest.mark.full
-    def test_payloads_are_let_go(self):
-        """The scheduler keeps no payload that has been merged."""
-        n = 60
-        x = long_array(n)
-        gc.collect()
-        gc.disable()  # it must not depend on the garbage collector
-        try:
-            iterator = ud.run_udf_iter(x, SumUDF(), scheduler="threads", num_workers=2)
-            alive = [sum(type(o).__name__ == "Partial" for o in gc.get_objects()) for _ in iterator]
-        finally:
-            gc.enable()
-        assert max(alive) - min(alive) <= 8
 
     @pytest.mark.full
     @pytest.mark.parametrize("shared", [False, True])

@@ -97,15 +97,6 @@ class TestSnapshots:
             for a, b in zip(one.buffers, other.buffers, strict=True):
                 assert_same(a, b)
 
-    def test_writing_does_not_reach_the_run(self, x):
-        expected = ud.run_udf(x, udf_zoo.Chain()).compute()
-        n = ud.explain(x, udf_zoo.Chain()).n_chunks
-        for k, snapshot in enumerate(ud.run_udf_iter(x, udf_zoo.Chain())):
-            if k < n - 1:
-                for array in dict(snapshot.buffers[0]).values():
-                    array[...] = 99
-        assert_same(snapshot.buffers[0], expected)
-
     def test_get_results_runs_once_and_only_when_read(self, x, tmp_path):
         udfs = [pu.CountsResults(tmp_path), udf_zoo.NavSums()]
         snapshots = list(ud.run_udf_iter(x, udfs, scheduler="synchronous"))
