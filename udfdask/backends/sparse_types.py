@@ -216,11 +216,12 @@ def _checked(block: Any) -> Any:
     """
     matrix = copy.copy(block)  # shallow: the user's matrix keeps its indices
     try:
-        if matrix.format == "coo":
-            if matrix.nnz:
-                np.ravel_multi_index((matrix.row, matrix.col), matrix.shape)
-        else:
+        if matrix.format != "coo":
             matrix.check_format(full_check=True)  # also converts indices to native byte order
+        elif matrix.nnz:
+            for indices, n in zip((matrix.row, matrix.col), matrix.shape, strict=True):
+                if indices.min() < 0 or indices.max() >= n:
+                    raise ValueError(f"indices must be >= 0 and < {n}")  # noqa: TRY301
     except ValueError as error:
         raise UDFError(
             f"a chunk of type {type(block).__name__} came whose indices do not fit its shape "

@@ -104,10 +104,7 @@ class ScanDriftUDF(BuiltInUDF):
         max_shift: float | None = None,
         boundary: str = "mask",
     ) -> None:
-        if normalization not in ("phase", None):
-            raise ArgumentValueError(
-                f'normalization must be "phase" or None, not {normalization!r}'
-            )
+        check_choice("normalization", normalization, ("phase", None))
         if max_shift is not None:
             max_shift = checks.number("max_shift", max_shift)  # it can be given as text
             if max_shift < 1:

@@ -98,7 +98,9 @@ def check_flag(name: str, value: Any) -> bool:
     return bool(value)
 
 
-def check_choice(name: str, value: Any, choices: Sequence[str]) -> None:
+def check_choice(name: str, value: Any, choices: Sequence[str | None]) -> None:
     """Raise if a parameter is not one of some words."""
     if value not in choices:
-        raise ArgumentValueError(f"{name} must be one of {', '.join(choices)}, not {value!r}")
+        raise ArgumentValueError(
+            f"{name} must be one of {', '.join(map(str, choices))}, not {value!r}"
+        )
