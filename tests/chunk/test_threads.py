@@ -1,20 +1,18 @@
 """Law 12: libraries keep to a task's share of threads; their old limits are restored."""
 
-import itertools
 import os
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import dask
 import dask.array as da
 import numba
 import numpy as np
 import pytest
-from threadpoolctl import ThreadpoolController, threadpool_info, threadpool_limits
+from threadpoolctl import ThreadpoolController, threadpool_limits
 
 import udfdask as ud
 from making import LATE, wait_until
@@ -132,16 +130,6 @@ def test_restored_after_an_error(x, scheduler):
 # The guard alone.
 
 
-def test_nested():
-    own = ThreadLimiter()
-    with own.limit(1):
-        assert set(blas_threads()) == {1}
-        with own.limit(1):
-            assert set(blas_threads()) == {1}
-        assert set(blas_threads()) == {1}
-    assert set(blas_threads()) == {WHOLE}
-
-
 @pytest.mark.parametrize(("first", "second"), [(1, 1), (2, 1), (1, 2)])
 def test_overlapping_but_not_nested(first, second):
     """First in, second in, first out, second out."""
@@ -161,12 +149,6 @@ def test_never_raises_a_limit():
         with ThreadLimiter().limit(8):
             assert set(blas_threads()) == {1}
         assert set(blas_threads()) == {1}
-
-
-def test_restored_after_an_exception():
-    with pytest.raises(KeyError), ThreadLimiter().limit(1):
-        raise KeyError
-    assert set(blas_threads()) == {WHOLE}
 
 
 def test_numba_of_another_thread_is_left_alone():
@@ -215,58 +197,3 @@ with limiter.limit(1):
 """
     environment = {**os.environ, "OMP_NUM_THREADS": "4"}
     subprocess.run([sys.executable, "-c", code], env=environment, check=True, timeout=LATE)
-
-
-def most_threads():
-    np.ones((64, 64)) @ np.ones((64, 64))
-    return max([numba.get_num_threads(), *(one["num_threads"] for one in threadpool_info())])
-
-
-class Sees(ud.UDF):
-    def get_result_buffers(self):
-        return {
-            name: self.buffer(kind="nav", dtype="float64")
-            for name in ("process", "start", "most", "stop")
-        }
-
-    def process_partition(self, partition):
-        self.results.process = os.getpid()
-        self.results.start = time.time()
-        most = []
-        for _ in range(5):
-            most.append(most_threads())
-            time.sleep(0.02)
-        self.results.most = max(most)
-        self.results.stop = time.time()
-
-
-def run_on_a_cluster():
-    import distributed
-
-    # without these, the nanny sets all libraries to one thread before the worker starts
-    names = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
-    environment = {"distributed.nanny.pre-spawn-environ": dict.fromkeys(names, "4")}
-    x = da.ones((32, 4, 4), chunks=(1, 4, 4), dtype="float32")
-    with (
-        dask.config.set(environment),
-        distributed.LocalCluster(n_workers=2, threads_per_worker=2, dashboard_address=":0") as own,
-        distributed.Client(own, set_as_default=False) as client,
-    ):
-        assert min(client.run(most_threads).values()) == 4
-        done = ud.run_udf(x, Sees()).compute(scheduler=client)
-        assert min(client.run(most_threads).values()) == 4
-    assert done["most"].tolist() == [1] * 32
-    tasks = sorted(zip(done["process"], done["start"], done["stop"], strict=True))
-    pairs = [(a, b) for a, b in itertools.pairwise(tasks) if a[0] == b[0]]
-    assert any(b[1] < a[2] for a, b in pairs), "no two tasks of a process overlapped"
-
-
-@pytest.mark.full
-def test_two_processes_with_two_threads():
-    """Two tasks at a time in each process: all libraries have one thread in each task."""
-    pytest.importorskip("distributed")
-    # the cluster changes variables of the process that makes it, and so the threads of numba there
-    program = "import test_threads; test_threads.run_on_a_cluster()"
-    path = os.pathsep.join([str(Path(__file__).parent), *sys.path])
-    environment = {**os.environ, "PYTHONPATH": path}
-    subprocess.run([sys.executable, "-c", program], env=environment, check=True, timeout=LATE)

@@ -7,10 +7,9 @@ import dask
 import dask.array as da
 import numpy as np
 import pytest
-from dask.graph_manipulation import clone
 from dask.highlevelgraph import HighLevelGraph
 
-from udfdask.graph.dask_internals.arrays import blocks_in_memory, loaded_again
+from udfdask.graph.dask_internals.arrays import loaded_again
 from udfdask.graph.dask_internals.layers import (
     BlockLayer,
     LazyLayer,
@@ -19,12 +18,10 @@ from udfdask.graph.dask_internals.layers import (
     optimized,
 )
 from udfdask.graph.dask_internals.tasks import (
-    List,
     OutputTask,
     Task,
     TaskRef,
     alias_target,
-    never_fused,
 )
 
 CALLS: list[object] = []
@@ -93,7 +90,7 @@ def picks(name, source, n):
     return {(name, k): OutputTask((name, k), pick, TaskRef((source, k)), 0) for k in range(n)}
 
 
-@pytest.mark.parametrize("collection", ["whole", "part", "clone"])
+@pytest.mark.parametrize("collection", ["whole", "part"])
 def test_tasks_are_listed_once_and_culled(collection):
     array = worked(loaded())
     with dask.annotate(priority=3):
@@ -108,7 +105,6 @@ def test_tasks_are_listed_once_and_culled(collection):
         assert left.annotations == {"priority": 3}
         picked, wanted = picked[2:4], [2, 3]
     else:
-        picked = clone(picked) if collection == "clone" else picked
         wanted = range(8)
     CALLS.clear()
     np.testing.assert_array_equal(picked.compute(scheduler="sync"), wanted)
@@ -128,18 +124,6 @@ def test_output_tasks_keep_one_pass_through_optimize(turned):
     assert CALLS.count("load") == CALLS.count("work") == 4
 
 
-@pytest.mark.parametrize("kept", [True, False])
-def test_never_fused(kept):
-    first, second = Task("first", list, List(1, 2)), Task("second", sum, TaskRef("first"))
-    layer = TaskLayer({"first": never_fused(first) if kept else first, "second": second})
-    if kept:
-        layer.mapping["second"] = never_fused(second)
-    tasks = optimized(HighLevelGraph({"both": layer}, {"both": set()}), ["second"])
-    assert len(ran(tasks)) == (2 if kept else 1)
-    assert dask.get(tasks, "second") == 3
-    assert never_fused("data") == "data"
-
-
 # A layer with one task per block, which dask fuses with loading.
 
 
@@ -150,25 +134,6 @@ def test_a_block_layer_is_fused_with_loading():
     assert ran(tasks) == {*keys, *(("work", k) for k in range(4))}
     assert dask.get(tasks, keys) == tuple(((k,),) for k in range(4))
     assert CALLS == ["load", "work"] * 4
-
-
-def test_arguments_of_a_block_layer():
-    array = loaded()
-    shared = TaskLayer({("shared", 0): OutputTask(("shared", 0), list, List(1, 2))})
-    per_block = PerBlock({(k,): f"block {k}" for k in range(4)})
-    layer = BlockLayer(
-        "work", array, work, BlockLayer.BLOCK, per_block, TaskRef(("shared", 0)), "same"
-    )
-    graph = HighLevelGraph(
-        {**array.dask.layers, "shared": shared, "work": layer},
-        {**array.dask.dependencies, "shared": set(), "work": {array.name, "shared"}},
-    )
-    keys = [("work", k) for k in range(4)]
-    tasks = optimized(graph, keys)
-    assert ran(tasks) == {*keys, ("shared", 0)}  # loading is fused, the shared task is not
-    for k, (block, rest) in enumerate(dask.get(tasks, keys)):
-        np.testing.assert_array_equal(block, [2 * k, 2 * k + 1])
-        assert rest == (f"block {k}", [1, 2], "same")
 
 
 def keyword(block, index, more=None):
@@ -198,20 +163,6 @@ class Unpicklable:
 
     def __reduce__(self):
         raise AssertionError("pickled")
-
-
-def test_data_in_memory_are_found():
-    data = da.from_array(np.arange(8.0), chunks=2)
-    blocks = blocks_in_memory(data)
-    assert sorted(blocks) == [(data.name, k) for k in range(4)]
-    assert blocks_in_memory(data + 1) is None
-    assert blocks_in_memory(data[1:]) is None
-
-
-# Tasks of a graph, optimized, and what is in them.
-
-
-# The rest.
 
 
 @pytest.mark.parametrize("made", [lambda x: x, lambda x: x[1:], lambda x: x.rechunk(3)[::2]])

@@ -8,7 +8,7 @@ import dask.array as da
 import pytest
 
 import udfdask as ud
-from udfdask.graph.recipes_of_tasks import PackedRecipe
+from udfdask.graph.run_layers import PackedRecipe
 
 
 class Counted:

@@ -1,10 +1,8 @@
 """`merge_small`: one task for several small chunks, with the results of a rechunk."""
 
-import gc
 import itertools
 import math
 import threading
-import weakref
 
 import dask
 import dask.array as da
@@ -231,25 +229,6 @@ def test_blocks_of_another_dtype_or_shape_are_treated_as_if_they_were_not_joined
         x = from_blocks(part, wrong, part, dtype="float64")
         with pytest.raises(ud.UDFError, match=message):
             ud.run_udf(x, SumUDF(), merge_small="1 MiB").compute(scheduler="synchronous")
-
-
-def test_small_blocks_are_released_as_soon_as_they_are_copied():
-    alive, most = weakref.WeakValueDictionary(), []
-
-    def load(block_info=None):
-        block = np.ones((1, 4, 4))
-        alive[len(most)] = block
-        most.append(len(alive))
-        return block
-
-    x = da.map_blocks(load, chunks=((1,) * 20, (4,), (4,)), meta=np.ones((0, 0, 0)))
-    gc.disable()  # garbage would be collected too late
-    try:
-        ud.run_udf(x, SumUDF(), merge_small=4 * 128).compute(scheduler="synchronous")
-    finally:
-        gc.enable()
-    assert len(most) == 20
-    assert max(most) == 4
 
 
 @pytest.mark.full

@@ -1,7 +1,6 @@
 """Law 7: the size of a task does not grow with the scan, for any chunks, UDF and ROI."""
 
 import cloudpickle
-import dask
 import dask.array as da
 import numpy as np
 import pytest
@@ -175,14 +174,6 @@ def test_what_a_function_holds_counts_as_a_parameter():
     result = ud.run_udf(x, AutoUDF(lambda frame: frame.sum() + table[-1]))
     layers = next(iter(result.values())).dask.layers
     assert any(name.startswith("recipe-") for name in layers)
-
-
-def test_the_limit_is_a_setting():
-    x = da.ones((4, 2, 2), chunks=(1, 2, 2))
-    for limit, apart in (("1 MB", False), (100, True)):
-        with dask.config.set({"udfdask.inline-bytes": limit}):
-            layers = ud.run_udf(x, Total(np.ones(10_000)))["total"].dask.layers
-        assert any(name.startswith("recipe-") for name in layers) == apart
 
 
 def test_a_recipe_may_be_pickled_while_tasks_use_it():

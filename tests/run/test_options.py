@@ -10,7 +10,7 @@ import udfdask.dask
 from udfdask.plan.arguments import Options
 from udfdask.run.options import NUMBERS, IterOptions, RunOptions
 from udfdask.run.progressive import ProgressiveRun
-from udfdask.scheduling.job import OPTIONS
+from udfdask.scheduling.compute import OPTIONS
 from udfdask.udfs import SumUDF, VirtualDetectorUDF
 
 X = da.ones((2, 3, 4, 4), chunks=(1, 3, 4, 4))

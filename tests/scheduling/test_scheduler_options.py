@@ -1,18 +1,16 @@
 """What is passed on to schedulers: misspelled options, and workers that are not there."""
 
 import contextlib
-import inspect
 
 import dask
 import dask.array as da
 import numpy as np
 import pytest
-from dask import local, multiprocessing, threaded
+from dask import local
 
 import udfdask as ud
 from udfdask.run.progressive import Snapshot
-from udfdask.scheduling.check_workers import workers_of
-from udfdask.scheduling.job import OPTIONS
+from udfdask.scheduling.restrictions import workers_of
 from udfdask.udfs import SumUDF
 
 DOORS = {
@@ -46,13 +44,6 @@ def test_misspelled(x, door, misspelled):
         door(x, **{misspelled: True})
 
 
-def test_a_misspelled_argument_of_run_udf_iter(x):
-    with pytest.raises(ud.ArgumentTypeError, match=r"'sig_dim'; did you mean 'sig_dims'\? Opt"):
-        ud.run_udf_iter(x, SumUDF(), sig_dim=2)
-    with pytest.raises(ud.ArgumentTypeError, match=r"no argument 'zzzzzz'\. Options that dask's"):
-        ud.run_udf_iter(x, SumUDF(), zzzzzz=2)
-
-
 @BY_DOOR
 @pytest.mark.parametrize("scheduler", ["threads", "synchronous"])
 def test_known_options_pass(x, door, scheduler):
@@ -70,20 +61,6 @@ def test_a_scheduler_of_the_users_takes_what_it_says(x, door):
 
     door(x, scheduler=pick, room="left", whatever=1)
     door(x, scheduler=strict, room="left")
-
-
-def test_options_are_those_of_dask():
-    distributed = pytest.importorskip("distributed")
-    local_ones = set()
-    for get in (threaded.get, multiprocessing.get, local.get_async):
-        local_ones |= set(inspect.signature(get).parameters)
-    cluster = set(inspect.signature(distributed.Client.compute).parameters)
-    assert local_ones | cluster >= OPTIONS
-    # what is left is given by dask itself, or is no option
-    assert (local_ones | cluster) - OPTIONS == {
-        *("dsk", "keys", "result", "submit", "get_id", "pack_exception", "raise_exception"),
-        *("dumps", "loads", "self", "collections", "sync", "optimize_graph", "traverse", "kwargs"),
-    }
 
 
 class TestWorkers:
@@ -138,13 +115,3 @@ def test_resources_that_no_worker_has(x, door, client, amount, how):
         ),
     ):
         door(x, scheduler=client, **options)
-
-
-@pytest.mark.parametrize("allow_others", [False, True])
-def test_annotated_workers_that_are_not_there(x, client, allow_others):
-    with dask.annotate(workers=["dead"], allow_other_workers=allow_others):
-        if allow_others:
-            assert ud.run_udf(x, SumUDF()).compute(scheduler=client)["intensity"][0, 0] == 12
-            return
-        with pytest.raises(ud.ArgumentValueError, match=r"need a worker among"):
-            ud.run_udf(x, SumUDF()).compute(scheduler=client)

@@ -170,20 +170,3 @@ def test_a_class_made_in_a_function(options):
 
     done = ud.run_udf(x, Local(f=lambda v: v * 2)).compute(**options)
     np.testing.assert_array_equal(done["v"], np.full((4, 2), 16 * 2 + 3.0))
-
-
-@pytest.mark.parametrize("scheduler", ["synchronous", "threads"])
-def test_a_lazy_parameter_that_has_been_persisted(scheduler):
-    class Scaled(ud.UDF):
-        def get_result_buffers(self):
-            return {"sums": self.buffer("nav", dtype="float64")}
-
-        def process_frame(self, frame):
-            self.results.sums[:] = frame.sum() * self.params.factors.sum()
-
-    (factors,) = dask.persist(dask.delayed(np.ones)(3), scheduler=scheduler)
-    x = da.ones((4, 5, 2, 2), chunks=(2, 5, 2, 2))
-    found = ud.run_udf(x, Scaled(factors=factors)).compute(scheduler=scheduler)
-    np.testing.assert_array_equal(found["sums"], np.full((4, 5), 12.0))
-    *_, last = ud.run_udf_iter(x, Scaled(factors=factors), scheduler=scheduler)
-    np.testing.assert_array_equal(last.buffers[0]["sums"], found["sums"])

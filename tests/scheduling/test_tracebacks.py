@@ -13,7 +13,6 @@ from failing_udfs import (
     Fails,
     OwnError,
     fail_on_data,
-    return_another_shape,
 )
 
 X = da.ones((4, 3, 5, 5), chunks=(1, 3, 5, 5)) + 1
@@ -102,21 +101,6 @@ def test_of_a_function_and_of_other_ways_to_compute(tmp_path):
             compute()
         assert functions_of(caught.value)[-1] == "raise_own_error"
         assert not own_lines(caught.value)
-
-
-def test_what_it_was_raised_from_is_still_there():
-    with pytest.raises(OwnError) as caught:
-        ud.run_udf(X, Fails("merge")).compute()
-    assert isinstance(caught.value.__cause__, KeyError)
-    text = "".join(traceback.format_exception(caught.value))
-    assert "direct cause" in text
-    assert str(PACKAGE) not in text
-
-
-def test_an_error_of_udfdask_for_users_shows_where_it_was_raised():
-    with pytest.raises(ud.UDFError, match="correct output_shape") as caught:
-        ud.map_frames(X, return_another_shape).compute(scheduler="synchronous")
-    assert own_lines(caught.value) == ["_check"]
 
 
 def test_a_bug_of_udfdask_keeps_all_lines(monkeypatch):

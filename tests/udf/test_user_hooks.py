@@ -208,7 +208,7 @@ def test_task_data_of_one_name(x):
         def process_frame(self, frame):
             pass
 
-    with pytest.raises(ud.UDFError, match=r"both return \['table'\]: give them different names"):
+    with pytest.raises(TypeError, match="multiple values for keyword argument 'table'"):
         ud.run_udf(x, Both()).compute(**SYNC)
 
 

@@ -1,16 +1,17 @@
-"""Cut dense tiles; convert, correct and shift each of them once for all UDFs that want the same."""
+"""Cut tiles; convert, correct and shift each of them once for all UDFs that want the same."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import cached_property, partial
+from collections.abc import Callable, Hashable, Iterable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from udfdask.backends.backend import Backend, DenseBackend
+from udfdask.backends.sparse_rows import SparseBackend
 from udfdask.backends.table import to_backend
-from udfdask.chunk.frames import FrameSource
+from udfdask.chunk.frames import FrameSource, SparseSource
 from udfdask.chunk.udf_instance import Instance
 from udfdask.corrections.correct_tile import UncorrectedTile, correct_tile, precise
 from udfdask.corrections.planes import TilePlanes, tile_planes
@@ -35,6 +36,7 @@ class DenseCutter:
     ) -> None:
         self.source = source
         self.tiling = tiling
+        self.tiles_are_views = shifts is None and source.tiles_are_views
         self._shifts = shifts
         self._corrected = corrected
         self._memory: ReusedMemory | None = None
@@ -43,19 +45,17 @@ class DenseCutter:
 
             self._memory = ReusedMemory()
 
-    @property
-    def tiles_are_views(self) -> bool:
-        """Whether tiles of many frames are views that kernels read without a copy."""
-        return self._shifts is None and self.source.tiles_are_views
-
-    def reader(self, part: Slice, block: int) -> Callable[[int, int], DenseTile]:
+    def reader(self, part: Slice | None = None, block: int = 0) -> Callable[[int, int], DenseTile]:
         """Return a function of first and last row that reads a part of signal chunk `block`.
 
-        A part of shifted frames can need pixels of all signal chunks.
+        By default, it reads full frames.
         """
-        if self._shifts is not None:
-            return self._shifted(self._shifts, part)
         source, dense = self.source, self.source.dense
+        if self._shifts is not None:
+            sig = self.tiling.dataset_shape
+            return self._shifted(self._shifts, part or Slice((0,) * len(sig), sig))
+        if part is None:
+            return lambda start, stop: DenseTile(source.frames(start, stop), dense)
         corner = next(first.origin for first, number in self.tiling.sig_parts if number == block)
         window = part.shift_by([-o for o in corner]).get()
         place = block if source.n_blocks > 1 else 0
@@ -65,19 +65,6 @@ class DenseCutter:
             return DenseTile(tile, dense, part, partial(source.pixels, start, stop))
 
         return read
-
-    def frames(self, start: int, stop: int) -> DenseTile:
-        """Return the full frames of rows `start` to `stop`."""
-        if self._shifts is not None:
-            return self._shifted_frames(start, stop)
-        return DenseTile(self.source.frames(start, stop), self.source.dense)
-
-    @cached_property
-    def _shifted_frames(self) -> Callable[[int, int], DenseTile]:
-        """A function of first and last row that reads full shifted frames."""
-        assert self._shifts is not None
-        sig = self.tiling.dataset_shape
-        return self._shifted(self._shifts, Slice((0,) * len(sig), sig))
 
     def _shifted(self, shifts: FrameShifts, part: Slice) -> Callable[[int, int], DenseTile]:
         """Return a function of first and last row that reads a part of the shifted frames.
@@ -108,9 +95,7 @@ class DenseTile:
     Its signal part is `part`, by default full frames. `pixels_at` returns the values of the same
     frames at pixels outside of the part, int, (sig dims, m), as an array of shape (frames, m).
     `shifts` make the tile from `native`, which is then a window of the frames around it; the tile
-    is made in `memory`. If UDFs
-    want the tile on a device, it is moved there once and converted there: the dtypes of
-    detectors are narrower than those of arithmetic, so that fewer bytes travel.
+    is made in `memory`.
     """
 
     def __init__(
@@ -128,87 +113,84 @@ class DenseTile:
         self._shifts = shifts
         self._memory = memory
         self._backend = backend
-        self._moved: dict[DenseBackend, DenseTile] = {}
-        self._converted: dict[np.dtype[Any], AnyArray] = {}
-        self._sums: dict[np.dtype[Any], TileSums] = {}
-        self._sparse_tiles: dict[tuple[np.dtype[Any], Backend], Any] = {}
+        self._made: dict[Hashable, Any] = {}
 
     def get(self, instance: Instance) -> Any:
         """Return the tile in the dtype and backend of a UDF."""
+        dtype, native = instance.declared.input_dtype, self._native.dtype
         if instance.dense != self._backend:
             return self._in(instance.dense).get(instance)
         if instance.backend.is_sparse:
-            return self._sparse(instance)
-        dtype, native = instance.declared.input_dtype, self._native.dtype
-        promises = instance.declared.promises
-        if instance.recipe.corrections is not None and self._shifts is None:
-            summed = precise(native)
+            dense, backend = self._values(instance, dtype), instance.backend
+            tile = self._once((dtype, backend), lambda: to_backend(dense, backend, dense.shape))
+            return tile.copy() if instance.writable_input else backend.read_only(tile)
+        promises, corrects = instance.declared.promises, instance.recipe.corrections is not None
+        if not corrects and self._shifts is None:
+            if instance.writable_input:
+                return self._backend.own_copy(self._native, dtype)
+            if dtype == (native.newbyteorder("=") if promises.takes_any_byte_order else native):
+                return self._native
+            return self._values(instance, dtype)
+        if corrects and self._shifts is None and promises.only_sums_frames:
             # the UDF corrects the sum of the frames in place of each frame
-            if promises.only_sums_frames and summed is not None and not self._backend.on_device:
+            summed = precise(native)
+            if summed is not None and not self._backend.on_device:
                 return UncorrectedTile(self._native, *self._planes(instance, summed))
-        if instance.recipe.corrections is not None or self._shifts is not None:
-            changed = self._changed(instance, dtype)
-            return changed.copy() if instance.writable_input else changed
-        if instance.writable_input:
-            return self._backend.own_copy(self._native, dtype)
-        if dtype == (native.newbyteorder("=") if promises.takes_any_byte_order else native):
-            return self._native
-        if dtype not in self._converted:
-            self._converted[dtype] = self._convert(dtype)
-        return self._converted[dtype]
+        changed = self._values(instance, dtype)
+        return changed.copy() if instance.writable_input else changed
 
     def sums(self, instance: Instance) -> TileSums:
         """Return the sums of the tile in the dtype of a UDF, for all UDFs that share them."""
         from udfdask.udf.tile_sums import TileSums  # most runs do not need it
 
         dtype = instance.declared.input_dtype
-        if dtype not in self._sums:
-            self._sums[dtype] = TileSums(self.get(instance))
-        return self._sums[dtype]
+        sums: TileSums = self._once(("sums", dtype), lambda: TileSums(self.get(instance)))
+        return sums
+
+    def _once(self, key: Hashable, make: Callable[[], Any]) -> Any:
+        """Return a value that is made when it is first asked for."""
+        if key not in self._made:
+            self._made[key] = make()
+        return self._made[key]
 
     def _in(self, backend: DenseBackend) -> DenseTile:
-        """Return the same tile in another dense backend."""
-        if backend not in self._moved:
-            pixels_at = self._pixels_at
+        """Return the same tile in another dense backend.
 
-            def move(array: Any) -> Any:
-                return backend.read_only(backend.send(self._backend.to_host(array)))
+        It is moved once and converted there: the dtypes of detectors are narrower than those of
+        arithmetic, so that fewer bytes travel.
+        """
 
-            self._moved[backend] = DenseTile(
-                move(self._native),
-                backend,
-                self._part,
-                None if pixels_at is None else lambda places: move(pixels_at(places)),
-                self._shifts,
-                self._memory,
-            )
-        return self._moved[backend]
+        def move(array: Any) -> Any:
+            return backend.read_only(backend.send(self._backend.to_host(array)))
 
-    def _sparse(self, instance: Instance) -> Any:
-        """Return the tile in a sparse backend."""
-        dtype, backend = instance.declared.input_dtype, instance.backend
-        if (dtype, backend) not in self._sparse_tiles:
-            if instance.recipe.corrections is not None or self._shifts is not None:
-                dense = self._changed(instance, dtype)
-            else:
-                dense = self._convert(dtype)
-            self._sparse_tiles[dtype, backend] = to_backend(dense, backend, dense.shape)
-        tile = self._sparse_tiles[dtype, backend]
-        return tile.copy() if instance.writable_input else backend.read_only(tile)
+        def moved() -> DenseTile:
+            at = self._pixels_at
+            pixels_at = None if at is None else lambda places: move(at(places))
+            native = move(self._native)
+            return DenseTile(native, backend, self._part, pixels_at, self._shifts, self._memory)
 
-    def _changed(self, instance: Instance, dtype: np.dtype[Any]) -> AnyArray:
-        """Return the corrected and shifted tile in a dtype, read-only."""
-        if dtype not in self._converted:
-            changed = self._native
-            if instance.recipe.corrections is not None:
-                changed = self._corrected(instance, dtype)
+        tile: DenseTile = self._once(backend, moved)
+        return tile
+
+    def _values(self, instance: Instance, dtype: np.dtype[Any]) -> AnyArray:
+        """Return the corrected, shifted and converted tile, read-only."""
+        corrects = instance.recipe.corrections is not None
+        if not corrects and self._shifts is None and self._native.dtype == dtype:
+            return self._native
+
+        def make() -> AnyArray:
+            values = self._corrected(instance, dtype) if corrects else self._native
             if self._shifts is not None:
                 from udfdask.descan.shift_tile import shift_tile  # few runs need it
 
                 assert self._memory is not None
-                changed = shift_tile(changed, self._shifts, dtype, self._backend, self._memory)
-            self._converted[dtype] = self._backend.read_only(changed)
-        return self._converted[dtype]
+                values = shift_tile(values, self._shifts, dtype, self._backend, self._memory)
+            elif not corrects:
+                values = values.astype(dtype)
+            return self._backend.read_only(values)
+
+        values: AnyArray = self._once(dtype, make)
+        return values
 
     def _corrected(self, instance: Instance, dtype: np.dtype[Any]) -> AnyArray:
         """Return the corrected tile in a dtype."""
@@ -228,17 +210,70 @@ class DenseTile:
         """Return the correction planes of the tile, and the values that they need from outside."""
         corrections, sig = instance.recipe.corrections, instance.recipe.shape.sig
         assert corrections is not None
-        part = self._part or Slice((0,) * len(sig), sig)
-        planes = tile_planes(corrections, part, dtype, sig)
+        planes = tile_planes(corrections, self._part or Slice((0,) * len(sig), sig), dtype, sig)
         if not planes.beyond.size:
             return planes, None
         # single pixels are looked up, so that full frames are never assembled for a patch
         assert self._pixels_at is not None
         return planes, self._pixels_at(planes.beyond)
 
-    def _convert(self, dtype: np.dtype[Any]) -> AnyArray:
-        """Return the tile in a dtype: itself, or a read-only converted copy."""
-        if self._native.dtype == dtype:
-            return self._native
-        converted: AnyArray = self._backend.read_only(self._native.astype(dtype))
-        return converted
+
+class SparseCutter:
+    """Cuts sparse tiles from a chunk; each is a view of rows of one signal chunk."""
+
+    tiles_are_views = False
+
+    def __init__(self, source: SparseSource, tiling: TilingScheme) -> None:
+        self.source = source
+        self.tiling = tiling
+
+    def reader(self, part: Slice | None = None, block: int = 0) -> Callable[[int, int], SparseTile]:
+        """Return a function of first and last row that reads a signal chunk, or full frames."""
+        source = self.source
+        if part is None:
+            sig = tuple(self.tiling.dataset_shape)
+            return lambda start, stop: SparseTile(source.sparse_frames(start, stop), sig)
+        sig, place = tuple(part.shape), block if source.n_blocks > 1 else 0
+        return lambda start, stop: SparseTile(source.sparse_tile(start, stop, place), sig)
+
+
+class SparseTile:
+    """A sparse tile, of shape (frames, *sig), or (frames, pixels) of a matrix."""
+
+    def __init__(self, native: Any, sig: tuple[int, ...]) -> None:
+        self._native = native
+        self._shape = (int(native.shape[0]), *sig)
+        self._converted: dict[tuple[np.dtype[Any], Backend], Any] = {}
+
+    def get(self, instance: Instance) -> Any:
+        """Return the tile in the dtype and backend of a UDF.
+
+        It is private and writable if the UDF asks for that. Otherwise UDFs share its values and
+        indices, but not the object: sparse arrays can be resized or given other values.
+        """
+        dtype, backend = instance.declared.input_dtype, instance.backend
+        if (dtype, backend) not in self._converted:
+            native = self._native
+            typed = native if native.dtype == dtype else native.astype(dtype)
+            self._converted[dtype, backend] = to_backend(typed, backend, self._shape)
+        tile = self._converted[dtype, backend]
+        return tile.copy() if instance.writable_input else backend.read_only(tile)
+
+
+Cutter = DenseCutter | SparseCutter
+
+
+def frames_of(stack: Any, backend: Backend, writable: bool = False) -> Iterable[Any]:
+    """Return the frames of a stack one by one, of shape sig, or (1, pixels) of a matrix.
+
+    Sparse frames are copied if they must be `writable`; dense ones are writable if the stack is.
+    """
+    if not isinstance(backend, SparseBackend):
+        frames: Iterable[Any] = stack
+        return frames
+    rows = backend.frames_of_stack(stack)
+    sig = rows.sig
+    singles = (rows.rows(i, i + 1) for i in range(len(rows)))
+    if not backend.is_matrix:
+        singles = (to_backend(single.reshape(sig), backend, sig) for single in singles)
+    return (single.copy() if writable else backend.read_only(single) for single in singles)

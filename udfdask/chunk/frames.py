@@ -13,13 +13,7 @@ import numpy as np
 
 from udfdask.backends.backend import Backend, DenseBackend
 from udfdask.backends.sparse_rows import SparseBackend, SparseRows, csr_rows
-from udfdask.backends.table import (
-    check_block,
-    fill_value,
-    is_unknown_sparse,
-    plain_block,
-    to_backend,
-)
+from udfdask.backends.table import check_block, fill_value, plain_block, to_backend
 from udfdask.errors import UDFError
 from udfdask.geometry.chunk_grid import BoolArray
 from udfdask.types import AnyArray
@@ -33,20 +27,8 @@ class FrameSource(ABC):
 
     All arrays that it returns are read-only. It never copies more than it returns.
 
-    Parameters
-    ----------
-    blocks : sequence of array, each of shape (*nav_shape, *sizes of the signal chunk)
-        In C order of the signal chunk grid, all of one backend.
-    backend : Backend
-        Array backend of the blocks.
-    nav_shape : tuple of int
-        Scan positions of the chunk along each navigation axis.
-    sig_chunks : tuple of tuple of int
-        Sizes of the signal chunks along each signal axis, in pixels.
-    mask : numpy.ndarray of bool or None
-        The selected frames, flattened; None for all.
-    dtype : numpy.dtype
-        Dtype of the dask array.
+    `blocks` have the shape (*nav_shape, *sizes of the signal chunk), in C order of the signal chunk
+    grid, and are all of one backend; `mask` has the selected frames, flattened, or is None for all.
     """
 
     def __init__(
@@ -66,24 +48,17 @@ class FrameSource(ABC):
         self.backend = backend
         self.dense: DenseBackend = backend.dense
         sizes = itertools.product(*sig_chunks)
-        self._blocks = [
-            self._read(block, nav_shape + size) for block, size in zip(blocks, sizes, strict=True)
-        ]
+        for block, size in zip(blocks, sizes, strict=True):
+            check_block(block, nav_shape + size, dtype, "a chunk")
+        self._blocks = list(map(self._read, blocks))
+        self.n_blocks = len(self._blocks)
 
-    @property
-    def n_blocks(self) -> int:
-        """Number of signal chunks in this source."""
-        return len(self._blocks)
+    tiles_are_views = False
+    """Whether tiles of many frames are views that kernels read without a copy."""
 
-    @property
-    def tiles_are_views(self) -> bool:
-        """Whether tiles of many frames are views that kernels read without a copy."""
-        return False
-
-    def _read(self, block: Any, shape: tuple[int, ...]) -> Any:
-        """Return a block in the form that frames are cut from; raise if it is not as announced."""
-        check_block(block, shape, self._dtype, "a chunk")
-        return block
+    @abstractmethod
+    def _read(self, block: Any) -> Any:
+        """Return a block in the form that frames are cut from."""
 
     @abstractmethod
     def tile(self, start: int, stop: int, number: int, index: tuple[slice, ...]) -> AnyArray:
@@ -118,28 +93,22 @@ class FrameSource(ABC):
 
     def window(self, start: int, stop: int, index: tuple[slice, ...]) -> AnyArray:
         """Return a part of the frames of rows `start` to `stop`, dense, from any signal chunks."""
-        if len(self._blocks) == 1:
+        if self.n_blocks == 1:
             return self.tile(start, stop, 0, index)
         out = self.dense.empty((stop - start, *(i.stop - i.start for i in index)), self._dtype)
         for number, block in enumerate(signal_windows(self._sig_chunks)):
-            common = [
-                (max(i.start, b.start), min(i.stop, b.stop))
-                for i, b in zip(index, block, strict=True)
-            ]
-            if all(first < last for first, last in common):
-                there = _relative(common, block)
-                out[(slice(None), *_relative(common, index))] = self.tile(
-                    start, stop, number, there
+            axes = list(zip(index, block, strict=True))
+            spans = [(max(i.start, b.start), min(i.stop, b.stop)) for i, b in axes]
+            if all(first < last for first, last in spans):
+                here, there = (
+                    tuple(
+                        slice(a - w.start, z - w.start)
+                        for (a, z), w in zip(spans, windows, strict=True)
+                    )
+                    for windows in (index, block)
                 )
+                out[(slice(None), *here)] = self.tile(start, stop, number, there)
         return self.dense.read_only(out)
-
-
-def _relative(spans: list[tuple[int, int]], window: tuple[slice, ...]) -> tuple[slice, ...]:
-    """Return where the pixels from first to last along each axis are in a window."""
-    return tuple(
-        slice(first - w.start, last - w.start)
-        for (first, last), w in zip(spans, window, strict=True)
-    )
 
 
 def signal_windows(sig_chunks: tuple[tuple[int, ...], ...]) -> list[tuple[slice, ...]]:
@@ -155,7 +124,7 @@ class DenseSource(FrameSource):
     """The selected frames of a chunk whose blocks are dense arrays."""
 
     @property
-    def tiles_are_views(self) -> bool:
+    def tiles_are_views(self) -> bool:  # type: ignore[override]
         """Whether tiles of many frames are views that kernels read without a copy."""
         flat = 1 + len(self._sig)
         return self._positions is None and all(
@@ -163,28 +132,28 @@ class DenseSource(FrameSource):
             for block in self._blocks
         )
 
-    def _read(self, block: Any, shape: tuple[int, ...]) -> Any:
+    def _read(self, block: Any) -> Any:
         """Return a read-only block, with flattened navigation axes if that is a view."""
-        return self.dense.with_flat_nav(super()._read(block, shape), self._nav_shape)
+        return self.dense.with_flat_nav(block, self._nav_shape)
 
     def tile(self, start: int, stop: int, number: int, index: tuple[slice, ...]) -> AnyArray:
         """Return rows `start` to `stop` of block `number`, cut to `index` in the signal."""
         block: AnyArray = self._blocks[number]
+        positions = self._positions
         first, last = start, stop
-        if self._positions is not None:
-            first, last = int(self._positions[start]), int(self._positions[stop - 1]) + 1
+        if positions is not None:
+            first, last = int(positions[start]), int(positions[stop - 1]) + 1
         contiguous = last - first == stop - start
         if block.ndim == 1 + len(index):
-            if contiguous:
+            if contiguous or positions is None:
                 return block[(slice(first, last), *index)]
-            assert self._positions is not None
-            return self.dense.read_only(block[(slice(None), *index)][self._positions[start:stop]])
+            return self.dense.read_only(block[(slice(None), *index)][positions[start:stop]])
         if contiguous:
             *outer, line = (int(i) for i in np.unravel_index(first, self._nav_shape))
             end = line + stop - start
             if end <= self._nav_shape[-1]:  # all in one scan line
-                place: tuple[Any, ...] = (*outer, slice(line, end), *index)
-                line_of_frames: AnyArray = block[place]
+                in_line: tuple[Any, ...] = (*outer, slice(line, end), *index)
+                line_of_frames: AnyArray = block[in_line]
                 return line_of_frames
         places = np.unravel_index(self._positions_of(start, stop), self._nav_shape)
         nav = (slice(None),) * len(self._nav_shape)
@@ -211,17 +180,24 @@ class SparseSource(FrameSource):
 
     backend: SparseBackend
 
-    def _read(self, block: Any, shape: tuple[int, ...]) -> SparseRows:
+    def _read(self, block: Any) -> SparseRows:
         """Return the selected frames of a block."""
-        rows = self.backend.frames(super()._read(block, shape), len(self._nav_shape))
+        nav_dims = len(self._nav_shape)
+        if self.backend.is_matrix and nav_dims != 1:
+            raise UDFError(
+                f"a matrix of type {type(block).__name__} came, in which each row is a frame, but "
+                f"chunks have {nav_dims} navigation dimensions: use sparse.GCXS"
+            )
+        rows = self.backend.frames(block, nav_dims)
         return rows if self._positions is None else rows.take(self._positions)
 
     def tile(self, start: int, stop: int, number: int, index: tuple[slice, ...]) -> AnyArray:
         """Return rows `start` to `stop` of block `number`, cut to `index` in the signal, dense."""
         rows: SparseRows = self._blocks[number]
-        cut = [i.indices(n) for i, n in zip(index, rows.sig, strict=True)]
-        first = tuple(start for start, _, _ in cut)
-        shape = tuple(stop - start for start, stop, _ in cut)
+        first, ends = zip(
+            *(i.indices(n)[:2] for i, n in zip(index, rows.sig, strict=True)), strict=True
+        )
+        shape = tuple(b - a for a, b in zip(first, ends, strict=True))
         if 0 in shape:
             return self.dense.empty((stop - start, *shape), rows.dtype)
         # The tiling cuts leading axes first, so that a part is a run of neighboring pixels. A
@@ -232,9 +208,7 @@ class SparseSource(FrameSource):
         origin = int(np.ravel_multi_index(at, rows.sig))
         tile = rows.dense(start, stop, origin, origin + math.prod(lines))
         tile = tile.reshape((stop - start, *lines))
-        return self.dense.read_only(
-            tile[(slice(None), *(slice(None),) * (lead + 1), *index[lead + 1 :])]
-        )
+        return self.dense.read_only(tile[(*(slice(None),) * (lead + 2), *index[lead + 1 :])])
 
     def _pixels(self, number: int, start: int, stop: int, places: tuple[AnyArray, ...]) -> AnyArray:
         """Return some pixels of rows `start` to `stop` of block `number`, shape (rows, m)."""
@@ -281,45 +255,22 @@ def source_of(
     `kinds` are the backends of the blocks. All blocks are converted to the backend of the first
     one. Raise if a block has masked values.
     """
-    native, converted = converted_blocks(blocks, kinds, len(nav_shape), len(sig_chunks))
-    source = SparseSource if native.is_sparse else DenseSource
-    return source(converted, native, nav_shape, sig_chunks, mask, dtype)
+    converted = converted_blocks(blocks, kinds)
+    source = SparseSource if kinds[0].is_sparse else DenseSource
+    return source(converted, kinds[0], nav_shape, sig_chunks, mask, dtype)
 
 
-def converted_blocks(
-    blocks: Sequence[Any], kinds: Sequence[Backend], nav_dims: int, sig_dims: int
-) -> tuple[Backend, list[Any]]:
-    """Return the backend of the first block, and all blocks in this backend.
-
-    Raise if a block has masked values, or a sparse format that frames cannot be read from.
-    """
-    native = kinds[0]
+def converted_blocks(blocks: Sequence[Any], kinds: Sequence[Backend]) -> list[Any]:
+    """Return all blocks in the backend of the first one, after checks of their values."""
     converted = []
     for block, kind in zip(blocks, kinds, strict=True):
         plain = block
         if type(block) is not np.ndarray:  # of a NumPy array, only shape and dtype can be wrong
             plain = plain_block(block, "a chunk")
-            _check_sparse(plain, kind, nav_dims, sig_dims)
-        converted.append(plain if kind == native else to_backend(plain, native, plain.shape))
-    return native, converted
-
-
-def _check_sparse(block: Any, kind: Backend, nav_dims: int, sig_dims: int) -> None:
-    """Raise if a sparse block cannot be processed: the plan has only seen the meta."""
-    if is_unknown_sparse(block):
-        raise UDFError(
-            f"a chunk of type {type(block).__name__} came, a sparse format that frames cannot be "
-            "read from: convert it, such as with array.map_blocks(lambda block: block.tocsr())"
-        )
-    filled = fill_value(block)
-    if filled != 0:
-        raise UDFError(
-            f"a sparse chunk came with the fill value {filled!r}, expected 0: values that are not "
-            "stored must be 0"
-        )
-    if kind.is_matrix and (nav_dims, sig_dims) != (1, 1):
-        raise UDFError(
-            f"a matrix of type {type(block).__name__} came, in which each row is a frame, but "
-            f"chunks have {nav_dims} navigation and {sig_dims} signal dimensions: use sparse.GCXS, "
-            "which keeps the shape of scan and frames"
-        )
+            if fill_value(plain) != 0:
+                raise UDFError(
+                    f"a sparse chunk came with the fill value {fill_value(plain)!r}, expected 0: "
+                    "values that are not stored must be 0"
+                )
+        converted.append(plain if kind == kinds[0] else to_backend(plain, kinds[0], plain.shape))
+    return converted

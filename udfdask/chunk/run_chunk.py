@@ -1,27 +1,91 @@
-"""Run the UDFs of a pass on one chunk: start, process, and return partial results."""
+"""Run the UDFs of a pass on one chunk: start them, process tiles, and return partial results."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import itertools
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from udfdask.backends.backend import NUMPY, Backend
-from udfdask.backends.table import backend_of, in_backend
-from udfdask.chunk.frames import SparseSource, signal_windows, source_of
+import numpy as np
+
+from udfdask.backends.backend import NUMPY, Backend, locked
+from udfdask.backends.table import backend_of, check_block, in_backend, plain_block, to_host
+from udfdask.chunk.dense_tiles import (
+    Cutter,
+    DenseCutter,
+    DenseTile,
+    SparseCutter,
+    SparseTile,
+    frames_of,
+)
+from udfdask.chunk.frames import FrameSource, SparseSource, signal_windows, source_of
 from udfdask.chunk.partial_result import Partial, Partials
-from udfdask.chunk.process import process, process_signal_chunk
 from udfdask.chunk.task_context import chunk_context
 from udfdask.chunk.udf_instance import Instance
-from udfdask.errors import ArgumentTypeError, UDFError
+from udfdask.errors import ArgumentTypeError
 from udfdask.once_per_process import OncePerProcess
-from udfdask.plan.recipe import Group, Recipe
+from udfdask.plan.recipe import DESCAN, Group, Recipe
 from udfdask.types import AnyArray
-from udfdask.udf.aux_data import block_of, rows_of_block
+from udfdask.udf import UDFMethod
 from udfdask.udf.base import overrides
 from udfdask.udf.params import TaskData
 
 if TYPE_CHECKING:
     from udfdask.descan.shift_tile import FrameShifts
+
+
+def run_chunk(
+    recipe: Recipe,
+    chunk: int,
+    blocks: Sequence[Any],
+    aux: Sequence[Any] = (),
+    group: Group | None = None,
+    part: int | None = None,
+) -> Partials:
+    """Return the partial results of all UDFs, or of a group of them, over one chunk.
+
+    `blocks` holds an array per signal chunk, shape (*nav part, *sig part). `aux` holds the values
+    of the same scan positions for each of `recipe.aux_slots`, shape (*nav part, *extra_shape), or
+    None for a UDF of another group. Shifts of frames are the last of them.
+
+    With `part`, there is one block: signal chunk number `part`. Sig buffers are cut to it;
+    `join_parts` joins the partial results.
+    """
+    recipe = recipe.now
+    sig_chunks = recipe.sig_chunks
+    if part is not None:
+        window = signal_windows(sig_chunks)[part]
+        sig_chunks = tuple((w.stop - w.start,) for w in window)
+    block_backends = [backend_of(block) for block in blocks]
+    numbers = range(len(recipe.udfs)) if group is None else group.numbers
+    backends = recipe.backends_over(block_backends[0])
+    with chunk_context(recipe, numbers, backends, block_backends):
+        nav_shape, mask = recipe.grid.bounds(chunk)[1], recipe.grid.mask(chunk)
+        source = source_of(blocks, block_backends, nav_shape, sig_chunks, mask, recipe.dtype)
+        rows: dict[int, dict[str, AnyArray]] = {}
+        if aux:
+            values = aux_values(recipe, recipe.grid.index(chunk), aux, numbers)
+            rows = aux_rows(recipe, chunk, values)
+        shifts, descan = None, recipe.descan
+        if descan is not None:
+            from udfdask.descan.shift_tile import FrameShifts  # few runs need it
+
+            given, sig = rows[DESCAN]["shifts"], tuple(recipe.shape.sig)
+            shifts = FrameShifts(given, sig, subpixel=descan.subpixel, fill=descan.fill)
+            # dense blocks may come as well
+            if descan.moves_entries and isinstance(source, SparseSource):
+                source, shifts = source.shifted(shifts), None
+        instances = [start_udf(recipe, k, chunk, rows.get(k, {}), backends[k]) for k in numbers]
+        process(instances, source, chunk, shifts, part)
+        if part is not None:
+            for instance in instances:
+                for name, spec in instance.declared.allocated.items():
+                    if spec.kind == "sig":  # a copy, so that the full frame can be released
+                        instance.arrays[name] = instance.arrays[name][window].copy()
+        partials = {instance.number: end_udf(instance) for instance in instances}
+        return tuple(partials.get(number) for number in range(len(recipe.udfs)))
+
 
 _shared = OncePerProcess(16)
 """What `get_shared_task_data` returned, by run, number of the UDF and array backend."""
@@ -40,14 +104,7 @@ def start_udf(
     shared = _shared_task_data(instance)
     udf.task_data = TaskData(shared)
     if overrides(udf, "get_task_data"):
-        own = _call_for_dict(instance, "get_task_data")
-        both = sorted(set(shared) & set(own))
-        if both:
-            raise UDFError(
-                f"{instance.declared.name}.get_task_data() and get_shared_task_data() both return "
-                f"{both}: give them different names"
-            )
-        udf.task_data = TaskData({**shared, **own})
+        udf.task_data = TaskData(dict(**shared, **_call_for_dict(instance, "get_task_data")))
     if overrides(udf, "preprocess"):
         instance.call("preprocess")
     return instance
@@ -108,79 +165,186 @@ def end_udf(instance: Instance) -> Partial:
     return Partial(arrays, *cursor.chunks, dict(aux), bool(udf.meta._looks))
 
 
-def run_chunk(
-    recipe: Recipe,
-    chunk: int,
-    blocks: Sequence[Any],
-    aux: Sequence[Any] = (),
-    group: Group | None = None,
-    part: int | None = None,
-) -> Partials:
-    """Return the partial results of all UDFs, or of a group of them, over one chunk.
+def aux_values(
+    recipe: Recipe, index: tuple[int, ...], aux: Sequence[Any], numbers: Sequence[int]
+) -> list[AnyArray | None]:
+    """Return the aux data of a chunk, after checks; None for UDFs other than `numbers`.
 
-    `blocks` holds an array per signal chunk, shape (*nav part, *sig part). `aux` holds the values
-    of the same scan positions for each of `recipe.aux_slots`, shape (*nav part, *extra_shape), or
-    None for a UDF of another group. Shifts of frames are the last of them.
-
-    With `part`, there is one block: signal chunk number `part`. Sig buffers are cut to it;
-    `join_parts` joins the partial results.
+    `index` is the place of the chunk in dask's grid, `aux` the argument of `run_chunk`: empty if
+    none is needed.
     """
-    recipe = recipe.now
-    sig_chunks = recipe.sig_chunks
-    if part is not None:
-        window = signal_windows(sig_chunks)[part]
-        sig_chunks = tuple((w.stop - w.start,) for w in window)
-    block_backends = [backend_of(block) for block in blocks]
-    numbers = range(len(recipe.udfs)) if group is None else group.numbers
-    backends = recipe.backends_over(block_backends[0])
-    with chunk_context(recipe, numbers, backends, block_backends):
-        nav_shape, mask = recipe.grid.bounds(chunk)[1], recipe.grid.mask(chunk)
-        source = source_of(blocks, block_backends, nav_shape, sig_chunks, mask, recipe.dtype)
-        rows = aux_rows(recipe, chunk, aux, numbers)
-        shifts = _frame_shifts(recipe, chunk, aux)
-        moves_entries = recipe.descan is not None and recipe.descan.moves_entries
-        # dense blocks may come as well
-        if shifts is not None and moves_entries and isinstance(source, SparseSource):
-            source, shifts = source.shifted(shifts), None
-        instances = [start_udf(recipe, k, chunk, rows[k], backends[k]) for k in numbers]
-        if part is None:
-            process(instances, source, chunk, shifts)
+    found: list[AnyArray | None] = []
+    bounds = zip(*recipe.grid.bounds_at(index), strict=True)
+    window = tuple(slice(first, first + n) for first, n in bounds)
+    for (number, name), given in zip(recipe.aux_slots, aux, strict=False):
+        block = given
+        if number == DESCAN:
+            assert recipe.descan is not None
+            declared, what = recipe.descan.shifts, "shifts of descan: a chunk"
+        elif block is None or number not in numbers:
+            found.append(None)
+            continue
         else:
-            assert shifts is None  # shifted frames need pixels of several signal chunks
-            process_signal_chunk(instances, source, chunk, part)
-            for instance in instances:
-                for name, spec in instance.declared.allocated.items():
-                    if spec.kind == "sig":  # a copy, so that the full frame can be released
-                        instance.arrays[name] = instance.arrays[name][window].copy()
-        partials = {instance.number: end_udf(instance) for instance in instances}
-        return tuple(partials.get(number) for number in range(len(recipe.udfs)))
+            declared, what = recipe.udfs[number].aux[name], f"aux data params.{name}: a chunk"
+            updated = recipe.udfs[number].kwargs[name]
+            # a progressive run may have got other values since its tasks were made
+            if updated.data is not None:
+                block = updated.over(recipe.shape)[window]
+        values = to_host(plain_block(block, what))
+        shape = (*(w.stop - w.start for w in window), *declared.extra_shape)
+        check_block(values, shape, declared.dtype, what)
+        found.append(locked(values.astype(declared.dtype, copy=False)))
+    return found
 
 
 def aux_rows(
-    recipe: Recipe, chunk: int, aux: Sequence[Any], numbers: Sequence[int]
-) -> list[dict[str, AnyArray]]:
-    """Return the rows of aux data of a chunk by name, for each UDF; only `numbers` have any."""
-    rows: list[dict[str, AnyArray]] = [{} for _ in recipe.udfs]
-    for (number, name), block in zip(recipe.aux_slots, aux, strict=True):
-        if number not in numbers:
-            continue
-        declared = recipe.udfs[number].aux[name]
-        updated = recipe.udfs[number].kwargs[name]
-        # a progressive run may have got other values since its tasks were made
-        if updated.data is not None:
-            block = block_of(updated.over(recipe.shape), recipe.grid, chunk)  # noqa: PLW2901
-        what = f"aux data params.{name}"
-        rows[number][name] = rows_of_block(block, declared, recipe.grid, chunk, what)
+    recipe: Recipe, chunk: int, values: Sequence[AnyArray | None]
+) -> dict[int, dict[str, AnyArray]]:
+    """Return the rows of the values of a chunk, by number of the UDF and name."""
+    rows: dict[int, dict[str, AnyArray]] = {}
+    nav, mask = recipe.grid.bounds(chunk)[1], recipe.grid.mask(chunk)
+    for (number, name), block in zip(recipe.aux_slots, values, strict=False):
+        if block is not None:
+            flat = block.reshape((math.prod(nav), *block.shape[len(nav) :]))
+            rows.setdefault(number, {})[name] = locked(flat if mask is None else flat[mask])
     return rows
 
 
-def _frame_shifts(recipe: Recipe, chunk: int, aux: Sequence[Any]) -> FrameShifts | None:
-    """Return the shifts of the selected frames of a chunk; None if frames are not shifted."""
-    descan = recipe.descan
-    if descan is None:
-        return None
-    from udfdask.descan.shift_tile import FrameShifts  # few runs need it
+def process(
+    instances: list[Instance],
+    source: FrameSource,
+    chunk: int,
+    shifts: FrameShifts | None = None,
+    part: int | None = None,
+) -> None:
+    """Run the processing method of every UDF over all frames of a chunk, shifted if asked.
 
-    rows = rows_of_block(aux[-1], descan.shifts, recipe.grid, chunk, "shifts of descan")
-    sig = tuple(recipe.shape.sig)
-    return FrameShifts(rows, sig, subpixel=descan.subpixel, fill=descan.fill)
+    With `part`, only `process_tile` runs, over this signal chunk, which is all that `source` holds.
+    """
+    dense, recipe = instances, instances[0].recipe
+    # changed pixels need dense tiles; a UDF that takes sparse data then gets these as sparse ones
+    if isinstance(source, SparseSource) and recipe.corrections is None and shifts is None:
+        dense = [i for i in instances if not i.backend.is_sparse]
+        sparse = [i for i in instances if i.backend.is_sparse]
+        if sparse:
+            _process(sparse, SparseCutter(source, recipe.sparse_tiling), chunk, part)
+    if dense:
+        corrected = recipe.corrections is not None
+        _process(dense, DenseCutter(source, recipe.tiling, shifts, corrected), chunk, part)
+
+
+def _process(instances: list[Instance], cutter: Cutter, chunk: int, part: int | None) -> None:
+    """Run the processing method of each UDF over all frames of a chunk, or of a signal chunk."""
+    recipe, tiling = instances[0].recipe, cutter.tiling
+    tiles, frames, partitions = (
+        [i for i in instances if i.declared.method is method]
+        for method in (UDFMethod.TILE, UDFMethod.FRAME, UDFMethod.PARTITION)
+    )
+    full_frame, depth = frames, tiling.frame_depth
+    if part is None and (tiling.whole_frames or not tiles):
+        full_frame = tiles + frames  # one pass over the same stacks of frames for both methods
+        if cutter.source.n_blocks == 1 and _gets_views(instances, cutter):
+            depth = tiling.depth
+    else:
+        for block in range(recipe.n_blocks) if part is None else (part,):
+            _process_tiles(tiles, cutter, chunk, block)
+    read = cutter.reader()
+    # all UDFs of the run count: results must not depend on which of them run together in a task
+    for start, stop in _stacks(full_frame, chunk, recipe.contiguous_nav, depth):
+        _process_tile(full_frame, read(start, stop), start, stop)
+    for contiguous in (False, True):
+        some = [i for i in partitions if i.declared.contiguous_nav is contiguous]
+        for start, stop in _stacks(some, chunk, contiguous):
+            _process_tile(some, read(start, stop), start, stop)
+
+
+def _gets_views(instances: list[Instance], cutter: Cutter) -> bool:
+    """Return whether tiles are views of the blocks, and no UDF gets copies on another device."""
+    return cutter.tiles_are_views and all(i.dense == cutter.source.dense for i in instances)
+
+
+def _stacks(
+    instances: list[Instance], chunk: int, contiguous: bool, depth: int | None = None
+) -> Iterator[tuple[int, int]]:
+    """Yield first and last row of each stack of at most `depth` frames, consecutive if asked."""
+    if not instances:
+        return
+    grid = instances[0].recipe.grid
+    n_rows = grid.count(chunk)
+    rows = grid.rows(chunk) if contiguous else range(n_rows)
+    breaks = [0, n_rows]
+    if not isinstance(rows, range):
+        breaks[1:1] = (np.flatnonzero(np.diff(rows) != 1) + 1).tolist()
+    for first, last in itertools.pairwise(breaks):
+        for start in range(first, last, depth or last - first):
+            yield start, min(start + (depth or last - first), last)
+
+
+def _process_tiles(instances: list[Instance], cutter: Cutter, chunk: int, block: int) -> None:
+    """Run `process_tile` over the tiles that lie in one signal chunk."""
+    tiling = cutter.tiling
+    # Tiles that are copies are no deeper than the cache holds; views may have all frames.
+    depth = tiling.depth if _gets_views(instances, cutter) else tiling.gathered_depth
+    stacks = list(_stacks(instances, chunk, instances[0].recipe.contiguous_nav, depth))
+    for index, (part, part_block) in enumerate(tiling.sig_parts):
+        if part_block != block:
+            continue
+        copies = [instance.view_part(part, index) for instance in instances]
+        read = cutter.reader(part, block)
+        for start, stop in stacks:
+            _process_tile(instances, read(start, stop), start, stop)
+        for window, copy in itertools.chain(*copies):
+            window[...] = copy
+
+
+def _process_tile(
+    instances: list[Instance], tile: DenseTile | SparseTile, start: int, stop: int
+) -> None:
+    """Give a tile of rows `start` to `stop` to UDFs, or the sums of the tile that they share."""
+    for instance in instances:
+        if instance.declared.method is UDFMethod.FRAME:
+            _process_frames(instance, tile.get(instance), start)
+            continue
+        instance.view_rows(start, stop)
+        shares = instance.number in instance.recipe.summed and instance.backend == NUMPY
+        # the parameters of a run can change: an instance may decline sums that the plan counted on
+        if shares and isinstance(tile, DenseTile) and getattr(instance.udf, "process_sums", None):
+            instance.call("process_sums", tile.sums(instance))
+        else:
+            instance.call(instance.method, tile.get(instance))
+
+
+def _process_frames(instance: Instance, stack: Any, first: int) -> None:
+    """Run `process_frame` over a stack of frames whose first row is `first`."""
+    rows = slice(first, first + stack.shape[0])
+    if instance.declared.promises.processes_stacks and not instance.backend.is_sparse:
+        instance.view_rows(rows.start, rows.stop)
+        instance.call("process_stack", stack)
+        return
+    cursor, process_frame = instance.cursor, instance.udf.process_frame
+    # the attributes that change with each frame, and an array of the values of each
+    places: list[tuple[dict[str, Any], str]] = []
+    views: list[AnyArray] = []
+    for shown, name, array, extra_shape in instance.by_row:
+        # an item of an array without extra axes would be a number, not a view to write to
+        views.append(array[rows] if extra_shape else array[rows, np.newaxis])
+        places.append((shown, name))
+    frames = frames_of(stack, instance.backend, instance.writable_input)
+    # Two loops, because for most UDFs a frame has one view, and each step of Python counts: the
+    # maximum of a spectrum takes 1.4 µs, of which a bare loop needs 1.2.
+    try:
+        if len(views) == 1:
+            ((shown, name),) = places
+            for row, (frame, view) in enumerate(zip(frames, views[0], strict=True), first):
+                cursor.start, cursor.stop = row, row + 1
+                shown[name] = view
+                process_frame(frame)
+        else:
+            for row, (frame, *each) in enumerate(zip(frames, *views, strict=True), first):
+                cursor.start, cursor.stop = row, row + 1
+                for (shown, name), view in zip(places, each, strict=True):
+                    shown[name] = view
+                process_frame(frame)
+    except Exception as error:
+        instance.note_origin(error, "process_frame")
+        raise

@@ -25,9 +25,17 @@ def chunk_context(
 
     BLAS, OpenMP and numba use at most the threads of a task.
     """
+    chosen = [backends[number] for number in numbers]
     # the announced backend counts too: results are merged there, also if these blocks are not
-    device = chunk_device([backends[number] for number in numbers], [recipe.native, *blocks])
-    with _limited(recipe), device:
+    data = [recipe.native, *blocks]
+    if any(backend.device == "cuda" and not backend.on_device for backend in chosen):
+        _require_cuda()
+    place = next((backend for backend in (*data, *chosen) if backend.on_device), recipe.native)
+    # NumPy chunks are sent to the device and processed on a stream of this thread, and each task
+    # waits for its stream before it ends: a stream that uses its results finds them there. CuPy
+    # chunks are processed on the current stream, which made them: another would not wait for them.
+    own_stream = not any(backend.on_device for backend in data)
+    with _limited(recipe), place.dense.at_work(own_stream=own_stream):
         yield
 
 
@@ -41,24 +49,6 @@ def merge_context(recipe: Recipe) -> Iterator[None]:
 def _limited(recipe: Recipe) -> AbstractContextManager[None]:
     """Return the limit of threads of a run."""
     return limiter.limit(recipe.threads) if recipe.limits_threads else nullcontext()
-
-
-def chunk_device(
-    backends: Sequence[Backend], data: Sequence[Backend]
-) -> AbstractContextManager[None]:
-    """Return the device of a chunk task.
-
-    `backends` are those that the UDFs are given, `data` those of the blocks, some of which may be
-    on a device. Raise if a UDF needs a device and there is none.
-    """
-    if any(backend.device == "cuda" and not backend.on_device for backend in backends):
-        _require_cuda()
-    place = next((backend for backend in (*data, *backends) if backend.on_device), data[0])
-    # NumPy chunks are sent to the device and processed on a stream of this thread, and each task
-    # waits for its stream before it ends: a stream that uses its results finds them there. CuPy
-    # chunks are processed on the current stream, which made them: another would not wait for them.
-    own_stream = not any(backend.on_device for backend in data)
-    return place.dense.at_work(own_stream=own_stream)
 
 
 def _require_cuda() -> None:

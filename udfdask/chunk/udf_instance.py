@@ -23,39 +23,31 @@ from udfdask.udf.buffers import Results
 from udfdask.udf.meta import Cursor, UDFMeta
 from udfdask.udf.params import Params
 
-_MORE = (
-    "If a buffer needs more values, declare it with extra_shape: (2,) for two, "
-    "self.meta.dataset_shape.sig for a frame"
-)
 _HINTS = {
-    "broadcast": _MORE,
-    "setting an array element": _MORE,
-    "read-only": (
+    ("broadcast", "setting an array element"): (
+        "here the buffers have the shapes {shapes}. If a buffer needs more values, declare it with "
+        "extra_shape: (2,) for two, self.meta.dataset_shape.sig for a frame"
+    ),
+    ("read-only",): (
         "data and what all chunks share are read-only: make a new array, such as "
         "frame = frame - frame.mean(), or change a copy, such as frame.copy()"
     ),
-    "cannot convert float": (
+    ("cannot convert float",): (
         "a buffer of integers holds no infinity and no NaN: declare it with a floating dtype, or "
         "start with the limits of the dtype, such as np.iinfo('int32').min"
     ),
 }
-"""What to do about errors of NumPy, by a part of their text."""
+"""What to do about errors of NumPy, by parts of their text."""
 
 
 def hint_for(error: Exception, results: Results) -> str:
-    """Return what to do about an exception of a user's method, empty if it is none of NumPy's.
-
-    `results` has the buffers as the method saw them.
-    """
+    """Return what to do about an exception of a user's method, empty if it is none of NumPy's."""
     if type(error) not in (ValueError, OverflowError):
         return ""  # the text of a user's own exception may fail
-    text = str(error)
-    hint = next((hint for part, hint in _HINTS.items() if part in text), "")
-    if hint is not _MORE:
-        return hint
-    views = vars(results).items()
-    shapes = [f"{name} {view.shape}" for name, view in views if hasattr(view, "shape")]
-    return f"here the buffers have the shapes {', '.join(shapes) or 'of none'}. {hint}"
+    text, views = str(error), vars(results).items()
+    hints = (hint for parts, hint in _HINTS.items() if any(part in text for part in parts))
+    shapes = ", ".join(f"{name} {view.shape}" for name, view in views if hasattr(view, "shape"))
+    return next(hints, "").format(shapes=shapes or "of none")
 
 
 class Instance:
@@ -63,20 +55,6 @@ class Instance:
 
     `aux` holds the rows of its aux data of kind nav; `backend` is that of the data it is given.
     """
-
-    __slots__ = (
-        "arrays",
-        "aux",
-        "backend",
-        "cursor",
-        "declared",
-        "dense",
-        "number",
-        "recipe",
-        "sig_aux",
-        "udf",
-        "writable_input",
-    )
 
     def __init__(
         self,
@@ -92,10 +70,11 @@ class Instance:
         self.recipe = recipe
         self.number = number
         self.declared = declared
+        self.method = f"process_{declared.method.value}"
         self.backend = backend
         self.dense = backend.dense  # of dense data, also of those that sparse data are made from
         self.cursor = Cursor((first, stop), n_rows)
-        tiling = recipe.sparse_tiling if self.takes_sparse else recipe.tiling
+        tiling = recipe.sparse_tiling if backend.is_sparse else recipe.tiling
         udf = new_instance(declared.cls, declared.kwargs)
         udf.meta = UDFMeta(
             grid=recipe.grid,
@@ -122,11 +101,6 @@ class Instance:
             name: spec.allocate(n_rows, sig, backend) for name, spec in declared.allocated.items()
         }
         self.view_all()
-
-    @property
-    def takes_sparse(self) -> bool:
-        """Whether it is given sparse data."""
-        return self.backend.is_sparse
 
     def view_all_aux(self) -> None:
         """Show the UDF the aux data of the whole run, nav ones as their shape and dtype only."""
@@ -170,8 +144,16 @@ class Instance:
         views.update(self.arrays)
         self.udf.results = Results(views, self.declared.buffers, self.arrays, grid)
         if self.declared.aux:
-            self.udf.params.__dict__.update(self.aux)
-            self.udf.params.__dict__.update(self.sig_aux)
+            self.udf.params.__dict__.update({**self.aux, **self.sig_aux})
+        # the attributes with a value for each row, with their values and extra shape
+        shown, allocated = self.udf.results.__dict__, self.declared.allocated
+        self.by_row: list[tuple[dict[str, Any], str, AnyArray, tuple[int, ...]]] = [
+            (shown, name, self.arrays[name], spec.extra_shape)
+            for name, spec in allocated.items()
+            if spec.kind == "nav"
+        ]
+        shown, declared = self.udf.params.__dict__, self.declared.aux
+        self.by_row += [(shown, k, v, declared[k].extra_shape) for k, v in self.aux.items()]
 
     def view_part(self, part: Slice, index: int) -> list[tuple[AnyArray, AnyArray]]:
         """Show a signal part of the sig buffers; return its windows and the copies to write back.
@@ -194,13 +176,9 @@ class Instance:
 
     def view_rows(self, start: int, stop: int) -> None:
         """Show some rows of the nav buffers and of aux data."""
-        views = self.udf.results.__dict__
         self.cursor.start, self.cursor.stop = start, stop
-        for name, spec in self.declared.allocated.items():
-            if spec.kind == "nav":
-                views[name] = self.arrays[name][start:stop]
-        for name, rows in self.aux.items():
-            self.udf.params.__dict__[name] = rows[start:stop]
+        for shown, name, values, _ in self.by_row:
+            shown[name] = values[start:stop]
 
     def call(self, method: str, *args: Any) -> Any:
         """Call a method of the UDF; an exception gets a note on where it was raised."""
@@ -216,7 +194,8 @@ class Instance:
         If it cannot be pickled and sent to another process, raise a UDFError with its name and
         traceback instead.
         """
-        note = f"raised in {self._code_of(method)} {self._location()}"
+        code = self.udf._plain_function or f"{self.declared.name}.{method}"
+        note = f"raised in {code} {self._location()}"
         add_origin(error, note)
         if hint := hint_for(error, self.udf.results):
             error.add_note(hint)
@@ -233,24 +212,18 @@ class Instance:
                 stand_in.__context__ = None
                 raise
 
-    def _code_of(self, method: str) -> str:
-        """Return whose code a method runs: a plain function has no methods."""
-        return self.udf._plain_function or f"{self.declared.name}.{method}"
-
     def _location(self) -> str:
         """Return the current navigation coordinates and chunk, in words."""
         grid, (first, stop) = self.recipe.grid, self.cursor.chunks
         if stop == first:
             return "on no frame at all"
+        chunk = f"in chunk {grid.index(first)}"
+        if stop - first > 1:
+            chunk = f"in chunks {grid.index(first)} to {grid.index(stop - 1)}"
         picked = self.cursor.picked
         rows = slice(self.cursor.start, self.cursor.stop) if picked is None else picked
-        here = grid.coordinates_of(first, stop)[rows]
-        chunk = f"chunk {grid.index(first)}"
-        if stop - first > 1:
-            chunk = f"chunks {grid.index(first)} to {grid.index(stop - 1)}"
-        if not len(here):
-            return f"in {chunk}"
-        ends = [tuple(int(i) for i in c) for c in (here[0], here[-1])]
-        if len(here) == 1:
-            return f"at navigation coordinates {ends[0]}, in {chunk}"
-        return f"at navigation coordinates {ends[0]} to {ends[1]}, in {chunk}"
+        here = [tuple(map(int, place)) for place in grid.coordinates_of(first, stop)[rows]]
+        if not here:
+            return chunk
+        ends = f"{here[0]}" if len(here) == 1 else f"{here[0]} to {here[-1]}"
+        return f"at navigation coordinates {ends}, {chunk}"

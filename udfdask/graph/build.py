@@ -39,7 +39,7 @@ from udfdask.graph.chunk_layers import (
 )
 from udfdask.graph.dask_internals.layers import optimized
 from udfdask.graph.dask_internals.tasks import Key, List, OutputTask, Task, TaskRef
-from udfdask.graph.recipes_of_tasks import shared_recipe
+from udfdask.graph.inputs import shared_recipe
 from udfdask.graph.result_tasks import ResultTasks, layers_of
 from udfdask.graph.run_layers import (
     RunLayers,
@@ -99,8 +99,8 @@ def build_parameters(recipe: Recipe, token: str) -> Tasks | None:
     """Return tasks that give the recipe with computed values of its lazy parameters, if any."""
     if not recipe.lazy_slots:
         return None
-    filled = shared_recipe(recipe, f"recipe-{token}")
-    return _optimized(filled.layers, filled.dependencies, [filled.key])
+    key, layers, dependencies = shared_recipe(recipe, f"recipe-{token}")
+    return _optimized(layers, dependencies, [key])
 
 
 def _optimized(
@@ -119,7 +119,7 @@ def _with_source(run: RunLayers) -> tuple[dict[str, Any], dict[str, set[str]]]:
     return {**source.layers, **run.layers}, {**source.dependencies, **run.depends}
 
 
-def _results_of(run: RunLayers, number: int, chunks: Sequence[Key]) -> ResultTasks:
+def _results_of(run: RunLayers, number: int, chunks: TaskKeys) -> ResultTasks:
     """Add the merges and `get_results` of one UDF; return the tasks that hold its results."""
     udf = run.recipe.udfs[number]
     rows, reduced = chunks, None
@@ -132,7 +132,7 @@ def _results_of(run: RunLayers, number: int, chunks: Sequence[Key]) -> ResultTas
         if kinds == {"nav"} and (len(rows) or not udf.has_get_results):
             reduced = None
         if "nav" not in kinds:
-            rows = ()
+            rows = numbered_keys(0)
     rows_only = _rows_only(run, number, rows, reduced, chunks)
     if not len(rows_only) and reduced is None:
         reduced = (run.name("nothing", number), 0)  # a dask collection needs at least one key
@@ -156,24 +156,28 @@ def _results_of(run: RunLayers, number: int, chunks: Sequence[Key]) -> ResultTas
 
 
 def _rows_only(
-    run: RunLayers, number: int, rows: Sequence[Key], reduced: Key | None, chunks: Sequence[Key]
+    run: RunLayers, number: int, rows: TaskKeys, reduced: Key | None, chunks: TaskKeys
 ) -> Sequence[Key]:
     """Return the tasks that hold the rows of nav results, and little else.
 
     Their values stay in memory until the result is assembled, and are sent to where that happens.
     If they include much else, such as the sig buffers of merges, tasks are added that leave it out.
     """
-    sources = rows.distinct if isinstance(rows, TaskKeys) else rows
+    udf, sources = run.recipe.udfs[number], rows.distinct
     # dask would fuse a single chunk task with the task that assembles the result, under another
     # name: an array of the result that is computed at the same time would run it again
     single_chunk = rows is chunks and len(sources) == 1
-    is_last = len(sources) == 1 and sources[0] == reduced
+    held = _nbytes(run, udf.outputs.values())
+    if rows is chunks:
+        held = _held_bytes(run, (number, *_others(run, number)))
+    elif not udf.has_get_results:
+        held = _held_bytes(run, (number,))
+    unused = held - _nbytes(run, (spec for spec in udf.outputs.values() if spec.kind == "nav"))
     limit = max(MAX_UNUSED_BYTES, MAX_UNUSED_BYTES_OF_ALL // max(1, len(sources)))
-    small = is_last or _unused_bytes(run, number, rows is chunks) <= limit
-    if small and not single_chunk:
+    is_last = len(sources) == 1 and sources[0] == reduced
+    if (is_last or unused <= limit) and not single_chunk:
         return sources
-    specs = run.recipe.udfs[number].outputs
-    names = [name for name, spec in specs.items() if spec.kind == "nav"]
+    names = [name for name, spec in udf.outputs.items() if spec.kind == "nav"]
     return run.add_for_each(run.name("rows", number), sources, keep_rows, number, names)
 
 
@@ -183,17 +187,7 @@ def _nothing(layer: str) -> dict[Key, Task]:
     return {key: Task(key, Partial, {}, 0, 0, {})}
 
 
-def _unused_bytes(run: RunLayers, number: int, in_chunk_task: bool) -> int:
-    """Return the bytes that a task holds in addition to nav results, for the largest chunk."""
-    udf = run.recipe.udfs[number]
-    nav = _total(run, (spec for spec in udf.outputs.values() if spec.kind == "nav"))
-    if udf.has_get_results and not in_chunk_task:
-        return _total(run, udf.outputs.values()) - nav
-    others = _others(run, number) if in_chunk_task else ()
-    return _held_bytes(run, (number, *others)) - nav
-
-
-def _total(run: RunLayers, specs: Iterable[BufferSpec]) -> int:
+def _nbytes(run: RunLayers, specs: Iterable[BufferSpec]) -> int:
     """Return the size of some buffers for the largest chunk, in bytes."""
     n_rows = int(run.recipe.grid.counts.max(initial=0))
     return sum(spec.nbytes(n_rows, run.recipe.shape.sig) for spec in specs)
@@ -211,29 +205,25 @@ def _held_bytes(run: RunLayers, numbers: Iterable[int]) -> int:
     udfs = [run.recipe.udfs[number] for number in numbers]
     carried = [udf.aux[name] for udf in udfs if udf.carries_aux for name in udf.nav_aux]
     aux = sum(n_rows * math.prod(aux.extra_shape) * aux.dtype.itemsize for aux in carried)
-    return aux + sum(_total(run, udf.allocated.values()) for udf in udfs)
+    return aux + sum(_nbytes(run, udf.allocated.values()) for udf in udfs)
 
 
 MAX_OTHER_BYTES = 64 << 10
 """If a chunk task returns more bytes for other UDFs than this, merges read from a task between."""
 
 MAX_WAITING_BYTES = 1 << 30
-"""The same for all chunk tasks together, if their results wait in memory for `get_results`."""
+"""The same for all chunk tasks together: their results may wait in memory for `get_results`."""
 
 
-def add_parts(run: RunLayers, number: int, chunks: Sequence[Key]) -> Sequence[Key]:
+def add_parts(run: RunLayers, number: int, chunks: TaskKeys) -> TaskKeys:
     """Return the tasks that merges of one UDF read: chunk tasks, or new ones that pick its part."""
-    udf = run.recipe.udfs[number]
-    waits = udf.merge.mode == "none" and udf.has_get_results and not udf.elementwise
     limit = min(MAX_OTHER_BYTES, MAX_WAITING_BYTES // max(1, len(chunks)))
-    if _held_bytes(run, _others(run, number)) <= (limit if waits else MAX_OTHER_BYTES):
+    if _held_bytes(run, _others(run, number)) <= limit:
         return chunks
     return run.add_for_each(run.name("part", number), chunks, holder_of, number)
 
 
-def add_merges(
-    run: RunLayers, number: int, sources: Sequence[Key]
-) -> tuple[Sequence[Key], Key | None]:
+def add_merges(run: RunLayers, number: int, sources: TaskKeys) -> tuple[TaskKeys, Key | None]:
     """Add the merges of a UDF; return the keys with the nav rows of each chunk, and the last."""
     tree, name = run.recipe.udfs[number].merge, run.name("merge", number)
     if tree.last is None:
@@ -259,29 +249,19 @@ def _merges(
 
 
 def add_finalize(
-    run: RunLayers, number: int, rows: Sequence[Key], reduced: Key | None
-) -> tuple[Sequence[Key], Key]:
+    run: RunLayers, number: int, rows: TaskKeys, reduced: Key | None
+) -> tuple[TaskKeys, Key]:
     """Add the calls of `get_results`; return the keys with each chunk's results, and the last."""
     udf, name = run.recipe.udfs[number], run.name("finish", number)
     merged = reduced if udf.has_reduced else None
+    by_chunk = udf.elementwise and len(rows) > 0
     # a UDF without any buffer gets the rows of its aux data from the chunks
     needs_rows = udf.has_nav or (merged is None and udf.carries_aux)
-    by_chunk = udf.elementwise and len(rows) > 0
-    depends = layers_of_keys(rows if needs_rows else ()) | run.recipe_layers
-    if merged is not None:
-        depends.add(merged[0])
-    run.add(
-        name,
-        len(rows) if by_chunk else 1,
-        depends,
-        _finishes,
-        run.recipe_argument,
-        number,
-        rows if by_chunk or needs_rows else (),
-        merged,
-        needs_rows,
-        by_chunk,
-    )
+    depends = layers_of_keys(rows if needs_rows else (), [merged] if merged else [])
+    places = len(rows) if by_chunk else None
+    sources = rows if needs_rows else ()
+    given = (run.recipe_argument, number, places, sources, merged)
+    run.add(name, places or 1, depends | run.recipe_layers, _finishes, *given)
     first = (name, 0)
     return numbered_keys(len(rows), name) if by_chunk else same_keys(len(rows), first), first
 
@@ -290,20 +270,19 @@ def _finishes(
     name: str,
     recipe: Any,
     number: int,
+    places: int | None,
     rows: Sequence[Key],
     merged: Key | None,
-    needs_rows: bool,
-    by_chunk: bool,
 ) -> dict[Key, Task]:
-    """Return the tasks that call `get_results`: for each chunk, or once."""
+    """Return the tasks that call `get_results`: for each of so many chunks, or once."""
     reduced = None if merged is None else TaskRef(merged)
 
-    def task(place: int, chunk: int | None, sources: Sequence[Key]) -> OutputTask:
-        partials = List(*map(TaskRef, sources if needs_rows else ()))
+    def task(place: int, chunk: int | None, sources: Iterable[Key]) -> OutputTask:
+        partials = List(*map(TaskRef, sources))
         return OutputTask((name, place), _finalize, recipe, number, chunk, partials, reduced)
 
-    if by_chunk:
-        return {(name, c): task(c, c, [source]) for c, source in enumerate(rows)}
+    if places is not None:
+        return {(name, c): task(c, c, rows[c : c + 1]) for c in range(places)}
     # chunks that a tree has merged share a source
     return {(name, 0): task(0, None, [source for source, _ in itertools.groupby(rows)])}
 

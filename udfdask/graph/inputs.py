@@ -1,4 +1,4 @@
-"""Find what a run reads: its array, lazy parameters and shifts, and the files of all of them.
+"""What a run reads: its array, lazy parameters and shifts, and the files of all of them.
 
 Files are found, so that no run overwrites them, if a graph, or an object in it, contains their
 path: arrays of our own readers, memory maps, h5py, zarr, xarray and HyperSpy arrays, and arguments
@@ -12,82 +12,159 @@ from __future__ import annotations
 import contextlib
 import functools
 import itertools
+import math
 import os
 import types
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from dask.base import tokenize
+from dask.highlevelgraph import HighLevelGraph
 
+from udfdask.backends.table import backend_of, check_block, plain_block, to_host
 from udfdask.descan import Descan
 from udfdask.graph.dask_internals.arrays import graph_array
-from udfdask.graph.dask_internals.tasks import task_contents
+from udfdask.graph.dask_internals.layers import TaskLayer
+from udfdask.graph.dask_internals.tasks import Key, List, OutputTask, Task, TaskRef, task_contents
 from udfdask.plan.parameters import new_instance
+from udfdask.plan.recipe import CORRECTIONS, Recipe, Slot
 from udfdask.types import is_lazy
 from udfdask.udf import UDF
 from udfdask.udf.aux_data import AuxData
 from udfdask.udf.params import lazy_places, member_at, with_members
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Inputs:
-    """What a run reads; nothing is checked yet."""
+def inputs_of(
+    array: Any, udfs: Sequence[Any], descan: Any = None
+) -> tuple[Any, list[Any], Any, tuple[str, ...]]:
+    """Return array, UDFs and shifts of a run, with expression arrays lowered to graphs, and files.
 
-    array: Any
-    """The data that the user passed; an expression array is lowered to a graph."""
-    udfs: list[Any]
-    """The UDFs that the user passed, their parameters lowered to graphs."""
-    descan: Any
-    """The shifts of frames that the user passed, lowered to a graph."""
-    files: tuple[str, ...]
-    """Files and stores that the data, lazy parameters and lazy shifts are read from, if they can be
-    found."""
+    These are the files and stores that the data, lazy parameters and lazy shifts are read from, if
+    they can be found. Nothing is checked yet.
+    """
+    lazy: list[Any] = []
 
+    def lower(value: Any) -> Any:
+        lowered = graph_array(value)
+        if is_lazy(lowered):
+            lazy.append(lowered)
+        return lowered
 
-def inputs_of(array: Any, udfs: Sequence[Any], descan: Any = None) -> Inputs:
-    """Return what a run of UDFs over an array reads, with expression arrays lowered to graphs."""
-    array = graph_array(array)
-    udfs = [_over_graphs(udf) for udf in udfs]
-    shifts = descan.shifts if isinstance(descan, Descan) else descan
-    lowered = graph_array(shifts)
-    if lowered is not shifts:
-        descan = replace(descan, shifts=lowered) if isinstance(descan, Descan) else lowered
-    lazy = [array, *_collections_of(udfs)] if is_lazy(array) else []
-    if lazy and is_lazy(lowered):
-        lazy.append(lowered)
-    return Inputs(array=array, udfs=udfs, descan=descan, files=data_files(*lazy))
+    array = lower(array)
+    udfs = [_over_graphs(udf, lower) for udf in udfs]
+    if isinstance(descan, Descan):
+        shifts = lower(descan.shifts)
+        descan = descan if shifts is descan.shifts else replace(descan, shifts=shifts)
+    else:
+        descan = lower(descan)
+    return array, udfs, descan, data_files(*lazy) if is_lazy(array) else ()
 
 
-def _over_graphs(udf: Any) -> Any:
+def _over_graphs(udf: Any, lower: Callable[[Any], Any]) -> Any:
     """Return a UDF whose parameters hold no expression arrays."""
     if not isinstance(udf, UDF):
         return udf
-    kwargs = {name: _over_graph(value) for name, value in udf._kwargs.items()}
+    kwargs = {name: _over_graph(value, lower) for name, value in udf._kwargs.items()}
     same = all(kwargs[name] is value for name, value in udf._kwargs.items())
     return udf if same else new_instance(type(udf), kwargs)
 
 
-def _over_graph(value: Any) -> Any:
+def _over_graph(value: Any, lower: Callable[[Any], Any]) -> Any:
     """Return a parameter with arrays over graphs in place of expression arrays."""
     if isinstance(value, AuxData):
-        data = graph_array(value.data)
+        data = lower(value.data)
         return value if data is value.data else replace(value, data=data)
     if is_lazy(value):
-        return graph_array(value)
-    members = {place: member_at(value, place) for place in lazy_places(value)}
-    lowered = {place: graph_array(member) for place, member in members.items()}
-    changed = any(lowered[place] is not member for place, member in members.items())
-    return with_members(value, lowered) if changed else value
+        return lower(value)
+    members = {place: lower(member_at(value, place)) for place in lazy_places(value)}
+    changed = any(member is not member_at(value, place) for place, member in members.items())
+    return with_members(value, members) if changed else value
 
 
-def _collections_of(udfs: Sequence[Any]) -> list[Any]:
-    """Return the dask collections among the parameters, those in containers included."""
-    values = [value for udf in udfs if isinstance(udf, UDF) for value in udf._kwargs.values()]
-    given = [value.data if isinstance(value, AuxData) else value for value in values]
-    lazy = [value for value in given if is_lazy(value)]
-    return lazy + [member_at(value, place) for value in given for place in lazy_places(value)]
+def shared_recipe(recipe: Recipe, name: str) -> tuple[Key, dict[str, Any], dict[str, set[str]]]:
+    """Return the key of a task that returns a recipe with computed lazy parameters.
+
+    Also return the layers that the task needs, and their dependencies. `name` is that of its layer.
+    """
+    lazy = list(recipe.lazy_slots)
+    layers: dict[str, Any] = {}
+    dependencies: dict[str, set[str]] = {}
+    tasks: dict[Key, Task] = {}
+    values = []
+    depends: set[str] = set()
+    for k, param in lazy:
+        value = graph_array(recipe.lazy_value(k, param))  # corrections may hold any kind
+        graph, own = value.__dask_graph__(), set(value.__dask_layers__())
+        if not isinstance(graph, HighLevelGraph):  # for example a persisted Delayed
+            given = f"given-{tokenize(value)}"
+            own = {given}
+            graph = HighLevelGraph.from_collections(given, graph, dependencies=())
+        layers.update(graph.layers)
+        dependencies.update({n: set(d) for n, d in graph.dependencies.items()})
+        depends.update(own)
+        gather, extra = value.__dask_postcompute__()
+        key: Key = (name, k, param)
+        blocks = _refs(value.__dask_keys__())
+        tasks[key] = OutputTask(
+            key, _gathered, gather, extra, (k, param), _announced(value), blocks
+        )
+        values.append(TaskRef(key))
+    bare = recipe.with_params(dict.fromkeys(lazy))
+    key = (name, 0)
+    tasks[key] = OutputTask(key, _filled, bare, lazy, List(*values))
+    layers[name] = TaskLayer(tasks)
+    dependencies[name] = depends
+    return key, layers, dependencies
+
+
+def _refs(keys: Any) -> Any:
+    """Return nested lists of keys as nested lists of references."""
+    return List(*map(_refs, keys)) if isinstance(keys, list) else TaskRef(keys)
+
+
+def _announced(value: Any) -> tuple[tuple[int, ...], np.dtype[Any]] | None:
+    """Return shape and dtype of a dask array of NumPy arrays; None for all other collections."""
+    meta = getattr(value, "_meta", None)
+    if not isinstance(meta, np.ndarray) or isinstance(meta, np.ma.MaskedArray):
+        return None
+    return None if any(map(math.isnan, value.shape)) else (tuple(value.shape), value.dtype)
+
+
+def _gathered(
+    gather: Callable[..., Any],
+    extra: tuple[Any, ...],
+    slot: Slot,
+    announced: tuple[tuple[int, ...], np.dtype[Any]] | None,
+    blocks: Any,
+) -> Any:
+    """Return the computed value of a dask collection from the results of its keys.
+
+    An array on a device is copied to the host, where UDFs and corrections expect it. Raise if it
+    has not the announced shape and dtype; corrections check their own shapes.
+    """
+    number, name = slot
+    what = f"lazy parameter {name!r}: an array"
+    if announced is not None:
+        blocks = _plain(blocks, what)  # dask drops masks when it joins blocks
+    value = gather(blocks, *extra)
+    if announced is not None and number != CORRECTIONS:
+        check_block(value, *announced, what)
+    return to_host(value) if backend_of(value).on_device else value
+
+
+def _plain(blocks: Any, what: str) -> Any:
+    """Return nested lists of blocks after a check of each block."""
+    if isinstance(blocks, list):
+        return [_plain(block, what) for block in blocks]
+    return plain_block(blocks, what)
+
+
+def _filled(recipe: Recipe, lazy: list[Slot], values: list[Any]) -> Recipe:
+    """Return a recipe with computed values of its lazy parameters."""
+    return recipe.with_params(dict(zip(lazy, values, strict=True)))
 
 
 MAX_DEPTH = 12
@@ -96,20 +173,39 @@ MAX_OBJECTS = 20_000
 """Number of objects, other than tasks and containers, that are searched in total."""
 
 _NOTHING = (slice, int, float, complex, bool, bytes, type(None), type, np.dtype)
-_CONTAINERS = (tuple, list, set, frozenset)
+_CONTAINERS = (tuple, list, set, frozenset, dict)
 
 
 def data_files(*collections: Any) -> tuple[str, ...]:
     """Return the absolute paths of the files and zarr stores that dask collections read."""
-    search = _Search()
     layers: dict[str, Any] = {}
     for collection in collections:
         graph = collection.__dask_graph__()
         layers.update(getattr(graph, "layers", {str(id(graph)): graph}))
+    found: dict[str, None] = {}
+    texts: set[str] = set()
+    # objects by id, kept alive: ids of deleted objects are used again
+    seen: dict[int, Any] = {}
+
+    def search(values: Iterable[Any], depth: int = 0) -> None:
+        for value in values:
+            if isinstance(value, str):
+                if value and value not in texts and (path := named_file(value)) is not None:
+                    found[str(path)] = None
+                texts.add(value)
+            elif (held := task_contents(value)) is not None:
+                search(held, depth)
+            elif depth < MAX_DEPTH and not isinstance(value, _NOTHING):
+                if isinstance(value, _CONTAINERS):
+                    search(value.values() if isinstance(value, dict) else value, depth + 1)
+                elif id(value) not in seen and len(seen) < MAX_OBJECTS:
+                    seen[id(value)] = value
+                    search(_contents(value), depth + 1)
+
     for layer in layers.values():
         parts = task_contents(layer)  # a blockwise layer has one task that stands for all
-        search.search(layer.values() if parts is None else parts)
-    return tuple(search.found)
+        search(layer.values() if parts is None else parts)
+    return tuple(found)
 
 
 def named_file(text: str) -> Path | None:
@@ -129,67 +225,23 @@ def named_file(text: str) -> Path | None:
         return None
 
 
-class _Search:
-    """A search with the files found so far and the objects searched so far."""
-
-    def __init__(self) -> None:
-        self.found: dict[str, None] = {}
-        self._texts: set[str] = set()
-        self._seen: dict[
-            int, Any
-        ] = {}  # objects by id, kept alive: ids of deleted objects are used again
-
-    def search(self, values: Iterable[Any], depth: int = 0) -> None:
-        """Find files in values."""
-        for value in values:
-            if isinstance(value, _NOTHING):
-                continue
-            if isinstance(value, str):
-                self._note(value)
-            elif (held := task_contents(value)) is not None:
-                self.search(held, depth)
-            elif depth < MAX_DEPTH:
-                if isinstance(value, _CONTAINERS):
-                    self.search(value, depth + 1)
-                elif isinstance(value, dict):
-                    self.search(value.values(), depth + 1)
-                else:
-                    self._search_object(value, depth)
-
-    def _search_object(self, value: Any, depth: int) -> None:
-        """Find files in an object, once, though it may be in many tasks."""
-        if id(value) in self._seen or len(self._seen) >= MAX_OBJECTS:
-            return
-        self._seen[id(value)] = value
-        self.search(_contents(value), depth + 1)
-
-    def _note(self, text: str) -> None:
-        """Note a text if it is the path of a file or a zarr store."""
-        if text in self._texts or not text:
-            return
-        self._texts.add(text)
-        path = named_file(text)
-        if path is not None:
-            self.found[str(path)] = None
-
-
 def _contents(value: Any) -> Iterator[Any]:
     """Yield the parts of an object that may contain a path, without reading any data."""
     if isinstance(value, os.PathLike):
         yield os.fsdecode(value)
     elif isinstance(value, np.ndarray):
-        yield from _numpy_file(value)
+        while isinstance(value, np.ndarray):  # an array may be a view of one that is mapped
+            yield getattr(value, "filename", None)
+            value = value.base
     elif isinstance(value, functools.partial):
         yield from (value.func, value.args, value.keywords)
     elif isinstance(value, types.MethodType):
         yield from (value.__self__, value.__func__)
     elif isinstance(value, types.FunctionType):
-        yield from (value.__defaults__, value.__kwdefaults__)
-        yield from _values(value.__closure__ or ())
-        named = (value.__globals__.get(name) for name in value.__code__.co_names)
-        yield from (v for v in named if isinstance(v, (str, os.PathLike)))
+        yield from _of_function(value)
     elif type(value).__module__.partition(".")[0] == "h5py":
-        yield from _open_hdf5(value)
+        with contextlib.suppress(AttributeError, ValueError, RuntimeError):  # no file, or closed
+            yield os.fsdecode(value.file.filename)
     elif not isinstance(value, (types.ModuleType, types.BuiltinFunctionType)):
         attributes = _attributes(value)
         yield from attributes.values()
@@ -203,29 +255,14 @@ def _contents(value: Any) -> Iterator[Any]:
                 yield Path(root) / path
 
 
-def _values(cells: Iterable[types.CellType]) -> Iterator[Any]:
-    """Yield the values of the closure of a function."""
-    for cell in cells:
-        try:
+def _of_function(function: types.FunctionType) -> Iterator[Any]:
+    """Yield the defaults of a function, its closure, and the global paths that it names."""
+    yield from (function.__defaults__, function.__kwdefaults__)
+    for cell in function.__closure__ or ():
+        with contextlib.suppress(ValueError):  # not yet assigned
             yield cell.cell_contents
-        except ValueError:  # not yet assigned
-            continue
-
-
-def _numpy_file(array: Any) -> Iterator[Any]:
-    """Yield the file that an array, or the array that it is a view of, is mapped from."""
-    while isinstance(array, np.ndarray):
-        if isinstance(array, np.memmap):
-            yield array.filename
-        array = array.base
-
-
-def _open_hdf5(value: Any) -> Iterator[str]:
-    """Yield the name of the file that an open h5py object belongs to."""
-    try:
-        yield os.fsdecode(value.file.filename)
-    except (AttributeError, ValueError, RuntimeError):  # another kind of object, or closed
-        return
+    named = (function.__globals__.get(name) for name in function.__code__.co_names)
+    yield from (value for value in named if isinstance(value, (str, os.PathLike)))
 
 
 def _attributes(value: Any) -> dict[str, Any]:

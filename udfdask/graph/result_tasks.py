@@ -50,19 +50,18 @@ def _nav_blocks(
     the value of other blocks, their array backend, and the key of a task that runs first, if any.
     """
     zeros = (0,) * len(spec.extra_shape)
-    *constant, end = filled
     tasks: dict[Key, Task] = {}
     for c, (source, cut) in enumerate(_with_cuts(tasks_of_rows, grid, flat)):
         key = (name, *grid.index(c), *zeros)
         tasks[key] = OutputTask(key, function, TaskRef(source), cut, *arguments)
     if len(tasks) < math.prod(grid.numblocks):
-        kind, after = (Task, ()) if end is None else (OutputTask, (TaskRef(end),))
+        *constant, end = filled
+        after = () if end is None else (TaskRef(end),)
         for place in itertools.product(*map(range, grid.numblocks)):
             key = (name, *place, *zeros)
             if key not in tasks:
-                sizes = (n[i] for n, i in zip(grid.nav_chunks, place, strict=True))
-                shape = (*sizes, *spec.extra_shape)
-                tasks[key] = kind(key, fill_block, shape, spec.dtype, *constant, *after)
+                shape = (*grid.bounds_at(place)[1], *spec.extra_shape)
+                tasks[key] = OutputTask(key, fill_block, shape, spec.dtype, *constant, *after)
     return tasks
 
 
@@ -76,8 +75,9 @@ def _with_cuts(rows: Sequence[Key], grid: Grid, flat: bool) -> Iterator[tuple[Ke
         yield source, Cut(index, grid.bounds(c)[1], grid.mask(c))
 
 
-def list_only_block(key: Key, *task: Any) -> dict[Key, Task]:
+def _only_block(name: str, n_axes: int, *task: Any) -> dict[Key, Task]:
     """Return the task of an array with one block by key."""
+    key = (name, *(0,) * n_axes)
     return {key: OutputTask(key, *task)}
 
 
@@ -126,78 +126,51 @@ class ResultTasks:
         """Keys of the tasks that a `Result` is computed from."""
         return list(dict.fromkeys((*self.rows_only, *((self.reduced,) if self.reduced else ()))))
 
-    def with_graph(self, graph: Any, rename: Mapping[str, str]) -> ResultTasks:
+    def with_graph(self, graph: Any) -> ResultTasks:
         """Return the same tasks in another graph, which needs to hold `keys` and their inputs only.
 
-        `rename` maps old to new names of layers.
+        One that is no HighLevelGraph becomes a layer, with empty layers for the names of others.
         """
-
-        def renamed(key: Key) -> Key:
-            return (rename.get(key[0], key[0]), *key[1:])
-
-        rows_only = tuple(map(renamed, self.rows_only))
-        # one task of `rows_only` for each different task of `rows`
-        new = dict(zip(dict.fromkeys(self.rows), rows_only, strict=True))
-        reduced = None if self.reduced is None else renamed(self.reduced)
         if not isinstance(graph, HighLevelGraph):
-            names = {key[0] for key in (*rows_only, *((reduced,) if reduced else ()))}
-            graph = _in_one_layer(graph, names)
-        token = tokenize(self.token, sorted(rename.items())) if rename else self.token
-        return replace(
-            self,
-            graph=graph,
-            rows=tuple(new[key] for key in self.rows),
-            rows_only=rows_only,
-            reduced=reduced,
-            token=token,
-        )
+            first, *others = sorted({key[0] for key in self.keys})
+            layers = {first: TaskLayer(graph)} | {name: TaskLayer({}) for name in others}
+            graph = HighLevelGraph(layers, {name: {first} - {name} for name in layers})
+        # one task of `rows_only` for each different task of `rows`
+        new = dict(zip(dict.fromkeys(self.rows), self.rows_only, strict=True))
+        rows = tuple(new[key] for key in self.rows)
+        return replace(self, graph=graph, rows=rows, rows_only=tuple(self.rows_only))
 
     def array(self, name: str) -> da.Array:
         """Return a result as a dask array."""
         spec = self.specs[name]
-        return self._array_of(name, spec.kind, False, spec)
+        return self._array_of(name, spec.kind, spec)
 
     def mask(self, name: str) -> da.Array:
         """Return the valid mask of a result of `get_results` as a dask array."""
-        return self._array_of(name, "mask", True, replace(self.specs[name], dtype=FLAG))
-
-    def _array_of(self, name: str, stage: str, of_mask: bool, spec: BufferSpec) -> da.Array:
-        """Return a result or its valid mask as a dask array with the dtype of `spec`."""
-        layer = self._name(stage, name)
-        if spec.kind == "nav":
-            fill = False if of_mask else spec.fill
-            given = (self.number, name, of_mask, fill, self.result_backend)
-            return self._nav_array(layer, spec, fill, nav_block, *given)
-        assert self.reduced is not None
-        shape = spec.extra_shape if spec.kind == "single" else spec.shape(0, self.sig)
-        key = (layer, *(0 for _ in shape))
-        block = (TaskRef(self.reduced), name, of_mask, spec, self.result_backend)
-        only = LazyLayer(1, list_only_block, key, reduced_block, *block)
-        return self._array(layer, only, {self.reduced[0]}, tuple((n,) for n in shape), spec.dtype)
+        return self._array_of(name, "mask", replace(self.specs[name], dtype=FLAG))
 
     def visited(self) -> da.Array:
         """Return a dask array of True over nav, whose blocks run a UDF without results."""
         spec = BufferSpec(kind="nav", extra_shape=(), dtype=FLAG)
-        return self._nav_array(
-            self._name("visited"), spec, False, visited_block, self.result_backend
-        )
+        return self._nav_array(("visited",), spec, False, visited_block, self.result_backend)
 
-    def gather(self) -> tuple[Callable[..., Arrays], tuple[Any, ...]]:
-        """Return a function that makes arrays and masks of the values of `keys`.
-
-        Also return its other arguments, as `__dask_postcompute__` does.
-        """
-        place = None if self.reduced is None else self.keys.index(self.reduced)
-        return _gather, (self.grid, self.sig, self.specs, self.number, len(self.rows_only), place)
-
-    def _name(self, stage: str, *rest: str) -> str:
-        """Return the name of an array, as dask shows it."""
-        token = tokenize(self.token, stage, rest)  # names of results may differ in case only
-        return "-".join([self.udf_name, *rest, stage, token]).lower()
+    def _array_of(self, name: str, stage: str, spec: BufferSpec) -> da.Array:
+        """Return a result or its valid mask as a dask array with the dtype of `spec`."""
+        of_mask = stage == "mask"
+        if spec.kind == "nav":
+            fill = False if of_mask else spec.fill
+            given = (self.number, name, of_mask, fill, self.result_backend)
+            return self._nav_array((stage, name), spec, fill, nav_block, *given)
+        assert self.reduced is not None
+        shape = spec.extra_shape if spec.kind == "single" else spec.shape(0, self.sig)
+        block = (TaskRef(self.reduced), name, of_mask, spec, self.result_backend)
+        made = (_only_block, len(shape), reduced_block, *block)
+        chunks = tuple((n,) for n in shape)
+        return self._array((stage, name), 1, {self.reduced[0]}, chunks, spec.dtype, *made)
 
     def _nav_array(
         self,
-        name: str,
+        named: tuple[str, ...],
         spec: BufferSpec,
         fill: Any,
         function: Callable[..., Any],
@@ -207,28 +180,43 @@ class ResultTasks:
         # with an empty ROI, get_results still runs
         end = self.reduced if self.finalized and not len(self.rows) else None
         filled = (fill, backend_holding(self.result_backend, spec.dtype), end)
-        made = (self.rows, self.grid, self.flat, spec, function, arguments, filled)
-        layer = LazyLayer(math.prod(self.grid.numblocks), _nav_blocks, name, *made)
+        made = (_nav_blocks, self.rows, self.grid, self.flat, spec, function, arguments, filled)
         depends = layers_of_keys(self.rows, [end] if end else [])
         chunks = (*self.grid.nav_chunks, *((n,) for n in spec.extra_shape))
-        return self._array(name, layer, depends, chunks, spec.dtype)
+        n_blocks = math.prod(self.grid.numblocks)
+        return self._array(named, n_blocks, depends, chunks, spec.dtype, *made)
 
     def _array(
         self,
-        name: str,
-        layer: LazyLayer,
+        named: tuple[str, ...],
+        n_blocks: int,
         depends: set[str],
         chunks: tuple[tuple[int, ...], ...],
         dtype: np.dtype[Any],
+        make: Callable[..., dict[Key, Task]],
+        *arguments: Any,
     ) -> da.Array:
-        """Return a dask array whose graph holds only the layers that it needs."""
+        """Return a dask array of `make(name, *arguments)`, whose graph holds what it needs.
+
+        `named` are its stage and the name of a result.
+        """
+        stage, *rest = named
+        token = tokenize(self.token, stage, tuple(rest))  # names of results may differ in case only
+        name = "-".join([self.udf_name, *rest, stage, token]).lower()
         needed = layers_of(self.graph.layers, self.graph.dependencies, depends)
-        graph = HighLevelGraph(
-            {**needed.layers, name: layer}, {**needed.dependencies, name: depends}
-        )
+        layers = {**needed.layers, name: LazyLayer(n_blocks, make, name, *arguments)}
+        graph = HighLevelGraph(layers, {**needed.dependencies, name: depends})
         empty = backend_holding(self.result_backend, dtype).empty((0,) * len(chunks), dtype)
         made: da.Array = make_array(graph, name, chunks, empty)
         return made
+
+    def gather(self) -> tuple[Callable[..., Arrays], tuple[Any, ...]]:
+        """Return a function that makes arrays and masks of the values of `keys`.
+
+        Also return its other arguments, as `__dask_postcompute__` does.
+        """
+        place = None if self.reduced is None else self.keys.index(self.reduced)
+        return _gather, (self.grid, self.sig, self.specs, self.number, len(self.rows_only), place)
 
 
 def layers_of(
@@ -243,13 +231,6 @@ def layers_of(
             needed[name] = layers[name]
             todo.extend(dependencies[name])
     return HighLevelGraph(needed, {name: set(dependencies[name]) for name in needed})
-
-
-def _in_one_layer(tasks: Mapping[Any, Any], names: set[str]) -> HighLevelGraph:
-    """Return a graph with all tasks in the first of some layers; the others are empty."""
-    first, *others = sorted(names)
-    layers = {first: TaskLayer(tasks)} | {name: TaskLayer({}) for name in others}
-    return HighLevelGraph(layers, {name: {first} - {name} for name in layers})
 
 
 def _gather(

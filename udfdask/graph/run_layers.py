@@ -3,24 +3,39 @@
 The keys of a hundred thousand chunks take 10 MB, and the tasks that refer to them more. A client of
 a cluster needs neither: it sends a few values per layer, and the scheduler lists the tasks. So keys
 are made when they are asked for. All keys of a sequence belong to one layer.
+
+All tasks get the recipe. A scheduler pickles each task by itself. So a small recipe is pickled once
+and unpickled once per process: for each task again, that is half of the time of a tiny chunk. One
+that is large, or needs values that are computed first, is a task that the others read from: a
+cluster sends it to each worker once. This task is an input without axes of the blockwise layer of
+chunks, so that dask still fuses chunks with blockwise loading. After slices and `from_delayed`, it
+does not: processes would send every block twice. Therefore a small recipe is not a task.
 """
 
 from __future__ import annotations
 
+import io
 import itertools
 import math
+import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from threading import Lock
 from typing import Any
+from weakref import WeakKeyDictionary
 
+import cloudpickle
 import dask.array as da
 
+from udfdask.config import inline_bytes
 from udfdask.geometry.chunk_grid import Grid
 from udfdask.geometry.halo import box_of
 from udfdask.graph.dask_internals.arrays import GraphArray, loaded_again
 from udfdask.graph.dask_internals.layers import LazyLayer
 from udfdask.graph.dask_internals.tasks import Key, List, OutputTask, Task, TaskRef
-from udfdask.graph.recipes_of_tasks import pack_if_small, shared_recipe
+from udfdask.graph.inputs import shared_recipe
+from udfdask.names.origins import is_found
+from udfdask.once_per_process import OncePerProcess
 from udfdask.plan.merge_tree import MergeTree
 from udfdask.plan.plan import Plan
 from udfdask.plan.recipe import DESCAN, Group, Recipe, groups_of
@@ -55,8 +70,12 @@ class RunLayers:
         self.depends: dict[str, set[str]] = {}
         self.recipe_layers: set[str] = set()
         """Layers that tasks get the recipe from; empty if it is an argument."""
-        self.recipe_argument = self._recipe_argument(replacement)
+        self.recipe_argument = replacement
         """The recipe, or a reference to the task that returns it."""
+        if replacement is None:
+            self.recipe_argument = pack_if_small(self.recipe) or self._recipe_task(self.recipe)
+        elif isinstance(replacement, Recipe):
+            self.recipe_argument = self._recipe_task(replacement)
 
     def add(
         self,
@@ -72,7 +91,7 @@ class RunLayers:
 
     def add_for_each(
         self, name: str, sources: Sequence[Key], function: Callable[..., Any], *arguments: Any
-    ) -> Sequence[Key]:
+    ) -> TaskKeys:
         """Add a task for each of some tasks, `function(result, *arguments)`; return their keys."""
         self.add(
             name, len(sources), layers_of_keys(sources), _for_each, sources, function, arguments
@@ -119,20 +138,14 @@ class RunLayers:
         each = zip(self.aux, ours, strict=True)
         return List(*(block(values) if is_ours else None for values, is_ours in each))
 
-    def _recipe_argument(self, replacement: Any) -> Any:
-        """Return the argument that gives the recipe to tasks."""
-        if replacement is None:
-            return pack_if_small(self.recipe) or self._recipe_task(self.recipe)
-        return self._recipe_task(replacement) if isinstance(replacement, Recipe) else replacement
-
     def _recipe_task(self, recipe: Recipe) -> TaskRef:
         """Add a task that returns a recipe; return a reference to it."""
         # a progressive run gives the recipe a new token after each update of its parameters
-        shared = shared_recipe(recipe, f"recipe-{recipe.token}")
-        self.layers.update(shared.layers)
-        self.depends.update(shared.dependencies)
-        self.recipe_layers.add(shared.key[0])
-        return TaskRef(shared.key)
+        key, layers, dependencies = shared_recipe(recipe, f"recipe-{recipe.token}")
+        self.layers.update(layers)
+        self.depends.update(dependencies)
+        self.recipe_layers.add(key[0])
+        return TaskRef(key)
 
 
 def _for_each(
@@ -241,3 +254,106 @@ def _merged_key(number: int, layer: str, tree: MergeTree) -> Key:
 def layers_of_keys(*sequences: Sequence[Key]) -> set[str]:
     """Return the names of the layers of some sequences of keys, each of one layer."""
     return {keys[0][0] for keys in sequences if len(keys)}
+
+
+GRID_BYTES = 512
+"""Largest packed size of chunk grid and ROI in a recipe that is an argument of tasks.
+
+The rest of a task takes three times as much: tasks must not grow with the scan.
+"""
+
+_received = OncePerProcess(16)
+"""Packed recipes by their bytes: the tasks that a process receives share one, and its recipe, as
+threads share the original."""
+
+
+_bytes_of: WeakKeyDictionary[type, bytes] = WeakKeyDictionary()
+"""For each class that was pickled by value, the packed recipe that gave it its attributes.
+
+Such a class, for example one of a notebook, exists once per process: each recipe that is unpickled
+gives it the attributes that it had when that recipe was packed.
+"""
+
+
+class PackedRecipe:
+    """A recipe that tasks take as an argument; `now` returns the recipe."""
+
+    __slots__ = ("_is_received", "_lock", "_packed", "_recipe")
+
+    def __init__(self, packed: bytes | None, recipe: Recipe | None = None) -> None:
+        self._packed = packed
+        self._recipe = recipe
+        self._is_received = False
+        self._lock = Lock()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self._packed is None:  # raises the error of the object that cannot be pickled
+            self._packed = cloudpickle.dumps(self._recipe)
+        return (_shared, (self._packed,))
+
+    @property
+    def now(self) -> Recipe:
+        """The recipe; a scheduler, which only passes it on, never unpickles it."""
+        with self._lock:
+            if self._recipe is None or self._is_outdated(self._recipe):
+                packed = self._packed
+                assert packed is not None
+                self._recipe = pickle.loads(packed)
+                self._is_received = True
+                _bytes_of.update(dict.fromkeys(_by_value(self._recipe), packed))
+            return self._recipe
+
+    def _is_outdated(self, recipe: Recipe) -> bool:
+        """Return whether another recipe has changed the attributes of a class since."""
+        return self._is_received and any(
+            _bytes_of.get(cls, self._packed) != self._packed for cls in _by_value(recipe)
+        )
+
+
+def _shared(packed: bytes) -> PackedRecipe:
+    """Return the packed recipe that all tasks of this process with the same bytes share."""
+    shared: PackedRecipe = _received.get(packed, lambda: PackedRecipe(packed))
+    return shared
+
+
+def _by_value(recipe: Recipe) -> list[type]:
+    """Return the classes of UDFs that are not found in a module: they are pickled by value."""
+    classes = (cls for udf in recipe.udfs for cls in udf.cls.__mro__)
+    return [cls for cls in classes if not is_found(cls, cls.__qualname__)]
+
+
+def pack_if_small(recipe: Recipe) -> PackedRecipe | None:
+    """Return a recipe as an argument of each task; None if it is too large for that.
+
+    Only pickling finds the data that functions and objects of the user contain. It stops at the
+    limit.
+    """
+    limit = inline_bytes()
+    if recipe.lazy_slots or recipe.grid.packed_size > GRID_BYTES or recipe.nbytes > limit:
+        return None
+    file = _LimitedFile(limit)
+    try:
+        cloudpickle.Pickler(file, protocol=5).dump(recipe)
+    except _TooLargeError:
+        return None
+    except Exception:  # noqa: BLE001  # an object that only threads can use may raise anything
+        return PackedRecipe(None, recipe)
+    return PackedRecipe(file.getvalue(), recipe)
+
+
+class _TooLargeError(Exception):
+    """Stops pickling at the limit."""
+
+
+class _LimitedFile(io.BytesIO):
+    """A file in memory with a limit of its size."""
+
+    def __init__(self, limit: int) -> None:
+        super().__init__()
+        self._limit = limit
+
+    def write(self, data: Any) -> int:
+        """Keep some bytes."""
+        if self.tell() + memoryview(data).nbytes > self._limit:
+            raise _TooLargeError
+        return super().write(data)

@@ -21,7 +21,7 @@ from udfdask.geometry.good_chunks import Chunks
 from udfdask.geometry.halo import Halo, loaded_for_others
 from udfdask.graph.chunk_layers import PLACED_LAYER
 from udfdask.graph.dask_internals.arrays import GraphArray, join_blocks
-from udfdask.graph.dask_internals.layers import ListedTasks, optimized
+from udfdask.graph.dask_internals.layers import TaskLayer, optimized
 from udfdask.graph.dask_internals.tasks import Key, in_one_task, with_other_inputs
 
 SHARED = -1
@@ -50,20 +50,10 @@ def join_small_chunks(
     tasks = optimized(array.dask, list(itertools.chain.from_iterable(keys.values())))
     own, shared, futures = _split_by_chunk(tasks, list(keys.values()))
     renamed = {key: (f"{name}-input", n) for n, key in enumerate(shared)}
-    layers: dict[str, Any] = {}
-    depends: dict[str, set[str]] = {}
-
-    def add(layer: str, listed: dict[Any, Any]) -> None:
-        layers[layer], depends[layer] = ListedTasks(listed), set(depends)
-
-    if futures:
-        # futures that are arguments of tasks, such as scattered arrays, have no key in the graph
-        add(f"{name}-futures", {key: array.dask[key] for key in futures if key in array.dask})
-    if renamed:
-        add(
-            f"{name}-input",
-            {new: with_other_inputs(tasks[old], renamed, new) for old, new in renamed.items()},
-        )
+    # futures that are arguments of tasks, such as scattered arrays, have no key in the graph
+    inputs = {key: array.dask[key] for key in futures if key in array.dask}
+    for old, new in renamed.items():
+        inputs[new] = with_other_inputs(tasks[old], renamed, new)
     joined: dict[Key, Any] = {}
     for number, (place, loaded) in enumerate(keys.items()):
         box = boxes[place]
@@ -73,8 +63,9 @@ def join_small_chunks(
         present = None if wanted is None else wanted[box[: wanted.ndim]]
         key = (name, *place)
         joined[key] = in_one_task(key, _join, needed, inside, sizes, present, array.dtype)
-    add(name, joined)
-    return GraphArray(HighLevelGraph(layers, depends), name, chunks, meta=array._meta)
+    layers = {f"{name}-input": TaskLayer(inputs), name: TaskLayer(joined)}
+    graph = HighLevelGraph(layers, {f"{name}-input": set(), name: {f"{name}-input"}})
+    return GraphArray(graph, name, chunks, meta=array._meta)
 
 
 def _wanted_blocks(array: GraphArray, grid: Grid, halos: Sequence[Halo]) -> BoolArray | None:
@@ -149,32 +140,16 @@ def _join(
     """
     if len(blocks) == 1 and present is None:
         return blocks[0]
-    return join_blocks(_nested(iter(blocks), sizes, present, dtype, ()))
-
-
-# a function inside of `_join` would refer to itself, and keep the blocks until garbage is collected
-def _nested(
-    given: Iterator[Any],
-    sizes: tuple[tuple[int, ...], ...],
-    present: BoolArray | None,
-    dtype: np.dtype[Any],
-    place: tuple[int, ...],
-) -> Any:
-    """Return the blocks whose places start with `place` as nested lists, a level for each axis."""
-    axis = len(place)
-    if axis < len(sizes):
-        return [_nested(given, sizes, present, dtype, (*place, k)) for k in range(len(sizes[axis]))]
-    shape = tuple(size[k] for size, k in zip(sizes, place, strict=True))
-    if present is None or present[place[: present.ndim]]:
-        return _as_announced(next(given), shape, dtype)
-    return np.broadcast_to(np.zeros((), dtype), shape)
-
-
-def _as_announced(block: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
-    """Return a block with the announced dtype; raise if it has another shape or kind of dtype.
-
-    dask would cast all blocks to the dtype of the first one, and broadcast blocks that are smaller.
-    """
-    block = plain_block(block, "a chunk")
-    check_block(block, shape, dtype, "a chunk")
-    return block if block.dtype == dtype else block.astype(dtype)
+    given, nested = iter(blocks), []
+    for place in itertools.product(*(range(len(axis)) for axis in sizes)):
+        shape = tuple(axis[k] for axis, k in zip(sizes, place, strict=True))
+        if present is None or present[place[: present.ndim]]:
+            # dask would cast all blocks to the dtype of the first one, and broadcast smaller blocks
+            block = plain_block(next(given), "a chunk")
+            check_block(block, shape, dtype, "a chunk")
+            nested.append(block if block.dtype == dtype else block.astype(dtype))
+        else:
+            nested.append(np.broadcast_to(np.zeros((), dtype), shape))
+    for axis in reversed(sizes[1:]):
+        nested = [nested[k : k + len(axis)] for k in range(0, len(nested), len(axis))]
+    return join_blocks(nested)

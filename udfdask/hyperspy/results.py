@@ -18,7 +18,7 @@ from udfdask.results.named_results import NamedResults
 from udfdask.results.result import Result
 from udfdask.run.read_masks import read_detectors
 from udfdask.scheduling.compute import compute as compute_signals
-from udfdask.scheduling.job import unwrap
+from udfdask.scheduling.compute import unwrap
 from udfdask.tracebacks import own_lines_hidden
 
 

@@ -20,7 +20,7 @@ from dask.core import flatten
 
 from udfdask.graph.dask_internals.tasks import described_layer, described_task, listed_tasks
 from udfdask.graph.inputs import named_file
-from udfdask.graph.recipes_of_tasks import PackedRecipe
+from udfdask.graph.run_layers import PackedRecipe
 from udfdask.names.naming import Reference, UnnamedError, Walk, describe_value, strict_token
 from udfdask.plan.recipe import Group, Recipe
 from udfdask.writing.stores import store_root

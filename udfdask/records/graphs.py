@@ -64,12 +64,9 @@ def with_records(collections: Iterable[Any], lookups: Lookups, folder: RecordFol
     if not reads:
         return changed
     # A blockwise layer loads all its blocks. So dask makes the tasks first, as it would later.
-    optimized = optimized_together(changed)
-    tasks = optimized.tasks
+    tasks, futures, keys = optimized_together(changed)
     tasks.update({key: task for key, task in reads.items() if key in tasks})
-    needed = needed_tasks(optimized.keys, tasks)
-    graph = in_one_layer(needed | optimized.futures, changed)
-    return [_with_graph(collection, graph) for collection in changed]
+    return in_one_layer(changed, needed_tasks(keys, tasks) | futures)
 
 
 def _add_chunks(
@@ -149,13 +146,8 @@ def _rebuilt(collection: Any, layers: Mapping[str, Any]) -> Any:
         return collection
     # a layer that reads records depends on fewer layers than before, which dask finds out itself
     new = {name: layers.get(name, layer) for name, layer in graph.layers.items()}
-    return _with_graph(collection, HighLevelGraph(new, graph.dependencies))
-
-
-def _with_graph(collection: Any, graph: HighLevelGraph) -> Any:
-    """Return a collection with another graph."""
     rebuild, state = collection.__dask_postpersist__()
-    return rebuild(graph, *state)
+    return rebuild(HighLevelGraph(new, graph.dependencies), *state)
 
 
 def _join(recipe: Recipe, chunk: int, parts: list[Partials], records: ChunkRecords) -> Partials:

@@ -18,8 +18,7 @@ from udfdask.geometry.axes import Axis
 from udfdask.graph.dask_internals.arrays import GraphArray
 from udfdask.graph.result_tasks import Arrays, ResultTasks
 from udfdask.results.named_results import Lookup, NamedResults, ResultInfo
-from udfdask.scheduling.compute import compute, persist
-from udfdask.scheduling.job import check_options
+from udfdask.scheduling.compute import check_options, compute, persist
 from udfdask.scheduling.progress import Progress
 from udfdask.tracebacks import own_lines_hidden
 
@@ -582,11 +581,9 @@ def _computed(
     return Result(info, *gather(values, *extra))
 
 
-def _persisted(
-    graph: Any, info: ResultInfo, tasks: ResultTasks, rename: Mapping[str, str] | None = None
-) -> Result:
+def _persisted(graph: Any, info: ResultInfo, tasks: ResultTasks) -> Result:
     """Return the same result over another graph."""
-    return Result(info, tasks=tasks.with_graph(graph, rename or {}))
+    return Result(info, tasks=tasks.with_graph(graph))
 
 
 send_without_copies()  # on workers, which have imported distributed before

@@ -15,7 +15,7 @@ import numpy as np
 from udfdask.corrections import CorrectionSet
 from udfdask.errors import ArgumentValueError, unknown_arguments
 from udfdask.geometry.axes import Axis
-from udfdask.scheduling.job import SchedulerOptions
+from udfdask.scheduling.compute import SchedulerOptions
 from udfdask.scheduling.progress import Progress
 
 if TYPE_CHECKING:

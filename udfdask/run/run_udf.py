@@ -247,13 +247,13 @@ def plan_run(
     terms of `door`.
     """
     with own_lines_hidden:
-        inputs = inputs_of(array, as_list(udf), options.get("descan"))
-        options["descan"] = inputs.descan
+        array, udfs, descan, files = inputs_of(array, as_list(udf), options.get("descan"))
+        options["descan"] = descan
         plan = make_plan(
-            inputs.array,
-            inputs.udfs,
+            array,
+            udfs,
             names=[str(name) for name in udf] if isinstance(udf, dict) else None,
-            files=inputs.files,
+            files=files,
             sig_dims=sig_dims,
             roi=roi,
             present=present,
@@ -263,8 +263,8 @@ def plan_run(
         if (most := options.get("max_memory")) is not None:
             from udfdask.explanation.memory import check_memory  # few runs need it
 
-            check_memory(plan, inputs.array, most)
-    return advised(plan), inputs.array
+            check_memory(plan, array, most)
+    return advised(plan), array
 
 
 def show_warnings(plan: Plan) -> None:

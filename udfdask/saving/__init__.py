@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, missing_package
 from udfdask.results.named_results import name_of_class
 from udfdask.results.result import Result
-from udfdask.scheduling.compute import compute
-from udfdask.scheduling.job import check_options
+from udfdask.scheduling.compute import check_options, compute
 from udfdask.scheduling.progress import Progress
 from udfdask.tracebacks import own_lines_hidden
 from udfdask.writing.replacing import replacing

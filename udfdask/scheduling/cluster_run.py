@@ -1,4 +1,4 @@
-"""Run a job on the workers of a cluster, count its tasks, and explain why workers ended."""
+"""Compute on the workers of a cluster, count the tasks, and explain why workers ended."""
 
 from __future__ import annotations
 
@@ -7,46 +7,47 @@ import inspect
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 from dask import base
 from distributed import KilledWorker, futures_of
 from distributed.diagnostics.plugin import SchedulerPlugin
 
-from udfdask.graph.chunk_layers import (
-    ChunkBlockwise,
-    ChunkLayerInfo,
-    ChunkTasks,
-    layers_of_collections,
-    needs_device,
-)
-from udfdask.scheduling.check_workers import check_workers
-from udfdask.scheduling.counter import ProgressCounter, reporting_end
-from udfdask.scheduling.job import Job
-from udfdask.scheduling.restrictions import restrict
+from udfdask.graph.chunk_layers import ChunkBlockwise, ChunkTasks, find_chunk_layers
+from udfdask.scheduling.progress import ProgressCounter, reporting_end
+from udfdask.scheduling.restrictions import check_workers, restrict
 from udfdask.tracebacks import add_origin
 
 
-def run_on_cluster(job: Job, name: Literal["compute", "persist"]) -> Any:
-    """Return computed values, or persisted collections; restrict tasks, and observe them."""
-    client, counter = job.client, job.counter
-    check_workers(job.options, client, needs_device(job.given))
-    collections, annotations, options = restrict(job.collections, client, job.options)
+def run_on_cluster(
+    name: str,
+    collections: tuple[Any, ...],
+    given: Any,
+    client: Any,
+    counter: ProgressCounter | None,
+    options: Mapping[str, Any],
+) -> Any:
+    """Return what dask's `compute` or `persist` returns; restrict tasks, and observe them.
+
+    `given` are collections with the same values and with the layers of their runs.
+    """
+    check_workers(options, client)
+    collections, annotations, rest = restrict(collections, client, options)
     with contextlib.ExitStack() as stack:
         stack.enter_context(base.annotate(**annotations))
         if counter is not None:
             stack.enter_context(reporting_end(counter))
-        stack.enter_context(explaining_killed_workers(lambda: layers_of_collections(job.given)))
+        stack.enter_context(explaining_killed_workers(lambda: find_chunk_layers(given)))
         if counter is None or not counter.layer_names:
-            return getattr(base, name)(*collections, **options)
+            return getattr(base, name)(*collections, **rest)
         wait = stack.enter_context(_counting(client, counter))
         method = getattr(client, name)
         # as `dask.compute` does, drop options of local schedulers, such as num_workers
         accepted = inspect.signature(method).parameters
-        options = {name: value for name, value in options.items() if name in accepted}
+        rest = {option: value for option, value in rest.items() if option in accepted}
         # not dask.persist: dask 2025.12 would use the current client, and wait if it is another one
         flat, repack = base.unpack_collections(*collections)
-        sent = method(flat, **options)
+        sent = method(flat, **rest)
         futures = sent if name == "compute" else futures_of(repack(sent), client=client)
         keeps = False
         try:
@@ -69,7 +70,7 @@ class ChunkTaskPlugin(SchedulerPlugin):
     def __init__(self, name: str, layers: frozenset[str]) -> None:
         self.name = name
         self._layers = layers
-        self._received: list[Any] | None = None
+        self._received: list[Any] = []
         self._done: list[Any] = []
 
     def _is_ours(self, key: Any) -> bool:
@@ -79,26 +80,26 @@ class ChunkTaskPlugin(SchedulerPlugin):
     def update_graph(self, scheduler: Any, *, tasks: Any = (), **_: Any) -> None:
         """Record received tasks, and those of them that had finished before."""
         ours = [key for key in tasks if self._is_ours(key)]
-        if ours:
-            self._received = [*(self._received or []), *ours]
-            self._done += [key for key in ours if scheduler.tasks[key].state == "memory"]
+        self._received += ours
+        self._done += [key for key in ours if scheduler.tasks[key].state == "memory"]
 
     def transition(self, key: Any, start: Any, finish: Any, *_: Any, **__: Any) -> None:
         """Record a finished task."""
         if finish == "memory" and self._is_ours(key):
             self._done.append(key)
 
-    def take(self) -> tuple[list[Any] | None, list[Any]]:
-        """Return the tasks received since the last call (None if none) and those finished."""
-        received, self._received = self._received, None
-        done, self._done = self._done, []
-        return received, done
 
+def take_from(name: str, dask_scheduler: Any) -> tuple[list[Any], list[Any]]:
+    """Return the tasks that a plugin received since the last call, and those that finished.
 
-def take_from(name: str, dask_scheduler: Any) -> tuple[list[Any] | None, list[Any]]:
-    """Return the tasks that a plugin has collected; runs inside the scheduler."""
+    This runs inside the scheduler.
+    """
     plugin = dask_scheduler.plugins.get(name)
-    return (None, []) if plugin is None else plugin.take()
+    if plugin is None:
+        return [], []
+    taken = plugin._received, plugin._done
+    plugin._received, plugin._done = [], []
+    return taken
 
 
 INTERVAL = 0.2
@@ -159,17 +160,19 @@ def _done_event(futures: Sequence[Any]) -> threading.Event:
 
 
 @contextlib.contextmanager
-def explaining_killed_workers(layers: Callable[[], Mapping[str, Any]]) -> Iterator[None]:
+def explaining_killed_workers(
+    layers: Callable[[], Mapping[str, ChunkBlockwise | ChunkTasks]],
+) -> Iterator[None]:
     """Add a note to distributed's KilledWorker: the UDFs, the chunk, and what to do.
 
-    `layers` returns those of the tasks that run; only an error needs them.
+    `layers` returns those of the chunk tasks that run; only an error needs them.
     """
     try:
         yield
     except KilledWorker as error:
         add_origin(
             error,
-            f"raised by {describe_task(error.task, layers())}: the workers that had it ended. "
+            f"raised by {_described(error.task, layers())}: the workers that had it ended. "
             "Their logs say whether they reached their memory limit: then make chunks smaller with "
             "array.rechunk(...), or give each worker fewer threads. Otherwise the UDF or a library "
             "ended the process: run this chunk alone on the scheduler 'synchronous', with roi= set "
@@ -178,36 +181,18 @@ def explaining_killed_workers(layers: Callable[[], Mapping[str, Any]]) -> Iterat
         raise
 
 
-def describe_task(key: Any, layers: Mapping[str, Any]) -> str:
+def _described(key: Any, layers: Mapping[str, ChunkBlockwise | ChunkTasks]) -> str:
     """Return the UDFs and the chunk of a task in words; other tasks keep dask's name."""
     name, *place = key if isinstance(key, tuple) else (key,)
     for layer_name, layer in layers.items():
-        if isinstance(layer, (ChunkBlockwise, ChunkTasks)):
-            words = _of_layer(layer.info, layer_name, str(name), tuple(place))
-            if words:
-                return words
+        # dask joins the names of fused tasks
+        if str(name) == layer_name or str(name).endswith(f"-{layer_name}"):
+            info, grid = layer.info, layer.info.recipe.grid
+            chunk = info.chunks.get((layer_name, *place))
+            if chunk is not None:
+                names = dict.fromkeys(info.recipe.udfs[k].name for k in info.numbers)
+                index = grid.index(chunk)
+                spans = zip(*grid.bounds_at(index), strict=True)
+                slices = ", ".join(f"{first}:{first + n}" for first, n in spans)
+                return f"{' and '.join(names)} on chunk {index}, navigation [{slices}]"
     return f"task {key!r}"
-
-
-def _of_layer(info: ChunkLayerInfo, layer: str, name: str, place: tuple[Any, ...]) -> str | None:
-    """Return a task in words if it processes a chunk of a layer, or loads it; else None."""
-    grid, udfs = info.recipe.grid, info.recipe.udfs
-    numbers = range(len(udfs)) if info.group is None else info.group.numbers
-    names = " and ".join(dict.fromkeys(udfs[k].name for k in numbers))
-    block = place[: len(grid.shape)]
-    # dask joins the names of fused tasks
-    if name == layer or name.endswith(f"-{layer}"):
-        chunk = info.chunks.get((layer, *place))
-        words = f"{names} on "
-    elif name == info.array_name and len(block) == len(grid.shape):
-        chunk = grid.chunk_at(block)
-        if chunk >= grid.n_chunks or grid.index(chunk) != block:
-            return None  # another run needs this block
-        words = f"loading for {names} of "
-    else:
-        return None
-    if chunk is None:
-        return None
-    index = grid.index(chunk)
-    slices = ", ".join(f"{a}:{a + n}" for a, n in zip(*grid.bounds_at(index), strict=True))
-    return f"{words}chunk {index}, navigation [{slices}]"

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-import contextlib
+import functools
+import inspect
 import os
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from dask import base
 
 from udfdask.config import cache_folder
-from udfdask.scheduling.job import Job, make_job
-from udfdask.scheduling.progress import Progress
+from udfdask.errors import ArgumentTypeError, unknown_arguments
+from udfdask.graph.dask_internals.arrays import as_user_has_it, graph_array
+from udfdask.libertem_udfs import udf_name
 from udfdask.tracebacks import own_lines_hidden
 
 if TYPE_CHECKING:
     from udfdask.records.compute import Changing
+    from udfdask.scheduling.progress import Progress
 
 
 def compute(
@@ -84,18 +89,14 @@ def compute(
     >>> brightest
     np.float64(4.0)
     """
-
-    def compute_with(change: Changing | None) -> tuple[Any, ...]:
-        job = make_job(compute, results, progress, kwargs)
-        return _run(job if change is None else job.changed(change), "compute")
-
     with own_lines_hidden:
+        run = functools.partial(_run, compute, results, progress, kwargs)
         folder = cache_folder() if cache is None else cache
-        if folder is not None:
-            from udfdask.records.compute import compute_with_cache
+        if folder is None:
+            return run()
+        from udfdask.records.compute import compute_with_cache
 
-            return compute_with_cache(compute_with, folder)
-        return compute_with(None)
+        return compute_with_cache(run, folder)
 
 
 def persist(*results: Any, progress: Progress = False, **kwargs: Any) -> tuple[Any, ...]:
@@ -135,19 +136,128 @@ def persist(*results: Any, progress: Progress = False, **kwargs: Any) -> tuple[A
     np.float64(36.0)
     """
     with own_lines_hidden:
-        return _run(make_job(persist, results, progress, kwargs), "persist")
+        return _run(persist, results, progress, kwargs)
 
 
-def _run(job: Job, name: Literal["compute", "persist"]) -> tuple[Any, ...]:
-    """Return what dask's function of this name returns, as the user gave it; report progress."""
-    if job.client is not None:
+def _run(
+    caller: Callable[..., Any],
+    results: tuple[Any, ...],
+    progress: Progress,
+    options: dict[str, Any],
+    change: Changing | None = None,
+) -> tuple[Any, ...]:
+    """Return what dask's function with the name of `caller` returns, as the user gave it.
+
+    `change` makes collections of the same values that are computed in their place.
+    """
+    reporter = None
+    if progress is not None and progress is not False:
+        from udfdask.scheduling.progress import choose_reporter
+
+        reporter = choose_reporter(progress)
+    plain, wrap = unwrap_all(results)
+    collections, repack = base.unpack_collections(*plain)
+    get = None
+    if collections:
+        get = base.get_scheduler(scheduler=options.get("scheduler"), collections=collections)
+    check_options(caller, options, get)
+    counter = None
+    if reporter is not None:
+        from udfdask.scheduling.progress import ProgressCounter, work_of
+
+        counter = ProgressCounter(work_of(plain), reporter)
+    owner = getattr(get, "__self__", None)
+    client = owner if hasattr(owner, "scatter") else None
+    todo = plain
+    if change is not None:
+        changed, stored = change(collections)
+        todo = repack(changed)
+        if counter is not None:
+            counter.note_stored(stored)
+    if client is not None:
         from udfdask.scheduling.cluster_run import run_on_cluster
 
-        return job.wrap(run_on_cluster(job, name))
-    with contextlib.ExitStack() as stack:
-        if job.counter is not None:
-            from udfdask.scheduling.counter import counting_local_tasks, reporting_end
+        return tuple(wrap(run_on_cluster(caller.__name__, todo, plain, client, counter, options)))
+    counting: AbstractContextManager[None] = nullcontext()
+    if counter is not None:
+        from udfdask.scheduling.progress import counting_local_tasks
 
-            stack.enter_context(reporting_end(job.counter))
-            stack.enter_context(counting_local_tasks(job.counter))
-        return job.wrap(getattr(base, name)(*job.collections, **job.options))
+        counting = counting_local_tasks(counter)
+    with counting:
+        return tuple(wrap(getattr(base, caller.__name__)(*todo, **options)))
+
+
+class SchedulerOptions(TypedDict, total=False):
+    """Options of the schedulers of one machine and of clusters.
+
+    The same call can run on both, so the options of one kind are accepted by the other.
+    """
+
+    num_workers: int | None
+    pool: Any
+    initializer: Callable[[], object] | None
+    func_dumps: Callable[[Any], bytes] | None
+    func_loads: Callable[[bytes], Any] | None
+    rerun_exceptions_locally: bool | None
+    callbacks: Any
+    chunksize: int | None
+    cache: Any
+    workers: Any
+    allow_other_workers: bool
+    resources: Mapping[str, float] | None
+    retries: int
+    priority: int
+    fifo_timeout: Any
+    actors: Any
+
+
+OPTIONS = frozenset(SchedulerOptions.__annotations__)
+
+
+def check_options(caller: Callable[..., Any], options: Mapping[str, Any], get: Any) -> None:
+    """Raise if neither `caller` nor a scheduler accepts an option: dask ignores unknown options.
+
+    `get` is the scheduler's function, if it is known. A user's own one checks its options itself.
+    """
+    function = getattr(get, "func", get)  # for an executor, `get` is a partial of dask's function
+    is_dask = str(getattr(function, "__module__", "")).startswith(("dask.", "distributed."))
+    if callable(get) and not is_dask:
+        return
+    known = OPTIONS.union(
+        ("scheduler", "optimize_graph", "traverse"), inspect.signature(caller).parameters
+    )
+    if unknown := set(options) - known:
+        remedy = f"Options that dask's schedulers take are {', '.join(sorted(OPTIONS))}"
+        raise unknown_arguments(caller.__name__, unknown, known, remedy=remedy)
+
+
+@functools.singledispatch
+def unwrap(value: Any) -> tuple[Any, Callable[[Any], Any]]:
+    """Return the collection that dask computes for a value, and a function that wraps its result.
+
+    The accessors register their types here, so that only plain arrays are sent to a cluster. An
+    expression array is computed as a graph; otherwise dask would compute it separately from other
+    results, in a second pass over the data. A UDF is refused: dask would return it as it is.
+    """
+    if name := udf_name(value):
+        raise ArgumentTypeError(
+            f"expected results or dask arrays, got the UDF {name}, which has no data yet: run it "
+            f"first, result = udfdask.run_udf(array, {name}(...)), and pass the result"
+        )
+    return graph_array(value), as_user_has_it
+
+
+def unwrap_all(values: Any) -> tuple[Any, Callable[[Any], Any]]:
+    """Unwrap all values in nested lists, tuples and dicts."""
+    kind = type(values)
+    if kind is dict:
+        by_key = {key: unwrap_all(value) for key, value in values.items()}
+        return {key: bare for key, (bare, _) in by_key.items()}, lambda done: {
+            key: wrap(done[key]) for key, (_, wrap) in by_key.items()
+        }
+    if kind not in (list, tuple):
+        return unwrap(values)
+    unwrapped = [unwrap_all(value) for value in values]
+    return kind(bare for bare, _ in unwrapped), lambda done: kind(
+        wrap(value) for (_, wrap), value in zip(unwrapped, done, strict=True)
+    )

@@ -18,25 +18,12 @@ from dask.highlevelgraph import HighLevelGraph
 
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.graph.chunk_layers import PLACED_LAYER
-from udfdask.graph.dask_internals.arrays import GraphArray, graph_array, make_array
-from udfdask.graph.dask_internals.layers import BlockLayer, ListedTasks, PerBlock
-from udfdask.graph.dask_internals.tasks import (
-    Delayed,
-    Task,
-    TaskRef,
-    as_task,
-    with_other_inputs,
-)
+from udfdask.graph.dask_internals.arrays import graph_array, make_array
+from udfdask.graph.dask_internals.layers import BlockLayer, PerBlock
 
 Block = tuple[int, ...]
 Addresses = str | Sequence[str]
-Workers = (
-    Addresses
-    | Mapping[int | Block, Addresses]
-    | Mapping[Delayed, Addresses | None]
-    | Callable[[Block], Addresses | None]
-    | None
-)
+Workers = Addresses | Mapping[int | Block, Addresses] | Callable[[Block], Addresses | None] | None
 """Possible values of `workers`."""
 
 
@@ -62,8 +49,7 @@ def on_workers(array: da.Array, workers: Workers) -> da.Array:
         Workers by address (``"tcp://10.0.0.7:40331"``), name or host: one or several for all
         blocks; or a function of the position of a block that returns one, several, or None for any
         worker; or a mapping. A key such as 3 or ``(3, 0)`` stands for all blocks whose position
-        starts with these numbers, and the longest key counts. Keys can also be the `Delayed`
-        objects that the array was made of, as in the mapping of LiberTEM's `make_dask_array`.
+        starts with these numbers, and the longest key counts.
 
     Returns
     -------
@@ -76,8 +62,7 @@ def on_workers(array: da.Array, workers: Workers) -> da.Array:
     ArgumentTypeError
         If `workers` has another type.
     ArgumentValueError
-        If a key is not the position of a block, a block has an empty list of workers, or the array
-        was made of none of the `Delayed` objects.
+        If a key is not the position of a block, or a block has an empty list of workers.
 
     Notes
     -----
@@ -99,49 +84,12 @@ def on_workers(array: da.Array, workers: Workers) -> da.Array:
     if workers is None:
         return array
     array = graph_array(array)
-    blocks = list(itertools.product(*map(range, array.numblocks)))
-    chosen: Any
-    if isinstance(workers, Mapping) and any(isinstance(key, Delayed) for key in workers):
-        array, chosen = _with_placed_tasks(array, workers)
-        placements = dict.fromkeys(blocks, Placement(()))  # blocks are made of what these load
-    else:
-        placements = _by_block(workers, blocks, array.numblocks)
-        chosen = [placements[block] for block in blocks]
-    name = f"{PLACED_LAYER}{base.tokenize(array.name, chosen)}"
+    placements = _by_block(workers, array.numblocks)
+    name = f"{PLACED_LAYER}{base.tokenize(array.name, list(placements.values()))}"
     layer = BlockLayer(name, array, _return_block, BlockLayer.BLOCK, PerBlock(placements))
     graph = HighLevelGraph.from_collections(name, layer, dependencies=[array])  # type: ignore[list-item]
     placed: da.Array = make_array(graph, name, array.chunks, array._meta)
     return placed
-
-
-def _with_placed_tasks(array: Any, workers: Mapping[Any, Any]) -> tuple[Any, dict[str, Placement]]:
-    """Return an array whose tasks with the keys of `Delayed` objects have placements, and these."""
-    layers = dict(array.dask.layers)
-    found: dict[str, Placement] = {}
-    for delayed, addresses in workers.items():
-        if not isinstance(delayed, Delayed):
-            raise ArgumentTypeError(
-                f"workers has the key {delayed!r} among Delayed objects: pass the workers that "
-                "make_dask_array returned"
-            )
-        placement = _placement(addresses)
-        (layer,) = delayed.__dask_layers__()
-        if delayed.key not in layers.get(layer, ()):
-            continue
-        found[delayed.key] = placement
-        if placement.workers:
-            tasks, loads = dict(layers[layer]), f"{delayed.key}-unplaced"
-            task = as_task(tasks[delayed.key], delayed.key, delayed.__dask_graph__())
-            tasks[loads] = with_other_inputs(task, {}, loads)
-            tasks[delayed.key] = Task(delayed.key, _return_block, TaskRef(loads), placement)
-            layers[layer] = ListedTasks(tasks)
-    if not found:
-        raise ArgumentValueError(
-            f"workers has {len(workers)} Delayed objects, but the array was made of none of them: "
-            "pass the array and the workers of the same call of make_dask_array"
-        )
-    graph = HighLevelGraph(layers, array.dask.dependencies)
-    return GraphArray(graph, array.name, array.chunks, meta=array._meta), found
 
 
 def _return_block(block: Any, placement: Placement) -> Any:
@@ -149,10 +97,9 @@ def _return_block(block: Any, placement: Placement) -> Any:
     return block
 
 
-def _by_block(
-    workers: Any, blocks: list[Block], numblocks: tuple[int, ...]
-) -> dict[Block, Placement]:
-    """Return the placement of each block for the user's `workers`."""
+def _by_block(workers: Any, numblocks: tuple[int, ...]) -> dict[Block, Placement]:
+    """Return the placement of each block, in C order, for the user's `workers`."""
+    blocks = itertools.product(*map(range, numblocks))
     if callable(workers):
         return {block: _placement(workers(block)) for block in blocks}
     if not isinstance(workers, Mapping):
@@ -171,10 +118,9 @@ def _by_block(
 def _prefix(key: Any, numblocks: tuple[int, ...]) -> Block:
     """Return a key of the user's mapping as the first numbers of block positions."""
     prefix = key if isinstance(key, tuple) else (key,)
-    exists = len(prefix) <= len(numblocks) and all(
+    if len(prefix) > len(numblocks) or not all(
         n in range(count) for n, count in zip(prefix, numblocks, strict=False)
-    )
-    if not exists:
+    ):
         raise ArgumentValueError(
             f"workers names the block {key!r}, but the array has {numblocks} blocks: pass "
             "positions from 0 up, or choose chunks that match the keys"

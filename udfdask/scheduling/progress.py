@@ -1,16 +1,28 @@
-"""The progress of a run: its state, the objects that receive it, and a bar that shows it."""
+"""Progress of a computation: its work, a count of what is done, and those who are told.
+
+The work is the chunks of data, and the tasks that process them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import threading
+import uuid
+import warnings
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from typing import Any, Literal, Protocol, TypeAlias
 
 import numpy as np
+from dask.callbacks import Callback
 from dask.utils import format_bytes
 
-from udfdask.errors import ArgumentTypeError
+from udfdask.errors import ArgumentTypeError, UDFWarning
+from udfdask.geometry.chunk_grid import Grid
+from udfdask.graph.chunk_layers import ChunkLayerInfo, find_chunk_layers
+from udfdask.plan.recipe import Recipe
 
 Status = Literal["running", "finished", "failed", "cancelled"]
 
@@ -79,12 +91,12 @@ class ProgressReporter(Protocol):
     """
 
     def start(self, state: ProgressState) -> None:
-        """Receive the totals when a run starts.
+        """Receive the totals when a run starts, and what a cluster or a cache already has.
 
         Parameters
         ----------
         state : ProgressState
-            Nothing is complete, unless a cluster or a cache already has some results.
+            The state of the run.
         """
 
     def update(self, state: ProgressState) -> None:
@@ -93,7 +105,7 @@ class ProgressReporter(Protocol):
         Parameters
         ----------
         state : ProgressState
-            Numbers since the start of the run.
+            The state of the run.
         """
 
     def end(self, state: ProgressState) -> None:
@@ -127,20 +139,20 @@ def choose_reporter(progress: Any) -> Any:
 class Bar:
     """Shows frames, bytes and their rates with tqdm on standard error."""
 
-    def __init__(self) -> None:
-        self._bar: Any = None
-        self._start_nbytes = 0
+    _bar: Any = None
+    _start_nbytes = 0
 
     def start(self, state: ProgressState) -> None:
         """Show the bar, if there are frames to count."""
+        # `tqdm.auto` imports asyncio, and warns in a notebook without ipywidgets
+        if find_spec("ipywidgets") is None:
+            from tqdm import tqdm as bar
+        else:
+            from tqdm.auto import tqdm as bar
         if state.num_frames_total:
+            done, total = state.num_frames_complete, state.num_frames_total
             self._start_nbytes = state.num_bytes_complete
-            self._bar = _bar_class()(
-                total=state.num_frames_total,
-                initial=state.num_frames_complete,
-                unit="frame",
-                unit_scale=True,
-            )
+            self._bar = bar(total=total, initial=done, unit="frame", unit_scale=True)
 
     def update(self, state: ProgressState) -> None:
         """Show a state; tqdm writes at most every 0.1 s."""
@@ -159,11 +171,182 @@ class Bar:
             self._bar = None
 
 
-def _bar_class() -> Any:
-    """Return tqdm's bar for a notebook or a terminal; without ipywidgets, the one of a terminal."""
-    # not at the top: `tqdm.auto` imports asyncio, and warns in a notebook without ipywidgets
-    if find_spec("ipywidgets") is None:
-        from tqdm import tqdm as bar
-    else:
-        from tqdm.auto import tqdm as bar
-    return bar
+@dataclass(frozen=True, slots=True)
+class Work:
+    """Chunks of data, and the chunk that each task processes."""
+
+    sizes: dict[Hashable, tuple[int, int]]
+    """Selected frames, and size in bytes, of each chunk."""
+    chunk_of: dict[Hashable, Hashable]
+    """The chunk that each task processes; several tasks can process the same chunk."""
+
+
+def work_of_run(recipe: Recipe) -> Work:
+    """Return the work of one run; its tasks have the numbers of their chunks as keys."""
+    numbers = range(recipe.grid.n_chunks)
+    sizes = _sizes(recipe, recipe.grid)
+    return Work(dict(zip(numbers, sizes, strict=True)), {number: number for number in numbers})
+
+
+def work_of(results: Any) -> Work:
+    """Return the work of a computation of nested collections.
+
+    A chunk of several runs counts once, with the frames that at least one of them has selected.
+    """
+    by_data: dict[tuple[str, int], list[ChunkLayerInfo]] = {}
+    for layer in find_chunk_layers(results).values():
+        info = layer.info
+        # two runs with different numbers of scan axes have different frames
+        by_data.setdefault((info.array_name, len(info.recipe.grid.shape)), []).append(info)
+    work = Work({}, {})
+    for (name, _), infos in by_data.items():
+        recipe = infos[0].recipe
+        rois = [info.recipe.grid.roi for info in infos if info.recipe.grid.roi is not None]
+        roi = np.logical_or.reduce(rois) if len(rois) == len(infos) else None
+        grid = replace(recipe.grid, roi=roi)
+        chunks = [(name, grid.index(chunk)) for chunk in range(grid.n_chunks)]
+        work.sizes.update(zip(chunks, _sizes(recipe, grid), strict=True))
+        for info in infos:
+            index = info.recipe.grid.index
+            work.chunk_of.update({key: (name, index(c)) for key, c in info.chunks.items()})
+    return work
+
+
+def _sizes(recipe: Recipe, grid: Grid) -> list[tuple[int, int]]:
+    """Return the number of selected frames and the size in bytes of each chunk of a grid."""
+    frame = recipe.shape.sig.size * recipe.dtype.itemsize
+    nbytes = [frames * frame for frames in grid.loaded.tolist()]
+    return list(zip(grid.counts.tolist(), nbytes, strict=True))
+
+
+class ProgressCounter:
+    """Counts the finished tasks of a run; `started` is True when all its tasks are known."""
+
+    def __init__(self, work: Work, reporter: Any) -> None:
+        self.id = uuid.uuid4().hex
+        self.started = False
+        self._ended = self._failed = False
+        self._reporter = reporter
+        self._sizes, self._chunk_of = work.sizes, work.chunk_of
+        self._stored: dict[Hashable, bool] = {}
+        self._remaining: set[Hashable] = set()
+        self._n_tasks: Counter[Hashable] = Counter()
+        self._n_done: Counter[Hashable] = Counter()
+        self._frames = self._nbytes = self._chunks = 0
+        self._totals = [0, 0]
+
+    def __contains__(self, task: Hashable) -> bool:
+        return task in self._chunk_of
+
+    @property
+    def layer_names(self) -> set[str]:
+        """Names of the layers with tasks to count."""
+        return {key[0] for key in self._chunk_of if isinstance(key, tuple)}
+
+    def note_stored(self, tasks: Mapping[Hashable, bool]) -> None:
+        """Note tasks whose results are stored: they count as done when the run starts.
+
+        The values tell which of them are done even if the graph does not contain them.
+        """
+        self._stored = dict(tasks)
+
+    def start(self, tasks: Iterable[Hashable] | None = None) -> None:
+        """Start to count some tasks and those that are stored, by default all of the work."""
+        if tasks is not None:
+            ours = {task for task, is_merged in self._stored.items() if is_merged}.union(tasks)
+            self._chunk_of = {task: c for task, c in self._chunk_of.items() if task in ours}
+            self._sizes = {chunk: self._sizes[chunk] for chunk in self._chunk_of.values()}
+        self._remaining = set(self._chunk_of)
+        self._n_tasks = Counter(self._chunk_of.values())
+        self._totals = [sum(each) for each in zip(*self._sizes.values(), strict=True)] or [0, 0]
+        self._count(self._stored)
+        self.started = True
+        self._report("start", "running")
+
+    def add(self, tasks: Iterable[Hashable]) -> None:
+        """Count tasks as done; each task counts once."""
+        if self._count(tasks) and not self._ended:
+            self._report("update", "running")
+
+    def end(self, status: Status) -> None:
+        """Report the end; if the run has finished, all tasks count as done."""
+        if self._ended:
+            return
+        if status == "finished":
+            if not self.started:
+                self.start()
+            self.add(list(self._remaining))
+        self._ended = True
+        if self.started:
+            self._report("end", status)
+
+    def _count(self, tasks: Iterable[Hashable]) -> bool:
+        """Count those tasks that have not been counted; return whether there are any."""
+        done = self._remaining.intersection(tasks)
+        self._remaining -= done
+        for task in done:
+            chunk = self._chunk_of[task]
+            n, before = self._n_tasks[chunk], self._n_done[chunk]
+            frames, nbytes = self._sizes[chunk]
+            # the parts of a chunk add up to the whole
+            self._frames += frames * (before + 1) // n - frames * before // n
+            self._nbytes += nbytes * (before + 1) // n - nbytes * before // n
+            self._chunks += before + 1 == n
+            self._n_done[chunk] += 1
+        return bool(done)
+
+    def _report(self, event: str, status: Status) -> None:
+        """Call the reporter; if it raises an exception, this warns and the run goes on."""
+        if self._failed and event == "update":
+            return
+        state = ProgressState(
+            num_frames_complete=self._frames,
+            num_frames_total=self._totals[0],
+            num_bytes_complete=self._nbytes,
+            num_bytes_total=self._totals[1],
+            num_part_complete=self._chunks,
+            num_part_total=len(self._sizes),
+            progress_id=self.id,
+            status=status,
+        )
+        try:
+            getattr(self._reporter, event, self._reporter)(state)  # a function is told everything
+        except Exception as error:  # noqa: BLE001  # no error of a reporter should end a run
+            if not self._failed:  # warn only once
+                warnings.warn(
+                    f"{self._reporter!r}, passed as progress, failed to {event}: "
+                    f"{type(error).__name__}: {error}; the run goes on without it",
+                    UDFWarning,
+                    stacklevel=2,
+                )
+            self._failed = True
+
+
+@contextmanager
+def reporting_end(counter: ProgressCounter) -> Iterator[None]:
+    """Report the end of a run: finished, failed or cancelled."""
+    try:
+        yield
+    except BaseException as error:
+        counter.end("failed" if isinstance(error, Exception) else "cancelled")
+        raise
+    counter.end("finished")
+
+
+@contextmanager
+def counting_local_tasks(counter: ProgressCounter) -> Iterator[None]:
+    """Count the tasks of a computation that this thread starts on a scheduler of this machine."""
+    this_thread = threading.get_ident()
+
+    def start(dsk: Any) -> None:
+        # a task can start a computation in another thread, which has the same callbacks
+        is_ours = threading.get_ident() == this_thread and not counter.started
+        if is_ours and any(key in counter for key in dsk):
+            counter.start(dsk)
+
+    def add(key: Any, *_: Any) -> None:
+        if threading.get_ident() == this_thread and counter.started:
+            counter.add((key,))
+
+    with Callback(start=start, posttask=add), reporting_end(counter):
+        yield

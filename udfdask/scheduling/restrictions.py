@@ -1,9 +1,9 @@
-"""Find the tasks that only some workers can run, and restrict them to these workers.
+"""Restrict tasks to the workers that can run them, and raise if a cluster has none.
 
-They load placed blocks, or need a device. The restriction is an argument of a task: dask loses
-annotations of layers when it fuses tasks, but it keeps arguments. So the graph is optimized here,
-before it is sent. Tasks with a restriction in their arguments, and tasks whose results only such
-tasks use, are annotated, and marked so that dask's own optimization does not fuse them again.
+Some tasks load placed blocks, or need a device. The restriction is an argument of a task: dask
+loses annotations of layers when it fuses tasks, but it keeps arguments. So the graph is optimized
+here, before it is sent. Tasks with a restriction in their arguments, and tasks whose results only
+such tasks use, are annotated, and marked so that dask's own optimization does not fuse them again.
 
 The tasks that load data for a device (law 11) are upstream of a chunk task. The search stops at the
 parameters of the chunk task, at tasks that end another run (an output or a merge), at tasks on
@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 from dask import base
 from dask.core import reverse_dict
 
-from udfdask.errors import ArgumentValueError
+from udfdask.errors import ArgumentValueError, DeviceError
 from udfdask.graph.chunk_layers import PLACED_LAYER
 from udfdask.graph.dask_internals.layers import TaskLayer, in_one_layer, optimized_together
 from udfdask.graph.dask_internals.tasks import (
@@ -30,7 +30,6 @@ from udfdask.graph.dask_internals.tasks import (
     task_contents,
 )
 from udfdask.plan.recipe import CUDA_CHUNK_LAYER, Group
-from udfdask.scheduling.check_workers import Demand, check_demands, worker_names
 from udfdask.scheduling.on_workers import Placement
 
 T = TypeVar("T")
@@ -43,69 +42,14 @@ def restrict(
     collections, repack = base.unpack_collections(*results)
     if not any(is_restricted(collection.__dask_graph__()) for collection in collections):
         return results, {}, dict(options)
-    optimized = optimized_together(collections)
-    tasks = optimized.tasks
-    restrictions = find_restrictions(tasks, optimized.keys)
+    tasks, futures, keys = optimized_together(collections)
+    restrictions = find_restrictions(tasks, keys)
     annotations, rest = make_cluster_options(restrictions, client, options)
     # dask will optimize the graph again, and must not fuse these tasks with others
     for key in (*restrictions.workers, *restrictions.groups):
         tasks[key] = never_fused(tasks[key])
-    graph = in_one_layer(tasks | optimized.futures, collections)
-    restricted = []
-    for collection in collections:
-        rebuild, state = collection.__dask_postpersist__()
-        restricted.append(rebuild(graph, *state))
-    packed: tuple[Any, ...] = repack(restricted)
+    packed: tuple[Any, ...] = repack(in_one_layer(collections, tasks | futures))
     return packed, annotations, rest
-
-
-def make_cluster_options(
-    restrictions: Restrictions, client: Any, options: Mapping[str, Any]
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return annotations that combine restrictions with the user's options, and the other options.
-
-    Raise if no existing worker can run a task and no suitable worker can be expected.
-    """
-    rest = dict(options)
-    if not restrictions:
-        return {}, rest
-    # as keyword arguments, these would replace the annotations
-    given = {name: rest.pop(name, None) for name in ("workers", "allow_other_workers", "resources")}
-    user = {**base.get_annotations(), **{name: value for name, value in given.items() if value}}
-    placed = {} if given["workers"] else restrictions.workers
-    allow_others, asked = user.get("allow_other_workers") or False, user.get("resources") or {}
-    groups = restrictions.groups
-    needs = {key: {**group.resources, **_of(asked, key)} for key, group in groups.items()}
-    # Then workers are a preference, but resources are not: dask would send the task to a worker
-    # without a device.
-    anywhere: dict[Any, Any] = {key: [] for key in needs if _of(allow_others, key)}
-    workers = partial(_annotation, {**placed, **anywhere}, user.get("workers") or [])
-    demands = [
-        Demand(workers=tuple(names))
-        for key, names in placed.items()
-        if key not in needs and not _of(allow_others, key)
-    ]
-    for key, group in groups.items():
-        resources = tuple(sorted(needs[key].items()))
-        names = worker_names(workers(key))
-        demands.append(Demand(udfs=group.names, resources=resources, workers=names))
-    check_demands(demands, client)
-    annotations = {
-        "workers": workers,
-        "resources": partial(_annotation, needs, asked),
-        "allow_other_workers": partial(_annotation, dict.fromkeys(needs, False), allow_others),
-    }
-    return annotations, rest
-
-
-def _of(value: Any, key: Any) -> Any:
-    """Return the annotation of a task: the value itself, or the value of a function of keys."""
-    return value(key) if callable(value) else value
-
-
-def _annotation(by_key: dict[Any, Any], default: Any, key: Any) -> Any:
-    """Return the annotation of a restricted task by its key, or what the user asks for others."""
-    return by_key[key] if key in by_key else _of(default, key)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,9 +60,6 @@ class Restrictions:
     """The workers that can run a task."""
     groups: dict[Any, Group]
     """The UDFs that a task runs, or for which it loads data."""
-
-    def __bool__(self) -> bool:
-        return bool(self.workers or self.groups)
 
 
 NO_RESTRICTIONS = Restrictions(workers={}, groups={})
@@ -144,9 +85,15 @@ def find_restrictions(tasks: Mapping[Any, Any], results: Collection[Any]) -> Res
     groups: dict[Any, Group] = {}
     for key, task in tasks.items():
         arguments = list(_restricting_arguments(task))
-        placements = [set(a.workers) for a in arguments if isinstance(a, Placement)]
-        if any(placements):
-            workers[key] = _common_workers(key, [allowed for allowed in placements if allowed])
+        placed = {a.workers for a in arguments if isinstance(a, Placement) and a.workers}
+        if placed:
+            workers[key] = set.intersection(*map(set, placed))
+            if not workers[key]:
+                raise ArgumentValueError(
+                    f"task {key!r} loads several blocks, but no worker can load all of them: they "
+                    f"are on {sorted(placed)[:4]}. Allow one worker to load all of them, or "
+                    "rechunk the arrays"
+                )
         for_device = [a for a in arguments if isinstance(a, Group) and a.needs_cuda]
         if for_device:
             groups[key] = for_device[0]
@@ -171,18 +118,6 @@ def find_restrictions(tasks: Mapping[Any, Any], results: Collection[Any]) -> Res
 def layer_name(key: Any) -> str:
     """Return the name of a task's layer."""
     return str(key[0] if isinstance(key, tuple) else key)
-
-
-def _common_workers(key: Any, placements: list[set[str]]) -> set[str]:
-    """Return the workers that can load all blocks of a task."""
-    allowed = set.intersection(*placements)
-    if not allowed:
-        different = sorted({tuple(sorted(placement)) for placement in placements})[:4]
-        raise ArgumentValueError(
-            f"task {key!r} loads several blocks, but no worker can load all of them: they are "
-            f"on {different}. Allow one worker to load all of them, or rechunk the arrays"
-        )
-    return allowed
 
 
 def _extend(
@@ -218,3 +153,140 @@ def _restricting_arguments(part: Any) -> Iterator[Placement | Group]:
         parts = part
     for each in parts:
         yield from _restricting_arguments(each)
+
+
+def make_cluster_options(
+    restrictions: Restrictions, client: Any, options: Mapping[str, Any]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return annotations that combine restrictions with the user's options, and the other options.
+
+    Raise if no existing worker can run a task and no suitable worker can be expected.
+    """
+    rest, groups = dict(options), restrictions.groups
+    if not (restrictions.workers or groups):
+        return {}, rest
+    # as keyword arguments, these would replace the annotations
+    given = {name: rest.pop(name, None) for name in ("workers", "allow_other_workers", "resources")}
+    user = {**base.get_annotations(), **{name: value for name, value in given.items() if value}}
+    placed = {} if given["workers"] else restrictions.workers
+    allow_others, asked = user.get("allow_other_workers") or False, user.get("resources") or {}
+    needs = {key: {**group.resources, **_of(asked, key)} for key, group in groups.items()}
+    # Then workers are a preference, but resources are not: dask would send the task to a worker
+    # without a device.
+    anywhere: dict[Any, Any] = {key: [] for key in needs if _of(allow_others, key)}
+    workers = partial(_annotation, {**placed, **anywhere}, user.get("workers") or [])
+    demands = [
+        _Demand(workers=tuple(names))
+        for key, names in placed.items()
+        if key not in needs and not _of(allow_others, key)
+    ]
+    for key, group in groups.items():
+        resources, names = tuple(sorted(needs[key].items())), _worker_names(workers(key))
+        demands.append(_Demand(udfs=group.names, resources=resources, workers=names))
+    _check_demands(demands, client)
+    annotations = {
+        "workers": workers,
+        "resources": partial(_annotation, needs, asked),
+        "allow_other_workers": partial(_annotation, dict.fromkeys(needs, False), allow_others),
+    }
+    return annotations, rest
+
+
+def _of(value: Any, key: Any) -> Any:
+    """Return the annotation of a task: the value itself, or the value of a function of keys."""
+    return value(key) if callable(value) else value
+
+
+def _annotation(by_key: dict[Any, Any], default: Any, key: Any) -> Any:
+    """Return the annotation of a restricted task by its key, or what the user asks for others."""
+    return by_key[key] if key in by_key else _of(default, key)
+
+
+def check_workers(options: Mapping[str, Any], client: Any) -> None:
+    """Raise if no worker has the `resources` or is one of the `workers` in options of a call.
+
+    Annotations around the call, as of `dask.annotate`, count as options.
+    """
+    wanted = {**base.get_annotations(), **{name: value for name, value in options.items() if value}}
+    resources, names = wanted.get("resources"), _worker_names(wanted.get("workers"))
+    asked = _Demand(
+        resources=() if callable(resources) else tuple((resources or {}).items()),
+        workers=() if wanted.get("allow_other_workers") else names,
+    )
+    if asked.resources or asked.workers:
+        _check_demands([asked], client)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Demand:
+    """The resources and workers that some tasks need."""
+
+    udfs: tuple[str, ...] = ()
+    """Names of the UDFs that need the resources."""
+    resources: tuple[tuple[str, float], ...] = ()
+    """Resources by name, in the amount that each task takes."""
+    workers: tuple[str | int, ...] = ()
+    """Addresses, names or hosts of the workers that can run the tasks; any worker if empty."""
+
+    def is_met_by(self, address: str, worker: Mapping[str, Any]) -> bool:
+        """Return whether a worker, as a scheduler describes it, can run the tasks."""
+        has = worker["resources"]
+        # the name of the first worker of a LocalCluster is the number 0; "0" would be a host
+        names = {address, address.removeprefix("tcp://"), worker["id"], worker["host"]}
+        return all(has.get(name, 0) >= amount for name, amount in self.resources) and (
+            not self.workers or not names.isdisjoint(self.workers)
+        )
+
+
+def _check_demands(demands: Iterable[_Demand], client: Any) -> None:
+    """Raise if no worker meets a demand of tasks: they would wait forever.
+
+    An empty or adaptive cluster may still get suitable workers. The scheduler does not know whether
+    it is adaptive, because the object that scales a cluster is in another process.
+    """
+    adaptive = getattr(getattr(client, "cluster", None), "_adaptive", None)
+    if not demands or getattr(adaptive, "periodic_callback", None) is not None:
+        return
+    workers = workers_of(client)
+    for demand in sorted(set(demands), key=lambda demand: (not demand.udfs, str(demand))):
+        if workers and not any(demand.is_met_by(*worker) for worker in workers.items()):
+            raise _error(demand, workers)
+
+
+def workers_of(client: Any) -> Mapping[str, Any]:
+    """Return the workers of a cluster by address, as its scheduler describes them."""
+    # not client.scheduler_info(): every two seconds, the client replaces this information by one
+    # without workers
+    workers: Mapping[str, Any] = client.sync(client.scheduler.identity, n_workers=-1)["workers"]
+    return workers
+
+
+def _worker_names(workers: Any) -> tuple[str | int, ...]:
+    """Return one or several addresses or names of workers as a tuple; empty for a function."""
+    if not workers or callable(workers):
+        return ()
+    given = [workers] if isinstance(workers, (str, int)) else workers
+    return tuple(sorted(given, key=str))
+
+
+def _error(demand: _Demand, workers: Mapping[str, Any]) -> ArgumentValueError | DeviceError:
+    """Return the error for a missing worker."""
+    tags = ",".join(f"{name}={amount:g}" for name, amount in sorted(demand.resources))
+    needs = f" among {list(demand.workers)}" * bool(demand.workers)
+    needs += f" with the resources {tags}" * bool(tags)
+    there = [
+        f"{address} (name {worker['id']!r}, resources {worker['resources']})"
+        for address, worker in list(workers.items())[:8]
+    ]
+    text = f"tasks need a worker{needs}, but the cluster has {', '.join(there)}"
+    if demand.udfs:
+        return DeviceError(
+            f"{', '.join(demand.udfs)} can run only on a CUDA device: the {text}. Start such a "
+            f"worker, 'dask worker <scheduler> --resources {tags}' on a machine with a device; "
+            "or let the UDF run without a device: return 'numpy' in its get_backends(), and "
+            "include it in backends= if you pass that"
+        )
+    return ArgumentValueError(
+        f"{text}: start such a worker, correct workers= or resources=, or pass "
+        "allow_other_workers=True"
+    )

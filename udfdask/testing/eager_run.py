@@ -14,7 +14,7 @@ from typing import Any
 
 from udfdask.backends.backend import NUMPY, Backend
 from udfdask.backends.table import to_backend
-from udfdask.chunk.neighborhoods.run_with_halo import LoadedChunk, finish_chunk, load_chunk
+from udfdask.chunk.halo_chunk import LoadedChunk, finish_chunk, load_chunk
 from udfdask.chunk.partial_result import Partial
 from udfdask.chunk.run_chunk import run_chunk
 from udfdask.chunk.udf_instance import Instance
@@ -81,9 +81,7 @@ class EagerRun:
         if halos:
             others = neighbors(halos, chunk, grid)
             margins = {other: self._load(other).margins[chunk] for other in others}
-            around = [
-                {k: _cut(values, box_of(grid, k)) for k in (index, *others)} for values in self._aux
-            ]
+            around = {k: self._inputs(k)[1] for k in (index, *others)}
             done = finish_chunk(self.recipe, chunk, self._load(index), margins, around)
         else:
             done = run_chunk(self.recipe, chunk, *self._inputs(index))

@@ -18,7 +18,7 @@ import numpy as np
 from dask.base import compute
 
 from udfdask.backends.table import to_backend
-from udfdask.chunk.process import frames_of
+from udfdask.chunk.dense_tiles import frames_of
 from udfdask.chunk.udf_instance import Instance
 from udfdask.corrections import CorrectionSet
 from udfdask.geometry.halo import Halo
@@ -192,7 +192,7 @@ class _PlainLoop:
             self._process_neighborhoods(instance, self.declared.halo, process)
         else:
             data = self._changed(self.selected)
-            if instance.takes_sparse or not instance.backend.on_device:
+            if instance.backend.is_sparse or not instance.backend.on_device:
                 data = to_backend(data, instance.backend, data.shape)
             if self.declared.method is UDFMethod.FRAME:
                 self._process_frames(instance, data, process)

@@ -11,9 +11,8 @@ import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from udfdask.backends.backend import NUMPY, locked
-from udfdask.backends.table import backend_of, check_block, plain_block, to_backend, to_host
+from udfdask.backends.table import backend_of, to_backend
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, NotAvailableError
-from udfdask.geometry.chunk_grid import Grid
 from udfdask.geometry.labels import AxisLabels, DataLabels, aligned
 from udfdask.geometry.shapes import Shape
 from udfdask.types import AnyArray, Kind
@@ -199,29 +198,6 @@ def check_size(aux: AuxData, shape: Shape, where: str) -> None:
             f"aux data {where} of kind {aux.kind!r} have shape {aux.shape}, but a dataset of "
             f"shape {shape.nav} + {shape.sig} needs {full}, or any layout of that size"
         )
-
-
-def block_of(values: AnyArray, grid: Grid, chunk: int) -> AnyArray:
-    """Cut the values at the scan positions of a chunk, shape (*nav part, *extra_shape)."""
-    start, shape = grid.bounds(chunk)
-    window = tuple(slice(a, a + n) for a, n in zip(start, shape, strict=True))
-    block: AnyArray = values[window]
-    return block
-
-
-def rows_of_block(block: Any, aux: AuxData, grid: Grid, chunk: int, what: str) -> AnyArray:
-    """Return the values of the selected frames of a chunk, shape (frames, *extra_shape).
-
-    Raise if a lazy block differs from its announced shape or dtype. `what` names the values.
-    """
-    nav = grid.bounds(chunk)[1]
-    origin = f"{what}: a chunk"
-    values = to_host(plain_block(block, origin))
-    check_block(values, (*nav, *aux.extra_shape), aux.dtype, origin)
-    rows: AnyArray = values.reshape((math.prod(nav), *aux.extra_shape))
-    mask = grid.mask(chunk)
-    rows = rows if mask is None else rows[mask]
-    return locked(rows.astype(aux.dtype, copy=False))
 
 
 def concatenate_rows(parts: Sequence[dict[str, AnyArray]]) -> dict[str, AnyArray]:

@@ -29,8 +29,7 @@ from udfdask.run.progressive import ProgressiveRun
 from udfdask.run.progressive import run_udf_iter as iterate_on_array
 from udfdask.run.run_udf import in_form_of
 from udfdask.run.run_udf import run_udf as run_on_array
-from udfdask.scheduling.compute import compute
-from udfdask.scheduling.job import check_options
+from udfdask.scheduling.compute import check_options, compute
 from udfdask.tracebacks import own_lines_hidden
 from udfdask.udf import UDF
 from udfdask.udfs.virtual_detector import VirtualDetectorUDF

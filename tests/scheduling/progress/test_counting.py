@@ -107,12 +107,6 @@ def aux_data_over_the_same_chunks(x):
     return ud.run_udf(x, RadialProfileUDF(centers=com, r=3))
 
 
-def loading_that_is_fused_or_shared(x):
-    """Tasks that dask fuses get other names."""
-    rows = da.from_array(x.compute(scheduler="synchronous"), chunks=(1, 6, 8, 9))
-    return ud.run_udf(rows.rechunk((2, 3, 8, 9)).map_blocks(np.negative), [SumUDF(), Sums()])
-
-
 def only_what_is_needed(x):
     """dask leaves out the chunks that nobody asks for."""
     return ud.run_udf(x, Sums())["v"][:2, 4:]
@@ -127,7 +121,6 @@ def an_empty_region(x):
     [
         (two_runs_and_an_array, 4),
         (aux_data_over_the_same_chunks, 4),
-        (loading_that_is_fused_or_shared, 4),
         (only_what_is_needed, 1),
         (an_empty_region, 0),
     ],
@@ -155,15 +148,6 @@ def test_what_no_udf_runs_over(options):
     kept.assert_finished(0, 0, 0)
 
 
-def test_a_scheduler_that_calls_nobody_back(x):
-    def get(dsk, keys, **kwargs):
-        return dask.get(dsk, keys)
-
-    kept = Kept()
-    ud.compute(ud.run_udf(x, Sums()), progress=kept, scheduler=get)
-    kept.assert_finished(24, x.nbytes, 4)
-
-
 def test_a_task_that_computes_something_itself(x):
     """Its scheduler calls back too, in this very thread."""
 
@@ -174,15 +158,6 @@ def test_a_task_that_computes_something_itself(x):
     y = x.map_blocks(plus, dtype="uint16", meta=np.empty((0,) * 4, "uint16"))
     ud.compute(ud.run_udf(y, Sums()), progress=kept, scheduler="synchronous")
     kept.assert_finished(24, x.nbytes, 4)
-
-
-def test_a_cluster_that_has_it_already(x, client):
-    res = ud.run_udf(x, [SumUDF(), Sums()])
-    (held,) = ud.persist(res, scheduler=client)
-    kept = Kept()
-    ud.compute(res, progress=kept, scheduler=client)
-    kept.assert_finished(24, x.nbytes, 4)
-    assert len(held) == 2
 
 
 @pytest.mark.parametrize("udf", [Sums(), [SumUDF(), SumSigUDF()]], ids=["one", "many"])

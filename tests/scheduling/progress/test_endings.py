@@ -1,8 +1,5 @@
 """Whatever happens to a run or to who is told about it, both end as they should."""
 
-import sys
-import types
-import warnings
 from concurrent.futures import ThreadPoolExecutor
 
 import dask.array as da
@@ -67,14 +64,6 @@ def test_ctrl_c(x):
     assert kept.last.status == "cancelled"
 
 
-@pytest.mark.parametrize("event", ["start", "update"])
-def test_ctrl_c_while_somebody_is_told(x, options, event):
-    fails = Fails(event, KeyboardInterrupt())
-    with pytest.raises(KeyboardInterrupt):
-        ud.compute(ud.run_udf(x, Sums()), progress=fails, **options)
-    assert fails.called[-1] == ("end", "cancelled")
-
-
 def test_a_cluster_forgets_what_was_interrupted(x, client):
     held = client.run_on_scheduler(lambda dask_scheduler: set(dask_scheduler.tasks))
     fails = Fails("start", KeyboardInterrupt())
@@ -129,13 +118,6 @@ def test_a_function_is_told_everything(x):
     assert [state.status for state in told] == ["running"] * 5 + ["finished"]
 
 
-@pytest.mark.parametrize("progress", [False, None, np.False_])
-def test_silence(x, options, capfd, progress):
-    (held,) = ud.persist(ud.run_udf(x, Sums()), progress=progress, **options)
-    ud.compute(held, ud.run_udf(x, SumUDF()), progress=progress, **options)
-    assert capfd.readouterr() == ("", "")
-
-
 class TestBar:
     def test_frames_and_bytes(self, x, capsys):
         ud.run_udf(x, Sums()).compute(progress=True, scheduler="synchronous")
@@ -159,19 +141,6 @@ class TestBar:
         ud.compute(x.sum(), progress=True)
         ud.run_udf(x, Sums(), roi=np.zeros((4, 6), bool)).compute(progress=True)
         assert not capsys.readouterr().err
-
-    def test_without_ipywidgets_it_is_text_in_a_notebook_too(self, x, capsys, monkeypatch):
-        """tqdm would warn there that it has to be installed."""
-        pytest.importorskip("IPython", reason="ipykernel is in the test extra")
-        for name in ("tqdm.auto", "tqdm.autonotebook", "tqdm.notebook"):
-            monkeypatch.delitem(sys.modules, name, raising=False)
-        monkeypatch.setitem(sys.modules, "ipykernel.zmqshell", types.ModuleType("zmqshell"))
-        monkeypatch.setitem(sys.modules, "ipywidgets", None)
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            ud.run_udf(x, Sums()).compute(progress=True, scheduler="synchronous")
-        assert not caught
-        assert "24.0/24.0" in capsys.readouterr().err
 
 
 class TestProgressiveRuns:
@@ -209,23 +178,3 @@ class TestProgressiveRuns:
         with pytest.raises(ZeroDivisionError, match="broken"):
             list(ud.run_udf_iter(x, Broken(), progress=kept, **options))
         assert kept.last.status == "failed"
-
-    def test_the_reporter_closes_it(self, x):
-        iterator = None
-
-        def stop(state):
-            if state.num_frames_complete:
-                iterator.close()
-
-        told = []
-        iterator = ud.run_udf_iter(
-            x, Sums(), progress=lambda s: (told.append(s), stop(s)), scheduler="synchronous"
-        )
-        assert len(list(iterator)) == 1
-        assert told[-1].status == "cancelled"
-
-    def test_an_interrupted_one(self, x):
-        fails = Fails("update", KeyboardInterrupt())
-        with pytest.raises(KeyboardInterrupt):
-            list(ud.run_udf_iter(x, Sums(), progress=fails))
-        assert fails.called[-1] == ("end", "cancelled")

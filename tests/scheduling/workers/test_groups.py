@@ -12,9 +12,7 @@ from counting import CountedChain, CountedNav, counted_block, counts
 from cuda_udfs import Added, Cuda, Rows, numbers
 from stand_in import numpy_standing_in_for_cupy
 from suites import examples
-from udfdask.plan.recipe import Group, groups_of
 from udfdask.testing import raise_if_dask_computes
-from udfdask.testing.recipes import make_recipe
 from udfdask.testing.strategies import datasets
 from udfdask.udfs import StdDevUDF, SumSigUDF, SumUDF
 
@@ -120,16 +118,3 @@ def test_each_group_gets_its_own_aux_data(tmp_path):
         *_, last = ud.run_udf_iter(array, udfs)
         np.testing.assert_array_equal(last.buffers[0]["sums"], sums + offsets)
         np.testing.assert_array_equal(last.buffers[1]["sums"], sums + 2 * offsets)
-
-
-def recipe(*udfs, backends=None):
-    return make_recipe(udfs, shape=SHAPE, dtype="int64", backends=backends)
-
-
-def test_groups_of_a_run(tmp_path):
-    cuda, rows = Cuda(str(tmp_path)), Rows(str(tmp_path))
-    host, device = groups_of(recipe(cuda, rows, cuda, SumUDF()))
-    assert (host.numbers, host.names, host.resources) == ((1, 3), ("Rows", "SumUDF"), {})
-    assert (device.numbers, device.names, device.resources) == ((0, 2), ("Cuda",), {"CUDA": 1})
-    assert groups_of(recipe(rows)) == (Group(numbers=(0,), names=("Rows",), needs_cuda=False),)
-    assert groups_of(recipe(cuda)) == (Group(numbers=(0,), names=("Cuda",), needs_cuda=True),)

@@ -36,11 +36,6 @@ def with_progress(folder, client):
     return ud.compute(*run(folder, Rows, Cuda), scheduler=client, progress=lambda state: None)
 
 
-def alone(folder, client):
-    with client.as_current():
-        return (*run(folder, Rows), run(folder, Cuda)[0].compute())
-
-
 def persisted(folder, client):
     kept = ud.persist(*run(folder, Rows, Cuda), scheduler=client)
     return ud.compute(*kept, scheduler=client)
@@ -52,7 +47,7 @@ def last_snapshot(folder, client):
     return last.buffers
 
 
-DOORS = [computed, with_progress, alone, persisted, last_snapshot]
+DOORS = [computed, with_progress, persisted, last_snapshot]
 
 
 def check(results):

@@ -1,6 +1,5 @@
 """Blocks that only some workers of a cluster may load."""
 
-import dask
 import dask.array as da
 import numpy as np
 import pytest
@@ -8,7 +7,7 @@ import pytest
 import udfdask as ud
 from udfdask import on_workers
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
-from udfdask.scheduling.check_workers import workers_of
+from udfdask.scheduling.restrictions import workers_of
 from udfdask.testing import raise_if_dask_computes
 from udfdask.udfs import SumSigUDF, SumUDF
 
@@ -65,19 +64,6 @@ def test_results_are_computed_where_blocks_may_be_loaded(stamped, wanted, client
     np.testing.assert_array_equal(alone["intensity"][2:9, 0], 4 * ports[2:9])
 
 
-def test_blocks_of_delayed_values_are_loaded_where_these_are(wanted, client):
-    """Each block of the array has parts of two values."""
-    workers, ports = wanted
-    parts = [dask.delayed(stamp)(np.ones((2, 2, 2))) for _ in range(N)]
-    x = da.concatenate([da.from_delayed(part, (2, 2, 2), int) for part in parts])
-    x = x.reshape(6, 4, 2, 2).rechunk((4, 4, 2, 2))
-    x = on_workers(x, dict(zip(parts, workers, strict=True)))
-    result = ud.run_udf(x, SumSigUDF()).compute(scheduler=client)
-    np.testing.assert_array_equal(result["intensity"].reshape(N, 2), 4 * ports[:, None] * [1, 1])
-    some = on_workers(x, {parts[0]: None, dask.delayed(stamp)(1): workers[0]})
-    assert some.name != x.name
-
-
 def test_persisting(stamped, wanted, client):
     workers, ports = wanted
     array = placed(stamped, workers)
@@ -115,28 +101,6 @@ def test_plain_arrays(route, stamped, wanted, client):
     workers, ports = wanted
     (values,) = ud.compute(route(placed(stamped, workers)), scheduler=client)
     np.testing.assert_array_equal(where(values), ports)
-
-
-def test_other_collections(stamped, wanted, client):
-    xr = pytest.importorskip("xarray", reason="xarray is in the io extra")
-    workers, ports = wanted
-    array = placed(stamped, workers)
-    labeled = xr.Dataset({"scan": (("y", "x", "ky", "kx"), array)})
-    first = dask.delayed(np.max)(array[:1])
-    labeled, first = ud.compute(labeled, first, scheduler=client)
-    np.testing.assert_array_equal(where(labeled["scan"]), ports)
-    assert first == ports[0]
-
-
-def test_what_the_user_annotates_holds_for_other_tasks(stamped, wanted, addresses, client):
-    workers, ports = wanted
-    other = da.zeros((4, 2), chunks=1).map_blocks(stamp, meta=np.empty((0, 0), "int64"))
-    both = [placed(stamped, workers), other]
-    for annotated in (addresses[:1], lambda key: addresses[:1]):
-        with dask.annotate(workers=annotated):
-            here, there = ud.compute(*both, scheduler=client)
-        np.testing.assert_array_equal(where(here), ports)
-        assert set(there.ravel()) == {int(addresses[0].rpartition(":")[2])}
 
 
 def iterate(array, scheduler):
@@ -188,7 +152,6 @@ def test_equal_maps_give_equal_names():
         (3, ArgumentTypeError, "workers must be addresses such as 'tcp://.*; got 3"),
         ([1, 2], ArgumentTypeError, r"got \[1, 2\]"),
         ({"a": "b"}, ArgumentValueError, "names the block 'a'"),
-        ({0.5: "b"}, ArgumentValueError, "names the block 0.5"),
         ({2: "b"}, ArgumentValueError, r"names the block 2, but the array has \(2, 3\) blocks"),
         ({(0, 0, 0): "b"}, ArgumentValueError, r"names the block \(0, 0, 0\)"),
         ({0: []}, ArgumentValueError, "has an empty list for a block"),

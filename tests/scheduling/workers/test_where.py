@@ -7,9 +7,9 @@ import pytest
 
 import udfdask as ud
 from counting import counts
-from cuda_udfs import Added, Cuda, CudaSum, Heavy, Hybrid, Rows, loaded, numbers
+from cuda_udfs import Added, Cuda, CudaSum, Hybrid, Rows, loaded, numbers
 from udfdask import on_workers
-from udfdask.errors import DeviceError
+from udfdask.errors import ArgumentValueError, DeviceError
 from udfdask.udfs import SumSigUDF, SumUDF
 
 SHAPE, CHUNKS = (12, 3, 4, 4), (1, 3, 4, 4)
@@ -54,11 +54,6 @@ def computed(results, client):
     return ud.compute(*results, scheduler=client)
 
 
-def one_by_one(results, client):
-    with client.as_current():
-        return [result.compute() for result in results]
-
-
 def with_progress(results, client):
     states = []
     done = ud.compute(*results, scheduler=client, progress=states.append)
@@ -80,15 +75,11 @@ def after_optimize(results, client):
     return ud.compute(*dask.optimize(*results), scheduler=client)
 
 
-def coarse(results, client):
-    return dask.compute(*results, scheduler=client, resources={"CUDA": 1})
-
-
 DOORS = [computed, with_progress, persisted, persisted_with_progress, after_optimize]
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("door", [*DOORS, one_by_one], ids=lambda door: door.__name__)
+@pytest.mark.parametrize("door", DOORS, ids=lambda door: door.__name__)
 def test_alone(door, mixed, recorded, folder):
     (done,) = door([ud.run_udf(lazy(folder), Cuda(folder))], mixed)
     check(done)
@@ -109,16 +100,6 @@ def test_beside_a_udf_for_any_worker(door, mixed, recorded, folder):
     assert found["rows"][0] >= OTHERS
     assert {what: n for what, (_, n) in found.items()} == {"load": 12, "cuda": 12, "rows": 12}
     check_tags(recorded())
-
-
-@pytest.mark.full
-def test_plain_dask_tags_all_tasks(mixed, recorded, folder):
-    udfs = [Rows(folder), Cuda(folder)]
-    assert ud.get_resources(udfs) == {"CUDA": 1}
-    for done in coarse(ud.run_udf(lazy(folder), udfs), mixed):
-        check(done)
-    assert {worker for _, worker, _ in recorded()} == DEVICE
-    where(folder)
 
 
 @pytest.mark.full
@@ -174,18 +155,6 @@ def test_loading_apart_from_the_chunks(mixed, recorded, folder):
 
 
 @pytest.mark.full
-def test_what_the_caller_wants_himself_is_loaded_anywhere(mixed, recorded, folder):
-    array = lazy(folder)
-    values, done = ud.compute(array, ud.run_udf(array, Cuda(folder)), scheduler=mixed)
-    np.testing.assert_array_equal(values, DATA)
-    check(done)
-    found = where(folder)
-    assert found["cuda"] == (DEVICE, 12)
-    assert found["load"][0] >= OTHERS
-    check_tags(recorded())
-
-
-@pytest.mark.full
 def test_a_task_for_each_signal_chunk(mixed, recorded, folder):
     chunks = (3, 3, 1, 2)  # 8 signal chunks
     for udfs in ([CudaSum()], [SumSigUDF(), CudaSum()]):
@@ -221,17 +190,6 @@ def test_what_another_udf_has_made_is_made_anywhere(mixed, recorded, folder):
 
 
 @pytest.mark.full
-def test_a_heavy_parameter(mixed, recorded, folder):
-    udfs = [Heavy(folder, np.ones(300_000, "int64")), Rows(folder)]
-    heavy, rows = ud.compute(*ud.run_udf(lazy(folder), udfs), scheduler=mixed)
-    check(heavy, offset=300_000)
-    check(rows)
-    found = where(folder)
-    assert found["heavy"] == (DEVICE, 12)
-    check_tags(recorded())
-
-
-@pytest.mark.full
 @pytest.mark.parametrize("how", ["argument", "annotation", "function"])
 def test_resources_of_the_user(how, mixed, recorded, folder):
     results = ud.run_udf(lazy(folder), [Rows(folder), Cuda(folder)])
@@ -251,9 +209,9 @@ def test_resources_of_the_user(how, mixed, recorded, folder):
 
 def test_more_than_any_worker_has(mixed, folder):
     result = ud.run_udf(lazy(folder), Cuda(folder))
-    with pytest.raises(DeviceError, match="need a worker with the resources CUDA=2, but"):
+    with pytest.raises(ArgumentValueError, match="need a worker with the resources CUDA=2, but"):
         ud.compute(result, scheduler=mixed, resources={"CUDA": 2})
-    with pytest.raises(DeviceError, match="CUDA=1,memory=5, but"):
+    with pytest.raises(ArgumentValueError, match="memory=5, but"):
         list(ud.run_udf_iter(lazy(folder), Cuda(folder), scheduler=mixed, resources={"memory": 5}))
     assert not counts(folder)
 

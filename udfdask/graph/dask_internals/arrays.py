@@ -8,13 +8,15 @@ from typing import Any
 
 import dask.array as da
 import numpy as np
-from dask._task_spec import DataNode, GraphNode
+from dask._task_spec import DataNode, convert_legacy_graph
 from dask.array.core import Array as GraphArray
 from dask.array.core import concatenate3
 from dask.base import clone_key
-from dask.graph_manipulation import clone
 from dask.highlevelgraph import HighLevelGraph
 from dask.highlevelgraph import MaterializedLayer as TaskLayer
+from dask.utils import ensure_dict
+
+from udfdask.graph.dask_internals.tasks import with_other_inputs
 
 __all__ = ["GraphArray"]
 
@@ -95,24 +97,14 @@ def loaded_again(array: Any, seed: str) -> GraphArray:
     slices and of a rechunk. They would be read in the first pass, or be missing if that does not
     need them.
     """
-    twin = clone(array, seed=seed)
-    layers = {
-        name: _with_cloned_inputs(layer, seed) if type(layer) is TaskLayer else layer
-        for name, layer in twin.dask.layers.items()
-    }
-    graph = HighLevelGraph(layers, twin.dask.dependencies)
-    return GraphArray(graph, twin.name, twin.chunks, meta=twin._meta)
-
-
-def _with_cloned_inputs(layer: Mapping[Any, Any], seed: str) -> TaskLayer:
-    """Return a cloned layer whose tasks have their new key and read cloned tasks."""
-    tasks = {
-        key: task.substitute({need: clone_key(need, seed) for need in task.dependencies}, key)
-        if isinstance(task, GraphNode)
-        else task
-        for key, task in layer.items()
-    }
-    return TaskLayer(tasks)
+    given = ensure_dict(array.dask)
+    tasks = convert_legacy_graph(given)
+    names = {key: clone_key(key, seed) for key in tasks}
+    twins = {new: with_other_inputs(tasks[old], names, new) for old, new in names.items()}
+    twins |= {key: given[key] for key in given.keys() - tasks.keys()}  # results on a cluster
+    name = clone_key(array.name, seed)
+    graph = HighLevelGraph({name: TaskLayer(twins)}, {name: set()})
+    return GraphArray(graph, name, array.chunks, meta=array._meta)
 
 
 def blocks_in_memory(array: Any) -> Mapping[Any, Any] | None:

@@ -3,34 +3,24 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any
 
 from dask import base
-from dask._task_spec import GraphNode, convert_legacy_graph
+from dask._task_spec import convert_legacy_graph
 from dask._task_spec import cull as cull_tasks
 from dask.array.core import Array as GraphArray
-from dask.base import clone_key
 from dask.blockwise import BlockIndex, Blockwise, BlockwiseDepDict, blockwise_token
 from dask.core import flatten
-from dask.graph_manipulation import chunks
 from dask.highlevelgraph import HighLevelGraph, Layer
 from dask.highlevelgraph import MaterializedLayer as TaskLayer
 from dask.utils import ensure_dict
 
-from udfdask.graph.dask_internals.tasks import OutputTask, Task, TaskRef, needed_tasks
+from udfdask.graph.dask_internals.tasks import Task, TaskRef, needed_tasks
 
 __all__ = ["TaskLayer"]
-
-
-class ListedTasks(TaskLayer):
-    """A layer of tasks that are listed one by one, which dask can clone."""
-
-    def clone(self, keys: set[Any], seed: Any, bind_to: Any = None) -> tuple[Layer, bool]:
-        """Return the tasks with other names, and whether any waits for the task `bind_to`."""
-        return _cloned(self, keys, seed, bind_to)
 
 
 class LazyLayer(Layer):
@@ -81,35 +71,6 @@ class LazyLayer(Layer):
         tasks = cull_tasks(self._tasks, keys)
         layer = TaskLayer(tasks, annotations=self.annotations)
         return layer, {key: set(task.dependencies) for key, task in tasks.items()}
-
-    def clone(self, keys: set[Any], seed: Any, bind_to: Any = None) -> tuple[Layer, bool]:
-        """Return the tasks with other names, and whether any waits for the task `bind_to`."""
-        return _cloned(self._tasks, keys, seed, bind_to)
-
-
-def _cloned(
-    tasks: Mapping[Any, Any], keys: set[Any], seed: Any, bind_to: Any
-) -> tuple[ListedTasks, bool]:
-    """Return tasks with other names, and whether any waits for the task `bind_to`.
-
-    `keys` are those to rename, of these tasks and of others. dask's own method renames the tasks,
-    but not their inputs.
-    """
-    clones = {}
-    bound = False
-    for key, task in tasks.items():
-        new = clone_key(key, seed) if key in keys else key
-        if not isinstance(task, GraphNode):  # a value, for example a result on a cluster
-            clones[new] = task
-            continue
-        inputs = {need: clone_key(need, seed) for need in task.dependencies if need in keys}
-        if new != key and not inputs and bind_to is not None:
-            bound = True
-            kind = OutputTask if isinstance(task, OutputTask) else Task
-            clones[new] = kind(new, chunks.bind, task, TaskRef(bind_to))
-        else:
-            clones[new] = task.substitute(inputs, new)
-    return ListedTasks(clones), bound
 
 
 class BlockLayer(Blockwise):
@@ -183,23 +144,22 @@ class PerBlock:
     """Values by the place of the block in the grid of blocks."""
 
 
-_LAYER = "all-tasks"
-"""Name of the layer of `in_one_layer`."""
-
-
-def in_one_layer(tasks: dict[Any, Any], collections: Any) -> HighLevelGraph:
-    """Return a graph with all tasks in one layer.
+def in_one_layer(collections: Iterable[Any], tasks: dict[Any, Any]) -> list[Any]:
+    """Return collections over other tasks of the same keys, all of which are in one layer.
 
     Layers made from the names of keys could depend on each other in both directions, for example
     those of a Cholesky decomposition. Collections search for layers by name, so there are also
     empty layers with their names; for delayed values and items of bags, the name is their key.
     """
-    layers = {_LAYER: TaskLayer(tasks)}
+    layers = {"all-tasks": TaskLayer(tasks)}
+    rebuilds = []
     for collection in collections:
         first = next(flatten(collection.__dask_keys__()))
         for name in (*collection.__dask_layers__(), first):
             layers[name] = TaskLayer({})
-    return HighLevelGraph(layers, {name: {_LAYER} - {name} for name in layers})
+        rebuilds.append(collection.__dask_postpersist__())
+    graph = HighLevelGraph(layers, {name: {"all-tasks"} - {name} for name in layers})
+    return [rebuild(graph, *state) for rebuild, state in rebuilds]
 
 
 def optimized(graph: HighLevelGraph, keys: list[Any]) -> dict[Any, Any]:
@@ -207,24 +167,17 @@ def optimized(graph: HighLevelGraph, keys: list[Any]) -> dict[Any, Any]:
     return dict(convert_legacy_graph(ensure_dict(GraphArray.__dask_optimize__(graph, keys))))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OptimizedTasks:
-    """The tasks of several collections, optimized together."""
+def optimized_together(
+    collections: Any,
+) -> tuple[dict[Any, Any], dict[Any, Any], set[Any]]:
+    """Return the tasks that are needed for collections, as `dask.compute` optimizes them.
 
-    tasks: dict[Any, Any]
-    """Tasks by key."""
-    futures: dict[Any, Any]
-    """Results that a cluster has already, by key."""
-    keys: set[Any]
-    """Keys of the collections."""
-
-
-def optimized_together(collections: Any) -> OptimizedTasks:
-    """Return the tasks that are needed for collections, as `dask.compute` optimizes them."""
+    Also return the results that a cluster has already, by key, and the keys of the collections.
+    """
     expression = base.collections_to_expr(collections).optimize()
     keys = set(flatten(expression.__dask_keys__()))
     # it may still contain legacy tasks, bare values, and tasks that are not needed any more
     given = dict(expression.__dask_graph__())
     every = convert_legacy_graph(given)
     futures = {key: given[key] for key in given.keys() - every.keys()}
-    return OptimizedTasks(tasks=needed_tasks(keys, every), futures=futures, keys=keys)
+    return needed_tasks(keys, every), futures, keys

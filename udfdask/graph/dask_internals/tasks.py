@@ -14,12 +14,10 @@ from dask._task_spec import (
     Task,
     TaskRef,
     convert_legacy_graph,
-    convert_legacy_task,
 )
 from dask.blockwise import Blockwise
-from dask.delayed import Delayed
 
-__all__ = ["Delayed", "List", "Task", "TaskRef"]
+__all__ = ["List", "Task", "TaskRef"]
 
 Key = tuple[Any, ...]
 """Key of a task: the name of its layer first."""
@@ -59,11 +57,6 @@ def alias_target(task: Any) -> Any:
 def with_other_inputs(task: Any, names: Mapping[Any, Any], key: Any) -> Any:
     """Return a task under another key that reads the tasks that `names` has for its inputs."""
     return task.substitute({k: names[k] for k in task.dependencies if k in names}, key)
-
-
-def as_task(task: Any, key: Any, keys: Iterable[Any]) -> Any:
-    """Return a task under its key; if it is a tuple, the arguments among `keys` are other tasks."""
-    return convert_legacy_task(key, task, set(keys))
 
 
 def needed_tasks(keys: Iterable[Any], tasks: Mapping[Any, Any]) -> dict[Any, Any]:
@@ -124,13 +117,13 @@ def task_contents(part: Any) -> tuple[Any, ...] | None:
     return None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class DescribedLayer:
     """A blockwise layer, of which no task has been made."""
 
     task: Any
     """The task that stands for all; it refers to inputs by their place."""
-    inputs: tuple[tuple[str, Any], ...]
+    inputs: list[tuple[str, Any]]
     """Each input: `layer` and its name, `key` and the key of a task, or `value` and anything."""
     rest: tuple[Any, ...]
     """Everything else on which the tasks depend: indices, numbers of blocks, new axes."""
@@ -141,25 +134,25 @@ def described_layer(layer: Any) -> DescribedLayer | None:
     if not isinstance(layer, Blockwise):
         return None
     inputs: list[tuple[str, Any]] = []
+    blocks: list[Any] = []
     for given, index in layer.indices:
+        named = layer.numblocks.get(given) if isinstance(given, str) else None
+        blocks.append(None if named is None else tuple(named))
         if isinstance(given, TaskRef):
             inputs.append(("key", given.key))
         elif index is None or given in layer.io_deps:
             inputs.append(("value", layer.io_deps.get(given, given) if index else given))
         else:
             inputs.append(("layer", given))
-    names = [name for name, _ in layer.indices]
-    blocks = [layer.numblocks.get(name) if isinstance(name, str) else None for name in names]
-    culled = None if layer.output_blocks is None else sorted(layer.output_blocks)
     rest = (
         tuple(layer.output_indices),
         [index for _, index in layer.indices],
-        [None if each is None else tuple(each) for each in blocks],
+        blocks,
         layer.concatenate,
         dict(layer.new_axes),
-        culled,
+        None if layer.output_blocks is None else sorted(layer.output_blocks),
     )
-    return DescribedLayer(task=layer.task, inputs=tuple(inputs), rest=rest)
+    return DescribedLayer(layer.task, inputs, rest)
 
 
 def described_task(part: Any) -> tuple[Any, ...] | None:

@@ -22,10 +22,9 @@ from udfdask.run.progressive.iterator import UDFIterator
 from udfdask.run.progressive.parameters import Align, LiveRecipe
 from udfdask.run.progressive.snapshot import Snapshot
 from udfdask.run.run_udf import make_infos, plan_run, run_udf, show_warnings
-from udfdask.scheduling.check_workers import check_workers
-from udfdask.scheduling.counter import ProgressCounter, work_of_run
-from udfdask.scheduling.job import check_options
-from udfdask.scheduling.progress import Progress, choose_reporter
+from udfdask.scheduling.compute import check_options
+from udfdask.scheduling.progress import Progress, ProgressCounter, choose_reporter, work_of_run
+from udfdask.scheduling.restrictions import check_workers
 from udfdask.udf import UDF
 
 __all__ = ["ProgressiveRun", "Snapshot", "UDFIterator", "run_udf_iter"]
@@ -87,9 +86,7 @@ class ProgressiveRun:
         client = getattr(get, "__self__", None)
         if not hasattr(client, "scatter"):
             return LocalChunks(*run, get, options)
-        recipe = self._plan.recipe
-        needs_cuda = recipe.grid.n_chunks > 0 and any(udf.needs_cuda for udf in recipe.udfs)
-        check_workers(options, client, needs_cuda)
+        check_workers(options, client)
         from udfdask.run.progressive.cluster import ClusterChunks  # distributed is optional
 
         return ClusterChunks(*run, client, options)

@@ -18,7 +18,7 @@ from dask import base
 
 from udfdask.chunk.partial_result import Partials, send_without_copies
 from udfdask.graph.build import Tasks
-from udfdask.graph.recipes_of_tasks import pack_if_small
+from udfdask.graph.run_layers import pack_if_small
 from udfdask.plan.plan import Plan
 from udfdask.plan.recipe import Recipe, groups_of
 from udfdask.run.progressive.chunks import Chunks, Closed, first_needs

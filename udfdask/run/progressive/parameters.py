@@ -14,7 +14,7 @@ from typing import Any
 
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.geometry.axes import Calibration
-from udfdask.graph.recipes_of_tasks import PackedRecipe
+from udfdask.graph.run_layers import PackedRecipe
 from udfdask.plan.declarations import check_same_declaration
 from udfdask.plan.parameters import copy_parameters, new_instance
 from udfdask.plan.pixels import Frame, in_pixels

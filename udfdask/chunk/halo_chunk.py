@@ -16,23 +16,13 @@ from udfdask.backends.backend import Backend
 from udfdask.backends.sparse_rows import SparseRows
 from udfdask.backends.table import backend_of, check_block
 from udfdask.chunk.frames import converted_blocks, signal_windows
-from udfdask.chunk.neighborhoods.process_boxes import Neighbors, process_boxes
-from udfdask.chunk.neighborhoods.stored_frames import (
-    AuxStores,
-    StoredFrames,
-    checked_values,
-)
+from udfdask.chunk.halo_windows import BoxRun, Index, Neighbors, StoredFrames
 from udfdask.chunk.partial_result import Partial, Partials, Sized
-from udfdask.chunk.run_chunk import aux_rows, end_udf, run_chunk, start_udf
+from udfdask.chunk.run_chunk import aux_rows, aux_values, end_udf, run_chunk, start_udf
 from udfdask.chunk.task_context import chunk_context
-from udfdask.chunk.udf_instance import Instance
 from udfdask.geometry.halo import Box, box_of, divide, margin, own_pieces
-from udfdask.plan.recipe import DESCAN, Group, Recipe
-from udfdask.types import AnyArray
+from udfdask.plan.recipe import Group, Recipe
 from udfdask.udf.base import overrides
-
-Index = tuple[int, ...]
-"""Place of a chunk in dask's grid of chunks."""
 
 Margin = tuple[StoredFrames, ...]
 """Frames of a chunk that another chunk needs."""
@@ -78,57 +68,51 @@ def load_chunk(
     grid = recipe.grid
     numbers = range(len(recipe.udfs)) if group is None else group.numbers
     with_halo = [k for k in numbers if recipe.udfs[k].halo is not None]
+    without = tuple(k for k in numbers if k not in with_halo)
     kinds = [backend_of(block) for block in blocks]
     backends = recipe.backends_over(kinds[0])
-    partials: dict[int, Partial | None] = {}
+    partials: list[Partial | None] = [None] * len(recipe.udfs)
     unfinished: list[int] = []
     borders: list[Box] = []
-    keeps_all = False
     with chunk_context(recipe, numbers, backends, kinds):
         frames = _stored(recipe, index, blocks, kinds)
+        at_borders: Margin = ()
         if grid.has_selected(index):
             chunk = grid.chunk_at(index)
-            if len(with_halo) < len(numbers):
-                others = Group(
-                    numbers=tuple(k for k in numbers if k not in with_halo),
-                    names=(),
-                    needs_cuda=False,
-                )
-                partials.update(enumerate(run_chunk(recipe, chunk, blocks, aux, others)))
-            held = [None if block is None else {index: block} for block in aux]
-            stored_aux = _all_aux(recipe, held, range(len(recipe.udfs)))
-            neighbors = Neighbors(frames={index: (frames,)}, aux=stored_aux)
-            rows = aux_rows(recipe, chunk, aux, with_halo)
+            if without:
+                others = Group(numbers=without, names=(), needs_cuda=False)
+                partials = list(run_chunk(recipe, chunk, blocks, aux, others))
+            values = aux_values(recipe, index, aux, with_halo)
+            rows = aux_rows(recipe, chunk, values)
+            neighbors = Neighbors(frames={index: (frames,)}, aux={index: values})
             for number in with_halo:
                 halo = recipe.udfs[number].halo
                 assert halo is not None
                 division = divide(halo, chunk, grid)
-                if division.seams and recipe.keeps_chunks(number):
-                    unfinished.append(number)
-                    keeps_all = True
-                    continue
-                instance = start_udf(recipe, number, chunk, rows[number], backends[number])
-                process_boxes(instance, division.inside, chunk, neighbors)
                 if division.seams:
                     unfinished.append(number)
+                    if recipe.keeps_chunks(number):
+                        at_borders = (frames,)
+                        continue
                     borders += own_pieces(halo, chunk, grid)
-                    partials[number] = _so_far(instance)
-                else:
+                instance = start_udf(recipe, number, chunk, rows.get(number, {}), backends[number])
+                BoxRun(instance, chunk, neighbors).process(division.inside)
+                if not division.seams:
                     partials[number] = end_udf(instance)
+                    continue
+                looks = bool(instance.udf.meta._looks)
+                if overrides(instance.udf, "cleanup"):  # the second task has its own instance
+                    instance.call("cleanup")
+                partials[number] = Partial(instance.arrays, chunk, chunk + 1, {}, looks)
         halos = recipe.halos(numbers)
-        cut = (frames.cut(box) for box in dict.fromkeys(borders))
-        at_borders = (frames,) if keeps_all else tuple(cut)
-        return LoadedChunk(
-            partials=tuple(partials.get(k) for k in range(len(recipe.udfs))),
-            unfinished=tuple(unfinished),
-            borders=at_borders,
-            margins={
-                other: tuple(
-                    _margin(frames, at_borders, box) for box in margin(halos, other, index, grid)
-                )
-                for other in needed_by
-            },
+        at_borders = at_borders or tuple(
+            frames.part(box, copy=True) for box in dict.fromkeys(borders)
         )
+        margins = {}
+        for other in needed_by:
+            boxes = margin(halos, other, index, grid)
+            margins[other] = tuple(_margin(frames, at_borders, box) for box in boxes)
+        return LoadedChunk(tuple(partials), tuple(unfinished), at_borders, margins)
 
 
 def finish_chunk(
@@ -136,45 +120,50 @@ def finish_chunk(
     chunk: int,
     loaded: LoadedChunk,
     margins_of_others: Mapping[Index, Margin],
-    aux: Sequence[Mapping[Index, Any] | None] = (),
+    aux: Mapping[Index, Sequence[Any]] | None = None,
     group: Group | None = None,
 ) -> Partials:
     """Return the partial results of a chunk, after the positions at its borders.
 
     `margins_of_others` has the frames that the chunk needs of others, by their index. `aux` holds
-    the values of these chunks and of the chunk itself, for each of `recipe.aux_slots`. A `group`
-    finishes some UDFs only.
+    the values of `recipe.aux_slots` for these chunks and the chunk itself, by index, if there are
+    any. A `group` finishes some UDFs only.
     """
     recipe = recipe.now
     if not loaded.unfinished:
         return loaded.partials
     index = recipe.grid.index(chunk)
-    first = loaded.borders[0]
-    stores = {index: loaded.borders, **margins_of_others}
-    own = [None if values is None else values[index] for values in aux]
     numbers = [k for k in loaded.unfinished if group is None or k in group.numbers]
     # the frames have been converted to one backend
     kinds: list[Backend] = [
         block.backend if isinstance(block, SparseRows) else backend_of(block)
-        for block in first.blocks
+        for block in loaded.borders[0].blocks
     ]
     backends = recipe.backends_over(kinds[0])
     done = [None if k in loaded.unfinished else p for k, p in enumerate(loaded.partials)]
     with chunk_context(recipe, numbers, backends, kinds):
-        neighbors = Neighbors(frames=stores, aux=_all_aux(recipe, aux, numbers))
-        rows = aux_rows(recipe, chunk, own, numbers)
+        stores = {index: loaded.borders, **margins_of_others}
+        given = aux or {index: ()}
+        values = {k: aux_values(recipe, k, blocks, numbers) for k, blocks in given.items()}
+        neighbors = Neighbors(frames=stores, aux=values)
+        rows = aux_rows(recipe, chunk, values[index])
         for number in numbers:
             halo, before = recipe.udfs[number].halo, loaded.partials[number]
             assert halo is not None
-            instance = start_udf(recipe, number, chunk, rows[number], backends[number])
+            instance = start_udf(recipe, number, chunk, rows.get(number, {}), backends[number])
             division = divide(halo, chunk, recipe.grid)
+            boxes = division.seams
             if before is None:
-                process_boxes(instance, division.inside, chunk, neighbors)
+                boxes = (*division.inside, *division.seams)
             else:
                 for name, array in before.arrays.items():
                     instance.arrays[name][...] = array
-            process_boxes(instance, division.seams, chunk, neighbors)
-            done[number] = _together(before, end_udf(instance))
+            BoxRun(instance, chunk, neighbors).process(boxes)
+            after = end_udf(instance)
+            if before is not None:  # what is known of the first part
+                looked_beyond = before.looked_beyond or after.looked_beyond
+                after = replace(after, looked_beyond=looked_beyond)
+            done[number] = after
     return tuple(done)
 
 
@@ -182,8 +171,8 @@ def _stored(
     recipe: Recipe, index: Index, blocks: Sequence[Any], kinds: Sequence[Backend]
 ) -> StoredFrames:
     """Return the frames of a chunk, after checks."""
-    grid, box = recipe.grid, box_of(recipe.grid, index)
-    native, converted = converted_blocks(blocks, kinds, len(grid.shape), len(recipe.sig_chunks))
+    box = box_of(recipe.grid, index)
+    native, converted = kinds[0], converted_blocks(blocks, kinds)
     nav = tuple(stop - first for first, stop in box)
     held: list[Any] = []
     for window, block in zip(signal_windows(recipe.sig_chunks), converted, strict=True):
@@ -200,51 +189,4 @@ def _stored(
 def _margin(frames: StoredFrames, borders: Margin, box: Box) -> StoredFrames:
     """Return frames that another chunk needs: a view of those that are kept anyway, or a copy."""
     kept = next((border for border in borders if border.holds(box)), None)
-    return frames.cut(box) if kept is None else kept.part(box)
-
-
-def _together(before: Partial | None, after: Partial) -> Partial:
-    """Return the partial result of a chunk, with what is known of its first part."""
-    if before is None:
-        return after
-    return replace(after, looked_beyond=before.looked_beyond or after.looked_beyond)
-
-
-def _so_far(instance: Instance) -> Partial:
-    """Return the buffers of a UDF that has not processed all positions of a chunk."""
-    looked_beyond = bool(instance.udf.meta._looks)
-    if overrides(instance.udf, "cleanup"):  # of this instance; the second task has its own
-        instance.call("cleanup")
-    return Partial(instance.arrays, *instance.cursor.chunks, {}, looked_beyond)
-
-
-def _all_aux(
-    recipe: Recipe, aux: Sequence[Mapping[Index, Any] | None], numbers: Sequence[int]
-) -> AuxStores:
-    """Return the aux data of some chunks, after checks; None for UDFs other than `numbers`."""
-    found: list[dict[Index, AnyArray] | None] = []
-    for (number, name), blocks in zip(recipe.aux_slots, aux, strict=True):
-        if blocks is None or number not in (*numbers, DESCAN):
-            found.append(None)
-            continue
-        if number == DESCAN:
-            assert recipe.descan is not None
-            declared, what = recipe.descan.shifts, "shifts of descan"
-        else:
-            declared, what = recipe.udfs[number].aux[name], f"aux data params.{name}"
-            updated = recipe.udfs[number].kwargs[name]
-            if updated.data is not None:
-                # a progressive run may have got other values since its tasks were made
-                values = updated.over(recipe.shape)
-                boxes = {index: box_of(recipe.grid, index) for index in blocks}
-                blocks = {  # noqa: PLW2901
-                    index: values[tuple(slice(*span) for span in box)]
-                    for index, box in boxes.items()
-                }
-        found.append(
-            {
-                index: checked_values(block, box_of(recipe.grid, index), declared, what)
-                for index, block in blocks.items()
-            }
-        )
-    return found
+    return frames.part(box, copy=True) if kept is None else kept.part(box)

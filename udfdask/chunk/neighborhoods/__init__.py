@@ -1,1 +1,0 @@
-"""Process chunks with UDFs that have a halo: windows, margins and seams of chunks."""
