@@ -1,8 +1,5 @@
 """Law 12: libraries keep to a task's share of threads; their old limits are restored."""
 
-import os
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -181,19 +178,3 @@ def test_libraries_are_searched_only_after_imports(monkeypatch):
     monkeypatch.setattr(task_context, "ThreadpoolController", None)
     with limiter.limit(1):
         pass
-
-
-@pytest.mark.full
-def test_openmp_that_numba_loads_in_the_first_task():
-    """Nobody has used numba before: its first use loads OpenMP with the threads of a machine."""
-    code = """
-import numba
-from threadpoolctl import threadpool_info
-from udfdask.chunk import task_context
-from udfdask.chunk.task_context import limiter
-with limiter.limit(1):
-    assert numba.get_num_threads() == 1
-    assert {library["num_threads"] for library in threadpool_info()} == {1}
-"""
-    environment = {**os.environ, "OMP_NUM_THREADS": "4"}
-    subprocess.run([sys.executable, "-c", code], env=environment, check=True, timeout=LATE)

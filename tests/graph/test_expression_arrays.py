@@ -78,15 +78,6 @@ def chained():
     return same(bright, (SUMS > 3000).sum() + (SUMS[1:] * 2).max())
 
 
-def roi():
-    total, sums = ud.run_udf(X, [SumUDF(), SumSigUDF()], roi=ROI)
-    rows, valid, total = ud.compute(
-        sums.raw["intensity"], sums.valid_mask["intensity"], total["intensity"]
-    )
-    right = same(rows, DATA[ROI].sum((1, 2))) and np.array_equal(valid, ROI)
-    return right and same(total, DATA[ROI].sum(0))
-
-
 def with_the_data_themselves():
     total, mean = ud.compute(ud.run_udf(X, SumUDF()), X.mean(axis=(0, 1)))
     return same(total["intensity"] / 24, mean)
@@ -128,15 +119,6 @@ def persisted():
     return right and hasattr(array, "expr") and same(array.sum().compute(), DATA.sum())
 
 
-def data_array():
-    import udfdask.xarray  # noqa: F401  # it adds the accessor
-
-    array = xr.DataArray(X, dims=("y", "x", "ky", "kx")).transpose("ky", "y", "x", "kx")
-    dataset = array.udf.run_udf(SumSigUDF(), sig_dims=("ky", "kx"))
-    right = dataset["intensity"].dims == ("y", "x")
-    return right and same(dataset.compute()["intensity"].values, SUMS)
-
-
 def cluster():
     from distributed import Client
 
@@ -150,7 +132,6 @@ def cluster():
 CASES = [
     (several_udfs, 4),
     (chained, 4),
-    (roi, 3),  # no frame of the fourth is selected
     (with_the_data_themselves, 4),
     (lazy_parameter_of_the_data, 8),  # the mean has to be known first
     (aux_data, 4),
@@ -158,7 +139,6 @@ CASES = [
     (descan, 4),
     (progressive, 4),
     (persisted, 4),
-    (data_array, 4),
     (cluster, 4),
 ]
 

@@ -74,7 +74,7 @@ def sizes(counts, roi, ragged=False, udfs=None):
     return found
 
 
-SMALL_BLOCKS = pytest.mark.filterwarnings("ignore:.* blocks of .* tasks:udfdask.UDFWarning")
+SMALL_BLOCKS = pytest.mark.filterwarnings("ignore:.* blocks of .* task:udfdask.UDFWarning")
 
 
 @pytest.mark.full
@@ -96,27 +96,6 @@ def test_nor_with_chunks_of_different_sizes():
     few = sizes((500,), roi=False, ragged=True, udfs=[SumUDF(), SumSigUDF()])
     many = sizes((20_000,), roi=False, ragged=True, udfs=[SumUDF(), SumSigUDF()])
     assert all(many[name] <= 2 * few[name] for name in few)
-
-
-def test_the_region_is_whole_in_every_task():
-    """A UDF sees the ROI of the scan, also where tasks do not carry it."""
-
-    class Seen(ud.UDF):
-        def get_result_buffers(self):
-            return {"seen": self.buffer(kind="nav", dtype="int64", extra_shape=(2,))}
-
-        def process_partition(self, partition):
-            rows = self.meta.slice.get()[0]
-            self.results.seen[:, 0] = self.meta.roi.sum()
-            self.results.seen[:, 1] = np.arange(self.meta.roi.sum())[rows]
-
-    roi = np.random.default_rng(1).random((60, 120)) < 0.6
-    x = da.ones((60, 120, 2, 2), chunks=(7, 11, 2, 2))
-    result = ud.run_udf(x, Seen(), roi=roi)
-    assert any(name.startswith("recipe-") for name in result["seen"].dask.layers)
-    seen = result.compute(scheduler="synchronous").raw["seen"]
-    assert (seen[:, 0] == roi.sum()).all()
-    np.testing.assert_array_equal(seen[:, 1], np.arange(roi.sum()))
 
 
 class Lookup:

@@ -80,25 +80,6 @@ class TestWorkers:
             done = door(x, scheduler=client, workers=name)
             np.testing.assert_array_equal(total_of(done, client), np.full((4, 4), 12.0))
 
-    def test_a_wish(self, x, client):
-        done = ud.run_udf(x, SumUDF()).compute(
-            scheduler=client, workers=["dead"], allow_other_workers=True
-        )
-        assert done["intensity"][0, 0] == 12
-
-    def test_an_adaptive_cluster_may_still_get_them(self, x):
-        distributed = pytest.importorskip("distributed")
-        with (
-            distributed.LocalCluster(
-                n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0"
-            ) as cluster,
-            distributed.Client(cluster, set_as_default=False) as client,
-        ):
-            cluster.adapt(minimum=1, maximum=1)
-            (kept,) = ud.persist(ud.run_udf(x, SumUDF()), scheduler=client, workers=["later"])
-            (future,) = distributed.futures_of(kept)
-            assert future.status == "pending"
-
 
 @BY_DOOR
 @pytest.mark.parametrize("amount", [1, 3])

@@ -1,4 +1,4 @@
-"""Law 14: every scheduler and every door gives the same bits; law 7: parameters travel once."""
+"""Law 14: every scheduler and every door gives the same bits."""
 
 import pickle
 
@@ -55,19 +55,6 @@ class MergesAll(ud.UDF):
 
     def merge_all(self, ordered_results):
         return {"top": np.maximum.reduce([r.top for r in ordered_results.values()])}
-
-
-class Weighs(ud.UDF):
-    """Uses a large parameter."""
-
-    def __init__(self, weights):
-        super().__init__(weights=weights)
-
-    def get_result_buffers(self):
-        return {"v": self.buffer(kind="nav", dtype="float64")}
-
-    def process_frame(self, frame):
-        self.results.v[:] = self.params.weights[0] * frame.sum() + self.params.weights[-1]
 
 
 @pytest.fixture(scope="module")
@@ -140,20 +127,6 @@ def test_pickling_a_result(x, dumps):
     assert bits(restored) == bits(done)
     np.testing.assert_array_equal(restored.raw["intensity"], done.raw["intensity"])
     np.testing.assert_array_equal(restored.masked["intensity"], done.masked["intensity"])
-
-
-def size(collection) -> int:
-    """Bytes of the tasks of a collection when they travel together."""
-    return len(cloudpickle.dumps(dict(collection.__dask_graph__())))
-
-
-def test_a_large_parameter_travels_once_per_graph():
-    """10 MB over 200 chunks: 10 MB, not 2 GB."""
-    x = da.ones((200, 2, 4, 4), chunks=(1, 2, 4, 4))
-    weights = np.arange(1_250_000, dtype="float64")
-    small = size(ud.run_udf(x, Weighs(weights[:2])))
-    large = size(ud.run_udf(x, Weighs(weights)))
-    assert 10e6 <= large < 10.5e6 + small
 
 
 def test_a_class_made_in_a_function(options):

@@ -4,17 +4,12 @@ import dask
 import dask.array as da
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 import udfdask as ud
 from counting import CountedChain, CountedNav, counted_block, counts
-from cuda_udfs import Added, Cuda, Rows, numbers
+from cuda_udfs import Added, Cuda, numbers
 from stand_in import numpy_standing_in_for_cupy
-from suites import examples
 from udfdask.testing import raise_if_dask_computes
-from udfdask.testing.strategies import datasets
-from udfdask.udfs import StdDevUDF, SumSigUDF, SumUDF
 
 SHAPE, CHUNKS = (6, 5, 3, 4), (2, 3, 3, 2)
 DATA = np.arange(360).reshape(SHAPE)
@@ -22,13 +17,6 @@ DATA = np.arange(360).reshape(SHAPE)
 
 class CudaChain(CountedChain):
     """Buffers of every kind, merged in order."""
-
-    def get_backends(self):
-        return ("cuda",)
-
-
-class CudaStdDev(StdDevUDF):
-    """Merged by merge_all."""
 
     def get_backends(self):
         return ("cuda",)
@@ -78,26 +66,6 @@ def test_each_block_is_loaded_once(route, turned, folder):
     check_once(folder, "chain", "nav")
 
 
-@pytest.mark.full
-@pytest.mark.filterwarnings("ignore::udfdask.UDFWarning")
-@settings(deadline=None, max_examples=examples(40), suppress_health_check=list(HealthCheck))
-@given(dataset=datasets(dtype="int16"), order=st.permutations([0, 1, 2, 3]))
-def test_the_same_numbers_as_in_one_group(dataset, order, tmp_path_factory):
-    array, sig_dims, roi = dataset
-    folder = str(tmp_path_factory.getbasetemp())
-    both = []
-    for cuda, deviation in ((Cuda, CudaStdDev), (Rows, StdDevUDF)):
-        udfs = [cuda(folder), SumUDF(), deviation(), SumSigUDF()]
-        results = ud.run_udf(array, [udfs[k] for k in order], sig_dims=sig_dims, roi=roi)
-        *_, last = ud.run_udf_iter(
-            array, [udfs[k] for k in order], sig_dims=sig_dims, roi=roi, scheduler="synchronous"
-        )
-        both.append([*ud.compute(*results), *last.buffers])
-    for with_device, without in zip(*both, strict=True):
-        for name in without:
-            np.testing.assert_allclose(with_device[name], without[name], rtol=1e-6)
-
-
 def test_each_group_gets_its_own_aux_data(tmp_path):
     offsets = np.arange(30).reshape(6, 5)
     aux = [
@@ -118,3 +86,8 @@ def test_each_group_gets_its_own_aux_data(tmp_path):
         *_, last = ud.run_udf_iter(array, udfs)
         np.testing.assert_array_equal(last.buffers[0]["sums"], sums + offsets)
         np.testing.assert_array_equal(last.buffers[1]["sums"], sums + 2 * offsets)
+    # one group of two has aux data
+    folder = str(tmp_path)
+    alone, first = ud.compute(*ud.run_udf(array, [Cuda(folder), OnHost(folder, aux[0])]))
+    np.testing.assert_array_equal(alone["sums"], sums)
+    np.testing.assert_array_equal(first["sums"], sums + offsets)

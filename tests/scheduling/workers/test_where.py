@@ -7,7 +7,7 @@ import pytest
 
 import udfdask as ud
 from counting import counts
-from cuda_udfs import Added, Cuda, CudaSum, Hybrid, Rows, loaded, numbers
+from cuda_udfs import Added, Cuda, Hybrid, Rows, loaded, numbers
 from udfdask import on_workers
 from udfdask.errors import ArgumentValueError, DeviceError
 from udfdask.udfs import SumSigUDF, SumUDF
@@ -152,16 +152,6 @@ def test_loading_apart_from_the_chunks(mixed, recorded, folder):
     assert found["cuda"] == (DEVICE, 6)
     assert found["load"][1] == 12
     check_tags(recorded())
-
-
-@pytest.mark.full
-def test_a_task_for_each_signal_chunk(mixed, recorded, folder):
-    chunks = (3, 3, 1, 2)  # 8 signal chunks
-    for udfs in ([CudaSum()], [SumSigUDF(), CudaSum()]):
-        *_, total = ud.compute(*ud.run_udf(lazy(folder, chunks), udfs), scheduler=mixed)
-        np.testing.assert_array_equal(total["intensity"], DATA.sum(axis=(0, 1)))
-        assert where(folder)["load"][1] == 32
-        check_tags(recorded())
 
 
 @pytest.mark.full
