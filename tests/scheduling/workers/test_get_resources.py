@@ -39,7 +39,7 @@ def test_what_they_need(udfs, backends, wanted):
         ({Cuda(".")}, None, ArgumentTypeError, "got a set"),
         (Cuda("."), "numpy", ArgumentValueError, "the run is restricted to"),
         (Cuda("."), "gpu", ArgumentValueError, "is no array backend"),
-        (Cuda("."), 3, ArgumentTypeError, "the name of an array backend"),
+        (Cuda("."), 3, ArgumentTypeError, "name an array backend"),
     ],
 )
 def test_bad_input(udfs, backends, error, match):
