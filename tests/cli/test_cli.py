@@ -305,11 +305,3 @@ def test_a_name_does_not_change_when_another_udf_is_added(file, tmp_path):
                 np.testing.assert_array_equal(arrays[name], array)
             found.update(arrays)
     assert {"sum_intensity", "disk_intensity", "disk_2_intensity", "sum_2_intensity"} < set(found)
-
-
-def test_small_chunks_are_joined(file):
-    plan = call("explain", file, "--chunks", "1,1,-1,-1", "--merge-small", "1MB")
-    assert "small chunks are joined by merge_small" in plan
-    plain = call("run", file, "--no-progress")
-    merged = call("run", file, "--no-progress", "--chunks", "1,1,-1,-1", "--merge-small", "1MB")
-    assert merged[merged.index("udf ") :] == plain[plain.index("udf ") :]

@@ -39,21 +39,6 @@ def test_the_plan_of_a_run(file):
     assert "2 of 6 are read" in output
 
 
-@pytest.mark.parametrize(
-    ("options", "code", "message"),
-    [
-        (["no.npy"], 1, "there is no file"),
-        (["{}", "--udf", "com:cx=99,r=3"], 1, "Error: "),
-        (["{}", "--udf", "con"], 2, "did you mean 'com'"),
-        (["{}", "--roi", "9,9"], 1, "(6, 8)"),
-        (["{}", "--scheduler", "threads"], 2, "No such option"),
-        ([], 2, "Missing argument 'FILE'"),
-    ],
-)
-def test_mistakes(file, options, code, message):
-    assert message in call("explain", *(o.format(file) for o in options), code=code)
-
-
 def test_a_line_for_each_udf():
     lines = call("udfs").splitlines()
     assert [line.split()[0] for line in lines] == list(CATALOG)

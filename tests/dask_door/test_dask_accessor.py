@@ -1,8 +1,5 @@
 """`array.udf` forwards its arguments; inputs and outputs are dask arrays, loaded once."""
 
-import subprocess
-import sys
-
 import dask
 import dask.array as da
 import numpy as np
@@ -85,14 +82,6 @@ def test_prepared_arrays_are_loaded_once(prepare, scheduler, array, data, folder
     assert set(found.values()) == {1}
 
 
-def test_prepared_arrays_are_loaded_once_on_a_cluster(array, data, folder, client):
-    total, each = binned(array).udf.run_udf([SumUDF(), SumSigUDF()], sig_dims=2)
-    total, bright = ud.compute(total, each["intensity"] > 9000, scheduler=client)
-    np.testing.assert_array_equal(total["intensity"], binned(data).sum(axis=(0, 1)))
-    np.testing.assert_array_equal(bright, data.sum(axis=(2, 3)) > 9000)
-    assert set(counts(folder).values()) == {1}
-
-
 def test_a_udf_on_the_result_of_a_udf(array, data, folder):
     spectra = array.udf.map_frames(np.sum, axis=-1, output_shape=(12,), output_dtype="f8")
     with raise_if_dask_computes():
@@ -134,10 +123,3 @@ def test_the_other_methods(sig_dims):
     assert_eq(ours.buffers[0]["intensity"], plain["intensity"])
     mapped = x.udf.map_frames(np.mean, sig_dims=sig_dims)
     assert mapped.name == ud.map_frames(x, np.mean, sig_dims=sig_dims).name
-
-
-@pytest.mark.full
-def test_nothing_is_added_without_the_import():
-    source = "import udfdask, dask.array as da; print(hasattr(da.Array, 'udf'))"
-    run = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, check=True)
-    assert run.stdout == "False\n"

@@ -2,7 +2,6 @@
 
 import math
 
-import dask
 import dask.array as da
 import numpy as np
 import pytest
@@ -93,11 +92,3 @@ def test_the_data_are_not_written_to():
     with pytest.raises(ValueError, match="read-only"):
         signal.udf.run_udf(Writes(), show_progressbar=False)
     assert signal.data.all()
-
-
-@pytest.mark.full
-def test_data_in_memory_on_other_processes(pool):
-    data = np.arange(4 * 5 * 6 * 7.0).reshape(4, 5, 6, 7)
-    with dask.config.set(scheduler="processes", pool=pool):
-        found = hs.signals.Signal2D(data).udf.run_udf(SumUDF(), show_progressbar=False)
-    np.testing.assert_array_equal(found["intensity"].data, data.sum(axis=(0, 1)))

@@ -90,15 +90,6 @@ class TestHyperSpysRegions:
         assert 0 < found.sum() <= 24
         assert count in (None, found.sum())
 
-    def test_of_three_navigation_axes_the_first_two_of_hyperspys(self):
-        scan = make_scan((3, 4, 6))
-        for roi in (
-            hs.roi.CircleROI(cx=0.0, cy=0.0, r=0.8),
-            hs.roi.RectangularROI(left=-0.5, right=1.0, top=-1, bottom=0),
-        ):
-            expected = np.broadcast_to(selected(make_scan(), roi=roi), (3, 4, 6))
-            np.testing.assert_array_equal(selected(scan, roi=roi), expected)
-
     def test_put_on_other_axes_by_a_widget(self):
         plt = pytest.importorskip("matplotlib.pyplot", reason="matplotlib is an extra")
         scan = make_scan()
@@ -113,17 +104,6 @@ class TestHyperSpysRegions:
         expected = np.zeros(NAV, dtype=bool)
         expected[1:3] = True
         np.testing.assert_array_equal(found, expected)
-
-    def test_put_on_the_frames_by_a_widget(self):
-        plt = pytest.importorskip("matplotlib.pyplot", reason="matplotlib is an extra")
-        scan = make_scan()
-        roi = hs.roi.RectangularROI(left=0, right=1, top=0, bottom=1)
-        with plt.rc_context({"backend": "agg"}):
-            scan.plot()
-            roi.add_widget(scan, axes=scan.axes_manager.signal_axes)
-            with pytest.raises(ud.ArgumentValueError, match=r"other axes.*virtual_image\(roi\)"):
-                selected(scan, roi=roi)
-            plt.close("all")
 
 
 BOOL = np.ones(NAV, dtype=bool)

@@ -164,14 +164,6 @@ class TestLaziness:
             scan.udf.explain(SumUDF())
 
 
-class TestProgressbar:
-    @pytest.mark.parametrize("preference", [True, False])
-    def test_as_in_the_preferences(self, scan, preference, monkeypatch, capsys):
-        monkeypatch.setattr(hs.preferences.General, "show_progressbar", preference)
-        scan.udf.run_udf(SumUDF(), lazy_output=False)
-        assert ("20/20" in capsys.readouterr().err.replace(".0", "")) == preference
-
-
 class TestUseInHyperSpy:
     """Common next steps of users with a signal."""
 

@@ -1,7 +1,6 @@
 """Live plots: what is drawn when, on which screen, and that a run never depends on it."""
 
 import re
-import sys
 import threading
 
 import dask.array as da
@@ -68,12 +67,6 @@ def test_what_is_not_there_yet_is_missing():
         n = snapshot.n_merged
         assert plot.figure.get_suptitle() == f"SumUDF, SumSigUDF: {n} of 5 chunks"
     np.testing.assert_allclose(image, DATA.sum(axis=(2, 3)))
-
-
-@pytest.mark.parametrize("plots", [None, False])
-def test_no_plots(plots, monkeypatch):
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    assert len(list(ud.run_udf_iter(X, SumUDF(), plots=plots))) == 5
 
 
 @pytest.mark.parametrize(

@@ -54,13 +54,6 @@ def test_which_parts_are_drawn(kind, shape, options, expected):
         np.testing.assert_array_equal(panels[0].values, values[2])
 
 
-@pytest.mark.parametrize(
-    "values", [3.0, np.zeros((0, 4)), np.array([[None, 1]]), np.array([["a", "b"]])]
-)
-def test_what_cannot_be_drawn(values):
-    assert of("single", values) == ()
-
-
 def test_colors_follow_the_values():
     def style(kind, values):
         (panel,) = of(kind, values)

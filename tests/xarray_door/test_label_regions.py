@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import udfdask as ud
 from suites import examples
-from udfdask.errors import ArgumentTypeError, ArgumentValueError, UDFWarning
+from udfdask.errors import ArgumentValueError, UDFWarning
 from udfdask.testing import raise_if_dask_computes
 from udfdask.udfs import SumSigUDF
 
@@ -108,9 +107,3 @@ def test_what_cannot_be_found(array, roi, match):
 def test_labels_that_select_nothing_warn(array):
     with pytest.warns(UDFWarning, match=r"selects no position of the scan, .* \(4, 6\)"):
         assert not selected(array, {"y": slice(7, 9)}).any()
-
-
-def test_without_names(array):
-    match = r"cannot use dict .*np\.s_\[3:7, 9:12\]"
-    with pytest.raises(ArgumentTypeError, match=match):
-        ud.run_udf(array.data, SumSigUDF(), roi={"y": slice(1, 2)})
