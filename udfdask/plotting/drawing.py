@@ -1,4 +1,4 @@
-"""Draw one panel into one matplotlib axes: a line, or an image with a color bar or a wheel."""
+"""Draw one panel into one matplotlib axes: lines, or an image with a color bar or a wheel."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _TINT = 0.15
 """Opacity of the inside of detectors."""
 _FINE = 4
 """Number of parts of a pixel along each axis, for outlines."""
-_LINE_COLORS = ("#d1495b", "#2a9d8f", "#e9a03b", "#7b5ea7", "#6b6b6b")
+_LINE_COLORS = ("#3b528b", "#d1495b", "#2a9d8f", "#e9a03b", "#7b5ea7", "#6b6b6b")
 _LEGEND = {"fontsize": 8, "labelcolor": INK, "framealpha": 0.8}
 
 
@@ -41,8 +41,8 @@ def draw_panel(figure: Any, axes: Any, panel: Panel) -> None:
     values = np.abs(panel.values) if panel.values.dtype.kind == "c" else panel.values
     values = values.astype(np.float64)
     values[~np.isfinite(values)] = np.nan
-    if values.ndim == 1:
-        _draw_line(axes, panel, values)
+    if values.ndim == 1 or panel.style == "lines":
+        _draw_lines(axes, panel, values)
         return
     # an image has pixels of equal size, so that uneven positions are counted
     even = (a if a.values is None else Axis(name=a.name, unit="index") for a in panel.axes)
@@ -59,10 +59,14 @@ def _name(axis: Axis) -> str:
     return f"{axis.name} ({unit})"
 
 
-def _draw_line(axes: Any, panel: Panel, values: Array) -> None:
-    """Draw a line, shape (n,), and shade the positions of masks of this shape."""
+def _draw_lines(axes: Any, panel: Panel, values: Array) -> None:
+    """Draw a line, shape (n,), or lines, shape (n, lines), and shade masks of shape (n,)."""
     positions = panel.axes[0].positions(len(values))
-    axes.plot(positions, values, lw=1.1, color="#3b528b", marker="." if len(values) <= 40 else "")
+    axes.set_prop_cycle(color=_LINE_COLORS)
+    lines = axes.plot(positions, values, lw=1.1, marker="." if len(values) <= 40 else "")
+    if len(panel.axes) > 1:
+        for line, label in zip(lines, panel.axes[1].labels or range(len(lines)), strict=True):
+            line.set_label(label)
     is_log = panel.log and np.nanmax(values, initial=0) > 0
     if is_log:
         axes.set_yscale("log")  # it has no place for zero
@@ -76,14 +80,14 @@ def _draw_line(axes: Any, panel: Panel, values: Array) -> None:
     axes.grid(axis="y", color="0.9", lw=0.7)
     axes.set_xlabel(_name(panel.axes[0]), fontsize=9, color=INK)
     axes.set_ylabel(panel.label, fontsize=9, color=INK)
-    for number, (name, mask) in enumerate(panel.outlines.items()):
+    for number, (name, mask) in enumerate(panel.outlines.items(), start=1):
         color = _LINE_COLORS[number % len(_LINE_COLORS)]
         # where each run of True begins and ends
         steps = np.diff(mask.reshape(-1).astype(np.int8), prepend=0, append=0)
         for k, (first, stop) in enumerate(np.flatnonzero(steps).reshape(-1, 2)):
             label = name if k == 0 else None
             axes.axvspan(edges[first], edges[stop], color=color, alpha=0.3, lw=0, label=label)
-    if panel.outlines:
+    if panel.outlines or len(panel.axes) > 1:
         axes.legend(**_LEGEND)
 
 
