@@ -34,12 +34,6 @@ def line_of(output, *cells):
     return line
 
 
-def test_the_plan_comes_before_the_results(file):
-    output = call("run", file, "--udf", "sum", "--chunks", "2,4,-1,-1")
-    assert "6 of 6 are read" in output
-    assert output.index("in 6 chunks") < output.index("intensity  sig")
-
-
 @pytest.mark.parametrize(
     ("text", "message"),
     [

@@ -53,13 +53,3 @@ def test_each_is_described(name):
     parameters = inspect.signature(CATALOG[name]).parameters
     assert call("udfs", name) == f"{name}: {', '.join(parameters)}\n\n{description}\n"
     assert "\nNotes\n-----\n" in description
-
-
-def test_a_limit_on_memory(file):
-    """Both commands refuse a run that does not fit, and print the remedies."""
-    plan = call("explain", file, "--max-memory", "1GB")
-    assert plan == call("explain", file)
-    for command in (["explain"], ["run", "--no-progress"]):
-        message = call(command[0], file, *command[1:], "--max-memory", "10 kB", code=1)
-        assert "more than max_memory='10 kB': " in message
-    assert "is not a size" in call("explain", file, "--max-memory", "much", code=1)

@@ -110,7 +110,7 @@ REFUSED = [
         "auto_result is empty",
     ),
     (["--plot", "a.png", "--udf", "noop"], "there is nothing to draw"),
-    (["--plot", "a.png", "--udf", "auto:f=mine.py:texts"], "it contains <U3 values"),
+    (["--plot", "a.png", "--udf", "auto:f=mine.py:texts"], "there is nothing to draw"),
     (["--out", "a.zarr", "--udf", "auto:f=mine.py:texts"], "auto_result contains <U3 values"),
     (["--out", "a.hspy", "--udf", "auto:f=mine.py:times"], "auto_result contains datetime64[s]"),
     (

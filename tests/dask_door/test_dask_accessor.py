@@ -10,9 +10,7 @@ from hypothesis import strategies as st
 import udfdask as ud
 import udfdask.dask
 from counting import CountedData, counts
-from suites import examples
 from udfdask.testing import assert_eq, raise_if_dask_computes
-from udfdask.testing.strategies import datasets
 from udfdask.udfs import StdDevUDF, SumSigUDF, SumUDF
 
 SHAPE = (6, 8, 12, 16)
@@ -96,20 +94,6 @@ def test_a_udf_on_the_result_of_a_udf(array, data, folder):
     found = counts(folder)
     assert len(found) == N_BLOCKS
     assert set(found.values()) == {1}
-
-
-@settings(deadline=None, max_examples=examples(30))
-@given(dataset=datasets())
-def test_it_gives_what_the_function_gives(dataset):
-    array, sig_dims, roi = dataset
-    with raise_if_dask_computes():
-        ours = array.udf.run_udf(SumSigUDF(), sig_dims=sig_dims, roi=roi)
-        plain = ud.run_udf(array, SumSigUDF(), sig_dims=sig_dims, roi=roi)
-    assert ours["intensity"].name == plain["intensity"].name
-    assert_eq(
-        ours.compute(scheduler="synchronous")["intensity"],
-        plain.compute(scheduler="synchronous")["intensity"],
-    )
 
 
 @settings(deadline=None, max_examples=5)

@@ -48,15 +48,6 @@ def test_signals_of_booleans(mask):
         np.testing.assert_array_equal(selected(scan.as_lazy(), roi=roi, lazy_output=False), mask)
 
 
-def test_the_rest_is_as_run_udf_takes_it():
-    scan = make_scan()
-    expected = np.zeros(NAV, dtype=bool)
-    expected[1, 4] = True
-    np.testing.assert_array_equal(selected(scan, roi=(1, 4)), expected)
-    np.testing.assert_array_equal(selected(scan, roi=np.s_[1, 4]), expected)
-    np.testing.assert_array_equal(selected(scan, roi=[((1, 4), True)]), expected)
-
-
 def as_hyperspy_selects(scan, roi):
     """Return which positions HyperSpy keeps when it slices a signal of position numbers."""
     numbers = hs.signals.BaseSignal(

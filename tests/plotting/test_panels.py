@@ -100,14 +100,3 @@ def test_profiles_are_a_mean_curve():
     assert (curve.axes, curve.log) == ((radius,), False)
     np.testing.assert_allclose(curve.values, values.mean(axis=(0, 1)))
     assert of("nav", values, extra=(radius,), log=True)[0].log
-
-
-def test_a_logarithmic_scale_is_chosen():
-    counts = np.arange(12.0).reshape(3, 4)
-    assert [of("nav", counts, log=log)[0].log for log in (None, True, False)] == [
-        False,
-        True,
-        False,
-    ]
-    assert [of("sig", counts, log=log)[0].log for log in (None, True, False)] == [True, True, False]
-    assert not of("sig", counts > 3)[0].log

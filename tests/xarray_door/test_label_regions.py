@@ -68,11 +68,6 @@ def test_both_ends_of_labels_are_included(array, method):
     assert np.argwhere(found).tolist() == [[1, 4], [1, 5], [2, 4], [2, 5]]
 
 
-def test_positions_where_there_are_no_coordinates(array):
-    found = selected(array.drop_vars("y"), {"y": slice(0, 2)})
-    assert np.flatnonzero(found.all(axis=1)).tolist() == [0, 1]
-
-
 def test_dates_texts_and_several_levels():
     times = np.arange("2026-11-20", "2026-11-24", dtype="M8[D]")
     names = ["a", "b", "c", "a", "e", "f"]
