@@ -46,6 +46,10 @@ def _read(signal: Any, mask: Any, *, navigate: bool) -> Any:
         )
     if isinstance(mask.data, da.Array):
         raise lazy_signal_error("roi" if navigate else "mask")
+    if navigate and mask.data.dtype != bool:
+        raise ArgumentTypeError(
+            f"the roi is {mask!r} of dtype {mask.data.dtype}, expected booleans, as in mask > 0"
+        )
     return np.asarray(aligned_data(mask))
 
 
