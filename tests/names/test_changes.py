@@ -89,6 +89,7 @@ CHANGES = {
     "a function of __getattr__": ("lazy.anything", "lazy.__getattr__ = lambda name: 0"),
     "what code that was executed reads": ("executed()", "space['level'] = 2"),
     "the seed of NumPy's functions": ("np.random.rand()", "np.random.seed(5)"),
+    "the environment": ("os.environ.get('A')", "monkeypatch.setenv('A', 'b')"),
     "an object array that holds itself": ("LOOP[1]", "prog.LOOP[1] = 2"),
     "the package's next module": ("package.main.f()", "package_next.VALUE = 2"),
     "a count of calls": ("next(COUNTER)", "next(prog.COUNTER)"),

@@ -1,9 +1,10 @@
-"""What a UDF names outside of itself: files count, and what reads settings is not kept."""
+"""What a UDF names outside of itself: environment variables, settings, and files."""
 
 import decimal
 import os
 import warnings
 
+import dask
 import dask.array as da
 import numpy as np
 import pytest
@@ -14,14 +15,15 @@ from udfdask.records.data_names import DataNames
 from udfdask.records.runs import find_runs, names_of
 
 SOURCE = """
-import decimal, importlib, os, sys
-from os import environ
+import decimal, importlib, math, os, sys
+from decimal import Decimal
+from os import environ, getenv
 from pathlib import Path
 import dask, dask.config
 import numpy as np
 import udfdask as ud
 
-LOG = Path("log.txt")
+NAME, LOG = "OWN_SCALE", Path("log.txt")
 {more}
 
 class Own(ud.UDF):
@@ -45,6 +47,54 @@ def name(*args, **parameters):
     """The name of a UDF."""
     run = ud.run_udf(da.ones((2, 3, 4, 4), chunks=1), udf(*args, **parameters))
     return names_of(find_runs([run])[0], DataNames())[1]
+
+
+READS = {
+    "environ": 'value = float(os.environ["OWN_SCALE"])',
+    "getenv": 'value = float(os.getenv("OWN_SCALE", 1))',
+    "imported": 'value = float(getenv("OWN_SCALE", 1)) + len(environ)',
+    "global name": "value = float(os.environ[NAME])",
+    "parameter": "value = float(environ[self.params.variable])",
+    "import inside": 'import os; value = float(os.environ["OWN_SCALE"])',
+    "helper": "value = helper()",
+}
+
+
+@pytest.mark.parametrize("how", READS)
+def test_a_variable_counts_if_the_code_names_it(how, monkeypatch):
+    helper = 'def helper():\n    return float(os.environ["OWN_SCALE"])'
+    monkeypatch.setenv("OWN_SCALE", "1")
+    first = name(READS[how], helper, variable="OWN_SCALE")
+    monkeypatch.setenv("SLURM_JOB_ID", "17")
+    monkeypatch.setenv("PYTHONHASHSEED", "3")
+    assert name(READS[how], helper, variable="OWN_SCALE") == first
+    monkeypatch.setenv("OWN_SCALE", "2")
+    assert name(READS[how], helper, variable="OWN_SCALE") != first
+    monkeypatch.delenv("OWN_SCALE")
+    assert name(READS[how], helper, variable="OWN_SCALE") != first
+
+
+def test_variables_that_are_only_words_do_not_count(monkeypatch):
+    first = name('value = len("HOME")')
+    monkeypatch.setenv("HOME", "/elsewhere")
+    assert name('value = len("HOME")') == first
+    assert name('value = len(os.environ["HOME"])') != name('value = len(os.environ["PATH"])')
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        'value = dask.config.get("own.scale", 1)',
+        'import dask.config; value = dask.config.get("own.scale", 1)',
+        'from dask import config; value = config.get("own.scale", 1)',
+    ],
+)
+def test_a_setting_of_dask_counts_if_the_code_names_it(body):
+    first = name(body)
+    with dask.config.set({"own.scale": 2}):
+        assert name(body) != first
+    with dask.config.set({"own.other": 2}):
+        assert name(body) == first
 
 
 WRITES = {
@@ -106,23 +156,15 @@ class Odd:
         'value = importlib.import_module("ma" + "th".lower()).pi',
         'value = len(compile("1", "", "eval").co_code)',
         'value = eval("1 + 1")',
-        'value = float(os.environ["OWN_SCALE"])',
-        'value = float(os.getenv("OWN_SCALE", 1))',
-        "value = float(environ[self.params.variable])",
-        'import os; value = float(os.environ["OWN_SCALE"])',
-        'from os import environ; value = float(environ["OWN_SCALE"])',
-        "value = helper()",
-        'value = dask.config.get("own.scale", 1)',
-        'import dask.config; value = dask.config.get("own.scale", 1)',
-        'from dask import config; value = config.get("own.scale", 1)',
+        'n = 1; value = len(os.environ.get(f"OWN_{n}", ""))',
+        'n = "1"; value = len(os.environ.get("OWN_" + n, ""))',
+        'n = 1; value = len(os.environ.get("OWN_%d" % n, ""))',
         "value = float(decimal.Decimal(1) / 7)",
         "value = len([odd])",
     ],
 )
-def test_what_cannot_be_named_is_computed_with_one_warning(body, tmp_path, monkeypatch):
-    monkeypatch.setenv("OWN_SCALE", "1")
-    helper = 'def helper():\n    return float(os.environ["OWN_SCALE"])'
-    own = udf(body, helper, variable="OWN_SCALE")
+def test_what_cannot_be_named_is_computed_with_one_warning(body, tmp_path):
+    own = udf(body)
     own.process_frame.__func__.__globals__["odd"] = Odd()
     run = ud.run_udf(da.ones((2, 3, 4, 4), chunks=1), own)
     expected = run.compute()

@@ -38,9 +38,14 @@ _CONFIGURED = ("udfdask.udf", "udfdask.udfs.")
 # the code that these functions use is known only when they are called
 _UNFORESEEN = {("builtins", name) for name in ("compile", "eval", "exec", "__import__")}
 _UNFORESEEN |= {("importlib", "import_module")}
+_READERS = [("library", *names) for names in (("os",), ("os", "environ"), ("os", "getenv"))]
+_READERS += [("library", *names) for names in (("dask", "config"), ("dask.config",))]
+_READERS += [("library", "dask.config", "get")]
+"""Names of what reads settings."""
 
 _LOADS = frozenset({"LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"})
 _ATTRIBUTES = frozenset({"LOAD_ATTR", "LOAD_METHOD"})
+_TEXT_METHODS = frozenset({"format", "format_map", "join", "lower", "replace", "upper"})
 _NO_STEPS = frozenset({"CACHE", "EXTENDED_ARG", "NOP", "PRECALL", "PUSH_NULL", "RESUME"})
 
 Written = Literal["writes", "writes parameter"]
@@ -140,6 +145,9 @@ def _name_references(walk: Walk, function: types.FunctionType) -> Any:
             walk.noted.add((how, str(os.fspath(value))))
     package = scope.get("__package__") or scope.get("__name__", "").rpartition(".")[0]
     imported = [_name_import(walk, package, *each) for each in sorted(references.imports)]
+    used = [name for _, name in found] + [name for names in imported for name in names]
+    if references.makes_texts and any(name in _READERS for name in used):
+        return walk.unnamed(function)  # it may make the name of a setting while it runs
     return (found, imported)
 
 
@@ -239,17 +247,24 @@ class References:
     """Each constant text."""
     written: set[tuple[str, str]] = field(default_factory=set)
     """Each file opened for writing: ("constant", path), or "global" or "parameter" and a name."""
+    makes_texts: bool = False
+    """Whether texts are put together, so that there can be others than constants."""
 
 
 @lru_cache(maxsize=4096)
 def references_of(code: types.CodeType) -> References:
     """Return the names and texts in a code object."""
     steps: Steps = [
-        (each.opname, each.argval)
+        (each.opname, each.argrepr if each.opname == "BINARY_OP" else each.argval)
         for each in dis.get_instructions(code)
         if each.opname not in _NO_STEPS
     ]
-    found = References(written=set(_written(steps)))
+    inner = [references_of(each) for each in code.co_consts if isinstance(each, types.CodeType)]
+    found = References(
+        written=set(_written(steps)),
+        makes_texts=any(_makes_text(steps, k) for k in range(len(steps)))
+        or any(each.makes_texts for each in inner),
+    )
     chain: tuple[str, ...] = ()
     for k, (name, value) in enumerate(steps):
         if chain and name in _ATTRIBUTES:
@@ -262,15 +277,29 @@ def references_of(code: types.CodeType) -> References:
             level, taken = (argument for _, argument in steps[k - 2 : k])
             found.imports.add((level or 0, value, tuple(taken or ())))
     for constant in code.co_consts:
-        if isinstance(constant, types.CodeType):
-            inner = references_of(constant)
-            found.chains.update(inner.chains)
-            found.imports.update(inner.imports)
-            found.texts.update(inner.texts)
-            found.written.update(inner.written)
-        several = constant if isinstance(constant, tuple) else (constant,)
-        found.texts.update(each for each in several if isinstance(each, str))
+        for each in constant if isinstance(constant, tuple) else (constant,):
+            if isinstance(each, str):
+                found.texts.add(each)
+    for each in inner:
+        found.chains.update(each.chains)
+        found.imports.update(each.imports)
+        found.texts.update(each.texts)
+        found.written.update(each.written)
     return found
+
+
+def _makes_text(steps: Steps, k: int) -> bool:
+    """Return whether instruction number k may put a text together."""
+    name, value = steps[k]
+    if name in _ATTRIBUTES:
+        return value in _TEXT_METHODS
+    if name == "BINARY_OP" and value in ("+", "+=", "%"):
+        for before, operand in reversed(steps[:k]):
+            if before == "LOAD_CONST" and isinstance(operand, str):
+                return True
+            if not before.startswith("LOAD_"):
+                return False
+    return name.startswith(("FORMAT_", "BUILD_STRING"))
 
 
 def _written(steps: Steps) -> Iterator[tuple[str, str]]:

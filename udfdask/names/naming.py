@@ -30,11 +30,10 @@ FLAT = PLAIN | {int}
 """Types of values that are their own names and cannot contain references."""
 
 Reference = tuple[Literal["text", "library"] | code.Written, str]
-"""What a value refers to: a text, which can be the path of a file; a module of a library; a file
-that is opened for writing, by its path or by the parameter that has the path."""
+"""What a value refers to: a text, which can be the path of a file or the name of a setting; a
+module of a library; a file that is opened for writing, by its path or by the parameter that has
+the path."""
 
-_SETTINGS = {("os",), ("os", "environ"), ("os", "getenv"), ("dask",), ("dask", "config")}
-"""Objects of libraries through which code can read settings: their values have no name."""
 _STATELESS = (type(threading.Lock()), type(threading.RLock()))
 
 
@@ -82,9 +81,8 @@ class Walk:
     def library(self, module: str, *names: str) -> Any:
         """Name a module of a library, or an object in it."""
         self.noted.add(("library", module))
-        if module in ("decimal", "dask.config") or (module, *names) in _SETTINGS:
-            return self.unnamed(sys.intern(f"what it reads from {module}"))  # one object
-        return ("library", module, *names)
+        # what decimals give depends on the context of the thread
+        return self.unnamed(module) if module == "decimal" else ("library", module, *names)
 
     def again(self, value: Any) -> Any:
         """Return the number of a value that was met before; otherwise number it and return None."""
@@ -170,9 +168,9 @@ def _hash(text: str) -> str:
 
 
 def _text(value: Any, walk: Walk) -> str:
-    """Return the name of a value as text."""
+    """Return the name of a value as text, with the settings that its code reads."""
     try:
-        return repr(walk.name(value))
+        return f"{walk.name(value)!r}{origins.settings_of(walk.noted)}"
     except UnnamedError:
         raise
     except Exception:  # noqa: BLE001  # objects of the user may raise anything, or are nested deep
@@ -245,7 +243,7 @@ def _name_instance(walk: Walk, value: Any) -> Any:
         walk.noted.add(("text", str(os.fspath(value))))
         if isinstance(value, PurePath):  # pickle writes its parts, which are other paths
             return ("path", walk.name(kind), os.fspath(value))
-    if kind is type(os.environ):
+    if kind is type(os.environ):  # its variables count if the code names them
         return walk.library("os", "environ")
     if found := origins.library_name(value):  # a callable such as NumPy's functions
         return walk.library(*found)

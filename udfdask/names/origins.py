@@ -1,4 +1,4 @@
-"""Find out whether code belongs to a library, and its name and version there.
+"""Find out whether code belongs to a library, its name there, and what else decides results.
 
 Libraries are the standard library, packages in site-packages, and udfdask itself: their code
 changes only with their version. All other code belongs to the user, who can edit it at any time.
@@ -14,13 +14,15 @@ import platform
 import sys
 import sysconfig
 import types
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import dask.config
 import numpy as np
 
+_MISSING = object()
 _INSTALLED = frozenset({"site-packages", "dist-packages"})
 _STANDARD = Path(sysconfig.get_paths()["stdlib"]).resolve()
 _VERSIONED = frozenset({"udfdask", "dask", "numba", "numpy"})
@@ -191,6 +193,23 @@ def own_version() -> str:
     for file in sorted(package.rglob("*.py")):
         digest.update(file.read_bytes())
     return digest.hexdigest()
+
+
+def settings_of(noted: Iterable[tuple[str, str]]) -> list[tuple[str, Any]]:
+    """Return the environment variables and dask's settings that code names, and their values.
+
+    They count only if the code uses `os` or `dask.config`. Others never count, so that a run goes
+    on in another process, whose environment has other variables.
+    """
+    used = {name for kind, name in noted if kind == "library"}
+    found: list[tuple[str, Any]] = []
+    for text in sorted(text for kind, text in noted if kind == "text") if used else ():
+        if "os" in used and text in os.environ:
+            found.append((text, os.environ[text]))
+        if used & {"dask", "dask.config"}:
+            value = dask.config.get(text, _MISSING)
+            found += [(text, value)] if value is not _MISSING else []
+    return found
 
 
 def versions() -> dict[str, str]:

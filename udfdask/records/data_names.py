@@ -22,6 +22,7 @@ from udfdask.graph.dask_internals.tasks import described_layer, described_task, 
 from udfdask.graph.inputs import named_file
 from udfdask.graph.run_layers import PackedRecipe
 from udfdask.names.naming import Reference, UnnamedError, Walk, describe_value, strict_token
+from udfdask.names.origins import settings_of
 from udfdask.plan.recipe import Group, Recipe
 from udfdask.writing.stores import store_root
 
@@ -60,7 +61,7 @@ class DataNames:
     def with_outside(
         self, make: Callable[[], str], parameters: Mapping[str, Any] | None = None
     ) -> str:
-        """Return the name that `make` makes; it also depends on the files in it.
+        """Return the name that `make` makes; it also depends on the files and settings in it.
 
         Files that code only writes to do not count. `parameters` are those of a UDF.
         """
@@ -73,7 +74,7 @@ class DataNames:
         texts = {text for kind, text in noted if kind == "text"} - written
         paths = {path for text in texts if (path := self._file_of(text)) is not None}
         files = [(str(path), self.status(path)) for path in sorted(paths)]
-        return strict_token((name, files))
+        return strict_token((name, files, settings_of(noted)))
 
     def _noting(self, make: Callable[[], str]) -> tuple[str, set[Reference]]:
         """Return a name, and the references that are noted while it is made."""
