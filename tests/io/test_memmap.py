@@ -117,7 +117,7 @@ def descriptors():
 def few_descriptors():
     """This process may have 64 descriptors more than it has, and the mappings alive."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (descriptors() + memmap.MOST_MAPPED + 64, hard))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (descriptors() + memmap.MOST_OWN + 64, hard))
     yield
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
@@ -127,7 +127,7 @@ def test_more_blocks_than_descriptors(frames, few_descriptors):
     before = descriptors()
     kept = frames.persist(scheduler="threads")
     others = 16  # of threads and packages that start meanwhile; without sharing there were 1200
-    assert descriptors() <= before + memmap.MOST_MAPPED + others
+    assert descriptors() <= before + memmap.MOST_OWN + others
     np.testing.assert_array_equal(kept.compute(scheduler="threads"), FRAMES)
     np.testing.assert_array_equal(frames.compute(scheduler="threads"), FRAMES)
     del kept

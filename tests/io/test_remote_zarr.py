@@ -6,11 +6,9 @@ import numpy as np
 import pytest
 from dask.array.utils import assert_eq
 
-import udfdask as ud
 from remote_servers import serving
 from udfdask.errors import ArgumentValueError, FileFormatError
 from udfdask.io import open_file
-from udfdask.udfs import SumSigUDF, SumUDF
 
 pytest.importorskip("aiohttp", reason="aiohttp is in the remote extra")
 zarr = pytest.importorskip("zarr", reason="zarr is in the io extra")
@@ -71,20 +69,6 @@ def test_the_array_asked_for(server, values):
         open_file(f"{server.url}/v2.zarr", dataset="light")
     with pytest.raises(ArgumentValueError, match="is itself an array"):
         open_file(f"{server.url}/a.zarr", dataset="dark")
-
-
-@pytest.mark.parametrize("name", ["a.zarr", "shards.zarr"])
-def test_one_pass_loads_each_byte_once(server, values, name):
-    scan = open_file(f"{server.url}/{name}").array
-    server.loaded()
-    total, each = ud.compute(*ud.run_udf(scan, [SumUDF(), SumSigUDF()]))
-    assert np.array_equal(total["intensity"], values.sum((0, 1)))
-    assert np.array_equal(each["intensity"], values.sum((2, 3)))
-    loaded = sorted((r.path, r.sent) for r in server.loaded() if "/c/" in r.path)
-    chunks = [path for path in (server.folder / name / "c").rglob("*") if path.is_file()]
-    assert loaded == sorted(
-        (path.relative_to(server.folder).as_posix(), path.stat().st_size) for path in chunks
-    )
 
 
 def test_a_group_that_cannot_be_listed_needs_a_name(tmp_path, values):

@@ -39,15 +39,6 @@ def own():
     yield "2, slashes", {"zarr_format": 2, "chunk_key_encoding": {"name": "v2", "separator": "/"}}
 
 
-def others():
-    """Options of arrays that only zarr reads."""
-    yield {"zarr_format": 2, "order": "F"}
-    yield {"zarr_format": 2, "filters": [numcodecs.Delta(dtype="u2")]}
-    yield {"zarr_format": 2, "compressors": numcodecs.BZ2()}
-    yield {"zarr_format": 3, "filters": [zarr.codecs.TransposeCodec(order=(1, 0, 2, 3))]}
-    yield {"zarr_format": 3, "compressors": [zarr.codecs.ZstdCodec(), zarr.codecs.Crc32cCodec()]}
-
-
 OWN = dict(own())
 
 
@@ -90,11 +81,3 @@ def test_a_store_in_the_other_byte_order(tmp_path, library_reads):
     serializer = zarr.codecs.BytesCodec(endian="big")
     np.testing.assert_array_equal(computed(write(tmp_path / "a", serializer=serializer)), VALUES)
     assert not library_reads
-
-
-def test_other_codecs_are_left_to_zarr(tmp_path, library_reads):
-    for number, options in enumerate(others()):
-        path = write(tmp_path / f"{number}.zarr", **options)
-        library_reads.clear()
-        np.testing.assert_array_equal(computed(path), VALUES, err_msg=str(options))
-        assert library_reads, options

@@ -202,19 +202,6 @@ def test_paths_that_are_none(tmp_path, monkeypatch, path, error, is_store):
         check_target(path, is_store=is_store, overwrite=True, sources=[tmp_path / "read"])
 
 
-def test_links_are_followed(tmp_path, monkeypatch):
-    (tmp_path / "far").mkdir()
-    monkeypatch.setenv("HOME", str(tmp_path / "far"))
-    (tmp_path / "a.png").symlink_to("far/b.png")
-    (tmp_path / "far" / "b.png").write_text("old")
-    target = check_target(tmp_path / "a.png", overwrite=True)
-    with replacing(target) as part:
-        part.write_text("new")
-    assert (tmp_path / "a.png").is_symlink()
-    assert (tmp_path / "far" / "b.png").read_text() == "new"
-    assert check_target("~/c.png").path == tmp_path / "far" / "c.png"
-
-
 def test_several_targets_are_apart(tmp_path):
     make_store(tmp_path / "a.zarr")
     (tmp_path / "link.zarr").symlink_to("a.zarr")

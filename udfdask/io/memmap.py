@@ -32,15 +32,16 @@ from udfdask.io.opened_file import OpenedFile, open_source
 MAGIC = b"\x93NUMPY"
 """First bytes of .npy files."""
 
-MOST_MAPPED = 128
-"""Number of mappings up to which blocks are mapped, and read from then on: each mapping takes a
-file descriptor, and often a process can have only 1024 of them."""
+MOST_OWN = 128
+"""Number of mappings up to which each block has its own, which no longer counts as memory when the
+block is freed. Further blocks of a file share one, because each mapping takes a file descriptor."""
 
 _GAP = 1 << 16
 """Mean number of bytes between two parts up to which one read takes the bytes between them too.
 fsspec has the same limit for references to parts of files."""
 
 _alive: weakref.WeakSet[mmap.mmap] = weakref.WeakSet()
+_latest: weakref.WeakValueDictionary[FileIdentity, mmap.mmap] = weakref.WeakValueDictionary()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,11 +131,13 @@ class MappedArray(StridedArray):
         """Return the part at `index`, read-only: a view of the mapped file, or a copy."""
         descriptor = self.file.open()
         try:
-            if self.mapped and 0 not in self.shape and len(_alive) < MOST_MAPPED:
+            if self.mapped and 0 not in self.shape:
                 with suppress(OSError):  # some file systems cannot map
-                    # A mapping of its own: when the block is freed, it no longer counts as memory.
-                    memory = mmap.mmap(descriptor, self.file.size, access=mmap.ACCESS_READ)
-                    _alive.add(memory)
+                    memory = _latest.get(self.file) if len(_alive) >= MOST_OWN else None
+                    if memory is None:
+                        memory = mmap.mmap(descriptor, self.file.size, access=mmap.ACCESS_READ)
+                        _alive.add(memory)
+                        _latest[self.file] = memory
                     whole = np.ndarray(self.shape, self.dtype, memory, self.offset, self.strides)
                     part: Values = whole[index]
                     return part
