@@ -150,7 +150,8 @@ def _input_dtype(udf: UDF, meta: UDFMeta) -> np.dtype[Any]:
     try:
         combined = np.result_type(dtype, np.dtype(preferred), *more).newbyteorder("=")
     except TypeError as error:
-        raise ArgumentTypeError(f"{wrong} for data of dtype {dtype}: {error}") from None
+        wrong += f", which does not combine with the data's dtype {dtype}"
+        raise ArgumentTypeError(f"{wrong}: {error}") from None
     # NumPy combines numbers with text to text
     if combined.kind not in (NUMBERS if computed else "biufcmM"):
         raise ArgumentTypeError(f"{wrong}: with data of dtype {dtype}, this would be {combined}")
