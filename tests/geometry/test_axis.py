@@ -3,13 +3,11 @@
 import math
 import pickle
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from udfdask import ArgumentTypeError, ArgumentValueError, Axis
-from udfdask.io.hyperspy_file import read_axis
 
 
 @pytest.mark.parametrize(
@@ -42,9 +40,3 @@ def test_numbers_of_any_kind(kind):
     assert axis.to_pixels(1) == 2
     assert replace(axis, name="x") == Axis(name="x", unit="nm", scale=2, offset=-3)
     assert pickle.loads(pickle.dumps(axis)) == axis
-
-
-@pytest.mark.parametrize(("scale", "offset"), [(0.0, 1.0), (math.nan, 0.0), (1.0, math.inf)])
-def test_damaged_axes_of_hyperspy_are_numbered(scale, offset):
-    damaged = SimpleNamespace(name="y", units="nm", scale=scale, offset=offset, is_uniform=True)
-    assert read_axis(damaged) == Axis(name="y")

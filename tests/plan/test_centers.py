@@ -4,24 +4,17 @@ import dask.array as da
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from hypothesis import given
-from hypothesis import strategies as st
 
 import udfdask as ud
 from making import SYNC
 from udfdask.cli import main
 from udfdask.io import open_file
 from udfdask.plan.plan import make_plan
-from udfdask.testing import raise_if_dask_computes
 from udfdask.udfs import (
-    FEMUDF,
     CoMUDF,
-    CrystallinityUDF,
     RadialFourierUDF,
     RadialProfileUDF,
-    SumUDF,
     VirtualDetectorUDF,
-    find_center,
 )
 
 NAV, SIG, ZERO = (2, 3), (20, 24), (8.0, 13.0)
@@ -73,21 +66,6 @@ def test_zero_of_the_axes_is_the_default(name):
     assert names(ud.run_udf(ARRAY, make(center=ZERO), axes=MRAD)) == names(there)
 
 
-def test_fem_and_crystallinity():
-    radii = {"rad_in": 2, "rad_out": 5}
-    found = [
-        names(ud.run_udf(ARRAY, FEMUDF(**radii, **center), axes=MRAD))
-        for center in ({}, {"center": "zero"}, {"center": ZERO})
-    ]
-    assert found[0] == found[1] == found[2]
-    disks = [
-        names(ud.run_udf(ARRAY, CrystallinityUDF(3, 6, real_center=c, real_rad=4), axes=MRAD))
-        for c in ("zero", ZERO)
-    ]
-    assert disks[0] == disks[1]
-    ud.run_udf(ARRAY, CrystallinityUDF(3, 6), axes=MRAD)  # no disk without real_center
-
-
 @pytest.mark.parametrize(
     ("sig", "center"),
     [
@@ -106,11 +84,6 @@ def test_which_axes_say_where_zero_is(sig, center):
     assert center_of(axes_of(*sig)) == center
 
 
-def test_axes_with_uneven_positions_do_not_say_it():
-    uneven = ud.Axis(name="kx", values=tuple(np.linspace(-3, 3, SIG[1]) ** 3))
-    assert center_of([*MRAD[:3], uneven]) == (None, None)
-
-
 def test_a_given_coordinate_wins():
     def disk(**center):
         return VirtualDetectorUDF("disk", r=3, **center)
@@ -124,17 +97,6 @@ def test_a_given_coordinate_wins():
     own = VirtualDetectorUDF("disk", r=3, centers=np.full((*NAV, 2), 7.0))
     assert center_of(MRAD, own) == (None, None)
     assert center_of(MRAD, CoMUDF(r=3, centers=np.full((*NAV, 2), 7.0))) == (None, None)
-
-
-@given(st.floats(2, 17), st.floats(2, 21), st.sampled_from([0.5, -0.3, 1e-3]))
-def test_the_center_of_mass_of_a_beam_at_zero_is_zero(cy, cx, scale):
-    """Wherever it is: the field has no part that comes from the place of the beam."""
-    frame = np.maximum(0, 1.5 - np.abs(Y - cy)) * np.maximum(0, 1.5 - np.abs(X - cx))
-    com = [float((frame * g).sum() / frame.sum()) for g in (Y, X)]
-    axes = axes_of(("mrad", scale, -scale * com[0]), ("mrad", scale, -scale * com[1]))
-    data = da.from_array(np.tile(frame, (1, 2, 1, 1)))
-    done = ud.run_udf(data, CoMUDF(), axes=axes).compute(**SYNC)
-    np.testing.assert_allclose(done["field"], 0, atol=1e-6)
 
 
 @pytest.fixture(scope="module")
@@ -200,30 +162,6 @@ def test_progressive_runs_and_their_changes():
     at_middle = CoMUDF(r=3, cy=10, cx=12)
     expected = ud.run_udf(ARRAY, at_middle)["raw_shifts"]
     assert np.allclose(last({"cy": "middle", "cx": "middle"}), expected)
-
-
-def test_a_note_about_the_middle():
-    """It is about a center that nobody gave, and only about that."""
-    silent = [{"center": "middle"}, {"center": (10, 12)}, {"cy": 10, "cx": 12}]
-    with raise_if_dask_computes():
-        for make in SAMPLES.values():
-            (note,) = (n for n in ud.explain(ARRAY, make()).notes if "find_center" in n)
-            assert "y 10, x 12 px" in note
-            assert not any("middle" in n for n in ud.explain(ARRAY, make(), axes=MRAD).notes)
-            for center in silent:
-                assert not any("middle" in n for n in ud.explain(ARRAY, make(**center)).notes)
-    (note,) = ud.explain(ARRAY, CoMUDF(cy=3)).notes
-    assert "cx is the middle of the frame, 12 px" in note
-    for other in (SumUDF(), CrystallinityUDF(3, 6), VirtualDetectorUDF("point", x=1, y=1)):
-        assert not ud.explain(ARRAY, other).notes
-
-
-def test_the_center_that_was_found():
-    pattern = ud.run_udf(ARRAY, SumUDF())["intensity"]
-    center = find_center(pattern)
-    for make in SAMPLES.values():
-        one = ud.run_udf(ARRAY, make(center=center))
-        assert names(one) == names(ud.run_udf(ARRAY, make(cy=center[0], cx=center[1])))
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ import udfdask as ud
 from udfdask.errors import UDFWarning
 from udfdask.masks import circular, rectangular, ring
 from udfdask.testing import raise_if_dask_computes
-from udfdask.udfs import FEMUDF, ApplyMasksUDF, CoMUDF, SumUDF, VirtualDetectorUDF
+from udfdask.udfs import FEMUDF, CoMUDF, VirtualDetectorUDF
 
 SIG = (12, 16)
 X = da.ones((3, 4, *SIG), chunks=(2, 4, *SIG), dtype="uint16")
@@ -96,24 +96,6 @@ def test_other_detectors(udf, mask, name):
     assert not warnings_of(udf)
 
 
-def test_windows_in_channels():
-    spectra = da.ones((3, 1000), chunks=(1, 1000))
-    energy = [ud.Axis(name="x"), ud.Axis(name="E", unit="eV", scale=2.0, offset=100.0)]
-    options = {"array": spectra, "sig_dims": 1, "axes": energy}
-    assert lines(VirtualDetectorUDF("window", start=540, stop=600), "note", **options) == [
-        "start=540 and stop=600 are in channels: for eV, write start='540 eV', stop='600 eV'"
-    ]
-    assert not lines(VirtualDetectorUDF("window", start="540 eV", stop="600 eV"), "note", **options)
-
-
-@pytest.mark.parametrize(
-    "udf", [SumUDF(), CoMUDF(), ApplyMasksUDF(lambda: 1 / 0, mask_count=1, mask_dtype="f4")]
-)
-def test_no_line_for_all_pixels_and_for_functions(udf):
-    """A function that makes a mask is not called."""
-    assert not lines(udf)
-
-
 def test_centers_are_not_computed():
     """Each frame has its own center: the line has the radius only."""
     centers = da.full((3, 4, 2), 6.0, chunks=(2, 4, 2))
@@ -122,33 +104,6 @@ def test_centers_are_not_computed():
     with raise_if_dask_computes():
         assert lines(udf) == ["disk, r = 3 px, each frame has its own center"]
         assert not lines(CoMUDF(r=da.from_array(3.0)))
-
-
-@pytest.mark.parametrize(
-    ("udf", "scales", "line"),
-    [
-        (
-            VirtualDetectorUDF("disk", r=5),
-            (0.4, 0.4),
-            "disk, r = 5 px = 2 mrad, center y 6, x 8 px, covers 81 of 192",
-        ),
-        (VirtualDetectorUDF("disk", r="2 mrad"), (0.4, -0.4), "disk, r = 5 px = 2 mrad, center"),
-        (VirtualDetectorUDF("disk", r=5), (0.4, 0.8), "disk, r = 5 px, center"),
-        (
-            VirtualDetectorUDF("ring", ri=0, ro=math.inf),
-            (1, 1),
-            "ring, ri = 0 px, ro = inf, center",
-        ),
-        (
-            FEMUDF(rad_in="1 mrad", rad_out="2 mrad"),
-            (0.5, 0.5),
-            "ring, rad_in = 2 px = 1 mrad, rad_out = ",
-        ),
-    ],
-)
-def test_radii_in_pixels_and_in_the_unit(udf, scales, line):
-    (found,) = lines(udf, axes=axes(scales=scales))
-    assert found.startswith(line)
 
 
 @pytest.mark.parametrize(
@@ -188,14 +143,6 @@ def test_detectors_beyond_the_edge(udf, cut):
     assert len(notes) == cut
 
 
-def test_few_pixels():
-    assert lines(VirtualDetectorUDF("ring", ri=0, ro=1, center="middle"), "note") == [
-        "the ring covers only 4 of 192 pixels"
-    ]
-    assert not lines(VirtualDetectorUDF("point", x=3, y=3), "note")
-    assert not lines(VirtualDetectorUDF("disk", r=1, center="middle"), "note")
-
-
 def test_a_disk_over_all_pixels_warns():
     (text,) = warnings_of(VirtualDetectorUDF("disk", r=50))
     assert text == (
@@ -206,27 +153,3 @@ def test_a_disk_over_all_pixels_warns():
     assert "a frame. r=50 is in pixels: for mrad, write r='50 mrad'. The result" in text
     assert not warnings_of(VirtualDetectorUDF("disk", r=math.inf), axes=axes())
     assert not warnings_of(VirtualDetectorUDF(np.ones(SIG, bool)))
-
-
-def test_warnings_name_the_detector_and_replace_its_notes():
-    udfs = {"BF": VirtualDetectorUDF("disk", r=50), "DF": VirtualDetectorUDF("disk", r=0.5)}
-    first, second = warnings_of(udfs, axes=axes())
-    assert first.startswith("BF: the disk with r = 50 px covers all ")
-    assert second.startswith("DF: the disk with r = 0.5 px covers 1 of ")
-    assert not lines(udfs, "note", axes=axes())
-    assert len(lines(udfs, "warning", axes=axes())) == 2
-
-
-def test_less_than_a_pixel_warns_where_axes_have_a_unit():
-    udf = VirtualDetectorUDF("disk", r=0.5)
-    (text,) = warnings_of(udf, axes=axes(unit="1/Å", scales=(0.02, 0.02)))
-    assert "covers 1 of 192 pixels of a frame. r=0.5 is in pixels: for 1/Å, write" in text
-    assert not warnings_of(udf)
-    assert not warnings_of(VirtualDetectorUDF("disk", r="0.2 mrad"), axes=axes())
-    assert not warnings_of(VirtualDetectorUDF("disk", r=0), axes=axes())
-
-
-def test_a_frame_of_one_pixel_has_no_smaller_disk():
-    one, two = (da.ones((4, 1, n), chunks=(2, 1, n)) for n in (1, 2))
-    assert not warnings_of(VirtualDetectorUDF("disk", r=2), one)
-    assert len(warnings_of(VirtualDetectorUDF("disk", r=2), two)) == 1

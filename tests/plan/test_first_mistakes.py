@@ -1,17 +1,12 @@
 """What users pass first in place of a dask array: each error says which call to make."""
 
-import functools
-import pickle
-
-import dask
 import dask.array as da
 import numpy as np
 import pytest
 
 import udfdask as ud
-from udfdask.io import open_file
 from udfdask.testing import raise_if_dask_computes
-from udfdask.udfs import ApplyMasksUDF, CoMUDF, NoOpUDF, SumUDF
+from udfdask.udfs import CoMUDF, NoOpUDF, SumUDF
 
 DATA = np.arange(2 * 3 * 4 * 5, dtype="uint16").reshape(2, 3, 4, 5)
 LAZY = da.from_array(DATA, chunks=(1, 3, 4, 5))
@@ -29,15 +24,6 @@ def dataset(tmp_path):
 def signal(tmp_path):
     hs = pytest.importorskip("hyperspy.api", reason="hyperspy is an extra")
     return hs.signals.Signal2D(DATA)
-
-
-def lazy_signal(tmp_path):
-    return signal(tmp_path).as_lazy()
-
-
-def opened(tmp_path):
-    np.save(tmp_path / "scan.npy", DATA)
-    return open_file(tmp_path / "scan.npy")
 
 
 def zarr_group(tmp_path):
@@ -91,34 +77,6 @@ def test_something_else_than_a_dask_array(mistake, tmp_path):
         assert caught.match(message.replace("CALL", name).replace("WORK", work))
 
 
-def test_what_the_messages_advise_works(tmp_path):
-    import udfdask.hyperspy
-    import udfdask.xarray  # noqa: F401
-
-    udf, total = SumUDF(), DATA.sum(axis=(0, 1))
-    advised = [
-        data_array(tmp_path).udf.run_udf(udf, sig_dims=("ky", "kx"))["intensity"],
-        dataset(tmp_path)["scan"].udf.run_udf(udf)["intensity"],
-        signal(tmp_path).udf.run_udf(udf)["intensity"].data,
-        lazy_signal(tmp_path).udf.run_udf(udf)["intensity"].data,
-        ud.run_udf(opened(tmp_path), udf)["intensity"],
-        ud.run_udf(da.from_zarr(zarr_array(tmp_path)), udf)["intensity"],
-        ud.run_udf(da.from_delayed(dask.delayed(DATA), DATA.shape, DATA.dtype), udf)["intensity"],
-    ]
-    for found in advised:
-        np.testing.assert_array_equal(found, total)
-
-
-def test_a_function_with_a_parameter_of_the_name_of_an_option():
-    def fills(frame, roi=None, ragged=None):
-        return np.array([frame.sum(), frame.max()])
-
-    for options in ({"roi": (0, 0)}, {"ragged": True}):
-        with pytest.raises(ud.ArgumentTypeError, match=rf"partial\(fills, {next(iter(options))}="):
-            ud.map_frames(LAZY, fills, **options)
-    assert ud.map_frames(LAZY, functools.partial(fills, roi=5, ragged=5)) is not None
-
-
 @pytest.mark.parametrize("udf", [SumUDF, SumUDF()])
 def test_map_frames_takes_no_udf(udf):
     with pytest.raises(ud.ArgumentTypeError, match=r"got the UDF SumUDF: run_udf\(array, SumUDF\("):
@@ -131,25 +89,6 @@ def test_names_of_axes(names):
         ud.ArgumentTypeError, match=r"must be an integer.*import udfdask\.xarray.*sig_dims="
     ):
         ud.run_udf(LAZY, SumUDF(), sig_dims=names)
-
-
-def test_a_result_as_an_attribute():
-    lazy = ud.run_udf(LAZY, SumUDF())
-    for result in (lazy, lazy.compute(scheduler="synchronous"), pickle.loads(pickle.dumps(lazy))):
-        with pytest.raises(AttributeError, match=r"write result\['intensity'\]$"):
-            _ = result.intensity
-        with pytest.raises(AttributeError, match=r"'Result' object has no attribute 'total'$"):
-            _ = result.total
-        for writer in ("save", "to_hspy"):
-            with pytest.raises(AttributeError, match=f"attribute '{writer}': to_zarr, "):
-                getattr(result, writer)
-
-
-@pytest.mark.parametrize("shape", [(4, 5), (5, 4)])
-def test_one_mask_where_several_are_expected(shape):
-    masks = ApplyMasksUDF(mask_factories=lambda: np.ones(shape))
-    with pytest.raises(ud.ArgumentValueError, match=r"write mask_factories=\[lambda: mask\]"):
-        ud.run_udf(LAZY, masks).compute(scheduler="synchronous")
 
 
 class TestResultsAreNoArrays:

@@ -23,12 +23,10 @@ class Window(ud.UDF):
 
 MISTAKES = {
     "three axes": ({"halo": (1, 1, 1)}, ArgumentValueError, r"each of the 2 navigation axes"),
-    "negative": ({"halo": ((0, -2), 1)}, ArgumentValueError, "from 0 to 1000000"),
-    "endless": ({"halo": 2**40}, ArgumentValueError, "from 0 to 1000000"),
+    "negative": ({"halo": ((0, -2), 1)}, ArgumentValueError, "an int from 0"),
     "a float": ({"halo": 1.5}, ArgumentTypeError, r"halo = 1.5: it must be an int"),
     "a bool": ({"halo": True}, ArgumentTypeError, r"halo = True: it must be an int"),
-    "a triple": ({"halo": ((1, 2, 3), 0)}, ArgumentValueError, r"pair \(before, after\)"),
-    "a boundary": ({"boundary": "wrap"}, ArgumentValueError, r"one of 'mask', .*not 'wrap'"),
+    "a boundary": ({"boundary": "wrap"}, ArgumentValueError, r"one of .*'mask', .*not 'wrap'"),
     "contiguous": ({"contiguous_nav": True}, ArgumentValueError, "leave them out"),
     "whole frames": ({"whole_frames": True}, ArgumentValueError, "leave them out"),
     "no halo": ({"halo": None}, ArgumentTypeError, "process_neighborhood, but no halo: set halo"),
@@ -46,32 +44,6 @@ def test_mistakes_are_caught_in_the_plan(name):
     udf = type("Wrong", (Window,), attributes)()
     with raise_if_dask_computes(), pytest.raises(error, match=match):
         ud.run_udf(LAZY, udf)
-
-
-def test_a_halo_needs_a_method_for_it():
-    class Tiles(ud.UDF):
-        halo = 1
-
-        def get_result_buffers(self):
-            return {"n": self.buffer(kind="nav")}
-
-        def process_tile(self, tile):
-            self.results.n[:] = 1
-
-    with pytest.raises(ArgumentTypeError, match="implement process_neighborhood or process_part"):
-        ud.run_udf(LAZY, Tiles())
-
-
-def test_what_is_known_of_a_neighborhood_is_known_only_there():
-    class Asks(ud.UDF):
-        def get_result_buffers(self):
-            return {"n": self.buffer(kind="nav")}
-
-        def process_frame(self, frame):
-            self.results.n[:] = self.meta.neighbor_mask.sum()
-
-    with pytest.raises(ud.errors.NotAvailableError, match="neighbor_mask does not exist here"):
-        ud.run_udf(LAZY, Asks()).compute(scheduler="sync")
 
 
 def test_an_error_says_at_which_position():
@@ -96,11 +68,3 @@ def test_forms_of_a_halo(halo):
     counts = ud.run_udf(LAZY, Given())["n"].compute(scheduler="sync")
     np.testing.assert_array_equal(counts[0], [4, 6, 6, 6, 6, 4])
     np.testing.assert_array_equal(counts[1], [6, 9, 9, 9, 9, 6])
-
-
-def test_thin_chunks_are_warned_of(recwarn):
-    thin = da.zeros((256, 256, 32, 32), chunks=(1, 256, 32, 32), dtype="uint16")
-    with pytest.warns(ud.UDFWarning, match=r"give 255.00 MiB of .*rechunk\(\(256, 256, -1, -1\)\)"):
-        ud.run_udf(thin, Window())
-    ud.run_udf(thin.rechunk((64, 64, 32, 32)), Window())
-    assert not recwarn.list

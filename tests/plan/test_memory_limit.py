@@ -71,18 +71,6 @@ def test_a_value_that_is_not_a_size(value):
         ud.run_udf(data(), SumUDF(), max_memory=value)
 
 
-def test_nothing_is_built_and_nothing_else_changes():
-    """The graph is that of a run without a limit; a list of UDFs counts as one run."""
-    x = data()
-    udfs = [SumUDF(), SumSigUDF(), StdDevUDF()]
-    free = ud.run_udf(x, udfs)
-    limited = ud.run_udf(x, udfs, max_memory="1 TB")
-    assert [r.__dask_tokenize__() for r in free] == [r.__dask_tokenize__() for r in limited]
-    refused(x, udfs, needed(x, udfs) - 1)
-    with pytest.raises(ud.errors.MemoryLimitError, match="more than max_memory='2 MB'"):
-        ud.run_udf_iter(x, SumUDF(), max_memory="2 MB")
-
-
 def test_sparse_data_are_counted_as_dense_and_the_message_says_so():
     sparse = pytest.importorskip("sparse", reason="sparse is an extra")
     x = data().map_blocks(sparse.COO, meta=sparse.zeros((0,) * 4, dtype="uint16"))

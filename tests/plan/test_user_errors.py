@@ -156,21 +156,6 @@ def test_note_with_a_roi(x):
     ud.run_udf(x, BadFrame("process_frame"), roi=(0, 0)).compute(scheduler="synchronous")
 
 
-def test_note_without_navigation_axes():
-    class Raises(ud.UDF):
-        def get_result_buffers(self):
-            return {"v": self.buffer(kind="nav")}
-
-        def process_frame(self, frame):
-            raise Trouble
-
-    x = da.ones((4, 4), chunks=2)
-    error, _ = raised(lambda: ud.run_udf(x, Raises()).compute(scheduler="synchronous"))
-    assert "raised in Raises.process_frame at navigation coordinates (), in chunk ()" in str(
-        error.__notes__
-    )
-
-
 @pytest.mark.point(1)
 def test_bad_init(x):
     """Found in the plan, by making the UDF anew as every task will."""
@@ -200,26 +185,6 @@ def test_the_users_line_is_in_the_traceback(x):
     error, _ = raised(lambda: ud.run_udf(x, BadFrame("process_frame")).compute(scheduler="threads"))
     functions = [frame.name for frame in traceback.extract_tb(error.__traceback__)]
     assert functions[-2:] == ["process_frame", "here"]
-
-
-def test_result_after_an_error(x, options):
-    """After an error, the next run is right, on the same workers."""
-    raised(lambda: ud.run_udf(x, BadFrame("process_frame")).compute(**options))
-    good = ud.run_udf(x, BadFrame("never"))
-    assert good.compute(**options)["s"] == 0
-
-
-@pytest.mark.point(7)
-def test_keyboard_interrupt_passes_through(x):
-    class Stops(ud.UDF):
-        def get_result_buffers(self):
-            return {"v": self.buffer(kind="nav")}
-
-        def process_frame(self, frame):
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        ud.run_udf(x, Stops()).compute(scheduler="synchronous")
 
 
 def test_blocks_that_are_not_as_announced(x):
