@@ -18,8 +18,7 @@ if TYPE_CHECKING:
         UndeclaredBufferError,
     )
     from udfdask.geometry.axes import Axis
-    from udfdask.geometry.shapes import Shape
-    from udfdask.geometry.slices import Slice
+    from udfdask.geometry.shapes import Shape, Slice
     from udfdask.records.folder import cache
     from udfdask.results.result import Result
     from udfdask.run.map_frames import map_frames
@@ -83,8 +82,7 @@ if not TYPE_CHECKING:  # a type checker would accept any name
                 "UDFRunCancelled UDFWarning UndeclaredBufferError"
             ),
             "geometry.axes": "Axis",
-            "geometry.shapes": "Shape",
-            "geometry.slices": "Slice",
+            "geometry.shapes": "Shape Slice",
             "records.folder": "cache",
             "results.result": "Result",
             "run.map_frames": "map_frames",

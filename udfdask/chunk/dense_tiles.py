@@ -15,7 +15,7 @@ from udfdask.chunk.frames import FrameSource, SparseSource
 from udfdask.chunk.udf_instance import Instance
 from udfdask.corrections.correct_tile import UncorrectedTile, correct_tile, precise
 from udfdask.corrections.planes import TilePlanes, tile_planes
-from udfdask.geometry.slices import Slice
+from udfdask.geometry.shapes import Slice
 from udfdask.geometry.tiling import TilingScheme
 from udfdask.types import AnyArray
 

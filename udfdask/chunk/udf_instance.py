@@ -12,7 +12,7 @@ import numpy as np
 from udfdask.backends.backend import NUMPY, Backend, locked
 from udfdask.errors import NotAvailableError, UDFError
 from udfdask.geometry.chunk_grid import Grid
-from udfdask.geometry.slices import Slice
+from udfdask.geometry.shapes import Slice
 from udfdask.plan.parameters import new_instance
 from udfdask.plan.recipe import Recipe
 from udfdask.tracebacks import add_origin

@@ -17,7 +17,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from udfdask.geometry.slices import Slice
+from udfdask.geometry.shapes import Slice
 from udfdask.kernels.overflow import compiled_dtype
 from udfdask.types import AnyArray
 

@@ -12,7 +12,7 @@ import numpy as np
 from udfdask.backends.backend import DenseBackend, locked
 from udfdask.corrections.correct_tile import as_lines
 from udfdask.errors import UDFError
-from udfdask.geometry.slices import Slice
+from udfdask.geometry.shapes import Slice
 from udfdask.kernels.overflow import compiled_dtype
 from udfdask.types import AnyArray
 

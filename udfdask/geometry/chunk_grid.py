@@ -55,22 +55,24 @@ class Grid:
         return Grid(runs=runs, roi=roi, present=present)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (_unpack_grid, (self.runs, self._packed_roi, self._packed_present))
+        return (_unpack_grid, (self.runs, *self._packed))
 
     @cached_property
-    def _packed_roi(self) -> bytes | None:
-        """The ROI with one bit per frame, compressed: 2 kB for a disk in 1000 x 1000 frames."""
-        return _packed(self.roi)
+    def _packed(self) -> tuple[bytes | None, bytes | None]:
+        """ROI and present positions with one bit per frame, compressed.
 
-    @cached_property
-    def _packed_present(self) -> bytes | None:
-        """The positions that have a frame, packed in the same way."""
-        return _packed(self.present)
+        A disk in 1000 x 1000 frames takes 2 kB.
+        """
+
+        def packed(mask: BoolArray | None) -> bytes | None:
+            return None if mask is None else zlib.compress(np.packbits(mask).tobytes(), level=1)
+
+        return packed(self.roi), packed(self.present)
 
     @property
     def packed_size(self) -> int:
         """Approximate serialized size in bytes."""
-        return len(self._packed_roi or b"") + 8 * sum(map(len, self.runs))
+        return sum(len(mask or b"") for mask in self._packed) + 8 * sum(map(len, self.runs))
 
     @cached_property
     def nav_chunks(self) -> tuple[tuple[int, ...], ...]:
@@ -112,8 +114,7 @@ class Grid:
         sizes: Any = np.ones((), dtype=np.int64)
         for axis in self.nav_chunks:
             sizes = np.multiply.outer(sizes, np.asarray(axis, dtype=np.int64))
-        flat: IntArray = sizes.reshape(-1)
-        return flat
+        return np.asarray(sizes).reshape(-1)
 
     @cached_property
     def _counts(self) -> IntArray:
@@ -128,12 +129,10 @@ class Grid:
             sums = np.zeros((*counts.shape[:axis], len(sizes), *counts.shape[axis + 1 :]), np.int64)
             if len(filled):
                 starts = (np.cumsum(sizes) - sizes)[filled]
-                sums[(slice(None),) * axis + (filled,)] = np.add.reduceat(
-                    counts, starts, axis=axis, dtype=np.int64
-                )
+                found = np.add.reduceat(counts, starts, axis=axis, dtype=np.int64)
+                sums[(slice(None),) * axis + (filled,)] = found
             counts = sums
-        flat: IntArray = counts.astype(np.int64).reshape(-1)
-        return flat
+        return np.asarray(counts, dtype=np.int64).reshape(-1)
 
     @cached_property
     def _is_complete(self) -> bool:
@@ -348,15 +347,10 @@ def as_range(rows: IntArray) -> range | IntArray:
     return rows if n else range(0)
 
 
-def _packed(mask: BoolArray | None) -> bytes | None:
-    """Return a mask with one bit per frame, compressed."""
-    return None if mask is None else zlib.compress(np.packbits(mask).tobytes(), level=1)
-
-
-def _unpack_grid(
-    runs: tuple[Runs, ...], packed_roi: bytes | None, packed_present: bytes | None
-) -> Grid:
+def _unpack_grid(runs: tuple[Runs, ...], roi: bytes | None, present: bytes | None) -> Grid:
     grid = Grid(runs=runs)
+    if roi is None and present is None:
+        return grid
 
     def unpacked(packed: bytes | None) -> BoolArray | None:
         if packed is None:
@@ -366,5 +360,4 @@ def _unpack_grid(
         mask.flags.writeable = False
         return mask
 
-    roi, present = unpacked(packed_roi), unpacked(packed_present)
-    return grid if roi is None and present is None else Grid(runs=runs, roi=roi, present=present)
+    return Grid(runs=runs, roi=unpacked(roi), present=unpacked(present))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from udfdask.backends.backend import DenseBackend
-from udfdask.geometry.slices import Slice
+from udfdask.geometry.shapes import Slice
 from udfdask.kernels.cuda.dense_products import add_dense_products
 from udfdask.kernels.overflow import add_exactly, require_near
 from udfdask.masks.dense_product import (

@@ -23,8 +23,7 @@ from udfdask.chunk.udf_instance import Instance
 from udfdask.corrections import CorrectionSet
 from udfdask.geometry.halo import Halo
 from udfdask.geometry.roi import normalize_roi
-from udfdask.geometry.shapes import Shape
-from udfdask.geometry.slices import Slice
+from udfdask.geometry.shapes import Shape, Slice
 from udfdask.geometry.tiling import sparse_tiling
 from udfdask.libertem_udfs import as_own, udf_name
 from udfdask.plan.arguments import plan_descan

@@ -14,8 +14,7 @@ from udfdask.backends.table import to_host
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.geometry.axes import Axis
 from udfdask.geometry.labels import is_data_array, plain_array, vectors_of
-from udfdask.geometry.shapes import Shape
-from udfdask.geometry.slices import Slice
+from udfdask.geometry.shapes import Shape, Slice
 from udfdask.geometry.units import Quantity, as_quantity
 from udfdask.kernels.cpu.dense_products import product
 from udfdask.kernels.cuda.dense_products import add_window_products
