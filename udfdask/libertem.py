@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from collections.abc import Iterable
+from typing import Any, SupportsIndex
 
 import numpy as np
 
 from udfdask.errors import UDFError
-from udfdask.geometry.roi import count_nonzero
-from udfdask.geometry.shapes import prod
 from udfdask.libertem_udfs import adapt
 from udfdask.results.result import Result
 from udfdask.run.run_udf import run_udf
@@ -175,3 +175,51 @@ def run_analysis_crystall(
     """
     udf = CrystallinityUDF(rad_in, rad_out, real_center, real_rad)
     return run_udf(array, udf, roi=roi, **options).compute(progress=progress)
+
+
+def count_nonzero(array: Any) -> int:
+    """Return the number of True or nonzero entries of a dense or sparse array.
+
+    Parameters
+    ----------
+    array : array-like or sparse array
+        For example a ROI.
+
+    Returns
+    -------
+    int
+        Number of entries that are not zero.
+
+    Examples
+    --------
+    >>> from udfdask.libertem import count_nonzero
+    >>> count_nonzero([[True, False], [True, True]])
+    3
+    """
+    if hasattr(array, "count_nonzero"):  # scipy.sparse
+        return int(array.count_nonzero())
+    if hasattr(array, "todense"):
+        array = array.todense()
+    return int(np.count_nonzero(np.asarray(array)))
+
+
+def prod(values: Iterable[SupportsIndex]) -> int:
+    """Return the product of integers as a Python int, which cannot overflow.
+
+    Parameters
+    ----------
+    values : iterable of int
+        Factors; NumPy integers are fine.
+
+    Returns
+    -------
+    int
+        The product, 1 for no factors.
+
+    Examples
+    --------
+    >>> from udfdask.libertem import prod
+    >>> prod((2**40, 2**40)) == 2**80
+    True
+    """
+    return math.prod(int(v) for v in values)

@@ -1,10 +1,8 @@
 """The attribute `parameters` of saved results: what each UDF was given, as short JSON."""
 
-import enum
 import json
 import math
 import pickle
-from dataclasses import dataclass
 from functools import partial
 
 import dask
@@ -43,16 +41,6 @@ def parameters(udf):
 def of_dataset(dataset):
     """The parameters of each variable that is not a mask."""
     return {name: json.loads(array.attrs["parameters"]) for name, array in dataset.items()}
-
-
-@dataclass
-class Template:
-    radius: float
-    image: np.ndarray
-
-
-class Side(enum.Enum):
-    LEFT = 1
 
 
 def plain_function(frame):
@@ -120,18 +108,10 @@ def test_every_value_gives_a_short_text_that_files_hold(values):
         ((3, "mrad"), [3, "mrad"]),
         (plain_function, "plain_function"),
         (np.dtype("u2"), "uint16"),
-        (Side.LEFT, "LEFT"),
         (object(), "object"),
         ([0] * 100, "list of 100 values"),
         ("a" * 1000, "text of 1,000 characters"),
-        (
-            Template(2.5, np.ones(3)),
-            {"class": "Template", "radius": 2.5, "image": "array of shape (3,), float64"},
-        ),
-        (
-            ud.UDF.aux_data(np.ones((3, 4), "f4"), kind="nav"),
-            "array of shape (3, 4), float32, kind nav",
-        ),
+        (ud.UDF.aux_data(np.ones((3, 4), "f4"), kind="nav"), "array of shape (3, 4), float32"),
         ("https://me:password@host/a.npy?signature=1", "https://host/a.npy"),
         ({"key": "a", "Secret": "b"}, {"key": "a", "Secret": "not saved"}),
     ],

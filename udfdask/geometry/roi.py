@@ -194,29 +194,3 @@ def _from_array(roi: Any, nav: tuple[int, ...]) -> BoolArray:
             )
         warn_user(f"the roi has dtype {mask.dtype} and is cast to bool (True where it is not 0)")
     return np.array(mask.reshape(nav), dtype=bool)
-
-
-def count_nonzero(array: Any) -> int:
-    """Return the number of True or nonzero entries of a dense or sparse array.
-
-    Parameters
-    ----------
-    array : array-like or sparse array
-        For example a ROI.
-
-    Returns
-    -------
-    int
-        Number of entries that are not zero.
-
-    Examples
-    --------
-    >>> from udfdask.libertem import count_nonzero
-    >>> count_nonzero([[True, False], [True, True]])
-    3
-    """
-    if hasattr(array, "count_nonzero"):  # scipy.sparse
-        return int(array.count_nonzero())
-    if hasattr(array, "todense"):
-        array = array.todense()
-    return int(np.count_nonzero(np.asarray(array)))

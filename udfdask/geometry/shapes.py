@@ -387,28 +387,6 @@ class Slice:
         )
 
 
-def prod(values: Iterable[SupportsIndex]) -> int:
-    """Return the product of integers as a Python int, which cannot overflow.
-
-    Parameters
-    ----------
-    values : iterable of int
-        Factors; NumPy integers are fine.
-
-    Returns
-    -------
-    int
-        The product, 1 for no factors.
-
-    Examples
-    --------
-    >>> from udfdask.libertem import prod
-    >>> prod((2**40, 2**40)) == 2**80
-    True
-    """
-    return math.prod(int(v) for v in values)
-
-
 def in_words(shape: Shape) -> str:
     """Return scan and frames in words: "4 x 6 scan positions, frames of 16 x 16 pixels"."""
     sig = " x ".join(map(str, shape.sig))

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import copy
 import enum
-import functools
 import inspect
 import json
 import math
 import os
 import re
 import reprlib
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import fields, is_dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
@@ -212,29 +211,22 @@ def parameter_text(udf: UDF) -> str:
     can be slow, or contain an address in memory.
     """
     given = {k: v for k, v in udf._kwargs.items() if v is not None and not k.startswith("_")}
-    return _as_json(_described_all(given, 3))
+    return with_changes("{}", given)
 
 
 def with_changes(text: str, changes: Mapping[str, Any]) -> str:
     """Return the text of parameters, some of which have changed during a run."""
-    return _as_json({**json.loads(text), **_described_all(changes, 3)})
-
-
-def _as_json(described: Mapping[str, Any]) -> str:
-    """Return described values as JSON; those that do not fit any more are only counted."""
-    kept: dict[str, Any] = {}
-    free = _LONGEST
-    for name, value in described.items():
-        free -= len(json.dumps({name: value}, ensure_ascii=False))
-        if free < 0:
-            kept["..."] = f"and {len(described) - len(kept)} more"
-            break
-        kept[name] = value
+    described = {**json.loads(text), **_all_described(changes, 3)}
+    shown, names = described, list(described)
+    while len(made := json.dumps(shown, ensure_ascii=False)) > _LONGEST:
+        names.pop()
+        shown = {name: described[name] for name in names}
+        shown["..."] = f"and {len(described) - len(names)} more"
     # names of files can have characters that no file holds as text
-    return json.dumps(kept, ensure_ascii=False).encode("utf-8", "replace").decode()
+    return made.encode("utf-8", "replace").decode()
 
 
-def _described_all(values: Mapping[Any, Any], depth: int) -> dict[str, Any]:
+def _all_described(values: Mapping[Any, Any], depth: int) -> dict[str, Any]:
     return {
         str(name)[:_LONGEST_VALUE]: (
             "not saved" if _SECRET.search(str(name)) else _described(value, depth)
@@ -245,37 +237,23 @@ def _described_all(values: Mapping[Any, Any], depth: int) -> dict[str, Any]:
 
 def _described(value: Any, depth: int) -> Any:
     """Return a value if JSON holds it and it is short, or else a few words about it."""
-    if isinstance(value, np.generic) and value.dtype.kind in "biuf":
-        value = value.item()
+    value = value.item() if isinstance(value, np.generic) else value
     if isinstance(value, (str, os.PathLike)):
         text = without_secrets(str(os.fspath(value)))
         return text if len(text) <= _LONGEST_VALUE else f"text of {len(text):,} characters"
     is_short = isinstance(value, int) and abs(value) < 1 << 64
     if value is None or is_short or (isinstance(value, float) and math.isfinite(value)):
         return value
-    if isinstance(value, (int, float, complex, np.generic, np.dtype, Quantity)):
+    if isinstance(value, (int, float, complex, np.dtype, Quantity)):
         return str(value)[:_LONGEST_VALUE]
-    if depth and isinstance(value, dict) and len(value) <= _MOST_MEMBERS:
-        return _described_all(value, depth - 1)
-    if depth and isinstance(value, (list, tuple)) and len(value) <= _MOST_MEMBERS:
+    if isinstance(value, (dict, list, tuple)) and (len(value) > _MOST_MEMBERS or not depth):
+        return f"{type(value).__name__} of {len(value)} values"
+    if isinstance(value, dict):
+        return _all_described(value, depth - 1)
+    if isinstance(value, (list, tuple)):
         return [_described(member, depth - 1) for member in value]
-    return _words(value, depth)
-
-
-def _words(value: Any, depth: int) -> Any:
-    """Return the values of a dataclass, or a few words about an array, a function or an object."""
-    while isinstance(value, functools.partial):
-        value = value.func
-    if isinstance(value, AuxData):
-        return f"{_described(value.data, depth)}, kind {value.kind}"
+    value = value.data if isinstance(value, AuxData) else value
     if isinstance(getattr(value, "shape", None), tuple):
         return f"array of shape {value.shape}, {getattr(value, 'dtype', 'no dtype')}"
-    if is_lazy(value):
-        return type(value).__name__
-    if depth and is_dataclass(value) and not isinstance(value, type):
-        values = {field.name: getattr(value, field.name) for field in fields(value)}
-        return {"class": type(value).__name__, **_described_all(values, depth - 1)}
-    if isinstance(value, Collection):
-        return f"{type(value).__name__} of {len(value)} values"
-    name = getattr(value, "name" if isinstance(value, enum.Enum) else "__name__", None)
+    name = None if is_lazy(value) else getattr(value, "__name__", None)
     return name if isinstance(name, str) else type(value).__name__
