@@ -49,39 +49,33 @@ class Quantity:
         return f"{self.value:.12g} {self.unit}"
 
 
-def read_quantity(given: Any) -> Any:
-    """Return a text such as ``"10 mrad"`` or a pair ``(10, "mrad")`` as a `Quantity`.
+def as_quantity(name: str, given: Any) -> Any:
+    """Return a parameter of a UDF, a text or pair such as ``(10, "mrad")`` as a `Quantity`.
 
-    Anything else is returned as it is, and a number of pixels as a number. Raise ValueError if a
-    text is no number with a unit.
+    Anything else is returned as it is, and a number of pixels as a number.
     """
-    if isinstance(given, str):
-        found = _NUMBER.fullmatch(given)
-        if found is None:
-            raise _no_quantity(given, "'10 mrad'")
-        value, unit = float(found[1]), found[2]
-    elif isinstance(given, tuple) and len(given) == 2 and isinstance(given[1], str):
+    number: Any
+    if isinstance(given, tuple) and len(given) == 2 and isinstance(given[1], str):
         number, unit = given
-        if isinstance(number, bool) or not isinstance(number, (int, float, np.number)):
-            raise _no_quantity(given, "(10, 'mrad')")
-        value = float(number)
+    elif isinstance(given, str):
+        found = _NUMBER.fullmatch(given)
+        number, unit = (float(found[1]), found[2]) if found else (None, "")
     else:
         return given
-    if not math.isfinite(value):
-        raise ValueError(f"{given!r} is not finite")
-    if unit.startswith("/"):  # 0.5/nm
-        unit = f"1{unit}"
-    return value if unit in PIXELS else Quantity(value, unit)
+    is_number = isinstance(number, (int, float, np.number)) and not isinstance(number, bool)
+    if not is_number or not math.isfinite(number):
+        raise ArgumentTypeError(
+            f"{name} must be a number of pixels, not {given!r} of type {type(given).__name__}; or "
+            "have the unit of the axis, such as '10 mrad' or (10, 'mrad')"
+        )
+    unit = f"1{unit}" if unit.startswith("/") else unit  # 0.5/nm
+    return float(number) if unit in PIXELS else Quantity(float(number), unit)
 
 
 def unit_of_quantity(text: Any) -> str | None:
     """Return the unit in HyperSpy's texts such as "Electrons (Counts)"; None if there is none."""
     found = re.search(r"\(([^()]+)\)\s*$", text) if isinstance(text, str) else None
     return None if found is None else found[1]
-
-
-def _no_quantity(given: Any, example: str) -> ValueError:
-    return ValueError(f"{given!r} is no number with a unit, such as {example}")
 
 
 def factor(unit: str, target: str) -> float:
@@ -110,9 +104,7 @@ def factor(unit: str, target: str) -> float:
                 raise ValueError(f"{unit} and {target} measure different things")
             raise ValueError(f"{what}; did you mean {near}?")
         return float((1.0 * one).to(other).magnitude)
-    except pint.errors.PintError as error:
-        raise ValueError(str(error)) from None
-    except (TypeError, AttributeError, TokenError) as error:  # damaged texts, such as "1/("
+    except (pint.errors.PintError, TypeError, AttributeError, TokenError) as error:
         raise ValueError(f"{unit} or {target} is no unit that pint knows ({error})") from None
 
 
@@ -169,17 +161,6 @@ def _nearest(unit: str, target: str) -> str | None:
         if near := difflib.get_close_matches(unit, units, n=1, cutoff=0.7):
             return near[0]
     return None
-
-
-def as_quantity(name: str, given: Any) -> Any:
-    """Return a parameter of a UDF, texts and pairs with a unit as a `Quantity`."""
-    try:
-        return read_quantity(given)
-    except ValueError:
-        raise ArgumentTypeError(
-            f"{name} must be a number of pixels, not {given!r} of type {type(given).__name__}; or "
-            "have the unit of the axis, such as '10 mrad' or (10, 'mrad')"
-        ) from None
 
 
 def as_coordinate(name: str, given: Any) -> Any:
