@@ -162,18 +162,21 @@ def find_lost_attribute(udf: UDF) -> str | None:
     own = {name: value for name, value in vars(udf).items() if name not in UDF.__annotations__}
     if not own:
         return None  # as in most UDFs: nothing is made
-    again, third = (new_instance(type(udf), udf._kwargs) for _ in range(2))
+    again = new_instance(type(udf), udf._kwargs)
     forgotten = {*inspect.signature(type(udf)).parameters} - {*udf._kwargs, "args", "kwargs"}
     for name, given in own.items():
         parameter = name.rpartition("__")[2].strip("_") or name
-        values = given, _attribute(again, name), _attribute(third, name)
-        is_plain = all(isinstance(value, _COMPARED) for value in values[:2])
-        if values[1] is _MISSING or not (is_plain or parameter in forgotten):
-            continue
         # what __init__ allocates and does not fill has other values in each instance
         by_values = bool(forgotten) or name not in vars(again)
-        before, after, always = (tokenize_value(_content(value, by_values)) for value in values)
-        if before == after or after != always:
+        other = _attribute(again, name)
+        is_plain = isinstance(given, _COMPARED) and isinstance(other, _COMPARED)
+        if given is other or other is _MISSING or not (is_plain or parameter in forgotten):
+            continue
+        seen = tokenize_value(_content(other, by_values))
+        if tokenize_value(_content(given, by_values)) == seen:
+            continue
+        third = _attribute(new_instance(type(udf), udf._kwargs), name)
+        if tokenize_value(_content(third, by_values)) != seen:
             continue
         remedy = (
             f"pass {parameter}={parameter} to super().__init__ and read self.params.{parameter}"
@@ -182,7 +185,7 @@ def find_lost_attribute(udf: UDF) -> str | None:
             remedy = f"make a new UDF with another {parameter}= instead of changing the attribute"
         return (
             f"the attribute {name!r} is {reprlib.repr(given)}, but tasks would see "
-            f"{reprlib.repr(values[1])}, because each task makes a new UDF from the arguments of "
+            f"{reprlib.repr(other)}, because each task makes a new UDF from the arguments of "
             f"super().__init__: {remedy}"
         )
     return None

@@ -12,7 +12,6 @@ import math
 import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from graphlib import TopologicalSorter
 from typing import Any
 
 import numpy as np
@@ -245,20 +244,17 @@ def _needs_most_blocks(array: GraphArray, values: GraphArray, recipe: Recipe) ->
         places = [grid.index(chunk) for chunk in chunks]
         blocks = [(array.name, *place, *sig) for place in places for sig in sigs]
         groups.append((blocks, [(values.name, *place, *extra) for place in places]))
-    order = list(TopologicalSorter(aux_needs).static_order())
-    return all(_most_wait(each, needs, aux_needs, order) for each in (groups, groups[::-1]))
+    return all(_most_wait(order, needs, aux_needs) for order in (groups, groups[::-1]))
 
 
 def _most_wait(
     groups: list[tuple[list[Any], list[Any]]],
     needs: Mapping[Any, set[Any]],
     aux_needs: Mapping[Any, set[Any]],
-    order: Sequence[Any],
 ) -> bool:
     """Return whether at least half of the data wait for a chunk, if chunks run in this order.
 
-    Each group holds the keys of blocks of the data, and of the aux data of the same chunks. `order`
-    are all tasks of the aux data, those that others need first.
+    Each group holds the keys of blocks of the data, and of the aux data of the same chunks.
     """
     bits: dict[Any, int] = {}  # for each task, the bit of the group that needs it first
     for g, (blocks, _) in enumerate(groups):
@@ -268,13 +264,20 @@ def _most_wait(
             if key not in bits:
                 bits[key] = 1 << g
                 todo.extend(needs.get(key, ()))
-    for key in order:  # the bits of all groups that a task of the aux data depends on
-        if key not in bits:
-            bits[key] = functools.reduce(operator.or_, (bits[k] for k in aux_needs[key]), 0)
     loaded = waiting = 0  # bits: loaded for aux data so far; number of those not yet processed
     for g, (_, aux_blocks) in enumerate(groups):
-        for key in aux_blocks:
-            loaded |= bits[key]
+        for block in aux_blocks:
+            todo = [block]
+            while todo:  # the bits of all groups that a task of the aux data depends on
+                rest = [k for k in aux_needs.get(todo[-1], ()) if k not in bits]
+                if todo[-1] not in bits and rest:
+                    todo.extend(rest)
+                    continue
+                key = todo.pop()
+                if key not in bits:
+                    below = (bits[k] for k in aux_needs.get(key, ()))
+                    bits[key] = functools.reduce(operator.or_, below, 0)
+            loaded |= bits[block]
         waiting = max(waiting, (loaded >> (g + 1)).bit_count())
     total = loaded.bit_count()
     return waiting > 0 and waiting >= min(total - 1, total / 2)
