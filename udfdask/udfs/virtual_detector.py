@@ -155,7 +155,9 @@ class VirtualDetectorUDF(RingUDF):
             "center": center,
         }
         given = {name: value for name, value in numbers.items() if value is not None}
-        super().__init__(shape=shape, **read_detector(shape, given, unknown))
+        read = read_detector(shape, given, unknown)
+        # in one order, so that a center and its two coordinates give one name
+        super().__init__(shape=shape, **{name: read[name] for name in numbers if name in read})
 
     @property
     def _is_round(self) -> bool:
