@@ -22,7 +22,8 @@ class Window(ud.UDF):
 
 
 MISTAKES = {
-    "three axes": ({"halo": (1, 1, 1)}, ArgumentValueError, r"each of the 2 navigation axes"),
+    "three axes": ({"halo": (1, 1, 1)}, ArgumentValueError, r"each of the 2 axes"),
+    "endless": ({"halo": 2**40}, ArgumentValueError, "from 0 to 1000000"),
     "negative": ({"halo": ((0, -2), 1)}, ArgumentValueError, "an int from 0"),
     "a float": ({"halo": 1.5}, ArgumentTypeError, r"halo = 1.5: it must be an int"),
     "a bool": ({"halo": True}, ArgumentTypeError, r"halo = True: it must be an int"),

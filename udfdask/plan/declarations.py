@@ -29,6 +29,9 @@ from udfdask.udf.meta import UDFMeta
 from udfdask.udf.params import Params, lazy_places
 from udfdask.udf.promises import NAMES, Promises
 
+MOST_NEIGHBORS = 1_000_000
+"""Largest number of frames on one side of a halo."""
+
 SWITCHES = (
     "merge_assigns_nav",
     "elementwise_results",
@@ -189,15 +192,16 @@ def _halo(udf: UDF, nav_dims: int) -> Halo:
             "flattened partitions: leave them out"
         )
     wrong = (
-        f"{name}.halo = {given!r}: it must be an int from 0 for all navigation axes, or a tuple "
-        f"with an int or a pair (before, after) for each of the {nav_dims} navigation axes"
+        f"{name}.halo = {given!r}: it must be an int from 0 to {MOST_NEIGHBORS} for all navigation "
+        f"axes, or a tuple with an int or a pair (before, after) for each of the {nav_dims} axes"
     )
     axes = given if isinstance(given, (tuple, list)) else (given,) * nav_dims
     sides = [tuple(axis) if isinstance(axis, (tuple, list)) else (axis, axis) for axis in axes]
     numbers = [n for pair in sides for n in pair]
     if not all(isinstance(n, (int, np.integer)) and not isinstance(n, bool) for n in numbers):
         raise ArgumentTypeError(wrong)
-    if [len(pair) for pair in sides] != [2] * nav_dims or min(numbers, default=0) < 0:
+    in_range = all(0 <= n <= MOST_NEIGHBORS for n in numbers)  # a search would never end
+    if [len(pair) for pair in sides] != [2] * nav_dims or not in_range:
         raise ArgumentValueError(wrong)
     return Halo(
         sides=tuple((int(before), int(after)) for before, after in sides),
@@ -245,7 +249,7 @@ def _axes(udf: UDF, outputs: Mapping[str, BufferSpec]) -> dict[str, tuple[Axis, 
             raise ArgumentTypeError(
                 f"{who} gives {key!r} {axes!r}: a tuple of udfdask.Axis is needed"
             )
-        labels = [axis.labels and len(axis.labels) for axis in axes]
+        labels = [None if axis.labels is None else len(axis.labels) for axis in axes]
         if len(axes) != len(extra) or any(
             size not in (None, n) for size, n in zip(labels, extra, strict=True)
         ):
