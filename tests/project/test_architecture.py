@@ -69,7 +69,7 @@ ALLOWED = {
             "advice errors types tracebacks geometry backends plotting corrections descan "
             "udf libertem_udfs udfs plan chunk merge graph explanation scheduling results"
         ),
-        "libertem": "errors geometry libertem_udfs udfs scheduling results run",
+        "libertem": "errors libertem_udfs udfs scheduling results run",
         "xarray": (
             "advice errors tracebacks geometry udf udfs explanation scheduling io results run"
         ),
