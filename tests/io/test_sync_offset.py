@@ -203,7 +203,7 @@ FIVE = da.ones((5, 2, 2))
 REFUSED = [
     (da.ones((0, 2, 2)), {"nav_shape": 3}, ArgumentValueError, "has 0 frames"),
     (FIVE, {"sync_offset": 5}, ArgumentValueError, "has 5 frames"),
-    (FIVE[FIVE[:, 0, 0] > 0], {"nav_shape": 4}, ArgumentValueError, "compute_chunk_sizes"),
+    (FIVE[FIVE[:, 0, 0] > 0], {"nav_shape": 4}, ArgumentValueError, "nan frames"),
     (with_sync_offset(FIVE, sync_offset=-1), {}, ArgumentValueError, "the sum of both"),
     (np.ones((5, 2, 2)), {}, ArgumentTypeError, r"da.*from_array"),
     *((FIVE, {"sync_offset": no}, ArgumentTypeError, "an integer") for no in (1.5, "2", None)),
