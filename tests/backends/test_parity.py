@@ -8,10 +8,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import udfdask as ud
-from backend_udfs import Wants
-from chunk_backends import ANY_SHAPE, MATRICES, chunks_in
+from backend_udfs import Wants, program_on
+from chunk_backends import ANY_SHAPE, MATRICES, can_hold, chunks_in
+from program_strategies import cases
 from suites import examples, few_of
+from udf_programs import make_udf
 from udfdask import udfs
+from udfdask.corrections import CorrectionSet
 from udfdask.results.result_array import ResultArray
 from udfdask.testing import run_reference
 from udfdask.testing.strategies import arrays, chunkings, rois, shapes
@@ -98,6 +101,56 @@ def test_every_pairing_of_chunks_and_wishes(native, write, method):
     run = {"data": data, "native": native, "sig_dims": 1, "tile": 8, "roi": np.arange(5) != 1}
     run["array"] = chunks_in(da.from_array(data, chunks=(3, 8)), native, 1)
     agree(run, [Wants(backend, method, write) for backend in ON_HOST])
+
+
+@pytest.mark.full
+@given(runs(), st.data())
+@few
+def test_corrected_data_arrive_too(run, data):
+    shape, sig_dims = run["data"].shape, run["sig_dims"]
+    sig = shape[len(shape) - sig_dims :]
+    bad = data.draw(arrays(sig, dtype="bool"))
+    bad.flat[0] = False
+    corrections = CorrectionSet(
+        dark=data.draw(arrays(sig, dtype="float32")),
+        gain=data.draw(arrays(sig, dtype="float32")),
+        excluded_pixels=bad,
+        allow_empty=True,
+    )
+    if run["data"].dtype.kind == "c":
+        corrections = CorrectionSet(dark=np.ones(sig))
+    agree(run, [data.draw(wanting()), udfs.SumUDF(), Wants("numpy")], corrections=corrections)
+
+
+@given(cases(), st.sampled_from(NATIVES), st.data())
+@few
+def test_random_programs(case, native, data):
+    array = da.from_array(case.array(), chunks=case.chunks)
+    if can_hold(native, array, case.sig_dims):
+        array = chunks_in(array, native, case.sig_dims)
+    known = (
+        ["numpy", ud.UDF.BACKEND_SPARSE_COO, ud.UDF.BACKEND_SPARSE_DOK]
+        if case.dtype == "float16"
+        else ON_HOST
+    )
+    offered = st.lists(st.sampled_from(known), min_size=1, max_size=3, unique=True)
+    with dask.config.set({"udfdask.tile-bytes": case.tile_bytes}):
+        lazy = ud.run_udf(
+            array,
+            [program_on(p, data.draw(offered)) for p in case.programs],
+            sig_dims=case.sig_dims,
+            roi=case.roi,
+            split_every=case.split_every,
+        )
+    wanted = run_reference(
+        case.array(),
+        [make_udf(p, lazy=False) for p in case.programs],
+        sig_dims=case.sig_dims,
+        roi=case.roi,
+    )
+    for found, right in zip(ud.compute(*lazy, **SYNC), wanted, strict=True):
+        for name, value in right.items():
+            same(found[name], value, name)
 
 
 @pytest.mark.full

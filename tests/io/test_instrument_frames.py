@@ -7,6 +7,7 @@ import pytest
 
 from damaging import LEAVES_FILES_OPEN
 from instrument_files import KINDS, write_blo, write_empad, write_mib
+from udfdask.errors import FileFormatError
 from udfdask.io import hyperspy_file, open_file
 
 hs = pytest.importorskip("hyperspy.api", reason="hyperspy is in the io extra")
@@ -50,6 +51,10 @@ def test_frames_of_an_empad(tmp_path):
     opened = open_file(path, chunks=(1, 2, 100, -1))
     assert (opened.reader, opened.sig_dims) == ("HyperSpy (empad)", 2)
     np.testing.assert_array_equal(opened.array.compute(scheduler="synchronous"), values)
+    raw = tmp_path / "scan_x3_y2.raw"
+    raw.write_bytes(raw.read_bytes()[: -3 * 128 * 4])  # the last 2 rows are no pixels
+    with pytest.raises(FileFormatError, match="has changed"):
+        opened.array.compute(scheduler="synchronous")
 
 
 TIFFS = {
@@ -70,7 +75,17 @@ def test_a_tiff_stack(tmp_path, monkeypatch, name):
     assert opened.sig_dims == 2
     assert "None" not in [axis.name for axis in opened.axes]
     assert opened.array.chunks == ((2, 2, 2), (13, 7), (30,))
-    if "compression" not in TIFFS[name]:
-        monkeypatch.setattr(hyperspy_file, "_loaded", None)  # tasks of HyperSpy call it
+    monkeypatch.setattr(hyperspy_file, "_loaded", None)  # tasks of HyperSpy call it
     found = opened.array[::-2, 3:].compute(scheduler="synchronous")
     np.testing.assert_array_equal(found, STACK[::-2, 3:])
+
+
+@pytest.mark.parametrize("compression", [None, "zlib"])
+def test_a_tiff_of_two_stacks(tmp_path, compression):
+    tifffile = pytest.importorskip("tifffile", reason="tifffile is in the io extra")
+    with tifffile.TiffWriter(tmp_path / "a.tif") as file:
+        for stack in (STACK, STACK[::-1]):
+            file.write(stack, compression=compression, metadata={"axes": "ZYX"})
+    for number, stack in enumerate((STACK, STACK[::-1])):
+        array = open_file(tmp_path / "a.tif", dataset=number).array
+        np.testing.assert_array_equal(array.compute(scheduler="synchronous"), stack)

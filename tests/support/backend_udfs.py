@@ -6,6 +6,7 @@ import numpy as np
 import sparse
 
 import udfdask as ud
+from udf_programs import make_udf
 from udfdask.backends.table import backend_of
 
 
@@ -88,3 +89,32 @@ def double(array):
         array.data.update({place: value * 2 for place, value in array.data.items()})
     else:
         array.data *= array.dtype.type(2)
+
+
+class ProgramOn(Looks):
+    """A program of `udf_programs` that takes its data in the backends of its options."""
+
+    def offers(self):
+        return self.params.options["offers"]
+
+    def get_backends(self):
+        return self.offers()
+
+    def process_tile(self, data):
+        self.add(self.dense(data).copy())
+
+    process_partition = process_tile
+
+    def process_frame(self, data):
+        self.add(self.dense(data, by_frame=True)[np.newaxis].copy(), by_frame=True)
+
+    def get_method(self):
+        return self.UDF_METHOD[self.program.method.upper()]
+
+
+def program_on(program, offers):
+    """The UDF of a program that offers some backends."""
+    plain = make_udf(program)
+    cls = type("On" + type(plain).__name__, (ProgramOn, type(plain)), {})
+    options = {**plain._kwargs["options"], "offers": tuple(offers)}
+    return cls(**{**plain._kwargs, "options": options})

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import glob
 import logging
 import math
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,10 @@ from udfdask.io.lazy_source import StoredArray, choose_chunks, lazy_array
 from udfdask.io.memmap import MappedArray
 from udfdask.io.opened_file import OpenedFile, choose_sig_dims, opened_array
 from udfdask.once_per_process import OncePerProcess
+from udfdask.writing.stores import METADATA
+
+_OTHER_FILES = {".mib": ".hdr", ".rpl": ".raw", ".emi": "_*.ser"}
+"""Endings of the names of other files that contain values or shapes, by the file's suffix."""
 
 _FORMATS = {".xml": "EMPAD"}
 """Formats of suffixes that several of HyperSpy's readers have."""
@@ -42,26 +47,53 @@ class HyperSpyArray(StoredArray):
     """An array in a file that HyperSpy reads; each process loads the file once.
 
     HyperSpy's own lazy arrays are not used, because their names depend only on the path or are
-    random, and tasks could not notice a change of the file. `number` is that of the signal.
+    random, and tasks could not notice a change of the file. `number` is that of the signal, and
+    `files` are all that contain a part of the recording.
     """
+
+    path: str
+    files: tuple[FileIdentity, ...]
+    number: int
+
+    def __getitem__(self, index: Any) -> Any:
+        """Return the part at `index`, as HyperSpy reads it."""
+        with ExitStack() as stack:
+            for file in self.files:
+                stack.enter_context(file.unchanged())
+            stack.enter_context(reading(self.path, "HyperSpy", part=f"at {index}"))
+            signals, _ = _loaded.get(self.files, lambda: _load(Path(self.path), self.files))
+            part = signals[self.number].data[index]
+            return part.compute(scheduler="sync") if isinstance(part, da.Array) else part
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TiffSeries(StoredArray):
+    """A compressed series of a TIFF file, which HyperSpy would read as one chunk."""
 
     file: FileIdentity
     number: int
 
     def __getitem__(self, index: Any) -> Any:
-        """Return the part at `index`, as HyperSpy reads it."""
-        with self.file.unchanged(), reading(self.file.path, "HyperSpy", part=f"at {index}"):
-            signals, _ = _loaded.get(self.file, lambda: _load(self.file))
-            part = signals[self.number].data[index]
-            return part.compute(scheduler="sync") if isinstance(part, da.Array) else part
+        """Return the part at `index`: tifffile decodes its pages or tiles."""
+        import zarr
+        from tifffile import imread
+
+        path = self.file.path
+        with (
+            self.file.unchanged(),
+            reading(path, "TIFF", part=f"at {index}"),
+            # dask runs tasks in parallel
+            imread(path, series=self.number, aszarr=True, maxworkers=1) as store,
+        ):
+            return zarr.open_array(store, mode="r")[index]
 
 
 def open_with_hyperspy(
     file: Path, *, dataset: str | int | None, sig_dims: int | None, chunks: Any
 ) -> OpenedFile:
     """Open a signal by its number or title, by default the one with navigation axes."""
-    identity = FileIdentity.of(file)
-    signals, is_lazy = _load(identity)
+    files = _files(file)
+    signals, is_lazy = _load(file, files)
     number = _choose(signals, dataset, file=str(file))
     signal = signals[number]
     manager, array = signal.axes_manager, da.asarray(signal.data)
@@ -76,11 +108,13 @@ def open_with_hyperspy(
     # RosettaSciIO maps these files in each task, so that any part of the file is read alone. Of
     # others, tasks read HyperSpy's chunks: it would read a complete one for each part of it.
     is_mapped = any(str(name).startswith("slice_memmap") for name in array.dask.layers)
-    source: StoredArray | None = take_over(array, identity) or _mapped_tiff(array, identity)
+    source: StoredArray | None = take_over(array, files[0])
+    source = source or _tiff_series(array, files[0], number)
     if source is None:
         where: dict[str, Any] = {"shape": array.shape, "dtype": array.dtype}
-        source, own = HyperSpyArray(file=identity, number=number, **where), array.chunks
-        _loaded.get(identity, lambda: (signals, is_lazy))
+        source = HyperSpyArray(path=str(file), files=files, number=number, **where)
+        own = array.chunks
+        _loaded.get(files, lambda: (signals, is_lazy))
     else:
         is_mapped, own = True, ()
     grid = choose_chunks(source, sig, None if is_moved else chunks) if is_mapped else own
@@ -100,22 +134,40 @@ def open_with_hyperspy(
     )
 
 
-def _mapped_tiff(array: da.Array, identity: FileIdentity) -> StoredArray | None:
-    """Return the pages of a TIFF file that are one part of it; None for anything else."""
+def _files(file: Path) -> tuple[FileIdentity, ...]:
+    """Return the identity of a file or store, then those of other files of the recording."""
+    suffix = file.suffix.lower()
+    others: list[Path] = []
+    if suffix == ".xml":  # of EMPAD, which names the file with the frames
+        content = file.read_bytes()
+        others = [raw for raw in sorted(file.parent.glob("*.raw")) if raw.name.encode() in content]
+    elif suffix in _OTHER_FILES:
+        others = sorted(file.parent.glob(glob.escape(file.stem) + _OTHER_FILES[suffix]))
+    main = next((file / name for name in METADATA if (file / name).is_file()), file)
+    return tuple(map(FileIdentity.of, (main, *others)))
+
+
+def _tiff_series(array: da.Array, identity: FileIdentity, number: int) -> StoredArray | None:
+    """Return a series of a TIFF file, mapped unless it is compressed; None for other arrays."""
     if Path(identity.path).suffix.lower() not in (".tif", ".tiff"):
         return None
     import tifffile
 
-    with suppress(ValueError):  # compressed, or its pages are not next to each other
-        mapped = MappedArray.of(tifffile.memmap(identity.path, mode="r"), identity)
-        if mapped.shape == array.shape and mapped.dtype.newbyteorder("=") == array.dtype:
-            return mapped
-    return None
+    source: StoredArray
+    try:
+        mapped = tifffile.memmap(identity.path, series=number, mode="r")
+        source = MappedArray.of(mapped, identity)
+    except ValueError:  # compressed, or its pages are not next to each other
+        with tifffile.TiffFile(identity.path) as opened:
+            series = opened.series[number]
+        where: dict[str, Any] = {"shape": series.shape, "dtype": series.dtype}
+        source = TiffSeries(file=identity, number=number, **where)
+    same = source.shape == array.shape and source.dtype.newbyteorder("=") == array.dtype
+    return source if same and array.size else None
 
 
-def _load(identity: FileIdentity) -> tuple[list[Any], bool]:
+def _load(file: Path, files: Sequence[FileIdentity]) -> tuple[list[Any], bool]:
     """Return the signals in a file, and whether they are lazy: not all formats can be."""
-    file = Path(identity.path)
     try:
         import hyperspy.api as hs
     except ImportError as error:
@@ -127,7 +179,10 @@ def _load(identity: FileIdentity) -> tuple[list[Any], bool]:
     was_disabled, logger.disabled = logger.disabled, True  # our error contains the same message
     is_lazy = suffix not in _NOT_LAZY
     try:
-        with identity.unchanged(), reading(file, "HyperSpy", advice=_ADVICE):
+        with ExitStack() as stack:
+            for each in files:
+                stack.enter_context(each.unchanged())
+            stack.enter_context(reading(file, "HyperSpy", advice=_ADVICE))
             try:
                 loaded = hs.load(file, lazy=is_lazy, **how)
             except NotImplementedError:

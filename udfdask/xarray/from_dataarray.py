@@ -89,6 +89,9 @@ def _default_sig_dims(array: xr.DataArray) -> tuple[str, ...] | int:
     return tuple(named)
 
 
+_PARTNERS = {"row": "col", "col": "row", "height": "width", "width": "height"}
+
+
 def _check_not_parted(array: xr.DataArray) -> None:
     """Raise if one of the last two dimensions belongs to one before them: x in (y, x, time)."""
     nav = {str(dim).lower() for dim in array.dims[:-2]}
@@ -96,6 +99,7 @@ def _check_not_parted(array: xr.DataArray) -> None:
     for dim in array.dims[-2:]:
         name = str(dim).lower()
         partners = {name[:-1] + name[-1:].translate(swap), name[:1].translate(swap) + name[1:]}
+        partners.add(_PARTNERS.get(name, name))
         if (partners - {name}) & nav:
             raise ArgumentValueError(
                 f"the DataArray has the dimensions {array.dims}: by default, a frame has the last "

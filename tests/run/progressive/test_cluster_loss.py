@@ -1,0 +1,131 @@
+"""A cluster loses its scheduler or its data: a run ends with distributed's error, none hangs."""
+
+import contextlib
+import os
+import subprocess
+import sys
+import threading
+from concurrent.futures import CancelledError
+from pathlib import Path
+
+import dask.array as da
+import numpy as np
+import pytest
+
+import udfdask as ud
+
+distributed = pytest.importorskip("distributed")
+
+pytestmark = [pytest.mark.full, pytest.mark.filterwarnings("ignore::udfdask.UDFWarning")]
+
+CLI = [sys.executable, "-m"]
+QUIET = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+
+
+class Waits(ud.UDF):
+    """Reports that it has started; all frames except the first two wait for a file."""
+
+    def get_result_buffers(self):
+        return {"sums": self.buffer("nav", dtype="float64")}
+
+    def process_frame(self, frame):
+        import time
+        from pathlib import Path
+
+        folder = Path(self.params.folder)
+        if self.meta.coordinates[0, 0] >= 2:
+            (folder / "waits").touch()
+            while not (folder / "go").exists():
+                time.sleep(0.02)
+        self.results.sums[:] = frame.sum()
+
+
+@pytest.fixture
+def processes(tmp_path):
+    """A scheduler and a worker of one thread, each a process, and a client."""
+    file = tmp_path / "scheduler.json"
+    options = ["--host", "127.0.0.1", "--scheduler-file", str(file), "--no-dashboard"]
+    scheduler = subprocess.Popen(
+        [*CLI, "distributed.cli.dask_scheduler", "--port", "0", *options], **QUIET
+    )
+    worker = subprocess.Popen(
+        [
+            *(*CLI, "distributed.cli.dask_worker", "--no-nanny", "--nthreads", "1"),
+            *(*options, "--death-timeout", "500"),
+        ],
+        **QUIET,
+    )
+    client = None
+    try:
+        _wait_until(lambda: file.exists() and file.stat().st_size)
+        client = distributed.Client(scheduler_file=str(file), set_as_default=False, timeout=500)
+        client.wait_for_workers(1, timeout=500)
+        yield scheduler, worker, client
+    finally:
+        (tmp_path / "go").touch()
+        for process in (scheduler, worker):
+            process.kill()
+            process.wait()
+        if client is not None:
+            with contextlib.suppress(Exception):
+                client.close(timeout=1)
+
+
+def _wait_until(condition):
+    event = threading.Event()
+    for _ in range(50_000):
+        if condition():
+            return
+        event.wait(0.01)
+    raise AssertionError("it took more than 500 s")
+
+
+def kill_when_it_waits(process, folder):
+    """Kill a process as soon as a task waits."""
+
+    def kill():
+        _wait_until((Path(folder) / "waits").exists)
+        os.kill(process.pid, 9)
+
+    thread = threading.Thread(target=kill, daemon=True)
+    thread.start()
+    return thread
+
+
+def go_through(x, udf, client):
+    """Return the error of an iteration, and its cause; the snapshots until then are right."""
+    snapshots = []
+    with pytest.raises(ud.UDFRunCancelled) as found:
+        snapshots.extend(ud.run_udf_iter(x, udf, scheduler=client))
+    assert found.value.chunks_merged == len(snapshots)
+    return found.value.__cause__
+
+
+def compute(x, udf, client):
+    with pytest.raises(CancelledError) as found:
+        ud.compute(ud.run_udf(x, udf), scheduler=client)
+    return found.value
+
+
+EIGHT = da.ones((8, 1, 2, 2), chunks=(1, 1, 2, 2))
+
+
+@pytest.mark.parametrize("run", [go_through, compute])
+def test_the_scheduler_dies(run, processes, tmp_path):
+    scheduler, _, client = processes
+    thread = kill_when_it_waits(scheduler, tmp_path)
+    error = run(EIGHT, Waits(folder=str(tmp_path)), client)
+    thread.join()
+    assert isinstance(error, CancelledError)
+    assert error.reason == "scheduler-connection-lost"
+
+
+@pytest.mark.parametrize("run", [go_through, compute])
+def test_a_worker_dies_that_held_the_only_data(run, processes, tmp_path):
+    _, worker, client = processes
+    (data,) = client.scatter([np.ones((8, 1, 2, 2))])
+    x = da.from_delayed(data, (8, 1, 2, 2), "float64").rechunk((1, 1, 2, 2))
+    thread = kill_when_it_waits(worker, tmp_path)
+    error = run(x, Waits(folder=str(tmp_path)), client)
+    thread.join()
+    assert isinstance(error, CancelledError)
