@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from dask.array.utils import assert_eq
 
-from udfdask.errors import FileFormatError
+from udfdask.errors import ArgumentValueError, FileFormatError
 from udfdask.io import open_file
 
 h5py = pytest.importorskip("h5py", reason="h5py is in the io extra")
@@ -98,3 +98,10 @@ def test_several_of_one_size_are_listed(tmp_path):
         f["tiny"] = np.zeros((2, 2, 2))
     with pytest.raises(FileFormatError, match=r"several.*dataset=.*'first' \(2, 3, 4\).*'second'"):
         open_file(tmp_path / "a.h5")
+
+
+@pytest.mark.parametrize("dataset", ["entry/dat", "", 3])
+def test_a_dataset_that_is_not_there(file, dataset):
+    match = rf"no dataset {dataset!r} in scan\.h5: pass one of 'entry/data' \(4, 6, 8, 10\) uint16"
+    with pytest.raises(ArgumentValueError, match=match):
+        open_file(file, dataset=dataset)

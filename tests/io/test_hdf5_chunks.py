@@ -180,9 +180,32 @@ def test_a_damaged_chunk_gives_no_number(tmp_path):
             computed(path, STORED)
 
 
-def test_files_of_matlab_begin_with_other_data(tmp_path):
-    with h5py.File(tmp_path / "a.mat", "w", userblock_size=512) as file:
-        file.create_dataset("scan", data=VALUES, chunks=STORED, compression="gzip")
-    with (tmp_path / "a.mat").open("r+b") as file:
-        file.write(b"MATLAB 7.3")
-    np.testing.assert_array_equal(computed(tmp_path / "a.mat"), VALUES)
+def test_a_file_to_which_this_process_still_writes(tmp_path):
+    for number, options in enumerate([{"stored": None}, *OWN.values(), *OTHERS.values()]):
+        path = write(tmp_path / f"{number}.h5", np.zeros_like(VALUES), **options)
+        with h5py.File(path, "r+") as file:
+            for row, values in enumerate(VALUES):  # HDF5 does not write them to the file at once
+                file["scan"][row] = values
+            np.testing.assert_array_equal(computed(path), VALUES, err_msg=str(options))
+
+
+def test_a_chunk_that_hdf5_cannot_decode(tmp_path):
+    path = write(tmp_path / "a.h5", **OTHERS["gzip and checksum"])
+    with h5py.File(path) as file:
+        chunk = file["scan"].id.get_chunk_info(0)
+    content = bytearray(path.read_bytes())
+    content[chunk.byte_offset + 20] ^= 255
+    path.write_bytes(content)
+    with pytest.raises(FileFormatError, match=r"read as HDF5: OSError.*hdf5plugin"):
+        computed(path)
+
+
+@pytest.mark.parametrize("size", [512, 1024, 8192])
+def test_files_that_begin_with_other_data(tmp_path, size):
+    for suffix in (".h5", ".dat"):
+        path = tmp_path / f"a{suffix}"
+        with h5py.File(path, "w", userblock_size=size) as file:
+            file.create_dataset("scan", data=VALUES, chunks=STORED, compression="gzip")
+        with path.open("r+b") as file:
+            file.write(b"MATLAB 7.3")
+        np.testing.assert_array_equal(computed(path), VALUES)

@@ -1,10 +1,13 @@
 """Formats that are HDF5 files: the data, axes and signal that their own programs read."""
 
+import shutil
+
 import numpy as np
 import pytest
 from dask.array.utils import assert_eq
 
 from udfdask.io import open_file
+from udfdask.io.hdf5 import hyperspy_format
 
 h5py = pytest.importorskip("h5py", reason="h5py is in the io extra")
 hs = pytest.importorskip("hyperspy.api", reason="hyperspy is in the io extra")
@@ -31,14 +34,87 @@ def described(opened):
 EXPECTED = list(zip(NAMES, UNITS, SCALES, OFFSETS, strict=True))
 
 
+@pytest.mark.parametrize("suffix", [".hspy", ".h5", ".nxs"])
 @pytest.mark.parametrize("kind", [hs.signals.Signal1D, hs.signals.Signal2D])
-def test_signals_of_hyperspy(tmp_path, kind):
+def test_signals_of_hyperspy(tmp_path, suffix, kind):
+    written = ".nxs" if suffix == ".nxs" else ".hspy"
     values = SCAN[0] if kind is hs.signals.Signal1D else SCAN
-    signal(values, kind).save(tmp_path / "scan.hspy")
-    opened = open_file(tmp_path / "scan.hspy")
+    signal(values, kind).save(tmp_path / f"scan{written}")
+    if suffix != written:
+        shutil.move(tmp_path / f"scan{written}", tmp_path / f"scan{suffix}")
+    opened = open_file(tmp_path / f"scan{suffix}")
     assert_eq(opened.array, values)
     assert opened.sig_dims == (1 if kind is hs.signals.Signal1D else 2)
     assert described(opened) == EXPECTED[: values.ndim]
+
+
+@pytest.mark.parametrize("suffix", [".de5", ".emd", ".h5"])
+@pytest.mark.parametrize("chunks", [None, (3, 2, -1, 4)])
+def test_emd_of_rosettasciio(tmp_path, suffix, chunks):
+    """It stores the last dimension first."""
+    signal(SCAN, hs.signals.Signal2D).save(tmp_path / "scan.emd")
+    (tmp_path / "scan.emd").rename(tmp_path / f"scan{suffix}")
+    opened = open_file(tmp_path / f"scan{suffix}", chunks=chunks)
+    assert_eq(opened.array, SCAN)
+    assert opened.sig_dims == 2
+    assert [row[0::2] for row in described(opened)] == [row[0::2] for row in EXPECTED]
+    assert opened.axes[0].unit == "nm"
+    assert chunks is None or opened.array.chunks == ((3, 1), (2, 2, 1), (6,), (4, 3))
+
+
+@pytest.mark.parametrize(
+    ("first", "complete", "text"), [(0, False, str), (1, True, np.bytes_), (1, False, str)]
+)
+def test_emd_of_ncempy_and_py4dstem(tmp_path, first, complete, text):
+    """They store the first dimension first, and its positions from EMD 1.0 on in ``dim0``."""
+    units = ["[n_m]", "[n_m]", "[1_/_n_m]", "[1_/_n_m]"] if first else UNITS
+    with h5py.File(tmp_path / "scan.emd", "w") as file:
+        file.attrs.update(version_major=1 - first, version_minor=2 * first)
+        group = file.create_group("data/scan")
+        group.attrs["emd_group_type"] = 1 if first else "array"
+        group["data"] = SCAN
+        group["data"].attrs["units"] = text("counts")
+        for dim, n in enumerate(SCAN.shape):
+            positions = OFFSETS[dim] + SCALES[dim] * np.arange(n if complete else 2)
+            group[f"dim{dim + first}"] = positions
+            group[f"dim{dim + first}"].attrs.update(name=text(NAMES[dim]), units=text(units[dim]))
+    opened = open_file(tmp_path / "scan.emd")
+    assert_eq(opened.array, SCAN)
+    assert (opened.sig_dims, opened.unit) == (2, "counts")
+    assert described(opened) == EXPECTED
+
+
+@pytest.mark.parametrize("datum", [1, 2])
+def test_nion_swift(tmp_path, datum):
+    calibrations = [
+        f'{{"offset": {offset}, "scale": {scale}, "units": "{unit}"}}'
+        for unit, scale, offset in zip(UNITS, SCALES, OFFSETS, strict=True)
+    ]
+    with h5py.File(tmp_path / "data_1.h5", "w") as file:
+        file["data"] = SCAN
+        file["data"].attrs["properties"] = (
+            f'{{"datum_dimension_count": {datum}, "collection_dimension_count": {4 - datum}, '
+            f'"intensity_calibration": {{"units": "counts"}}, '
+            f'"dimensional_calibrations": [{", ".join(calibrations)}]}}'
+        )
+    opened = open_file(tmp_path / "data_1.h5")
+    assert_eq(opened.array, SCAN)
+    assert (opened.sig_dims, opened.unit) == (datum, "counts")
+    assert [row[1:] for row in described(opened)] == [row[1:] for row in EXPECTED]
+
+
+def test_the_format_is_known_by_the_contents(tmp_path):
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["Acquisition0/ImageData/Image"] = SCAN[None]
+        file["Acquisition0/SVIData/Company"] = "Delmic"
+    with h5py.File(tmp_path / "b.h5", "w") as file:
+        file["Version"], file["Data/Image/1/Data"] = [b'{"format": "Velox"}'], SCAN
+    with h5py.File(tmp_path / "c.h5", "w") as file:
+        file["4DSTEM_simulation/data/datacubes/CBED_array_depth0000/datacube"] = SCAN
+    with h5py.File(tmp_path / "d.h5", "w") as file:
+        file["AcquisitionLog"], file["Version"], file["Data"] = 1, [1], SCAN
+    names = [hyperspy_format(tmp_path / f"{letter}.h5") for letter in "abcd"]
+    assert names == ["Delmic", "EMD", "EMD", None]
 
 
 def test_netcdf_4_is_hdf5(tmp_path):
@@ -54,13 +130,3 @@ def test_netcdf_4_is_hdf5(tmp_path):
     assert_eq(opened.array, SCAN)
     assert opened.reader == "NetCDF 4, dataset scan"
     assert [(axis.name, axis.scale) for axis in opened.axes] == [(name, 1) for name in NAMES]
-
-
-@pytest.mark.parametrize("chunks", [None, (3, 2, -1, 4)])
-def test_emd_without_a_scan_of_its_own(tmp_path, chunks):
-    """HyperSpy takes all four dimensions for the signal."""
-    signal(SCAN, hs.signals.Signal2D).save(tmp_path / "scan.emd")
-    opened = open_file(tmp_path / "scan.emd", chunks=chunks)
-    assert_eq(opened.array, SCAN)
-    assert opened.sig_dims == 2
-    assert [row[0] for row in described(opened)] == [row[0] for row in EXPECTED]

@@ -85,6 +85,24 @@ def test_values_in_another_file(tmp_path, kind):
         open_file(tmp_path / "scan.h5")
 
 
+@pytest.mark.parametrize("beside", ["link", "file"])
+@pytest.mark.parametrize("kind", ["virtual", "link alone", "links over three files"])
+def test_values_beside_a_symbolic_link(tmp_path, kind, beside):
+    """As in the folders of git-annex and of workflows, where each file is a link."""
+    write_sources(tmp_path, kind)
+    scan = tmp_path / "elsewhere" / "scan.h5"
+    scan.parent.mkdir()
+    if beside == "link":
+        (tmp_path / "scan.h5").rename(scan.parent / "key")
+        (tmp_path / "scan.h5").symlink_to("elsewhere/key")
+        scan = tmp_path / "scan.h5"
+    else:
+        scan.symlink_to("../scan.h5")
+    opened = open_file(scan, dataset="scan")
+    assert opened.title == "scan"
+    assert_eq(opened.array, FRAMES)
+
+
 def test_a_source_that_is_too_short(tmp_path):
     with h5py.File(tmp_path / "part.h5", "w") as f:
         f["data"] = FRAMES[:5]
@@ -152,6 +170,14 @@ def test_parts_are_one_recording(master, signal, chunks):
     assert open_file(master, chunks=chunks).array.name != opened.array.name
 
 
+def test_parts_behind_a_default(master):
+    with h5py.File(master, "r+") as f:
+        f.attrs["default"] = "entry/plot"
+        f["entry/plot"] = h5py.SoftLink("/entry/data")
+        f["entry/data"].attrs["signal"] = "data_000001"
+    assert_eq(open_file(master).array, FRAMES)
+
+
 @pytest.mark.parametrize("number", [1, 2])
 def test_a_missing_part(master, number):
     (master.parent / f"d_data_{number:06}.h5").unlink()
@@ -159,6 +185,23 @@ def test_a_missing_part(master, number):
     with pytest.raises(FileFormatError, match=match):
         open_file(master)
     assert open_file(master, dataset=f"entry/data/data_{3 - number:06}").array.shape[1:] == (4, 5)
+
+
+def test_a_gap_between_parts(master):
+    with h5py.File(master, "r+") as f:
+        f["entry/data/data_000004"] = FRAMES
+    with pytest.raises(FileFormatError, match=r"entry/data .*dataset="):
+        open_file(master)
+
+
+def test_sources_that_are_found_only_from_the_working_folder(tmp_path, monkeypatch):
+    """From another one, HDF5 reads fill values, or the values of another file."""
+    write_sources(tmp_path, "virtual")
+    (tmp_path / "scans").mkdir()
+    (tmp_path / "scan.h5").rename(tmp_path / "scans" / "scan.h5")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(FileFormatError, match=r"frames\.h5, which does not exist"):
+        open_file("scans/scan.h5")
 
 
 def test_a_virtual_dataset_of_the_parts_is_the_recording(master):

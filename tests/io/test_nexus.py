@@ -17,6 +17,7 @@ TEXTS = {
     "bytes": lambda text: np.bytes_(text.encode()),
     "array of str": lambda text: np.array([text], object),
     "array of bytes": lambda text: np.array([text.encode()]),
+    "padded": lambda text: np.bytes_(f"{text}  ".encode()),
 }
 """How programs in Python, C and Fortran write a string."""
 
@@ -56,6 +57,13 @@ def test_texts_in_any_form(file, text):
         "nm",
         3.0,
     )
+
+
+@pytest.mark.parametrize("kind", ["S2", h5py.string_dtype("ascii")])
+def test_units_in_latin_1(file, kind):
+    file["data"] = FRAMES
+    file["data"].attrs.create("units", "µm".encode("latin-1"), dtype=kind)
+    assert opened(file).unit == "µm"
 
 
 @pytest.mark.parametrize(("kind", "first"), [("f8", 0), ("u1", 120)])
@@ -101,6 +109,15 @@ def test_default_paths_are_followed(file, default):
     assert_eq(opened(file).array, FRAMES)
 
 
+@pytest.mark.parametrize("default", ["entry", "curve", 3])
+def test_defaults_that_lead_nowhere(file, default):
+    """Programs that plot curves have those as default."""
+    file.attrs["default"] = default
+    group(file, "entry", "NXentry", default=".")["data"] = FRAMES
+    group(file, "curve", signal="sum")["sum"] = np.zeros(9)
+    assert_eq(opened(file).array, FRAMES)
+
+
 @pytest.mark.parametrize("size", [8, 80])
 def test_a_default_that_is_an_image(file, size):
     """A preview is not the recording, but an image with a small matrix next to it is."""
@@ -134,6 +151,16 @@ def test_a_default_behind_a_link_is_not_the_largest(file):
     assert (scan.axes[0].name, scan.axes[0].scale) == ("y", 0.5)
 
 
+@pytest.mark.parametrize("default", ["", "entry/camera"])
+def test_a_picture_is_not_a_recording(file, default):
+    file.attrs["default"] = default
+    group(file, "entry/detector", "NXdetector")["data"] = np.concatenate([FRAMES] * 60)
+    camera = group(file, "entry/camera", signal="picture")
+    camera["picture"] = np.ones((40, 50, 3), "u1")
+    camera["picture"].attrs["interpretation"] = "rgb-image"
+    assert opened(file).array.shape == (360, 4, 5)
+
+
 def test_a_signal_that_is_a_link(file):
     """The axes are in NXdata, the frames somewhere else, as in files of BLISS and SOLEIL."""
     file["1.1/instrument/eiger/data"] = FRAMES
@@ -161,4 +188,11 @@ def test_several_recordings_are_not_chosen_from(file, kind):
     for n, frames in enumerate([FRAMES, FRAMES[:3]]):
         group(file, f"scan_{n}", kind, signal="data")["data"] = frames
     with pytest.raises(FileFormatError, match=r"several recordings: pass dataset= as one of"):
+        opened(file)
+
+
+def test_parts_of_a_recording_differ(file):
+    data = group(file, "entry/data")
+    data["data_000001"], data["data_000002"] = FRAMES, FRAMES.astype("f4")
+    with pytest.raises(FileFormatError, match="differ in shape or dtype"):
         opened(file)

@@ -6,9 +6,9 @@ import contextlib
 import importlib
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from io import FileIO
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,8 @@ import numpy as np
 
 from udfdask.errors import FileFormatError, missing_package
 from udfdask.io.file_identity import COPY_AGAIN, FileIdentity, check_values, reading
-from udfdask.io.hdf5_datasets import axes_of, find_dataset, other_files, signal_dims, text
+from udfdask.io.hdf5_axes import describe, text
+from udfdask.io.hdf5_datasets import find_dataset, other_files
 from udfdask.io.lazy_source import StoredArray, Values, choose_chunks, lazy_array
 from udfdask.io.memmap import MappedArray, c_strides
 from udfdask.io.opened_file import OpenedFile, choose_sig_dims, opened_array
@@ -36,21 +37,22 @@ _MOST_STORED = 4_000_000
 """Maximum number of stored chunks: a process keeps 16 bytes for each, and needs about 1 us each to
 list them."""
 
+_ADVICE = f"If it is compressed with a filter of hdf5plugin, pip install hdf5plugin. {COPY_AGAIN}"
+
 _tables = OncePerProcess(32)
 """Tables of the chunks of the last 32 datasets: to list 100,000 chunks takes 0.2 s."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _ChunkTable:
-    """The places of a dataset's chunks in the file, and how to decode them.
-
-    The arrays have the shape of the chunk grid. A size is 0 if HDF5 itself has to read the chunk.
-    Without `decode`, chunks are stored as they are.
-    """
+    """The places of a dataset's chunks in the file, and how to decode them."""
 
     offsets: Values
+    """Position of each chunk in the file, in bytes; the array has the shape of the chunk grid."""
     sizes: Values
+    """Number of bytes of each chunk in the file; 0 if HDF5 itself has to read the chunk."""
     decode: Decode | None
+    """The decoder; None if chunks are stored as they are."""
 
     @classmethod
     def of(cls, dataset: Any) -> _ChunkTable | None:
@@ -80,14 +82,17 @@ class _ChunkTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HDF5Dataset(StoredArray):
-    """A dataset in an HDF5 file that each task opens; `others` are further files with its values.
+    """A dataset in an HDF5 file that each task opens.
 
     An open h5py file cannot be pickled, and it prevents other programs from writing to the file.
     """
 
     file: FileIdentity
+    """The file when it was opened; tasks raise if it has changed."""
     others: tuple[FileIdentity, ...]
+    """Other files that contain values of a virtual, external or linked dataset."""
     dataset: str
+    """Path of the dataset inside the file."""
 
     def __getitem__(self, index: Any) -> Values:
         """Return the part at `index`, read from the file."""
@@ -130,18 +135,17 @@ class HDF5Dataset(StoredArray):
 
     def _from_library(self, index: Any) -> Values:
         """Return the part at `index`, read by HDF5."""
-        advice = f"If a filter of hdf5plugin is missing, pip install hdf5plugin. {COPY_AGAIN}"
+        where = f"dataset {self.dataset!r} at {index}"
         with ExitStack() as stack:
             for file in (self.file, *self.others):
                 stack.enter_context(file.unchanged())
-            part_name = f"dataset {self.dataset!r} at {index}"
-            stack.enter_context(reading(self.file.path, "HDF5", part=part_name, advice=advice))
+            stack.enter_context(reading(self.file.path, "HDF5", part=where, advice=_ADVICE))
             opened = stack.enter_context(_h5py().File(self.file.path, "r"))
             dataset = opened[self.dataset]
             part: Values = dataset[index]
+            self.file.check(opened.id.get_vfd_handle())
             if self.others:
-                # while `dataset` exists, HDF5 keeps them open, and reads fill values in place of
-                # those that are too many
+                # HDF5 keeps them open, and reads fill values in place of those that are too many
                 os.close(self.file.open())
         return part
 
@@ -185,22 +189,68 @@ def open_hdf5(
     with _opened(file) as opened:
         chosen = find_dataset(opened, dataset, str(file))
         names = [part.name for part in chosen.parts] or [chosen.name]
-        group, first = opened[names[0].rpartition("/")[0] or "/"], opened[names[0]]
-        axes, unit = axes_of(group, first, chosen.shape), text(first.attrs.get("units"))
-        known = signal_dims(group, first)
+        group = opened[names[0].rpartition("/")[0] or "/"]
+        described = describe(group, opened[names[0]], chosen.shape)
         sources = [_source(opened[name], identity) for name in names]
         format_name = "NetCDF 4" if "_NCProperties" in opened.attrs else "HDF5"
+        # RosettaSciIO and Direct Electron store dimensions from the last to the first one
+        is_reversed = (
+            names[0].startswith("signals/") or file.suffix.lower() == ".de5"
+        ) and "emd_group_type" in group.attrs
     where = f"dataset {names[0]}" + (f" to {names[-1]}" if len(names) > 1 else "")
     check_values(f"{file}, {where},", chosen.shape, chosen.dtype)
-    sig = choose_sig_dims(sig_dims, len(chosen.shape), known=known)
-    grids = [choose_chunks(source, sig, None if sources[1:] else chunks) for source in sources]
-    parts = zip(sources, grids, strict=True)
-    arrays = [lazy_array(source, grid, prefix="from-hdf5") for source, grid in parts]
-    array = da.concatenate(arrays) if arrays[1:] else arrays[0]
-    if arrays[1:] and chunks is not None:
-        array = array.rechunk(choose_chunks(array, sig, chunks))
-    reader = f"{format_name}, {where}"
-    return opened_array(array, sig, reader=reader, title=file.stem, axes=axes, unit=unit)
+    sig = choose_sig_dims(sig_dims, len(chosen.shape), known=described.sig_dims)
+    return opened_array(
+        _lazy(sources, sig, chunks, -1 if is_reversed else 1),
+        sig,
+        reader=f"{format_name}, {where}",
+        title=file.stem,
+        axes=described.axes[::-1] if is_reversed else described.axes,
+        unit=described.unit,
+    )
+
+
+def hyperspy_format(file: Path) -> str | None:
+    """Return the name of an HDF5 file's format if only RosettaSciIO knows what is in it."""
+    by_suffix = {".hspy": "HSPY", ".app5": "Topspin"}.get(file.suffix.lower())
+    try:
+        if by_suffix or file.is_dir() or not _h5py().is_hdf5(file):
+            return by_suffix
+    except ImportError:  # the reader that is used then says it better
+        return None
+    with _opened(file) as opened:
+        if text(opened.attrs.get("file_format")) == "HyperSpy":
+            return "HSPY"
+        version = opened.get("Version")
+        is_velox = getattr(version, "size", None) == 1 and any(
+            f'"{name}"' in (text(version[()]) or "") for name in ("Velox", "DevelopersKit")
+        )
+        if "4DSTEM_simulation" in opened or is_velox:
+            return "EMD"  # of Prismatic or Velox
+        # names that are not UTF-8 are bytes
+        if any(f"{name}/SVIData" in opened for name in map(str, opened)):
+            return "Delmic"
+    return None
+
+
+def _lazy(sources: Sequence[StoredArray], sig_dims: int, chunks: Any, order: int) -> da.Array:
+    """Return the lazy array of a dataset, or of parts that follow each other on the first axis.
+
+    `order` is -1 if the last dimension is stored first, otherwise 1.
+    """
+    arrays = []
+    for source in sources:
+        stored = source.stored and source.stored[::order]
+        shown = StoredArray(shape=source.shape[::order], dtype=source.dtype, stored=stored)
+        grid = choose_chunks(shown, sig_dims, None if sources[1:] else chunks)
+        array = lazy_array(source, grid[::order], prefix="from-hdf5")
+        arrays.append(array if order == 1 else array.transpose())
+    if len(arrays) == 1:
+        return arrays[0]
+    joined: da.Array = da.concatenate(arrays)
+    if chunks is not None:
+        joined = joined.rechunk(choose_chunks(joined, sig_dims, chunks))
+    return joined
 
 
 def take_over(array: da.Array, identity: FileIdentity) -> StoredArray | None:
@@ -223,9 +273,17 @@ def _source(dataset: Any, identity: FileIdentity) -> StoredArray:
 
     Values that are one part of the file are mapped.
     """
-    if not Path(dataset.file.filename).samefile(identity.path):
-        identity = FileIdentity.of(dataset.file.filename)
+    file = dataset.file.filename
+    if not Path(file).samefile(identity.path):
+        identity = FileIdentity.of(file)
     others = other_files(dataset)
+    if not others:  # a symbolic link, such as that to the latest scan, may soon lead elsewhere
+        identity = replace(identity, path=os.path.realpath(identity.path))
+    if not others and dataset.file.mode == "r+":
+        # this process also writes to the file, and not all values are in it yet
+        dataset.flush()
+        dataset.file.flush()
+        identity = FileIdentity.of(identity.path)
     described: dict[str, Any] = {"shape": dataset.shape, "dtype": dataset.dtype, "file": identity}
     if not others and _is_plain(dataset) and not dataset.chunks and dataset.size:
         offset = dataset.id.get_offset()

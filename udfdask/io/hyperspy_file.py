@@ -17,7 +17,7 @@ from udfdask.errors import ArgumentValueError, FileFormatError, missing_package
 from udfdask.geometry.axes import Axis, axis_of_values
 from udfdask.geometry.units import unit_of_quantity
 from udfdask.io.file_identity import COPY_AGAIN, FileIdentity, check_values, reading
-from udfdask.io.hdf5 import take_over
+from udfdask.io.hdf5 import hyperspy_format, take_over
 from udfdask.io.lazy_source import StoredArray, choose_chunks, lazy_array
 from udfdask.io.memmap import MappedArray
 from udfdask.io.opened_file import OpenedFile, choose_sig_dims, opened_array
@@ -99,7 +99,8 @@ def open_with_hyperspy(
     manager, array = signal.axes_manager, da.asarray(signal.data)
     check_values(str(file), array.shape, array.dtype)
     # signals of formats that do not know the scan have all dimensions
-    known = manager.signal_dimension if manager.signal_dimension <= 2 else 0
+    is_known = manager.navigation_dimension or manager.signal_dimension <= 2
+    known = manager.signal_dimension if is_known else 0
     sig = choose_sig_dims(sig_dims, array.ndim, known=known)
     # A signal whose axes were declared by `axis.navigate` has its navigation axes anywhere.
     ordered = (*manager.navigation_axes[::-1], *manager.signal_axes[::-1])
@@ -174,7 +175,7 @@ def _load(file: Path, files: Sequence[FileIdentity]) -> tuple[list[Any], bool]:
         raise missing_package("hyperspy", purpose=f"reading {file.name}") from error
     suffix = file.suffix.lower()
     # The signal type only selects a class, often of a package that is not installed.
-    how = {"signal_type": "", "file_format": _FORMATS.get(suffix)}
+    how = {"signal_type": "", "file_format": hyperspy_format(file) or _FORMATS.get(suffix)}
     logger = logging.getLogger("hyperspy.io")
     was_disabled, logger.disabled = logger.disabled, True  # our error contains the same message
     is_lazy = suffix not in _NOT_LAZY
@@ -190,7 +191,10 @@ def _load(file: Path, files: Sequence[FileIdentity]) -> tuple[list[Any], bool]:
                 loaded = hs.load(file, lazy=False, **how)
     finally:
         logger.disabled = was_disabled
-    return loaded if isinstance(loaded, list) else [loaded], is_lazy
+    signals = loaded if isinstance(loaded, list) else [loaded]
+    if not (is_lazy or any(signal.data.size for signal in signals)):
+        raise FileFormatError(f"HyperSpy finds no values in {file}. {COPY_AGAIN}")
+    return signals, is_lazy
 
 
 def _choose(signals: Sequence[Any], dataset: str | int | None, *, file: str) -> int:

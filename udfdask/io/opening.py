@@ -37,8 +37,6 @@ GROUP = "udfdask.readers"
 """Group of the entry points by which other packages add readers."""
 
 _HDF5 = b"\x89HDF\r\n\x1a\n"
-_HYPERSPY_HDF5 = (".hspy", ".emd", ".de5", ".app5")
-"""Suffixes of HDF5 files that HyperSpy reads, with their axes."""
 
 
 def open_file(
@@ -253,17 +251,18 @@ def _open_local(
 ) -> OpenedFile:
     """Open a file or folder of a format that describes its contents."""
     how: dict[str, Any] = {"sig_dims": sig_dims, "chunks": chunks}
-    if path.is_dir():
+    file = path.resolve()  # a link may have another suffix
+    if file.is_dir() and file.suffix.lower() != ".zspy":  # folders of .zspy are HyperSpy's own
         from udfdask.io.zarr_file import open_zarr
 
-        return open_zarr(path, dataset=dataset, **how)
+        return open_zarr(file, dataset=dataset, **how)
     # wrong suffixes are common, so the first bytes count more
-    begin, suffix = _first_bytes(path), path.suffix.lower()
-    if begin.startswith(MAGIC) or suffix == ".npy":
+    begin = b"" if file.is_dir() else _first_bytes(file)
+    if begin.startswith(MAGIC) or file.suffix.lower() == ".npy":
         _refuse_dataset(dataset, f"the NumPy file {path.name}")
-        return open_npy(path, **how)
+        return open_npy(file, **how)
     for reader in added_readers():
-        if reader.matches(path, begin):
+        if reader.matches(file, begin):
             if reader.has_datasets:
                 how["dataset"] = dataset
             else:
@@ -272,13 +271,30 @@ def _open_local(
             if not isinstance(opened, OpenedFile):
                 raise UDFError(f"the reader {reader.name!r} must return an OpenedFile")
             return opened
-    if suffix not in _HYPERSPY_HDF5 and (begin.startswith(_HDF5) or suffix == ".mat"):
+    if _is_plain_hdf5(file, begin):
         from udfdask.io.hdf5 import open_hdf5
 
-        return open_hdf5(path, dataset=dataset, **how)
+        return open_hdf5(path, dataset=dataset, **how)  # HDF5 also looks for files next to a link
     from udfdask.io.hyperspy_file import open_with_hyperspy
 
-    return open_with_hyperspy(path, dataset=dataset, **how)
+    return open_with_hyperspy(file, dataset=dataset, **how)
+
+
+def _is_plain_hdf5(file: Path, begin: bytes) -> bool:
+    """Return whether a file is of HDF5, and not of a format that only HyperSpy knows.
+
+    It may begin with a block of other data, as MATLAB writes it.
+    """
+    if not begin.startswith(_HDF5):
+        try:
+            from h5py import is_hdf5
+        except ImportError:
+            return False
+        if not (file.is_file() and is_hdf5(file)):
+            return False
+    from udfdask.io.hdf5 import hyperspy_format
+
+    return hyperspy_format(file) is None
 
 
 def _first_bytes(file: Path) -> bytes:

@@ -1,0 +1,181 @@
+"""Read what an HDF5 file says about a dataset: its axes, the unit of its values, its signal.
+
+Axes are described by dimension scales of HDF5, by attributes of NeXus, by the datasets ``dim1`` and
+so on of EMD files, or in the properties of Nion Swift.
+
+https://manual.nexusformat.org/classes/base_classes/NXdata.html, https://emdatasets.com/format
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from udfdask.geometry.axes import Axis, axis_of_values
+
+_SIG_DIMS = {"spectrum": 1, "image": 2}
+"""Signal dimensions by the attribute `interpretation` of NeXus."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Description:
+    """What a file says about one of its datasets."""
+
+    axes: list[Axis | None]
+    """One for each dimension; None if the file does not describe it."""
+    unit: str | None
+    """Unit of the values."""
+    sig_dims: int
+    """Number of signal dimensions; 0 if the file does not say it."""
+
+
+def texts(value: Any) -> list[str]:
+    """Return the strings in an attribute of a file: a str, bytes, or an array of them."""
+    found = []
+    for each in np.ravel(np.asarray(value)).tolist():
+        # h5py returns bytes that are not UTF-8 as surrogates in a string
+        raw = each.encode(errors="surrogateescape") if isinstance(each, str) else each
+        if isinstance(raw, bytes):
+            raw = raw.strip(b" \0")
+            try:
+                found.append(raw.decode())
+            except UnicodeDecodeError:  # in older files
+                found.append(raw.decode("latin-1"))
+    return found
+
+
+def text(value: Any) -> str | None:
+    """Return the only string in an attribute of a file; None if there are none or several."""
+    found = [each for each in texts(value) if each]
+    return found[0] if len(found) == 1 else None
+
+
+def get_item(group: Any, path: str) -> Any:
+    """Return an object of a group; None if there is none, or a link leads nowhere."""
+    try:
+        return group.get(path)
+    except (OSError, RuntimeError):  # a file that is not HDF5, or a circle of links
+        return None
+
+
+def describe(group: Any, dataset: Any, shape: tuple[int, ...]) -> Description:
+    """Return what a file says about a dataset of the group, or about several parts of this shape.
+
+    `group` is the group through which the dataset was found. It can differ from the dataset's
+    parent, if it has a link to the dataset.
+    """
+    properties = _nion_properties(dataset)
+    if properties is not None:
+        return _of_nion(properties, len(shape))
+    axes = [_axis(group, dataset, dim, n) for dim, n in enumerate(shape)]
+    return Description(
+        axes=axes, unit=text(dataset.attrs.get("units")), sig_dims=sig_dims(group, dataset)
+    )
+
+
+def sig_dims(group: Any, dataset: Any) -> int:
+    """Return the number of signal dimensions that NeXus says; 0 if it does not say it."""
+    for item in (dataset, group):
+        known = _SIG_DIMS.get(text(item.attrs.get("interpretation")) or "", 0)
+        if 0 < known <= dataset.ndim:
+            return known
+    return 0
+
+
+def _axis(group: Any, dataset: Any, dim: int, n: int) -> Axis | None:
+    """Return the axis of a dimension with `n` positions; None if there is none."""
+    labels = texts(dataset.attrs.get("DIMENSION_LABELS", []))
+    label = labels[dim] if len(labels) == dataset.ndim else ""
+    try:  # HDF5's own functions for scales crash if their attributes have another form
+        scale = dataset.file[dataset.attrs["DIMENSION_LIST"][dim][0]]
+        if text(scale.attrs.get("CLASS")) == "DIMENSION_SCALE":
+            return _axis_of_dataset(label or str(scale.name).rpartition("/")[2], scale, n)
+    # the scale may have stayed in another file, from which the dataset was copied
+    except (KeyError, IndexError, TypeError, ValueError, RuntimeError):
+        pass
+    is_emd = "emd_group_type" in group.attrs
+    axis = (_emd_axis if is_emd else _nexus_axis)(group, dataset, dim, n)
+    return axis or (Axis(name=label) if label else None)
+
+
+def _axis_of_dataset(name: str, values: Any, n: int) -> Axis:
+    """Return the axis whose `n` positions, or the edges around them, are in a dataset."""
+    if getattr(values, "shape", None) not in ((n,), (n + 1,)) or values.dtype.kind not in "iuf":
+        return Axis(name=name)
+    positions = values[()].astype(np.float64)  # sums of small integers would overflow
+    if positions.size > n:
+        positions = (positions[1:] + positions[:-1]) / 2
+    return axis_of_values(name, positions, text(values.attrs.get("units")))
+
+
+def _nexus_axis(group: Any, dataset: Any, dim: int, n: int) -> Axis | None:
+    """Return the axis that an NXdata group has for a dimension of a dataset.
+
+    The attribute `axes` of the group, in older files of the dataset, has a name for each dimension.
+    The attribute ``{name}_indices`` of the group, if it is there, says which dimension it is.
+    """
+    for owner in (group, dataset):
+        names = texts(owner.attrs.get("axes"))
+        if len(names) == 1 and names[0] not in group:
+            names = [name for name in re.split(r"[:,\s\[\]]+", names[0]) if name]
+        for position, name in enumerate(names):
+            indices = np.ravel(group.attrs.get(f"{name}_indices", position))
+            if name not in ("", ".") and np.array_equal(indices, [dim]):
+                return _axis_of_dataset(name, get_item(group, name), n)
+        if names:
+            return None
+    return None
+
+
+def _emd_axis(group: Any, dataset: Any, dim: int, n: int) -> Axis | None:
+    """Return the axis that an EMD group has in a dataset such as ``dim1``.
+
+    Counting starts at 1, and from EMD 1.0 on at 0. Two values are the first positions of an evenly
+    spaced axis.
+    """
+    values = group.get(f"dim{dim + ('dim0' not in group)}")
+    if getattr(values, "ndim", 0) != 1 or values.dtype.kind not in "iuf" or not values.size:
+        return None
+    name = text(values.attrs.get("name")) or ""
+    unit = text(values.attrs.get("units"))
+    if unit is not None and unit.startswith("["):  # "[n_m]"
+        unit = unit.strip("[]").replace("_", "")
+    positions = values[()]
+    if positions.size == 2:
+        first, second = positions.tolist()
+        positions = first + (second - first) * np.arange(n)
+    unit = None if unit in ("unknown", "pixels", "px") else unit
+    return axis_of_values(name, positions, unit) if positions.size == n else Axis(name=name)
+
+
+def _nion_properties(dataset: Any) -> dict[str, Any] | None:
+    """Return the properties that Nion Swift writes with a dataset; None if there are none."""
+    try:
+        found = json.loads(text(dataset.attrs.get("properties")) or "")
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) and "dimensional_calibrations" in found else None
+
+
+def _of_nion(properties: dict[str, Any], ndim: int) -> Description:
+    """Return what the properties of Nion Swift say about a dataset."""
+    axes: list[Axis | None] = [
+        Axis(
+            name="",
+            unit=given.get("units") or None,
+            scale=given.get("scale") or 1.0,
+            offset=given.get("offset") or 0.0,
+        )
+        for given in properties["dimensional_calibrations"] or ()
+    ]
+    known = properties.get("datum_dimension_count") or 0
+    unit = (properties.get("intensity_calibration") or {}).get("units") or None
+    return Description(
+        axes=axes if len(axes) == ndim else [None] * ndim,
+        unit=unit,
+        sig_dims=known if known <= ndim else 0,
+    )
