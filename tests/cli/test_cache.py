@@ -7,8 +7,10 @@ import sys
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 from making import LATE
+from udfdask.cli import main
 
 ENDS = """
 import os, pathlib, signal
@@ -64,3 +66,12 @@ def test_a_killed_run_goes_on(scan, kept):
     assert not (scan / "a.npz.cache").exists()
     done = "6 of 6 chunks are done already" in run(scan, *more, "--overwrite").stdout
     assert done == ("--cache" in kept)
+
+
+@pytest.mark.parametrize("arguments", [["scan.npy", "--cache", ""], [""]])
+def test_an_empty_name_is_not_the_current_folder(scan, arguments, monkeypatch):
+    monkeypatch.chdir(scan)
+    before = sorted(scan.iterdir())
+    done = CliRunner().invoke(main, ["run", *arguments])
+    assert (done.exit_code, "shell variable" in done.output) == (2, True)
+    assert sorted(scan.iterdir()) == before

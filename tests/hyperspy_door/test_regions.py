@@ -152,3 +152,11 @@ def test_regions_in_a_run_of_an_array():
         ud.run_udf(x, SumSigUDF(), roi=hs.signals.BaseSignal(mask.T))
     with raise_if_dask_computes(), pytest.raises(ud.ArgumentTypeError, match="a lazy signal of"):
         ud.run_udf(x, SumSigUDF(), roi=hs.signals.BaseSignal(mask).as_lazy())
+
+
+def test_a_mask_of_the_scan_is_no_mask_of_frames():
+    scan = hs.signals.Signal2D(np.arange(256.0).reshape(4, 4, 4, 4))
+    bright = scan.sum("sig") > 60
+    with pytest.raises(ud.ArgumentValueError, match=r"the mask is .* pass a signal"):
+        scan.udf.virtual_image(bright)
+    scan.udf.virtual_image(scan.mean() > 60)

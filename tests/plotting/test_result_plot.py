@@ -126,13 +126,37 @@ def test_two_maps_have_the_limits_and_colors_that_one_asks_for():
 
 @pytest.mark.parametrize(
     ("given", "limits"),
-    [({"vmax": 0.02}, (-0.02, 0.02)), ({"vmin": -3}, (-3, 3)), ({"vmin": 0, "vmax": 9}, (0, 9))],
+    [
+        ({"vmax": 0.02}, (-0.02, 0.02)),
+        ({"vmin": -3}, (-3, 3)),
+        ({"vmin": 0}, (0, 1)),
+        ({"vmin": 0.1}, (0.1, 1)),
+        ({"vmax": 0}, (-1, 0)),
+        ({"vmin": 0, "vmax": 9}, (0, 9)),
+    ],
 )
 def test_values_around_zero_stay_around_zero(given, limits):
     values = np.linspace(-1, 1, 30).reshape(5, 6)
     axes = (ud.Axis(name="y"), ud.Axis(name="x"))
     panel = Panel(title="strain", values=values, axes=axes, style="signed", **given)
     assert first_image(draw([panel])).get_clim() == limits
+
+
+def test_limits_on_a_logarithmic_scale():
+    """Only zeros, which have no place on it, need room below the smallest value."""
+    axes = (ud.Axis(name="y"), ud.Axis(name="x"))
+    values = np.linspace(900, 1000, 30).reshape(5, 6)
+
+    def limits(values, **given):
+        panel = Panel(title="t", values=values, axes=axes, style="pattern", log=True, **given)
+        return first_image(draw([panel])).get_clim()
+
+    assert limits(values) == (900, 1000)
+    assert limits(np.where(values < 950, 0, values))[0] < 500
+    assert limits(values, vmin=910, vmax=950) == (910, 950)
+    assert limits(values, vmin=2000) == (2000, 4000)
+    low, high = limits(values, vmax=1e-3)
+    assert 0 < low < high == 1e-3
 
 
 def test_the_pictures_of_a_center_of_mass():

@@ -73,6 +73,12 @@ class ForgetsBuffer(Sums):
         dest.total += src.total
 
 
+@fault("merge forgets buffer 'total'")
+class ForgetsAll(Sums):
+    def merge(self, dest, src):
+        pass
+
+
 @fault(r"merge forgets buffer 'sums'.* assign every nav buffer: dest.sums\[:\] = src.sums")
 class ForgetsRows(SumsAndRows):
     def merge(self, dest, src):
@@ -86,6 +92,14 @@ class Overwrites(Sums):
         dest.count += src.count
 
 
+@fault("merge is not associative: .* 'total' is")
+class KeepsTheFirst(Sums):
+    def merge(self, dest, src):
+        if not dest.count[0]:
+            dest.total[:] = src.total
+        dest.count += src.count
+
+
 class Mean(ud.UDF):
     def get_result_buffers(self):
         return {"mean": self.buffer("sig", dtype="float64")}
@@ -94,10 +108,22 @@ class Mean(ud.UDF):
         self.results.mean[:] = partition.mean(axis=0)
 
 
+@fault("merge is not associative: .* 'mean' is")
+class MergeAverages(Mean):
+    def merge(self, dest, src):
+        valid = self.meta.get_valid_nav_mask()
+        dest.mean[:] = (dest.mean + src.mean) / 2 if valid.any() else src.mean
+
+
 @fault("merge_all is not associative: .* 'mean' is .* divide in get_results")
 class AverageOfAverages(Mean):
     def merge_all(self, ordered_results):
         return {"mean": np.mean([p.mean for p in ordered_results.values()], axis=0)}
+
+
+@fault("merge_all is not associative: .* 'mean' is")
+class AverageOfAveragesOnce(AverageOfAverages):
+    split_every = False
 
 
 @fault(r"merge_all\(\) left out 'count'")
@@ -131,6 +157,39 @@ class MergesDisagree(Sums):
 class NotNeutral(Sums):
     def preprocess(self):
         self.results.count[:] = 1
+
+
+@fault("merge forgets buffer 'largest': .* after the merge it is inf.* for a maximum")
+class AddsToInfinity(ud.UDF):
+    def get_result_buffers(self):
+        return {"largest": self.buffer("sig")}
+
+    def preprocess(self):
+        self.results.largest[:] = np.inf
+
+    def process_frame(self, frame):
+        self.results.largest[:] = np.minimum(self.results.largest, frame)
+
+    def merge(self, dest, src):
+        dest.largest += src.largest
+
+
+@fault(r"with chunks \(\(4,\), \(1, 5\)\), 'sums' is")
+class NumbersThrough(SumsAndRows):
+    """Numbers the frames through in the order of chunks, which need not be that of the scan."""
+
+    def process_frame(self, frame):
+        Sums.process_frame(self, frame)
+        self.results.sums[:] = self.results.count
+
+    def merge(self, dest, src):
+        dest.sums[:] = src.sums + dest.count
+        Sums.merge(self, dest, src)
+
+
+@fault("default merge cannot combine: total, count")
+class NoMerge(Sums):
+    merge = ud.UDF.merge
 
 
 # state
@@ -206,6 +265,17 @@ class InstanceState(Rows):
         self.results.sums[:] = self.count
 
 
+@fault("merge is not associative.* keep nothing in attributes")
+class SingleState(Sums):
+    """The background is the first frame of the chunk."""
+
+    def process_frame(self, frame):
+        if not hasattr(self, "background"):
+            self.background = frame.copy()
+        self.results.total += frame - self.background
+        self.results.count += 1
+
+
 @fault("two runs over the same data differ: 'sums' is")
 class RandomResult(Rows):
     def process_frame(self, frame):
@@ -229,6 +299,21 @@ class AssignsTile(ud.UDF):
 
     def process_tile(self, tile):
         self.results.peak[:] = tile.reshape((len(tile), -1)).max(axis=1)
+
+
+@fault("'moment' depends on the shape of tiles")
+class TakesWholeSignal(ud.UDF):
+    """The weight of a pixel is that of its place in the tile."""
+
+    def get_result_buffers(self):
+        return {"moment": self.buffer("nav", dtype="float64")}
+
+    def get_tiling_preferences(self):
+        return {"depth": 1, "total_size": np.inf}
+
+    def process_tile(self, tile):
+        weight = np.arange(tile.shape[-1])
+        self.results.moment[:] += (tile * weight).reshape((len(tile), -1)).sum(axis=1)
 
 
 @fault("depend on where chunks begin: .* 'row' is 0, .* meta.coordinates")
@@ -265,6 +350,45 @@ class NeedsLargeSignal(Rows):
 # results and making
 
 
+@fault(r"get_results\(\) returned 'sums' with dtype float64, .* as int64")
+class WrongKind(Rows):
+    def get_result_buffers(self):
+        return {"sums": self.buffer("nav", dtype="int64")}
+
+    def get_results(self):
+        return {"sums": self.results.sums / 2}
+
+
+@fault(r"get_results\(\) returned 'sum', .*\['sums'\]")
+class UndeclaredResult(Rows):
+    def get_results(self):
+        return {"sum": self.results.sums}
+
+
+@fault(r"no buffer 'totl'.*'total'")
+class MisspelledBuffer(Sums):
+    def process_frame(self, frame):
+        self.results.totl += frame
+
+
+class Norm:
+    """Keeps what it has seen first, as a cache in a class does."""
+
+    top = None
+
+    @classmethod
+    def of(cls, frame):
+        if cls.top is None:
+            cls.top = float(frame.max())
+        return max(cls.top, 1)
+
+
+@fault("class attribute Norm.top")
+class KeepsInAHelper(Rows):
+    def process_frame(self, frame):
+        self.results.sums[:] = frame.sum() / Norm.of(frame)
+
+
 @fault("'sums' .* elementwise_results = True promises")
 class BreaksPromiseOfRows(Rows):
     elementwise_results = True
@@ -289,6 +413,16 @@ class ParameterOfOtherName(Rows):
 class DoublesParameter(Rows):
     def __init__(self, factor):
         super().__init__(factor=2 * factor)
+
+
+@fault(r"get_result_buffers\(\) declared other buffers on a worker")
+class RandomBuffers(ud.UDF):
+    def get_result_buffers(self):
+        n = np.random.default_rng().integers(1, 100)
+        return {"x": self.buffer("nav", extra_shape=(int(n),))}
+
+    def process_frame(self, frame):
+        self.results.x[:] = frame.sum()
 
 
 class Offers(ud.UDF):
@@ -402,13 +536,19 @@ def twice(results, frame):
     results.lost[:] = results.lost + np.full(1, 200, "u1")
 
 
+def set_as_a_whole(results, frame):
+    results.lost = frame.sum()
+
+
 LOSSES = {
+    "attribute": ("uint8", set_as_a_whole, r"becomes \d+\. Declare a dtype that holds it"),
     "in place": ("uint8", into, r"\d+ becomes \d+\. Declare a dtype that holds it"),
     "sum of buffers": ("uint8", twice, "400 becomes 144"),
     "single numbers": ("uint8", item, "overflow encountered in scalar add.*declare a wider one"),
     "fraction": ("int32", put(lambda f: 0.5), "0.5 becomes 0.*or convert on purpose"),
     "NaN": ("int64", put(lambda f: np.full((), np.nan)), "nan becomes"),
     "part": ("complex64", lambda r, f: r.lost.real.__setitem__(0, 1e300), "1e.300 becomes inf"),
+    "infinite": ("float16", put(lambda f: f.sum() ** 2 + 1e6), "becomes inf"),
     "string": ("S2", put(lambda f: b"long"), "b'long' becomes b'lo'"),
 }
 
@@ -441,7 +581,9 @@ def test_what_is_lost_after_processing(where, assign):
         ("float32", lambda f: f.mean(dtype="f8") / 3),  # rounded
         ("bool", lambda f: f.sum()),  # a truth value
         ("int32", lambda f: np.rint(f.mean())),  # on purpose
-        ("complex64", lambda f: np.nan),
+        ("float32", lambda f: np.nan),
+        ("complex64", lambda f: f.sum()),
+        ("uint8", lambda f: 255),
         ("object", lambda f: 1.5),
         ("S4", lambda f: b"long"),
     ],

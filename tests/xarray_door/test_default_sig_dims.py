@@ -97,6 +97,8 @@ def test_an_attribute_of_another_program(value):
     [
         (("y", "x", "time"), ("y", "x")),
         (("y", "x", "E"), "E"),
+        (("Row", "Col", "t"), ("Row", "Col")),
+        (("row", "column", "time"), "time"),
         (("y", "ky", "x", "kx"), ("ky", "kx")),
     ],
 )

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from udfdask.errors import ArgumentValueError
+from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.testing import raise_if_dask_computes
 
 xr = pytest.importorskip("xarray", reason="xarray is an extra")
@@ -93,6 +93,7 @@ def test_ragged(array):
         ([], ArgumentValueError, r"1 different names.*shape \(10,\)"),
         (["a", "b"], ArgumentValueError, "1 different names"),
         (["y"], ArgumentValueError, "1 different names, other than"),
+        ({"ky"}, ArgumentTypeError, "a list of names"),  # a set has no order
         (["thickness"], ArgumentValueError, "1 different names, other than"),  # a coordinate
     ],
 )

@@ -44,6 +44,13 @@ class DataOptions:
         return f"{name}: {nav or 1} positions of {frame} {array.dtype}, read by {opened.reader}"
 
 
+def not_empty(text: str) -> str:
+    """Return the name of a file or folder; an empty one would be the current folder."""
+    if not text:
+        raise click.BadParameter("'' is no file or folder: is a shell variable empty?")
+    return text
+
+
 def _by_name(typed: Sequence[TypedUDF]) -> dict[str, UDF]:
     """Return UDFs by the names of their results: a second ``sum`` without a name is ``sum_2``."""
     given = [one.name for one in typed if one.is_named]
@@ -156,6 +163,6 @@ def with_data_options(command: Callable[..., None]) -> Callable[..., None]:
     for name, (convert, metavar, text) in reversed((_PLANNING | _OPENING).items()):
         option = f"--{name.replace('_', '-')}"
         decorated = click.option(option, type=convert, metavar=metavar, help=text)(decorated)
-    for add in (*_MULTIPLE, click.argument("file")):
+    for add in (*_MULTIPLE, click.argument("file", type=not_empty)):
         decorated = add(decorated)
     return decorated

@@ -14,7 +14,7 @@ import click
 from dask.base import get_scheduler
 
 from udfdask.advice import COMMAND_LINE
-from udfdask.cli.data_options import DataOptions, with_data_options
+from udfdask.cli.data_options import DataOptions, not_empty, with_data_options
 from udfdask.cli.outputs import Outputs, save_figure, to_out, to_picture
 from udfdask.cli.terminal import PLANNING, RUNNING, plain_errors, plain_warnings, summary_table
 from udfdask.errors import UDFWarning
@@ -101,7 +101,7 @@ def explain_command(data: DataOptions) -> None:
 )
 @click.option(
     "--cache",
-    type=click.Path(path_type=Path),
+    type=not_empty,
     metavar="FOLDER",
     help="Keep partial results in this folder, and read those that are there.",
 )
@@ -119,7 +119,7 @@ def run_command(
     plot: Path | None,
     overwrite: bool,
     resume: bool,
-    cache: Path | None,
+    cache: str | None,
     progress: bool,
     live: bool,
 ) -> None:

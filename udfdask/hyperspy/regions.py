@@ -36,10 +36,9 @@ def _read(signal: Any, mask: Any, *, navigate: bool) -> Any:
     own, manager = mask.axes_manager, signal.axes_manager
     sizes = manager.navigation_shape if navigate else manager.signal_shape
     example = 'signal.sum("sig") > 5' if navigate else "signal.mean() > 5"
-    # `s.sum("sig") > 5` and its transpose, an image, give the same array
-    if (own.signal_shape or own.navigation_shape) != sizes or (
-        own.signal_shape and own.navigation_shape
-    ):
+    # of the scan, `s.sum("sig") > 5` and its transpose, an image, give the same array
+    shape = own.signal_shape or (own.navigation_shape if navigate else ())
+    if shape != sizes or (own.signal_shape and own.navigation_shape):
         raise ArgumentValueError(
             f"the {'roi' if navigate else 'mask'} is {mask!r}: pass a signal with axes of the "
             f"sizes {sizes} only, such as {example}"

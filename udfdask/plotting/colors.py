@@ -41,21 +41,42 @@ def color_norm(values: Array, panel: Panel) -> Any:
     positive = shown[shown > 0]
     vmin, vmax = panel.vmin, panel.vmax
     if panel.log and positive.size:
-        high = vmax if vmax is not None and vmax > 0 else float(positive.max())
-        # half, because otherwise a single count would look like zero counts
-        low = min(max(float(positive.min()), 1e-6 * float(positive.max())), high) / 2
-        return LogNorm(vmin if vmin is not None and 0 < vmin < high else low, high)
+        high = float(positive.max())
+        low = max(float(positive.min()), 1e-6 * high)
+        if shown.min() <= 0:
+            low /= 2  # otherwise a single count would look like zero counts
+        if vmax is not None and vmax > 0:
+            high = vmax
+            low = min(low, high / 2)
+        low = low if vmin is None or vmin <= 0 else vmin
+        return LogNorm(low, high if high > low else 2 * low)
     if panel.style == "phase":
         return Normalize(-np.pi, np.pi)
-    low, high = np.quantile(shown, _INNER).tolist() if shown.size else (0.0, 1.0)
+    low, high = _limits(shown)
     if panel.style == "signed":  # zero stays in the middle
-        widest = max(abs(low), abs(high)) if vmin is None else -vmin
-        vmax = widest if vmax is None else vmax
-        vmin = -vmax if vmin is None else vmin
+        high = max(abs(low), abs(high))
+        low = -high
+        if vmin is None and vmax is not None and vmax > 0:
+            vmin = -vmax
+        elif vmax is None and vmin is not None and vmin < 0:
+            vmax = -vmin
     low, high = low if vmin is None else vmin, high if vmax is None else vmax
     if high <= low:
         low, high = (low, low + 1) if vmax is None else (high - 1, high)
     return Normalize(low, high)
+
+
+def _limits(shown: Array) -> tuple[float, float]:
+    """Return the smallest and the largest value, without a few that are far from all others."""
+    if not shown.size:
+        return 0.0, 1.0
+    low, high = float(shown.min()), float(shown.max())
+    inner_low, inner_high = np.quantile(shown, _INNER).tolist()
+    most = inner_high - inner_low
+    return (
+        inner_low if inner_low - low > most > 0 else low,
+        inner_high if high - inner_high > most > 0 else high,
+    )
 
 
 def vector_colors(vectors: Array, longest: float) -> Array:

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import contextlib
-import copy
 import math
-import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cached_property, partial
-from typing import Any, NamedTuple, TypeVar
+from functools import cached_property
+from typing import Any, TypeVar
 
 import dask.array as da
 import dask.config
 import numpy as np
 
 from udfdask.errors import UDFError
-from udfdask.names.naming import identity_of
 from udfdask.results.result import Result
 from udfdask.run.run_udf import run_udf
 from udfdask.testing.assertions import Difference, Tolerance, UDFCheckError, find_difference
 from udfdask.testing.eager_run import ONE_CHUNK, Chunks, EagerRun, Layout
+from udfdask.testing.mutable_state import held_outside_buffers
 from udfdask.testing.reference import run_reference, with_computed_params
 from udfdask.types import AnyArray
 from udfdask.udf import UDF
@@ -68,62 +65,6 @@ def regions(nav: tuple[int, ...]) -> list[tuple[str, AnyArray]]:
         ("no frame", np.zeros(nav, dtype=bool)),
     ]
     return [(name, roi) for name, roi in named if nav and (roi.any() or name == "no frame")]
-
-
-class Place(NamedTuple):
-    """A place that outlives a chunk and can keep data; `put` replaces the value."""
-
-    identity: Any
-    value: Any
-    put: Callable[[Any], None] | None
-
-
-def held_outside_buffers(cls: type[UDF]) -> dict[str, Place]:
-    """Return what a user's class and its functions hold, by names for messages."""
-    found = {}
-    modules = {base.__module__ for base in cls.__mro__}
-    for label, value, put in _holders(cls):
-        # what other modules define is theirs
-        is_ours = isinstance(value, types.FunctionType) and value.__module__ in modules
-        is_code = callable(value) or isinstance(value, types.ModuleType)
-        if is_code and not is_ours and not isinstance(value, staticmethod):
-            continue
-        kept = value
-        with contextlib.suppress(Exception):  # copying a user's object can raise anything
-            kept = copy.deepcopy(value)
-        found[label] = Place(identity_of(value), kept, put)
-    return found
-
-
-def _holders(cls: type[UDF]) -> Iterator[tuple[str, Any, Callable[[Any], None] | None]]:
-    """Yield label, value and setter of class attributes, closures, defaults and globals."""
-    for base in (base for base in cls.__mro__ if base not in UDF.__mro__):
-        for name, value in list(vars(base).items()):
-            if isinstance(value, types.FunctionType):
-                yield from _inside(value)
-            elif not (name.startswith("__") and name.endswith("__")):
-                label = f"class attribute {base.__name__}.{name}"
-                yield label, value, partial(setattr, base, name)
-
-
-def _inside(function: types.FunctionType) -> Iterator[tuple[str, Any, Any]]:
-    """Yield label, value and setter of what a function refers to."""
-    who, scope = function.__name__, function.__globals__
-    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
-        with contextlib.suppress(ValueError):  # still empty
-            put = partial(setattr, cell, "cell_contents")
-            yield f"variable {name} outside {who}", cell.cell_contents, put
-    for value in (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()):
-        yield f"default argument of {who}", value, None
-    for name in _global_names(function.__code__):
-        if name in scope:
-            yield f"module global {name}", scope[name], partial(scope.__setitem__, name)
-
-
-def _global_names(code: types.CodeType) -> set[str]:
-    """Return the global names that a code object, or one inside it, refers to."""
-    inner = (constant for constant in code.co_consts if isinstance(constant, types.CodeType))
-    return set(code.co_names).union(*map(_global_names, inner))
 
 
 class Subject:

@@ -89,7 +89,14 @@ def _default_sig_dims(array: xr.DataArray) -> tuple[str, ...] | int:
     return tuple(named)
 
 
-_PARTNERS = {"row": "col", "col": "row", "height": "width", "width": "height"}
+_PARTNERS = {
+    "row": {"col", "column"},
+    "col": {"row"},
+    "column": {"row"},
+    "height": {"width"},
+    "width": {"height"},
+}
+"""Names of the other axis of an image, beside those that differ in x and y."""
 
 
 def _check_not_parted(array: xr.DataArray) -> None:
@@ -99,7 +106,7 @@ def _check_not_parted(array: xr.DataArray) -> None:
     for dim in array.dims[-2:]:
         name = str(dim).lower()
         partners = {name[:-1] + name[-1:].translate(swap), name[:1].translate(swap) + name[1:]}
-        partners.add(_PARTNERS.get(name, name))
+        partners |= _PARTNERS.get(name, set())
         if (partners - {name}) & nav:
             raise ArgumentValueError(
                 f"the DataArray has the dimensions {array.dims}: by default, a frame has the last "
@@ -211,6 +218,8 @@ def _align_mask(mask: Any, data: DataLabels) -> Any:
 
 def name_dims(mapped: xr.DataArray, names: Any, labels: Labels) -> xr.DataArray:
     """Name the extra dimensions of a mapped array; those of the data get their coordinates back."""
+    if not isinstance(names, (str, list, tuple)):
+        raise ArgumentTypeError(f"output_dims must be a name or a list of names, not {names!r}")
     names = [names] if isinstance(names, str) else list(names)
     extra = mapped.dims[len(labels.nav) :]
     # the name of a signal dimension is free, and so is its coordinate, which is then kept

@@ -14,8 +14,9 @@ from udfdask.names.naming import identity_of
 from udfdask.plan.parameters import find_lost_attribute
 from udfdask.testing.assertions import UDFCheckError, same, show
 from udfdask.testing.eager_run import ONE_CHUNK, Layout
+from udfdask.testing.mutable_state import Place, held_outside_buffers
 from udfdask.testing.reference import run_checked
-from udfdask.testing.subject import Place, Subject, held_outside_buffers, in_words
+from udfdask.testing.subject import Subject, in_words
 
 
 def makes_itself_again(subject: Subject) -> None:
