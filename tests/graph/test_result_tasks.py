@@ -9,7 +9,10 @@ import numpy as np
 import pytest
 from dask import base
 from dask._task_spec import Alias, DataNode, Task
+from dask.delayed import delayed
+from dask.graph_manipulation import bind, clone, wait_on
 
+import udf_zoo
 import udfdask as ud
 from counting import CountedChain, CountedNav, counted_block, counts
 from udfdask import udfs
@@ -189,6 +192,61 @@ def test_on_a_cluster_one_pass(client, tmp_path):
         np.testing.assert_array_equal(done["sums"], sums)
 
     check_loaded_once(str(tmp_path), route)
+
+
+class Scaled(ud.UDF):
+    """A parameter of any kind: large, lazy, or aux data."""
+
+    def __init__(self, factor):
+        super().__init__(factor=factor)
+
+    def get_result_buffers(self):
+        return {"scaled": self.buffer("nav", dtype="float64")}
+
+    def process_tile(self, tile):
+        self.results.scaled += tile.sum(axis=(1, 2)) * np.max(self.params.factor)
+
+
+IN_MEMORY = da.from_array(np.arange(480).reshape(4, 5, 4, 6), chunks=(2, 2, 4, 6))
+ONES = da.ones((4, 5, 4, 6), chunks=(2, 2, 2, 6), dtype="int64")
+COPIED = {
+    "data in memory": (IN_MEMORY, udf_zoo.Chain(), {}),
+    "all signal chunks": (ONES, udf_zoo.PartitionTree(), {}),
+    "each signal chunk": (ONES, udf_zoo.NavSums(), {}),
+    "large recipe": (ONES, Scaled(np.ones(20_000)), {}),
+    "lazy parameter": (ONES, Scaled(da.full(4, 3.0, chunks=2)), {}),
+    "lazy aux data": (
+        ONES,
+        Scaled(ud.UDF.aux_data(da.full((4, 5), 3, chunks=2), "nav", dtype="int64")),
+        {},
+    ),
+    "small chunks joined": (ONES, udf_zoo.Chain(), {"merge_small": "1 KiB"}),
+}
+
+
+@pytest.mark.parametrize("copy", ["clone", "bind", "wait_on"])
+def test_copies_of_all_kinds_of_runs(copy):
+    """Layers of tasks that are listed one by one read copies of their inputs too."""
+    started = []
+    for what, (array, udf, options) in COPIED.items():
+        result = ud.run_udf(array, udf, **options)
+        name = next(iter(result))
+        given = [result, result[name], result.raw[name]]
+        if copy != "bind":
+            copies = [(clone if copy == "clone" else wait_on)(each) for each in given]
+        else:
+            first = delayed(started.append)(what)
+            copies = [bind(each, first) for each in given]
+        for one, other in zip(given, copies, strict=True):
+            keys = set(one.__dask_graph__().to_dict())
+            assert copy == "wait_on" or keys.isdisjoint(other.__dask_graph__().to_dict()), what
+        done, *arrays = dask.compute(*copies, scheduler="synchronous")
+        assert started == ([what] if copy == "bind" else []), what
+        started.clear()
+        wanted, *wanted_arrays = dask.compute(*given, scheduler="synchronous")
+        np.testing.assert_array_equal(done[name], wanted[name])
+        for found, expected in zip(arrays, wanted_arrays, strict=True):
+            np.testing.assert_array_equal(found, expected)
 
 
 def test_names_are_the_same_in_each_way():

@@ -29,6 +29,15 @@ def test_half_of_a_raw_file(tmp_path, given):
         open_file(tmp_path / "f", **given)
 
 
+@pytest.mark.parametrize("begin", [b"\x93NUMPY", b"\x89HDF\r\n\x1a\n"])
+def test_a_file_of_another_format_is_not_raw(tmp_path, begin):
+    (tmp_path / "f").write_bytes(begin.ljust(24, b"\0"))
+    with pytest.raises(ArgumentValueError, match="says itself how to read it"):
+        open_file(tmp_path / "f", nav_shape=4, sig_shape=6, dtype="u1")
+    opened = open_file(tmp_path / "f", nav_shape=2, sig_shape=6, dtype="u1", offset=12)
+    assert not opened.array.any().compute()
+
+
 @pytest.mark.parametrize(
     ("suffix", "content", "package"),
     [

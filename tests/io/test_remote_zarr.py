@@ -71,6 +71,16 @@ def test_the_array_asked_for(server, values):
         open_file(f"{server.url}/a.zarr", dataset="dark")
 
 
+def test_a_store_that_has_changed(tmp_path, values):
+    with serving(tmp_path) as files:
+        for other in (values.astype("f4"), values[:, :3]):
+            zarr.create_array(str(tmp_path / "a.zarr"), data=values, overwrite=True)
+            scan = open_file(f"{files.url}/a.zarr").array
+            zarr.create_array(str(tmp_path / "a.zarr"), data=other, overwrite=True)
+            with pytest.raises(FileFormatError, match=r"a\.zarr has changed since it was opened"):
+                scan.sum().compute()
+
+
 def test_a_group_that_cannot_be_listed_needs_a_name(tmp_path, values):
     write(tmp_path / "a.zarr", values, 3, chunks=(2, 6, 8, 10))
     with serving(tmp_path) as files:

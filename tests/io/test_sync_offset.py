@@ -225,6 +225,15 @@ def test_no_position_with_a_frame(tmp_path):
     assert np.isnan(run["intensity"].compute(scheduler="synchronous")).all()
 
 
+def test_a_raw_file_without_navigation_axes(tmp_path):
+    frames = some_frames(3)
+    frames.tofile(tmp_path / "f")
+    layout = {"nav_shape": (), "sig_shape": SIG, "dtype": "u2"}
+    for offset in (0, 2):
+        opened = open_file(tmp_path / "f", **layout, sync_offset=offset)
+        np.testing.assert_array_equal(opened.array.compute(), frames[offset])
+
+
 def test_zeros_as_neighbors_are_a_warning():
     x = da.from_array(some_frames(5), chunks=(2, *SIG))
     opened = with_sync_offset(x, (2, 4), sync_offset=-1)

@@ -48,6 +48,32 @@ def test_a_store_written_anew_is_read_anew(tmp_path, values):
     assert_eq(second, (values + 1).astype(np.uint8))
 
 
+def test_chunks_behind_a_link_that_are_written_anew(tmp_path, values):
+    path = tmp_path / "a.zarr"
+    array = zarr.create_array(str(path), data=values)
+    (path / "c").rename(tmp_path / "elsewhere")
+    (path / "c").symlink_to("../elsewhere")
+    first = open_file(path).array.name
+    assert open_file(path).array.name == first
+    array[:] = values + 1
+    assert open_file(path).array.name != first
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_the_image_of_ome_zarr(tmp_path, values, zarr_format):
+    path, labels = tmp_path / "image.zarr", values.astype(np.uint32)  # larger than the image
+    arrays = {"0": values, "1": values[..., ::2, ::2], "labels/cells/0": labels}
+    write_group(path, {name: (v, v.shape) for name, v in arrays.items()}, zarr_format)
+    group = zarr.open_group(str(path), mode="a")
+    found = {"multiscales": [{"datasets": [{"path": "0"}, {"path": "1"}]}]}
+    group.attrs.update({"ome": found} if zarr_format == 3 else found)
+    assert open_file(path).reader == "zarr, array 0"
+    assert open_file(path, dataset="1").reader == "zarr, array 1"
+    for damaged in ({"damaged": [1]}, 3, [], [{"datasets": {}}]):
+        group.attrs["ome"] = group.attrs["multiscales"] = damaged
+        assert open_file(path).reader == "zarr, array labels/cells/0"
+
+
 def test_shards_are_read_whole(tmp_path, values):
     zarr.create_array(
         str(tmp_path / "a.zarr"), data=values, chunks=(1, 1, 8, 10), shards=(2, 6, 8, 10)

@@ -180,8 +180,9 @@ def test_never_a_file_that_is_read(tmp_path, link):
 @pytest.mark.parametrize(
     ("path", "error"),
     [
-        ("", (OSError, ValueError)),
-        ("a\0b", ValueError),
+        ("", ArgumentValueError),
+        (" ", ArgumentValueError),
+        ("a\0b", ArgumentValueError),
         ("simplecache::s3://bucket/a", ArgumentValueError),
         ("file:///tmp/a", ArgumentValueError),
         (b"a", ArgumentTypeError),
@@ -200,6 +201,12 @@ def test_paths_that_are_none(tmp_path, monkeypatch, path, error, is_store):
     (tmp_path / "dangling").symlink_to("nowhere")
     with pytest.raises(error):
         check_target(path, is_store=is_store, overwrite=True, sources=[tmp_path / "read"])
+
+
+def test_an_empty_path_is_not_the_store_in_the_current_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(make_store(tmp_path / "a.zarr"))
+    with pytest.raises(ArgumentValueError, match="not a possible name"):
+        check_target("", is_store=True, overwrite=True)
 
 
 def test_several_targets_are_apart(tmp_path):

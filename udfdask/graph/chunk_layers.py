@@ -22,7 +22,7 @@ from dask import base
 
 from udfdask.geometry.halo import neighbors
 from udfdask.graph.dask_internals.arrays import GraphArray, blocks_in_memory
-from udfdask.graph.dask_internals.layers import BlockLayer, TaskLayer
+from udfdask.graph.dask_internals.layers import BlockLayer, ListedTasks
 from udfdask.graph.dask_internals.tasks import Key, List, OutputTask, Task, TaskRef
 from udfdask.graph.run_layers import RunLayers, TaskKeys, block_keys, layers_of_keys, numbered_keys
 from udfdask.plan.recipe import Group, Recipe
@@ -59,7 +59,7 @@ class ChunkLayerInfo:
         return tuple(range(len(self.recipe.udfs))) if self.group is None else self.group.numbers
 
 
-class ChunkTasks(TaskLayer):
+class ChunkTasks(ListedTasks):
     """Chunk tasks that are listed one by one."""
 
     def __init__(self, mapping: Mapping[Key, Task], info: ChunkLayerInfo) -> None:
@@ -265,8 +265,8 @@ def _add_with_halo(
         values = run.aux_at(index, ours) if grid.has_selected(index) else None
         key = (load, *index)
         loads[key] = kind(key, _load, *own, *_last_arguments(values, argument))
-    run.layers[load], run.depends[load] = TaskLayer(loads), inputs | {run.array.name}
-    run.layers[margin], run.depends[margin] = TaskLayer(margins), {load}
+    run.layers[load], run.depends[load] = ListedTasks(loads), inputs | {run.array.name}
+    run.layers[margin], run.depends[margin] = ListedTasks(margins), {load}
     numbers = {key: key[1] for key in tasks}
     run.layers[name] = _listed(run, tasks, numbers, argument)
     run.depends[name] = inputs | {load, margin}

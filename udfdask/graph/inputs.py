@@ -27,7 +27,7 @@ from dask.highlevelgraph import HighLevelGraph
 from udfdask.backends.table import backend_of, check_block, plain_block, to_host
 from udfdask.descan import Descan
 from udfdask.graph.dask_internals.arrays import graph_array
-from udfdask.graph.dask_internals.layers import TaskLayer
+from udfdask.graph.dask_internals.layers import ListedTasks
 from udfdask.graph.dask_internals.tasks import Key, List, OutputTask, Task, TaskRef, task_contents
 from udfdask.plan.parameters import new_instance
 from udfdask.plan.recipe import CORRECTIONS, Recipe, Slot
@@ -115,7 +115,7 @@ def shared_recipe(recipe: Recipe, name: str) -> tuple[Key, dict[str, Any], dict[
     bare = recipe.with_params(dict.fromkeys(lazy))
     key = (name, 0)
     tasks[key] = OutputTask(key, _filled, bare, lazy, List(*values))
-    layers[name] = TaskLayer(tasks)
+    layers[name] = ListedTasks(tasks)
     dependencies[name] = depends
     return key, layers, dependencies
 

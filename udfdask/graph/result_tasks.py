@@ -126,19 +126,31 @@ class ResultTasks:
         """Keys of the tasks that a `Result` is computed from."""
         return list(dict.fromkeys((*self.rows_only, *((self.reduced,) if self.reduced else ()))))
 
-    def with_graph(self, graph: Any) -> ResultTasks:
+    def with_graph(self, graph: Any, rename: Mapping[str, str]) -> ResultTasks:
         """Return the same tasks in another graph, which needs to hold `keys` and their inputs only.
 
         One that is no HighLevelGraph becomes a layer, with empty layers for the names of others.
+        `rename` maps old to new names of layers.
         """
+
+        def renamed(key: Key) -> Key:
+            return (rename.get(key[0], key[0]), *key[1:])
+
         if not isinstance(graph, HighLevelGraph):
-            first, *others = sorted({key[0] for key in self.keys})
+            first, *others = sorted({renamed(key)[0] for key in self.keys})
             layers = {first: TaskLayer(graph)} | {name: TaskLayer({}) for name in others}
             graph = HighLevelGraph(layers, {name: {first} - {name} for name in layers})
         # one task of `rows_only` for each different task of `rows`
-        new = dict(zip(dict.fromkeys(self.rows), self.rows_only, strict=True))
-        rows = tuple(new[key] for key in self.rows)
-        return replace(self, graph=graph, rows=rows, rows_only=tuple(self.rows_only))
+        rows_only = tuple(map(renamed, self.rows_only))
+        new = dict(zip(dict.fromkeys(self.rows), rows_only, strict=True))
+        return replace(
+            self,
+            graph=graph,
+            rows=tuple(new[key] for key in self.rows),
+            rows_only=rows_only,
+            reduced=None if self.reduced is None else renamed(self.reduced),
+            token=tokenize(self.token, sorted(rename.items())) if rename else self.token,
+        )
 
     def array(self, name: str) -> da.Array:
         """Return a result as a dask array."""

@@ -21,7 +21,7 @@ from udfdask.geometry.good_chunks import Chunks
 from udfdask.geometry.halo import Halo, loaded_for_others
 from udfdask.graph.chunk_layers import PLACED_LAYER
 from udfdask.graph.dask_internals.arrays import GraphArray, join_blocks
-from udfdask.graph.dask_internals.layers import TaskLayer, optimized
+from udfdask.graph.dask_internals.layers import ListedTasks, optimized
 from udfdask.graph.dask_internals.tasks import Key, in_one_task, with_other_inputs
 
 SHARED = -1
@@ -63,7 +63,7 @@ def join_small_chunks(
         present = None if wanted is None else wanted[box[: wanted.ndim]]
         key = (name, *place)
         joined[key] = in_one_task(key, _join, needed, inside, sizes, present, array.dtype)
-    layers = {f"{name}-input": TaskLayer(inputs), name: TaskLayer(joined)}
+    layers = {f"{name}-input": ListedTasks(inputs), name: ListedTasks(joined)}
     graph = HighLevelGraph(layers, {f"{name}-input": set(), name: {f"{name}-input"}})
     return GraphArray(graph, name, chunks, meta=array._meta)
 

@@ -143,6 +143,14 @@ def open_file(
                 "them; for any other file, pass none of them, and no offset, frame_header or "
                 f"frame_footer; got {nav_shape=}, {sig_shape=}, {dtype=}, {dataset=}"
             )
+        if not is_remote(path) and not any(skipped):
+            file = existing_file(local_path(path))
+            if file.is_file() and _first_bytes(file).startswith((MAGIC, _HDF5)):
+                raise ArgumentValueError(
+                    f"{file.name} is a NumPy or HDF5 file, which says itself how to read it: leave "
+                    "out nav_shape, sig_shape and dtype; to read its bytes as a raw file, pass the "
+                    "offset of the first frame"
+                )
         return open_raw(
             path,
             nav_shape=nav_shape,

@@ -234,6 +234,8 @@ def source_chunks(nav_chunks: Chunks, n_frames: int, offset: int) -> tuple[int, 
 
     They are bands along the first axis of the scan that has several chunks.
     """
+    if not nav_chunks:
+        return (n_frames,)
     nav = tuple(map(sum, nav_chunks))
     axis = next((axis for axis, parts in enumerate(nav_chunks) if len(parts) > 1), 0)
     bounds = [math.prod(nav[axis + 1 :]) * each for each in itertools.accumulate(nav_chunks[axis])]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 import os
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from operator import itemgetter
 from pathlib import Path
@@ -95,8 +96,13 @@ class RemoteZarr(StoredArray):
         """Return the part at `index`, read from the store."""
         key = (self.location, self.name, self.nonce, os.getpid())
         with reaching(self.location.shown, part=f"the part at {index}"):
-            part = np.asarray(_opened.get(key, self._open)[index])
-        return part.astype(self.dtype, copy=False)
+            array = _opened.get(key, self._open)
+            if (array.shape, array.dtype) != (self.shape, self.dtype):
+                raise FileFormatError(
+                    f"{self.location.shown} has changed since it was opened: open it again, and "
+                    "repeat all computations with it"
+                )
+            return np.asarray(array[index])
 
     def local_files(self) -> set[str]:
         """Return the paths of files of this machine that are read, such as those of references."""
@@ -132,8 +138,7 @@ def open_zarr(
     inside = folder / name
     # Only metadata that are read after the identity was taken belong to it.
     identity = FileIdentity.of(next(inside / m for m in METADATA if (inside / m).is_file()))
-    files = itertools.islice(inside.rglob("*"), MOST_LISTED + 1)
-    states = sorted((str(f), f.stat().st_size, f.stat().st_mtime_ns) for f in files)
+    states = sorted(itertools.islice(_states(inside), MOST_LISTED + 1))
     with reading(inside, "zarr"):
         array = _open_node(str(inside))
         in_group = bool(name) or not is_zarr(folder.parent)
@@ -218,6 +223,10 @@ def _choose(root: Any, dataset: str | int | None, *, shown: str, listed: Sequenc
             return ""
         raise ArgumentValueError(f"{shown} is itself an array: leave out dataset={dataset!r}")
     asked = "" if dataset is None else str(dataset).strip("/")
+    if dataset is None:
+        with suppress(LookupError, TypeError, AttributeError):  # the image of OME-Zarr, not labels
+            attributes = dict(root.attrs)
+            asked = str(attributes.get("ome", attributes)["multiscales"][0]["datasets"][0]["path"])
     if asked and hasattr(root.get(asked), "shape"):
         return asked
     nodes = [(path, root[path]) for path in listed] or root.members(max_depth=None)
@@ -234,6 +243,15 @@ def _choose(root: Any, dataset: str | int | None, *, shown: str, listed: Sequenc
             "list a folder: pass dataset=, or consolidate the metadata (zarr.consolidate_metadata)"
         )
     return choose_dataset(candidates, file=shown).name
+
+
+def _states(folder: Path) -> Iterator[tuple[str, int, int]]:
+    """Yield path, size and time of all files in the folder of an array, also behind links."""
+    for place, _, files in os.walk(folder, followlinks=True):
+        for name in files:
+            path = os.path.join(place, name)  # noqa: PTH118  # many
+            status = os.stat(path)  # noqa: PTH116
+            yield path, status.st_size, status.st_mtime_ns
 
 
 def _axes_of(root: Any, name: str, array: Any) -> list[Axis | None]:

@@ -581,9 +581,11 @@ def _computed(
     return Result(info, *gather(values, *extra))
 
 
-def _persisted(graph: Any, info: ResultInfo, tasks: ResultTasks) -> Result:
-    """Return the same result over another graph."""
-    return Result(info, tasks=tasks.with_graph(graph))
+def _persisted(
+    graph: Any, info: ResultInfo, tasks: ResultTasks, rename: Mapping[str, str] | None = None
+) -> Result:
+    """Return the same result over another graph, in which layers may have other names."""
+    return Result(info, tasks=tasks.with_graph(graph, rename or {}))
 
 
 send_without_copies()  # on workers, which have imported distributed before

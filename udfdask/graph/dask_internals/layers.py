@@ -9,18 +9,45 @@ from dataclasses import dataclass
 from typing import Any
 
 from dask import base
-from dask._task_spec import convert_legacy_graph
+from dask._task_spec import GraphNode, convert_legacy_graph
 from dask._task_spec import cull as cull_tasks
 from dask.array.core import Array as GraphArray
+from dask.base import clone_key
 from dask.blockwise import BlockIndex, Blockwise, BlockwiseDepDict, blockwise_token
 from dask.core import flatten
+from dask.graph_manipulation import chunks
 from dask.highlevelgraph import HighLevelGraph, Layer
 from dask.highlevelgraph import MaterializedLayer as TaskLayer
 from dask.utils import ensure_dict
 
-from udfdask.graph.dask_internals.tasks import Task, TaskRef, needed_tasks
+from udfdask.graph.dask_internals.tasks import OutputTask, Task, TaskRef, needed_tasks
 
 __all__ = ["TaskLayer"]
+
+
+class ListedTasks(TaskLayer):
+    """A layer of tasks that are listed one by one, which dask can clone."""
+
+    def clone(self, keys: set[Any], seed: Any, bind_to: Any = None) -> tuple[Layer, bool]:
+        """Return the tasks with other names, and whether any waits for the task `bind_to`.
+
+        `keys` are those to rename, of these tasks and of others. dask's own method renames the
+        tasks, but not their inputs.
+        """
+        clones, bound = {}, False
+        for key, task in self.items():
+            new = clone_key(key, seed) if key in keys else key
+            if not isinstance(task, GraphNode):  # a value, for example a result on a cluster
+                clones[new] = task
+                continue
+            inputs = {need: clone_key(need, seed) for need in task.dependencies if need in keys}
+            if new != key and not inputs and bind_to is not None:
+                bound = True
+                kind = OutputTask if isinstance(task, OutputTask) else Task
+                clones[new] = kind(new, chunks.bind, task, TaskRef(bind_to))
+            else:
+                clones[new] = task.substitute(inputs, new)
+        return ListedTasks(clones), bound
 
 
 class LazyLayer(Layer):
@@ -71,6 +98,10 @@ class LazyLayer(Layer):
         tasks = cull_tasks(self._tasks, keys)
         layer = TaskLayer(tasks, annotations=self.annotations)
         return layer, {key: set(task.dependencies) for key, task in tasks.items()}
+
+    def clone(self, keys: set[Any], seed: Any, bind_to: Any = None) -> tuple[Layer, bool]:
+        """Return the tasks with other names, as `ListedTasks` does."""
+        return ListedTasks(self._tasks).clone(keys, seed, bind_to)
 
 
 class BlockLayer(Blockwise):
