@@ -176,3 +176,15 @@ def test_loading_again(made):
     np.testing.assert_array_equal(*dask.compute(array, twin, scheduler="sync"))
     assert loaded_again(array, "seed").name == twin.name
     assert loaded_again(array, "other").name != twin.name
+
+
+@pytest.mark.full
+def test_loading_again_what_a_cluster_holds(client):
+    values = np.arange(24.0).reshape(4, 6)
+    kept = client.persist(da.from_array(values, chunks=2))
+    for array in (kept, kept + 0, kept[1:]):
+        twin = loaded_again(array, "seed")
+        assert not set(twin.dask) & set(array.dask)
+        both = client.compute([array, twin, (array + twin).sum()], sync=True)
+        np.testing.assert_array_equal(both[0], both[1])
+        assert both[2] == 2 * both[0].sum()

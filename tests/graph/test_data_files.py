@@ -1,6 +1,10 @@
 """Files that a graph reads are found, so that nothing is written over them."""
 
 import functools
+import gc
+import threading
+import weakref
+from uuid import uuid4
 
 import dask
 import dask.array as da
@@ -8,6 +12,7 @@ import numpy as np
 import pytest
 
 import udfdask as ud
+from making import LATE
 from udfdask.graph.inputs import data_files
 from udfdask.io import from_raw, from_raw_csr, open_file
 from udfdask.udfs import SumUDF
@@ -132,3 +137,35 @@ def test_objects_that_refer_to_themselves(folder):
     array = da.ones(3).map_blocks(lambda block, node: block, node=dask.delayed(Node()))
     assert str(folder / "scan.npy") in data_files(array)
     assert data_files(da.ones(3).map_blocks(lambda block, node: block, node=(1, "a" * 5000))) == ()
+
+
+class Source:
+    """Data that are not an array of NumPy."""
+
+    shape, dtype, ndim = SHAPE, VALUES.dtype, 4
+
+    def __getitem__(self, index):
+        return VALUES[index]
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        lambda x: ud.run_udf(x, SumUDF()),
+        lambda x: ud.run_udf(x, SumUDF()).compute(scheduler="synchronous"),
+        lambda x: list(ud.run_udf_iter(x, SumUDF(), scheduler="synchronous")),
+    ],
+)
+def test_data_are_freed_with_the_results(run):
+    source = Source()
+    alive, x = weakref.ref(source), da.from_array(source, chunks=2, name=uuid4().hex)
+    before = {*threading.enumerate()}
+    gc.disable()  # garbage would be collected too late
+    try:
+        run(x)
+        del x, source
+        for thread in {*threading.enumerate()} - before:
+            thread.join(LATE)  # that of an iterator ends shortly after the last snapshot
+        assert alive() is None
+    finally:
+        gc.enable()

@@ -182,30 +182,38 @@ def data_files(*collections: Any) -> tuple[str, ...]:
     for collection in collections:
         graph = collection.__dask_graph__()
         layers.update(getattr(graph, "layers", {str(id(graph)): graph}))
-    found: dict[str, None] = {}
-    texts: set[str] = set()
-    # objects by id, kept alive: ids of deleted objects are used again
-    seen: dict[int, Any] = {}
-
-    def search(values: Iterable[Any], depth: int = 0) -> None:
-        for value in values:
-            if isinstance(value, str):
-                if value and value not in texts and (path := named_file(value)) is not None:
-                    found[str(path)] = None
-                texts.add(value)
-            elif (held := task_contents(value)) is not None:
-                search(held, depth)
-            elif depth < MAX_DEPTH and not isinstance(value, _NOTHING):
-                if isinstance(value, _CONTAINERS):
-                    search(value.values() if isinstance(value, dict) else value, depth + 1)
-                elif id(value) not in seen and len(seen) < MAX_OBJECTS:
-                    seen[id(value)] = value
-                    search(_contents(value), depth + 1)
-
+    search = _Search()
     for layer in layers.values():
         parts = task_contents(layer)  # a blockwise layer has one task that stands for all
-        search(layer.values() if parts is None else parts)
-    return tuple(found)
+        search.through(layer.values() if parts is None else parts)
+    return tuple(search.found)
+
+
+class _Search:
+    """Searches objects for paths; a function that calls itself would keep the data of a run."""
+
+    def __init__(self) -> None:
+        self.found: dict[str, None] = {}
+        self._texts: set[str] = set()
+        # objects by id, kept alive: ids of deleted objects are used again
+        self._seen: dict[int, Any] = {}
+
+    def through(self, values: Iterable[Any], depth: int = 0) -> None:
+        """Search values and the objects inside of them."""
+        for value in values:
+            if isinstance(value, str):
+                if value and value not in self._texts and (path := named_file(value)) is not None:
+                    self.found[str(path)] = None
+                self._texts.add(value)
+            elif (held := task_contents(value)) is not None:
+                self.through(held, depth)
+            elif depth < MAX_DEPTH and not isinstance(value, _NOTHING):
+                if isinstance(value, _CONTAINERS):
+                    inside = value.values() if isinstance(value, dict) else value
+                    self.through(inside, depth + 1)
+                elif id(value) not in self._seen and len(self._seen) < MAX_OBJECTS:
+                    self._seen[id(value)] = value
+                    self.through(_contents(value), depth + 1)
 
 
 def named_file(text: str) -> Path | None:

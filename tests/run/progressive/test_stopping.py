@@ -3,6 +3,7 @@
 import concurrent.futures
 import subprocess
 import sys
+import threading
 
 import dask.array as da
 import numpy as np
@@ -127,6 +128,33 @@ class TestStopping:
         assert not thread.is_alive()
         assert list(iterator) == []
         assert counts(tmp_path)["run"] < 20
+
+    @pytest.mark.parametrize("how", ["end", "close", "error"])
+    def test_threads_end_with_the_run(self, monkeypatch, how):
+        monkeypatch.setattr("udfdask.run.progressive.chunks.CPU_COUNT", 3)
+        workers = set()
+
+        def load(block):
+            workers.add(threading.current_thread())
+            if how == "error" and block.max() == 5:
+                raise OSError("unreadable")
+            return block
+
+        x = long_array(20).map_blocks(load, meta=np.empty((0,) * 4, "int64"))
+        iterator = ud.run_udf_iter(x, SumUDF(), scheduler="threads")
+        next(iterator)
+        if how == "close":
+            iterator.close()
+        elif how == "error":
+            with pytest.raises(OSError, match="unreadable"):
+                list(iterator)
+        else:
+            assert len(list(iterator)) == 19
+        worker_of(iterator).join(LATE)
+        assert 1 <= len(workers) <= 3
+        for thread in workers:
+            thread.join(LATE)
+            assert not thread.is_alive()
 
     @pytest.mark.full
     @pytest.mark.parametrize("scheduler", ["synchronous", "threads", "processes"])

@@ -99,9 +99,10 @@ def loaded_again(array: Any, seed: str) -> GraphArray:
     """
     given = ensure_dict(array.dask)
     tasks = convert_legacy_graph(given)
-    names = {key: clone_key(key, seed) for key in tasks}
-    twins = {new: with_other_inputs(tasks[old], names, new) for old, new in names.items()}
-    twins |= {key: given[key] for key in given.keys() - tasks.keys()}  # results on a cluster
+    names = {key: clone_key(key, seed) for key in given}
+    twins = {names[k]: with_other_inputs(task, names, names[k]) for k, task in tasks.items()}
+    # the scheduler of a cluster gets results on it by the name in the graph
+    twins |= {names[key]: given[key] for key in given.keys() - tasks.keys()}
     name = clone_key(array.name, seed)
     graph = HighLevelGraph({name: TaskLayer(twins)}, {name: set()})
     return GraphArray(graph, name, array.chunks, meta=array._meta)

@@ -15,10 +15,12 @@ import threading
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import dask.array as da
-from dask import config, local
+from dask import config, local, threaded
 from dask.callbacks import Callback
 from dask.system import CPU_COUNT
 
@@ -176,14 +178,22 @@ class LocalChunks(Chunks):
     def _run(self, tasks: Tasks) -> Any:
         """Compute tasks with the scheduler."""
         ours = (None, self._before_all, self._before_task, self._after_task, None)
-        return self._get(
-            tasks.dsk,
-            tasks.keys,
-            callbacks=[ours, *Callback.active],
-            chunksize=1,  # the process scheduler would send six tasks at once
-            optimize_graph=False,
-            **self._options,
-        )
+        options, pool = dict(self._options), None
+        if self._get is threaded.get and not (options.get("pool") or config.get("pool", None)):
+            # dask would create a pool for this thread and never shut it down
+            options["pool"] = pool = _Pool(self._workers)
+        try:
+            return self._get(
+                tasks.dsk,
+                tasks.keys,
+                callbacks=[ours, *Callback.active],
+                chunksize=1,  # the process scheduler would send six tasks at once
+                optimize_graph=False,
+                **options,
+            )
+        finally:
+            if pool is not None:
+                pool.shutdown(wait=False, cancel_futures=True)
 
     # The scheduler calls the following methods in its own thread.
 
@@ -231,12 +241,22 @@ class LocalChunks(Chunks):
             self.wait_until(lambda: self.n_ready() < self._workers)
 
 
+class _Pool(ThreadPoolExecutor):
+    """Threads that run each task in the context of its submitter, as in dask's own pool."""
+
+    def submit(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """Run a function in one of the threads."""
+        return super().submit(contextvars.copy_context().run, function, *args, **kwargs)
+
+
 def _count_workers(get: Any, options: Mapping[str, Any]) -> int:
     """Return the number of tasks that a local scheduler may run at the same time."""
     if get is None or get is local.get_sync:
         return 1
     pool = options.get("pool") or config.get("pool", None)
     asked = options.get("num_workers") or config.get("num_workers", None)
+    if isinstance(get, partial) and len(get.args) > 1:  # dask has made it from an executor
+        asked = get.args[1]
     # an executor of concurrent.futures, or a pool of multiprocessing
     own = getattr(pool, "_max_workers", None) or getattr(pool, "_processes", None)
     return int(own or asked or CPU_COUNT)
