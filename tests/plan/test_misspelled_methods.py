@@ -47,3 +47,17 @@ def test_a_missing_merge_names_what_is_there():
         ud.errors.MissingMergeError, match=r"MyUDF\.mrege is never called: did you mean merge\?$"
     ):
         ud.run_udf(X, udf)
+
+
+def test_a_processing_method_that_is_none_is_refused():
+    class Inherited(ud.UDF):
+        process_frame = None
+
+        def get_method(self):
+            return ud.UDFMethod.FRAME
+
+        def get_result_buffers(self):
+            return {"sums": self.buffer("nav")}
+
+    with pytest.raises(ud.UDFError, match=r"must be a member of UDF\.UDF_METHOD whose process_"):
+        ud.run_udf(X, Inherited())

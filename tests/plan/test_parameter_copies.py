@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import json
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -12,6 +13,7 @@ import pytest
 import scipy.sparse
 
 import udfdask as ud
+from udfdask.plan.parameters import parameter_text
 from udfdask.plan.plan import make_plan
 
 X = da.from_array(np.random.default_rng(5).random((4, 6, 3, 2)), chunks=(2, 3, 3, 2))
@@ -165,3 +167,27 @@ def test_an_array_that_two_udfs_have_stays_one():
     one, several, model = kept(weights, [weights], Model(weights))
     assert one is several[0] is model.weights
     assert one is not weights
+
+
+class Closed:
+    """An object whose attributes and texts raise."""
+
+    __len__ = __fspath__ = property(lambda self: 1 / 0)
+    shape = dtype = data = property(lambda self: 1 / 0)
+
+    def __repr__(self):
+        raise OSError("closed")
+
+
+@pytest.mark.parametrize("wrap", [lambda value: value, lambda value: [value], lambda v: {"k": v}])
+def test_objects_that_raise_when_asked_are_named_by_their_type(wrap):
+    class Shown(ud.UDF):
+        def get_result_buffers(self):
+            return {"sums": self.buffer("nav", dtype="float64")}
+
+        def process_frame(self, frame):
+            self.results.sums[:] = frame.sum()
+
+    udf = Shown(value=wrap(Closed()))
+    assert json.loads(parameter_text(udf)) == {"value": wrap("Closed")}
+    ud.run_udf(X, udf)

@@ -109,8 +109,10 @@ def _packages(mask: Any) -> set[str]:
 
 def check_is_read(given: Any) -> None:
     """Raise if one of the masks is of a kind that only an accessor can read."""
-    masks = given.values() if type(given) is dict else given
-    for mask in masks if isinstance(given, (dict, list, tuple)) else [given]:
+    masks = given.values() if isinstance(given, Mapping) else given
+    if is_held_elsewhere(given) or not isinstance(given, (Mapping, list, tuple)):
+        masks = [given]  # a Dataset is a mapping, too
+    for mask in masks:
         if is_held_elsewhere(mask):
             is_array = "xarray" in _packages(mask)
             data, module = ("data_array", "xarray") if is_array else ("signal", "hyperspy")

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from udfdask.backends.backend import DenseBackend
+from udfdask.backends.sparse_rows import csr_rows
 from udfdask.geometry.shapes import Slice
 from udfdask.kernels.cuda.dense_products import add_dense_products
 from udfdask.kernels.overflow import add_exactly, require_near
@@ -58,6 +59,9 @@ class EntryProduct(MaskProduct):
         """Add the products of the stored pixels of frames at `part` of the signal."""
         from udfdask.kernels.cpu.sparse_products import add_entry_products
 
+        if self.dtype.char in "gG":
+            out += self._long_products(stored, part)
+            return
         masks, wide = self._within(part)
         if not self._may_wrap:
             add_entry_products(stored, masks, wide, out.view(self._real) if self._split else out)
@@ -73,6 +77,15 @@ class EntryProduct(MaskProduct):
         masks, values = self._matrix_of(part, np.float64), stored.values.astype(np.float64)
         frames = itertools.pairwise(stored.starts.tolist())
         return np.array([values[a:b] @ masks[stored.pixels[a:b]] for a, b in frames])
+
+    def _long_products(self, stored: Any, part: Slice) -> AnyArray:
+        """Return products in long double precision, with SciPy: numba has no long doubles."""
+        from scipy.sparse import csr_array
+
+        masks = self._matrix_of(part, self.dtype)
+        places = stored.pixels.view(f"i{stored.pixels.itemsize}")
+        products: AnyArray = csr_rows(csr_array, stored.values, places, stored.starts, len(masks))
+        return products @ masks
 
     def _cut_dense(self, part: Slice) -> tuple[Any, np.dtype[Any]]:
         """Return a matrix (pixels, masks), floating if that is exact, and the dtype of sums."""

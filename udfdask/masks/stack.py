@@ -131,7 +131,14 @@ class MaskStack:
                 )
         else:
             masks = [_as_array(f(), f"mask_factories[{i}]") for i, f in enumerate(factories)]
-            stacks = [mask.reshape((1, *mask.shape)) for mask in masks]
+            first = masks[0].shape
+            for i, mask in enumerate(masks):
+                if mask.ndim < 1 or mask.shape != first:
+                    raise ArgumentValueError(
+                        "all masks must have the shape of a frame, but mask_factories[0] returned "
+                        f"{first} and mask_factories[{i}] {mask.shape}"
+                    )
+            stacks = [mask.reshape((1, *first)) for mask in masks]
         self.is_sparse = all(map(is_sparse, stacks)) if as_sparse is None else as_sparse
         if self.is_sparse:
             sparse = checks.needs_sparse("a sparse stack of masks")

@@ -165,7 +165,8 @@ def _method(udf: UDF) -> UDFMethod:
     """Return the processing method, after a check that the UDF has it."""
     method: Any = udf.get_method()
     name = type(udf).__name__
-    if not isinstance(method, UDFMethod) or not hasattr(udf, f"process_{method.value}"):
+    process = f"process_{method.value}" if isinstance(method, UDFMethod) else ""
+    if not isinstance(method, UDFMethod) or not callable(getattr(udf, process, None)):
         raise UDFError(
             f"{name}.get_method() returned {method!r}: it must be a member of UDF.UDF_METHOD whose "
             "process_... method the UDF has"

@@ -240,6 +240,13 @@ def _all_described(values: Mapping[Any, Any], depth: int) -> dict[str, Any]:
 
 def _described(value: Any, depth: int) -> Any:
     """Return a value if JSON holds it and it is short, or else a few words about it."""
+    try:
+        return _value_or_words(value, depth)
+    except Exception:  # noqa: BLE001  # attributes of objects of users raise anything
+        return type(value).__name__
+
+
+def _value_or_words(value: Any, depth: int) -> Any:
     value = value.item() if isinstance(value, np.generic) else value
     if isinstance(value, (str, os.PathLike)):
         text = without_secrets(str(os.fspath(value)))

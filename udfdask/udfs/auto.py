@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from udfdask.backends.table import backend_of, known_backends, to_backend, to_host
-from udfdask.errors import ArgumentTypeError, ArgumentValueError
+from udfdask.errors import ArgumentTypeError, ArgumentValueError, UDFError
 from udfdask.tracebacks import add_origin
 from udfdask.udf import UDF
 from udfdask.udf.aux_data import AuxData
@@ -175,7 +175,7 @@ class AutoUDF(UDF):
             with backend.dense.at_work(own_stream=False):
                 frame = to_backend(np.ones(shape, dtype), backend, shape)
                 frame = frame if backend.is_matrix else frame[0]
-                kwargs = with_all(self.params.kwargs, lambda lazy: np.ones(lazy.shape, lazy.dtype))
+                kwargs = with_all(self.params.kwargs, _stand_in)
                 for name, key in self._each.items():
                     aux = self._kwargs[key]
                     kwargs[name] = _value(np.ones(aux.extra_shape, aux.dtype))
@@ -260,6 +260,17 @@ class AutoUDF(UDF):
                 result[0] = to_host(part) if backend_of(part).on_device else part
             else:
                 store(part, result, is_any_dtype=p.output_dtype is not None)
+
+
+def _stand_in(lazy: Any) -> Any:
+    """Return an array of ones in place of a lazy parameter, or itself if its size is unknown."""
+    if not isinstance(getattr(lazy, "dtype", None), np.dtype):  # a Delayed has any attribute
+        raise UDFError(
+            f"the shape of a {type(lazy).__name__} is unknown: pass output_shape= and output_dtype="
+        )
+    if type(lazy).__module__.startswith("dask.") and not any(map(math.isnan, lazy.shape)):
+        return np.ones(lazy.shape, lazy.dtype)
+    return lazy
 
 
 def _value(view: Any) -> Any:

@@ -169,18 +169,21 @@ class RingUDF(CenteredUDF):
     def _check_pixels(self, words: str) -> None:
         """Raise if no frame has a pixel in the detector: the center or a unit is probably wrong.
 
-        `words` name the detector. Lazy numbers are not checked.
+        `words` name the detector. Lazy numbers are not checked: with a lazy inner radius, the
+        detector must only have a pixel within the outer one.
         """
         *inner, outer = self._radii().values()
-        least = inner[0] if inner else -1
-        if is_lazy(outer) or is_lazy(least):
+        if is_lazy(outer):
             return
+        if inner and is_lazy(inner[0]):
+            inner, words = [], f"disk of radius {outer!r}"
         if self._has_own_centers:
-            self._check_centers(None if outer == math.inf else outer, least)
+            self._check_centers(None if outer == math.inf else outer, inner[0] if inner else -1)
         elif not any(map(is_lazy, self._center)):
             if outer == math.inf:
                 self._check_center_inside()
-            if not self._mask().any():
+            ring = Ring(self._center, outer, inner[0] if inner else None, **self._ellipse)
+            if not ring.mask(self.meta.dataset_shape.sig).any():
                 raise ArgumentValueError(
                     f"no pixel of frames of shape {tuple(self.meta.dataset_shape.sig)} lies in the "
                     f"{words} around (cy, cx) = {self._center}: numbers are in pixels; correct the "

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from udfdask.backends.backend import NUMPY
 from udfdask.backends.table import backend_of, in_backend, to_host
 from udfdask.errors import ArgumentValueError, UDFError
-from udfdask.types import AnyArray
+from udfdask.types import AnyArray, is_lazy
 
 Names = tuple[str, ...] | None
 """Names of several results; None for a function with one result."""
@@ -55,6 +56,9 @@ def as_sample(value: Any, name: str, names: Names) -> AnyArray:
             "the function returned None for a frame of ones: add a return statement, or pass "
             "output_shape= and output_dtype= if None stands for frames without a result"
         )
+    # the function computed with a lazy parameter; a Delayed has any attribute
+    if is_lazy(value) and isinstance(getattr(value, "dtype", None), np.dtype):
+        return np.broadcast_to(np.empty((), value.dtype), value.shape)
     try:
         sample = to_host(value)
     except ValueError:  # ragged
@@ -84,7 +88,8 @@ def store(value: Any, result: Any, *, is_any_dtype: bool) -> None:
         result[...] = np.nan if result.dtype.kind in "fc" else np.array("NaT", result.dtype)
         return
     # the function may return an array of another type than that of the buffer
-    array = in_backend(value, backend_of(result))
+    backend = backend_of(result)
+    array = in_backend(value, backend)
     if array.shape != result.shape and not array.size == result.size == 1:
         raise UDFError(
             f"the function returned an array of shape {array.shape} for this frame, but its "
@@ -96,4 +101,8 @@ def store(value: Any, result: Any, *, is_any_dtype: bool) -> None:
             f"the function returned {array.dtype} for this frame, but {result.dtype} for a "
             "frame of ones: pass output_dtype="
         )
-    result[...] = array.reshape(result.shape)
+    if backend is NUMPY and not hasattr(value, "dtype"):
+        # NumPy refuses Python numbers that do not fit; as an array, they would wrap
+        result.reshape(array.shape)[...] = value
+    else:
+        result[...] = array.reshape(result.shape)

@@ -1,0 +1,53 @@
+"""Masks that only an accessor can read, of long doubles, and of different shapes."""
+
+from collections import OrderedDict
+from types import MappingProxyType
+
+import dask.array as da
+import numpy as np
+import pytest
+
+import udfdask as ud
+from making import SYNC
+from sparse_data import sparse_chunks
+from udfdask.masks import MaskContainer
+from udfdask.udfs import ApplyMasksUDF
+
+DATA = (np.arange(2 * 3 * 4 * 5).reshape(2, 3, 4, 5) % 7).astype("u2")
+X = da.from_array(DATA, chunks=(1, 3, 4, 5))
+MASK = np.linspace(0, 1, 20).reshape(4, 5)
+
+
+@pytest.mark.parametrize(
+    "mapping", [dict, OrderedDict, lambda given: MappingProxyType(dict(given))]
+)
+def test_data_arrays_in_any_mapping_need_an_accessor(mapping):
+    xr = pytest.importorskip("xarray", reason="xarray is an extra")
+    named = mapping({"a": xr.DataArray(MASK, dims=("ky", "kx"))})
+    with pytest.raises(ud.ArgumentTypeError, match="DataArray needs the axes of the data"):
+        ud.run_udf(X, ApplyMasksUDF(named))
+
+
+def test_a_dataset_is_not_taken_for_a_mapping_of_masks():
+    xr = pytest.importorskip("xarray", reason="xarray is an extra")
+    dataset = xr.Dataset({"a": (("ky", "kx"), MASK)})
+    with pytest.raises(ud.ArgumentTypeError, match="a mask that is a Dataset needs the axes"):
+        ud.run_udf(X, ApplyMasksUDF(dataset))
+
+
+@pytest.mark.parametrize("form", ["COO", "GCXS"])
+@pytest.mark.parametrize(("masks", "wanted"), [("g", None), ("G", None), ("f8", "g")])
+def test_long_doubles_on_sparse_chunks(form, masks, wanted):
+    x = sparse_chunks(DATA, (1, 3, 4, 5), form, 2)
+    stack = np.stack([MASK, MASK**2]).astype(masks) * (1 + 1j if masks == "G" else 1)
+    found = ud.run_udf(x, ApplyMasksUDF(stack, mask_dtype=wanted))["intensity"].compute(**SYNC)
+    assert found.dtype.char == wanted or found.dtype.char == masks
+    np.testing.assert_allclose(found, np.einsum("abyx,myx->abm", DATA, stack), rtol=1e-15)
+
+
+@pytest.mark.parametrize("use_sparse", [None, True])
+@pytest.mark.parametrize("shape", [(3, 5), (20,), ()])
+def test_masks_of_different_shapes_are_refused(shape, use_sparse):
+    masks = MaskContainer([lambda: MASK, lambda: np.ones(shape)], use_sparse=use_sparse)
+    with pytest.raises(ud.ArgumentValueError, match=r"\(4, 5\) and mask_factories\[1\] \("):
+        _ = masks.computed_masks
