@@ -13,6 +13,7 @@ import itertools
 import re
 import sys
 import warnings
+from collections import deque
 from collections.abc import Callable, Hashable, Iterator
 from types import FrameType, TracebackType
 from typing import Any, TypeVar
@@ -26,10 +27,8 @@ _FOR_USER = "_udfdask_for_user"
 """Attribute of exceptions that code of a user raised; it is pickled with them."""
 
 
-@functools.lru_cache(200)
-def _registry(_: Hashable) -> dict[Any, Any]:
-    """Return where Python notes that it has shown a problem."""
-    return {}
+_shown: deque[Hashable] = deque(maxlen=200)
+"""The last problems that `warn_user` has shown; Python forgets them when a filter changes."""
 
 
 def warn_user(text: str, category: type[Warning] = UDFWarning, *, problem: Hashable = None) -> None:
@@ -43,15 +42,29 @@ def warn_user(text: str, category: type[Warning] = UDFWarning, *, problem: Hasha
         frame = frame.f_back
     assert frame is not None
     module = str(frame.f_globals.get("__name__", "<unknown>"))
-    registry: dict[Any, Any] = frame.f_globals.setdefault("__warningregistry__", {})
-    if problem is not None:
-        registry = _registry(problem)
-        if registry.keys() - {"version"}:
-            # as if Python had shown this text; it forgets that when a filter changes
-            registry[text, category, frame.f_lineno] = 1
-    warnings.warn_explicit(
-        text, category, frame.f_code.co_filename, frame.f_lineno, module, registry
-    )
+    place = (frame.f_code.co_filename, frame.f_lineno, module)
+    if problem is None:
+        registry: dict[Any, Any] = frame.f_globals.setdefault("__warningregistry__", {})
+        warnings.warn_explicit(text, category, *place, registry)
+        return
+    action = _action(text, category, module, frame.f_lineno)
+    if problem not in _shown or action in ("always", "all", "error"):
+        warnings.warn_explicit(text, category, *place)
+        if action in ("default", "module", "once"):
+            _shown.append(problem)
+
+
+def _action(text: str, category: type[Warning], module: str, line: int) -> str:
+    """Return what the filters of Python do with a warning."""
+    for action, in_text, kind, in_module, at in warnings.filters:
+        if (
+            (in_text is None or in_text.match(text))
+            and issubclass(category, kind)
+            and (in_module is None or in_module.match(module))
+            and at in (0, line)
+        ):
+            return action
+    return "default"
 
 
 def _is_own(frame: FrameType) -> bool:

@@ -225,7 +225,7 @@ def test_mistakes_at_once(given, options, error, message):
 @pytest.mark.parametrize(
     ("factories", "options", "error", "message"),
     [
-        ([stack((2, 3)), stack((2, 4))], {}, ValueError, "must match exactly"),
+        ([stack((2, 3)), stack((2, 4))], {}, ArgumentValueError, "shape"),
         (stack((5,)), {}, ArgumentValueError, r"shape \(5,\)\. For one mask, pass a list"),
         (stack((3, 2, 2)), {"count": 4}, ArgumentValueError, "returned 3 masks, but count=4"),
         (lambda: None, {}, ArgumentTypeError, "must return an array of numbers.*NoneType"),

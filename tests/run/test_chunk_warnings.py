@@ -124,3 +124,4 @@ class TestOnce:
         assert len(self.shown("always", call, call)) == 2
         with pytest.raises(ud.UDFWarning):
             self.shown("error", call)
+        assert not self.shown("default", call)  # although filters have changed

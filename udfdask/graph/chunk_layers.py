@@ -105,6 +105,16 @@ def find_chunk_layers(collections: Any) -> dict[str, ChunkBlockwise | ChunkTasks
     return {name: layer for name, layer in layers.items() if isinstance(layer, kinds)}
 
 
+def needs_device(collections: Any) -> bool:
+    """Return whether a UDF of nested dask collections needs a device."""
+    for layer in find_chunk_layers(collections).values():
+        group = layer.group if isinstance(layer, ChunkBlockwise) else layer.info.group
+        # the keys of all chunks are listed only if it needs a device
+        if group is not None and group.needs_cuda and layer.info.chunks:
+            return True
+    return False
+
+
 def _last_arguments(aux: Any, group: Group | None) -> tuple[Any, ...]:
     """Return the last arguments of a chunk task; most tasks have none, so that less is sent."""
     if group is not None:

@@ -202,15 +202,16 @@ def _annotation(by_key: dict[Any, Any], default: Any, key: Any) -> Any:
     return by_key[key] if key in by_key else _of(default, key)
 
 
-def check_workers(options: Mapping[str, Any], client: Any) -> None:
+def check_workers(options: Mapping[str, Any], client: Any, need_device: bool) -> None:
     """Raise if no worker has the `resources` or is one of the `workers` in options of a call.
 
-    Annotations around the call, as of `dask.annotate`, count as options.
+    Annotations around the call, as of `dask.annotate`, count as options. If UDFs need a device,
+    the restrictions of their tasks are checked instead: the error names these UDFs.
     """
     wanted = {**base.get_annotations(), **{name: value for name, value in options.items() if value}}
     resources, names = wanted.get("resources"), _worker_names(wanted.get("workers"))
     asked = _Demand(
-        resources=() if callable(resources) else tuple((resources or {}).items()),
+        resources=() if need_device or callable(resources) else tuple((resources or {}).items()),
         workers=() if wanted.get("allow_other_workers") else names,
     )
     if asked.resources or asked.workers:

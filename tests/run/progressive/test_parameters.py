@@ -79,11 +79,12 @@ class TestParameters:
         [
             ([{}], ud.ArgumentValueError, r"a list with a dictionary for each"),
             ([{}, {}, {}], ud.ArgumentValueError, r"a list with a dictionary for each"),
-            ({"n": 1}, ud.ArgumentValueError, r"a list with a dictionary for each"),
+            ({"n": 1}, ud.ArgumentTypeError, r"a list with a dictionary for each"),
+            ([5, {}], ud.ArgumentTypeError, r"a list with a dictionary for each"),
             ([{"factor": 9}, {"nn": 1}], ud.ArgumentValueError, r"no parameter 'nn'.*'n'"),
             ([{"factor": 9}, {"n": 7}], ud.ArgumentValueError, r"declares another buffers"),
             ([{"factor": 9}, {"dtype": "complex64"}], ud.ArgumentValueError, r"input dtype"),
-            ([{"factor": 9}, None], AttributeError, r"items"),
+            ([{"factor": 9}, None], ud.ArgumentTypeError, r"a list with a dictionary for each"),
             ([{"factor": 9}, {"n": da.ones(3)}], ud.ArgumentTypeError, r"compute it first"),
         ],
     )

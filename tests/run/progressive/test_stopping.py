@@ -1,6 +1,7 @@
 """Errors, and all ways to stop a run."""
 
 import concurrent.futures
+import signal
 import subprocess
 import sys
 import threading
@@ -128,6 +129,26 @@ class TestStopping:
         assert not thread.is_alive()
         assert list(iterator) == []
         assert counts(tmp_path)["run"] < 20
+
+    @pytest.mark.skipif(sys.platform == "win32", reason="signals")
+    def test_a_signal_handler_that_closes_ends_the_loop(self, tmp_path):
+        iterator = ud.run_udf_iter(long_array(20), pu.Slow(tmp_path, row=1), scheduler="threads")
+        before = signal.signal(signal.SIGALRM, lambda *_: iterator.close())
+        try:
+            next(iterator)
+            signal.setitimer(signal.ITIMER_REAL, 0.2)
+            assert len(list(iterator)) < 19
+            assert list(iterator) == []
+        finally:
+            signal.signal(signal.SIGALRM, before)
+            (tmp_path / "go").touch()
+
+    def test_an_executor_says_how_many_tasks_run(self):
+        with concurrent.futures.ThreadPoolExecutor(1) as pool:
+            iterator = ud.run_udf_iter(long_array(20), SumUDF(), scheduler=pool)
+            next(iterator)
+            assert iterator._chunks._workers == 1
+            iterator.close()
 
     @pytest.mark.parametrize("how", ["end", "close", "error"])
     def test_threads_end_with_the_run(self, monkeypatch, how):

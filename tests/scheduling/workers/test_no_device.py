@@ -80,6 +80,15 @@ def test_nobody_has_a_device(door, client, folder):
     assert not list(Path(folder).iterdir())
 
 
+def test_resources_that_nobody_has(client, folder):
+    array, (udf,) = lazy(folder, Cuda)
+    resources = ud.get_resources(udf)
+    with pytest.raises(DeviceError, match=r"^Cuda can run only on a CUDA device"):
+        ud.compute(ud.run_udf(array, udf), scheduler=client, resources=resources)
+    with pytest.raises(DeviceError, match=r"^Cuda can run only on a CUDA device"):
+        next(ud.run_udf_iter(array, udf, scheduler=client, resources=resources))
+
+
 def test_all_udfs_that_need_it_are_named(client, folder):
     with pytest.raises(DeviceError, match=r"^Cuda, Cupy can run only on a CUDA device"):
         ud.compute(*run(folder, Cuda, Rows, Cupy, Cuda), scheduler=client)

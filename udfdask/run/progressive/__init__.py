@@ -86,7 +86,9 @@ class ProgressiveRun:
         client = getattr(get, "__self__", None)
         if not hasattr(client, "scatter"):
             return LocalChunks(*run, get, options)
-        check_workers(options, client)
+        recipe = self._plan.recipe
+        needs_cuda = recipe.grid.n_chunks > 0 and any(udf.needs_cuda for udf in recipe.udfs)
+        check_workers(options, client, needs_cuda)
         from udfdask.run.progressive.cluster import ClusterChunks  # distributed is optional
 
         return ClusterChunks(*run, client, options)

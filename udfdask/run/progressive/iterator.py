@@ -211,6 +211,8 @@ class SnapshotIterator(Iterator[T], AsyncIterator[T]):
                 try:
                     self._merge(*self._chunks.take())
                 except Closed as closed:
+                    if self._closer == reader:  # in a signal handler or a progress callback
+                        return None
                     raise self._cancelled() from closed.__cause__
             if self.n_merged < self.n_chunks:
                 stack.pop_all()

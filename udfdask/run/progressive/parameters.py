@@ -105,8 +105,12 @@ def _with_new_token(recipe: Recipe) -> Recipe:
 def _check_changes(recipe: Recipe, changes: Any) -> Sequence[Mapping[str, Any]]:
     """Return checked copies of changes of parameters, one mapping per UDF."""
     names = [u.name for u in recipe.udfs]
-    if not isinstance(changes, (list, tuple)) or len(changes) != len(names):
-        raise ArgumentValueError(
+    right_type = isinstance(changes, (list, tuple)) and all(
+        isinstance(change, Mapping) for change in changes
+    )
+    if not right_type or len(changes) != len(names):
+        wrong = ArgumentValueError if right_type else ArgumentTypeError
+        raise wrong(
             f"update_parameters expects a list with a dictionary for each of the UDFs {names}, and "
             f"{{}} for a UDF without changes, not {changes!r}"
         )
