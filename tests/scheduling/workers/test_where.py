@@ -9,7 +9,7 @@ import udfdask as ud
 from counting import counts
 from cuda_udfs import Added, Cuda, Hybrid, Rows, loaded, numbers
 from udfdask import on_workers
-from udfdask.errors import ArgumentValueError, DeviceError
+from udfdask.errors import DeviceError
 from udfdask.udfs import SumSigUDF, SumUDF
 
 SHAPE, CHUNKS = (12, 3, 4, 4), (1, 3, 4, 4)
@@ -199,9 +199,9 @@ def test_resources_of_the_user(how, mixed, recorded, folder):
 
 def test_more_than_any_worker_has(mixed, folder):
     result = ud.run_udf(lazy(folder), Cuda(folder))
-    with pytest.raises(ArgumentValueError, match="need a worker with the resources CUDA=2, but"):
+    with pytest.raises(DeviceError, match="need a worker with the resources CUDA=2, but"):
         ud.compute(result, scheduler=mixed, resources={"CUDA": 2})
-    with pytest.raises(ArgumentValueError, match="memory=5, but"):
+    with pytest.raises(DeviceError, match="memory=5, but"):
         list(ud.run_udf_iter(lazy(folder), Cuda(folder), scheduler=mixed, resources={"memory": 5}))
     assert not counts(folder)
 
