@@ -12,7 +12,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from benchmarks.layouts import LAYOUTS, counts
-from udfdask.io import from_raw, open_file
+from udfdask.io import from_raw, from_raw_csr
 
 SIG = (256, 256)
 LINE = 1024
@@ -62,8 +62,14 @@ class Events:
 
     def open(self) -> da.Array:
         """Return the sparse frames."""
-        array: da.Array = open_file(self.description).array
-        return array
+        files = {name: self.folder / f"{name}.raw" for name in TYPES}
+        dtypes = {"data": "dtype", "indices": "indices_dtype", "indptr": "indptr_dtype"}
+        return from_raw_csr(
+            **files,
+            nav_shape=(self.lines, self.line),
+            sig_shape=SIG,
+            **{dtypes[name]: dtype for name, dtype in TYPES.items()},
+        )
 
     def open_part(self, chunks: int) -> da.Array:
         """Return the first sparse chunks."""

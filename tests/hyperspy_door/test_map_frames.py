@@ -145,7 +145,7 @@ class TestSignalsAsParameters:
 def test_mistakes(scan):
     with pytest.raises(ud.ArgumentTypeError, match="expected a function"):
         scan.udf.map_frames("sum")
-    with pytest.raises(ud.ArgumentTypeError, match=r"no argument 'inplace'.* always new"):
+    with pytest.raises(TypeError, match="inplace"):  # it is an argument of the function
         scan.udf.map_frames(spread, inplace=False)
     with pytest.raises(ud.ArgumentValueError, match=r"empty array .* pass ragged=True"):
         scan.udf.map_frames(lambda frame: frame[frame > 5])
