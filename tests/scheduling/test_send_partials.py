@@ -6,6 +6,9 @@ import sys
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
 
 import udfdask as ud
 from making import make
@@ -14,12 +17,43 @@ from udfdask.chunk.partial_result import Partial, send_without_copies
 protocol = pytest.importorskip("distributed.protocol", reason="distributed is an extra")
 send_without_copies()
 
+dtypes = st.sampled_from(["f8", ">f4", "i2", "?", "c16", "M8[s]", "U3", "i4,f8"])
+arrays = dtypes.flatmap(
+    lambda dtype: (
+        hnp.arrays(dtype, hnp.array_shapes(min_dims=0, max_dims=3, min_side=0))
+        if "," not in dtype
+        else hnp.array_shapes(max_dims=2).map(lambda shape: np.zeros(shape, dtype))
+    )
+)
+named = st.dictionaries(st.text(max_size=3), arrays, max_size=3)
+
 
 def sent(value):
     """Return what another process gets, and how it was sent."""
     header, frames = protocol.serialize(value)
     frames = [bytearray(memoryview(frame).cast("B")) for frame in frames]
     return protocol.deserialize(header, frames), header
+
+
+def same(one, other):
+    assert one.keys() == other.keys()
+    for name, array in one.items():
+        got = other[name]
+        assert type(got) is type(array)
+        assert (got.dtype, got.shape) == (array.dtype, array.shape)
+        assert got.tobytes() == array.tobytes()
+        assert got.flags.writeable == array.flags.writeable
+
+
+@given(named, named, st.booleans(), st.booleans())
+def test_partial_results(buffers, aux, looked, read_only):
+    for array in buffers.values():
+        array.flags.writeable = not read_only
+    got, header = sent(Partial(buffers, 3, 5, aux, looked))
+    assert header["serializer"] == "dask"
+    assert (got.first, got.stop, got.looked_beyond) == (3, 5, looked)
+    same(buffers, got.arrays)
+    same(aux, got.aux)
 
 
 def test_no_array_is_copied():
@@ -64,7 +98,8 @@ def test_on_a_cluster(client):
             assert other[name].tobytes() == here[name].tobytes()
             assert other[name].flags.writeable == here[name].flags.writeable
             assert other.valid_mask[name].tolist() == here.valid_mask[name].tolist()
-    (got, _) = sent(here)
+    (got, header) = sent(here)
+    assert header["serializer"] == "dask"
     assert got["n"].tobytes() == here["n"].tobytes()
     lazy, _ = sent(ud.run_udf(x, named_udf()))
     assert lazy.compute()["n"].tobytes() == here["n"].tobytes()

@@ -12,12 +12,12 @@ import numpy as np
 from dask.base import tokenize
 from dask.highlevelgraph import HighLevelGraph
 
-from udfdask.chunk.partial_result import send_without_copies
 from udfdask.errors import UDFError
 from udfdask.geometry.axes import Axis
 from udfdask.graph.dask_internals.arrays import GraphArray
 from udfdask.graph.result_tasks import Arrays, ResultTasks
 from udfdask.results.named_results import Lookup, NamedResults, ResultInfo
+from udfdask.results.sending import send_without_copies
 from udfdask.scheduling.compute import check_options, compute, persist
 from udfdask.scheduling.progress import Progress
 from udfdask.tracebacks import own_lines_hidden
@@ -555,12 +555,12 @@ class Result(NamedResults):
         return GraphArray.__dask_scheduler__
 
     def __dask_postcompute__(self) -> tuple[Callable[..., Result], tuple[Any, ...]]:
-        send_without_copies()
+        send_without_copies(Result)
         gather, extra = self._lazy_tasks.gather()
         return _computed, (self._settled_info(), gather, extra)
 
     def __dask_postpersist__(self) -> tuple[Callable[..., Result], tuple[Any, ...]]:
-        send_without_copies()
+        send_without_copies(Result)
         return _persisted, (self._settled_info(), self._lazy_tasks)
 
     def _settled_info(self) -> ResultInfo:
@@ -588,4 +588,4 @@ def _persisted(
     return Result(info, tasks=tasks.with_graph(graph, rename or {}))
 
 
-send_without_copies()  # on workers, which have imported distributed before
+send_without_copies(Result)  # on workers, which have imported distributed before
