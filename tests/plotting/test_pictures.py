@@ -170,4 +170,7 @@ def test_a_live_plot_in_progress(recording, save):
 def test_detectors_over_a_pattern(recording, save):
     disk, ring = VirtualDetectorUDF(r="0.5 1/nm"), VirtualDetectorUDF("ring", ri=12, ro=20)
     total = ud.run_udf(recording, SumUDF(), axes=AXES, unit="counts")
-    save(total.plot_detectors({"BF": disk, "ADF": ring}), "detectors")
+    figure = total.plot_detectors({"BF": disk, "ADF": ring})
+    assert contrast(inside(save(figure, "detectors"), figure.axes[0])) > 0.1
+    names = {text.get_text().split(" ")[0] for text in figure.findobj(Text)}
+    assert {"BF", "ADF"} <= {name.rstrip(":,") for name in names}

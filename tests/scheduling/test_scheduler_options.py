@@ -59,8 +59,9 @@ def test_a_scheduler_of_the_users_takes_what_it_says(x, door):
     def strict(dsk, keys, room=None, callbacks=None, chunksize=None, optimize_graph=None):
         return local.get_sync(dsk, keys, callbacks=callbacks)
 
-    door(x, scheduler=pick, room="left", whatever=1)
-    door(x, scheduler=strict, room="left")
+    for options in ({"scheduler": pick, "whatever": 1}, {"scheduler": strict}):
+        done = door(x, room="left", **options)
+        np.testing.assert_array_equal(total_of(done, "synchronous"), np.full((4, 4), 12.0))
 
 
 class TestWorkers:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,12 +11,13 @@ import numpy as np
 
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, UDFWarning
 from udfdask.libertem_udfs import as_own
-from udfdask.testing.assertions import UDFCheckError, differing
+from udfdask.testing.assertions import UDFCheckError
 from udfdask.testing.laws import chunks, processing, promises
+from udfdask.testing.notes_for_authors import notes_for_authors
 from udfdask.testing.subject import Subject, default_arrays
 from udfdask.types import AnyArray
 from udfdask.udf import UDF
-from udfdask.udf.written_methods import misspelled_methods, visible_methods
+from udfdask.udf.written_methods import misspelled_methods
 
 Law = Callable[[Subject], None]
 
@@ -173,11 +173,7 @@ def check_udf(
         warnings.simplefilter("ignore", UDFWarning)
         for law in selected:
             _check(law, subject)
-        notes = misspelled_methods(udf)
-        for find in (_never_filled, _too_small_integers):
-            # its law was skipped, or the UDF rejects the data of this search
-            with suppress(UDFCheckError):
-                notes += find(subject)
+        notes = notes_for_authors(subject)
     return CheckReport(
         udf_name=type(udf).__name__,
         laws=tuple(law.__name__ for law in selected),
@@ -209,36 +205,3 @@ def _arrays(array: Any, sig_dims: int) -> list[AnyArray]:
     data = np.asarray(array)
     swapped = data.astype(data.dtype.newbyteorder("S"))
     return [data] if swapped.dtype == data.dtype else [data, swapped]
-
-
-def _never_filled(subject: Subject) -> list[str]:
-    """Return a note about buffers that keep their fresh value."""
-    run = subject.run()
-    held, fresh = run.partials[0].arrays, run.fresh_buffers()
-    # StdDevUDF needs `origin` only for data that are no integers
-    is_ours = run.declared.cls.get_result_buffers.__module__.startswith("udfdask.")
-    return [
-        f"buffer {name!r} never left its fresh value, so its merge is not tested: assign it in a "
-        "method, or pass data for which it changes"
-        for name, spec in run.declared.allocated.items()
-        if held[name].size
-        and not differing(held[name], fresh[name]).any()
-        and not (is_ours and spec.use == "private")
-    ]
-
-
-def _too_small_integers(subject: Subject) -> list[str]:
-    """Return notes about results that integers make wrong, such as negative differences."""
-    if not visible_methods(subject.original):
-        return []
-    numbers = np.random.default_rng(5).integers(0, 100, subject.data.shape).astype("uint8")
-    plain, exact = (subject.results(data=numbers.astype(kind)) for kind in ("uint8", "float64"))
-    return [
-        f"{name!r} is not the same for frames of uint8 and for the same numbers as float64: "
-        "integers are too small for some of its steps. Convert frames first, such as "
-        "frame.astype('float32'), or declare a larger dtype"
-        for name, found in plain.items()
-        if {found.dtype.kind, exact[name].dtype.kind} <= set("iuf")
-        and found.shape == exact[name].shape
-        and not np.allclose(found, exact[name], rtol=1e-3, atol=1e-3, equal_nan=True)
-    ]
