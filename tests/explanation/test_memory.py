@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import udfdask as ud
 from making import make
-from udfdask.explanation.memory import loading_memory
+from udfdask.explanation.loading import loading_memory
 from udfdask.plan.plan import make_plan
 from udfdask.udfs import CoMUDF, StdDevUDF, SumSigUDF, SumUDF
 
