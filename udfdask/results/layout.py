@@ -146,7 +146,7 @@ def make_layout(
     for name in names.values() if buffers else [VISITED]:
         if name in seen:
             raise ArgumentValueError(
-                f"the result {name!r} is a dimension or coordinate of the data, or has the name of "
+                f"the result {name!r} has the name of a dimension or coordinate of the data, or of "
                 f"another result: give it another name, such as '{name}_found', with rename="
             )
         seen.add(name)

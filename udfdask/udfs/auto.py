@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from udfdask.backends.table import backend_of, known_backends, to_backend, to_host
-from udfdask.errors import ArgumentTypeError, ArgumentValueError, UDFError
+from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.tracebacks import add_origin
 from udfdask.udf import UDF
 from udfdask.udf.aux_data import AuxData
@@ -265,7 +265,7 @@ class AutoUDF(UDF):
 def _stand_in(lazy: Any) -> Any:
     """Return an array of ones in place of a lazy parameter, or itself if its size is unknown."""
     if not isinstance(getattr(lazy, "dtype", None), np.dtype):  # a Delayed has any attribute
-        raise UDFError(
+        raise ArgumentTypeError(
             f"the shape of a {type(lazy).__name__} is unknown: pass output_shape= and output_dtype="
         )
     if type(lazy).__module__.startswith("dask.") and not any(map(math.isnan, lazy.shape)):
