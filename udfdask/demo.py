@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,6 +11,8 @@ import numpy as np
 from dask.array.core import normalize_chunks
 
 __all__ = ["disk_center", "make_recording"]
+
+Array = np.ndarray[Any, Any]
 
 # The specimen. Lengths are in pixels of the frame, fractions are of the scan or of the frame.
 _DISK_RADIUS = 0.062  # of the frame
@@ -39,10 +42,9 @@ def make_recording(
 ) -> da.Array:
     """Make a lazy 4D-STEM recording of a strained crystal with particles on it.
 
-    Every frame is a lattice of diffraction disks. The lattice is strained along x of the scan. The
-    particles absorb a part of the beam and, like the phase objects of differential phase
-    contrast, deflect it by a pixel or so at their rims. The counts are Poisson distributed.
-    Chunks are generated when they are computed, and nothing stays in memory.
+    Every frame is a lattice of diffraction disks, strained along x of the scan. The particles
+    absorb a part of the beam, and deflect it by a pixel or so at their rims. The counts are Poisson
+    distributed. Chunks are generated when they are computed, and nothing stays in memory.
 
     Parameters
     ----------
@@ -71,21 +73,14 @@ def make_recording(
     >>> bool(frame[24, 24] > 10 * frame[0, 0])
     True
     """
-    shape = (*nav_shape, *sig_shape)
-    dtype = np.dtype(np.uint16)
-    recording: da.Array = da.map_blocks(
-        _make_block,
-        nav_shape=nav_shape,
-        sig_shape=sig_shape,
-        seed=seed,
-        chunks=normalize_chunks(chunks, shape, dtype=dtype),
-        dtype=dtype,
-        meta=np.empty((0, 0, 0, 0), dtype),
-    )
+    none = np.empty((0, 0, 0, 0), np.uint16)
+    known = normalize_chunks(chunks, (*nav_shape, *sig_shape), dtype=none.dtype)
+    shapes = {"nav_shape": nav_shape, "sig_shape": sig_shape}
+    recording: da.Array = da.map_blocks(_make_block, **shapes, seed=seed, chunks=known, meta=none)
     return recording
 
 
-def disk_center(frame: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def disk_center(frame: Array) -> Array:
     """Find the center of the central disk of a frame, as an example for `map_frames`.
 
     Parameters
@@ -106,10 +101,10 @@ def disk_center(frame: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     array([ True,  True])
     """
     y, x = np.ogrid[: frame.shape[0], : frame.shape[1]]
-    middle = (frame.shape[0] // 2, frame.shape[1] // 2)
-    disk = frame * (np.hypot(y - middle[0], x - middle[1]) < _BRIGHT_FIELD_RADIUS)
+    middle_y, middle_x = (n // 2 for n in frame.shape)
+    disk = frame * (np.hypot(y - middle_y, x - middle_x) < _BRIGHT_FIELD_RADIUS)
     total = disk.sum()
-    return np.array([(disk * y).sum() / total - middle[0], (disk * x).sum() / total - middle[1]])
+    return np.array([(disk * y).sum() / total - middle_y, (disk * x).sum() / total - middle_x])
 
 
 def _make_block(
@@ -118,7 +113,7 @@ def _make_block(
     sig_shape: tuple[int, int],
     seed: int,
     block_info: Mapping[Any, Any],
-) -> np.ndarray[Any, Any]:
+) -> Array:
     """Return the counts of one block; `block_info` has its position."""
     rows, columns, *frame_part = (slice(*span) for span in block_info[None]["array-location"])
     y, x = np.mgrid[rows, columns]
@@ -131,25 +126,18 @@ def _make_block(
 
 
 def _expected_counts(
-    y: np.ndarray[Any, Any],
-    x: np.ndarray[Any, Any],
-    nav_shape: tuple[int, int],
-    sig_shape: tuple[int, int],
-    seed: int,
-) -> np.ndarray[Any, Any]:
+    y: Array, x: Array, nav_shape: tuple[int, int], sig_shape: tuple[int, int], seed: int
+) -> Array:
     """Return noiseless frames, shape (n, *sig_shape), at scan positions of shape (n,)."""
     size = float(min(sig_shape))
     thickness, shift_y, shift_x = _specimen(y, x, nav_shape)
-    center_y = sig_shape[0] // 2 + shift_y
-    center_x = sig_shape[1] // 2 + shift_x
+    center_y, center_x = sig_shape[0] // 2 + shift_y, sig_shape[1] // 2 + shift_x
     along = x / max(nav_shape[1] - 1, 1) - 0.5
     frames = _diffuse_background(center_y, center_x, sig_shape)
-    for order, (h, k) in enumerate(_reflections(sig_shape)):
+    for order, (spot_y, spot_x) in enumerate(_reflections(sig_shape)):
         rng = np.random.default_rng([seed, 1, order])
-        spot_y = (h * _LATTICE[0][0] + k * _LATTICE[1][0]) * size
-        spot_x = (h * _LATTICE[0][1] + k * _LATTICE[1][1]) * size
         tilt = rng.uniform(0.3, 1.0) + 0.06 * np.cos(2 * np.pi * (along + rng.uniform()))
-        if h == k == 0:
+        if spot_y == spot_x == 0:
             bright = _COUNTS * (1 - 0.45 * thickness)
         else:
             falloff = 0.6 * np.exp(-4.4 * np.hypot(spot_y, spot_x) / size)
@@ -160,9 +148,7 @@ def _expected_counts(
     return frames
 
 
-def _specimen(
-    y: np.ndarray[Any, Any], x: np.ndarray[Any, Any], nav_shape: tuple[int, int]
-) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+def _specimen(y: Array, x: Array, nav_shape: tuple[int, int]) -> tuple[Array, Array, Array]:
     """Return thickness (0 to 1) and beam shifts y, x (pixels) at scan positions of shape (n,)."""
     scale = float(max(nav_shape))
     thickness, shift_y, shift_x = np.zeros((3, y.size))
@@ -179,52 +165,37 @@ def _specimen(
     return np.minimum(thickness, 1.0), shift_y, shift_x
 
 
-def _reflections(sig_shape: tuple[int, int]) -> list[tuple[int, int]]:
-    """Return the orders (h, k) of the disks that may touch a frame of this shape."""
+def _reflections(sig_shape: tuple[int, int]) -> list[tuple[float, float]]:
+    """Return the places (y, x), from the beam, of the disks that may touch a frame, in pixels."""
     size = float(min(sig_shape))
     reach = int(np.ceil(max(sig_shape) / (0.2 * size)))
-    orders = range(-reach, reach + 1)
-    inside = []
-    for h in orders:
-        for k in orders:
-            spot_y = (h * _LATTICE[0][0] + k * _LATTICE[1][0]) * size
-            spot_x = (h * _LATTICE[0][1] + k * _LATTICE[1][1]) * size
-            margin = 0.15 * size
-            if abs(spot_y) < sig_shape[0] / 2 + margin and abs(spot_x) < sig_shape[1] / 2 + margin:
-                inside.append((h, k))
-    return inside
+    orders = itertools.product(range(-reach, reach + 1), repeat=2)
+    (ay, ax), (by, bx) = _LATTICE
+    spots = [((h * ay + k * by) * size, (h * ax + k * bx) * size) for h, k in orders]
+    edge_y, edge_x = (n / 2 + 0.15 * size for n in sig_shape)
+    return [(y, x) for y, x in spots if abs(y) < edge_y and abs(x) < edge_x]
 
 
-def _diffuse_background(
-    center_y: np.ndarray[Any, Any], center_x: np.ndarray[Any, Any], sig_shape: tuple[int, int]
-) -> np.ndarray[Any, Any]:
+def _diffuse_background(center_y: Array, center_x: Array, sig_shape: tuple[int, int]) -> Array:
     """Return diffuse counts, shape (n, *sig_shape), for beam centers (pixels) of shape (n,)."""
     width = 0.18 * min(sig_shape)
     from_y = ((np.arange(sig_shape[0]) - center_y[:, None]) / width) ** 2
     from_x = ((np.arange(sig_shape[1]) - center_x[:, None]) / width) ** 2
-    frames: np.ndarray[Any, Any] = 0.05 * _COUNTS / (1 + from_y[:, :, None] + from_x[:, None, :])
+    frames: Array = 0.05 * _COUNTS / (1 + from_y[:, :, None] + from_x[:, None, :])
     return frames
 
 
 def _add_disk(
-    frames: np.ndarray[Any, Any],
-    center_y: np.ndarray[Any, Any],
-    center_x: np.ndarray[Any, Any],
-    radius: float,
-    bright: np.ndarray[Any, Any],
+    frames: Array, center_y: Array, center_x: Array, radius: float, bright: Array
 ) -> None:
     """Add a soft disk to each frame, shape (n, y, x), in place; centers and counts, shape (n,)."""
     reach = int(np.ceil(radius + 4 * _EDGE_SOFTNESS))
     offsets = np.arange(-reach, reach + 1)
-    rows = np.rint(center_y).astype(int)[:, None] + offsets
-    columns = np.rint(center_x).astype(int)[:, None] + offsets
-    distance = np.hypot(
-        (rows - center_y[:, None])[:, :, None], (columns - center_x[:, None])[:, None, :]
-    )
+    rows = np.rint(center_y).astype(int)[:, None, None] + offsets[:, None]
+    columns = np.rint(center_x).astype(int)[:, None, None] + offsets
+    distance = np.hypot(rows - center_y[:, None, None], columns - center_x[:, None, None])
     disk = bright[:, None, None] / (1 + np.exp((distance - radius) / (0.5 * _EDGE_SOFTNESS)))
-    frame, row, column = np.broadcast_arrays(
-        np.arange(len(frames))[:, None, None], rows[:, :, None], columns[:, None, :]
-    )
+    frame, row, column = np.broadcast_arrays(np.arange(len(frames))[:, None, None], rows, columns)
     seen = (row >= 0) & (row < frames.shape[1]) & (column >= 0) & (column < frames.shape[2])
     # An indexed += adds only one value per pixel: correct, because a disk has each pixel once.
     frames[frame[seen], row[seen], column[seen]] += disk[seen]

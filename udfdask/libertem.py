@@ -37,12 +37,8 @@ def run_stddev(
 
     Parameters
     ----------
-    array, roi
-        As in `udfdask.run_udf`.
-    progress : bool, callable or ProgressReporter
-        As in `udfdask.compute`.
-    **options
-        As in `udfdask.run_udf`.
+    array, roi, progress, **options
+        As in `udfdask.run_udf` and `udfdask.compute`.
 
     Returns
     -------
@@ -103,12 +99,8 @@ def run_fem(
 
     Parameters
     ----------
-    array : dask.array.Array or OpenedFile
-        The data.
-    center, rad_in, rad_out
-        As in `udfdask.udfs.FEMUDF`.
-    roi, **options
-        As in `udfdask.run_udf`.
+    array, center, rad_in, rad_out, roi, **options
+        As in `udfdask.run_udf` and `udfdask.udfs.FEMUDF`.
 
     Returns
     -------
@@ -145,16 +137,8 @@ def run_analysis_crystall(
 
     Parameters
     ----------
-    array : dask.array.Array or OpenedFile
-        The data.
-    rad_in, rad_out, real_center, real_rad
-        As in `udfdask.udfs.CrystallinityUDF`.
-    roi
-        As in `udfdask.run_udf`.
-    progress : bool, callable or ProgressReporter
-        As in `udfdask.compute`.
-    **options
-        As in `udfdask.run_udf`.
+    array, rad_in, rad_out, real_center, real_rad, roi, progress, **options
+        As in `udfdask.run_udf`, `udfdask.udfs.CrystallinityUDF` and `udfdask.compute`.
 
     Returns
     -------
@@ -188,7 +172,7 @@ def count_nonzero(array: Any) -> int:
     Returns
     -------
     int
-        Number of entries that are not zero.
+        The number.
 
     Examples
     --------

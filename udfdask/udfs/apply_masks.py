@@ -32,28 +32,14 @@ from udfdask.udf.promises import Promises
 from udfdask.udfs.shared.built_in import ALL_TILES, DENSE_TILES, BuiltInUDF
 from udfdask.udfs.shared.geometry_parameters import as_vectors
 
-EXPECTED = "shifts must be a pair (y, x), an array of shape (*nav, 2), or UDF.aux_data(...) of it"
-
 
 def as_shifts(given: Any) -> Any:
     """Return shifts as a tuple of whole pixels, one per signal axis, or as aux data or lazy."""
-    if given is None:
-        return None
-    read = as_vectors("shifts", given, "raw_shifts")
-    if isinstance(read, AuxData):
-        if read.kind != "nav" or len(read.extra_shape) != 1:
-            raise ArgumentValueError(
-                f"{EXPECTED} of kind 'nav' with extra_shape=(2,), not of kind {read.kind!r} with "
-                f"extra_shape={read.extra_shape}"
-            )
-    elif is_lazy(read):
-        return read  # one shift, which is checked when it is computed
-    if read.dtype.kind not in "iuf" or not math.prod(read.shape):
-        raise ArgumentTypeError(
-            f"{EXPECTED}, of numbers, not of dtype {read.dtype}: not {given!r:.40}"
-        )
-    if isinstance(read, AuxData):
+    read = None if given is None else as_vectors("shifts", given, "raw_shifts")
+    if read is None or isinstance(read, AuxData) or is_lazy(read):
         return read
+    if not read.size:
+        raise ArgumentTypeError("shifts must be a pair (y, x), but it is empty")
     return tuple(whole_pixels(np.atleast_2d(read))[0].tolist())
 
 

@@ -97,20 +97,13 @@ class FEMUDF(RingUDF):
         if center is not None:
             center = check_position("center", center)
         check_stretch(stretch, stretch_angle)
-        rad_out, rad_in = read_radii(rad_out=rad_out, rad_in=rad_in, finite=False)
-        if not (isinstance(rad_in, Quantity) or isinstance(rad_out, Quantity)):
-            rad_out, rad_in = (
-                checks.number("rad_out", rad_out, finite=False),
-                checks.number("rad_in", rad_in),
-            )
-        super().__init__(
-            center=center,
-            rad_in=rad_in,
-            rad_out=rad_out,
-            centers=centers,
-            stretch=stretch,
-            stretch_angle=stretch_angle,
+        radii = read_radii(rad_out=rad_out, rad_in=rad_in, finite=False)
+        r, ri = (
+            radius if isinstance(radius, Quantity) else checks.number(name, radius, finite=False)
+            for name, radius in zip(("rad_out", "rad_in"), radii, strict=True)
         )
+        ellipse = {"stretch": stretch, "stretch_angle": stretch_angle}
+        super().__init__(center=center, rad_in=ri, rad_out=r, centers=centers, **ellipse)
 
     def _center_names(self) -> tuple[str, ...]:
         return () if self._has_own_centers else ("center",)

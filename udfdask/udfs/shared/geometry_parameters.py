@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -65,60 +65,61 @@ def read_center(center: Any, cy: Any, cx: Any) -> tuple[Any, Any]:
                 f"center={center!r} gives both coordinates: leave out cy and cx, or center"
             )
         cy, cx = _pair("center", center)
-    cy, cx = (None if c is None else as_coordinate(n, c) for n, c in (("cy", cy), ("cx", cx)))
+    cy, cx = as_coordinate("cy", cy), as_coordinate("cx", cx)
     for name, value in (("cy", cy), ("cx", cx)):
         if value is not None and not is_open(value):
             checks.number(name, value)
     return cy, cx
 
 
-def as_vectors(name: str, given: Any, source: str) -> Any:
-    """Return aux data for an array with a vector for each frame; one vector as an array.
+def as_vectors(name: str, given: Any, source: str, *, length: int | None = None) -> Any:
+    """Return aux data for an array with a vector of pixels for each frame.
 
-    Lazy arrays without axes, such as a single lazy vector, stay as they are. `source` is the result
-    of `CoMUDF` that has such vectors in pixels.
+    `source` is the result of `CoMUDF` that has such vectors. Without a `length` of the vectors, a
+    single vector is returned as an array, which can be lazy.
     """
-    if isinstance(given, AuxData):
-        return given
-    check_is_one_array(name, given, source)
-    check_in_pixels(name, given, source)
-    labeled = vectors_of(given, name)
-    array = plain_array(labeled)
-    if not hasattr(array, "ndim"):
-        try:
-            array = np.asarray(array)
-        except ValueError:  # ragged
-            array = np.asarray(None)
-    if array.ndim < 2:
-        return array
-    values = labeled if is_labeled(labeled) else array
-    return UDF.aux_data(values, "nav", array.shape[-1:], array.dtype)
+    values = read = given
+    if not isinstance(given, AuxData):
+        check_is_one_array(name, given, source)
+        check_in_pixels(name, given, source)
+        values = vectors_of(given, name)
+        read = plain_array(values)
+        if not hasattr(read, "ndim"):
+            try:
+                read = np.asarray(read)
+            except ValueError:  # ragged
+                read = np.asarray(None)
+    is_one = length is None and not isinstance(given, AuxData) and read.ndim < 2
+    if is_one and is_lazy(read):
+        return read  # checked when it is computed
+    if read.dtype.kind not in "iuf":
+        raise ArgumentTypeError(
+            f"{name} must be {'a pair (y, x), ' if length is None else ''}an array of numbers "
+            f"(*nav, 2), or UDF.aux_data(...) of it, not {given!r:.40}: they are real numbers of "
+            f"pixels, not {type(given).__name__} of dtype {read.dtype}"
+        )
+    if is_one:
+        return read
+    if not isinstance(given, AuxData):
+        values = values if is_labeled(values) else read
+        read = UDF.aux_data(values, "nav", read.shape[-1:], read.dtype)
+    if read.kind != "nav" or len(read.extra_shape) != 1 or length not in (None, *read.extra_shape):
+        raise ArgumentValueError(
+            f"{name} must hold (y, x) for each frame, an array of shape (*nav, 2), not "
+            f"{read.shape}, or aux data of kind 'nav' with extra_shape (2,)"
+        )
+    return read
 
 
 def as_centers(centers: Any, **common: Any) -> AuxData | None:
-    """Return a center for each frame as aux data; raise unless there are two numbers for each.
-
-    `common` are the parameters for a common center, which exclude these.
-    """
+    """Return a center for each frame as aux data; `common` parameters of a center exclude it."""
     if centers is None:
         return None
     if any(value is not None for value in common.values()):
         raise ArgumentValueError(
             f"centers gives the center of each frame: leave out {' and '.join(common)}, or centers"
         )
-    aux = as_vectors("centers", centers, "raw_com")
-    if aux.dtype.kind not in "iuf":
-        raise ArgumentTypeError(
-            f"centers must be an array of numbers (*nav, 2), not {type(centers).__name__}: "
-            f"they are real numbers of pixels, not of dtype {aux.dtype}"
-        )
-    if not isinstance(aux, AuxData) and aux.shape == (2,):
-        aux = UDF.aux_data(aux, "nav", (2,), aux.dtype)
-    if not isinstance(aux, AuxData) or aux.kind != "nav" or aux.extra_shape != (2,):
-        raise ArgumentValueError(
-            "centers must hold (y, x) for each frame, an array of shape (*nav, 2), not "
-            f"{aux.shape}, or aux data of kind 'nav' with extra_shape (2,)"
-        )
+    aux: AuxData = as_vectors("centers", centers, "raw_com", length=2)
     return aux
 
 
@@ -128,16 +129,16 @@ def read_radii(*, finite: bool = True, **given: Any) -> tuple[Any, Any]:
     Raise if one is negative or not a number, or the inner radius is not smaller. None as the outer
     radius stands for the whole frame, as the inner radius for 0.
     """
-    (name, outer), (inner_name, inner) = given.items()
-    outer, least = as_quantity(name, outer), as_quantity(inner_name, inner)
+    names = name, inner_name = cast(tuple[str, str], tuple(given))
+    outer, least = (as_quantity(*item) for item in given.items())
     inner, is_known = 0 if least is None else least, not (outer is None or is_open(outer))
-    if is_known:
+    are_quantities = isinstance(outer, Quantity) and isinstance(inner, Quantity)
+    if is_known and not is_open(inner):
+        checks.radii(outer, inner, names=names, finite=finite)
+    elif is_known:
         checks.radius(name, outer, finite=finite)
-    if not is_open(inner):
+    elif not is_open(inner):
         checks.radius(inner_name, inner)
-        if is_known:
-            checks.radii(outer, inner, names=(name, inner_name), finite=finite)
-    is_open_pair = isinstance(outer, Quantity) and isinstance(least, Quantity)
-    if is_open_pair and outer.unit == least.unit and least.value >= outer.value:
-        checks.raise_swapped(str(outer), str(least), names=(name, inner_name))
+    elif are_quantities and outer.unit == inner.unit and inner.value >= outer.value:
+        checks.raise_swapped(str(outer), str(inner), names=names)
     return outer, least
