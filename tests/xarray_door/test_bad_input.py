@@ -56,8 +56,8 @@ TWO = make({"a": {"kind": "nav"}, "b": {"kind": "nav"}}, process_frame=lambda s,
     [
         (SumUDF, "total", ArgumentValueError, "must be a dictionary"),
         (SumUDF, {"sum": "total"}, ArgumentValueError, r"results, which are \['intens"),
-        (SumUDF, {"intensity": "ky"}, ArgumentValueError, "'ky' has the name"),
-        (TWO, {"a": "b"}, ArgumentValueError, "'b' has the name"),
+        (SumUDF, {"intensity": "ky"}, ArgumentValueError, r"'ky' .*rename="),
+        (TWO, {"a": "b"}, ArgumentValueError, r"'b' .*another result.*rename="),
     ],
 )
 def test_rename(array, udf, rename, error, match):

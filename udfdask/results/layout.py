@@ -146,8 +146,8 @@ def make_layout(
     for name in names.values() if buffers else [VISITED]:
         if name in seen:
             raise ArgumentValueError(
-                f"the result {name!r} has the name of a dimension or coordinate of the data, or of "
-                f"another result: give it another name, such as '{name}_found', with rename="
+                f"the result {name!r} is a dimension or coordinate of the data, or the name "
+                f"of another result: give it another name, such as '{name}_found', with rename="
             )
         seen.add(name)
     # whole frames, as PickUDF returns them, keep the names of the signal dimensions

@@ -131,7 +131,8 @@ def read_radii(*, finite: bool = True, **given: Any) -> tuple[Any, Any]:
     """
     names = name, inner_name = cast(tuple[str, str], tuple(given))
     outer, least = (as_quantity(*item) for item in given.items())
-    inner, is_known = 0 if least is None else least, not (outer is None or is_open(outer))
+    inner: Any = 0 if least is None else least
+    is_known = not (outer is None or is_open(outer))
     are_quantities = isinstance(outer, Quantity) and isinstance(inner, Quantity)
     if is_known and not is_open(inner):
         checks.radii(outer, inner, names=names, finite=finite)
