@@ -99,6 +99,9 @@ def test_a_suffix_that_nothing_reads(tmp_path, name, content):
     (tmp_path / name).write_bytes(content)
     with pytest.raises(FileFormatError, match=rf"{name} cannot be read.*sig_shape.*xarray"):
         open_file(tmp_path / name)
+    if name == "a.foo":
+        with pytest.raises(FileFormatError, match="suffix"):
+            open_file(tmp_path / name)
 
 
 @pytest.fixture(params=["a.sur", "a.msa", "a.prz"])

@@ -171,11 +171,16 @@ def _load(file: Path, files: Sequence[FileIdentity]) -> tuple[list[Any], bool]:
     """Return the signals in a file, and whether they are lazy: not all formats can be."""
     try:
         import hyperspy.api as hs
+        from rsciio import IO_PLUGINS
     except ImportError as error:
         raise missing_package("hyperspy", purpose=f"reading {file.name}") from error
     suffix = file.suffix.lower()
+    name = hyperspy_format(file) or _FORMATS.get(suffix)
+    known = {str(each).lower() for plugin in IO_PLUGINS for each in plugin["file_extensions"]}
+    if name is None and suffix.removeprefix(".") not in known:  # HyperSpy would read it as a photo
+        raise FileFormatError(f"{file} cannot be read: no reader has its suffix. {_ADVICE}")
     # The signal type only selects a class, often of a package that is not installed.
-    how = {"signal_type": "", "file_format": hyperspy_format(file) or _FORMATS.get(suffix)}
+    how = {"signal_type": "", "file_format": name}
     logger = logging.getLogger("hyperspy.io")
     was_disabled, logger.disabled = logger.disabled, True  # our error contains the same message
     is_lazy = suffix not in _NOT_LAZY
