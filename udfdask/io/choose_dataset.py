@@ -14,18 +14,16 @@ from udfdask.errors import ArgumentValueError, FileFormatError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """A dataset in a file."""
+    """A dataset in a file, by its path without a leading slash.
+
+    It `is_virtual` if it is made of other datasets. Several datasets can be `parts` of one.
+    """
 
     name: str
-    """Path inside the file, without a leading slash."""
     shape: tuple[int, ...]
-    """Shape of the dataset."""
     dtype: np.dtype[Any]
-    """Type of the values."""
     is_virtual: bool = False
-    """Whether it is made of other datasets."""
     parts: tuple[Candidate, ...] = ()
-    """The datasets that it consists of, in order; empty for one dataset."""
 
     @property
     def nbytes(self) -> int:
@@ -39,20 +37,13 @@ def choose_dataset(candidates: Sequence[Candidate], *, file: str) -> Candidate:
     It is the largest numeric dataset with at least three dimensions. In a file without such
     datasets, it is the largest numeric dataset.
     """
-    numeric = [
-        c for c in candidates if c.dtype.kind in "biufc" and len(c.shape) > 0 and c.nbytes > 0
-    ]
-    if not numeric:
-        found = f" of numbers, but {listing(candidates)}" if candidates else ", it is empty"
-        raise FileFormatError(
-            f"{file} contains no dataset{found}: check that this is the right file"
-        )
+    numeric = [c for c in candidates if c.dtype.kind in "biufc" and c.shape and c.nbytes]
     frames = [c for c in numeric if len(c.shape) >= 3]
-    unusable = [c for c in candidates if len(c.shape) >= 3 and c not in numeric]
-    if not frames and unusable:  # the other datasets are then probably coordinates
+    # next to frames that cannot be opened, other datasets are probably coordinates
+    if not numeric or (not frames and any(len(c.shape) >= 3 for c in candidates)):
         raise FileFormatError(
-            f"{file} contains frames, but they are empty or not numbers: {listing(unusable)}. "
-            f"Pass dataset= as one of {listing(numeric)}"
+            f"{file} contains no frames of numbers: check that this is the right file, or pass "
+            f"dataset= as one of its datasets: {listing(candidates)}"
         )
     return choose_largest(frames or numeric, file=file)
 
@@ -80,10 +71,9 @@ def unknown_dataset(
     )
 
 
-def listing(candidates: Sequence[Candidate], *, most: int = 12) -> str:
+def listing(candidates: Sequence[Candidate]) -> str:
     """Return a line with the names, shapes and types of the largest datasets."""
     ordered = sorted(candidates, key=lambda c: c.nbytes, reverse=True)
-    shown = [f"{c.name!r} {c.shape} {c.dtype}" for c in ordered[:most]]
-    if len(ordered) > most:
-        shown.append(f"{len(ordered) - most} more")
+    shown = [f"{c.name!r} {c.shape} {c.dtype}" for c in ordered[:12]]
+    shown += [f"{len(ordered) - 12} more"] if ordered[12:] else []
     return ", ".join(shown) or "nothing"

@@ -33,9 +33,7 @@ from udfdask.io.stored_chunks import (
 )
 from udfdask.once_per_process import OncePerProcess
 
-_MOST_STORED = 4_000_000
-"""Maximum number of stored chunks: a process keeps 16 bytes for each, and needs about 1 us each to
-list them."""
+_MOST_STORED = 4_000_000  # chunks: a process keeps 16 bytes for each, and lists one in about 1 us
 
 _ADVICE = f"If it is compressed with a filter of hdf5plugin, pip install hdf5plugin. {COPY_AGAIN}"
 
@@ -45,14 +43,15 @@ _tables = OncePerProcess(32)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _ChunkTable:
-    """The places of a dataset's chunks in the file, and how to decode them."""
+    """The positions and sizes of a dataset's chunks in the file, in bytes, and their decoder.
+
+    A size is 0 if HDF5 itself has to read the chunk. Without a decoder, chunks are stored as they
+    are.
+    """
 
     offsets: Values
-    """Position of each chunk in the file, in bytes; the array has the shape of the chunk grid."""
     sizes: Values
-    """Number of bytes of each chunk in the file; 0 if HDF5 itself has to read the chunk."""
     decode: Decode | None
-    """The decoder; None if chunks are stored as they are."""
 
     @classmethod
     def of(cls, dataset: Any) -> _ChunkTable | None:
@@ -85,14 +84,12 @@ class HDF5Dataset(StoredArray):
     """A dataset in an HDF5 file that each task opens.
 
     An open h5py file cannot be pickled, and it prevents other programs from writing to the file.
+    `others` are files with values of a virtual or external dataset.
     """
 
     file: FileIdentity
-    """The file when it was opened; tasks raise if it has changed."""
     others: tuple[FileIdentity, ...]
-    """Other files that contain values of a virtual, external or linked dataset."""
     dataset: str
-    """Path of the dataset inside the file."""
 
     def __getitem__(self, index: Any) -> Values:
         """Return the part at `index`, read from the file."""
@@ -192,32 +189,31 @@ def open_hdf5(
         group = opened[names[0].rpartition("/")[0] or "/"]
         described = describe(group, opened[names[0]], chosen.shape)
         sources = [_source(opened[name], identity) for name in names]
-        format_name = "NetCDF 4" if "_NCProperties" in opened.attrs else "HDF5"
+        reader = "NetCDF 4, dataset " if "_NCProperties" in opened.attrs else "HDF5, dataset "
+        reader += f"{names[0]} to {names[-1]}" if names[1:] else names[0]
         # RosettaSciIO and Direct Electron store dimensions from the last to the first one
-        is_reversed = (
-            names[0].startswith("signals/") or file.suffix.lower() == ".de5"
-        ) and "emd_group_type" in group.attrs
-    where = f"dataset {names[0]}" + (f" to {names[-1]}" if len(names) > 1 else "")
-    check_values(f"{file}, {where},", chosen.shape, chosen.dtype)
+        is_foreign = names[0].startswith("signals/") or file.suffix.lower() == ".de5"
+        order = -1 if is_foreign and "emd_group_type" in group.attrs else 1
+    check_values(f"{file}, {reader},", chosen.shape, chosen.dtype)
     sig = choose_sig_dims(sig_dims, len(chosen.shape), known=described.sig_dims)
-    return opened_array(
-        _lazy(sources, sig, chunks, -1 if is_reversed else 1),
-        sig,
-        reader=f"{format_name}, {where}",
-        title=file.stem,
-        axes=described.axes[::-1] if is_reversed else described.axes,
-        unit=described.unit,
-    )
+    array, axes = _lazy(sources, sig, chunks, order), described.axes[::order]
+    how: dict[str, Any] = {"reader": reader, "title": file.stem, "unit": described.unit}
+    return opened_array(array, sig, axes=axes, **how)
+
+
+def is_hdf5(file: Path) -> bool:
+    """Return whether a file is of HDF5, perhaps after a block of other data, as of MATLAB."""
+    try:
+        return file.is_file() and bool(_h5py().is_hdf5(file))
+    except ImportError:  # the reader that is used then says it better
+        return False
 
 
 def hyperspy_format(file: Path) -> str | None:
     """Return the name of an HDF5 file's format if only RosettaSciIO knows what is in it."""
     by_suffix = {".hspy": "HSPY", ".app5": "Topspin"}.get(file.suffix.lower())
-    try:
-        if by_suffix or file.is_dir() or not _h5py().is_hdf5(file):
-            return by_suffix
-    except ImportError:  # the reader that is used then says it better
-        return None
+    if by_suffix or not is_hdf5(file):
+        return by_suffix
     with _opened(file) as opened:
         if text(opened.attrs.get("file_format")) == "HyperSpy":
             return "HSPY"
@@ -245,10 +241,8 @@ def _lazy(sources: Sequence[StoredArray], sig_dims: int, chunks: Any, order: int
         grid = choose_chunks(shown, sig_dims, None if sources[1:] else chunks)
         array = lazy_array(source, grid[::order], prefix="from-hdf5")
         arrays.append(array if order == 1 else array.transpose())
-    if len(arrays) == 1:
-        return arrays[0]
-    joined: da.Array = da.concatenate(arrays)
-    if chunks is not None:
+    joined: da.Array = da.concatenate(arrays) if arrays[1:] else arrays[0]
+    if arrays[1:] and chunks is not None:
         joined = joined.rechunk(choose_chunks(joined, sig_dims, chunks))
     return joined
 

@@ -23,14 +23,11 @@ _SIG_DIMS = {"spectrum": 1, "image": 2}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Description:
-    """What a file says about one of its datasets."""
+    """The axes, unit and number of signal dimensions of a dataset; None and 0 if not known."""
 
     axes: list[Axis | None]
-    """One for each dimension; None if the file does not describe it."""
     unit: str | None
-    """Unit of the values."""
     sig_dims: int
-    """Number of signal dimensions; 0 if the file does not say it."""
 
 
 def texts(value: Any) -> list[str]:
@@ -40,11 +37,10 @@ def texts(value: Any) -> list[str]:
         # h5py returns bytes that are not UTF-8 as surrogates in a string
         raw = each.encode(errors="surrogateescape") if isinstance(each, str) else each
         if isinstance(raw, bytes):
-            raw = raw.strip(b" \0")
             try:
-                found.append(raw.decode())
+                found.append(raw.decode().strip(" \0"))
             except UnicodeDecodeError:  # in older files
-                found.append(raw.decode("latin-1"))
+                found.append(raw.decode("latin-1").strip(" \0"))
     return found
 
 
@@ -68,9 +64,8 @@ def describe(group: Any, dataset: Any, shape: tuple[int, ...]) -> Description:
     `group` is the group through which the dataset was found. It can differ from the dataset's
     parent, if it has a link to the dataset.
     """
-    properties = _nion_properties(dataset)
-    if properties is not None:
-        return _of_nion(properties, len(shape))
+    if (found := _of_nion(dataset, len(shape))) is not None:
+        return found
     axes = [_axis(group, dataset, dim, n) for dim, n in enumerate(shape)]
     return Description(
         axes=axes, unit=text(dataset.attrs.get("units")), sig_dims=sig_dims(group, dataset)
@@ -118,16 +113,13 @@ def _nexus_axis(group: Any, dataset: Any, dim: int, n: int) -> Axis | None:
     The attribute `axes` of the group, in older files of the dataset, has a name for each dimension.
     The attribute ``{name}_indices`` of the group, if it is there, says which dimension it is.
     """
-    for owner in (group, dataset):
-        names = texts(owner.attrs.get("axes"))
-        if len(names) == 1 and names[0] not in group:
-            names = [name for name in re.split(r"[:,\s\[\]]+", names[0]) if name]
-        for position, name in enumerate(names):
-            indices = np.ravel(group.attrs.get(f"{name}_indices", position))
-            if name not in ("", ".") and np.array_equal(indices, [dim]):
-                return _axis_of_dataset(name, get_item(group, name), n)
-        if names:
-            return None
+    names = texts(group.attrs.get("axes")) or texts(dataset.attrs.get("axes"))
+    if len(names) == 1 and names[0] not in group:
+        names = [name for name in re.split(r"[:,\s\[\]]+", names[0]) if name]
+    for position, name in enumerate(names):
+        indices = np.ravel(group.attrs.get(f"{name}_indices", position))
+        if name not in ("", ".") and np.array_equal(indices, [dim]):
+            return _axis_of_dataset(name, get_item(group, name), n)
     return None
 
 
@@ -141,28 +133,24 @@ def _emd_axis(group: Any, dataset: Any, dim: int, n: int) -> Axis | None:
     if getattr(values, "ndim", 0) != 1 or values.dtype.kind not in "iuf" or not values.size:
         return None
     name = text(values.attrs.get("name")) or ""
-    unit = text(values.attrs.get("units"))
-    if unit is not None and unit.startswith("["):  # "[n_m]"
+    unit = text(values.attrs.get("units")) or ""
+    if unit.startswith("["):  # "[n_m]"
         unit = unit.strip("[]").replace("_", "")
     positions = values[()]
     if positions.size == 2:
         first, second = positions.tolist()
         positions = first + (second - first) * np.arange(n)
-    unit = None if unit in ("unknown", "pixels", "px") else unit
-    return axis_of_values(name, positions, unit) if positions.size == n else Axis(name=name)
+    known = None if unit in ("", "unknown", "pixels", "px") else unit
+    return axis_of_values(name, positions, known) if positions.size == n else Axis(name=name)
 
 
-def _nion_properties(dataset: Any) -> dict[str, Any] | None:
-    """Return the properties that Nion Swift writes with a dataset; None if there are none."""
+def _of_nion(dataset: Any, ndim: int) -> Description | None:
+    """Return what the properties that Nion Swift writes with a dataset say; None without them."""
     try:
-        found = json.loads(text(dataset.attrs.get("properties")) or "")
-    except ValueError:
+        properties = json.loads(text(dataset.attrs.get("properties")) or "")
+        calibrations = properties["dimensional_calibrations"] or ()
+    except (ValueError, KeyError, TypeError):
         return None
-    return found if isinstance(found, dict) and "dimensional_calibrations" in found else None
-
-
-def _of_nion(properties: dict[str, Any], ndim: int) -> Description:
-    """Return what the properties of Nion Swift say about a dataset."""
     axes: list[Axis | None] = [
         Axis(
             name="",
@@ -170,12 +158,11 @@ def _of_nion(properties: dict[str, Any], ndim: int) -> Description:
             scale=given.get("scale") or 1.0,
             offset=given.get("offset") or 0.0,
         )
-        for given in properties["dimensional_calibrations"] or ()
+        for given in calibrations
     ]
     known = properties.get("datum_dimension_count") or 0
-    unit = (properties.get("intensity_calibration") or {}).get("units") or None
     return Description(
         axes=axes if len(axes) == ndim else [None] * ndim,
-        unit=unit,
+        unit=(properties.get("intensity_calibration") or {}).get("units") or None,
         sig_dims=known if known <= ndim else 0,
     )

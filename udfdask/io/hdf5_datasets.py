@@ -22,27 +22,21 @@ from udfdask.io.choose_dataset import (
 from udfdask.io.file_identity import FileIdentity
 from udfdask.io.hdf5_axes import get_item, sig_dims, text, texts
 
-_PART = re.compile(r"(.*/)?data_(\d{6})")
+_PART = re.compile(r"(.*/)?data_\d{6}")
 """Names of the parts of one recording, as DECTRIS writes them."""
-
-_MOST_DEFAULTS = 8
-"""Maximum number of groups from the root of a NeXus file to its default data."""
 
 
 @dataclass(slots=True)
 class _Contents:
-    """What is in a file, or in a group of it."""
+    """The datasets of a file or group by address, paths of NXdata's signals, and broken links."""
 
     found: dict[Any, Candidate]
-    """The dataset at each address, by one of its paths; parts of a recording are one."""
     signals: list[str]
-    """Paths that NXdata groups name as their signal."""
     broken: list[str]
-    """Paths of links to other files that cannot be opened."""
 
     @property
     def datasets(self) -> list[Candidate]:
-        """Each dataset once."""
+        """Each dataset once; the parts of a recording are one."""
         return list({candidate.name: candidate for candidate in self.found.values()}.values())
 
 
@@ -81,26 +75,23 @@ def _recording(opened: Any, top: str, file: str) -> Candidate:
         # an image is not a recording if there are larger data with three dimensions
         if rank == 3 or (rank == 2 and all(c.nbytes < chosen.nbytes for c in stacks)):
             return _complete(chosen, contents, opened)
-    lost = [name for name in contents.signals if get_item(opened, name) is None]
-    items = [get_item(opened, name) for name in contents.signals]
-    signals = [contents.found[_address(item)] for item in items if _is_dataset(item)]
-    named = [c for c in signals if _rank(c, opened) == 3]
-    if lost or (contents.broken and not named):
+    items = {name: get_item(opened, name) for name in contents.signals}
+    signals = [contents.found[_address(item)] for item in items.values() if _is_dataset(item)]
+    pool = [c for c in signals if _rank(c, opened) == 3]
+    lost = [name for name, item in items.items() if item is None]
+    if lost or (contents.broken and not pool):
         raise _broken(opened, (lost or contents.broken)[0], datasets)
-    images = [c for c in signals if _rank(c, opened) == 2]
     series = [c for c in datasets if c.parts]
-    series += [c for c in datasets if c.is_virtual and series]  # perhaps of the parts
-    if named:
-        pool = named
-    elif images and not series:  # not clearly frames, so that only the size can tell
-        pool = [*images, *stacks]
-    else:
-        pool = series or datasets
-    choose = choose_dataset if pool is datasets else choose_largest
-    pool = list({c.name: c for c in pool}.values())
+    if not pool and series:
+        pool = series + [c for c in datasets if c.is_virtual]  # perhaps of the parts
+    if not pool and (images := [c for c in signals if _rank(c, opened) == 2]):
+        pool = images + stacks  # not clearly frames, so that only the size can tell
+    choose = choose_largest if pool else choose_dataset
+    pool = list({c.name: c for c in pool or datasets}.values())
     chosen = choose(pool, file=file)
-    kind = (_stem(chosen.name), chosen.shape[-2:])
-    alike = [c for c in pool if (_stem(c.name), c.shape[-2:]) == kind]
+    # numbers in names count the recordings of a file
+    kind = (re.sub(r"\d+", "", chosen.name), chosen.shape[-2:])
+    alike = [c for c in pool if (re.sub(r"\d+", "", c.name), c.shape[-2:]) == kind]
     if len(alike) > 1 and len(chosen.shape) >= 3:
         raise FileFormatError(
             f"{file} contains several recordings: pass dataset= as one of {listing(alike)}"
@@ -129,12 +120,10 @@ def _contents(opened: Any, top: str) -> _Contents:
             contents.found[address] = _candidate(path, item)
         elif isinstance(item, h5py.Group):
             for name in item:
-                if isinstance(name, bytes):  # not UTF-8, so that it has no path
-                    continue
                 is_hard = isinstance(item.get(name, getlink=True), h5py.HardLink)
                 (hard if is_hard else links).append(f"{path}/{name}".lstrip("/"))
-            signal = _signal(item)
-            contents.signals += [] if signal is None else [f"{path}/{signal}".strip("/")]
+            if (signal := _signal(item)) is not None:
+                contents.signals.append(f"{path}/{signal}".strip("/"))
     for path in reversed(contents.signals):  # by the path through NXdata, which has the axes
         item = get_item(opened, path)
         if _is_dataset(item):
@@ -181,44 +170,39 @@ def _default_signal(opened: Any, top: str) -> str | None:
     """Return the path to which the attributes `default` lead; None if they lead to no signal."""
     import h5py
 
-    path, group = top, opened[top or "/"]
-    if not top and "default" not in group.attrs and len(group) == 1:
-        path = str(next(iter(group)))  # the only entry
-        group = get_item(opened, path)
-    for _ in range(_MOST_DEFAULTS):
-        if not isinstance(group, h5py.Group):
-            return None
-        name, is_signal = text(group.attrs.get("default")), False
+    path = top
+    if not top and "default" not in opened.attrs and len(opened) == 1:
+        path = str(next(iter(opened)))  # the only entry
+    for _ in range(8):  # groups can name each other in a circle
+        group = get_item(opened, path or "/")
+        name = text(group.attrs.get("default")) if isinstance(group, h5py.Group) else None
         if name in (None, "."):
-            name, is_signal = _signal(group), True
-        if name is None:
-            return None
+            break
         path = (name if name.startswith("/") else f"{path}/{name}").strip("/")
-        group = get_item(opened, path)
-        if _is_dataset(group):
-            return path if is_signal else None
-    return None
+    else:
+        return None
+    signal = _signal(group) if isinstance(group, h5py.Group) else None
+    path = f"{path}/{signal}".strip("/")
+    return path if signal is not None and _is_dataset(get_item(opened, path)) else None
 
 
 def _rank(candidate: Candidate, opened: Any) -> int:
     """Return 3 for frames and for spectra along a line, 2 for an image, and 0 for other data."""
     n_dims, item = len(candidate.shape), opened[candidate.name]
-    if candidate.dtype.kind not in "biufc" or candidate.nbytes == 0:
-        return 0
-    if n_dims == 2 and sig_dims(opened[_parent(candidate.name) or "/"], item) == 1:
-        return 3
     # "rgb-image" is a picture, such as one of the sample
     is_picture = (text(item.attrs.get("interpretation")) or "").endswith("-image")
-    return 0 if is_picture or n_dims < 2 else min(n_dims, 3)
+    if candidate.dtype.kind not in "biufc" or not candidate.nbytes or is_picture or n_dims < 2:
+        return 0
+    is_line = n_dims == 2 and sig_dims(opened[_parent(candidate.name) or "/"], item) == 1
+    return 3 if is_line else min(n_dims, 3)
 
 
 def _join_parts(contents: _Contents) -> None:
     """Put one candidate in place of all datasets that are parts of one recording."""
     series: dict[str, list[Any]] = {}
     for address, each in contents.found.items():
-        match = _PART.fullmatch(each.name) if len(each.shape) >= 3 else None
-        if match is not None:
-            series.setdefault(match[1] or "", []).append(address)
+        if len(each.shape) >= 3 and _PART.fullmatch(each.name):
+            series.setdefault(_parent(each.name), []).append(address)
     for addresses in series.values():
         parts = sorted((contents.found[each] for each in addresses), key=lambda part: part.name)
         shape = (sum(part.shape[0] for part in parts), *parts[0].shape[1:])
@@ -238,19 +222,16 @@ def _complete(chosen: Candidate, contents: _Contents, opened: Any) -> Candidate:
     numbers = [int(part.name[-6:]) for part in chosen.parts]
     folder = _parent(chosen.name)
     lost = [n for n in contents.broken if _PART.fullmatch(n) and _parent(n) == folder]
-    if lost or max(numbers) - min(1, *numbers) + 1 > len(numbers):
-        raise _broken(opened, lost[0] if lost else f"a part of {folder}", chosen.parts)
+    if max(numbers) - min(1, *numbers) + 1 > len(numbers):
+        lost.append(f"a part of {folder}")
+    if lost:
+        raise _broken(opened, lost[0], chosen.parts)
     return chosen
 
 
 def _parent(name: str) -> str:
     """Return the path of the group of a dataset."""
     return name.rpartition("/")[0]
-
-
-def _stem(name: str) -> str:
-    """Return a path without the numbers in it."""
-    return re.sub(r"\d+", "", name)
 
 
 def _broken(opened: Any, link: str, others: Sequence[Candidate]) -> FileFormatError:
@@ -285,7 +266,6 @@ def _other_paths(dataset: Any, done: set[tuple[str, str]]) -> Iterator[str]:
     for name, *_ in dataset.external or ():  # HDF5 raises if one of them is missing
         if Path(name).is_file():
             yield str(Path(name).absolute())
-    words = f"dataset {dataset.name} of {home} also needs"
     needed: dict[tuple[str, str], tuple[int, ...]] = {}  # the last positions that are needed
     for source in dataset.virtual_sources() if dataset.is_virtual else ():
         try:
@@ -296,26 +276,27 @@ def _other_paths(dataset: Any, done: set[tuple[str, str]]) -> Iterator[str]:
         needed[key] = tuple(map(max, needed.get(key) or last, last))
     for (name, path), last in needed.items():
         file = home if name == "." else _existing(name, home)
-        if file is None:
-            raise FileFormatError(f"{words} the file {name}, which does not exist. Put it back")
         with h5py.File(file, "r") as opened:
             values = get_item(opened, path)
             shape = getattr(values, "shape", None)
             if shape is None or any(end >= n for end, n in zip(last, shape, strict=False)):
                 raise FileFormatError(
-                    f"{words} {path} of {file}, which is missing or has a smaller shape ({shape}) "
-                    "than it needs. Wait until it is written, or restore the file"
+                    f"dataset {dataset.name} of {home} also needs {path} of {file}, which is "
+                    f"missing or has a smaller shape ({shape}) than it needs. Wait until it is "
+                    "written, or restore the file"
                 )
             yield from (str(file), values.file.filename)
             yield from _other_paths(values, done)
 
 
-def _existing(name: str, home: Path) -> Path | None:
-    """Return the file that HDF5 finds by a name in a file `home`; None if there is none.
+def _existing(name: str, home: Path) -> Path:
+    """Return the file that HDF5 finds by a name in a file `home`; raise if there is none.
 
     HDF5 looks next to that file and, if it is a symbolic link, next to the file behind it. It also
     looks in the folder of the process, but that of a worker can be another one.
     """
     names = [name, Path(name).name] if Path(name).is_absolute() else [name]
-    places = (folder / each for each in names for folder in (home.parent, home.resolve().parent))
-    return next((place.absolute() for place in places if place.is_file()), None)
+    for place in (home.parent / each for home in (home, home.resolve()) for each in names):
+        if place.is_file():
+            return place.absolute()
+    raise FileFormatError(f"{home} needs {name}, which does not exist. Put it back")

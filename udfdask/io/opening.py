@@ -279,30 +279,13 @@ def _open_local(
             if not isinstance(opened, OpenedFile):
                 raise UDFError(f"the reader {reader.name!r} must return an OpenedFile")
             return opened
-    if _is_plain_hdf5(file, begin):
-        from udfdask.io.hdf5 import open_hdf5
+    from udfdask.io.hdf5 import hyperspy_format, is_hdf5, open_hdf5
 
+    if (begin.startswith(_HDF5) or is_hdf5(file)) and hyperspy_format(file) is None:
         return open_hdf5(path, dataset=dataset, **how)  # HDF5 also looks for files next to a link
     from udfdask.io.hyperspy_file import open_with_hyperspy
 
     return open_with_hyperspy(file, dataset=dataset, **how)
-
-
-def _is_plain_hdf5(file: Path, begin: bytes) -> bool:
-    """Return whether a file is of HDF5, and not of a format that only HyperSpy knows.
-
-    It may begin with a block of other data, as MATLAB writes it.
-    """
-    if not begin.startswith(_HDF5):
-        try:
-            from h5py import is_hdf5
-        except ImportError:
-            return False
-        if not (file.is_file() and is_hdf5(file)):
-            return False
-    from udfdask.io.hdf5 import hyperspy_format
-
-    return hyperspy_format(file) is None
 
 
 def _first_bytes(file: Path) -> bytes:
