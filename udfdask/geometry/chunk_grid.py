@@ -6,12 +6,12 @@ its number: only chunks with at least one selected frame are counted, in C order
 
 from __future__ import annotations
 
-import bisect
 import itertools
 import math
+import operator
 import zlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -19,22 +19,14 @@ import numpy as np
 
 IntArray = np.ndarray[Any, np.dtype[np.int64]]
 BoolArray = np.ndarray[Any, np.dtype[np.bool_]]
-Runs = tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Grid:
-    """Navigation chunks and ROI of a run.
+    """Navigation chunks and ROI of a run: a task finds the bounds of its chunk from its number."""
 
-    Each task finds the bounds of its chunk from the number of the chunk and this grid. The grid is
-    therefore sent with every task, and stays small: equal chunks are stored as one run.
-    """
-
-    runs: tuple[Runs, ...]
-    """Chunk sizes along each navigation axis, in frames, as runs (size, count) of equal chunks.
-
-    Most axes have one or two runs, for any number of chunks.
-    """
+    nav_chunks: tuple[tuple[int, ...], ...]
+    """Dask's chunk sizes along each navigation axis, in frames."""
     roi: BoolArray | None = None
     """True for the frames that are processed, shape `nav`; None for all frames."""
     present: BoolArray | None = None
@@ -43,49 +35,43 @@ class Grid:
 
     @staticmethod
     def of(
-        nav_chunks: Iterable[Sequence[int]],
+        nav_chunks: Iterable[Iterable[int]],
         roi: BoolArray | None = None,
         present: BoolArray | None = None,
     ) -> Grid:
         """Return the grid for dask's chunk sizes along each navigation axis."""
-        runs = tuple(
-            tuple((size, len(list(equal))) for size, equal in itertools.groupby(map(int, sizes)))
-            for sizes in nav_chunks
-        )
-        return Grid(runs=runs, roi=roi, present=present)
+        sizes = tuple(tuple(map(int, axis)) for axis in nav_chunks)
+        return Grid(nav_chunks=sizes, roi=roi, present=present)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (_unpack_grid, (self.runs, *self._packed))
+        return (_unpacked, self._packed)
+
+    def __dask_tokenize__(self) -> tuple[Any, ...]:
+        return self._packed  # an axis may have 100,000 chunks
 
     @cached_property
-    def _packed(self) -> tuple[bytes | None, bytes | None]:
-        """ROI and present positions with one bit per frame, compressed.
+    def _packed(self) -> tuple[Any, bytes | None, bytes | None]:
+        """Runs (size, count) of equal chunks, and the masks with one bit per frame, compressed.
 
-        A disk in 1000 x 1000 frames takes 2 kB.
+        The grid travels with many tasks. A disk in 1000 x 1000 frames takes 2 kB.
         """
 
         def packed(mask: BoolArray | None) -> bytes | None:
             return None if mask is None else zlib.compress(np.packbits(mask).tobytes(), level=1)
 
-        return packed(self.roi), packed(self.present)
+        runs = [[(n, len([*same])) for n, same in itertools.groupby(c)] for c in self.nav_chunks]
+        return runs, packed(self.roi), packed(self.present)
 
     @property
     def packed_size(self) -> int:
         """Approximate serialized size in bytes."""
-        return sum(len(mask or b"") for mask in self._packed) + 8 * sum(map(len, self.runs))
-
-    @cached_property
-    def nav_chunks(self) -> tuple[tuple[int, ...], ...]:
-        """Dask's chunk sizes along each navigation axis, in frames."""
-        return tuple(
-            tuple(itertools.chain.from_iterable(itertools.repeat(*run) for run in runs))
-            for runs in self.runs
-        )
+        runs, *masks = self._packed
+        return sum(len(mask or b"") for mask in masks) + 8 * sum(map(len, runs))
 
     @cached_property
     def shape(self) -> tuple[int, ...]:
         """Navigation shape, in frames."""
-        return tuple(sum(size * count for size, count in runs) for runs in self.runs)
+        return tuple(map(sum, self.nav_chunks))
 
     @cached_property
     def size(self) -> int:
@@ -95,18 +81,12 @@ class Grid:
     @cached_property
     def numblocks(self) -> tuple[int, ...]:
         """Number of chunks along each navigation axis."""
-        return tuple(sum(count for _, count in runs) for runs in self.runs)
+        return tuple(map(len, self.nav_chunks))
 
     @cached_property
-    def _run_starts(self) -> tuple[tuple[list[int], list[int]], ...]:
-        """Index and scan position of the first chunk of each run, along each navigation axis."""
-        return tuple(
-            (
-                list(itertools.accumulate((count for _, count in runs), initial=0))[:-1],
-                list(itertools.accumulate((s * count for s, count in runs), initial=0))[:-1],
-            )
-            for runs in self.runs
-        )
+    def starts(self) -> tuple[list[int], ...]:
+        """The first position of each chunk, along each navigation axis."""
+        return tuple([*itertools.accumulate(axis[:-1], initial=0)] for axis in self.nav_chunks)
 
     @cached_property
     def _sizes(self) -> IntArray:
@@ -135,15 +115,6 @@ class Grid:
         return np.asarray(counts, dtype=np.int64).reshape(-1)
 
     @cached_property
-    def _is_complete(self) -> bool:
-        """Whether every chunk of the grid counts: no ROI, and no chunk of size 0.
-
-        Numbers and offsets of chunks then follow from sizes alone, so that a task needs none of the
-        arrays below, which have one entry per chunk.
-        """
-        return self.roi is None and all(size > 0 for runs in self.runs for size, _ in runs)
-
-    @cached_property
     def selected(self) -> IntArray:
         """Flat grid index of each chunk with a selected frame, in C order."""
         return np.flatnonzero(self._counts)
@@ -166,7 +137,7 @@ class Grid:
     @cached_property
     def n_chunks(self) -> int:
         """Number of chunks with a selected frame."""
-        return math.prod(self.numblocks) if self._is_complete else len(self.selected)
+        return len(self.selected)
 
     @cached_property
     def n_frames(self) -> int:
@@ -176,18 +147,22 @@ class Grid:
     def index(self, chunk: int) -> tuple[int, ...]:
         """Return the index of a chunk in dask's chunk grid."""
         # in Python: unravel_index takes longer for so few numbers, and graphs have many chunks
-        flat, index = chunk if self._is_complete else int(self.selected[chunk]), []
+        flat, index = int(self.selected[chunk]), []
         for n in reversed(self.numblocks):
             flat, i = divmod(flat, n)
             index.append(i)
         return tuple(reversed(index))
 
-    def chunk_at(self, index: Sequence[int]) -> int:
-        """Return the chunk at an index of dask's chunk grid; it must hold a selected frame."""
+    def _flat(self, index: Sequence[int]) -> int:
+        """Return the flat index of a chunk in dask's chunk grid."""
         flat = 0
         for i, n in zip(index, self.numblocks, strict=True):
             flat = flat * n + i
-        return flat if self._is_complete else int(np.searchsorted(self.selected, flat))
+        return flat
+
+    def chunk_at(self, index: Sequence[int]) -> int:
+        """Return the chunk at an index of dask's chunk grid; it must hold a selected frame."""
+        return int(np.searchsorted(self.selected, self._flat(index)))
 
     def bounds(self, chunk: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Return the first scan position and the navigation shape of a chunk."""
@@ -195,19 +170,8 @@ class Grid:
 
     def bounds_at(self, index: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Return the same for a chunk at an index of dask's chunk grid, selected or not."""
-        start, shape = [], []
-        for i, runs, run_starts in zip(index, self.runs, self._run_starts, strict=True):
-            indices, positions = run_starts
-            run = bisect.bisect_right(indices, i) - 1
-            size = runs[run][0]
-            start.append(positions[run] + (i - indices[run]) * size)
-            shape.append(size)
-        return tuple(start), tuple(shape)
-
-    @cached_property
-    def starts(self) -> tuple[list[int], ...]:
-        """The first position of each chunk, along each navigation axis."""
-        return tuple([*itertools.accumulate(axis[:-1], initial=0)] for axis in self.nav_chunks)
+        start = tuple(map(operator.getitem, self.starts, index))
+        return start, tuple(map(operator.getitem, self.nav_chunks, index))
 
     def usable(self, in_roi: bool) -> BoolArray | None:
         """Return the frames that can be neighbors of others, shape `nav`; None for all.
@@ -226,7 +190,7 @@ class Grid:
 
     def has_selected(self, index: Sequence[int]) -> bool:
         """Return whether the chunk at an index of dask's chunk grid has a selected frame."""
-        return bool(self._counts[np.ravel_multi_index(tuple(index), self.numblocks)])
+        return bool(self._counts[self._flat(index)])
 
     def selected_box(self, box: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...] | None:
         """Return the smallest part of a box of positions that has its selected ones, if any."""
@@ -244,26 +208,14 @@ class Grid:
 
     def count(self, chunk: int) -> int:
         """Return the number of selected frames of a chunk."""
-        return math.prod(self.bounds(chunk)[1]) if self._is_complete else int(self.counts[chunk])
+        return int(self.counts[chunk])
 
     def offset(self, chunk: int) -> int:
         """Return the number of selected frames before a chunk; `n_chunks` gives their total."""
-        if not self._is_complete:
-            return int(self._offsets[chunk])
-        if chunk == self.n_chunks:
-            return self.size
-        start, shape = self.bounds(chunk)
-        # axis by axis: chunks that come earlier along this axis, at the same index along the
-        # axes to its left
-        return sum(
-            math.prod(shape[:axis]) * first * math.prod(self.shape[axis + 1 :])
-            for axis, first in enumerate(start)
-        )
+        return int(self._offsets[chunk])
 
     def n_rows(self, first: int, stop: int) -> int:
         """Return the number of selected frames of the chunks `first` to `stop` (excluded)."""
-        if stop - first == 1:
-            return self.count(first)
         return self.offset(stop) - self.offset(first)
 
     def mask(self, chunk: int) -> BoolArray | None:
@@ -347,10 +299,9 @@ def as_range(rows: IntArray) -> range | IntArray:
     return rows if n else range(0)
 
 
-def _unpack_grid(runs: tuple[Runs, ...], roi: bytes | None, present: bytes | None) -> Grid:
-    grid = Grid(runs=runs)
-    if roi is None and present is None:
-        return grid
+def _unpacked(runs: Any, *masks: bytes | None) -> Grid:
+    """Return a grid from `Grid._packed`."""
+    grid = Grid.of(itertools.chain(*itertools.starmap(itertools.repeat, axis)) for axis in runs)
 
     def unpacked(packed: bytes | None) -> BoolArray | None:
         if packed is None:
@@ -360,4 +311,5 @@ def _unpack_grid(runs: tuple[Runs, ...], roi: bytes | None, present: bytes | Non
         mask.flags.writeable = False
         return mask
 
-    return Grid(runs=runs, roi=unpacked(roi), present=unpacked(present))
+    roi, present = map(unpacked, masks)
+    return replace(grid, roi=roi, present=present)
