@@ -36,11 +36,8 @@ _ALONG = {
 _PAIRS = {"position": ("y", "x"), "shift": ("dy", "dx")}
 """Parameters that are pairs, and what their two numbers are."""
 
-_MEANINGS = {*_ALONG, *_PAIRS, *"length lengths positions steps stretch stretch_angle".split()} - {
-    "dy",
-    "dx",
-}
-
+_MEANINGS = {*_ALONG, *_PAIRS, *"length lengths positions steps stretch stretch_angle".split()}
+_MEANINGS -= {"dy", "dx"}
 
 _GIVE_AXES = (
     "axes=[...] with one udfdask.Axis(name=..., unit=..., scale=..., offset=...) for each dimension"
@@ -108,7 +105,7 @@ def in_pixels(
             if given.get(name) is None and (are_all or name in given):
                 given[name] = parts.get(cls.calibrated.get(name, ""))
     _check_one_unit(converter, given)
-    pixels = {name: converter.convert(name, value) for name, value in given.items()}
+    pixels = {n: converter.pixels(n, cls.calibrated.get(n, ""), v) for n, v in given.items()}
     return pixels | _turned(converter, given, pixels) | _stretch(converter, given, are_all=are_all)
 
 
@@ -129,9 +126,20 @@ class _Converter:
         if meaning in _ALONG or meaning in ("length", "steps"):
             return self._number(name, meaning, given)
         if meaning in _PAIRS and isinstance(given, (tuple, list)) and len(given) == 2:
-            numbers = zip(_PAIRS[meaning], given, strict=True)
-            pair = [self._number(name, along, value) for along, value in numbers]
-            return _unless_same(pair, given)
+            if any(isinstance(one, (str, tuple)) for one in given):
+                numbers = zip(_PAIRS[meaning], given, strict=True)
+                return tuple(self._number(name, along, one) for along, one in numbers)
+        elif meaning == "lengths" and is_dataclass(given) and not isinstance(given, type):
+            read = {f.name: as_quantity(name, getattr(given, f.name)) for f in fields(given)}
+            lengths = {n: self.length(name, v) for n, v in read.items() if isinstance(v, Quantity)}
+            return replace(given, **lengths) if lengths else given
+        elif meaning == "positions" and isinstance(given, tuple) and isinstance(given[-1], str):
+            values, unit = given  # an array of shape (n, 2) and its unit
+            rows = (zip("yx", row, strict=True) for row in values.tolist())
+            return [
+                tuple(self.pixels(name, a, as_quantity(name, (v, unit))) for a, v in row)
+                for row in rows
+            ]
         return given
 
     def _number(self, name: str, meaning: str, given: Any) -> Any:
@@ -149,31 +157,11 @@ class _Converter:
             )
         return _zero(axis)
 
-    def convert(self, name: str, given: Any) -> Any:
-        """Return what `read` returned in pixels."""
-        meaning = self.cls.calibrated.get(name, "")
-        if isinstance(given, Quantity):
-            return self.pixels(name, meaning, given)
-        if meaning in _PAIRS and isinstance(given, tuple):
-            pair = zip(_PAIRS[meaning], given, strict=True)
-            return _unless_same([self.pixels(name, along, one) for along, one in pair], given)
-        if meaning == "lengths" and is_dataclass(given) and not isinstance(given, type):
-            read = {f.name: as_quantity(name, getattr(given, f.name)) for f in fields(given)}
-            lengths = {n: self.length(name, v) for n, v in read.items() if isinstance(v, Quantity)}
-            return replace(given, **lengths) if lengths else given
-        if meaning == "positions" and isinstance(given, tuple) and isinstance(given[-1], str):
-            values, unit = given  # an array of shape (n, 2) and its unit
-            return [
-                tuple(
-                    self.pixels(name, along, as_quantity(name, (value, unit)))
-                    for along, value in zip("yx", row, strict=True)
-                )
-                for row in values.tolist()
-            ]
-        return given
-
     def pixels(self, name: str, meaning: str, value: Any) -> Any:
-        """Return a number with a unit in pixels; others are in pixels already."""
+        """Return what `read` returned in pixels."""
+        if isinstance(value, tuple) and any(isinstance(one, Quantity) for one in value):
+            pairs = zip(_PAIRS[meaning], value, strict=True)
+            return tuple(self.pixels(name, along, one) for along, one in pairs)
         if not isinstance(value, Quantity):
             return value
         if meaning in ("length", "steps"):
@@ -213,7 +201,6 @@ class _Converter:
         return along, all(math.isclose(length, along[0], rel_tol=1e-6) for length in along)
 
     def who(self, name: str, value: Any) -> str:
-        """Return a parameter in words."""
         return f"{self.cls.__name__}: {name}={str(value)!r}"
 
     def axis(self, who: str, meaning: str) -> Axis:
@@ -243,12 +230,6 @@ class _Converter:
             raise ArgumentValueError(
                 f"{who}, but the axis {axis.name!r} of the data is in {axis.unit}: {error}"
             ) from None
-
-
-def _unless_same(pair: Sequence[Any], given: Sequence[Any]) -> Any:
-    """Return the given pair if its numbers are these objects, so that it counts as unchanged."""
-    same = all(one is other for one, other in zip(pair, given, strict=True))
-    return given if same else tuple(pair)
 
 
 def _zero(axis: Axis) -> float:
