@@ -34,10 +34,9 @@ from udfdask.plan.check_input import (
 )
 from udfdask.plan.merge_tree import check_split_every
 from udfdask.plan.parameters import with_copied_parameters
-from udfdask.plan.recipe import DescanRecipe
+from udfdask.plan.recipe import Data, DescanRecipe
 from udfdask.udf import UDF
 from udfdask.udf.aux_data import AuxData
-from udfdask.udf.meta import UDFMeta
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,40 +61,6 @@ class Options:
 
 NAMES = frozenset(field.name for field in fields(Options))
 """The names of all options."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Data:
-    """The data of a run, and what happens to them before UDFs see them."""
-
-    shape: Shape
-    """Shape of the data set."""
-    dtype: np.dtype[Any]
-    """Dtype of the data set."""
-    grid: Grid
-    """Navigation chunks, ROI, and the positions that have a frame."""
-    sig_chunks: tuple[tuple[int, ...], ...]
-    """Chunk sizes along each signal axis, in pixels."""
-    calibration: Calibration
-    """Axes of the data and unit of the values."""
-    corrections: CorrectionSet | None = None
-    """Checked corrections."""
-    descan: DescanRecipe | None = None
-    """Shifts of the corrected frames."""
-    native: Backend = NUMPY
-    """Array backend of the chunks."""
-
-    def meta(self, threads: int) -> UDFMeta:
-        """Return what declaring methods of UDFs see."""
-        return UDFMeta(
-            grid=self.grid,
-            dataset_shape=self.shape,
-            dataset_dtype=self.dtype,
-            threads=threads,
-            corrections=self.corrections,
-            calibration=self.calibration,
-            interpolated=self.descan is not None and self.descan.subpixel,
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,6 +89,8 @@ class Arguments:
     """UDFs with parameters in pixels, which only this run has."""
     data: Data
     """The data as UDFs see them, in the chunks that are processed."""
+    calibration: Calibration
+    """Axes of the data and unit of the values."""
     settings: Settings
     """What users and the configuration decide about tasks."""
     joined: Chunks | None
@@ -158,7 +125,7 @@ def read_arguments(
     if any(udf.calibrated for udf in udfs):
         from udfdask.plan.pixels import Frame, with_pixels  # other parameters have no unit
 
-        frame = Frame.of(calibration, shape, shape.sig_dims)
+        frame = Frame.of(calibration, shape)
         udfs = [with_pixels(udf, frame) for udf in udfs]
     udfs = with_copied_parameters([udf._for_run() for udf in udfs])
     settings = _read_settings(asked)
@@ -180,7 +147,6 @@ def read_arguments(
         dtype=array.dtype,
         grid=Grid.of(chunks[:n_nav], roi, present),
         sig_chunks=chunks[n_nav:],
-        calibration=calibration,
         corrections=corrections,
         descan=descan,
         native=native,
@@ -188,6 +154,7 @@ def read_arguments(
     return Arguments(
         udfs=udfs,
         data=data,
+        calibration=calibration,
         settings=settings,
         joined=joined,
         shifts=shifts,

@@ -16,10 +16,10 @@ from udfdask.geometry.axes import Axis, Calibration
 from udfdask.geometry.halo import BOUNDARIES, Boundary, Halo
 from udfdask.geometry.shapes import Shape
 from udfdask.geometry.tiling import TilePreferences
-from udfdask.plan.arguments import Data, Settings
+from udfdask.plan.arguments import Settings
 from udfdask.plan.merge_tree import plan_merges
 from udfdask.plan.parameters import new_instance
-from udfdask.plan.recipe import Recipe, UDFRecipe
+from udfdask.plan.recipe import Data, Recipe, UDFRecipe
 from udfdask.types import is_lazy
 from udfdask.udf import UDF, UDFMethod
 from udfdask.udf.aux_data import AuxData, check_size, reshaped
@@ -54,12 +54,12 @@ class Declared:
     """The unit of each result; None if it is not known."""
 
 
-def declare(udf: UDF, data: Data, settings: Settings) -> Declared:
+def declare(udf: UDF, data: Data, calibration: Calibration, settings: Settings) -> Declared:
     """Return what the declaring methods of a UDF say about a run, after checks."""
     cls, name = type(udf), type(udf).__name__
     # A new instance, as in every task: the user's own does not see what these methods set.
     asked = new_instance(cls, udf._kwargs)
-    meta = asked.meta = data.meta(settings.threads)
+    meta = asked.meta = data.meta(calibration, settings.threads)
     input_dtype = _input_dtype(asked, meta)
     asked.meta = meta.with_input_dtype(input_dtype)
     aux = {name: value for name, value in udf._kwargs.items() if isinstance(value, AuxData)}
@@ -92,7 +92,7 @@ def declare(udf: UDF, data: Data, settings: Settings) -> Declared:
         elementwise=has_get_results and bool(asked.elementwise_results) and not gathers_nav,
         axes=_axes(asked, outputs),
         # a UDF without units of its own does not depend on the axes: its tasks keep their names
-        calibration=data.calibration if overrides(asked, "get_result_units") else None,
+        calibration=calibration if overrides(asked, "get_result_units") else None,
         backends=allowed_backends(asked, settings.backends, is_dense=halo is not None),
         contiguous_nav=bool(udf.contiguous_nav),
         promises=_promises_in_force(asked, method),
@@ -107,19 +107,10 @@ def check_same_declaration(
 ) -> None:
     """Raise if a UDF declares something else with new parameters, aux data with their values."""
     old = recipe.udfs[number]
-    data = Data(
-        shape=recipe.shape,
-        dtype=recipe.dtype,
-        grid=recipe.grid,
-        sig_chunks=recipe.sig_chunks,
-        calibration=calibration,
-        corrections=recipe.corrections,
-        descan=recipe.descan,
-    )
     settings = Settings(
         split_every=old.merge.fan_in or False, threads=recipe.threads, backends=old.backends
     )
-    new = declare(old.cls(**kwargs), data, settings).recipe
+    new = declare(old.cls(**kwargs), recipe, calibration, settings).recipe
     for name in ("buffers", "input_dtype", "method", "merge", "axes", "promises", "halo"):
         before, after = getattr(old, name), getattr(new, name)
         if name == "promises":  # an instance that declines shared sums gets the tile

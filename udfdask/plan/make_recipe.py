@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
@@ -13,9 +12,9 @@ import numpy as np
 from udfdask.backends.backend import NUMPY
 from udfdask.corrections.planes import straddles
 from udfdask.geometry.tiling import TilePreferences, TilingScheme, choose_tiling, sparse_tiling
-from udfdask.plan.arguments import Data, Settings
+from udfdask.plan.arguments import Settings
 from udfdask.plan.declarations import Declared
-from udfdask.plan.recipe import Recipe, UDFRecipe, backends_for
+from udfdask.plan.recipe import Data, Recipe, UDFRecipe, backends_for
 from udfdask.udf import UDFMethod
 
 MANY_BLOCKS = 4
@@ -24,25 +23,20 @@ MANY_BLOCKS = 4
 
 def make_recipe(declared: Sequence[Declared], data: Data, settings: Settings) -> Recipe:
     """Return the recipe of a run of UDFs, at least one, over these data."""
-    descan = data.descan
-    moves_entries = descan is not None and descan.moves_entries
-    makes_dense = data.corrections is not None or (descan is not None and not moves_entries)
     udfs = tuple(one.recipe for one in declared)
-    backends = backends_for(udfs, data.native, corrected=makes_dense)
+    backends = backends_for(udfs, data.native, corrected=data.makes_dense)
     udfs = tuple(replace(udf, backend=b) for udf, b in zip(udfs, backends, strict=True))
     summed = _summed(udfs, data)
     tiles = TilePreferences.common([one.tiles for one in declared])
     # Frames are corrected before they are shifted, and each needs other pixels outside of a part.
     # Entries of sparse frames may move to another signal chunk.
-    is_cut = math.prod(map(len, data.sig_chunks)) > 1
-    if (descan is not None and data.corrections is not None) or (moves_entries and is_cut):
+    shifts_corrected = data.descan is not None and data.corrections is not None
+    if shifts_corrected or (data.moves_entries and data.n_blocks > 1):
         tiles = replace(tiles, whole_frames=True)
-    has_halo = any(udf.halo is not None for udf in udfs)
+    if all(udf.halo is None for udf in udfs):
+        data = replace(data, grid=replace(data.grid, present=None))
     return Recipe(
-        grid=data.grid if has_halo else replace(data.grid, present=None),
-        shape=data.shape,
-        dtype=data.dtype,
-        sig_chunks=data.sig_chunks,
+        **{field.name: getattr(data, field.name) for field in fields(Data)},
         tiling=_dense_tiling(udfs, tiles, data, settings, summed),
         # Signal chunks are not cut into sparse tiles: a sparse tile is a view of its rows.
         sparse_tiling=sparse_tiling(
@@ -53,9 +47,6 @@ def make_recipe(declared: Sequence[Declared], data: Data, settings: Settings) ->
         limits_threads=not all(udf.promises.starts_no_threads for udf in udfs),
         udfs=udfs,
         summed=summed,
-        corrections=data.corrections,
-        descan=descan,
-        native=data.native,
     )
 
 
@@ -142,13 +133,12 @@ def _by_sig_chunk(udfs: Sequence[UDFRecipe], data: Data, task_limit: float) -> b
     It needs UDFs that support it, neither shifts nor a correction that needs pixels of another
     signal chunk, and either many signal chunks or navigation blocks that are too large for a task.
     """
-    n_blocks = math.prod(map(len, data.sig_chunks))
-    if n_blocks <= 1 or data.descan is not None:
+    if data.n_blocks <= 1 or data.descan is not None:
         return False
     if not all(udf.promises.adds_signal_parts for udf in udfs) or _patches_across(data):
         return False
     block_bytes = int(data.grid.loaded.max(initial=0)) * data.dtype.itemsize * data.shape.sig.size
-    return n_blocks > MANY_BLOCKS or block_bytes > task_limit
+    return data.n_blocks > MANY_BLOCKS or block_bytes > task_limit
 
 
 def _patches_across(data: Data) -> bool:

@@ -8,7 +8,7 @@ if positions increase. If they decrease, 2 mrad is at its last pixel.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any
 
@@ -16,6 +16,7 @@ import numpy as np
 
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, UDFError
 from udfdask.geometry.axes import Axis, Calibration
+from udfdask.geometry.shapes import Shape
 from udfdask.geometry.units import CENTER_WORDS, Quantity, as_quantity, factor
 from udfdask.plan.parameters import with_parameters
 from udfdask.types import is_lazy
@@ -54,10 +55,9 @@ class Frame:
     """Shape of a frame."""
 
     @staticmethod
-    def of(calibration: Calibration, shape: Sequence[int], sig_dims: int) -> Frame:
-        """Return the last `sig_dims` axes of data of this shape."""
-        first = len(shape) - sig_dims
-        return Frame(calibration.axes[first:], tuple(shape[first:]))
+    def of(calibration: Calibration, shape: Shape) -> Frame:
+        """Return the signal axes of data of this shape."""
+        return Frame(calibration.axes[shape.nav.dims :], shape.sig.to_tuple())
 
     def zero_inside(self) -> tuple[float, float] | None:
         """Return the place (y, x) where both axes are 0; None if that is not inside of the frame.

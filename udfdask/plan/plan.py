@@ -111,13 +111,13 @@ def make_plan(
     advice = list(given.advice)
     for udf in given.udfs:
         advice += [Advice("misspelled method", (text,)) for text in misspelled_methods(udf)]
-        advice += [Advice("parameters", (text,)) for text in udf._warnings(given.data.calibration)]
+        advice += [Advice("parameters", (text,)) for text in udf._warnings(given.calibration)]
     return Plan(
         recipe=recipe,
         names=_names(recipe, names),
         parameters=tuple(udf._kwargs for udf in given.udfs),
         parameter_texts=tuple(map(parameter_text, udfs)),
-        calibration=given.data.calibration,
+        calibration=given.calibration,
         bare_lengths=tuple(_bare_lengths(udf, given) for udf in udfs),
         units=tuple(one.units for one in declared),
         array_name=array.name,
@@ -135,12 +135,11 @@ def make_plan(
 def _declare(udf: UDF, converted: UDF, given: Arguments) -> Declared:
     """Return what a UDF declares; `converted` has its parameters in pixels."""
     try:
-        return declare(converted, given.data, given.settings)
+        return declare(converted, given.data, given.calibration, given.settings)
     except UDFError as error:
         from udfdask.plan.pixels import Frame, add_given_lengths  # only errors need them
 
-        shape = given.data.shape
-        frame = Frame.of(given.data.calibration, shape, shape.sig_dims)
+        frame = Frame.of(given.calibration, given.data.shape)
         add_given_lengths(error, udf, converted, frame)
         raise
 
@@ -148,7 +147,7 @@ def _declare(udf: UDF, converted: UDF, given: Arguments) -> Declared:
 def _bare_lengths(udf: UDF, given: Arguments) -> Mapping[str, float]:
     """Return the lengths of detectors without a unit, where the signal axes share a unit."""
     nav = given.data.shape.nav.dims
-    if type(udf)._coverages is UDF._coverages or not shared_unit(given.data.calibration.axes[nav:]):
+    if type(udf)._coverages is UDF._coverages or not shared_unit(given.calibration.axes[nav:]):
         return {}
     meant = ("length", "width", "height", "start", "stop")
     values = {n: udf._kwargs.get(n) for n, meaning in udf.calibrated.items() if meaning in meant}

@@ -26,6 +26,7 @@ from udfdask.types import is_lazy
 from udfdask.udf import UDF, UDFMethod
 from udfdask.udf.aux_data import AuxData
 from udfdask.udf.buffers import BufferSpec
+from udfdask.udf.meta import UDFMeta
 from udfdask.udf.params import lazy_places, member_at, with_members
 from udfdask.udf.promises import Promises
 
@@ -157,17 +158,56 @@ class DescanRecipe:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recipe:
-    """All UDFs of a run and the geometry that they share."""
+class Data:
+    """The data of a run, and what happens to them before UDFs see them."""
 
     grid: Grid
-    """Navigation chunks and ROI."""
+    """Navigation chunks, ROI, and the positions that have a frame."""
     shape: Shape
     """Shape of the data set."""
     dtype: np.dtype[Any]
     """Dtype of the data set."""
     sig_chunks: tuple[tuple[int, ...], ...]
     """Chunk sizes along each signal axis, in pixels."""
+    corrections: CorrectionSet | None = None
+    """Corrections of the data; excluded pixels as coordinates."""
+    descan: DescanRecipe | None = None
+    """Shifts of the corrected frames."""
+    native: Backend = NUMPY
+    """Array backend of the chunks, from the dask array's meta."""
+
+    @property
+    def n_blocks(self) -> int:
+        """Number of signal chunks."""
+        return math.prod(len(sizes) for sizes in self.sig_chunks)
+
+    @property
+    def moves_entries(self) -> bool:
+        """Whether shifts move the entries of sparse frames, which stay sparse."""
+        return self.descan is not None and self.descan.moves_entries
+
+    @property
+    def makes_dense(self) -> bool:
+        """Whether sparse data become dense tiles first, because pixels change before a UDF."""
+        return self.corrections is not None or (self.descan is not None and not self.moves_entries)
+
+    def meta(self, calibration: Calibration, threads: int) -> UDFMeta:
+        """Return what declaring methods of UDFs see."""
+        return UDFMeta(
+            grid=self.grid,
+            dataset_shape=self.shape,
+            dataset_dtype=self.dtype,
+            threads=threads,
+            corrections=self.corrections,
+            calibration=calibration,
+            interpolated=self.descan is not None and self.descan.subpixel,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recipe(Data):
+    """The data of a run and all its UDFs."""
+
     tiling: TilingScheme
     """Shape of dense tiles."""
     sparse_tiling: TilingScheme
@@ -182,12 +222,6 @@ class Recipe:
     """The UDFs, in the order of the call."""
     summed: tuple[int, ...] = ()
     """Numbers of the UDFs that get the sums of each dense tile in place of the tile."""
-    corrections: CorrectionSet | None = None
-    """Corrections of the data before UDFs see them; excluded pixels as coordinates."""
-    descan: DescanRecipe | None = None
-    """Shifts of the corrected frames before UDFs see them."""
-    native: Backend = NUMPY
-    """Array backend of the chunks, from the dask array's meta."""
     token: str = ""
     """Name of the run, under which a process caches shared task data; empty for no cache."""
 
@@ -211,17 +245,6 @@ class Recipe:
         rows = [spec for spec in udf.allocated.values() if spec.kind == "nav"]
         row = sum(math.prod(spec.extra_shape) * spec.dtype.itemsize for spec in rows)
         return udf.halo is not None and row > self.shape.sig.size * self.dtype.itemsize
-
-    @property
-    def n_blocks(self) -> int:
-        """Number of signal chunks."""
-        return math.prod(len(sizes) for sizes in self.sig_chunks)
-
-    @property
-    def makes_dense(self) -> bool:
-        """Whether sparse data become dense tiles first, because pixels change before a UDF."""
-        descan = self.descan
-        return self.corrections is not None or (descan is not None and not descan.moves_entries)
 
     def backends_over(self, native: Backend) -> tuple[Backend, ...]:
         """Return the array backend that each UDF is given over a chunk of backend `native`.

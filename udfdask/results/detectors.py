@@ -12,10 +12,11 @@ from udfdask.errors import ArgumentTypeError, ArgumentValueError, UDFError
 from udfdask.geometry.labels import find_place
 from udfdask.geometry.shapes import Shape
 from udfdask.libertem_udfs import as_own
-from udfdask.plan.arguments import Data, Settings
+from udfdask.plan.arguments import Settings
 from udfdask.plan.declarations import declare
 from udfdask.plan.parameters import new_instance
 from udfdask.plan.pixels import Frame, add_given_lengths, with_pixels
+from udfdask.plan.recipe import Data
 from udfdask.results.named_results import ResultInfo
 from udfdask.scheduling.compute import compute
 from udfdask.types import AnyArray
@@ -94,21 +95,19 @@ def _masks_of(info: ResultInfo, detector: Any) -> Mapping[str, tuple[AnyArray, s
                 f"a detector is a UDF such as VirtualDetectorUDF or a mask, not {detector!r}"
             )
         return {"mask": (mask != 0, "")}
-    sig_dims = len(info.sig_shape)
-    shape = Shape((*info.nav_shape, *info.sig_shape), sig_dims=sig_dims)
-    frame = Frame.of(info.calibration, shape, sig_dims)
+    shape = Shape((*info.nav_shape, *info.sig_shape), sig_dims=len(info.sig_shape))
+    frame = Frame.of(info.calibration, shape)
     udf = with_pixels(detector, frame)
     data = Data(
         shape=shape,
         dtype=np.dtype(np.float64),
         grid=info.grid,
         sig_chunks=tuple((n,) for n in shape.sig),
-        calibration=info.calibration,
     )
     asked = new_instance(type(udf), udf._kwargs)
-    asked.meta = data.meta(1).with_input_dtype(data.dtype)
+    asked.meta = data.meta(info.calibration, 1).with_input_dtype(data.dtype)
     try:
-        declare(udf, data, Settings(split_every=False))  # the checks of a run
+        declare(udf, data, info.calibration, Settings(split_every=False))  # the checks of a run
         masks = asked.get_detector_masks()
     except UDFError as error:
         add_given_lengths(error, detector, udf, frame)

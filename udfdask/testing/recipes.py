@@ -14,9 +14,9 @@ from udfdask.geometry.axes import in_pixels
 from udfdask.geometry.chunk_grid import BoolArray, Grid
 from udfdask.geometry.shapes import Shape
 from udfdask.plan import make_recipe as plan_recipe
-from udfdask.plan.arguments import Data, Settings
+from udfdask.plan.arguments import Settings
 from udfdask.plan.declarations import declare
-from udfdask.plan.recipe import DescanRecipe, Recipe
+from udfdask.plan.recipe import Data, DescanRecipe, Recipe
 from udfdask.udf import UDF
 
 
@@ -46,10 +46,10 @@ def make_recipe(
         dtype=data_dtype,
         grid=Grid.of([[n] for n in full.nav] if nav_chunks is None else nav_chunks, roi),
         sig_chunks=tuple(tuple(map(int, axis)) for axis in sizes),
-        calibration=in_pixels(len(full), sig_dims),
         corrections=None if corrections is None else checked(corrections, full.sig, data_dtype),
         descan=descan,
         native=native,
     )
     chosen = Settings(**settings)
-    return plan_recipe.make_recipe([declare(udf, data, chosen) for udf in udfs], data, chosen)
+    declared = [declare(udf, data, in_pixels(len(full), sig_dims), chosen) for udf in udfs]
+    return plan_recipe.make_recipe(declared, data, chosen)

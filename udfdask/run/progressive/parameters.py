@@ -80,7 +80,7 @@ class LiveRecipe:
                 if self._align is not None:
                     change = self._align(udf.cls, change)  # noqa: PLW2901
                 if udf.cls.calibrated and change:
-                    frame = Frame.of(self._calibration, recipe.shape, recipe.shape.sig_dims)
+                    frame = Frame.of(self._calibration, recipe.shape)
                     changed = new_instance(udf.cls, {**self._given[k], **change})
                     change = in_pixels(changed, change, frame, are_all=False)  # noqa: PLW2901
                 if change:
