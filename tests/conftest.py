@@ -48,3 +48,13 @@ def pool():
     """
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as processes:
         yield processes
+
+
+@pytest.fixture(params=["synchronous", "threads", "processes", "distributed"])
+def options(request):
+    """Options of `compute` for each scheduler."""
+    if request.param == "distributed":
+        return {"scheduler": request.getfixturevalue("client")}
+    if request.param == "processes":
+        return {"scheduler": "processes", "pool": request.getfixturevalue("pool")}
+    return {"scheduler": request.param, "num_workers": 2}

@@ -27,15 +27,8 @@ def mask_of(*positions):
     return mask
 
 
-def sparse_roi():
-    import scipy.sparse as scipy_sparse
-
-    return scipy_sparse.coo_matrix(mask_of((1, 2), (3, 4)))
-
-
 FORMS = {
     "mask": (lambda: mask_of((1, 2), (3, 4)), mask_of((1, 2), (3, 4))),
-    "flat mask": (lambda: mask_of((1, 2), (3, 4)).ravel(), mask_of((1, 2), (3, 4))),
     "nested list": (lambda: mask_of((1, 2)).tolist(), mask_of((1, 2))),
     "position": (lambda: (1, 2), mask_of((1, 2))),
     "position from the end": (lambda: (-1, -2), mask_of((3, 3))),
@@ -47,7 +40,6 @@ FORMS = {
     "switched on": (lambda: [((1, 2), True), ((3, 4), True)], mask_of((1, 2), (3, 4))),
     "switched off": (lambda: [((1, 2), False), ((3, 4), False)], ~mask_of((1, 2), (3, 4))),
     "on and off": (lambda: [((1, 2), True), ((1, 3), True), ((1, 2), False)], mask_of((1, 3))),
-    "scipy matrix": (sparse_roi, mask_of((1, 2), (3, 4))),
     "full": (lambda: np.ones(NAV, bool), ~mask_of()),
 }
 
@@ -181,86 +173,6 @@ class TestCost:
         assert counts(tmp_path) == {"load-57-31-0-0": 1}
 
 
-class Kinds(ud.UDF):
-    """Nav buffers of every kind of dtype, with values that differ from the fill value."""
-
-    DTYPES = {
-        "boolean": bool,
-        "unsigned": "uint16",
-        "integer": "int32",
-        "half": "float16",
-        "real": "float64",
-        "complex_": "complex64",
-        "bytes_": "S3",
-        "text": "U5",
-        "date": "datetime64[s]",
-        "span": "timedelta64[ms]",
-        "record": np.dtype([("a", "i4"), ("b", "f8")]),
-        "thing": object,
-    }
-    VALUES = {
-        "boolean": True,
-        "unsigned": 7,
-        "integer": -7,
-        "half": 0.5,
-        "real": 1.5,
-        "complex_": 1 + 2j,
-        "bytes_": b"abc",
-        "text": "hello",
-        "date": np.datetime64("2020-02-02"),
-        "span": np.timedelta64(3, "s"),
-        "record": (1, 2.0),
-        "thing": "anything",
-    }
-
-    def get_result_buffers(self):
-        return {
-            **{name: self.buffer("nav", dtype=dtype) for name, dtype in self.DTYPES.items()},
-            "chosen": self.buffer("nav", dtype="int64", fill_value=-1),
-            "vector": self.buffer("nav", extra_shape=(2,), dtype="float32"),
-        }
-
-    def process_frame(self, frame):
-        for name, value in self.VALUES.items():
-            getattr(self.results, name)[:] = np.array(value, dtype=self.DTYPES[name])
-        self.results.chosen[:] = 5
-        self.results.vector[:] = 1, 2
-
-
-FILLS = {
-    "boolean": lambda v: v == False,  # noqa: E712
-    "unsigned": lambda v: v == 0,
-    "integer": lambda v: v == 0,
-    "half": np.isnan,
-    "real": np.isnan,
-    "complex_": lambda v: np.isnan(v.real) & np.isnan(v.imag),
-    "bytes_": lambda v: v == b"",
-    "text": lambda v: v == "",
-    "date": np.isnat,
-    "span": np.isnat,
-    "record": lambda v: (v["a"] == 0) & (v["b"] == 0),
-    "thing": lambda v: np.equal(v, None),
-    "chosen": lambda v: v == -1,
-    "vector": np.isnan,
-}
-
-
-@pytest.mark.point(12)
-@pytest.mark.parametrize("name", FILLS)
-def test_fill_of_each_kind_of_dtype(name):
-    # a chunk with some, one with all, and one with no selected frames
-    mask = mask_of((0, 0), (0, 4), np.s_[2:, :3])
-    lazy = ud.run_udf(ARRAY, Kinds(), roi=mask)
-    done = lazy.compute(scheduler="sync")
-    is_fill = FILLS[name](done[name])
-    if name == "vector":
-        assert (is_fill == ~mask[..., None]).all()
-    else:
-        np.testing.assert_array_equal(np.asarray(is_fill, bool), ~mask)
-    assert done[name].dtype == lazy[name].dtype == lazy[name].compute().dtype
-    assert done.raw[name].shape[0] == mask.sum()
-
-
 @pytest.mark.point(23)
 class TestEmpty:
     @pytest.mark.parametrize("cls", udf_zoo.ZOO, ids=lambda c: c.__name__)
@@ -306,20 +218,6 @@ class TestRawAndMasks:
                     )
                 else:
                     assert valid.all()
-
-    def test_own_masks(self):
-        class Own(udf_zoo.NavSums):
-            def get_results(self):
-                return {"sums": self.with_mask(self.results.sums, self.results.sums > 300)}
-
-        roi = np.s_[1:, :]
-        lazy = ud.run_udf(ARRAY, Own(), roi=roi)
-        done = lazy.compute()
-        wanted = SUMS > 300
-        wanted[0] = False
-        np.testing.assert_array_equal(done.valid_mask["sums"], wanted)
-        np.testing.assert_array_equal(lazy.valid_mask["sums"].compute(), wanted)
-        assert done.masked["sums"].sum() == SUMS[wanted].sum()
 
 
 @given(roi=rois(NAV))

@@ -215,7 +215,7 @@ def from_blocks(*blocks, dtype):
     return da.concatenate([da.from_delayed(dask.delayed(b), shape, dtype) for b in blocks])
 
 
-def test_blocks_of_another_dtype_or_shape_are_treated_as_if_they_were_not_joined():
+def test_blocks_of_another_dtype_or_shape_than_announced():
     part = np.ones((2, 2, 4, 4), "int64")
     for first, second in ((part, part + 0.5), (part + 0.5, part)):
         x = from_blocks(first, second, dtype="float64")
@@ -227,8 +227,9 @@ def test_blocks_of_another_dtype_or_shape_are_treated_as_if_they_were_not_joined
         (part[0], r"shape \(2, 2, 4, 4\) was announced, but one of shape \(2, 4, 4\) came"),
     ):
         x = from_blocks(part, wrong, part, dtype="float64")
-        with pytest.raises(ud.UDFError, match=message):
-            ud.run_udf(x, SumUDF(), merge_small="1 MiB").compute(scheduler="synchronous")
+        for least in (None, "1 MiB"):
+            with pytest.raises(ud.UDFError, match=message):
+                ud.run_udf(x, SumUDF(), merge_small=least).compute(scheduler="synchronous")
 
 
 @pytest.mark.full

@@ -72,13 +72,9 @@ def test_beside_own_ones_in_one_pass(data, tmp_path):
     np.testing.assert_array_equal(done["ours"]["intensity"], data.sum((0, 1)))
 
 
-@pytest.mark.parametrize("scheduler", ["synchronous", "threads", "processes", "distributed"])
-def test_on_each_scheduler(x, data, scheduler, request):
-    how = {"scheduler": scheduler}
-    if scheduler == "distributed":
-        how = {"scheduler": request.getfixturevalue("client")}
+def test_on_each_scheduler(x, data, options):
     results = ud.run_udf(x, [SumUDF(), PartitionsUDF(), OBJECTS["ApplyMasksUDF"]()])
-    sums, partitions, _ = ud.compute(*results, **how)
+    sums, partitions, _ = ud.compute(*results, **options)
     np.testing.assert_array_equal(sums["intensity"], data.sum((0, 1)))
     np.testing.assert_array_equal(partitions["first"].reshape(-1), np.arange(48))
 

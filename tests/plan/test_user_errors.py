@@ -1,10 +1,8 @@
 """An exception out of a user's method keeps its type and says where it was raised."""
 
 import pickle
-import traceback
 
 import dask.array as da
-import numpy as np
 import pytest
 
 import udfdask as ud
@@ -102,16 +100,6 @@ def x() -> da.Array:
     return da.ones((*NAV, 4, 5), chunks=(*CHUNKS, 4, 5), dtype="float32")
 
 
-@pytest.fixture(params=["synchronous", "threads", "processes", "distributed"])
-def options(request):
-    """Arguments of compute for each scheduler."""
-    if request.param == "distributed":
-        return {"scheduler": request.getfixturevalue("client")}
-    if request.param == "processes":
-        return {"scheduler": "processes", "num_workers": 2}
-    return {"scheduler": request.param}
-
-
 def raised(call):
     """The exception of a call, with its notes and those in its message.
 
@@ -179,25 +167,3 @@ def test_exception_that_cannot_travel(x, cls, options):
     assert "TwoArguments: no light at noon" in text
     assert f"in {method}" in text  # the traceback
     assert f"raised in {cls.__name__}.{method}" in text
-
-
-def test_the_users_line_is_in_the_traceback(x):
-    error, _ = raised(lambda: ud.run_udf(x, BadFrame("process_frame")).compute(scheduler="threads"))
-    functions = [frame.name for frame in traceback.extract_tb(error.__traceback__)]
-    assert functions[-2:] == ["process_frame", "here"]
-
-
-def test_blocks_that_are_not_as_announced(x):
-    class Nothing(ud.UDF):
-        def get_result_buffers(self):
-            return {"v": self.buffer(kind="nav")}
-
-        def process_frame(self, frame):
-            pass
-
-    short = x.map_blocks(lambda b: b[:1], dtype=x.dtype, meta=np.empty((0,) * 4, "float32"))
-    with pytest.raises(ud.UDFError, match=r"was announced, but one of shape .* came"):
-        ud.run_udf(short, Nothing()).compute(scheduler="synchronous")
-    other = x.map_blocks(lambda b: b + 0j, dtype=x.dtype, meta=np.empty((0,) * 4, "float32"))
-    with pytest.raises(ud.UDFError, match=r"dtype float32 was announced, but one of dtype complex"):
-        ud.run_udf(other, Nothing()).compute(scheduler="synchronous")

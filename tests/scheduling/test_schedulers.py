@@ -72,15 +72,6 @@ def x(values) -> da.Array:
     return da.from_array(values, chunks=((2, 3), (3, 4), (4, 2), (9,)))
 
 
-@pytest.fixture(params=["synchronous", "threads", "processes", "distributed"])
-def options(request):
-    if request.param == "distributed":
-        return {"scheduler": request.getfixturevalue("client")}
-    if request.param == "processes":
-        return {"scheduler": "processes", "num_workers": 2}
-    return {"scheduler": request.param}
-
-
 def bits(result) -> dict[str, bytes]:
     return {name: np.asarray(result[name]).tobytes() for name in result}
 
@@ -127,19 +118,3 @@ def test_pickling_a_result(x, dumps):
     assert bits(restored) == bits(done)
     np.testing.assert_array_equal(restored.raw["intensity"], done.raw["intensity"])
     np.testing.assert_array_equal(restored.masked["intensity"], done.masked["intensity"])
-
-
-def test_a_class_made_in_a_function(options):
-    """Classes and lambdas travel by value."""
-    x = da.ones((4, 2, 4, 4), chunks=(1, 2, 4, 4))
-    offset = 3
-
-    class Local(ud.UDF):
-        def get_result_buffers(self):
-            return {"v": self.buffer(kind="nav", dtype="float64")}
-
-        def process_frame(self, frame):
-            self.results.v[:] = self.params.f(frame.sum()) + offset
-
-    done = ud.run_udf(x, Local(f=lambda v: v * 2)).compute(**options)
-    np.testing.assert_array_equal(done["v"], np.full((4, 2), 16 * 2 + 3.0))

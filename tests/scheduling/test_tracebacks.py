@@ -27,15 +27,6 @@ CALLS = {
 METHODS = ["preprocess", "process_frame", "postprocess", "merge", "get_results"]
 
 
-@pytest.fixture(params=["synchronous", "threads", "processes", "distributed"])
-def scheduler(request):
-    if request.param == "distributed":
-        return {"scheduler": request.getfixturevalue("client")}
-    if request.param == "processes":
-        return {"scheduler": "processes", "pool": request.getfixturevalue("pool")}
-    return {"scheduler": request.param}
-
-
 def functions_of(error):
     """Names of the functions in a traceback, from the caller on."""
     return [line.name for line in traceback.extract_tb(error.__traceback__)]
@@ -49,10 +40,10 @@ def own_lines(error):
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("call", CALLS)
-def test_only_the_lines_of_the_user_are_shown(scheduler, call, method):
+def test_only_the_lines_of_the_user_are_shown(options, call, method):
     result = ud.run_udf(X, Fails(method))
     with pytest.raises(OwnError) as caught:
-        CALLS[call](result, **scheduler)
+        CALLS[call](result, **options)
     error = caught.value
     assert type(error) is OwnError
     first, *between, caller, check, last = functions_of(error)
@@ -66,9 +57,9 @@ def test_only_the_lines_of_the_user_are_shown(scheduler, call, method):
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_of_a_progressive_run(scheduler, method):
+def test_of_a_progressive_run(options, method):
     def watch():
-        for snapshot in ud.run_udf_iter(X, Fails(method), **scheduler):
+        for snapshot in ud.run_udf_iter(X, Fails(method), **options):
             snapshot.buffers[0]["mean"]
 
     with pytest.raises(OwnError) as caught:
@@ -77,7 +68,7 @@ def test_of_a_progressive_run(scheduler, method):
     assert functions_of(caught.value)[1:] == ["watch", *expected]
 
     async def watch_it():
-        async for snapshot in ud.run_udf_iter(X, Fails(method), **scheduler):
+        async for snapshot in ud.run_udf_iter(X, Fails(method), **options):
             snapshot.buffers[0]["mean"]
 
     with pytest.raises(OwnError) as caught:

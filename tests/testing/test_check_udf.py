@@ -9,8 +9,7 @@ import pytest
 import udf_zoo
 import udfdask as ud
 from udfdask.testing import CheckReport, UDFCheckError, check_udf
-from udfdask.testing.laws.check_udf import LAWS
-from udfdask.udfs import AutoUDF, NoOpUDF, PickUDF, StdDevUDF, SumSigUDF, SumUDF
+from udfdask.udfs import AutoUDF, NoOpUDF, PickUDF, SumSigUDF, SumUDF
 
 
 class Rows(ud.UDF):
@@ -203,90 +202,3 @@ def test_bad_arguments():
         check_udf(SumUDF)
     with pytest.raises(ValueError, match="'order', which is not a law"):
         check_udf(SumUDF(), skip=["order"])
-
-
-def notes_of(udf, array=None):
-    """Return the notes about a UDF; its laws are checked elsewhere."""
-    return check_udf(udf, array, skip=[law.__name__ for law in LAWS]).notes
-
-
-class Bright(ud.UDF):
-    """Count bright pixels; the merge forgets one of the two buffers."""
-
-    def __init__(self, threshold):
-        super().__init__(threshold=threshold)
-
-    def get_result_buffers(self):
-        return {"total": self.buffer("sig"), "count": self.buffer("single", dtype="int64")}
-
-    def process_frame(self, frame):
-        self.results.total += frame
-        self.results.count += np.count_nonzero(frame > self.params.threshold)
-
-    def merge(self, dest, src):
-        dest.total += src.total
-
-
-@pytest.mark.full
-def test_a_merge_of_buffers_that_never_change_is_not_tested():
-    (note,) = check_udf(Bright(60)).notes  # the default data end at 59
-    assert note.startswith("buffer 'count' never left its fresh value, so its merge is not tested")
-    with pytest.raises(UDFCheckError, match="merge forgets buffer 'count'"):
-        check_udf(Bright(60), np.arange(24 * 4).reshape(4, 6, 2, 2))
-
-
-@pytest.mark.full
-def test_ready_made_udfs_have_notes():
-    class StdDevOfBright(StdDevUDF):
-        def postproces(self):
-            pass
-
-    assert notes_of(StdDevUDF()) == ()  # `origin` is only for data that are no integers
-    (note,) = notes_of(SumUDF(), np.zeros((4, 6, 5, 7)))
-    assert note.startswith("buffer 'intensity' never left its fresh value")
-    (note,) = notes_of(StdDevOfBright())
-    assert note == "StdDevOfBright.postproces is never called: did you mean postprocess?"
-
-
-class Largest(ud.UDF):
-    """One number for each frame."""
-
-    def get_result_buffers(self):
-        return {"largest": self.buffer(kind="nav")}
-
-    def process_frame(self, frame):
-        self.results.largest[:] = frame.max() + 1000
-
-
-def test_names_that_are_nearly_right_are_noted():
-    class Misspelled(Largest):
-        def preproces(self):
-            pass
-
-        def merge_al(self):  # a helper of this name is used
-            return 0
-
-        def process_frame(self, frame):
-            self.results.largest[:] = frame.sum() + self.merge_al()
-
-    assert notes_of(Misspelled()) == (
-        "Misspelled.preproces is never called: did you mean preprocess?",
-    )
-
-
-def test_differences_of_unsigned_integers_are_noted():
-    class Difference(Largest):
-        def get_preferred_input_dtype(self):
-            return self.USE_NATIVE_DTYPE
-
-        def process_frame(self, frame):
-            self.results.largest[:] = (frame[:1] - frame[1:2]).mean() + 1000
-
-    class Converted(Difference):
-        def process_frame(self, frame):
-            super().process_frame(frame.astype("float64"))
-
-    (note,) = notes_of(Difference())
-    assert note.startswith("'largest' is ")
-    assert "integers are too small" in note
-    assert not notes_of(Converted())

@@ -47,16 +47,10 @@ def check_once(folder, runs=()):
 
 
 @pytest.mark.parametrize("progress", [False, True])
-@pytest.mark.parametrize("scheduler", ["synchronous", "threads", "processes", "distributed"])
-def test_datasets_results_and_arrays_together(counted, folder, scheduler, progress, request):
+def test_datasets_results_and_arrays_together(counted, folder, options, progress):
     chain, nav = counted.udf.run_udf([CountedChain(folder), CountedNav(folder)], sig_dims=SIG)
     plain = ud.run_udf(counted.transpose("y", "x", *SIG).data, SumSigUDF())
     mixed = [chain, nav["sums"], plain, {"mean": counted.mean(SIG)}, counted.max()]
-    options = {"scheduler": scheduler}
-    if scheduler == "processes":
-        options["pool"] = request.getfixturevalue("pool")
-    elif scheduler == "distributed":
-        options = {"scheduler": request.getfixturevalue("client")}
     found = ud.compute(*mixed, progress=progress, **options)
     check_once(folder, ["chain", "nav"])
     wanted = counted.sum(SIG).compute()
@@ -88,8 +82,4 @@ def test_by_xarray_and_dask(counted, folder, compute):
     check_once(folder)
     for dataset in found:
         assert dataset.compute() is not None
-    check_nothing(folder)
-
-
-def check_nothing(folder):
     assert not counts(folder)

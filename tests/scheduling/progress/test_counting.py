@@ -25,15 +25,6 @@ def x(values):
     return da.from_array(values, chunks=(2, 3, 8, 9))
 
 
-@pytest.fixture(params=["synchronous", "threads", "processes", "distributed"])
-def options(request):
-    if request.param == "distributed":
-        return {"scheduler": request.getfixturevalue("client")}
-    if request.param == "processes":
-        return {"scheduler": "processes", "pool": request.getfixturevalue("pool")}
-    return {"scheduler": request.param, "num_workers": 2}
-
-
 @st.composite
 def runs(draw):
     """Chunks of all axes, and one or two regions of interest."""

@@ -20,15 +20,6 @@ def x():
     return da.ones((4, 6, 8, 8), chunks=(2, 3, 8, 8))
 
 
-@pytest.fixture(params=["synchronous", "threads", "processes", "distributed"])
-def options(request):
-    if request.param == "distributed":
-        return {"scheduler": request.getfixturevalue("client")}
-    if request.param == "processes":
-        return {"scheduler": "processes", "pool": request.getfixturevalue("pool")}
-    return {"scheduler": request.param, "num_workers": 2}
-
-
 def plugins(client):
     return client.run_on_scheduler(
         lambda dask_scheduler: [n for n in dask_scheduler.plugins if n.startswith("udfdask")]

@@ -1,12 +1,12 @@
-"""Tasks that end their worker, or fill its memory, on a cluster of two processes."""
+"""A task that ends its process, on a cluster of two: the error names UDFs and chunk."""
 
+import os
 import re
 
 import dask.array as da
 import pytest
 
 import udfdask as ud
-from stopping_udfs import DATA_CHUNKS, SHAPE, Exits
 from udfdask.udfs import SumUDF
 
 distributed = pytest.importorskip("distributed")
@@ -17,48 +17,34 @@ pytestmark = pytest.mark.full
 CHUNK = r"on chunk \(\d, \d\), navigation \[\d:\d, \d:\d\]"
 
 
-@pytest.fixture
-def x():
-    return da.ones(SHAPE, chunks=DATA_CHUNKS)
+class Exits(ud.UDF):
+    """Ends its process at one position of the scan."""
+
+    def get_result_buffers(self):
+        return {"sums": self.buffer("nav", dtype="float64")}
+
+    def process_frame(self, frame):
+        if tuple(self.meta.coordinates[0]) == (3, 1):
+            os._exit(3)
 
 
-@pytest.fixture
-def small():
-    """A client of two processes with one thread and 500 MB each."""
+RUNS = [
+    lambda x, udfs, **options: ud.compute(*ud.run_udf(x, udfs), **options),
+    lambda x, udfs, **options: list(ud.run_udf_iter(x, udfs, **options)),
+]
+
+
+@pytest.mark.parametrize("run", RUNS, ids=["compute", "iterate"])
+def test_a_task_ends_its_process(run):
+    x = da.ones((4, 4, 2, 2), chunks=2)
     with (
         distributed.LocalCluster(
-            n_workers=2,
-            threads_per_worker=1,
-            memory_limit="500 MB",
-            dashboard_address=":0",
-            silence_logs=50,
+            n_workers=2, threads_per_worker=1, dashboard_address=":0", silence_logs=50
         ) as cluster,
         distributed.Client(cluster, set_as_default=False) as client,
     ):
-        yield client
-
-
-def by_compute(x, udfs, client, **options):
-    return ud.compute(*ud.run_udf(x, udfs), scheduler=client, **options)
-
-
-def by_iterating(x, udfs, client, **options):
-    *_, last = ud.run_udf_iter(x, udfs, scheduler=client, **options)
-    return last.buffers
-
-
-RUNS = [by_compute, by_iterating]
-
-
-def notes_of(error):
-    return "\n".join(error.value.__notes__)
-
-
-@pytest.mark.parametrize("run", RUNS)
-def test_a_task_ends_its_process(run, x, small):
-    # A nanny gives up on a worker that ends while it starts: four ends in a row may never come.
-    small.cluster.scheduler.allowed_failures = 0
-    with pytest.raises(distributed.KilledWorker) as found:
-        run(x, [Exits(), SumUDF()], small)
-    note = notes_of(found)
-    assert re.search(rf"Exits and SumUDF {CHUNK}", note)
+        # A nanny gives up on a worker that ends while it starts: four ends in a row may never come.
+        cluster.scheduler.allowed_failures = 0
+        with pytest.raises(distributed.KilledWorker) as found:
+            run(x, [Exits(), SumUDF()], scheduler=client)
+    assert re.search(rf"Exits and SumUDF {CHUNK}", "\n".join(found.value.__notes__))

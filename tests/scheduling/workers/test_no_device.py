@@ -1,6 +1,5 @@
 """UDFs that need a device where there is none, or where a worker with one comes later."""
 
-from contextlib import contextmanager
 from pathlib import Path
 
 import dask
@@ -50,29 +49,6 @@ def last_snapshot(folder, client):
 DOORS = [computed, with_progress, persisted, last_snapshot]
 
 
-def check(results):
-    sums, total = numbers(DATA)
-    np.testing.assert_array_equal(results[1]["sums"], sums)
-    np.testing.assert_array_equal(results[1]["total"], total)
-
-
-@contextmanager
-def cluster(workers=None, worker=None):
-    """A client of a cluster whose workers live in this process."""
-    scheduler = {"cls": distributed.Scheduler, "options": {"port": 0, "dashboard_address": ":0"}}
-    workers = {k: {"cls": distributed.Worker, "options": v} for k, v in (workers or {}).items()}
-    worker = None if worker is None else {"cls": distributed.Worker, "options": worker}
-    with (
-        distributed.SpecCluster(
-            workers=workers, worker=worker, scheduler=scheduler, silence_logs=40
-        ) as made,
-        distributed.Client(made, set_as_default=False) as client,
-    ):
-        if workers:
-            client.wait_for_workers(len(workers))
-        yield client
-
-
 @pytest.mark.parametrize("door", DOORS, ids=lambda door: door.__name__)
 def test_nobody_has_a_device(door, client, folder):
     with pytest.raises(DeviceError, match=r"^Cuda .*--resources CUDA=1"):
@@ -98,9 +74,17 @@ def test_all_udfs_that_need_it_are_named(client, folder):
 
 @pytest.mark.parametrize("door", DOORS, ids=lambda door: door.__name__)
 def test_a_worker_that_comes(door, folder):
-    with cluster(worker={"nthreads": 1, "resources": {"CUDA": 1}}) as client:
-        client.cluster.adapt(minimum=0, maximum=1, interval="100ms")
-        check(door(folder, client))
+    scheduler = {"cls": distributed.Scheduler, "options": {"port": 0, "dashboard_address": ":0"}}
+    worker = {"cls": distributed.Worker, "options": {"nthreads": 1, "resources": {"CUDA": 1}}}
+    with (
+        distributed.SpecCluster(worker=worker, scheduler=scheduler, silence_logs=40) as cluster,
+        distributed.Client(cluster, set_as_default=False) as client,
+    ):
+        cluster.adapt(minimum=0, maximum=1, interval="100ms")
+        results = door(folder, client)
+    sums, total = numbers(DATA)
+    np.testing.assert_array_equal(results[1]["sums"], sums)
+    np.testing.assert_array_equal(results[1]["total"], total)
 
 
 def test_nothing_is_computed_for_chunks_that_nobody_can_run(client, folder):
