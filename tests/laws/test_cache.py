@@ -107,21 +107,6 @@ def test_only_what_is_missing_is_computed(cache, tmp_path):
     assert_same_bits(sums[0, :4], expected[0]["intensity"][1, :4])
 
 
-def test_datasets_are_kept(cache, tmp_path):
-    pytest.importorskip("xarray")
-
-    def run():
-        total, sums = ud.run_udf(data(tmp_path), [SumUDF(), SumSigUDF()])
-        return total.to_xarray(), sums.to_xarray()
-
-    expected = without_cache(*run())
-    loads(tmp_path)
-    for n in (12, 0):
-        found = computed(*run())
-        assert loads(tmp_path).total() == n
-        assert all(one.identical(other) for one, other in zip(found, expected, strict=True))
-
-
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("how", ["removed", "damaged", "empty", "cut"])
 def test_lost_records_are_computed_again(case, how, cache, tmp_path):

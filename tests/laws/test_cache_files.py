@@ -14,6 +14,7 @@ import pytest
 import udfdask as ud
 from cache_cases import assert_equal
 from udfdask.corrections import CorrectionSet
+from udfdask.io import open_file
 from udfdask.records.folder import SUFFIX
 from udfdask.udfs import ApplyMasksUDF, SumSigUDF, SumUDF
 
@@ -73,6 +74,7 @@ MADE = {
     "global path": lambda p: ud.run_udf(x(), Weighted(weights=of_global(p))),
     "many objects": many_objects,
     "masks": lambda p: ud.run_udf(x(), ApplyMasksUDF(mask_factories=constant(p))),
+    "opened": lambda p: ud.run_udf(open_file(p).array, SumSigUDF(), sig_dims=1),
     "blocks": lambda p: ud.run_udf(x().map_blocks(of_global(p), dtype="f8"), SumSigUDF()),
 }
 

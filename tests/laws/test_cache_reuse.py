@@ -136,20 +136,10 @@ def test_a_larger_roi_loads_the_new_chunks_only(udfs, cache, tmp_path):
         assert sum(loads(tmp_path).values()) == n_loads
 
 
-@pytest.mark.parametrize(
-    "how",
-    [
-        "slice",
-        "tiling_scheme",
-        "cursor",
-        "shared",
-        "own",
-        "preprocess",
-        "sometimes",
-        "copy",
-        "deep copy",
-    ],
-)
+LOOKS = "slice tiling_scheme cursor shared own preprocess sometimes copy".split()
+
+
+@pytest.mark.parametrize("how", [*LOOKS, "deep copy"])
 def test_a_udf_that_looks_around_is_computed_for_each_roi(how, cache, tmp_path):
     for roi in (mask((0, 0), (0, 1)), SMALL, LARGE, None, SMALL):
         run = ud.run_udf(data(tmp_path), [LooksAround(how=how), SumUDF()], roi=roi)
@@ -158,12 +148,6 @@ def test_a_udf_that_looks_around_is_computed_for_each_roi(how, cache, tmp_path):
         assert_equal(computed(*run), expected)
         assert_equal(computed(*run), expected)
     assert not loads(tmp_path)
-
-
-def test_udfs_that_need_the_whole_region(cache, tmp_path):
-    for roi in (mask((0, 0)), SMALL, LARGE, SMALL):
-        run = ud.run_udf(data(tmp_path), [PickUDF(), SumSigUDF()], roi=roi)
-        assert_equal(computed(*run), without_cache(*run))
 
 
 class Contiguous(ud.UDF):
@@ -180,20 +164,22 @@ class TileLengths(Contiguous):
     contiguous_nav = False
 
 
-def test_tiles_that_others_cut(cache, tmp_path):
-    rois = (mask((slice(0, 2), slice(0, 2))), mask(slice(0, 2)), None)
-    for udfs in ([TileLengths()], [TileLengths(), Contiguous()], [Contiguous()]):
-        for roi in (*rois, *rois):
+AROUND = {
+    "whole region": [[PickUDF(), SumSigUDF()]],
+    "tiles that others cut": [[TileLengths()], [TileLengths(), Contiguous()], [Contiguous()]],
+    "windows": [[WindowsUDF(1, outside=False), WindowsUDF(1)]],
+    "windows of partitions": [[PartitionsUDF(1, outside=False), PartitionsUDF(1)]],
+}
+"""Lists of UDFs whose results depend on more than their own frames."""
+
+
+@pytest.mark.parametrize("lists", AROUND.values(), ids=AROUND)
+def test_what_depends_on_the_region_is_computed_for_each(lists, cache, tmp_path):
+    rois = (None, mask((slice(0, 2), slice(0, 2))), mask(slice(0, 2)), SMALL, LARGE)
+    for udfs in lists:
+        for roi in (*rois, *reversed(rois)):
             run = ud.run_udf(data(tmp_path, chunks=(2, 2, 3, 4)), udfs, roi=roi)
             assert_equal(computed(*run), without_cache(*run))
-
-
-@pytest.mark.parametrize("kind", [WindowsUDF, PartitionsUDF])
-def test_windows_of_another_region_are_computed(kind, cache, tmp_path):
-    rois = (None, mask(slice(0, 2)), SMALL, LARGE)
-    for roi in (*rois, *reversed(rois)):
-        run = ud.run_udf(data(tmp_path), [kind(1, outside=False), kind(1)], roi=roi)
-        assert_equal(computed(*run), without_cache(*run))
 
 
 @pytest.mark.filterwarnings("ignore:the array was made with sync_offset")

@@ -1,7 +1,8 @@
-"""Short forms of scripts/soak: killed workers, more data than memory, many chunks."""
+"""Short forms of scripts/soak: killed workers and runs, more data than memory, predicted memory."""
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -12,11 +13,12 @@ from making import LATE
 
 SOAK = Path(__file__).parents[2] / "scripts" / "soak"
 
-pytestmark = pytest.mark.full
+full = pytest.mark.full
+reads_proc = pytest.mark.skipif(sys.platform != "linux", reason="reads the memory from /proc")
 
 
 def run(script, *arguments):
-    """Return what a script prints; it must end by itself and without an error."""
+    """Return the lines that a script prints; it must end by itself and without an error."""
     pytest.importorskip("distributed")
     program = subprocess.run(
         [sys.executable, SOAK / script, *map(str, arguments)],
@@ -27,21 +29,31 @@ def run(script, *arguments):
         env={**os.environ, "PYTHONWARNINGS": "ignore"},
     )
     assert program.returncode == 0, program.stdout + program.stderr
-    return program.stdout
+    return program.stdout.splitlines()
 
 
+@full
 def test_killed_workers():
     printed = run("killed_workers.py", "--repeats", 2, "--chunks", 500, "--kills", 2)
-    assert printed.splitlines()[-1] == "2 runs with 2 killed workers each: all equal"
+    assert printed[-1] == "2 runs with 2 killed workers each: all equal"
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="reads the peak of memory from /proc")
+@full
+def test_a_killed_run_goes_on():
+    pytest.importorskip("zarr")
+    printed = run("resume.py", "--kills", 3, "--seed", 5)
+    assert re.search(r'"kills": [3-9]', printed[-1])
+
+
+@full
+@reads_proc
 def test_more_data_than_memory():
     printed = run("beyond_memory.py", "--gigabytes", 4, "--limit", "1GB")
-    assert printed.splitlines()[-1] == "all values are right"
+    assert printed[-1] == "all values are right"
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="reads the use of memory from /proc")
+@full
+@reads_proc
 def test_many_chunks(tmp_path):
     """A chunk has at most 1.5 times the tasks and bytes of dask's own sum, at any number."""
     saved = tmp_path / "found.jsonl"
@@ -57,20 +69,20 @@ def test_many_chunks(tmp_path):
         assert ours <= 1.5 * dask  # a heartbeat has more bytes than these chunks of ours
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="reads the use of memory from /proc")
-def test_a_cluster_that_cannot_start_is_an_error(tmp_path):
-    """A worker that ends at once: the script says so, with the worker's last words."""
-    (tmp_path / "distributed.yaml").write_text(
-        "distributed:\n  worker:\n    preload: no_such_module"
-    )
-    program = subprocess.run(
-        [sys.executable, SOAK / "many_chunks.py", "--chunks", "10", "--contestants", "dask"],
-        capture_output=True,
-        text=True,
-        timeout=LATE,
-        check=False,
-        env={**os.environ, "DASK_CONFIG": str(tmp_path)},
-    )
-    assert program.returncode == 1
-    assert "ended with 1" in program.stderr
-    assert "no_such_module" in program.stderr
+TWO_THREADS = "sum_of_each_frame,merge_tree_of_4,merge_chain,large_nav,corrections"
+
+
+@reads_proc
+@pytest.mark.parametrize(
+    ("arguments", "n_cases"),
+    [
+        ("--threads 1 --only deviation,merge_all", 2),
+        pytest.param("--threads 1", 25, marks=full),
+        pytest.param(f"--threads 2 --only {TWO_THREADS}", 5, marks=full),
+        pytest.param("--cluster --only partitions,large_nav", 2, marks=full),
+    ],
+)
+def test_predicted_memory(arguments, n_cases):
+    """The script fails if a run needs more than predicted, or less than half of it."""
+    lines = run("predicted_memory.py", *arguments.split())
+    assert len(lines) == n_cases + 1
