@@ -168,10 +168,6 @@ ROUTES = {
     "an array of an optimized one": lambda a, b: dask.compute(
         [(r["sums"], r.valid_mask["sums"]) for r in dask.optimize(a, b)]
     ),
-    "everything of a kept one": lambda a, b: [
-        dask.compute(r, *r.values(), r.raw["sums"], r.valid_mask["sums"])
-        for r in dask.persist(a, b)
-    ],
     "a kept one, kept again": lambda a, b: dask.persist(*dask.persist(a, b))[1].compute(),
     "pickled": lambda a, b: dask.compute(*pickle.loads(pickle.dumps((a, b)))),
 }

@@ -20,7 +20,8 @@ from libertem.udf.sumsigudf import SumSigUDF
 import udfdask as ud
 import udfdask.udfs as own
 from counting import CountedData, counts
-from libertem_objects import OBJECTS, ROI, PartitionsUDF, make_data
+from libertem_objects import OBJECTS, ROI, PartitionsUDF
+from making import SYNC
 from udfdask.libertem import adapt
 from udfdask.testing import check_udf, raise_if_dask_computes
 
@@ -48,17 +49,6 @@ class ShapesUDF(TheirUDF):
 
 
 pytestmark = pytest.mark.filterwarnings("ignore::udfdask.UDFWarning")
-SYNC = {"scheduler": "synchronous"}
-
-
-@pytest.fixture(scope="module")
-def data():
-    return make_data()
-
-
-@pytest.fixture(scope="module")
-def x(data):
-    return da.from_array(data, chunks=(2, 3, 32, 32))
 
 
 def test_beside_own_ones_in_one_pass(data, tmp_path):

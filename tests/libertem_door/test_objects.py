@@ -11,8 +11,6 @@ import pytest
 pytest.importorskip("libertem", reason="libertem is in the extra of that name")
 pytest.importorskip("libertem_blobfinder", reason="libertem-blobfinder is in the extra libertem")
 
-import libertem.api as lt
-
 import udfdask as ud
 from counting import CountedData, counts
 from libertem_objects import (
@@ -23,29 +21,17 @@ from libertem_objects import (
     ONE_FRAME,
     ROI,
     THIN,
-    make_data,
 )
+from making import SYNC
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::udfdask.UDFWarning",
     "ignore:'where' used without 'out':UserWarning",  # LiberTEM's CoMUDF about its own code
 )
-SYNC = {"scheduler": "synchronous"}
 PAGE = (
     Path(__file__).resolve().parents[2] / "docs" / "user-guide" / "libraries" / "libertem-udfs.md"
 )
 MARK = "<!-- The tests write this table: tests/libertem_door/test_objects.py. -->\n"
-
-
-@pytest.fixture(scope="module")
-def data():
-    return make_data()
-
-
-@pytest.fixture(scope="module")
-def context():
-    with lt.Context.make_with("inline") as made:
-        yield made
 
 
 def theirs(context, data, udf, roi):

@@ -1,6 +1,5 @@
 """What a script that was written for LiberTEM reads after a run: here, and in LiberTEM itself."""
 
-import dask.array as da
 import numpy as np
 import pytest
 import sparse
@@ -8,7 +7,6 @@ import sparse
 pytest.importorskip("libertem", reason="libertem is in the extra of that name")
 pytest.importorskip("libertem_blobfinder", reason="libertem-blobfinder is in the extra libertem")
 
-import libertem.api as lt
 from libertem.io.corrections import CorrectionSet as TheirCorrectionSet
 from libertem.udf import UDF
 from libertem.udf.auto import AutoUDF as TheirAutoUDF
@@ -18,7 +16,8 @@ from libertem.udf.logsum import run_logsum
 from libertem.udf.stddev import run_stddev
 
 import udfdask as ud
-from libertem_objects import OBJECTS, ROI, make_data
+from libertem_objects import OBJECTS, ROI
+from making import SYNC
 from udfdask import libertem as shortcuts
 from udfdask.corrections import CorrectionSet
 from udfdask.udfs import AutoUDF
@@ -27,7 +26,6 @@ pytestmark = pytest.mark.filterwarnings(
     "ignore::udfdask.UDFWarning",
     "ignore:'where' used without 'out':UserWarning",  # LiberTEM's CoMUDF about its own code
 )
-SYNC = {"scheduler": "synchronous"}
 BLOCK = np.zeros(ROI.shape, bool)
 BLOCK[2:5, 1:7] = True
 BLOCK[3, 4] = False
@@ -40,22 +38,6 @@ def some(names):
     """All names in the full suite, two in the default one."""
     full = pytest.mark.full
     return [n if n in CHEAP else pytest.param(n, marks=full) for n in names]
-
-
-@pytest.fixture(scope="module")
-def data():
-    return make_data()
-
-
-@pytest.fixture(scope="module")
-def x(data):
-    return da.from_array(data, chunks=(2, 3, 32, 32))
-
-
-@pytest.fixture(scope="module")
-def context():
-    with lt.Context.make_with("inline") as made:
-        yield made
 
 
 @pytest.fixture(scope="module")

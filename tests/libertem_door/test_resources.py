@@ -15,11 +15,11 @@ from libertem.udf import UDF as TheirUDF
 from libertem.udf.base import get_resources_for_backends
 
 import udfdask as ud
+from making import SYNC
 from suites import examples
 from udfdask.errors import ArgumentValueError
 
 pytestmark = pytest.mark.filterwarnings("ignore::udfdask.UDFWarning")
-SYNC = {"scheduler": "synchronous"}
 CONSTANTS = [name for name in dir(TheirUDF) if name.startswith("BACKEND_")]
 NAMES = sorted(getattr(TheirUDF, name) for name in CONSTANTS if name != "BACKEND_ALL")
 TYPES = {

@@ -7,13 +7,13 @@ from hypothesis import strategies as st
 
 pytest.importorskip("libertem", reason="libertem is in the extra of that name")
 
-import libertem.api as lt
 from libertem.udf.com import CoMParams, CoMUDF
 from libertem.udf.stddev import StdDevUDF
 from libertem.udf.sum import SumUDF
 from libertem.udf.sumsigudf import SumSigUDF
 
 import udfdask as ud
+from making import SYNC
 from suites import examples
 from udfdask.io import open_file
 
@@ -21,14 +21,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::udfdask.UDFWarning"),
     pytest.mark.filterwarnings("ignore:'where' used without 'out':UserWarning"),
 ]
-SYNC = {"scheduler": "synchronous"}
 N_FRAMES, SIG = 15, (8, 8)
-
-
-@pytest.fixture(scope="module")
-def context():
-    with lt.Context.make_with("inline") as made:
-        yield made
 
 
 @pytest.fixture(scope="module")

@@ -7,8 +7,6 @@ import pytest
 
 import udfdask as ud
 from making import SYNC, make
-from udfdask.explanation.costs import advised
-from udfdask.plan.plan import make_plan
 from udfdask.udfs import SumUDF
 
 TYPE, VALUE = ud.ArgumentTypeError, ud.ArgumentValueError
@@ -259,24 +257,6 @@ def test_merge_all(error, returned):
         ud.run_udf(ZEROS, merging_all(returned)).compute(**SYNC)
 
 
-def test_merge_all_that_is_not_associative():
-    class Averages(ud.UDF):
-        def get_result_buffers(self):
-            return {"v": self.buffer(kind="single", dtype="float64")}
-
-        def process_partition(self, partition):
-            self.results.v[:] = self.meta.coordinates[0, 0] ** 2
-
-        def merge_all(self, ordered_results):
-            return {"v": np.mean([r.v for r in ordered_results.values()], axis=0)}
-
-    rows = ZEROS.rechunk((1, 6, 8, 8))
-    with pytest.raises(ud.UDFError, match=r"'v'.*split_every=False"):
-        ud.run_udf(rows, Averages()).compute(**SYNC)
-    done = ud.run_udf(rows, Averages(), split_every=False).compute(**SYNC)
-    assert done["v"] == np.mean([0, 1, 4, 9])
-
-
 class Forgets(Nav):
     def __init__(self, level, *more, width=3, **rest):
         self.level = level
@@ -290,40 +270,10 @@ def test_init_without_super():
             use(X, Forgets(1))
 
 
-# Warnings of the plan.
-
-
-def kinds(array, udfs, *, memory="2 GiB", **options):
-    """The kinds of advice of a plan, and their numbers."""
-    with dask.config.set({"udfdask.worker-memory": memory}):
-        advice = advised(make_plan(array, udfs, **options)).advice
-    return {one.kind: one.numbers for one in advice}
-
-
 def test_a_task_too_large_for_memory():
-    assert kinds(X, [Nav()], memory=8192)["large tasks"] == {"task": 3072, "limit": 2048}
-    with (
-        dask.config.set({"udfdask.worker-memory": 8192}),
-        pytest.warns(ud.UDFWarning, match=r"array\.rechunk\(\(1, 6, -1, -1\)\)"),
-    ):
-        ud.run_udf(X, Nav())
-
-
-@pytest.mark.full
-@pytest.mark.parametrize(
-    ("shape", "chunks", "blocks", "tasks"),
-    [
-        ((128, 128, 64, 64), (1, 1, 64, 64), 16384, 2),
-        ((1 << 20, 512), (16, 512), 65536, 16),
-        ((64, 64, 64, 64), (1, 64, 8, 2), 16384, 1),
-        ((400, 256, 2048, 1024), (1, 2, 2048, 1024), 51200, 6400),
-    ],
-    ids=["one frame", "spectra", "cut signal", "large frames"],
-)
-def test_many_small_blocks(shape, chunks, blocks, tasks):
-    sig_dims = 1 if len(shape) == 2 else 2
-    x = da.zeros(shape, chunks=chunks, dtype="uint16")
-    assert kinds(x, [SumUDF()], sig_dims=sig_dims, memory=None)["small chunks"]["blocks"] == blocks
-    joined = make_plan(x, [SumUDF()], sig_dims=sig_dims, merge_small="64 MiB")
-    assert not advised(joined).advice
-    assert joined.recipe.grid.n_chunks * joined.recipe.n_blocks == tasks
+    with dask.config.set({"udfdask.worker-memory": 8192}):
+        (advice,) = ud.explain(X, Nav()).advice
+        assert advice.kind == "large tasks"
+        assert advice.numbers == {"task": 3072, "limit": 2048}
+        with pytest.warns(ud.UDFWarning, match=r"array\.rechunk\(\(1, 6, -1, -1\)\)"):
+            ud.run_udf(X, Nav())

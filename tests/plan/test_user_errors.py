@@ -9,7 +9,6 @@ import udfdask as ud
 
 distributed = pytest.importorskip("distributed")
 
-NAV, CHUNKS = (4, 6), (2, 3)
 BAD = (2, 4)  # in chunk (1, 1)
 
 
@@ -97,7 +96,7 @@ class BadInit(ud.UDF):
 
 @pytest.fixture
 def x() -> da.Array:
-    return da.ones((*NAV, 4, 5), chunks=(*CHUNKS, 4, 5), dtype="float32")
+    return da.ones((4, 6, 4, 5), chunks=(2, 3, 4, 5), dtype="float32")
 
 
 def raised(call):

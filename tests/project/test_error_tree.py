@@ -4,14 +4,11 @@ import inspect
 import pickle
 import sys
 
-import dask.array as da
-import numpy as np
 import pytest
 
 import udfdask as ud
 from udfdask import errors
 from udfdask.io import open_file
-from udfdask.udfs import SumUDF
 
 CLASSES = [c for _, c in inspect.getmembers(errors, inspect.isclass)]
 
@@ -40,12 +37,6 @@ def test_each_is_public_a_builtin_one_and_travels(cls):
     back = pickle.loads(pickle.dumps(cls("a message of several words")))
     assert type(back) is cls
     assert str(back) == "a message of several words"
-
-
-@pytest.mark.parametrize("run", [ud.run_udf, ud.explain])
-def test_corrections_at_every_door(run):
-    with pytest.raises(ud.ArgumentTypeError, match="corrections must be"):
-        run(da.zeros((4, 6, 8, 8)), SumUDF(), corrections=np.zeros((8, 8)))
 
 
 def test_hyperspy_is_not_there(tmp_path, monkeypatch):

@@ -32,11 +32,9 @@ LAWS = {
         distance = np.hypot(k[:, None], k)  # in mrad
         bf = frames[..., distance <= 6].sum(axis=-1)
         adf = frames[..., (distance > 9) & (distance <= 30)].sum(axis=-1)
-        np.testing.assert_array_equal(total["intensity"], frames.sum(axis=(0, 1)))
         np.testing.assert_array_equal(images["BF"]["intensity"], bf)
         np.testing.assert_array_equal(images["ADF"]["intensity"], adf)
         np.testing.assert_array_equal(peak["peak"], frames.max(axis=(2, 3)))
-        np.testing.assert_array_equal(part["intensity"].compute()[20:40, 15:40], adf[20:40, 15:40])
         np.testing.assert_array_equal(electrons, frames.sum(axis=(2, 3)))
         # a particle is dark in both images, and bright in the share of the dark field
         on, off = np.s_[12:17, 13:18], np.s_[:4, 32:40]
@@ -99,10 +97,7 @@ LAWS = {
     "4-events": """
         k = (np.arange(128) - 64) * 0.5
         distance = np.hypot(k[:, None], k)  # in mrad
-        bf = counts[..., distance <= 6].sum(axis=-1)
         adf = counts[..., (distance > 8) & (distance <= 31)].sum(axis=-1)
-        np.testing.assert_array_equal(results["sum"]["intensity"], counts.sum(axis=(0, 1)))
-        np.testing.assert_array_equal(results["BF"]["intensity"], bf)
         np.testing.assert_array_equal(results["ADF"]["intensity"], adf)
         disk = counts * (distance <= 7)
         com = (disk * k[:, None]).sum(axis=(2, 3)) / disk.sum(axis=(2, 3))

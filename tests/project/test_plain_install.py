@@ -40,13 +40,6 @@ def test_no_optional_package_is_installed():
     assert not optional_packages() & installed
 
 
-def test_the_packages_that_are_optional():
-    assert {"distributed", "xarray", "hyperspy", "sparse", "h5py", "matplotlib"} <= (
-        optional_packages()
-    )
-    assert not {"numpy", "numba", "scipy", "dask"} & optional_packages()
-
-
 @pytest.mark.skipif(not PLAIN, reason="the default run has these examples as doctests")
 @pytest.mark.parametrize(
     ("module", "name"),

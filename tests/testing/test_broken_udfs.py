@@ -73,12 +73,6 @@ class ForgetsBuffer(Sums):
         dest.total += src.total
 
 
-@fault("merge forgets buffer 'total'")
-class ForgetsAll(Sums):
-    def merge(self, dest, src):
-        pass
-
-
 @fault(r"merge forgets buffer 'sums'.* assign every nav buffer: dest.sums\[:\] = src.sums")
 class ForgetsRows(SumsAndRows):
     def merge(self, dest, src):
@@ -92,27 +86,12 @@ class Overwrites(Sums):
         dest.count += src.count
 
 
-@fault("merge is not associative: .* 'total' is")
-class KeepsTheFirst(Sums):
-    def merge(self, dest, src):
-        if not dest.count[0]:
-            dest.total[:] = src.total
-        dest.count += src.count
-
-
 class Mean(ud.UDF):
     def get_result_buffers(self):
         return {"mean": self.buffer("sig", dtype="float64")}
 
     def process_partition(self, partition):
         self.results.mean[:] = partition.mean(axis=0)
-
-
-@fault("merge is not associative: .* 'mean' is")
-class MergeAverages(Mean):
-    def merge(self, dest, src):
-        valid = self.meta.get_valid_nav_mask()
-        dest.mean[:] = (dest.mean + src.mean) / 2 if valid.any() else src.mean
 
 
 @fault("merge_all is not associative: .* 'mean' is .* divide in get_results")

@@ -103,13 +103,6 @@ def test_lazy_parameters_and_data():
     assert_eq(ud.run_udf(X, udf), run_reference(DATA, udf))
 
 
-@pytest.mark.parametrize("sig_dims", [1, 2, 3, 4])
-def test_signal_dimensions(sig_dims):
-    udf = udf_zoo.NavSums()
-    wanted = DATA.sum(axis=tuple(range(-sig_dims, 0)), dtype="int64")
-    assert_eq(run_reference(DATA, udf, sig_dims=sig_dims), {"sums": wanted})
-
-
 def test_several_and_the_users_data():
     data = DATA.copy()
     udfs = [udf_zoo.WritesFrames(), udf_zoo.NavSums()]

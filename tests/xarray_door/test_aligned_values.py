@@ -11,7 +11,8 @@ import xarray as xr
 import udfdask as ud
 import udfdask.xarray
 from udfdask.corrections import CorrectionSet
-from udfdask.udfs import ApplyMasksUDF, CoMUDF, NeighborSimilarityUDF, SumUDF
+from udfdask.testing import raise_if_dask_computes
+from udfdask.udfs import ApplyMasksUDF, CoMUDF, NeighborSimilarityUDF, PickUDF, SumUDF
 from udfdask.udfs import VirtualDetectorUDF as Detector
 
 RNG = np.random.default_rng(0)
@@ -162,6 +163,54 @@ def test_components_that_are_not_understood(use):
         run_with(use, vectors(SHIFTS).assign_coords(component=["left", "up"]))
     with pytest.raises(ud.ArgumentValueError, match=r"sig_dims=\('ky', 'kx'\)"):
         run_with(use, vectors(SHIFTS), SIG[::-1])
+
+
+LABELED = vectors(SHIFTS).drop_vars("component")
+
+
+def total(descan, array=ARRAY, sig_dims=SIG):
+    return array.udf.run_udf(SumUDF(), sig_dims=sig_dims, descan=descan)["intensity"].values
+
+
+def test_shifts_of_one_signal_axis():
+    spectra = ARRAY.isel(ky=0)
+    expected = total(LABELED[..., :1], spectra, "kx")
+    for shifts in (LABELED[..., 0], SHIFTS[..., 0]):
+        np.testing.assert_array_equal(total(shifts, spectra, "kx"), expected)
+
+
+def test_shifts_that_are_own_results():
+    com = ARRAY.udf.run_udf(CoMUDF(), sig_dims=SIG)
+    with raise_if_dask_computes():
+        found = ARRAY.udf.run_udf(PickUDF(), sig_dims=SIG, descan=com["raw_shifts"])
+    raw = ud.run_udf(X, CoMUDF())["raw_shifts"]
+    expected = ud.run_udf(X, PickUDF(), descan=raw)["intensity"].compute()
+    np.testing.assert_array_equal(found["intensity"].values, expected)
+
+
+def test_shifts_in_all_methods():
+    right = ud.run_udf(X, SumUDF(), descan=SHIFTS)["intensity"].compute()
+    options = {"sig_dims": SIG, "descan": LABELED.transpose("component", "x", "y")}
+    assert "descans" in str(ARRAY.udf.explain(SumUDF(), **options))
+    (*_, last) = ARRAY.udf.run_udf_iter(SumUDF(), scheduler="synchronous", **options)
+    np.testing.assert_array_equal(last.buffers[0]["intensity"].values, right)
+    np.testing.assert_array_equal(total(LABELED, ARRAY.compute()), right)
+
+
+@pytest.mark.parametrize(
+    ("shifts", "message"),
+    [
+        (LABELED.rename(component="other").isel(other=0), "one more of size 2"),
+        (LABELED.rename(y="z"), "one more of size 2"),
+        (LABELED.isel(component=[0, 1, 0]), "one more of size 2"),
+        (LABELED.isel(y=slice(1, None)), "3 positions along 'y', the data have 4"),
+        (LABELED.assign_coords(x=list("abcz")), "different coordinates along 'x'"),
+        (LABELED.to_dataset(name="raw"), "one of its arrays"),
+    ],
+)
+def test_shifts_that_do_not_fit(shifts, message):
+    with pytest.raises(ud.UDFError, match=message):
+        total(shifts)
 
 
 @pytest.mark.parametrize(

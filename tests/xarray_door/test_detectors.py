@@ -28,8 +28,6 @@ def image_of(array, mask):
 
 CHANGES = {
     "as it is": lambda mask: mask,
-    "transposed": lambda mask: mask.T,
-    "backwards": lambda mask: mask.isel(kx=slice(None, None, -1)),
     "without coordinates": lambda mask: mask.drop_vars("kx"),
     "numbers": lambda mask: mask.astype("float32"),
     "array": lambda mask: mask.values,

@@ -34,23 +34,15 @@ def test_a_labelled_region(array, roi):
 @pytest.mark.parametrize(
     "change",
     [
-        lambda roi: roi.transpose("x", "y"),
-        lambda roi: roi.isel(y=[3, 1, 0, 2]),
-        lambda roi: roi.isel(x=slice(None, None, -1)).transpose("x", "y"),
         lambda roi: roi.drop_vars("y"),
         lambda roi: roi.assign_coords(other=("y", range(4))),
         lambda roi: roi.values,
         lambda roi: roi.values.tolist(),
     ],
-    ids="transposed permuted backwards unlabelled others array list".split(),
+    ids="unlabelled others array list".split(),
 )
-def test_however_it_is_ordered(array, roi, change):
+def test_however_it_is_given(array, roi, change):
     xr.testing.assert_identical(sums(array, change(roi)), sums(array, roi))
-
-
-def test_the_order_of_the_data_counts(array, roi):
-    turned = array.transpose("kx", "x", "y", "ky").isel(x=slice(None, None, -1))
-    xr.testing.assert_identical(sums(turned, roi).sortby("x").transpose("y", "x"), sums(array, roi))
 
 
 def test_a_region_of_one_dimension_is_repeated(array):
