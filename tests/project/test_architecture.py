@@ -150,7 +150,7 @@ UNSTABLE_NAMES = {"clone_key", "collections_to_expr", "ContextAwareThreadPoolExe
 
 BANNED_NAMES = {"utils", "util", "helpers", "helper", "lib", "misc", "core", "common"}
 
-MODULES = sorted(PACKAGE.glob("**/*.py"))
+PATHS = sorted(PACKAGE.glob("**/*.py"))
 
 
 def dotted_name(path: Path) -> str:
@@ -158,9 +158,8 @@ def dotted_name(path: Path) -> str:
     return ".".join(part for part in parts if part != "__init__")
 
 
-KNOWN = {dotted_name(path) for path in MODULES}
-
-
+SOURCES = {dotted_name(path): path.read_text(encoding="utf-8") for path in PATHS}
+PACKAGES = {dotted_name(path) for path in PATHS if path.name == "__init__.py"}
 KNOWN_DASK = {
     f"{package.__name__}.{found.name}"
     for package in (dask, dask.array)
@@ -168,34 +167,30 @@ KNOWN_DASK = {
 }
 
 
-def is_package(module: str) -> bool:
-    return (PACKAGE.parent / module.replace(".", "/")).is_dir()
-
-
 def room_of(module: str) -> str:
     """`udfdask.udfs.sum` is in the room `udfs`; the package root is in none, and that is ''."""
     return module.partition(".")[2].partition(".")[0]
 
 
-def imports_in(source: str, module: str, *, is_package: bool = False) -> Iterator[tuple[int, str]]:
-    """Line and absolute name of all that `source` imports, relative names resolved.
+def imports_in(module: str) -> Iterator[tuple[int, str]]:
+    """Line and absolute name of all that a module imports, relative names resolved.
 
     The names in a `from` import are modules where such a module exists, and otherwise belong to the
     module they are taken from: `from udfdask import config` is `udfdask.config`, `from udfdask
     import UDF` is `udfdask`.
     """
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(ast.parse(SOURCES[module])):
         match node:
             case ast.Import(names=names):
                 yield from ((node.lineno, alias.name) for alias in names)
             case ast.ImportFrom(module=base, names=names, level=level):
                 if level:
                     here = module.split(".")
-                    here = here[: len(here) - level + is_package]
+                    here = here[: len(here) - level + (module in PACKAGES)]
                     base = ".".join([*here, *([base] if base else [])])
                 for alias in names:
                     full = f"{base}.{alias.name}"
-                    yield node.lineno, full if full in KNOWN else base
+                    yield node.lineno, full if full in SOURCES else base
             case ast.Call(
                 func=ast.Name(id="import_module" | "__import__")
                 | ast.Attribute(attr="import_module"),
@@ -204,27 +199,13 @@ def imports_in(source: str, module: str, *, is_package: bool = False) -> Iterato
                 yield node.lineno, name
 
 
-def faults(source: str, module: str, *, is_package: bool = False) -> list[str]:
-    """What is wrong with the imports of `source`, one line each."""
-    found = []
-    here = room_of(module)
-    for lineno, name in imports_in(source, module, is_package=is_package):
-        top = name.partition(".")[0]
-        where = f"{module}:{lineno} imports {name}"
-        if top != "udfdask":
-            if here not in HEAVY.get(top, {here}):
-                found.append(f"{where}: only {sorted(HEAVY[top])} may import {top}")
-            continue
-        there = room_of(name)
-        if there != here and there not in ALLOWED.get(here, ()):
-            found.append(f"{where}: the table has no {there or 'package root'} for {here}")
-    return found
+IMPORTS = {module: list(imports_in(module)) for module in SOURCES}
 
 
-def unstable_dask(source: str, module: str) -> list[str]:
-    """What `source` uses of dask that may change with any release, one line each."""
+def unstable_dask(module: str) -> list[str]:
+    """What a module uses of dask that may change with any release, one line each."""
     found = []
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(ast.parse(SOURCES[module])):
         match node:
             case ast.Import(names=names):
                 parts = [(alias.name, "") for alias in names]
@@ -248,7 +229,7 @@ def unstable_dask(source: str, module: str) -> list[str]:
 
 
 def test_every_module_is_in_a_known_room():
-    for module in map(dotted_name, MODULES):
+    for module in SOURCES:
         assert module == "udfdask" or room_of(module) in ALLOWED, (
             f"{module} is in no room: add it to ALLOWED in {Path(__file__).name} with what it "
             "imports, and say in docs/development/design.md what it is for"
@@ -257,48 +238,50 @@ def test_every_module_is_in_a_known_room():
         assert not banned, f"{module}: name it after what it is about, not {sorted(banned)}"
 
 
-def test_imports_point_down():
+def test_imports_point_down_and_the_table_has_no_others():
+    needed: dict[str, set[str]] = {room: set() for room in ALLOWED}
     wrong = []
-    for path in MODULES:
-        module = dotted_name(path)
-        if module != "udfdask":  # the front door takes what it offers from anywhere
-            source = path.read_text(encoding="utf-8")
-            wrong += faults(source, module, is_package=path.name == "__init__.py")
+    for module, imports in IMPORTS.items():
+        here = room_of(module)
+        if module == "udfdask":  # the front door takes what it offers from anywhere
+            continue
+        for line, name in imports:
+            top, there = name.partition(".")[0], room_of(name)
+            if top == "udfdask" and there != here:
+                needed[here].add(there)
+                if there not in ALLOWED[here]:
+                    wrong.append(f"{module}:{line} imports {name}: ALLOWED has no {there or top}")
+            elif top != "udfdask" and here not in HEAVY.get(top, {here}):
+                wrong.append(f"{module}:{line} imports {name}: only {sorted(HEAVY[top])} may")
     assert not wrong, "\n".join(wrong)
+    assert needed == ALLOWED
 
 
 def test_one_folder_knows_the_private_parts_of_numba():
-    private = ("llvmlite", "numba.core", "numba.np")
     wrong = [
         f"{module}:{line} imports {name}"
-        for path in MODULES
-        if not (module := dotted_name(path)).startswith("udfdask.kernels.numba_internals.")
-        for line, name in imports_in(path.read_text(encoding="utf-8"), module)
-        if name.startswith(private)
+        for module, imports in IMPORTS.items()
+        if not module.startswith("udfdask.kernels.numba_internals.")
+        for line, name in imports
+        if name.startswith(("llvmlite", "numba.core", "numba.np"))
     ]
     assert not wrong, "\n".join(wrong)
 
 
 def test_one_folder_knows_what_dask_does_not_document():
-    wrong = [
-        fault
-        for path in MODULES
-        if not (module := dotted_name(path)).startswith(f"{SEAM}.")
-        for fault in unstable_dask(path.read_text(encoding="utf-8"), module)
-    ]
+    others = [module for module in SOURCES if not module.startswith(f"{SEAM}.")]
+    wrong = [fault for module in others for fault in unstable_dask(module)]
     assert not wrong, f"only {SEAM} may: " + "\n".join(wrong)
 
 
 def test_no_folder_needs_another_that_needs_it():
     """Folders of one room as well; packages' `__init__` modules are front doors, and not asked."""
     needs: dict[str, set[str]] = {}
-    for path in MODULES:
-        if path.name == "__init__.py":
-            continue
-        module = dotted_name(path)
+    for module in SOURCES.keys() - PACKAGES:
         here = module.rpartition(".")[0]
-        for _, name in imports_in(path.read_text(encoding="utf-8"), module):
-            there = name.rpartition(".")[0] if name in KNOWN and not is_package(name) else name
+        for _, name in IMPORTS[module]:
+            is_module = name in SOURCES and name not in PACKAGES
+            there = name.rpartition(".")[0] if is_module else name
             if there.startswith("udfdask.") and there != here:
                 needs.setdefault(here, set()).add(there)
     try:
@@ -312,15 +295,3 @@ def test_no_room_can_be_reached_from_itself():
     named = {room for rooms in HEAVY.values() for room in rooms}
     assert named <= set(ALLOWED)
     assert not set(ALLOWED) & BANNED_NAMES
-
-
-def test_the_table_has_nothing_that_is_not_needed():
-    needed = {room: set() for room in ALLOWED}
-    for path in MODULES:
-        module = dotted_name(path)
-        if module != "udfdask":
-            source = path.read_text(encoding="utf-8")
-            names = imports_in(source, module, is_package=path.name == "__init__.py")
-            found = {room_of(name) for _, name in names if name.startswith("udfdask")}
-            needed[room_of(module)] |= found - {room_of(module)}
-    assert needed == ALLOWED

@@ -51,7 +51,7 @@ FORMS = {
     "copies": lambda a: (a.copy(), copy.copy(a), copy.deepcopy(a), a.astype("f4"), a.view()),
     "shapes": lambda a: (a.reshape(-1), a.ravel(), a.transpose(), a.swapaxes(0, 1), a.squeeze()),
     "sums": lambda a: (a.sum(), a.sum(0), np.sum(a, axis=1), a.mean(), a.max(0), a.cumsum()),
-    "search": lambda a: (a.argmax(), a.nonzero(), a.argsort(), np.unique(a), a.searchsorted),
+    "search": lambda a: (a.argmax(), a.nonzero(), a.argsort(), np.unique(a)),
     "joined": lambda a: (np.concatenate([a, a]), np.stack([a, a]), np.where(a > 3, a, 0)),
     "like": lambda a: (np.zeros_like(a), np.full_like(a, 2), np.broadcast_to(a, (2, 3, 4))),
     "algebra": lambda a: (np.dot(a, a.T), np.einsum("ij->i", a), np.linalg.norm(a)),
@@ -68,8 +68,6 @@ FORMS = {
 @pytest.mark.parametrize("name", FORMS)
 def test_what_is_made_of_it_is_plain(name):
     found, wanted = (FORMS[name](a) for a in sums())
-    if name == "search":
-        found, wanted = found[:-1], wanted[:-1]
     assert_plain(found, wanted)
 
 

@@ -7,7 +7,6 @@ import numpy as np
 import udfdask as ud
 from counting import note
 from udf_zoo import sig_axes
-from udfdask.udfs import SumUDF
 
 
 def here():
@@ -83,15 +82,6 @@ class Added(Cuda):
     def process_tile(self, tile):
         self.results.sums += tile.sum(axis=sig_axes(tile)) + self.params.aux
         self.results.total += tile.sum(axis=0)
-
-
-class CudaSum(SumUDF):
-    """A sum that can take one signal chunk at a time."""
-
-    promises = ud.Promises(adds_signal_parts=True)
-
-    def get_backends(self):
-        return ("cuda",)
 
 
 class Heavy(Cuda):

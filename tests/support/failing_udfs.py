@@ -55,8 +55,3 @@ def fail_on_data(frame):
     if frame[0, 0] != 1:
         raise_own_error("function")
     return frame.sum()
-
-
-def return_another_shape(frame):
-    """A function for `map_frames` that returns what it should not."""
-    return frame if frame[0, 0] != 1 else frame.sum()

@@ -27,12 +27,12 @@ def run(folder, *udfs):
     return ud.run_udf(array, made)
 
 
-def computed(folder, client):
-    return ud.compute(*run(folder, Rows, Cuda), scheduler=client)
+def computed(folder, client, **options):
+    return ud.compute(*run(folder, Rows, Cuda), scheduler=client, **options)
 
 
 def with_progress(folder, client):
-    return ud.compute(*run(folder, Rows, Cuda), scheduler=client, progress=lambda state: None)
+    return computed(folder, client, progress=lambda state: None)
 
 
 def persisted(folder, client):

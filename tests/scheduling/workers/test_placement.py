@@ -64,42 +64,29 @@ def test_results_are_computed_where_blocks_may_be_loaded(stamped, wanted, client
     np.testing.assert_array_equal(alone["intensity"][2:9, 0], 4 * ports[2:9])
 
 
-def test_persisting(stamped, wanted, client):
+def test_persisted_and_progressive_runs(stamped, wanted, client):
     workers, ports = wanted
     array = placed(stamped, workers)
     kept = ud.persist(array, ud.run_udf(array, SumSigUDF()), scheduler=client)
     values, each = ud.compute(*kept, scheduler=client)
     np.testing.assert_array_equal(where(values), ports)
     np.testing.assert_array_equal(where(each["intensity"]), 4 * ports)
-
-
-def test_progressive_runs(stamped, wanted, client):
-    workers, ports = wanted
-    with ud.run_udf_iter(placed(stamped, workers), SumSigUDF(), scheduler=client) as snapshots:
-        *_, last = snapshots
+    *_, last = ud.run_udf_iter(array, SumSigUDF(), scheduler=client)
     np.testing.assert_array_equal(where(last.buffers[0]["intensity"]), 4 * ports)
 
 
-def several_users(x):
-    return x.rechunk((1, 1, 2, 2))
+ROUTES = {
+    "several users": lambda x: x.rechunk((1, 1, 2, 2)),
+    "reduced": lambda x: x.sum(axis=(1, 2, 3)) // 12,
+    "sliced": lambda x: x[:, 1:2],
+    "added": lambda x: x + x - x.map_blocks(np.copy, meta=x._meta),
+}
 
 
-def reduced(x):
-    return x.sum(axis=(1, 2, 3)) // 12
-
-
-def sliced(x):
-    return x[:, 1:2]
-
-
-def added(x):
-    return x + x - x.map_blocks(np.copy, meta=x._meta)
-
-
-@pytest.mark.parametrize("route", [several_users, reduced, sliced, added], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("route", ROUTES)
 def test_plain_arrays(route, stamped, wanted, client):
     workers, ports = wanted
-    (values,) = ud.compute(route(placed(stamped, workers)), scheduler=client)
+    (values,) = ud.compute(ROUTES[route](placed(stamped, workers)), scheduler=client)
     np.testing.assert_array_equal(where(values), ports)
 
 

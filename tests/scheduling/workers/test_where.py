@@ -50,10 +50,6 @@ def check_tags(tasks, tag=1, loading=()):
     assert any(resources for *_, resources in tasks)
 
 
-def computed(results, client):
-    return ud.compute(*results, scheduler=client)
-
-
 def with_progress(results, client):
     states = []
     done = ud.compute(*results, scheduler=client, progress=states.append)
@@ -62,36 +58,33 @@ def with_progress(results, client):
     return done
 
 
-def persisted(results, client):
-    return ud.compute(*ud.persist(*results, scheduler=client), scheduler=client)
+def persisted(results, client, **options):
+    return ud.compute(*ud.persist(*results, scheduler=client, **options), scheduler=client)
 
 
-def persisted_with_progress(results, client):
-    kept = ud.persist(*results, scheduler=client, progress=lambda state: None)
-    return ud.compute(*kept, scheduler=client)
-
-
-def after_optimize(results, client):
-    return ud.compute(*dask.optimize(*results), scheduler=client)
-
-
-DOORS = [computed, with_progress, persisted, persisted_with_progress, after_optimize]
+DOORS = {
+    "computed": lambda results, client: ud.compute(*results, scheduler=client),
+    "with progress": with_progress,
+    "persisted": persisted,
+    "persisted with progress": lambda *run: persisted(*run, progress=lambda state: None),
+    "optimized": lambda results, client: ud.compute(*dask.optimize(*results), scheduler=client),
+}
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("door", DOORS, ids=lambda door: door.__name__)
+@pytest.mark.parametrize("door", DOORS)
 def test_alone(door, mixed, recorded, folder):
-    (done,) = door([ud.run_udf(lazy(folder), Cuda(folder))], mixed)
+    (done,) = DOORS[door]([ud.run_udf(lazy(folder), Cuda(folder))], mixed)
     check(done)
     assert where(folder) == {"load": (DEVICE, 12), "cuda": (DEVICE, 12)}
     check_tags(recorded())
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("door", DOORS, ids=lambda door: door.__name__)
+@pytest.mark.parametrize("door", DOORS)
 def test_beside_a_udf_for_any_worker(door, mixed, recorded, folder):
     udfs = [Rows(folder, pause=0.02), Cuda(folder), SumSigUDF()]
-    rows, cuda, sums = door(ud.run_udf(lazy(folder), udfs), mixed)
+    rows, cuda, sums = DOORS[door](ud.run_udf(lazy(folder), udfs), mixed)
     check(rows)
     check(cuda)
     np.testing.assert_array_equal(sums["intensity"], numbers(DATA)[0])
@@ -171,11 +164,8 @@ def test_what_another_udf_has_made_is_made_anywhere(mixed, recorded, folder):
     aux = ud.UDF.aux_data(rows["sums"], "nav", dtype="int64")
     (done,) = ud.compute(ud.run_udf(array, Added(folder, aux)), scheduler=mixed)
     np.testing.assert_array_equal(done["sums"], 2 * numbers(DATA)[0])
-    assert {what: n for what, (_, n) in where(folder).items()} == {
-        "load": 12,
-        "rows": 12,
-        "added": 12,
-    }
+    found = {what: n for what, (_, n) in where(folder).items()}
+    assert found == {"load": 12, "rows": 12, "added": 12}
     check_tags(recorded())
 
 
