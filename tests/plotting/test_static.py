@@ -6,6 +6,7 @@ import sys
 import numpy as np
 import pytest
 
+from udfdask.errors import ArgumentValueError
 from udfdask.geometry.axes import Axis
 from udfdask.plotting import Panel, draw
 
@@ -56,6 +57,13 @@ def test_only_axes_of_one_unit_keep_the_proportions():
     assert draw([panel(np.eye(3))]).axes[0].get_aspect() == 1.0
     assert draw([panel(np.eye(3), axes=energy)]).axes[0].get_aspect() == "auto"
     assert draw([panel(np.ones((2, 90)))]).axes[0].get_aspect() == "auto"
+
+
+@pytest.mark.parametrize(("shape", "axes"), [((2, 3, 4), NM), ((2, 3), NM[:1]), ((), ())])
+def test_a_panel_that_is_no_image_and_no_line(shape, axes):
+    wrong = Panel(title="odd", values=np.zeros(shape), axes=axes)
+    with pytest.raises(ArgumentValueError, match="'odd' must be an image or a line"):
+        draw([wrong])
 
 
 def test_a_missing_matplotlib_is_named_with_its_extra(monkeypatch):

@@ -59,3 +59,17 @@ def test_a_label_of_several_results_is_none():
         assert name not in result
         with pytest.raises(ud.UndeclaredBufferError, match=f"has no result '{name}'"):
             result[name]
+
+
+def test_signals_of_labels():
+    hs = pytest.importorskip("hyperspy.api", reason="hyperspy is an extra")
+    import udfdask.hyperspy  # noqa: F401
+
+    signal = hs.signals.Signal2D(X).as_lazy()
+    signal.metadata.General.title = "scan"
+    result = signal.udf.run_udf(Labeled(), lazy_output=False)
+    plain = ud.run_udf(X, Labeled()).compute()
+    for name, shown in (("a", "(5, 4|3)"), ("least", "(|3, 3)"), ("mean", "(|3)")):
+        assert f"title: {name} of scan, dimensions: {shown}" in repr(result[name])
+        assert f"dimensions: {shown}" in repr(result.valid_mask[name])
+        np.testing.assert_array_equal(result[name].data, plain[name])

@@ -1,5 +1,6 @@
 """The attribute `parameters` of saved results: what each UDF was given, as short JSON."""
 
+import enum
 import json
 import math
 import pickle
@@ -31,6 +32,10 @@ AXES = [
 RING = {"shape": "ring", "ri": "2 mrad", "ro": "6 mrad"}
 UDFS = {"ADF": VirtualDetectorUDF(**RING), "all": SumSigUDF()}
 WANTED = {"ADF": RING, "all": {}}
+
+
+class Side(enum.Enum):
+    LEFT = 1
 
 
 def parameters(udf):
@@ -108,6 +113,7 @@ def test_every_value_gives_a_short_text_that_files_hold(values):
         ((3, "mrad"), [3, "mrad"]),
         (plain_function, "plain_function"),
         (np.dtype("u2"), "uint16"),
+        (Side.LEFT, "LEFT"),
         (object(), "object"),
         ([0] * 100, "list of 100 values"),
         ("a" * 1000, "text of 1,000 characters"),

@@ -14,7 +14,7 @@ from hyperspy.api import signals
 from udfdask.hyperspy.data import wants_progressbar
 from udfdask.hyperspy.make_signal import SignalLabels, copied_axes, make_signal
 from udfdask.hyperspy.regions import read_mask
-from udfdask.results.named_results import NamedResults
+from udfdask.results.named_results import Lookup, NamedResults
 from udfdask.results.result import Result
 from udfdask.run.read_masks import read_detectors
 from udfdask.scheduling.compute import compute as compute_signals
@@ -80,7 +80,7 @@ class SignalResult(NamedResults):
     def valid_mask(self) -> Mapping[str, Any]:
         """A boolean signal for each result, True at valid values."""
         masks = self._result.valid_mask
-        return {name: self._make(name, masks, is_mask=True) for name in self}
+        return Lookup(self, lambda name: self._make(name, masks, is_mask=True))
 
     def compute(self, show_progressbar: bool | None = None, **kwargs: Any) -> SignalResult:
         """Compute all results in one pass over the data.

@@ -258,6 +258,8 @@ def _value_or_words(value: Any, depth: int) -> Any:
         return str(value)[:_LONGEST_VALUE]
     if isinstance(value, (dict, list, tuple)) and (len(value) > _MOST_MEMBERS or not depth):
         return f"{type(value).__name__} of {len(value)} values"
+    if isinstance(value, enum.Enum):
+        return value.name
     if isinstance(value, dict):
         return _all_described(value, depth - 1)
     if isinstance(value, (list, tuple)):

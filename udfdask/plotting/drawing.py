@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from udfdask.errors import ArgumentValueError
 from udfdask.geometry.axes import Axis
 from udfdask.plotting.colors import (
     color_map,
@@ -33,6 +34,12 @@ _LEGEND = {"fontsize": 8, "labelcolor": INK, "framealpha": 0.8}
 
 def draw_panel(figure: Any, axes: Any, panel: Panel) -> None:
     """Draw a panel into an empty matplotlib axes of a figure."""
+    n_dims, shape = (3,) if panel.style == "vector" else (1, 2), panel.values.shape
+    if len(shape) not in n_dims or len(panel.axes) != len(shape):  # as colors, it would be drawn
+        raise ArgumentValueError(
+            f"the panel {panel.title!r} must be an image or a line, with one axis for each "
+            f"dimension: it has values of shape {shape} and {len(panel.axes)} axes"
+        )
     title = textwrap.fill(panel.title, _TITLE_WIDTH)
     axes.set_title(title, fontsize=10.5, color=INK, loc="left")
     axes.tick_params(labelsize=8, colors=INK, length=3)

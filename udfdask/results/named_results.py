@@ -220,8 +220,7 @@ class Lookup(Mapping[str, Any]):
         self._make = make
 
     def __getitem__(self, name: str) -> Any:
-        place = self._result._info.place_of(name)
-        return place.of(self._make(place.result))
+        return self._make(name)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._result)

@@ -149,22 +149,31 @@ class Result(NamedResults):
 
         Nav results have the shape (frames, *extra_shape).
         """
-        return Lookup(self, self._raw)
+        return self._by_name(self._raw)
 
     @property
     def valid_mask(self) -> Mapping[str, Any]:
         """Boolean arrays in the shape of the results, True where they are valid."""
-        return Lookup(self, self._valid_mask)
+        return self._by_name(self._valid_mask)
 
     @property
     def masked(self) -> Mapping[str, Any]:
         """NumPy masked arrays of a computed result; values that are not valid are masked."""
-        return Lookup(self, self._masked)
+        return self._by_name(self._masked)
 
     @property
     def _plain_arrays(self) -> Mapping[str, Any]:
         """The results as plain arrays, for collections that keep the class of an array."""
-        return Lookup(self, self._plain)
+        return self._by_name(self._plain)
+
+    def _by_name(self, make: Callable[[str], Any]) -> Mapping[str, Any]:
+        """Return a mapping from names and labels to what is made of a result, or its part."""
+
+        def part(name: str) -> Any:
+            place = self._info.place_of(name)
+            return place.of(make(place.result))
+
+        return Lookup(self, part)
 
     @property
     def _visited_frames(self) -> Any:
