@@ -19,7 +19,6 @@ except ModuleNotFoundError as error:
     ) from error
 
 from udfdask.hyperspy.accessor import UDFAccessor
-from udfdask.hyperspy.progressive import SignalIterator, SignalSnapshot
 from udfdask.hyperspy.results import SignalResult
 
-__all__ = ["SignalIterator", "SignalResult", "SignalSnapshot", "UDFAccessor"]
+__all__ = ["SignalResult", "UDFAccessor"]

@@ -11,8 +11,12 @@ from hyperspy.api import signals
 from udfdask.errors import ArgumentTypeError
 from udfdask.explanation.describe import Explanation
 from udfdask.hyperspy.data import arrange, read_parameters, wants_progressbar
-from udfdask.hyperspy.make_signal import make_mapped, read_calibration, read_labels
-from udfdask.hyperspy.progressive import SignalIterator, SignalSnapshot
+from udfdask.hyperspy.make_signal import (
+    make_mapped,
+    make_nav_signal,
+    read_calibration,
+    read_labels,
+)
 from udfdask.hyperspy.regions import aligned_data
 from udfdask.hyperspy.results import SignalResult
 from udfdask.io.opened_file import labeled_array
@@ -28,7 +32,7 @@ from udfdask.run.options import (
     forwards,
     make_detector,
 )
-from udfdask.run.progressive import ProgressiveRun
+from udfdask.run.progressive import Snapshot, UDFIterator
 from udfdask.run.progressive import run_udf_iter as iterate_on_array
 from udfdask.run.run_udf import in_form_of
 from udfdask.run.run_udf import run_udf as run_on_array
@@ -279,7 +283,7 @@ class UDFAccessor:
         *,
         roi: Any = None,
         **options: Unpack[IterOptions],
-    ) -> SignalIterator:
+    ) -> UDFIterator:
         """Run UDFs over the signal and yield intermediate results.
 
         Parameters
@@ -291,8 +295,9 @@ class UDFAccessor:
 
         Returns
         -------
-        SignalIterator
-            Yields a `SignalSnapshot` after each merged chunk.
+        UDFIterator
+            Yields a `Snapshot` after each merged chunk: its `buffers` are `SignalResult`, in
+            memory, and `damage` is a navigation signal.
 
         Raises
         ------
@@ -310,10 +315,15 @@ class UDFAccessor:
         np.float64(6.0)
         """
         check_options(self.run_udf_iter, options, options.get("scheduler"))
-        data = arrange(self._signal, roi)
-        udf, chosen = data.for_iterating(udf, options)
-        run = ProgressiveRun(data.array, udf, **chosen)
-        return SignalIterator(run, partial(SignalSnapshot, labels=read_labels(self._signal)))
+        run, labels = arrange(self._signal, roi).iterate(udf, options), read_labels(self._signal)
+
+        def label(plain: Snapshot) -> Snapshot:
+            def make(number: int) -> SignalResult:
+                return SignalResult(plain.buffers[number], labels)
+
+            return Snapshot(plain._state, make, partial(make_nav_signal, labels=labels))
+
+        return UDFIterator(run, label)
 
     @forwards(RunOptions, run_udf)
     def explain(

@@ -71,6 +71,11 @@ class Labels:
         """Name of each axis of the data."""
         return (*self.nav, *self.sig)
 
+    def of_positions(self, mask: Any) -> xr.DataArray:
+        """Return an array of shape nav with the labels of the scan."""
+        coords = self.coords.drop_dims(self.sig, errors="ignore").coords
+        return xr.DataArray(mask, dims=self.nav, coords=coords)
+
 
 def labels_of_axes(axes: Sequence[Axis], shape: Sequence[int], n_nav: int) -> Labels:
     """Return the labels of data with these axes, of which the first `n_nav` are the scan."""
@@ -110,19 +115,6 @@ class Layout:
     """Coordinates with their indexes, and no variables."""
     attrs: Mapping[Hashable, Any]
     """Attributes of the Dataset."""
-
-    def fill(
-        self, arrays: Mapping[str, Any], masks: Mapping[str, Any] | None, visited: Any
-    ) -> xr.Dataset:
-        """Return the Dataset of results, with valid masks if they are given."""
-        variables: dict[Hashable, Any] = {}
-        for key, place in self.places.items():
-            variables[place.name] = (place.dims, arrays[key], dict(place.attrs))
-            if masks is not None:
-                variables[place.mask_name] = (place.dims, masks[key])
-        if not self.places:
-            variables[VISITED] = (self.nav, visited)
-        return self.coords.assign(variables).assign_attrs(self.attrs)
 
 
 def make_layout(
@@ -250,10 +242,16 @@ def default_layout(info: ResultInfo, rename: Mapping[str, Hashable] | None) -> L
     return make_layout(info, labels, rename, origin)
 
 
-def make_dataset(result: Any, layout: Layout, valid_masks: bool) -> xr.Dataset:
-    """Return a result as a Dataset with this layout."""
-    masks = result.valid_mask if valid_masks else None
-    made = layout.fill(result._plain_arrays, masks, result._visited_frames)
+def make_dataset(result: Any, layout: Layout, valid_masks: bool, visited: Any = None) -> xr.Dataset:
+    """Return a result as a Dataset with this layout; `visited` is the mask of processed frames."""
+    variables: dict[Hashable, Any] = {}
+    for key, place in layout.places.items():
+        variables[place.name] = (place.dims, result._plain(key), dict(place.attrs))
+        if valid_masks:
+            variables[place.mask_name] = (place.dims, result.valid_mask[key])
+    if not layout.places:
+        variables[VISITED] = (layout.nav, result._visited_frames if visited is None else visited)
+    made = layout.coords.assign(variables).assign_attrs(layout.attrs)
     notes = result._info.notes
     return made.assign_attrs(note="\n".join(notes)) if notes else made
 

@@ -161,11 +161,6 @@ class Result(NamedResults):
         """NumPy masked arrays of a computed result; values that are not valid are masked."""
         return self._by_name(self._masked)
 
-    @property
-    def _plain_arrays(self) -> Mapping[str, Any]:
-        """The results as plain arrays, for collections that keep the class of an array."""
-        return self._by_name(self._plain)
-
     def _by_name(self, make: Callable[[str], Any]) -> Mapping[str, Any]:
         """Return a mapping from names and labels to what is made of a result, or its part."""
 

@@ -14,6 +14,7 @@ from udfdask.explanation.describe import Explanation
 from udfdask.geometry.axes import Calibration
 from udfdask.geometry.labels import DataLabels
 from udfdask.results.result import Result
+from udfdask.run.progressive import ProgressiveRun
 from udfdask.run.read_masks import read_labeled, read_values
 from udfdask.run.run_udf import explain_for, run_for
 from udfdask.tracebacks import own_lines_hidden
@@ -55,8 +56,8 @@ class LabeledData:
         udf, chosen = self._arguments(udf, options)
         return explain_for(self.door, self.array, udf, **chosen)
 
-    def for_iterating(self, udf: Any, options: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
-        """Return the UDFs and all arguments of `ProgressiveRun`, other than the array."""
+    def iterate(self, udf: Any, options: Mapping[str, Any]) -> ProgressiveRun:
+        """Return a planned run that yields snapshots."""
         udf, chosen = self._arguments(udf, options)
         align = partial(read_values, read=self.read_mask, data=self.labels)
-        return udf, {"door": self.door, "align": align, **chosen}
+        return ProgressiveRun(self.array, udf, door=self.door, align=align, **chosen)

@@ -2,6 +2,5 @@
 
 import udfdask.results.layout  # noqa: F401  # raises a helpful error if xarray is missing
 from udfdask.xarray.accessor import DataArrayUDF
-from udfdask.xarray.progressive import LabeledIterator, LabeledSnapshot
 
-__all__ = ["DataArrayUDF", "LabeledIterator", "LabeledSnapshot"]
+__all__ = ["DataArrayUDF"]

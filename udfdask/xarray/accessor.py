@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from functools import partial
 from typing import Any, Unpack
 
 import xarray as xr
@@ -25,7 +24,7 @@ from udfdask.run.options import (
     forwards,
     make_detector,
 )
-from udfdask.run.progressive import ProgressiveRun
+from udfdask.run.progressive import Snapshot, UDFIterator
 from udfdask.run.progressive import run_udf_iter as iterate_on_array
 from udfdask.run.run_udf import in_form_of
 from udfdask.run.run_udf import run_udf as run_on_array
@@ -34,7 +33,6 @@ from udfdask.tracebacks import own_lines_hidden
 from udfdask.udf import UDF
 from udfdask.udfs.virtual_detector import VirtualDetectorUDF
 from udfdask.xarray.from_dataarray import arrange, name_dims
-from udfdask.xarray.progressive import LabeledIterator, LabeledSnapshot
 
 SigDims = int | str | Sequence[Hashable]
 """Names of the signal dimensions, or their number if they are the last dimensions."""
@@ -298,7 +296,7 @@ class DataArrayUDF:
         keep_attrs: bool | None = None,
         valid_masks: bool = False,
         **options: Unpack[IterOptions],
-    ) -> LabeledIterator:
+    ) -> UDFIterator:
         """Run UDFs and yield labeled intermediate results.
 
         Parameters
@@ -310,8 +308,9 @@ class DataArrayUDF:
 
         Returns
         -------
-        LabeledIterator
-            Yields a `LabeledSnapshot` after each merged chunk.
+        UDFIterator
+            Yields a `Snapshot` after each merged chunk: its `buffers` are computed Datasets, with
+            zeros at positions that have not been processed, and `damage` is a DataArray.
 
         Raises
         ------
@@ -331,13 +330,17 @@ class DataArrayUDF:
         """
         check_options(self.run_udf_iter, options, options.get("scheduler"))
         data, labels = arrange(self._array, sig_dims, roi, keep_attrs)
-        udf, chosen = data.for_iterating(udf, options)
-        run = ProgressiveRun(data.array, udf, **chosen)
+        run = data.iterate(udf, options)
         layouts = _layouts(run.infos, labels, rename)
-        return LabeledIterator(
-            run,
-            partial(LabeledSnapshot, labels=labels, layouts=layouts, valid_masks=valid_masks),
-        )
+
+        def label(plain: Snapshot) -> Snapshot:
+            def make(number: int) -> xr.Dataset:
+                result = plain.buffers[number]
+                return make_dataset(result, layouts[number], valid_masks, plain.damage)
+
+            return Snapshot(plain._state, make, labels.of_positions)
+
+        return UDFIterator(run, label)
 
     @forwards(RunOptions, run_udf)
     def explain(

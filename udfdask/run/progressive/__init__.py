@@ -175,7 +175,7 @@ def run_udf_iter(
     data, sig_dims, chosen = take_apart(array, sig_dims, options)
     check_is_array(data, "run_udf_iter")
     run = ProgressiveRun(data, udf, sig_dims=sig_dims, roi=roi, **chosen)
-    return UDFIterator(run, lambda snapshot: snapshot)
+    return UDFIterator(run)
 
 
 def _find_scheduler(scheduler: Any, array: da.Array) -> Callable[[], Any]:

@@ -7,37 +7,53 @@ import contextlib
 import threading
 import weakref
 from collections.abc import AsyncIterator, Callable, Generator, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from udfdask.errors import ArgumentValueError, UDFError, UDFRunCancelled
 from udfdask.run.progressive.chunks import Chunks, Closed
-from udfdask.run.progressive.snapshot import Accumulator, RunState, Snapshot
+from udfdask.run.progressive.snapshot import Accumulator, RunState, Snapshot, progress_text
 from udfdask.scheduling.progress import Status
 from udfdask.tracebacks import own_lines_hidden
 
 if TYPE_CHECKING:
     from udfdask.run.progressive import ProgressiveRun
 
-T = TypeVar("T")
 
+class UDFIterator(Iterator[Snapshot], AsyncIterator[Snapshot]):
+    """Iterates over the snapshots of a run, one per merged chunk, with `for` or `async for`.
 
-class SnapshotIterator(Iterator[T], AsyncIterator[T]):
-    """Iterates over the snapshots of a run, each one labeled by a function.
+    The run starts when the first snapshot is requested, stays a few chunks ahead, and stops when
+    the iterator is closed, fails, is interrupted, or is no longer referenced. `await iterator` runs
+    to the end and returns the last snapshot. `run_udf_iter` returns iterators.
 
     Parameters
     ----------
     run : ProgressiveRun
         The planned run.
-    label : callable
-        Takes a `Snapshot`; returns the object that the iterator yields.
+    label : callable, optional
+        Takes a `Snapshot` of arrays; returns the one that the iterator yields.
+
+    Examples
+    --------
+    >>> import dask.array as da, udfdask as ud
+    >>> from udfdask.udfs import SumUDF
+    >>> x = da.ones((4, 3, 2, 2), chunks=(1, 3, 2, 2))
+    >>> with ud.run_udf_iter(x, SumUDF(), scheduler="synchronous") as snapshots:
+    ...     for snapshot in snapshots:
+    ...         if snapshot.buffers[0]["intensity"].sum() > 20:
+    ...             break
+    >>> snapshot
+    <Snapshot of SumUDF: 2 of 4 chunks>
     """
 
     n_merged: int
     """Number of chunks that have been merged."""
 
-    def __init__(self, run: ProgressiveRun, label: Callable[[Snapshot], T]) -> None:
+    def __init__(
+        self, run: ProgressiveRun, label: Callable[[Snapshot], Snapshot] | None = None
+    ) -> None:
         recipe = run.live.now
         grid = recipe.grid
         self.n_merged = 0
@@ -56,8 +72,7 @@ class SnapshotIterator(Iterator[T], AsyncIterator[T]):
         return len(self._merged_at)
 
     def __repr__(self) -> str:
-        names = ", ".join(info.udf_name for info in self._run.infos)
-        return f"<{type(self).__name__} of {names}: {self.n_merged} of {self.n_chunks} chunks>"
+        return progress_text(self, self._run.infos)
 
     def update_parameters(
         self, changes: Sequence[Mapping[str, Any]] | Mapping[str, Mapping[str, Any]]
@@ -137,14 +152,14 @@ class SnapshotIterator(Iterator[T], AsyncIterator[T]):
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def __next__(self) -> T:
+    def __next__(self) -> Snapshot:
         with own_lines_hidden:
             snapshot = self._advance(_caller())
         if snapshot is None:
             raise StopIteration
         return self._hand_out(snapshot)
 
-    async def __anext__(self) -> T:
+    async def __anext__(self) -> Snapshot:
         with own_lines_hidden, contextlib.ExitStack() as stack:
             stack.callback(self.close)  # asyncio raises a cancellation only here
             snapshot = await asyncio.to_thread(self._advance, _caller())
@@ -153,10 +168,10 @@ class SnapshotIterator(Iterator[T], AsyncIterator[T]):
             raise StopAsyncIteration
         return self._hand_out(snapshot)
 
-    def __await__(self) -> Generator[Any, None, T | None]:
+    def __await__(self) -> Generator[Any, None, Snapshot | None]:
         return self._last().__await__()
 
-    async def _last(self) -> T | None:
+    async def _last(self) -> Snapshot | None:
         last = None
         async for snapshot in self:
             last = snapshot
@@ -179,11 +194,11 @@ class SnapshotIterator(Iterator[T], AsyncIterator[T]):
         """
         self.close()
 
-    def _hand_out(self, snapshot: Snapshot) -> T:
+    def _hand_out(self, snapshot: Snapshot) -> Snapshot:
         """Update the live plot, then return the labeled snapshot."""
         if self._run.watch is not None:
             self._run.watch(snapshot)
-        return self._label(snapshot)
+        return snapshot if self._label is None else self._label(snapshot)
 
     def _advance(self, reader: tuple[int, int]) -> Snapshot | None:
         """Return the next snapshot for a caller, None after the last one."""
@@ -261,27 +276,6 @@ class SnapshotIterator(Iterator[T], AsyncIterator[T]):
             "merged: the snapshots up to then are right",
             chunks_merged=self.n_merged,
         )
-
-
-class UDFIterator(SnapshotIterator[Snapshot]):
-    """Iterates over the snapshots of a run, one per merged chunk, with `for` or `async for`.
-
-    The run starts when the first snapshot is requested, stays a few chunks ahead, and stops when
-    the iterator is closed, fails, is interrupted, or is no longer referenced. `await iterator` runs
-    to the end and returns the last snapshot. `run_udf_iter` returns iterators.
-
-    Examples
-    --------
-    >>> import dask.array as da, udfdask as ud
-    >>> from udfdask.udfs import SumUDF
-    >>> x = da.ones((4, 3, 2, 2), chunks=(1, 3, 2, 2))
-    >>> with ud.run_udf_iter(x, SumUDF(), scheduler="synchronous") as snapshots:
-    ...     for snapshot in snapshots:
-    ...         if snapshot.buffers[0]["intensity"].sum() > 20:
-    ...             break
-    >>> snapshot
-    <Snapshot of SumUDF: 2 of 4 chunks>
-    """
 
 
 def _caller() -> tuple[int, int]:

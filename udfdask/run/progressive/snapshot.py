@@ -11,7 +11,7 @@ import functools
 import threading
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,14 +24,13 @@ from udfdask.merge.finalize import finalize
 from udfdask.merge.merge import empty_partial, merge_all, merge_next
 from udfdask.merge.result_blocks import Holder, assemble, in_nav_shape
 from udfdask.plan.recipe import Recipe
+from udfdask.results.named_results import ResultInfo
 from udfdask.results.result import Result
 from udfdask.tracebacks import own_lines_hidden
 from udfdask.types import AnyArray
 
 if TYPE_CHECKING:
     from udfdask.run.progressive import ProgressiveRun
-
-T_co = TypeVar("T_co", covariant=True)
 
 Frozen = Callable[[Recipe, BoolArray], tuple[list[Partial], Partial | None]]
 """The state of a UDF in a snapshot, a function of the recipe and the mask of its merged chunks.
@@ -191,7 +190,7 @@ class RunState:
         return Result(info, *made)
 
 
-class LazySequence(Sequence[T_co]):
+class LazySequence(Sequence[Any]):
     """A sequence of `n` items; `make` returns the item of a number, and is called once for each.
 
     With `names`, the name of an item works as well as its number. `make` must not refer to the
@@ -200,9 +199,7 @@ class LazySequence(Sequence[T_co]):
 
     __slots__ = ("_lock", "_make", "_n", "_names")
 
-    def __init__(
-        self, n: int, make: Callable[[int], T_co], names: tuple[Hashable, ...] = ()
-    ) -> None:
+    def __init__(self, n: int, make: Callable[[int], Any], names: tuple[Hashable, ...]) -> None:
         self._n, self._names = n, names
         self._make = functools.cache(make)
         self._lock = threading.RLock()
@@ -223,58 +220,20 @@ class LazySequence(Sequence[T_co]):
             return self._make(range(self._n)[index])
 
 
-class BaseSnapshot(Generic[T_co]):
-    """The base class of snapshots, with one item for the results of each UDF.
-
-    Parameters
-    ----------
-    state : RunState
-        The state of the run.
-    make : callable
-        Takes the number of a UDF; returns its item. Called when the item is first read.
-    """
-
-    __slots__ = ("_made", "_state")
-
-    def __init__(self, state: RunState, make: Callable[[int], T_co]) -> None:
-        self._state = state
-        self._made = LazySequence(len(state.infos), make, state.names)
-
-    def __repr__(self) -> str:
-        names = ", ".join(info.udf_name for info in self._state.infos)
-        return f"<{type(self).__name__} of {names}: {self.n_merged} of {self.n_chunks} chunks>"
-
-    @property
-    def n_merged(self) -> int:
-        """Number of chunks that have been merged."""
-        return self._state.n_merged
-
-    @property
-    def n_chunks(self) -> int:
-        """Number of chunks of the run."""
-        return self._state.recipe.grid.n_chunks
-
-    @property
-    def buffers(self) -> LazySequence[T_co]:
-        """The computed results of each UDF, in the order of the call.
-
-        If the UDFs came in a dictionary, ``buffers["BF"]`` works as well as a number.
-
-        A result is computed when it is first read: only then, and only once, `get_results` runs.
-        """
-        return self._made
-
-
-class Snapshot(BaseSnapshot[Result]):
+class Snapshot:
     """The results of a run over the chunks that have been merged so far.
 
-    A snapshot does not change while the run continues. `run_udf_iter` yields snapshots.
-    `buffers` holds a computed `Result` for each UDF.
+    A snapshot does not change while the run continues. `run_udf_iter` yields snapshots; those of
+    DataArrays and signals hold what `run_udf` returns there.
 
     Parameters
     ----------
     state : RunState
         Partial results of the run.
+    make : callable, optional
+        Takes the number of a UDF; returns its item of `buffers`, by default a `Result`.
+    make_damage : callable, optional
+        Takes the mask of processed frames, shape nav; returns `damage`, by default the mask.
 
     Examples
     --------
@@ -289,12 +248,52 @@ class Snapshot(BaseSnapshot[Result]):
     (np.float64(48.0), np.float64(96.0))
     """
 
-    __slots__ = ()
+    __slots__ = ("_buffers", "_make_damage", "_state")
 
-    def __init__(self, state: RunState) -> None:
-        super().__init__(state, state.result)
+    def __init__(
+        self,
+        state: RunState,
+        make: Callable[[int], Any] | None = None,
+        make_damage: Callable[[BoolArray], Any] | None = None,
+    ) -> None:
+        self._state, self._make_damage = state, make_damage
+        self._buffers = LazySequence(len(state.infos), make or state.result, state.names)
+
+    def __repr__(self) -> str:
+        return progress_text(self, self._state.infos)
 
     @property
-    def damage(self) -> BoolArray:
-        """Mask of the frames that have been processed, a boolean array of shape nav."""
-        return in_nav_shape(self._state.recipe.grid, self._state.rows, False)
+    def n_merged(self) -> int:
+        """Number of chunks that have been merged."""
+        return self._state.n_merged
+
+    @property
+    def n_chunks(self) -> int:
+        """Number of chunks of the run."""
+        return self._state.recipe.grid.n_chunks
+
+    @property
+    def buffers(self) -> LazySequence:
+        """The computed results of each UDF, in the order of the call.
+
+        A `Result` for each; from a DataArray a Dataset, from a signal a `SignalResult`. If the UDFs
+        came in a dictionary, ``buffers["BF"]`` works as well as a number.
+
+        A result is computed when it is first read: only then, and only once, `get_results` runs.
+        """
+        return self._buffers
+
+    @property
+    def damage(self) -> Any:
+        """Mask of the frames that have been processed, a boolean array of shape nav.
+
+        From a DataArray a DataArray, from a signal a navigation signal.
+        """
+        mask = in_nav_shape(self._state.recipe.grid, self._state.rows, False)
+        return mask if self._make_damage is None else self._make_damage(mask)
+
+
+def progress_text(one: Any, infos: Sequence[ResultInfo]) -> str:
+    """Return the text of a snapshot or an iterator."""
+    names = ", ".join(info.udf_name for info in infos)
+    return f"<{type(one).__name__} of {names}: {one.n_merged} of {one.n_chunks} chunks>"
