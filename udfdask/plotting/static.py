@@ -1,20 +1,16 @@
-"""Draw figures with several panels: any panels, or the results of a UDF."""
+"""Draw figures with several panels."""
 
 from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
 from typing import Any
 
 from udfdask.errors import ArgumentValueError
-from udfdask.geometry.axes import Axis
-from udfdask.plotting.choose import Choice, choose
-from udfdask.plotting.colors import check_colors
-from udfdask.plotting.displays import figure_class, new_figure, show_as_pictures
+from udfdask.plotting.displays import figure_class, show_as_pictures
 from udfdask.plotting.drawing import INK, draw_panel
-from udfdask.plotting.panels import Described, Panel
+from udfdask.plotting.panels import Panel
 
 _TITLE_WIDTH = 32  # characters above each column of panels
 
@@ -83,56 +79,3 @@ def _grid(panels: Sequence[Panel]) -> tuple[int, int]:
         raise ArgumentValueError("there is nothing to draw: at least one image or line is needed")
     columns = min(len(panels), max(2, math.ceil(math.sqrt(len(panels)))))
     return math.ceil(len(panels) / columns), columns
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plot:
-    """The plan of a figure for the results of one UDF."""
-
-    choices: tuple[Choice, ...]
-    """The results to draw."""
-    title: str
-    """Title above all panels."""
-    look: Mapping[str, Any]
-    """Scale, limits and colors of all panels."""
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names of the results whose values are needed, without repetition."""
-        return tuple(dict.fromkeys(choice.name for choice in self.choices))
-
-    def draw(
-        self,
-        arrays: Mapping[str, Any],
-        masks: Mapping[str, Any],
-        outlines: Mapping[str, Any] | None = None,
-    ) -> Any:
-        """Draw NumPy arrays with masks of valid positions, both by name; return the figure.
-
-        `outlines` are masks of frames whose outlines are drawn over each image, by name.
-        """
-        panels = [
-            replace(panel, outlines=outlines or {})
-            for choice in self.choices
-            for panel in choice.panels(arrays[choice.name], masks[choice.name], **self.look)
-        ]
-        figure = new_figure(figure_size(panels, title=self.title))
-        return draw(panels, title=self.title, figure=figure)
-
-
-def prepare_plot(
-    described: Described,
-    names: Any,
-    *,
-    axes: Sequence[Axis] | None,
-    log: bool | None,
-    title: str | None,
-    **look: Any,
-) -> Plot:
-    """Return the checked plot for the results of a UDF and the arguments of `Result.plot`."""
-    figure_class()
-    return Plot(
-        choices=choose(names, [described], axes, option="names"),
-        look={"log": log, **check_colors(**look)},
-        title=described.udf_name if title is None else title,
-    )

@@ -1,14 +1,16 @@
-"""Find the pixels that UDFs use as detectors, and draw them over a pattern."""
+"""Draw the results of a UDF, and the pixels that UDFs use as detectors over a pattern."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import repeat
 from typing import Any
 
 import numpy as np
 
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, UDFError
+from udfdask.geometry.axes import Axis
 from udfdask.geometry.labels import find_place
 from udfdask.geometry.shapes import Shape
 from udfdask.libertem_udfs import as_own
@@ -17,6 +19,10 @@ from udfdask.plan.declarations import declare
 from udfdask.plan.parameters import new_instance
 from udfdask.plan.pixels import Frame, add_given_lengths, with_pixels
 from udfdask.plan.recipe import Data
+from udfdask.plotting.choose import choose
+from udfdask.plotting.colors import check_colors
+from udfdask.plotting.displays import figure_class, new_figure
+from udfdask.plotting.static import draw, figure_size
 from udfdask.results.named_results import ResultInfo
 from udfdask.scheduling.compute import compute
 from udfdask.types import AnyArray
@@ -26,12 +32,37 @@ _CUT = " (cut by the edge)"
 """End of the name of a detector with pixels beyond the edge of the frame."""
 
 
-def draw_detectors(
-    result: Any, detectors: Any, name: str | None, *, log: bool | None, title: str | None
+def draw_result(
+    result: Any,
+    names: Any,
+    *,
+    axes: Sequence[Axis] | None = None,
+    log: bool | None = None,
+    title: str = "",
+    outlines: Mapping[str, Any] | None = None,
+    **look: Any,
 ) -> Any:
-    """Implement `Result.plot_detectors`: check everything, then compute and draw."""
-    from udfdask.plotting.static import prepare_plot
+    """Check the arguments of `Result.plot`, compute what is drawn in one pass, and draw it.
 
+    `outlines` are masks of frames that are drawn over each image, by name.
+    """
+    figure_class()  # raises if there is no matplotlib
+    choices = choose(names, [result._info], axes, option="names")
+    look = {"log": log, **check_colors(**look)}
+    wanted = dict.fromkeys(one.name for one in choices)
+    arrays, masks = compute(
+        {name: result[name] for name in wanted}, {name: result.valid_mask[name] for name in wanted}
+    )
+    panels = [
+        replace(panel, outlines=outlines or {})
+        for one in choices
+        for panel in one.panels(arrays[one.name], masks[one.name], **look)
+    ]
+    return draw(panels, title=title, figure=new_figure(figure_size(panels, title=title)))
+
+
+def draw_detectors(result: Any, detectors: Any, name: str | None, **how: Any) -> Any:
+    """Draw detectors over a result of kind sig; `how` are arguments of `draw_result`."""
     patterns = [n for n, spec in result.buffers.items() if spec.kind == "sig"]
     chosen = name if name is not None else next(iter(patterns), "")
     place = find_place(chosen, result.extra_axes)
@@ -40,11 +71,7 @@ def draw_detectors(
             f"detectors are drawn over a result of kind sig: {result.udf_name} has {patterns}; "
             "a SumUDF has one"
         )
-    masks = detector_masks(result._info, detectors)
-    plot = prepare_plot(result._info, chosen, axes=None, log=log, title=title or "")
-    arrays = {each: result[each] for each in plot.names}
-    values, valid = compute(arrays, {each: result.valid_mask[each] for each in plot.names})
-    return plot.draw(values, valid, outlines=masks)
+    return draw_result(result, chosen, outlines=detector_masks(result._info, detectors), **how)
 
 
 def detector_masks(info: ResultInfo, detectors: Any) -> dict[str, AnyArray]:

@@ -345,16 +345,13 @@ class Result(NamedResults):
         >>> result.plot("intensity", axes=axes).axes[0].get_xlabel()
         'kx (mrad)'
         """
-        from udfdask.plotting.static import prepare_plot
+        from udfdask.results.detectors import draw_result
 
-        chosen, title = True if names is None else names, self.name if title is None else title
-        look = {"vmin": vmin, "vmax": vmax, "cmap": cmap}
-        plot = prepare_plot(self, chosen, axes=axes, log=log, title=title, **look)
-        arrays = {name: self[name] for name in plot.names}
-        masks = {name: self.valid_mask[name] for name in plot.names}
+        chosen = True if names is None else names
+        title = (self.name or self.udf_name) if title is None else title
+        look = {"axes": axes, "log": log, "vmin": vmin, "vmax": vmax, "cmap": cmap}
         with own_lines_hidden:
-            values = compute(arrays, masks)
-        return plot.draw(*values)
+            return draw_result(self, chosen, title=title, **look)
 
     def plot_detectors(
         self,
@@ -402,7 +399,7 @@ class Result(NamedResults):
         """
         from udfdask.results.detectors import draw_detectors
 
-        return draw_detectors(self, detectors, name, log=log, title=title)
+        return draw_detectors(self, detectors, name, log=log, title=title or "")
 
     def to_xarray(
         self, valid_masks: bool = False, *, rename: Mapping[str, Hashable] | None = None
