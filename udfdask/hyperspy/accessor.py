@@ -143,9 +143,7 @@ class UDFAccessor:
         check_names(self.run_udf, options)
         results = self._run(udf, roi, lazy_output, show_progressbar, options)
         labels = read_labels(self._signal)
-        names = udf if isinstance(udf, dict) else [None] * len(results)
-        every = (SignalResult(r, labels.of(n)) for r, n in zip(results, names, strict=True))
-        return in_form_of(udf, tuple(every))
+        return in_form_of(udf, tuple(SignalResult(one, labels.of(one.name)) for one in results))
 
     @forwards(MapOptions, map_on_array)
     def map_frames(

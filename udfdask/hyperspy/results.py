@@ -8,7 +8,7 @@ from typing import Any
 
 import dask.array as da
 import numpy as np
-from dask.base import is_dask_collection, tokenize
+from dask.base import tokenize
 from hyperspy.api import signals
 
 from udfdask.hyperspy.data import wants_progressbar
@@ -64,12 +64,8 @@ class SignalResult(NamedResults):
     def __reduce__(self) -> tuple[Any, ...]:
         return (SignalResult, (self._result, self._labels))
 
-    def __repr__(self) -> str:
-        state = "lazy" if is_dask_collection(self._result) else "computed"
-        lines = [f"<SignalResult of {self._result._info.title}, {state}>"]
-        lines += [f"  {name}: {signal!r}" for name, signal in self.items()]
-        lines += [f"  note  {text}" for text in self._info.notes]
-        return "\n".join(lines)
+    def _text_of(self, name: str) -> str:
+        return repr(self[name])
 
     @property
     def result(self) -> Result:
@@ -206,21 +202,18 @@ class SignalResult(NamedResults):
     def __dask_tokenize__(self) -> Any:
         return ("udfdask.SignalResult", tokenize(self._result), self._labels)
 
-    @property
-    def __dask_optimize__(self) -> Any:
-        return self._result.__dask_optimize__
-
-    @property
-    def __dask_scheduler__(self) -> Any:
-        return self._result.__dask_scheduler__
-
     def __dask_postcompute__(self) -> tuple[Callable[..., SignalResult], tuple[Any, ...]]:
-        gather, extra = self._result.__dask_postcompute__()
-        return _computed, (gather, extra, self._labels)
+        return _labeled, (self._labels, *self._result.__dask_postcompute__())
 
     def __dask_postpersist__(self) -> tuple[Callable[..., SignalResult], tuple[Any, ...]]:
-        rebuild, state = self._result.__dask_postpersist__()
-        return _persisted, (rebuild, state, self._labels)
+        return _labeled, (self._labels, *self._result.__dask_postpersist__())
+
+
+def _labeled(
+    made: Any, labels: SignalLabels, rebuild: Callable[..., Result], state: Any, **options: Any
+) -> SignalResult:
+    """Return what `rebuild` makes of values or of a graph, as signals."""
+    return SignalResult(rebuild(made, *state, **options), labels)
 
 
 @unwrap.register
@@ -228,24 +221,6 @@ def _open(result: SignalResult) -> tuple[Result, Callable[[Result], SignalResult
     """Give `udfdask.compute` only the arrays: metadata, often large, are not sent to a cluster."""
     bare = result.result
     return bare, lambda done: result if done is bare else SignalResult(done, result._labels)
-
-
-def _computed(
-    blocks: Any, gather: Callable[..., Result], extra: tuple[Any, ...], labels: SignalLabels
-) -> SignalResult:
-    """Return signals in memory from the values of the tasks."""
-    return SignalResult(gather(blocks, *extra), labels)
-
-
-def _persisted(
-    graph: Any,
-    rebuild: Callable[..., Result],
-    state: tuple[Any, ...],
-    labels: SignalLabels,
-    rename: Mapping[str, str] | None = None,
-) -> SignalResult:
-    """Return the same signals over another graph."""
-    return SignalResult(rebuild(graph, *state, rename=rename), labels)
 
 
 @unwrap.register(signals.BaseSignal)

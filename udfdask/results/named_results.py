@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from dask.base import DaskMethodsMixin
+from dask.base import DaskMethodsMixin, is_dask_collection
 
 from udfdask.errors import ArgumentTypeError, UDFError, UndeclaredBufferError
 from udfdask.geometry.axes import Axis, Calibration
 from udfdask.geometry.chunk_grid import Grid
+from udfdask.graph.dask_internals.arrays import GraphArray
 from udfdask.udf.buffers import BufferSpec
 
 if TYPE_CHECKING:
@@ -129,6 +131,28 @@ class NamedResults(DaskMethodsMixin, Mapping[str, Any]):
         )
 
     __array__ = __float__ = __int__ = _refuse
+
+    def __repr__(self) -> str:
+        state = "lazy" if is_dask_collection(self) else "computed"
+        lines = [f"<{type(self).__name__} of {self._info.title}, {state}>"]
+        lines += [f"  {name}: {self._text_of(name)}" for name in self]
+        return "\n".join([*lines, *(f"  note  {text}" for text in self._info.notes)])
+
+    @abstractmethod
+    def _text_of(self, name: str) -> str:
+        """Return a line about a result."""
+
+    @property
+    def __dask_optimize__(self) -> Any:
+        # dask optimizes collections together only if they have the same function: with another one,
+        # a result and an array over the same data would each load the data. This holds for one
+        # `dask.compute`: after a separate `dask.optimize` of two runs, each may load the data,
+        # because dask has fused each run with its own loading
+        return GraphArray.__dask_optimize__
+
+    @property
+    def __dask_scheduler__(self) -> Any:
+        return GraphArray.__dask_scheduler__
 
     @property
     def udf_name(self) -> str:

@@ -14,7 +14,6 @@ from dask.highlevelgraph import HighLevelGraph
 
 from udfdask.errors import UDFError
 from udfdask.geometry.axes import Axis
-from udfdask.graph.dask_internals.arrays import GraphArray
 from udfdask.graph.result_tasks import Arrays, ResultTasks
 from udfdask.results.named_results import Lookup, NamedResults, ResultInfo
 from udfdask.results.sending import send_without_copies
@@ -122,13 +121,9 @@ class Result(NamedResults):
     def __reduce__(self) -> tuple[Any, ...]:
         return (Result, (self._settled_info(), self._arrays, self._masks, self._tasks))
 
-    def __repr__(self) -> str:
-        state = "lazy" if self._is_lazy else "computed"
-        lines = [f"<Result of {self._info.title}, {state}>"]
-        for name, array in self.items():
-            lines.append(f"  {name}: {self.buffers[name].kind}, {array.shape}, {array.dtype}")
-        lines += [f"  note  {text}" for text in self._info.notes]
-        return "\n".join(lines)
+    def _text_of(self, name: str) -> str:
+        array = self._plain(name)
+        return f"{self.buffers[name].kind}, {array.shape}, {array.dtype}"
 
     if not TYPE_CHECKING:  # type checkers know that there is no such attribute
 
@@ -139,8 +134,6 @@ class Result(NamedResults):
                     remedy = f": write result[{name!r}]"
                 elif len(self) and hasattr(np.ndarray, name):
                     remedy = f": write result[{next(iter(self))!r}].{name}"
-                elif name.startswith(("save", "to_")):
-                    remedy = ": to_zarr, to_xarray and save_results('a.nc', result) write"
             raise AttributeError(f"'Result' object has no attribute {name!r}{remedy}")
 
     @property
@@ -542,18 +535,6 @@ class Result(NamedResults):
             "udfdask.Result",
             [tokenize(array) for array in (*self.values(), *self._masks.values())],
         )
-
-    @property
-    def __dask_optimize__(self) -> Any:
-        # dask optimizes collections together only if they have the same function: with another one,
-        # a result and an array over the same data would each load the data. This holds for one
-        # `dask.compute`: after a separate `dask.optimize` of two runs, each may load the data,
-        # because dask has fused each run with its own loading
-        return GraphArray.__dask_optimize__
-
-    @property
-    def __dask_scheduler__(self) -> Any:
-        return GraphArray.__dask_scheduler__
 
     def __dask_postcompute__(self) -> tuple[Callable[..., Result], tuple[Any, ...]]:
         send_without_copies(Result)

@@ -9,11 +9,11 @@ from typing import Any, TypedDict
 
 import dask.array as da
 
+from udfdask.advice import ARRAY
 from udfdask.errors import ArgumentTypeError
 from udfdask.libertem_udfs import udf_name
-from udfdask.plan.check_input import check_is_array
-from udfdask.run.options import DescribedData, take_apart
-from udfdask.run.run_udf import run_udf
+from udfdask.run.options import DescribedData
+from udfdask.run.run_udf import run_for
 from udfdask.udf import UDF
 
 
@@ -114,8 +114,8 @@ def map_frames(
             f"map_frames runs a plain function, got the UDF {name}: run_udf(array, {name}(...))"
         )
     udf = make_frame_udf(map_frames, func, given, kwargs)
-    check_is_array(take_apart(array, sig_dims, {})[0], "map_frames")
-    (result,) = run_udf(array, {call_of(func): udf}, sig_dims=sig_dims, roi=roi).values()
+    how: Any = {"sig_dims": sig_dims, "roi": roi, "caller": "map_frames"}
+    (result,) = run_for(ARRAY, array, {call_of(func): udf}, **how).values()
     if output_names is not None:
         return result._called(name_of_map(func))
     return result["result"]

@@ -113,12 +113,9 @@ class IterOptions(RunOptions, SchedulerOptions, total=False):
 
 def check_names(function: Callable[..., Any], options: Mapping[str, Any]) -> None:
     """Raise if a function does not have all of these options."""
-    if not options:
-        return
-    parameters = inspect.signature(function).parameters
+    parameters = inspect.signature(function).parameters if options else {}
     known = {name: p for name, p in parameters.items() if p.kind is not p.VAR_KEYWORD}
-    unknown = options.keys() - known.keys()
-    if unknown:
+    if unknown := options.keys() - known.keys():
         remedy = f"Its arguments are {', '.join(known)}"
         raise unknown_arguments(function.__name__, unknown, known, remedy=remedy)
 
@@ -130,27 +127,21 @@ def forwards(options: type, *targets: Callable[..., Any]) -> Callable[[F], F]:
     """
 
     def show(function: F) -> F:
-        own = inspect.signature(function)
+        own, hints = inspect.signature(function), options.__annotations__
         *named, _ = own.parameters.values()
-        shown = _parameters(options, targets)
-        function.__signature__ = own.replace(parameters=[*named, *shown])  # type: ignore[attr-defined]
+        shown: dict[str, inspect.Parameter] = {}
+        for target in targets:
+            for name, one in inspect.signature(target).parameters.items():
+                if one.kind is one.VAR_KEYWORD:
+                    shown.setdefault("**", one)
+                elif name in hints:
+                    hint = getattr(hints[name], "__forward_arg__", hints[name])
+                    shown.setdefault(name, one.replace(annotation=hint))
+        last = sorted(shown.values(), key=lambda one: one.kind)  # **kwargs come last
+        function.__signature__ = own.replace(parameters=[*named, *last])  # type: ignore[attr-defined]
         return function
 
     return show
-
-
-def _parameters(options: type, targets: Sequence[Callable[..., Any]]) -> list[inspect.Parameter]:
-    """Return the parameters of `targets` that are options, then the first `**kwargs` if any."""
-    hints = options.__annotations__
-    parameters: dict[str, inspect.Parameter] = {}
-    for target in targets:
-        for name, parameter in inspect.signature(target).parameters.items():
-            if parameter.kind is parameter.VAR_KEYWORD:
-                parameters.setdefault("**", parameter)
-            elif name in hints:
-                hint = getattr(hints[name], "__forward_arg__", hints[name])
-                parameters.setdefault(name, parameter.replace(annotation=hint))
-    return sorted(parameters.values(), key=lambda parameter: parameter.kind)  # **kwargs come last
 
 
 IMAGE = "intensity"

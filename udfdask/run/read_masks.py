@@ -69,33 +69,24 @@ def _read_descan(descan: Any, data: DataLabels) -> Any:
 def read_masks(udf: Any, read: Callable[[Any], Any], data: DataLabels | None = None) -> Any:
     """Return one UDF, or a list, tuple or dictionary of them, with masks as plain arrays.
 
-    Auxiliary data are aligned with the data of the run, if these are given.
+    Auxiliary data are aligned with the data of the run, if these are given. Others are unchanged.
     """
-    if isinstance(udf, UDF):
-        return _with_read_values(udf, read, data)
-    return _each(udf, lambda one: read_masks(one, read, data) if isinstance(one, UDF) else one)
-
-
-def read_detectors(detectors: Any, read: Callable[[Any], Any]) -> Any:
-    """Return one detector, or a list, tuple or dictionary of them, with masks as plain arrays.
-
-    Detectors are UDFs or masks.
-    """
-
-    def read_one(detector: Any) -> Any:
-        return read_masks(detector, read) if isinstance(detector, UDF) else read(detector)
-
-    if isinstance(detectors, (dict, list, tuple)):
-        return _each(detectors, read_one)
-    return read_one(detectors)
-
-
-def _with_read_values(udf: UDF, read: Callable[[Any], Any], data: DataLabels | None) -> UDF:
-    """Return a UDF with plain arrays as masks, and aligned aux data: itself if it has no others."""
+    if not isinstance(udf, UDF):
+        many = isinstance(udf, (dict, list, tuple))
+        return _each(udf, lambda one: read_masks(one, read, data)) if many else udf
     made = read_values(type(udf), udf._kwargs, read, data)
     if all(made[name] is given for name, given in udf._kwargs.items()):
         return udf
     return new_instance(type(udf), made)
+
+
+def read_detectors(detectors: Any, read: Callable[[Any], Any]) -> Any:
+    """Return one UDF or mask, or several of them, with masks as plain arrays."""
+
+    def read_one(detector: Any) -> Any:
+        return read_masks(detector, read) if isinstance(detector, UDF) else read(detector)
+
+    return _each(detectors, read_one)
 
 
 def read_values(
@@ -108,21 +99,16 @@ def read_values(
     made = dict(kwargs)
     for name, given in kwargs.items():
         if name == cls._mask_parameter:
-            several = isinstance(given, (list, tuple, dict))
-            made[name] = _each(given, read) if several else read(given)
+            made[name] = _each(given, read)
         elif isinstance(given, AuxData) and data is not None:
             made[name] = aligned_aux(given, data, f"{cls.__name__}.params.{name}")
     return made
 
 
 def _each(values: Any, change: Callable[[Any], Any]) -> Any:
-    """Return a list, tuple or dictionary of changed values; itself if none changes."""
+    """Change a value, or each in a list, tuple or dictionary."""
     if isinstance(values, dict):
-        made = {name: change(value) for name, value in values.items()}
-        same = all(made[name] is value for name, value in values.items())
-        return values if same else made
-    if type(values) not in (list, tuple):
-        return values
-    changed = [change(value) for value in values]
-    same = all(a is b for a, b in zip(values, changed, strict=True))
-    return values if same else type(values)(changed)
+        return {name: change(value) for name, value in values.items()}
+    if type(values) in (list, tuple):
+        return type(values)(change(value) for value in values)
+    return change(values)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
 
@@ -12,7 +13,6 @@ from udfdask.advice import ARRAY, Door
 from udfdask.backends.table import known_backends
 from udfdask.errors import ArgumentTypeError
 from udfdask.explanation.costs import advised
-from udfdask.geometry.chunk_grid import BoolArray
 from udfdask.graph.build import build_graph
 from udfdask.graph.inputs import inputs_of
 from udfdask.graph.result_tasks import ResultTasks
@@ -158,23 +158,11 @@ def run_udf(
     return results
 
 
-def run_for(
-    door: Door,
-    array: Any,
-    udf: Any,
-    *,
-    sig_dims: int | None,
-    roi: Any,
-    **options: Unpack[RunOptions],
-) -> Any:
+def run_for(door: Door, array: Any, udf: Any, **options: Any) -> Any:
     """Return the results of `run_udf` for the users of an entry point."""
-    data, sig_dims, chosen = take_apart(array, sig_dims, options)
-    plan, graph_array = plan_run(data, udf, sig_dims=sig_dims, roi=roi, door=door, **chosen)
+    plan, graph_array = plan_run(array, udf, door=door, **options)
     show_warnings(plan)
-    results = make_results(plan, graph_array)
-    if isinstance(udf, dict):
-        return {name: result._called(name) for name, result in zip(udf, results, strict=True)}
-    return in_form_of(udf, results)
+    return in_form_of(udf, make_results(plan, graph_array, udf))
 
 
 @forwards(RunOptions, run_udf)
@@ -215,52 +203,26 @@ def explain(
     return explain_for(ARRAY, array, udf, sig_dims=sig_dims, roi=roi, **options)
 
 
-def explain_for(
-    door: Door,
-    array: Any,
-    udf: Any,
-    *,
-    sig_dims: int | None,
-    roi: Any,
-    **options: Unpack[RunOptions],
-) -> Explanation:
+def explain_for(door: Door, array: Any, udf: Any, **options: Any) -> Explanation:
     """Return the description of a run for the users of an entry point."""
-    data, sig_dims, chosen = take_apart(array, sig_dims, options)
-    check_is_array(data, "explain")
-    plan, graph_array = plan_run(data, udf, sig_dims=sig_dims, roi=roi, door=door, **chosen)
-    return make_results(plan, graph_array)[0].explain()
+    plan, graph_array = plan_run(array, udf, door=door, caller="explain", **options)
+    return make_results(plan, graph_array, udf)[0].explain()
 
 
 def plan_run(
-    array: Any,
-    udf: Any,
-    *,
-    sig_dims: int,
-    roi: Any,
-    present: BoolArray | None = None,
-    door: Door = ARRAY,
-    **options: Unpack[RunOptions],
+    array: Any, udf: Any, *, sig_dims: int | None = None, caller: str = "run_udf", **options: Any
 ) -> tuple[Plan, Any]:
     """Return the plan of a run, and its array with a graph in place of dask expressions.
 
-    `present` has the scan positions that have a frame, if not all have. Advice is written in the
-    terms of `door`.
+    `options` are those of `udfdask.plan.arguments.Options`; `caller` is the user's function.
     """
+    array, sig_dims, chosen = take_apart(array, sig_dims, options)
+    check_is_array(array, caller)
     with own_lines_hidden:
-        array, udfs, descan, files = inputs_of(array, as_list(udf), options.get("descan"))
-        options["descan"] = descan
-        plan = make_plan(
-            array,
-            udfs,
-            names=[str(name) for name in udf] if isinstance(udf, dict) else None,
-            files=files,
-            sig_dims=sig_dims,
-            roi=roi,
-            present=present,
-            door=door,
-            **options,
-        )
-        if (most := options.get("max_memory")) is not None:
+        array, udfs, chosen["descan"], files = inputs_of(array, as_list(udf), chosen.get("descan"))
+        names = [str(name) for name in udf] if isinstance(udf, dict) else None
+        plan = make_plan(array, udfs, names=names, files=files, sig_dims=sig_dims, **chosen)
+        if (most := chosen.get("max_memory")) is not None:
             from udfdask.explanation.memory import check_memory  # few runs need it
 
             check_memory(plan, array, most)
@@ -274,8 +236,8 @@ def show_warnings(plan: Plan) -> None:
         warn_user(advice.said(plan.door), problem=problem)
 
 
-def make_results(plan: Plan, array: da.Array) -> tuple[Result, ...]:
-    """Return the lazy results of a plan."""
+def make_results(plan: Plan, array: da.Array, udf: Any) -> tuple[Result, ...]:
+    """Return the lazy results of a plan; `udf` has the names that the user gave."""
     tasks_of_udfs = build_graph(plan, array)
 
     @functools.cache
@@ -284,33 +246,34 @@ def make_results(plan: Plan, array: da.Array) -> tuple[Result, ...]:
 
         return describe(plan, array, _count_tasks(tasks_of_udfs, array))
 
-    return tuple(
-        Result(info, tasks=tasks)
-        for info, tasks in zip(make_infos(plan, explain), tasks_of_udfs, strict=True)
-    )
+    infos = make_infos(plan, udf, explain)
+    pairs = zip(infos, tasks_of_udfs, strict=True)
+    return tuple(Result(info, tasks=tasks) for info, tasks in pairs)
 
 
 def make_infos(
-    plan: Plan, explain: Callable[[], Explanation] | None = None
+    plan: Plan, udf: Any, explain: Callable[[], Explanation] | None = None
 ) -> tuple[ResultInfo, ...]:
     """Return the metadata of the results of each UDF; `explain` describes a run that is lazy."""
+    names = map(str, udf) if isinstance(udf, dict) else itertools.repeat(None)
     return tuple(
         ResultInfo(
             udf_name=u.name,
+            name=name,
             buffers=u.outputs,
             grid=plan.recipe.grid,
             sig_shape=tuple(plan.recipe.shape.sig),
             explain=explain,
-            notes=tuple(text for udf, text in plan.notes if udf == number),
+            notes=tuple(text for one, text in plan.notes if one == number),
             extra_axes=u.axes,
             calibration=plan.calibration,
-            units=units,
+            units=plan.units[number],
             in_units=frozenset(u.cls.keeps_units),
             default_plots=tuple(n for n in u.cls.default_plots if n in u.outputs),
             files=plan.files,
             parameters=plan.parameter_texts[number],
         )
-        for number, (u, units) in enumerate(zip(plan.recipe.udfs, plan.units, strict=True))
+        for number, (u, name) in enumerate(zip(plan.recipe.udfs, names, strict=False))
     )
 
 

@@ -7,16 +7,14 @@ in the thread of the consumer, so that a snapshot can be read after each merge (
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Unpack
 
 import dask.array as da
 from dask import base
 
 from udfdask.plan.arguments import NAMES
-from udfdask.plan.check_input import check_is_array
 from udfdask.plan.recipe import DESCAN
-from udfdask.run.options import DescribedData, IterOptions, forwards, take_apart
+from udfdask.run.options import DescribedData, IterOptions, forwards
 from udfdask.run.progressive.chunks import Chunks, LocalChunks
 from udfdask.run.progressive.iterator import UDFIterator
 from udfdask.run.progressive.parameters import Align, LiveRecipe
@@ -39,7 +37,7 @@ class ProgressiveRun:
 
     def __init__(
         self,
-        array: da.Array,
+        array: Any,
         udf: UDF | Sequence[UDF] | Mapping[str, UDF],
         *,
         plots: Any = None,
@@ -51,21 +49,18 @@ class ProgressiveRun:
         reporter = choose_reporter(progress)
         chosen = {name: value for name, value in kwargs.items() if name in NAMES}
         self._options = {name: value for name, value in kwargs.items() if name not in NAMES}
-        self._plan, self._array = plan, array = plan_run(array, udf, **chosen)
+        plan, array = plan_run(array, udf, caller="run_udf_iter", **chosen)
+        self._plan, self._array = plan, array
         show_warnings(plan)
         self.live = LiveRecipe(plan.recipe, plan.parameters, plan.calibration, align)
         self.names = tuple(udf) if isinstance(udf, dict) else ()
-        infos = make_infos(plan)
-        if self.names:
-            pairs = zip(self.names, infos, strict=True)
-            infos = tuple(replace(info, name=str(name)) for name, info in pairs)
-        self.infos = infos
+        self.infos = make_infos(plan, udf)
         self.watch: Callable[[Snapshot], object] | None = None
         """Called with each snapshot before it is handed out, in the thread that iterates."""
         if plots is not None:
             from udfdask.plotting.live import as_live_plot  # checks that the results can be drawn
 
-            live_plot = as_live_plot(plots, infos)
+            live_plot = as_live_plot(plots, self.infos)
             self.watch = None if live_plot is None else live_plot.update
         self.aux_values: list[dict[str, Any]] = [{} for _ in plan.recipe.udfs]
         """For each UDF the aux data that are known for all frames, shape (*nav, *extra_shape)."""
@@ -172,10 +167,7 @@ def run_udf_iter(
     (np.int64(9), np.float64(9.0))
     """
     check_options(run_udf_iter, options, options.get("scheduler"))
-    data, sig_dims, chosen = take_apart(array, sig_dims, options)
-    check_is_array(data, "run_udf_iter")
-    run = ProgressiveRun(data, udf, sig_dims=sig_dims, roi=roi, **chosen)
-    return UDFIterator(run)
+    return UDFIterator(ProgressiveRun(array, udf, sig_dims=sig_dims, roi=roi, **options))
 
 
 def _find_scheduler(scheduler: Any, array: da.Array) -> Callable[[], Any]:
