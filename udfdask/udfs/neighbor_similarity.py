@@ -13,8 +13,8 @@ from udfdask.masks import checks
 from udfdask.masks.given_masks import is_held_elsewhere
 from udfdask.udf.buffers import BufferSpec
 from udfdask.udf.promises import Promises
+from udfdask.udfs.neighbor_average import WindowUDF
 from udfdask.udfs.shared.built_in import check_flag
-from udfdask.udfs.shared.neighbor_windows import WindowUDF
 
 FLAT = 1e-13
 """Relative variance below which a frame is constant: sums in double precision are not closer."""

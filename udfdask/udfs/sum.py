@@ -1,4 +1,4 @@
-"""Sum all frames, or the pixels of each frame."""
+"""Sum all frames, or their logarithms, or the pixels of each frame."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ from udfdask.masks import checks
 from udfdask.masks.dense_product import as_added_up, signed_if_fits
 from udfdask.types import Kind
 from udfdask.udf.buffers import BufferSpec, Views
+from udfdask.udf.promises import Promises
 from udfdask.udf.tile_sums import TileSums
-from udfdask.udfs.shared.built_in import ALL_TILES, SUMS, BuiltInUDF
+from udfdask.udfs.shared.built_in import ALL_TILES, DENSE_TILES, SUMS, BuiltInUDF
 
 
 def sum_dtypes(data: np.dtype[Any], asked: Any, n: int) -> tuple[np.dtype[Any], np.dtype[Any]]:
@@ -215,3 +216,82 @@ class SumSigUDF(_SumsUDF):
         """Add the sums of each frame's part, which other UDFs use too."""
         total = self._sums
         total += sums.of_frames[:, 0].astype(total.dtype)
+
+
+class LogsumUDF(BuiltInUDF):
+    """Sum the logarithms of all frames, pixel by pixel, to show weak features near strong ones.
+
+    Notes
+    -----
+    Buffer `logsum`, kind sig, shape `sig`, float32: ``sum_n log(frame_n - min(frame_n) + 1)``, with
+    the natural logarithm and the minimum of the whole frame.
+
+    It is computed as the logarithm of a product, in double precision.
+
+    Examples
+    --------
+    >>> import dask.array as da, numpy as np, udfdask as ud
+    >>> from udfdask.udfs import LogsumUDF
+    >>> x = da.from_array(np.array([[[7, 8, 9]]] * 2, dtype="uint16"))
+    >>> ud.run_udf(x, LogsumUDF())["logsum"].compute().round(3)
+    array([[0.   , 1.386, 2.197]], dtype=float32)
+    """
+
+    whole_frames = True
+    promises = Promises(
+        declares_once=True,
+        merge_only_reads_src=True,
+        starts_no_threads=True,
+        takes_any_byte_order=True,
+    )
+    _kernels = DENSE_TILES
+
+    def __init__(self) -> None:
+        super().__init__()
+
+    def get_result_buffers(self) -> Mapping[str, BufferSpec]:
+        data = self.meta.input_dtype
+        if data.kind not in "biuf":
+            raise ArgumentTypeError(
+                f"expected data that are real numbers, got {data}: use dask.array.absolute(data)"
+            )
+        # one logarithm per pixel at the end, instead of one per value
+        return {
+            "logsum": self.buffer(kind="sig", dtype=np.float32, use="result_only"),
+            "mantissa": self.buffer(kind="sig", dtype=np.float64, use="private", where="device"),
+            "exponent": self.buffer(kind="sig", dtype=np.int64, use="private", where="device"),
+        }
+
+    def preprocess(self) -> None:
+        self.results.mantissa[...] = 1
+
+    def get_task_data(self) -> Mapping[str, Any]:
+        """Return a counter of factors since the products of a chunk were last normalized."""
+        return {"pending": [0]}
+
+    @property
+    def _products(self) -> Any:
+        """Module with the functions for products, on the device or on the host."""
+        from udfdask.kernels.cpu import log_sums
+        from udfdask.kernels.cuda import dense_products
+
+        return dense_products if self.meta._backend.on_device else log_sums
+
+    def process_tile(self, tile: Any) -> None:
+        products = self.results.mantissa, self.results.exponent
+        if self.meta._backend.on_device:
+            self._products.multiply_heights(tile, *products)
+        else:
+            pending = self.task_data.pending
+            pending[0] = self._products.multiply_heights(tile, *products, pending[0])
+
+    def postprocess(self) -> None:
+        self._products.normalize_products(self.results.mantissa, self.results.exponent)
+
+    def merge(self, dest: Views, src: Views) -> None:
+        self._products.merge_products(dest.mantissa, dest.exponent, src.mantissa, src.exponent)
+
+    def get_results(self) -> Mapping[str, Any]:
+        from udfdask.kernels.cpu.log_sums import log_of
+
+        return {"logsum": log_of(self.results.mantissa, self.results.exponent)}
