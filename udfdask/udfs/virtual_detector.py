@@ -28,8 +28,6 @@ from udfdask.udfs.shared.detector_shapes import (
     read_detector,
 )
 
-_BOOL = np.dtype(bool)
-
 
 class VirtualDetectorUDF(RingUDF):
     """Sum the pixels of each frame in a disk, a ring, a rectangle or a window.
@@ -41,8 +39,7 @@ class VirtualDetectorUDF(RingUDF):
         for the pixels of the detector, dense or sparse; the numbers 0 and 1 will do as well. The
         accessors of DataArrays and signals also take DataArrays, signals and ROIs of HyperSpy.
     cx, cy : float, optional
-        Center of a disk or ring, in pixels; by default where both axes are 0, if that is inside of
-        the frame, or else ``shape // 2``.
+        Center of a disk or ring, in pixels, as for `RadialProfileUDF`.
     r : float, optional
         Radius of a disk, in pixels: ``d <= r``.
     ri, ro : float, optional
@@ -53,12 +50,8 @@ class VirtualDetectorUDF(RingUDF):
         Size of a rectangle, in pixels, at least 1; fractions are rounded down.
     start, stop : float, optional
         Channels of a window: ``start <= i < stop``.
-    centers : array, shape (*nav, 2), or AuxData of kind nav with extra_shape (2,), optional
-        Center (y, x) of each frame, as for `RadialProfileUDF`.
-    stretch, stretch_angle : float, optional
-        An elliptical mask, as for `RadialProfileUDF`.
-    center : {"zero", "middle"} or tuple of float, optional
-        The center (y, x) in place of `cy` and `cx`, as for `RadialProfileUDF`.
+    centers, stretch, stretch_angle, center : optional
+        Centers of the frames, an ellipse, and a center in place of `cy` and `cx`, as there.
     **unknown : object
         Nothing else is taken: the error names the parameters of the shape.
 
@@ -104,8 +97,6 @@ class VirtualDetectorUDF(RingUDF):
     keeps_units = ("intensity",)
     calibrated: ClassVar[Mapping[str, str]] = {
         **RingUDF.calibrated,
-        "cy": "y",
-        "cx": "x",
         "ro": "length",
         "x": "left",
         "y": "top",
@@ -137,23 +128,12 @@ class VirtualDetectorUDF(RingUDF):
         center: Any = None,
         **unknown: Any,
     ) -> None:
-        numbers: dict[str, Any] = {
-            "cx": cx,
-            "cy": cy,
-            "r": r,
-            "ri": ri,
-            "ro": ro,
-            "x": x,
-            "y": y,
-            "width": width,
-            "height": height,
-            "start": start,
-            "stop": stop,
-            "centers": centers,
-            "stretch": stretch,
-            "stretch_angle": stretch_angle,
-            "center": center,
-        }
+        place, radii = {"cx": cx, "cy": cy}, {"r": r, "ri": ri, "ro": ro}
+        rectangle = {"x": x, "y": y, "width": width, "height": height}
+        window = {"start": start, "stop": stop}
+        ellipse = {"stretch": stretch, "stretch_angle": stretch_angle}
+        numbers: dict[str, Any] = {**place, **radii, **rectangle, **window}
+        numbers |= {"centers": centers, **ellipse, "center": center}
         given = {name: value for name, value in numbers.items() if value is not None}
         read = read_detector(shape, given, unknown)
         # in one order, so that a center and its two coordinates give one name
@@ -181,7 +161,7 @@ class VirtualDetectorUDF(RingUDF):
         return super()._mask() if self._is_round else pixels_of(shape, self._kwargs, sig)[0]
 
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
-        data, dtype = self.meta.input_dtype, product_dtype(self.meta.input_dtype, _BOOL)
+        dtype = product_dtype(self.meta.input_dtype, np.dtype(bool))
         n = int(np.count_nonzero(self._mask()))  # the mask checks the numbers, too
         if self._has_own_centers:
             self._frame_shape(kinds="biufc")
@@ -200,13 +180,8 @@ class VirtualDetectorUDF(RingUDF):
                 f"no pixel of a frame of shape {tuple(self.meta.dataset_shape.sig)} lies in the "
                 f"detector {self._detector_name}{words}"
             )
-        dtype = signed_if_fits(dtype, data, n)
+        dtype = signed_if_fits(dtype, self.meta.input_dtype, n)
         return {"intensity": self.buffer(kind="nav", dtype=dtype, where="device")}
-
-    def _limits(self) -> tuple[float | None, float]:
-        """Return the inner and the outer radius; a disk has None as the inner one."""
-        *inner, outer = self._radii().values()
-        return (inner[0] if inner else None), outer
 
     def get_detector_masks(self) -> Mapping[str, AnyArray]:
         if self._is_round:
@@ -246,12 +221,11 @@ class VirtualDetectorUDF(RingUDF):
 
     def _add_about_own_centers(self, tile: Any) -> None:
         out, is_complex = self.results.intensity, np.dtype(tile.dtype).kind == "c"
-        parts = []
-        for part in (tile.real, tile.imag) if is_complex else (tile,):
-            parts.append(np.zeros((len(out), 3)))
-            self._add_own_moments(part, self._limits(), parts[-1])
-        total = parts[0][:, 0] + 1j * parts[1][:, 0] if is_complex else parts[0][:, 0]
-        out += total.astype(out.dtype)
+        pairs = ((tile.real, out.real), (tile.imag, out.imag)) if is_complex else ((tile, out),)
+        for part, sums in pairs:
+            moments = np.zeros((len(out), 3))
+            self._add_own_moments(part, self._limits(), moments)
+            sums[:] += moments[:, 0].astype(sums.dtype)
 
     def _add_pixels(self, tile: Any) -> None:
         from udfdask.kernels.cpu.detector_sums import detector_groups, sum_detector

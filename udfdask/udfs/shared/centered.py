@@ -85,17 +85,6 @@ class CenteredUDF(BuiltInUDF):
         rows = rows if roi is None else rows[np.asarray(roi).reshape(-1)]
         return rows[np.isfinite(rows).all(axis=1)]
 
-    def _mean_center(self) -> tuple[float, float]:
-        """Return the mean of the centers that are finite; raise if centers are lazy."""
-        centers = self._finite_centers()
-        if centers is None or not len(centers):
-            raise ArgumentValueError(
-                f"the center of {type(self).__name__} varies with the scan and is not known: "
-                "compute centers first, or pass a common center for the picture"
-            )
-        y, x = centers.mean(axis=0).tolist()
-        return y, x
-
     def _check_centers(self, outer: float | None, inner: float, *, soft: float = 0.0) -> None:
         """Raise if centers are not those of the scan, or no frame has a pixel between two radii.
 
@@ -159,9 +148,14 @@ class RingUDF(CenteredUDF):
         """Return the radius of a disk, or both radii of a ring, outer one last, by name."""
         raise NotImplementedError
 
-    def _ring_around(self, center: tuple[Any, Any]) -> Ring:
+    def _limits(self) -> tuple[Any, Any]:
+        """Return the inner and the outer radius; a disk has None as the inner one."""
         *inner, outer = self._radii().values()
-        return Ring(center, outer, inner[0] if inner else None, **self._ellipse)
+        return (inner[0] if inner else None), outer
+
+    def _ring_around(self, center: tuple[Any, Any]) -> Ring:
+        inner, outer = self._limits()
+        return Ring(center, outer, inner, **self._ellipse)
 
     def _mask(self) -> AnyArray:
         return self._ring_around(self._center).mask(self.meta.dataset_shape.sig)
@@ -172,27 +166,35 @@ class RingUDF(CenteredUDF):
         `words` name the detector. Lazy numbers are not checked: with a lazy inner radius, the
         detector must only have a pixel within the outer one.
         """
-        *inner, outer = self._radii().values()
+        inner, outer = self._limits()
         if is_lazy(outer):
             return
-        if inner and is_lazy(inner[0]):
-            inner, words = [], f"disk of radius {outer!r}"
+        if is_lazy(inner):
+            inner, words = None, f"disk of radius {outer!r}"
         if self._has_own_centers:
-            self._check_centers(None if outer == math.inf else outer, inner[0] if inner else -1)
+            most = None if outer == math.inf else outer
+            self._check_centers(most, -1 if inner is None else inner)
         elif not any(map(is_lazy, self._center)):
             if outer == math.inf:
                 self._check_center_inside()
-            ring = Ring(self._center, outer, inner[0] if inner else None, **self._ellipse)
-            if not ring.mask(self.meta.dataset_shape.sig).any():
+            sig = tuple(self.meta.dataset_shape.sig)
+            if not Ring(self._center, outer, inner, **self._ellipse).mask(sig).any():
                 raise ArgumentValueError(
-                    f"no pixel of frames of shape {tuple(self.meta.dataset_shape.sig)} lies in the "
-                    f"{words} around (cy, cx) = {self._center}: numbers are in pixels; correct the "
-                    "center or the radii"
+                    f"no pixel of frames of shape {sig} lies in the {words} around (cy, cx) = "
+                    f"{self._center}: numbers are in pixels; correct the center or the radii"
                 )
 
     def get_detector_masks(self) -> Mapping[str, AnyArray]:
         """Return the pixels of the detector, if centers vary of that around their mean."""
-        center = self._mean_center() if self._has_own_centers else self._center
+        center = self._center
+        if self._has_own_centers:
+            centers = self._finite_centers()
+            if centers is None or not len(centers):
+                raise ArgumentValueError(
+                    f"the center of {type(self).__name__} varies with the scan and is not known: "
+                    "compute centers first, or pass a common center for the picture"
+                )
+            center = tuple(centers.mean(axis=0).tolist())
         return {self._detector_name: self._ring_around(center).mask(self.meta.dataset_shape.sig)}
 
     def _coverages(self, sig: Shape) -> Sequence[Coverage]:

@@ -26,10 +26,13 @@ NEEDED = {
     "point": ("x", "y"),
     "window": ("start", "stop"),
 }
-"""The numbers of each shape."""
+"""The numbers that each shape needs."""
 
 CENTERED = ("disk", "ring")
 _OPTIONAL = ("cx", "cy", "center", "centers", "stretch", "stretch_angle")
+_TAKES = {one: (*names, *(_OPTIONAL if one in CENTERED else ())) for one, names in NEEDED.items()}
+"""All numbers of each shape, also those that it does not need."""
+
 OTHER_SHAPES = {"disc": "disk", "circle": "disk", "annulus": "ring", "rectangle": "rect"}
 """Other words for these shapes."""
 
@@ -57,20 +60,16 @@ def read_detector(
     shape: Any, given: Mapping[str, Any], unknown: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return the numbers of a shape, checked; raise if one is missing or does not belong to it."""
-    is_shape = isinstance(shape, str) and shape in NEEDED
-    optional = _OPTIONAL if is_shape and shape in CENTERED else ()
-    takes = (*NEEDED[shape], *optional) if is_shape else ()
+    takes = _TAKES.get(shape, ()) if isinstance(shape, str) else ()
     if unknown:
+        what = f"a {shape} takes {', '.join(takes)}" if takes else "a detector takes other numbers"
         meant = [one for name in unknown for one in _MEANT.get(name, ()) if one in takes]
-        what = f"a {shape} takes {', '.join(takes)}" if takes else "a virtual detector takes other"
-        raise ArgumentTypeError(
-            f"{what}{'' if takes else ' numbers'}, but {', '.join(unknown)} was given"
-            + (f"; did you mean {', '.join(meant)}?" if meant else "")
-        )
+        hint = f"; did you mean {', '.join(meant)}?" if meant else ""
+        raise ArgumentTypeError(f"{what}, but {', '.join(unknown)} was given{hint}")
     if not isinstance(shape, str):
         _check_mask(shape, given)
         return {}
-    if not is_shape:
+    if not takes:
         from difflib import get_close_matches  # only for messages
 
         near = get_close_matches(plain_shape(shape), (*NEEDED, *OTHER_SHAPES), n=1)
@@ -78,19 +77,17 @@ def read_detector(
         raise ArgumentValueError(
             f"a virtual detector is one of {', '.join(NEEDED)}, not {shape!r}{hint}"
         )
-    missing = [name for name in NEEDED[shape] if name not in given]
+    needed = NEEDED[shape]
+    missing = [name for name in needed if name not in given]
     unexpected = [name for name in given if name not in takes]
     if missing or unexpected:
         wrong = [f"{', '.join(unexpected)} was given"] if unexpected else []
         wrong += [f"{', '.join(missing)} is missing"] if missing else []
-        also = f" and optionally {', '.join(optional)}" if optional else ""
-        fits = {
-            one: {*names, *(_OPTIONAL if one in CENTERED else ())} for one, names in NEEDED.items()
-        }
-        meant = [one for one in NEEDED if set(NEEDED[one]) <= set(given) <= fits[one]]
+        also = f" and optionally {', '.join(_OPTIONAL)}" if shape in CENTERED else ""
+        meant = [one for one in NEEDED if set(NEEDED[one]) <= set(given) <= set(_TAKES[one])]
         hint = f"; {' or '.join(map(repr, meant))} is the shape that takes them" if meant else ""
         raise ArgumentTypeError(
-            f"a {shape} takes {', '.join(NEEDED[shape])}{also}, but {' and '.join(wrong)}{hint}"
+            f"a {shape} takes {', '.join(needed)}{also}, but {' and '.join(wrong)}{hint}"
         )
     return _read_numbers(shape, dict(given))
 
