@@ -127,15 +127,11 @@ class CoMUDF(RingUDF):
         r, ri = read_radii(r=r, ri=ri, finite=False)
         if not is_lazy(scan_rotation):
             degrees(scan_rotation)
-        own = centered(
-            *(cy, cx, center, centers, stretch, stretch_angle),
-            r=r,
-            ri=ri,
-            scan_rotation=scan_rotation,
-            flip_y=flip_y if is_lazy(flip_y) else check_flag("flip_y", flip_y),
-            regression=regression if is_lazy(regression) else read_regression(regression),
-        )
-        super().__init__(**own)
+        flip_y = flip_y if is_lazy(flip_y) else check_flag("flip_y", flip_y)
+        regression = regression if is_lazy(regression) else read_regression(regression)
+        own = {"scan_rotation": scan_rotation, "flip_y": flip_y, "regression": regression}
+        place = cy, cx, center, centers, stretch, stretch_angle
+        super().__init__(**centered(*place, r=r, ri=ri, **own))
         # the shared sums are those of whole frames
         if centers is not None or not self._is_everything:
             self.process_sums = None  # type: ignore[method-assign, assignment]
@@ -262,19 +258,15 @@ class CoMUDF(RingUDF):
 
         tile, turn = as_readable(tile)
         flat, frame_step, row_step = rows_in_memory(tile)
-        data, origin, shape = self.task_data, self.meta.sig_slice.origin, tile.shape[1:]
-        where = data.cut.get(
-            (origin, shape, row_step), lambda: cover(data.spans, origin, shape, row_step)
-        )
+        data, place = self.task_data, (self.meta.sig_slice.origin, tile.shape[1:], row_step)
+        where = data.cut.get(place, lambda: cover(data.spans, *place))
         add_moments(flat, frame_step, turn, where, self.results.moments)
 
     def process_sums(self, sums: TileSums) -> None:
         """Add the sum and the first moments of each frame's part, which other UDFs use too."""
-        total, moment_y, moment_x = sums.of_frames.T
+        total, y, x = sums.of_frames.T
         top, left = self.meta.sig_slice.origin
-        self.results.moments += np.stack(
-            [total, moment_y + top * total, moment_x + left * total], 1
-        )
+        self.results.moments += np.stack([total, y + top * total, x + left * total], axis=1)
 
     def get_results(self) -> Mapping[str, Any]:
         p = self.params
@@ -301,14 +293,8 @@ class CoMUDF(RingUDF):
             full = np.full((nav.size, 2), np.nan)
             full[... if roi is None else roi.reshape(-1)] = field
             results |= self.get_field_results(*(full[:, k].reshape(tuple(nav)) for k in (0, 1)))
-        return {
-            "raw_com": raw_com,
-            "raw_shifts": raw_shifts,
-            "field": field,
-            "field_y": field[:, 0],
-            "field_x": field[:, 1],
-            **results,
-        }
+        vectors = {"raw_com": raw_com, "raw_shifts": raw_shifts, "field": field}
+        return {**vectors, "field_y": field[:, 0], "field_x": field[:, 1], **results}
 
     def get_field_results(self, field_y: Any, field_x: Any) -> Mapping[str, Any]:
         """Compute the results that depend on the field; subclasses can override this method.
@@ -349,7 +335,7 @@ class CoMUDF(RingUDF):
 
 
 def _flat_mask(mask: AnyArray) -> AnyArray | None:
-    """Return a part of a mask, flat and as uint8 for the kernel; None if all values are True."""
+    """Return a mask, flat and as uint8 for the kernel; None if all values are True."""
     if mask.all():
         return None
     flat = np.ascontiguousarray(mask).view(np.uint8).reshape(-1)

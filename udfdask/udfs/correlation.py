@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from functools import partial
-from operator import index
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,7 +17,7 @@ from udfdask.geometry.shapes import Shape, Slice
 from udfdask.geometry.units import Quantity, as_quantity
 from udfdask.kernels.cpu.dense_products import product
 from udfdask.kernels.cuda.dense_products import add_window_products
-from udfdask.masks import DiskTemplate, MaskContainer
+from udfdask.masks import DiskTemplate, MaskContainer, checks
 from udfdask.masks.templates import shifted_templates
 from udfdask.types import AnyArray, is_lazy
 from udfdask.udf import UDF
@@ -122,13 +121,9 @@ class CorrelationUDF(BuiltInUDF):
         zero_shift: Any = None,
         log_scale: bool = True,
     ) -> None:
-        super().__init__(
-            peaks=_checked_peaks(peaks),
-            template=_checked_template(template),
-            steps=_checked_steps(steps),
-            zero_shift=_checked_shift(zero_shift),
-            log_scale=check_flag("log_scale", log_scale),
-        )
+        arrays = {"peaks": _checked_peaks(peaks), "template": _checked_template(template)}
+        moves = {"steps": _checked_steps(steps), "zero_shift": _checked_shift(zero_shift)}
+        super().__init__(**arrays, **moves, log_scale=check_flag("log_scale", log_scale))
         template = self.params.template
         if isinstance(template, DiskTemplate):  # with a unit, the plan makes another instance
             template = None if template.has_units else template.array()
@@ -223,8 +218,7 @@ class CorrelationUDF(BuiltInUDF):
 
     def _corners(self, shifts: AnyArray) -> AnyArray:
         """Return the position in the frame of the first pixel of each map, (n, n_peaks, 2)."""
-        corners: AnyArray = self.params.peaks + shifts[:, np.newaxis] - self.params.steps
-        return corners
+        return np.asarray(self.params.peaks + shifts[:, np.newaxis] - self.params.steps)
 
     def _window(self) -> tuple[int, int]:
         """Return the shape of the window in which the template is shifted."""
@@ -274,10 +268,10 @@ def _checked_peaks(given: Any) -> Any:
 
 def _checked_template(given: Any) -> Any:
     """Return a template: a `DiskTemplate`, a NumPy array or a dask array."""
-    if is_data_array(given):
-        raise ArgumentTypeError("template is a DataArray, which has no center: pass its .values")
     if isinstance(given, DiskTemplate):
         return given
+    if is_data_array(given):
+        raise ArgumentTypeError("template is a DataArray, which has no center: pass its .values")
     return _array("template", given, lambda shape: len(shape) == 2 and all(n > 0 for n in shape))
 
 
@@ -286,11 +280,8 @@ def _checked_steps(given: Any) -> Any:
     value = as_quantity("steps", given)
     if isinstance(value, Quantity):
         return value
-    try:
-        steps = index(given) if value is given else math.ceil(value)  # "2 px"
-    except TypeError:
-        what = "an integer number of pixels"
-        raise ArgumentTypeError(f"steps must be {what}, not {given!r}") from None
+    steps = value if value is given else math.ceil(value)  # "2 px"
+    steps = checks.integer("steps", steps, least=0, of="an integer number of pixels")
     if steps < 2:
         raise ArgumentValueError(
             f"steps must be at least 2 pixels, not {steps}: the 5 x 5 pixels of a maximum must fit"

@@ -69,10 +69,9 @@ class GuessResult(NamedTuple):
 def guess_corrections(y_centers: Any, x_centers: Any, roi: Any = None) -> GuessResult:
     """Guess the scan rotation, the flip and the center from the centers of mass of a scan.
 
-    The guess assumes the field of atoms in atomic resolution STEM, which has no curl: it is the
-    angle, in whole degrees, and the flip with the smallest root mean square of the curl. Of two
-    opposite angles, it is the one with more large negative than large positive values of the
-    divergence, as at atom columns. The mean deflection is assumed to be zero.
+    The guess assumes the field of atoms, which has no curl and no mean deflection: it is the angle,
+    in whole degrees, and the flip with the smallest root mean square of the curl. Of two opposite
+    angles, it is the one with more large negative than large positive values of the divergence.
 
     Parameters
     ----------
@@ -126,20 +125,21 @@ def guess_corrections(y_centers: Any, x_centers: Any, roi: Any = None) -> GuessR
         )
     y, x = y.astype(np.float64), x.astype(np.float64)
     selected = (slice(0, -1), slice(0, -1)) if roi is None else roi
-    rot, div = curl(y, x)[selected].ravel(), divergence(y, x)[selected].ravel()
-    rot_flipped, div_flipped = curl(-y, x)[selected].ravel(), divergence(-y, x)[selected].ravel()
-    finite = np.isfinite(rot) & np.isfinite(div)
+    # of the field as it is, and with y flipped
+    fields = [
+        (curl(sign * y, x)[selected].ravel(), divergence(sign * y, x)[selected].ravel())
+        for sign in (1, -1)
+    ]
+    finite = np.isfinite(fields[0]).all(axis=0)
     centers = [component[selected][np.isfinite(y + x)[selected]] for component in (y, x)]
     if not finite.any() or not centers[0].size:
         raise ArgumentValueError(
             "there is no position from which to guess: no shift in roi and its neighbors are finite"
         )
-    straight = _curl_by_angle(rot[finite], div[finite])
-    flipped = _curl_by_angle(rot_flipped[finite], div_flipped[finite])
-    flip_y = bool(flipped.min() < straight.min())
-    if flip_y:
-        rot, div = rot_flipped, div_flipped
-    angle = int(np.argmin(flipped if flip_y else straight))
+    curls = [_curl_by_angle(rot[finite], div[finite]) for rot, div in fields]
+    flip_y = bool(curls[1].min() < curls[0].min())
+    rot, div = fields[flip_y]
+    angle = int(np.argmin(curls[flip_y]))
     radians = math.radians(angle)
     rotated = math.cos(radians) * div[finite] - math.sin(radians) * rot[finite]
     largest = float(np.abs(rotated).max())
@@ -147,12 +147,8 @@ def guess_corrections(y_centers: Any, x_centers: Any, roi: Any = None) -> GuessR
     histogram, _ = np.histogram(rotated, range=(-largest, largest), bins=5)
     if histogram[0] < histogram[-1]:
         angle += 180
-    return GuessResult(
-        scan_rotation=angle - 360 if angle > 180 else angle,
-        flip_y=flip_y,
-        cy=float(centers[0].mean()),
-        cx=float(centers[1].mean()),
-    )
+    cy, cx = (float(component.mean()) for component in centers)
+    return GuessResult(angle - 360 if angle > 180 else angle, flip_y, cy, cx)
 
 
 def _curl_by_angle(rot: AnyArray, div: AnyArray) -> AnyArray:
@@ -162,10 +158,9 @@ def _curl_by_angle(rot: AnyArray, div: AnyArray) -> AnyArray:
     """
     t = np.radians(np.arange(360))
     cos, sin = np.cos(t), np.sin(t)
-    squares = np.mean(rot * rot), np.mean(div * div)
-    return np.asarray(
-        cos**2 * squares[0] + sin**2 * squares[1] + 2 * cos * sin * np.mean(rot * div)
-    )
+    both = 2 * cos * sin * np.mean(rot * div)
+    squares: AnyArray = cos**2 * np.mean(rot * rot) + sin**2 * np.mean(div * div) + both
+    return squares
 
 
 def apply_correction(
@@ -238,11 +233,9 @@ def read_regression(given: Any) -> Any:
         f"[[y, x], [dy/dy, dx/dy], [dy/dx, dx/dx]], not {given!r}"
     )
     try:
-        plane = np.array(given, dtype=np.float64)
+        plane = np.array("" if isinstance(given, (bool, np.bool_)) else given, dtype=np.float64)
     except (TypeError, ValueError):
         raise ArgumentTypeError(wrong) from None
-    if isinstance(given, (bool, np.bool_)):
-        raise ArgumentTypeError(wrong)
     if not plane.ndim and np.asarray(given).dtype.kind in "iu" and plane in (-1, 0, 1):
         return int(given)
     if plane.shape != (3, 2) or not np.isfinite(plane).all():
@@ -253,12 +246,9 @@ def read_regression(given: Any) -> Any:
 def to_beam_shift(shifts: Any) -> Any:
     """Convert shifts of the center of mass to pyxem's convention for beam shifts.
 
-    pyxem writes vectors as (x, y). Its beam shift moves the beam to the center: it is the center
-    minus the center of mass.
-
-    The origin does not change. `CoMUDF` measures from the pixel ``shape // 2``, pyxem from
-    ``shape / 2``: half a pixel more along an axis of odd size. To get pyxem's numbers for such
-    frames, pass ``cy=ny / 2, cx=nx / 2`` to `CoMUDF`.
+    pyxem writes vectors as (x, y); its beam shift is the center minus the center of mass. The
+    origin does not change: pyxem measures from ``shape / 2``, half a pixel more along an axis of
+    odd size. For its numbers, pass ``cy=ny / 2, cx=nx / 2`` to `CoMUDF`.
 
     Parameters
     ----------
