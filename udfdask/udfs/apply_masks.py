@@ -180,15 +180,9 @@ class ApplyMasksUDF(BuiltInUDF):
         shifts: Any = None,
     ) -> None:
         shifts = as_shifts(shifts)
-        super().__init__(
-            mask_factories=mask_factories,
-            use_sparse=use_sparse,
-            mask_count=mask_count,
-            mask_dtype=mask_dtype,
-            preferred_dtype=preferred_dtype,
-            backends=backends,
-            shifts=shifts,
-        )
+        counts = {"use_sparse": use_sparse, "mask_count": mask_count, "mask_dtype": mask_dtype}
+        kinds = {"preferred_dtype": preferred_dtype, "backends": backends}
+        super().__init__(mask_factories=mask_factories, **counts, **kinds, shifts=shifts)
         self._names = mask_names(mask_factories, _RESULT)
         self._make_container(None)  # raises if an argument is invalid
         if isinstance(shifts, AuxData):  # each frame is multiplied with other pixels of the masks
@@ -219,9 +213,7 @@ class ApplyMasksUDF(BuiltInUDF):
             # the sum of the weights of a mask, or its limit if the plan knows only a dtype
             weight = heaviest(masks) if is_unknown else shape.sig.size * highest(masks.dtype)
             dtype = signed_if_fits(dtype, self.meta.input_dtype, weight)
-        return {
-            _RESULT: self.buffer(kind="nav", extra_shape=(len(masks),), dtype=dtype, where="device")
-        }
+        return {_RESULT: self.buffer("nav", (len(masks),), dtype, where="device")}
 
     def get_result_axes(self) -> Mapping[str, tuple[Axis, ...]]:
         return {_RESULT: (Axis(name="mask", labels=self._names),)}

@@ -99,8 +99,7 @@ class AutoUDF(UDF):
             raise ArgumentTypeError(
                 f"expected a function of a frame, got {kind.__name__}: run_udf runs UDFs"
             )
-        given: Any = kwargs  # users pass other things too
-        if not (given is None or isinstance(given, Mapping)):
+        if not (kwargs is None or isinstance(kwargs, Mapping)):
             raise ArgumentTypeError(
                 f"kwargs must be a mapping of names to parameters, not {type(kwargs).__name__}"
             )
@@ -124,17 +123,9 @@ class AutoUDF(UDF):
         for name in [name for name, value in constant.items() if isinstance(value, AuxData)]:
             each[f"{_EACH}{name}"] = constant.pop(name)
         self._each = {name.removeprefix(_EACH): name for name in each}
-        super().__init__(
-            f=f,
-            output_shape=output_shape,
-            output_dtype=output_dtype,
-            ragged=ragged,
-            backends=backends,
-            kwargs=constant,
-            monitor=monitor,
-            output_names=output_names,
-            **each,
-        )
+        output = {"output_shape": output_shape, "output_dtype": output_dtype, "ragged": ragged}
+        rest = {"monitor": monitor, "output_names": output_names, **each}
+        super().__init__(f=f, **output, backends=backends, kwargs=constant, **rest)
 
     def get_backends(self) -> Any:
         return (self.BACKEND_NUMPY,) if self.params.backends is None else self.params.backends
@@ -151,18 +142,16 @@ class AutoUDF(UDF):
         samples: dict[str, Any] = self._samples() if is_unknown else dict.fromkeys(self._names)
         buffers = {
             name: self.buffer(
-                kind="nav",
-                extra_shape=sample.shape if shape is None else shape,
-                dtype=sample.dtype if dtype is None else dtype,
+                "nav",
+                sample.shape if shape is None else shape,
+                sample.dtype if dtype is None else dtype,
                 where="device",  # so that no frame has to wait for a copy to the host
             )
             for name, sample in samples.items()
         }
         if p.monitor:
-            one = buffers["result"]
-            buffers["monitor"] = self.buffer(
-                "single", one.extra_shape, one.dtype, use="result_only"
-            )
+            extra, dtype = buffers["result"].extra_shape, buffers["result"].dtype
+            buffers["monitor"] = self.buffer("single", extra, dtype, use="result_only")
         return buffers
 
     def _samples(self) -> dict[str, Any]:

@@ -116,24 +116,16 @@ class CrystallinityUDF(BuiltInUDF):
 
     def _ring(self) -> AnyArray:
         """Return the mask of the ring in the half plane."""
-        y, x = self.meta.dataset_shape.sig
-        ky, kx = frequencies((y, x))
-        squared = ky * ky + kx * kx
-        ring: AnyArray = (squared > self.params.rad_in**2) & (squared <= self.params.rad_out**2)
-        return ring
+        ky, kx = frequencies(self._frame_shape())
+        squared, p = ky * ky + kx * kx, self.params
+        return np.asarray((squared > p.rad_in**2) & (squared <= p.rad_out**2))
 
     def get_shared_task_data(self) -> Mapping[str, Any]:
         """Return the bins of the ring, and the mask of the pixels to keep, or None for all."""
-        disk = self._disk()
-        keep = None if disk is None else ~disk
+        disk, share = self._disk(), self.meta._backend.dense.share
         ky, kx = np.nonzero(self._ring())
-        share = self.meta._backend.dense.share
-        return {
-            "keep": None if keep is None else share(keep),
-            "ky": share(ky),
-            "kx": share(kx),
-            "columns": int(kx.max()) + 1,
-        }
+        keep = None if disk is None else share(~disk)
+        return {"keep": keep, "ky": share(ky), "kx": share(kx), "columns": int(kx.max()) + 1}
 
     def process_tile(self, tile: Any) -> None:
         data = self.task_data

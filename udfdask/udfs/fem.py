@@ -164,12 +164,10 @@ class FEMUDF(RingUDF):
 
         p, found = self.params, self.results
         if tile.size:
-            add_spread_about(
-                tile.astype(compiled_dtype(tile.dtype), copy=False),
-                self.meta.sig_slice.origin,
-                (self._own_centers, self._rounding, (p.rad_in, p.rad_out)),
-                (found.pixels, found.mean, found.spread),
-            )
+            values = tile.astype(compiled_dtype(tile.dtype), copy=False)
+            rings = self._own_centers, self._rounding, (p.rad_in, p.rad_out)
+            sums = found.pixels, found.mean, found.spread
+            add_spread_about(values, self.meta.sig_slice.origin, rings, sums)
 
     def postprocess(self) -> None:
         found = self.results if self._has_own_centers else self.task_data

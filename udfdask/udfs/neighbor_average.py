@@ -197,10 +197,9 @@ def _read_window(window: Any, shape: Any, std: Any) -> tuple[Any, int | tuple[in
         weights = _read_weights(window)
         return weights, weights.shape
     several = isinstance(shape, (tuple, list, np.ndarray))
-    sizes = tuple(
-        checks.integer("shape", n, least=1, of="an odd number of frames")
-        for n in (shape if several else (3 if shape is None else shape,))
-    )
+    given = shape if several else (3 if shape is None else shape,)
+    of = "an odd number of frames"
+    sizes = tuple(checks.integer("shape", n, least=1, of=of) for n in given)
     if not sizes or any(n % 2 == 0 for n in sizes):
         raise ArgumentValueError(
             f"shape must be odd numbers of frames, such as 3 or (3, 5), not {shape!r}"

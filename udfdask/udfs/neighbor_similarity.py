@@ -100,15 +100,9 @@ class NeighborSimilarityUDF(WindowUDF):
     ) -> None:
         if checks.dtype(dtype).kind != "f":
             raise ArgumentTypeError(f"dtype={dtype!r}: similarities need a floating dtype")
-        super().__init__(
-            window,
-            shape,
-            boundary,
-            zero_mean=check_flag("zero_mean", zero_mean),
-            normalize=check_flag("normalize", normalize),
-            mask=_read_mask(mask),
-            dtype=dtype,
-        )
+        flags = {"zero_mean": zero_mean, "normalize": normalize}
+        flags = {name: check_flag(name, value) for name, value in flags.items()}
+        super().__init__(window, shape, boundary, **flags, mask=_read_mask(mask), dtype=dtype)
 
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
         data, dtype, mask = self.meta.input_dtype, self.params.dtype, self.params.mask
@@ -119,10 +113,8 @@ class NeighborSimilarityUDF(WindowUDF):
         sig = tuple(self.meta.dataset_shape.sig)
         if mask is not None and mask.shape != sig:
             raise ArgumentValueError(f"mask has the shape {mask.shape}, but frames have {sig}")
-        return {
-            "similarity": self.buffer("nav", self._weights().shape, dtype),
-            "mean": self.buffer("nav", dtype=dtype),
-        }
+        similarity = self.buffer("nav", self._weights().shape, dtype)
+        return {"similarity": similarity, "mean": self.buffer("nav", dtype=dtype)}
 
     def get_result_axes(self) -> Mapping[str, tuple[Axis, ...]]:
         """Describe the axes of the window: the distance from the position.

@@ -116,9 +116,9 @@ class RecordUDF(BuiltInUDF):
         return type(self)(**{**self._kwargs, "_part": str(part_path(self._target.path))})
 
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
-        file = self.buffer(kind="single", dtype="uint64", use="private")
-        made = self.buffer(kind="single", dtype="int64", use="private")
-        frames = self.buffer(kind="single", dtype="int64")
+        file = self.buffer("single", dtype="uint64", use="private")
+        made = self.buffer("single", dtype="int64", use="private")
+        frames = self.buffer("single", dtype="int64")
         return {"frames": frames, "lowest_file": file, "highest_file": file, "files_made": made}
 
     def get_task_data(self) -> Mapping[str, Any]:
@@ -213,12 +213,7 @@ class NpyRows:
     """
 
     def __init__(
-        self,
-        path: str,
-        shape: Sequence[int],
-        sig_dims: int,
-        dtype: np.dtype[Any],
-        compare: bool = False,
+        self, path: str, shape: Sequence[int], sig_dims: int, dtype: Any, compare: bool = False
     ) -> None:
         self.is_new = False  # whether this object created the file
         self._path, self._dtype, self._compares = path, dtype, compare

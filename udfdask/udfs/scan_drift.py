@@ -114,13 +114,8 @@ class ScanDriftUDF(BuiltInUDF):
         check_choice("boundary", boundary, BOUNDARIES)
         if isinstance(reference, str) and reference != "previous":
             raise ArgumentValueError(f'reference must be "previous" or a frame, not {reference!r}')
-        super().__init__(
-            reference=reference,
-            upsample=upsample,
-            normalization=normalization,
-            max_shift=max_shift,
-            boundary=boundary,
-        )
+        search = {"upsample": upsample, "normalization": normalization, "max_shift": max_shift}
+        super().__init__(reference=reference, **search, boundary=boundary)
         self.boundary = boundary
 
     @property
@@ -154,10 +149,8 @@ class ScanDriftUDF(BuiltInUDF):
         if self._has_reference and tuple(given) != sig:
             raise ArgumentValueError(f"reference must have the shape of a frame, {sig}: {given}")
         along = () if self._has_reference else (len(nav),)
-        return {
-            "shifts": self.buffer("nav", (*along, len(sig))),
-            "correlation": self.buffer("nav", along),
-        }
+        shifts, heights = self.buffer("nav", (*along, len(sig))), self.buffer("nav", along)
+        return {"shifts": shifts, "correlation": heights}
 
     def get_result_axes(self) -> Mapping[str, tuple[Axis, ...]]:
         axes, n = self.meta.axes, len(self.meta.dataset_shape.nav)
@@ -213,10 +206,9 @@ class ScanDriftUDF(BuiltInUDF):
                 exist = self.meta.neighbor_mask
                 others = {(k,): spectra_at(b) for k, b in enumerate(before) if exist[b]}
             for axis, other in others.items():
-                y, x, height = find_shift(
-                    other, spectra_at(here), task.shape, p.upsample, task.allowed
-                )
-                shifts[row + axis] = (y, x)[-shifts.shape[-1] :]
+                pair = other, spectra_at(here)
+                *shift, height = find_shift(*pair, task.shape, p.upsample, task.allowed)
+                shifts[row + axis] = shift[-shifts.shape[-1] :]
                 correlation[row + axis] = height
 
 

@@ -101,15 +101,15 @@ class StdDevUDF(BuiltInUDF):
         before, moments = self._count(tile.shape[0]), _moments(self.results)
         if self.meta._backend.on_device:
             on_device.add_moments(tile, before, moments)
-        elif self.meta._backend.is_sparse:
+            return
+        from udfdask.kernels.cpu import variance
+
+        if self.meta._backend.is_sparse:
             from udfdask.kernels.cpu.sparse_sums import entries_of
-            from udfdask.kernels.cpu.variance import add_entry_moments
 
-            add_entry_moments(entries_of(tile), before, moments)
+            variance.add_entry_moments(entries_of(tile), before, moments)
         else:
-            from udfdask.kernels.cpu.variance import add_moments
-
-            add_moments(tile, before, moments)
+            variance.add_moments(tile, before, moments)
 
     def process_sums(self, sums: TileSums) -> None:
         """Merge the moments of a tile, which other UDFs use too."""
@@ -129,13 +129,10 @@ class StdDevUDF(BuiltInUDF):
 
     def merge(self, dest: Views, src: Views) -> None:
         before, count = int(dest.num_frames[0]), int(src.num_frames[0])
-        merge_moments: Any
-        if self.meta._backend.on_device:
-            merge_moments = on_device.merge_moments
-        else:
-            from udfdask.kernels.cpu.variance import merge_moments
-
-        merge_moments(before, _moments(dest), count, _moments(src))
+        kernels: Any = on_device
+        if not self.meta._backend.on_device:
+            from udfdask.kernels.cpu import variance as kernels
+        kernels.merge_moments(before, _moments(dest), count, _moments(src))
         dest.num_frames += src.num_frames
 
     def get_results(self) -> Mapping[str, Any]:
