@@ -89,36 +89,32 @@ class ApplyMasksUDF(BuiltInUDF):
     ----------
     mask_factories : array or callable, or list, tuple or dict of them
         The masks: arrays of NumPy, SciPy or the package `sparse`, or functions without arguments
-        that return such arrays. An array is one mask, shape `sig`, or a stack, shape
-        (n_masks, *sig). A function returns a whole stack. A list or tuple has an array of shape
-        `sig`, or a function that returns it, for each mask. A dictionary has names as well:
-        ``{"BF": disk, "ADF": ring}``. The accessors of DataArrays and signals also take DataArrays,
-        signals and ROIs of HyperSpy.
+        that return them. One array is a mask, shape `sig`, or a stack, shape (n_masks, *sig); one
+        function returns a stack. A list or tuple has one array or function for each mask; a
+        dictionary has names as well: ``{"BF": disk, "ADF": ring}``. The accessors of DataArrays and
+        signals also take DataArrays, signals and ROIs of HyperSpy.
     use_torch : bool
         Ignored; accepted for code that was written for LiberTEM.
     use_sparse : bool or str, optional
-        Whether the masks are multiplied as sparse matrices (True, or a format of `MaskContainer`)
-        or as dense matrices (False); by default what is faster.
+        Whether masks are sparse matrices (True, or a format of `MaskContainer`) or dense ones
+        (False); by default what is faster.
     mask_count : int, optional
         Number of masks. With `mask_count` and `mask_dtype`, the plan does not compute the masks.
     mask_dtype : dtype-like, optional
-        Dtype of the masks that determines the dtype of the result; by default the dtype of the
-        masks. With float32, the result of float32 data is float32 for masks of any dtype.
+        Dtype of the masks, from which that of the result follows; by default their own.
     preferred_dtype : dtype-like, optional
-        Dtype that is combined with the dtype of the data for the multiplication; by default, the
-        data keep their dtype.
+        Dtype that is combined with that of the data, which by default is kept.
     backends : str or sequence of str, optional
         Array backends to use; by default "numpy", and sparse formats for sparse data.
     shifts : tuple of int, array or AuxData, optional
-        Shift of the masks in pixels, one number for each signal axis, (y, x): one shift for all
-        frames, or an array of shape (*nav, 2), NumPy or dask. Fractions are cut off.
+        Shift of the masks in pixels, (y, x): one for all frames, or an array of shape (*nav, 2),
+        NumPy or dask. Fractions are cut off.
 
     Raises
     ------
     ArgumentTypeError, ArgumentValueError
-        If a mask is neither an array in memory nor a function, there is no mask, `mask_count` is
-        not their number, a name, dtype or format is invalid, or `shifts` are not finite numbers of
-        the right shape.
+        If a mask is neither an array in memory nor a function, `mask_count` is not their number,
+        another parameter is wrong, or `shifts` are not finite numbers of the right shape.
 
     Notes
     -----
@@ -129,15 +125,12 @@ class ApplyMasksUDF(BuiltInUDF):
     The dtype is that of the product of data and masks. Integer data with integer or boolean masks
     are added up exactly in int64, or in uint64 if data and masks are unsigned and a sum could
     exceed 2**62; float16 gives float32. A sum that does not fit 64 bits stops the run with a
-    `SumOverflowError`: floating masks, or ``preferred_dtype="float64"``, give products in double
-    precision.
+    `SumOverflowError`: ``preferred_dtype="float64"`` gives products in double precision.
 
-    Large arrays are sent to each worker once. Functions are called once in each process, and in the
-    plan unless `mask_dtype` and `mask_count` are given.
-
-    Sparse masks do not read pixels where a mask is 0: NaN there has no effect, but with
-    ``use_sparse=False`` it makes the product NaN. In sparse data, only stored pixels are read. If
-    each frame has its own shift, frames are assembled from their signal chunks.
+    Functions are called once in each process, and in the plan unless `mask_dtype` and `mask_count`
+    are given. Sparse masks do not read pixels where a mask is 0: NaN there has no effect, but with
+    ``use_sparse=False`` it makes the product NaN. If each frame has its own shift, frames are
+    assembled from their signal chunks.
 
     Examples
     --------

@@ -38,8 +38,8 @@ class AutoUDF(UDF):
     ragged : bool
         Allow `f` to return a different shape for each frame; the result has the dtype object.
     backends : str or sequence of str, optional
-        The array types in which `f` takes frames, as constants of `UDF` such as "cupy"; by default
-        NumPy arrays. Frames in matrix formats have the shape (1, pixels).
+        The array types in which `f` takes frames, such as "cupy"; by default NumPy arrays. Frames
+        in matrix formats have the shape (1, pixels).
     kwargs : dict, optional
         Parameters of `f`: constants, or `UDF.aux_data` of kind nav, from which `f` gets the value
         for its frame.
@@ -48,8 +48,7 @@ class AutoUDF(UDF):
         order of the scan, for live plots. The results of all chunks are then gathered in one task.
     output_names : sequence of str, optional
         Names of several results, such as ``("position", "width")``: `f` returns a tuple, list or
-        array with one value for each, which may have different shapes and dtypes. `output_shape`
-        and `output_dtype` are then those of each value.
+        array with one value for each; `output_shape` and `output_dtype` are those of each value.
     **each : AuxData
         The `kwargs` that have a value for each frame, in a run.
 

@@ -41,14 +41,12 @@ class CoMUDF(RingUDF):
     Parameters
     ----------
     cy, cx : float, optional
-        Center of the mask and origin of the shifts, in pixels; by default where both axes are 0, if
-        that is inside of the frame, or else ``shape // 2``.
+        Center of the mask and origin of the shifts, in pixels, as for `RadialProfileUDF`.
     r, ri : float
         Outer and inner radius of the mask, in pixels: ``ri < d <= r``, or the full disk if `ri` is
         0; by default the whole frame.
     scan_rotation : float
-        Angle in degrees by which shifts are rotated to match the axes of the scan, clockwise on a
-        screen: +90 maps +x to +y.
+        Angle in degrees by which shifts are rotated, clockwise on a screen: +90 maps +x to +y.
     flip_y : bool
         Flip the y axis of shifts before the rotation.
     regression : {-1, 0, 1} or array-like, shape (3, 2)
@@ -61,9 +59,8 @@ class CoMUDF(RingUDF):
     Raises
     ------
     ArgumentTypeError, ArgumentValueError
-        If a parameter has a wrong type or value, or two of them exclude each other; in `run_udf`,
-        if frames are not 2-D or not real, no pixel is in the mask, or `centers` or `regression`
-        does not fit the scan.
+        If a parameter is wrong; in `run_udf`, if frames are not 2-D or not real, no pixel is in the
+        mask, or `centers` or `regression` does not fit the scan.
 
     See Also
     --------

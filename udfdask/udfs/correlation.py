@@ -40,8 +40,8 @@ class CorrelationUDF(BuiltInUDF):
     Parameters
     ----------
     peaks : array-like of numbers, shape (n_peaks, 2)
-        Expected positions (y, x), in pixels, rounded; they can be outside the frame. Or a pair of
-        such an array and the unit of the axes, such as ``(peaks, "mrad")``.
+        Expected positions (y, x), in pixels, rounded; or a pair of such an array and the unit of
+        the axes, such as ``(peaks, "mrad")``.
     template : DiskTemplate or array-like of real numbers, shape (height, width)
         Image of a disk. The center of an array is the pixel ``height // 2, width // 2``.
     steps : int
@@ -49,13 +49,11 @@ class CorrelationUDF(BuiltInUDF):
         axes, such as ``"2 mrad"``, rounded up to whole pixels. If it is larger than the template,
         the time grows with its fourth power.
     zero_shift : array-like of numbers, shape (2,), or AuxData, optional
-        Shift (y, x) of the whole frame, in pixels, rounded, which is added to `peaks`; or with the
-        unit of the axes. For descan errors, pass one shift for each frame:
-        ``UDF.aux_data(shifts, kind="nav", extra_shape=(2,))``.
+        Shift (y, x) of the whole frame, in pixels, rounded, which is added to `peaks`; or in the
+        unit of the axes; or ``UDF.aux_data(shifts, kind="nav", extra_shape=(2,))`` for each frame.
     log_scale : bool
-        Correlate ``log(frame - min(frame) + 1)``, with the minimum of the whole frame, so that weak
-        and strong disks have similar weights. If False, frames with chunked signals do not have to
-        be assembled.
+        Correlate ``log(frame - min(frame) + 1)``, so that weak and strong disks have similar
+        weights. If False, frames with chunked signals do not have to be assembled.
 
     Raises
     ------
@@ -76,17 +74,13 @@ class CorrelationUDF(BuiltInUDF):
       the maximum, minus their smallest value. Near the edge of the map there are fewer pixels.
     - `peak_values`, extra shape (n_peaks,), float32: height of the maximum.
     - `peak_elevations`, extra shape (n_peaks,), float32: ``max(0, min((height - map) / d))`` over
-      all pixels of the map at a distance ``d >= 1.5`` from `refineds`: the slope of the steepest
-      cone above the map with its tip at the maximum. It is small if there is no clear maximum.
+      all pixels of the map at a distance ``d >= 1.5`` from `refineds`: low if no maximum is clear.
 
-    Without noise, disks of radius 3 to 8 inside the frame are found within 0.25 pixels along each
-    axis, 0.1 pixels in the mean; one of which the border cuts half is too far inside by one pixel.
-    Maxima on the edge of the map indicate that a disk has moved farther than `steps`.
-
-    Pixels outside the frame count as 0. If a pixel that the map needs, or `zero_shift`, is NaN or
-    infinite, `centers` is the expected position and the other results are NaN.
-
-    The shifted copies of the template are a matrix that each process makes once, of
+    Without noise, disks of radius 3 to 8 are found within 0.25 pixels along each axis; one of which
+    the border cuts half is too far inside by one pixel. Maxima on the edge of the map indicate that
+    a disk has moved farther than `steps`. Pixels outside the frame count as 0. If a pixel that the
+    map needs, or `zero_shift`, is not finite, `centers` is the expected position and the other
+    results are NaN. Each process holds a matrix of
     ``(2 * steps + 1)**2 * (height + 2 * steps) * (width + 2 * steps)`` numbers.
 
     Examples

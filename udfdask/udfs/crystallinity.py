@@ -29,18 +29,16 @@ class CrystallinityUDF(BuiltInUDF):
         Inner and outer radius of the ring, in bins of the transform (periods per frame);
         `rad_out` can be inf.
     real_center : tuple of float, optional
-        Center of a disk, (y, x), in pixels, that is set to 0 before the transform: the zero-order
-        peak. Or with the unit of the axes, such as ``("0 mrad", "0 mrad")``; or "zero" of the
-        axes, or the "middle" of the frame.
+        Center of a disk, (y, x), that is set to 0 before the transform: the zero-order peak. In
+        pixels or the unit of the axes; or "zero" of the axes, or the "middle" of the frame.
     real_rad : float, optional
         Radius of the disk, in pixels; or with a unit, such as ``"2 mrad"``.
 
     Raises
     ------
     ArgumentTypeError, ArgumentValueError
-        If a parameter has a wrong type or value, or only one of `real_center` and `real_rad` is
-        given; in `run_udf`, if frames are not 2-D or not real, the ring contains no frequency, or
-        the disk covers the frame.
+        If a parameter is wrong or missing; in `run_udf`, if frames are not 2-D or not real, the
+        ring contains no frequency, or the disk covers the frame.
 
     Notes
     -----

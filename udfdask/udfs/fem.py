@@ -28,21 +28,17 @@ class FEMUDF(RingUDF):
     Parameters
     ----------
     center : tuple of float, or {"zero", "middle"}, optional
-        Center of the ring, (y, x), in pixels; by default where both axes are 0, if that is inside
-        of the frame, or else ``shape // 2``. "zero" is 0 of the axes, "middle" is ``shape // 2``.
+        Center of the ring, (y, x), in pixels, as for `RadialProfileUDF`.
     rad_in, rad_out : float
         Inner and outer radius, in pixels, which are required; `rad_out` can be inf.
-    centers : array, shape (*nav, 2), or AuxData of kind nav with extra_shape (2,), optional
-        Center (y, x) of each frame, as for `RadialProfileUDF`.
-    stretch, stretch_angle : float, optional
-        An elliptical mask, as for `RadialProfileUDF`.
+    centers, stretch, stretch_angle : optional
+        Centers of the frames, and an ellipse, as there.
 
     Raises
     ------
     ArgumentTypeError, ArgumentValueError
-        If a parameter is missing, has a wrong type or value, or two of them exclude each other; in
-        `run_udf`, if frames are not 2-D or not numbers, no pixel is in the ring, or `centers` does
-        not fit the scan.
+        If a parameter is missing or wrong; in `run_udf`, if frames are not 2-D or not numbers, no
+        pixel is in the ring, or `centers` does not fit the scan.
 
     Notes
     -----

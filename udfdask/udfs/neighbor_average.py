@@ -79,13 +79,11 @@ class NeighborAverageUDF(WindowUDF):
     Parameters
     ----------
     window : str, tuple or array-like of numbers
-        Weights of the neighbors. ``"circular"``: 1 up to the distance ``shape // 2`` from the
-        position, 0 beyond; ``"rectangular"``: 1 everywhere; ``"gaussian"``, with `std`; another
-        window of `scipy.signal.get_window`, multiplied along the navigation axes; or the weights
-        themselves, with an odd size along each navigation axis.
+        Weights of the neighbors. ``"circular"``: 1 up to the distance ``shape // 2``, 0 beyond;
+        ``"rectangular"``: 1 everywhere; ``"gaussian"``, with `std`; another window of
+        `scipy.signal.get_window`; or the weights themselves, an odd number along each axis.
     shape : int or tuple of int, optional
-        Odd number of frames in the window: along all navigation axes, or along each of them; 3 by
-        default. An array of weights has its own shape.
+        Odd number of frames along all navigation axes, or along each of them; 3 by default.
     std : float, optional
         Standard deviation of ``window="gaussian"``, in frames.
     boundary : {"mask", "nearest", "reflect", "periodic"}
@@ -99,9 +97,8 @@ class NeighborAverageUDF(WindowUDF):
     Raises
     ------
     ArgumentTypeError, ArgumentValueError
-        If a parameter has a wrong type or value, such as an even size, or weights are negative and
-        `normalize` is True; in `run_udf`, if the data are not numbers, or the window has another
-        number of axes than the scan.
+        If a parameter is wrong, such as an even size, or weights are negative and `normalize` is
+        True; in `run_udf`, if the data are not numbers or the window does not fit the scan.
 
     See Also
     --------

@@ -33,11 +33,9 @@ class NeighborSimilarityUDF(WindowUDF):
         all in the window; or an array with an odd size along each navigation axis, where 0 leaves a
         neighbor out.
     shape : int or tuple of int, optional
-        Odd number of frames in the window: along all navigation axes, or along each of them; 3 by
-        default.
+        Odd number of frames along all navigation axes, or along each of them; 3 by default.
     zero_mean : bool
-        Subtract from each frame its mean, so that a product measures the contrast that two frames
-        have in common, and not their brightness.
+        Subtract from each frame its mean: a product then measures contrast, not brightness.
     normalize : bool
         Divide each product by the norms of both frames.
     mask : array-like of bool, shape sig, optional
@@ -50,8 +48,8 @@ class NeighborSimilarityUDF(WindowUDF):
     Raises
     ------
     ArgumentTypeError, ArgumentValueError
-        If a parameter has a wrong type or value; in `run_udf`, if the data are not real numbers,
-        the window has another number of axes than the scan, or the mask another shape than a frame.
+        If a parameter is wrong; in `run_udf`, if the data are not real numbers, or the window or
+        the mask does not fit them.
 
     See Also
     --------

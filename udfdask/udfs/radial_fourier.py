@@ -27,23 +27,15 @@ class RadialFourierUDF(RingsUDF):
 
     Parameters
     ----------
-    cy, cx : float, optional
-        Center of the rings, in pixels; by default where both axes are 0, if that is inside of the
-        frame, or else ``shape // 2``.
-    r : float, optional
-        Outer radius of the last ring, in pixels; by default the rings cover the whole frame.
-    ri : float
-        Inner radius of the first ring, in pixels.
+    cy, cx, r, ri : float, optional
+        Center and radii of the rings, in pixels, as for `RadialProfileUDF`; by default they cover
+        the whole frame.
     n_bins : int
         Number of rings of equal width.
     max_order : int
         Highest order, 0 or more.
-    centers : array, shape (*nav, 2), or AuxData of kind nav with extra_shape (2,), optional
-        Center (y, x) of each frame, as for `RadialProfileUDF`.
-    stretch, stretch_angle : float
-        Elliptical rings, as for `RadialProfileUDF`.
-    center : {"zero", "middle"} or tuple of float, optional
-        The center (y, x) in place of `cy` and `cx`, as for `RadialProfileUDF`.
+    centers, stretch, stretch_angle, center : optional
+        Centers of the frames, an ellipse, and a center in place of `cy` and `cx`, as there.
 
     Raises
     ------
@@ -63,10 +55,9 @@ class RadialFourierUDF(RingsUDF):
     symmetry. Coefficients of a frame whose center is not finite are NaN, those of a ring without a
     pixel 0.
 
-    The weights are in float32, or in float64 for data that need it, and sums in float64. The error
-    is at most 2e-7, or 1e-12, of the sum of the weighted intensities of a ring. Each process holds
-    about 40 bytes for each pixel of each ring, or 124 in float64. With `centers`, the waves of each
-    frame are computed in float64, which takes many times as long.
+    Weights are in float32, or float64 for data that need it: the error is at most 2e-7, or 1e-12,
+    of the sum of the weighted intensities of a ring. Each process holds about 40, or 124, bytes for
+    each pixel of each ring. With `centers`, waves of each frame take many times as long.
 
     Examples
     --------

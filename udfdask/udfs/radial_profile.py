@@ -47,9 +47,8 @@ class RadialProfileUDF(RingsUDF):
     Raises
     ------
     ArgumentTypeError, ArgumentValueError
-        If a parameter has a wrong type or value, or two of them exclude each other; in `run_udf`,
-        if the frames are not 2-D or not real, all rings are outside the frame, the center is
-        outside and `r` is not given, or `centers` does not fit the scan.
+        If a parameter is wrong; in `run_udf`, if frames are not 2-D or not real, all rings or the
+        center are outside the frame, or `centers` does not fit the scan.
 
     Notes
     -----

@@ -47,24 +47,21 @@ class RecordUDF(BuiltInUDF):
     ArgumentTypeError
         If `filename` is not a path.
     ArgumentValueError, FileExistsError, OSError
-        In `run_udf`, if `filename` is the source file of the data, or exists and must not be
-        replaced, if two UDFs of the run write to it, or its folder does not exist or is not
-        writable.
+        In `run_udf`, if `filename` is the source of the data, exists and must not be replaced, is
+        written by two UDFs, or its folder does not exist or is not writable.
 
     Notes
     -----
-    Each task writes its frames to a hidden file next to `filename`, which is renamed after the last
-    one: `filename` does not exist, or is unchanged, or is complete. It is complete after the
-    `Result` of this UDF has been computed, or with `run_udf_iter`, after ``.buffers`` of the last
-    snapshot has been read. If only other results of the run are computed, or if it fails, the
-    hidden file remains; a later run with the same `filename` removes it after a day.
+    Tasks write to a hidden file next to `filename`, which is renamed after the last one: `filename`
+    does not exist, or is unchanged, or is complete. It is complete after the `Result` of this UDF
+    has been computed, or ``.buffers`` of the last snapshot has been read. If only other results of
+    the run are computed, or if it fails, the hidden file remains; a later run with the same
+    `filename` removes it after a day.
 
     The only result ``frames`` is the number of written frames. The array in the file has the dtype
-    of the data, or of the corrected data if there are corrections. Its shape is (*nav, *sig), or
-    (frames, *sig) with a region of interest. If there is no frame, no file is written.
-
-    If the same lazy result is computed again without `overwrite`, the frames are compared with the
-    frames in the file, which does not change.
+    of the (corrected) data and the shape (*nav, *sig), or (frames, *sig) with a region of interest.
+    If there is no frame, no file is written. If the same lazy result is computed again without
+    `overwrite`, its frames are compared with the file, which does not change.
 
     Examples
     --------

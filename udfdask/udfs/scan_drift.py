@@ -27,27 +27,24 @@ class ScanDriftUDF(BuiltInUDF):
     Parameters
     ----------
     reference : "previous" or array of real numbers, shape (*sig,)
-        What each frame is compared with: its predecessor along each axis, or a frame, which can be
-        lazy, such as ``data[0]`` or a mean. Then errors do not add up from frame to frame.
+        What each frame is compared with: its predecessor along each axis, or a frame, also lazy,
+        such as ``data[0]`` or a mean. Then errors do not add up from frame to frame.
     upsample : int
-        Number of points for each pixel at which the correlation is computed around its maximum;
-        between them, the maximum is that of a paraboloid. With 1, shifts are whole pixels.
+        Number of points for each pixel at which the correlation is computed around its maximum.
+        With 1, shifts are whole pixels.
     normalization : {"phase"} or None
         With "phase", all spatial frequencies count the same: better for sharp features on a strong
-        background that does not move. None keeps their amplitudes: better for most frames, because
-        the highest frequencies are often noise.
+        background that does not move. None is better for most frames.
     max_shift : float, optional
-        Largest shift, in pixels, that is looked for. For periodic patterns, it must be below half
-        the period.
+        Largest shift, in pixels, that is looked for: for periodic patterns less than half a period.
     boundary : {"mask", "nearest", "reflect", "periodic"}
-        What stands for frames beyond the ends of the scan. With "mask", the first frame along an
-        axis has no predecessor.
+        What stands for frames beyond the ends of the scan; with "mask", nothing.
 
     Raises
     ------
     ArgumentTypeError, ArgumentValueError
-        If a parameter has a wrong type or value; in `run_udf`, if the data are not real numbers or
-        have no navigation axis, or the signal has more than two axes.
+        If a parameter is wrong; in `run_udf`, if the data are not real numbers, there is no scan,
+        or the signal has more than two axes.
 
     See Also
     --------
@@ -67,12 +64,9 @@ class ScanDriftUDF(BuiltInUDF):
     With a reference, both have no axis for the nav dims.
 
     Frames are blurred by one pixel, and multiplied by a window that is 0 at the edges (axes of less
-    than 8 pixels have none). Each value of the correlation is relative to the power of the parts
-    that lie on each other, because edges would draw shifts to 0.
-
-    Both are NaN where there is no predecessor, and if a frame contains NaN. The shift of a constant
-    frame, or one of nothing but waves of about 2 pixels, is NaN, its correlation 0. Frames count as
-    periodic: shifts are between minus half and half the size of a frame.
+    than 8 pixels have none). Both results are NaN where there is no predecessor, and if a frame
+    contains NaN; the shift of a constant frame is NaN, its correlation 0. Frames count as periodic:
+    shifts are between minus half and half the size of a frame.
 
     References
     ----------
@@ -233,9 +227,9 @@ def integrate_drift(shifts: Any, *, weights: Any = None) -> AnyArray:
     Returns
     -------
     numpy.ndarray, shape (*nav, sig dims), float64
-        Shift of each frame, in pixels, relative to the first frame: what ``descan=`` takes and
-        removes. Frames that no chain of shifts connects with the first one are NaN. If the first
-        frame has no shift itself, it is relative to the first frame of the largest connected part.
+        Shift of each frame, in pixels, relative to the first frame, as ``descan=`` takes it. Frames
+        that no chain of shifts connects with the first one are NaN. If it has no shift itself, they
+        are relative to the first frame of the largest connected part.
 
     Raises
     ------
@@ -248,10 +242,9 @@ def integrate_drift(shifts: Any, *, weights: Any = None) -> AnyArray:
 
     Notes
     -----
-    In a scan of two axes, many ways lead to each frame, and measured shifts differ between them.
-    The result minimizes the sum of the squared differences to all of them. Errors add up over the
-    scan: the drift is smooth, but its large parts are less certain than those of a `CoMUDF`, which
-    measures each frame for itself.
+    In a scan of two axes, many ways lead to each frame. The result minimizes the sum of the squared
+    differences to all measured shifts. Errors add up over the scan: large drifts are less certain
+    than those of a `CoMUDF`, which measures each frame for itself.
 
     Examples
     --------

@@ -58,9 +58,8 @@ class VirtualDetectorUDF(RingUDF):
     Raises
     ------
     ArgumentTypeError, ArgumentValueError
-        If the shape is unknown, a parameter is missing, does not belong to the shape, or has a
-        wrong type; in `run_udf`, if a value is invalid, no pixel is in the detector, `centers` does
-        not fit the scan, or a mask has another shape than a frame or has weights.
+        If a parameter is missing, wrong, or does not belong to the shape; in `run_udf`, if no pixel
+        is in the detector, `centers` does not fit the scan, or a mask does not fit the frames.
 
     See Also
     --------
@@ -70,13 +69,9 @@ class VirtualDetectorUDF(RingUDF):
     -----
     All numbers may be given in the unit of the signal axes, such as ``ri="10 mrad"``.
 
-    Buffer `intensity`, kind nav, shape `nav`, in the unit of the data. Sums of integers are int64,
-    or uint64 for unsigned integers whose sum could exceed 2**62; sums of float16 are float32.
-    Pixels outside the detector can be NaN. A sum of integers that does not fit 64 bits stops the
-    run with a `SumOverflowError`.
-
-    With `centers`, sums of integers are float64, which is exact up to 2**53: the sum is NaN for a
-    frame whose center is not finite, and 0 if no pixel of the frame is in the detector.
+    Buffer `intensity`, kind nav, shape `nav`, in the unit of the data, with dtype and errors as of
+    `ApplyMasksUDF`. Pixels outside the detector can be NaN. With `centers`, sums of integers are
+    float64, exact up to 2**53: NaN for a frame whose center is not finite, 0 without a pixel.
 
     Examples
     --------
