@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import enum
 import inspect
@@ -219,34 +220,25 @@ def parameter_text(udf: UDF) -> str:
 
 def with_changes(text: str, changes: Mapping[str, Any]) -> str:
     """Return the text of parameters, some of which have changed during a run."""
-    described = {**json.loads(text), **_all_described(changes, 3)}
-    shown, names = described, list(described)
+    shown = {**json.loads(text), **_members_in_words(changes, 3)}
+    n = len(shown)
     while len(made := json.dumps(shown, ensure_ascii=False)) > _LONGEST:
-        names.pop()
-        shown = {name: described[name] for name in names}
-        shown["..."] = f"and {len(described) - len(names)} more"
+        shown.pop("...", None)
+        shown.popitem()
+        shown["..."] = f"and {n - len(shown)} more"
     # names of files can have characters that no file holds as text
     return made.encode("utf-8", "replace").decode()
 
 
-def _all_described(values: Mapping[Any, Any], depth: int) -> dict[str, Any]:
+def _members_in_words(values: Mapping[Any, Any], depth: int) -> dict[str, Any]:
     return {
-        str(name)[:_LONGEST_VALUE]: (
-            "not saved" if _SECRET.search(str(name)) else _described(value, depth)
-        )
-        for name, value in values.items()
+        str(k)[:_LONGEST_VALUE]: "not saved" if _SECRET.search(str(k)) else _in_words(v, depth)
+        for k, v in values.items()
     }
 
 
-def _described(value: Any, depth: int) -> Any:
+def _in_words(value: Any, depth: int) -> Any:
     """Return a value if JSON holds it and it is short, or else a few words about it."""
-    try:
-        return _value_or_words(value, depth)
-    except Exception:  # noqa: BLE001  # attributes of objects of users raise anything
-        return type(value).__name__
-
-
-def _value_or_words(value: Any, depth: int) -> Any:
     value = value.item() if isinstance(value, np.generic) else value
     if isinstance(value, (str, os.PathLike)):
         text = without_secrets(str(os.fspath(value)))
@@ -256,16 +248,19 @@ def _value_or_words(value: Any, depth: int) -> Any:
         return value
     if isinstance(value, (int, float, complex, np.dtype, Quantity)):
         return str(value)[:_LONGEST_VALUE]
-    if isinstance(value, (dict, list, tuple)) and (len(value) > _MOST_MEMBERS or not depth):
-        return f"{type(value).__name__} of {len(value)} values"
+    if isinstance(value, (dict, list, tuple)):
+        if len(value) > _MOST_MEMBERS or not depth:
+            return f"{type(value).__name__} of {len(value)} values"
+        if isinstance(value, dict):
+            return _members_in_words(value, depth - 1)
+        return [_in_words(member, depth - 1) for member in value]
     if isinstance(value, enum.Enum):
         return value.name
-    if isinstance(value, dict):
-        return _all_described(value, depth - 1)
-    if isinstance(value, (list, tuple)):
-        return [_described(member, depth - 1) for member in value]
     value = value.data if isinstance(value, AuxData) else value
-    if isinstance(getattr(value, "shape", None), tuple):
-        return f"array of shape {value.shape}, {getattr(value, 'dtype', 'no dtype')}"
-    name = None if is_lazy(value) else getattr(value, "__name__", None)
-    return name if isinstance(name, str) else type(value).__name__
+    with contextlib.suppress(Exception):  # attributes of objects of users raise anything
+        if isinstance(value.shape, tuple):
+            return f"array of shape {value.shape}, {getattr(value, 'dtype', 'no dtype')}"
+    with contextlib.suppress(Exception):
+        if not is_lazy(value) and isinstance(value.__name__, str):
+            return value.__name__
+    return type(value).__name__

@@ -6,17 +6,13 @@ prints its text.
 
 from __future__ import annotations
 
-import functools
-import itertools
 import math
-import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from dask.array.core import Array as GraphArray
-from dask.highlevelgraph import HighLevelGraph
 
 from udfdask.advice import Advice, Door
 from udfdask.errors import UDFError
@@ -33,9 +29,6 @@ from udfdask.plan.recipe import DESCAN, Recipe
 from udfdask.types import is_lazy
 from udfdask.udf import UDF
 from udfdask.udf.written_methods import misspelled_methods
-
-_MANY_GROUPS = 64
-"""Largest number of groups of chunks whose dependencies are followed separately."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -224,59 +217,17 @@ def _shares_data(array: GraphArray, value: Any) -> bool:
 
 
 def _needs_most_blocks(array: GraphArray, values: GraphArray, recipe: Recipe) -> bool:
-    """Return whether most blocks of the data wait in memory for aux data, in any order of chunks.
+    """Return whether both the first and the last chunk of aux data need most of the shared tasks.
 
-    The aux data of a chunk may need blocks of other chunks; until these are processed, they wait.
+    Most blocks would then wait in memory, in whatever order chunks are processed.
     """
-    grid = recipe.grid
-    # the graphs cache the answer; new ones, so that the user's graphs do not keep it in memory
-    needs, aux_needs = (
-        HighLevelGraph(graph.layers, graph.dependencies).get_all_dependencies()
-        for graph in (array.dask, values.dask)
-    )
-    sigs = list(itertools.product(*(range(len(c)) for c in recipe.sig_chunks)))
+    grid, shared = recipe.grid, set(array.dask.layers) & set(values.dask.layers)
     extra = (0,) * (values.ndim - len(grid.shape))
-    n = min(grid.n_chunks, _MANY_GROUPS)
-    groups = []
-    for g in range(n):
-        chunks = range(g * grid.n_chunks // n, (g + 1) * grid.n_chunks // n)
-        places = [grid.index(chunk) for chunk in chunks]
-        blocks = [(array.name, *place, *sig) for place in places for sig in sigs]
-        groups.append((blocks, [(values.name, *place, *extra) for place in places]))
-    return all(_most_wait(order, needs, aux_needs) for order in (groups, groups[::-1]))
 
+    def count(chunks: Iterable[int]) -> int:
+        keys = [(values.name, *grid.index(chunk), *extra) for chunk in chunks]
+        layers = values.dask.cull(keys).layers.values()  # with other names, but the same keys
+        return sum(key[0] in shared for layer in layers for key in layer.get_output_keys())
 
-def _most_wait(
-    groups: list[tuple[list[Any], list[Any]]],
-    needs: Mapping[Any, set[Any]],
-    aux_needs: Mapping[Any, set[Any]],
-) -> bool:
-    """Return whether at least half of the data wait for a chunk, if chunks run in this order.
-
-    Each group holds the keys of blocks of the data, and of the aux data of the same chunks.
-    """
-    bits: dict[Any, int] = {}  # for each task, the bit of the group that needs it first
-    for g, (blocks, _) in enumerate(groups):
-        todo = list(blocks)
-        while todo:
-            key = todo.pop()
-            if key not in bits:
-                bits[key] = 1 << g
-                todo.extend(needs.get(key, ()))
-    loaded = waiting = 0  # bits: loaded for aux data so far; number of those not yet processed
-    for g, (_, aux_blocks) in enumerate(groups):
-        for block in aux_blocks:
-            todo = [block]
-            while todo:  # the bits of all groups that a task of the aux data depends on
-                rest = [k for k in aux_needs.get(todo[-1], ()) if k not in bits]
-                if todo[-1] not in bits and rest:
-                    todo.extend(rest)
-                    continue
-                key = todo.pop()
-                if key not in bits:
-                    below = (bits[k] for k in aux_needs.get(key, ()))
-                    bits[key] = functools.reduce(operator.or_, below, 0)
-            loaded |= bits[block]
-        waiting = max(waiting, (loaded >> (g + 1)).bit_count())
-    total = loaded.bit_count()
-    return waiting > 0 and waiting >= min(total - 1, total / 2)
+    ends = (0, grid.n_chunks - 1)
+    return grid.n_chunks > 1 and 2 * min(count([k]) for k in ends) > count(range(grid.n_chunks))

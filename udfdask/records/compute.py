@@ -7,13 +7,14 @@ import logging
 import os
 import warnings
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from udfdask.config import cache_limit
 from udfdask.errors import UDFWarning
 from udfdask.records.data_names import DataNames
 from udfdask.records.folder import DamagedRecordError, RecordFolder, check_folder, open_folder
-from udfdask.records.graphs import Lookups, stored_tasks, with_records
+from udfdask.records.graphs import stored_tasks, with_records
 from udfdask.records.runs import Run, find_runs, look_up, names_of
 
 LOG = logging.getLogger("udfdask")
@@ -23,6 +24,9 @@ Changing = Callable[[list[Any]], tuple[list[Any], dict[Any, bool]]]
 
 Computing = Callable[[Changing | None], tuple[Any, ...]]
 """Returns computed values, of collections that a function changes before."""
+
+_Named = tuple[Run, str, list[str]]
+"""A run, and the names of its data and UDFs."""
 
 ATTEMPTS = 3
 """Number of times that a computation starts again because a record was damaged or has vanished."""
@@ -39,8 +43,13 @@ def compute_with_cache(compute: Computing, cache: str | os.PathLike[str]) -> tup
         except OSError as error:
             _warn(f"the cache cannot be used: {error}")
             return compute(None)
+    named: list[_Named] = []
     try:
-        return _Computation(folder).run(compute)
+        for attempt in range(ATTEMPTS):
+            with contextlib.suppress(DamagedRecordError):
+                return compute(partial(_changed, folder, named, attempt))
+        # this attempt reads no record: other processes may remove records all the time
+        return compute(partial(_changed, folder, named, ATTEMPTS))
     except BaseException as error:
         if folder.limit is None and not folder.is_empty():
             error.add_note(
@@ -50,60 +59,43 @@ def compute_with_cache(compute: Computing, cache: str | os.PathLike[str]) -> tup
         raise
 
 
-class _Computation:
-    """One computation, which starts again if a record is damaged or has been removed."""
+def _changed(
+    folder: RecordFolder, named: list[_Named], attempt: int, collections: list[Any]
+) -> tuple[list[Any], dict[Any, bool]]:
+    """Return collections that store and read records, and the tasks that compute nothing.
 
-    def __init__(self, folder: RecordFolder) -> None:
-        self._folder = folder
-        self._attempt = 0
-        self._named: list[tuple[Run, str, list[str]]] | None = None
+    The first attempt fills `named`.
+    """
+    if not attempt:
+        named[:] = _named(find_runs(collections))
+    known: dict[str, bool] = {}
 
-    def run(self, compute: Computing) -> tuple[Any, ...]:
-        """Return computed values."""
-        for self._attempt in range(ATTEMPTS):
-            with contextlib.suppress(DamagedRecordError):
-                return compute(self._changed)
-        # this attempt reads no record: other processes may remove records all the time
-        self._attempt = ATTEMPTS
-        return compute(self._changed)
+    def stored(name: str) -> bool:  # a folder has records of other runs: it is not listed
+        if name not in known:
+            known[name] = attempt < ATTEMPTS and folder.use(name)
+        return known[name]
 
-    def _changed(self, collections: list[Any]) -> tuple[list[Any], dict[Any, bool]]:
-        """Return collections that store and read records, and the tasks that compute nothing."""
-        if self._named is None:
-            self._named = _named(find_runs(collections))
-        lookups = self._lookups(self._named)
-        stored = stored_tasks(lookups)
-        n_chunks = sum(len(info.chunks) for run, _ in lookups for info in run.chunk_layers.values())
-        LOG.info("%d of %d chunks are in %s", len(stored), n_chunks, os.fspath(self._folder))
-        return with_records(collections, lookups, self._folder), stored
-
-    def _lookups(self, named: Sequence[tuple[Run, str, list[str]]]) -> Lookups:
-        """Return what runs read and what they compute."""
-        known: dict[str, bool] = {}
-
-        def stored(name: str) -> bool:  # a folder has records of other runs: it is not listed
-            if name not in known:
-                known[name] = self._attempt < ATTEMPTS and self._folder.use(name)
-            return known[name]
-
-        lookups = []
-        for run, data, udfs in named:
-            needed = filter(run.needs, range(len(udfs)))
-            by_udf = {k: look_up(run.recipe, k, data, udfs[k]) for k in needed}
-            for each in by_udf.values():
-                each.decide(stored)
-            lookups.append((run, by_udf))
-        is_resumed = self._folder.limit is None and not self._attempt
-        if is_resumed and lookups and not any(known.values()) and not self._folder.is_empty():
-            _warn(
-                f"{os.fspath(self._folder)} has partial results of another run only: other "
-                "data, UDFs, parameters, code, chunks or versions. All chunks are computed"
-            )
-        return lookups
+    lookups = []
+    for run, data, udfs in named:
+        needed = filter(run.needs, range(len(udfs)))
+        by_udf = {k: look_up(run.recipe, k, data, udfs[k]) for k in needed}
+        for each in by_udf.values():
+            each.decide(stored)
+        lookups.append((run, by_udf))
+    is_resumed = folder.limit is None and not attempt
+    if is_resumed and lookups and not any(known.values()) and not folder.is_empty():
+        _warn(
+            f"{os.fspath(folder)} has partial results of another run only: other "
+            "data, UDFs, parameters, code, chunks or versions. All chunks are computed"
+        )
+    tasks = stored_tasks(lookups)
+    n_chunks = sum(len(info.chunks) for run, _ in lookups for info in run.chunk_layers.values())
+    LOG.info("%d of %d chunks are in %s", len(tasks), n_chunks, os.fspath(folder))
+    return with_records(collections, lookups, folder), tasks
 
 
-def _named(runs: Sequence[Run]) -> list[tuple[Run, str, list[str]]]:
-    """Return runs with the names of their data and UDFs; warn about those that have none."""
+def _named(runs: Sequence[Run]) -> list[_Named]:
+    """Return the runs that have names; warn about the others."""
     names = DataNames()
     named = []
     for run in runs:

@@ -107,13 +107,9 @@ class RecordFolder:
 
     def use(self, name: str) -> bool:
         """Return whether a record exists; its modification time becomes the time of this use."""
-        try:
+        with contextlib.suppress(OSError):  # on a read-only disk
             os.utime(self._file_of(name))
-        except FileNotFoundError:
-            return False
-        except OSError:  # on a read-only disk
-            return os.path.exists(self._file_of(name))  # noqa: PTH110
-        return True
+        return os.path.exists(self._file_of(name))  # noqa: PTH110
 
     def remove(self, names: Iterable[str]) -> None:
         """Remove records, as far as they exist and can be removed."""
@@ -126,7 +122,7 @@ class RecordFolder:
         return not any(name.endswith(SUFFIX) for name in os.listdir(self.path))  # noqa: PTH208
 
     def _file_of(self, name: str) -> str:
-        """Return the path of the file of a record; a Path would take twice as long."""
+        # a Path would take twice as long
         return f"{self.path}{os.sep}{name}{SUFFIX}"
 
 
@@ -153,7 +149,7 @@ def write_record(record: Record, path: str | os.PathLike[str], *, safe: bool = F
 
 
 def read_record(name: str, path: Path) -> Record:
-    """Return the record of a name from its file; raise if the file is not that complete record."""
+    """Return the record of a name from its file; raise unless the file is that complete record."""
     found: dict[str, dict[str, AnyArray]] = {"arrays": {}, "aux": {}}
     try:
         with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
@@ -258,16 +254,10 @@ def cache(
     >>> second["intensity"].max()
     np.float64(24.0)
     """
-    path = None
-    if folder is not None:
-        path = str(check_folder(folder))
-    setting = dask.config.set({"udfdask.cache-folder": path, "udfdask.cache-limit": limit})
-    try:
+    path = None if folder is None else str(check_folder(folder))
+    with dask.config.set({"udfdask.cache-limit": limit}):
         cache_limit()
-    except BaseException:
-        setting.__exit__(None, None, None)
-        raise
-    return setting
+    return dask.config.set({"udfdask.cache-folder": path, "udfdask.cache-limit": limit})
 
 
 def open_folder(path: str | os.PathLike[str], limit: int | None) -> RecordFolder:
