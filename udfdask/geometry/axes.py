@@ -180,14 +180,11 @@ class Calibration:
     Examples
     --------
     >>> import dask.array as da, udfdask as ud
-    >>> from udfdask.udfs import SumUDF
-    >>> axes = [ud.Axis(name=name, unit="nm", scale=0.5) for name in ("y", "x")]
-    >>> spectra = da.ones((2, 3, 8))
-    >>> result = ud.run_udf(
-    ...     spectra, SumUDF(), sig_dims=1, axes=[*axes, ud.Axis(name="E", unit="eV")], unit="counts"
-    ... )
-    >>> result.calibration.unit, [axis.unit for axis in result.calibration.axes]
-    ('counts', ['nm', 'nm', 'eV'])
+    >>> axes = [ud.Axis(name="y", unit="nm"), ud.Axis(name="E", unit="eV")]
+    >>> x = da.ones((3, 8))
+    >>> result = ud.run_udf(x, ud.udfs.SumUDF(), sig_dims=1, axes=axes, unit="counts")
+    >>> result.calibration.unit, result.calibration.axes[1].unit
+    ('counts', 'eV')
     """
 
     axes: tuple[Axis, ...]
@@ -202,10 +199,7 @@ def in_pixels(ndim: int, sig_dims: int) -> Calibration:
 
 
 def shared_unit(axes: Sequence[Axis]) -> str | None:
-    """Return the unit of vectors along these axes; None if they can only be in pixels.
-
-    All axes need the same unit, and evenly spaced positions.
-    """
+    """Return the one unit of evenly spaced axes; None if vectors can only be in pixels."""
     fit = all(axis.is_calibrated and axis.values is None for axis in axes)
     units = {axis.unit for axis in axes}
     return units.pop() if fit and len(units) == 1 else None
@@ -222,7 +216,7 @@ def pixel_size(axes: Sequence[Axis], *, is_stretched: bool) -> tuple[float, str]
     """Return the size of a pixel and its unit, for radii; (1, "px") if these have no unit.
 
     If pixels are not square, it is the geometric mean of their sizes, as the radius of an ellipse
-    is that of its half axes. Rings that are round in pixels then have no radius in a unit.
+    is that of its half axes. A ring that is round in pixels then has no radius in a unit.
     """
     unit, sizes = shared_unit(axes), [abs(step) for step in steps(axes)]
     if unit is None or len(sizes) != 2:
@@ -235,39 +229,33 @@ def pixel_size(axes: Sequence[Axis], *, is_stretched: bool) -> tuple[float, str]
 def axis_of_values(name: str, values: Any, unit: Any) -> Axis:
     """Return the axis of a dimension with these coordinate values.
 
-    If they are evenly spaced, it has a scale and an offset; else, if they only rise or only fall,
-    it has their list. Otherwise, positions are numbered. A unit that is not text is ignored.
+    It has a scale and an offset if they are evenly spaced, else their list if they only rise or
+    only fall. Otherwise, positions are numbered. A unit that is not text is ignored.
     """
     unit = unit if isinstance(unit, str) and unit else None
     found = np.asarray(values)
     if found.dtype.kind not in "iuf" or found.ndim != 1 or not found.size:
         return Axis(name=name)
-    if found.size == 1:  # the distance between positions is not known
-        value = float(found[0])
-        return (
-            Axis(name=name, unit=unit, values=(value,)) if math.isfinite(value) else Axis(name=name)
-        )
     with np.errstate(all="ignore"):  # damaged values can be anything, such as 1e308 and NaN
         positions = found.astype(np.float64)
-        step = float(positions[-1] - positions[0]) / (positions.size - 1)
+        step = float(positions[-1] - positions[0]) / max(1, positions.size - 1)
         even = positions[0] + step * np.arange(positions.size)
         fits = np.allclose(positions, even, rtol=0, atol=1e-3 * abs(step))
         differences = np.diff(positions)
         sorted_ = (differences > 0).all() or (differences < 0).all()
     if not np.isfinite(positions).all() or not np.isfinite(step) or not sorted_:
         return Axis(name=name)
-    if fits:
+    if fits and found.size > 1:  # one position says nothing about distances
         step = _shortest_step(positions, step)
         return Axis(name=name, unit=unit, scale=step, offset=float(positions[0]))
     return Axis(name=name, unit=unit, values=tuple(positions.tolist()))
 
 
 def _shortest_step(positions: AnyArray, step: float) -> float:
-    """Return a step close to `step` that gives exactly these positions, if there is one.
+    """Return the step of fewest digits close to `step` that gives exactly these positions.
 
-    Among several, it is the one of fewest digits. Positions are rounded, so that a step that is
-    calculated from them differs from that of the axis in the last digits. Then a radius of "6 mrad"
-    could miss a pixel that it reaches.
+    One that is calculated from rounded positions may differ in the last digits, so that a radius of
+    "6 mrad" could miss a pixel that it reaches.
     """
     numbers = np.arange(positions.size)
     rounded = (float(f"{step:.{digits}g}") for digits in range(1, 16))

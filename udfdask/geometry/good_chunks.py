@@ -47,10 +47,8 @@ def divided(sizes: Sequence[int], nav: int, room: int) -> tuple[int, ...]:
 def joined_chunks(chunks: Chunks, itemsize: int, least: int) -> Chunks:
     """Return the chunks after joining neighbors until each has at least `least` bytes.
 
-    Neighbors along the last axis are joined first. An earlier axis follows if the chunks are still
-    smaller when the later axes are whole. So frames become whole before positions are joined, and
-    a joined chunk has neighboring positions of the scan. A smaller rest at the end of an axis is
-    joined too: chunks that were smaller than `least` bytes become smaller than three times that.
+    Neighbors along the last axis are joined first, so that frames become whole before positions are
+    joined. A smaller rest at the end of an axis is joined too.
     """
     joined = list(chunks)
     for axis in reversed(range(len(chunks))):

@@ -1,12 +1,9 @@
 """The frames around a position that a UDF sees, and those that chunks need of other chunks.
 
-Along each navigation axis, a window of frames around the positions `first` to `stop` begins
-`before` positions earlier and ends `after` positions later. At the ends of the axis, the boundary
-says which position stands for one that does not exist.
-
-The positions whose windows lie in a chunk are processed by the task that loads the chunk, which
-then lets the chunk go. For the others it keeps the frames near the borders, and cuts the margins
-that other chunks need.
+Along each navigation axis, a window around the positions `first` to `stop` begins `before`
+positions earlier and ends `after` positions later. The task that loads a chunk processes the
+positions whose windows lie in it. For the others it keeps the frames near the borders, and cuts the
+margins that other chunks need.
 """
 
 from __future__ import annotations
@@ -62,10 +59,7 @@ class Halo:
         )
 
     def runs(self, axis: int, first: int, stop: int, n: int) -> list[Run]:
-        """Return where the frames of a window around some positions are along one axis.
-
-        `first` and `stop` are the positions that the window is around, n the length of the axis.
-        """
+        """Return where the frames of a window around `first` to `stop` of n positions are."""
         before, after = self.sides[axis]
         start, end = first - before, stop + after
         within = (max(start, 0), min(end, n))
@@ -98,10 +92,7 @@ class Halo:
         ]
 
     def pieces(self, box: Box, grid: Grid, chunk: Sequence[int] | None = None) -> list[Piece]:
-        """Return the pieces that a window around some positions consists of.
-
-        With `chunk`, an index of dask's grid of chunks: those in this chunk only.
-        """
+        """Return the pieces of a window around some positions, or only those in one chunk."""
         along = [
             [
                 part
@@ -177,8 +168,8 @@ SLAB_BYTES = 8 << 20
 def slabs(halo: Halo, box: Box, frame_bytes: int) -> list[Box]:
     """Return the slabs of a box, for frames of this size.
 
-    Windows of neighboring slabs overlap, and the frames in both are made twice. So a slab has at
-    least as many positions along an axis as its margins.
+    The frames in the windows of two slabs are made twice. So a slab has at least as many positions
+    along an axis as its margins.
     """
     around, rest = halo.around(box), SLAB_BYTES
     cuts = []
@@ -253,10 +244,7 @@ def own_pieces(halo: Halo, chunk: int, grid: Grid) -> list[Box]:
 
 
 def margin(halos: Iterable[Halo], chunk: int, other: tuple[int, ...], grid: Grid) -> list[Box]:
-    """Return the frames that a chunk needs of another one, at an index of dask's grid.
-
-    The boxes hold each frame once; they are few, and may have more frames than are needed.
-    """
+    """Return the frames that a chunk needs of another one: few boxes, maybe with some more."""
     boxes = [
         piece.source
         for halo in halos
@@ -279,10 +267,7 @@ def _joined_spans(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 def neighbors(halos: Sequence[Halo], chunk: int, grid: Grid) -> list[tuple[int, ...]]:
-    """Return the chunks that a chunk needs frames of, by index in dask's grid, in order.
-
-    Some of those that have selected frames, and so are loaded anyway, may not be needed.
-    """
+    """Return the chunks that a chunk needs frames of; maybe some more that are loaded anyway."""
     index = grid.index(chunk)
     bounds = box_of(grid, index)
     around = {piece.chunk for halo in halos for piece in halo.pieces(bounds, grid)} - {index}
@@ -306,11 +291,7 @@ def loaded_for_others(halos: Sequence[Halo], grid: Grid) -> set[tuple[int, ...]]
 
 
 def frames_that_travel(halos: Iterable[Halo], grid: Grid) -> int:
-    """Return the number of frames that chunks need of other chunks, at most.
-
-    The numbers of frames of all chunks with their margins along each axis multiply, so that no
-    chunk is looked at by itself.
-    """
+    """Return the number of frames that chunks need of other chunks, at most; axis by axis."""
     total = 0
     for halo in halos:
         with_margins = 1

@@ -14,12 +14,7 @@ import numpy as np
 from udfdask.geometry.shapes import Shape, Slice
 
 TILE_BYTES = 4 << 20
-"""Default size of a tile in bytes, as converted; the setting is `udfdask.tile-bytes`.
-
-This is more than the second-level cache of most cores, but threads wait for Python's lock (GIL)
-several times per tile. Corrections and a sum on two threads that share no cache: 4.5 GB/s with
-1 MiB, 7.7 with 4 MiB; on one thread 4.2 and 4.0.
-"""
+"""Default size of a tile in bytes, as converted; the setting is `udfdask.tile-bytes`."""
 
 DEVICE_TILE_BYTES = 128 << 20
 """Default size of a tile on a CUDA device; the setting is `udfdask.device-tile-bytes`.
@@ -166,14 +161,10 @@ def choose_tiling(
 ) -> TilingScheme:
     """Return the tiling for chunks with these signal sizes.
 
-    `itemsize` is that of the converted data in bytes, `max_frames` the number of frames of the
-    largest chunk, and `tile_bytes` the size of a tile.
-
-    Frames are not cut while `MIN_FULL_FRAMES` and the least depth fit a tile, with `keep_frames`
-    while one fits, and never for whole frames. Leading signal axes are cut first, which keeps the
-    parts contiguous.
-    A `streamed` tile may exceed `tile_bytes`: each value is read only once, so that nothing has to
-    stay in a cache. It is as deep as the preferences allow.
+    `itemsize` is that of the converted data, `max_frames` that of the largest chunk. Frames are not
+    cut while `MIN_FULL_FRAMES` and the least depth fit a tile, with `keep_frames` while one fits,
+    and never for whole frames. A `streamed` tile may exceed `tile_bytes`: each value is read once,
+    so that nothing has to stay in a cache.
     """
     if tiles.whole_frames:
         sig_chunks = [(sum(sizes),) for sizes in sig_chunks]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import enum
 import inspect
@@ -239,6 +238,13 @@ def _members_in_words(values: Mapping[Any, Any], depth: int) -> dict[str, Any]:
 
 def _in_words(value: Any, depth: int) -> Any:
     """Return a value if JSON holds it and it is short, or else a few words about it."""
+    try:
+        return _value_or_words(value, depth)
+    except Exception:  # noqa: BLE001  # attributes of objects of users raise anything
+        return type(value).__name__
+
+
+def _value_or_words(value: Any, depth: int) -> Any:
     value = value.item() if isinstance(value, np.generic) else value
     if isinstance(value, (str, os.PathLike)):
         text = without_secrets(str(os.fspath(value)))
@@ -257,10 +263,7 @@ def _in_words(value: Any, depth: int) -> Any:
     if isinstance(value, enum.Enum):
         return value.name
     value = value.data if isinstance(value, AuxData) else value
-    with contextlib.suppress(Exception):  # attributes of objects of users raise anything
-        if isinstance(value.shape, tuple):
-            return f"array of shape {value.shape}, {getattr(value, 'dtype', 'no dtype')}"
-    with contextlib.suppress(Exception):
-        if not is_lazy(value) and isinstance(value.__name__, str):
-            return value.__name__
-    return type(value).__name__
+    if isinstance(getattr(value, "shape", None), tuple):
+        return f"array of shape {value.shape}, {getattr(value, 'dtype', 'no dtype')}"
+    name = None if is_lazy(value) else getattr(value, "__name__", None)
+    return name if isinstance(name, str) else type(value).__name__
