@@ -21,7 +21,6 @@ from numpy.typing import DTypeLike
 from udfdask.errors import ArgumentTypeError, FileFormatError, UDFError
 
 COPY_AGAIN = "Is the file complete? Copy it again from where it was recorded, or write it anew"
-"""Advice if a part of a file is missing or damaged."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,14 +43,9 @@ class FileIdentity:
     def of(cls, path: str | os.PathLike[str]) -> FileIdentity:
         """Return the present identity of the file at an absolute path."""
         status = Path(path).stat()
-        return cls(
-            path=os.fspath(path),
-            size=status.st_size,
-            mtime_ns=status.st_mtime_ns,
-            ctime_ns=status.st_ctime_ns,
-            inode=status.st_ino,
-            machine=_machine(),
-        )
+        when = {"mtime_ns": status.st_mtime_ns, "ctime_ns": status.st_ctime_ns}
+        what = {"size": status.st_size, "inode": status.st_ino}
+        return cls(path=os.fspath(path), machine=_machine(), **what, **when)
 
     def __dask_tokenize__(self) -> tuple[Any, ...]:
         """Return the part on which names of arrays depend, equal on all nodes of a shared disk."""
@@ -85,10 +79,10 @@ class FileIdentity:
         is_it = status.st_ino == self.inode or status.st_ctime_ns == self.ctime_ns
         if not same or not (is_it or self.machine != _machine()):
             raise FileFormatError(
-                f"{self.path} has changed since it was opened: expected {self.size} bytes written "
-                f"at {_utc(self.mtime_ns)}, found {status.st_size} bytes written at "
-                f"{_utc(status.st_mtime_ns)}. Open it again, and repeat all computations with it; "
-                "copy files to other nodes with their times (cp -p, rsync -t)"
+                f"{self.path} has changed since it was opened: expected {self.size} bytes of "
+                f"{np.datetime64(self.mtime_ns, 'ns')}Z, found {status.st_size} of "
+                f"{np.datetime64(status.st_mtime_ns, 'ns')}Z. Open it again, and repeat all "
+                "computations with it; copy files to other nodes with their times (cp -p, rsync -t)"
             )
 
     @contextmanager
@@ -102,11 +96,6 @@ class FileIdentity:
             yield
         finally:
             os.close(self.open())
-
-
-def _utc(time_ns: int) -> str:
-    """Return a time in ns since 1970 as a date and time in UTC."""
-    return f"{np.datetime64(time_ns, 'ns')}Z"
 
 
 @cache
@@ -155,15 +144,12 @@ def existing_file(path: str | os.PathLike[str]) -> Path:
         file = Path(path).expanduser().absolute()
     except TypeError as error:
         raise ArgumentTypeError(
-            f"a path must be a str or a pathlib.Path, got {type(path).__name__}: pass the name of "
-            "a file; an array needs no opening"
+            f"a path must be a str or a pathlib.Path, got {type(path).__name__}"
         ) from error
     if not (file.is_file() or file.is_dir()):
         also = "exists" if file.parent.is_dir() else "does not exist either"
-        raise FileNotFoundError(
-            f"there is no file {os.fspath(path)!r} (the folder {file.parent} {also}): check the "
-            "path"
-        )
+        where = f"{os.fspath(path)!r} (the folder {file.parent} {also})"
+        raise FileNotFoundError(f"there is no file {where}: check the path")
     return file
 
 

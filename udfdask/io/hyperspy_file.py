@@ -24,22 +24,16 @@ from udfdask.io.opened_file import OpenedFile, choose_sig_dims, opened_array
 from udfdask.once_per_process import OncePerProcess
 from udfdask.writing.stores import METADATA
 
+# endings of the names of other files that contain values or shapes, by the file's suffix
 _OTHER_FILES = {".mib": ".hdr", ".rpl": ".raw", ".emi": "_*.ser"}
-"""Endings of the names of other files that contain values or shapes, by the file's suffix."""
-
-_FORMATS = {".xml": "EMPAD"}
-"""Formats of suffixes that several of HyperSpy's readers have."""
-
-_NOT_LAZY = (".prz",)
-"""Suffixes of archives whose values HyperSpy maps even if they are compressed."""
-
+_FORMATS = {".xml": "EMPAD"}  # of suffixes that several of HyperSpy's readers have
+_NOT_LAZY = (".prz",)  # HyperSpy maps the values of these archives even if they are compressed
 _ADVICE = (
     "If it contains only frames, pass nav_shape, sig_shape and dtype; open NetCDF 3 with xarray. "
     f"{COPY_AGAIN}"
 )
 
-_loaded = OncePerProcess(4)
-"""Signals of the last 4 files: to load a file can take seconds, even lazily."""
+_loaded = OncePerProcess(4)  # signals of files: to load a file can take seconds, even lazily
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,30 +103,23 @@ def open_with_hyperspy(
     # RosettaSciIO maps these files in each task, so that any part of the file is read alone. Of
     # others, tasks read HyperSpy's chunks: it would read a complete one for each part of it.
     is_mapped = any(str(name).startswith("slice_memmap") for name in array.dask.layers)
-    source: StoredArray | None = take_over(array, files[0])
-    source = source or _tiff_series(array, files[0], number)
-    if source is None:
-        where: dict[str, Any] = {"shape": array.shape, "dtype": array.dtype}
-        source = HyperSpyArray(path=str(file), files=files, number=number, **where)
-        own = array.chunks
+    own = take_over(array, files[0]) or _tiff_series(array, files[0], number)
+    where: dict[str, Any] = {"shape": array.shape, "dtype": array.dtype}
+    source = own or HyperSpyArray(path=str(file), files=files, number=number, **where)
+    if own is None:
         _loaded.get(files, lambda: (signals, is_lazy))
-    else:
-        is_mapped, own = True, ()
-    grid = choose_chunks(source, sig, None if is_moved else chunks) if is_mapped else own
+    grid = array.chunks
+    if own is not None or is_mapped:
+        grid = choose_chunks(source, sig, None if is_moved else chunks)
     lazy = lazy_array(source, grid, prefix="from-hyperspy")
     lazy = lazy.transpose(order) if is_moved else lazy
     if chunks is not None:
         lazy = lazy.rechunk(choose_chunks(lazy, sig, chunks))
     plugin = signal.metadata.get_item("General.FileIO.0.io_plugin", default="").rpartition(".")[2]
-    several = f", signal {number}" if len(signals) > 1 else ""
-    return opened_array(
-        lazy,
-        sig,
-        reader=f"HyperSpy ({plugin}{'' if is_lazy else ', read at once'}){several}",
-        title=signal.metadata.General.title or file.stem,
-        axes=[read_axis(axis) for axis in ordered],
-        unit=read_unit(signal),
-    )
+    reader = f"HyperSpy ({plugin}{'' if is_lazy else ', read at once'})"
+    reader += f", signal {number}" if len(signals) > 1 else ""
+    title, axes = signal.metadata.General.title or file.stem, [read_axis(axis) for axis in ordered]
+    return opened_array(lazy, sig, reader=reader, title=title, axes=axes, unit=read_unit(signal))
 
 
 def _files(file: Path) -> tuple[FileIdentity, ...]:
@@ -221,10 +208,8 @@ def _choose(signals: Sequence[Any], dataset: str | int | None, *, file: str) -> 
         raise FileFormatError(
             f"{file} contains several signals: pass dataset= as one of the numbers in {listing}"
         )
-    raise ArgumentValueError(
-        f"there is no signal {dataset!r} in {Path(file).name}: pass a number or title from "
-        f"{listing}"
-    )
+    where = f"{dataset!r} in {Path(file).name}"
+    raise ArgumentValueError(f"there is no signal {where}: pass a number or title from {listing}")
 
 
 def read_axis(axis: Any) -> Axis:

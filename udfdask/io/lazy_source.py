@@ -17,10 +17,9 @@ from udfdask.errors import ArgumentValueError
 Chunks = tuple[tuple[int, ...], ...]
 Values = np.ndarray[Any, Any]
 
+# Automatic blocks have at least 16 MiB, because each task takes dask about 0.2 ms, and at least 64
+# frames, because it returns results of the size of a frame. dask's `array.chunk-size` is the limit.
 LEAST_BYTES, LEAST_FRAMES = 16 << 20, 64
-"""Automatic blocks have at least 16 MiB, because each task takes dask about 0.2 ms, and at least 64
-frames, because it returns results of the size of a frame. dask's ``array.chunk-size`` is the limit.
-"""
 
 # Blocks of a file that is mapped are larger only if there would be more than about 16 of them: with
 # fewer, some threads would have less to do than others. Blocks of stored chunks are larger only if
@@ -79,11 +78,7 @@ def _read(source: StoredArray, index: tuple[slice, ...]) -> Any:
 
 
 def choose_chunks(
-    array: StoredArray | da.Array,
-    sig_dims: int,
-    chunks: Any = None,
-    *,
-    nbytes: int | None = None,
+    array: StoredArray | da.Array, sig_dims: int, chunks: Any = None, *, nbytes: int | None = None
 ) -> Chunks:
     """Return the chunks in which to read an array: those of the user, or suitable ones.
 
@@ -101,24 +96,17 @@ def choose_chunks(
     frame, frames = math.prod(shape[nav:]) * item, math.prod(shape[:nav])
     many = MANY_MAPPED if stored is None else MANY_DECODED
     room = min(most, max(LEAST_BYTES, LEAST_FRAMES * frame, frames * frame // many))
-    if stored is None:
-        unit = *(1,) * nav, *shape[nav:]
-        room = room if nbytes is None else nbytes
-    else:
-        # a stored chunk can be larger than the array
+    if nbytes is not None:
+        room = nbytes
+    if stored is not None:  # a stored chunk can be larger than the array
         stored = tuple(map(min, stored, shape))
-        unit = *stored[:nav], *shape[nav:]
-        if math.prod(unit) * item > most:
-            unit, room = stored, most
+    unit = *(stored or (1,) * nav)[:nav], *shape[nav:]
+    if stored is not None and math.prod(unit) * item > most:
+        unit, room = stored, most
     return explicit_chunks(shape, dtype, _joined(shape, unit, room // item), stored)
 
 
-def explicit_chunks(
-    shape: tuple[int, ...],
-    dtype: np.dtype[Any],
-    chunks: Any,
-    stored: tuple[int, ...] | None = None,
-) -> Chunks:
+def explicit_chunks(shape: tuple[int, ...], dtype: Any, chunks: Any, stored: Any = None) -> Chunks:
     """Return the user's chunks as explicit sizes; raise if they do not fit the shape."""
     try:
         explicit: Chunks = normalize_chunks(chunks, shape, dtype=dtype, previous_chunks=stored)

@@ -32,13 +32,13 @@ from udfdask.io.opened_file import OpenedFile, open_source
 MAGIC = b"\x93NUMPY"
 """First bytes of .npy files."""
 
+# Number of mappings up to which each block has its own, which no longer counts as memory when the
+# block is freed. Further blocks of a file share one, because each mapping takes a file descriptor.
 MOST_OWN = 128
-"""Number of mappings up to which each block has its own, which no longer counts as memory when the
-block is freed. Further blocks of a file share one, because each mapping takes a file descriptor."""
 
+# Mean number of bytes between two parts up to which one read takes the bytes between them too.
+# fsspec has the same limit for references to parts of files.
 _GAP = 1 << 16
-"""Mean number of bytes between two parts up to which one read takes the bytes between them too.
-fsspec has the same limit for references to parts of files."""
 
 _alive: weakref.WeakSet[mmap.mmap] = weakref.WeakSet()
 _latest: weakref.WeakValueDictionary[FileIdentity, mmap.mmap] = weakref.WeakValueDictionary()
@@ -70,9 +70,8 @@ class StridedArray(StoredArray):
         bounds = [byte_bounds(piece) for piece, _ in pieces]
         memories = read([(low - origin, high - low) for low, high in bounds])
         for (piece, target), (low, _), memory in zip(pieces, bounds, memories, strict=True):
-            found: Values = np.ndarray(
-                piece.shape, self.dtype, memory, _address(piece) - low, piece.strides
-            )
+            start = _address(piece) - low
+            found: Values = np.ndarray(piece.shape, self.dtype, memory, start, piece.strides)
             if len(pieces) == 1:
                 values = found  # not a copy
             else:

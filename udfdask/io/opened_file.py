@@ -18,9 +18,9 @@ from udfdask.geometry.chunk_grid import BoolArray
 from udfdask.geometry.shapes import Shape, in_words
 from udfdask.io.lazy_source import StoredArray, choose_chunks, lazy_array
 
+# The attribute of a DataArray with the names of the signal dimensions, a list as JSON: not all
+# formats that xarray writes have lists of strings (netCDF 3 has none).
 SIGNAL_DIMS = "signal_dims"
-"""Name of the attribute of a DataArray with the names of the signal dimensions, a list as JSON: not
-all formats that xarray writes have lists of strings (netCDF 3 has none)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,8 +71,7 @@ class OpenedFile:
         choose_sig_dims(self.sig_dims, self.array.ndim)
         if len(self.axes) != self.array.ndim:
             raise ArgumentValueError(
-                f"axes must have one Axis for each of the {self.array.ndim} dimensions of the "
-                f"array, got {len(self.axes)}"
+                f"axes must have an Axis for each of {self.array.ndim} dimensions: {self.axes}"
             )
 
     def __getitem__(self, index: Any) -> OpenedFile:
@@ -91,9 +90,9 @@ class OpenedFile:
         Raises
         ------
         ArgumentTypeError
-            If the index has other values, such as lists; also a TypeError.
+            If the index has other values, such as lists.
         ArgumentValueError
-            If the index drops all signal dimensions; also a ValueError.
+            If the index drops all signal dimensions.
         """
         array = self.array
         parts = list(index) if isinstance(index, tuple) else [index]
@@ -108,18 +107,17 @@ class OpenedFile:
         place = parts.index(Ellipsis)
         parts[place : place + 1] = [slice(None)] * (array.ndim - len(parts) + 1)
         taken = array[tuple(parts)]
-        first_sig = array.ndim - self.sig_dims
         axes = tuple(
             axis.sliced(part, n)
             for axis, part, n in zip(self.axes, parts, array.shape, strict=True)
             if isinstance(part, slice)
         )
-        present = self.present
+        nav, sig = parts[: array.ndim - self.sig_dims], parts[array.ndim - self.sig_dims :]
+        present = None if self.present is None else np.array(self.present[tuple(nav)])
         if present is not None:
-            present = np.array(present[tuple(parts[:first_sig])])
             present.flags.writeable = False
             present = None if present.all() else present
-        sig_dims = sum(isinstance(part, slice) for part in parts[first_sig:])
+        sig_dims = sum(isinstance(part, slice) for part in sig)
         return replace(self, array=taken, sig_dims=sig_dims, axes=axes, present=present)
 
     def to_xarray(self) -> Any:
@@ -131,11 +129,10 @@ class OpenedFile:
         Returns
         -------
         xarray.DataArray, shape (*nav, *sig)
-            The same dask array. The attribute `units` is the unit of the values, and `signal_dims`
-            has the names of the signal dimensions, a list as JSON. The axes are its dimensions. An
-            axis that is just pixel numbers has no coordinate. If scan positions without a frame
-            are known, there is also a boolean coordinate `present`: pass it as `roi`, so that runs
-            leave these positions out.
+            The same dask array, with the axes as dimensions. Its attribute `units` is the unit of
+            the values, and `signal_dims` a JSON list of the signal dimensions. Axes of pixel
+            numbers have no coordinate. If some scan positions have no frame, the coordinate
+            `present` is a mask of the others: pass it as `roi`.
 
         Raises
         ------
@@ -149,14 +146,10 @@ class OpenedFile:
         >>> from udfdask.io import OpenedFile
         >>> from udfdask.udfs import SumSigUDF
         >>> axes = (Axis(name="x", unit="nm", scale=0.5), Axis(name="E", unit="eV"))
-        >>> opened = OpenedFile(
-        ...     array=da.ones((3, 8)), sig_dims=1, reader="", title="", axes=axes, unit="counts"
-        ... )
+        >>> opened = OpenedFile(array=da.ones((3, 8)), sig_dims=1, reader="", title="", axes=axes)
         >>> scan = opened.to_xarray()
-        >>> scan.dims, scan.x.values, scan.x.units, scan.units
-        (('x', 'E'), array([0. , 0.5, 1. ]), 'nm', 'counts')
-        >>> scan.signal_dims
-        '["E"]'
+        >>> scan.dims, scan.x.values, scan.x.units, scan.signal_dims
+        (('x', 'E'), array([0. , 0.5, 1. ]), 'nm', '["E"]')
         >>> scan.udf.run_udf(SumSigUDF())["intensity"].sel(x=0.5).compute().item()
         8.0
         """
@@ -197,11 +190,7 @@ def _positions(axis: Axis, n: int) -> str:
 def labeled_array(
     array: Any, calibration: Calibration, sig_dims: int, present: BoolArray | None = None
 ) -> Any:
-    """Return an array as a DataArray over the same memory or the same dask graph.
-
-    Its attribute `signal_dims` names the last `sig_dims` dimensions. `present` is the mask of the
-    scan positions that have a frame, shape nav; None for all.
-    """
+    """Return an array as a DataArray over the same memory or graph; see `OpenedFile.to_xarray`."""
     try:
         import xarray as xr
     except ImportError as error:
@@ -235,8 +224,7 @@ def own_name(array: Any) -> Hashable | None:
 
 def coordinate(dim: Hashable, axis: Axis, n: int) -> dict[Hashable, Any]:
     """Return the coordinate of a dimension; none if its axis is just pixel numbers."""
-    numbered = axis.unit is None and axis.scale == 1 and axis.offset == 0
-    if numbered and axis.values is None and axis.labels is None:
+    if axis == Axis(name=axis.name):
         return {}
     # labels as objects: zarr warns about text of fixed length, which its format 3 does not specify
     values = axis.positions(n) if axis.labels is None else np.array(axis.labels, dtype=object)
@@ -292,11 +280,7 @@ def sizes(shape: int | Sequence[int], *, name: str) -> tuple[int, ...]:
         given = shape if isinstance(shape, Sequence) else (shape,)
         checked = tuple(operator.index(size) for size in given)
     except TypeError as error:
-        raise ArgumentTypeError(
-            f"{name} must be integers, got {shape!r}: pass for example {name}=(64, 64)"
-        ) from error
+        raise ArgumentTypeError(f"{name} must be integers such as (8, 8), got {shape!r}") from error
     if any(size < 1 for size in checked):
-        raise ArgumentValueError(
-            f"{name} must have positive sizes, got {shape!r}: pass for example {name}=(64, 64)"
-        )
+        raise ArgumentValueError(f"{name} must have positive sizes such as (8, 8), got {shape!r}")
     return checked

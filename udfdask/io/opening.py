@@ -29,12 +29,11 @@ from udfdask.io.remote import (
     is_remote,
     local_path,
     open_remote_npy,
+    plain_path,
     reference_location,
-    refuse_options,
 )
 
-GROUP = "udfdask.readers"
-"""Group of the entry points by which other packages add readers."""
+GROUP = "udfdask.readers"  # of the entry points by which other packages add readers
 
 _HDF5 = b"\x89HDF\r\n\x1a\n"
 
@@ -57,22 +56,19 @@ def open_file(
     """Open a file of detector frames or spectra as a lazy array.
 
     It opens ``.npy`` files, zarr stores, HDF5 and NetCDF 4 files, and all formats that HyperSpy
-    reads. With `nav_shape`, `sig_shape` and `dtype`, it opens raw binary files. The attribute
-    `reader` of the result names the reader.
-
-    Of URLs such as ``s3://bucket/scan.zarr`` or ``https://host/scan.npy``, it opens zarr stores,
-    ``.npy`` and raw files. Files and URLs that end in ``.json``, ``.parquet`` or ``.parq`` contain
-    references to parts of other files, as kerchunk and VirtualiZarr write them.
+    reads. With `nav_shape`, `sig_shape` and `dtype`, it opens raw binary files. Of URLs such as
+    ``s3://bucket/scan.zarr``, it opens zarr stores, ``.npy`` and raw files. What ends in ``.json``,
+    ``.parquet`` or ``.parq`` contains references to parts of other files, as kerchunk and
+    VirtualiZarr write them.
 
     Parameters
     ----------
     path : str or path-like
         The file, the folder of a zarr store, or a URL with any protocol of fsspec.
     dataset : str or int, optional
-        Dataset in the file: a path inside an HDF5 file or zarr group, or the number or title of a
-        signal that HyperSpy finds. By default the signal that a NeXus file names, the largest
-        dataset with three or more dimensions, or the only signal with navigation axes. For a group
-        of an HDF5 file, the search is only in this group.
+        A path inside an HDF5 file or zarr group, or the number or title of HyperSpy's signal. By
+        default the signal that NeXus names, the largest dataset with three or more dimensions, or
+        the only signal with navigation axes. In a group of an HDF5 file, it is searched for.
     nav_shape, sig_shape : int or sequence of int, optional
         Scan positions and detector pixels of a raw file. With `sync_offset`, `nav_shape` is also
         for other files.
@@ -83,21 +79,17 @@ def open_file(
     frame_header, frame_footer : int
         Bytes to skip before and after each frame of a raw file.
     sync_offset : int, optional
-        The number of frames to skip at the start of the file; if it is negative, the number of
-        positions without a frame there. The scan may then have fewer or more positions than the
-        file has frames: see `with_sync_offset`. By default, the file must have exactly one frame
-        for each position.
+        The number of frames to skip at the start of the file, or if negative, of positions without
+        a frame there; the scan may then have another size: see `with_sync_offset`. By default, the
+        file must have exactly one frame for each position.
     sig_dims : int, optional
-        Number of trailing signal dimensions. By default the number in HyperSpy's signal, in
-        `sig_shape`, or of the interpretation in a NeXus file, otherwise 2, or 1 if there are at
-        most two dimensions.
+        Number of trailing signal dimensions. By default the number that the file says or of
+        `sig_shape`, otherwise 2, or 1 if there are at most two dimensions.
     chunks : int, str or tuple, optional
-        Chunks of all dimensions in any form that dask accepts. By default, chunks that suit the
-        file.
+        Chunks of all dimensions in any form that dask accepts; by default those that suit the file.
     storage_options : mapping, optional
-        Options of the file system of a URL, which fsspec passes to it: ``{"anon": True}`` for
-        public data on S3. For references, the options of fsspec's file system for references, or
-        options for the references and for the data.
+        Options of the file system of a URL in fsspec: ``{"anon": True}`` for public data on S3. For
+        references, the options of their file system, or those for references and data.
 
     Returns
     -------
@@ -106,20 +98,15 @@ def open_file(
 
     Raises
     ------
-    FileNotFoundError
-        If there is no such file.
+    FileNotFoundError, ConnectionError
+        If there is no such file, or a server cannot be reached.
     FileFormatError
         If no reader can read the file, or it is not clear which of its datasets is meant.
-    ArgumentTypeError
-        If an argument has the wrong type.
-    ArgumentValueError
-        If there is no such dataset, only a part of the description of a raw file is given,
-        arguments do not fit the file, or there are `storage_options` for a local file.
-    ConnectionError
-        If a server cannot be reached.
+    ArgumentTypeError, ArgumentValueError
+        If an argument has the wrong type, does not fit the file, or names no dataset in it, or a
+        raw file is only partly described.
     ImportError
-        If the package that reads the format or the protocol is not installed; the message names
-        the package.
+        If the package for the format or protocol is not installed; the message names it.
 
     Examples
     --------
@@ -147,22 +134,13 @@ def open_file(
             file = existing_file(local_path(path))
             if file.is_file() and _first_bytes(file).startswith((MAGIC, _HDF5)):
                 raise ArgumentValueError(
-                    f"{file.name} is a NumPy or HDF5 file, which says itself how to read it: leave "
-                    "out nav_shape, sig_shape and dtype; to read its bytes as a raw file, pass the "
-                    "offset of the first frame"
+                    f"{file.name} says itself how to read it: leave out nav_shape, sig_shape and "
+                    "dtype; to read its bytes as a raw file, pass the offset of the first frame"
                 )
-        return open_raw(
-            path,
-            nav_shape=nav_shape,
-            sig_shape=sig_shape,
-            dtype=dtype,
-            skipped=skipped,
-            sync_offset=sync_offset,
-            sig_dims=sig_dims,
-            chunks=chunks,
-            storage_options=storage_options,
-        )
-    how: dict[str, Any] = {"dataset": dataset, "sig_dims": sig_dims}
+        how: dict[str, Any] = {"sync_offset": sync_offset, "sig_dims": sig_dims, "chunks": chunks}
+        how["storage_options"] = storage_options
+        return open_raw(path, nav_shape, sig_shape, dtype, skipped, **how)
+    how = {"dataset": dataset, "sig_dims": sig_dims}
     how["chunks"] = chunks if sync_offset is None else None
     if is_remote(path):
         opened = _open_remote(path, storage_options, **how)
@@ -171,7 +149,7 @@ def open_file(
         if file.suffix.lower() in REFERENCES:
             opened = _open_references(f"file://{file}", storage_options, **how)
         else:
-            refuse_options(path, storage_options)
+            plain_path(path, storage_options)  # raises if there are options
             opened = _open_local(file, **how)
     if sync_offset is None:
         return opened
@@ -188,19 +166,13 @@ def _open_references(url: str, options: Mapping[str, Any] | None, **how: Any) ->
 
 
 def _open_remote(
-    url: str,
-    options: Mapping[str, Any] | None,
-    *,
-    dataset: str | int | None,
-    sig_dims: int | None,
-    chunks: Any,
+    url: str, options: Mapping[str, Any] | None, *, dataset: str | int | None, **how: Any
 ) -> OpenedFile:
     """Open a zarr store, references to parts of files, or a .npy file on a server."""
     from udfdask.io.zarr_file import open_remote_zarr
 
     location = Location(url=url, options=dict(options or {}))
     suffix = location.path.suffix.lower()
-    how: dict[str, Any] = {"sig_dims": sig_dims, "chunks": chunks}
     if suffix in REFERENCES and "::" not in url:
         return _open_references(url, options, dataset=dataset, **how)
     if suffix != ".npy":
@@ -209,9 +181,9 @@ def _open_remote(
         except FileNotFoundError as error:
             if RemoteFile.of(location).read([(0, len(MAGIC))]) != [MAGIC]:  # raises without a file
                 raise FileFormatError(
-                    f"{location.shown} is neither a zarr store nor a .npy file: download it; or "
-                    "write references to its chunks (kerchunk, VirtualiZarr) and open these; or "
-                    "pass nav_shape, sig_shape and dtype if it is a raw file"
+                    f"{location.shown} is neither a zarr store nor a .npy file: download it; open "
+                    "references to its chunks (kerchunk, VirtualiZarr); or pass nav_shape, "
+                    "sig_shape and dtype if it is a raw file"
                 ) from error
     _refuse_dataset(dataset, location.shown)
     return open_remote_npy(location, **how)
@@ -254,11 +226,8 @@ class Reader:
     """Whether a file can have several datasets; otherwise `open` has no argument `dataset`."""
 
 
-def _open_local(
-    path: Path, *, dataset: str | int | None, sig_dims: int | None, chunks: Any
-) -> OpenedFile:
+def _open_local(path: Path, *, dataset: str | int | None, **how: Any) -> OpenedFile:
     """Open a file or folder of a format that describes its contents."""
-    how: dict[str, Any] = {"sig_dims": sig_dims, "chunks": chunks}
     file = path.resolve()  # a link may have another suffix
     if file.is_dir() and file.suffix.lower() != ".zspy":  # folders of .zspy are HyperSpy's own
         from udfdask.io.zarr_file import open_zarr
@@ -306,12 +275,8 @@ def added_readers() -> tuple[Reader, ...]:
             reader = entry.load()
             if not isinstance(reader, Reader):
                 raise TypeError("it is no udfdask.io.Reader")  # noqa: TRY301
-        except Exception as error:  # noqa: BLE001  # other packages fail in any way
-            warnings.warn(
-                f"the reader {entry.name!r} ({entry.value}) is left out: {error}",
-                UDFWarning,
-                stacklevel=2,
-            )
-        else:
             readers.append(reader)
+        except Exception as error:  # noqa: BLE001  # other packages fail in any way
+            text = f"the reader {entry.name!r} ({entry.value}) is left out: {error}"
+            warnings.warn(text, UDFWarning, stacklevel=2)
     return tuple(readers)

@@ -19,14 +19,7 @@ from udfdask.io.file_identity import FileIdentity, existing_file
 from udfdask.io.lazy_source import StoredArray, choose_chunks, lazy_array
 from udfdask.io.memmap import MappedArray, c_strides
 from udfdask.io.opened_file import OpenedFile, choose_sig_dims, opened_array, sizes
-from udfdask.io.remote import (
-    Location,
-    RangedArray,
-    RemoteFile,
-    is_remote,
-    local_path,
-    refuse_options,
-)
+from udfdask.io.remote import Location, RangedArray, RemoteFile, is_remote, plain_path
 
 
 def from_raw(
@@ -43,11 +36,9 @@ def from_raw(
 ) -> da.Array:
     """Open a raw binary file as a lazy array.
 
-    Each task maps its part of the file into memory and copies nothing: blocks are views, with
-    strides that skip the headers and footers of frames. Of a URL, each task reads its byte ranges.
-
-    If the file has changed since it was opened, tasks raise a `FileFormatError`. If dask's setting
-    ``udfdask.map-files`` is False, tasks read the file instead of mapping it.
+    Each task maps its part of the file into memory and copies nothing, or reads its byte ranges of
+    a URL. If the file has changed since it was opened, tasks raise a `FileFormatError`. If dask's
+    setting ``udfdask.map-files`` is False, tasks read the file instead of mapping it.
 
     Parameters
     ----------
@@ -73,19 +64,17 @@ def from_raw(
     -------
     dask.array.Array
         The data, shape ``(*nav_shape, *sig_shape)``, of the given dtype. Its name depends on the
-        path, size and modification time of the file, and on the arguments.
+        path, size and times of the file, and on the arguments.
 
     Raises
     ------
-    FileNotFoundError
-        If there is no such file.
+    FileNotFoundError, ConnectionError
+        If there is no such file, or a server cannot be reached.
     FileFormatError
         If the file does not have exactly the size that the shapes require, or is a folder. If the
         detector missed frames, use `open_file` with `sync_offset`.
     ArgumentTypeError, ArgumentValueError
         If an argument has the wrong type, or a value that is not possible.
-    ConnectionError
-        If a server cannot be reached.
     ImportError
         If the package for the protocol of a URL is not installed; the message names it.
 
@@ -102,24 +91,18 @@ def from_raw(
     ...     print(scan.shape, scan[0, 1, 0, 0].compute())
     (3, 4, 8, 8) 64
     """
-    return open_raw(
-        path,
-        nav_shape=nav_shape,
-        sig_shape=sig_shape,
-        dtype=dtype,
-        skipped=(offset, frame_header, frame_footer),
-        chunks=chunks,
-        storage_options=storage_options,
-    ).array
+    skipped = (offset, frame_header, frame_footer)
+    how: dict[str, Any] = {"chunks": chunks, "storage_options": storage_options}
+    return open_raw(path, nav_shape, sig_shape, dtype, skipped, **how).array
 
 
 def open_raw(
     path: str | os.PathLike[str],
-    *,
     nav_shape: int | Sequence[int],
     sig_shape: int | Sequence[int],
     dtype: DTypeLike,
     skipped: tuple[int, int, int],
+    *,
     chunks: Any,
     storage_options: Mapping[str, Any] | None,
     sync_offset: int | None = None,
@@ -142,8 +125,7 @@ def open_raw(
         kind: Any = RangedArray
         where, title = location.shown, location.path.stem
     else:
-        refuse_options(path, storage_options)
-        found = plain_file(local_path(path))
+        found = plain_file(plain_path(path, storage_options))
         file, kind, where, title = FileIdentity.of(found), MappedArray, str(found), found.stem
     n_frames, rest = divmod(max(file.size - offset, 0), frame)
 
@@ -166,19 +148,14 @@ def open_raw(
     expected = offset + math.prod(nav) * frame
     if file.size == expected:
         return opened_array(lazy_array(source(nav), grid, prefix="from-raw"), dims, **described)
-    more = file.size - expected
-    remedy = (
-        "If the detector missed frames or recorded too many, pass sync_offset=0 to open_file, "
-        "or the number of frames to skip"
-    )
-    if rest and more > 0:  # sync_offset=0 would open such a file, with each frame moved
-        remedy = f"If these are a file header, pass offset={offset + more}"
+    remedy = "If the detector missed frames or recorded too many, pass sync_offset=0 to open_file"
+    if rest and file.size > expected:  # sync_offset=0 would open it, with each frame moved
+        remedy = f"If these are a file header, pass offset={offset + file.size - expected}"
     raise FileFormatError(
         f"nav_shape={nav}, sig_shape={sig}, dtype={dtype.str!r}, offset={offset}, "
         f"frame_header={header} and frame_footer={footer} ask for a file of {expected} bytes, but "
-        f"{where} has {file.size}: after the offset it holds {n_frames} frames of {frame} bytes "
-        f"and {rest} bytes more, and nav_shape asks for {math.prod(nav)}. Check the shapes, the "
-        f"dtype and the bytes to skip. {remedy}"
+        f"{where} has {file.size}: it holds {n_frames} frames of {frame} bytes and {rest} bytes "
+        f"more, and nav_shape asks for {math.prod(nav)}. Check all of them. {remedy}"
     )
 
 
@@ -198,8 +175,7 @@ def file_dtype(
         stored = np.dtype("" if dtype is None else dtype)  # for NumPy, None is float64
     except (TypeError, ValueError, SyntaxError) as error:  # NumPy parses ',u2' like code
         raise ArgumentTypeError(
-            f"{name} must be a NumPy dtype, got {dtype!r}: pass for example 'uint16' or '>u2', "
-            "which has 2 bytes"
+            f"{name} must be a NumPy dtype such as 'uint16' or '>u2' (2 bytes), got {dtype!r}"
         ) from error
     if stored.kind not in kinds:
         words = "an integer type" if kinds == "iu" else "a type of numbers"

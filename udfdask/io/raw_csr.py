@@ -16,7 +16,7 @@ from numpy.typing import DTypeLike
 from udfdask.backends.sparse_types import gcxs_rows, gcxs_to_csr
 from udfdask.config import chunk_bytes
 from udfdask.errors import ArgumentValueError, FileFormatError, missing_package
-from udfdask.io.file_identity import FileIdentity
+from udfdask.io.file_identity import COPY_AGAIN, FileIdentity
 from udfdask.io.lazy_source import StoredArray, Values, choose_chunks, lazy_array
 from udfdask.io.memmap import MappedArray
 from udfdask.io.opened_file import sizes
@@ -24,10 +24,10 @@ from udfdask.io.raw import file_dtype, plain_file
 from udfdask.kernels.cpu.sparse_sums import in_order
 from udfdask.once_per_process import OncePerProcess
 
+# Maximum sizes of an automatic chunk, as stored and as if dense, relative to dask's size. Tasks on
+# entries alone are short, so a chunk can contain many frames. But UDFs that need dense tiles need
+# enough chunks for all threads.
 STORED_SHARE, DENSE_SHARE = 1 / 4, 8
-"""Maximum sizes of an automatic chunk, as stored and as if dense, relative to dask's size. Tasks on
-entries alone are short, so a chunk can contain many frames. But UDFs that need dense tiles need
-enough chunks for all threads."""
 
 
 def from_raw_csr(
@@ -45,8 +45,8 @@ def from_raw_csr(
     """Open sparse frames in three raw files as a lazy array of sparse blocks.
 
     The files contain a matrix in compressed sparse rows (CSR), with a row for each frame and a
-    column for each pixel. Event-counting detectors write such files, and LiberTEM's ``raw_csr``
-    data sets consist of them: their TOML files name the arguments. Tasks map the files into memory.
+    column for each pixel, as in LiberTEM's ``raw_csr`` data sets: their TOML files name the
+    arguments. Tasks map the files into memory.
 
     Parameters
     ----------
@@ -72,23 +72,19 @@ def from_raw_csr(
     -------
     dask.array.Array
         The frames, shape ``(*nav_shape, *sig_shape)``. Blocks are `sparse.GCXS` arrays compressed
-        over the navigation axes, which is the layout of the files. A block is a view of the files
-        if its frames are consecutive, values have the byte order of the machine, indices have four
-        or eight bytes, and the pixels of each frame are sorted and different. Other blocks are
-        converted when they are loaded; the values of equal pixels are added.
+        over the navigation axes: views of the files if their frames are consecutive, values have
+        the machine's byte order, indices four or eight bytes, and the pixels of each frame are
+        sorted and different. Other blocks are converted; the values of equal pixels are added.
 
     Raises
     ------
     FileNotFoundError
         If there is no such file.
     FileFormatError
-        If the files do not match the shapes, the types or each other. That pixels are inside the
-        frame is checked later, when a block is computed.
-    ArgumentTypeError
-        If a dtype is not possible for its file, or a shape does not consist of integers.
-    ArgumentValueError
-        If a size is not positive, there is no navigation or signal dimension, or chunks
-        do not fit the array.
+        If the files do not match the shapes, the types or each other, or, when a block is computed,
+        if pixels are outside of the frame.
+    ArgumentTypeError, ArgumentValueError
+        If a dtype, shape or chunks are not possible.
     ImportError
         If sparse is not installed.
 
@@ -117,14 +113,13 @@ def from_raw_csr(
     if not nav or not sig:
         raise ArgumentValueError("nav_shape and sig_shape must have at least one size: pass (1,)")
     stored = file_dtype(dtype, kinds="biufc")
-    source = CSRFiles(
-        shape=nav + sig,
-        dtype=stored.newbyteorder("="),
-        sig_dims=len(sig),
-        indptr=_mapped(indptr, file_dtype(indptr_dtype, name="indptr_dtype", kinds="iu")),
-        indices=_mapped(indices, file_dtype(indices_dtype, name="indices_dtype", kinds="iu")),
-        data=_mapped(data, stored),
-    )
+    files: dict[str, Any] = {
+        "indptr": _mapped(indptr, file_dtype(indptr_dtype, name="indptr_dtype", kinds="iu")),
+        "indices": _mapped(indices, file_dtype(indices_dtype, name="indices_dtype", kinds="iu")),
+        "data": _mapped(data, stored),
+    }
+    native = stored.newbyteorder("=")
+    source = CSRFiles(shape=nav + sig, dtype=native, sig_dims=len(sig), **files)
     source.check()
     dense, frames = math.prod(source.shape) * stored.itemsize, math.prod(nav)
     entries = source.indices.shape[0] * (source.indices.dtype.itemsize + stored.itemsize)
@@ -133,8 +128,7 @@ def from_raw_csr(
     grid = choose_chunks(source, len(sig), chunks, nbytes=nbytes)
     if any(len(sizes_of_axis) > 1 for sizes_of_axis in grid[len(nav) :]):
         raise ArgumentValueError(
-            f"chunks={chunks!r} divide frames, but the files contain complete frames: pass -1 for "
-            "the signal, such as chunks=(16, 16, -1, -1)"
+            f"chunks={chunks!r} divide frames: pass -1 for the signal, such as (16, 16, -1, -1)"
         )
     empty = np.empty((0,) * source.ndim, source.dtype)
     meta = sparse.GCXS.from_numpy(empty, compressed_axes=tuple(range(len(nav))))
@@ -148,15 +142,15 @@ def _mapped(path: str | os.PathLike[str], dtype: np.dtype[Any]) -> MappedArray:
     if rest:
         raise FileFormatError(
             f"{file.path} has {file.size} bytes, which is not a multiple of the {dtype.itemsize} "
-            f"bytes of {dtype.str!r}: check its dtype, and whether the file is complete"
+            f"bytes of {dtype.str!r}: check its dtype. {COPY_AGAIN}"
         )
     return MappedArray(file=file, shape=(count,), dtype=dtype, offset=0, strides=(dtype.itemsize,))
 
 
+# Whether the indices of a block are in order. This check takes as long as a sum over the block, so
+# each process makes it once; the constructors of sparse and SciPy would make it for each block,
+# which took more than two thirds of the time of a sum over the pixels of each frame.
 _in_order = OncePerProcess(1 << 14)
-"""Whether the indices of a block are in order. This check takes as long as a sum over the block, so
-each process makes it once; the constructors of sparse and SciPy would make it for each block, which
-took more than two thirds of the time of a sum over the pixels of each frame."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,16 +176,14 @@ class CSRFiles(StoredArray):
             )
             raise FileFormatError(
                 f"{frames} frames need {frames + 1} pointers, and each entry a value in the two "
-                f"other files, but {found}: check nav_shape and the types, and whether the files "
-                "are complete"
+                f"other files, but {found}: check nav_shape and the types. {COPY_AGAIN}"
             )
         pointers = self.indptr[:]
         if pointers[0] != 0 or pointers[-1] != n or (pointers[1:] < pointers[:-1]).any():
             raise FileFormatError(
                 f"{self.indptr.file.path} must increase from 0 to the {n} entries in "
                 f"{self.indices.file.path}, but goes from {pointers[0]} to {pointers[-1]}, or "
-                "decreases: check indptr_dtype and its byte order, and that the files belong "
-                "together and are complete"
+                f"decreases: check indptr_dtype and its byte order. {COPY_AGAIN}"
             )
 
     def __getitem__(self, index: tuple[slice, ...]) -> Any:

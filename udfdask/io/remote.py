@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import re
 import uuid
 from collections.abc import Iterator, Mapping
@@ -21,11 +20,10 @@ from udfdask.io.lazy_source import Values
 from udfdask.io.memmap import StridedArray, c_strides
 from udfdask.io.opened_file import OpenedFile, open_source
 
-REFERENCES = (".json", ".parquet", ".parq")
-"""Suffixes of files and folders with references to parts of other files."""
+REFERENCES = (".json", ".parquet", ".parq")  # suffixes
 
+# what file systems tell about the version of an object
 _VERSIONS = ("ETag", "etag", "generation", "md5Hash", "LastModified", "last_modified", "mtime")
-"""What file systems tell about the version of an object."""
 
 
 def is_remote(path: Any) -> TypeGuard[str]:
@@ -42,13 +40,14 @@ def local_path(path: Any) -> Any:
     return strip_protocol(path)
 
 
-def refuse_options(path: Any, options: Mapping[str, Any] | None) -> None:
-    """Raise if there are options for a file on this machine."""
+def plain_path(path: Any, options: Mapping[str, Any] | None) -> Any:
+    """Return the path of a file on this machine; raise if there are options for it."""
     if options:
         raise ArgumentValueError(
-            f"storage_options are for URLs such as s3://bucket/scan.zarr, but {os.fspath(path)!r} "
-            "is a file on this machine: leave them out"
+            f"storage_options are for URLs such as s3://bucket/scan.zarr, not for {path}: leave "
+            "them out"
         )
+    return local_path(path)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,8 +174,7 @@ class RemoteFile:
             if len(part) != size:  # such as the whole file
                 raise FileFormatError(
                     f"the server of {self.location.shown} has sent {len(part)} bytes in place of "
-                    f"the {size} that were asked for: download the file, or put it on a server "
-                    "that sends parts of files"
+                    f"the {size} that were asked for: it does not send parts of files. Download it"
                 )
         return parts
 
@@ -202,18 +200,13 @@ def open_remote_npy(location: Location, *, sig_dims: int | None, chunks: Any) ->
         read_header = getattr(np.lib.format, f"read_array_header_{version}_0")
         shape, fortran_order, dtype = read_header(begin)
     check_values(shown, shape, dtype)
-    if file.size < begin.tell() + math.prod(shape) * dtype.itemsize:
+    offset, order = begin.tell(), -1 if fortran_order else 1
+    if file.size < offset + math.prod(shape) * dtype.itemsize:
         raise FileFormatError(
-            f"{shown} has {file.size} bytes, fewer than an array of shape {shape} and type {dtype} "
-            f"needs. {COPY_AGAIN}"
+            f"{shown} has {file.size} bytes, too few for values of shape {shape} and type {dtype}. "
+            f"{COPY_AGAIN}"
         )
-    order = -1 if fortran_order else 1
-    source = RangedArray(
-        file=file,
-        shape=shape,
-        dtype=dtype,
-        offset=begin.tell(),
-        strides=c_strides(shape[::order], dtype.itemsize)[::order],
-    )
+    strides = c_strides(shape[::order], dtype.itemsize)[::order]
+    source = RangedArray(file=file, shape=shape, dtype=dtype, offset=offset, strides=strides)
     how: dict[str, Any] = {"sig_dims": sig_dims, "chunks": chunks, "title": location.path.stem}
     return open_source(source, prefix="from-npy", reader="NumPy, by byte ranges", **how)

@@ -26,7 +26,8 @@ from udfdask.io.lazy_source import Values
 Decode = Callable[[memoryview, Values], None]
 """Decode stored bytes into all of a contiguous array of bytes; raise if they do not fit exactly."""
 
-ReadChunk = Callable[[tuple[int, ...], Values], None]
+Place = tuple[int, ...]
+ReadChunk = Callable[[Place, Values], None]
 """Read the stored chunk at a position of the grid into all of a contiguous array of bytes; raise
 `LibraryNeeded` if that is not possible."""
 
@@ -39,9 +40,8 @@ class DamagedChunk(ValueError):
     """A chunk that nobody can decode: HDF5's zstd gives wrong values for it, bitshuffle crashes."""
 
 
+# numbers that The HDF Group has given to filters of HDF5
 DEFLATE, SHUFFLE, LZF, BLOSC, LZ4, BITSHUFFLE, ZSTD = 1, 2, 32000, 32001, 32004, 32008, 32015
-"""Numbers that The HDF Group has given to filters of HDF5."""
-
 _HDF5_FILTERS = {DEFLATE: "zlib", LZF: "lzf", LZ4: "lz4h5", BLOSC: "blosc", ZSTD: "zstd"}
 
 
@@ -189,11 +189,7 @@ class StoredBytes:
 
 
 def read_part(
-    index: Any,
-    shape: tuple[int, ...],
-    dtype: np.dtype[Any],
-    stored: tuple[int, ...],
-    read_chunk: ReadChunk,
+    index: Any, shape: Place, dtype: np.dtype[Any], stored: Place, read_chunk: ReadChunk
 ) -> Values:
     """Return the part at `index` of an array in stored chunks of the shape `stored`.
 

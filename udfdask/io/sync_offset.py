@@ -71,12 +71,7 @@ def _arrange(array: da.Array, n_nav: int, nav_chunks: Chunks, offset: int) -> da
 
 
 def _new_block(
-    blocks: list[Any],
-    *,
-    where: list[tuple[Any, Any]],
-    nav: tuple[int, ...],
-    sig: tuple[int, ...],
-    meta: Any,
+    blocks: list[Any], *, where: list[tuple[Any, Any]], nav: Any, sig: Any, meta: Any
 ) -> Any:
     """Return a block of frames from other blocks, with zeros where there are none."""
     n_frames = math.prod(nav)
@@ -138,8 +133,7 @@ def with_sync_offset(
         Scan positions of the result, by default those of `frames`. Frames after the last position
         are left out, and positions after the last frame have none.
     sync_offset : int
-        Positive: the number of frames to skip at the start. Negative: the number of positions
-        without a frame at the start.
+        The number of frames to skip at the start, or if negative, of positions without a frame.
     sig_dims : int, optional
         Number of trailing signal dimensions. By default that of an opened file, otherwise 2, or 1
         if there are at most two dimensions.
@@ -151,8 +145,7 @@ def with_sync_offset(
     -------
     OpenedFile
         The data in the new scan, shape (*nav_shape, *sig), which `run_udf` takes. Its attribute
-        `present` is a mask of the positions that have a frame. In its `array`, the other
-        positions are zeros.
+        `present` is a mask of the positions that have a frame; the others are zeros in `array`.
 
     Raises
     ------
@@ -160,8 +153,7 @@ def with_sync_offset(
         If an argument has the wrong type, or chunks are sparse.
     ArgumentValueError
         If there are not more frames than the size of `sync_offset`, some positions of `frames`
-        have no frame already, the number of frames is not known, or an argument does not fit the
-        data.
+        have no frame already, or an argument does not fit the data.
 
     Examples
     --------
@@ -187,14 +179,13 @@ def with_sync_offset(
     offset = check_offset(sync_offset, n_frames, "the data")
     if chunks is not None:
         asked = explicit_chunks((*nav, *array.shape[n_nav:]), array.dtype, chunks)
-        grid, sig_chunks = asked[: len(nav)], asked[len(nav) :]
-        array = array.rechunk((*array.chunks[:n_nav], *sig_chunks))
+        grid = asked[: len(nav)]
+        array = array.rechunk((*array.chunks[:n_nav], *asked[len(nav) :]))
     elif unchanged:
         grid = array.chunks[:n_nav]
     else:
-        frames_of_chunk = math.prod(map(max, array.chunks[:n_nav]))
         positions = StoredArray(shape=nav, dtype=np.dtype(bool))
-        grid = choose_chunks(positions, 0, nbytes=frames_of_chunk)
+        grid = choose_chunks(positions, 0, nbytes=math.prod(map(max, array.chunks[:n_nav])))
     if not unchanged or offset or grid != array.chunks[:n_nav]:
         array = _arrange(array, n_nav, grid, offset)
     axes = opened.axes if unchanged else (*(None,) * len(nav), *opened.axes[n_nav:])
@@ -205,28 +196,26 @@ def with_sync_offset(
 def _opened(frames: Any, sig_dims: int | None) -> OpenedFile:
     """Return an array, or an opened file without absent positions, as an opened file."""
     if isinstance(frames, OpenedFile):
-        is_absent = frames.present is not None
-        sig = choose_sig_dims(sig_dims, frames.array.ndim, known=frames.sig_dims)
-        opened = replace(frames, sig_dims=sig)
+        opened, is_absent = frames, frames.present is not None
     elif isinstance(frames, da.Array):
         is_absent = any(str(name).startswith(ABSENT_LAYER) for name in frames.dask.layers)
-        sig = choose_sig_dims(sig_dims, frames.ndim)
+        sig = choose_sig_dims(None, frames.ndim)
         opened = opened_array(frames, sig, reader="dask array", title="frames")
     else:
         raise ArgumentTypeError(
             f"expected a dask array or an opened file, got {type(frames).__name__}: pass "
-            "dask.array.from_array(frames), or the dask array in a DataArray or a signal, its "
-            "attribute data"
+            "dask.array.from_array(frames), or the attribute data of a DataArray or a signal"
         )
     if backend_of(opened.array._meta).is_sparse:
         raise ArgumentTypeError("sparse frames cannot be moved: make them dense with map_blocks")
     if is_absent:
         raise ArgumentValueError(
             "some positions have no frame already, and zeros would count as frames: pass the "
-            "opened file without sync_offset, with the sum of both offsets, or a part of it such "
-            "as opened[2:5]"
+            "opened file without sync_offset, with the sum of both offsets, or a part such as "
+            "opened[2:5]"
         )
-    return opened
+    sig = choose_sig_dims(sig_dims, opened.array.ndim, known=opened.sig_dims)
+    return replace(opened, sig_dims=sig)
 
 
 def source_chunks(nav_chunks: Chunks, n_frames: int, offset: int) -> tuple[int, ...]:

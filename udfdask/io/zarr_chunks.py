@@ -23,28 +23,23 @@ from udfdask.io.stored_chunks import (
     DamagedChunk,
     Decode,
     LibraryNeeded,
+    Place,
     StoredBytes,
     decoder,
     read_part,
 )
 
-Place = tuple[int, ...]
-
-_INDEX_CODECS = [
-    {"name": "bytes", "configuration": {"endian": "little"}},
-    {"name": "crc32c"},
-]
-"""The usual codecs of the index at the end of a shard."""
+# the usual codecs of the index at the end of a shard
+_INDEX_CODECS = [{"name": "bytes", "configuration": {"endian": "little"}}, {"name": "crc32c"}]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ZarrChunks:
     """How to read the stored chunks of an array in a folder.
 
-    `dtype` is the type in the store, with its byte order, and `stored` the shape of a chunk; in a
-    store with shards, of a chunk in a shard. Without `decode`, chunks are stored as they are.
-    `in_shard` is the number of chunks in a shard along each axis; None if each file is one chunk.
-    `name_of` returns the name of the file at a position in the grid of files.
+    `dtype` is the type in the store, with its byte order, and `stored` the shape of a chunk.
+    Without `decode`, chunks are stored as they are. `in_shard` is the number of chunks in a shard
+    along each axis, and `name_of` returns the name of the file at a position in the grid of files.
     """
 
     folder: Path
@@ -81,20 +76,14 @@ class ZarrChunks:
             if ours != (_INDEX_CODECS, "end"):
                 return None
             in_shard = tuple(n // m for n, m in zip(array.shards, array.chunks, strict=True))
-        return cls(
-            folder=folder,
-            shape=array.shape,
-            dtype=dtype,
-            stored=array.chunks,
-            decode=decode,
-            in_shard=in_shard,
-            name_of=metadata.encode_chunk_key,
-        )
+        how: dict[str, Any] = {"shape": array.shape, "dtype": dtype, "stored": array.chunks}
+        how |= {"decode": decode, "in_shard": in_shard, "name_of": metadata.encode_chunk_key}
+        return cls(folder=folder, **how)
 
     def read(self, index: Any) -> Values:
         """Return the part at `index`; raise `LibraryNeeded` if zarr has to read it."""
         stored = StoredBytes(self.decode)
-        shards: dict[Place, _Shard] = {}
+        shards: dict[Place, tuple[FileIO, Values, int]] = {}
 
         def read_stored(place: Place, out: Values) -> None:
             if self.in_shard is None:
@@ -104,9 +93,14 @@ class ZarrChunks:
             pairs = [divmod(n, count) for n, count in zip(place, self.in_shard, strict=True)]
             file, inside = tuple(zip(*pairs, strict=True))
             if file not in shards:
-                shard = _Shard(self.folder / self.name_of(file), self.in_shard)
-                shards[file] = open_files.enter_context(shard)
-            shards[file].read_chunk(inside, stored, out)
+                stream = open_files.enter_context(FileIO(self.folder / self.name_of(file)))
+                shards[file] = stream, *_read_index(stream, self.in_shard)
+            stream, index, nbytes = shards[file]
+            start, size = index[inside].tolist()
+            if start + size > nbytes:  # a missing chunk has the largest possible numbers
+                raise LibraryNeeded(f"chunk {place} is missing")
+            stream.seek(start)
+            stored.read(stream, size, out)
 
         try:
             with ExitStack() as open_files:
@@ -115,29 +109,13 @@ class ZarrChunks:
             raise LibraryNeeded(str(error)) from error
 
 
-class _Shard(FileIO):
-    """An open file with several chunks, and an index at its end."""
+def _read_index(stream: FileIO, in_shard: Place) -> tuple[Values, int]:
+    """Return the index at the end of a shard, and the size of the file."""
+    import google_crc32c  # zarr's own package for the checksum of the index
 
-    def __init__(self, path: Path, in_shard: tuple[int, ...]) -> None:
-        import google_crc32c  # zarr's own package for the checksum of the index
-
-        super().__init__(path)
-        try:
-            nbytes = 16 * math.prod(in_shard)
-            self.seek(-nbytes - 4, os.SEEK_END)
-            index, checksum = self.read(nbytes), self.read()
-            if google_crc32c.value(index) != int.from_bytes(checksum, "little"):
-                raise OSError("the index is damaged")  # noqa: TRY301
-        except BaseException:
-            self.close()
-            raise
-        self._index = np.frombuffer(index, "<u8").reshape(*in_shard, 2)
-        self._nbytes = self.tell()
-
-    def read_chunk(self, place: Place, stored: StoredBytes, out: Values) -> None:
-        """Read the chunk at a position in the shard."""
-        start, size = self._index[place].tolist()
-        if start + size > self._nbytes:  # a missing chunk has the largest possible numbers
-            raise LibraryNeeded(f"chunk {place} is missing")
-        self.seek(start)
-        stored.read(self, size, out)
+    nbytes = 16 * math.prod(in_shard)
+    stream.seek(-nbytes - 4, os.SEEK_END)
+    index, checksum = stream.read(nbytes), stream.read()
+    if google_crc32c.value(index) != int.from_bytes(checksum, "little"):
+        raise LibraryNeeded("the index is damaged")
+    return np.frombuffer(index, "<u8").reshape(*in_shard, 2), stream.tell()

@@ -8,7 +8,6 @@ import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -27,11 +26,9 @@ from udfdask.io.zarr_chunks import ZarrChunks
 from udfdask.once_per_process import OncePerProcess
 from udfdask.writing.stores import METADATA, is_zarr
 
-_opened = OncePerProcess(32)
-"""Arrays that tasks have opened."""
+_opened = OncePerProcess(32)  # arrays that tasks have opened
 
-MOST_LISTED = 4096
-"""Number of files up to which opening an array looks at each: 0.1 s on a local disk."""
+MOST_LISTED = 4096  # files up to which opening an array looks at each: 0.1 s on a local disk
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,14 +119,12 @@ class RemoteZarr(StoredArray):
         return root[self.name] if self.name else root
 
 
-def open_zarr(
-    folder: Path, *, dataset: str | int | None, sig_dims: int | None, chunks: Any
-) -> OpenedFile:
+def open_zarr(folder: Path, *, dataset: str | int | None, **how: Any) -> OpenedFile:
     """Open an array of a zarr store in a folder, by default the one that contains the frames."""
     if not is_zarr(folder):
         raise FileFormatError(
-            f"{folder} is a folder but not a zarr store: pass a file, or the folder that "
-            "contains zarr.json, .zgroup or .zarray"
+            f"{folder} is a folder but not a zarr store: pass a file, or the folder with "
+            "zarr.json, .zgroup or .zarray"
         )
     _check_zarr(folder.name)
     with reading(folder, "zarr"):
@@ -146,13 +141,10 @@ def open_zarr(
         axes = _axes_of(group, name if in_group else folder.name, array)
     state = tokenize(states) if len(states) <= MOST_LISTED else uuid.uuid4().hex
     source = ZarrArray(file=identity, state=state, **_described(array, str(inside)))
-    how: dict[str, Any] = {"sig_dims": sig_dims, "chunks": chunks, "title": folder.stem}
-    return _opened_array(source, array, "zarr", name, axes=axes, **how)
+    return _opened_array(source, array, "zarr", name, axes=axes, title=folder.stem, **how)
 
 
-def open_remote_zarr(
-    location: Location, *, dataset: str | int | None, sig_dims: int | None, chunks: Any
-) -> OpenedFile:
+def open_remote_zarr(location: Location, *, dataset: str | int | None, **how: Any) -> OpenedFile:
     """Open an array of a zarr store on a server, by default the one that contains the frames."""
     shown = location.shown
     _check_zarr(shown)
@@ -168,8 +160,7 @@ def open_remote_zarr(
     described = _described(array, shown)
     source = RemoteZarr(location=location, name=name, nonce=uuid.uuid4().hex, **described)
     kind = "zarr references" if location.url.startswith("reference:") else "zarr"
-    how: dict[str, Any] = {"sig_dims": sig_dims, "chunks": chunks, "title": location.path.stem}
-    return _opened_array(source, array, kind, name, axes=axes, **how)
+    return _opened_array(source, array, kind, name, axes=axes, title=location.path.stem, **how)
 
 
 def _opened_array(source: StoredArray, array: Any, kind: str, name: str, **how: Any) -> OpenedFile:
@@ -229,18 +220,18 @@ def _choose(root: Any, dataset: str | int | None, *, shown: str, listed: Sequenc
             asked = str(attributes.get("ome", attributes)["multiscales"][0]["datasets"][0]["path"])
     if asked and hasattr(root.get(asked), "shape"):
         return asked
-    nodes = [(path, root[path]) for path in listed] or root.members(max_depth=None)
+    nodes = {path: root[path] for path in listed} or dict(root.members(max_depth=None))
     candidates = [
         Candidate(name=path.strip("/"), shape=node.shape, dtype=np.dtype(node.dtype))
-        for path, node in sorted(nodes, key=itemgetter(0))
+        for path, node in sorted(nodes.items())
         if hasattr(node, "shape")
     ]
     if dataset is not None:
         raise unknown_dataset(dataset, candidates, file=shown)
     if not candidates and "://" in shown:
         raise FileFormatError(
-            f"{shown} is a zarr group, but no array was found in it. Most HTTP servers cannot "
-            "list a folder: pass dataset=, or consolidate the metadata (zarr.consolidate_metadata)"
+            f"{shown} is a zarr group without known arrays. Most HTTP servers cannot list a "
+            "folder: pass dataset=, or consolidate the metadata (zarr.consolidate_metadata)"
         )
     return choose_dataset(candidates, file=shown).name
 
@@ -255,10 +246,10 @@ def _states(folder: Path) -> Iterator[tuple[str, int, int]]:
 
 
 def _axes_of(root: Any, name: str, array: Any) -> list[Axis | None]:
-    """Return the axes of the array `name` in a group; None where nothing is known about an axis.
+    """Return the axes of the array `name`, if any, in a group; None for unknown ones.
 
     Positions are the values of an array in the same group that has the name of the dimension, as
-    xarray writes them. Without a name, the array is not in a group.
+    xarray writes them.
     """
     group = root[name.rpartition("/")[0]] if "/" in name else root
     dims = getattr(array.metadata, "dimension_names", None)
