@@ -21,16 +21,12 @@ from udfdask.udf import UDF
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataOptions:
-    """A file, how to open it, and what to compute."""
+    """A file or URL, the UDFs by the names of results, arguments of `open_file` and `run_udf`."""
 
     file: str
-    """The file to read, or its URL."""
-    opening: dict[str, Any]
-    """Arguments of `open_file`."""
     udfs: dict[str, UDF]
-    """The UDFs by the names of their results."""
+    opening: dict[str, Any]
     planning: dict[str, Any]
-    """Arguments of `run_udf`."""
 
     def open(self) -> OpenedFile:
         """Return the opened file."""

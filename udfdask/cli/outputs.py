@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -47,25 +46,25 @@ def to_picture(text: str) -> Path:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outputs:
-    """The outputs of a command."""
+    """The files and stores for results, and perhaps a picture; never a source of the data."""
 
     outs: Sequence[Path]
-    """Paths of files and stores with results."""
     plot: Path | None
-    """Path of a picture."""
     overwrite: bool
-    """Whether existing outputs can be replaced."""
     sources: Sequence[str]
-    """Files and stores that are read."""
+
+    @property
+    def how(self) -> dict[str, Any]:
+        """Arguments of functions that write."""
+        return {"overwrite": self.overwrite, "sources": self.sources}
 
     def check(self, udfs: Mapping[str, UDF], results: Mapping[str, Result]) -> None:
         """Raise if an output cannot be written, or cannot hold these lazy results."""
-        how: dict[str, Any] = {"overwrite": self.overwrite, "sources": self.sources}
-        targets = [check_output(out, **how) for out in self.outs]
+        targets = [check_output(out, **self.how) for out in self.outs]
         targets += [target for udf in udfs.values() for target in udf._targets(self.sources)]
         if self.plot is not None:
             figure_class()  # raises if there is no matplotlib
-            targets.append(check_target(self.plot, **how))
+            targets.append(check_target(self.plot, **self.how))
             choose(True, list(results.values()))  # raises if there is nothing to draw
         check_apart(targets)
         for out in self.outs:
@@ -80,22 +79,19 @@ class Outputs:
         `redraws`, the run has drawn the picture already.
         """
         attrs = {"title": opened.title, "source": opened.reader}
-        how: dict[str, Any] = {"overwrite": self.overwrite, "sources": self.sources}
-        writes: list[Callable[[], Path]] = [
-            partial(write_results, out, results, attrs=attrs, **how) for out in self.outs
-        ]
-        if (plot := self.plot) is not None:
-            how = {**how, "overwrite": self.overwrite or redraws}
-            writes.append(lambda: save_figure(plot, draw_all(results, opened.title), **how))
         written: list[Path] = []
         failures: list[Exception] = []
-        for write in writes:
+        for path in filter(None, (*self.outs, self.plot)):
             try:
-                written.append(write())
+                if path is self.plot:
+                    how = {**self.how, "overwrite": self.overwrite or redraws}
+                    written.append(save_figure(path, draw_all(results, opened.title), **how))
+                else:
+                    written.append(write_results(path, results, attrs=attrs, **self.how))
             except Exception as error:  # noqa: BLE001, packages that write files raise many kinds
                 failures.append(error)
         if failures:
-            if self.outs and {*written} <= {plot}:  # no file has the results
+            if self.outs and {*written} <= {self.plot}:  # no file has the results
                 save_elsewhere(failures[0], self.outs[0], results, attrs)
             for other in failures[1:]:
                 failures[0].add_note(str(other))
@@ -106,13 +102,10 @@ class Outputs:
 def draw_all(results: Mapping[str, Result], title: str) -> Any:
     """Draw what can be drawn of computed results; return the figure."""
     every = list(results.values())
-    panels = [
-        panel
-        for choice in choose(True, every)
-        for panel in choice.panels(
-            every[choice.udf][choice.name], every[choice.udf].valid_mask[choice.name]
-        )
-    ]
+    panels: list[Any] = []
+    for choice in choose(True, every):
+        result = every[choice.udf]
+        panels += choice.panels(result[choice.name], result.valid_mask[choice.name])
     if len(every) == 1:  # `choose` names UDFs only if there are several
         panels = [replace(panel, title=f"{every[0].name}: {panel.title}") for panel in panels]
     return draw(panels, title=title)

@@ -66,52 +66,30 @@ def explain_command(data: DataOptions) -> None:
         click.echo(f"{data.headline(opened)}\n\n{_plan_of(lazy)}")
 
 
+_HELP = {
+    "scheduler": "threads, processes, synchronous, or the address of a scheduler: tls://host:port.",
+    "out": "Write the results. The suffix says how: .zarr, .nc, .npz, .hspy or .tif.",
+    "plot": "Draw the results. The suffix says how: .png, .pdf or .svg.",
+    "overwrite": "Replace existing files of --out and --plot if they are of the same kind.",
+    "resume": "Keep partial results next to the first --out until it is written: a run that was "
+    "interrupted goes on.",
+    "cache": "Keep partial results in this folder, and read those that are there.",
+    "progress": "Show a progress bar (default).",
+    "live": "Show results every two seconds during the run: as a table, in a window if possible, "
+    "and in the file of --plot.",
+}
+
+
 @click.command("run", short_help="Run UDFs on a file.")
 @with_data_options
-@click.option(
-    "--scheduler",
-    metavar="NAME",
-    help="threads, processes, synchronous, or the address of a scheduler: tls://host:port, "
-    "tcp://127.0.0.1:port.",
-)
-@click.option(
-    "--out",
-    "outs",
-    type=to_out,
-    metavar="PATH",
-    multiple=True,
-    help="Write the results. The suffix says how: .zarr, .nc, .npz, .hspy or .tif.",
-)
-@click.option(
-    "--plot",
-    type=to_picture,
-    metavar="PATH",
-    help="Draw the results. The suffix says how: .png, .pdf or .svg.",
-)
-@click.option(
-    "--overwrite",
-    is_flag=True,
-    help="Replace existing files of --out and --plot if they are of the same kind.",
-)
-@click.option(
-    "--resume",
-    is_flag=True,
-    help="Keep partial results next to the first --out until it is written: a run that was "
-    "interrupted goes on.",
-)
-@click.option(
-    "--cache",
-    type=not_empty,
-    metavar="FOLDER",
-    help="Keep partial results in this folder, and read those that are there.",
-)
-@click.option("--progress/--no-progress", default=True, help="Show a progress bar (default).")
-@click.option(
-    "--live",
-    is_flag=True,
-    help="Show results every two seconds during the run: as a table, in a window if possible, "
-    "and in the file of --plot.",
-)
+@click.option("--scheduler", metavar="NAME", help=_HELP["scheduler"])
+@click.option("--out", "outs", type=to_out, metavar="PATH", multiple=True, help=_HELP["out"])
+@click.option("--plot", type=to_picture, metavar="PATH", help=_HELP["plot"])
+@click.option("--overwrite", is_flag=True, help=_HELP["overwrite"])
+@click.option("--resume", is_flag=True, help=_HELP["resume"])
+@click.option("--cache", type=not_empty, metavar="FOLDER", help=_HELP["cache"])
+@click.option("--progress/--no-progress", default=True, help=_HELP["progress"])
+@click.option("--live", is_flag=True, help=_HELP["live"])
 def run_command(
     data: DataOptions,
     scheduler: str | None,
@@ -189,8 +167,7 @@ class _Reporter(Bar):
             super().start(state)
 
 
-EVERY = 2.0
-"""Seconds between two looks at the results of a run."""
+EVERY = 2.0  # seconds between two looks at the results of a run
 
 
 def _run_live(
@@ -224,14 +201,13 @@ def _run_live(
 @contextmanager
 def _connected(scheduler: str | None) -> Iterator[dict[str, str]]:
     """Convert ``--scheduler`` to arguments of compute; connect a client if it is an address."""
+    client: Any = nullcontext()
+    options = {} if scheduler is None else {"scheduler": scheduler}
     with plain_errors(PLANNING):  # no such scheduler, or distributed is not installed
-        if scheduler is None or "://" not in scheduler:
-            get_scheduler(scheduler=scheduler)
-            client: Any = nullcontext()
-            options = {} if scheduler is None else {"scheduler": scheduler}
-        else:
+        if scheduler is not None and "://" in scheduler:
             from distributed import Client
 
             client, options = Client(scheduler, timeout="10s"), {}
+        get_scheduler(**options)
     with client:
         yield options

@@ -31,9 +31,8 @@ NEXT = "Next: udfdask run FILE --udf sum, udfdask udfs, docs/user-guide/writing/
     "--plot",
     type=to_picture,
     default="udfdask-demo.png",
-    show_default=True,
     metavar="PATH",
-    help="The picture to draw: .png, .pdf or .svg.",
+    help="The picture to draw: .png, .pdf or .svg; by default udfdask-demo.png.",
 )
 @click.option("--overwrite", is_flag=True, help="Replace the picture if it exists.")
 @click.option("--progress/--no-progress", default=True, help="Show a progress bar (default).")
@@ -45,19 +44,17 @@ def demo_command(plot: Path, overwrite: bool, progress: bool) -> None:
     """
     recording = make_recording()
     ny, nx, ky, kx = recording.shape
-    with plain_warnings():
-        with plain_errors(PLANNING):
-            figure_class()  # raises if there is no matplotlib
-            check_target(plot, overwrite=overwrite)
+    with plain_warnings(), plain_errors(PLANNING):
+        figure_class()  # raises if there is no matplotlib
+        check_target(plot, overwrite=overwrite)
         udfs = {"sum": SumUDF(), "sumsig": SumSigUDF(), "com": AutoUDF(f=disk_center)}
         runs = run_udf(recording, udfs, sig_dims=2)
         click.echo(f"A strained crystal with particles on it, {ny} x {nx} frames of {ky} x {kx}")
         click.echo(f"{runs['sum'].explain().summary}\n")
         results = dict(zip(runs, compute(*runs.values(), progress=progress), strict=True))
         click.echo(summary_table(results))
-        with plain_errors(PLANNING):
-            title = f"udfdask demo: three UDFs, one pass over {ny * nx} frames"
-            save_figure(plot, draw_all(results, title), overwrite=overwrite)
+        title = f"udfdask demo: three UDFs, one pass over {ny * nx} frames"
+        save_figure(plot, draw_all(results, title), overwrite=overwrite)
     click.echo(f"\nwrote {plot}\n\nThe same in Python:\n")
     click.echo(textwrap.indent(SAME_IN_PYTHON, "  "))
     click.echo(NEXT)

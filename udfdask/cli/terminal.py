@@ -66,13 +66,9 @@ def summary_table(results: Mapping[str, Result]) -> str:
         if not len(result):
             rows.append((udf, *["-"] * 7, ""))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return "\n".join(
-        "  ".join(
-            cell.rjust(width) if title in ("min", "mean", "max") else cell.ljust(width)
-            for title, cell, width in zip(_HEADER, row, widths, strict=True)
-        ).rstrip()
-        for row in rows
-    )
+    # numbers are aligned at the right
+    line = "  ".join(f"{{:{'>' if 5 <= k <= 7 else '<'}{n}}}" for k, n in enumerate(widths))
+    return "\n".join(line.format(*row).rstrip() for row in rows)
 
 
 def _parts(result: Result, name: str) -> Iterator[tuple[str, np.ndarray[Any, Any]]]:

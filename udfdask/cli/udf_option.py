@@ -30,33 +30,29 @@ from udfdask.udf import UDF
 from udfdask.udfs import VirtualDetectorUDF
 from udfdask.udfs.shared.detector_shapes import DetectorShape, plain_shape
 
+# the shapes of detectors, which can be typed like names of UDFs
 SHAPES: tuple[str, ...] = get_args(DetectorShape)
-"""The shapes of detectors, which can be typed like names of UDFs."""
 
+# `mine.py:Peak:r=3`: a file or module, a name, and the rest
 _PLACE = re.compile(r"\s*(.+?\.py|[\w.]+):([A-Za-z_][\w.]*)\s*(?:[:,](.*)|$)", re.DOTALL)
-"""``mine.py:Peak:r=3``: a file or module, a name, and the rest."""
 
 _CONSTANTS = {"true": True, "false": False, "none": None}
 _CONSTANTS |= {text: float(text) for text in ("inf", "-inf", "nan")}  # type: ignore[misc]
 
 
-def _catalog() -> dict[str, type[UDF]]:
-    """Return all ready-made UDFs by name."""
-    classes = [getattr(udfs, name) for name in udfs.__all__]
-    found = [c for c in classes if inspect.isclass(c) and issubclass(c, UDF)]
-    return dict(sorted((name_of_class(c.__name__), c) for c in found))
-
-
-CATALOG = _catalog()
+CATALOG = {
+    name_of_class(name): getattr(udfs, name)
+    for name in sorted(udfs.__all__, key=name_of_class)
+    if inspect.isclass(getattr(udfs, name)) and issubclass(getattr(udfs, name), UDF)
+}
+"""All ready-made UDFs by name."""
 
 
 class TypedUDF(NamedTuple):
-    """A UDF that was typed after ``--udf``."""
+    """A UDF that was typed after ``--udf``, and whether the name of its results was, too."""
 
     name: str
-    """The name of its results: the typed one, that of the UDF, or the shape of a detector."""
     is_named: bool
-    """Whether the name was typed, as in ``BF=disk:r=5``."""
     udf: UDF
 
 
@@ -136,16 +132,15 @@ def _read_value(parameter: inspect.Parameter | None, name: str, text: str) -> An
         if place is None:
             raise ValueError(f"{text!r} is not a function: write numpy:max, or mine.py:peak")
         return _find_own(place[1], place[2])
-    value: Any = text
     if text.lower() in _CONSTANTS:
         return _CONSTANTS[text.lower()]
+    value: Any = text
     try:
         value = ast.literal_eval(text)
     except (ValueError, SyntaxError):
-        if text[:1] in ("[", "(", "{"):
-            raise ValueError(
-                f"{text!r} cannot be read: write a list such as [[5,6],[8,8]]"
-            ) from None
+        if text.startswith(("[", "(", "{")):
+            message = f"{text!r} cannot be read: write a list such as [[5,6],[8,8]]"
+            raise ValueError(message) from None
     is_radius = name == "template" and isinstance(value, int | float | str)
     return DiskTemplate(radius=value) if is_radius else value
 
