@@ -25,14 +25,11 @@ if TYPE_CHECKING:
 
 
 class Format(NamedTuple):
-    """A format of files of results."""
+    """NumPy's kinds of dtypes that a format can hold, the module that writes it, its package."""
 
     kinds: str
-    """NumPy's kinds of the dtypes that it can hold."""
     module: str = "xarray"
-    """The module that writes it."""
     package: str = "xarray"
-    """The package with this module."""
 
 
 FORMATS = {
@@ -76,12 +73,11 @@ def save_results(
     path : str or path-like
         Path of the file or store.
     results : Result or SignalResult, or dict, list or tuple of them
-        Lazy or computed results. A `SignalResult` is saved as its ``.result``. In the file, a
-        result is called ``{udf}_{buffer}``, where ``udf`` is the key of the dictionary. In a list
-        it is the name of the UDF in the run, or else the name of its class in lower case without
-        "UDF": ``sum_intensity``, and ``sum_2_intensity`` for a second `SumUDF`. If a result has a
-        valid mask of its own, the mask is called ``{udf}_{buffer}_valid``; the region of interest
-        is the coordinate ``roi``.
+        Lazy or computed results. In the file, a result is called ``{udf}_{buffer}``, where ``udf``
+        is the key of the dictionary. In a list it is the name of the UDF in the run, or else of its
+        class in lower case without "UDF": ``sum_intensity``, and ``sum_2_intensity`` for a second
+        `SumUDF`. A valid mask of a result is called ``{udf}_{buffer}_valid``; the region of
+        interest is the coordinate ``roi``.
     attrs : dict of str to str, optional
         Attributes of the file, such as a title.
     overwrite : bool
@@ -103,16 +99,13 @@ def save_results(
     ------
     FileExistsError
         If something exists at `path` that must not be replaced.
-    FileNotFoundError
-        If the folder of `path` does not exist.
     OSError
-        If `path` cannot be written, for example on a read-only disk.
+        If `path` cannot be written, for example because its folder does not exist.
     ArgumentTypeError
         If `results` are something else; if no scheduler takes one of the arguments.
     ArgumentValueError
         If no format has the suffix, or the format cannot hold the results or their names; if `path`
-        is not a local path, or it is, contains, or is inside a file or store that the data are read
-        from.
+        is not local, or is, contains, or is inside a file or store that the data are read from.
     ImportError
         If the package that writes the format is not installed.
 
@@ -170,9 +163,8 @@ def check_suffix(path: Path, known: Iterable[str]) -> None:
     if suffix not in known:
         near = difflib.get_close_matches(suffix, known, n=1)
         hint = f"; did you mean {path.with_suffix(near[0]).name!r}?" if near else ""
-        raise ArgumentValueError(
-            f"{str(path)!r}: the suffix says what to write, {', '.join(known)}{hint}"
-        )
+        words = f"{str(path)!r}: the suffix says what to write, {', '.join(known)}{hint}"
+        raise ArgumentValueError(words)
 
 
 def check_output(
@@ -211,9 +203,7 @@ def _obstacle(suffix: str, content: FileContent) -> str:
         if each.dtype.kind not in FORMATS[suffix].kinds:
             return f"{name} contains {each.dtype} values"
         if suffix == ".tif" and each.ndim not in (2, 3):
-            return (
-                f"an image has two dimensions, a stack of images three, and {name} has {each.ndim}"
-            )
+            return f"an image has two dimensions, a stack three, and {name} has {each.ndim}"
         if suffix in (".tif", ".hspy") and not each.size:
             return f"{name} is empty"
     return "there is no result to write" if suffix == ".hspy" and not results else ""
@@ -232,11 +222,10 @@ def write_results(
     from udfdask.saving.writers import WRITERS, content_of
 
     content, suffix = content_of(results, attrs), Path(path).suffix.lower()
+    how: dict[str, Any] = {"overwrite": overwrite, "sources": sources}
     if suffix == ".zarr":
-        return write_dataset(
-            content.dataset, path, masks=content.masks, overwrite=overwrite, sources=sources
-        )
-    target = check_target(path, overwrite=overwrite, sources=sources)
+        return write_dataset(content.dataset, path, masks=content.masks, **how)
+    target = check_target(path, **how)
     with replacing(target) as unfinished:
         WRITERS[suffix](unfinished, content)
     return target.named
@@ -244,28 +233,23 @@ def write_results(
 
 def _by_name(results: Any) -> dict[str, Result]:
     """Return results by the names of their UDFs in a file."""
-    results = getattr(results, "result", results)  # of signals
-    pairs: list[tuple[str, Any]]
-    if isinstance(results, dict):
-        pairs = [(str(name), each) for name, each in results.items()]
-    else:
-        pairs = [
-            ("", each) for each in (results if isinstance(results, (list, tuple)) else [results])
-        ]
+    if not isinstance(results, (dict, list, tuple)):
+        results = [results]
+    is_named = isinstance(results, dict)
     named: dict[str, Result] = {}
-    for name, given in pairs:
-        result = getattr(given, "result", given)
+    for key, given in results.items() if is_named else enumerate(results):
+        result = getattr(given, "result", given)  # of signals
         if not isinstance(result, Result):
             raise ArgumentTypeError(
                 "save_results takes a Result of run_udf, or a dictionary, list or tuple of them, "
                 f"not a {type(result).__name__}"
             )
-        if name in named:
+        name = first = str(key) if is_named else result.name or name_of_class(result.udf_name)
+        if is_named and name in named:
             raise ArgumentValueError(f"results must have different names, not {list(results)}")
-        first = chosen = name or result.name or name_of_class(result.udf_name)
         n = 1
-        while chosen in named:
+        while name in named:
             n += 1
-            chosen = f"{first}_{n}"
-        named[chosen] = result
+            name = f"{first}_{n}"
+        named[name] = result
     return named

@@ -20,20 +20,25 @@ from udfdask.results.result import Result
 from udfdask.results.zarr_store import plain_names
 from udfdask.types import Kind
 
-_EXACT = 2**53
-"""Integers up to this number are exact in float64."""
+_EXACT = 2**53  # integers up to this number are exact in float64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileContent:
-    """What a file of results contains."""
+    """What a file of results contains: lazy or computed results, and names of their valid masks.
+
+    `kinds` has the kind of each result and mask, and the number of its dimensions that are those
+    of the data.
+    """
 
     dataset: xr.Dataset
-    """The results, lazy or computed, by their names in the file."""
     masks: frozenset[str]
-    """Names of the variables that say where a result is valid."""
     kinds: Mapping[str, tuple[Kind, int]]
-    """Kind of each result and its mask, and the number of dimensions that are those of the data."""
+
+    def without_needless_masks(self) -> xr.Dataset:
+        """Return computed results without the masks that are True everywhere."""
+        needless = [mask for mask in self.masks if self.dataset[mask].values.all()]
+        return self.dataset.drop_vars(needless)
 
 
 def content_of(
@@ -74,12 +79,6 @@ def content_of(
     return FileContent(dataset=dataset, masks=frozenset(masks), kinds=kinds)
 
 
-def without_needless_masks(content: FileContent) -> xr.Dataset:
-    """Return computed results without the masks that are True everywhere."""
-    dataset = content.dataset
-    return dataset.drop_vars([mask for mask in content.masks if dataset[mask].values.all()])
-
-
 def _names_apart(part: xr.Dataset, merged: xr.Dataset, udf: str) -> dict[Hashable, str]:
     """Return other names for what means something else in the Dataset of other UDFs."""
     names: dict[Hashable, str] = {}
@@ -96,7 +95,7 @@ def _names_apart(part: xr.Dataset, merged: xr.Dataset, udf: str) -> dict[Hashabl
 
 def write_npz(path: Path, content: FileContent) -> None:
     """Write results to a file for `numpy.load`; its comment has the attributes as JSON."""
-    dataset = without_needless_masks(content)
+    dataset = content.without_needless_masks()
     with ZipFile(path, "w") as archive:
         # not `numpy.savez`: an array cannot have the name of one of its parameters
         for name, variable in dataset.variables.items():
@@ -109,7 +108,7 @@ def write_npz(path: Path, content: FileContent) -> None:
 
 def write_netcdf(path: Path, content: FileContent) -> None:
     """Write results to a NetCDF 4 file for `xarray.open_dataset`."""
-    without_needless_masks(content).to_netcdf(path, engine="h5netcdf")
+    content.without_needless_masks().to_netcdf(path, engine="h5netcdf")
 
 
 def write_hspy(path: Path, content: FileContent) -> None:
@@ -121,15 +120,15 @@ def write_hspy(path: Path, content: FileContent) -> None:
     import h5py
     from rsciio.hspy import file_writer
 
-    for name, variable in without_needless_masks(content).data_vars.items():
+    for name, variable in content.without_needless_masks().data_vars.items():
         kind, n_leading = content.kinds.get(str(name), ("single", 0))
         n_extra = variable.ndim - n_leading
-        if kind == "sig":  # signal axes come last in the array of a signal
-            variable = variable.transpose(  # noqa: PLW2901
-                *variable.dims[n_leading:], *variable.dims[:n_leading]
-            )
+        # signal axes come last in the array of a signal
+        dims = variable.dims
+        if kind == "sig":
+            dims = dims[n_leading:] + dims[:n_leading]
         n_nav = {"nav": n_leading, "sig": n_extra}.get(kind, 0)
-        signal = _signal(str(name), variable, n_nav, content.dataset.attrs)
+        signal = _signal(str(name), variable.transpose(*dims), n_nav, content.dataset.attrs)
         # RosettaSciIO writes files of one signal, and reads files of several
         with TemporaryDirectory() as folder, h5py.File(path, "a") as file:
             one = Path(folder) / "signal.hspy"
@@ -159,21 +158,18 @@ def write_tiff(path: Path, content: FileContent) -> None:
 
 def _readable(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Return values in a type that image programs read, if it holds them."""
-    if values.dtype == np.bool_:
-        return values.astype(np.uint8)
-    if values.dtype == np.float16:
-        return values.astype(np.float32)
-    if values.dtype.kind in "iu" and values.dtype.itemsize == 8:
-        low, high = int(values.min()), int(values.max())
-        return values.astype(np.float64) if -_EXACT <= low <= high <= _EXACT else values
-    return values
+    is_long = values.dtype.kind in "iu" and values.dtype.itemsize == 8
+    if is_long and -_EXACT <= int(values.min()) <= int(values.max()) <= _EXACT:
+        return values.astype(np.float64)
+    return values.astype({"?": "u1", "e": "f4"}.get(values.dtype.char, values.dtype), copy=False)
 
 
 def _signal(
     name: str, variable: xr.DataArray, n_nav: int, attrs: Any, *, uniform: bool = False
 ) -> dict[str, Any]:
     """Return a result as RosettaSciIO's dictionary of a signal."""
-    axes = [_axis(variable, place, place < n_nav, uniform) for place in range(variable.ndim)]
+    if not variable.ndim:
+        variable = variable.expand_dims("Scalar")
     own: dict[str, Any] = {**attrs, **variable.attrs}
     labels = {
         str(dim): [str(each) for each in variable[dim].values]
@@ -185,14 +181,12 @@ def _signal(
     about: dict[str, str] = {"signal_type": ""}
     if "units" in variable.attrs:
         about["quantity"] = f"{name} ({variable.attrs['units']})"
+    empty = ("original_metadata", "learning_results", "models", "tmp_parameters")
     return {
-        "data": np.ascontiguousarray(np.atleast_1d(variable.values)),
-        "axes": axes or [_uniform(Axis(name="Scalar"), 1, False)],
+        **{node: {} for node in empty},
+        "data": np.ascontiguousarray(variable.values),
+        "axes": [_axis(variable, dim, dim < n_nav, uniform) for dim in range(variable.ndim)],
         "metadata": {"General": {"title": name}, "Signal": about, "udfdask": own},
-        "original_metadata": {},
-        "learning_results": {},
-        "models": {},
-        "tmp_parameters": {},
         "attributes": {"_lazy": False, "ragged": False},
         "package_info": {"package": "", "package_version": ""},
     }
@@ -204,26 +198,13 @@ def _axis(variable: xr.DataArray, place: int, navigate: bool, uniform: bool) -> 
     axis = Axis(name=dim)
     if dim in variable.coords and variable[dim].dtype.kind not in "OU":
         axis = axis_of_values(dim, variable[dim].values, variable[dim].attrs.get("units"))
-    if axis.values is None:
-        return _uniform(axis, size, navigate)
-    if uniform:  # an image has one scale: other positions are counted
-        return _uniform(Axis(name=dim), size, navigate)
+    if uniform and axis.values is not None:  # an image has one scale: other positions are counted
+        axis = Axis(name=dim)
     shared = {"name": dim, "units": axis.unit, "navigate": navigate, "is_binned": False}
-    return {"_type": "DataAxis", **shared, "axis": axis.positions(size)}
-
-
-def _uniform(axis: Axis, size: int, navigate: bool) -> dict[str, Any]:
-    """Return an axis of equal steps as a dictionary of HyperSpy."""
-    return {
-        "_type": "UniformDataAxis",
-        "name": axis.name,
-        "units": axis.unit,
-        "navigate": navigate,
-        "is_binned": False,
-        "size": size,
-        "scale": float(axis.scale),
-        "offset": float(axis.offset),
-    }
+    if axis.values is not None:
+        return {"_type": "DataAxis", **shared, "axis": axis.positions(size)}
+    steps = {"size": size, "scale": float(axis.scale), "offset": float(axis.offset)}
+    return {"_type": "UniformDataAxis", **shared, **steps}
 
 
 WRITERS: dict[str, Callable[[Path, FileContent], None]] = {

@@ -17,10 +17,7 @@ from udfdask.writing.targets import Target
 
 
 def hidden_prefix(target: Path) -> str:
-    """Return the prefix of the names under which a target is written.
-
-    It is short, because the name of the target may already have the maximum length.
-    """
+    """Return the prefix of the names under which a target is written, short for long names."""
     digest = hashlib.blake2b(os.fsencode(target.name), digest_size=6).hexdigest()
     return f".udfdask-{digest}-"
 

@@ -86,7 +86,7 @@ def check_apart(targets: Sequence[Target]) -> None:
         if inner.is_relative_to(outer):
             raise ArgumentValueError(
                 f"{one.named} and {other.named} cannot both be written: they are the same path, "
-                "or one is inside the other. Choose different names"
+                "or one is inside the other"
             )
 
 
