@@ -20,8 +20,7 @@ from udfdask.udf.meta import UDFMeta
 class LiberTEMMeta:
     """A view of `UDFMeta` whose shapes and slices are LiberTEM's.
 
-    With `takes_partitions`, the UDF processes partitions: a chunk whose frames are not a range
-    comes as several of them.
+    With `takes_partitions`, a chunk whose frames are not a range comes as several partitions.
     """
 
     __slots__ = ("_meta", "_takes_partitions")
@@ -106,7 +105,7 @@ class _Adapted:
         UDF.__init__(self, **own)  # type: ignore[arg-type]
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (_remake, (_their_class(type(self)), self._kwargs))
+        return (_remake, (type(self).__bases__[1], self._kwargs))
 
     @property
     def meta(self) -> LiberTEMMeta:
@@ -205,11 +204,6 @@ def _with_contiguous_data(method: Any) -> Any:
 def _not_used(_: Any) -> Any:
     """Hide a method."""
     raise AttributeError("merge_all: a UDF of LiberTEM that has both is merged by `merge`")
-
-
-def _their_class(made: type) -> type:
-    """Return the class that an adapted class was made of."""
-    return made.__bases__[1]
 
 
 def _remake(cls: type, kwargs: dict[str, Any]) -> UDF:

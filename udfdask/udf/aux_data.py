@@ -13,7 +13,7 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 from udfdask.backends.backend import NUMPY, locked
 from udfdask.backends.table import backend_of, to_backend
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, NotAvailableError
-from udfdask.geometry.labels import AxisLabels, DataLabels, aligned
+from udfdask.geometry.labels import AxisLabels, DataLabels, aligned, labels_of, plain_array
 from udfdask.geometry.shapes import Shape
 from udfdask.types import AnyArray, Kind
 from udfdask.udf.buffers import check_extra_shape, check_kind, read_dtype
@@ -80,8 +80,7 @@ class AuxData:
     def full_shape(self, shape: Shape) -> tuple[int, ...]:
         """Return the shape of all values for a dataset of a shape.
 
-        It is (*nav, *extra_shape) for kind nav, (*sig, *extra_shape) for sig. For single it is
-        `extra_shape`, or (1,) if that is empty.
+        It is (*nav, *extra_shape) or (*sig, *extra_shape), for single `extra_shape` or (1,).
         """
         if self.kind == "single":
             return self.extra_shape or (1,)
@@ -105,9 +104,7 @@ def reshaped(values: Any, shape: tuple[int, ...]) -> Any:
 class UnavailableAux(NDArrayOperatorsMixin):
     """Stand in for the aux data of all frames on a worker, where only shape and dtype are known.
 
-    Aux data of kind nav are one more input of the task of a chunk, cut like the chunk, so that no
-    task needs the rows of another chunk. If `get_result_buffers` uses values and fails here, the
-    declaration that was made in the plan counts.
+    If `get_result_buffers` uses values and fails here, the declaration of the plan counts.
     """
 
     name: str
@@ -133,8 +130,6 @@ class UnavailableAux(NDArrayOperatorsMixin):
 
 def make_aux(data: Any, kind: Any, extra_shape: Any, dtype: Any) -> AuxData:
     """Create aux data; raise if an argument is invalid."""
-    from udfdask.geometry.labels import labels_of, plain_array  # few UDFs
-
     labels, data = labels_of(data), plain_array(data)
     dtype = None if dtype is None else read_dtype(dtype, "aux_data")
     if isinstance(getattr(data, "_meta", data), np.ma.MaskedArray):

@@ -33,12 +33,10 @@ class UDF(Declarations, Processing):
     order is used. A UDF that looks at the frames around each position sets `halo`, and has
     ``process_neighborhood(self, frames)`` (shape (*window, *sig)) or ``process_partition`` (shape
     (*nav part with margins, *sig)). Optional methods are ``preprocess``, ``postprocess``,
-    ``get_task_data``,
-    ``get_shared_task_data``, ``merge(dest, src)``, ``merge_all(ordered_results)``, ``get_results``
-    and ``get_result_axes``.
+    ``get_task_data``, ``get_shared_task_data``, ``merge(dest, src)``,
+    ``merge_all(ordered_results)``, ``get_results`` and ``get_result_axes``.
 
-    A run never changes an instance: every chunk is processed by a new instance, ``cls(**kwargs)``,
-    which is made from the parameters.
+    A run never changes an instance: each chunk gets a new one, ``cls(**kwargs)``.
 
     Parameters
     ----------
@@ -78,7 +76,7 @@ class UDF(Declarations, Processing):
         What stands for frames beyond the ends of the scan: nothing, the last frame, the scan in
         reverse order (``d c b a | a b c d | d c b a``), or its other end.
     neighbors_outside_roi : bool
-        Whether frames outside of the region of interest are neighbors; if not, they are missing.
+        Whether frames outside of the region of interest are neighbors, or missing.
     keeps_units : tuple of str
         Promise that these results have the unit of the data, which labeled results then show.
     default_plots : tuple of str
@@ -86,15 +84,13 @@ class UDF(Declarations, Processing):
     calibrated : mapping of str to str
         Parameters in pixels, which users may also give in the unit of the signal axes, such as
         "10 mrad": `"length"` for a distance in any direction; `"y"` and `"x"` for a position along
-        the last two axes, `"position"` for a pair (y, x), `"height"` and `"width"` for a distance
-        along them. `"top"` and `"left"` are the smallest position of a range of this size,
-        `"start"` and `"stop"` the ends of a range along the last axis. `"stretch"` and
-        `"stretch_angle"` are those of an ellipse, which lengths become if pixels are not square.
-        `"shift"` is a pair of signed distances (y, x), `"steps"` a distance that is rounded up to
-        whole pixels, `"positions"` an array of shape (n, 2) or a pair of such an array and its
-        unit, `"lengths"` a dataclass whose fields are distances in any direction. Positions may
-        be the words "zero", of the axis, and "middle", of the frame. A run makes the instance again
-        with numbers of pixels.
+        the last two axes (also the words "zero" and "middle"), `"position"` for a pair (y, x),
+        `"height"` and `"width"` for a distance along them. `"top"` and `"left"` are the smallest
+        position of such a range, `"start"` and `"stop"` the ends of one along the last axis.
+        `"stretch"` and `"stretch_angle"` are those of an ellipse, which lengths become if pixels
+        are not square. `"shift"` is a pair of signed distances (y, x), `"steps"` a distance that is
+        rounded up, `"positions"` an array of shape (n, 2) or a pair of one and its unit,
+        `"lengths"` a dataclass of distances. A run makes the instance again with pixels.
     promises : Promises
         Further promises, which make runs cheaper. Subclasses do not inherit them.
 
@@ -163,10 +159,9 @@ class UDF(Declarations, Processing):
     def __getattr__(self, name: str) -> Any:
         if name == "_kwargs":
             raise NotAvailableError(_without_init(type(self)))
-        when = _NOT_YET.get(name)
-        if when is None:
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        raise NotAvailableError(f"self.{name} does not exist yet: it exists {when}")
+        if name in _NOT_YET:
+            raise NotAvailableError(f"self.{name} does not exist yet: it exists {_NOT_YET[name]}")
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (_remake, (type(self), self._kwargs))
@@ -191,17 +186,11 @@ class UDF(Declarations, Processing):
         return ()
 
     def _coverages(self, sig: Shape) -> Sequence[Coverage]:
-        """Return how much of a frame each detector covers, for `explain`; `sig`: shape of a frame.
-
-        Only detectors that are cheap to make are described.
-        """
+        """Return how much of a frame of shape `sig` each detector covers, if that is cheap."""
         return ()
 
     def _center_names(self) -> tuple[str, ...]:
-        """Return the parameters of a common center, whose default a run can take from the axes.
-
-        They are in `calibrated`. There are none if each frame has its own center.
-        """
+        """Return the parameters of a common center, whose default a run takes from the axes."""
         return ()
 
     def _for_run(self) -> UDF:
@@ -210,10 +199,7 @@ class UDF(Declarations, Processing):
 
 
 def _use_methods_of_mixins(cls: type[UDF]) -> None:
-    """Use the methods of mixins that a class lists after `UDF`, as in ``class A(UDF, Mixin)``.
-
-    Without this, the defaults of `UDF` would hide them, and they would silently never run.
-    """
+    """Use the methods of mixins listed after `UDF`, which the defaults of `UDF` would hide."""
     after = cls.__mro__[cls.__mro__.index(UDF) :]
     mixins = [base for base in after if base not in UDF.__mro__]
     for name in dir(UDF) if mixins else ():

@@ -46,7 +46,7 @@ class BufferSpec:
     """Value outside the ROI; None for the default of the dtype."""
 
     def shape(self, n_rows: int, sig: tuple[int, ...]) -> tuple[int, ...]:
-        """Return the shape of the buffer for a number of rows and the shape of a frame.
+        """Return the shape of the buffer.
 
         Parameters
         ----------
@@ -58,8 +58,7 @@ class BufferSpec:
         Returns
         -------
         tuple of int
-            (n_rows, *extra_shape) for kind nav, (*sig, *extra_shape) for sig. For single it is
-            `extra_shape`, or (1,) if that is empty.
+            (n_rows, *extra_shape) or (*sig, *extra_shape); `extra_shape` or (1,) for single.
         """
         if self.kind == "nav":
             return (n_rows, *self.extra_shape)
@@ -73,10 +72,7 @@ class BufferSpec:
         return given.dense if on_device else NUMPY
 
     def allocate(self, n_rows: int, sig: tuple[int, ...], given: Backend = NUMPY) -> AnyArray:
-        """Return a new array of zeros for a number of rows and the shape of a frame.
-
-        `given` is the backend of the UDF's data.
-        """
+        """Return a new array of zeros; `given` is the backend of the UDF's data."""
         xp = self.backend(given).namespace()
         array: AnyArray = xp.zeros(self.shape(n_rows, sig), dtype=self.dtype)
         return array
@@ -119,14 +115,9 @@ def declare(
             raise ArgumentValueError(
                 f"fill_value {fill_value!r} does not fit a buffer of dtype {dt}"
             )
-    return BufferSpec(
-        kind=check_kind(kind, "buffer"),
-        extra_shape=check_extra_shape(extra_shape),
-        dtype=dt,
-        where=where,
-        use=use,
-        fill_value=fill_value,
-    )
+    kind, extra = check_kind(kind, "buffer"), check_extra_shape(extra_shape)
+    options = {"where": where, "use": use, "fill_value": fill_value}
+    return BufferSpec(kind=kind, extra_shape=extra, dtype=dt, **options)
 
 
 def read_dtype(dtype: Any, owner: str) -> np.dtype[Any]:

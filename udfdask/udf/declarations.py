@@ -108,8 +108,7 @@ class Declarations(BackendNames):
         Returns
         -------
         mapping
-            `depth` in frames and `total_size` in bytes, positive numbers. The default of both is
-            inf: no limit.
+            `depth` in frames and `total_size` in bytes; the default of both is inf, no limit.
 
         Examples
         --------
@@ -195,8 +194,8 @@ class Declarations(BackendNames):
         Returns
         -------
         mapping of str to str or None
-            A unit such as "mrad" for each buffer. By default, results that are named in
-            `keeps_units` have the unit of the data, and the unit of all others is not known.
+            A unit such as "mrad" for each buffer. By default, those in `keeps_units` have the unit
+            of the data, and the others are not known.
 
         Examples
         --------
@@ -213,7 +212,7 @@ class Declarations(BackendNames):
         Returns
         -------
         mapping of str to numpy.ndarray of bool, shape sig
-            A mask for each detector by its name. By default there is none, which means all pixels.
+            A mask for each detector by its name; by default none, which means all pixels.
 
         Examples
         --------
@@ -245,14 +244,12 @@ class Declarations(BackendNames):
         dtype : dtype-like
             Any NumPy dtype.
         where : {None, "device"}
-            With "device", the buffer is a CuPy array while the UDF processes CuPy data. If the
-            chunks are CuPy arrays, this includes merges. By default, the buffer is a NumPy array;
-            `forbuf` converts to it.
+            With "device", the buffer is a CuPy array while the UDF processes CuPy data, and in
+            merges if the chunks are CuPy arrays. By default it is a NumPy array.
         use : {None, "private", "result_only"}
             `private` buffers are not results; `get_results` fills `result_only` buffers.
         fill_value : scalar, optional
-            Value of `res[name]` outside the ROI; by default NaN, NaT, 0, False, "" or None,
-            depending on the dtype.
+            Value of `res[name]` outside the ROI; by default NaN, NaT, 0, False, "" or None.
 
         Returns
         -------
@@ -279,23 +276,20 @@ class Declarations(BackendNames):
         """Create a parameter with a value for each frame or pixel; a UDF sees the current part.
 
         For kind nav, the parameter has the shape `extra_shape` (or (1,)) in `process_frame`, and
-        (frames, *extra_shape) in all other methods. For kind sig, it covers the same part of the
-        signal as the data.
+        (frames, *extra_shape) in other methods. For kind sig, it is the same part as the data.
 
         Parameters
         ----------
         data : numpy.ndarray, dask.array.Array, xarray.DataArray or HyperSpy signal
             The values, of shape (*nav, *extra_shape) for kind nav, (*sig, *extra_shape) for sig,
-            and `extra_shape` for single; any other layout of the same size is reshaped. A dask
-            array can be the result of another UDF over the same data. A run of an accessor aligns
-            a DataArray or a signal with the data; any other run refuses other orders of axes.
+            and `extra_shape` for single; any other layout of the same size is reshaped. An accessor
+            aligns a DataArray or a signal with the data; other runs refuse other orders of axes.
         kind : {"nav", "sig", "single"}
             One value per frame, per pixel, or per run.
         extra_shape : tuple of int
             Shape of each value.
         dtype : dtype-like, optional
-            Dtype of the values, by default that of the data. Arrays must have it; lists are
-            converted to it.
+            Dtype of the values, which arrays must have; lists are converted to it.
 
         Returns
         -------
@@ -305,8 +299,7 @@ class Declarations(BackendNames):
         Raises
         ------
         ArgumentValueError
-            If `kind` or `extra_shape` is invalid; in `run_udf`, if the size does not match, or the
-            named axes of the values are in another order than those of the data.
+            If `kind` or `extra_shape` is invalid; in `run_udf`, if the values do not fit the data.
         ArgumentTypeError
             If `data` is not an array, or its dtype differs from `dtype`.
 

@@ -23,10 +23,9 @@ Core = tuple[slice, ...]
 
 
 class NotedSlice(Slice):
-    """A slice that adds ``"slice"`` to `looks` when its navigation part is used.
+    """A slice that notes when its navigation part is used, which depends on the full ROI.
 
-    The numbers of rows depend on the ROI outside of the chunk. Many UDFs only use the signal part,
-    such as those that cut a mask like the tile: their partial results are valid for any ROI.
+    Partial results of UDFs that only use the signal part are valid for any ROI.
     """
 
     __slots__ = ("_looks", "_whole")
@@ -67,11 +66,7 @@ class Neighborhood:
 
 @dataclass(slots=True, eq=False)
 class Cursor:
-    """Current position in a run: some chunks, and the rows and pixels of them being processed.
-
-    The code that runs a UDF moves the cursor. `UDFMeta` computes coordinates and slices from it
-    only when a UDF asks for them.
-    """
+    """Current position in a run: some chunks, and the rows and pixels of them being processed."""
 
     chunks: tuple[int, int]
     stop: int  # rows from `start` to `stop` are processed
@@ -145,8 +140,7 @@ class UDFMeta:
         self.corrections = corrections
         self._calibration = calibration
         self._interpolated = interpolated  # frames are shifted by parts of a pixel
-        # What the UDF used that depends on the ROI outside of its chunk: then its partial result is
-        # not that of another ROI.
+        # what the UDF used that depends on the ROI outside of its chunk
         self._looks: set[str] = set()
 
     def with_input_dtype(self, dtype: np.dtype[Any]) -> UDFMeta:
@@ -267,17 +261,13 @@ class UDFMeta:
     def neighbor_mask(self) -> AnyArray:
         """Which frames of a neighborhood exist, bool, shape of the navigation axes of the frames.
 
-        Frames beyond the scan do not exist, unless `boundary` says what stands for them. Those that
-        do not exist are 0. In a window, the frame itself exists: the center is True.
+        Frames beyond the scan do not exist, unless `boundary` stands for them; they are 0.
         """
         return self._neighborhood("neighbor_mask").mask
 
     @property
     def core(self) -> Core:
-        """Where the positions to process are in a partition with margins, for each axis.
-
-        In a window, the starts of the slices are the index of the frame itself.
-        """
+        """Where the positions to process are in a partition or window, for each axis."""
         return self._neighborhood("core").core
 
     @property

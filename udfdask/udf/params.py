@@ -14,10 +14,7 @@ Place = tuple[int, ...]
 
 
 def lazy_places(value: Any, around: tuple[int, ...] = ()) -> Iterator[Place]:
-    """Yield the places of dask collections in lists, tuples and dictionaries.
-
-    `around` are the ids of the containers around the value.
-    """
+    """Yield the places of dask collections in containers; `around` are ids of outer containers."""
     if id(value) in around:  # the container contains itself
         return
     for k, member in enumerate(_members(value)):

@@ -17,9 +17,6 @@ from udfdask.udf.buffers import Views
 class UDFMethod(enum.Enum):
     """The methods that can process data; a UDF uses the first that it has.
 
-    A UDF with a halo uses the first of ``NEIGHBORHOOD`` and ``PARTITION``, all others the first of
-    ``TILE``, ``FRAME`` and ``PARTITION``.
-
     Examples
     --------
     >>> import udfdask as ud
@@ -184,9 +181,9 @@ class Processing:
         Returns
         -------
         mapping of str to array
-            Arrays whose dtype has the declared kind, or return values of `with_mask`. Nav results
-            hold the frames of the ROI, shape (frames, *extra_shape), or the whole scan, shape
-            (*nav, *extra_shape). All `result_only` buffers are required.
+            Arrays, or return values of `with_mask`. Nav results hold the frames of the ROI, shape
+            (frames, *extra_shape), or the whole scan, shape (*nav, *extra_shape). All `result_only`
+            buffers are required.
 
         Examples
         --------

@@ -9,10 +9,9 @@ from dataclasses import dataclass, fields
 class Promises:
     """State what a UDF promises about its methods, to make runs cheaper.
 
-    Set it as the class attribute `promises`. A run relies on it: a false promise can give wrong
-    results. `udfdask.testing.check_udf` tests each promise that a UDF makes. A subclass does not
-    inherit promises, because its own methods can break them. It makes its own promises, or repeats
-    those of the base class with ``promises = Base.promises``.
+    Set it as the class attribute `promises`. A false promise can give wrong results;
+    `udfdask.testing.check_udf` tests them. A subclass does not inherit promises, which its own
+    methods can break: it makes its own, or repeats them with ``promises = Base.promises``.
 
     Examples
     --------

@@ -49,11 +49,7 @@ def names_in_methods(udf: Any) -> set[str]:
 def misspelled_methods(
     udf: Any, meant: Iterable[str] | None = None, *, cutoff: float = 0.85
 ) -> list[str]:
-    """Return a text for each unused method whose name is close to one that udfdask calls.
-
-    `meant` are the names it can be close to, by default all that udfdask calls. `cutoff` says how
-    close it must be, from 0 to 1.
-    """
+    """Return a text for each unused method whose name is close (0 to 1) to one that is called."""
     ours = {name for cls in type(udf).__mro__ if _is_ours(cls) for name in vars(cls)}
     known = OPTIONAL | {name for name in ours if not name.startswith("_")}
     written = visible_methods(udf)

@@ -24,10 +24,8 @@ from udfdask.udfs.shared.built_in import ALL_TILES, DENSE_TILES, SUMS, BuiltInUD
 def sum_dtypes(data: np.dtype[Any], asked: Any, n: int) -> tuple[np.dtype[Any], np.dtype[Any]]:
     """Return the dtype in which to add up `n` values, and the dtype of the result.
 
-    Integers are added up in 64 bits, floating and complex numbers in double precision. If a
-    floating dtype was requested, 64-bit integers are added up in double precision too. The result
-    has the requested dtype, which must be able to hold every sum, or the dtype of NumPy's sum, but
-    int64 instead of uint64 if every sum fits, and float32 for float16.
+    The result has the requested dtype, which must be able to hold every sum, or that of NumPy's
+    sum, but int64 instead of uint64 if every sum fits, and float32 for float16.
     """
     if data.kind == "M":
         raise ArgumentTypeError(
@@ -112,12 +110,9 @@ class SumUDF(_SumsUDF):
     Buffer `intensity`, kind sig, shape `sig`, in the unit of the data: ``sum_n frame_n[y, x]``.
 
     Integers are added up exactly, in 64 bits, floating and complex data in double precision. The
-    result is rounded to its dtype once. With corrections, the raw frames are added up, and the sum
-    is corrected in double precision: corrected frames are not rounded.
-
-    If a sum of 64-bit integers does not fit 64 bits, the run stops with a `SumOverflowError`, even
-    if it is a partial sum and further frames would make it fit. With a floating `dtype`, they are
-    added up in double precision.
+    result is rounded to its dtype once. With corrections, the sum is corrected, not each frame. If
+    a (partial) sum of 64-bit integers does not fit, the run stops with a `SumOverflowError`; with a
+    floating `dtype`, they are added up in double precision.
 
     Examples
     --------

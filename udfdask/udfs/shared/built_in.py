@@ -41,10 +41,9 @@ class BuiltInUDF(UDF):
         return self.USE_NATIVE_DTYPE
 
     def get_backends(self) -> Any:
-        """Accept NumPy arrays, and other arrays if the `process_tile` that has kernels runs.
+        """Accept NumPy arrays, and others if the `process_tile` that has kernels runs.
 
-        A subclass that overrides it, or processes frames, expects NumPy arrays. Long doubles, which
-        kernels do not have, and data that cannot be added up are processed by NumPy too.
+        Subclasses with another one get NumPy arrays, as do dtypes without kernels.
         """
         host = (self.BACKEND_NUMPY,)
         if "meta" in vars(self):  # before, each dtype counts as accepted
@@ -62,10 +61,7 @@ class BuiltInUDF(UDF):
         return True
 
     def _frame_shape(self, kinds: str = "biuf") -> tuple[int, int]:
-        """Return the height and width of frames; raise unless they are 2-D and hold numbers.
-
-        `kinds` are the kinds of dtypes that the UDF accepts.
-        """
+        """Return the height and width of frames; raise unless they are 2-D and of these dtypes."""
         sig, name = tuple(self.meta.dataset_shape.sig), type(self).__name__
         if len(sig) != 2:
             raise ArgumentValueError(

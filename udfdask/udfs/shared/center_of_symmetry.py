@@ -46,12 +46,10 @@ def center_of_symmetry(
 ) -> tuple[tuple[float, float], float, bool, bool]:
     """Return where (y, x) a pattern, shape (y, x), is most similar to its inversion.
 
-    Also return the similarity there, a correlation coefficient, whether this is more than noise can
-    have, or the background agrees, and whether one can rely on it. The similarity is NaN if too few
-    pixels have a partner.
-
-    `usable` says which pixels count. Values are square roots of intensities, whose noise is the
-    same everywhere; in an area of this many pixels, noise is about equal.
+    Also return the similarity there, a correlation coefficient or NaN, whether this is more than
+    noise can have or the background agrees, and whether one can rely on it. `usable` says which
+    pixels count. Values are square roots of intensities; in an `area` of pixels, noise is about
+    equal.
     """
     seen, explained, usable = _visible(values, usable)
     levels = _levels(values, usable, COARSE)
@@ -142,7 +140,8 @@ def _find_background(
     center, least = np.zeros(2), math.inf
     tried, reach = places.astype(np.float64), float(step)
     while reach >= 0.25:
-        wrong = [_from_medians(samples, places, one, step / 2) for one in tried]
+        found = [_rings(samples, places, one, step / 2) for one in tried]
+        wrong = [float(np.abs(samples - medians[rings]).sum()) for rings, medians in found]
         best = int(np.argmin(wrong))
         if wrong[best] < least:
             center, least = tried[best], wrong[best]
@@ -171,11 +170,6 @@ def _rings(
     number = np.bincount(rings)
     middle = np.cumsum(number) - number // 2 - 1
     return rings, samples[order[np.clip(middle, 0, None)]] * (number > 0)
-
-
-def _from_medians(samples: AnyArray, places: AnyArray, center: AnyArray, width: float) -> float:
-    rings, medians = _rings(samples, places, center, width)
-    return float(np.abs(samples - medians[rings]).sum())
 
 
 def _levels(values: AnyArray, usable: AnyArray, most: int) -> list[tuple[AnyArray, AnyArray]]:

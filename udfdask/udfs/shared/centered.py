@@ -74,10 +74,7 @@ class CenteredUDF(BuiltInUDF):
         return np.ascontiguousarray(self.params.centers, dtype=np.float64)
 
     def _finite_centers(self) -> AnyArray | None:
-        """Return the finite centers of the frames that a run processes, (n, 2); None if lazy.
-
-        It is None on workers too, where only the centers of the current frames are known.
-        """
+        """Return the finite centers of a run, (n, 2); None if they are lazy, and on workers."""
         aux, roi = self._kwargs.get("centers"), self.meta.roi
         if not isinstance(aux, AuxData) or aux.is_lazy or aux.data is None:
             return None
@@ -88,8 +85,7 @@ class CenteredUDF(BuiltInUDF):
     def _check_centers(self, outer: float | None, inner: float, *, soft: float = 0.0) -> None:
         """Raise if centers are not those of the scan, or no frame has a pixel between two radii.
 
-        None as the outer radius stands for the whole frame; edges are soft over this number of
-        pixels on both sides. The values of lazy centers are not checked.
+        The outer radius None is the whole frame; edges are soft over some pixels on both sides.
         """
         given, shape = self._kwargs["centers"].shape, self.meta.dataset_shape
         nav, sig = tuple(shape.nav), np.array(tuple(shape.sig))
@@ -113,10 +109,7 @@ class CenteredUDF(BuiltInUDF):
             )
 
     def _check_center_inside(self) -> None:
-        """Raise if the common center is outside the frame, more than a pixel away from it.
-
-        This is for UDFs whose outer radius was not given: one that was can reach the frame.
-        """
+        """Raise if the common center is far outside the frame, and no radius given to reach it."""
         center, sig = self._center, tuple(self.meta.dataset_shape.sig)
         pairs = zip(center, sig, strict=True)
         if math.hypot(*(min(max(round(float(c)), 0), n - 1) - c for c, n in pairs)) > 1:
@@ -161,10 +154,9 @@ class RingUDF(CenteredUDF):
         return self._ring_around(self._center).mask(self.meta.dataset_shape.sig)
 
     def _check_pixels(self, words: str) -> None:
-        """Raise if no frame has a pixel in the detector: the center or a unit is probably wrong.
+        """Raise if no frame has a pixel in the detector, which `words` name.
 
-        `words` name the detector. Lazy numbers are not checked: with a lazy inner radius, the
-        detector must only have a pixel within the outer one.
+        Lazy numbers are not checked: with a lazy inner radius, the whole disk counts.
         """
         inner, outer = self._limits()
         if is_lazy(outer):
@@ -218,8 +210,7 @@ class RingUDF(CenteredUDF):
     def _add_own_moments(self, tile: Any, radii: tuple[float | None, float], out: AnyArray) -> None:
         """Add sum(I), sum(y * I) and sum(x * I) of each frame to `out`, shape (frames, 3), float64.
 
-        The pixels are those with ``inner < d <= outer`` around the center of the frame, or with
-        ``d <= outer`` if the inner radius is None. `tile` is dense or sparse, and real.
+        Pixels have ``inner < d <= outer``, or ``d <= outer``. `tile` is dense or sparse, and real.
         """
         part, ring = self.meta.sig_slice, (self._own_centers, self._rounding, radii)
         if self.meta._backend.is_sparse:
@@ -286,10 +277,7 @@ class RingsUDF(CenteredUDF):
         return float(np.hypot(*rounded(self._rounding, dy, dx)).max())
 
     def _check_reach(self, r: float | None) -> None:
-        """Raise if all rings are outside of frames: a center or its unit is probably wrong.
-
-        If `r` is None, the rings end at the edge of the frame.
-        """
+        """Raise if all rings are outside of frames; if `r` is None, they end at the edge."""
         ri, (cy, cx) = self.params.ri, self._center
         if self._has_own_centers:
             self._check_centers(r, ri, soft=0.5)

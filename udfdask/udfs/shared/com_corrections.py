@@ -84,9 +84,8 @@ def guess_corrections(y_centers: Any, x_centers: Any, roi: Any = None) -> GuessR
     Returns
     -------
     GuessResult
-        `scan_rotation`, `flip_y`, `cy` and `cx`, for ``CoMUDF(**guess._asdict())``. They are
-        relative to the parameters of the run that computed the input: if you pass `raw_shifts`,
-        `cy` and `cx` are relative to the center of that run.
+        `scan_rotation`, `flip_y`, `cy` and `cx`, for ``CoMUDF(**guess._asdict())``. Of
+        `raw_shifts`, `cy` and `cx` are relative to the center of that run.
 
     Raises
     ------

@@ -38,23 +38,22 @@ def find_center(
     """Find the center of a diffraction pattern, to a part of a pixel.
 
     With ``method="symmetry"`` it is the point around which the pattern is most similar to itself
-    turned by 180 degrees (Friedel's law), near the center of the background between the disks: so a
-    reflection can be brighter than the beam, and the beam can be hidden by a beam stop. With
-    ``method="com"`` it is the center of mass, which is better for a single disk that is not
-    symmetric.
+    turned by 180 degrees (Friedel's law), near the center of the background between the disks: the
+    beam can be weak or hidden. With ``method="com"`` it is the center of mass, which is better for
+    a single disk that is not symmetric.
 
     Parameters
     ----------
     pattern : array-like of real numbers, shape (y, x)
-        Mean or sum of the frames, in memory or lazy: an array, a DataArray, a signal, or an array
-        of a `Result`. Lazy patterns are computed. Pixels that are NaN or infinite are not used.
+        Mean or sum of the frames, an array, DataArray or signal; a lazy one is computed. Pixels
+        that are NaN or infinite are not used.
     method : {"symmetry", "com"}
         What the center is.
     mask : array-like of bool, shape (y, x), optional
         True for pixels to use, False for those to ignore, such as a beam stop or broken pixels.
     radius : float, optional
-        For ``method="com"``: radius of the disk around the center whose pixels are used, in pixels.
-        The disk is moved until its center is the center of mass. By default, all pixels are used.
+        For ``method="com"``: radius of the disk whose pixels are used, in pixels. It is moved until
+        its center is the center of mass. By default, all pixels are used.
     start : tuple of float, optional
         For a `radius`: where to begin, (y, x), in pixels; by default at the brightest place.
 
@@ -72,8 +71,7 @@ def find_center(
     Warns
     -----
     UDFWarning
-        If the pattern and its background have different centers, or if there is no background and
-        several centers are about equal: then the center can be wrong.
+        If the center is not sure: the background has another one, or several are about equal.
 
     See Also
     --------
@@ -81,10 +79,9 @@ def find_center(
 
     Notes
     -----
-    Pixels that are much darker than the ring of the background in which they are, such
-    as a beam stop, are not used. The similarity is the correlation coefficient of the square roots
-    of the intensities, over all pairs of opposite pixels. Single pixels that are brighter than all
-    their neighbors are cut to the brightest of these. The maximum is found on a grid of half
+    Pixels that are much darker than the background around them, such as a beam stop, are not used.
+    The similarity is the correlation coefficient of the square roots of the intensities, over all
+    pairs of opposite pixels; single bright pixels are cut. The maximum is found on a grid of half
     pixels, and between these by a paraboloid.
 
     Examples
