@@ -13,26 +13,10 @@ from udfdask.testing import raise_if_dask_computes
 from udfdask.udfs import CoMUDF, StdDevUDF
 
 
-@pytest.fixture
-def file(tmp_path):
-    np.save(tmp_path / "scan.npy", np.ones((6, 8, 10, 12), "uint16"))
-    return tmp_path / "scan.npy"
-
-
 def test_the_plan_of_a_run(file):
     with raise_if_dask_computes():
-        output = call(
-            "explain",
-            file,
-            "--udf",
-            "com:r=4,cy=5,cx=6",
-            "--udf",
-            "stddev",
-            "--chunks",
-            "2,4,-1,-1",
-            "--roi",
-            "3,:",
-        )
+        udfs = ["--udf", "com:r=4,cy=5,cx=6", "--udf", "stddev"]
+        output = call("explain", file, *udfs, "--chunks", "2,4,-1,-1", "--roi", "3,:")
     x = open_file(file, chunks=(2, 4, -1, -1)).array
     plan = ud.explain(x, {"com": CoMUDF(r=4, cy=5, cx=6), "stddev": StdDevUDF()}, roi=np.s_[3, :])
     assert output == f"scan.npy: 6 x 8 positions of 10 x 12 uint16, read by NumPy\n\n{plan}\n"

@@ -9,15 +9,12 @@ from commands import call, tables
 pytestmark = pytest.mark.full
 
 
-@pytest.fixture
-def file(tmp_path, monkeypatch):
-    """A scan; its results are shown after each chunk, not only every two seconds."""
+@pytest.fixture(autouse=True)
+def after_each_chunk(monkeypatch):
+    """Results are shown after each chunk, not only every two seconds."""
     monkeypatch.setattr("udfdask.cli.run.EVERY", 0)
     monkeypatch.setattr("udfdask.cli.run.monotonic", lambda: 0.0)
     monkeypatch.setattr("udfdask.plotting.live._PAUSE", 0.0)
-    values = np.random.default_rng(5).integers(0, 1000, (6, 8, 10, 12)).astype(np.uint16)
-    np.save(tmp_path / "scan.npy", values)
-    return tmp_path / "scan.npy"
 
 
 def test_each_chunk_is_shown_and_the_end_is_the_same(file):

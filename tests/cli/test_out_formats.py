@@ -1,16 +1,15 @@
 """The suffix of `--out` says what is written: read back by other programs, or refused."""
 
-import dask
 import matplotlib.image
 import numpy as np
 import pytest
 
-from commands import call
+from commands import call, write_with_axes
 from udfdask.geometry.axes import Axis
 from udfdask.io import open_file
 from udfdask.saving import FORMATS
+from udfdask.testing import raise_if_dask_computes
 
-SHAPE = (6, 8, 10, 12)
 AXES = (
     Axis(name="y", unit="nm", scale=0.5, offset=2.0),
     Axis(name="x", unit="nm", scale=0.5),
@@ -19,25 +18,11 @@ AXES = (
 )
 
 
-@pytest.fixture(scope="module")
-def values():
-    return np.random.default_rng(5).integers(0, 1000, SHAPE).astype(np.uint16)
-
-
 @pytest.fixture
 def file(tmp_path, values):
     """An HDF5 file with axes in nm and mrad."""
-    h5py = pytest.importorskip("h5py", reason="h5py is in the io extra")
-    path = tmp_path / "scan.h5"
-    with h5py.File(path, "w") as f:
-        data = f.create_dataset("data", data=values)
-        for place, axis, size in zip(data.dims, AXES, SHAPE, strict=True):
-            scale = f.create_dataset(axis.name, data=axis.offset + axis.scale * np.arange(size))
-            scale.make_scale(axis.name)
-            scale.attrs["units"] = axis.unit
-            place.label = axis.name
-            place.attach_scale(scale)
-    return path
+    pytest.importorskip("h5py", reason="h5py is in the io extra")
+    return write_with_axes(tmp_path / "scan.h5", values, AXES)
 
 
 @pytest.mark.parametrize(
@@ -133,16 +118,12 @@ def lists(frame):
 """
 
 
-def no_computing(*args, **kwargs):
-    raise AssertionError("something was computed")
-
-
 @pytest.mark.parametrize(("options", "words"), REFUSED, ids=[" ".join(one) for one, _ in REFUSED])
 def test_results_that_do_not_fit(file, tmp_path, monkeypatch, options, words):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mine.py").write_text(FUNCTIONS)
     before = {path.name for path in tmp_path.iterdir()}
-    with dask.config.set(scheduler=no_computing):
+    with raise_if_dask_computes():
         assert words in call("run", file, *options, code=1)
     assert {path.name for path in tmp_path.iterdir()} - {"__pycache__"} == before
 

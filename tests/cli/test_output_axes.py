@@ -5,29 +5,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from commands import call
+from commands import call, write_with_axes
 from udfdask.geometry.axes import Axis
 from udfdask.io import open_file
 
-h5py = pytest.importorskip("h5py", reason="h5py is in the io extra")
-
-SHAPE = (3, 4, 10, 10)
-DATA = np.random.default_rng(5).integers(0, 1000, SHAPE).astype(np.uint16)
+pytest.importorskip("h5py", reason="h5py is in the io extra")
+DATA = np.random.default_rng(5).integers(0, 1000, (3, 4, 10, 10)).astype(np.uint16)
 UNITS = ("nm", "1/nm", "mrad", "Å", "µm")
-
-
-def write(path, axes):
-    """Write an HDF5 file with axes."""
-    with h5py.File(path, "w") as file:
-        data = file.create_dataset("data", data=DATA)
-        data.attrs["units"] = "counts"
-        for place, axis, size in zip(data.dims, axes, SHAPE, strict=True):
-            scale = file.create_dataset(axis.name, data=axis.positions(size))
-            scale.make_scale(axis.name)
-            scale.attrs["units"] = axis.unit
-            place.label = axis.name
-            place.attach_scale(scale)
-    return path
 
 
 def same(found, wanted):
@@ -63,7 +47,7 @@ def all_axes(draw):
 def test_axes_come_back(suffix, axes, tmp_path_factory):
     pytest.importorskip("hyperspy", reason="hyperspy is in the io extra")
     folder = tmp_path_factory.mktemp("axes")
-    file, out = write(folder / "scan.h5", axes), folder / f"out.{suffix}"
+    file, out = write_with_axes(folder / "scan.h5", DATA, axes), folder / f"out.{suffix}"
     udfs = ["--udf", "sum", "--udf", "sumsig", "--udf", "radialprofile:n_bins=3"]
     call("run", file, *udfs, "--no-progress", "--out", out)
     wanted = {

@@ -24,22 +24,14 @@ def interrupt(frame):
 """
 
 
-@pytest.fixture(scope="module")
-def file(tmp_path_factory):
-    path = tmp_path_factory.mktemp("data") / "scan.npy"
-    np.save(path, np.random.default_rng(5).integers(0, 1000, (6, 8, 10, 12)).astype(np.uint16))
-    return path
-
-
 def run(*args):
     command = [sys.executable, "-m", "udfdask", *map(str, args)]
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=LATE)
 
 
 def test_a_bar_goes_to_standard_error_and_results_to_standard_output(file, tmp_path):
-    done = run(
-        "run", file, "--udf", "com:r=4", "--chunks", "2,8,-1,-1", "--out", tmp_path / "a.npz"
-    )
+    options = ["--udf", "com:r=4", "--chunks", "2,8,-1,-1", "--out", tmp_path / "a.npz"]
+    done = run("run", file, *options)
     assert done.returncode == 0, done.stderr
     assert "48.0/48.0" in done.stderr
     assert "11.25 kiB of 11.25 kiB" in done.stderr

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from commands import call
+from commands import call, results_of
 from udfdask.cli import main
 
 CODE = '''
@@ -61,15 +61,9 @@ ready = PeakUDF(scale=10)
 
 
 @pytest.fixture
-def values():
-    return np.random.default_rng(5).integers(0, 1000, (4, 6, 8, 8)).astype(np.uint16)
-
-
-@pytest.fixture
-def folder(tmp_path, values, monkeypatch):
+def folder(tmp_path, file, monkeypatch):
     """The working folder with a scan and code. What is imported from it is forgotten afterwards."""
     name = f"own{tmp_path.name.replace('-', '_')}"[-40:].replace("[", "").replace("]", "")
-    np.save(tmp_path / "scan.npy", values)
     (tmp_path / f"help_{name}.py").write_text("def top(frame):\n    return frame.max()\n")
     (tmp_path / f"{name}.py").write_text(CODE.format(helper=f"help_{name}"))
     monkeypatch.chdir(tmp_path)
@@ -81,24 +75,17 @@ def folder(tmp_path, values, monkeypatch):
             del sys.modules[each]
 
 
-def found(*options):
-    """The results of a run, by their names in a file."""
-    call("run", "scan.npy", *options, "--chunks", "3,4,-1,-1", "--out", "out.npz", "--overwrite")
-    with np.load("out.npz") as arrays:
-        return dict(arrays)
-
-
 @pytest.mark.parametrize("form", ["{}.py", "{}"])
 def test_a_class_in_the_current_folder(folder, values, form):
     place = form.format(folder)
-    got = found("--udf", f"{place}:PeakUDF:scale=2,shift=1", "--udf", "sumsig")
+    got = results_of("--udf", f"{place}:PeakUDF:scale=2,shift=1", "--udf", "sumsig")
     np.testing.assert_array_equal(got["peak_peak"], values.max(axis=(2, 3)) * 2 + 1)
     np.testing.assert_array_equal(got["sumsig_intensity"], values.sum(axis=(2, 3)))
 
 
 def test_several_of_one_file(folder, values):
     file = f"{folder}.py"
-    got = found(
+    got = results_of(
         *("--udf", f"{file}:PeakUDF", "--udf", f"{file}:PeakUDF:scale=3", "--udf", f"{file}:ready"),
         *("--udf", f"{file}:Constant:value=7"),
         *("--udf", "disk:r=2"),
@@ -107,12 +94,12 @@ def test_several_of_one_file(folder, values):
     np.testing.assert_array_equal(got["peak_peak"], peaks)
     np.testing.assert_array_equal(got["peak_2_peak"], 3 * peaks)
     np.testing.assert_array_equal(got["peak_3_peak"], 10 * peaks)
-    np.testing.assert_array_equal(got["constant_value"], np.full((4, 6), 7.0))
+    np.testing.assert_array_equal(got["constant_value"], np.full((6, 8), 7.0))
 
 
 def test_classes_of_libertem(folder, values):
     pytest.importorskip("libertem", reason="libertem is in the extra of that name")
-    got = found(
+    got = results_of(
         *("--udf", "libertem.udf.sum:SumUDF:dtype=float64", "--udf", "sum:dtype=float64"),
         *("--udf", "libertem.udf.stddev:StdDevUDF", "--udf", f"{folder}:PeakUDF"),
     )
@@ -187,7 +174,7 @@ def test_a_cluster_that_does_not_know_the_folder(folder, values, tmp_path_factor
                 client.wait_for_workers(1)
             os.chdir(here)
             udf = f"{folder}.py:PeakUDF:scale=2"
-            got = found("--udf", udf, "--scheduler", cluster.scheduler_address)
+            got = results_of("--udf", udf, "--scheduler", cluster.scheduler_address)
     finally:
         os.chdir(here)
     np.testing.assert_array_equal(got["peak_peak"], values.max(axis=(2, 3)) * 2)
@@ -202,4 +189,4 @@ def test_partial_results_of_own_code_are_found_again(folder):
         subprocess.run(command, check=True, capture_output=True, text=True) for _ in range(2)
     )
     assert "done already" not in first.stdout, first.stderr
-    assert "4 of 4 chunks are done already" in second.stdout, second.stderr
+    assert "9 of 9 chunks are done already" in second.stdout, second.stderr

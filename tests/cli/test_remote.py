@@ -17,15 +17,8 @@ def server(tmp_path):
 
 
 def test_a_file_on_a_server(server, tmp_path):
-    found = call(
-        "run",
-        f"{server.url}/scan.npy",
-        "--udf",
-        "sumsig",
-        "--out",
-        tmp_path / "sum.npz",
-        "--no-progress",
-    )
+    options = ["--udf", "sumsig", "--out", tmp_path / "sum.npz", "--no-progress"]
+    found = call("run", f"{server.url}/scan.npy", *options)
     assert f"{server.url}/scan.npy: 4 x 6 positions of 8 x 10 uint8, read by NumPy" in found
     assert tables(found)[0][:2] == ["sumsig", "intensity"]
     (sums,) = np.load(tmp_path / "sum.npz").values()
@@ -39,8 +32,7 @@ def test_options_for_the_server(server):
     assert "the credentials in storage_options" in call("run", url, code=1)
     option = 'headers={"X-Token": "abc"}'
     assert "sumsig" in call("run", url, "--storage-option", option)
-    assert "Invalid value for '--storage-option'" in call(
-        "run", url, "--storage-option", "anon", code=2
-    )
+    wrong = call("run", url, "--storage-option", "anon", code=2)
+    assert "Invalid value for '--storage-option'" in wrong
     path = server.folder / "scan.npy"
     assert "leave them out" in call("run", path, "--storage-option", "anon=true", code=1)

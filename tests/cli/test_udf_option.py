@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import udfdask as ud
-from commands import call
+from commands import call, results_of
 from udfdask import udfs
 from udfdask.cli.udf_option import read_settings, to_udf
 from udfdask.masks import DiskTemplate
@@ -31,27 +31,19 @@ def values():
 
 
 @pytest.fixture
-def folder(tmp_path, values, monkeypatch):
+def folder(tmp_path, file, monkeypatch):
     """The working folder, with a scan in it."""
-    np.save(tmp_path / "scan.npy", values)
     (tmp_path / "numpy_sum.py").write_text(OWN)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
-def found(folder, *options):
-    """The results of a run, by their names in a file."""
-    call("run", "scan.npy", *options, "--chunks", "3,4,-1,-1", "--out", "out.npz", "--overwrite")
-    with np.load(folder / "out.npz") as arrays:
-        return dict(arrays)
-
-
 def test_names_in_front(folder, values):
     udfs_by_name = ("--udf", "BF=disk:r=3", "--udf", "sum=com:r=5", "--udf", "all = disk:r=9")
-    arrays = found(
-        folder, *udfs_by_name, "--udf", "sum", "--udf", "sum", "--udf", "own=numpy_sum.py:A"
+    arrays = results_of(
+        *udfs_by_name, "--udf", "sum", "--udf", "sum", "--udf", "own=numpy_sum.py:A"
     )
-    plain = found(folder, "--udf", "disk:r=3", "--udf", "disk:r=9", "--udf", "com:r=5")
+    plain = results_of("--udf", "disk:r=3", "--udf", "disk:r=9", "--udf", "com:r=5")
     np.testing.assert_array_equal(arrays["BF_intensity"], plain["disk_intensity"])
     np.testing.assert_array_equal(arrays["all_intensity"], plain["disk_2_intensity"])
     np.testing.assert_array_equal(arrays["sum_raw_com"], plain["com_raw_com"])
@@ -99,7 +91,7 @@ def load_masks():
 def test_results_are_those_of_the_class(folder, values, name):
     settings, make = EXAMPLES[name]
     np.save("masks.npy", np.random.default_rng(1).random((3, 16, 16)))
-    got = found(folder, "--udf", f"{name}:{settings}")
+    got = results_of("--udf", f"{name}:{settings}")
     expected = ud.run_udf(
         ud.io.open_file("scan.npy", chunks=(3, 4, -1, -1)).array, make()
     ).compute()
@@ -113,7 +105,7 @@ def test_results_are_those_of_the_class(folder, values, name):
 @pytest.mark.full
 def test_a_function_out_of_a_file(folder, values):
     (folder / "mine.py").write_text("def peak(frame):\n    return frame.max()\n")
-    got = found(folder, "--udf", "auto:f=mine.py:peak", "--scheduler", "processes")
+    got = results_of("--udf", "auto:f=mine.py:peak", "--scheduler", "processes")
     np.testing.assert_array_equal(got["auto_result"], values.max(axis=(2, 3)))
 
 
@@ -171,5 +163,5 @@ def test_what_is_written_is_read(settings):
 def test_masks_for_regions(folder, values):
     mask = np.random.default_rng(0).random(SHAPE[:2]) > 0.5
     np.save("mask.npy", mask)
-    got = found(folder, "--udf", "sum", "--roi", "mask.npy")
+    got = results_of("--udf", "sum", "--roi", "mask.npy")
     np.testing.assert_array_equal(got["sum_intensity"], values[mask].sum(axis=0))

@@ -4,7 +4,6 @@ import itertools
 import json
 from zipfile import ZipFile
 
-import dask
 import dask.array as da
 import numpy as np
 import pytest
@@ -20,6 +19,7 @@ from suites import examples
 from udfdask import save_results
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.io import open_file
+from udfdask.testing import raise_if_dask_computes
 from udfdask.udfs import CoMUDF, NoOpUDF, RadialProfileUDF, SumSigUDF, SumUDF
 
 xr = pytest.importorskip("xarray", reason="xarray is in the io extra")
@@ -152,10 +152,6 @@ def everything(folder):
     return {path: path.is_file() and path.read_bytes() for path in sorted(folder.rglob("*"))}
 
 
-def no_computing(*args, **kwargs):
-    raise AssertionError("something was computed")
-
-
 @pytest.mark.parametrize("suffix", ALL)
 def test_the_same_file_as_on_the_command_line(scan, tmp_path, suffix):
     data = open_file(scan)
@@ -266,7 +262,7 @@ def test_a_write_that_fails_leaves_the_old_file_and_the_results(x, tmp_path, mon
 @pytest.mark.parametrize("name", ["a.tif", "a.npy", "a", "a.zarrr", "s3://bucket/a.zarr"])
 def test_what_cannot_be_written_is_refused_before_anything_is_computed(x, tmp_path, name):
     path = name if "://" in name else tmp_path / name
-    with dask.config.set(scheduler=no_computing), pytest.raises(ArgumentValueError):
+    with raise_if_dask_computes(), pytest.raises(ArgumentValueError):
         save_results(path, ud.run_udf(x, {"a": SumUDF(), "b": SumSigUDF()}))
     assert list(tmp_path.iterdir()) == []
 

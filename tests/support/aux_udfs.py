@@ -32,7 +32,6 @@ class Seen(ud.UDF):
         }
 
     def numbers(self):
-        """Flat numbers in the whole scan of the frames at hand."""
         nav = self.meta.dataset_shape.nav
         places = self.meta.coordinates
         return (

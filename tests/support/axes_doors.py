@@ -57,7 +57,6 @@ class Scan:
 
 
 def to_axis(dim):
-    """The axis of a dimension, by plain arithmetic."""
     steps = np.diff(dim.positions)
     if np.ptp(steps) > 1e-6:
         return ud.Axis(name=dim.name, unit=dim.unit, values=tuple(dim.positions.tolist()))
@@ -95,8 +94,6 @@ def to_signal(scan, *, lazy):
 
 
 class ArrayDoor:
-    """A dask array with a list of axes."""
-
     def __init__(self, scan, folder):
         self.array = da.from_array(scan.values, chunks=(1, -1, -1, -1))
         self.axes, self.unit = [to_axis(dim) for dim in scan.dims], scan.unit
@@ -217,8 +214,6 @@ def set_unit(dataset, unit):
 
 
 class DataArrayDoor:
-    """A DataArray with chunks."""
-
     lazy = True
 
     def __init__(self, scan, folder):
@@ -244,8 +239,6 @@ class DataArrayInMemory(DataArrayDoor):
 
 
 class SignalDoor:
-    """A signal in memory."""
-
     lazy = False
 
     def __init__(self, scan, folder):
@@ -282,7 +275,6 @@ class LazySignalDoor(SignalDoor):
 
 
 def read_axes(axes, shape):
-    """Read the axes of an array of this shape."""
     return [(a.name, a.unit, a.positions(n)) for a, n in zip(axes, shape, strict=True)]
 
 

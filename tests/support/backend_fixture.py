@@ -42,7 +42,6 @@ ROOMS = ("udfs", "interface")
 
 
 def pytest_addoption(parser):
-    """Add the option that lifts the rule."""
     parser.addoption(
         "--every-backend",
         action="store_true",
@@ -77,7 +76,6 @@ def one_set_each(calls, backends):
 
 
 def backends_of(test):
-    """The backends that a test function runs on, NumPy first."""
     if test in UNCHANGED or test.partition("::")[0] in UNCHANGED:
         return ("numpy",)
     matrices = (*MATRICES, *ON_DEVICE[1:]) if test in MATRIX_TESTS else ()
@@ -113,7 +111,6 @@ def chunk_backend(request, monkeypatch):
 
 @pytest.fixture
 def stand_in_for_cupy():
-    """NumPy in the place of CuPy."""
     with numpy_standing_in_for_cupy():
         yield
 

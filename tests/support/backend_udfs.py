@@ -11,7 +11,6 @@ from udfdask.backends.table import backend_of
 
 
 def dense(array):
-    """Data of any backend as a NumPy array."""
     if isinstance(array, np.ndarray):
         return array
     return array.todense() if isinstance(array, sparse.SparseArray) else array.toarray()
@@ -82,7 +81,6 @@ class Wants(Looks, ud.UDF):
 
 
 def double(array):
-    """Double what an array holds, in place."""
     if isinstance(array, np.ndarray):
         array *= array.dtype.type(2)
     elif isinstance(array.data, dict):
@@ -113,7 +111,6 @@ class ProgramOn(Looks):
 
 
 def program_on(program, offers):
-    """The UDF of a program that offers some backends."""
     plain = make_udf(program)
     cls = type("On" + type(plain).__name__, (ProgramOn, type(plain)), {})
     options = {**plain._kwargs["options"], "offers": tuple(offers)}

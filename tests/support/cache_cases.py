@@ -45,7 +45,6 @@ def data(folder, chunks=CHUNKS, dtype="int32", shape=SHAPE):
 
 
 def loads(folder):
-    """How often each block was loaded since the last call."""
     path = Path(folder, "loads")
     return counts(path) if path.exists() else Counter()
 
@@ -71,14 +70,12 @@ def assert_equal(found, expected):
 
 
 def assert_same_bits(one, other):
-    """Two arrays are equal to the last bit."""
     one, other = np.asarray(one), np.asarray(other)
     assert (one.dtype, one.shape) == (other.dtype, other.shape)
     assert one.tobytes() == other.tobytes()
 
 
 def damage(file, how):
-    """Remove, empty, cut or change a file."""
     content = file.read_bytes()
     if how == "removed":
         file.unlink()
@@ -101,7 +98,6 @@ def several(x, folder, **options):
 
 
 def one(cls, *args, **kwargs):
-    """A case with a single UDF."""
     return lambda folder: (ud.run_udf(data(folder), cls(*args, **kwargs)),)
 
 
@@ -228,18 +224,15 @@ CASES = {
 
 
 def computed(*results, **options):
-    """The computed results."""
     return ud.compute(*results, **{"scheduler": "synchronous", **options})
 
 
 def without_cache(*results):
-    """The computed results; nothing is kept or read."""
     with ud.cache(None):
         return computed(*results)
 
 
 def records(folder):
-    """The files of all records of a cache."""
     return sorted(Path(folder).glob("records/*.record"))
 
 

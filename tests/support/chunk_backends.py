@@ -59,7 +59,6 @@ def can_hold(backend, array, sig_dims):
 
 
 def block_in(block, backend, sig_dims):
-    """A block made of something else."""
     if backend == READ_ONLY:
         view = np.asarray(block).view()
         view.flags.writeable = False

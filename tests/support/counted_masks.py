@@ -20,14 +20,12 @@ LOCK = threading.Lock()
 
 
 def counted(label, shape=(3, 4)):
-    """Note a call in this process."""
     with LOCK:
         CALLS.append(label)
     return np.arange(np.prod(shape), dtype="float32").reshape(shape)
 
 
 def filed(folder, pid_of, shape):
-    """Leave a file named after the process."""
     note(folder, f"made-{pid_of()}")
     return np.ones(shape, dtype="float32")
 

@@ -42,7 +42,6 @@ class CountedData:
 
 
 def counted_block(block, folder, block_info=None):
-    """A function for map_blocks that notes its block."""
     place = block_info[0]["chunk-location"]
     note(folder, "load-" + "-".join(map(str, place)))
     return block + 1

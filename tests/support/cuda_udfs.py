@@ -10,7 +10,6 @@ from udf_zoo import sig_axes
 
 
 def here():
-    """The name of the worker at work."""
     from distributed import get_worker
 
     try:
@@ -20,7 +19,6 @@ def here():
 
 
 def loaded(block, folder, block_info=None):
-    """A function for map_blocks that notes where its block is."""
     place = "-".join(map(str, block_info[0]["chunk-location"]))
     note(folder, f"load-{place}@{here()}")
     return block + 1
@@ -74,8 +72,6 @@ class Hybrid(Rows):
 
 
 class Added(Cuda):
-    """With aux data."""
-
     def __init__(self, folder, aux, **more):
         ud.UDF.__init__(self, folder=folder, aux=aux, pause=0.0, offset=0)
 
@@ -96,6 +92,5 @@ class Heavy(Cuda):
 
 
 def numbers(array):
-    """What `Rows` gives."""
     values = np.asarray(array)
     return values.sum(axis=(2, 3)), values.sum(axis=(0, 1))

@@ -6,7 +6,6 @@ import udfdask as ud
 
 
 def sent(cupy, lazy):
-    """The same dask array with chunks on the device."""
     meta = cupy.empty((0,) * lazy.ndim, dtype=lazy.dtype.newbyteorder("="))
     return lazy.map_blocks(cupy.asarray, meta=meta)
 
@@ -84,8 +83,6 @@ class Parts(Both):
 
 
 class Frames(ud.UDF):
-    """By frames, without a merge."""
-
     def __init__(self, offers=("cupy", "numpy")):
         super().__init__(offers=offers)
 

@@ -31,7 +31,6 @@ def summable(dtype, shape, times=1):
 
 
 def total_dtype(dtype):
-    """What sums of a dtype are held in."""
     kind = np.dtype(dtype).kind
     natural = np.dtype({"u": "u8", "b": "i8", "i": "i8", "f": "f8", "c": "c16"}[kind])
     return np.promote_types(natural, np.dtype(dtype)) if kind in "fc" else natural

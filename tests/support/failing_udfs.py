@@ -15,8 +15,6 @@ def raise_own_error(method):
 
 
 class Fails(ud.UDF):
-    """Raises in the method of this name."""
-
     def __init__(self, method, size=()):
         super().__init__(method=method, size=size)
 

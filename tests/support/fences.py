@@ -17,7 +17,6 @@ class Fence(NamedTuple):
 
 
 def read_fences(page: Path) -> list[Fence]:
-    """All fenced blocks of `page`, from top to bottom."""
     source = page.read_text(encoding="utf-8")
     blocks = re.finditer(r"^```(\{?[\w-]*\}?)\n(.*?)^```$", source, flags=re.MULTILINE | re.DOTALL)
     return [Fence(m[1], m[2], source.count("\n", 0, m.start(2))) for m in blocks]

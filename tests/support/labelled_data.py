@@ -60,8 +60,6 @@ class Kinds(ud.UDF):
 
 
 class Case(NamedTuple):
-    """A labeled data set in any order of dimensions."""
-
     array: xr.DataArray
     nav: tuple[str, ...]
     sig: tuple[str, ...]
@@ -99,7 +97,6 @@ def cases(draw: st.DrawFn) -> Case:
 
 
 def attributes() -> st.SearchStrategy[dict[str, Any]]:
-    """Some of the attributes that data may have."""
     every = {"beam": 200, "operator": "A", "units": "counts", "long_name": "electrons"}
     return st.sets(st.sampled_from(sorted(every))).map(lambda keys: {k: every[k] for k in keys})
 

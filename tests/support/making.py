@@ -25,13 +25,11 @@ def make(buffers: dict[str, dict[str, Any]], **methods: Any) -> type[ud.UDF]:
 
 
 def compute(x: da.Array, udf: Any, **options: Any) -> Any:
-    """The computed results of one UDF or of several, in one thread."""
     lazy = ud.run_udf(x, udf, **options)
     return lazy.compute(**SYNC) if isinstance(lazy, ud.Result) else ud.compute(*lazy, **SYNC)
 
 
 def mask_of(*positions: Any) -> np.ndarray:
-    """A ROI of the scan `NAV` in which these positions are selected."""
     mask = np.zeros(NAV, dtype=bool)
     for position in positions:
         mask[position] = True
@@ -39,7 +37,6 @@ def mask_of(*positions: Any) -> np.ndarray:
 
 
 def wait_until(condition: Callable[[], Any]) -> None:
-    """Wait for a condition that another thread or process will meet."""
     end = time.monotonic() + LATE
     while not condition():
         assert time.monotonic() < end, "it hangs"

@@ -73,8 +73,6 @@ class Output(Brief):
 
 @dataclass(frozen=True, repr=False)
 class Program(Brief):
-    """One UDF."""
-
     buffers: tuple[Buffer, ...]
     outputs: tuple[Output, ...] = ()
     method: str = "frame"
@@ -94,7 +92,6 @@ class Program(Brief):
     elementwise_results: bool = False
 
     def buffer(self, name):
-        """Return the buffer of a name."""
         return next(b for b in self.buffers if b.name == name)
 
     def median_of(self):
@@ -105,8 +102,6 @@ class Program(Brief):
 
 @dataclass(frozen=True, repr=False)
 class Case(Brief):
-    """Programs, and the array that they are run on."""
-
     programs: tuple[Program, ...]
     shape: tuple[int, ...]
     sig_dims: int
@@ -119,12 +114,10 @@ class Case(Brief):
 
     @property
     def nav(self):
-        """Navigation shape."""
         return self.shape[: len(self.shape) - self.sig_dims]
 
     @property
     def sig(self):
-        """Shape of a frame."""
         return self.shape[len(self.shape) - self.sig_dims :]
 
     def array(self):

@@ -9,16 +9,12 @@ from program_model import CAP, POSTPROCESSED, WEIGHTS, cast, neutral
 
 @dataclass
 class Expected:
-    """A result as a run must give it."""
-
     value: np.ndarray
     raw: np.ndarray
     mask: np.ndarray
 
 
 class Oracle:
-    """Works out one program on the data of a case."""
-
     def __init__(self, case, program):
         self.case, self.program = case, program
         self.n_frames = int(np.prod(case.nav))
@@ -31,7 +27,6 @@ class Oracle:
             self.frames = ~self.frames if dtype.kind == "b" else self.frames * 2
 
     def results(self):
-        """Return what is expected, by name."""
         program = self.program
         merged = {b.name: self._merged(b) for b in program.buffers}
         done = {
@@ -91,7 +86,6 @@ class Oracle:
         return values * cast(times, b.dtype)
 
     def _output(self, output, merged):
-        """Return what get_results makes of merged buffers."""
         form = output.form
         if form in ("full", "here"):
             return self._expected(self.positions.astype("int64"), "nav", (), None)
@@ -134,7 +128,6 @@ def _add(values, axis):
 
 
 def _reduce(op, values, axis):
-    """Return the values along an axis taken together."""
     if op in ("sum", "scan"):
         return _add(values, axis)
     if op == "xor":

@@ -120,7 +120,6 @@ def chunks_within(draw, shape, blocks):
 
 @st.composite
 def cases(draw):
-    """One to three programs and an array, its chunks, a ROI and a tile size."""
     n_nav = draw(st.sampled_from([1, 2, 3, 2, 3, 1, 0]))
     side = st.sampled_from([1, 2, 3, 4, 5, 4, 3, 2])
     nav = tuple(draw(st.lists(side, min_size=n_nav, max_size=n_nav)))

@@ -61,7 +61,6 @@ class Kept:
         return list(dict.fromkeys(state.num_frames_complete for state in self.states))
 
     def assert_finished(self, frames, nbytes, chunks):
-        """All of this was to be done, and is."""
         last = self.last
         assert self.events[0] == "start"
         assert self.events[-1] == "end"
@@ -72,8 +71,6 @@ class Kept:
 
 
 class Fails:
-    """Fails at one event."""
-
     def __init__(self, event, error):
         self.event, self.error = event, error
         self.called = []
@@ -91,8 +88,6 @@ class Fails:
 
 
 class Sums(ud.UDF):
-    """Frame sums."""
-
     def get_result_buffers(self):
         return {"v": self.buffer(kind="nav", dtype="float64")}
 
@@ -147,8 +142,6 @@ class Interrupts(Sums):
 
 
 class Weighs(ud.UDF):
-    """Uses a large parameter."""
-
     def __init__(self, weights):
         super().__init__(weights=weights)
 

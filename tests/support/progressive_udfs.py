@@ -57,8 +57,6 @@ class WithTable(ud.UDF):
 
 
 class ParameterDecides(ud.UDF):
-    """Parameters that decide what is declared."""
-
     def __init__(self, n, dtype="float32"):
         super().__init__(n=n, dtype=dtype)
 
@@ -102,8 +100,6 @@ class MaskSeen(ud.UDF):
 
 
 class Dose(ud.UDF):
-    """Rows hold aux data."""
-
     def __init__(self, dose, other=0):
         super().__init__(dose=dose, other=other)
 
@@ -172,8 +168,6 @@ class MeanOfMeans(NavSums):
 
 
 class Order(Native):
-    """Depends on the order of merging."""
-
     def get_result_buffers(self):
         return {
             "place": self.buffer("nav", dtype="int64"),
@@ -220,8 +214,6 @@ class GatedAnyOrder(Gated):
 
 
 class Sees(Gated):
-    """Rows hold a parameter."""
-
     def __init__(self, name, value, closed=()):
         ud.UDF.__init__(self, name=name, value=value, closed=closed)
 
@@ -241,7 +233,6 @@ class Gates:
         self.some = threading.Semaphore(0)
 
     def wait_for(self, count):
-        """Wait until so many chunks have started."""
         while len(self.started) < count:
             assert self.some.acquire(timeout=LATE)
 
@@ -284,8 +275,6 @@ class Interrupts(NavSums):
 
 
 class CountsResults(NavSums):
-    """Notes each call of get_results."""
-
     def __init__(self, folder):
         super().__init__(folder=str(folder))
 

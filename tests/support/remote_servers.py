@@ -13,8 +13,6 @@ BLOCK = 1 << 16
 
 @dataclass
 class Request:
-    """A request that a server has answered."""
-
     method: str
     path: str
     start: int
@@ -110,7 +108,6 @@ class Handler(BaseHTTPRequestHandler):
 
 @contextmanager
 def serving(folder, **how):
-    """A server of the files in a folder, as long as the context lasts."""
     files = FileServer(Path(folder), **how)
     handler = type("OneServer", (Handler,), {"files": files})
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
@@ -128,7 +125,6 @@ def serving(folder, **how):
 
 @contextmanager
 def s3_server():
-    """A server of S3, and the storage options for it."""
     from moto.server import ThreadedMotoServer
 
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)

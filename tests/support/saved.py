@@ -6,7 +6,6 @@ import xarray as xr
 
 
 def read_saved(path):
-    """Return the Dataset in a zarr store or NetCDF file, in memory."""
     engine = "zarr" if Path(path).is_dir() else "h5netcdf"
     with xr.open_dataset(path, engine=engine) as dataset:
         return dataset.load()

@@ -68,8 +68,6 @@ class ListsUDF(ud.UDF):
 
 
 class Case(NamedTuple):
-    """A signal and the plain dask array of the same data and chunks."""
-
     signal: object
     array: da.Array
     sig_dims: int
@@ -125,12 +123,10 @@ def cases(draw, *, min_nav=0, max_nav=3, max_sig=3, dtypes=("uint8", "int64", "f
 
 
 def plain(text):
-    """The same without what traits calls undefined."""
     return text if isinstance(text, str) else None
 
 
 def axis_facts(axis):
-    """All that an axis says, to be compared."""
     said = axis.get_axis_dictionary()
     said["axis"] = np.asarray(axis.axis).tolist()
     return {**said, "name": plain(axis.name), "units": plain(axis.units)}

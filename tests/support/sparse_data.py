@@ -31,7 +31,6 @@ def maker(form: str, n_nav: int) -> Callable[[np.ndarray], Any]:
 
 
 def sparse_chunks(data: np.ndarray, chunks: Any, form: str, n_nav: int) -> da.Array:
-    """A dask array of sparse blocks."""
     make = maker(form, n_nav)
     meta = make(np.zeros((0,) * data.ndim, data.dtype))
     return da.from_array(data, chunks=chunks).map_blocks(make, dtype=data.dtype, meta=meta)
@@ -46,7 +45,6 @@ def sprinkled(data: np.ndarray, density: float, seed: int = 0) -> np.ndarray:
 
 
 def as_matrix(data: np.ndarray, n_nav: int) -> np.ndarray:
-    """The data with one scan and one signal axis."""
     return data.reshape(math.prod(data.shape[:n_nav]), math.prod(data.shape[n_nav:]))
 
 

@@ -10,8 +10,6 @@ from udfdask.libertem import count_nonzero
 
 
 class MySumUDF(UDF):
-    """A sum over frames with a merge."""
-
     def get_result_buffers(self):
         return {"intensity": self.buffer("sig", dtype=self.meta.input_dtype)}
 
@@ -23,8 +21,6 @@ class MySumUDF(UDF):
 
 
 class MySumMergeUDF(MySumUDF):
-    """The same with a merge_all beside the merge."""
-
     def merge_all(self, ordered_results):
         parts = np.stack([part.intensity for part in ordered_results.values()])
         return {"intensity": np.sum(parts, axis=0)}
@@ -151,7 +147,6 @@ class CorrelationUDF(UDF):
         super().__init__(peaks=peaks, steps=steps, template=template)
 
     def shifts(self):
-        """All shifts of the template, shape (shifts, 2)."""
         side = 2 * self.params.steps + 1
         return np.indices((side, side)).reshape(2, -1).T - self.params.steps
 

@@ -20,7 +20,6 @@ IN_PROCESSES = {"client", "cluster", "pool", "processes", "distributed"}
 
 
 def pytest_addoption(parser):
-    """Add the option that asks for the full suite."""
     parser.addoption(
         "--full",
         action="store_true",
@@ -54,7 +53,6 @@ def few_of(values):
 
 @pytest.hookimpl(wrapper=True)
 def pytest_generate_tests(metafunc):
-    """Keep the parameter sets that this suite runs."""
     result = yield
     if not is_full(metafunc.config):
         if not for_default(metafunc.definition):
@@ -66,7 +64,6 @@ def pytest_generate_tests(metafunc):
 
 
 def for_default(test):
-    """Whether a test is in the default suite."""
     if test.get_closest_marker("always"):
         return True
     in_processes = IN_PROCESSES.intersection(test.fixturenames)

@@ -28,8 +28,6 @@ def combine(buffer, one, other):
 
 
 class Programmed(ud.UDF):
-    """Declares, prepares and post-processes the buffers of a program."""
-
     def __init__(self, program, weights, options):
         super().__init__(program=program, weights=weights, options=options)
         self.program = program
@@ -85,7 +83,6 @@ class Programmed(ud.UDF):
         return np.ravel_multi_index(tuple(here.T), nav) if nav else np.zeros(len(here), "int64")
 
     def add(self, block, by_frame=False):
-        """Collect the contributions of a block of frames or of parts of them."""
         where = self.meta.slice
         assert block.dtype == self.meta.input_dtype
         assert tuple(where.shape) == block.shape
@@ -108,7 +105,6 @@ class Programmed(ud.UDF):
                 view[...] = after
 
     def _collected(self, b, block):
-        """Return the contributions of a block to a buffer."""
         rows, sig = (0,), tuple(range(1, block.ndim))
         values = self._contributions(b, block)
         if b.op in ("last", "hash"):

@@ -6,7 +6,6 @@ import udfdask as ud
 
 
 def sig_axes(data, extra=0):
-    """The signal axes of a tile or partition, which has one navigation axis."""
     return tuple(range(1, data.ndim))
 
 

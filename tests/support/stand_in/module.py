@@ -111,8 +111,6 @@ class NumpyStandIn(_Namespace):
 
 
 class _Cuda:
-    """What stands in for `cupy.cuda`."""
-
     def __init__(self, ledger, n_devices, pinned):
         self.Stream = Stream
         self.Event = Event
