@@ -132,15 +132,7 @@ def delete(path, write):
     path.unlink()
 
 
-CHANGES = [
-    write_again,
-    put_in_place,
-    cut,
-    delete,
-]
-
-
-@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("change", [write_again, put_in_place, cut, delete])
 def test_a_change_is_an_error_with_the_path(recording, change):
     path, write, open_it = recording
     array = open_it(path)

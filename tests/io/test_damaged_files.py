@@ -1,13 +1,12 @@
 """Damaged and unusual files of all formats: right values, or one error with the path."""
 
-import io
 import warnings
 from contextlib import suppress
 
 import numpy as np
 import pytest
 
-from damaging import LEAVES_FILES_OPEN, assert_same, outcome
+from damaging import LEAVES_FILES_OPEN, outcome
 from instrument_files import write_blo
 from udfdask.errors import ArgumentTypeError
 from udfdask.io import open_file
@@ -19,13 +18,6 @@ hs = pytest.importorskip("hyperspy.api", reason="hyperspy is in the io extra")
 pytestmark = [pytest.mark.full, *LEAVES_FILES_OPEN]
 
 VALUES = np.random.default_rng(6).integers(1, 50, (2, 3, 4, 4)).astype(np.uint8)
-
-
-def npy(values):
-    """What numpy.save writes."""
-    stream = io.BytesIO()
-    np.save(stream, values)
-    return stream.getvalue()
 
 
 def write_hdf5(path):
@@ -52,34 +44,20 @@ def read_blo(path):
     return stored.reshape(VALUES.shape)
 
 
-def save(path):
-    hs.signals.Signal2D(VALUES).save(path, overwrite=True)
-
-
-def load(path):
-    return hs.load(path).data
-
-
 HOW = {"nav_shape": (2, 3), "sig_shape": (4, 4), "dtype": "u1"}
 # A name, what writes the file, what reads it as its own library does, and options of `open_file`.
 FORMATS = {
     "npy": ("a.npy", lambda path: np.save(path, VALUES), np.load, {}),
-    "raw": (
-        "a.raw",
-        VALUES.tofile,
-        lambda path: np.fromfile(path, "u1").reshape(VALUES.shape),
-        HOW,
-    ),
+    "raw": ("a.raw", VALUES.tofile, lambda path: np.fromfile(path, "u1").reshape(2, 3, 4, 4), HOW),
     "hdf5": ("a.h5", write_hdf5, lambda path: h5py.File(path)["entry/scan"][()], {}),
     "zarr 3": ("a.zarr", write_zarr, read_zarr, {}),
     "shards": ("a.zarr", lambda path: write_zarr(path, shards=(1, 3, 4, 4)), read_zarr, {}),
     "blo": ("a.blo", lambda path: write_blo(path, VALUES), read_blo, {}),
-    "hspy": ("a.hspy", save, load, {}),
+    "hspy": ("a.hspy", hs.signals.Signal2D(VALUES).save, lambda path: hs.load(path).data, {}),
 }
 
 
 def files_of(path):
-    """The files that may be damaged: in a store, all."""
     if path.is_dir():
         return [file for file in sorted(path.rglob("*")) if file.is_file()]
     return [path]
@@ -99,7 +77,6 @@ def test_files_that_are_cut(tmp_path, kind):
     name, write, read, how = FORMATS[kind]
     path = tmp_path / name
     write(path)
-    assert_same(np.asarray(read(path)), np.asarray(read(path)))
     check(path, read, how)
     for file in files_of(path):
         content = file.read_bytes()
@@ -122,8 +99,9 @@ def test_content_that_the_suffix_does_not_say(tmp_path, suffix):
         path.write_bytes(content)
         with suppress(ImportError):  # a package for this format only
             assert outcome(path) is None
-    path.write_bytes(npy(VALUES))
-    assert_same(outcome(path), VALUES)
+    with path.open("wb") as stream:
+        np.save(stream, VALUES)
+    np.testing.assert_array_equal(outcome(path), VALUES, strict=True)
     path.unlink()
     path.mkdir()
     assert outcome(path) is None

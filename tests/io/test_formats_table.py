@@ -31,7 +31,6 @@ RECORDINGS = ["001_4x2_6bit.mib", "bcf_v2_50x50px.bcf", "test1.blo"]
 
 
 def signal(values, sig_dims=2):
-    """A signal with calibrated axes."""
     made = (hs.signals.Signal2D if sig_dims == 2 else hs.signals.Signal1D)(values)
     for number, axis in enumerate(made.axes_manager.navigation_axes):
         axis.scale, axis.units = 0.5 + number, "nm"
@@ -41,7 +40,6 @@ def signal(values, sig_dims=2):
 
 
 def saved(values, sig_dims=2):
-    """A function that writes a file with HyperSpy."""
     return lambda path: signal(values, sig_dims).save(path)
 
 
@@ -67,7 +65,6 @@ NOTES = {"b.tif": ", compressed", "c.tif": ", colors"}
 
 
 def how_it_is_read(opened):
-    """How tasks read the array, in words."""
     if "read at once" in opened.reader:
         return "at once"
     tasks = dict(opened.array.dask).values()

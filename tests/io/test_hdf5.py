@@ -51,46 +51,6 @@ def test_automatic_chunks_are_whole_stored_chunks(tmp_path):
         assert open_file(tmp_path / "a.h5").array.chunksize == (2, 4, 16, 16)
 
 
-def test_axes_from_dimension_scales(tmp_path):
-    with h5py.File(tmp_path / "a.h5", "w") as f:
-        f["a"] = np.zeros((3, 4, 5))
-        f["y"] = 10.0 + 0.5 * np.arange(3)
-        f["y"].attrs["units"] = "nm"
-        f["log"] = [1.0, 2.0, 4.0, 8.0]
-        for dim, scale in enumerate(["y", "log"]):
-            f[scale].make_scale(scale)
-            f["a"].dims[dim].attach_scale(f[scale])
-        f["a"].dims[2].label = "energy"
-    y, uneven, energy = open_file(tmp_path / "a.h5", dataset="a").axes
-    assert (y.name, y.unit, y.scale, y.offset) == ("y", "nm", 0.5, 10.0)
-    assert (uneven.name, uneven.unit, uneven.scale) == ("log", None, 1.0)
-    assert (energy.name, energy.unit) == ("energy", None)
-
-
-@pytest.fixture
-def nexus(tmp_path, values):
-    """A file in the form of the NeXus standard, whose axes are named in attributes."""
-    with h5py.File(tmp_path / "scan.nxs", "w") as f:
-        group = f.create_group("entry/data")
-        group.attrs.update({"NX_class": "NXdata", "signal": "frames"})
-        group.attrs["axes"] = ["y", ".", "kx", "ky"]
-        group.attrs.update({"ky_indices": 2, "kx_indices": [3]})  # these count, not the order
-        group["frames"] = values
-        group["frames"].attrs["units"] = "counts"
-        for name, n, unit in (("y", 4, "nm"), ("ky", 8, "mrad"), ("kx", 10, "mrad")):
-            group[name] = 7.0 - 0.5 * np.arange(n)
-            group[name].attrs["units"] = unit
-    return tmp_path / "scan.nxs"
-
-
-def test_axes_of_nexus(nexus):
-    opened = open_file(nexus)
-    assert (opened.sig_dims, opened.unit) == (2, "counts")
-    assert [axis.name for axis in opened.axes] == ["y", "x", "ky", "kx"]
-    assert [axis.unit for axis in opened.axes] == ["nm", None, "mrad", "mrad"]
-    assert [axis.scale for axis in opened.axes] == [-0.5, 1, -0.5, -0.5]
-
-
 def test_several_of_one_size_are_listed(tmp_path):
     with h5py.File(tmp_path / "a.h5", "w") as f:
         f["first"] = np.zeros((2, 3, 4))

@@ -42,7 +42,6 @@ def write(path, values=VALUES, *, stored=STORED, **options):
 
 
 def plugin_options():
-    """Options with the filters of hdf5plugin, by name."""
     hdf5plugin = pytest.importorskip("hdf5plugin", reason="hdf5plugin is not in any extra")
     return {
         "bitshuffle": dict(hdf5plugin.Bitshuffle(cname="none")),
@@ -71,7 +70,6 @@ def without_library(monkeypatch):
 
 @pytest.fixture
 def library_reads(monkeypatch):
-    """The parts that HDF5 reads."""
     parts, read = [], HDF5Dataset._from_library
 
     def note(self, index):

@@ -126,6 +126,9 @@ def test_netcdf_4_is_hdf5(tmp_path):
             f[name] = np.zeros(SCAN.shape[dim], ">f4")
             f[name].make_scale(f"This is a netCDF dimension but not a netCDF variable. {dim:9}")
             f["scan"].dims[dim].attach_scale(f[name])
+        f["labeled"] = SCAN[0, 0, 0]
+        f["labeled"].dims[0].label = "energy"
+    assert open_file(tmp_path / "a.nc", dataset="labeled").axes[0].name == "energy"
     opened = open_file(tmp_path / "a.nc")
     assert_eq(opened.array, SCAN)
     assert opened.reader == "NetCDF 4, dataset scan"

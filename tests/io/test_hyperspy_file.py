@@ -32,11 +32,8 @@ def file(tmp_path, values):
 def test_data_and_axes(file, values):
     opened = open_file(file)
     assert_eq(opened.array, values)
-    assert (opened.reader, opened.title, opened.sig_dims) == (
-        "HyperSpy (hspy)",
-        "gold on carbon",
-        2,
-    )
+    assert (opened.reader, opened.title) == ("HyperSpy (hspy)", "gold on carbon")
+    assert opened.sig_dims == 2
     assert [axis.name for axis in opened.axes] == ["y", "x", "ky", "kx"]
     assert [axis.scale for axis in opened.axes] == [0.5, 0.25, 2, 2]
     assert {(axis.unit, axis.offset) for axis in opened.axes} == {("nm", 7.0)}
@@ -102,19 +99,3 @@ def test_a_suffix_that_nothing_reads(tmp_path, name, content):
     if name == "a.foo":
         with pytest.raises(FileFormatError, match="suffix"):
             open_file(tmp_path / name)
-
-
-@pytest.fixture(params=["a.sur", "a.msa", "a.prz"])
-def unpacked(request, tmp_path):
-    """A file that HyperSpy cannot read lazily."""
-    spectra = np.arange(24.0) if request.param == "a.msa" else np.arange(96.0).reshape(3, 4, 8)
-    hs.signals.Signal1D(spectra).save(tmp_path / request.param)
-    return tmp_path / request.param
-
-
-@pytest.mark.parametrize("scheduler", ["synchronous", "processes"])
-def test_formats_that_are_not_lazy(unpacked, scheduler):
-    opened, expected = open_file(unpacked), hs.load(unpacked)
-    assert "read at once" in opened.reader
-    assert opened.sig_dims == expected.axes_manager.signal_dimension
-    np.testing.assert_array_equal(opened.array.compute(scheduler=scheduler), expected.data)

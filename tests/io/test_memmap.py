@@ -108,7 +108,6 @@ def frames(tmp_path):
 
 
 def descriptors():
-    """How many this process has."""
     gc.collect()
     return len(list(Path("/proc/self/fd").iterdir()))
 

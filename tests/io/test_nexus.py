@@ -37,7 +37,6 @@ def group(file, name, kind="NXdata", **attrs):
 
 
 def opened(file, **kwargs):
-    """Close a file and open it with udfdask."""
     path = file.filename
     file.close()
     return open_file(path, **kwargs)
@@ -51,12 +50,8 @@ def test_texts_in_any_form(file, text):
     data.attrs["axes"] = text("x:.:.")
     scan = opened(file)
     assert_eq(scan.array, FRAMES)
-    assert (scan.unit, scan.axes[0].name, scan.axes[0].unit, scan.axes[0].scale) == (
-        "µm",
-        "x",
-        "nm",
-        3.0,
-    )
+    x = scan.axes[0]
+    assert (scan.unit, x.name, x.unit, x.scale) == ("µm", "x", "nm", 3.0)
 
 
 @pytest.mark.parametrize("kind", ["S2", h5py.string_dtype("ascii")])
@@ -73,6 +68,14 @@ def test_edges_of_bins(file, kind, first):
     data["counts"], data["time"] = FRAMES, (first + 2 * np.arange(7)).astype(kind)
     scan = opened(file)
     assert (scan.axes[0].scale, scan.axes[0].offset) == (2, first + 1)
+
+
+def test_indices_count_and_not_the_order_of_axes(file):
+    data = group(file, "entry/data", signal="frames", axes=[".", "kx", "ky"])
+    data.attrs.update({"ky_indices": 1, "kx_indices": [2]})
+    data["frames"], data["ky"], data["kx"] = FRAMES, np.arange(4), 7.0 - 0.5 * np.arange(5)
+    found = [(axis.name, axis.scale) for axis in opened(file).axes]
+    assert found == [("x", 1), ("ky", 1), ("kx", -0.5)]
 
 
 @pytest.mark.parametrize("spectrum", ["group", "dataset", None])

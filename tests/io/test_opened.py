@@ -7,11 +7,7 @@ from hypothesis import strategies as st
 
 import udfdask as ud
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
-from udfdask.geometry.axes import (
-    Axis,
-    axis_of_values,
-    with_different_names,
-)
+from udfdask.geometry.axes import Axis, axis_of_values, with_different_names
 from udfdask.io import open_file
 from udfdask.udfs import SumSigUDF, SumUDF
 

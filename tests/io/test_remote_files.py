@@ -1,8 +1,11 @@
-"""Data on servers, by each kind of file, server and scheduler: the same values, their own names."""
+"""Data on servers, by each kind of file, server and scheduler; and what cannot be read."""
 
+import importlib
 import json
 import os
 import pickle
+import socket
+import sys
 
 import numpy as np
 import pytest
@@ -13,7 +16,7 @@ from hypothesis import strategies as st
 import udfdask as ud
 from remote_servers import s3_server, serving
 from suites import examples
-from udfdask.errors import UDFWarning
+from udfdask.errors import FileFormatError, UDFWarning
 from udfdask.io import from_raw, open_file
 from udfdask.testing import raise_if_dask_computes
 from udfdask.udfs import SumSigUDF, SumUDF
@@ -160,3 +163,66 @@ def test_without_versions_nothing_is_found_again(changing, kind, tmp_path):
     assert_eq(second, scan())
     with pytest.warns(UDFWarning, match=r"not kept.*the versions? of"):
         ud.compute(ud.run_udf(second, SumUDF()), cache=tmp_path / "cache")
+
+
+@pytest.fixture
+def nobody():
+    """A URL of this machine where no server is."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    return f"http://127.0.0.1:{port}"
+
+
+@pytest.mark.parametrize("name", ["scan.npy", "scan.zarr", "scan.raw"])
+def test_an_unreachable_server(nobody, name):
+    raw = RAW if name.endswith("raw") else {}
+    with pytest.raises(ConnectionError, match=rf"{name} cannot be read .*check the URL"):
+        open_file(f"{nobody}/{name}", **raw)
+
+
+@pytest.mark.parametrize("name", ["other.npy", "other.json", "other.raw"])
+def test_a_missing_object(changing, name):
+    raw = RAW if name.endswith("raw") else {}
+    with pytest.raises(FileNotFoundError, match=rf"{name} cannot be read .*check the URL"):
+        open_file(f"{changing.url}/{name}", **raw)
+
+
+def test_a_server_without_ranges(changing):
+    changing.ranges = False
+    content = (changing.folder / "scan.npy").read_bytes()
+    (changing.folder / "scan.npy").write_bytes(content.ljust(1 << 20, b"\0"))
+    with pytest.raises(FileFormatError, match="in place of the 16384 that were asked for"):
+        open_file(f"{changing.url}/scan.npy")
+
+
+def test_a_file_of_another_format(changing):
+    (changing.folder / "scan.h5").write_bytes(b"\x89HDF\r\n\x1a\n" + bytes(100))
+    with pytest.raises(FileFormatError, match=r"scan\.h5 is neither a zarr store.*kerchunk"):
+        open_file(f"{changing.url}/scan.h5")
+
+
+@pytest.mark.parametrize(
+    ("url", "package"), [("s3://bucket/a.npy", "s3fs"), ("https://host/a.npy", "aiohttp")]
+)
+def test_a_missing_package(url, package, monkeypatch):
+    registry = importlib.import_module("fsspec.registry")
+    monkeypatch.delitem(registry._registry, url.partition("://")[0], raising=False)
+    for name in [name for name in sys.modules if name.partition(".")[0] == package]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.delitem(sys.modules, "fsspec.implementations.http", raising=False)
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(ImportError, match=rf'{package}.*pip install "udfdask\[remote\]"'):
+        open_file(url)
+
+
+def test_messages_and_names_show_no_password(changing):
+    host = changing.url.removeprefix("http://")
+    for url in (f"http://me:secret@{host}/a.npy", f"{changing.url}/a.npy?signature=secret"):
+        with pytest.raises(FileNotFoundError) as caught:
+            open_file(url)
+        assert "secret" not in str(caught.value)
+        assert "/a.npy" in str(caught.value)
+    opened = open_file(f"{changing.url}/scan.npy?signature=secret")
+    assert opened.title == "scan"
+    assert "secret" not in opened.array.name

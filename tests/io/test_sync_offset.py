@@ -149,11 +149,8 @@ def test_blocks_of_whole_rows_of_a_raw_file_are_views(tmp_path):
     options = {"nav_shape": (6, 8), "sig_shape": SIG, "dtype": "u2"}
     opened = open_file(tmp_path / "f", **options, sync_offset=-3, chunks=(2, -1, -1, -1))
     blocks = dask.compute(opened.array.to_delayed().ravel().tolist(), scheduler="synchronous")[0]
-    assert [block.base is not None and not block.flags.writeable for block in blocks] == [
-        False,
-        True,
-        False,
-    ]
+    views = [block.base is not None and not block.flags.writeable for block in blocks]
+    assert views == [False, True, False]
 
 
 def test_a_part_of_the_scan_knows_which_of_its_positions_are_absent():
@@ -253,11 +250,7 @@ def test_the_mask_can_be_given_beside_the_array(how):
     x = da.from_array(some_frames(5), chunks=(2, *SIG))
     opened = with_sync_offset(x, (2, 4), sync_offset=-1)
     changed = opened.array + 1
-    options = {
-        "roi": {"roi": opened.present},
-        "axes": {"axes": opened},
-        "opened": {},
-    }[how]
+    options = {"roi": {"roi": opened.present}, "axes": {"axes": opened}, "opened": {}}[how]
     result = ud.run_udf(opened if how == "opened" else changed, SumSigUDF(), **options)
     found = result.compute(scheduler="synchronous")
     np.testing.assert_array_equal(found.valid_mask["intensity"], opened.present)

@@ -1,6 +1,7 @@
 """`to_xarray` of an opened file and of a signal: the same data, with the same axes."""
 
 import importlib
+from dataclasses import replace
 
 import dask
 import dask.array as da
@@ -84,10 +85,6 @@ def test_the_axes_of_the_file(data):
             np.testing.assert_array_equal(dataset[name].values, own[name].values)
 
 
-def map_axes(*names):
-    return tuple(ud.Axis(name=name) for name in names)
-
-
 @pytest.mark.parametrize("name", ["y", "present"])
 def test_positions_without_a_frame(tmp_path, name):
     np.ones((10, 2, 2), "uint8").tofile(tmp_path / "a.raw")
@@ -95,14 +92,7 @@ def test_positions_without_a_frame(tmp_path, name):
         tmp_path / "a.raw", nav_shape=(3, 4), sig_shape=(2, 2), dtype="uint8", sync_offset=-1
     )
     assert opened.present is not None
-    opened = OpenedFile(
-        array=opened.array,
-        sig_dims=2,
-        reader="",
-        title="",
-        axes=map_axes(name, "x", "ky", "kx"),
-        present=opened.present,
-    )
+    opened = replace(opened, axes=tuple(ud.Axis(name=n) for n in (name, "x", "ky", "kx")))
     array = opened.to_xarray()
     mask = array["present_" if name == "present" else "present"]
     np.testing.assert_array_equal(mask.values, opened.present)

@@ -37,17 +37,6 @@ def test_the_array_of_a_group_that_is_meant(group, values):
     assert opened.reader == "zarr, array deep/scan"
 
 
-def test_a_store_written_anew_is_read_anew(tmp_path, values):
-    path = str(tmp_path / "a.zarr")
-    zarr.create_array(path, data=values)
-    first = open_file(path).array
-    first.sum().compute()
-    zarr.create_array(path, data=(values + 1).astype(np.uint8), overwrite=True)
-    second = open_file(path).array
-    assert first.name != second.name
-    assert_eq(second, (values + 1).astype(np.uint8))
-
-
 def test_chunks_behind_a_link_that_are_written_anew(tmp_path, values):
     path = tmp_path / "a.zarr"
     array = zarr.create_array(str(path), data=values)

@@ -92,3 +92,43 @@ def test_each_valid_store_is_what_zarr_reads(tmp_path, store, data):
     assert found.dtype == opened.dtype == expected.dtype
     index = tuple(data.draw(st.slices(size) | st.integers(-size, size - 1)) for size in SHAPE)
     np.testing.assert_array_equal(opened[index].compute(scheduler="synchronous"), expected[index])
+
+
+KNOWN = {
+    "plain": None,
+    "zstd": codecs.ZstdCodec(level=2),
+    "zstd with checksum": codecs.ZstdCodec(checksum=True),
+    "gzip": codecs.GzipCodec(),
+    "blosc": BLOSC,
+    "blosc zstd": codecs.BloscCodec(cname="zstd", typesize=2),
+}
+OLDER = [None, *(getattr(numcodecs, name)() for name in ("Zstd", "Blosc", "LZ4", "GZip", "Zlib"))]
+OWN = {
+    **{f"3, {n}": {"zarr_format": 3, "compressors": c} for n, c in KNOWN.items()},
+    **{f"shards, {n}": {"shards": (4, 3, 12, 14), "compressors": c} for n, c in KNOWN.items()},
+    **{f"2, {c}": {"zarr_format": 2, "compressors": c} for c in OLDER},
+    "slashes": {"zarr_format": 2, "chunk_key_encoding": {"name": "v2", "separator": "/"}},
+    "byte order": {"serializer": codecs.BytesCodec(endian="big")},
+}
+"""Options of arrays whose chunks are read without zarr."""
+
+
+def test_known_codecs_are_read_without_zarr(tmp_path, monkeypatch):
+    values = np.random.default_rng(9).poisson(0.3, (5, 7, 12, 10))
+    paths = {}
+    for name, options in OWN.items():
+        for dtype in ("<u2", "u1", "f4", ">i4"):
+            if not (name == "byte order" and dtype == "u1"):
+                path = paths[name, dtype] = str(tmp_path / f"{len(paths)}.zarr")
+                layout = {"shape": values.shape, "chunks": (2, 3, 12, 7), "dtype": dtype}
+                zarr.create_array(path, **layout, **options)[:] = values
+
+    def refuse(self, index):
+        raise AssertionError("zarr reads")
+
+    monkeypatch.setattr(zarr.Array, "__getitem__", refuse)
+    for case, path in paths.items():
+        array = open_file(path, chunks=(3, 4, -1, -1)).array
+        found = array.compute(scheduler="synchronous")
+        np.testing.assert_array_equal(found, values, err_msg=str(case))
+        assert found.dtype == array.dtype
