@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import udfdask as ud
-import udfdask.dask
+from doors import DATA
 from udfdask.geometry.good_chunks import good_chunks
 from udfdask.udfs import LogsumUDF
 
@@ -37,30 +37,11 @@ def cut():
     return da.zeros(SHAPE, chunks=CHUNKS, dtype="uint16")
 
 
-def data_array():
-    xr = pytest.importorskip("xarray", reason="xarray is an extra")
-    pytest.importorskip("udfdask.xarray")
-    return xr.DataArray(cut(), dims=("y", "x", "ky", "kx"))
-
-
-def signal():
-    hs = pytest.importorskip("hyperspy.api", reason="HyperSpy is an extra")
-    pytest.importorskip("udfdask.hyperspy")
-    return hs.signals.Signal2D(cut()).as_lazy()
-
-
-DATA = {"dask": cut, "xarray": data_array, "hyperspy": signal}
 RUNS = {
-    "map_frames": lambda data: data.udf.map_frames(peak),
-    "output_names": lambda data: data.udf.map_frames(two, output_names=("high", "low")),
-    "run_udf": lambda data: data.udf.run_udf(LogsumUDF()),
-    "run_udf_iter": lambda data: data.udf.run_udf_iter(LogsumUDF()),
-}
-MEANT = {
-    "map_frames": "map_frames(peak)",
-    "output_names": "map_frames(two)",
-    "run_udf": "LogsumUDF",
-    "run_udf_iter": "LogsumUDF",
+    "map_frames(peak)": lambda data: data.udf.map_frames(peak),
+    "map_frames(two)": lambda data: data.udf.map_frames(two, output_names=("high", "low")),
+    "LogsumUDF": lambda data: data.udf.run_udf(LogsumUDF()),
+    "LogsumUDF ": lambda data: data.udf.run_udf_iter(LogsumUDF()),
 }
 
 
@@ -75,14 +56,14 @@ def caught_from(call):
 @pytest.mark.parametrize("run", RUNS)
 @pytest.mark.parametrize("size", ["1 kiB", "1 MiB", "100 B"])
 def test_the_line_the_function_and_the_cure(kind, run, size):
-    data = DATA[kind]()
+    data = DATA[kind](cut())
     with dask.config.set({"array.chunk-size": size}):
         warning = caught_from(lambda: RUNS[run](data))
         advice = cut().rechunk(good_chunks(cut().chunks, 2, cut().dtype.itemsize))
     assert warning.filename == __file__
     assert warning.lineno == RUNS[run].__code__.co_firstlineno
     text = str(warning.message)
-    assert f"because {MEANT[run]} cannot process one signal chunk" in text
+    assert f"because {run.strip()} cannot process one signal chunk" in text
     assert "AutoUDF" not in text
     name = "signal" if kind == "hyperspy" else "array"
     (cure,) = re.findall(rf"{name}\.\w+\(.*\)$", text)

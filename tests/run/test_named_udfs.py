@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import udfdask as ud
-import udfdask.dask
+from doors import DOORS, methods
 from making import LATE
 from udfdask.testing import raise_if_dask_computes
 from udfdask.udfs import SumUDF, VirtualDetectorUDF
@@ -15,33 +15,12 @@ from udfdask.udfs import SumUDF, VirtualDetectorUDF
 DATA = np.random.default_rng(0).integers(0, 99, (4, 5, 6, 7))
 X = da.from_array(DATA, chunks=(2, 5, 6, 7))
 UDFS = {"BF": VirtualDetectorUDF("disk", r=2), "ADF": VirtualDetectorUDF("ring", ri=2, ro=3)}
-
-
-def on_data_array(udfs, method="run_udf", **options):
-    xr = pytest.importorskip("xarray", reason="xarray is an extra")
-    pytest.importorskip("udfdask.xarray")
-    return getattr(xr.DataArray(X).udf, method)(udfs, **options)
-
-
-def on_signal(udfs, method="run_udf", **options):
-    hs = pytest.importorskip("hyperspy.api", reason="hyperspy is an extra")
-    import udfdask.hyperspy  # noqa: F401
-
-    return getattr(hs.signals.Signal2D(X).as_lazy().udf, method)(udfs, **options)
-
-
-DOORS = {
-    "function": lambda udfs, method="run_udf", **options: getattr(ud, method)(X, udfs, **options),
-    "dask": lambda udfs, method="run_udf", **options: getattr(X.udf, method)(udfs, **options),
-    "xarray": on_data_array,
-    "hyperspy": on_signal,
-}
 EVERY = pytest.mark.parametrize("door", DOORS)
 
 
 @EVERY
 def test_results_bear_the_names(door):
-    run = DOORS[door]
+    run = methods(door, X).run_udf
     with raise_if_dask_computes():
         named, listed = run(UDFS), run(list(UDFS.values()))
     assert type(named) is dict
@@ -61,13 +40,13 @@ def test_results_bear_the_names(door):
 
 @EVERY
 def test_snapshots_and_descriptions(door):
-    run = DOORS[door]
-    *_, last = run(UDFS, "run_udf_iter", scheduler="synchronous")
+    runs = methods(door, X)
+    *_, last = runs.run_udf_iter(UDFS, scheduler="synchronous")
     for number, name in enumerate(UDFS):
         assert last.buffers[name] is last.buffers[number]
     with pytest.raises(KeyError, match=r"no UDF .* 'HAADF'; there are \['BF', 'ADF'\]"):
         last.buffers["HAADF"]
-    named, listed = run(UDFS, "explain"), run(list(UDFS.values()), "explain")
+    named, listed = runs.explain(UDFS), runs.explain(list(UDFS.values()))
     assert (named.n_tasks, named.memory) == (listed.n_tasks, listed.memory)
     assert "\nBF: VirtualDetectorUDF, process_tile on " in named.text
     assert "\ndetector  ADF: ring, ri = 2 px, ro = 3 px, center " in named.text
@@ -116,4 +95,4 @@ def test_parameters_change_by_name():
 def test_mistakes(door, udfs, error, match):
     for method in ("run_udf", "run_udf_iter", "explain"):
         with pytest.raises(error, match=match):
-            DOORS[door](udfs, method)
+            getattr(methods(door, X), method)(udfs)

@@ -6,7 +6,7 @@ import dask.array as da
 import pytest
 
 import udfdask as ud
-import udfdask.dask
+from doors import DOORS, methods
 from udfdask.plan.arguments import Options
 from udfdask.run.options import NUMBERS, IterOptions, RunOptions
 from udfdask.run.progressive import ProgressiveRun
@@ -14,42 +14,8 @@ from udfdask.scheduling.compute import OPTIONS
 from udfdask.udfs import SumUDF, VirtualDetectorUDF
 
 X = da.ones((2, 3, 4, 4), chunks=(1, 3, 4, 4))
-NAMES = ("run_udf", "explain", "run_udf_iter")
-
-
-def on_array(name):
-    def call(*args, **kwargs):
-        return getattr(ud, name)(X, *args, **kwargs)
-
-    return getattr(ud, name), call
-
-
-def on_data_array(name):
-    xr = pytest.importorskip("xarray", reason="xarray is an extra")
-    pytest.importorskip("udfdask.xarray")
-    method = getattr(xr.DataArray(X).udf, name)
-    return method, method
-
-
-def on_signal(name):
-    pytest.importorskip("hyperspy.api", reason="hyperspy is an extra")
-    import hyperspy.api as hs
-
-    import udfdask.hyperspy  # noqa: F401
-
-    method = getattr(hs.signals.Signal2D(X).as_lazy().udf, name)
-    return method, method
-
-
-DOORS = {
-    "function": on_array,
-    "dask": lambda name: (getattr(X.udf, name),) * 2,
-    "xarray": on_data_array,
-    "hyperspy": on_signal,
-}
-EVERY = pytest.mark.parametrize(
-    ("door", "name"), [(door, name) for door in DOORS for name in NAMES]
-)
+RUNS = [(door, name) for door in DOORS for name in ("run_udf", "explain", "run_udf_iter")]
+EVERY = pytest.mark.parametrize(("door", "name"), RUNS)
 
 
 def keywords(function):
@@ -59,8 +25,7 @@ def keywords(function):
 
 @EVERY
 def test_each_option_is_shown_with_its_default(door, name):
-    function, _ = DOORS[door](name)
-    shown = inspect.signature(function).parameters
+    shown = inspect.signature(getattr(methods(door, X), name)).parameters
     options = IterOptions if name == "run_udf_iter" else RunOptions
     defaults = inspect.signature(Options).parameters | inspect.signature(ProgressiveRun).parameters
     for option in set(options.__annotations__) - OPTIONS:
@@ -71,13 +36,11 @@ def test_each_option_is_shown_with_its_default(door, name):
 
 @EVERY
 def test_a_misspelled_option_is_an_error_that_names_the_right_one(door, name):
-    function, call = DOORS[door](name)
-    for option in keywords(function)[1:]:
+    call = getattr(methods(door, X), name)
+    for option in keywords(call)[1:]:
         misspelled = option[:-1] + "x"
-        with pytest.raises(
-            ud.ArgumentTypeError,
-            match=rf"^{name}\(\) has no argument '{misspelled}'; did you mean '{option}'\?",
-        ):
+        match = rf"^{name}\(\) has no argument '{misspelled}'; did you mean '{option}'\?"
+        with pytest.raises(ud.ArgumentTypeError, match=match):
             call(SumUDF(), **{misspelled: None})
     with pytest.raises(ud.ArgumentTypeError, match=r"no argument 'zzzz'\. .*(priority|roi, )"):
         call(SumUDF(), zzzz=1)
@@ -85,7 +48,7 @@ def test_a_misspelled_option_is_an_error_that_names_the_right_one(door, name):
 
 @EVERY
 def test_each_option_arrives(door, name):
-    _, call = DOORS[door](name)
+    call = getattr(methods(door, X), name)
     with pytest.raises(ud.ArgumentTypeError, match="CorrectionSet"):
         call(SumUDF(), corrections=3)
     with pytest.raises(ud.ArgumentTypeError, match="descan takes"):
@@ -98,8 +61,7 @@ def test_each_option_arrives(door, name):
 
 @pytest.mark.parametrize("door", ["dask", "xarray", "hyperspy"])
 def test_a_virtual_image_shows_the_numbers_of_detectors(door):
-    function, _ = DOORS[door]("virtual_image")
-    shown = inspect.signature(function).parameters
+    shown = inspect.signature(methods(door, X).virtual_image).parameters
     for option in {*keywords(VirtualDetectorUDF), *RunOptions.__annotations__} - {"shape"}:
         assert shown[option].default is None
     assert set(keywords(VirtualDetectorUDF)) - {"shape"} == NUMBERS

@@ -24,7 +24,6 @@ def data(dtype, nav=NAV, sig=SIG):
 
 
 def same(x, udfs, **options):
-    """Compare one run of all UDFs with a run of each."""
     together = ud.compute(*ud.run_udf(x, udfs, **options), scheduler="sync")
     for udf, result in zip(udfs, together, strict=True):
         alone = ud.run_udf(x, udf, **options).compute(scheduler="sync")
@@ -84,8 +83,6 @@ def test_who_shares():
 
 
 class Watched(StdDevUDF):
-    """Notes what it is given."""
-
     promises = StdDevUDF.promises
     seen: list
 

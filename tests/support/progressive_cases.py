@@ -8,6 +8,7 @@ import progressive_udfs as pu
 import udf_zoo
 from aux_udfs import SeenInTree, aux_of
 from udfdask.geometry.shapes import Shape
+from udfdask.testing import assert_eq
 from udfdask.udfs import NoOpUDF, SumSigUDF, SumUDF
 
 SHAPE = (6, 5, 4, 3)
@@ -30,20 +31,11 @@ def long_array(n=200, data=None):
     return da.broadcast_to(rows[:, None, None, None], (n, 1, 2, 2)).copy()
 
 
-def assert_same(found, expected):
+def assert_same(buffers, *expected):
     """Equal results, masks and rows: integers exactly, floats to rounding."""
-    assert list(found) == list(expected)
-    for name in expected:
-        for a, b in [
-            (found[name], expected[name]),
-            (found.raw[name], expected.raw[name]),
-            (found.valid_mask[name], expected.valid_mask[name]),
-        ]:
-            assert (a.shape, a.dtype) == (b.shape, b.dtype)
-            if a.dtype.kind in "fc":
-                np.testing.assert_allclose(a, b, rtol=1e-6)
-            else:
-                np.testing.assert_array_equal(a, b)
+    for found, wanted in zip(buffers, expected, strict=True):
+        assert list(found) == list(wanted)
+        assert_eq(found, wanted, rtol=1e-6, atol=0)
 
 
 def seen(shape, cls=SeenInTree, wrap=lambda a: a, **kwargs):

@@ -39,9 +39,6 @@ class Scaled(Native):
 class WithTable(ud.UDF):
     """A parameter that weighs a lot, or is a dask array."""
 
-    def __init__(self, table):
-        super().__init__(table=table)
-
     def get_result_buffers(self):
         return {
             "v": self.buffer("nav", dtype="float64"),
@@ -71,8 +68,6 @@ class ParameterDecides(ud.UDF):
 
 
 class MaskSeen(ud.UDF):
-    """What `get_valid_nav_mask` says in merge and in get_results."""
-
     def get_result_buffers(self):
         return {
             "before": self.buffer("nav", dtype="int64"),
@@ -121,8 +116,6 @@ class SeenByMergeAllOnly(SeenByMergeAll):
 
 
 class OnlyMergeAll(TileTree):
-    """merge_all and no merge, with nav buffers."""
-
     split_every = 3
     merge = ud.UDF.merge
 
@@ -140,8 +133,6 @@ class OnlyMergeAll(TileTree):
 
 
 class MedianOnce(NavSums):
-    """merge_all, not associative, on everything at once."""
-
     split_every = False
 
     def get_result_buffers(self):
@@ -204,8 +195,6 @@ class Gated(Order):
 
 
 class GatedAnyOrder(Gated):
-    """The same, where the order of merging does not matter."""
-
     merge_assigns_nav = True
 
     def merge(self, dest, src):
@@ -223,8 +212,6 @@ class Sees(Gated):
 
 
 class Gates:
-    """What the chunks of a `Gated` have done."""
-
     def __init__(self, name):
         GATES[name] = self
         self.name = name

@@ -1,7 +1,10 @@
+import sys
+
 import dask
 import pytest
 
 from stand_in import numpy_standing_in_for_cupy
+from udfdask.backends import device
 
 
 @pytest.fixture
@@ -14,3 +17,10 @@ def cupy():
 def one_thread():
     with dask.config.set(scheduler="synchronous"):
         yield
+
+
+@pytest.fixture
+def no_device(monkeypatch):
+    monkeypatch.setattr(device, "_count", lambda: 0)
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)

@@ -16,8 +16,6 @@ ROI = np.random.default_rng(6).random((6, 8)) > 0.5
 
 
 class Resident(ud.UDF):
-    """Keep all buffers and task data on the device."""
-
     def __init__(self, dtype="float32", factor=2):
         super().__init__(dtype=dtype, factor=factor)
 

@@ -1,7 +1,5 @@
 """A plain function of CuPy frames, through every entry point."""
 
-import sys
-
 import dask
 import dask.array as da
 import numpy as np
@@ -78,13 +76,6 @@ def test_a_function_for_both_gets_frames_as_they_are(cupy, native):
     found = ud.map_frames(array, total, backends=BOTH, output_shape=(), output_dtype="float32")
     np.testing.assert_allclose(on_host(found.compute()), DATA.sum(axis=(2, 3)), rtol=1e-6)
     assert kinds == {np.ndarray if native == "numpy" else cupy.ndarray}
-
-
-@pytest.fixture
-def no_device(monkeypatch):
-    monkeypatch.setattr(device, "_count", lambda: 0)
-    monkeypatch.setitem(sys.modules, "cupy", None)
-    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
 
 
 def test_without_a_device_here_the_output_has_to_be_given(no_device):

@@ -1,7 +1,5 @@
 """A missing device raises an error in the plan, or in the first task that needs it."""
 
-import sys
-
 import dask
 import dask.array as da
 import numpy as np
@@ -9,15 +7,12 @@ import pytest
 
 import udfdask as ud
 from device_udfs import Both
-from udfdask.backends import device
 from udfdask.errors import DeviceError
 
 X = da.ones((4, 4, 8, 8), chunks=(2, 4, 8, 8), dtype="float32")
 
 
 class WithCuda(ud.UDF):
-    """A UDF that needs a device and gets NumPy arrays."""
-
     def get_backends(self):
         return "cuda"
 
@@ -26,13 +21,6 @@ class WithCuda(ud.UDF):
 
     def process_tile(self, tile):
         self.results.total[:] += tile.sum(axis=(1, 2)) + self.meta.device_number
-
-
-@pytest.fixture
-def no_device(monkeypatch):
-    monkeypatch.setattr(device, "_count", lambda: 0)
-    monkeypatch.setitem(sys.modules, "cupy", None)
-    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
 
 
 def test_cuda_without_a_device(no_device):

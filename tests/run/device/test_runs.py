@@ -47,7 +47,6 @@ def on_host(value):
 
 
 def computed(results):
-    """Compute the arrays of results with dask; return each with its meta."""
     return [{k: (dask.compute(r[k])[0], r[k]._meta) for k in r} for r in results]
 
 

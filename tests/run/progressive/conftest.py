@@ -17,16 +17,10 @@ def x(values):
     return da.from_array(values, chunks=CHUNKS)
 
 
-@pytest.fixture
-def cluster(client):
-    """A client of two processes, on which nothing is left before and after a test."""
-    return client
-
-
 @pytest.fixture(params=["synchronous", "threads", "processes", "distributed"])
 def options(request):
     if request.param == "distributed":
-        return {"scheduler": request.getfixturevalue("cluster")}
+        return {"scheduler": request.getfixturevalue("client")}
     if request.param == "processes":
         return {"scheduler": "processes", "pool": request.getfixturevalue("pool")}
     return {"scheduler": request.param, "num_workers": 2}

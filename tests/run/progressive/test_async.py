@@ -26,7 +26,7 @@ class TestAsync:
             return found, await ud.run_udf_iter(x, udf_zoo.Chain(), **options)
 
         for snapshot in asyncio.run(last()):
-            assert_same(snapshot.buffers[0], expected)
+            assert_same(snapshot.buffers, expected)
 
     def test_aclose(self, x):
         async def main():
@@ -93,4 +93,4 @@ class TestAsync:
                 return await ud.run_udf_iter(x, udf_zoo.Chain(), scheduler=client)
 
         expected = ud.run_udf(x, udf_zoo.Chain()).compute(scheduler="synchronous")
-        assert_same(asyncio.run(main()).buffers[0], expected)
+        assert_same(asyncio.run(main()).buffers, expected)

@@ -81,8 +81,6 @@ def _wait_until(condition):
 
 
 def kill_when_it_waits(process, folder):
-    """Kill a process as soon as a task waits."""
-
     def kill():
         _wait_until((Path(folder) / "waits").exists)
         os.kill(process.pid, 9)

@@ -53,7 +53,7 @@ class TestParameters:
         x = da.ones((40, 1, 2, 2), chunks=(1, 1, 2, 2))
         table = np.zeros(300_000)
         table[0] = 1
-        iterator = ud.run_udf_iter(x, pu.WithTable(table), **options)
+        iterator = ud.run_udf_iter(x, pu.WithTable(table=table), **options)
         for snapshot in iterator:
             if snapshot.n_merged == 3:
                 iterator.update_parameters([{"table": table * 2}])
@@ -64,13 +64,13 @@ class TestParameters:
     def test_lazy_ones(self, options):
         x = da.ones((6, 1, 2, 2), chunks=(2, 1, 2, 2))
         table = da.arange(4, chunks=2) + 1
-        udf = pu.WithTable(table)
+        udf = pu.WithTable(table=table)
         expected = ud.run_udf(x, udf).compute(scheduler="synchronous")
         *_, last = ud.run_udf_iter(x, udf, **options)
         np.testing.assert_array_equal(last.buffers[0]["v"], expected["v"])
         # a progressive run merges chunk by chunk, run_udf in a tree
         assert last.buffers[0]["total"] == 24 + 3 * 4
-        mean = pu.WithTable(x.mean(axis=(0, 1)).ravel())  # computed from the same data
+        mean = pu.WithTable(table=x.mean(axis=(0, 1)).ravel())  # computed from the same data
         *_, last = ud.run_udf_iter(x, mean, **options)
         assert (last.buffers[0]["v"] == 4).all()
 
@@ -106,14 +106,13 @@ class TestAuxData:
         udfs = [seen(SHAPE, cls, wrap) for cls in classes]
         expected = ud.compute(*ud.run_udf(x, udfs, roi=ROI), scheduler="synchronous")
         *_, last = ud.run_udf_iter(x, udfs, roi=ROI, **options)
-        for found, wanted in zip(last.buffers, expected, strict=True):
-            assert_same(found, wanted)
+        assert_same(last.buffers, *expected)
 
     def test_by_merge_all(self, x):
         """A progressive run uses its inherited merge."""
         for udf in (seen(SHAPE, SeenByMergeAll), seen(SHAPE, pu.SeenByMergeAllOnly)):
             *_, last = ud.run_udf_iter(x, udf, roi=ROI)
-            assert_same(last.buffers[0], ud.run_udf(x, udf, roi=ROI).compute())
+            assert_same(last.buffers, ud.run_udf(x, udf, roi=ROI).compute())
 
     def test_in_every_snapshot(self, x):
         """get_results sees aux data of all frames, also of frames that are not merged yet."""

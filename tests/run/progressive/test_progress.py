@@ -63,9 +63,9 @@ class TestProgress:
 
     @pytest.mark.full
     @pytest.mark.parametrize("shared", [False, True])
-    def test_a_cluster_keeps_nothing(self, cluster, shared):
+    def test_a_cluster_keeps_nothing(self, client, shared):
         def tasks(others=frozenset()):
-            return cluster.run_on_scheduler(
+            return client.run_on_scheduler(
                 lambda dask_scheduler: {key for key in dask_scheduler.tasks if key not in others}
             )
 
@@ -74,12 +74,12 @@ class TestProgress:
         x = da.zeros((120, 1, 2, 2), chunks=(4 if shared else 1, 1, 2, 2))
         x = x.map_blocks(np.add, 1, dtype="float64").rechunk({0: 1})
         most = 0
-        for snapshot in ud.run_udf_iter(x, SumUDF(), scheduler=cluster):
+        for snapshot in ud.run_udf_iter(x, SumUDF(), scheduler=client):
             if snapshot.n_merged % 40 == 5:
                 most = max(most, len(tasks(others)))
         assert most < 40  # of 120 chunks, each a few tasks
         wait_until(lambda: not tasks(others))
-        iterator = ud.run_udf_iter(x, SumUDF(), scheduler=cluster)
+        iterator = ud.run_udf_iter(x, SumUDF(), scheduler=client)
         next(iterator)
         iterator.close()
         wait_until(lambda: not tasks(others))

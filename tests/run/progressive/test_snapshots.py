@@ -94,8 +94,7 @@ class TestSnapshots:
                 for name in wanted:
                     np.testing.assert_array_equal(result[name], wanted[name])
         for one, other in zip(late, early, strict=True):  # in order, because of merge_all
-            for a, b in zip(one.buffers, other.buffers, strict=True):
-                assert_same(a, b)
+            assert_same(one.buffers, *other.buffers)
 
     def test_get_results_runs_once_and_only_when_read(self, x, tmp_path):
         udfs = [pu.CountsResults(tmp_path), udf_zoo.NavSums()]
@@ -112,10 +111,7 @@ class TestSnapshots:
         roi = np.zeros(SHAPE[:2], dtype=bool)
         (snapshot,) = ud.run_udf_iter(x, udfs, roi=roi, **options)
         assert not snapshot.damage.any()
-        for found, wanted in zip(
-            snapshot.buffers, ud.compute(*ud.run_udf(x, udfs, roi=roi)), strict=True
-        ):
-            assert_same(found, wanted)
+        assert_same(snapshot.buffers, *ud.compute(*ud.run_udf(x, udfs, roi=roi)))
 
 
 @pytest.mark.point(28)
@@ -126,7 +122,7 @@ class TestOrder:
         for n, snapshot in enumerate(ud.run_udf_iter(x, [pu.Order(), SumUDF()], **options), 1):
             assert snapshot.damage[:n].all()
             assert not snapshot.damage[n:].any()
-        assert_same(snapshot.buffers[0], expected)
+        assert_same(snapshot.buffers[:1], expected)
 
     def test_a_slow_chunk_holds_nobody_up_where_it_does_not(self):
         gates = pu.Gates("any order")

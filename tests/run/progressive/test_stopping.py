@@ -99,10 +99,10 @@ class TestStopping:
                 assert 1 <= caught.value.chunks_merged < 20
             (tmp_path / "go").touch()
 
-    def test_cancelled_futures(self, cluster, tmp_path):
-        iterator = ud.run_udf_iter(long_array(20), pu.Slow(tmp_path, row=1), scheduler=cluster)
+    def test_cancelled_futures(self, client, tmp_path):
+        iterator = ud.run_udf_iter(long_array(20), pu.Slow(tmp_path, row=1), scheduler=client)
         next(iterator)
-        cluster.cancel(list(iterator._chunks._pending))
+        client.cancel(list(iterator._chunks._pending))
         with pytest.raises(ud.UDFRunCancelled, match=r"of 20 chunks"):
             list(iterator)
         (tmp_path / "go").touch()
