@@ -22,7 +22,6 @@ MATRIX_KINDS = ["scipy.sparse.csr_array", "scipy.sparse.csc_matrix", "scipy.spar
 
 
 def made_of(make, meta=NOTHING, array=X):
-    """Return an array whose blocks are made by a function."""
     return array.map_blocks(make, meta=meta)
 
 
@@ -31,7 +30,6 @@ def run(array, *udfs, **options):
 
 
 def gives_the_numbers(array):
-    """Check that UDFs with any backend get the values of `DATA`."""
     wishes = [Wants(b, m) for b in ("numpy", *MATRIX_KINDS) for m in ("tile", "frame", "partition")]
     total, sums, *seen = run(array, SumUDF(), SumSigUDF(), *wishes)
     np.testing.assert_array_equal(total["intensity"], DATA.sum(axis=0))

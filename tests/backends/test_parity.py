@@ -16,10 +16,11 @@ from udf_programs import make_udf
 from udfdask import udfs
 from udfdask.corrections import CorrectionSet
 from udfdask.results.result_array import ResultArray
-from udfdask.testing import run_reference
+from udfdask.testing import assert_eq, run_reference
 from udfdask.testing.strategies import arrays, chunkings, rois, shapes
 
 SYNC = {"scheduler": "synchronous"}
+ROUNDING = {"rtol": 1e-5, "atol": 1e-3}
 ON_HOST = sorted(ud.UDF.CPU_BACKENDS)
 NATIVES = (*ANY_SHAPE, ud.UDF.BACKEND_SPARSE_DOK)
 METHODS = ("tile", "frame", "partition")
@@ -33,7 +34,6 @@ offers = st.lists(st.sampled_from(ON_HOST), min_size=1, max_size=3, unique=True)
 
 @st.composite
 def runs(draw, dtypes=DTYPES):
-    """Draw an array with chunks of some backend, a ROI and a tile size."""
     native = draw(st.sampled_from((*NATIVES, *MATRICES)))
     matrix = native in MATRICES
     one = {"min_nav": 1, "max_nav": 1, "max_sig": 1} if matrix else {}
@@ -60,25 +60,15 @@ def agree(run, asked, **how):
     with np.errstate(all="ignore"):
         wanted = run_reference(run["data"], asked, **options, **how)
     for udf, before, found, right in zip(asked, lazy, done, wanted, strict=True):
-        for name, value in right.items():
+        for name in right:
             where = f"{type(udf).__name__}.{name}"
             assert type(found[name]) is ResultArray, where
             assert type(found[name].data) is np.ndarray is type(before[name]._meta), where
-            same(found[name], value, where)
-
-
-def same(found, wanted, where=""):
-    """Check dtype and shape, floats except for rounding, other values exactly."""
-    assert (found.dtype, found.shape) == (wanted.dtype, wanted.shape), where
-    if wanted.dtype.kind in "fc":
-        np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-3, err_msg=where)
-    else:
-        np.testing.assert_array_equal(found, wanted, err_msg=where)
+        assert_eq(found, right, **ROUNDING)
 
 
 @st.composite
 def wanting(draw):
-    """Draw a UDF with some backends, method, and preferred dtype."""
     return Wants(
         draw(offers),
         draw(st.sampled_from(METHODS)),
@@ -128,62 +118,28 @@ def test_random_programs(case, native, data):
     array = da.from_array(case.array(), chunks=case.chunks)
     if can_hold(native, array, case.sig_dims):
         array = chunks_in(array, native, case.sig_dims)
-    known = (
-        ["numpy", ud.UDF.BACKEND_SPARSE_COO, ud.UDF.BACKEND_SPARSE_DOK]
-        if case.dtype == "float16"
-        else ON_HOST
-    )
+    half = ["numpy", ud.UDF.BACKEND_SPARSE_COO, ud.UDF.BACKEND_SPARSE_DOK]
+    known = half if case.dtype == "float16" else ON_HOST
     offered = st.lists(st.sampled_from(known), min_size=1, max_size=3, unique=True)
+    how = {"sig_dims": case.sig_dims, "roi": case.roi}
+    asked = [program_on(p, data.draw(offered)) for p in case.programs]
     with dask.config.set({"udfdask.tile-bytes": case.tile_bytes}):
-        lazy = ud.run_udf(
-            array,
-            [program_on(p, data.draw(offered)) for p in case.programs],
-            sig_dims=case.sig_dims,
-            roi=case.roi,
-            split_every=case.split_every,
-        )
-    wanted = run_reference(
-        case.array(),
-        [make_udf(p, lazy=False) for p in case.programs],
-        sig_dims=case.sig_dims,
-        roi=case.roi,
-    )
+        lazy = ud.run_udf(array, asked, split_every=case.split_every, **how)
+    plain = [make_udf(p, lazy=False) for p in case.programs]
+    wanted = run_reference(case.array(), plain, **how)
     for found, right in zip(ud.compute(*lazy, **SYNC), wanted, strict=True):
-        for name, value in right.items():
-            same(found[name], value, name)
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("native", [*NATIVES, *MATRICES])
-def test_built_in_udfs_on_chunks_of_anything(native):
-    """`test_sparse_chunks` and `backend_fixture` run the others."""
-    asked = [udfs.LogsumUDF(), udfs.NoOpUDF(), udfs.AutoUDF(f=np.max), Wants(MATRICES[0], "frame")]
-    for dtype, roi, chunks in [
-        ("uint8", None, (7, 12)),
-        ("float32", np.arange(7) % 3 == 1, (2, 5)),
-        ("int32", np.zeros(7, bool), (4, 12)),
-    ]:
-        data = np.random.default_rng(2).poisson(0.5, (7, 12)).astype(dtype)
-        array = chunks_in(da.from_array(data, chunks=chunks), native, 1)
-        agree({"data": data, "array": array, "sig_dims": 1, "roi": roi, "tile": 20}, asked)
+        assert_eq(found, right, **ROUNDING)
 
 
 @pytest.mark.parametrize(
     "native", [ud.UDF.BACKEND_SPARSE_GCXS, ud.UDF.BACKEND_SPARSE_COO, ud.UDF.BACKEND_SCIPY_CSR]
 )
-@pytest.mark.parametrize("where", ["threads", "processes", "distributed"])
-def test_schedulers(native, where, client, pool):
+def test_on_a_cluster(native, client):
     data = np.random.default_rng(4).poisson(0.5, (7, 12)).astype("uint16")
     array = chunks_in(da.from_array(data, chunks=(2, 5)), native, 1)
     # no conversions that `sparse` would compile again in each process
     asked = [udfs.SumUDF(), Wants(native), Wants(ud.UDF.BACKEND_SCIPY_CSR, "frame", True)]
-    how = {
-        "threads": {"scheduler": "threads"},
-        "processes": {"scheduler": "processes", "pool": pool},
-        "distributed": {"scheduler": client},
-    }[where]
-    done = ud.compute(*ud.run_udf(array, asked, sig_dims=1), **how)
+    done = ud.compute(*ud.run_udf(array, asked, sig_dims=1), scheduler=client)
     wanted = run_reference(data, asked, sig_dims=1)
     for found, right in zip(done, wanted, strict=True):
-        for name, value in right.items():
-            same(found[name], value, name)
+        assert_eq(found, right, **ROUNDING)

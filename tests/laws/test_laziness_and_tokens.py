@@ -17,7 +17,7 @@ import pytest
 
 import udf_zoo
 import udfdask as ud
-from parameter_ids import without_address
+from suites import without_address
 from udfdask.geometry.chunk_grid import Grid
 from udfdask.geometry.tiling import TilingScheme
 from udfdask.names.naming import tokenize_value

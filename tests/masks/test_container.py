@@ -225,7 +225,10 @@ def test_mistakes_at_once(given, options, error, message):
 @pytest.mark.parametrize(
     ("factories", "options", "error", "message"),
     [
-        ([stack((2, 3)), stack((2, 4))], {}, ArgumentValueError, "shape"),
+        *(
+            ([stack((4, 5)), stack(shape)], {}, ArgumentValueError, r"\(4, 5\) and .*\[1\] \(")
+            for shape in ((3, 5), (20,), ())
+        ),
         (stack((5,)), {}, ArgumentValueError, r"shape \(5,\)\. For one mask, pass a list"),
         (stack((3, 2, 2)), {"count": 4}, ArgumentValueError, "returned 3 masks, but count=4"),
         (lambda: None, {}, ArgumentTypeError, "must return an array of numbers.*NoneType"),
@@ -236,8 +239,9 @@ def test_mistakes_of_factories_when_masks_are_needed(factories, options, error, 
     for name in ("computed_masks", "dtype", "use_sparse"):
         with pytest.raises(error, match=message):
             getattr(masks, name)
-    with pytest.raises(error, match=message):
-        masks.get(WHOLE)
+    for container in (masks, MaskContainer(factories, **options, use_sparse=True)):
+        with pytest.raises(error, match=message):
+            container.get(WHOLE)
 
 
 @pytest.mark.parametrize(

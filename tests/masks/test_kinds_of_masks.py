@@ -10,7 +10,6 @@ import pytest
 import udfdask as ud
 from making import SYNC
 from sparse_data import sparse_chunks
-from udfdask.masks import MaskContainer
 from udfdask.udfs import ApplyMasksUDF
 
 DATA = (np.arange(2 * 3 * 4 * 5).reshape(2, 3, 4, 5) % 7).astype("u2")
@@ -43,11 +42,3 @@ def test_long_doubles_on_sparse_chunks(form, masks, wanted):
     found = ud.run_udf(x, ApplyMasksUDF(stack, mask_dtype=wanted))["intensity"].compute(**SYNC)
     assert found.dtype.char == wanted or found.dtype.char == masks
     np.testing.assert_allclose(found, np.einsum("abyx,myx->abm", DATA, stack), rtol=1e-15)
-
-
-@pytest.mark.parametrize("use_sparse", [None, True])
-@pytest.mark.parametrize("shape", [(3, 5), (20,), ()])
-def test_masks_of_different_shapes_are_refused(shape, use_sparse):
-    masks = MaskContainer([lambda: MASK, lambda: np.ones(shape)], use_sparse=use_sparse)
-    with pytest.raises(ud.ArgumentValueError, match=r"\(4, 5\) and mask_factories\[1\] \("):
-        _ = masks.computed_masks

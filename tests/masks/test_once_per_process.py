@@ -71,14 +71,6 @@ class TestInOneProcess:
             list(pool.map(use, range(40)))
         assert len(made) == 1
 
-    def test_other_content_is_another_stack(self):
-        table = np.ones((2, 3))
-        ones = MaskContainer(lambda: table).get(piece(3))
-        table[0, 0] = 9  # the same function, which now returns something else
-        assert MaskContainer(lambda: table).get(piece(3)).sum() == ones.sum() + 8
-        got = [MaskContainer(lambda n=n: np.full((2, 3), n)).get(piece(3)) for n in range(3)]
-        assert [matrix.sum() for matrix in got] == [0, 6, 12]
-
 
 class TestInARun:
     def want(self):

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import udfdask as ud
-from parameter_ids import without_address
 from picture_udfs import ManyUDF
+from suites import without_address
 from udfdask.plotting.choose import choose
 from udfdask.udfs import ApplyMasksUDF, SumSigUDF, SumUDF
 

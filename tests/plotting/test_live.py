@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import udfdask as ud
-from parameter_ids import without_address
-from picture_udfs import ManyUDF
+from picture_udfs import ManyUDF, drawn
+from suites import without_address
 from udfdask.plotting import LivePlot, live
 from udfdask.udfs import SumSigUDF, SumUDF
 
@@ -48,21 +48,12 @@ def windows():
     plt.switch_backend("agg")
 
 
-def drawn(plot):
-    """Drawn values by title."""
-    return {
-        axes.get_title("left"): np.ma.filled(axes.images[0].get_array(), np.nan)
-        for axes in plot.figure.axes
-        if axes.images
-    }
-
-
 def test_what_is_not_there_yet_is_missing():
     plot = LivePlot(interval=0)
     for snapshot in ud.run_udf_iter(X, [SumUDF(), SumSigUDF()], **ONE_BY_ONE):
         plot._not_before = 0.0
         assert plot.update(snapshot)
-        image = drawn(plot)["SumSigUDF: intensity"]
+        image = drawn(plot.figure)["SumSigUDF: intensity"]
         np.testing.assert_array_equal(~np.isnan(image), snapshot.damage)
         n = snapshot.n_merged
         assert plot.figure.get_suptitle() == f"SumUDF, SumSigUDF: {n} of 5 chunks"
@@ -87,7 +78,7 @@ def test_names_of_a_dictionary_and_colors():
     plot = LivePlot(vmin=0, vmax=9000, cmap="viridis")
     for snapshot in ud.run_udf_iter(X, {"bright": SumSigUDF(), "all": SumSigUDF()}, plots=plot):
         assert [result.name for result in snapshot.buffers] == ["bright", "all"]
-    assert list(drawn(plot)) == ["bright: intensity", "all: intensity"]
+    assert list(drawn(plot.figure)) == ["bright: intensity", "all: intensity"]
     assert plot.figure.get_suptitle().startswith("bright, all: 5 of 5")
     (first, second) = (axes.images[0] for axes in plot.figure.axes)
     assert first.get_clim() == second.get_clim() == (0, 9000)
@@ -148,7 +139,7 @@ class TestWindows:
         thread.start()
         thread.join()
         assert windows.get_fignums() == []
-        np.testing.assert_allclose(drawn(plot)["intensity"], DATA.sum(axis=(2, 3)))
+        np.testing.assert_allclose(drawn(plot.figure)["intensity"], DATA.sum(axis=(2, 3)))
 
     def test_static_plots_are_shown_by_pyplot(self, windows):
         figure = ud.run_udf(X, SumUDF()).plot()

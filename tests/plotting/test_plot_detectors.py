@@ -37,7 +37,6 @@ def legend(figure):
 
 
 def sums(udf):
-    """The result of a UDF that adds up the pixels of its detector."""
     return ud.run_udf(DATA, udf, axes=AXES)["intensity"].compute()
 
 

@@ -1,6 +1,8 @@
 """`Result.plot`: what is computed, what is drawn, and what is refused before."""
 
 import re
+import subprocess
+import sys
 
 import dask.array as da
 import numpy as np
@@ -9,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import udfdask as ud
-from picture_udfs import ManyUDF
+from picture_udfs import ManyUDF, drawn
 from suites import examples
 from udfdask.testing import raise_if_dask_computes
 from udfdask.udfs import CoMUDF, StdDevUDF, SumSigUDF, SumUDF
@@ -23,24 +25,22 @@ DATA = np.random.default_rng(1).integers(0, 50, size=(5, 6, 8, 9)).astype("float
 X = da.from_array(DATA, chunks=(2, 3, 8, 9))
 
 
-def images(figure):
-    """Drawn values by title."""
-    return {
-        axes.get_title("left"): np.ma.filled(axes.images[0].get_array(), np.nan)
-        for axes in figure.axes
-        if axes.images
-    }
+NM = tuple(ud.Axis(name=n, unit="nm", scale=scale) for n, scale in (("y", 0.5), ("x", 0.25)))
+
+
+def panel(values, axes=NM, **kwargs):
+    return Panel(title="t", values=np.asarray(values), axes=axes[-np.ndim(values) :], **kwargs)
 
 
 @pytest.mark.parametrize("computed", [True, False])
 def test_every_kind_is_drawn(computed):
     result = ud.run_udf(X, ManyUDF())
     figure = (result.compute() if computed else result).plot()
-    drawn = images(figure)
+    found = drawn(figure)
     waves = ["wave, amplitude", "wave, phase"]
-    assert list(drawn) == ["image", "vector", *waves, "pattern"]
-    np.testing.assert_allclose(drawn["image"], DATA.sum(axis=(2, 3)))
-    np.testing.assert_allclose(drawn["pattern"], DATA.sum(axis=(0, 1)))
+    assert list(found) == ["image", "vector", *waves, "pattern"]
+    np.testing.assert_allclose(found["image"], DATA.sum(axis=(2, 3)))
+    np.testing.assert_allclose(found["pattern"], DATA.sum(axis=(0, 1)))
     assert figure.get_suptitle() == "ManyUDF"
 
 
@@ -51,13 +51,13 @@ def test_any_chunks_and_roi_give_the_picture_of_the_whole(data):
     roi = np.array(data.draw(st.lists(st.booleans(), min_size=30, max_size=30))).reshape(5, 6)
     figure = ud.run_udf(da.from_array(DATA, chunks=chunks), SumSigUDF(), roi=roi).plot()
     expected = np.where(roi, DATA.sum(axis=(2, 3)), np.nan)
-    np.testing.assert_allclose(images(figure)["intensity"], expected)
+    np.testing.assert_allclose(drawn(figure)["intensity"], expected)
 
 
 def test_objects_are_drawn_by_functions():
     result = ud.run_udf(X, ManyUDF())
     figure = result.plot(("thing", lambda a: np.vectorize(len)(a) + 1))
-    np.testing.assert_array_equal(images(figure)["thing"], np.ones((5, 6)))
+    np.testing.assert_array_equal(drawn(figure)["thing"], np.ones((5, 6)))
     with pytest.raises(ud.ArgumentValueError, match="nothing to draw"):
         result.plot(("thing", lambda a: a))
 
@@ -65,7 +65,7 @@ def test_objects_are_drawn_by_functions():
 def test_a_computed_result_is_not_computed_again():
     done = ud.run_udf(X, StdDevUDF()).compute()
     with raise_if_dask_computes():
-        assert list(images(done.plot(["mean", ("var", np.sqrt)]))) == ["mean", "sqrt(var)"]
+        assert list(drawn(done.plot(["mean", ("var", np.sqrt)]))) == ["mean", "sqrt(var)"]
 
 
 @pytest.mark.parametrize(
@@ -87,10 +87,10 @@ def test_axes_are_labelled():
     axes = [ud.Axis(name=n, unit="nm", scale=0.5) for n in "yx"]
     axes += [ud.Axis(name=n, unit="1/nm") for n in ("ky", "kx")]
     total, sums = ud.run_udf(X, [SumUDF(), SumSigUDF()])
-    drawn = [r.plot(axes=axes, title="mine") for r in (total, sums)]
-    assert [f.axes[0].get_xlabel() for f in drawn] == ["kx (1/nm)", "x (nm)"]
-    assert drawn[1].axes[0].images[0].get_extent() == [-0.25, 2.75, 2.25, -0.25]
-    assert drawn[0].get_suptitle() == "mine"
+    figures = [r.plot(axes=axes, title="mine") for r in (total, sums)]
+    assert [f.axes[0].get_xlabel() for f in figures] == ["kx (1/nm)", "x (nm)"]
+    assert figures[1].axes[0].images[0].get_extent() == [-0.25, 2.75, 2.25, -0.25]
+    assert figures[0].get_suptitle() == "mine"
     unnamed = [r.plot().axes[0].get_ylabel() for r in (total, sums)]
     assert unnamed == ["sig_y (pixels)", "y (pixels)"]
 
@@ -113,20 +113,17 @@ def test_pyplot_keeps_no_figure_where_there_are_no_windows():
     assert plt.get_fignums() == before
 
 
-def first_image(figure):
-    return figure.axes[0].images[0]
-
-
 def test_two_maps_have_the_limits_and_colors_that_one_asks_for():
     totals = ud.compute(*ud.run_udf(X, [SumSigUDF(), SumSigUDF()], roi=np.ones((5, 6), bool)))
-    drawn = [first_image(each.plot(vmin=-5, vmax=7000, cmap="viridis")) for each in totals]
-    assert [one.get_clim() for one in drawn] == [(-5, 7000)] * 2
-    assert [one.get_cmap().name for one in drawn] == ["viridis"] * 2
+    images = [each.plot(vmin=-5, vmax=7000, cmap="viridis").axes[0].images[0] for each in totals]
+    assert [one.get_clim() for one in images] == [(-5, 7000)] * 2
+    assert [one.get_cmap().name for one in images] == ["viridis"] * 2
 
 
 @pytest.mark.parametrize(
     ("given", "limits"),
     [
+        ({}, (-1, 1)),
         ({"vmax": 0.02}, (-0.02, 0.02)),
         ({"vmin": -3}, (-3, 3)),
         ({"vmin": 0}, (0, 1)),
@@ -137,19 +134,16 @@ def test_two_maps_have_the_limits_and_colors_that_one_asks_for():
 )
 def test_values_around_zero_stay_around_zero(given, limits):
     values = np.linspace(-1, 1, 30).reshape(5, 6)
-    axes = (ud.Axis(name="y"), ud.Axis(name="x"))
-    panel = Panel(title="strain", values=values, axes=axes, style="signed", **given)
-    assert first_image(draw([panel])).get_clim() == limits
+    assert draw([panel(values, style="signed", **given)]).axes[0].images[0].get_clim() == limits
 
 
 def test_limits_on_a_logarithmic_scale():
     """Only zeros, which have no place on it, need room below the smallest value."""
-    axes = (ud.Axis(name="y"), ud.Axis(name="x"))
     values = np.linspace(900, 1000, 30).reshape(5, 6)
 
     def limits(values, **given):
-        panel = Panel(title="t", values=values, axes=axes, style="pattern", log=True, **given)
-        return first_image(draw([panel])).get_clim()
+        one = panel(values, style="pattern", log=True, **given)
+        return draw([one]).axes[0].images[0].get_clim()
 
     assert limits(values) == (900, 1000)
     assert limits(np.where(values < 950, 0, values))[0] < 500
@@ -161,5 +155,64 @@ def test_limits_on_a_logarithmic_scale():
 
 def test_the_pictures_of_a_center_of_mass():
     center = ud.run_udf(X, CoMUDF()).compute()
-    assert list(images(center.plot())) == ["field", "magnitude"]
-    assert list(images(center.plot(["divergence"]))) == ["divergence"]
+    assert list(drawn(center.plot())) == ["field", "magnitude"]
+    assert list(drawn(center.plot(["divergence"]))) == ["divergence"]
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("log", [True, False])
+@pytest.mark.parametrize(
+    "values", [np.zeros((2, 3)), np.full((2, 3), np.nan), np.full((2, 3), 7.0), [[np.inf, 1.0]]]
+)
+def test_values_without_a_range_are_drawn(values, log, tmp_path):
+    figure = draw([panel(values, log=log), panel(np.ravel(values), log=log)])
+    figure.savefig(tmp_path / "a.png", dpi=40)
+    norm = figure.axes[0].images[0].norm
+    assert norm.vmin < norm.vmax
+
+
+def test_signed_values_are_drawn_around_zero():
+    norm = draw([panel([[-1.0, 0.5], [0.2, 3.0]], style="signed")]).axes[0].images[0].norm
+    assert norm.vmin == -norm.vmax < -2.9
+
+
+def test_a_hot_pixel_does_not_hide_the_rest():
+    values = np.random.default_rng(1).random((50, 50))
+    values[7, 7] = 1e6
+    assert draw([panel(values)]).axes[0].images[0].norm.vmax <= 1.0
+
+
+def test_only_axes_of_one_unit_keep_the_proportions():
+    energy = (NM[0], ud.Axis(name="E", unit="keV"))
+    assert draw([panel(np.eye(3))]).axes[0].get_aspect() == 1.0
+    assert draw([panel(np.eye(3), axes=energy)]).axes[0].get_aspect() == "auto"
+    assert draw([panel(np.ones((2, 90)))]).axes[0].get_aspect() == "auto"
+
+
+@pytest.mark.parametrize(("shape", "axes"), [((2, 3, 4), NM), ((2, 3), NM[:1]), ((), ())])
+def test_a_panel_that_is_no_image_and_no_line(shape, axes):
+    wrong = Panel(title="odd", values=np.zeros(shape), axes=axes)
+    with pytest.raises(ud.ArgumentValueError, match="'odd' must be an image or a line"):
+        draw([wrong])
+
+
+def test_a_missing_matplotlib_is_named_with_its_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(
+        ImportError, match=r'drawing needs matplotlib.*pip install "udfdask\[plot\]"'
+    ):
+        draw([panel(np.eye(3))])
+
+
+@pytest.mark.full
+def test_pyplot_is_not_loaded(tmp_path):
+    script = (
+        "import sys, numpy as np\n"
+        "from udfdask.geometry.axes import Axis\n"
+        "from udfdask.plotting import Panel, draw\n"
+        "p = Panel(title='t', values=np.eye(3), axes=(Axis(name='y'), Axis(name='x')))\n"
+        f"draw([p]).savefig({str(tmp_path / 'a.png')!r}, dpi=40)\n"
+        "assert 'matplotlib.pyplot' not in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True)
+    assert (tmp_path / "a.png").exists()

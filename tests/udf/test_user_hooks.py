@@ -1,7 +1,5 @@
 """Hooks beyond the specification: shared task data, axes of results, tiling preferences."""
 
-import threading
-
 import dask.array as da
 import numpy as np
 import pytest
@@ -48,8 +46,6 @@ def test_task_data_that_are_no_dictionary(x, method):
 
 
 class Moments(ud.UDF):
-    """Three moments in two ways, with axes."""
-
     def __init__(self, axes=None):
         super().__init__(axes=axes)
 
@@ -102,73 +98,39 @@ def test_bad_axes(x, axes, error, message):
         ud.run_udf(x, Moments(axes))
 
 
-# Tiles.
-
-
-class Tiles(ud.UDF):
-    """Collects the shapes of its tiles in what a function gives: parameters are copied."""
-
-    def __init__(self, seen, depth=None, total_size=None, dtype=np.float32):
-        super().__init__(seen=seen, depth=depth, total_size=total_size, dtype=dtype)
-
-    def get_preferred_input_dtype(self):
-        return self.params.dtype
-
-    def get_tiling_preferences(self):
-        assert self.meta.device_class == "cpu"
-        assert self.meta.threads_per_worker == 1
-        self.params.seen().setdefault("asked", set()).add(threading.get_ident())
-        depth = self.TILE_DEPTH_DEFAULT if self.params.depth is None else self.params.depth
-        size = self.TILE_SIZE_MAX if self.params.total_size is None else self.params.total_size
-        return {"depth": depth, "total_size": size}
-
-    def get_result_buffers(self):
-        return {"n": self.buffer("nav", dtype="int64")}
-
-    def process_tile(self, tile):
-        scheme = self.meta.tiling_scheme
-        assert self.meta.sig_slice == scheme[self.meta.tiling_scheme_idx]
-        assert tuple(self.meta.sig_slice.shape) == tile.shape[1:]
-        assert all(a <= b for a, b in zip(tile.shape, scheme.shape, strict=True))
-        self.params.seen().setdefault("tiles", []).append(tile.shape)
-        self.params.seen().setdefault("bytes", []).append(tile.nbytes)
-        self.results.n += tile[0].size
-
-
-def tiles(x, **preferences):
-    seen = {}
-    done = ud.run_udf(x, Tiles(lambda: seen, **preferences)).compute(**SYNC)
-    assert (done["n"] == x.shape[2] * x.shape[3]).all()
-    return seen
-
-
-FRAMES = da.zeros((8, 50, 64, 64), chunks=(6, 50, 64, 64), dtype="u2")
-
-
-@pytest.mark.point(20)
-def test_default_tiles_fit_the_cache():
-    seen = tiles(FRAMES)
-    assert set(seen["tiles"]) == {(256, 64, 64), (44, 64, 64), (100, 64, 64)}
-    assert max(seen["bytes"]) == 4 << 20
-
-
 @pytest.mark.point(20)
 @pytest.mark.parametrize(
-    ("preferences", "largest"),
+    ("depth", "size", "largest"),
     [
-        ({"depth": 7}, (7, 64, 64)),
-        ({"total_size": 100_000.5}, (6, 64, 64)),
-        ({"depth": ud.UDF.TILE_DEPTH_MAX, "total_size": ud.UDF.TILE_SIZE_MAX}, (256, 64, 64)),
-        ({"depth": 3, "total_size": ud.UDF.TILE_SIZE_BEST_FIT}, (3, 64, 64)),
-        ({"total_size": 1}, (1, 1, 1)),
-        ({"dtype": np.complex128}, (64, 64, 64)),
+        (ud.UDF.TILE_DEPTH_DEFAULT, ud.UDF.TILE_SIZE_MAX, (256, 64, 64)),  # 4 MiB
+        (ud.UDF.TILE_DEPTH_MAX, ud.UDF.TILE_SIZE_MAX, (256, 64, 64)),
+        (3, ud.UDF.TILE_SIZE_BEST_FIT, (3, 64, 64)),
     ],
 )
-def test_preferences(preferences, largest):
-    small = FRAMES[:, :5] if preferences.get("total_size") == 1 else FRAMES
-    small = small[..., :4, :4] if preferences.get("total_size") == 1 else small
-    seen = tiles(small, **preferences)
-    assert max(seen["tiles"]) == largest
+def test_tiles(depth, size, largest):
+    """`test_tiling` has other preferences."""
+    shapes = set()
+
+    class Tiles(ud.UDF):
+        def get_tiling_preferences(self):
+            assert self.meta.device_class == "cpu"
+            assert self.meta.threads_per_worker == 1
+            return {"depth": depth, "total_size": size}
+
+        def get_result_buffers(self):
+            return {"n": self.buffer("nav", dtype="int64")}
+
+        def process_tile(self, tile):
+            scheme = self.meta.tiling_scheme
+            assert self.meta.sig_slice == scheme[self.meta.tiling_scheme_idx]
+            assert tuple(self.meta.sig_slice.shape) == tile.shape[1:]
+            assert all(a <= b for a, b in zip(tile.shape, scheme.shape, strict=True))
+            shapes.add(tile.shape)
+            self.results.n += tile[0].size
+
+    x = da.zeros((8, 50, 64, 64), chunks=(6, 50, 64, 64), dtype="u2")
+    assert (ud.run_udf(x, Tiles()).compute(**SYNC)["n"] == 64 * 64).all()
+    assert max(shapes) == largest
 
 
 # Hooks and attributes that an instance has.
@@ -267,17 +229,9 @@ def test_a_list_of_positions(x):
 @pytest.mark.point(32)
 @pytest.mark.parametrize(
     "name",
-    [
-        "merge_assigns_nav",
-        "elementwise_results",
-        "contiguous_nav",
-        "writable_input",
-        "whole_frames",
-    ],
+    "merge_assigns_nav elementwise_results contiguous_nav writable_input whole_frames".split(),
 )
 def test_switches_are_true_or_false(x, name):
-    udf = type("Made", (Tiles,), {name: "yes"})({})
-    with pytest.raises(
-        ud.ArgumentTypeError, match=rf"Made.{name} must be True or False, not 'yes'"
-    ):
+    udf = type("Made", (SumUDF,), {name: "yes"})()
+    with pytest.raises(ud.ArgumentTypeError, match=f"Made.{name} must be True or False, not 'yes'"):
         ud.run_udf(x, udf)
