@@ -19,7 +19,6 @@ FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
 def commands():
-    """Each command of the page and what it is said to print."""
     for fence in read_fences(PAGE):
         if fence.language == "console":
             for part in fence.text.split("$ ")[1:]:

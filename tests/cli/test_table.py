@@ -27,7 +27,6 @@ class Result(dict):
 
 
 def cells(values):
-    """The last three columns of the only line."""
     _, line = summary_table({"u": Result(r=values)}).splitlines()
     return line.split()[-3:]
 

@@ -32,7 +32,6 @@ def values():
 
 @pytest.fixture
 def folder(tmp_path, file, monkeypatch):
-    """The working folder, with a scan in it."""
     (tmp_path / "numpy_sum.py").write_text(OWN)
     monkeypatch.chdir(tmp_path)
     return tmp_path

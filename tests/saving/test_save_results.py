@@ -47,8 +47,6 @@ DTYPES = ["bool", "u1", "i2", "u8", "f2", "f4", "f8", "c8", "c16"]
 
 
 class Given(ud.UDF):
-    """A UDF with the results that are given to it."""
-
     def __init__(self, buffers, values, masks):
         super().__init__(buffers=buffers, values=values, masks=masks)
 
@@ -142,13 +140,11 @@ def x():
 
 @pytest.fixture
 def scan(tmp_path):
-    """A file of frames."""
     np.save(tmp_path / "scan.npy", np.arange(4 * 6 * 8 * 8, dtype="u2").reshape(4, 6, 8, 8))
     return tmp_path / "scan.npy"
 
 
 def everything(folder):
-    """The content of a folder."""
     return {path: path.is_file() and path.read_bytes() for path in sorted(folder.rglob("*"))}
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 import udfdask as ud
-from counting import note
+from counting import Counted, note
 from udf_zoo import sig_axes
 
 
@@ -173,18 +173,13 @@ def aux_of(shape, wrap=lambda a: a, flat=False):
     }
 
 
-class Subtract(ud.UDF):
+class Subtract(Counted):
     """Sum of each frame after a value of its own has been subtracted; notes each chunk."""
 
-    def __init__(self, folder, level):
-        super().__init__(folder=folder, level=level)
+    label = "subtract"
 
     def get_preferred_input_dtype(self):
         return np.float64
-
-    def get_task_data(self):
-        note(self.params.folder, "run-subtract-" + "-".join(map(str, self.meta.coordinates[0])))
-        return {}
 
     def get_result_buffers(self):
         return {"left": self.buffer("nav", dtype="float64")}

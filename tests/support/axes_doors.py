@@ -279,7 +279,6 @@ def read_axes(axes, shape):
 
 
 def read_dataset(dataset):
-    """Read the axes of the variables of a Dataset; dimensions without coordinates are numbered."""
     found = {}
     for name, variable in dataset.data_vars.items():
         axes = []

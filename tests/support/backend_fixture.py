@@ -3,7 +3,7 @@
 The rule: a test in `tests/udfs` or `tests/udf/interface` has all sets of its parameters on NumPy
 chunks, as it is written. On each other backend it has one set, another one on each, so that every
 function meets every backend and the suite does not take ten times as long. The default suite has
-NumPy chunks alone here. `--every-backend` runs all sets on all.
+NumPy chunks alone here.
 
 It works at the doors: what runs, follows and explains UDFs is given the array of the test in
 other chunks, while the test computes what it expects from its own. Chunks that are matrices exist
@@ -18,7 +18,6 @@ from importlib import import_module
 import dask.array as da
 import pytest
 
-from backend_exceptions import MATRIX_TESTS, NOT_ON_DEVICE, NOT_ON_STAND_IN, UNCHANGED
 from chunk_backends import (
     ANY_SHAPE,
     MATRICES,
@@ -40,13 +39,49 @@ DOORS = {
 }
 ROOMS = ("udfs", "interface")
 
-
-def pytest_addoption(parser):
-    parser.addoption(
-        "--every-backend",
-        action="store_true",
-        help="run tests of built-ins and interface on every backend with all their parameters",
-    )
+UNCHANGED = {
+    # no UDF is run, or a method is called on arrays of its own
+    "interface/test_names",
+    "udfs/test_find_center",
+    "udfs/test_near_misses",
+    "udfs/test_untouched_partials",
+    "udfs/test_record::test_many_open_it_at_once",
+    # the run is in a process of its own, or it counts what a process makes once
+    "interface/test_hooks::test_classes_of_a_notebook_travel",
+    "udfs/test_apply_masks::test_the_plan_need_not_compute_them",
+    # it makes its own chunks, of every sparse format
+    "udfs/test_sparse_chunks",
+    # about the dense memory of chunks: views of it, its strides, its tiles
+    "interface/test_dtypes::test_data_in_the_wanted_dtype_are_not_copied",
+    "udfs/test_sum::test_tiles_are_deep",
+    "udfs/test_sum::test_frames_that_must_be_copied_are_copied_a_tile_at_a_time",
+    "udfs/test_rings_of_small_frames",
+}
+NOT_ON_DEVICE = {
+    # a device multiplies with dense masks: NaN outside of one makes the product NaN
+    "udfs/test_apply_masks::test_mostly_empty_masks_are_multiplied_sparse",
+    # xarray compares the lazy result with data on the host
+    "udfs/test_picked_axes::test_axes_of_a_dataset",
+    # cuBLAS adds up float32 as it likes
+    "udfs/test_apply_masks::test_products_are_as_accurate_as_pairwise_sums",
+}
+NOT_ON_STAND_IN = {
+    # tasks run in other processes, where nothing stands in for CuPy
+    "interface/test_hooks::test_mixins_and_lambdas_made_in_a_function",
+    "interface/test_mapping::test_mixins_and_lambdas_made_in_a_function",
+    "udfs/test_apply_masks::test_on_a_cluster",
+    "udfs/test_given_masks::test_on_a_scheduler",
+    "udfs/test_record::test_a_cluster",
+    "udfs/test_record::test_processes",
+}
+MATRIX_TESTS = {
+    "interface/test_shapes::test_any_number_of_axes",
+    "udfs/test_apply_masks::test_spectra",
+    "udfs/test_logsum::test_any_chunks_and_region",
+    "udfs/test_stddev::test_any_chunks_and_region",
+    "udfs/test_sum::test_any_chunks_and_region",
+}
+"""Tests over arrays with one navigation and one signal axis, which can be cut into matrices."""
 
 
 @pytest.hookimpl(wrapper=True)
@@ -59,8 +94,7 @@ def pytest_generate_tests(metafunc):
     backends = backends_of(test) if is_full(metafunc.config) else ("numpy",)
     metafunc.parametrize("chunk_backend", [_param(b) for b in backends], indirect=True)
     result = yield
-    if not metafunc.config.getoption("--every-backend"):
-        metafunc._calls = one_set_each(metafunc._calls, backends[1:])
+    metafunc._calls = one_set_each(metafunc._calls, backends[1:])
     return result
 
 

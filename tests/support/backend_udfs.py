@@ -90,8 +90,6 @@ def double(array):
 
 
 class ProgramOn(Looks):
-    """A program of `udf_programs` that takes its data in the backends of its options."""
-
     def offers(self):
         return self.params.options["offers"]
 

@@ -50,7 +50,6 @@ def loads(folder):
 
 
 def stop_after(folder, n_loads):
-    """Let all later loads fail; None for no failure."""
     limit = Path(folder, "limit")
     limit.unlink(missing_ok=True)
     if n_loads is not None:
@@ -89,7 +88,6 @@ def damage(file, how):
 
 
 def sums(folder):
-    """The mean of each pixel as a lazy parameter, from other data."""
     return da.from_array(np.arange(240.0).reshape(SHAPE), chunks=2).mean(axis=(0, 1))
 
 

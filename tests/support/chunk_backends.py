@@ -83,7 +83,6 @@ def gcxs(block, nav_dims):
 
 
 def chunks_in(array, backend, sig_dims):
-    """A dask array with the same values and other chunks; it knows what they are."""
     if backend == "numpy":
         return array
     how = {"backend": backend, "sig_dims": sig_dims}

@@ -8,7 +8,6 @@ def log_scaled(frame):
 
 
 def correlation_map(frame, template, y, x, steps):
-    """The map around one position, outside of the frame is 0."""
     cy, cx = template.shape[0] // 2, template.shape[1] // 2
     found = np.zeros((2 * steps + 1, 2 * steps + 1))
     for dy in range(-steps, steps + 1):

@@ -47,30 +47,30 @@ def counted_block(block, folder, block_info=None):
     return block + 1
 
 
-class CountedChain(Chain):
-    """Buffers of every kind; notes each chunk that it starts."""
+class Counted(ud.UDF):
+    """Notes each chunk that it starts."""
 
-    def __init__(self, folder):
-        super().__init__(folder=folder)
+    label = ""
+
+    def __init__(self, folder, **parameters):
+        super().__init__(folder=folder, **parameters)
 
     def get_task_data(self):
-        note(self.params.folder, "run-chain-" + "-".join(map(str, self.meta.coordinates[0])))
+        place = "-".join(map(str, self.meta.coordinates[0]))
+        note(self.params.folder, f"run-{self.label}-{place}")
         return {}
+
+
+class CountedChain(Counted, Chain):
+    label = "chain"
 
     def get_results(self):
         note(self.params.folder, "results")
         return {}
 
 
-class CountedNav(ud.UDF):
-    """A nav buffer; notes each chunk that it starts."""
-
-    def __init__(self, folder):
-        super().__init__(folder=folder)
-
-    def get_task_data(self):
-        note(self.params.folder, "run-nav-" + "-".join(map(str, self.meta.coordinates[0])))
-        return {}
+class CountedNav(Counted):
+    label = "nav"
 
     def get_result_buffers(self):
         return {
@@ -86,22 +86,12 @@ class CountedNav(ud.UDF):
 class Heavy(CountedNav):
     """With a parameter that is a task of the graph."""
 
-    def __init__(self, folder, table):
-        ud.UDF.__init__(self, folder=folder, table=table)
-
     def process_tile(self, tile):
         self.results.sums += self.params.table.sum()
 
 
-class CountedNothing(ud.UDF):
-    """No buffers; notes each chunk that it starts."""
-
-    def __init__(self, folder):
-        super().__init__(folder=folder)
-
-    def get_task_data(self):
-        note(self.params.folder, "run-nothing-" + "-".join(map(str, self.meta.coordinates[0])))
-        return {}
+class CountedNothing(Counted):
+    label = "nothing"
 
     def get_result_buffers(self):
         return {}

@@ -10,16 +10,21 @@ def sent(cupy, lazy):
     return lazy.map_blocks(cupy.asarray, meta=meta)
 
 
-class Both(ud.UDF):
+class Offers(ud.UDF):
+    def __init__(self, offers=("cupy", "numpy"), **more):
+        super().__init__(offers=offers, **more)
+
+    def get_backends(self):
+        return tuple(self.params.offers)
+
+
+class Both(Offers):
     """Rows on the device and on the host, a frame, and a number, by tiles."""
 
     merge_assigns_nav = True
 
     def __init__(self, offers=("numpy", "cupy"), native=False):
         super().__init__(offers=offers, native=native)
-
-    def get_backends(self):
-        return tuple(self.params.offers)
 
     def get_preferred_input_dtype(self):
         return self.USE_NATIVE_DTYPE if self.params.native else np.float32
@@ -82,13 +87,7 @@ class Parts(Both):
         dest.frame[:] += src.frame
 
 
-class Frames(ud.UDF):
-    def __init__(self, offers=("cupy", "numpy")):
-        super().__init__(offers=offers)
-
-    def get_backends(self):
-        return tuple(self.params.offers)
-
+class Frames(Offers):
     def get_result_buffers(self):
         return {"peak": self.buffer("nav", dtype="float32", where="device")}
 
@@ -96,14 +95,8 @@ class Frames(ud.UDF):
         self.results.peak[:] = frame.max()
 
 
-class Partitions(ud.UDF):
+class Partitions(Offers):
     """By partitions, with a merge_all, and get_results on the host."""
-
-    def __init__(self, offers=("cupy", "numpy")):
-        super().__init__(offers=offers)
-
-    def get_backends(self):
-        return tuple(self.params.offers)
 
     def get_result_buffers(self):
         return {

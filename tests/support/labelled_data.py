@@ -102,7 +102,6 @@ def attributes() -> st.SearchStrategy[dict[str, Any]]:
 
 
 def coordinates(dim: str, n: int) -> st.SearchStrategy[dict[str, Any]]:
-    """Some of the coordinates that a dimension may have: an index, numbers, text."""
     every = {
         dim: np.arange(n) * 0.5 - 1,
         f"{dim}_number": np.arange(n)[::-1].copy(),
@@ -112,5 +111,4 @@ def coordinates(dim: str, n: int) -> st.SearchStrategy[dict[str, Any]]:
 
 
 def expected_coords(array: xr.DataArray, dims: Any) -> dict[Any, xr.DataArray]:
-    """The coordinates of the data that results over these dimensions keep."""
     return {k: c for k, c in array.coords.items() if set(c.dims) <= set(dims)}

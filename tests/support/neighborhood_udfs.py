@@ -69,7 +69,6 @@ class PartitionsUDF(WindowsUDF):
 
 
 def weighted(frames, nav_dims, values=None):
-    """The sum of each frame of a window times its number and its value, added up."""
     sums = frames.sum(axis=tuple(range(nav_dims, frames.ndim)))
     weights = np.arange(1, sums.size + 1).reshape(sums.shape)
     return float((sums * weights * (1 if values is None else values)).sum())

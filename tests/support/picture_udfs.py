@@ -37,3 +37,12 @@ class ManyUDF(ud.UDF):
             getattr(dest, name)[:] = getattr(src, name)
         dest.pattern += src.pattern
         dest.number += src.number
+
+
+def drawn(figure):
+    """Drawn values by title."""
+    return {
+        axes.get_title("left"): np.ma.filled(axes.images[0].get_array(), np.nan)
+        for axes in figure.axes
+        if axes.images
+    }

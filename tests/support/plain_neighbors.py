@@ -3,9 +3,9 @@
 import numpy as np
 from hypothesis import strategies as st
 
+from neighborhood_udfs import MODES
 from suites import few_of
 
-MODES = {"nearest": "edge", "reflect": "symmetric", "periodic": "wrap", "mask": "constant"}
 BOUNDARIES = tuple(MODES)
 
 
@@ -23,7 +23,6 @@ def neighbors(data, nav_dims, window, boundary="mask"):
 
 @st.composite
 def scans(draw, dtypes=("uint16", "uint8", "int32", "float64", ">u2", "bool", "float32")):
-    """Draw a small scan, how many of its axes are of the scan, its chunks, and a region."""
     nav = draw(st.lists(st.integers(1, 5), min_size=1, max_size=3).map(tuple))
     sig = draw(st.lists(st.integers(1, 4), min_size=1, max_size=2).map(tuple))
     dtype = np.dtype(draw(st.sampled_from(few_of(dtypes))))

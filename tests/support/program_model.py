@@ -95,7 +95,6 @@ class Program(Brief):
         return next(b for b in self.buffers if b.name == name)
 
     def median_of(self):
-        """Return the nav buffer whose median can be taken, or None."""
         plain = [b for b in self.buffers if b.kind == "nav" and not b.extra]
         return next((b for b in plain if not b.dtype.startswith("complex")), None)
 
@@ -121,7 +120,6 @@ class Case(Brief):
         return self.shape[len(self.shape) - self.sig_dims :]
 
     def array(self):
-        """Return the data: small numbers, eighths where the dtype has fractions."""
         random = np.random.default_rng(self.seed)
         dtype = np.dtype(self.dtype)
         low = 0 if dtype.kind in "ub" else -40
@@ -144,7 +142,6 @@ def cast(values, dtype):
 
 
 def neutral(buffer):
-    """Return what leaves others as they are under the operation of a buffer."""
     dtype = np.dtype(buffer.dtype)
     if buffer.op == "hash":
         return np.array([0, 1], dtype=dtype)

@@ -39,7 +39,6 @@ class Oracle:
         return done
 
     def _merged(self, b):
-        """Return a buffer when all is merged: rows for nav."""
         n = len(self.frames)
         if b.op == "stamp":
             return self.positions.astype("int64")
@@ -70,7 +69,6 @@ class Oracle:
         return value.reshape((*lead, *b.extra)).astype(b.dtype)
 
     def _pixels(self, b):
-        """Return what each pixel contributes, shape (n, pixels, entries of extra_shape)."""
         values = cast(self.frames.reshape((len(self.frames), -1, 1)), b.dtype)
         if b.of == "one":
             values = np.ones_like(values)
@@ -107,7 +105,6 @@ class Oracle:
         return done
 
     def _expected(self, value, kind, extra, fill):
-        """Return a result with its raw form and its default mask."""
         value = np.asarray(value)
         if kind != "nav":
             raw = value.reshape((1,)) if kind == "single" and not extra else value
@@ -123,7 +120,6 @@ class Oracle:
 
 
 def _add(values, axis):
-    """Return a sum that keeps the dtype; of bools, whether any is true."""
     return values.any(axis) if values.dtype == bool else values.sum(axis, dtype=values.dtype)
 
 

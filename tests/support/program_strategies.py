@@ -30,7 +30,6 @@ rarely = st.sampled_from([False, False, False, True])
 
 @st.composite
 def buffers(draw, name, kinds, ops):
-    """One buffer; `ops` maps kinds to operations."""
     kind = draw(st.sampled_from(kinds))
     op = draw(st.sampled_from(ops[kind]))
     use = draw(st.sampled_from([None, None, None, "private"]))
@@ -47,7 +46,6 @@ def buffers(draw, name, kinds, ops):
 
 @st.composite
 def outputs(draw, program):
-    """What get_results gives: some buffers anew, some results of their own."""
     found, free = [], [b for b in program.buffers if b.use != "private"]
     # what is asked for row by row may neither look at all rows nor give them
     own = ("mean", "here") if program.elementwise_results else OWN_FORMS

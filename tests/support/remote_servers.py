@@ -30,10 +30,6 @@ class FileServer:
     """Whether the server sends parts of files."""
     tells: str = "etag"
     """What the server tells about versions: etag or nothing."""
-    hangs: str = ""
-    """Contents of paths that contain this text are not sent: only the header of the answer is."""
-    closing: threading.Event = field(default_factory=threading.Event)
-    """Ends the answers that hang."""
     header: tuple[str, str] = ("", "")
     """A header that each request must have."""
     requests: list[Request] = field(default_factory=list)
@@ -89,10 +85,6 @@ class Handler(BaseHTTPRequestHandler):
         # noted first, because a client goes on when it has the last byte
         request = Request(method, path, start, 0)
         self.files.requests.append(request)
-        if method == "GET" and self.files.hangs and self.files.hangs in path:
-            self.files.closing.wait()
-            self.close_connection = True
-            return
         body = memoryview(body if method == "GET" else b"")
         try:
             for position in range(0, len(body), BLOCK):
@@ -118,7 +110,6 @@ def serving(folder, **how):
         try:
             yield files
         finally:
-            files.closing.set()
             server.shutdown()
             thread.join()
 

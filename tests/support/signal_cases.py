@@ -52,8 +52,6 @@ class EveryKindUDF(ud.UDF):
 
 
 class ListsUDF(ud.UDF):
-    """Objects of any length for each frame."""
-
     def get_result_buffers(self):
         return {
             "where": self.buffer("nav", dtype=object),
@@ -80,7 +78,6 @@ numbers = st.sampled_from([-2.5, -1.0, 0.1, 0.25, 1.0, 3.0])
 
 @st.composite
 def axes(draw, size, navigate):
-    """One axis as HyperSpy writes it down: uniform, functional or one value per position."""
     axis = {
         "name": draw(names),
         "units": draw(units),

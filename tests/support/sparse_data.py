@@ -17,7 +17,6 @@ MATRIX_FORMATS = tuple(f"{name}_{kind}" for name in MATRICES for kind in ("matri
 
 
 def maker(form: str, n_nav: int) -> Callable[[np.ndarray], Any]:
-    """What makes a sparse block in a format out of a dense one, shape (*nav, *sig)."""
     if form in MATRIX_FORMATS:
         import scipy.sparse
 
@@ -37,7 +36,6 @@ def sparse_chunks(data: np.ndarray, chunks: Any, form: str, n_nav: int) -> da.Ar
 
 
 def sprinkled(data: np.ndarray, density: float, seed: int = 0) -> np.ndarray:
-    """The data with zeros at most places, some frames without any value."""
     rng = np.random.default_rng(seed)
     kept = rng.random(data.shape) < density
     kept[rng.random(data.shape[:1]) < 0.2] = False

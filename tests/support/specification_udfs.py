@@ -37,8 +37,6 @@ class OnlyMergeAllUDF(UDF):
 
 
 class AverageUDF(UDF):
-    """Sum and number of frames, and from both, at the end, their mean."""
-
     def get_result_buffers(self):
         def whole_frame(use=None):
             return self.buffer("sig", dtype="float32", use=use)
@@ -106,8 +104,6 @@ class PixelsumUDF(UDF):
 
 
 class CoordUDF(UDF):
-    """The true position of every frame."""
-
     def get_result_buffers(self):
         axes = len(self.meta.dataset_shape.nav)
         return {"coords": self.buffer("nav", extra_shape=(axes,), dtype=int)}

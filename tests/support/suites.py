@@ -10,6 +10,8 @@ pytest has no public way to drop parameter sets before it makes an item of each.
 taken from `Metafunc._calls`, which pytest itself makes items of.
 """
 
+import re
+
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -94,3 +96,8 @@ def pytest_collection_modifyitems(config, items):
     if left_out:
         config.hook.pytest_deselected(items=left_out)
     items[:] = sorted(kept, key=lambda item: CLUSTERS.isdisjoint(item.fixturenames))
+
+
+def without_address(value):
+    """Return a name for a parameter that is the same in each process: without addresses."""
+    return re.sub(r" at 0x[0-9a-f]+", "", str(value))

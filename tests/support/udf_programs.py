@@ -18,7 +18,6 @@ UFUNCS = {
 
 
 def combine(buffer, one, other):
-    """Return the contributions of earlier and of later frames taken together."""
     if buffer.op == "last":
         return other
     if buffer.op == "hash":  # (h, p) after (g, q) is (g p + h, q p)
@@ -77,7 +76,6 @@ class Programmed(ud.UDF):
                 view += view.copy()
 
     def positions(self):
-        """Return the flat scan positions of the rows at hand, from 0."""
         nav = tuple(self.meta.dataset_shape.nav)
         here = self.meta.coordinates
         return np.ravel_multi_index(tuple(here.T), nav) if nav else np.zeros(len(here), "int64")
@@ -115,7 +113,6 @@ class Programmed(ud.UDF):
         return UFUNCS[b.op].reduce(values, axis=axis, dtype=values.dtype)
 
     def _contributions(self, b, block):
-        """Return what each pixel contributes, shape (n, *sig part, *extra_shape)."""
         values = cast(block, b.dtype)
         if b.of == "square":
             values = values * values

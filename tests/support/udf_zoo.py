@@ -70,8 +70,6 @@ class TileTree(Native):
 
 
 class FrameTree(TileTree):
-    """The same by whole frames."""
-
     process_tile = None
 
     def get_method(self):
@@ -130,8 +128,6 @@ class AssigningTree(Chain):
 
 
 class RowsMerge(NavSums):
-    """Own merge, nav buffers only."""
-
     def merge(self, dest, src):
         dest.sums[:] = 2 * src.sums
 
@@ -150,8 +146,6 @@ class MergeAllWhole(TileTree):
 
 
 class MergeAllNav(Chain):
-    """merge_all with nav buffers."""
-
     def merge_all(self, ordered_results):
         parts = list(ordered_results.values())
         whole = {name: sum(p[name] for p in parts) for name in ("total", "count", "squares")}
@@ -278,8 +272,6 @@ class ResultsOfAll(Chain):
 
 
 class Elementwise(NavSums):
-    """get_results row by row."""
-
     elementwise_results = True
 
     def get_result_buffers(self):
@@ -293,8 +285,6 @@ class Elementwise(NavSums):
 
 
 class ElementwiseWithWhole(Chain):
-    """get_results row by row, with merged whole buffers at hand."""
-
     elementwise_results = True
 
     def get_result_buffers(self):
@@ -308,8 +298,6 @@ class ElementwiseWithWhole(Chain):
 
 
 class FullShape(NavSums):
-    """get_results in full navigation shape."""
-
     def get_result_buffers(self):
         return {
             **super().get_result_buffers(),
@@ -322,8 +310,6 @@ class FullShape(NavSums):
 
 
 class Contiguous(Native):
-    """contiguous_nav: tiles have an origin."""
-
     contiguous_nav = True
 
     def get_result_buffers(self):
@@ -335,8 +321,6 @@ class Contiguous(Native):
 
 
 class Coordinates(Native):
-    """True positions, whatever the chunks."""
-
     def get_result_buffers(self):
         n = len(self.meta.dataset_shape.nav)
         return {

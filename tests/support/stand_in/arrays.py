@@ -128,7 +128,6 @@ class StandInArray(NDArrayOperatorsMixin):
         self._array[self._index(index)] = bare(type(self), value)
 
     def _index(self, index):
-        """An index for NumPy; arrays of the host are sent to the device for it."""
         parts = index if isinstance(index, tuple) else (index,)
         found = []
         for part in parts:
@@ -166,8 +165,6 @@ class StandInArray(NDArrayOperatorsMixin):
 
 
 class _Flags:
-    """The flags that CuPy's arrays have: there is no writeable."""
-
     def __init__(self, array):
         self.c_contiguous = array.flags.c_contiguous
         self.f_contiguous = array.flags.f_contiguous
@@ -175,12 +172,10 @@ class _Flags:
 
 
 def again(array):
-    """Make an array on the device from its values, when it is unpickled."""
     return cupy().asarray(array)
 
 
 def is_pinned(array):
-    """Return whether an array lies in pinned memory."""
     base = array
     while isinstance(base, (np.ndarray, memoryview)):
         base = base.base if isinstance(base, np.ndarray) else base.obj

@@ -94,8 +94,6 @@ class Stream:
 
 
 class Event:
-    """A point in the work of a stream."""
-
     def __init__(self, block=False, disable_timing=False):
         self._stream = None
         self._number = 0
@@ -117,5 +115,4 @@ def current_stream():
 
 
 def _stack():
-    """The streams that this thread is in, the default one first."""
     return _current.__dict__.setdefault("stack", [NULL])

@@ -40,8 +40,6 @@ class CUDARuntimeError(RuntimeError):
 
 
 class _Namespace:
-    """A module of NumPy's, the functions of which take and give arrays on the device."""
-
     def __init__(self, source, kind):
         self._source = source
         self._kind = kind
@@ -93,7 +91,6 @@ class NumpyStandIn(_Namespace):
         return dressed(self._kind, np.ascontiguousarray(here._array))
 
     def _sent(self, a, dtype, *, copy):
-        """Return an array on the device: itself, or a copy of one of the host."""
         if isinstance(a, self._kind):
             return a.astype(a.dtype if dtype is None else dtype, copy=copy)
         parts = bare(self._kind, a) if isinstance(a, (list, tuple)) else a
@@ -137,7 +134,6 @@ class _Cuda:
 
 
 def _module(array):
-    """The module of an array, or of the first of several."""
     return array.module if isinstance(array, StandInArray) else _module(array[0])
 
 
