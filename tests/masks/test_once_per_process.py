@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import udfdask as ud
-from counted_masks import CALLS, Dot, DotParameter, counted, filed
+from counted_masks import CALLS, Dot, counted, filed
 from counting import counts
 from udfdask import Shape, Slice
 from udfdask.masks import MaskContainer
@@ -84,7 +84,7 @@ class TestInARun:
             factory = partial(counted, label, shape=(4, 4))
             return MaskContainer([factory, factory], count=2)
 
-        res = ud.run_udf(X, DotParameter(how()) if parameter else Dot(how), sig_dims=2)
+        res = ud.run_udf(X, Dot(masks=how() if parameter else how), sig_dims=2)
         assert not (parameter and calls(label))  # building computes nothing
         res = res.compute(scheduler="threads", num_workers=4)
         np.testing.assert_allclose(res["dots"], self.want(), rtol=1e-5)
@@ -96,7 +96,7 @@ class TestInARun:
         masks = MaskContainer(
             [partial(filed, str(tmp_path), os.getpid, (4, 4)), lambda: np.ones((4, 4))]
         )
-        udf = DotParameter(masks) if parameter else Dot(lambda: masks)
+        udf = Dot(masks=masks if parameter else lambda: masks)
         with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
             res = ud.run_udf(X, udf, sig_dims=2).compute(scheduler="processes", pool=pool)
         np.testing.assert_allclose(res["dots"], np.stack([DATA.sum(axis=(2, 3))] * 2, axis=-1))

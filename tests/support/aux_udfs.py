@@ -147,15 +147,7 @@ class SeenElementwiseInTree(SeenInTree):
     elementwise_results = True
 
 
-AUX_UDFS = [
-    SeenByTiles,
-    SeenByFrames,
-    SeenByPartitions,
-    SeenInTree,
-    SeenByMergeAll,
-    SeenElementwise,
-    SeenElementwiseInTree,
-]
+AUX_UDFS = [c for c in list(vars().values()) if isinstance(c, type) and Seen in c.__mro__[1:]]
 
 
 def aux_of(shape, wrap=lambda a: a, flat=False):
@@ -177,6 +169,9 @@ class Subtract(Counted):
     """Sum of each frame after a value of its own has been subtracted; notes each chunk."""
 
     label = "subtract"
+
+    def __init__(self, folder, level):
+        super().__init__(folder, level=level)
 
     def get_preferred_input_dtype(self):
         return np.float64

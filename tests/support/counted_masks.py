@@ -6,6 +6,7 @@ import numpy as np
 
 import udfdask as ud
 from counting import note
+from udfdask.masks import MaskContainer
 
 
 class Calls(list):
@@ -35,31 +36,15 @@ def ones(shape):
 
 
 class Dot(ud.UDF):
-    """Frames times masks; the container is made by `how`, in each task."""
-
-    def __init__(self, how, count=2):
-        super().__init__(how=how, count=count)
+    """Frames times masks: of a container, or of one that is made in each task."""
 
     def get_task_data(self):
-        return {"masks": self.params.how()}
+        masks = self.params.masks
+        return {"masks": masks if isinstance(masks, MaskContainer) else masks()}
 
     def get_result_buffers(self):
-        return {"dots": self.buffer("nav", extra_shape=(self.params.count,), dtype="float64")}
+        return {"dots": self.buffer("nav", extra_shape=(2,), dtype="float64")}
 
     def process_tile(self, tile):
         flat = tile.reshape(tile.shape[0], -1)
         self.results.dots += flat @ self.task_data.masks.get(self.meta.slice)
-
-
-class DotParameter(ud.UDF):
-    """The same with the container as a parameter."""
-
-    def __init__(self, masks):
-        super().__init__(masks=masks)
-
-    def get_result_buffers(self):
-        return {"dots": self.buffer("nav", extra_shape=(len(self.params.masks),), dtype="float64")}
-
-    def process_tile(self, tile):
-        flat = tile.reshape(tile.shape[0], -1)
-        self.results.dots += flat @ self.params.masks.get(self.meta.slice)

@@ -86,6 +86,9 @@ class CountedNav(Counted):
 class Heavy(CountedNav):
     """With a parameter that is a task of the graph."""
 
+    def __init__(self, folder, table):
+        super().__init__(folder, table=table)
+
     def process_tile(self, tile):
         self.results.sums += self.params.table.sum()
 

@@ -397,32 +397,7 @@ class Floats(ud.UDF):
 
 
 ZOO = [
-    NavSums,
-    FrameNavSums,
-    PartitionNavSums,
-    TileTree,
-    FrameTree,
-    PartitionTree,
-    NarrowTree,
-    Chain,
-    AssigningTree,
-    RowsMerge,
-    MergeAllWhole,
-    MergeAllNav,
-    MergeAllOnce,
-    MinMax,
-    MinMaxTree,
-    Postprocessed,
-    ExtraShapes,
-    ResultsOfAll,
-    Elementwise,
-    ElementwiseWithWhole,
-    FullShape,
-    Contiguous,
-    Coordinates,
-    WholeFrames,
-    WritesInput,
-    WritesFrames,
-    WritesPartition,
-    Floats,
+    each
+    for each in list(vars().values())
+    if isinstance(each, type) and issubclass(each, ud.UDF) and each is not Native
 ]
