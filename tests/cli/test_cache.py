@@ -1,15 +1,13 @@
 """Runs of the command line that go on after a kill."""
 
-import os
 import signal
-import subprocess
 import sys
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from making import LATE
+from commands import run_program
 from udfdask.cli import main
 
 ENDS = """
@@ -39,15 +37,7 @@ def run(scan, *more, end=None):
         (scan / "ends").write_text(end)
     args = ["scan.npy", "--udf", "auto:f=ends:total", "--chunks", "1,8,-1,-1"]
     args += ["--scheduler", "synchronous", "--no-progress", *more]
-    done = subprocess.run(
-        [sys.executable, "-m", "udfdask", "run", *args],
-        cwd=scan,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(scan), *sys.path])},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=LATE,
-    )
+    done = run_program("run", *args, folder=scan)
     (scan / "ends").unlink(missing_ok=True)
     return done
 

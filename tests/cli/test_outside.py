@@ -1,13 +1,11 @@
 """The command line as a program of its own: its streams, exit codes, clusters."""
 
-import subprocess
 import sys
 
 import numpy as np
 import pytest
 
-from commands import call, tables
-from making import LATE
+from commands import call, run_program, tables
 
 pytestmark = pytest.mark.full
 
@@ -24,14 +22,9 @@ def interrupt(frame):
 """
 
 
-def run(*args):
-    command = [sys.executable, "-m", "udfdask", *map(str, args)]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=LATE)
-
-
 def test_a_bar_goes_to_standard_error_and_results_to_standard_output(file, tmp_path):
     options = ["--udf", "com:r=4", "--chunks", "2,8,-1,-1", "--out", tmp_path / "a.npz"]
-    done = run("run", file, *options)
+    done = run_program("run", file, *options)
     assert done.returncode == 0, done.stderr
     assert "48.0/48.0" in done.stderr
     assert "11.25 kiB of 11.25 kiB" in done.stderr
@@ -47,7 +40,7 @@ def test_ctrl_c(file, tmp_path, more):
     (tmp_path / "mine.py").write_text(INTERRUPTS)
     udf = f"auto:f={tmp_path}/mine.py:interrupt,output_shape=(),output_dtype=float64"
     # an interrupt in the middle of the start of a pool's thread would keep Python from ending
-    done = run("run", file, "--udf", udf, "--scheduler", "synchronous", *more)
+    done = run_program("run", file, "--udf", udf, "--scheduler", "synchronous", *more)
     assert done.returncode == 1
     assert "Aborted!" in done.stderr
     assert "Traceback" not in done.stderr

@@ -2,7 +2,6 @@
 
 import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 
@@ -10,7 +9,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from commands import call, results_of
+from commands import call, results_of, run_program
 from udfdask.cli import main
 
 CODE = '''
@@ -183,10 +182,8 @@ def test_a_cluster_that_does_not_know_the_folder(folder, values, tmp_path_factor
 @pytest.mark.full
 def test_partial_results_of_own_code_are_found_again(folder):
     """The names of tasks are those of the first command, in a process of its own."""
-    command = [sys.executable, "-m", "udfdask", "run", "scan.npy", "--cache", "kept"]
-    command += ["--udf", f"{folder}.py:PeakUDF", "--no-progress", "--chunks", "2,3,-1,-1"]
-    first, second = (
-        subprocess.run(command, check=True, capture_output=True, text=True) for _ in range(2)
-    )
+    command = ["run", "scan.npy", "--cache", "kept", "--udf", f"{folder}.py:PeakUDF"]
+    command += ["--no-progress", "--chunks", "2,3,-1,-1"]
+    first, second = (run_program(*command) for _ in range(2))
     assert "done already" not in first.stdout, first.stderr
     assert "9 of 9 chunks are done already" in second.stdout, second.stderr

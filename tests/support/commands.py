@@ -1,8 +1,13 @@
 """Runs udfdask's commands as a terminal does, and reads the tables and files that they make."""
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 from click.testing import CliRunner
 
+from making import LATE
 from udfdask.cli import main
 
 
@@ -15,6 +20,19 @@ def call(*args, code=0):
     assert isinstance(outcome.exception, SystemExit)
     assert "Traceback" not in outcome.output
     return " ".join(outcome.output.split())
+
+
+def run_program(*args, folder="."):
+    """Run a command as a program of its own in a folder, in which its modules may be."""
+    return subprocess.run(
+        [sys.executable, "-m", "udfdask", *map(str, args)],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(folder), *sys.path])},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=LATE,
+    )
 
 
 def results_of(*options):

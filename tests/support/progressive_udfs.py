@@ -248,19 +248,6 @@ class Fails(NavSums):
         return {}
 
 
-class Interrupts(NavSums):
-    """Somebody presses Ctrl-C while a chunk is processed."""
-
-    def __init__(self, folder, row):
-        super().__init__(folder=str(folder), row=row)
-
-    def process_tile(self, tile):
-        note(self.params.folder, "run")
-        if self.params.row in self.meta.coordinates[:, 0]:
-            os.kill(os.getpid(), signal.SIGINT)
-        super().process_tile(tile)
-
-
 class CountsResults(NavSums):
     def __init__(self, folder):
         super().__init__(folder=str(folder))
@@ -279,5 +266,15 @@ class Slow(NavSums):
     def process_tile(self, tile):
         note(self.params.folder, "run")
         if self.params.row in self.meta.coordinates[:, 0]:
-            wait_until((Path(self.params.folder) / "go").exists)
+            self.stop()
         super().process_tile(tile)
+
+    def stop(self):
+        wait_until((Path(self.params.folder) / "go").exists)
+
+
+class Interrupts(Slow):
+    """Somebody presses Ctrl-C while a chunk is processed."""
+
+    def stop(self):
+        os.kill(os.getpid(), signal.SIGINT)
