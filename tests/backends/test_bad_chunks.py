@@ -10,6 +10,7 @@ import sparse
 import udfdask as ud
 from backend_udfs import Wants
 from chunk_backends import ON_HOST, block_in, chunks_in
+from making import SYNC, make
 from udfdask.corrections import CorrectionSet
 from udfdask.errors import UDFError
 from udfdask.udfs import SumSigUDF, SumUDF
@@ -17,7 +18,6 @@ from udfdask.udfs import SumSigUDF, SumUDF
 DATA = np.random.default_rng(0).poisson(0.5, (6, 20)).astype("f4")
 NOTHING = DATA[:0, :0]
 X = da.from_array(DATA, chunks=(3, 10))
-SYNC = {"scheduler": "synchronous"}
 MATRIX_KINDS = ["scipy.sparse.csr_array", "scipy.sparse.csc_matrix", "scipy.sparse.coo_array"]
 
 
@@ -245,12 +245,11 @@ def test_blocks_that_are_no_array_of_numbers(block, match):
         run(array, SumUDF())
 
 
-class Weighted(ud.UDF):
-    def get_result_buffers(self):
-        return {"sums": self.buffer("nav", dtype="f8")}
+def weigh(self, tile):
+    self.results.sums += tile.sum(axis=1) * self.params.weights
 
-    def process_tile(self, tile):
-        self.results.sums += tile.sum(axis=1) * self.params.weights
+
+Weighted = make({"sums": {"kind": "nav", "dtype": "f8"}}, process_tile=weigh)
 
 
 @pytest.mark.parametrize(

@@ -10,12 +10,12 @@ import udfdask.dask
 import udfdask.xarray
 from backend_udfs import Wants
 from chunk_backends import chunks_in
+from making import SYNC
 from udfdask.udfs import SumUDF
 
 DATA = np.random.default_rng(0).poisson(0.5, (4, 6, 5, 7)).astype("u2")
 X = da.from_array(DATA, chunks=(2, 3, 5, 7))
 SUM = DATA.sum(axis=(0, 1))
-SYNC = {"scheduler": "synchronous"}
 
 pytestmark = pytest.mark.parametrize(
     "native", [ud.UDF.BACKEND_SPARSE_COO, ud.UDF.BACKEND_SPARSE_GCXS]

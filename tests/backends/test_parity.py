@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 import udfdask as ud
 from backend_udfs import Wants, program_on
 from chunk_backends import ANY_SHAPE, MATRICES, can_hold, chunks_in
+from making import SYNC
 from program_strategies import cases
 from suites import examples, few_of
 from udf_programs import make_udf
@@ -19,7 +20,6 @@ from udfdask.results.result_array import ResultArray
 from udfdask.testing import assert_eq, run_reference
 from udfdask.testing.strategies import arrays, chunkings, rois, shapes
 
-SYNC = {"scheduler": "synchronous"}
 ROUNDING = {"rtol": 1e-5, "atol": 1e-3}
 ON_HOST = sorted(ud.UDF.CPU_BACKENDS)
 NATIVES = (*ANY_SHAPE, ud.UDF.BACKEND_SPARSE_DOK)

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 import udfdask as ud
 from commands import write_with_axes
+from making import make
 from udfdask import Axis
 from udfdask.io import open_file
 from udfdask.masks import DiskTemplate
@@ -232,15 +233,9 @@ def test_a_udf_of_a_user_gets_pixels():
 
 
 def test_tasks_of_other_udfs_do_not_know_the_axes():
-    class Curious(ud.UDF):
-        def get_result_buffers(self):
-            return {"width": self.buffer(kind="nav")}
-
-        def process_frame(self, frame):
-            self.results.width[:] = self.meta.axes[-1].scale
-
+    curious = make({"width": {"kind": "nav"}}, process_frame=lambda self, frame: self.meta.axes)()
     with pytest.raises(ud.errors.NotAvailableError, match="get_result_units"):
-        ud.run_udf(scan(), Curious(), axes=calibrated()).compute(scheduler="synchronous")
+        ud.run_udf(scan(), curious, axes=calibrated()).compute(scheduler="synchronous")
     # the same tasks, so that both are computed once
     plain, labeled = ud.run_udf(scan(), SumUDF()), ud.run_udf(scan(), SumUDF(), axes=calibrated())
     assert plain["intensity"].name == labeled["intensity"].name

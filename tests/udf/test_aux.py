@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import udfdask as ud
 from aux_udfs import AUX_UDFS, SeenByTiles, Subtract, aux_of
 from counting import CountedChain, CountedData, CountedNav, MeanFrame, counts
+from making import SYNC, make
 from suites import examples
 from udfdask.geometry.shapes import Shape
 from udfdask.testing import raise_if_dask_computes, run_reference
@@ -21,7 +22,6 @@ from udfdask.testing.strategies import chunkings, rois, shapes
 pytestmark = pytest.mark.filterwarnings("ignore::udfdask.UDFWarning")
 
 fast = settings(deadline=None, max_examples=examples(15), suppress_health_check=list(HealthCheck))
-SYNC = {"scheduler": "synchronous"}
 
 
 @st.composite
@@ -219,13 +219,10 @@ def test_no_frames_at_all(given, lazy):
     values = da.zeros(given, chunks=2) if lazy else np.zeros(given)
     aux = ud.UDF.aux_data(values, kind="nav", extra_shape=(2,), dtype="float64")
     x = da.zeros((0, 4, 3), chunks=(1, 2, 3))
-    found = ud.run_udf(x, AddsAux(aux=aux), sig_dims=1).compute(**SYNC)["total"]
-    assert found.shape == (0, 4)
-
-
-class AddsAux(ud.UDF):
-    def get_result_buffers(self):
-        return {"total": self.buffer("nav")}
 
     def process_frame(self, frame):
         self.results.total[:] = self.params.aux.sum()
+
+    udf = make({"total": {"kind": "nav"}}, process_frame=process_frame)(aux=aux)
+    found = ud.run_udf(x, udf, sig_dims=1).compute(**SYNC)["total"]
+    assert found.shape == (0, 4)

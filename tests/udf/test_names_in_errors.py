@@ -5,20 +5,16 @@ import numpy as np
 import pytest
 
 import udfdask as ud
+from making import make
 
 X = da.ones((4, 4, 6, 6), chunks=(2, 4, 6, 6))
 
 
 def made(uses, **methods):
     """A UDF with single buffers of these names and uses, and some methods."""
-    given = {
-        "get_result_buffers": lambda self: {
-            name: self.buffer(kind="single", use=use) for name, use in uses.items()
-        },
-        "process_frame": lambda self, frame: None,
-        "merge": lambda self, dest, src: None,
-    }
-    return type("Made", (ud.UDF,), {**given, **methods})()
+    buffers = {name: {"kind": "single", "use": use} for name, use in uses.items()}
+    others = {"process_frame": lambda self, frame: None, "merge": lambda self, dest, src: None}
+    return make(buffers, **others | methods)()
 
 
 def returning(method, uses, values):
@@ -28,12 +24,7 @@ def returning(method, uses, values):
 ONE = np.zeros(1)
 RETURNED = [
     ("get_results", {"mean": None}, {"meen": 1, "b": 2}, r"'meen' and 'b', not declared .*'mean'"),
-    (
-        "get_results",
-        {"a": "result_only", "b": "result_only"},
-        {"a": ONE, "b": None},
-        "left out 'b'",
-    ),
+    ("get_results", dict.fromkeys("ab", "result_only"), {"a": ONE, "b": None}, "left out 'b'"),
     ("get_results", {"mean": "private", "a": None}, {"mean": 1}, "'mean', declared use='private'"),
     ("merge_all", {"mean": None}, {"meen": 1}, r"returned 'meen', not declared .*\['mean'\]"),
     ("merge_all", {"a": None, "b": None}, {}, r"left out 'a' and 'b'.* split_every=False"),

@@ -7,9 +7,8 @@ import pytest
 import udfdask as ud
 from aux_udfs import Shared
 from counting import counts
+from making import SYNC, make
 from udfdask.udfs import SumUDF
-
-SYNC = {"scheduler": "synchronous"}
 
 
 @pytest.fixture
@@ -35,12 +34,8 @@ def test_shared_task_data_is_made_once_per_process(tmp_path, x, request, schedul
 @pytest.mark.point(2)
 @pytest.mark.parametrize("method", ["get_task_data", "get_shared_task_data"])
 def test_task_data_that_are_no_dictionary(x, method):
-    methods = {
-        "get_result_buffers": lambda self: {"v": self.buffer("nav")},
-        "process_frame": lambda self, frame: None,
-        method: lambda self: [1],
-    }
-    udf = type("Made", (ud.UDF,), methods)()
+    methods = {"process_frame": lambda self, frame: None, method: lambda self: [1]}
+    udf = make({"v": {"kind": "nav"}}, **methods)()
     with pytest.raises(ud.ArgumentTypeError, match=rf"Made.{method}\(\) must return a dictionary"):
         ud.run_udf(x, udf).compute(**SYNC)
 
@@ -157,21 +152,14 @@ def test_hooks_that_an_instance_has(x):
 
 @pytest.mark.point(2)
 def test_task_data_of_one_name(x):
-    class Both(ud.UDF):
-        def get_result_buffers(self):
-            return {"v": self.buffer("nav")}
-
-        def get_shared_task_data(self):
-            return {"table": 1}
-
-        def get_task_data(self):
-            return {"table": 2}
-
-        def process_frame(self, frame):
-            pass
-
+    udf = make(
+        {"v": {"kind": "nav"}},
+        get_shared_task_data=lambda self: {"table": 1},
+        get_task_data=lambda self: {"table": 2},
+        process_frame=lambda self, frame: None,
+    )()
     with pytest.raises(TypeError, match="multiple values for keyword argument 'table'"):
-        ud.run_udf(x, Both()).compute(**SYNC)
+        ud.run_udf(x, udf).compute(**SYNC)
 
 
 # Array backends.

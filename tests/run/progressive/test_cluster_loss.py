@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from concurrent.futures import CancelledError
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import numpy as np
 import pytest
 
 import udfdask as ud
+from making import wait_until
 
 distributed = pytest.importorskip("distributed")
 
@@ -29,9 +31,6 @@ class Waits(ud.UDF):
         return {"sums": self.buffer("nav", dtype="float64")}
 
     def process_frame(self, frame):
-        import time
-        from pathlib import Path
-
         folder = Path(self.params.folder)
         if self.meta.coordinates[0, 0] >= 2:
             (folder / "waits").touch()
@@ -45,19 +44,13 @@ def processes(tmp_path):
     """A scheduler and a worker of one thread, each a process, and a client."""
     file = tmp_path / "scheduler.json"
     options = ["--host", "127.0.0.1", "--scheduler-file", str(file), "--no-dashboard"]
-    scheduler = subprocess.Popen(
-        [*CLI, "distributed.cli.dask_scheduler", "--port", "0", *options], **QUIET
-    )
-    worker = subprocess.Popen(
-        [
-            *(*CLI, "distributed.cli.dask_worker", "--no-nanny", "--nthreads", "1"),
-            *(*options, "--death-timeout", "500"),
-        ],
-        **QUIET,
-    )
+    scheduler = ["distributed.cli.dask_scheduler", "--port", "0"]
+    worker = ["distributed.cli.dask_worker", "--no-nanny", "--nthreads", "1"]
+    scheduler = subprocess.Popen([*CLI, *scheduler, *options], **QUIET)
+    worker = subprocess.Popen([*CLI, *worker, *options, "--death-timeout", "500"], **QUIET)
     client = None
     try:
-        _wait_until(lambda: file.exists() and file.stat().st_size)
+        wait_until(lambda: file.exists() and file.stat().st_size)
         client = distributed.Client(scheduler_file=str(file), set_as_default=False, timeout=500)
         client.wait_for_workers(1, timeout=500)
         yield scheduler, worker, client
@@ -71,18 +64,9 @@ def processes(tmp_path):
                 client.close(timeout=1)
 
 
-def _wait_until(condition):
-    event = threading.Event()
-    for _ in range(50_000):
-        if condition():
-            return
-        event.wait(0.01)
-    raise AssertionError("it took more than 500 s")
-
-
 def kill_when_it_waits(process, folder):
     def kill():
-        _wait_until((Path(folder) / "waits").exists)
+        wait_until((Path(folder) / "waits").exists)
         os.kill(process.pid, 9)
 
     thread = threading.Thread(target=kill, daemon=True)
