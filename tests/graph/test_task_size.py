@@ -169,3 +169,12 @@ def test_a_recipe_may_be_pickled_while_tasks_use_it():
     before = cloudpickle.dumps(recipe.tiling)
     assert cloudpickle.loads(cloudpickle.dumps(recipe)).udfs[0].name == "Total"
     assert cloudpickle.dumps(recipe.tiling) == before
+
+
+def test_a_second_pass_over_the_data_is_fused_with_their_loading():
+    x = da.ones((8, 4, 4), chunks=(2, 4, 4))
+    mean = ud.run_udf(x, SumUDF())["intensity"][-1] / 8
+    centered = ud.run_udf(x, Total(mean))["total"]
+    names = [str(key) for key in collections_to_expr([centered]).optimize().__dask_graph__()]
+    assert not [name for name in names if name.startswith("('ones")]
+    np.testing.assert_array_equal(centered, 17)

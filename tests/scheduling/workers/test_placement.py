@@ -1,5 +1,6 @@
 """Blocks that only some workers of a cluster may load."""
 
+import dask
 import dask.array as da
 import numpy as np
 import pytest
@@ -90,6 +91,28 @@ def test_plain_arrays(route, stamped, wanted, client):
     np.testing.assert_array_equal(where(values), ports)
 
 
+def test_other_collections(stamped, wanted, client):
+    xr = pytest.importorskip("xarray", reason="xarray is in the io extra")
+    workers, ports = wanted
+    array = placed(stamped, workers)
+    labeled = xr.Dataset({"scan": (("y", "x", "ky", "kx"), array)})
+    first = dask.delayed(np.max)(array[:1])
+    labeled, first = ud.compute(labeled, first, scheduler=client)
+    np.testing.assert_array_equal(where(labeled["scan"]), ports)
+    assert first == ports[0]
+
+
+def test_what_the_user_annotates_holds_for_other_tasks(stamped, wanted, addresses, client):
+    workers, ports = wanted
+    other = da.zeros((4, 2), chunks=1).map_blocks(stamp, meta=np.empty((0, 0), "int64"))
+    both = [placed(stamped, workers), other]
+    for annotated in (addresses[:1], lambda key: addresses[:1]):
+        with dask.annotate(workers=annotated):
+            here, there = ud.compute(*both, scheduler=client)
+        np.testing.assert_array_equal(where(here), ports)
+        assert set(there.ravel()) == {int(addresses[0].rpartition(":")[2])}
+
+
 def iterate(array, scheduler):
     return list(ud.run_udf_iter(array, SumSigUDF(), scheduler=scheduler))
 
@@ -139,6 +162,7 @@ def test_equal_maps_give_equal_names():
         (3, ArgumentTypeError, "workers must be addresses such as 'tcp://.*; got 3"),
         ([1, 2], ArgumentTypeError, r"got \[1, 2\]"),
         ({"a": "b"}, ArgumentValueError, "names the block 'a'"),
+        ({0.5: "b"}, ArgumentValueError, "names the block 0.5"),
         ({2: "b"}, ArgumentValueError, r"names the block 2, but the array has \(2, 3\) blocks"),
         ({(0, 0, 0): "b"}, ArgumentValueError, r"names the block \(0, 0, 0\)"),
         ({0: []}, ArgumentValueError, "has an empty list for a block"),

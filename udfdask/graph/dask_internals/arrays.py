@@ -12,11 +12,11 @@ from dask._task_spec import DataNode, convert_legacy_graph
 from dask.array.core import Array as GraphArray
 from dask.array.core import concatenate3
 from dask.base import clone_key
+from dask.blockwise import Blockwise
 from dask.highlevelgraph import HighLevelGraph
 from dask.highlevelgraph import MaterializedLayer as TaskLayer
-from dask.utils import ensure_dict
 
-from udfdask.graph.dask_internals.tasks import with_other_inputs
+from udfdask.graph.dask_internals.layers import ListedTasks
 
 __all__ = ["GraphArray"]
 
@@ -93,19 +93,26 @@ def __getattr__(name: str) -> Any:
 def loaded_again(array: Any, seed: str) -> GraphArray:
     """Return the same data from tasks with other names, which follow from the seed.
 
-    dask's `clone` does not rename the inputs of tasks that are listed one by one, such as those of
-    slices and of a rechunk. They would be read in the first pass, or be missing if that does not
-    need them.
+    Blockwise layers stay blockwise, so that dask fuses the loading with the chunks. dask's `clone`
+    does not rename the inputs of tasks that are listed one by one, such as those of slices and of a
+    rechunk: they would be read in the first pass, or be missing if that does not need them.
     """
-    given = ensure_dict(array.dask)
-    tasks = convert_legacy_graph(given)
-    names = {key: clone_key(key, seed) for key in given}
-    twins = {names[k]: with_other_inputs(task, names, names[k]) for k, task in tasks.items()}
-    # the scheduler of a cluster gets results on it by the name in the graph
-    twins |= {names[key]: given[key] for key in given.keys() - tasks.keys()}
-    name = clone_key(array.name, seed)
-    graph = HighLevelGraph({name: TaskLayer(twins)}, {name: set()})
-    return GraphArray(graph, name, array.chunks, meta=array._meta)
+    given = array.dask
+    keys = given.get_all_external_keys()
+    layers: dict[str, Any] = {}
+    for name, layer in given.layers.items():
+        twin = layer
+        if not isinstance(layer, Blockwise):
+            tasks = dict(layer)
+            # the conversion leaves out results on a cluster, which stay what they are
+            twin = ListedTasks(tasks | convert_legacy_graph(tasks, keys))
+        layers[clone_key(name, seed)], _ = twin.clone(keys, seed)
+    dependencies = {
+        clone_key(name, seed): {clone_key(needed, seed) for needed in names}
+        for name, names in given.dependencies.items()
+    }
+    graph = HighLevelGraph(layers, dependencies)
+    return GraphArray(graph, clone_key(array.name, seed), array.chunks, meta=array._meta)
 
 
 def blocks_in_memory(array: Any) -> Mapping[Any, Any] | None:
