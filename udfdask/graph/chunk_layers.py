@@ -105,16 +105,6 @@ def find_chunk_layers(collections: Any) -> dict[str, ChunkBlockwise | ChunkTasks
     return {name: layer for name, layer in layers.items() if isinstance(layer, kinds)}
 
 
-def needs_device(collections: Any) -> bool:
-    """Return whether a UDF of nested dask collections needs a device."""
-    for layer in find_chunk_layers(collections).values():
-        group = layer.group if isinstance(layer, ChunkBlockwise) else layer.info.group
-        # the keys of all chunks are listed only if it needs a device
-        if group is not None and group.needs_cuda and layer.info.chunks:
-            return True
-    return False
-
-
 def _last_arguments(aux: Any, group: Group | None) -> tuple[Any, ...]:
     """Return the last arguments of a chunk task; most tasks have none, so that less is sent."""
     if group is not None:
@@ -200,7 +190,7 @@ def _add_group(run: RunLayers, group: Group, argument: Group | None, inputs: set
                 block = data[source]
             rest = _last_arguments(aux[chunk], argument)
             tasks[key] = kind(key, _run_block, run.recipe_argument, block, index, *rest)
-        run.layers[name] = _listed(run, tasks, chunks, argument, data)
+        run.layers[name] = _listed(run, tasks, chunks, group=argument, blocks=data)
     if not recipe.by_sig_chunk:
         return keys
     join = run.name("join", group=group)
@@ -210,22 +200,11 @@ def _add_group(run: RunLayers, group: Group, argument: Group | None, inputs: set
 
 
 def _listed(
-    run: RunLayers,
-    tasks: dict[Key, Task],
-    chunks: dict[Key, int],
-    group: Group | None,
-    blocks: Mapping[Key, Any] | None = None,
+    run: RunLayers, tasks: dict[Key, Task], chunks: dict[Key, int], **about: Any
 ) -> ChunkTasks:
-    """Return a layer of chunk tasks."""
-    info = ChunkLayerInfo(
-        array_name=run.array.name,
-        recipe=run.recipe,
-        chunks=chunks,
-        group=group,
-        aux=run.aux,
-        blocks=blocks,
-    )
-    return ChunkTasks(tasks, info)
+    """Return a layer of chunk tasks; `about` has more fields of `ChunkLayerInfo`."""
+    known = {"array_name": run.array.name, "recipe": run.recipe, "aux": run.aux}
+    return ChunkTasks(tasks, ChunkLayerInfo(chunks=chunks, **known, **about))
 
 
 def _joins(name: str, recipe: Any, keys: Sequence[Key], n_blocks: int) -> dict[Key, Task]:
@@ -277,8 +256,7 @@ def _add_with_halo(
         loads[key] = kind(key, _load, *own, *_last_arguments(values, argument))
     run.layers[load], run.depends[load] = ListedTasks(loads), inputs | {run.array.name}
     run.layers[margin], run.depends[margin] = ListedTasks(margins), {load}
-    numbers = {key: key[1] for key in tasks}
-    run.layers[name] = _listed(run, tasks, numbers, argument)
+    run.layers[name] = _listed(run, tasks, {key: key[1] for key in tasks}, group=argument)
     run.depends[name] = inputs | {load, margin}
     return numbered_keys(grid.n_chunks, name)
 

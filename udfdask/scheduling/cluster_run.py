@@ -13,9 +13,9 @@ from dask import base
 from distributed import KilledWorker, futures_of
 from distributed.diagnostics.plugin import SchedulerPlugin
 
-from udfdask.graph.chunk_layers import ChunkBlockwise, ChunkTasks, find_chunk_layers, needs_device
+from udfdask.graph.chunk_layers import ChunkBlockwise, ChunkTasks, find_chunk_layers
 from udfdask.scheduling.progress import ProgressCounter, reporting_end
-from udfdask.scheduling.restrictions import check_workers, restrict
+from udfdask.scheduling.restrictions import restrict
 from udfdask.tracebacks import add_origin
 
 
@@ -31,7 +31,6 @@ def run_on_cluster(
 
     `given` are collections with the same values and with the layers of their runs.
     """
-    check_workers(options, client, needs_device(given))
     collections, annotations, rest = restrict(collections, client, options)
     with contextlib.ExitStack() as stack:
         stack.enter_context(base.annotate(**annotations))

@@ -40,13 +40,17 @@ def restrict(
 ) -> tuple[tuple[Any, ...], dict[str, Any], dict[str, Any]]:
     """Return collections with restricted tasks, and the annotations and options to send them."""
     collections, repack = base.unpack_collections(*results)
-    if not any(is_restricted(collection.__dask_graph__()) for collection in collections):
+    found = Restrictions(workers={}, groups={})
+    restricted = any(is_restricted(collection.__dask_graph__()) for collection in collections)
+    if restricted:
+        tasks, futures, keys = optimized_together(collections)
+        found = find_restrictions(tasks, keys)
+    check_workers(options, client, bool(found.groups))
+    if not restricted:
         return results, {}, dict(options)
-    tasks, futures, keys = optimized_together(collections)
-    restrictions = find_restrictions(tasks, keys)
-    annotations, rest = make_cluster_options(restrictions, client, options)
+    annotations, rest = make_cluster_options(found, client, options)
     # dask will optimize the graph again, and must not fuse these tasks with others
-    for key in (*restrictions.workers, *restrictions.groups):
+    for key in (*found.workers, *found.groups):
         tasks[key] = never_fused(tasks[key])
     packed: tuple[Any, ...] = repack(in_one_layer(collections, tasks | futures))
     return packed, annotations, rest
@@ -60,9 +64,6 @@ class Restrictions:
     """The workers that can run a task."""
     groups: dict[Any, Group]
     """The UDFs that a task runs, or for which it loads data."""
-
-
-NO_RESTRICTIONS = Restrictions(workers={}, groups={})
 
 
 def is_restricted(graph: Any) -> bool:
