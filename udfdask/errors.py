@@ -63,15 +63,6 @@ def missing_package(package: str, *, purpose: str, extra: str = "io") -> ImportE
     )
 
 
-def outdated_package(package: str, version: str, *, needed: str, purpose: str) -> ImportError:
-    """Return the error for an outdated package; its message says how to update the package."""
-    return ImportError(
-        f"{purpose} needs {package}>={needed}, but {version} is installed: "
-        f'pip install "{package}>={needed}"',
-        name=package,
-    )
-
-
 def unknown_arguments(
     caller: str, unknown: Iterable[str], known: Iterable[str], *, remedy: str
 ) -> ArgumentTypeError:

@@ -99,22 +99,6 @@ class ThreadLimiter:
     @contextmanager
     def limit(self, threads: int) -> Iterator[None]:
         """Limit each library to this number of threads in a `with` block."""
-        own = self._enter(threads)
-        try:
-            yield
-        finally:
-            self._leave(own)
-
-    def _scan(self) -> None:
-        """Search for libraries again if modules have been imported since the last search."""
-        if len(sys.modules) != self._modules:
-            self._modules = len(sys.modules)
-            found = ThreadpoolController().lib_controllers
-            self._per_thread = [c for c in found if _is_per_thread(c)]
-            self._process_wide = [c for c in found if not _is_per_thread(c)]
-
-    def _enter(self, threads: int) -> list[tuple[Any, int]]:
-        """Limit this thread, and the process if this is the first task; return what to restore."""
         own = []
         numba = sys.modules.get("numba")
         if numba is not None and hasattr(numba, "set_num_threads"):
@@ -128,18 +112,24 @@ class ThreadLimiter:
             # for all tasks but the first, only a library that was just loaded still needs a limit
             self._saved += _lower_all(self._process_wide, threads)
             per_thread = self._per_thread
-        return own + _lower_all(per_thread, threads)
+        own += _lower_all(per_thread, threads)
+        try:
+            yield
+        finally:
+            _restore(own)
+            with self._lock:
+                self._inside -= 1
+                if self._inside == 0:
+                    _restore(self._saved)
+                    self._saved = []
 
-    def _leave(self, own: list[tuple[Any, int]]) -> None:
-        """Restore this thread, and the process if this was the last task."""
-        for library, before in own:
-            _set(library, before)
-        with self._lock:
-            self._inside -= 1
-            if self._inside == 0:
-                for library, before in reversed(self._saved):
-                    _set(library, before)
-                self._saved = []
+    def _scan(self) -> None:
+        """Search for libraries again if modules have been imported since the last search."""
+        if len(sys.modules) != self._modules:
+            self._modules = len(sys.modules)
+            found = ThreadpoolController().lib_controllers
+            self._per_thread = [c for c in found if _is_per_thread(c)]
+            self._process_wide = [c for c in found if not _is_per_thread(c)]
 
 
 def _lower_all(libraries: list[Any], threads: int) -> list[tuple[Any, int]]:
@@ -151,6 +141,12 @@ def _lower_all(libraries: list[Any], threads: int) -> list[tuple[Any, int]]:
             _set(library, threads)
             lowered.append((library, before))
     return lowered
+
+
+def _restore(lowered: list[tuple[Any, int]]) -> None:
+    """Restore the threads of libraries, the last one first."""
+    for library, before in reversed(lowered):
+        _set(library, before)
 
 
 def _is_per_thread(library: Any) -> bool:

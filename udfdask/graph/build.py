@@ -37,10 +37,10 @@ from udfdask.graph.chunk_layers import (
     add_chunks,
     add_chunks_of_all_groups,
 )
-from udfdask.graph.dask_internals.layers import optimized
+from udfdask.graph.dask_internals.layers import ListedTasks, optimized
 from udfdask.graph.dask_internals.tasks import Key, List, OutputTask, Task, TaskRef
 from udfdask.graph.inputs import shared_recipe
-from udfdask.graph.result_tasks import ResultTasks, layers_of
+from udfdask.graph.result_tasks import ResultTasks
 from udfdask.graph.run_layers import (
     RunLayers,
     TaskKeys,
@@ -136,10 +136,11 @@ def _results_of(run: RunLayers, number: int, chunks: TaskKeys) -> ResultTasks:
     rows_only = _rows_only(run, number, rows, reduced, chunks)
     if not len(rows_only) and reduced is None:
         reduced = (run.name("nothing", number), 0)  # a dask collection needs at least one key
-        run.add(reduced[0], 1, (), _nothing)
+        run.layers[reduced[0]] = ListedTasks({reduced: Task(reduced, Partial, {}, 0, 0, {})})
+        run.depends[reduced[0]] = set()
     names = layers_of_keys(rows, rows_only, [reduced] if reduced else [])
     return ResultTasks(
-        graph=layers_of(*_with_source(run), names),
+        graph=HighLevelGraph(*_with_source(run)).cull_layers(names),
         rows=rows,
         rows_only=rows_only,
         reduced=reduced,
@@ -179,12 +180,6 @@ def _rows_only(
         return sources
     names = [name for name, spec in udf.outputs.items() if spec.kind == "nav"]
     return run.add_for_each(run.name("rows", number), sources, keep_rows, number, names)
-
-
-def _nothing(layer: str) -> dict[Key, Task]:
-    """Return the task of a result without any chunk."""
-    key = (layer, 0)
-    return {key: Task(key, Partial, {}, 0, 0, {})}
 
 
 def _nbytes(run: RunLayers, specs: Iterable[BufferSpec]) -> int:

@@ -205,9 +205,11 @@ class _Search:
                 if value and value not in self._texts and (path := named_file(value)) is not None:
                     self.found[str(path)] = None
                 self._texts.add(value)
+            elif isinstance(value, _NOTHING):
+                continue
             elif (held := task_contents(value)) is not None:
                 self.through(held, depth)
-            elif depth < MAX_DEPTH and not isinstance(value, _NOTHING):
+            elif depth < MAX_DEPTH:
                 if isinstance(value, _CONTAINERS):
                     inside = value.values() if isinstance(value, dict) else value
                     self.through(inside, depth + 1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -215,7 +215,7 @@ class ResultTasks:
         stage, *rest = named
         token = tokenize(self.token, stage, tuple(rest))  # names of results may differ in case only
         name = "-".join([self.udf_name, *rest, stage, token]).lower()
-        needed = layers_of(self.graph.layers, self.graph.dependencies, depends)
+        needed = self.graph.cull_layers(depends)
         layers = {**needed.layers, name: LazyLayer(n_blocks, make, name, *arguments)}
         graph = HighLevelGraph(layers, {**needed.dependencies, name: depends})
         empty = backend_holding(self.result_backend, dtype).empty((0,) * len(chunks), dtype)
@@ -228,33 +228,14 @@ class ResultTasks:
         Also return its other arguments, as `__dask_postcompute__` does.
         """
         place = None if self.reduced is None else self.keys.index(self.reduced)
-        return _gather, (self.grid, self.sig, self.specs, self.number, len(self.rows_only), place)
-
-
-def layers_of(
-    layers: Mapping[str, Any], dependencies: Mapping[str, Iterable[str]], names: Iterable[str]
-) -> HighLevelGraph:
-    """Return the graph of some layers and of all layers that they need."""
-    needed: dict[str, Any] = {}
-    todo = list(names)
-    while todo:
-        name = todo.pop()
-        if name not in needed:
-            needed[name] = layers[name]
-            todo.extend(dependencies[name])
-    return HighLevelGraph(needed, {name: set(dependencies[name]) for name in needed})
+        about = (self.grid, self.sig, self.specs)
+        return _gather, (self.number, len(self.rows_only), place, about)
 
 
 def _gather(
-    values: list[Any],
-    grid: Grid,
-    sig: tuple[int, ...],
-    specs: Mapping[str, BufferSpec],
-    number: int,
-    n_rows: int,
-    reduced: int | None,
+    values: list[Any], number: int, n_rows: int, reduced: int | None, about: tuple[Any, Any, Any]
 ) -> Arrays:
     """Return results and valid masks from the values of tasks; `reduced` is the place of one."""
     holders = [holder_of(value, number) for value in values]
     merged = None if reduced is None else holders[reduced]
-    return assemble(grid, sig, specs, holders[:n_rows], merged)
+    return assemble(*about, holders[:n_rows], merged)

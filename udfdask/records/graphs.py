@@ -24,7 +24,7 @@ from udfdask.graph.dask_internals.layers import (
     in_one_layer,
     optimized_together,
 )
-from udfdask.graph.dask_internals.tasks import Key, OutputTask, needed_tasks
+from udfdask.graph.dask_internals.tasks import Key, OutputTask, cull
 from udfdask.graph.run_layers import layer_name
 from udfdask.merge.merge import merge_partials
 from udfdask.merge.result_blocks import holder_of
@@ -66,7 +66,7 @@ def with_records(collections: Iterable[Any], lookups: Lookups, folder: RecordFol
     # A blockwise layer loads all its blocks. So dask makes the tasks first, as it would later.
     tasks, futures, keys = optimized_together(changed)
     tasks.update({key: task for key, task in reads.items() if key in tasks})
-    return in_one_layer(changed, needed_tasks(keys, tasks) | futures)
+    return in_one_layer(changed, cull(tasks, keys) | futures)
 
 
 def _add_chunks(

@@ -23,7 +23,6 @@ from udfdask.graph.chunk_layers import ChunkBlockwise, ChunkLayerInfo, ChunkTask
 from udfdask.graph.dask_internals.arrays import GraphArray
 from udfdask.graph.dask_internals.layers import TaskLayer
 from udfdask.graph.inputs import data_files
-from udfdask.graph.result_tasks import layers_of
 from udfdask.graph.run_layers import layer_name
 from udfdask.names.naming import UnnamedError
 from udfdask.names.origins import versions
@@ -47,7 +46,7 @@ class Run:
 
     layers: Mapping[str, Any]
     """All layers of the graph in which it was found."""
-    dependencies: Mapping[str, Iterable[str]]
+    dependencies: Mapping[str, set[str]]
     """Names of the layers that each depends on."""
     chunk_layers: dict[str, ChunkLayerInfo]
     """Its chunk tasks: one layer for each group of UDFs."""
@@ -71,7 +70,7 @@ class Run:
         """Return the data."""
         info, recipe = next(iter(self.chunk_layers.values())), self.recipe
         if info.blocks is None:
-            graph = layers_of(self.layers, self.dependencies, [info.array_name])
+            graph = HighLevelGraph(self.layers, self.dependencies).cull_layers([info.array_name])
         else:
             graph = HighLevelGraph(
                 {info.array_name: TaskLayer(info.blocks)}, {info.array_name: set()}

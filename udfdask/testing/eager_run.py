@@ -7,13 +7,13 @@ run where dask needs 10 ms, and a check makes hundreds of runs.
 from __future__ import annotations
 
 import functools
-import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from udfdask.backends.backend import NUMPY, Backend
 from udfdask.backends.table import to_backend
+from udfdask.chunk.frames import signal_windows
 from udfdask.chunk.halo_chunk import LoadedChunk, finish_chunk, load_chunk
 from udfdask.chunk.partial_result import Partial
 from udfdask.chunk.run_chunk import run_chunk
@@ -98,11 +98,7 @@ class EagerRun:
         """Return the blocks of a chunk, in C order of the signal chunks, and its aux data."""
         box = box_of(self.recipe.grid, index)
         frames: Any = _cut(self.data, box)
-        cuts = [
-            [slice(stop - n, stop) for n, stop in zip(c, itertools.accumulate(c), strict=True)]
-            for c in self.recipe.sig_chunks
-        ]
-        blocks = (frames[(..., *window)] for window in itertools.product(*cuts))
+        blocks = (frames[(..., *window)] for window in signal_windows(self.recipe.sig_chunks))
         ready = [to_backend(block, self._native, block.shape) for block in blocks]
         return ready, [_cut(values, box) for values in self._aux]
 

@@ -10,7 +10,6 @@ from typing import Any
 
 from dask import base
 from dask._task_spec import GraphNode, convert_legacy_graph
-from dask._task_spec import cull as cull_tasks
 from dask.array.core import Array as GraphArray
 from dask.base import clone_key
 from dask.blockwise import BlockIndex, Blockwise, BlockwiseDepDict, blockwise_token
@@ -20,7 +19,7 @@ from dask.highlevelgraph import HighLevelGraph, Layer
 from dask.highlevelgraph import MaterializedLayer as TaskLayer
 from dask.utils import ensure_dict
 
-from udfdask.graph.dask_internals.tasks import OutputTask, Task, TaskRef, needed_tasks
+from udfdask.graph.dask_internals.tasks import OutputTask, Task, TaskRef, cull
 
 __all__ = ["TaskLayer"]
 
@@ -95,7 +94,7 @@ class LazyLayer(Layer):
 
     def cull(self, keys: set[Any], all_hlg_keys: Any) -> tuple[Layer, Mapping[Any, set[Any]]]:
         """Return a layer of the tasks that some keys need, and the inputs of each."""
-        tasks = cull_tasks(self._tasks, keys)
+        tasks = cull(self._tasks, keys)
         layer = TaskLayer(tasks, annotations=self.annotations)
         return layer, {key: set(task.dependencies) for key, task in tasks.items()}
 
@@ -211,4 +210,4 @@ def optimized_together(
     given = dict(expression.__dask_graph__())
     every = convert_legacy_graph(given)
     futures = {key: given[key] for key in given.keys() - every.keys()}
-    return needed_tasks(keys, every), futures, keys
+    return cull(every, keys), futures, keys

@@ -14,10 +14,11 @@ from dask._task_spec import (
     Task,
     TaskRef,
     convert_legacy_graph,
+    cull,
 )
 from dask.blockwise import Blockwise
 
-__all__ = ["List", "Task", "TaskRef"]
+__all__ = ["List", "Task", "TaskRef", "cull"]
 
 Key = tuple[Any, ...]
 """Key of a task: the name of its layer first."""
@@ -59,18 +60,6 @@ def with_other_inputs(task: Any, names: Mapping[Any, Any], key: Any) -> Any:
     return task.substitute({k: names[k] for k in task.dependencies if k in names}, key)
 
 
-def needed_tasks(keys: Iterable[Any], tasks: Mapping[Any, Any]) -> dict[Any, Any]:
-    """Return those of some tasks that keys need, directly or not."""
-    needed: dict[Any, Any] = {}
-    todo = list(keys)
-    while todo:
-        key = todo.pop()
-        if key in tasks and key not in needed:
-            needed[key] = tasks[key]
-            todo.extend(tasks[key].dependencies)
-    return needed
-
-
 def in_one_task(
     key: Any,
     function: Callable[..., Any],
@@ -80,7 +69,7 @@ def in_one_task(
 ) -> Any:
     """Return a task that calls `function(values of keys, *arguments)` and runs `tasks` itself.
 
-    A key that is not among `tasks` is that of another task of the graph.
+    All `tasks` are needed; a key that is not among them is that of another task of the graph.
     """
     chosen = [_resolved(k, tasks) for k in keys]
     inside = [tasks[k] for k in chosen if k in tasks]
@@ -90,7 +79,7 @@ def in_one_task(
         # dask runs tasks that are arguments of a task one after another, and plans nothing
         return Task(key, function, List(*(tasks.get(k, TaskRef(k)) for k in chosen)), *arguments)
     last = Task(("last", key), function, List(*map(TaskRef, keys)), *arguments)
-    return Task.fuse(*needed_tasks(keys, tasks).values(), last, key=key)
+    return Task.fuse(*tasks.values(), last, key=key)
 
 
 def _resolved(key: Any, tasks: Mapping[Any, Any]) -> Any:
