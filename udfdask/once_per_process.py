@@ -8,6 +8,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
+from types import SimpleNamespace
 from typing import Any
 
 
@@ -20,7 +21,7 @@ class OncePerProcess:
     def __init__(self, most: int) -> None:
         self._most = most
         self._lock = threading.Lock()
-        self._entries: OrderedDict[Hashable, _Entry] = OrderedDict()
+        self._entries: OrderedDict[Hashable, SimpleNamespace] = OrderedDict()
 
     def get(self, key: Hashable, make: Callable[[], Any]) -> Any:
         """Return the value of a key; other threads that need it wait until it is made.
@@ -28,7 +29,8 @@ class OncePerProcess:
         If `make` raises an exception, the exception is raised here and no value is kept.
         """
         with self._lock:
-            entry = self._entries.setdefault(key, _Entry())
+            new = SimpleNamespace(lock=threading.Lock(), made=False, value=None)
+            entry = self._entries.setdefault(key, new)
             self._entries.move_to_end(key)
             while len(self._entries) > self._most:
                 self._entries.popitem(last=False)
@@ -40,14 +42,3 @@ class OncePerProcess:
 
     def __reduce__(self) -> tuple[Any, ...]:  # values are not sent to other processes
         return (OncePerProcess, (self._most,))
-
-
-class _Entry:
-    """A value, or a placeholder while one thread makes it."""
-
-    __slots__ = ("lock", "made", "value")
-
-    def __init__(self) -> None:
-        self.lock = threading.Lock()
-        self.made = False
-        self.value: Any = None

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
@@ -152,6 +152,17 @@ class Neighbors:
         return window
 
 
+class _Slab(NamedTuple):
+    """What a UDF is given for some positions: frames and aux data with a margin."""
+
+    frames: AnyArray
+    exists: AnyArray
+    selected: AnyArray
+    aux: dict[str, AnyArray]
+    rows: AnyArray
+    """The row in the chunk of each position, of selected positions only."""
+
+
 class BoxRun:
     """Runs the processing method of a UDF over the selected positions of boxes of a chunk."""
 
@@ -210,14 +221,14 @@ class BoxRun:
             for k, (number, name) in enumerate(self._recipe.aux_slots)
             if number == instance.number
         }
-        # the row in the chunk of each position, of selected positions only
         (start, shape), mask = grid.bounds(self._chunk), grid.mask(self._chunk)
         flat = np.arange(math.prod(shape)) if mask is None else np.cumsum(mask) - 1
         rows = flat.reshape(shape)[_within(box, tuple((first, 0) for first in start))]
+        slab = _Slab(frames, exists, selected, aux, rows)
         if instance.declared.method is UDFMethod.NEIGHBORHOOD:
-            self._run_windows(frames, exists, selected, aux, rows)
+            self._run_windows(slab)
         else:
-            self._run_partition(box, frames, exists, selected, aux, rows)
+            self._run_partition(box, slab)
 
     def _frames(self, box: Box, exists: AnyArray) -> AnyArray:
         """Return the frames of a window as the UDF is given them, read-only; missing ones are 0."""
@@ -273,15 +284,9 @@ class BoxRun:
                 window[piece.place] = values[place]
         return locked(window)
 
-    def _run_windows(
-        self,
-        frames: AnyArray,
-        exists: AnyArray,
-        selected: AnyArray,
-        aux: dict[str, AnyArray],
-        rows: AnyArray,
-    ) -> None:
+    def _run_windows(self, slab: _Slab) -> None:
         """Run `process_neighborhood` for each selected position."""
+        frames, exists, selected, aux, rows = slab
         instance, halo = self._instance, self._halo
         cursor, udf = instance.cursor, instance.udf
         results, params = udf.results.__dict__, udf.params.__dict__
@@ -306,16 +311,9 @@ class BoxRun:
                 around = instance.dense.own_copy(around, around.dtype)
             instance.call("process_neighborhood", around)
 
-    def _run_partition(
-        self,
-        box: Box,
-        frames: AnyArray,
-        exists: AnyArray,
-        selected: AnyArray,
-        aux: dict[str, AnyArray],
-        rows: AnyArray,
-    ) -> None:
+    def _run_partition(self, box: Box, slab: _Slab) -> None:
         """Run `process_partition` once; nav buffers have the shape of the positions."""
+        frames, exists, selected, aux, rows = slab
         instance = self._instance
         cursor, udf, results = instance.cursor, instance.udf, instance.udf.results.__dict__
         chosen = rows[selected]

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import itertools
 import math
 import os
 import types
@@ -40,11 +39,7 @@ from udfdask.udf.params import lazy_places, member_at, with_members
 def inputs_of(
     array: Any, udfs: Sequence[Any], descan: Any = None
 ) -> tuple[Any, list[Any], Any, tuple[str, ...]]:
-    """Return array, UDFs and shifts of a run, with expression arrays lowered to graphs, and files.
-
-    These are the files and stores that the data, lazy parameters and lazy shifts are read from, if
-    they can be found. Nothing is checked yet.
-    """
+    """Return array, UDFs and shifts, expression arrays as graphs, and the files that they read."""
     lazy: list[Any] = []
 
     def lower(value: Any) -> Any:
@@ -85,10 +80,7 @@ def _over_graph(value: Any, lower: Callable[[Any], Any]) -> Any:
 
 
 def shared_recipe(recipe: Recipe, name: str) -> tuple[Key, dict[str, Any], dict[str, set[str]]]:
-    """Return the key of a task that returns a recipe with computed lazy parameters.
-
-    Also return the layers that the task needs, and their dependencies. `name` is that of its layer.
-    """
+    """Return key, layers and dependencies of a task that returns a recipe without lazy values."""
     lazy = list(recipe.lazy_slots)
     layers: dict[str, Any] = {}
     dependencies: dict[str, set[str]] = {}
@@ -140,11 +132,7 @@ def _gathered(
     announced: tuple[tuple[int, ...], np.dtype[Any]] | None,
     blocks: Any,
 ) -> Any:
-    """Return the computed value of a dask collection from the results of its keys.
-
-    An array on a device is copied to the host, where UDFs and corrections expect it. Raise if it
-    has not the announced shape and dtype; corrections check their own shapes.
-    """
+    """Return the computed value of a dask collection on the host, after checks of its shape."""
     number, name = slot
     what = f"lazy parameter {name!r}: an array"
     if announced is not None:
@@ -219,10 +207,7 @@ class _Search:
 
 
 def named_file(text: str) -> Path | None:
-    """Return the absolute path of the file or zarr store that a text names; None for other texts.
-
-    Most texts are names of tasks: for them, it takes 2 us.
-    """
+    """Return the path of the file or zarr store that a text names, or None (in 2 us for others)."""
     name = text.removeprefix("file://")
     if not os.path.exists(name):  # noqa: PTH110  # Path.exists takes 15 us
         return None
@@ -276,15 +261,10 @@ def _of_function(function: types.FunctionType) -> Iterator[Any]:
 
 
 def _attributes(value: Any) -> dict[str, Any]:
-    """Return the stored attributes of an object, without calling properties."""
-    stored: dict[str, Any] = {}
-    slots = [vars(cls).get("__slots__", ()) for cls in type(value).__mro__]
-    names = itertools.chain.from_iterable([s] if isinstance(s, str) else s for s in slots)
-    for name in names:
-        try:
-            stored[name] = object.__getattribute__(value, name)
-        except AttributeError:  # not set, or a private name
-            continue
-    with contextlib.suppress(AttributeError, TypeError):
-        stored.update(object.__getattribute__(value, "__dict__"))
-    return stored
+    """Return the stored attributes of an object, in slots too, without calling properties."""
+    try:
+        state = object.__getstate__(value)
+    except (AttributeError, TypeError):  # an odd class
+        return {}
+    stored, slots = state if isinstance(state, tuple) else (state, None)
+    return {**(slots or {}), **(stored or {})}
