@@ -250,11 +250,7 @@ def source_of(
     mask: BoolArray | None,
     dtype: np.dtype[Any],
 ) -> FrameSource:
-    """Return the frames of a chunk; the arguments are those of `FrameSource`.
-
-    `kinds` are the backends of the blocks. All blocks are converted to the backend of the first
-    one. Raise if a block has masked values.
-    """
+    """Return the frames of a chunk, all blocks in the backend of the first; see `FrameSource`."""
     converted = converted_blocks(blocks, kinds)
     source = SparseSource if kinds[0].is_sparse else DenseSource
     return source(converted, kinds[0], nav_shape, sig_chunks, mask, dtype)

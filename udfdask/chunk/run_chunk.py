@@ -168,11 +168,7 @@ def end_udf(instance: Instance) -> Partial:
 def aux_values(
     recipe: Recipe, index: tuple[int, ...], aux: Sequence[Any], numbers: Sequence[int]
 ) -> list[AnyArray | None]:
-    """Return the aux data of a chunk, after checks; None for UDFs other than `numbers`.
-
-    `index` is the place of the chunk in dask's grid, `aux` the argument of `run_chunk`: empty if
-    none is needed.
-    """
+    """Return the aux data of a chunk by its place in dask's grid; None for other UDFs."""
     found: list[AnyArray | None] = []
     bounds = zip(*recipe.grid.bounds_at(index), strict=True)
     window = tuple(slice(first, first + n) for first, n in bounds)
@@ -217,10 +213,7 @@ def process(
     shifts: FrameShifts | None = None,
     part: int | None = None,
 ) -> None:
-    """Run the processing method of every UDF over all frames of a chunk, shifted if asked.
-
-    With `part`, only `process_tile` runs, over this signal chunk, which is all that `source` holds.
-    """
+    """Run the UDFs over all frames of a chunk; with `part`, over one signal chunk."""
     dense, recipe = instances, instances[0].recipe
     # changed pixels need dense tiles; a UDF that takes sparse data then gets these as sparse ones
     if isinstance(source, SparseSource) and recipe.corrections is None and shifts is None:

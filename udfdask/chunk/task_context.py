@@ -52,10 +52,7 @@ def _limited(recipe: Recipe) -> AbstractContextManager[None]:
 
 
 def _require_cuda() -> None:
-    """Raise if this task has no CUDA device.
-
-    A worker with the resource tag CUDA is assumed to have one.
-    """
+    """Raise if this task has no CUDA device; a worker with the resource tag CUDA has one."""
     if n_devices() or _carries_tag():
         return
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")

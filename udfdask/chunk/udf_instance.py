@@ -136,10 +136,7 @@ class Instance:
             )
 
     def view_all(self, grid: Grid | None = None) -> None:
-        """Show the UDF all rows and pixels of its buffers and aux data.
-
-        Pass `grid` if the rows are those of the whole run in flattened order.
-        """
+        """Show all rows and pixels of buffers and aux data; in flattened order with a `grid`."""
         views: dict[str, Any] = dict.fromkeys(self.declared.buffers)
         views.update(self.arrays)
         self.udf.results = Results(views, self.declared.buffers, self.arrays, grid)
@@ -156,10 +153,7 @@ class Instance:
         self.by_row += [(shown, k, v, declared[k].extra_shape) for k, v in self.aux.items()]
 
     def view_part(self, part: Slice, index: int) -> list[tuple[AnyArray, AnyArray]]:
-        """Show a signal part of the sig buffers; return its windows and the copies to write back.
-
-        Kernels are compiled for contiguous memory: a part that is not contiguous is copied.
-        """
+        """Show a contiguous signal part of sig buffers; return windows and copies to write back."""
         views = self.udf.results.__dict__
         self.cursor.part, self.cursor.part_index = part, index
         copies = []

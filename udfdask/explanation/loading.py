@@ -11,10 +11,7 @@ from udfdask.graph.dask_internals.tasks import described_layer, described_task
 
 
 def loading_memory(array: GraphArray) -> tuple[int, int]:
-    """Return the bytes that loading a block needs beside it, and those that the process shares.
-
-    They are read from the sizes of the blocks in the layers of the graph.
-    """
+    """Return the bytes that loading a block needs beside it, and those that the process shares."""
     graph, copies, shared = array.dask, 0, 0
     block = _block_bytes(graph.layers[array.name])
     for name, layer in graph.layers.items():

@@ -294,10 +294,7 @@ def _windows(recipe: Recipe) -> int:
 
 
 def _borders(recipe: Recipe) -> int:
-    """Return the size of the frames at the borders of chunks that wait for other chunks.
-
-    Chunks are loaded in C order: a border waits until the next line of chunks has been loaded.
-    """
+    """Return the size of borders that wait until the next line of chunks, in C order, is loaded."""
     halos, grid = recipe.halos(range(len(recipe.udfs))), recipe.grid
     if not halos or grid.n_chunks < 2:
         return 0

@@ -86,10 +86,7 @@ def build_graph(plan: Plan, array: da.Array) -> tuple[ResultTasks, ...]:
 
 
 def build_chunks(plan: Plan, array: da.Array, replacement: Any, token: str) -> Tasks:
-    """Return tasks that give the partial results of each chunk, to be merged without dask.
-
-    `replacement` and `token` are those of `RunLayers`.
-    """
+    """Return tasks that give the partial results of each chunk; see `RunLayers` for the rest."""
     run = RunLayers(plan, array, replacement, token)
     keys = add_chunks_of_all_groups(run)
     return _optimized(*_with_source(run), list(keys))
@@ -161,8 +158,7 @@ def _rows_only(
 ) -> Sequence[Key]:
     """Return the tasks that hold the rows of nav results, and little else.
 
-    Their values stay in memory until the result is assembled, and are sent to where that happens.
-    If they include much else, such as the sig buffers of merges, tasks are added that leave it out.
+    Their values wait in memory and are sent: tasks that have much else get one that leaves it out.
     """
     udf, sources = run.recipe.udfs[number], rows.distinct
     # dask would fuse a single chunk task with the task that assembles the result, under another

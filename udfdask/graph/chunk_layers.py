@@ -272,9 +272,8 @@ def _run_block(
 ) -> Any:
     """Run a chunk of one block or of a list of its signal chunks, or run one signal chunk.
 
-    `index` is the place in dask's grid of blocks. The chunk and its bounds follow from the index
-    and the runs of equal chunks in `recipe.grid`: neither tasks nor recipe grow with the scan.
-    `records` runs a task that stores its partial results.
+    `index` is the place in dask's grid, from which the chunk follows: tasks do not grow with the
+    scan. `records` runs a task that stores its partial results.
     """
     from udfdask.chunk.run_chunk import run_chunk  # clients of clusters run no chunk
 

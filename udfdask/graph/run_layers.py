@@ -103,10 +103,7 @@ class RunLayers:
         return layer_name(self.recipe, stage, number, group)
 
     def group_argument(self, group: Group, inputs: Iterable[str]) -> Group | None:
-        """Return the argument that names a group of UDFs; None in most runs, which have one group.
-
-        `inputs` are the layers that its tasks read, besides the data.
-        """
+        """Return the argument that names a group of UDFs; None in most runs: all are one group."""
         if len(self.groups) == 1 and not group.needs_cuda:
             return None
         return replace(group, parameter_layers=tuple(sorted(inputs)))
@@ -222,10 +219,7 @@ def _same(_: int, *key: Any) -> Key:
 
 
 def block_keys(layer: str, grid: Grid, sig_blocks: tuple[int, ...]) -> TaskKeys:
-    """Return the keys of one task per block of data: chunk by chunk, then by signal chunk.
-
-    `sig_blocks` is the number of signal chunks along each signal axis.
-    """
+    """Return the keys of one task per block: chunk by chunk, then by signal chunk, in C order."""
     return TaskKeys(grid.n_chunks * math.prod(sig_blocks), _block_key, (layer, grid, sig_blocks))
 
 
@@ -323,11 +317,7 @@ def _by_value(recipe: Recipe) -> list[type]:
 
 
 def pack_if_small(recipe: Recipe) -> PackedRecipe | None:
-    """Return a recipe as an argument of each task; None if it is too large for that.
-
-    Only pickling finds the data that functions and objects of the user contain. It stops at the
-    limit.
-    """
+    """Return a recipe for each task; None if it, with the data in its objects, is too large."""
     limit = inline_bytes()
     if recipe.lazy_slots or recipe.grid.packed_size > GRID_BYTES or recipe.nbytes > limit:
         return None

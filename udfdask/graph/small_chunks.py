@@ -103,10 +103,7 @@ def _blocks(box: tuple[slice, ...], wanted: BoolArray | None) -> Iterator[tuple[
 def _split_by_chunk(
     tasks: dict[Key, Any], groups: list[list[Key]]
 ) -> tuple[list[list[Key]], list[Key], set[Key]]:
-    """Return the keys of tasks that only one group of keys needs, of other tasks, and of futures.
-
-    A future is a result that a cluster has already.
-    """
+    """Return the keys that only one group needs, of other tasks, and of results on a cluster."""
     number_of: dict[Key, int] = {}
     futures: set[Key] = set()
     for number, keys in enumerate(groups):

@@ -56,10 +56,7 @@ def merge_next(
     partial: Partial,
     merged: BoolArray | None = None,
 ) -> Partial:
-    """Return one partial merged into the result so far, with the nav rows of this partial only.
-
-    `merged` has the rows of the run that have been merged, if these are not all earlier chunks.
-    """
+    """Return a partial merged into the result so far, with its own nav rows; see `_merge_one`."""
     with merge_context(recipe):
         dest = _new_dest(recipe, number, partial.first, partial.stop, partial.aux)
         if before is not None:
@@ -119,10 +116,7 @@ def _merge_one(
 
 
 def _writable(array: Any, copy: bool) -> Any:
-    """Return a writable array: a copy, or the array itself if `copy` is False and it is writable.
-
-    Arrays from another process may be read-only; numba would compile kernels again for them.
-    """
+    """Return a writable array (kernels are compiled for those): a copy if asked or needed."""
     writable = not isinstance(array, np.ndarray) or array.flags.writeable
     return array.copy() if copy or not writable else array
 

@@ -53,10 +53,7 @@ def keep_rows(source: Any, number: int, names: Sequence[str]) -> Holder:
 def nav_block(
     source: Any, cut: Cut, number: int, name: str, of_mask: bool, fill: Any, backend: DenseBackend
 ) -> AnyArray:
-    """Return the block of a nav result, or of its valid mask, for one chunk.
-
-    `backend` is that of the run's results.
-    """
+    """Return the block of a nav result, or of its valid mask, for one chunk."""
     rows = _values_of(holder_of(source, number), name, of_mask)[cut.rows]
     with backend.at_work(own_stream=False):
         rows = _in_backend(rows, backend)

@@ -89,10 +89,7 @@ class ChunkTaskPlugin(SchedulerPlugin):
 
 
 def take_from(name: str, dask_scheduler: Any) -> tuple[list[Any], list[Any]]:
-    """Return the tasks that a plugin received since the last call, and those that finished.
-
-    This runs inside the scheduler.
-    """
+    """Return the tasks that a plugin received since the last call, and those that finished."""
     plugin = dask_scheduler.plugins.get(name)
     if plugin is None:
         return [], []
@@ -110,10 +107,7 @@ _LOST = (OSError, RuntimeError, ValueError, AttributeError)
 
 @contextlib.contextmanager
 def _counting(client: Any, counter: ProgressCounter) -> Iterator[Callable[[Sequence[Any]], bool]]:
-    """Yield a function that waits for futures and counts finished tasks meanwhile.
-
-    It returns whether all have finished: a future can fail, and the client can be closed.
-    """
+    """Yield a function that waits for futures, counts tasks, and returns whether all finished."""
     name = f"udfdask-progress-{counter.id}"
     client.register_plugin(ChunkTaskPlugin(name, frozenset(counter.layer_names)))
 
@@ -162,10 +156,7 @@ def _done_event(futures: Sequence[Any]) -> threading.Event:
 def explaining_killed_workers(
     layers: Callable[[], Mapping[str, ChunkBlockwise | ChunkTasks]],
 ) -> Iterator[None]:
-    """Add a note to distributed's KilledWorker: the UDFs, the chunk, and what to do.
-
-    `layers` returns those of the chunk tasks that run; only an error needs them.
-    """
+    """Add a note to distributed's KilledWorker: the UDFs, the chunk, and what to do."""
     try:
         yield
     except KilledWorker as error:

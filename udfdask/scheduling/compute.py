@@ -188,10 +188,7 @@ def _run(
 
 
 class SchedulerOptions(TypedDict, total=False):
-    """Options of the schedulers of one machine and of clusters.
-
-    The same call can run on both, so the options of one kind are accepted by the other.
-    """
+    """Options of the schedulers of one machine and of clusters: the same call can run on both."""
 
     num_workers: int | None
     pool: Any
@@ -215,10 +212,7 @@ OPTIONS = frozenset(SchedulerOptions.__annotations__)
 
 
 def check_options(caller: Callable[..., Any], options: Mapping[str, Any], get: Any) -> None:
-    """Raise if neither `caller` nor a scheduler accepts an option: dask ignores unknown options.
-
-    `get` is the scheduler's function, if it is known. A user's own one checks its options itself.
-    """
+    """Raise if no scheduler accepts an option: dask ignores it. A user's own one checks itself."""
     function = getattr(get, "func", get)  # for an executor, `get` is a partial of dask's function
     is_dask = str(getattr(function, "__module__", "")).startswith(("dask.", "distributed."))
     if callable(get) and not is_dask:
@@ -235,9 +229,8 @@ def check_options(caller: Callable[..., Any], options: Mapping[str, Any], get: A
 def unwrap(value: Any) -> tuple[Any, Callable[[Any], Any]]:
     """Return the collection that dask computes for a value, and a function that wraps its result.
 
-    The accessors register their types here, so that only plain arrays are sent to a cluster. An
-    expression array is computed as a graph; otherwise dask would compute it separately from other
-    results, in a second pass over the data. A UDF is refused: dask would return it as it is.
+    The accessors register their types here, so that only plain arrays are sent to a cluster. dask
+    would compute an expression array in a second pass over the data, and return a UDF as it is.
     """
     if name := udf_name(value):
         raise ArgumentTypeError(

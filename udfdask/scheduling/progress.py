@@ -1,7 +1,4 @@
-"""Progress of a computation: its work, a count of what is done, and those who are told.
-
-The work is the chunks of data, and the tasks that process them.
-"""
+"""Progress of a computation: chunks of data and their tasks, a count, and those who are told."""
 
 from __future__ import annotations
 
@@ -189,10 +186,7 @@ def work_of_run(recipe: Recipe) -> Work:
 
 
 def work_of(results: Any) -> Work:
-    """Return the work of a computation of nested collections.
-
-    A chunk of several runs counts once, with the frames that at least one of them has selected.
-    """
+    """Return the work of nested collections; a chunk of several runs counts once."""
     by_data: dict[tuple[str, int], list[ChunkLayerInfo]] = {}
     for layer in find_chunk_layers(results).values():
         info = layer.info
@@ -244,10 +238,7 @@ class ProgressCounter:
         return {key[0] for key in self._chunk_of if isinstance(key, tuple)}
 
     def note_stored(self, tasks: Mapping[Hashable, bool]) -> None:
-        """Note tasks whose results are stored: they count as done when the run starts.
-
-        The values tell which of them are done even if the graph does not contain them.
-        """
+        """Note tasks with stored results; True: it is done even if the graph lacks it."""
         self._stored = dict(tasks)
 
     def start(self, tasks: Iterable[Hashable] | None = None) -> None:

@@ -67,11 +67,7 @@ class Restrictions:
 
 
 def is_restricted(graph: Any) -> bool:
-    """Return whether a graph contains a placed array or a UDF that needs a device.
-
-    This looks only at the names of layers. Most graphs have no restrictions, so that their tasks do
-    not have to be searched.
-    """
+    """Return whether a graph has a placed array or needs a device, by the names of its layers."""
     layers = getattr(graph, "layers", {})
     names = set(map(str, layers))
     for layer in layers.values():
@@ -159,10 +155,7 @@ def _restricting_arguments(part: Any) -> Iterator[Placement | Group]:
 def make_cluster_options(
     restrictions: Restrictions, client: Any, options: Mapping[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return annotations that combine restrictions with the user's options, and the other options.
-
-    Raise if no existing worker can run a task and no suitable worker can be expected.
-    """
+    """Return annotations for restrictions and the user's options, and the other options."""
     rest, groups = dict(options), restrictions.groups
     if not (restrictions.workers or groups):
         return {}, rest

@@ -50,11 +50,7 @@ class ListedTasks(TaskLayer):
 
 
 class LazyLayer(Layer):
-    """A layer of `n` tasks, which ``make(*arguments)`` lists by key when they are needed.
-
-    The client of a cluster never needs them: it sends function and arguments, and the scheduler
-    lists the tasks.
-    """
+    """`n` tasks, which ``make(*arguments)`` lists by key: on the scheduler, not on a client."""
 
     has_legacy_tasks = False
 

@@ -67,10 +67,7 @@ def in_one_task(
     tasks: Mapping[Any, Any],
     *arguments: Any,
 ) -> Any:
-    """Return a task that calls `function(values of keys, *arguments)` and runs `tasks` itself.
-
-    All `tasks` are needed; a key that is not among them is that of another task of the graph.
-    """
+    """Return a task that runs `tasks`, all of them needed, and calls `function(values of keys)`."""
     chosen = [_resolved(k, tasks) for k in keys]
     inside = [tasks[k] for k in chosen if k in tasks]
     if len({*chosen}) == len(chosen) and not any(
@@ -90,10 +87,7 @@ def _resolved(key: Any, tasks: Mapping[Any, Any]) -> Any:
 
 
 def task_contents(part: Any) -> tuple[Any, ...] | None:
-    """Return the values inside of a task, a reference or a blockwise layer; None for all else.
-
-    The function of a task comes last. A blockwise layer has one task that stands for all.
-    """
+    """Return the values inside of a task, its function last, or of a blockwise layer; or None."""
     if isinstance(part, Task):
         return (*part.args, *part.kwargs.values(), part.func)
     if isinstance(part, DataNode):
@@ -145,10 +139,7 @@ def described_layer(layer: Any) -> DescribedLayer | None:
 
 
 def described_task(part: Any) -> tuple[Any, ...] | None:
-    """Return what a task does as a tuple of values; None for anything else.
-
-    A reference is ``("key", key)``.
-    """
+    """Return what a task does as values, ``("key", key)`` for a reference; None for the rest."""
     if isinstance(part, TaskRef):
         return ("key", part.key)
     if isinstance(part, Alias):
@@ -161,11 +152,7 @@ def described_task(part: Any) -> tuple[Any, ...] | None:
 
 
 def listed_tasks(layers: Iterable[Any]) -> dict[Any, Any]:
-    """Return the tasks of all layers that are not blockwise by key, in dask's present form.
-
-    `layers` are all layers of a graph: in the old form, only its keys tell a reference from a
-    tuple.
-    """
+    """Return the tasks of all layers of a graph that are not blockwise, in dask's present form."""
     given = list(layers)
     listed = [layer for layer in given if not isinstance(layer, Blockwise)]
     keys: set[Any] = set()
