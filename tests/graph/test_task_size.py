@@ -178,3 +178,11 @@ def test_a_second_pass_over_the_data_is_fused_with_their_loading():
     names = [str(key) for key in collections_to_expr([centered]).optimize().__dask_graph__()]
     assert not [name for name in names if name.startswith("('ones")]
     np.testing.assert_array_equal(centered, 17)
+
+
+def test_a_second_pass_over_the_results_of_a_run_with_lazy_parameters():
+    x = da.ones((8, 4, 4), chunks=(2, 4, 4))
+    first = ud.run_udf(x, Total(da.arange(3.0, chunks=1)))["total"].reshape(2, 4)
+    mean = ud.run_udf(first, SumUDF(), sig_dims=1)["intensity"]
+    total = ud.run_udf(first, Total(mean), sig_dims=1)["total"]
+    np.testing.assert_array_equal(total, 4 * 18 + 36)

@@ -8,7 +8,7 @@ from typing import Any
 
 import dask.array as da
 import numpy as np
-from dask._task_spec import DataNode, convert_legacy_graph
+from dask._task_spec import DataNode, TaskRef, convert_legacy_graph
 from dask.array.core import Array as GraphArray
 from dask.array.core import concatenate3
 from dask.base import clone_key
@@ -102,7 +102,9 @@ def loaded_again(array: Any, seed: str) -> GraphArray:
     layers: dict[str, Any] = {}
     for name, layer in given.layers.items():
         twin = layer
-        if not isinstance(layer, Blockwise):
+        # nor does it rename a task that is an argument of a blockwise layer, such as a recipe
+        refs = [k for k, _ in getattr(layer, "indices", ()) if isinstance(k, TaskRef)]
+        if not isinstance(layer, Blockwise) or any(isinstance(ref.key, tuple) for ref in refs):
             tasks = dict(layer)
             # the conversion leaves out results on a cluster, which stay what they are
             twin = ListedTasks(tasks | convert_legacy_graph(tasks, keys))
