@@ -51,9 +51,8 @@ def _parameter_notes(plan: Plan) -> Iterator[str]:
     """Yield notes about lazy and large parameters."""
     recipe = plan.recipe
     names = {CORRECTIONS: "corrections", **{k: u.name for k, u in enumerate(recipe.udfs)}}
-    slots = [(k, p[0] if isinstance(p, tuple) else p) for k, p in recipe.lazy_slots]
-    if slots:
-        lazy = ", ".join(f"{names[k]}.{p}" for k, p in dict.fromkeys(slots))
+    if slots := dict.fromkeys((k, name) for k, name, _ in recipe.lazy_slots):
+        lazy = ", ".join(f"{names[k]}.{name}" for k, name in slots)
         yield f"{lazy} computed first, then passed to every task"
     if recipe.nbytes > (1 << 20):
         yield (

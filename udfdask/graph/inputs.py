@@ -87,8 +87,8 @@ def shared_recipe(recipe: Recipe, name: str) -> tuple[Key, dict[str, Any], dict[
     tasks: dict[Key, Task] = {}
     values = []
     depends: set[str] = set()
-    for k, param in lazy:
-        value = graph_array(recipe.lazy_value(k, param))  # corrections may hold any kind
+    for slot in lazy:
+        value = graph_array(recipe.lazy_value(*slot))  # corrections may hold any kind
         graph, own = value.__dask_graph__(), set(value.__dask_layers__())
         if not isinstance(graph, HighLevelGraph):  # for example a persisted Delayed
             given = f"given-{tokenize(value)}"
@@ -98,11 +98,9 @@ def shared_recipe(recipe: Recipe, name: str) -> tuple[Key, dict[str, Any], dict[
         dependencies.update({n: set(d) for n, d in graph.dependencies.items()})
         depends.update(own)
         gather, extra = value.__dask_postcompute__()
-        key: Key = (name, k, param)
+        key: Key = (name, *slot)
         blocks = _refs(value.__dask_keys__())
-        tasks[key] = OutputTask(
-            key, _gathered, gather, extra, (k, param), _announced(value), blocks
-        )
+        tasks[key] = OutputTask(key, _gathered, gather, extra, slot, _announced(value), blocks)
         values.append(TaskRef(key))
     bare = recipe.with_params(dict.fromkeys(lazy))
     key = (name, 0)
@@ -133,7 +131,7 @@ def _gathered(
     blocks: Any,
 ) -> Any:
     """Return the computed value of a dask collection on the host, after checks of its shape."""
-    number, name = slot
+    number, name, _ = slot
     what = f"lazy parameter {name!r}: an array"
     if announced is not None:
         blocks = _plain(blocks, what)  # dask drops masks when it joins blocks

@@ -118,9 +118,8 @@ def strict_token(
 ) -> str:
     """Return a token like `tokenize_value`; raise an UnnamedError for what has no reliable name.
 
-    It also depends on the versions of the libraries whose objects are used. `describe` names values
-    that are not plain; by default `describe_value`, which it may call. What the value refers to is
-    added to `noted`.
+    It also depends on the versions of the libraries whose objects are used. `describe` is that of
+    `Walk`. What the value refers to is added to `noted`.
     """
 
     def refuse(thing: Any) -> Any:
@@ -232,7 +231,7 @@ def _name_own(walk: Walk, value: Any) -> Any:
 
 @functools.lru_cache
 def _field_names(kind: Any) -> tuple[str, ...]:
-    """Return the names of the fields of a dataclass of udfdask, of which there are few."""
+    """Return the names of the fields of a dataclass of udfdask."""
     return tuple(field.name for field in dataclasses.fields(kind))
 
 

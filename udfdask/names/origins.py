@@ -136,9 +136,8 @@ def ufunc_name(ufunc: np.ufunc) -> tuple[str, str] | None:
 def library_state(module: str) -> tuple[str, ...]:
     """Return what tells whether a module of a library is what it was: version, hash of its file.
 
-    Packages that are developed often keep their version. The parts of Python, and the packages
-    whose versions a record names, need no more than their name. It does not matter whether the
-    module is loaded.
+    Packages that are developed often keep their version. Python and the packages whose versions a
+    record names need no more than their name. The module need not be loaded.
     """
     top = module.partition(".")[0]
     if top in _VERSIONED or top in sys.stdlib_module_names:

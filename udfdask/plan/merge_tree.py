@@ -1,9 +1,7 @@
 """Plan how the partial results of all chunks are merged into one: the merge tree of a UDF.
 
 This file alone decides which chunks are merged together, in how many levels, in which order and
-with which checks. The plan makes a `MergeTree` for each UDF. The graph, progressive runs, `explain`
-and the eager run of `udfdask.testing` read it and know no fan-in of their own. Another way to form
-groups is a change to this file only. `run_reference` has no chunks and does not read the tree: it
+with which checks; all that run or explain merges read the tree. `run_reference` has no chunks: it
 is an independent oracle, which shows a wrong tree.
 """
 

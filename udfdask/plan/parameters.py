@@ -81,9 +81,8 @@ def with_copied_parameters(udfs: Sequence[UDF]) -> tuple[UDF, ...]:
 def copy_parameters(given: Mapping[str, Any], memo: dict[int, Any]) -> dict[str, Any]:
     """Return the parameters of a UDF with copies of all values that can change.
 
-    Functions and classes, and objects that cannot be copied, such as open files, stay as they are.
-    `memo` is that of `copy.deepcopy`: an array that is given twice stays one array. The function
-    adds to it.
+    Functions, classes and objects that cannot be copied, such as open files, stay as they are.
+    `memo` is that of `copy.deepcopy`: an array that is given twice stays one array.
     """
     return {name: _copy(value, memo) for name, value in given.items()}
 
@@ -154,10 +153,9 @@ def _is_constant(array: Any) -> bool:
 def find_lost_attribute(udf: UDF) -> str | None:
     """Return what is wrong with an attribute that tasks would not see, and what to do, or None.
 
-    Each task makes a new UDF from the parameters that `__init__` passed to `super().__init__`. Such
-    an instance is made here and compared with the user's: all numbers, texts and small arrays, and
-    objects that seem to be a parameter that was not passed on. Attributes that differ in each new
-    instance, such as counters and random seeds, are not lost.
+    A new instance, as each task makes one, is compared with the user's: all numbers, texts and
+    small arrays, and objects that seem to be a parameter that was not passed on. Attributes that
+    differ in each new instance, such as counters and random seeds, are not lost.
     """
     own = {name: value for name, value in vars(udf).items() if name not in UDF.__annotations__}
     if not own:

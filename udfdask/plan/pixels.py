@@ -84,12 +84,7 @@ def in_pixels(
 
     A center that is not given becomes the place where the axes are 0, if that is inside of the
     frame. If pixels are not square, lengths in a unit change the stretch too. Without `are_all`,
-    `kwargs` are changes of some parameters, and others stay as they are.
-
-    Raises
-    ------
-    ArgumentTypeError, ArgumentValueError
-        If a parameter has a unit or word that does not fit the axes.
+    `kwargs` are changes of some parameters.
     """
     cls = type(udf)
     if unknown := set(cls.calibrated.values()) - _MEANINGS:
@@ -240,9 +235,8 @@ def _zero(axis: Axis) -> float:
 def _check_one_unit(converter: _Converter, given: Mapping[str, Any]) -> None:
     """Raise if only one radius, one side of a rectangle or one end of a range has a unit.
 
-    Lengths are radii of one shape if that can be stretched; others have nothing to do with each
-    other. 0 and infinity are the same in pixels and in all units; the start of a range at 0 only if
-    the axis has nothing below 0.
+    Lengths are radii of one shape if that can be stretched. 0 and infinity are the same in all
+    units; the start of a range at 0 only if the axis has nothing below 0.
     """
     calibrated, axis = converter.cls.calibrated, converter.frame.axes[-1]
     radii = ("length",) if converter.name_of("stretch") else ()
@@ -311,8 +305,8 @@ def _stretch(converter: _Converter, given: Mapping[str, Any], *, are_all: bool) 
     return dict(zip((ratio, angle), made, strict=True))
 
 
-def add_given_lengths(error: UDFError, given: UDF, converted: UDF, frame: Frame) -> None:
-    """Add to an error about pixels which numbers the user gave in a unit, and where frames lie."""
+def add_given_lengths(error: UDFError, given: UDF, converted: UDF) -> None:
+    """Add to an error about pixels which numbers the user gave in a unit."""
     numbers = [
         f"{name} = {value} is {converted._kwargs[name]:g} px"
         for name, value in given._kwargs.items()
@@ -320,10 +314,4 @@ def add_given_lengths(error: UDFError, given: UDF, converted: UDF, frame: Frame)
         and isinstance(converted._kwargs.get(name), (int, float))
     ]
     if numbers and error.args:
-        ranges = [
-            f"{axis.name} from {axis.positions(n)[0]:g} to {axis.positions(n)[-1]:g} {axis.unit}"
-            for axis, n in zip(frame.axes, frame.shape, strict=True)
-            if n
-        ]
-        facts = f"{', '.join(numbers)}; frames have {' and '.join(ranges)}"
-        error.args = (f"{error.args[0]}. {facts}", *error.args[1:])
+        error.args = (f"{error.args[0]}. {', '.join(numbers)}", *error.args[1:])

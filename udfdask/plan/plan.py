@@ -130,10 +130,9 @@ def _declare(udf: UDF, converted: UDF, given: Arguments) -> Declared:
     try:
         return declare(converted, given.data, given.calibration, given.settings)
     except UDFError as error:
-        from udfdask.plan.pixels import Frame, add_given_lengths  # only errors need them
+        from udfdask.plan.pixels import add_given_lengths  # only errors need it
 
-        frame = Frame.of(given.calibration, given.data.shape)
-        add_given_lengths(error, udf, converted, frame)
+        add_given_lengths(error, udf, converted)
         raise
 
 
@@ -163,10 +162,7 @@ def _names(recipe: Recipe, given: Sequence[str] | None) -> tuple[str, ...]:
 
 
 def _frames_loaded(array: GraphArray, recipe: Recipe) -> int:
-    """Return the number of frames in the chunks of an array that are loaded.
-
-    They have a selected frame, or frames that other chunks need.
-    """
+    """Return the number of frames in the chunks with selected frames, or some for other chunks."""
     grid, halos = recipe.grid, recipe.halos(range(len(recipe.udfs)))
     if isinstance(array._meta, np.ndarray):  # joined chunks of other types are whole
         grid = Grid.of(array.chunks[: len(grid.shape)], grid.roi, grid.present)
@@ -194,8 +190,7 @@ def _aux_values(given: Arguments, recipe: Recipe) -> tuple[Any, ...]:
 
 # A parameter may be computed from the data of the run. If it is a result over the whole dataset,
 # every block would stay in memory until the last one has been read. Such a run therefore loads the
-# blocks in a second pass: its loading tasks are clones with other names. Lazy aux data share the
-# pass, unless at least half of the blocks would have to wait in memory.
+# blocks in a second pass: its loading tasks are clones with other names.
 
 
 def _needs_second_pass(

@@ -27,15 +27,15 @@ from udfdask.udf import UDF, UDFMethod
 from udfdask.udf.aux_data import AuxData
 from udfdask.udf.buffers import BufferSpec
 from udfdask.udf.meta import UDFMeta
-from udfdask.udf.params import lazy_places, member_at, with_members
+from udfdask.udf.params import Place, lazy_places, member_at, with_members
 from udfdask.udf.promises import Promises
 
 if TYPE_CHECKING:
     from udfdask.geometry.halo import Halo
 
-Slot = tuple[int, Any]
-"""One dask collection among the parameters: number of the UDF, or CORRECTIONS, and name of the
-parameter, followed by the place in it if it is a list, tuple or dictionary."""
+Slot = tuple[int, str, Place]
+"""One dask collection among the parameters: number of the UDF, or CORRECTIONS, name of the
+parameter, and the place in it if it is a list, tuple or dictionary."""
 
 CORRECTIONS = -1
 """Number that stands for the corrections in a `Slot`."""
@@ -238,8 +238,7 @@ class Recipe(Data):
     def keeps_chunks(self, number: int) -> bool:
         """Return whether a UDF with a halo processes all positions after margins have come.
 
-        Chunks then stay in memory until their neighbors are loaded, in place of the results of most
-        of their positions: those of a UDF whose rows are larger than frames.
+        Chunks then wait for their neighbors in memory, in place of results larger than frames.
         """
         udf = self.udfs[number]
         rows = [spec for spec in udf.allocated.values() if spec.kind == "nav"]
@@ -247,11 +246,7 @@ class Recipe(Data):
         return udf.halo is not None and row > self.shape.sig.size * self.dtype.itemsize
 
     def backends_over(self, native: Backend) -> tuple[Backend, ...]:
-        """Return the array backend that each UDF is given over a chunk of backend `native`.
-
-        The plan has chosen for the type of the dask array's meta. A worker chooses again only if a
-        chunk has another type.
-        """
+        """Return the array backend of each UDF over a chunk, which may be of another type."""
         if native == self.native:
             return tuple(u.backend for u in self.udfs)
         return backends_for(self.udfs, native, corrected=self.makes_dense)
@@ -274,22 +269,20 @@ class Recipe(Data):
     @property
     def lazy_slots(self) -> tuple[Slot, ...]:
         """The dask collections that are computed before the first chunk."""
-        own: list[Slot] = []
-        for k, u in enumerate(self.udfs):
-            for name in u.lazy_params:
-                inside = [(k, (name, *place)) for place in lazy_places(u.kwargs[name])]
-                own.extend(inside or [(k, name)])
+        own = [
+            (k, name, place)
+            for k, u in enumerate(self.udfs)
+            for name in u.lazy_params
+            for place in [*lazy_places(u.kwargs[name])] or [()]
+        ]
         planes = [name for name in PLANES if is_lazy(getattr(self.corrections, name, None))]
-        return (*own, *((CORRECTIONS, name) for name in planes))
+        return (*own, *((CORRECTIONS, name, ()) for name in planes))
 
-    def lazy_value(self, number: int, name: Any) -> Any:
+    def lazy_value(self, number: int, name: str, place: Place) -> Any:
         """Return the dask collection of one of `lazy_slots`."""
-        if isinstance(name, tuple):
-            first, *place = name
-            return member_at(self.udfs[number].kwargs[first], place)
         if number == CORRECTIONS:
             return getattr(self.corrections, name)
-        value = self.udfs[number].kwargs[name]
+        value = member_at(self.udfs[number].kwargs[name], place)
         return value.data if isinstance(value, AuxData) else value
 
     @property
@@ -314,21 +307,17 @@ class Recipe(Data):
         Keys are those of `lazy_slots`.
         """
         udfs = list(self.udfs)
-        planes = {name: value for (k, name), value in values.items() if k == CORRECTIONS}
+        planes = {name: value for (k, name, _), value in values.items() if k == CORRECTIONS}
         corrections = self.corrections
         if corrections is not None and planes:
             corrections = with_planes(corrections, planes, self.shape.sig, self.dtype)
-        for (number, name), value in values.items():
-            if number == CORRECTIONS:
-                continue
-            u = udfs[number]
-            if isinstance(name, tuple):
-                name, *place = name  # noqa: PLW2901
-                given = with_members(u.kwargs[name], {tuple(place): value})
-            else:
+        for (number, name, place), value in values.items():
+            if number != CORRECTIONS:
+                u = udfs[number]
                 is_aux = value is not None and name in u.aux
                 given = u.aux[name].with_data(value) if is_aux else value
-            udfs[number] = replace(u, kwargs={**u.kwargs, name: given})
+                changed = with_members(u.kwargs[name], {place: given})
+                udfs[number] = replace(u, kwargs={**u.kwargs, name: changed})
         return replace(self, udfs=tuple(udfs), corrections=corrections)
 
 
@@ -336,11 +325,9 @@ class Recipe(Data):
 class Group:
     """UDFs of a run that process a chunk in the same task.
 
-    In one task, UDFs that need a CUDA device would restrict all others to the workers that have
-    one, so they are a group of their own. Only graphs with two groups, or with one that needs a
-    device, have it as an argument of tasks, where `find_restrictions` finds it. A chunk task
-    returns one entry per UDF, None for those of the other group. With two groups, two tasks read
-    each block: these are never fused with its loading, or each of them would load the block.
+    UDFs that need a CUDA device are a group of their own, or they would restrict all others to the
+    workers that have one. A task of one of two groups returns None for the UDFs of the other, and
+    is never fused with the loading of its block, or each of them would load it.
     """
 
     numbers: tuple[int, ...]

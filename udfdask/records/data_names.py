@@ -230,8 +230,7 @@ class _TaskNames:
 def _mapped(array: Any) -> tuple[Any, ...] | None:
     """Name an array that is mapped from a file by its place there; None for all other arrays.
 
-    Its values may be larger than the memory. Copies of the values that were changed in memory only
-    (mode "c") do not count as mapped.
+    With mode "c", values may have been changed in memory only.
     """
     base: Any = array
     found = None
@@ -264,9 +263,8 @@ def _order(key: Any) -> Any:
 def _status_of(path: Path) -> FileStatus:
     """Return what tells whether a file, or a folder of many, is what it was, without reading it.
 
-    It has the path without symbolic links, because a link can be set to another file of equal size
-    and time. Names, sizes and times of all files in a folder count: an older copy of a chunk of
-    equal size changes neither their sum nor the latest time.
+    A link can be set to another file of equal size and time. In a folder, all files count: an older
+    chunk of equal size changes neither the sum of sizes nor the latest time.
     """
     real = os.path.realpath(path)
     if not path.is_dir():

@@ -147,10 +147,7 @@ def names_of(run: Run, names: DataNames) -> tuple[str, list[str]]:
 
 
 def name_of_runs(runs: Sequence[Run], more: Any) -> str:
-    """Return a name of runs, the same in every process; empty without runs.
-
-    `more` is what else the name depends on. Raise an ArgumentValueError as `names_of`.
-    """
+    """Return a name of runs and of `more`, the same in every process; empty without runs."""
     names = DataNames()
     found = []
     for run in runs:
@@ -235,9 +232,8 @@ class Lookup:
 def look_up(recipe: Recipe, number: int, data: str, udf: str) -> Lookup:
     """Return the partial results of a UDF; `data` and `udf` are names of the data and the UDF.
 
-    Names of chunks depend on the part of the ROI in the chunk only, so that they are valid for
-    other ROIs too; those of a UDF with a halo also on all frames that can be neighbors. If the UDF
-    looked beyond the chunk while it ran, the name of its record is followed by that of the run.
+    Names of chunks depend on the ROI inside of the chunk, with a halo on all frames that can be
+    neighbors. If the UDF looked beyond the chunk while it ran, the name of the run follows.
     """
     declared, grid, udf = recipe.udfs[number], recipe.grid, _digest("UDF", udf, versions())
     backend = recipe.merge_backend(number)
