@@ -7,6 +7,7 @@ prints its text.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -220,9 +221,11 @@ def _needs_most_blocks(array: GraphArray, values: GraphArray, recipe: Recipe) ->
     extra = (0,) * (values.ndim - len(grid.shape))
 
     def count(chunks: Iterable[int]) -> int:
+        """Count the tasks in that shared layer of which most are needed: one for each block."""
         keys = [(values.name, *grid.index(chunk), *extra) for chunk in chunks]
         layers = values.dask.cull(keys).layers.values()  # with other names, but the same keys
-        return sum(key[0] in shared for layer in layers for key in layer.get_output_keys())
+        needed = Counter(key[0] for layer in layers for key in layer.get_output_keys())
+        return max((needed[name] for name in shared), default=0)
 
-    ends = (0, grid.n_chunks - 1)
-    return grid.n_chunks > 1 and 2 * min(count([k]) for k in ends) > count(range(grid.n_chunks))
+    n, total = grid.n_chunks, count(range(grid.n_chunks))
+    return 1 < n <= total and 2 * min(count([0]), count([n - 1])) > total
