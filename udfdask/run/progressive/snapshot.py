@@ -32,12 +32,6 @@ from udfdask.types import AnyArray
 if TYPE_CHECKING:
     from udfdask.run.progressive import ProgressiveRun
 
-Frozen = Callable[[Recipe, BoolArray], tuple[list[Partial], Partial | None]]
-"""The state of a UDF in a snapshot, a function of the recipe and the mask of its merged chunks.
-
-It returns partials with the nav rows merged so far, and one with the sig and single buffers.
-"""
-
 
 class Accumulator:
     """Merges the chunks of one UDF, one by one. All rows are in the order of the chunks.
@@ -95,25 +89,24 @@ class Accumulator:
                 merge_all(recipe, self.number, self.partials, check=True)
             self.partials = []
 
-    def freeze(self) -> Frozen:
-        """Return the current state; chunks that are merged later do not change it."""
-        combined, kept, n, number = self.combined, self.partials, len(self.partials), self.number
-        rows, mode, once = self.rows, self.tree.mode, self.tree.fan_in is None
+    def parts(
+        self, recipe: Recipe, chunks: BoolArray, rest: Partial | None
+    ) -> tuple[list[Partial], Partial | None]:
+        """Return partials with the nav rows of merged chunks, and one with all other buffers.
 
-        def parts(recipe: Recipe, chunks: BoolArray) -> tuple[list[Partial], Partial | None]:
-            rest = combined
-            if mode == "all" and once and n:
-                rest = merge_all(recipe, number, kept[:n], check=False)
-            holders = [] if rest is None else [rest]
-            if rest is None and mode != "none":
-                rest = empty_partial(recipe, number)
-            if mode != "all":
-                done = np.repeat(chunks, recipe.grid.counts)
-                arrays = {name: _zero_others(array, done) for name, array in rows.items()}
-                holders = [Partial(arrays, 0, recipe.grid.n_chunks, {})]
-            return holders, rest
-
-        return parts
+        `rest` is what `combined` was when the last of these chunks had been merged.
+        """
+        mode, n = self.tree.mode, int(chunks.sum())
+        if mode == "all" and self.tree.fan_in is None and n:
+            rest = merge_all(recipe, self.number, self.partials[:n], check=False)
+        holders = [] if rest is None else [rest]
+        if rest is None and mode != "none":
+            rest = empty_partial(recipe, self.number)
+        if mode != "all":
+            done = np.repeat(chunks, recipe.grid.counts)
+            arrays = {name: _zero_others(array, done) for name, array in self.rows.items()}
+            holders = [Partial(arrays, 0, recipe.grid.n_chunks, {})]
+        return holders, rest
 
     def aux_of(self, recipe: Recipe, chunks: BoolArray) -> dict[str, AnyArray]:
         """Return the aux data of all frames of the run, with the values that the chunks had."""
@@ -157,7 +150,7 @@ class RunState:
         self.recipe, self.changed = run.live.now, run.live.changed
         self.infos, self.names = run.infos, run.names
         self.accumulators, self.merged_at, self.n_merged = accumulators, merged_at, n_merged
-        self.frozen = [accumulator.freeze() for accumulator in accumulators]
+        self.combined = [accumulator.combined for accumulator in accumulators]
 
     @property
     def chunks(self) -> BoolArray:
@@ -175,11 +168,12 @@ class RunState:
         """Compute the result of a UDF."""
         recipe, grid, valid = self.recipe, self.recipe.grid, self.rows
         udf, info = recipe.udfs[number], self.infos[number]
-        rows, combined = self.frozen[number](recipe, self.chunks)
+        merged, chunks = self.accumulators[number], self.chunks
+        rows, combined = merged.parts(recipe, chunks, self.combined[number])
         holders: Sequence[Holder] = rows
         rest: Holder | None = combined
         if udf.has_get_results:
-            aux = self.accumulators[number].aux_of(recipe, self.chunks)
+            aux = merged.aux_of(recipe, chunks)
             rest = finalize(recipe, number, None, rows, combined, valid, aux)
             holders = [rest]
         made = assemble(grid, tuple(recipe.shape.sig), udf.outputs, holders, rest, valid)
