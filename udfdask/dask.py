@@ -40,9 +40,7 @@ class ArrayAccessor:
 
     Examples
     --------
-    >>> import dask.array as da
-    >>> import numpy as np
-    >>> import udfdask.dask
+    >>> import dask.array as da, numpy as np, udfdask.dask
     >>> from udfdask.udfs import SumSigUDF
     >>> x = da.ones((4, 6, 8, 8), chunks=(2, 6, 8, 8))
     >>> binned = da.coarsen(np.sum, x, {2: 2, 3: 2})
@@ -89,13 +87,12 @@ class ArrayAccessor:
 
         Raises
         ------
-        ArgumentTypeError, ArgumentValueError
-            If the detector or an option is invalid.
+        UDFError
+            As in `udfdask.run_udf`, or if the detector is invalid.
 
         Examples
         --------
-        >>> import dask.array as da
-        >>> import udfdask.dask
+        >>> import dask.array as da, udfdask.dask
         >>> x = da.ones((2, 3, 16, 16), chunks=(1, 3, 16, 16), dtype="uint16")
         >>> x.udf.virtual_image("ring", ri=4, ro=7).compute()
         array([[100, 100, 100],

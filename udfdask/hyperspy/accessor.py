@@ -126,10 +126,8 @@ class UDFAccessor:
 
         Raises
         ------
-        ArgumentTypeError, ArgumentValueError
-            If an argument, a UDF's declaration, or the signal is invalid.
         UDFError
-            As in `udfdask.run_udf`.
+            As in `udfdask.run_udf`, or if the signal has no frames of one shape.
 
         Examples
         --------
@@ -177,10 +175,8 @@ class UDFAccessor:
 
         Raises
         ------
-        ArgumentValueError
-            If a parameter is a signal with other navigation axes.
         UDFError
-            As in `run_udf`, or if `func` does not return an array or scalar.
+            As in `udfdask.map_frames`, or if a parameter is a signal with other navigation axes.
 
         Examples
         --------
@@ -252,13 +248,12 @@ class UDFAccessor:
         Returns
         -------
         BaseSignal
-            The image, whose first two navigation axes are signal axes: a Signal2D for a scan of two
-            dimensions.
+            The image, a Signal2D for a scan of two dimensions.
 
         Raises
         ------
-        ArgumentTypeError, ArgumentValueError
-            If the detector or another argument is invalid.
+        UDFError
+            As in `run_udf`, or if the detector is invalid.
 
         Examples
         --------

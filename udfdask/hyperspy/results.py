@@ -161,7 +161,7 @@ class SignalResult(NamedResults):
 
         Raises
         ------
-        ArgumentTypeError, ArgumentValueError
+        UDFError
             As in `udfdask.Result.plot_detectors`.
 
         Examples

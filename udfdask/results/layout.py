@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from udfdask.errors import ArgumentTypeError, ArgumentValueError, missing_package
+from udfdask.errors import ArgumentValueError, missing_package
 from udfdask.geometry.axes import Axis, axis_of_values
 from udfdask.io.opened_file import SIGNAL_DIMS, coordinate
-from udfdask.udf.buffers import BufferSpec
 
 try:
     import xarray as xr
@@ -22,8 +21,6 @@ if TYPE_CHECKING:
 VISITED = "visited"
 """Variable of a UDF without results: the mask of the frames that have been processed."""
 
-Attributes = dict[Hashable, Any]
-
 QUANTITY = frozenset({"units", "long_name", "standard_name"})
 """Attributes that describe the quantity of the values: a result in the same unit keeps them."""
 
@@ -31,22 +28,6 @@ VALUES = frozenset(
     "actual_range flag_masks flag_meanings flag_values valid_max valid_min valid_range".split()
 ) | {SIGNAL_DIMS}
 """Attributes that describe the data alone, most of CF: results never have them."""
-
-
-def split_attributes(attrs: Mapping[Hashable, Any]) -> tuple[Attributes, Attributes]:
-    """Return the attributes of every result, and those of results in the unit of the data only."""
-    general = {k: v for k, v in attrs.items() if k not in QUANTITY | VALUES}
-    return general, {k: v for k, v in attrs.items() if k in QUANTITY}
-
-
-def wants_attributes(keep_attrs: bool | None) -> bool:
-    """Return whether to keep attributes; None means the option of xarray."""
-    if keep_attrs is None:
-        keep_attrs = xr.get_options()["keep_attrs"]
-        return True if keep_attrs == "default" else bool(keep_attrs)
-    if not isinstance(keep_attrs, bool):
-        raise ArgumentTypeError(f"keep_attrs must be True, False or None, not {keep_attrs!r}")
-    return keep_attrs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,24 +47,10 @@ class Labels:
     shows_units: bool = True
     """Whether results whose unit is known have the attribute `units`."""
 
-    @property
-    def dims(self) -> tuple[Hashable, ...]:
-        """Name of each axis of the data."""
-        return (*self.nav, *self.sig)
-
     def of_positions(self, mask: Any) -> xr.DataArray:
         """Return an array of shape nav with the labels of the scan."""
         coords = self.coords.drop_dims(self.sig, errors="ignore").coords
         return xr.DataArray(mask, dims=self.nav, coords=coords)
-
-
-def labels_of_axes(axes: Sequence[Axis], shape: Sequence[int], n_nav: int) -> Labels:
-    """Return the labels of data with these axes, of which the first `n_nav` are the scan."""
-    names = tuple(axis.name for axis in axes)
-    coords: dict[Hashable, Any] = {}
-    for axis, n in zip(axes, shape, strict=True):
-        coords.update(coordinate(axis.name, axis, n))
-    return Labels(nav=names[:n_nav], sig=names[n_nav:], coords=xr.Dataset(coords=coords))
 
 
 Dims = tuple[Hashable, ...]
@@ -127,13 +94,14 @@ def make_layout(
 
     `rename` has new names of variables, and `more` has more attributes of each.
     """
-    buffers, axes = results.buffers, results.extra_axes
+    buffers = results.buffers
     names: dict[str, Hashable] = {key: (rename or {}).get(key, key) for key in buffers}
     kind_dims = {"nav": labels.nav, "sig": labels.sig, "single": ()}
     own = {key: kind_dims[spec.kind] for key, spec in buffers.items()}
     used = set().union(*own.values()) if buffers else set(labels.nav)
-    coords = labels.coords.drop_dims(set(labels.dims) - used, errors="ignore")
-    taken: set[Hashable] = {*labels.dims, *coords.coords}
+    dims = {*labels.nav, *labels.sig}
+    coords = labels.coords.drop_dims(dims - used, errors="ignore")
+    taken: set[Hashable] = {*dims, *coords.coords}
     seen = set(taken)
     for name in names.values() if buffers else [VISITED]:
         if name in seen:
@@ -144,7 +112,7 @@ def make_layout(
         seen.add(name)
     # whole frames, as PickUDF returns them, keep the names of the signal dimensions
     frame = () if used.intersection(labels.sig) else labels.sig
-    extra = _extra_dims(buffers, axes, {*taken, *names.values()}, frame)
+    extra, own_coords = _extra_dims(results, {*taken, *names.values()}, frame, labels.coords)
     taken = taken.union(names.values(), *extra.values())
     places = {}
     for key, name in names.items():
@@ -162,7 +130,7 @@ def make_layout(
     return Layout(
         places=places,
         nav=labels.nav,
-        coords=coords.assign_coords(_extra_coords(buffers, axes, extra, labels.coords)),
+        coords=coords.assign_coords(own_coords),
         attrs=labels.attrs,
     )
 
@@ -184,60 +152,48 @@ def free_name(name: str, taken: Collection[Hashable]) -> str:
 
 
 def _extra_dims(
-    buffers: Mapping[str, BufferSpec],
-    axes: Mapping[str, tuple[Axis, ...]],
-    taken: Collection[Hashable],
-    frame: Dims,
-) -> dict[str, Dims]:
-    """Return the names of the extra dimensions of each result.
+    results: ResultInfo, taken: Collection[Hashable], frame: Dims, data: xr.Dataset
+) -> tuple[dict[str, Dims], dict[Hashable, Any]]:
+    """Return the names of the extra dimensions of each result, and their coordinates.
 
     Results with the same axis share a dimension. If the name of an axis is taken or means another
     axis, the name of the result is put in front of it. The last axes may have all names of `frame`.
+    Dimensions of the data have their coordinates: those that are made of an axis differ by
+    rounding.
     """
     meaning: dict[str, tuple[Axis, int]] = {}
     dims: dict[str, Dims] = {}
-    for key, spec in buffers.items():
+    coords: dict[Hashable, Any] = {}
+    for key, spec in results.buffers.items():
+        axes = results.extra_axes[key]
         own: list[str] = []
-        names = [axis.name for axis in axes[key]]
-        is_frame = bool(frame) and tuple(names[-len(frame) :]) == frame
+        is_frame = bool(frame) and tuple(axis.name for axis in axes[-len(frame) :]) == frame
         others = set(taken).difference(frame if is_frame else ())
-        for axis, n in zip(axes[key], spec.extra_shape, strict=True):
+        for axis, n in zip(axes, spec.extra_shape, strict=True):
             name = axis.name
             while name in others or meaning.get(name, (axis, n)) != (axis, n) or name in own:
                 name = f"{key}_{axis.name}" if name == axis.name else f"{name}_"
             meaning[name] = (axis, n)
             own.append(name)
-        dims[key] = tuple(own)
-    return dims
-
-
-def _extra_coords(
-    buffers: Mapping[str, BufferSpec],
-    axes: Mapping[str, tuple[Axis, ...]],
-    dims: Mapping[str, Dims],
-    data: xr.Dataset,
-) -> dict[Hashable, Any]:
-    """Return coordinates for the extra dimensions whose axis has values or labels.
-
-    Dimensions of the data have theirs: those that are made of an axis differ by rounding.
-    """
-    coords: dict[Hashable, Any] = {}
-    for key, spec in buffers.items():
-        for dim, axis, n in zip(dims[key], axes[key], spec.extra_shape, strict=True):
-            own: Any = data.coords.get(dim)
-            same = own is not None and own.size == n and own.to_index().nlevels == 1
-            if same and axis_of_values(axis.name, own.values, own.attrs.get("units")) == axis:
-                coords[dim] = own.variable
+            known: Any = data.coords.get(name)
+            same = known is not None and known.size == n and known.to_index().nlevels == 1
+            if same and axis_of_values(axis.name, known.values, known.attrs.get("units")) == axis:
+                coords[name] = known.variable
             else:
-                coords.update(coordinate(dim, axis, n))
-    return coords
+                coords.update(coordinate(name, axis, n))
+        dims[key] = tuple(own)
+    return dims, coords
 
 
 def default_layout(info: ResultInfo, rename: Mapping[str, Hashable] | None) -> Layout:
     """Return the layout of results in a Dataset with default names."""
     check_rename(rename, info.buffers)
-    shape = (*info.nav_shape, *info.sig_shape)
-    labels = labels_of_axes(info.calibration.axes, shape, len(info.nav_shape))
+    axes, n_nav = info.calibration.axes, len(info.nav_shape)
+    names = tuple(axis.name for axis in axes)
+    coords: dict[Hashable, Any] = {}
+    for axis, n in zip(axes, (*info.nav_shape, *info.sig_shape), strict=True):
+        coords.update(coordinate(axis.name, axis, n))
+    labels = Labels(nav=names[:n_nav], sig=names[n_nav:], coords=xr.Dataset(coords=coords))
     origin = {"udf_class": info.udf_name, "parameters": info.parameters}
     return make_layout(info, labels, rename, origin)
 
@@ -263,9 +219,8 @@ def dataset_in_file(
     info, own = result._info, result._own_masks
     layout, roi = default_layout(info, rename), info.grid.roi
     places = {name: layout.places[name] for name in own}
-    dataset = make_dataset(result, layout, False).assign(
-        {place.mask_name: (place.dims, own[name]) for name, place in places.items()}
-    )
+    masks = {place.mask_name: (place.dims, own[name]) for name, place in places.items()}
+    dataset = make_dataset(result, layout, False).assign(masks)
     if roi is not None:  # also results without scan positions have their region
         name = free_name("roi", {*dataset.variables, *dataset.dims})
         dataset = dataset.assign_coords({name: (layout.nav, roi)})

@@ -31,11 +31,10 @@ class Outputs(NamedResults):
     ) -> Any:
         """Draw results side by side. A lazy result is computed first, in one pass.
 
-        Nav results are drawn as images of the scan or lines along it, sig results as images or
-        spectra, complex results as amplitude and phase. Profiles, whose extra dimension has a unit,
-        are drawn as their mean over the scan. The figure shows the first four positions along any
-        other extra dimension, and the middle position along a third navigation dimension. Values
-        that are not valid or NaN have a light color of their own.
+        Complex results are drawn as amplitude and phase, and profiles, whose extra dimension has a
+        unit, as their mean over the scan. The figure shows the first four positions along any other
+        extra dimension, and the middle one along a third navigation dimension. Values that are not
+        valid or NaN have a light color of their own.
 
         Parameters
         ----------

@@ -150,11 +150,9 @@ class DataArrayUDF:
 
         Raises
         ------
-        ArgumentTypeError, ArgumentValueError
-            If an argument or a UDF's declaration is invalid: a dimension is unknown, the ROI cannot
-            be aligned, or a result has the name of a dimension.
         UDFError
-            As in `udfdask.run_udf`.
+            As in `udfdask.run_udf`, or if a dimension is unknown, the ROI cannot be aligned, or a
+            result has the name of a dimension.
 
         Examples
         --------
@@ -204,10 +202,8 @@ class DataArrayUDF:
 
         Raises
         ------
-        ArgumentTypeError, ArgumentValueError
-            If an argument is invalid, or `output_dims` comes with `output_names`.
         UDFError
-            As in `udfdask.map_frames`.
+            As in `udfdask.map_frames`, or if `output_dims` comes with `output_names`.
 
         Examples
         --------
@@ -267,8 +263,8 @@ class DataArrayUDF:
 
         Raises
         ------
-        ArgumentTypeError, ArgumentValueError
-            If the detector or another argument is invalid.
+        UDFError
+            As in `run_udf`, or if the detector is invalid.
 
         Examples
         --------

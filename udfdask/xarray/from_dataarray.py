@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Hashable, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 from uuid import uuid4
 
 import numpy as np
@@ -16,9 +16,8 @@ from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.geometry.axes import Axis, Calibration, axis_of_values, with_different_names
 from udfdask.geometry.chunk_grid import BoolArray
 from udfdask.geometry.labels import DataLabels, Dims, aligned, labels_of
-from udfdask.geometry.roi import COMPUTE_FIRST
 from udfdask.io.opened_file import SIGNAL_DIMS
-from udfdask.results.layout import Labels, split_attributes, wants_attributes
+from udfdask.results.layout import QUANTITY, VALUES, Labels
 from udfdask.run.labeled_data import LabeledData
 
 
@@ -33,14 +32,14 @@ def arrange(
     ordered = array.transpose(*nav, *sig)
     indexes = {dim: array.coords[dim].to_index() for dim in array.dims if dim in array.coords}
     data = DataLabels(nav=nav, sig=sig, sizes=dict(array.sizes), indexes=indexes)
-    kept = wants_attributes(keep_attrs)
-    general, quantity = split_attributes(array.attrs) if kept else ({}, {})
+    kept = _wants_attributes(keep_attrs)
+    attrs = array.attrs if kept else {}
     labels = Labels(
         nav=nav,
         sig=sig,
         coords=array.coords.to_dataset(),  # 2D coordinates too: they are not transposed
-        attrs=general,
-        unit_attrs=quantity,
+        attrs={name: attrs[name] for name in attrs if name not in QUANTITY | VALUES},
+        unit_attrs={name: attrs[name] for name in attrs if name in QUANTITY},
         shows_units=kept,
     )
     labeled = LabeledData(
@@ -49,9 +48,19 @@ def arrange(
         roi=_align_roi(roi, ordered, data),
         labels=data,
         calibration=_calibration(ordered, len(sig)),
-        read_mask=partial(_align_mask, data=data),
+        read_mask=partial(_aligned, data=data, kind="sig"),
     )
     return labeled, labels
+
+
+def _wants_attributes(keep_attrs: bool | None) -> bool:
+    """Return whether to keep attributes; None means the option of xarray."""
+    if keep_attrs is None:
+        keep_attrs = xr.get_options()["keep_attrs"]
+        return True if keep_attrs == "default" else bool(keep_attrs)
+    if not isinstance(keep_attrs, bool):
+        raise ArgumentTypeError(f"keep_attrs must be True, False or None, not {keep_attrs!r}")
+    return keep_attrs
 
 
 def _calibration(array: xr.DataArray, sig_dims: int) -> Calibration:
@@ -164,17 +173,26 @@ def _align_roi(roi: Any, array: xr.DataArray, data: DataLabels) -> Any:
     """
     if isinstance(roi, dict):
         return _select(roi, array, data.nav)
-    if not isinstance(roi, xr.DataArray):
-        return roi
-    if roi.chunks is not None:
-        raise ArgumentTypeError(f"the roi is lazy: {COMPUTE_FIRST}")
-    if set(roi.dims) - set(data.nav):
+    return _aligned(roi, data, "nav")
+
+
+def _aligned(values: Any, data: DataLabels, kind: Literal["nav", "sig"]) -> Any:
+    """Return a region, or a mask of frames, that is a DataArray in the order of the data."""
+    if not isinstance(values, xr.DataArray):
+        return values
+    what, every, own = (
+        ("roi", "navigation", data.nav) if kind == "nav" else ("mask", "signal", data.sig)
+    )
+    if values.chunks is not None:
+        raise ArgumentTypeError(f"the {what} is lazy: pass {what}.compute()")
+    if set(values.dims) - set(own) or (kind == "sig" and set(values.dims) != set(own)):
         raise ArgumentValueError(
-            f"the roi has the dimensions {roi.dims}, but the navigation dimensions of the data are "
-            f"{data.nav}"
+            f"the {what} has the dimensions {values.dims}, but the {every} dimensions of the data "
+            f"are {own}"
         )
-    advice = "roi.reindex_like(data, fill_value=False) is False wherever the roi is missing"
-    return aligned(roi.data, labels_of(roi), data, "nav", what="the roi", name="roi", advice=advice)
+    advice = f"{what}.reindex_like(data, fill_value=False) is False wherever the {what} is missing"
+    labels = labels_of(values)
+    return aligned(values.data, labels, data, kind, what=f"the {what}", name=what, advice=advice)
 
 
 def _select(labels: Mapping[Any, Any], array: xr.DataArray, nav: Dims) -> BoolArray:
@@ -197,23 +215,6 @@ def _select(labels: Mapping[Any, Any], array: xr.DataArray, nav: Dims) -> BoolAr
             "slice selects all labels between its ends; without coordinates, integers are positions"
         ) from error
     return mask.values
-
-
-def _align_mask(mask: Any, data: DataLabels) -> Any:
-    """Return a mask of frames that is a DataArray as an array in the order of the signal axes."""
-    if not isinstance(mask, xr.DataArray):
-        return mask
-    if mask.chunks is not None:
-        raise ArgumentTypeError("the mask is lazy: pass mask.compute()")
-    if set(mask.dims) != set(data.sig):
-        raise ArgumentValueError(
-            f"the mask has the dimensions {mask.dims}, but the signal dimensions of the data are "
-            f"{data.sig}: a DataArray is one mask, with these dimensions in any order"
-        )
-    advice = "mask.reindex_like(data, fill_value=False) is False wherever the mask is missing"
-    return aligned(
-        mask.data, labels_of(mask), data, "sig", what="the mask", name="mask", advice=advice
-    )
 
 
 def name_dims(mapped: xr.DataArray, names: Any, labels: Labels) -> xr.DataArray:
