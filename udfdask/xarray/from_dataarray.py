@@ -16,6 +16,7 @@ from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.geometry.axes import Axis, Calibration, axis_of_values, with_different_names
 from udfdask.geometry.chunk_grid import BoolArray
 from udfdask.geometry.labels import DataLabels, Dims, aligned, labels_of
+from udfdask.geometry.roi import COMPUTE_FIRST
 from udfdask.io.opened_file import SIGNAL_DIMS
 from udfdask.results.layout import QUANTITY, VALUES, Labels
 from udfdask.run.labeled_data import LabeledData
@@ -180,11 +181,13 @@ def _aligned(values: Any, data: DataLabels, kind: Literal["nav", "sig"]) -> Any:
     """Return a region, or a mask of frames, that is a DataArray in the order of the data."""
     if not isinstance(values, xr.DataArray):
         return values
-    what, every, own = (
-        ("roi", "navigation", data.nav) if kind == "nav" else ("mask", "signal", data.sig)
+    what, every, own, how = (
+        ("roi", "navigation", data.nav, COMPUTE_FIRST)
+        if kind == "nav"
+        else ("mask", "signal", data.sig, "pass mask.compute()")
     )
     if values.chunks is not None:
-        raise ArgumentTypeError(f"the {what} is lazy: pass {what}.compute()")
+        raise ArgumentTypeError(f"the {what} is lazy: {how}")
     if set(values.dims) - set(own) or (kind == "sig" and set(values.dims) != set(own)):
         raise ArgumentValueError(
             f"the {what} has the dimensions {values.dims}, but the {every} dimensions of the data "
