@@ -49,8 +49,7 @@ def map_frames(
     func : callable
         Called as ``func(frame, **kwargs)`` with each frame, shape `sig`, in the dtype that UDFs get
         (float32 or float64 for integers). Returns an array or scalar, always of the same shape, or
-        None for a frame without a result: NaN is stored there. A quantity of pint loses its unit:
-        return its `magnitude` in a unit of your choice.
+        None where there is no result: NaN is stored. A quantity of pint loses its unit.
     sig_dims, roi
         As in `run_udf`.
     output_shape : tuple of int, optional
@@ -67,8 +66,7 @@ def map_frames(
     backends : str or sequence of str, optional
         The array types in which `func` takes frames, as constants of `UDF`; by default NumPy
         arrays. With ``backends="cupy"``, frames are CuPy arrays on a CUDA device, and `func` may
-        return CuPy arrays. With several, frames of one of these types are not converted, and all
-        others become the type that is cheapest. Matrices have the shape (1, pixels).
+        return CuPy arrays. Frames of other types are converted. Matrices have shape (1, pixels).
     **kwargs
         Parameters of `func`: constants, or `UDF.aux_data` of kind nav, where `func` gets the value
         for its frame. A parameter with the name of an option of `map_frames` goes into

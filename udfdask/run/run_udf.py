@@ -89,18 +89,17 @@ def run_udf(
         sparse, a position ``(y, x)``, slices such as ``np.s_[3:7, 9:12]``, or a list of
         ``((y, x), True or False)``. By default all positions.
     axes : sequence of Axis, OpenedFile or Result, optional
-        Names, scales and units, one axis per dimension of the data, ``(*nav, *sig)``, or something
-        that has them. Results carry them, and parameters of UDFs may be given in their units, such
-        as ``r="10 mrad"``. By default those of an opened file, otherwise positions are numbered.
+        Names, scales and units, one axis per dimension ``(*nav, *sig)``, or what has them; by
+        default those of an opened file. Parameters of UDFs may be in their units, ``r="10 mrad"``.
     unit : str, optional
         Unit of the values, such as "counts". Results in the same unit carry it.
     corrections : CorrectionSet, optional
         Dark frame, gain map and broken pixels of the detector: UDFs see corrected data, in
         float32 or better.
     descan : Descan or array-like, optional
-        Shifts that are removed from the frames before UDFs see them, after corrections: an array
-        of shape (*nav, sig dims) in pixels, (y, x) for images, or a `Descan`, which can also shift
-        by parts of a pixel. With ``descan=com["raw_shifts"]`` of a `CoMUDF`, frames are centered.
+        Shifts that are removed from the frames, after corrections: an array of shape (*nav, sig
+        dims) in pixels, such as ``com["raw_shifts"]`` of a `CoMUDF`, or a `Descan`, which can also
+        shift by parts of a pixel.
     backends : str or sequence of str, optional
         The array backends that UDFs may get, as constants of `UDF` such as "numpy". By default all
         backends that a UDF declares.
@@ -109,14 +108,12 @@ def run_udf(
         `udfdask.split-every`). The class attribute of a UDF overrides both.
     merge_small : int or str, optional
         Least size of the data of a task, in bytes or as a text such as "64 MiB". Neighboring chunks
-        are joined until they are that large, and one task loads and processes them, without the
-        tasks of a rechunk. UDFs and nav results then have the joined chunks. By default each chunk
-        has its own task.
+        are joined until they are that large, without the tasks of a rechunk; nav results have the
+        joined chunks. By default each chunk has its own task.
     max_memory : int or str, optional
-        Memory of one process in bytes or as a text such as "2 GB". A run that needs more is refused
-        before it starts, and the message says what needs it, and what helps. This is
-        a worker process of a cluster, or this process. The number of its threads is
-        config `udfdask.worker-threads`, by default the number that dask uses here.
+        Memory of one process (a worker of a cluster, or this one) in bytes or as a text such as
+        "2 GB". A run that needs more is refused, with what needs it and what helps. Its number of
+        threads is config `udfdask.worker-threads`, by default the number that dask uses here.
 
     Returns
     -------
@@ -138,8 +135,7 @@ def run_udf(
     Warns
     -----
     UDFWarning
-        If a task needs much memory, or there are many small blocks. The warning has numbers and the
-        change that helps. If `roi` selects no position.
+        If a task needs much memory, there are many small blocks, or `roi` selects no position.
 
     Examples
     --------

@@ -105,9 +105,7 @@ def run_udf_iter(
     array, udf, sig_dims, roi, **options
         As in `run_udf`.
     plots : True, str, tuple, list or udfdask.plotting.LivePlot, optional
-        The results to draw during the run, a few times a second: True for all that are images or
-        lines; a name; a pair ``(name, function)`` with a function of an array; a list of these; or
-        a `LivePlot`, which has more options.
+        The results to draw during the run, as in `LivePlot`, or a `LivePlot` with more options.
     scheduler : str, callable, concurrent.futures.Executor or distributed.Client, optional
         As in `dask.compute`; by default the active client, the configured scheduler, or threads.
     progress : bool, callable or ProgressReporter
@@ -147,11 +145,11 @@ def run_udf_iter(
 
     Notes
     -----
-    Chunks are merged in the order in which they finish. They are merged in navigation order if the
-    order can matter: for `merge_all`, and for a UDF with its own `merge` that has nav buffers
-    together with other buffers, unless it sets `merge_assigns_nav`. If a UDF has both methods,
-    `merge` is used. `merge_all` is called on its last result and the next chunk, or, with
-    ``split_every=False``, on all chunks so far each time a snapshot is read.
+    Chunks are merged in the order in which they finish, or in navigation order if the order can
+    matter: for `merge_all`, and for a UDF with its own `merge` that has nav buffers together with
+    other buffers, unless it sets `merge_assigns_nav`. If a UDF has both, `merge` is used.
+    `merge_all` is called on its last result and the next chunk, or, with ``split_every=False``, on
+    all chunks so far each time a snapshot is read.
 
     For each worker thread, a few chunks are computed ahead of the current snapshot.
 
