@@ -175,7 +175,7 @@ def file_dtype(
         stored = np.dtype("" if dtype is None else dtype)  # for NumPy, None is float64
     except (TypeError, ValueError, SyntaxError) as error:  # NumPy parses ',u2' like code
         raise ArgumentTypeError(
-            f"{name} must be a NumPy dtype such as 'uint16' or '>u2' (2 bytes), got {dtype!r}"
+            f"{name} must be a NumPy dtype, got {dtype!r}: pass for example 'uint16' or '>u2'"
         ) from error
     if stored.kind not in kinds:
         words = "an integer type" if kinds == "iu" else "a type of numbers"
