@@ -73,11 +73,7 @@ class Outputs:
     def write(
         self, results: Mapping[str, Result], opened: OpenedFile, *, redraws: bool = False
     ) -> list[Path]:
-        """Write computed results, and return what was written.
-
-        If one output fails, the others are still written, and then its error is raised. If
-        `redraws`, the run has drawn the picture already.
-        """
+        """Write all computed results that can be; `redraws` if the run has drawn the picture."""
         attrs = {"title": opened.title, "source": opened.reader}
         written: list[Path] = []
         failures: list[Exception] = []

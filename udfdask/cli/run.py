@@ -32,10 +32,7 @@ from udfdask.scheduling.progress import Bar, ProgressState
 
 
 def _plan(data: DataOptions) -> tuple[OpenedFile, dict[str, Result], list[str]]:
-    """Open the file and plan what the user asks for.
-
-    Return the file, the lazy results by the names of their UDFs, and what a user should know.
-    """
+    """Return the opened file, the lazy results by names of UDFs, and what a user should know."""
     with plain_errors(PLANNING), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UDFWarning)
         opened = data.open()

@@ -14,10 +14,7 @@ from udfdask.errors import ArgumentValueError, FileFormatError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """A dataset in a file, by its path without a leading slash.
-
-    It `is_virtual` if it is made of other datasets. Several datasets can be `parts` of one.
-    """
+    """A dataset in a file, perhaps made of others (`is_virtual`), or of several `parts`."""
 
     name: str
     shape: tuple[int, ...]
@@ -32,11 +29,7 @@ class Candidate:
 
 
 def choose_dataset(candidates: Sequence[Candidate], *, file: str) -> Candidate:
-    """Return the dataset to open if the user names none.
-
-    It is the largest numeric dataset with at least three dimensions. In a file without such
-    datasets, it is the largest numeric dataset.
-    """
+    """Return the largest dataset of frames, or else of numbers, if the user names none."""
     numeric = [c for c in candidates if c.dtype.kind in "biufc" and c.shape and c.nbytes]
     frames = [c for c in numeric if len(c.shape) >= 3]
     # next to frames that cannot be opened, other datasets are probably coordinates

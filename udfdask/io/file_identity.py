@@ -87,10 +87,7 @@ class FileIdentity:
 
     @contextmanager
     def unchanged(self) -> Iterator[None]:
-        """Raise a FileFormatError if the file changes while a library reads it by its path.
-
-        If the file has changed, this error replaces the error of the library.
-        """
+        """Raise if the file changes while a library reads it, in place of the library's error."""
         os.close(self.open())
         try:
             yield
@@ -112,10 +109,7 @@ def _machine() -> str:
 def reading(
     path: str | os.PathLike[str], reader: str, *, part: str = "", advice: str = COPY_AGAIN
 ) -> Iterator[None]:
-    """Turn the errors of a package that reads a file into a `FileFormatError` with its path.
-
-    Use it only around calls of that package, so that errors in our own code keep their type.
-    """
+    """Turn the errors of a package that reads a file into a `FileFormatError` with its path."""
     try:
         yield
     except (UDFError, ImportError, Warning):
@@ -136,10 +130,7 @@ def in_words(error: BaseException) -> str:
 
 
 def existing_file(path: str | os.PathLike[str]) -> Path:
-    """Return the absolute path of an existing file or folder, which workers in other folders find.
-
-    Anything else is refused, because to open a named pipe would wait forever.
-    """
+    """Return the absolute path of an existing file or folder; a pipe would wait forever."""
     try:
         file = Path(path).expanduser().absolute()
     except TypeError as error:

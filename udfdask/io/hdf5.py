@@ -43,11 +43,7 @@ _tables = OncePerProcess(32)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _ChunkTable:
-    """The positions and sizes of a dataset's chunks in the file, in bytes, and their decoder.
-
-    A size is 0 if HDF5 itself has to read the chunk. Without a decoder, chunks are stored as they
-    are.
-    """
+    """Positions and sizes of a dataset's chunks, and their decoder; size 0 is for HDF5 itself."""
 
     offsets: Values
     sizes: Values
@@ -230,10 +226,7 @@ def hyperspy_format(file: Path) -> str | None:
 
 
 def _lazy(sources: Sequence[StoredArray], sig_dims: int, chunks: Any, order: int) -> da.Array:
-    """Return the lazy array of a dataset, or of parts that follow each other on the first axis.
-
-    `order` is -1 if the last dimension is stored first, otherwise 1.
-    """
+    """Return the array of a dataset or of its parts; `order` is -1 for the last dimension first."""
     arrays = []
     for source in sources:
         stored = source.stored and source.stored[::order]
@@ -248,10 +241,7 @@ def _lazy(sources: Sequence[StoredArray], sig_dims: int, chunks: Any, order: int
 
 
 def take_over(array: da.Array, identity: FileIdentity) -> StoredArray | None:
-    """Close the HDF5 file of HyperSpy's lazy array and return its dataset; None for other arrays.
-
-    An array of an open HDF5 file cannot be pickled, and it prevents writing to the file.
-    """
+    """Close the HDF5 file of HyperSpy's lazy array and return its dataset; None for others."""
     node = array.dask.get(f"original-{array.name}")
     dataset = getattr(node, "value", node)
     # if h5py has not been imported, the array is not from HDF5
@@ -263,10 +253,7 @@ def take_over(array: da.Array, identity: FileIdentity) -> StoredArray | None:
 
 
 def _source(dataset: Any, identity: FileIdentity) -> StoredArray:
-    """Return the source with which tasks read an open dataset; they open the file behind links.
-
-    Values that are one part of the file are mapped.
-    """
+    """Return the source with which tasks read an open dataset, from the file behind links."""
     file = dataset.file.filename
     if not Path(file).samefile(identity.path):
         identity = FileIdentity.of(file)

@@ -59,11 +59,7 @@ def get_item(group: Any, path: str) -> Any:
 
 
 def describe(group: Any, dataset: Any, shape: tuple[int, ...]) -> Description:
-    """Return what a file says about a dataset of the group, or about several parts of this shape.
-
-    `group` is the group through which the dataset was found. It can differ from the dataset's
-    parent, if it has a link to the dataset.
-    """
+    """Return what a file says about a dataset, or parts, that were found through a group."""
     if (found := _of_nion(dataset, len(shape))) is not None:
         return found
     axes = [_axis(group, dataset, dim, n) for dim, n in enumerate(shape)]
@@ -108,11 +104,7 @@ def _axis_of_dataset(name: str, values: Any, n: int) -> Axis:
 
 
 def _nexus_axis(group: Any, dataset: Any, dim: int, n: int) -> Axis | None:
-    """Return the axis that an NXdata group has for a dimension of a dataset.
-
-    The attribute `axes` of the group, in older files of the dataset, has a name for each dimension.
-    The attribute ``{name}_indices`` of the group, if it is there, says which dimension it is.
-    """
+    """Return the axis that `axes` and ``{name}_indices`` of NXdata have for a dimension."""
     names = texts(group.attrs.get("axes")) or texts(dataset.attrs.get("axes"))
     if len(names) == 1 and names[0] not in group:
         names = [name for name in re.split(r"[:,\s\[\]]+", names[0]) if name]
@@ -124,11 +116,7 @@ def _nexus_axis(group: Any, dataset: Any, dim: int, n: int) -> Axis | None:
 
 
 def _emd_axis(group: Any, dataset: Any, dim: int, n: int) -> Axis | None:
-    """Return the axis that an EMD group has in a dataset such as ``dim1``.
-
-    Counting starts at 1, and from EMD 1.0 on at 0. Two values are the first positions of an evenly
-    spaced axis.
-    """
+    """Return the axis in ``dim1``, or from EMD 1.0 on ``dim0``: all positions or the first two."""
     values = group.get(f"dim{dim + ('dim0' not in group)}")
     if getattr(values, "ndim", 0) != 1 or values.dtype.kind not in "iuf" or not values.size:
         return None

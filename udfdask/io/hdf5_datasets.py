@@ -59,10 +59,7 @@ def find_dataset(opened: Any, dataset: str | int | None, file: str) -> Candidate
 
 
 def _recording(opened: Any, top: str, file: str) -> Candidate:
-    """Return the dataset, or the parts, of a group that contain the recording.
-
-    NeXus says it by the attributes `default` and `signal`. Otherwise it is the largest dataset.
-    """
+    """Return the dataset, or parts, that NeXus names in a group, or else the largest."""
     contents = _contents(opened, top)
     _join_parts(contents)
     datasets = contents.datasets

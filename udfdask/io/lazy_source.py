@@ -52,10 +52,7 @@ class StoredArray:
 
 
 def lazy_array(source: StoredArray, chunks: Chunks, *, prefix: str, meta: Any = None) -> da.Array:
-    """Return the lazy array of a file, with a name that changes when the file changes.
-
-    `meta` is an empty block if blocks are not NumPy arrays; such blocks are passed on unchanged.
-    """
+    """Return the lazy array of a file, whose name changes with it; `meta` is for sparse blocks."""
     array: da.Array = da.from_array(
         source,
         chunks=chunks,
@@ -119,11 +116,7 @@ def explicit_chunks(shape: tuple[int, ...], dtype: Any, chunks: Any, stored: Any
 
 
 def _joined(shape: tuple[int, ...], unit: tuple[int, ...], room: int) -> tuple[int, ...]:
-    """Return the sizes of chunks of at most `room` values, or of one unit if it is larger.
-
-    Each chunk consists of whole units, which are parts of the shape `unit`, and which are joined
-    along the last axes first.
-    """
+    """Return sizes of chunks of up to `room` values: whole units, joined along the last axes."""
     room //= math.prod(unit)
     sizes = list(unit)
     for axis in reversed(range(len(unit))):

@@ -46,10 +46,7 @@ _latest: weakref.WeakValueDictionary[FileIdentity, mmap.mmap] = weakref.WeakValu
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StridedArray(StoredArray):
-    """Values at equal distances in a file, such as frames with a header before each.
-
-    `offset` is the position of the first value and `strides` the distance of neighbors, in bytes.
-    """
+    """Values at equal distances, `strides`, from a position, `offset`, in a file; in bytes."""
 
     offset: int
     strides: tuple[int, ...]
@@ -57,10 +54,7 @@ class StridedArray(StoredArray):
     def read_part(
         self, index: Any, read: Callable[[list[tuple[int, int]]], Iterable[Any]]
     ) -> Values:
-        """Return a read-only copy of the part at `index`.
-
-        `read` returns the bytes of ranges, each a position and a number of bytes.
-        """
+        """Return a read-only copy of the part at `index`; `read` returns the bytes of ranges."""
         # an array of which only the addresses are used, so that NumPy calculates with the index
         whole = as_strided(np.empty(1, self.dtype), self.shape, self.strides)
         part = whole[(*(index if isinstance(index, tuple) else (index,)), ...)]

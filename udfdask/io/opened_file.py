@@ -213,10 +213,7 @@ def labeled_array(
 
 
 def own_name(array: Any) -> Hashable | None:
-    """Return the name of a DataArray; None if it is only the name that dask gave to its data.
-
-    xarray calls a DataArray of a dask array "zeros-4ef2a9...", and so would be a file of it.
-    """
+    """Return the name of a DataArray; None if it is that of a dask array, "zeros-4ef2a9..."."""
     # without chunks, the attribute `data` would read a file
     is_token = array.chunks is not None and array.name == array.data.name
     return None if is_token else array.name
@@ -249,10 +246,7 @@ def opened_array(
     axes: Sequence[Axis | None] = (),
     unit: Any = None,
 ) -> OpenedFile:
-    """Return the opened file of a lazy array; without `axes`, nothing is known about them.
-
-    A unit that is not text is ignored.
-    """
+    """Return the opened file of a lazy array; axes and unit are None if they are not known."""
     return OpenedFile(
         array=array,
         sig_dims=sig_dims,

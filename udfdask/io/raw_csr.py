@@ -155,11 +155,7 @@ _in_order = OncePerProcess(1 << 14)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CSRFiles(StoredArray):
-    """Sparse frames in three files that each task maps into memory.
-
-    `dtype` has the byte order of the machine, because sparse arrays cannot have another one.
-    `indptr` has shape (frames + 1,), `indices` and `data` (entries,).
-    """
+    """Sparse frames in three files that each task maps; `dtype` has the machine's byte order."""
 
     sig_dims: int
     indptr: MappedArray

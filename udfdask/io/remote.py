@@ -133,10 +133,7 @@ def reaching(shown: str, *, part: str = "") -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoteFile:
-    """A file on a server: its size in bytes and what the server told about its version.
-
-    If the server tells no version, `nonce` is random.
-    """
+    """A file on a server: size and version; if the server tells none, `nonce` is random."""
 
     location: Location
     size: int

@@ -30,11 +30,7 @@ from udfdask.io.opened_file import OpenedFile, choose_sig_dims, opened_array, si
 
 
 def _arrange(array: da.Array, n_nav: int, nav_chunks: Chunks, offset: int) -> da.Array:
-    """Return an array of the same frames in a scan with other chunks and perhaps another shape.
-
-    Position k of the new scan has frame ``k + offset``, both counted in C order; where there is no
-    such frame, it has zeros. `n_nav` is the number of navigation axes of `array`.
-    """
+    """Return a scan whose position k has frame ``k + offset``, in C order, or else zeros."""
     sig_chunks = array.chunks[n_nav:]
     blocks = list(np.ndindex(*array.numblocks[:n_nav]))
     parts = slices_from_chunks(array.chunks[:n_nav])
@@ -219,10 +215,7 @@ def _opened(frames: Any, sig_dims: int | None) -> OpenedFile:
 
 
 def source_chunks(nav_chunks: Chunks, n_frames: int, offset: int) -> tuple[int, ...]:
-    """Return chunks of a sequence of frames of which those of its scan are mostly views.
-
-    They are bands along the first axis of the scan that has several chunks.
-    """
+    """Return chunks of frames, bands along a scan, of which blocks of it are mostly views."""
     if not nav_chunks:
         return (n_frames,)
     nav = tuple(map(sum, nav_chunks))

@@ -33,11 +33,7 @@ MOST_LISTED = 4096  # files up to which opening an array looks at each: 0.1 s on
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ZarrArray(StoredArray):
-    """An array in a zarr store that each process opens once.
-
-    `file` is that of the metadata, and `state` a token of the sizes and times of all chunks; it is
-    random if there are too many.
-    """
+    """An array in a zarr store; `state` is a token of all chunks, random if they are too many."""
 
     file: FileIdentity
     state: str
@@ -205,10 +201,7 @@ def _store(location: Location) -> Any:
 
 
 def _choose(root: Any, dataset: str | int | None, *, shown: str, listed: Sequence[str] = ()) -> str:
-    """Return the path of the user's array in a store, or of a suitable one.
-
-    `listed` are the names of arrays if zarr cannot list them.
-    """
+    """Return the path of the user's array in a store; `listed` are those zarr cannot list."""
     if hasattr(root, "shape"):
         if dataset is None:
             return ""
@@ -246,11 +239,7 @@ def _states(folder: Path) -> Iterator[tuple[str, int, int]]:
 
 
 def _axes_of(root: Any, name: str, array: Any) -> list[Axis | None]:
-    """Return the axes of the array `name`, if any, in a group; None for unknown ones.
-
-    Positions are the values of an array in the same group that has the name of the dimension, as
-    xarray writes them.
-    """
+    """Return the axes of an array: values are in arrays with their names, as xarray writes them."""
     group = root[name.rpartition("/")[0]] if "/" in name else root
     dims = getattr(array.metadata, "dimension_names", None)
     dims = dims or array.attrs.get("_ARRAY_DIMENSIONS") or [None] * array.ndim

@@ -147,10 +147,7 @@ def save_results(
 def save_elsewhere(
     error: Exception, path: Path, results: Mapping[str, Result], attrs: Mapping[str, str]
 ) -> None:
-    """Save computed results that could not be written to a path in a folder for temporary files.
-
-    A note of the error says where.
-    """
+    """Save computed results that could not be written in a folder that a note names."""
     with suppress(Exception):  # what failed before may fail again
         place = Path(tempfile.mkdtemp(prefix="udfdask-results-")) / f"{path.stem}.npz"
         kept = write_results(place, results, attrs=attrs, overwrite=False, sources=())

@@ -48,11 +48,7 @@ def replacing(target: Target) -> Iterator[Path]:
 
 
 def put_in_place(part: Path, target: Target) -> None:
-    """Rename a finished file or folder to its target, when it is on the disk.
-
-    If something is there by now that must not be replaced, what was written gets another name: it
-    may have taken hours to compute.
-    """
+    """Rename a finished file or folder to its target, or keep it if that is taken by now."""
     flush(part)
     path, number = target.path, uuid.uuid4().hex[:8]
     try:

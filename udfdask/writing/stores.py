@@ -24,10 +24,7 @@ def store_root(path: Path) -> Path:
 
 
 def foreign_entry(folder: Path) -> Path | None:
-    """Return an entry of a folder that is not part of a zarr group; None if all of it is.
-
-    If the folder is not a group, this is the folder itself.
-    """
+    """Return an entry of a folder, or itself, that is no part of a zarr group; None if all is."""
     try:
         metadata = json.loads((folder / "zarr.json").read_bytes())
         is_group = metadata.get("node_type") == "group"

@@ -14,11 +14,7 @@ from udfdask.writing.stores import foreign_entry, store_root
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """A checked path that udfdask can write to.
-
-    `named` is the user's path, absolute, and `path` the file or zarr store to make or replace, with
-    symbolic links resolved.
-    """
+    """The user's absolute path `named`, and the file or store `path` behind symbolic links."""
 
     named: Path
     path: Path
