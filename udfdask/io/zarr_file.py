@@ -21,8 +21,7 @@ from udfdask.io.file_identity import FileIdentity, check_values, reading
 from udfdask.io.lazy_source import StoredArray, Values
 from udfdask.io.opened_file import OpenedFile, open_source
 from udfdask.io.remote import Location, local_path, reaching
-from udfdask.io.stored_chunks import LibraryNeeded
-from udfdask.io.zarr_chunks import ZarrChunks
+from udfdask.io.stored_chunks import LibraryNeeded, ZarrChunks
 from udfdask.once_per_process import OncePerProcess
 from udfdask.writing.stores import METADATA, is_zarr
 
@@ -122,7 +121,6 @@ def open_zarr(folder: Path, *, dataset: str | int | None, **how: Any) -> OpenedF
             f"{folder} is a folder but not a zarr store: pass a file, or the folder with "
             "zarr.json, .zgroup or .zarray"
         )
-    _check_zarr(folder.name)
     with reading(folder, "zarr"):
         root = _open_node(str(folder))
         name = _choose(root, dataset, shown=str(folder))
@@ -143,7 +141,6 @@ def open_zarr(folder: Path, *, dataset: str | int | None, **how: Any) -> OpenedF
 def open_remote_zarr(location: Location, *, dataset: str | int | None, **how: Any) -> OpenedFile:
     """Open an array of a zarr store on a server, by default the one that contains the frames."""
     shown = location.shown
-    _check_zarr(shown)
     with reaching(shown):
         root = _open_node(_store(location))
         # zarr cannot list the groups in references
@@ -173,18 +170,12 @@ def _described(array: Any, where: str) -> dict[str, Any]:
     return {"shape": array.shape, "dtype": np.dtype(array.dtype), "stored": stored}
 
 
-def _check_zarr(name: str) -> None:
-    """Raise if zarr is not installed."""
-    try:
-        import zarr  # noqa: F401
-    except ImportError as error:
-        raise missing_package("zarr", purpose=f"reading {name}") from error
-
-
 def _open_node(store: Any) -> Any:
     """Return the zarr array or group in a store, opened for reading."""
-    import zarr
-
+    try:
+        import zarr
+    except ImportError as error:
+        raise missing_package("zarr", purpose="reading a zarr store") from error
     # on a server, consolidated metadata are the only list of arrays; in a folder, they may be old
     options: dict[str, Any] = {"use_consolidated": False} if isinstance(store, str) else {}
     return zarr.open(store, mode="r", **options)
