@@ -173,8 +173,7 @@ def _run_live(
     """Run and show results during the run, in a table, a window and the file of ``--plot``."""
     has_window = find_spec("matplotlib") is not None and has_windows()
     live_plot = LivePlot(interval=EVERY) if has_window or outputs.plot else None
-    how = {"overwrite": outputs.overwrite, "sources": outputs.sources}
-    due = 0.0
+    how, due = outputs.how, 0.0
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UDFWarning)  # already printed
         snapshots = run_udf_iter(opened, data.udfs, plots=live_plot, **data.planning, **options)

@@ -36,8 +36,8 @@ SHAPES: tuple[str, ...] = get_args(DetectorShape)
 # `mine.py:Peak:r=3`: a file or module, a name, and the rest
 _PLACE = re.compile(r"\s*(.+?\.py|[\w.]+):([A-Za-z_][\w.]*)\s*(?:[:,](.*)|$)", re.DOTALL)
 
-_CONSTANTS = {"true": True, "false": False, "none": None}
-_CONSTANTS |= {text: float(text) for text in ("inf", "-inf", "nan")}  # type: ignore[misc]
+_CONSTANTS: dict[str, Any] = {"true": True, "false": False, "none": None}
+_CONSTANTS |= {text: float(text) for text in ("inf", "-inf", "nan")}
 
 
 CATALOG = {

@@ -135,7 +135,7 @@ def existing_file(path: str | os.PathLike[str]) -> Path:
         file = Path(path).expanduser().absolute()
     except TypeError as error:
         raise ArgumentTypeError(
-            f"a path must be a str or a pathlib.Path, got {type(path).__name__}"
+            f"a path must be a str or a Path, got {type(path).__name__}: an array needs no opening"
         ) from error
     if not (file.is_file() or file.is_dir()):
         also = "exists" if file.parent.is_dir() else "does not exist either"

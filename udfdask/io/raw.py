@@ -44,10 +44,8 @@ def from_raw(
     ----------
     path : str or path-like
         The file or its URL: frames in C order, one after another.
-    nav_shape : int or sequence of int
-        Scan positions, for example (y, x).
-    sig_shape : int or sequence of int
-        Detector pixels, for example (y, x), or the channels of a spectrum.
+    nav_shape, sig_shape : int or sequence of int
+        Scan positions (y, x), and detector pixels (y, x) or the channels of a spectrum.
     dtype : dtype-like
         Type of the values, including the byte order: ``">u2"`` is big-endian uint16.
     offset : int
@@ -68,15 +66,11 @@ def from_raw(
 
     Raises
     ------
-    FileNotFoundError, ConnectionError
-        If there is no such file, or a server cannot be reached.
     FileFormatError
         If the file does not have exactly the size that the shapes require, or is a folder. If the
         detector missed frames, use `open_file` with `sync_offset`.
-    ArgumentTypeError, ArgumentValueError
-        If an argument has the wrong type, or a value that is not possible.
-    ImportError
-        If the package for the protocol of a URL is not installed; the message names it.
+    FileNotFoundError, ConnectionError, ArgumentTypeError, ArgumentValueError, ImportError
+        As in `open_file`.
 
     Examples
     --------

@@ -50,17 +50,11 @@ def from_raw_csr(
 
     Parameters
     ----------
-    indptr : str or path-like
-        File with the index of the first entry of each frame, then the number of all entries; frames
-        in C order of the scan.
-    indices : str or path-like
-        File with the pixel of each entry, as an index into the flattened frame.
-    data : str or path-like
-        File with the value of each entry.
-    nav_shape : int or sequence of int
-        Scan positions, for example (y, x).
-    sig_shape : int or sequence of int
-        Detector pixels, for example (y, x).
+    indptr, indices, data : str or path-like
+        Files with the index of the first entry of each frame in C order, then the number of
+        entries; with the pixel of each entry in the flattened frame; and with its value.
+    nav_shape, sig_shape : int or sequence of int
+        Scan positions and detector pixels, for example (y, x).
     indptr_dtype, indices_dtype, dtype : dtype-like
         Types of the three files, including the byte order: ``"<i8"``, ``"<i4"``, ``"<u2"``.
     chunks : int, str or tuple
@@ -78,15 +72,11 @@ def from_raw_csr(
 
     Raises
     ------
-    FileNotFoundError
-        If there is no such file.
     FileFormatError
         If the files do not match the shapes, the types or each other, or, when a block is computed,
         if pixels are outside of the frame.
-    ArgumentTypeError, ArgumentValueError
-        If a dtype, shape or chunks are not possible.
-    ImportError
-        If sparse is not installed.
+    FileNotFoundError, ArgumentTypeError, ArgumentValueError, ImportError
+        If there is no such file, arguments are not possible, or sparse is not installed.
 
     Examples
     --------

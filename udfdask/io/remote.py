@@ -44,8 +44,8 @@ def plain_path(path: Any, options: Mapping[str, Any] | None) -> Any:
     """Return the path of a file on this machine; raise if there are options for it."""
     if options:
         raise ArgumentValueError(
-            f"storage_options are for URLs such as s3://bucket/scan.zarr, not for {path}: leave "
-            "them out"
+            f"storage_options are for URLs such as s3://bucket/scan.zarr, but {path} is a file on "
+            "this machine: leave them out"
         )
     return local_path(path)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -207,10 +207,5 @@ def _axis(variable: xr.DataArray, place: int, navigate: bool, uniform: bool) -> 
     return {"_type": "UniformDataAxis", **shared, **steps}
 
 
-WRITERS: dict[str, Callable[[Path, FileContent], None]] = {
-    ".nc": write_netcdf,
-    ".npz": write_npz,
-    ".hspy": write_hspy,
-    ".tif": write_tiff,
-}
-"""Functions that write computed results to a new file, by its suffix."""
+# functions that write computed results to a new file, by its suffix
+WRITERS = {".nc": write_netcdf, ".npz": write_npz, ".hspy": write_hspy, ".tif": write_tiff}
