@@ -1,14 +1,14 @@
 """Local files: their state when they were opened, so that tasks notice a change, and their errors.
 
 Readers take the identity before they read anything from the file. A task compares the identity with
-the file descriptor from which it reads; libraries are called inside `FileIdentity.unchanged`.
+the file descriptor from which it reads; libraries are called inside `unchanged`.
 """
 
 from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -85,14 +85,17 @@ class FileIdentity:
                 "computations with it; copy files to other nodes with their times (cp -p, rsync -t)"
             )
 
-    @contextmanager
-    def unchanged(self) -> Iterator[None]:
-        """Raise if the file changes while a library reads it, in place of the library's error."""
-        os.close(self.open())
-        try:
-            yield
-        finally:
-            os.close(self.open())
+
+@contextmanager
+def unchanged(files: Sequence[FileIdentity]) -> Iterator[None]:
+    """Raise if a file changes while a library reads it, in place of the library's error."""
+    for file in files:
+        os.close(file.open())
+    try:
+        yield
+    finally:
+        for file in files:
+            os.close(file.open())
 
 
 @cache

@@ -7,7 +7,6 @@ import importlib
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from io import FileIO
 from pathlib import Path
@@ -17,7 +16,7 @@ import dask.array as da
 import numpy as np
 
 from udfdask.errors import FileFormatError, missing_package
-from udfdask.io.file_identity import COPY_AGAIN, FileIdentity, check_values, reading
+from udfdask.io.file_identity import COPY_AGAIN, FileIdentity, check_values, reading, unchanged
 from udfdask.io.hdf5_axes import describe, text
 from udfdask.io.hdf5_datasets import find_dataset, other_files
 from udfdask.io.lazy_source import StoredArray, Values, choose_chunks, lazy_array
@@ -123,17 +122,17 @@ class HDF5Dataset(StoredArray):
         """Return the table of the chunks, if they can be read without HDF5."""
         if self.others:
             return None
-        with self.file.unchanged(), _opened(Path(self.file.path)) as opened:
+        with unchanged([self.file]), _opened(Path(self.file.path)) as opened:
             return _ChunkTable.of(opened[self.dataset])
 
     def _from_library(self, index: Any) -> Values:
         """Return the part at `index`, read by HDF5."""
         where = f"dataset {self.dataset!r} at {index}"
-        with ExitStack() as stack:
-            for file in (self.file, *self.others):
-                stack.enter_context(file.unchanged())
-            stack.enter_context(reading(self.file.path, "HDF5", part=where, advice=_ADVICE))
-            opened = stack.enter_context(_h5py().File(self.file.path, "r"))
+        with (
+            unchanged((self.file, *self.others)),
+            reading(self.file.path, "HDF5", part=where, advice=_ADVICE),
+            _h5py().File(self.file.path, "r") as opened,
+        ):
             dataset = opened[self.dataset]
             part: Values = dataset[index]
             self.file.check(opened.id.get_vfd_handle())
@@ -160,17 +159,16 @@ def _h5py() -> Any:
     """Return the package h5py, with the filters of hdf5plugin if it is installed."""
     with contextlib.suppress(ImportError):
         importlib.import_module("hdf5plugin")
-    return importlib.import_module("h5py")
+    try:
+        return importlib.import_module("h5py")
+    except ImportError as error:
+        raise missing_package("h5py", purpose="reading HDF5 files") from error
 
 
 @contextlib.contextmanager
 def _opened(file: Path) -> Iterator[Any]:
     """Open an HDF5 file with h5py."""
-    try:
-        h5py = _h5py()
-    except ImportError as error:
-        raise missing_package("h5py", purpose=f"reading {file.name}") from error
-    with reading(file, "HDF5"), h5py.File(file, "r") as opened:
+    with reading(file, "HDF5"), _h5py().File(file, "r") as opened:
         yield opened
 
 

@@ -6,7 +6,6 @@ import glob
 import logging
 import math
 from collections.abc import Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ import dask.array as da
 from udfdask.errors import ArgumentValueError, FileFormatError, missing_package
 from udfdask.geometry.axes import Axis, axis_of_values
 from udfdask.geometry.units import unit_of_quantity
-from udfdask.io.file_identity import COPY_AGAIN, FileIdentity, check_values, reading
+from udfdask.io.file_identity import COPY_AGAIN, FileIdentity, check_values, reading, unchanged
 from udfdask.io.hdf5 import hyperspy_format, take_over
 from udfdask.io.lazy_source import StoredArray, choose_chunks, lazy_array
 from udfdask.io.memmap import MappedArray
@@ -51,10 +50,7 @@ class HyperSpyArray(StoredArray):
 
     def __getitem__(self, index: Any) -> Any:
         """Return the part at `index`, as HyperSpy reads it."""
-        with ExitStack() as stack:
-            for file in self.files:
-                stack.enter_context(file.unchanged())
-            stack.enter_context(reading(self.path, "HyperSpy", part=f"at {index}"))
+        with unchanged(self.files), reading(self.path, "HyperSpy", part=f"at {index}"):
             signals, _ = _loaded.get(self.files, lambda: _load(Path(self.path), self.files))
             part = signals[self.number].data[index]
             return part.compute(scheduler="sync") if isinstance(part, da.Array) else part
@@ -74,7 +70,7 @@ class TiffSeries(StoredArray):
 
         path = self.file.path
         with (
-            self.file.unchanged(),
+            unchanged([self.file]),
             reading(path, "TIFF", part=f"at {index}"),
             # dask runs tasks in parallel
             imread(path, series=self.number, aszarr=True, maxworkers=1) as store,
@@ -172,10 +168,7 @@ def _load(file: Path, files: Sequence[FileIdentity]) -> tuple[list[Any], bool]:
     was_disabled, logger.disabled = logger.disabled, True  # our error contains the same message
     is_lazy = suffix not in _NOT_LAZY
     try:
-        with ExitStack() as stack:
-            for each in files:
-                stack.enter_context(each.unchanged())
-            stack.enter_context(reading(file, "HyperSpy", advice=_ADVICE))
+        with unchanged(files), reading(file, "HyperSpy", advice=_ADVICE):
             try:
                 loaded = hs.load(file, lazy=is_lazy, **how)
             except NotImplementedError:

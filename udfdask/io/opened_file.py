@@ -167,8 +167,8 @@ class OpenedFile:
             f"  dimensions: {dims}",
         ]
         for axis, n in zip(self.axes, array.shape, strict=True):
-            where = _positions(axis, n)
-            lines += [f"  {axis.name}: {where}"] if where else []
+            if where := _positions(axis, n):
+                lines.append(f"  {axis.name}: {where}")
         if self.present is not None:
             n_absent = self.present.size - np.count_nonzero(self.present)
             lines.append(f"  without a frame: {n_absent} of {self.present.size} positions")
@@ -183,8 +183,7 @@ def _positions(axis: Axis, n: int) -> str:
     if axis.labels is not None or axis.values is not None:
         return f"{n} labels" if axis.values is None else f"{n} values{unit}"
     last = axis.offset + (n - 1) * axis.scale
-    words = f"{axis.offset:g} to {last:g}{unit}, step {axis.scale:g}"
-    return words if axis.is_calibrated else ""
+    return f"{axis.offset:g} to {last:g}{unit}, step {axis.scale:g}" if axis.is_calibrated else ""
 
 
 def labeled_array(

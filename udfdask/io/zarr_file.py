@@ -17,7 +17,7 @@ from dask.base import tokenize
 from udfdask.errors import ArgumentValueError, FileFormatError, missing_package
 from udfdask.geometry.axes import Axis, axis_of_values
 from udfdask.io.choose_dataset import Candidate, choose_dataset, unknown_dataset
-from udfdask.io.file_identity import FileIdentity, check_values, reading
+from udfdask.io.file_identity import FileIdentity, check_values, reading, unchanged
 from udfdask.io.lazy_source import StoredArray, Values
 from udfdask.io.opened_file import OpenedFile, open_source
 from udfdask.io.remote import Location, local_path, reaching
@@ -47,7 +47,7 @@ class ZarrArray(StoredArray):
 
     def __getitem__(self, index: Any) -> Values:
         """Return the part at `index`, read from the store."""
-        with self.file.unchanged():
+        with unchanged([self.file]):
             array, chunks = _opened.get((self.file, os.getpid()), self._open)
             if chunks is not None:
                 try:
