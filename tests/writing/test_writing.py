@@ -8,8 +8,7 @@ import pytest
 
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.writing.replacing import part_path, replacing
-from udfdask.writing.stores import store_root
-from udfdask.writing.targets import check_apart, check_target
+from udfdask.writing.targets import check_apart, check_target, store_root
 
 zarr = pytest.importorskip("zarr", reason="zarr is in the io extra")
 TARGETS = pytest.mark.parametrize("name", ["a.npz", "a.zarr"])

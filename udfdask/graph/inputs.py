@@ -210,7 +210,7 @@ def named_file(text: str) -> Path | None:
     if not os.path.exists(name):  # noqa: PTH110  # Path.exists takes 15 us
         return None
     path = Path(name)
-    from udfdask.writing.stores import is_zarr  # runs over data in memory need no zarr
+    from udfdask.writing.targets import is_zarr  # runs over data in memory need no zarr
 
     try:
         return path.absolute() if path.is_file() or is_zarr(path) else None

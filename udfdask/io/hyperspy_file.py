@@ -21,7 +21,7 @@ from udfdask.io.lazy_source import StoredArray, choose_chunks, lazy_array
 from udfdask.io.memmap import MappedArray
 from udfdask.io.opened_file import OpenedFile, choose_sig_dims, opened_array
 from udfdask.once_per_process import OncePerProcess
-from udfdask.writing.stores import METADATA
+from udfdask.writing.targets import METADATA
 
 # endings of the names of other files that contain values or shapes, by the file's suffix
 _OTHER_FILES = {".mib": ".hdr", ".rpl": ".raw", ".emi": "_*.ser"}

@@ -23,7 +23,7 @@ from udfdask.io.opened_file import OpenedFile, open_source
 from udfdask.io.remote import Location, local_path, reaching
 from udfdask.io.stored_chunks import LibraryNeeded, ZarrChunks
 from udfdask.once_per_process import OncePerProcess
-from udfdask.writing.stores import METADATA, is_zarr
+from udfdask.writing.targets import METADATA, is_zarr
 
 _opened = OncePerProcess(32)  # arrays that tasks have opened
 

@@ -24,7 +24,7 @@ from udfdask.graph.run_layers import PackedRecipe
 from udfdask.names.naming import Reference, UnnamedError, Walk, describe_value, strict_token
 from udfdask.names.origins import settings_of
 from udfdask.plan.recipe import Group, Recipe
-from udfdask.writing.stores import store_root
+from udfdask.writing.targets import store_root
 
 FileStatus = tuple[str, int, int, int, str]
 """Real path, number of files, size in bytes, time in ns, and a hash of all files in a folder."""

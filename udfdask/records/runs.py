@@ -31,7 +31,7 @@ from udfdask.plan.recipe import DESCAN, Recipe
 from udfdask.records.data_names import DataNames
 from udfdask.records.folder import can_store
 from udfdask.udf import UDF
-from udfdask.writing.stores import store_root
+from udfdask.writing.targets import store_root
 
 RUN = "udfdask_run"
 """Attribute of a file or store that a run with ``resume`` has written: the name of the run."""
