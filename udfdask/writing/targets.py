@@ -87,8 +87,10 @@ def check_target(
     text = os.fspath(path) if isinstance(path, os.PathLike) else path
     if not isinstance(text, str):
         raise ArgumentTypeError(f"a path must be a string or path, such as 'results', not {path!r}")
-    if "://" in text or "\0" in text or not text.strip():
-        raise ArgumentValueError(f"{text!r} is not a local path: choose one, or write with xarray")
+    if "://" in text:
+        raise ArgumentValueError(f"{text} is not a local path: choose one, or write with xarray")
+    if not text.strip() or "\0" in text:
+        raise ArgumentValueError(f"{text!r} is not a possible name: choose another one")
     named = Path(text).expanduser().absolute()
     real = Path(os.path.realpath(named))
     _check_sources(named, real, sources)
