@@ -58,3 +58,19 @@ def options(request):
     if request.param == "processes":
         return {"scheduler": "processes", "pool": request.getfixturevalue("pool")}
     return {"scheduler": request.param, "num_workers": 2}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Where `counting.note` leaves files."""
+    (tmp_path / "notes").mkdir()
+    return str(tmp_path / "notes")
+
+
+@pytest.fixture
+def cache(tmp_path):
+    """A cache for all computations of a test."""
+    import udfdask as ud
+
+    with ud.cache(tmp_path / "cache", limit="1 GB"):
+        yield tmp_path / "cache"

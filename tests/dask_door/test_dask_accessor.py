@@ -19,12 +19,6 @@ N_BLOCKS = 3
 
 
 @pytest.fixture
-def folder(tmp_path):
-    (tmp_path / "notes").mkdir()
-    return str(tmp_path / "notes")
-
-
-@pytest.fixture
 def data():
     return np.random.default_rng(1).integers(0, 99, SHAPE)
 

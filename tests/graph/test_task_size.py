@@ -7,7 +7,6 @@ import pytest
 from dask.base import collections_to_expr
 
 import udfdask as ud
-from udfdask.plan.plan import make_plan
 from udfdask.udfs import AutoUDF, SumSigUDF, SumUDF
 
 SCANS = {  # chunks of 1 x ... x 2 frames along each navigation axis: 500, and 20,000
@@ -153,22 +152,6 @@ def test_what_a_function_holds_counts_as_a_parameter():
     result = ud.run_udf(x, AutoUDF(lambda frame: frame.sum() + table[-1]))
     layers = next(iter(result.values())).dask.layers
     assert any(name.startswith("recipe-") for name in layers)
-
-
-def test_a_recipe_may_be_pickled_while_tasks_use_it():
-    """A worker sends it to another while its own threads run, which fill its caches."""
-
-    class Busy:
-        def __reduce__(self):
-            assert recipe.udfs[0].allocated
-            assert recipe.tiling.whole_frames
-            return (Busy, ())
-
-    x = da.ones((4, 2, 2, 2), chunks=(1, 2, 2, 2))
-    recipe = make_plan(x, [Total([Busy(), 3])]).recipe
-    before = cloudpickle.dumps(recipe.tiling)
-    assert cloudpickle.loads(cloudpickle.dumps(recipe)).udfs[0].name == "Total"
-    assert cloudpickle.dumps(recipe.tiling) == before
 
 
 def test_a_second_pass_over_the_data_is_fused_with_their_loading():

@@ -33,13 +33,6 @@ from udfdask.records.folder import DamagedRecordError, RecordFolder, open_folder
 from udfdask.udfs import CoMUDF, PickUDF, StdDevUDF, SumSigUDF, SumUDF
 
 
-@pytest.fixture
-def cache(tmp_path):
-    """A cache for all computations of a test."""
-    with ud.cache(tmp_path / "cache", limit="1 GB"):
-        yield tmp_path / "cache"
-
-
 @pytest.mark.parametrize("case", CASES)
 def test_a_second_run_loads_nothing(case, cache, tmp_path):
     make = CASES[case]

@@ -16,13 +16,6 @@ from udfdask.records.folder import RecordFolder
 from udfdask.udfs import RecordUDF, SumSigUDF, SumUDF
 
 
-@pytest.fixture
-def cache(tmp_path):
-    """A cache for all computations of a test."""
-    with ud.cache(tmp_path / "cache", limit="1 GB"):
-        yield tmp_path / "cache"
-
-
 def kept_nothing(cache, run, match, tmp_path):
     """The run is computed, with a warning that says why nothing is kept."""
     for _ in range(2):

@@ -12,14 +12,6 @@ from udfdask.io import with_sync_offset
 from udfdask.masks import MaskContainer
 from udfdask.udfs import ApplyMasksUDF, CoMUDF, PickUDF, StdDevUDF, SumSigUDF, SumUDF
 
-
-@pytest.fixture
-def cache(tmp_path):
-    """A cache for all computations of a test."""
-    with ud.cache(tmp_path / "cache", limit="1 GB"):
-        yield tmp_path / "cache"
-
-
 SOURCE = """
 import udfdask as ud
 from counting import note
@@ -45,21 +37,18 @@ class Floor(ud.UDF):
 """
 
 
-def test_one_changed_line_recomputes_that_udf_alone(cache, tmp_path):
-    calls = tmp_path / "calls"
-    calls.mkdir()
-
+def test_one_changed_line_recomputes_that_udf_alone(cache, folder, tmp_path):
     def run(source):
         space = {"__name__": "own"}
         exec(source, space)
-        udfs = [space["Peak"](folder=str(calls)), SumUDF(), space["Floor"](folder=str(calls))]
+        udfs = [space["Peak"](folder=folder), SumUDF(), space["Floor"](folder=folder)]
         return ud.run_udf(data(tmp_path), udfs)
 
     def called(source):
         expected = without_cache(*run(source))
-        counts(calls)
+        counts(folder)
         assert_equal(computed(*run(source)), expected)
-        return counts(calls)
+        return counts(folder)
 
     assert called(SOURCE) == {"Peak": 20, "Floor": 20}
     assert called(SOURCE) == {}
@@ -71,7 +60,7 @@ def test_one_changed_line_recomputes_that_udf_alone(cache, tmp_path):
     assert called(changed.replace('note(self.params.folder, "Peak")', "pass")) == {}
 
 
-def test_a_new_udf_in_a_list_computes_that_udf_alone(cache, tmp_path):
+def test_a_new_udf_in_a_list_computes_that_udf_alone(cache, folder, tmp_path):
     class Calls(ud.UDF):
         def get_result_buffers(self):
             return {"first": self.buffer("nav", dtype="int64")}
@@ -80,15 +69,13 @@ def test_a_new_udf_in_a_list_computes_that_udf_alone(cache, tmp_path):
             note(self.params.folder, "first")
             self.results.first[:] = tile[:, 0, 0]
 
-    calls = tmp_path / "calls"
-    calls.mkdir()
-    computed(*ud.run_udf(data(tmp_path), [Calls(folder=str(calls)), zoo.Chain()]))
-    assert counts(calls)
-    both = ud.run_udf(data(tmp_path), [zoo.TileTree(), Calls(folder=str(calls)), zoo.Chain()])
+    computed(*ud.run_udf(data(tmp_path), [Calls(folder=folder), zoo.Chain()]))
+    assert counts(folder)
+    both = ud.run_udf(data(tmp_path), [zoo.TileTree(), Calls(folder=folder), zoo.Chain()])
     expected = without_cache(*both)
-    counts(calls)
+    counts(folder)
     assert_equal(computed(*both), expected)
-    assert not counts(calls)
+    assert not counts(folder)
 
 
 SMALL = mask(slice(0, 2), (3, 0))

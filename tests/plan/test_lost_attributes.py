@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import udfdask as ud
+from udf_zoo import Rows
 from udfdask.errors import ArgumentValueError
 from udfdask.plan.parameters import find_lost_attribute
 from udfdask.testing import UDFCheckError, check_udf
@@ -21,15 +22,7 @@ from udfdask.udfs import (
 DATA = da.ones((2, 3, 4, 4), chunks=(1, 3, 4, 4))
 
 
-class Counts(ud.UDF):
-    def get_result_buffers(self):
-        return {"n": self.buffer(kind="nav", dtype="float32")}
-
-    def process_frame(self, frame):
-        self.results.n[:] = frame.sum()
-
-
-class Forgets(Counts):
+class Forgets(Rows):
     """The first mistake of everybody: the parameter does not reach `super().__init__`."""
 
     def __init__(self, thr=5):
@@ -37,18 +30,18 @@ class Forgets(Counts):
         self._thr = thr
 
 
-class Passes(Counts):
+class Passes(Rows):
     def __init__(self, thr=5):
         super().__init__(thr=thr)
         self._thr = thr
 
 
-class OfClass(Counts):
+class OfClass(Rows):
     thr = 5
     weights = np.ones(3)
 
 
-class Draws(Counts):
+class Draws(Rows):
     """A random seed and a counter: bookkeeping of each instance, not a lost parameter."""
 
     made = 0
@@ -71,7 +64,7 @@ def test_a_forgotten_parameter():
     with pytest.raises(UDFCheckError, match=words.removeprefix("Forgets: ")) as caught:
         check_udf(Forgets(50))
     assert caught.value.law == "makes_itself_again"
-    assert ud.run_udf(DATA, Forgets(5))["n"].compute()[0, 0] == 16
+    assert ud.run_udf(DATA, Forgets(5))["sums"].compute()[0, 0] == 16
 
 
 @pytest.mark.parametrize("cls", [Passes, OfClass])
@@ -87,7 +80,7 @@ def test_a_value_that_is_changed_after_construction(cls):
 
 
 def test_what_cannot_be_compared_is_left_alone(tmp_path):
-    class Objects(Counts):
+    class Objects(Rows):
         def __init__(self, steps=3):
             super().__init__(steps=steps)
             self.generator = (i for i in range(steps))
@@ -105,7 +98,7 @@ def test_what_cannot_be_compared_is_left_alone(tmp_path):
     udf = Objects()
     udf.notes = "for me"  # no task reads it, or it is an error there
     udf.huge[3] = np.nan
-    assert ud.run_udf(DATA, udf)["n"].compute()[0, 0] == 16
+    assert ud.run_udf(DATA, udf)["sums"].compute()[0, 0] == 16
 
 
 @pytest.mark.parametrize(
@@ -119,7 +112,7 @@ def test_what_cannot_be_compared_is_left_alone(tmp_path):
     ],
 )
 def test_constants_and_functions_that_are_forgotten_parameters(default, value):
-    class Own(Counts):
+    class Own(Rows):
         def __init__(self, thing=default):
             super().__init__()
             self.__thing = thing
@@ -130,7 +123,7 @@ def test_constants_and_functions_that_are_forgotten_parameters(default, value):
 
 
 def test_counters_and_random_seeds_are_no_lost_parameters():
-    assert ud.run_udf(DATA, Draws())["n"].compute()[0, 0] == 16
+    assert ud.run_udf(DATA, Draws())["sums"].compute()[0, 0] == 16
 
 
 def test_the_udfs_of_the_library_have_none():

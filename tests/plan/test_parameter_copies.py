@@ -13,6 +13,7 @@ import pytest
 import scipy.sparse
 
 import udfdask as ud
+from udf_zoo import Rows
 from udfdask.plan.parameters import parameter_text
 from udfdask.plan.plan import make_plan
 
@@ -181,13 +182,6 @@ class Closed:
 
 @pytest.mark.parametrize("wrap", [lambda value: value, lambda value: [value], lambda v: {"k": v}])
 def test_objects_that_raise_when_asked_are_named_by_their_type(wrap):
-    class Shown(ud.UDF):
-        def get_result_buffers(self):
-            return {"sums": self.buffer("nav", dtype="float64")}
-
-        def process_frame(self, frame):
-            self.results.sums[:] = frame.sum()
-
-    udf = Shown(value=wrap(Closed()))
+    udf = Rows(value=wrap(Closed()))
     assert json.loads(parameter_text(udf)) == {"value": wrap("Closed")}
     ud.run_udf(X, udf)

@@ -6,6 +6,7 @@ import dask.array as da
 import pytest
 
 import udfdask as ud
+from udf_zoo import Rows
 
 distributed = pytest.importorskip("distributed")
 
@@ -81,17 +82,11 @@ class BadMergeAll(Bad):
         return {"s": [0.0]}
 
 
-class BadInit(ud.UDF):
+class BadInit(Rows):
     """`__init__` does not accept its own output."""
 
     def __init__(self, width):
         super().__init__(breadth=width)
-
-    def get_result_buffers(self):
-        return {"v": self.buffer(kind="nav")}
-
-    def process_frame(self, frame):
-        pass
 
 
 @pytest.fixture

@@ -136,24 +136,6 @@ def test_attributes_are_those_of_the_result(source):
             assert valid[array.get_valid_slice_inner(axis)].all()
 
 
-def test_the_udf_may_set_the_mask():
-    class Bright(ud.UDF):
-        def get_result_buffers(self):
-            return {"total": self.buffer(kind="nav", dtype="int64")}
-
-        def process_frame(self, frame):
-            self.results.total[:] = frame.sum()
-
-        def get_results(self):
-            return {"total": self.with_mask(self.results.total, self.results.total > SUMS.mean())}
-
-    array = computed(Bright(), roi=np.s_[1:, :])["total"]
-    wanted = SUMS.mean() < SUMS
-    wanted[0] = False
-    np.testing.assert_array_equal(array.valid_mask, wanted)
-    assert array.masked_data.sum() == array.raw_masked_data.sum() == SUMS[wanted].sum()
-
-
 def test_a_single_number():
     number = computed(StdDevUDF())["num_frames"]
     assert (int(number), f"{number}", number.shape, number == 12) == (12, "12", (), True)

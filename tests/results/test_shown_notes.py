@@ -9,6 +9,7 @@ import pytest
 
 import udfdask as ud
 from making import SYNC
+from udf_zoo import Chain
 from udfdask.testing import raise_if_dask_computes
 from udfdask.udfs import CoMUDF, SumUDF
 
@@ -27,20 +28,6 @@ def notes(result):
     """The notes in the text of a result."""
     shown = [line for line in repr(result).splitlines() if line.startswith("  note  ")]
     return [line.removeprefix("  note  ") for line in shown]
-
-
-class Merged(ud.UDF):
-    """Has a note about its merge."""
-
-    def get_result_buffers(self):
-        return {"n": self.buffer(kind="nav"), "s": self.buffer(kind="sig")}
-
-    def process_frame(self, frame):
-        self.results.n[:] = frame.sum()
-
-    def merge(self, dest, src):
-        dest.n[:] = src.n
-        dest.s[:] += src.s
 
 
 def test_a_lazy_result_shows_the_notes_of_explain():
@@ -63,7 +50,7 @@ def test_a_computed_result_shows_them_too():
 
 
 def test_each_of_several_udfs_shows_its_own_notes():
-    udfs = {"com": CoMUDF(r=8), "sum": SumUDF(), "a": Merged(), "b": Merged(big=np.ones(1 << 18))}
+    udfs = {"com": CoMUDF(r=8), "sum": SumUDF(), "a": Chain(), "b": Chain(big=np.ones(1 << 18))}
     results = ud.run_udf(X, udfs, axes=AXES)
     assert notes(results["com"]) == [f"com: {MIDDLE}", f"com: {IN_PIXELS}"]
     assert [notes(results[name]) for name in ("sum", "a", "b")] == [[]] * 3

@@ -103,13 +103,11 @@ def test_a_result_called_roi(x, tmp_path):
 
 
 @pytest.mark.parametrize("udf", [CountedChain, CountedNav])
-def test_one_pass(tmp_path, options, udf):
-    folder = tmp_path / "notes"
-    folder.mkdir()
+def test_one_pass(tmp_path, folder, options, udf):
     values = np.arange(6 * 5 * 3 * 4).reshape(6, 5, 3, 4)
     counted = CountedData(values, folder)
     array = da.from_array(counted, chunks=(2, 3, 3, 2), meta=np.empty(0, "int64"))
-    result = ud.run_udf(array, udf(str(folder)), roi=np.s_[1:])
+    result = ud.run_udf(array, udf(folder), roi=np.s_[1:])
     found = read(result.to_zarr(tmp_path / "a.zarr", **options))
     noted = counts(folder)
     assert set(noted.values()) == {1}

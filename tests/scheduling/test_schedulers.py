@@ -8,37 +8,13 @@ import dask.array as da
 import numpy as np
 import pytest
 
+import udf_zoo
 import udfdask as ud
 from udfdask.udfs import SumSigUDF, SumUDF
 
 distributed = pytest.importorskip("distributed")
 
 NAV, SIG = (5, 7), (6, 9)
-
-
-class Moments(ud.UDF):
-    """Float sums whose bits depend on the order of summation; one buffer of each kind."""
-
-    def get_result_buffers(self):
-        return {
-            "mean": self.buffer(kind="nav", dtype="float32"),
-            "total": self.buffer(kind="sig", dtype="float32"),
-            "square": self.buffer(kind="single", dtype="float32"),
-            "root": self.buffer(kind="single", dtype="float32", use="result_only"),
-        }
-
-    def process_tile(self, tile):
-        self.results.mean += tile.sum(axis=(1, 2)) / np.float32(np.prod(SIG))
-        self.results.total += tile.sum(axis=0)
-        self.results.square += (tile * tile).sum()
-
-    def merge(self, dest, src):
-        dest.mean = src.mean
-        dest.total += src.total
-        dest.square += src.square
-
-    def get_results(self):
-        return {"root": np.sqrt(self.results.square)}
 
 
 class MergesAll(ud.UDF):
@@ -77,7 +53,7 @@ def bits(result) -> dict[str, bytes]:
 
 
 def udfs():
-    return [SumUDF(), SumSigUDF(), Moments(), MergesAll()]
+    return [SumUDF(), SumSigUDF(), udf_zoo.Floats(), MergesAll()]
 
 
 @pytest.mark.parametrize("roi", [None, np.s_[1:4, 2:]], ids=["all", "roi"])
@@ -91,7 +67,7 @@ def test_same_bits(x, options, roi):
 
 
 def test_every_door(x, client):
-    res = ud.run_udf(x, Moments())
+    res = ud.run_udf(x, udf_zoo.Floats())
     expected = bits(res.compute(scheduler="synchronous"))
     assert bits(dask.compute(res, scheduler="threads")[0]) == expected
     assert bits(ud.compute(res, scheduler="threads")[0]) == expected

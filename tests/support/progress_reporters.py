@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-import udfdask as ud
 from making import wait_until
+from udf_zoo import Rows
 
 NUMBERS = ("num_frames_{}", "num_bytes_{}", "num_part_{}")
 
@@ -87,15 +87,7 @@ class Fails:
         return method
 
 
-class Sums(ud.UDF):
-    def get_result_buffers(self):
-        return {"v": self.buffer(kind="nav", dtype="float64")}
-
-    def process_frame(self, frame):
-        self.results.v[:] = frame.sum()
-
-
-class Gated(Sums):
+class Gated(Rows):
     """The last frame of the scan waits for a file; it fails rather than wait for ever."""
 
     def __init__(self, gate):
@@ -122,7 +114,7 @@ class OpensGate(Kept):
             self.gate.touch()
 
 
-class Broken(Sums):
+class Broken(Rows):
     """Fails in the last row of the scan."""
 
     def process_frame(self, frame):
@@ -131,7 +123,7 @@ class Broken(Sums):
         super().process_frame(frame)
 
 
-class Interrupts(Sums):
+class Interrupts(Rows):
     """Somebody presses Ctrl-C, once, at the last frame of the scan."""
 
     def process_frame(self, frame):
@@ -141,12 +133,8 @@ class Interrupts(Sums):
         super().process_frame(frame)
 
 
-class Weighs(ud.UDF):
-    def __init__(self, weights):
-        super().__init__(weights=weights)
-
-    def get_result_buffers(self):
-        return {"v": self.buffer(kind="nav", dtype="float64")}
+class Weighs(Rows):
+    """Uses a large parameter."""
 
     def process_frame(self, frame):
-        self.results.v[:] = frame.sum() * np.mean(self.params.weights)
+        self.results.sums[:] = frame.sum() * np.mean(self.params.weights)

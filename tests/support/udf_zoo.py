@@ -16,6 +16,16 @@ class Native(ud.UDF):
         return self.USE_NATIVE_DTYPE
 
 
+class Rows(ud.UDF):
+    """A number for each frame."""
+
+    def get_result_buffers(self):
+        return {"sums": self.buffer("nav", dtype="float64")}
+
+    def process_frame(self, frame):
+        self.results.sums[:] = frame.sum()
+
+
 class NavSums(Native):
     """Nav only, no merge: rows added up over the signal tiles."""
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import udfdask as ud
+from udf_zoo import Rows
 from udfdask.testing import UDFCheckError, check_udf
 
 BROKEN = []
@@ -37,16 +38,6 @@ class Sums(ud.UDF):
     def merge(self, dest, src):
         dest.total += src.total
         dest.count += src.count
-
-
-class Rows(ud.UDF):
-    """Right: a number per frame."""
-
-    def get_result_buffers(self):
-        return {"sums": self.buffer("nav", dtype="float64")}
-
-    def process_frame(self, frame):
-        self.results.sums[:] = frame.sum()
 
 
 class SumsAndRows(Sums):

@@ -8,18 +8,9 @@ import pytest
 
 import udf_zoo
 import udfdask as ud
+from udf_zoo import Rows
 from udfdask.testing import CheckReport, UDFCheckError, check_udf
 from udfdask.udfs import AutoUDF, NoOpUDF, PickUDF, SumSigUDF, SumUDF
-
-
-class Rows(ud.UDF):
-    """A number per frame."""
-
-    def get_result_buffers(self):
-        return {"sums": self.buffer("nav", dtype="float64")}
-
-    def process_frame(self, frame):
-        self.results.sums[:] = frame.sum()
 
 
 def lawful():

@@ -6,19 +6,12 @@ import pytest
 
 import udf_zoo
 import udfdask as ud
+from udf_zoo import Rows
 from udfdask.testing import assert_eq, run_reference
 
 DATA = np.arange(3 * 4 * 2 * 3, dtype="int16").reshape(3, 4, 2, 3)
 X = da.from_array(DATA, chunks=(2, 3, 2, 2))
 ROIS = [None, (1, 2), np.s_[1:], np.zeros((3, 4), bool), [((0, 1), True)]]
-
-
-class Rows(ud.UDF):
-    def get_result_buffers(self):
-        return {"sums": self.buffer("nav", dtype="float64")}
-
-    def process_frame(self, frame):
-        self.results.sums[:] = frame.sum()
 
 
 class Boxed(Rows):

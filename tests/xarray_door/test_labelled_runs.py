@@ -101,14 +101,6 @@ def test_a_multi_index_is_kept(array):
     )
 
 
-def test_units_where_they_hold(array):
-    found = array.udf.run_udf(StdDevUDF(), sig_dims=("ky", "kx"))
-    with_units = {name for name in found.data_vars if "units" in found[name].attrs}
-    assert with_units == set(StdDevUDF.keeps_units)
-    assert found["mean"].attrs == {"beam": 200, "units": "counts", "long_name": "electrons"}
-    assert found["var"].attrs == {"beam": 200}
-
-
 @pytest.mark.parametrize(
     ("option", "asked", "kept"),
     [

@@ -16,12 +16,6 @@ SIG = ("ky", "kx")
 N_CHUNKS = 6
 
 
-@pytest.fixture
-def folder(tmp_path):
-    (tmp_path / "notes").mkdir()
-    return str(tmp_path / "notes")
-
-
 @pytest.fixture(params=["y x ky kx", "ky y kx x"], ids=["in order", "moved"])
 def counted(request, folder):
     """Data that record when they are loaded, in any order of dimensions."""

@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import udfdask as ud
-from progress_reporters import Gated, Kept, OpensGate, Sums, Weighs
+from progress_reporters import Gated, Kept, OpensGate, Weighs
 from suites import examples
+from udf_zoo import Rows
 from udfdask.udfs import LogsumUDF, RadialProfileUDF, SumSigUDF, SumUDF
 
 NAV, SIG = (4, 6), (8, 9)
@@ -41,7 +42,7 @@ def runs(draw):
 def test_each_selected_frame_counts_once(drawn):
     chunks, rois = drawn
     x = da.ones((*NAV, *SIG), chunks=chunks, dtype="uint16")
-    results = [ud.run_udf(x, [SumUDF(), Sums()], roi=roi) for roi in rois]
+    results = [ud.run_udf(x, [SumUDF(), Rows()], roi=roi) for roi in rois]
     kept = Kept()
     ud.compute(results, progress=kept, scheduler="synchronous")
     wanted = np.zeros(NAV, bool)
@@ -56,7 +57,7 @@ def test_each_selected_frame_counts_once(drawn):
 
 @pytest.mark.parametrize("chunks", [(2, 3, 8, 9), (2, 3, 4, 5)], ids=["whole", "signal"])
 @pytest.mark.parametrize(
-    "udf", [SumUDF(), LogsumUDF(), [SumUDF(), SumSigUDF(), Sums()]], ids=["tile", "frame", "many"]
+    "udf", [SumUDF(), LogsumUDF(), [SumUDF(), SumSigUDF(), Rows()]], ids=["tile", "frame", "many"]
 )
 def test_every_scheduler(values, options, chunks, udf):
     x = da.from_array(values, chunks=chunks)
@@ -75,7 +76,7 @@ def test_it_is_told_while_the_run_goes_on(x, options, tmp_path, how):
     """The last chunk waits until the reporter has heard of the others."""
     reporter = OpensGate(tmp_path / "gate")
     gated = options["scheduler"] != "synchronous"  # which may begin with the last chunk
-    res = ud.run_udf(x, Gated(reporter.gate) if gated else Sums())
+    res = ud.run_udf(x, Gated(reporter.gate) if gated else Rows())
     if options["scheduler"] == "processes":
         options["chunksize"] = 1  # several tasks travel together otherwise
     if how == "compute":
@@ -94,17 +95,17 @@ def two_runs_and_an_array(x):
 
 
 def aux_data_over_the_same_chunks(x):
-    com = ud.run_udf(x, Sums())["v"][..., None] * np.zeros(2) + 4
+    com = ud.run_udf(x, Rows())["sums"][..., None] * np.zeros(2) + 4
     return ud.run_udf(x, RadialProfileUDF(centers=com, r=3))
 
 
 def only_what_is_needed(x):
     """dask leaves out the chunks that nobody asks for."""
-    return ud.run_udf(x, Sums())["v"][:2, 4:]
+    return ud.run_udf(x, Rows())["sums"][:2, 4:]
 
 
 def an_empty_region(x):
-    return ud.run_udf(x, Sums(), roi=np.zeros(NAV, bool))
+    return ud.run_udf(x, Rows(), roi=np.zeros(NAV, bool))
 
 
 @pytest.mark.parametrize(
@@ -127,7 +128,7 @@ def test_a_second_pass_counts_too(x):
     x = x.map_blocks(np.negative)
     total = ud.run_udf(x, SumUDF())["intensity"].sum()
     kept = Kept()
-    res = ud.run_udf(x, Weighs(total))
+    res = ud.run_udf(x, Weighs(weights=total))
     assert res.explain().passes == 2
     ud.compute(res, progress=kept, scheduler="threads")
     kept.assert_finished(48, 2 * x.nbytes, 8)
@@ -143,15 +144,15 @@ def test_a_task_that_computes_something_itself(x):
     """Its scheduler calls back too, in this very thread."""
 
     def plus(block):
-        return block + ud.run_udf(da.zeros((1, 1, 2, 2)), Sums())["v"].compute().astype("uint16")
+        return block + ud.run_udf(da.zeros((1, 1, 2, 2)), Rows())["sums"].compute().astype("uint16")
 
     kept = Kept()
     y = x.map_blocks(plus, dtype="uint16", meta=np.empty((0,) * 4, "uint16"))
-    ud.compute(ud.run_udf(y, Sums()), progress=kept, scheduler="synchronous")
+    ud.compute(ud.run_udf(y, Rows()), progress=kept, scheduler="synchronous")
     kept.assert_finished(24, x.nbytes, 4)
 
 
-@pytest.mark.parametrize("udf", [Sums(), [SumUDF(), SumSigUDF()]], ids=["one", "many"])
+@pytest.mark.parametrize("udf", [Rows(), [SumUDF(), SumSigUDF()]], ids=["one", "many"])
 def test_stored_results_count_from_the_start(x, options, tmp_path, udf):
     cache, kept = tmp_path / "cache", Kept()
     ud.compute(ud.run_udf(x, udf), cache=cache)
@@ -164,9 +165,9 @@ def test_stored_results_count_from_the_start(x, options, tmp_path, udf):
 
 
 def test_stored_results_that_nobody_asks_for_do_not_count(x, options, tmp_path):
-    kept, result = Kept(), ud.run_udf(x, Sums())
+    kept, result = Kept(), ud.run_udf(x, Rows())
     result.compute(cache=tmp_path / "cache")
     lost = min((tmp_path / "cache").rglob("*.record"))
     lost.unlink()
-    ud.compute(result["v"][:2], progress=kept, cache=tmp_path / "cache", **options)
+    ud.compute(result["sums"][:2], progress=kept, cache=tmp_path / "cache", **options)
     kept.assert_finished(12, x.nbytes // 2, 2)

@@ -8,7 +8,8 @@ import pytest
 
 import udfdask as ud
 from making import wait_until
-from progress_reporters import Broken, Fails, Interrupts, Kept, Sums
+from progress_reporters import Broken, Fails, Interrupts, Kept
+from udf_zoo import Rows
 from udfdask.testing import raise_if_dask_computes
 from udfdask.udfs import SumUDF
 
@@ -59,7 +60,7 @@ def test_a_cluster_forgets_what_was_interrupted(x, client):
     held = client.run_on_scheduler(lambda dask_scheduler: set(dask_scheduler.tasks))
     fails = Fails("start", KeyboardInterrupt())
     with pytest.raises(KeyboardInterrupt) as caught:
-        ud.compute(ud.run_udf(x, Sums()), progress=fails, scheduler=client)
+        ud.compute(ud.run_udf(x, Rows()), progress=fails, scheduler=client)
 
     def left(dask_scheduler):
         return [key for key in dask_scheduler.tasks if key not in held]
@@ -74,8 +75,8 @@ def test_a_reporter_that_fails_loses_no_run(x, options, event):
     fails = Fails(event, RuntimeError("disk full"))
     told = rf"passed as progress, failed to {event}: RuntimeError: disk full; the run goes on"
     with pytest.warns(ud.UDFWarning, match=told) as caught:
-        (res,) = ud.compute(ud.run_udf(x, Sums()), progress=fails, **options)
-    np.testing.assert_array_equal(res["v"], np.full((4, 6), 64.0))
+        (res,) = ud.compute(ud.run_udf(x, Rows()), progress=fails, **options)
+    np.testing.assert_array_equal(res["sums"], np.full((4, 6), 64.0))
     assert len(caught) == 1
     assert fails.called[-1] == ("end", "finished")
     assert [name for name, _ in fails.called].count(event) == 1
@@ -91,7 +92,7 @@ def test_a_reporter_that_fails_loses_no_run(x, options, event):
     ],
 )
 def test_what_nobody_can_tell(x, wrong, message):
-    res = ud.run_udf(x, Sums())
+    res = ud.run_udf(x, Rows())
     with raise_if_dask_computes():
         for ask in (ud.compute, ud.persist):
             with pytest.raises(ud.ArgumentTypeError, match=message):
@@ -99,19 +100,19 @@ def test_what_nobody_can_tell(x, wrong, message):
         with pytest.raises(ud.ArgumentTypeError, match=message):
             res.compute(progress=wrong)
         with pytest.raises(ud.ArgumentTypeError, match=message):
-            ud.run_udf_iter(x, Sums(), progress=wrong)
+            ud.run_udf_iter(x, Rows(), progress=wrong)
 
 
 def test_a_function_is_told_everything(x):
     told = []
-    ud.run_udf(x, Sums()).compute(progress=told.append, scheduler="synchronous")
+    ud.run_udf(x, Rows()).compute(progress=told.append, scheduler="synchronous")
     assert [state.num_frames_complete for state in told] == [0, 6, 12, 18, 24, 24]
     assert [state.status for state in told] == ["running"] * 5 + ["finished"]
 
 
 class TestBar:
     def test_frames_and_bytes(self, x, capsys):
-        ud.run_udf(x, Sums()).compute(progress=True, scheduler="synchronous")
+        ud.run_udf(x, Rows()).compute(progress=True, scheduler="synchronous")
         shown = capsys.readouterr()
         last = shown.err.split("\r")[-1]
         assert "100%" in last
@@ -130,20 +131,20 @@ class TestBar:
 
     def test_there_is_none_with_nothing_to_count(self, x, capsys):
         ud.compute(x.sum(), progress=True)
-        ud.run_udf(x, Sums(), roi=np.zeros((4, 6), bool)).compute(progress=True)
+        ud.run_udf(x, Rows(), roi=np.zeros((4, 6), bool)).compute(progress=True)
         assert not capsys.readouterr().err
 
 
 class TestProgressiveRuns:
     def test_merged_chunks_count(self, x, options):
         kept = Kept()
-        for snapshot in ud.run_udf_iter(x, [SumUDF(), Sums()], progress=kept, **options):
+        for snapshot in ud.run_udf_iter(x, [SumUDF(), Rows()], progress=kept, **options):
             assert kept.last.num_frames_complete == snapshot.damage.sum()
         kept.assert_finished(24, x.nbytes, 4)
 
     def test_nothing_is_told_before_it_starts(self, x):
         kept = Kept()
-        iterator = ud.run_udf_iter(x, Sums(), progress=kept)
+        iterator = ud.run_udf_iter(x, Rows(), progress=kept)
         assert not kept.told
         iterator.close()
         assert list(iterator) == []
@@ -152,7 +153,7 @@ class TestProgressiveRuns:
     @pytest.mark.parametrize("how", ["close", "leave", "drop"])
     def test_one_that_is_not_read_to_the_end(self, x, how):
         kept = Kept()
-        iterator = ud.run_udf_iter(x, Sums(), progress=kept, scheduler="synchronous")
+        iterator = ud.run_udf_iter(x, Rows(), progress=kept, scheduler="synchronous")
         if how == "leave":
             with iterator:
                 next(iterator)

@@ -28,9 +28,3 @@ def recorded(mixed):
     """A function that returns the tasks of the cluster since the test began."""
     mixed.run_on_scheduler(take)
     return lambda: mixed.run_on_scheduler(take)
-
-
-@pytest.fixture
-def folder(tmp_path):
-    (tmp_path / "notes").mkdir()
-    return str(tmp_path / "notes")

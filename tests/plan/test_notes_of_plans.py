@@ -1,4 +1,4 @@
-"""What `explain` says about detectors, and which of them make a run warn."""
+"""What `explain` says about detectors and merges, and what makes a run warn."""
 
 import math
 import re
@@ -11,10 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import udfdask as ud
+from udf_zoo import RowsMerge
 from udfdask.errors import UDFWarning
 from udfdask.masks import circular, rectangular, ring
 from udfdask.testing import raise_if_dask_computes
-from udfdask.udfs import FEMUDF, CoMUDF, VirtualDetectorUDF
+from udfdask.udfs import FEMUDF, CoMUDF, SumUDF, VirtualDetectorUDF
 
 SIG = (12, 16)
 X = da.ones((3, 4, *SIG), chunks=(2, 4, *SIG), dtype="uint16")
@@ -153,3 +154,47 @@ def test_a_disk_over_all_pixels_warns():
     assert "a frame. r=50 is in pixels: for mrad, write r='50 mrad'. The result" in text
     assert not warnings_of(VirtualDetectorUDF("disk", r=math.inf), axes=axes())
     assert not warnings_of(VirtualDetectorUDF(np.ones(SIG, bool)))
+
+
+MERGED = da.ones((6, 4, 3, 3), chunks=(1, 4, 3, 3))
+
+
+class Chained(ud.UDF):
+    def get_result_buffers(self):
+        return {
+            "each": self.buffer(kind="nav", dtype="float64"),
+            "total": self.buffer(kind="single", dtype="float64"),
+        }
+
+    def process_tile(self, tile):
+        self.results.each += tile.sum(axis=(1, 2))
+        self.results.total += tile.sum()
+
+    def merge(self, dest, src):
+        dest.each[:] = src.each
+        dest.total += src.total
+
+
+class Tree(Chained):
+    merge_assigns_nav = True
+
+
+def test_a_chain_is_explained():
+    (note,) = ud.explain(MERGED, Chained()).notes
+    assert note.startswith(
+        "Chained: merges run one after another, because merge might compute the "
+    )
+    assert "(dest.each[:] = src.each), set merge_assigns_nav = True in the class" in note
+
+
+@pytest.mark.parametrize("udf", [Tree(), RowsMerge(), SumUDF(), CoMUDF(cy=1, cx=1)])
+def test_no_note_where_nothing_is_to_be_done(udf):
+    assert not ud.explain(MERGED, udf).notes
+
+
+def test_the_advice_is_true():
+    """Who follows it gets equal results from fewer tasks."""
+    before, after = ud.run_udf(MERGED, Chained()), ud.run_udf(MERGED, Tree())
+    assert after.explain().n_tasks < before.explain().n_tasks
+    for name in before:
+        assert (before[name].compute() == after[name].compute()).all()
