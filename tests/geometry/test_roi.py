@@ -154,70 +154,65 @@ def test_values_that_are_neither_true_nor_false(make, error, match):
         ud.run_udf(ARRAY, udf_zoo.NavSums(), roi=make(mask_of((1, 2))))
 
 
-class TestCost:
-    def test_one_frame_of_ten_thousand_chunks_is_one_chunk(self, tmp_path):
-        data = np.broadcast_to(np.float32(1), (100, 100, 2, 2))
-        array = da.from_array(
-            CountedData(data, tmp_path), chunks=(1, 1, 2, 2), meta=np.empty(0, "f4")
-        )
-        total, sums, all_of_it = ud.run_udf(
-            array, [SumUDF(), SumSigUDF(), udf_zoo.MergeAllNav()], roi=(57, 31)
-        )
-        assert total.explain().n_chunks == 1
-        (optimized,) = dask.optimize(total["intensity"])
-        assert len(dict(optimized.dask)) < 10
-        done = ud.compute(total, sums, all_of_it, scheduler="sync")
-        assert done[0]["intensity"].sum() == 4
-        assert np.nansum(done[1]["intensity"]) == 4
-        assert done[2]["sums"][57, 31] == 4
-        assert counts(tmp_path) == {"load-57-31-0-0": 1}
+def test_one_frame_of_ten_thousand_chunks_is_one_chunk(tmp_path):
+    data = np.broadcast_to(np.float32(1), (100, 100, 2, 2))
+    array = da.from_array(CountedData(data, tmp_path), chunks=(1, 1, 2, 2), meta=np.empty(0, "f4"))
+    total, sums, all_of_it = ud.run_udf(
+        array, [SumUDF(), SumSigUDF(), udf_zoo.MergeAllNav()], roi=(57, 31)
+    )
+    assert total.explain().n_chunks == 1
+    (optimized,) = dask.optimize(total["intensity"])
+    assert len(dict(optimized.dask)) < 10
+    done = ud.compute(total, sums, all_of_it, scheduler="sync")
+    assert done[0]["intensity"].sum() == 4
+    assert np.nansum(done[1]["intensity"]) == 4
+    assert done[2]["sums"][57, 31] == 4
+    assert counts(tmp_path) == {"load-57-31-0-0": 1}
 
 
 @pytest.mark.point(23)
-class TestEmpty:
-    @pytest.mark.parametrize("cls", udf_zoo.ZOO, ids=lambda c: c.__name__)
-    def test_every_udf(self, cls):
-        if cls is udf_zoo.MergeAllOnce:
-            pytest.skip("a median of nothing warns")
-        roi = np.zeros(NAV, bool)
-        done = ud.run_udf(ARRAY, cls(), roi=roi).compute(scheduler="sync")
-        wanted = run_reference(DATA, cls(), roi=roi)
-        for name in wanted:
-            np.testing.assert_array_equal(done[name], wanted[name])
-            if done.buffers[name].kind == "nav":
-                assert len(done.raw[name]) == 0
-                assert not done.valid_mask[name].any()
+@pytest.mark.parametrize("cls", udf_zoo.ZOO, ids=lambda c: c.__name__)
+def test_every_udf_on_no_frame(cls):
+    if cls is udf_zoo.MergeAllOnce:
+        pytest.skip("a median of nothing warns")
+    roi = np.zeros(NAV, bool)
+    done = ud.run_udf(ARRAY, cls(), roi=roi).compute(scheduler="sync")
+    wanted = run_reference(DATA, cls(), roi=roi)
+    for name in wanted:
+        np.testing.assert_array_equal(done[name], wanted[name])
+        if done.buffers[name].kind == "nav":
+            assert len(done.raw[name]) == 0
+            assert not done.valid_mask[name].any()
 
 
 @pytest.mark.point(12)
-class TestRawAndMasks:
-    @given(roi=rois(NAV))
-    @settings(deadline=None, max_examples=examples(25))
-    def test_lazy_and_computed_agree(self, roi):
-        lazy = ud.run_udf(ARRAY, [udf_zoo.ExtraShapes(), udf_zoo.ElementwiseWithWhole()], roi=roi)
-        done = dask.compute(*lazy, scheduler="sync")
-        flat = np.ones(NAV, bool) if roi is None else roi
-        for before, after in zip(lazy, done, strict=True):
-            for name in before:
-                raw, mask = before.raw[name], before.valid_mask[name]
-                assert isinstance(raw, da.Array)
-                assert isinstance(mask, da.Array)
-                rows, valid = dask.compute(raw, mask, scheduler="sync")
-                np.testing.assert_array_equal(rows, after.raw[name])
-                np.testing.assert_array_equal(valid, after.valid_mask[name])
-                assert rows.shape == raw.shape
-                assert valid.shape == before[name].shape == mask.shape
-                assert valid.dtype == mask.dtype == bool
-                masked = after.masked[name]
-                np.testing.assert_array_equal(masked.mask, ~valid)
-                if before.buffers[name].kind == "nav":
-                    np.testing.assert_array_equal(rows, after[name][flat])
-                    np.testing.assert_array_equal(
-                        valid.any(axis=tuple(range(2, valid.ndim))),
-                        flat if valid.size else np.zeros(NAV, bool),
-                    )
-                else:
-                    assert valid.all()
+@given(roi=rois(NAV))
+@settings(deadline=None, max_examples=examples(25))
+def test_lazy_and_computed_agree(roi):
+    lazy = ud.run_udf(ARRAY, [udf_zoo.ExtraShapes(), udf_zoo.ElementwiseWithWhole()], roi=roi)
+    done = dask.compute(*lazy, scheduler="sync")
+    flat = np.ones(NAV, bool) if roi is None else roi
+    for before, after in zip(lazy, done, strict=True):
+        for name in before:
+            raw, mask = before.raw[name], before.valid_mask[name]
+            assert isinstance(raw, da.Array)
+            assert isinstance(mask, da.Array)
+            rows, valid = dask.compute(raw, mask, scheduler="sync")
+            np.testing.assert_array_equal(rows, after.raw[name])
+            np.testing.assert_array_equal(valid, after.valid_mask[name])
+            assert rows.shape == raw.shape
+            assert valid.shape == before[name].shape == mask.shape
+            assert valid.dtype == mask.dtype == bool
+            masked = after.masked[name]
+            np.testing.assert_array_equal(masked.mask, ~valid)
+            if before.buffers[name].kind == "nav":
+                np.testing.assert_array_equal(rows, after[name][flat])
+                np.testing.assert_array_equal(
+                    valid.any(axis=tuple(range(2, valid.ndim))),
+                    flat if valid.size else np.zeros(NAV, bool),
+                )
+            else:
+                assert valid.all()
 
 
 @given(roi=rois(NAV))

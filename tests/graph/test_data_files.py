@@ -4,6 +4,7 @@ import functools
 import gc
 import threading
 import weakref
+from importlib.util import find_spec
 from uuid import uuid4
 
 import dask
@@ -36,18 +37,10 @@ def folder(tmp_path, monkeypatch):
         file["data"] = VALUES
     zarr.open_group("scan.zarr", mode="w").create_array("x", shape=SHAPE, dtype="f8")
     dataset = xr.Dataset({"v": (("a", "b", "c", "d"), VALUES)})
-    dataset.to_netcdf("scan.nc", engine="h5netcdf" if has("h5netcdf") else "scipy")
+    dataset.to_netcdf("scan.nc", engine="h5netcdf" if find_spec("h5netcdf") else "scipy")
     for part in ("indptr", "indices", "data"):
         np.arange(2).astype("i4").tofile(f"scan.{part}")
     return tmp_path
-
-
-def has(package):
-    try:
-        __import__(package)
-    except ImportError:
-        return False
-    return True
 
 
 def mapped():

@@ -7,7 +7,6 @@ right. `show_outcomes` prints by case that and the number of blocks that were lo
 
 import json
 import os
-import subprocess
 import sys
 import traceback
 import warnings
@@ -18,7 +17,7 @@ import numpy as np
 import pytest
 
 import udfdask as ud
-from making import LATE
+from making import run_python
 from udfdask.corrections import CorrectionSet
 from udfdask.descan import Descan
 from udfdask.udfs import CoMUDF, StdDevUDF, SumSigUDF, SumUDF
@@ -162,15 +161,11 @@ def show_outcomes():
 def outcomes():
     pytest.importorskip("distributed")
     path = os.pathsep.join([str(Path(__file__).parent), *sys.path])
-    done = subprocess.run(
-        [sys.executable, "-c", "import test_expression_arrays as cases; cases.show_outcomes()"],
-        env={**os.environ, "PYTHONPATH": path, "DASK_ARRAY__QUERY_PLANNING": "True"},
-        capture_output=True,
-        text=True,
-        timeout=LATE,
-        check=False,
+    done = run_python(
+        "-c",
+        "import test_expression_arrays as cases; cases.show_outcomes()",
+        env={"PYTHONPATH": path, "DASK_ARRAY__QUERY_PLANNING": "True"},
     )
-    assert not done.returncode, done.stderr
     return json.loads(done.stdout.splitlines()[-1])
 
 

@@ -2,6 +2,7 @@
 
 import pickle
 import tracemalloc
+from pathlib import Path
 
 import dask
 import dask.array as da
@@ -15,6 +16,8 @@ from dask.graph_manipulation import bind, clone, wait_on
 import udf_zoo
 import udfdask as ud
 from counting import CountedChain, CountedNav, counted_block, counts
+from making import make
+from udf_facts import make_udfs
 from udfdask import udfs
 
 N = 64
@@ -23,25 +26,8 @@ X = da.from_array(
 )
 
 
-def ones():
-    return np.ones((8, 8))
-
-
-BUILT_INS = {
-    "Sum": udfs.SumUDF,
-    "SumSig": udfs.SumSigUDF,
-    "StdDev": udfs.StdDevUDF,
-    "Logsum": udfs.LogsumUDF,
-    "NoOp": udfs.NoOpUDF,
-    "CoM": udfs.CoMUDF,
-    "ApplyMasks": lambda: udfs.ApplyMasksUDF(mask_factories=[ones]),
-    "Crystallinity": lambda: udfs.CrystallinityUDF(rad_in=1, rad_out=3),
-    "FEM": lambda: udfs.FEMUDF(center=(4, 4), rad_in=1, rad_out=3),
-    "VirtualDetector": lambda: udfs.VirtualDetectorUDF(r=3),
-    "RadialFourier": udfs.RadialFourierUDF,
-    "RadialProfile": udfs.RadialProfileUDF,
-    "Correlation": lambda: udfs.CorrelationUDF(peaks=[(4, 4)], template=np.ones((5, 5)), steps=2),
-}
+LOOK_AROUND = ("Neighbor", "ScanDrift", "Record", "Pick", "Auto")
+BUILT_INS = {k: u for k, u in make_udfs(Path()).items() if not k.startswith(LOOK_AROUND)}
 
 
 def tasks_of(*collections):
@@ -50,11 +36,11 @@ def tasks_of(*collections):
     return sum(isinstance(t, Task) and not isinstance(t, (Alias, DataNode)) for t in graph.values())
 
 
-@pytest.mark.parametrize("make", BUILT_INS.values(), ids=BUILT_INS)
-def test_tasks_of_the_built_ins(make):
-    result = ud.run_udf(X, make())
+@pytest.mark.parametrize("udf", BUILT_INS.values(), ids=BUILT_INS)
+def test_tasks_of_the_built_ins(udf):
+    result = ud.run_udf(da.zeros((8, 8, 16, 16), chunks=(1, 1, 16, 16), dtype="uint16"), udf)
     tree = 8 + 1  # of 64 chunks
-    by_chunk = N if type(make()).elementwise_results else 1  # calls of get_results
+    by_chunk = N if udf.elementwise_results else 1  # calls of get_results
     assert tasks_of(result) <= N + tree + by_chunk
     assert result.explain().n_tasks == tasks_of(result)
     for array in result.values():
@@ -69,17 +55,11 @@ def test_rows_are_kept_without_large_buffers_of_other_udfs(side, more):
     assert tasks_of(*results) == N + 9 + more
 
 
-class OnlyCaseDiffers(ud.UDF):
-    def get_result_buffers(self):
-        return {name: self.buffer(kind="nav", dtype="int64") for name in ("n", "N")}
-
-    def process_frame(self, frame):
-        self.results.n[:] = 1
-        self.results.N[:] = 2
-
-
 def test_results_whose_names_differ_in_case():
-    result = ud.run_udf(X, OnlyCaseDiffers())
+    def process_frame(self, frame):
+        self.results.n[:], self.results.N[:] = 1, 2
+
+    result = ud.run_udf(X, make({n: {"kind": "nav"} for n in "nN"}, process_frame=process_frame)())
     small, large = dask.compute(result["n"], result["N"])
     assert (small == 1).all()
     assert (large == 2).all()

@@ -1,11 +1,9 @@
 """`import udfdask.hyperspy` adds the accessor to all signals."""
 
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 
+from making import run_python
 from udfdask.udfs import SumUDF
 
 hs = pytest.importorskip("hyperspy.api", reason="hyperspy is an extra")
@@ -32,6 +30,4 @@ def test_it_sees_the_signal_as_it_is_now():
 @pytest.mark.full
 def test_without_hyperspy_it_says_what_to_install():
     code = "import sys; sys.modules['hyperspy'] = None; import udfdask.hyperspy"
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert run.returncode == 1
-    assert 'pip install "udfdask[hyperspy]"' in run.stderr
+    assert 'pip install "udfdask[hyperspy]"' in run_python("-c", code, fails=True).stderr

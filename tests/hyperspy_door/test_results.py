@@ -222,11 +222,10 @@ class TestObjects:
         assert found["pairs"].axes_manager.navigation_shape == (2, 5, 4)
 
 
-class TestMapping:
-    def test_pickled(self, scan, data):
-        found = pickle.loads(pickle.dumps(scan.udf.run_udf(SumUDF(), **quiet)))
-        np.testing.assert_array_equal(data_of(found["intensity"]), data.sum(axis=(0, 1)))
-        assert found["intensity"].axes_manager["kx"].scale == 4.0
+def test_pickled(scan, data):
+    found = pickle.loads(pickle.dumps(scan.udf.run_udf(SumUDF(), **quiet)))
+    np.testing.assert_array_equal(data_of(found["intensity"]), data.sum(axis=(0, 1)))
+    assert found["intensity"].axes_manager["kx"].scale == 4.0
 
 
 def test_without_navigation_axes_there_is_one_frame():
@@ -238,13 +237,10 @@ def test_without_navigation_axes_there_is_one_frame():
     assert repr(image["intensity"].axes_manager) == repr(own.axes_manager)
 
 
-def test_without_signal_axes_there_is_no_frame(scan):
+def test_signals_without_frames(scan):
     image = scan.udf.run_udf(SumSigUDF(), **quiet)["intensity"]
     with pytest.raises(ud.ArgumentValueError, match=r"no signal axes.*signal\.T"):
         image.udf.run_udf(SumUDF())
-
-
-def test_ragged_signals_have_no_frames(scan):
     lists = scan.udf.run_udf(ListsUDF(), **quiet)["where"]
     with pytest.raises(ud.ArgumentValueError, match="is ragged"):
         lists.udf.run_udf(SumUDF())
@@ -271,30 +267,22 @@ def test_the_class_of_an_installed_signal_type_is_kept(data, monkeypatch):
     assert type(found[1]["intensity"]) is hs.signals.ComplexSignal
 
 
-class TestPlot:
-    @pytest.fixture(autouse=True)
-    def matplotlib(self):
-        pytest.importorskip("matplotlib", reason="matplotlib is in the plot extra")
-
-    @pytest.fixture
-    def scan(self):
-        values = np.random.default_rng(5).integers(0, 9, size=(4, 3, 2, 5)).astype("float64")
-        signal = hs.signals.Signal2D(da.from_array(values, chunks=(1, 3, 2, 5))).as_lazy()
-        for number, (name, unit) in enumerate([("x", "nm"), ("y", "um"), ("kx", "mrad")]):
-            axis = signal.axes_manager[number]
-            axis.name, axis.units, axis.scale, axis.offset = name, unit, 0.5 + number, 7
-        return signal
-
-    @pytest.mark.parametrize("lazy", [True, False])
-    def test_axes_are_those_of_the_signal(self, scan, lazy):
-        total, sums = scan.udf.run_udf([SumUDF(), SumSigUDF()], lazy_output=lazy, **quiet)
-        (image,) = [axes for axes in sums.plot().axes if axes.images]
-        assert (image.get_xlabel(), image.get_ylabel()) == ("x (nm)", "y (um)")
-        # pixels of 0.5 nm whose first has its center at 7 nm, and of 1.5 um
-        np.testing.assert_allclose(image.images[0].get_extent(), [6.75, 8.25, 12.25, 6.25])
-        drawn = np.ma.filled(image.images[0].get_array(), np.nan)
-        np.testing.assert_allclose(drawn, data_of(scan).sum(axis=(2, 3)))
-        (pattern,) = [axes for axes in total.plot(log=False, title="T").axes if axes.images]
-        # an axis without a unit shows the numbers of pixels, whatever its scale
-        assert (pattern.get_xlabel(), pattern.get_ylabel()) == ("kx (mrad)", "sig_y (pixels)")
-        np.testing.assert_allclose(pattern.images[0].get_extent(), [5.75, 18.25, 1.5, -0.5])
+@pytest.mark.parametrize("lazy", [True, False])
+def test_axes_of_plots_are_those_of_the_signal(lazy):
+    pytest.importorskip("matplotlib", reason="matplotlib is in the plot extra")
+    values = np.random.default_rng(5).integers(0, 9, size=(4, 3, 2, 5)).astype("float64")
+    scan = hs.signals.Signal2D(da.from_array(values, chunks=(1, 3, 2, 5))).as_lazy()
+    for number, (name, unit) in enumerate([("x", "nm"), ("y", "um"), ("kx", "mrad")]):
+        axis = scan.axes_manager[number]
+        axis.name, axis.units, axis.scale, axis.offset = name, unit, 0.5 + number, 7
+    total, sums = scan.udf.run_udf([SumUDF(), SumSigUDF()], lazy_output=lazy, **quiet)
+    (image,) = [axes for axes in sums.plot().axes if axes.images]
+    assert (image.get_xlabel(), image.get_ylabel()) == ("x (nm)", "y (um)")
+    # pixels of 0.5 nm whose first has its center at 7 nm, and of 1.5 um
+    np.testing.assert_allclose(image.images[0].get_extent(), [6.75, 8.25, 12.25, 6.25])
+    drawn = np.ma.filled(image.images[0].get_array(), np.nan)
+    np.testing.assert_allclose(drawn, values.sum(axis=(2, 3)))
+    (pattern,) = [axes for axes in total.plot(log=False, title="T").axes if axes.images]
+    # an axis without a unit shows the numbers of pixels, whatever its scale
+    assert (pattern.get_xlabel(), pattern.get_ylabel()) == ("kx (mrad)", "sig_y (pixels)")
+    np.testing.assert_allclose(pattern.images[0].get_extent(), [5.75, 18.25, 1.5, -0.5])

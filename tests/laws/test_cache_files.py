@@ -3,7 +3,6 @@
 import errno
 import importlib
 import os
-import subprocess
 import sys
 
 import dask
@@ -13,6 +12,7 @@ import pytest
 
 import udfdask as ud
 from cache_cases import assert_equal
+from making import run_python
 from udfdask.corrections import CorrectionSet
 from udfdask.io import open_file
 from udfdask.records.folder import SUFFIX
@@ -243,8 +243,5 @@ def test_a_library_that_a_udf_loads_late_does_not_change_its_name(tmp_path):
     program = LATE.format(support=str(tmp_path), cache=str(tmp_path / "cache"))
     (tmp_path / "late.py").write_text(program)
     for _ in range(2):
-        done = subprocess.run(
-            [sys.executable, tmp_path / "late.py"], capture_output=True, text=True, check=False
-        )
-        assert not done.returncode, done.stderr
+        run_python(tmp_path / "late.py")
     assert len(list((tmp_path / "cache").rglob(f"*{SUFFIX}"))) == 2

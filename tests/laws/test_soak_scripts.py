@@ -1,15 +1,13 @@
 """Short forms of scripts/soak: killed workers and runs, more data than memory, predicted memory."""
 
 import json
-import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from making import LATE
+from making import run_python
 
 SOAK = Path(__file__).parents[2] / "scripts" / "soak"
 
@@ -20,15 +18,7 @@ reads_proc = pytest.mark.skipif(sys.platform != "linux", reason="reads the memor
 def run(script, *arguments):
     """Return the lines that a script prints; it must end by itself and without an error."""
     pytest.importorskip("distributed")
-    program = subprocess.run(
-        [sys.executable, SOAK / script, *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        timeout=LATE,
-        check=False,
-        env={**os.environ, "PYTHONWARNINGS": "ignore"},
-    )
-    assert program.returncode == 0, program.stdout + program.stderr
+    program = run_python(SOAK / script, *arguments, env={"PYTHONWARNINGS": "ignore"})
     return program.stdout.splitlines()
 
 

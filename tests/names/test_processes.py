@@ -2,41 +2,34 @@
 
 import inspect
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+import udf_facts
 import udf_zoo
 import udfdask as ud
+from making import run_python
 from udfdask import udfs
 
 pytestmark = pytest.mark.full
 
 SCRIPT = """
 import enum, functools, json, logging, sys, threading
-sys.path.insert(0, {tests!r})
+sys.path[:0] = {folders!r}
 import dask.array as da, numba, numpy as np
 import udf_programs, udf_zoo
-from functools import partial
+from pathlib import Path
+from udf_facts import make_udfs
 from udfdask.masks import DiskTemplate, MaskContainer, circular
 from udfdask.names.naming import tokenize_value
 from udfdask.plan.plan import make_plan
 from udfdask.udfs import *
 
 frame = dict(centerX=8, centerY=8, imageSizeX=16, imageSizeY=16)
-masks = [partial(circular, **frame, radius=3), lambda: np.ones((16, 16))]
-where = np.array([[3, 4], [9, 9]])
+masks = [functools.partial(circular, **frame, radius=3), lambda: np.ones((16, 16))]
 builtins = [
-    ApplyMasksUDF(masks), AutoUDF(f=np.sum), AutoUDF(f=lambda frame: np.percentile(frame, 3)),
-    CoMUDF(cy=8, cx=8, r=4), CorrelationUDF(where, DiskTemplate(radius=2), steps=2),
-    CrystallinityUDF(rad_in=1, rad_out=3), FEMUDF(center=(8, 8), rad_in=1, rad_out=4),
-    LogsumUDF(), NeighborAverageUDF(), NeighborSimilarityUDF(), ScanDriftUDF(),
-    NoOpUDF(), PickUDF(), RadialFourierUDF(n_bins=2, max_order=3),
-    RadialProfileUDF(n_bins=3, r=4), RecordUDF("recorded.npy"), StdDevUDF(), SumSigUDF(),
-    SumUDF(), VirtualDetectorUDF("ring", ri=2, ro=4),
+    *make_udfs(Path()).values(), ApplyMasksUDF(masks), AutoUDF(lambda f: np.percentile(f, 3)),
 ]
 x = da.zeros((4, 4, 16, 16), dtype="uint16", chunks=(2, 4, 16, 16))
 found = {{}}
@@ -78,16 +71,8 @@ print(json.dumps(found))
 
 def names(seed):
     """The names that a fresh interpreter finds, twice each."""
-    script = SCRIPT.format(tests=str(Path(udf_zoo.__file__).parent))
-    run = subprocess.run(
-        [sys.executable, "-c", script],
-        env={**os.environ, "PYTHONHASHSEED": seed},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert run.returncode == 0, run.stderr
-    return json.loads(run.stdout)
+    script = SCRIPT.format(folders=[str(Path(m.__file__).parent) for m in (udf_zoo, udf_facts)])
+    return json.loads(run_python("-c", script, env={"PYTHONHASHSEED": seed}).stdout)
 
 
 def test_ordinary_things_have_one_name_in_all_processes():

@@ -46,9 +46,6 @@ def declaring(name="v", **arguments):
     return make(buffers, process_frame=lambda self, frame: None)()
 
 
-# The array and sig_dims.
-
-
 def not_announced():
     x = da.zeros((10, 4, 4), chunks=(5, 4, 4))
     return x[x[:, 0, 0] == 0]
@@ -85,9 +82,6 @@ def test_arrays(error, array):
 def test_sig_dims(error, sig_dims):
     with pytest.raises(error):
         ud.run_udf(X, Nav(), sig_dims=sig_dims)
-
-
-# The UDFs.
 
 
 @pytest.mark.parametrize(
@@ -139,9 +133,6 @@ def test_methods(error, udf):
 def test_declarations(error, udf):
     with pytest.raises(error):
         ud.run_udf(X, udf)
-
-
-# Preferences, options and settings.
 
 
 @pytest.mark.point(20)

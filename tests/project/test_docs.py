@@ -3,14 +3,13 @@
 import doctest
 import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 from fences import read_fences
-from making import LATE
+from making import run_python
 from stand_in import numpy_standing_in_for_cupy
 from udfdask.backends.device import n_devices
 
@@ -63,7 +62,7 @@ def test_the_script_of_the_page_on_clusters(tmp_path):
     page = DOCS / "user-guide/operations/clusters.md"
     (script,) = [fence.text for fence in read_fences(page) if "# script.py" in fence.text]
     (tmp_path / "script.py").write_text(script, encoding="utf-8")
-    done = run_script(tmp_path / "script.py")
+    done = run_python("script.py", cwd=tmp_path)
     assert done.stdout == "(96, 96)\n"
     assert "100%" in done.stderr.rpartition("\r")[2]  # the progress bar, at its end
 
@@ -76,30 +75,15 @@ def test_the_session_with_the_debugger(tmp_path):
     (tmp_path / "contrast.py").write_text(script)
     typed = re.compile(r"^(\(Pdb\) )(.*)\n", flags=re.MULTILINE)
     lines = "".join(f"{line}\n" for _, line in typed.findall(session))
-    done = run_script(tmp_path / "contrast.py", input=lines)
+    done = run_python("contrast.py", cwd=tmp_path, input=lines)
     shown = typed.sub(r"\1", session).replace("> contrast.py", f"> {tmp_path}/contrast.py")
     checker = doctest.OutputChecker()
     assert checker.check_output(shown.strip(), done.stdout.strip(), FLAGS), done.stdout
 
 
-def run_script(path, **options):
-    """Run a script in a process of its own, in its folder."""
-    done = subprocess.run(
-        [sys.executable, path.name],
-        cwd=path.parent,
-        capture_output=True,
-        text=True,
-        timeout=LATE,
-        check=False,
-        **options,
-    )
-    assert done.returncode == 0, done.stderr
-    return done
-
-
 def test_the_script_of_the_drawings_writes_what_is_committed(tmp_path):
     folder = DOCS / "drawings"
-    subprocess.run([sys.executable, folder / "draw.py", tmp_path], check=True, timeout=LATE)
+    run_python(folder / "draw.py", tmp_path)
     written = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
     assert written == {file.name: file.read_bytes() for file in folder.glob("*.svg")}
 

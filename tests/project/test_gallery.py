@@ -1,13 +1,12 @@
 """The scripts of the gallery run as they are and make one picture each; their links hold."""
 
-import os
 import pydoc
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from making import run_python
 
 GALLERY = Path(__file__).resolve().parents[2] / "docs" / "gallery"
 SCRIPTS = sorted(GALLERY.glob("**/*.py"))
@@ -70,14 +69,5 @@ def test_it_runs_and_makes_one_picture(script, tmp_path):
         pytest.importorskip(module)
     folder = tmp_path / "empty"
     folder.mkdir()
-    environment = {**os.environ, "MPLBACKEND": "Agg"}
-    run = subprocess.run(
-        [sys.executable, "-W", "error", "-c", RUN, str(script)],
-        cwd=folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert run.returncode == 0, run.stderr
+    run = run_python("-W", "error", "-c", RUN, script, cwd=folder)
     assert "WARNING" not in run.stderr

@@ -5,10 +5,11 @@ them. So the heavy packages are blocked here: neither dask nor udfdask may need 
 """
 
 import json
-import subprocess
 import sys
 
 import pytest
+
+from making import run_python
 
 pytestmark = pytest.mark.full
 
@@ -40,10 +41,7 @@ print(json.dumps(sorted(set(sys.modules) - before)))
 
 def modules_on_top_of_dask(blocked: list[str]) -> set[str]:
     """Names of the modules that `import udfdask` adds to those of `import dask.array`."""
-    command = [sys.executable, "-c", REPORT, json.dumps(blocked)]
-    run = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert run.returncode == 0, run.stderr
-    return set(json.loads(run.stdout))
+    return set(json.loads(run_python("-c", REPORT, json.dumps(blocked)).stdout))
 
 
 @pytest.mark.parametrize("blocked", [[], HEAVY], ids=["installed", "blocked"])

@@ -1,8 +1,6 @@
 """The README's code runs, and shows what the front page, the demo and the project have."""
 
 import re
-import subprocess
-import sys
 import tomllib
 from pathlib import Path
 
@@ -10,6 +8,7 @@ import pytest
 
 import udfdask as ud
 from fences import read_fences
+from making import run_python
 from udfdask.demo import make_recording
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -60,8 +59,7 @@ def test_the_picture_is_what_the_demo_draws(tmp_path):
         height, width = (size // 16 * 16 for size in pixels.shape[:2])
         return pixels[:height, :width].reshape(height // 16, 16, width // 16, 16, 3).mean((1, 3))
 
-    command = [sys.executable, "-m", "udfdask", "demo", "--no-progress", "--plot"]
-    subprocess.run([*command, tmp_path / "now.png"], check=True, capture_output=True)
+    run_python("-m", "udfdask", "demo", "--no-progress", "--plot", tmp_path / "now.png")
     committed, drawn = blocks(PICTURE), blocks(tmp_path / "now.png")
     assert committed.shape == drawn.shape
     difference = abs(committed - drawn)

@@ -1,7 +1,6 @@
 """Names of data and runs: equal in every process, different for different data."""
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -11,7 +10,7 @@ import numpy as np
 import pytest
 
 import udfdask as ud
-from making import LATE
+from making import run_python
 from udfdask.io import from_raw, open_file
 from udfdask.names.naming import UnnamedError
 from udfdask.records.data_names import DataNames
@@ -112,18 +111,8 @@ def show_names(folder):
 def printed(folder, seed):
     """What another process prints."""
     path = os.pathsep.join([str(Path(__file__).parent), *sys.path])
-    environment = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": path}
     code = "import sys, test_data_names; test_data_names.show_names(sys.argv[1])"
-    program = subprocess.run(
-        [sys.executable, "-c", code, folder],
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=LATE,
-        check=False,
-    )
-    assert not program.returncode, program.stderr
-    return program.stdout
+    return run_python("-c", code, folder, env={"PYTHONHASHSEED": seed, "PYTHONPATH": path}).stdout
 
 
 def test_names_are_equal_in_every_process(tmp_path):
@@ -183,17 +172,10 @@ PROCESSORS = {
 def test_the_vectors_of_the_processor_count():
     """They decide the last bits of sums."""
     program = "from udfdask.names.origins import processor; print(processor())"
-    found = {}
-    for name, variables in PROCESSORS.items():
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **variables}
-        done = subprocess.run(
-            [sys.executable, "-c", program],
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        found[name] = done.stdout
+    found = {
+        name: run_python("-c", program, env=variables).stdout
+        for name, variables in PROCESSORS.items()
+    }
     own = found.pop("this one")
     same = {name for name, processor in found.items() if processor == own}
     # a processor may be one of these

@@ -11,9 +11,11 @@ import udfdask as ud
 from counting import CountedChain, CountedData, CountedNav, counts
 from labelled_data import Kinds
 from making import SYNC, make
+from saved import read_saved
 from suites import examples
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.io import open_file
+from udfdask.testing import raise_if_dask_computes
 from udfdask.testing.strategies import datasets
 from udfdask.udfs import CoMUDF, SumSigUDF, SumUDF
 
@@ -27,12 +29,6 @@ def x():
     return da.from_array(values, chunks=((2, 1, 2), (1, 5), 4, 4))
 
 
-def read(path):
-    """Read a store with xarray alone."""
-    with xr.open_zarr(path) as dataset:
-        return dataset.load()
-
-
 @pytest.fixture(scope="module")
 def stores(tmp_path_factory):
     return tmp_path_factory.mktemp("stores")
@@ -44,7 +40,7 @@ def stores(tmp_path_factory):
 def test_what_is_read_back(data, stores):
     result = ud.run_udf(data.array, Kinds(), sig_dims=data.sig_dims, roi=data.roi)
     store = result.to_zarr(stores / "a.zarr", overwrite=True, **SYNC)
-    found, wanted = read(store), result.compute(**SYNC).to_xarray()
+    found, wanted = read_saved(store), result.compute(**SYNC).to_xarray()
     if data.roi is not None:
         np.testing.assert_array_equal(found["roi"], data.roi)
         found = found.drop_vars("roi")
@@ -97,7 +93,7 @@ def test_ragged_chunks_become_even_ones(x, tmp_path):
 
 def test_a_result_called_roi(x, tmp_path):
     udf = make({"roi": {"kind": "nav"}}, process_frame=lambda self, frame: None)()
-    found = read(ud.run_udf(x, udf, roi=(1, 1)).to_zarr(tmp_path / "a.zarr", **SYNC))
+    found = read_saved(ud.run_udf(x, udf, roi=(1, 1)).to_zarr(tmp_path / "a.zarr", **SYNC))
     assert int(found["roi_"].sum()) == 1
     assert found["roi"].dtype == np.float32
 
@@ -108,7 +104,7 @@ def test_one_pass(tmp_path, folder, options, udf):
     counted = CountedData(values, folder)
     array = da.from_array(counted, chunks=(2, 3, 3, 2), meta=np.empty(0, "int64"))
     result = ud.run_udf(array, udf(folder), roi=np.s_[1:])
-    found = read(result.to_zarr(tmp_path / "a.zarr", **options))
+    found = read_saved(result.to_zarr(tmp_path / "a.zarr", **options))
     noted = counts(folder)
     assert set(noted.values()) == {1}
     assert sum(name.startswith("load") for name in noted) == 12
@@ -127,7 +123,7 @@ def test_dates(x, tmp_path, roi):
         "since": {"kind": "nav", "dtype": "m8[s]"},
     }
     result = ud.run_udf(x, make(buffers, process_frame=process_frame)(), roi=roi)
-    found = read(result.to_zarr(tmp_path / "a.zarr", **SYNC))
+    found = read_saved(result.to_zarr(tmp_path / "a.zarr", **SYNC))
     for name, values in result.compute(**SYNC).items():
         np.testing.assert_array_equal(found[name], values)
 
@@ -141,10 +137,10 @@ def test_a_failed_write_leaves_nothing(x, tmp_path):
     with pytest.raises(ValueError, match="broken"):
         result.to_zarr(tmp_path / "a.zarr", **SYNC)
     assert list(tmp_path.iterdir()) == []
-    before = read(ud.run_udf(x, SumUDF()).to_zarr(tmp_path / "a.zarr", **SYNC))
+    before = read_saved(ud.run_udf(x, SumUDF()).to_zarr(tmp_path / "a.zarr", **SYNC))
     with pytest.raises(ValueError, match="broken"):
         result.to_zarr(tmp_path / "a.zarr", overwrite=True, **SYNC)
-    xr.testing.assert_identical(read(tmp_path / "a.zarr"), before)
+    xr.testing.assert_identical(read_saved(tmp_path / "a.zarr"), before)
     assert [path.name for path in tmp_path.iterdir()] == ["a.zarr"]
 
 
@@ -152,7 +148,7 @@ def test_a_failed_write_leaves_nothing(x, tmp_path):
 @pytest.mark.parametrize("name", ["a.zarr", "a.zarr/intensity", "a.zarr/new", "link", "."])
 def test_a_store_that_the_data_come_from(x, tmp_path, monkeypatch, after, name):
     store = ud.run_udf(x, SumSigUDF()).to_zarr(tmp_path / "a.zarr")
-    before = read(store)
+    before = read_saved(store)
     (tmp_path / "link").symlink_to(store)
     monkeypatch.chdir(tmp_path)
     for array in (
@@ -161,23 +157,25 @@ def test_a_store_that_the_data_come_from(x, tmp_path, monkeypatch, after, name):
         open_file("a.zarr", dataset="intensity").array.rechunk(2),
     ):
         result = after(ud.run_udf(array, SumUDF(), sig_dims=1))
-        with _nothing_runs(), pytest.raises(ArgumentValueError, match="the source of the data"):
+        with (
+            raise_if_dask_computes(),
+            pytest.raises(ArgumentValueError, match="the source of the data"),
+        ):
             result.to_zarr(name, overwrite=True)
-    xr.testing.assert_identical(read(store), before)
+    xr.testing.assert_identical(read_saved(store), before)
     assert {path.name for path in tmp_path.iterdir()} == {"a.zarr", "link"}
 
 
 @pytest.mark.parametrize("option", ["append", "mode", "consolidated", "overwite", "nworkers"])
 def test_options_that_nothing_takes(x, tmp_path, option):
-    with _nothing_runs(), pytest.raises(ArgumentTypeError, match=rf"no argument '{option}'"):
+    with (
+        raise_if_dask_computes(),
+        pytest.raises(ArgumentTypeError, match=rf"no argument '{option}'"),
+    ):
         ud.run_udf(x, SumUDF()).to_zarr(tmp_path / "a.zarr", **{option: True})
     with pytest.raises(ArgumentTypeError, match="did you mean 'overwrite'"):
         ud.run_udf(x, SumUDF()).to_zarr(tmp_path / "a.zarr", overwite=True)
     assert list(tmp_path.iterdir()) == []
-
-
-def _nothing_runs():
-    return ud.testing.raise_if_dask_computes()
 
 
 @pytest.mark.parametrize("package", ["zarr", "xarray"])

@@ -1,8 +1,6 @@
 """Partial results and results arrive as they were sent, and without a copy in a pickle."""
 
 import pickle
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -11,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import udfdask as ud
-from making import make
+from making import make, run_python
 from udfdask.chunk.partial_result import Partial, send_without_copies
 
 protocol = pytest.importorskip("distributed.protocol", reason="distributed is an extra")
@@ -113,7 +111,4 @@ def test_a_worker_knows_them_before_the_first_one_comes():
         "from distributed.protocol import dask_deserialize\n"
         "print([dask_deserialize.dispatch(cls) is not None for cls in (Finalized, Partial)])"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True
-    )
-    assert done.stdout.strip() == "[True, True]"
+    assert run_python("-c", program).stdout.strip() == "[True, True]"

@@ -1,5 +1,8 @@
 """Short ways to write a UDF and to run it, for tests of the interface."""
 
+import os
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from typing import Any
@@ -41,3 +44,18 @@ def wait_until(condition: Callable[[], Any]) -> None:
     while not condition():
         assert time.monotonic() < end, "it hangs"
         time.sleep(0.01)
+
+
+def run_python(*command: Any, fails: bool = False, **options: Any) -> subprocess.CompletedProcess:
+    """Run `-c CODE` or a script in a process of its own; `env` are more variables."""
+    options["env"] = {**os.environ, **options.get("env", {})}
+    done = subprocess.run(
+        [sys.executable, *map(str, command)],
+        **options,
+        capture_output=True,
+        text=True,
+        timeout=LATE,
+        check=False,
+    )
+    assert bool(done.returncode) == fails, done.stdout + done.stderr
+    return done

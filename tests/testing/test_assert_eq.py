@@ -6,7 +6,7 @@ import pytest
 
 import udf_zoo
 import udfdask as ud
-from udfdask.testing import assert_eq, raise_if_dask_computes, run_reference
+from udfdask.testing import assert_eq, run_reference
 from udfdask.udfs import SumSigUDF, SumUDF
 
 EQUAL = [
@@ -118,11 +118,3 @@ def test_each_side_is_computed_once():
     counted = X.map_blocks(load, dtype=X.dtype)
     assert_eq(ud.run_udf(counted, SumSigUDF()), run_reference(X, SumSigUDF()))
     assert len(loads) == X.npartitions
-
-
-def test_the_fence():
-    lazy = ud.run_udf(X, SumSigUDF())
-    with raise_if_dask_computes(allowed=1):
-        lazy.compute()
-        with pytest.raises(AssertionError, match=r"2 time\(s\), where 1 are allowed"):
-            lazy.compute()

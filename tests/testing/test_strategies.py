@@ -1,16 +1,12 @@
 """The strategies give what they say."""
 
-import dask.array as da
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, find, given, settings
 from hypothesis import strategies as st
 from hypothesis.errors import NoSuchExample
 
-import udf_zoo
-import udfdask as ud
 from suites import examples
-from udfdask.testing import assert_eq, run_reference
 from udfdask.testing.strategies import arrays, chunkings, datasets, rois, shapes
 
 pytestmark = pytest.mark.full
@@ -47,16 +43,6 @@ def test_sums_of_floats_are_exact():
 )
 def test_datasets_reach_corners(wanted):
     assert find(datasets(), wanted, settings=settings(max_examples=examples(2000))) is not None
-
-
-@pytest.mark.filterwarnings("ignore::udfdask.UDFWarning")  # chunks of a pixel are not good ones
-@given(data=datasets(min_nav=0, dtype="int16"))
-@few
-def test_a_dataset_runs(data):
-    assert isinstance(data.array, da.Array)
-    how = {"sig_dims": data.sig_dims, "roi": data.roi}
-    for udf in (udf_zoo.Chain(), udf_zoo.NavSums()):
-        assert_eq(ud.run_udf(data.array, udf, **how), run_reference(data.array, udf, **how))
 
 
 @given(data=st.data())
