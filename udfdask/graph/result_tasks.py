@@ -208,7 +208,7 @@ class ResultTasks:
         make: Callable[..., dict[Key, Task]],
         *arguments: Any,
     ) -> da.Array:
-        """Return a dask array of `make(name, *arguments)`; `named` are stage and name of it."""
+        """Return a dask array of `make(name, *arguments)`; `named` has its stage and result."""
         stage, *rest = named
         token = tokenize(self.token, stage, tuple(rest))  # names of results may differ in case only
         name = "-".join([self.udf_name, *rest, stage, token]).lower()
@@ -220,7 +220,7 @@ class ResultTasks:
         return made
 
     def gather(self) -> tuple[Callable[..., Arrays], tuple[Any, ...]]:
-        """Return a function that makes arrays and masks of the values of `keys`, and options."""
+        """Return a function that makes arrays and masks of the values of `keys`; its arguments."""
         place = None if self.reduced is None else self.keys.index(self.reduced)
         about = (self.grid, self.sig, self.specs)
         return _gather, (self.number, len(self.rows_only), place, about)

@@ -103,7 +103,10 @@ def _blocks(box: tuple[slice, ...], wanted: BoolArray | None) -> Iterator[tuple[
 def _split_by_chunk(
     tasks: dict[Key, Any], groups: list[list[Key]]
 ) -> tuple[list[list[Key]], list[Key], set[Key]]:
-    """Return the keys that only one group needs, of other tasks, and of results on a cluster."""
+    """Return the keys of tasks that one group needs alone, of shared tasks, and of futures.
+
+    A future is a result that a cluster has already.
+    """
     number_of: dict[Key, int] = {}
     futures: set[Key] = set()
     for number, keys in enumerate(groups):

@@ -212,7 +212,7 @@ OPTIONS = frozenset(SchedulerOptions.__annotations__)
 
 
 def check_options(caller: Callable[..., Any], options: Mapping[str, Any], get: Any) -> None:
-    """Raise if no scheduler accepts an option: dask ignores it. A user's own one checks itself."""
+    """Raise if no scheduler has an option: dask ignores it. A user's own one is not checked."""
     function = getattr(get, "func", get)  # for an executor, `get` is a partial of dask's function
     is_dask = str(getattr(function, "__module__", "")).startswith(("dask.", "distributed."))
     if callable(get) and not is_dask:

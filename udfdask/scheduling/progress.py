@@ -238,7 +238,7 @@ class ProgressCounter:
         return {key[0] for key in self._chunk_of if isinstance(key, tuple)}
 
     def note_stored(self, tasks: Mapping[Hashable, bool]) -> None:
-        """Note tasks with stored results; True: it is done even if the graph lacks it."""
+        """Note tasks whose results are stored; True for those that need not be in the graph."""
         self._stored = dict(tasks)
 
     def start(self, tasks: Iterable[Hashable] | None = None) -> None:

@@ -50,7 +50,7 @@ class ListedTasks(TaskLayer):
 
 
 class LazyLayer(Layer):
-    """`n` tasks, which ``make(*arguments)`` lists by key: on the scheduler, not on a client."""
+    """A layer of `n` tasks, which ``make(*arguments)`` lists by key: never on a client."""
 
     has_legacy_tasks = False
 
