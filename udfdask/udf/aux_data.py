@@ -49,10 +49,7 @@ class AuxData:
 
     @property
     def raw_data(self) -> Any:
-        """All values as LiberTEM has them: a row for each frame, shape (frames, *extra_shape).
-
-        For the kinds sig and single, they are `data`.
-        """
+        """All values, for kind nav a row for each frame, shape (frames, *extra_shape)."""
         if self.kind != "nav" or self.data is None:
             return self.data
         rows = self.data.size // math.prod(self.extra_shape) if self.data.size else 0
@@ -78,10 +75,7 @@ class AuxData:
         return replace(self, data=values, shape=tuple(np.shape(data)), labels=None)
 
     def full_shape(self, shape: Shape) -> tuple[int, ...]:
-        """Return the shape of all values for a dataset of a shape.
-
-        It is (*nav, *extra_shape) or (*sig, *extra_shape), for single `extra_shape` or (1,).
-        """
+        """Return the full shape: (*nav or *sig, *extra_shape); (1,) for a single number."""
         if self.kind == "single":
             return self.extra_shape or (1,)
         return (*(shape.nav if self.kind == "nav" else shape.sig), *self.extra_shape)

@@ -17,7 +17,6 @@ from udfdask.types import AnyArray, Kind, Use, Where
 from udfdask.udf.params import Values
 
 KINDS = ("nav", "sig", "single")
-USES = (None, "private", "result_only")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +97,8 @@ def declare(
     kind: Any, extra_shape: Any, dtype: Any, where: Any, use: Any, fill_value: Any
 ) -> BufferSpec:
     """Declare a buffer; raise if an argument is invalid."""
-    for name, value, known in (("use", use, USES), ("where", where, (None, "device"))):
+    uses = (None, "private", "result_only")
+    for name, value, known in (("use", use, uses), ("where", where, (None, "device"))):
         if value not in known:
             raise ArgumentValueError(
                 f"buffer {name} must be one of {', '.join(map(repr, known))}, not {value!r}"

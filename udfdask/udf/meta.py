@@ -23,10 +23,7 @@ Core = tuple[slice, ...]
 
 
 class NotedSlice(Slice):
-    """A slice that notes when its navigation part is used, which depends on the full ROI.
-
-    Partial results of UDFs that only use the signal part are valid for any ROI.
-    """
+    """A slice that notes when its navigation part is used, which depends on the full ROI."""
 
     __slots__ = ("_looks", "_whole")
 

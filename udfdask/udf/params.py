@@ -82,10 +82,7 @@ def _members(value: Any) -> Any:
 
 
 class Values:
-    """Values by name, by attribute or by item.
-
-    The names are in the `__dict__` of the instance, where they hide methods of this class.
-    """
+    """Values by name; names in the `__dict__` of the instance hide methods of this class."""
 
     def __init__(self, values: Mapping[str, Any]) -> None:
         self.__dict__.update(values)

@@ -43,10 +43,7 @@ class TileSums:
 
     @property
     def of_frames(self) -> AnyArray:
-        """For each frame sum(I), sum(y * I) and sum(x * I), shape (n, 3), float64.
-
-        y and x count from the first pixel of the tile.
-        """
+        """For each frame sum(I), sum(y * I), sum(x * I) from the first pixel, (n, 3), float64."""
         return self._both[1]
 
     @cached_property

@@ -20,10 +20,7 @@ OPTIONAL = {*(f"process_{x}" for x in METHODS), "preprocess", "postprocess", "cl
 
 
 def functions_of(udf: Any) -> Iterator[tuple[type, str, Callable[..., Any]]]:
-    """Yield the methods that the user wrote, also overridden ones, with their class and name.
-
-    The class of the UDF itself comes first.
-    """
+    """Yield the methods that the user wrote, also overridden ones; the class of the UDF first."""
     for cls in type(udf).__mro__:
         if not _is_ours(cls):
             for name, value in vars(cls).items():

@@ -44,21 +44,19 @@ def as_shifts(given: Any) -> Any:
 
 
 def check_shifts(shifts: Any, shape: Shape, roi: AnyArray | None) -> None:
-    """Raise unless shifts have a number for each signal axis, and are finite in the ROI.
-
-    The values of lazy shifts are checked later.
-    """
+    """Raise unless shifts have a number for each signal axis, and are finite in the ROI."""
     if shifts is None:
         return
-    aux, sig, size = isinstance(shifts, AuxData), shape.sig, shape.nav.size
-    axes = shifts.extra_shape[0] if aux else math.prod(np.shape(shifts))
+    is_aux, sig = isinstance(shifts, AuxData), shape.sig
+    axes = shifts.extra_shape[0] if is_aux else math.prod(np.shape(shifts))
     if axes != len(sig):
         raise ArgumentValueError(
             f"shifts have {axes} numbers each, but a frame of shape {tuple(sig)} has {len(sig)}"
         )
-    # the plan refuses another size
-    if aux and not shifts.is_lazy and shifts.data is not None and shifts.data.size == size * axes:
-        rows = np.reshape(shifts.data, (size, -1))
+    # the plan refuses another size; lazy values are checked later
+    known = None if not is_aux or shifts.is_lazy else shifts.data
+    if known is not None and known.size == shape.nav.size * axes:
+        rows = np.reshape(known, (-1, axes))
         whole_pixels(rows if roi is None else rows[roi.reshape(-1)])
 
 

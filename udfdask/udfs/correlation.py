@@ -201,10 +201,7 @@ class CorrelationUDF(BuiltInUDF):
         find_maxima(maps, self._corners(shifts), *outputs)
 
     def _shifts(self) -> tuple[AnyArray, AnyArray]:
-        """Return the shifts of the current frames, rounded, and a mask of the finite shifts.
-
-        The shifts have the shape (frames, 2), or (1, 2) if they are equal for all frames.
-        """
+        """Return rounded shifts, (frames, 2) or (1, 2) if all are equal, and which are finite."""
         given = (0, 0) if self.params.zero_shift is None else self.params.zero_shift
         shifts = np.asarray(given, dtype=np.float64).reshape((-1, 2))
         known = np.asarray(np.isfinite(shifts).all(axis=1))

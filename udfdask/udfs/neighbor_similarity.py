@@ -115,11 +115,7 @@ class NeighborSimilarityUDF(WindowUDF):
         return {"similarity": similarity, "mean": self.buffer("nav", dtype=dtype)}
 
     def get_result_axes(self) -> Mapping[str, tuple[Axis, ...]]:
-        """Describe the axes of the window: the distance from the position.
-
-        An axis has the unit of the navigation axis if this is evenly spaced, otherwise it counts
-        frames.
-        """
+        """Describe the distance from the position, in frames if the scan is not evenly spaced."""
         axes, shape = [], self._weights().shape
         for axis, n in zip(self.meta.axes[: len(shape)], shape, strict=True):
             known = axis.is_calibrated and axis.values is None
@@ -177,10 +173,7 @@ class NeighborSimilarityUDF(WindowUDF):
 
 
 def _read_mask(mask: Any) -> Any:
-    """Return a mask of pixels as an array of bool; raise if it is something else.
-
-    Masks that only an accessor can read are returned unchanged.
-    """
+    """Return a mask as an array of bool, or unchanged if only an accessor can read it."""
     if mask is None or is_held_elsewhere(mask):
         return mask
     if hasattr(mask, "__dask_graph__"):

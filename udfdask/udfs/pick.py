@@ -45,8 +45,7 @@ class PickUDF(BuiltInUDF):
         super().__init__()
 
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
-        n = self._count_frames()
-        dtype = self.meta.input_dtype
+        n, dtype = self._count_frames(), self.meta.input_dtype
         size = n * self.meta.dataset_shape.sig.size * dtype.itemsize
         if size > LARGE:
             warnings.warn(
@@ -56,9 +55,7 @@ class PickUDF(BuiltInUDF):
                 stacklevel=2,
             )
         shape = (n, *self.meta.dataset_shape.sig)
-        return {
-            "intensity": self.buffer(kind="single", extra_shape=shape, dtype=dtype, where="device")
-        }
+        return {"intensity": self.buffer("single", shape, dtype, where="device")}
 
     def get_result_axes(self) -> Mapping[str, tuple[Axis, ...]]:
         """Count the frames; the axes of a frame are those of the data."""

@@ -164,11 +164,10 @@ class ScanDriftUDF(BuiltInUDF):
 
         sig = tuple(self.meta.dataset_shape.sig)
         shape = (1, *sig) if len(sig) == 1 else sig
-        allowed = None
+        allowed = reference = None
         if self.params.max_shift is not None:
             y, x = (np.fft.fftfreq(n, 1 / n) for n in shape)
             allowed = np.hypot(y[:, np.newaxis], x) <= self.params.max_shift
-        reference = None
         if self._has_reference:
             frame = np.asarray(self.params.reference).reshape(shape)
             reference = spectra_of(frame, self.params.normalization == "phase")

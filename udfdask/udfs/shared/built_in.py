@@ -41,10 +41,7 @@ class BuiltInUDF(UDF):
         return self.USE_NATIVE_DTYPE
 
     def get_backends(self) -> Any:
-        """Accept NumPy arrays, and others if the `process_tile` that has kernels runs.
-
-        Subclasses with another one get NumPy arrays, as do dtypes without kernels.
-        """
+        """Accept NumPy arrays, and others if the `process_tile` that has kernels for them runs."""
         host = (self.BACKEND_NUMPY,)
         if "meta" in vars(self):  # before, each dtype counts as accepted
             dtype = self.meta.input_dtype

@@ -99,11 +99,7 @@ def _reach(values: AnyArray) -> float:
 def _visible(
     values: AnyArray, usable: AnyArray
 ) -> tuple[tuple[float, float] | None, float, AnyArray]:
-    """Return the center of the background, and which pixels no beam stop hides.
-
-    In between is the part of the differences of the background that depend on the distance from
-    this center. The center is None if the background has none.
-    """
+    """Return the center of the background or None, what it explains, and which pixels count."""
     levels = _levels(values, usable, SMALL)
     found, scale = _find_background(*levels[-1]), 2 ** (len(levels) - 1)
     if found is None or found[1] < EXPLAINED:
@@ -173,10 +169,7 @@ def _rings(
 
 
 def _levels(values: AnyArray, usable: AnyArray, most: int) -> list[tuple[AnyArray, AnyArray]]:
-    """Return a pattern, and binned by 2, 4, ... until it has at most this size.
-
-    A binned pixel is the mean of those that are used.
-    """
+    """Return a pattern, and means over 2, 4, ... pixels until it has at most this size."""
     levels = [(values, usable)]
     while max(values.shape) > most and min(values.shape) >= 4:
         ny, nx = (n // 2 for n in values.shape)
@@ -191,10 +184,7 @@ def _levels(values: AnyArray, usable: AnyArray, most: int) -> list[tuple[AnyArra
 
 
 def _candidates(values: AnyArray, usable: AnyArray, near: Place | None) -> list[Place]:
-    """Return the best places on the grid of half pixels, by Fourier transforms.
-
-    With `near`, they are at most `NEAR` from it.
-    """
+    """Return the best places on the grid of half pixels, with `near` at most `NEAR` from it."""
     from scipy import fft
     from scipy.ndimage import maximum_filter
 
@@ -263,10 +253,7 @@ def _similarity(values: AnyArray, usable: AnyArray, place: Place) -> float:
 
 
 def _summit(values: AnyArray, usable: AnyArray, place: Place) -> tuple[float, tuple[float, float]]:
-    """Return the height of a maximum, and its offset (y, x) from a place, within a step.
-
-    These are those of the paraboloid that fits 3 x 3 similarities best.
-    """
+    """Return the height and offset (y, x) of a maximum, by a paraboloid through 3 x 3 places."""
     y, x = np.mgrid[-1:2, -1:2].reshape(2, -1).astype(np.float64)
     near = [_similarity(values, usable, one) for one in _around(place)]
     design = np.stack([np.ones(9), y, x, y * y, y * x, x * x], axis=1)

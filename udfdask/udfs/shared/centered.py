@@ -154,10 +154,7 @@ class RingUDF(CenteredUDF):
         return self._ring_around(self._center).mask(self.meta.dataset_shape.sig)
 
     def _check_pixels(self, words: str) -> None:
-        """Raise if no frame has a pixel in the detector, which `words` name.
-
-        Lazy numbers are not checked: with a lazy inner radius, the whole disk counts.
-        """
+        """Raise if no frame has a pixel in the detector `words`, as far as radii are not lazy."""
         inner, outer = self._limits()
         if is_lazy(outer):
             return

@@ -21,11 +21,7 @@ _DIRECTION = re.compile(r"(?:^|[^a-z])[a-z]?([xy])$")
 
 
 def wrong_order(axes: Sequence[Axis]) -> str:
-    """Return a warning if the names of axes say that x comes before y; else an empty text.
-
-    Vectors over a scan take the last axis but one as y and the last axis as x, both of the scan
-    and of frames.
-    """
+    """Return a warning if the names of axes say that x comes before y; else an empty text."""
     scan, frame = ([axis.name for axis in part] for part in (axes[:-2], axes[-2:]))
     swaps_scan, swaps_frame = _directions(scan) == "xy", _directions(frame) == "xy"
     if not (swaps_frame or (swaps_scan and _directions(frame) == "yx")):

@@ -151,10 +151,7 @@ def check_axes(shape: Any, sig: Shape) -> None:
 
 
 def pixels_of(shape: Any, numbers: Mapping[str, Any], sig: Shape) -> tuple[AnyArray, bool]:
-    """Return the mask of a detector that is neither a disk nor a ring.
-
-    Also return whether some of its pixels lie beyond the edge of frames.
-    """
+    """Return the mask of a detector without a center, and whether the edge of frames cuts it."""
     if not isinstance(shape, str):
         return detector_pixels(shape, sig), False
     if shape == "window":

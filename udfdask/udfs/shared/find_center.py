@@ -73,10 +73,6 @@ def find_center(
     UDFWarning
         If the center is not sure: the background has another one, or several are about equal.
 
-    See Also
-    --------
-    guess_corrections : Guesses the mean center from centers of mass.
-
     Notes
     -----
     Pixels that are much darker than the background around them, such as a beam stop, are not used.
