@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from functools import partial
+from operator import index
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,7 +18,7 @@ from udfdask.geometry.shapes import Shape, Slice
 from udfdask.geometry.units import Quantity, as_quantity
 from udfdask.kernels.cpu.dense_products import product
 from udfdask.kernels.cuda.dense_products import add_window_products
-from udfdask.masks import DiskTemplate, MaskContainer, checks
+from udfdask.masks import DiskTemplate, MaskContainer
 from udfdask.masks.templates import shifted_templates
 from udfdask.types import AnyArray, is_lazy
 from udfdask.udf import UDF
@@ -271,8 +272,11 @@ def _checked_steps(given: Any) -> Any:
     value = as_quantity("steps", given)
     if isinstance(value, Quantity):
         return value
-    steps = value if value is given else math.ceil(value)  # "2 px"
-    steps = checks.integer("steps", steps, least=0, of="an integer number of pixels")
+    try:
+        steps = index(given) if value is given else math.ceil(value)  # "2 px"
+    except TypeError:
+        what = "an integer number of pixels"
+        raise ArgumentTypeError(f"steps must be {what}, not {given!r}") from None
     if steps < 2:
         raise ArgumentValueError(
             f"steps must be at least 2 pixels, not {steps}: the 5 x 5 pixels of a maximum must fit"
