@@ -152,15 +152,13 @@ class UncorrectedTile:
     """Raw frames in memory, with the planes that correct their sum.
 
     A UDF that promises `only_sums_frames` gets it in place of a corrected tile. It has what the
-    promise allows: `sum(axis=0)`, `shape`, `dtype` and a length.
+    promise allows: `sum(axis=0)`, `shape`, `dtype` and a length. `frames` has the shape (frames,
+    *sig part), `beyond` the pixels `planes.beyond` of the same frames.
     """
 
     frames: AnyArray
-    """The frames, shape (frames, *sig part), in any byte order."""
     planes: TilePlanes
-    """The planes that correct the part, in the dtype that `precise` returns."""
     beyond: AnyArray | None = None
-    """Pixels outside the part, `planes.beyond`, of the same frames, shape (frames, m)."""
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -270,10 +270,7 @@ def aligned_corrections(corrections: Any, data: DataLabels) -> Any:
 
 
 def with_planes(
-    corrections: CorrectionSet,
-    values: Mapping[str, Any],
-    sig: Sequence[int],
-    dtype: np.dtype[Any],
+    corrections: CorrectionSet, values: Mapping[str, Any], sig: Sequence[int], dtype: np.dtype[Any]
 ) -> CorrectionSet:
     """Return corrections with checked, computed values in place of dask arrays."""
     planes = {name: _plane(name, value) for name, value in values.items()}

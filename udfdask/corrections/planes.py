@@ -17,6 +17,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from udfdask.backends.backend import locked
 from udfdask.geometry.shapes import Slice
 from udfdask.kernels.overflow import compiled_dtype
 from udfdask.types import AnyArray
@@ -71,23 +72,22 @@ class PixelPlanes(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, weakref_slot=True)
 class TilePlanes:
-    """The arrays that correct one signal part of frames, for tiles of one dtype."""
+    """The arrays that correct one signal part of frames, for tiles that get the dtype `dtype`.
+
+    `part_planes` are those of the part. `patched` are the pixels to patch, flat indices in the
+    part, int64, shape (k,); each from the first `counts` of its `neighbors`, shape (k, 3**n - 1):
+    flat indices in the part, or the size of the part plus an index in `beyond`. These are the
+    coordinates in the frame of neighbors outside the part, shape (sig dims, m), which have the
+    `beyond_planes`.
+    """
 
     dtype: np.dtype[Any]
-    """Dtype of corrected tiles."""
     part_planes: PixelPlanes
-    """Dark frame and gain map of the part."""
     patched: AnyArray
-    """Pixels to patch, int64, shape (k,), flat indices in the part."""
     neighbors: AnyArray
-    """The pixels they are patched from, int64, shape (k, 3**n - 1): flat indices in the part, or
-    the size of the part plus an index in `beyond`."""
     counts: AnyArray
-    """How many of these neighbors are used, int64, shape (k,), at least 1."""
     beyond: AnyArray
-    """Coordinates in the frame of neighbors outside the part, int64, shape (sig dims, m)."""
     beyond_planes: PixelPlanes
-    """Dark frame and gain map of the neighbors outside the part."""
 
 
 _made: WeakKeyDictionary[CorrectionSet, dict[Hashable, Any]] = WeakKeyDictionary()
@@ -141,9 +141,9 @@ def _make(
     return TilePlanes(
         dtype=dtype,
         part_planes=_planes(corrections, part.get(), compiled, shape),
-        patched=_locked(np.ravel_multi_index(tuple(local[:, here]), shape)),
-        neighbors=_locked(neighbors),
-        counts=_locked(counts[here]),
+        patched=locked(np.ravel_multi_index(tuple(local[:, here]), shape)),
+        neighbors=locked(neighbors),
+        counts=locked(counts[here]),
         beyond=beyond,
         beyond_planes=_planes(corrections, tuple(beyond), compiled, beyond.shape[1:]),
     )
@@ -162,11 +162,5 @@ def _planes(
     cut = []
     for plane, neutral in ((corrections.dark, 0), (corrections.gain, 1)):
         values = np.full(shape, neutral, dtype) if plane is None else plane[index]
-        cut.append(_locked(np.ascontiguousarray(values, dtype=dtype).reshape(-1)))
+        cut.append(locked(np.ascontiguousarray(values, dtype=dtype).reshape(-1)))
     return PixelPlanes(*cut)
-
-
-def _locked(array: AnyArray) -> AnyArray:
-    """Make an array read-only: all threads share it, and numba compiles for one type only."""
-    array.flags.writeable = False
-    return array

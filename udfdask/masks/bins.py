@@ -120,19 +120,16 @@ def number_of_bins(n_bins: Any, r: float, ri: float) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BinMembers:
-    """The pixels of a frame, or of a part of it, in each bin of `radial_bins`.
+    """The pixels of a frame, or of a part of it, in each bin of `radial_bins`, as a sparse stack.
 
-    It contains the same data as a sparse stack, but does not need the package `sparse`.
+    Bin b has the members from ``bounds[b]`` to ``bounds[b + 1]``, int64: their row `y` and column
+    `x` in the frame, sorted in each bin, and their `weight`, float64.
     """
 
     bounds: AnyArray
-    """Index of the first member of each bin, and the number of members; int64, (bins + 1,)."""
     y: AnyArray
-    """Row of each member in the frame, in pixels; sorted in each bin."""
     x: AnyArray
-    """Column of each member in the frame, in pixels."""
     weight: AnyArray
-    """Weight of each member, float64."""
 
     @property
     def totals(self) -> AnyArray:
@@ -155,10 +152,7 @@ class BinMembers:
         inside = (self.y >= oy) & (self.y < oy + height) & (self.x >= ox) & (self.x < ox + width)
         kept = np.concatenate([[0], np.cumsum(inside)])
         return BinMembers(
-            bounds=kept[self.bounds],
-            y=self.y[inside],
-            x=self.x[inside],
-            weight=self.weight[inside],
+            bounds=kept[self.bounds], y=self.y[inside], x=self.x[inside], weight=self.weight[inside]
         )
 
 
@@ -206,15 +200,16 @@ most 2e-7 or 1e-12 of the sum of the weighted intensities."""
 
 
 class SharedAngles(NamedTuple):
-    """Weights of pixels at the angles of a grid, and the waves at these angles."""
+    """Weights of pixels at the angles of a grid, and the waves at these angles.
+
+    The `weights`, shape (pixels, terms), are those at the angle `first`, int64, and the next ones
+    (the grid is a circle). `waves` has the factors of the sum at each angle, shape (angles, 2 *
+    orders), float64: the real and the imaginary part of an order are in adjacent columns.
+    """
 
     first: AnyArray
-    """First angle of the grid that has a weight for a pixel, int64, shape (pixels,)."""
     weights: AnyArray
-    """Weights at this angle and the next ones (the grid is a circle), shape (pixels, terms)."""
     waves: AnyArray
-    """Factors of the sum at each angle, shape (angles, 2 * orders), float64: the real and the
-    imaginary part of an order are in adjacent columns."""
 
 
 def share_angles(phi: AnyArray, n_orders: int, real: np.dtype[np.floating]) -> SharedAngles:

@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from udfdask.errors import ArgumentTypeError, ArgumentValueError
+from udfdask.errors import ArgumentTypeError, ArgumentValueError, missing_package
 
 PIXELS = "a number of pixels"
 
@@ -90,8 +90,6 @@ def needs_sparse(what: str) -> Any:
     """Return the package `sparse`, which `what` needs."""
     try:
         import sparse
-    except ImportError as error:
-        raise ImportError(
-            f'{what} needs sparse, which is not installed: pip install "udfdask[sparse]"'
-        ) from error
+    except ImportError:
+        raise missing_package("sparse", purpose=what, extra="sparse") from None
     return sparse

@@ -16,18 +16,18 @@ from udfdask.types import AnyArray
 
 @dataclass(frozen=True, slots=True)
 class Ring:
-    """A disk or a ring in a frame, in pixels."""
+    """A disk or a ring in a frame, around a center (y, x), in pixels.
+
+    The outer radius is inf for all pixels of a frame outside the inner one. The inner radius is
+    None for a disk, which contains its center. `stretch` is the ratio of the half axes of an
+    ellipse, `stretch_angle` the direction of its long half axis, in degrees.
+    """
 
     center: tuple[Any, Any]
-    """Center (y, x)."""
     outer: Any
-    """Outer radius; inf for all pixels of a frame outside the inner one."""
     inner: Any = None
-    """Inner radius; None for a disk, which contains its center."""
     stretch: Any = 1.0
-    """Ratio of the half axes of an ellipse."""
     stretch_angle: Any = 0.0
-    """Direction of its long half axis, in degrees."""
 
     def mask(self, sig: Sequence[int]) -> AnyArray:
         """Return a mask of its pixels in frames of shape `sig`."""

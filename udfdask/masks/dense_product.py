@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from udfdask.backends.backend import locked
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.geometry.shapes import Shape, Slice
 from udfdask.kernels.cpu.change_frames import moved_back, overlap
@@ -243,7 +244,8 @@ class MaskProduct:
         if self.dtype.kind not in "fc":
             narrow = np.dtype(np.float32) if bound <= EXACT_SINGLE else wide
         pixels, values = pixels[order].astype(np.uint32), values[order]
-        return MaskEntries(*locked_all(starts, pixels, values.astype(wide), values.astype(narrow)))
+        arrays = starts, pixels, values.astype(wide), values.astype(narrow)
+        return MaskEntries(*map(locked, arrays))
 
     def _entries(self, part: Slice) -> tuple[AnyArray, AnyArray, AnyArray, float]:
         """Return masks, pixels and nonzero values in a part, complex ones in two if split.
@@ -263,13 +265,6 @@ class MaskProduct:
     def _wide(self, bound: float) -> np.dtype[Any]:
         """Return a dtype that can hold any sum of products up to a limit."""
         return np.result_type(self._real, np.float64) if bound <= EXACT else self.dtype
-
-
-def locked_all(*arrays: AnyArray) -> tuple[AnyArray, ...]:
-    """Make arrays read-only."""
-    for array in arrays:  # all threads share them
-        array.flags.writeable = False
-    return arrays
 
 
 def _largest_sum(which: AnyArray, values: AnyArray) -> float:

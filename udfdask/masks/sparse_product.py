@@ -8,18 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.backends.backend import DenseBackend
+from udfdask.backends.backend import DenseBackend, locked
 from udfdask.backends.sparse_rows import csr_rows
 from udfdask.geometry.shapes import Slice
 from udfdask.kernels.cuda.dense_products import add_dense_products
 from udfdask.kernels.overflow import add_exactly, require_near
-from udfdask.masks.dense_product import (
-    LARGEST,
-    MaskProduct,
-    locked_all,
-    real_masks,
-    region_of,
-)
+from udfdask.masks.dense_product import LARGEST, MaskProduct, real_masks, region_of
 from udfdask.masks.stack import Region
 from udfdask.types import AnyArray
 
@@ -103,7 +97,7 @@ class EntryProduct(MaskProduct):
         order, wide = np.lexsort((which, pixels)), self._wide(bound)
         starts = np.searchsorted(pixels[order], np.arange(part.shape.size + 1)).astype(np.int64)
         which, values = which[order].astype(np.uint32), values[order].astype(wide)
-        return PixelMasks(*locked_all(starts, which, values)), wide
+        return PixelMasks(*map(locked, (starts, which, values))), wide
 
 
 class DeviceMaskProduct(MaskProduct):

@@ -18,11 +18,7 @@ from udfdask.once_per_process import OncePerProcess
 from udfdask.types import AnyArray
 
 Sparse = Literal[
-    "scipy.sparse",
-    "scipy.sparse.csr",
-    "scipy.sparse.csc",
-    "sparse.pydata",
-    "sparse.pydata.GCXS",
+    "scipy.sparse", "scipy.sparse.csr", "scipy.sparse.csc", "sparse.pydata", "sparse.pydata.GCXS"
 ]
 """LiberTEM's names of sparse formats: ``scipy.sparse`` is CSR, ``sparse.pydata`` is COO."""
 

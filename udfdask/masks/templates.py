@@ -16,12 +16,7 @@ from udfdask.types import AnyArray
 
 
 def sparse_template_multi_stack(
-    mask_index: Any,
-    offsetX: Any,
-    offsetY: Any,
-    template: Any,
-    imageSizeX: int,
-    imageSizeY: int,
+    mask_index: Any, offsetX: Any, offsetY: Any, template: Any, imageSizeX: int, imageSizeY: int
 ) -> Any:
     """Return a sparse stack of masks with copies of a template at many positions.
 
@@ -84,12 +79,7 @@ def sparse_template_multi_stack(
 
 
 def sparse_circular_multi_stack(
-    mask_index: Any,
-    centerX: Any,
-    centerY: Any,
-    imageSizeX: int,
-    imageSizeY: int,
-    radius: float,
+    mask_index: Any, centerX: Any, centerY: Any, imageSizeX: int, imageSizeY: int, radius: float
 ) -> Any:
     """Return a sparse stack of masks with disks at many positions.
 
