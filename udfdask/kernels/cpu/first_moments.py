@@ -1,13 +1,9 @@
 """First moments of frames: sums of pixels times their positions.
 
 A mask consists of runs of pixels: eight rows where these have columns in common, and single rows.
-Kernels add up the pixels of a run in registers: its sum, and its moments about its first pixel. The
-moments about the origin of the frame follow from these, once per run. Column sums in a buffer took
-1.2 to 2 times as long.
-
-Integers of 8 and 16 bits are added up eight rows at a time, because sums of eight values need few
-bits. All other values are added up row by row: eight rows at once would save no operations, and
-memory is read faster in order.
+Kernels add up the sum of a run, and its moments about its first pixel, in registers. Column sums in
+a buffer took 1.2 to 2 times as long. Only integers of 8 and 16 bits are added up eight rows at a
+time: for others, this would save no operations, and memory is read faster in order.
 """
 
 from __future__ import annotations
@@ -53,18 +49,15 @@ Pixels = tuple[int, int]
 
 
 class Cover(NamedTuple):
-    """The part of a mask in a tile, as runs of pixels."""
+    """The part of a mask in a tile with rows of `width` pixels, `row_step` values apart, as runs.
+
+    `runs`, shape (runs, 5): number of rows (8 or 1), first row and column in the frame, index in
+    memory, length. They are unsigned: kernels need not check for negative indices.
+    """
 
     runs: AnyArray
-    """Number of rows (8 or 1), first row and column in the frame, index in memory, length.
-
-    Shape (runs, 5), row by row. All numbers are unsigned: kernels need not check for negative
-    indices.
-    """
     width: int
-    """Columns of the tile."""
     row_step: int
-    """Number of values from one row to the next."""
 
 
 def spans_of(mask: AnyArray) -> AnyArray:
@@ -134,36 +127,12 @@ def add_moments(
     columns = np.arange(where.width, dtype=np.float64)
     frames = flat, np.uint64(frame_step), np.uint64(where.row_step), swap
     zeros = None if swap == HALF else ZEROS.get(f"{flat.dtype.kind}{flat.dtype.itemsize}")
-    if zeros is None:
-        _add_row_by_row(frames, columns, where.runs, out)
-    else:
-        _add_eight_rows(frames, columns, where.runs, out, zeros)
+    _add(frames, columns, where.runs, zeros, out)
 
 
 @summing_kernel
-def _add_row_by_row(frames: Any, columns: Any, runs: Any, out: Any) -> None:
-    """Add the moments of all frames, in double precision."""
-    flat, frame_step, row_step, swap = frames
-    for f in range(out.shape[0]):
-        start = np.uint64(f) * frame_step
-        total, moment_y, moment_x = 0.0, 0.0, 0.0
-        for k in range(runs.shape[0]):
-            rows, y, x, place, n = runs[k]
-            place += start
-            for row in range(y, y + rows):
-                sums, right = _sum_row(flat, place, swap, columns, n)
-                total += sums
-                moment_y += sums * row
-                moment_x += right + sums * x
-                place += row_step
-        out[f, 0] += total
-        out[f, 1] += moment_y
-        out[f, 2] += moment_x
-
-
-@summing_kernel
-def _add_eight_rows(frames: Any, columns: Any, runs: Any, out: Any, zeros: Any) -> None:
-    """Add the moments of all frames; eight rows at a time, as integers."""
+def _add(frames: Any, columns: Any, runs: Any, zeros: Any, out: Any) -> None:
+    """Add the moments of all frames: of eight rows at a time, as integers, if there are `zeros`."""
     flat, frame_step, row_step, swap = frames
     most = np.uint64(LONGEST)
     # the processor itself reads ahead if eight rows are a short piece of memory: prefetching them
@@ -175,19 +144,27 @@ def _add_eight_rows(frames: Any, columns: Any, runs: Any, out: Any, zeros: Any) 
         for k in range(runs.shape[0]):
             rows, y, x, place, length = runs[k]
             place += start
-            while length > 0:
-                n = min(length, most)
-                if rows == 8:
-                    if is_wide:
-                        _prefetch_eight(flat, place, row_step, n)
-                    sums, below, right = _sum_eight(flat, place, row_step, swap, zeros, n)
-                else:
-                    sums, right = _sum_row(flat, place, swap, columns, n)
-                    below = 0.0
-                total += sums
-                moment_y += below + sums * y
-                moment_x += right + sums * x
-                place, x, length = place + n, x + n, length - n
+            if zeros is None:
+                for row in range(y, y + rows):
+                    sums, right = _sum_row(flat, place, swap, columns, length)
+                    total += sums
+                    moment_y += sums * row
+                    moment_x += right + sums * x
+                    place += row_step
+            else:
+                while length > 0:
+                    n = min(length, most)
+                    if rows == 8:
+                        if is_wide:
+                            _prefetch_eight(flat, place, row_step, n)
+                        sums, below, right = _sum_eight(flat, place, row_step, swap, zeros, n)
+                    else:
+                        sums, right = _sum_row(flat, place, swap, columns, n)
+                        below = 0.0
+                    total += sums
+                    moment_y += below + sums * y
+                    moment_x += right + sums * x
+                    place, x, length = place + n, x + n, length - n
         out[f, 0] += total
         out[f, 1] += moment_y
         out[f, 2] += moment_x
@@ -255,11 +232,10 @@ def add_entry_first_moments(
 
 @inner_kernel
 def _place(pixel: Any, each: float, width: float) -> Any:
-    """Return row and column of a pixel; `each` is 1 / width.
+    """Return row and column of a pixel; `each` is 1 / width. It is faster than integer division.
 
-    This is faster than an integer division, because several pixels are computed at once. It is
-    exact: (pixel + 0.5) / width is at least 0.5 / width away from an integer, which is more than
-    the rounding error for fewer than 2**50 pixels.
+    It is exact: (pixel + 0.5) / width is at least 0.5 / width away from an integer, which is more
+    than the rounding error for fewer than 2**50 pixels.
     """
     place = np.float64(pixel)
     y = np.floor((place + 0.5) * each)

@@ -11,12 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.kernels.cpu.exact_sums import (
-    SAFE_SUM,
-    add_checked,
-    add_rows_exactly,
-    bounds_of,
-)
+from udfdask.kernels.cpu.exact_sums import SAFE_SUM, add_checked, add_rows_exactly, bounds_of
 from udfdask.kernels.numba_internals.compile import (
     inner_kernel,
     kernel,
@@ -34,35 +29,26 @@ MOST_EXACT = 1 << 12
 
 
 @lean_kernel
-def add_columns(
-    flat: AnyArray, count: int, step: int, width: int, swap: Any, block: int, total: AnyArray
-) -> None:
-    """Add all rows to `total`, in its dtype, `block` pixels at a time."""
-    for start in range(0, width, block):
-        part = total[start : min(start + block, width)]
-        _add_block(flat, start, count, step, swap, None, part)
-
-
-@lean_kernel
-def sum_columns(
-    flat: AnyArray, count: int, step: int, width: int, swap: Any, sums: AnyArray, total: AnyArray
-) -> None:
-    """Add all rows to `total`, first into `sums`, which holds the pixels of one step."""
-    block = len(sums)
+def add_columns(rows: Any, block: int, sums: Any, total: AnyArray) -> None:
+    """Add all rows to `total`, `block` pixels at a time: first into `sums`, unless it is None."""
+    flat, count, step, width, swap = rows
     for start in range(0, width, block):
         n = min(block, width - start)
-        part, target = sums[:n], total[start : start + n]
-        part[:] = 0
-        _add_block(flat, start, count, step, swap, None, part)
-        for j in range(n):
-            target[j] += part[j]
+        target = total[start : start + n]
+        if sums is None:
+            _add_block(flat, start, count, step, swap, None, target)
+        else:
+            part = sums[:n]
+            part[:] = 0
+            _add_block(flat, start, count, step, swap, None, part)
+            for j in range(n):
+                target[j] += part[j]
 
 
 @kernel
-def add_columns_exactly(
-    flat: AnyArray, count: int, step: int, width: int, swap: Any, block: int, total: AnyArray
-) -> bool:
+def add_columns_exactly(rows: Any, block: int, total: AnyArray) -> bool:
     """Add all rows to `total`, in the same dtype; return whether all sums fit."""
+    flat, count, step, width, swap = rows
     sums = np.empty(block, total.dtype)
     bound = total.dtype.type(SAFE_SUM // count)
     fits = True
@@ -127,16 +113,16 @@ def add_frames(tile: AnyArray, total: AnyArray) -> None:
     block = min(COLUMNS, rows.width)
     if rows.flat.dtype == target.dtype and is_long(target.dtype):
         for group in rows.cut(MOST_EXACT):
-            require(add_columns_exactly(*group, block, target), target.dtype)
+            require(add_columns_exactly(tuple(group), block, target), target.dtype)
         return
     dtype = target.dtype if is_long(rows.flat.dtype) else narrow.type(0).real.dtype
     if dtype == target.dtype != rows.flat.dtype:
-        add_columns(*rows, block, target)
+        add_columns(tuple(rows), block, None, target)
         return
     sums = np.empty(block, dtype)
     # there is no wider dtype than double precision: sum in two steps, with smaller rounding errors
     for group in rows.cut(FEW if rows.flat.dtype == target.dtype else MOST):
-        sum_columns(*group, sums, target)
+        add_columns(tuple(group), block, sums, target)
 
 
 BLOCK = 1024
@@ -154,9 +140,8 @@ def add_pixels(tile: AnyArray, total: AnyArray) -> None:
         return
     narrow = wider(tile.dtype)
     if narrow is None:
-        total += np.add.reduce(
-            tile.astype(total.dtype, copy=False), axis=tuple(range(1, tile.ndim))
-        )
+        axes = tuple(range(1, tile.ndim))
+        total += np.add.reduce(tile.astype(total.dtype, copy=False), axis=axes)
         return
     flat, _, step, width, swap = as_rows(tile, keeps_half=True)
     _add_rows(flat, (None, (step, width)), width, swap, narrow, total)
