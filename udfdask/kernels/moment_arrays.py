@@ -8,17 +8,15 @@ from typing import Any, NamedTuple
 class Moments(NamedTuple):
     """Moments of each pixel over n frames: contiguous arrays of the same shape.
 
-    The sum of the frames is ``n * origin + excess``. The origin keeps the precision of a small
-    variance with a large offset: if values differ by a millionth of their size, the difference of
-    two means, computed from plain sums, would vanish in rounding errors.
+    `origin` is close to the values of a pixel, or 0. `excess` is the sum of (value - origin), so
+    that the sum of the frames is ``n * origin + excess``; both are float64 or complex128. `varsum`
+    is the sum of squared deviations from the mean, float64. The origin keeps the precision of a
+    small variance with a large offset, which would vanish in the rounding errors of plain sums.
     """
 
     origin: Any
-    """A value close to the values of the pixel, or 0; float64 or complex128."""
     excess: Any
-    """Sum of (value - origin), in the same dtype."""
     varsum: Any
-    """Sum of squared deviations from the mean, float64."""
 
 
 LARGEST_ORIGIN = 1e300

@@ -20,11 +20,6 @@ def compiled_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
 TOLERANCE = 2.0**62
 """Largest difference from a sum in double precision: rounding stays below, wrapping is above."""
 
-REMEDY = (
-    "convert the data, array.astype('float64'), or choose a floating dtype if the UDF has such a "
-    "parameter, as in SumUDF(dtype='float64')"
-)
-
 
 def is_long(dtype: Any) -> bool:
     """Return whether a dtype is a 64-bit integer, whose sums may need more than 64 bits."""
@@ -34,7 +29,11 @@ def is_long(dtype: Any) -> bool:
 def require(fits: bool, dtype: Any) -> None:
     """Raise unless all sums of integers fit their dtype."""
     if not fits:
-        raise SumOverflowError(f"a sum of integers does not fit {dtype}: {REMEDY}")
+        raise SumOverflowError(
+            f"a sum of integers does not fit {dtype}: convert the data, array.astype('float64'), "
+            "or choose a floating dtype if the UDF has such a parameter, as in "
+            "SumUDF(dtype='float64')"
+        )
 
 
 def require_near(sums: Any, approximate: Any) -> None:

@@ -87,10 +87,8 @@ def add_rings_about(
     """Add sum(w * I) and sum(w) of rings around each frame's own center, shape (frames, rings).
 
     `flat` and the steps come from `rows_in_memory`, `swap` from `as_native`. `window` holds the
-    first row and column of the tile in the frame, its height and its width. The rings have the same
-    thickness and start at the inner radius; the weights are those of `radial_bins`. `centers` has
-    the shape (frames, 2), float64; if a center is not finite, its sums are NaN. `matrix` makes the
-    rings round.
+    first row and column of the tile in the frame, its height and its width. The weights w are those
+    of `radial_bins`. If one of the `centers`, shape (frames, 2), is not finite, its sums are NaN.
     """
     # A pixel is in rings whose middle radius is in an interval of the length thickness + 1. These
     # can be billions if rings are very thin, but only those that exist count.
@@ -109,16 +107,12 @@ def add_rings_about(
 def _add_rings(
     frames: Any, window: Any, rings: Any, pairs: int, thin: Any, buffers: Any, results: Any
 ) -> None:
-    """Add each pixel to `pairs` pairs of adjacent rings.
+    """Add each pixel to `pairs` pairs of adjacent rings; `thin` is None or True, for thin rings.
 
-    `thin` is True for rings that are thinner than a pixel, otherwise None: numba then does not
-    compile what only they need, which takes 0.15 seconds.
-
-    `places`, `low`, `high` and `values` are those of the pixels of a row. `at_ring` holds four sums
-    for each pair in each set: w * I in the lower and in the higher ring, and w in both. A sum for
-    each ring took 1.15 times as long: the processor then waits when a pixel is in the next ring.
-    Pairs are numbered by the lower ring; there are `beyond` more pairs below ring 0 and above the
-    last one, whose sums are ignored.
+    `at_ring` holds four sums for each pair in each set: w * I in the lower and in the higher ring,
+    and w in both. A sum for each ring took 1.15 times as long: the processor then waits when a
+    pixel is in the next ring. Pairs are numbered by the lower ring; there are `beyond` more pairs
+    below ring 0 and above the last one, whose sums are ignored.
     """
     flat, frame_step, row_step, swap = frames
     oy, ox, height, width = window
@@ -172,11 +166,10 @@ def _collect(at_ring: Any, beyond: int, f: int, sums: Any, covered: Any) -> None
 
 @lean_inner_kernel
 def _find_wide(dy: float, dx: float, rings: Any, n: int, places: Any, high: Any) -> None:
-    """Find the pair of rings on both sides of the nearest edge: no other ring has a weight.
+    """Find the rings on both sides of the nearest edge of `n` pixels from (dy, dx) on.
 
-    The first of `n` pixels is at (dy, dx) from the center. `places` gets the places of their pairs,
-    in units of four sums, and `high` their weights in the higher ring; the rest of 1 is that in the
-    lower ring.
+    `places` gets the places of their pairs, in units of four sums, and `high` their weights in the
+    higher ring; the rest of 1 is that in the lower ring.
     """
     (yy, yx, xx), inner, thickness, n_rings = rings
     per_pixel = 1 / thickness
@@ -197,10 +190,7 @@ def _find_wide(dy: float, dx: float, rings: Any, n: int, places: Any, high: Any)
 def _find_narrow(
     dy: float, dx: float, rings: Any, pairs: int, pair: int, n: int, results: Any
 ) -> None:
-    """Find a pair of rings for each pixel: pair 0 holds the lowest ring that can have a weight.
-
-    Write the places as `_find_wide` does, and the weights in both rings.
-    """
+    """Find a pair of rings for each pixel; pair 0 has the lowest ring that can have a weight."""
     places, low, high = results
     (yy, yx, xx), inner, thickness, n_rings = rings
     per_pixel = min(1 / thickness, 1e300)  # finite: infinity times 0 has no ring
@@ -234,11 +224,9 @@ def add_waves_about(
 ) -> None:
     """Add ``sum(I * w * exp(i n phi))`` to `sums`, shape (frames, rings, orders), complex128.
 
-    `window` holds the first row and column of the tile in the frame, its height and its width.
-    `around` are the centers, shape (frames, 2), the matrix that makes the rings round, their inner
-    radius and their thickness; the weights w are those of `radial_bins`. Distance and angle are
-    those of the coordinates in which the rings are round. If a center is not finite, the sums of
-    its frame are NaN.
+    `around` are the centers, the matrix that makes the rings round, their inner radius and their
+    thickness; all else is that of `add_rings_about`. The angles phi are those of the coordinates in
+    which the rings are round.
     """
     rings = sums.shape[1]
     source = frames.flat, frames.frame_step, frames.row_step, frames.swap
@@ -251,8 +239,7 @@ def add_waves_about(
 def _add_waves(source: Any, window: Any, around: Any, buffers: Any, sums: Any) -> None:
     """Add the waves of all frames.
 
-    Among the buffers, `pixels` holds the pixels of each ring whose waves were not added yet:
-    weighted value, cosine and sine; `waiting` is their number.
+    `pixels` holds weighted value, cosine and sine of the `waiting` pixels of each ring.
     """
     flat, frame_step, row_step, swap = source
     waiting, pixels, waves = buffers

@@ -24,8 +24,8 @@ def _copy(source: AnyArray, target: AnyArray) -> None:
 def copy_shifted(source: Any, first: AnyArray, fill: AnyArray, out: AnyArray) -> None:
     """Write windows of frames to `out`, shape (frames, h, w): the first pixel at `first`, (y, x).
 
-    `source` is flat memory, steps between frames and between lines, height and width: frames have
-    `height` lines of `width` contiguous pixels. Pixels outside of the frame become ``fill[0]``.
+    `source` is flat memory, steps between frames and between contiguous lines, height and width.
+    Pixels outside of the frame become ``fill[0]``.
     """
     raw, frame_step, line_step, height, width = source
     frames, h, w = out.shape
@@ -89,11 +89,9 @@ def interpolate_shifted(
 ) -> None:
     """Do the same for windows that start `parts` of a pixel after `first`, shape (frames, 2).
 
-    Complex pixels are `fill.size` = 2 neighboring numbers. Then `width`, `line_step`, `frame_step`
-    and the last axis of `out` count numbers; `first` and `parts` count pixels. `line` is memory
-    for a line of `out` and one more pixel.
-
-    A pixel gets no share of a neighbor with weight 0, which can be NaN or infinite.
+    Complex pixels are `fill.size` = 2 neighboring numbers: all but `first` and `parts` count those.
+    `line` is memory for a line of `out` and one more pixel. A pixel gets no share of a neighbor
+    with weight 0, which can be NaN or infinite.
     """
     raw, frame_step, line_step, height, width = source
     frames, h, w = out.shape
@@ -142,9 +140,8 @@ def moved_entries(
 ) -> Entries:
     """Move the entries of each frame by minus its shift; return them as entries of full frames.
 
-    `shifts` is int64, shape (frames, sig dims). The entries belong to the part of the signal that
-    starts at pixel `origin` and has the shape `sizes`; `sig` is the shape of a frame. Entries that
-    leave the frame are dropped.
+    `shifts` is int64, shape (frames, sig dims). The entries are those of a part of the signal, from
+    pixel `origin` on, of the shape `sizes`. Entries that leave the frame, shape `sig`, are dropped.
     """
     starts, pixels, values = entries
     kept = np.empty_like(starts), np.empty_like(pixels), np.empty_like(values)
@@ -212,11 +209,10 @@ def overlap(
 
 @lean_kernel
 def cut_windows(frames: AnyArray, corners: AnyArray, out: AnyArray) -> None:
-    """Write windows of frames to `out`, with 0 outside the frame.
+    """Write k windows of each frame to `out`, shape (n, k, height, width), with 0 outside it.
 
-    `frames` has the shape (n, height, width). `corners` holds the first pixel (y, x) of each of k
-    windows, shape (n, k, 2), or (1, k, 2) if they are the same in all frames. `out` has the shape
-    (n, k, window height, window width).
+    `corners` holds the first pixel (y, x) of each window, shape (n, k, 2), or (1, k, 2) if they are
+    the same in all frames.
     """
     n, height, width = frames.shape
     _, k, rows, columns = out.shape
@@ -243,11 +239,9 @@ def correct_frames(
 ) -> None:
     """Write ``(raw - dark) * gain`` to `out`, shape (frames, pixels), then patch broken pixels.
 
-    `source` is flat memory, the steps between frames and between lines, and the pixels of a line.
-    `dark` and `gain` have the shape (pixels,) and the dtype of `out`. `patches` are `patched`,
-    `neighbors` and `counts`: pixel ``patched[k]`` becomes the mean of the pixels
-    ``neighbors[k, :counts[k]]``. Neighbors outside the tile have the indices `pixels`,
-    `pixels` + 1, ...: these are the columns of `beyond`, shape (frames, m), corrected already.
+    `source` is that of `as_lines`. `dark` and `gain` have the dtype of `out`. Pixel ``patched[k]``
+    becomes the mean of the pixels ``neighbors[k, :counts[k]]``. From `pixels` on, these are columns
+    of `beyond`, shape (frames, m), corrected already.
     """
     raw, frame_step, line_step, line = source
     patched, neighbors, counts = patches

@@ -52,31 +52,29 @@ precision."""
 
 
 class _Part(NamedTuple):
-    """Some of the masks within some of the pixels."""
+    """Masks from `first` on, for pixels from `start` to `stop`.
+
+    `packed` is flat, filled with zeros to whole vectors and to a multiple of `MASKS` masks.
+    """
 
     start: int
-    """First pixel."""
     stop: int
-    """End of the pixels."""
     first: int
-    """Number of the first mask."""
     masks: int
-    """Number of masks."""
     packed: AnyArray
-    """Flat array, filled with zeros to whole vectors and to a multiple of `MASKS` masks."""
 
 
 class PackedMasks(NamedTuple):
-    """Masks in the order in which `add_dense_products` reads them."""
+    """Masks in the order in which `add_dense_products` reads them.
+
+    `block` is the number of vectors of pixels in a block; `longest` vectors are added up in the
+    dtype of the masks. The last pixels, if they do not fill a vector, are a part of their own.
+    """
 
     masks: int
-    """Number of masks."""
     block: int
-    """Number of vectors of pixels in a block."""
     longest: int
-    """Number of vectors of pixels whose products are added up in the dtype of the masks."""
     parts: tuple[_Part, ...]
-    """The last pixels, if they do not fill a vector, are a part of their own."""
 
 
 def pack(matrix: AnyArray, most: int | None = None) -> PackedMasks:

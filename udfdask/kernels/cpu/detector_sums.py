@@ -30,14 +30,16 @@ PIECE = 4 << 20
 
 
 class DetectorGroups(NamedTuple):
-    """The pixels of a detector, as indices into the memory of a frame of a tile."""
+    """The pixels of a detector, as indices into the memory of a frame of a tile, int64.
+
+    `starts` are the first pixels of groups, in ascending order; `mask`, bool, shape (groups,
+    GROUP), tells which pixels of a group are in the detector. `runs` have first pixel and end of
+    each long run of pixels, which are in no group.
+    """
 
     starts: AnyArray
-    """Index of the first pixel of each group, int64, in ascending order."""
     mask: AnyArray
-    """Which pixels of each group are in the detector, bool, shape (groups, GROUP)."""
     runs: AnyArray
-    """First pixel and end of each long run of pixels, which are in no group, int64."""
 
 
 def detector_groups(mask: AnyArray, row_step: int) -> DetectorGroups | None:

@@ -1,18 +1,13 @@
-"""Sums and squares of integers that are exact, whatever their size.
+"""Sums and squares of integers that are exact, whatever their size, and merging of moments.
 
-Sums of narrower integers always fit 64 bits. A block is first added up without checks, while the
-bits of all its values are combined to an upper bound. Only if the bound does not rule out an
-overflow is each addition checked.
+A block of 64-bit integers is first added up without checks, while the bits of all its values are
+combined to an upper bound. Only if the bound does not rule out an overflow is each addition
+checked.
 
-Exact sums of values and of their squares over the frames of a tile, for narrow integers. A square
-needs twice the bits of its value, and a sum of squares needs more. Sums of parabolas do not: for
-8-bit values, x * (255 - x) is even and at most 127 * 128, so that the halves of eight of them fit
-16 bits. The sum of the squares is 255 times the sum of the values, minus the sum of the parabolas.
-For signed values, the parabola is x * (x + 1). The same holds for 16 and 32 bits. Widening each
-square took 1.7 times as long for 8 bits, and 1.2 times as long for 16 bits.
-
-Merge the moments of pixels over some frames with those over other frames. The sum of n values is
-``n * origin + excess``, `varsum` that of their squared deviations.
+Squares of narrow integers need twice the bits, but parabolas do not: for 8-bit values, x * (255 -
+x) is even and at most 127 * 128, so that the halves of eight of them fit 16 bits. The sum of the
+squares is 255 times that of the values, minus that of the parabolas. For signed values, the
+parabola is x * (x + 1). Widening each square took 1.7 times as long for 8 bits, 1.2 times for 16.
 """
 
 from __future__ import annotations
@@ -153,8 +148,7 @@ MOST_SQUARES = 1 << 15
 def square_columns(rows: Any, largest: Any, buffers: Any, before: int, moments: Any) -> None:
     """Merge the moments of all rows into those of `before` other rows, as `deviate_columns` does.
 
-    `largest` is an item of `LARGEST`. The buffers hold the sums, and half the sums of parabolas, of
-    the pixels of one step.
+    The buffers hold the sums of the pixels of one step, and half the sums of their parabolas.
     """
     flat, count, step, width, swap = rows
     sums, halves = buffers
@@ -230,8 +224,7 @@ def merge_columns(before: int, moments: Any, count: int, more: Any) -> None:
 def merged(before: int, count: int, shift: float, mine: Any, theirs: Any) -> Any:
     """Return excess and varsum of `before` and `count` frames, whose origins differ by `shift`.
 
-    The formula of Chan, Golub and LeVeque (1979) needs the difference of two means. The difference
-    of similar origins is exact, which keeps its precision.
+    This is the formula of Chan, Golub and LeVeque (1979). Differences of similar origins are exact.
     """
     (excess, varsum), (more_excess, more_varsum) = mine, theirs
     if before == 0:

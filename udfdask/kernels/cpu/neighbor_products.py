@@ -21,14 +21,11 @@ are then converted once for all."""
 
 
 class Products(NamedTuple):
-    """Sums over pixels, float64."""
+    """Sum and sum of squares of each frame, and dot products, (positions, neighbors); float64."""
 
     sums: AnyArray
-    """Sum of each frame, shape (frames,)."""
     squares: AnyArray
-    """Sum of the squares of each frame, shape (frames,)."""
     products: AnyArray
-    """Dot product of each position with each of its neighbors, shape (positions, neighbors)."""
 
 
 def cut_pixels(width: int, mask: AnyArray | None) -> tuple[AnyArray, AnyArray]:

@@ -13,20 +13,16 @@ from udfdask.types import AnyArray
 
 
 class NeighborFrames(NamedTuple):
-    """Frames as flat memory: frame i is ``flat[starts[i] : starts[i] + width]``.
+    """Frames as flat, read-only memory: frame i is ``flat[starts[i] : starts[i] + width]``.
 
     Frames are counted in C order of the window, so that a neighbor has the same distance from each
-    position.
+    position. `swap` is that of `udfdask.kernels.numba_internals.rows.swapped`.
     """
 
     flat: AnyArray
-    """All memory from the first to the last value, read-only."""
     starts: AnyArray
-    """Index of the first value of each frame, int64."""
     width: int
-    """Values in a frame."""
     swap: bool | int | None
-    """What kernels do to each value, see `udfdask.kernels.numba_internals.rows.swapped`."""
 
 
 def frames_of(frames: AnyArray, nav_dims: int) -> NeighborFrames:
@@ -48,17 +44,8 @@ def frames_of(frames: AnyArray, nav_dims: int) -> NeighborFrames:
     return NeighborFrames(flat, starts, width, swap)
 
 
-def results_of(out: AnyArray, nav_dims: int) -> tuple[AnyArray, AnyArray]:
-    """Return results of shape (*nav, *sig), not empty, as writable flat memory, and its starts.
-
-    The values of a position are contiguous. Complex numbers become pairs of real numbers.
-    """
-    flat, starts, _ = _flat(out, nav_dims, writeable=True)
-    return flat, starts
-
-
 def _flat(array: AnyArray, nav_dims: int, writeable: bool) -> tuple[AnyArray, AnyArray, int]:
-    """Return the memory of contiguous frames, the start of each of them, and their length."""
+    """Return contiguous frames as flat memory of real numbers, their starts, and their length."""
     size = array.itemsize
     starts: AnyArray = np.zeros((), np.int64)
     for n, step in zip(array.shape[:nav_dims], array.strides[:nav_dims], strict=True):
@@ -72,14 +59,15 @@ def _flat(array: AnyArray, nav_dims: int, writeable: bool) -> tuple[AnyArray, An
 
 
 class Neighborhood(NamedTuple):
-    """Where positions and their neighbors are among the frames of a window, in C order."""
+    """Where positions and their neighbors are among the frames of a window, in C order.
+
+    `places` are the positions to compute, int64; `active` tells which of all frames are such
+    positions and selected, `exists` which exist, both bool.
+    """
 
     places: AnyArray
-    """Index of each position to compute, int64."""
     active: AnyArray
-    """Which of all frames are at such a position and selected, bool."""
     exists: AnyArray
-    """Which of all frames exist, bool."""
 
     @classmethod
     def of(cls, core: Any, core_mask: AnyArray, neighbor_mask: AnyArray) -> Neighborhood:
@@ -129,7 +117,7 @@ def sum_neighbors(
     near = int(steps.max() - steps.min()) + 1
     smallest, largest = BLOCKS
     block = min(max(CACHE // (near * frames.flat.itemsize), smallest), largest)
-    flat, starts = results_of(out, nav_dims)
+    flat, starts, _ = _flat(out, nav_dims, writeable=True)
     shares = np.empty(len(steps), flat.dtype)
     results = flat, starts, np.empty(len(steps), np.int64), shares
     _sum_neighbors(tuple(frames), tuple(where), steps, weights, normalize, block, results)

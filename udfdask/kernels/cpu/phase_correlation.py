@@ -43,9 +43,8 @@ def find_maxima(
 ) -> None:
     """Write position, centroid, height and slope of each map's maximum to the last four arrays.
 
-    `maps` has the shape (n, k, side, side). `corners` holds the position (y, x) of the first
-    pixel of each map, shape (n, k, 2), or (1, k, 2) if it is the same in all frames. `centers`
-    and `refineds` have the shape (n, k, 2), `heights` and `elevations` (n, k).
+    `maps` has the shape (n, k, side, side). `corners`, shape (n, k, 2), or (1, k, 2) if they are
+    the same in all frames, holds the position (y, x) of the first pixel of each map.
     """
     n, k, side, _ = maps.shape
     for f in range(n):
@@ -138,10 +137,9 @@ def _waves(n: int) -> int:
 def _window(shape: tuple[int, int], dtype: str) -> tuple[AnyArray, AnyArray]:
     """Return weights that are 0 at the edges of a frame, and their Fourier transform.
 
-    A Fourier transform takes opposite edges of a frame as neighbors. Without weights, the step
-    between them, which does not move, draws all shifts to 0. The weights are nearly flat, because
-    each pixel that counts less makes shifts less certain; in small frames they change slowly. An
-    axis of less than 8 pixels has no window.
+    Without them, the step between opposite edges, which does not move, draws all shifts to 0. They
+    are nearly flat, because each pixel that counts less makes shifts less certain. An axis of less
+    than 8 pixels has no window.
     """
     from scipy.fft import rfft2
 
@@ -172,9 +170,8 @@ def spectra_of(frame: AnyArray, phase: bool) -> AnyArray:
     """Return the Fourier transforms of a frame and of its squares, for `find_shift`, complex.
 
     They are those of the blurred frame in a window, shape (2, y, x // 2 + 1). With `phase`, all
-    waves have the same amplitude first. Those of a constant frame are 0, and of a frame that
-    has only the shortest waves, which are removed: then the correlation of frames that are equal up
-    to a shift is 1 there, and lower elsewhere, between pixels, too.
+    waves have the same amplitude first. They are 0 for a constant frame, and for one that has only
+    the shortest waves, which are removed.
     """
     from scipy.fft import irfft2, rfft2
 
@@ -215,13 +212,11 @@ def find_shift(
     """Return how far `second` is moved, (y, x) in pixels, and the correlation there.
 
     `first` and `second` are spectra of frames of this shape. The correlation is relative to the
-    power of those parts of both frames that lie on each other: else shifts would be drawn to 0,
-    where most of the frames does. `allowed` says for each shift whether it counts, bool, in the
-    order of `numpy.fft.fftfreq`. With `upsample` above 1, the correlation around the maximum is
-    computed on a grid with this number of points for each pixel, and the maximum is that of a
-    paraboloid through nine of these points.
-
-    A constant frame has no shift: NaN, and the correlation 0.
+    power of those parts of both frames that lie on each other: else shifts would be drawn to 0.
+    `allowed`, bool, says which shifts count, in the order of `numpy.fft.fftfreq`. With `upsample`
+    above 1, the correlation around the maximum is computed on a grid with this number of points for
+    each pixel, and the maximum is that of a paraboloid through nine of these points. A constant
+    frame has no shift: NaN, and the correlation 0.
     """
     from scipy.fft import irfft2
 

@@ -34,20 +34,19 @@ double precision."""
 
 
 class FrameMemory(NamedTuple):
-    """Frames of a tile in memory: frame i starts at ``flat[i * frame_step]``."""
+    """Frames of a tile: frame i starts at ``flat[i * frame_step]``, read-only, in native order.
+
+    Rows of pixels are `row_step` elements apart. A frame has `extent` elements from its first to
+    its last pixel, at least a cache line. `shift` counts the elements from the start of a cache
+    line to the first pixel of each frame; it is 0 if that varies.
+    """
 
     flat: AnyArray
-    """All memory from the first to the last pixel, read-only, in native byte order."""
     frame_step: int
-    """Elements from one frame to the next."""
     row_step: int
-    """Elements from one row of pixels to the next."""
     extent: int
-    """Elements from the first to the last pixel of a frame, at least a cache line."""
     swap: bool | None
-    """True if kernels must swap the bytes of each value, otherwise None."""
     shift: int
-    """Elements from the start of a cache line to the first pixel of each frame; 0 if it varies."""
 
     @property
     def layout(self) -> tuple[int, ...]:
@@ -70,25 +69,21 @@ def frames_in_memory(tile: AnyArray) -> FrameMemory:
 
 
 class PixelRuns(NamedTuple):
-    """Pixels of a frame block by block, and in each block run by run.
+    """Pixels of a frame block by block, and in each block run by run; indices are int64.
 
-    The pixels of a run have weights for the same columns of the sums.
+    `lines` are the first pixels of the cache lines that blocks read; `line_ends` and `run_ends`
+    count the lines and runs up to the end of each block. Run i has the pixels from ``bounds[i]`` to
+    ``bounds[i + 1]``: their places in the transposed block, `slots`, uint32, and their `weights`,
+    shape (pixels, terms), in the dtype of the products, for its `columns`, shape (runs, terms).
     """
 
     lines: AnyArray
-    """Index of the first pixel of each cache line that a block has pixels of, int64."""
     line_ends: AnyArray
-    """Number of lines in all blocks up to each block, int64."""
     run_ends: AnyArray
-    """Number of runs in all blocks up to each block, int64."""
     bounds: AnyArray
-    """The pixels of run i are those from ``bounds[i]`` to ``bounds[i + 1]``; int64."""
     columns: AnyArray
-    """Columns of each run, int64, shape (runs, terms)."""
     slots: AnyArray
-    """Index of each pixel in the transposed block, uint32."""
     weights: AnyArray
-    """Weights of each pixel, shape (pixels, terms), in the dtype of the products."""
 
 
 def cut_runs(
@@ -188,14 +183,15 @@ FEWEST = 6
 
 
 class RingPlaces(NamedTuple):
-    """The pixels of rings, as indices into the memory of a frame of a tile."""
+    """The pixels of rings: ring b has those from ``bounds[b]`` to ``bounds[b + 1]``, int64.
+
+    `places` are indices into the memory of a frame, uint32: kernels need not check for negative
+    ones. The `weights` are float64.
+    """
 
     bounds: AnyArray
-    """The pixels of ring b are those from ``bounds[b]`` to ``bounds[b + 1]``; int64."""
     places: AnyArray
-    """Index of each pixel, in elements, uint32: kernels need not check for negative indices."""
     weights: AnyArray
-    """Weight of each pixel, float64."""
 
 
 def ring_runs(rings: RingPlaces, frames: FrameMemory) -> PixelRuns:

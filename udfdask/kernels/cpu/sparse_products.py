@@ -1,9 +1,8 @@
 """Products of frames with sparse masks, and of sparse chunks with masks.
 
-Multiply frames with sparse masks, without converting the frames. There are two methods: `_gather`
-reads the pixels of a mask from eight frames at a time. `_lanes` first transposes the frames, so
-that each pixel of 32 frames is contiguous, and multiplies all of them at once. The second method
-takes longer at first, and less time per pixel of a mask.
+For dense frames, `_gather` reads the pixels of a mask from eight frames at a time. `_lanes` first
+transposes the frames, so that each pixel of 32 frames is contiguous, and multiplies all of them at
+once: this takes longer at first, and less time per pixel of a mask.
 """
 
 from __future__ import annotations
@@ -37,16 +36,16 @@ value, `_lanes` 0.65 ns for the pixel and 0.1 ns for each value."""
 
 
 class MaskEntries(NamedTuple):
-    """The nonzero values of masks, mask by mask."""
+    """The nonzero values of masks, mask by mask: from ``starts[m]`` to ``starts[m + 1]``, int64.
+
+    `pixels` are uint32. `wide` has the values in a dtype for any sum of products: float64,
+    complex128 or 64-bit integers; `values` in that of the result, or in one with exact sums.
+    """
 
     starts: AnyArray
-    """Index of the first value of each mask, then the number of values, int64."""
     pixels: AnyArray
-    """Pixel of each value, uint32."""
     wide: AnyArray
-    """The values in a dtype for any sum of products: float64, complex128, or 64-bit integers."""
     values: AnyArray
-    """The values in the dtype of the result, or in one with exact sums of integers."""
 
 
 def add_sparse_products(frames: AnyArray, masks: MaskEntries, out: AnyArray) -> None:
@@ -157,14 +156,14 @@ def _add_pixels(lanes: AnyArray, places: AnyArray, weights: AnyArray, total: Any
 
 
 class PixelMasks(NamedTuple):
-    """The nonzero values of masks, pixel by pixel."""
+    """The nonzero `weights` of masks, pixel by pixel: from ``starts[p]`` to ``starts[p + 1]``.
+
+    `starts` are int64. `masks` has the number of the mask of each weight, uint32.
+    """
 
     starts: AnyArray
-    """Index of the first value of each pixel, then the number of values, int64."""
     masks: AnyArray
-    """Mask of each value, uint32."""
     weights: AnyArray
-    """The nonzero values."""
 
 
 def add_entry_products(

@@ -49,15 +49,14 @@ def _increase(starts: AnyArray, pixels: AnyArray, last: int) -> bool:
 class Entries(NamedTuple):
     """The entries of sparse frames: frame f has those from ``starts[f]`` to ``starts[f + 1]``.
 
-    All arrays are read-only: numba would compile again for writable arrays, which are another type.
+    `starts` are int64, `pixels` in the flattened part of the signal uint32 or uint64, and `values`
+    have a dtype that compiled code supports. All are read-only: numba would compile again for
+    writable arrays, which are another type.
     """
 
     starts: AnyArray
-    """Index of the first entry of each frame, then the number of entries, int64."""
     pixels: AnyArray
-    """Pixel of each entry in the flattened part of the signal, uint32 or uint64."""
     values: AnyArray
-    """Value of each entry, in a dtype that compiled code supports."""
 
     @property
     def frames(self) -> int:
@@ -85,9 +84,17 @@ def entries_of(tile: Any) -> Entries:
     coordinates. Other formats are converted first.
     """
     if backend_of(tile) == COO:
-        return Entries(locked(coo_starts(tile)), _coo_pixels(tile), _values(tile))
+        sizes, pixels = np.array(tile.shape[1:], np.uint64), math.prod(tile.shape[1:])
+        flat = np.empty(tile.coords.shape[1], np.uint32 if pixels <= 2**32 else np.uint64)
+        _flatten(locked(tile.coords[1:]), sizes, flat)
+        return Entries(locked(coo_starts(tile)), locked(flat), _values(tile))
     rows = _as_rows(tile)
-    return Entries(_starts(rows), _unsigned(rows.indices), _values(rows))
+    indices = rows.indices
+    if indices.dtype.kind not in "iu" or indices.itemsize not in (4, 8):
+        indices = indices.astype(np.int64)
+    # unsigned: kernels need not check for negative indices
+    unsigned = locked(indices.view(f"u{indices.itemsize}"))
+    return Entries(_starts(rows), unsigned, _values(rows))
 
 
 def values_of(tile: Any) -> tuple[AnyArray, AnyArray]:
@@ -111,28 +118,12 @@ def _starts(rows: Any) -> AnyArray:
     return locked(rows.indptr.astype(np.int64, copy=False))
 
 
-def _unsigned(indices: AnyArray) -> AnyArray:
-    """Return pixels as unsigned integers: kernels need not check for negative indices."""
-    if indices.dtype.kind not in "iu" or indices.itemsize not in (4, 8):
-        indices = indices.astype(np.int64)
-    return locked(indices.view(f"u{indices.itemsize}"))
-
-
 def _values(tile: Any) -> AnyArray:
     """Return the stored values of a tile, in a dtype that kernels support."""
     values: AnyArray = tile.data
     if values.dtype == np.bool_:
         return locked(values.view(np.uint8))
     return locked(values.astype(compiled_dtype(values.dtype), copy=False))
-
-
-def _coo_pixels(tile: Any) -> AnyArray:
-    """Return the pixel of each entry of a sparse.COO array."""
-    sizes = np.array(tile.shape[1:], np.uint64)
-    pixels = math.prod(tile.shape[1:])
-    flat = np.empty(tile.coords.shape[1], np.uint32 if pixels <= 2**32 else np.uint64)
-    _flatten(locked(tile.coords[1:]), sizes, flat)
-    return locked(flat)
 
 
 @kernel
@@ -169,15 +160,9 @@ def add_entries(entries: Entries, total: AnyArray) -> None:
     # detector events are small integers: sums in 8 bits take an eighth of the memory of 64 bits,
     # and are more likely to stay in a cache
     steps = _steps(entries, len(flat))
-    if entries.values.dtype == flat.dtype and is_long(flat.dtype):
-        _add_long(entries, steps, flat)
-    else:
+    if entries.values.dtype != flat.dtype or not is_long(flat.dtype):
         _add(entries, steps, flat)
-
-
-def _add_long(entries: Entries, steps: Steps, flat: AnyArray) -> None:
-    """Add 64-bit integers; raise if a sum overflows."""
-    if steps:  # the values are small: only the addition to `flat` can overflow
+    elif steps:  # the values are small: only the addition to `flat` can overflow
         more = np.zeros_like(flat)
         _add(entries, steps, more)
         add_exactly(flat, more)

@@ -16,12 +16,7 @@ from udfdask.kernels.moment_arrays import Moments
 from udfdask.kernels.numba_internals.compile import lean_inner_kernel, lean_kernel
 from udfdask.kernels.numba_internals.reading import minus, plus, times, value_at
 from udfdask.kernels.numba_internals.rows import as_native, rows_in_memory, wider
-from udfdask.kernels.numba_internals.vector_sums import (
-    FRAMES,
-    LONGEST,
-    STATE,
-    VECTOR_BYTES,
-)
+from udfdask.kernels.numba_internals.vector_sums import FRAMES, LONGEST, STATE, VECTOR_BYTES
 from udfdask.kernels.numba_internals.vector_sums import add_frames as add_in_registers
 from udfdask.types import AnyArray
 
@@ -217,10 +212,7 @@ def _merge(before: int, count: int, largest: Any, origins: Any, buffers: Any, mo
 
 @lean_inner_kernel
 def _deviation(largest: Any, total: Any, squares: Any, count: int, each: float) -> Any:
-    """Return the sum of squared deviations from the mean of `count` values, from their sums.
-
-    `each` is 1 / count.
-    """
+    """Return the sum of squared deviations from the mean of `count` values; `each` is 1 / count."""
     if largest is None:
         return squares - total * total * each
     s = np.int64(total)

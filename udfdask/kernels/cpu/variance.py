@@ -20,11 +20,7 @@ from udfdask.kernels.cpu.exact_sums import (
 )
 from udfdask.kernels.cpu.sparse_sums import Entries
 from udfdask.kernels.moment_arrays import LARGEST_ORIGIN, Moments
-from udfdask.kernels.numba_internals.compile import (
-    contracting_kernel,
-    kernel,
-    lean_inner_kernel,
-)
+from udfdask.kernels.numba_internals.compile import contracting_kernel, kernel, lean_inner_kernel
 from udfdask.kernels.numba_internals.reading import TOGETHER, eight_at, minus, sum_of, value_at
 from udfdask.kernels.numba_internals.rows import as_real, as_rows, wider
 from udfdask.types import AnyArray
@@ -151,14 +147,10 @@ def _join_parts(varsum: AnyArray, moments: Moments) -> None:
         np.add(varsum[::2], varsum[1::2], out=moments.varsum.reshape(-1))
 
 
-FEWEST_BYTES = 2
-"""Largest size of integers whose squares are added up, which is exact."""
-
-
 def add_entry_moments(entries: Entries, before: int, moments: Moments) -> None:
     """Merge sparse frames into the moments of `before` other frames."""
     values = entries.values
-    exact = values.dtype.kind in "iu" and values.itemsize <= FEWEST_BYTES
+    exact = values.dtype.kind in "iu" and values.itemsize <= 2  # sums of their squares are exact
     for group in entries.cut(MOST_SQUARES):
         if not group.frames:
             continue

@@ -1,13 +1,11 @@
 """Compile kernels on their first call with each dtype, and keep them on disk.
 
-A kernel may call kernels of any file in its folder and in this one: when one file changes, all are
-compiled again.
+When a file of a kernel's folder or of this one changes, all its kernels are compiled again.
 
-Keep compiled kernels on disk, so that a full or damaged disk never fails a run. numba's own cache
-raises an error if its folder is full or becomes read-only, which would fail a task that writes
-nothing. It also numbers its files: two processes that compile at the same time may both write
-number 1, and on a disk that fills up a new index may refer to an old file. Here the name of a file
-is derived from the key of its contents, and an incomplete file is not used.
+numba's own cache raises an error if its folder is full or becomes read-only, which would fail a
+task that writes nothing. It also numbers its files: two processes that compile at the same time may
+both write number 1, and on a full disk a new index may refer to an old file. Here the name of a
+file is derived from the key of its contents, and an incomplete file is not used.
 """
 
 from __future__ import annotations
@@ -89,16 +87,9 @@ class NoCache(NullCache):
 
 
 class KernelFiles:
-    """The files of a kernel, one for each compiled version.
+    """The files of a kernel in a folder, one for each compiled version; names begin with `base`.
 
-    Parameters
-    ----------
-    folder : Path
-        Folder of all kernels; numba makes it before it saves.
-    base : str
-        Beginning of the names of all files of the kernel.
-    stamp : str
-        Identifies the source and the options: files with another stamp are outdated.
+    The stamp identifies the source and the options: files with another stamp are outdated.
     """
 
     def __init__(self, folder: Path, base: str, stamp: str) -> None:
@@ -166,11 +157,7 @@ def _tell_once(reason: str) -> None:
 
 
 def cache_of(function: Callable[..., Any], options: str) -> Any:
-    """Return the cache of a kernel, in the folder that numba chooses.
-
-    This is `NUMBA_CACHE_DIR`, otherwise a folder next to the source, otherwise one in the user's
-    home folder.
-    """
+    """Return the cache of a kernel in the folder that numba chooses, such as `NUMBA_CACHE_DIR`."""
     try:
         return KernelCache(function, options)
     except (RuntimeError, OSError):  # no writable folder, or no source file
@@ -181,10 +168,7 @@ def cache_of(function: Callable[..., Any], options: str) -> Any:
 def _compiler(
     *fastmath: str, inner: bool = False, **options: bool
 ) -> Callable[[Callable[..., Any]], Any]:
-    """Return a decorator that compiles functions, and keeps those on disk that are not `inner`.
-
-    They release Python's lock (GIL).
-    """
+    """Return a decorator that compiles functions without the GIL; `inner` ones are not saved."""
     # no C code calls kernels: a sum of frames compiles in 1.2 instead of 1.45 s without the
     # wrapper; kernels compile in 0.8 of the time if inner functions have none for Python either
     flags = {"no_cfunc_wrapper": True, "no_cpython_wrapper": inner, **options}
@@ -239,8 +223,8 @@ _make_array: Any = arrayobj.make_array
 def statement(body: Callable[..., None]) -> Any:
     """Compile a function whose body is LLVM code, and which returns nothing.
 
-    The body gets the LLVM builder, the numba types of all arguments, and their values: of an array
-    a pointer to its first element. All integers are `intp`.
+    The body gets the LLVM builder, the numba types of all arguments, and their values: pointers to
+    the first elements of arrays. All integers are `intp`.
     """
 
     def compiled(context: Any, *arguments: Any) -> Any:

@@ -17,12 +17,7 @@ from llvmlite import ir
 from numba import types
 
 from udfdask.kernels.numba_internals.compile import intrinsic, statement
-from udfdask.kernels.numba_internals.rows import (
-    cgutils,
-    generate_swapped,
-    make_array,
-    swapped_type,
-)
+from udfdask.kernels.numba_internals.rows import cgutils, generate_swapped, make_array, swapped_type
 
 
 def _operation(integer: str, floating: str, *flags: str) -> Any:

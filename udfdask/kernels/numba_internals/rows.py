@@ -109,20 +109,15 @@ def generate_swapped(builder: Any, value: Any, number: Any, swap: Any) -> Any:
 class Rows(NamedTuple):
     """The frames of a tile as flat memory: frame i is ``flat[i * step : i * step + width]``.
 
-    The compiler knows that slices of a contiguous 1-D array are contiguous. This is also true if
-    the frames of the tile are parts of larger frames.
+    `flat` is read-only, `swap` that of `swapped`. The compiler knows that slices of a contiguous
+    1-D array are contiguous, also if the frames of the tile are parts of larger frames.
     """
 
     flat: AnyArray
-    """All memory from the first to the last value, read-only."""
     frames: int
-    """Number of frames."""
     step: int
-    """Values from the start of a frame to the start of the next one."""
     width: int
-    """Values in a frame."""
     swap: bool | int | None
-    """True if kernels must swap the bytes of each value, `HALF` for float16, otherwise None."""
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -181,31 +176,17 @@ def as_real(array: AnyArray) -> AnyArray:
     return flat.view(flat.real.dtype) if flat.dtype.kind == "c" else flat
 
 
-WIDER: dict[str, np.dtype[Any]] = {
-    "u1": np.dtype(np.uint32),
-    "u2": np.dtype(np.uint32),
-    "u4": np.dtype(np.uint64),
-    "u8": np.dtype(np.uint64),
-    "i1": np.dtype(np.int32),
-    "i2": np.dtype(np.int32),
-    "i4": np.dtype(np.int64),
-    "i8": np.dtype(np.int64),
-    "b1": np.dtype(np.uint32),
-    "f2": np.dtype(np.float64),
-    "f4": np.dtype(np.float64),
-    "f8": np.dtype(np.float64),
-    "c8": np.dtype(np.complex128),
-    "c16": np.dtype(np.complex128),
-}
-"""The dtypes that kernels support, each with a dtype for sums of up to `MOST` values.
-
-For integers of up to 16 bits, these sums only have 32 bits: a vector register holds more of them.
-"""
-
 MOST = 1 << 16
-"""Largest number of values that are added up in a dtype of `WIDER`."""
+"""Largest number of values that are added up in the dtype that `wider` returns."""
 
 
 def wider(dtype: np.dtype[Any]) -> np.dtype[Any] | None:
-    """Return the dtype for sums of values of a dtype, None if kernels do not support it."""
-    return WIDER.get(f"{dtype.kind}{dtype.itemsize}")
+    """Return the dtype for sums of values of a dtype, None if kernels do not support it.
+
+    For integers of up to 16 bits, these sums only have 32 bits: a vector register holds more.
+    """
+    if dtype.kind in "biu":
+        return np.dtype(f"{'i' if dtype.kind == 'i' else 'u'}{4 if dtype.itemsize <= 2 else 8}")
+    if dtype.kind == "f" and dtype.itemsize <= 8:
+        return np.dtype(np.float64)
+    return np.dtype(np.complex128) if dtype.kind == "c" and dtype.itemsize <= 16 else None

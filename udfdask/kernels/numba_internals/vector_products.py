@@ -35,9 +35,6 @@ LANES = 32
 """Frames that share the indices and weights of the pixels."""
 
 
-Vectors = list[Any]
-
-
 @statement
 def transpose_line(
     builder: Any,
@@ -70,7 +67,7 @@ def transpose_line(
         builder.store(row, builder.gep(target, [INDEX(k)]), align=1)
 
 
-def _transposed(builder: Any, rows: Vectors) -> Vectors:
+def _transposed(builder: Any, rows: list[Any]) -> list[Any]:
     """Return the transposed matrix in rows of the same length.
 
     Each turn interleaves the upper half of all rows with the lower half.
@@ -225,7 +222,9 @@ def add_lane_products(
     width = lanes_of(weight_kind)
     number, raw = weights.type.pointee, ir.VectorType(lanes.type.pointee, width)
     vector, double = ir.VectorType(number, width), ir.VectorType(ir.DoubleType(), width)
-    together = _vectors_together(n, LANES // width)
+    together = LANES // width
+    while together > 1 and together * (n + 1) + 1 > REGISTERS:  # the sums fit the registers
+        together //= 2
 
     def pixels_of(slot: Any, lane: int) -> Any:
         part, rest = divmod(lane, SIDE)
@@ -255,16 +254,8 @@ def add_lane_products(
                 builder.store(builder.fadd(builder.load(target, align=8), more), target, align=8)
 
 
-def _vectors_together(terms: int, vectors: int) -> int:
-    """Return for how many vectors of lanes the sums of all terms fit the registers."""
-    while vectors > 1 and vectors * (terms + 1) + 1 > REGISTERS:
-        vectors //= 2
-    return vectors
-
-
 def _spread(builder: Any, number: Any, vector: Any) -> Any:
     """Return a vector whose elements are all the same number."""
     empty = ir.Constant(vector, ir.Undefined)
     first = builder.insert_element(empty, number, ir.IntType(32)(0))
-    every = ir.Constant(ir.VectorType(ir.IntType(32), vector.count), None)
-    return builder.shuffle_vector(first, empty, every)
+    return _shuffle(builder, first, empty, [0] * vector.count)

@@ -244,14 +244,7 @@ GROUP = 32
 
 @statement
 def add_to_pair(
-    builder: Any,
-    kinds: Any,
-    sums: Any,
-    ring: Any,
-    low: Any,
-    high: Any,
-    value: Any,
-    frame: Any,
+    builder: Any, kinds: Any, sums: Any, ring: Any, low: Any, high: Any, value: Any, frame: Any
 ) -> None:
     """Add low * value, high * value, low and high to the four sums of a pair, as one vector.
 
