@@ -6,7 +6,7 @@ import dask
 import numpy as np
 import pytest
 
-from device_modules import cupy_is
+from device_udfs import cupy_is
 from stand_in import numpy_standing_in_for_cupy
 from udfdask.backends import device
 from udfdask.backends.backend import CUPY

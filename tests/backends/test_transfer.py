@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from device_modules import cupy_is
+from device_udfs import cupy_is
 from stand_in import numpy_standing_in_for_cupy
 from udfdask.backends import device
 from udfdask.backends.device import using_device

@@ -1,5 +1,7 @@
 """The table of results: what each line says."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -7,17 +9,12 @@ from udfdask import Axis
 from udfdask.cli.terminal import summary_table
 
 
-class Buffer:
-    def __init__(self, kind):
-        self.kind = kind
-
-
 class Result(dict):
     """A computed result, all of one kind, nothing of it masked unless it is a masked array."""
 
     def __init__(self, kind="nav", **arrays):
         super().__init__({name: np.asarray(values) for name, values in arrays.items()})
-        self.buffers = {name: Buffer(kind) for name in arrays}
+        self.buffers = {name: SimpleNamespace(kind=kind) for name in arrays}
         self.units = {}
         self.extra_axes = {}
         self.valid_mask = {

@@ -12,11 +12,6 @@ h5py = pytest.importorskip("h5py", reason="h5py is in the io extra")
 
 
 @pytest.fixture
-def values():
-    return np.random.default_rng(2).integers(0, 99, (4, 6, 8, 10)).astype(np.uint16)
-
-
-@pytest.fixture
 def file(tmp_path, values):
     path = tmp_path / "scan.h5"
     with h5py.File(path, "w") as f:

@@ -19,13 +19,6 @@ pytest.importorskip("aiohttp", reason="aiohttp is in the remote extra")
 h5py = pytest.importorskip("h5py", reason="h5py is in the io extra")
 hdf = pytest.importorskip("kerchunk.hdf", reason="kerchunk is in the test extra")
 
-SHAPE = (4, 6, 8, 10)
-
-
-@pytest.fixture(scope="module")
-def values():
-    return np.random.default_rng(3).integers(0, 99, SHAPE).astype(np.uint16)
-
 
 def write_hdf5(path, values):
     with h5py.File(path, "w") as file:

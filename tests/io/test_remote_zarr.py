@@ -13,13 +13,6 @@ from udfdask.io import open_file
 pytest.importorskip("aiohttp", reason="aiohttp is in the remote extra")
 zarr = pytest.importorskip("zarr", reason="zarr is in the io extra")
 
-SHAPE = (4, 6, 8, 10)
-
-
-@pytest.fixture(scope="module")
-def values():
-    return np.random.default_rng(3).integers(0, 99, SHAPE).astype(np.uint16)
-
 
 def write(path, values, zarr_format, **options):
     """Write a group with an array deep/scan, its coordinates, and an array dark."""

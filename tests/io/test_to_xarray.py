@@ -45,10 +45,10 @@ def axes(draw, name, n):
     return ud.Axis(name=name, unit=draw(units), values=tuple(map(float, values)))
 
 
-def opened_with(axes, unit=None, **more):
+def opened_with(axes, unit=None):
     data = np.random.default_rng(1).integers(0, 50, SHAPE).astype("uint16")
     array = da.from_array(data, chunks=(2, 2, 8, 9))
-    return OpenedFile(array=array, sig_dims=2, reader="", title="a", axes=axes, unit=unit, **more)
+    return OpenedFile(array=array, sig_dims=2, reader="", title="a", axes=axes, unit=unit)
 
 
 @settings(max_examples=examples(10), deadline=None)

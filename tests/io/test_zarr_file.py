@@ -18,11 +18,6 @@ def write_group(path, arrays, zarr_format):
         root.create_array(name, data=values, chunks=chunks)
 
 
-@pytest.fixture
-def values():
-    return np.random.default_rng(3).integers(0, 99, (4, 6, 8, 10)).astype(np.uint16)
-
-
 @pytest.fixture(params=[2, 3])
 def group(request, tmp_path, values):
     path = tmp_path / "scan.zarr"

@@ -96,15 +96,6 @@ def test_mistakes(options, error, message):
         m.radial_bins(4, 4, 9, 9, **options)
 
 
-CASE = st.tuples(
-    st.tuples(st.floats(-3, 12), st.floats(-3, 12)),
-    st.tuples(st.integers(1, 9), st.integers(1, 9)),
-    st.floats(0.5, 8),
-    st.sampled_from([0, 0.3, 2.5]),
-    st.integers(1, 5),
-)
-
-
 def dense(members, origin, shape):
     """The stack that members of a window make."""
     stack = np.zeros((len(members.bounds) - 1, *shape))
@@ -114,13 +105,12 @@ def dense(members, origin, shape):
     return stack
 
 
-@given(CASE, st.data())
+@given(cases(), st.data())
 @settings(deadline=None)
 def test_members_are_those_of_the_stack(case, data):
-    (cy, cx), (ny, nx), thickness, ri, n_bins = case
-    members = find_members((cy, cx), (ny, nx), ri + thickness, ri, n_bins)
-    rings = {"radius": ri + thickness, "radius_inner": ri, "n_bins": n_bins}
-    stack = m.radial_bins(cx, cy, nx, ny, **rings, use_sparse=False)
+    cx, cy, nx, ny, *rings = case.values()
+    members = find_members((cy, cx), (ny, nx), *rings)
+    stack = m.radial_bins(**case, use_sparse=False)
     np.testing.assert_array_equal(dense(members, (0, 0), (ny, nx)), stack)
     np.testing.assert_allclose(members.totals, stack.sum(axis=(1, 2)), rtol=1e-12)
     assert (members.weight > 0).all()

@@ -73,24 +73,26 @@ def test_a_picture_with_a_legend():
 
 
 @pytest.mark.parametrize(
-    ("result", "detectors", "options", "message"),
+    ("result", "detectors", "name", "message"),
     [
-        (SumSigUDF(), STRIPE, {}, "a result of kind sig: SumSigUDF has"),
-        (SumUDF(), [], {}, "there is no detector to draw"),
-        (SumUDF(), SumUDF(), {}, "SumUDF uses all pixels of a frame"),
-        (SumUDF(), STRIPE.T, {}, r"the detector \'mask\' has the shape \(18, 16\), but frames"),
-        (SumUDF(), "ring", {}, "a detector is a UDF such as VirtualDetectorUDF or a mask"),
-        (SumUDF(), VirtualDetectorUDF(r="1 nm"), {}, "is in mrad: nm and mrad measure"),
+        (SumSigUDF(), STRIPE, None, "a result of kind sig: SumSigUDF has"),
+        (ApplyMasksUDF({"BF": STRIPE}), STRIPE, "intensity", "a result of kind sig"),
+        (ApplyMasksUDF({"BF": STRIPE}), STRIPE, "BF", "a result of kind sig"),
+        (SumUDF(), [], None, "there is no detector to draw"),
+        (SumUDF(), SumUDF(), None, "SumUDF uses all pixels of a frame"),
+        (SumUDF(), STRIPE.T, None, r"the detector \'mask\' has the shape \(18, 16\), but frames"),
+        (SumUDF(), "ring", None, "a detector is a UDF such as VirtualDetectorUDF or a mask"),
+        (SumUDF(), VirtualDetectorUDF(r="1 nm"), None, "is in mrad: nm and mrad measure"),
     ],
 )
-def test_what_cannot_be_drawn(result, detectors, options, message):
+def test_what_cannot_be_drawn(result, detectors, name, message):
     def fail(block):
         raise AssertionError("something was computed")
 
     data = DATA.map_blocks(fail, dtype="int64", meta=np.empty((0,) * 4, "int64"))
     lazy = ud.run_udf(data, result, axes=AXES)
     with pytest.raises((TypeError, ValueError, LookupError), match=message):
-        lazy.plot_detectors(detectors, **options)
+        lazy.plot_detectors(detectors, name)
 
 
 ENERGY = Axis(name="energy", unit="eV", scale=2.0, offset=100.0)
@@ -167,12 +169,3 @@ def test_the_legend_says_what_is_cut(detectors, names):
 def test_a_detector_beyond_the_frame(detector, message):
     with pytest.raises(ArgumentValueError, match=message):
         total().plot_detectors({"it": detector})
-
-
-def test_a_pattern_is_not_the_image_of_a_mask():
-    images = ud.run_udf(DATA, ApplyMasksUDF({"BF": STRIPE}), axes=AXES)
-    for name in ("intensity", "BF"):
-        with pytest.raises(
-            ArgumentValueError, match="detectors are drawn over a result of kind sig"
-        ):
-            images.plot_detectors(STRIPE, name)

@@ -18,13 +18,6 @@ MADE = "where the array is made or the file is opened"
     ("remedy", "array", "data_array", "signal", "command_line"),
     [
         (
-            NAV,
-            "array.rechunk((4, 8, -1, -1))",
-            "array.chunk({'y': 4, 'x': 8, 'ky': -1, 'kx': -1})",
-            "signal.rechunk(nav_chunks=(4, 8), sig_chunks=-1)",
-            "--chunks 4,8,-1,-1",
-        ),
-        (
             WHOLE,
             "array.rechunk({2: -1, 3: -1})",
             "array.chunk({'ky': -1, 'kx': -1})",

@@ -1,8 +1,28 @@
-"""UDFs for CuPy, and for any backend: the same numbers on both."""
+"""What CuPy is in a test, and UDFs for it and for any backend: the same numbers on both."""
+
+import contextlib
 
 import numpy as np
+import pytest
 
 import udfdask as ud
+from stand_in import numpy_standing_in_for_cupy
+from udfdask.backends.device import n_devices
+
+MODULES = ["stand-in", pytest.param("cupy", marks=pytest.mark.gpu)]
+
+
+@contextlib.contextmanager
+def cupy_is(what):
+    """Yield the module CuPy; skip the test where it is to be the real one and there is none."""
+    if what == "stand-in":
+        with numpy_standing_in_for_cupy() as module:
+            yield module
+        return
+    module = pytest.importorskip("cupy", reason="CuPy is not installed")
+    if not n_devices():
+        pytest.skip("there is no CUDA device")
+    yield module
 
 
 def sent(cupy, lazy):

@@ -37,7 +37,7 @@ class Scaled(Native):
 
 
 class WithTable(ud.UDF):
-    """A parameter that weighs a lot, or is a dask array."""
+    """A parameter that may be a dask array."""
 
     def get_result_buffers(self):
         return {

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from device_modules import MODULES, cupy_is
+from device_udfs import MODULES, cupy_is
 from udfdask.backends.table import to_host
 from udfdask.kernels.cpu.pixel_sums import add_frames
 from udfdask.kernels.cuda import dense_products, sums, variance

@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import udfdask as ud
-from device_modules import MODULES, cupy_is
-from device_udfs import sent
+from device_udfs import MODULES, cupy_is, sent
 from stand_in import numpy_standing_in_for_cupy
 from suites import examples
 from udfdask.masks import DiskTemplate, circular, ring

@@ -7,19 +7,15 @@ import pytest
 
 import udfdask as ud
 import udfdask.dask
-from device_modules import MODULES, cupy_is
-from device_udfs import sent
+from device_udfs import MODULES, cupy_is, sent
 from udfdask.backends import device
+from udfdask.backends.table import to_host
 from udfdask.testing import raise_if_dask_computes
 
 DATA = np.random.default_rng(3).integers(0, 200, (5, 6, 7, 8)).astype("float32")
 X = da.from_array(DATA, chunks=(2, 3, 7, 8))
 ROI = np.random.default_rng(4).random((5, 6)) > 0.4
 BOTH = ("numpy", "cupy")
-
-
-def on_host(value):
-    return value.get() if hasattr(value, "get") else value
 
 
 class OnDevice:
@@ -60,8 +56,8 @@ def test_a_function_gets_cupy_frames(module, native, returns):
         value = found.compute()
         assert isinstance(value, cupy.ndarray) == (native == "cupy")
         assert isinstance(found._meta, cupy.ndarray) == (native == "cupy")
-        np.testing.assert_allclose(on_host(value)[ROI], EXPECTED[returns][ROI], rtol=1e-6)
-        assert np.isnan(on_host(value)[~ROI]).all()
+        np.testing.assert_allclose(to_host(value)[ROI], EXPECTED[returns][ROI], rtol=1e-6)
+        assert np.isnan(to_host(value)[~ROI]).all()
 
 
 @pytest.mark.parametrize("native", ["numpy", "cupy"])
@@ -74,7 +70,7 @@ def test_a_function_for_both_gets_frames_as_they_are(cupy, native):
 
     array = X if native == "numpy" else sent(cupy, X)
     found = ud.map_frames(array, total, backends=BOTH, output_shape=(), output_dtype="float32")
-    np.testing.assert_allclose(on_host(found.compute()), DATA.sum(axis=(2, 3)), rtol=1e-6)
+    np.testing.assert_allclose(to_host(found.compute()), DATA.sum(axis=(2, 3)), rtol=1e-6)
     assert kinds == {np.ndarray if native == "numpy" else cupy.ndarray}
 
 

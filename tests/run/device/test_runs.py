@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import udfdask as ud
-from device_modules import MODULES, cupy_is
-from device_udfs import Both, Frames, Partitions, Parts, sent
+from device_udfs import MODULES, Both, Frames, Partitions, Parts, cupy_is, sent
+from udfdask.backends.table import to_host
 from udfdask.descan import Descan
 from udfdask.udfs import SumSigUDF
 
@@ -40,10 +40,6 @@ DESCANS = {
     "parts of a pixel": Descan(SHIFTS, subpixel=True, fill=2),
     "lazy": da.from_array(SHIFTS, chunks=2),
 }
-
-
-def on_host(value):
-    return value.get() if hasattr(value, "get") else value
 
 
 def computed(results):
@@ -87,4 +83,4 @@ def test_cupy_gives_the_numbers_of_numpy(module, case):
             for name, (value, meta) in other.items():
                 assert isinstance(value, cupy.ndarray) == isinstance(meta, cupy.ndarray) == there
                 assert value.dtype == meta.dtype == result[name].dtype
-                np.testing.assert_allclose(on_host(value), result[name], rtol=1e-5, atol=1e-5)
+                np.testing.assert_allclose(to_host(value), result[name], rtol=1e-5, atol=1e-5)

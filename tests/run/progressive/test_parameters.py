@@ -48,19 +48,6 @@ class TestParameters:
         workers = local.get("num_workers", 1)
         assert (snapshot.buffers[0]["place"] == 1).sum() <= before + workers
 
-    def test_heavy_ones(self, options):
-        """On a cluster, a large parameter is a separate task."""
-        x = da.ones((40, 1, 2, 2), chunks=(1, 1, 2, 2))
-        table = np.zeros(300_000)
-        table[0] = 1
-        iterator = ud.run_udf_iter(x, pu.WithTable(table=table), **options)
-        for snapshot in iterator:
-            if snapshot.n_merged == 3:
-                iterator.update_parameters([{"table": table * 2}])
-        v = snapshot.buffers[0]["v"].ravel()
-        assert set(v) == {4.0, 8.0}
-        assert 3 <= (v == 4).sum() <= 3 + 8
-
     def test_lazy_ones(self, options):
         x = da.ones((6, 1, 2, 2), chunks=(2, 1, 2, 2))
         table = da.arange(4, chunks=2) + 1

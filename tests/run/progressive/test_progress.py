@@ -101,13 +101,7 @@ class TestOnePass:
         values = np.arange(24 * 4 * 4.0).reshape(24, 1, 4, 4)
         data = CountedData(values, tmp_path)
         x = da.from_array(data, chunks=(8, 1, 4, 4), meta=np.empty((0,) * 4)).rechunk({0: 3})
-        udfs = [SumUDF(), udf_zoo.NavSums()]
+        udfs = [SumUDF(), udf_zoo.NavSums(), pu.OnlyMergeAll()]
         *_, last = ud.run_udf_iter(x, udfs, **options)
         assert counts(tmp_path) == {f"load-{row}-0-0-0": 1 for row in (0, 8, 16)}
         np.testing.assert_array_equal(last.buffers[0]["intensity"], values.sum(axis=(0, 1)))
-
-    def test_all_udfs_share_it(self, options, tmp_path):
-        data = CountedData(np.zeros((6, 2, 4, 4)), tmp_path)
-        x = da.from_array(data, chunks=(2, 2, 4, 4), meta=np.empty((0,) * 4))
-        list(ud.run_udf_iter(x, [SumUDF(), udf_zoo.NavSums(), pu.OnlyMergeAll()], **options))
-        assert counts(tmp_path) == {f"load-{row}-0-0-0": 1 for row in (0, 2, 4)}
