@@ -31,11 +31,7 @@ MADE = "where the array is made or the file is opened"
             f"chunks=(4, 8, -1, -1) {MADE}, or signal.rechunk(nav_chunks=(4, 8), sig_chunks=-1)",
             "--chunks 4,8,-1,-1",
         ),
-        (
-            SetOption("merge_small", "64 MiB"),
-            *["merge_small='64 MiB'"] * 3,
-            "--merge-small 64MiB",
-        ),
+        (SetOption("merge_small", "64 MiB"), *["merge_small='64 MiB'"] * 3, "--merge-small 64MiB"),
     ],
 )
 def test_each_remedy_through_each_door(remedy, array, data_array, signal, command_line):

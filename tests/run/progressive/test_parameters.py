@@ -84,6 +84,10 @@ class TestParameters:
         assert (last.buffers[0]["factor"] == 1).all()
 
 
+def aux_of_ones(n, kind="nav", lib=np):
+    return ud.UDF.aux_data(lib.ones(n), kind, dtype="f8")
+
+
 @pytest.mark.point(29)
 class TestAuxData:
     @pytest.mark.parametrize("lazy", [False, True])
@@ -127,14 +131,10 @@ class TestAuxData:
         ("change", "error", "message"),
         [
             ({"dose": np.ones(5)}, ValueError, r"is aux data"),
-            ({"dose": ud.UDF.aux_data(np.ones(5), "sig", dtype="f8")}, ValueError, r"is aux data"),
-            ({"dose": ud.UDF.aux_data(np.ones(7), "nav", dtype="f8")}, ValueError, r"shape \(7,\)"),
-            (
-                {"dose": ud.UDF.aux_data(da.ones(5), "nav", dtype="f8")},
-                ud.ArgumentTypeError,
-                r"compute it first",
-            ),
-            ({"other": ud.UDF.aux_data(np.ones(5), "nav", dtype="f8")}, ValueError, r"no aux data"),
+            ({"dose": aux_of_ones(5, "sig")}, ValueError, r"is aux data"),
+            ({"dose": aux_of_ones(7)}, ValueError, r"shape \(7,\)"),
+            ({"dose": aux_of_ones(5, lib=da)}, ud.ArgumentTypeError, r"compute it first"),
+            ({"other": aux_of_ones(5)}, ValueError, r"no aux data"),
         ],
     )
     def test_mistakes(self, change, error, message):
