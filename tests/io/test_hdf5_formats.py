@@ -1,5 +1,6 @@
 """Formats that are HDF5 files: the data, axes and signal that their own programs read."""
 
+import json
 import shutil
 
 import numpy as np
@@ -87,16 +88,18 @@ def test_emd_of_ncempy_and_py4dstem(tmp_path, first, complete, text):
 @pytest.mark.parametrize("datum", [1, 2])
 def test_nion_swift(tmp_path, datum):
     calibrations = [
-        f'{{"offset": {offset}, "scale": {scale}, "units": "{unit}"}}'
+        {"offset": offset, "scale": scale, "units": unit}
         for unit, scale, offset in zip(UNITS, SCALES, OFFSETS, strict=True)
     ]
+    properties = {
+        "datum_dimension_count": datum,
+        "collection_dimension_count": 4 - datum,
+        "intensity_calibration": {"units": "counts"},
+        "dimensional_calibrations": calibrations,
+    }
     with h5py.File(tmp_path / "data_1.h5", "w") as file:
         file["data"] = SCAN
-        file["data"].attrs["properties"] = (
-            f'{{"datum_dimension_count": {datum}, "collection_dimension_count": {4 - datum}, '
-            f'"intensity_calibration": {{"units": "counts"}}, '
-            f'"dimensional_calibrations": [{", ".join(calibrations)}]}}'
-        )
+        file["data"].attrs["properties"] = json.dumps(properties)
     opened = open_file(tmp_path / "data_1.h5")
     assert_eq(opened.array, SCAN)
     assert (opened.sig_dims, opened.unit) == (datum, "counts")

@@ -24,28 +24,27 @@ def file(tmp_path, scan):
     return path
 
 
+RIGHT = {"nav_shape": (5, 7), "sig_shape": (6, 4), "dtype": "uint16"}
+BYTES = {"nav_shape": 34, "sig_shape": 40, "dtype": "u1", "offset": 48}
+LAYOUTS = [
+    RIGHT,
+    RIGHT | {"chunks": (1, 7, 6, 4)},
+    RIGHT | {"nav_shape": (7, 5)},
+    RIGHT | {"sig_shape": (4, 6)},
+    RIGHT | {"dtype": ">u2"},
+    RIGHT | {"sig_shape": (24,)},
+    BYTES | {"sig_shape": 48},
+    BYTES | {"frame_header": 8},
+    BYTES | {"frame_footer": 8},
+]
+
+
 def opened(file, **kwargs):
-    return from_raw(file, nav_shape=(5, 7), sig_shape=(6, 4), dtype="uint16", **kwargs)
+    return from_raw(file, **RIGHT, **kwargs)
 
 
 def test_any_other_argument_gives_another_name(file):
-    names = {
-        opened(file).name,
-        opened(file, chunks=(1, 7, 6, 4)).name,
-        from_raw(file, nav_shape=(7, 5), sig_shape=(6, 4), dtype="uint16").name,
-        from_raw(file, nav_shape=(5, 7), sig_shape=(4, 6), dtype="uint16").name,
-        from_raw(file, nav_shape=(5, 7), sig_shape=(6, 4), dtype=">u2").name,
-        from_raw(file, nav_shape=(5, 7), sig_shape=(24,), dtype="uint16").name,
-        *(
-            from_raw(file, nav_shape=34, sig_shape=sig, dtype="u1", **layout).name
-            for sig, layout in (
-                (48, {"offset": 48}),
-                (40, {"frame_header": 8, "offset": 48}),
-                (40, {"frame_footer": 8, "offset": 48}),
-            )
-        ),
-    }
-    assert len(names) == 9
+    assert len({from_raw(file, **layout).name for layout in LAYOUTS}) == len(LAYOUTS)
 
 
 def test_automatic_chunks_are_whole_frames_in_one_piece(file):
@@ -67,9 +66,8 @@ def test_automatic_chunks_are_whole_frames_in_one_piece(file):
     ],
 )
 def test_a_size_that_does_not_fit(file, wrong, match):
-    right = {"nav_shape": (5, 7), "sig_shape": (6, 4), "dtype": "u2"}
     with pytest.raises(FileFormatError, match=match):
-        from_raw(file, **(right | wrong))
+        from_raw(file, **(RIGHT | wrong))
 
 
 @pytest.mark.parametrize(
@@ -86,9 +84,8 @@ def test_a_size_that_does_not_fit(file, wrong, match):
     ],
 )
 def test_wrong_arguments(file, wrong, error, match):
-    right = {"nav_shape": (5, 7), "sig_shape": (6, 4), "dtype": "u2"}
     with pytest.raises(error, match=match):
-        from_raw(file, **(right | wrong))
+        from_raw(file, **(RIGHT | wrong))
 
 
 @settings(deadline=None, max_examples=examples(60))
