@@ -14,12 +14,7 @@ import pytest
 import udfdask as ud
 from udfdask.demo import make_recording
 from udfdask.plotting import LivePlot, Panel, draw
-from udfdask.udfs import (
-    CoMUDF,
-    SumSigUDF,
-    SumUDF,
-    VirtualDetectorUDF,
-)
+from udfdask.udfs import CoMUDF, SumSigUDF, SumUDF, VirtualDetectorUDF
 
 pytest.importorskip("matplotlib", reason="matplotlib is in the plot extra")
 

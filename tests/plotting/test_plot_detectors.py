@@ -8,14 +8,7 @@ import udfdask as ud
 from udfdask import Axis
 from udfdask.errors import ArgumentValueError
 from udfdask.results.detectors import detector_masks
-from udfdask.udfs import (
-    FEMUDF,
-    ApplyMasksUDF,
-    CoMUDF,
-    SumSigUDF,
-    SumUDF,
-    VirtualDetectorUDF,
-)
+from udfdask.udfs import FEMUDF, ApplyMasksUDF, CoMUDF, SumSigUDF, SumUDF, VirtualDetectorUDF
 
 pytest.importorskip("matplotlib", reason="matplotlib is an extra")
 
