@@ -2,6 +2,7 @@
 
 import importlib
 import sys
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -25,6 +26,11 @@ pytest.importorskip("udfdask.xarray")
 
 # tiny frames in many chunks
 pytestmark = pytest.mark.filterwarnings("ignore:a task takes . signal chunks:udfdask.UDFWarning")
+
+
+class NamedUDFs(NamedTuple):
+    image: ud.UDF
+    pattern: ud.UDF
 
 
 def run(case, udf, **options):
@@ -116,6 +122,13 @@ def test_keep_attrs_follows_xarray(array, option, asked, kept):
         found = array.udf.run_udf(SumUDF(), sig_dims=("ky", "kx"), keep_attrs=asked)
     assert bool(found.attrs) is bool(found["intensity"].attrs) is kept
     assert found["kx"].attrs == {"units": "mrad"}
+
+
+@pytest.mark.parametrize("kind", [list, tuple, NamedUDFs._make], ids=["list", "tuple", "named"])
+def test_udfs_in_any_sequence(array, kind):
+    both = array.udf.run_udf(kind([SumUDF(), SumSigUDF()]))
+    for found, udf in zip(both, [SumUDF(), SumSigUDF()], strict=True):
+        xr.testing.assert_identical(found.compute(), array.udf.run_udf(udf).compute())
 
 
 def test_rename(array):

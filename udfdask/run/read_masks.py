@@ -109,6 +109,7 @@ def _each(values: Any, change: Callable[[Any], Any]) -> Any:
     """Change a value, or each in a list, tuple or dictionary."""
     if isinstance(values, dict):
         return {name: change(value) for name, value in values.items()}
-    if type(values) in (list, tuple):
-        return type(values)(change(value) for value in values)
+    if isinstance(values, (list, tuple)):  # subclasses may take other values
+        made = map(change, values)
+        return list(made) if isinstance(values, list) else tuple(made)
     return change(values)
