@@ -38,7 +38,7 @@ def advised(plan: Plan) -> Plan:
     """Return a plan with advice on its detectors and on costs that other chunks would avoid."""
     recipe, limit, advice = plan.recipe, task_limit(), [*plan.advice]
     notes: list[tuple[int, str]] = []
-    if any(udf.has_detectors or udf.has_center for udf in recipe.udfs):
+    if any(udf.knows_pixels for udf in recipe.udfs):
         from udfdask.explanation.notes import detector_advice  # many have none
 
         warnings, notes = detector_advice(plan)

@@ -65,7 +65,7 @@ def _parameter_notes(plan: Plan) -> Iterator[str]:
 def _detectors(plan: Plan) -> Iterator[tuple[int, UDF, list[Coverage]]]:
     """Yield number, instance and detectors of each UDF that has some, or a center."""
     for number, udf in enumerate(plan.recipe.udfs):
-        if udf.has_detectors or udf.has_center:
+        if udf.knows_pixels:
             asked = new_instance(udf.cls, udf.kwargs)
             yield number, asked, list(asked._coverages(plan.recipe.shape.sig))
 

@@ -282,8 +282,7 @@ class Grid:
     @property
     def flat_coordinates(self) -> IntArray:
         """The scan positions of all selected frames in flattened order, shape (n, nav dims)."""
-        coordinates = np.indices(self.shape).reshape(len(self.shape), self.size).T
-        return coordinates if self.roi is None else coordinates[self.roi.reshape(-1)]
+        return np.argwhere(np.ones(self.shape, dtype=bool) if self.roi is None else self.roi)
 
 
 def as_index(rows: range | IntArray) -> slice | IntArray:

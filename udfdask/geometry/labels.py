@@ -85,9 +85,9 @@ def aligned(
 ) -> Any:
     """Return an array with the axes of the scan, or of frames, first and in their order.
 
-    It is repeated along axes of the scan that it does not have. `kind` is "nav" or "sig"; values of
-    another kind, or without labels, are returned as they are. In messages, `what` says what was
-    given, `name` is its name in code, and `advice` says what to do about other positions.
+    It is repeated along axes of the scan that it does not have. Values of another `kind` than nav
+    or sig, or without labels, stay as they are. `what`, its `name` in code, and `advice` about
+    other positions are for messages.
     """
     dims = {"nav": data.nav, "sig": data.sig}.get(kind, ())
     if own is None or not dims or (own.is_loose and not set(dims) <= set(own.dims)):
@@ -145,14 +145,7 @@ def check_order(own: AxisLabels | None, names: Sequence[Any], what: str) -> None
 
 
 def letters(index: Any) -> list[str] | None:
-    """Return the last letters of labels in lower case: y, x for ky, kx; None if not all are text.
-
-    Examples
-    --------
-    >>> from udfdask.geometry.labels import letters
-    >>> letters(["dy", "dx"]), letters([0, 1]), letters(None)
-    (['y', 'x'], None, None)
-    """
+    """Return the last letters of labels in lower case (y, x for ky, kx) if all are text."""
     labels = [] if index is None else list(index)
     is_text = labels and all(isinstance(label, str) for label in labels)
     return [label[-1:].lower() for label in labels] if is_text else None
@@ -181,10 +174,9 @@ class Place:
 
 
 def find_place(name: object, extra_axes: Mapping[str, tuple[Axis, ...]]) -> Place | None:
-    """Return where the values of a result, or of a label such as the name of a mask, are.
+    """Return where the values of a result, or of a label such as the name of a mask, are; or None.
 
-    `extra_axes` are the extra dimensions of each result. A label is a name if only one result has
-    it. Return None for an unknown name.
+    `extra_axes` are the extra dimensions of each result. A label is a name if only one has it.
     """
     if not isinstance(name, str):
         return None
@@ -285,8 +277,7 @@ def plain_array(values: Any) -> Any:
 def vectors_of(values: Any, what: str, nav: Collection[Hashable] = ()) -> Any:
     """Return vectors with y before x along the last axis, if a DataArray names the components.
 
-    Other values are returned unchanged. Raise for components of other names. `nav` names axes along
-    which there are no components.
+    Raise for components of other names. There are none along the axes `nav`.
     """
     if not is_data_array(values):
         return values

@@ -46,8 +46,7 @@ def only_present(
 ) -> BoolArray | None:
     """Return the selected positions that have a frame; None for all.
 
-    `present` has the positions with a frame, None if all have one. It may have fewer axes than
-    `nav` if the run has other signal axes than the file.
+    `present` has fewer axes than `nav` if the run has other signal axes than the file.
     """
     if present is None or (present.size and present.all()):
         return roi
@@ -159,8 +158,7 @@ def _from_entries(entries: list[Any], nav: tuple[int, ...]) -> BoolArray:
 def _from_array(roi: Any, nav: tuple[int, ...]) -> BoolArray:
     """Return the mask from an array of navigation shape, or from a flat array of that size.
 
-    Axes of extent 1 are ignored. Any other shape is refused, even with the right size: its order
-    differs from that of the scan, so that it would select other frames.
+    Axes of extent 1 are ignored. Another shape of the right size would select other frames.
     """
     if isinstance(roi, np.ma.MaskedArray):
         raise ArgumentTypeError(

@@ -20,7 +20,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal
 
 from udfdask.names import origins
-from udfdask.names.origins import is_library_module, is_library_scope, library_name
+from udfdask.names.origins import is_library_scope, library_name
 
 if TYPE_CHECKING:
     from udfdask.names.naming import Walk
@@ -159,7 +159,7 @@ def _name_reached(walk: Walk, value: Any, attributes: Iterable[str]) -> Any:
         names = vars(value)
         if attribute in names:
             value = names[attribute]
-        elif is_library_module(value):
+        elif is_library_scope(names):
             # it may be loaded at its first use, as `scipy.ndimage`: the name must not change then
             try:
                 value = getattr(value, attribute)
@@ -201,7 +201,7 @@ def _name_import(
 
 def name_module(walk: Walk, module: types.ModuleType) -> Any:
     """Name a library module by its name, and a user's module by all its contents."""
-    if is_library_module(module):
+    if is_library_scope(vars(module)):
         return walk.library(module.__name__)
     return ("module", module.__name__, _name_namespace(walk, vars(module)))
 
@@ -281,10 +281,8 @@ def references_of(code: types.CodeType) -> References:
             if isinstance(each, str):
                 found.texts.add(each)
     for each in inner:
-        found.chains.update(each.chains)
-        found.imports.update(each.imports)
-        found.texts.update(each.texts)
-        found.written.update(each.written)
+        for kind in ("chains", "imports", "texts", "written"):
+            getattr(found, kind).update(getattr(each, kind))
     return found
 
 

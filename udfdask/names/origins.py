@@ -37,13 +37,8 @@ def is_library(name: str) -> bool:
     return _lies_in_library(name, getattr(module, "__file__", None))
 
 
-def is_library_module(module: types.ModuleType) -> bool:
-    """Return whether a module belongs to a library, and is not another module of that name."""
-    return sys.modules.get(module.__name__) is module and is_library(module.__name__)
-
-
 def is_library_scope(scope: Mapping[str, Any]) -> bool:
-    """Return whether a dictionary is the namespace of a library module."""
+    """Return whether this is the namespace of a library's module, not of another of its name."""
     name = scope.get("__name__")
     return isinstance(name, str) and is_library(name) and vars(sys.modules[name]) is scope
 

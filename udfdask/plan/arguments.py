@@ -107,13 +107,6 @@ def read_arguments(
     """Return the checked arguments of a run over a dask array of shape (*nav, *sig).
 
     `files` are those that the array and parameters are read from.
-
-    Raises
-    ------
-    ArgumentTypeError, ArgumentValueError
-        If an argument is invalid.
-    UDFError
-        If a UDF has another mistake.
     """
     check_array(array)
     check_sig_dims(asked.sig_dims, array.ndim)
@@ -231,10 +224,7 @@ def plan_descan(
     corrected: bool,
     native: Backend = NUMPY,
 ) -> tuple[DescanRecipe | None, Any, str]:
-    """Return how frames are shifted, the shifts of shape (*nav, sig dims), and a warning.
-
-    If frames are not shifted, there are neither.
-    """
+    """Return how frames are shifted, the shifts of shape (*nav, sig dims), and a warning."""
     from udfdask.descan.option import Descan, checked_shifts  # few runs shift frames
 
     if given is None:

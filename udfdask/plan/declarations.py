@@ -93,7 +93,7 @@ def declare(udf: UDF, data: Data, calibration: Calibration, settings: Settings) 
         axes=_axes(asked, outputs),
         # a UDF without units of its own does not depend on the axes: its tasks keep their names
         calibration=calibration if overrides(asked, "get_result_units") else None,
-        backends=allowed_backends(asked, settings.backends, is_dense=halo is not None),
+        backends=allowed_backends(asked, settings.backends),
         contiguous_nav=bool(udf.contiguous_nav),
         promises=_promises_in_force(asked, method),
         halo=halo,
@@ -123,10 +123,7 @@ def check_same_declaration(
 
 
 def _is_computed_first(value: Any) -> bool:
-    """Return whether a parameter is lazy, and computed before the first chunk.
-
-    Lazy aux data of kind nav are not: each task gets the rows of its own frames.
-    """
+    """Return whether a parameter is lazy, but not aux data of which tasks get their own rows."""
     if isinstance(value, AuxData):
         return value.is_lazy and value.kind != "nav"
     return is_lazy(value) or any(lazy_places(value))
@@ -261,13 +258,8 @@ def _check_names(who: str, given: Mapping[str, Any], known: Any) -> None:
         )
 
 
-def allowed_backends(
-    udf: UDF, restricted: Sequence[Backend] | None, *, is_dense: bool = False
-) -> tuple[Backend, ...]:
-    """Return the array backends that a UDF may be given, preferred first.
-
-    With `is_dense`, only dense ones: windows of frames are dense.
-    """
+def allowed_backends(udf: UDF, restricted: Sequence[Backend] | None) -> tuple[Backend, ...]:
+    """Return the array backends that a UDF may be given, preferred first."""
     given = udf.get_backends()
     who = f"{type(udf).__name__}.get_backends() returned {given!r}"
     offered = known_backends(given, who)
@@ -278,13 +270,15 @@ def allowed_backends(
             f"backends={tuple(one.name for one in restricted or ())}: name one of the UDF's in "
             "backends=, or add one of the run's to get_backends()"
         )
+    if udf.halo is None:
+        return allowed
     dense = tuple(one for one in allowed if not one.is_sparse)
-    if is_dense and not dense:
+    if not dense:
         raise ArgumentValueError(
             f"{type(udf).__name__} has a halo, and takes only sparse arrays: windows of frames are "
             "dense, so add 'numpy' to what get_backends() returns"
         )
-    return dense if is_dense else allowed
+    return dense
 
 
 def _preferences(udf: UDF, whole_frames: bool) -> TilePreferences:

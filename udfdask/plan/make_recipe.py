@@ -90,9 +90,8 @@ def _dense_tiling(
 ) -> TilingScheme:
     """Return the tiling of dense tiles, also of those that are made from sparse data.
 
-    Corrections do not change tiles: the pixels outside of a tile that excluded pixels are patched
-    from are looked up (`FrameSource.pixels`). LiberTEM grows or shifts tiles until no tile border
-    meets an excluded pixel, which fails on broken rows.
+    Corrections do not change tiles, as they do in LiberTEM, where broken rows fail: pixels outside
+    of a tile that excluded ones are patched from are looked up.
     """
     on_device = all(udf.backend.on_device for udf in udfs)
     return choose_tiling(
@@ -128,10 +127,9 @@ def _can_stream(udfs: Sequence[UDFRecipe], data: Data, summed: tuple[int, ...]) 
 
 
 def _by_sig_chunk(udfs: Sequence[UDFRecipe], data: Data, task_limit: float) -> bool:
-    """Return whether each signal chunk gets its own task.
+    """Return whether each signal chunk gets its own task: if all UDFs and corrections allow it.
 
-    It needs UDFs that support it, neither shifts nor a correction that needs pixels of another
-    signal chunk, and either many signal chunks or navigation blocks that are too large for a task.
+    There must be many signal chunks, or navigation blocks that are too large for a task.
     """
     if data.n_blocks <= 1 or data.descan is not None:
         return False

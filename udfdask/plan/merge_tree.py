@@ -165,8 +165,7 @@ def plan_merges(
 ) -> tuple[MergeTree, MergeTree]:
     """Return how the chunks of a UDF are merged: by `run_udf`, and by a progressive run.
 
-    `merge_all` wins over `merge` in `run_udf`. A progressive run has one more chunk at a time and
-    uses `merge` if there is one.
+    `merge_all` wins over `merge`, except where chunks come one at a time.
     """
     specs = {name: s for name, s in buffers.items() if s.use != "result_only"}
     own = _mode_of_merge(udf, {s.kind for s in specs.values()})

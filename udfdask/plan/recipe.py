@@ -102,14 +102,12 @@ class UDFRecipe:
         return {k: s for k, s in self.buffers.items() if s.use != "result_only"}
 
     @property
-    def has_detectors(self) -> bool:
-        """Whether it can say which pixels of a frame it uses."""
-        return self.cls._coverages is not UDF._coverages
-
-    @property
-    def has_center(self) -> bool:
-        """Whether it can have a common center, whose default is 0 of the axes."""
-        return self.cls._center_names is not UDF._center_names
+    def knows_pixels(self) -> bool:
+        """Whether it can say which pixels of a frame it uses, or what its center is."""
+        ours, base = self.cls, UDF
+        return (
+            ours._coverages is not base._coverages or ours._center_names is not base._center_names
+        )
 
     @property
     def needs_cuda(self) -> bool:

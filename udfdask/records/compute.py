@@ -78,9 +78,7 @@ def _changed(
     lookups = []
     for run, data, udfs in named:
         needed = filter(run.needs, range(len(udfs)))
-        by_udf = {k: look_up(run.recipe, k, data, udfs[k]) for k in needed}
-        for each in by_udf.values():
-            each.decide(stored)
+        by_udf = {k: look_up(run.recipe, k, data, udfs[k], stored) for k in needed}
         lookups.append((run, by_udf))
     is_resumed = folder.limit is None and not attempt
     if is_resumed and lookups and not any(known.values()) and not folder.is_empty():

@@ -38,10 +38,7 @@ Lookups = Sequence[tuple[Run, Mapping[int, Lookup]]]
 
 
 def stored_tasks(lookups: Lookups) -> dict[Key, bool]:
-    """Return the keys of the chunk tasks that compute nothing, because all is stored.
-
-    The value is whether a stored merge replaces a result, so that the task may be in no graph.
-    """
+    """Return the chunk tasks that compute nothing, and whether a stored merge replaces a result."""
     found: dict[Key, bool] = {}
     for run, by_udf in lookups:
         for info in run.chunk_layers.values():

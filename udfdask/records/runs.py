@@ -194,19 +194,6 @@ class Node:
     action: Literal["compute", "read", "nothing"] = "nothing"
     """How the run gets it."""
 
-    def decide(self, stored: Callable[[str], bool]) -> None:
-        """Choose the action, and tell the sources whether they are needed."""
-        if not self.wanted:
-            return
-        found = next(filter(stored, self.saved.names), None)
-        if found is not None:
-            self.saved = Saved(found, self.saved.on_device)
-            self.action = "read"
-            return
-        self.action = "compute"
-        for source in self.sources:
-            source.wanted = True
-
     @property
     def superfluous(self) -> tuple[str, ...]:
         """Names of the records that nobody needs after this merge."""
@@ -223,15 +210,13 @@ class Lookup:
     merges: dict[tuple[int, int], Node]
     """Those of merges, by level and place, in the order in which they are made."""
 
-    def decide(self, stored: Callable[[str], bool]) -> None:
-        """Choose the action of each node; `stored` tells whether there is a record of a name."""
-        for node in reversed([*self.chunks, *self.merges.values()]):
-            node.decide(stored)
 
+def look_up(
+    recipe: Recipe, number: int, data: str, udf: str, stored: Callable[[str], bool]
+) -> Lookup:
+    """Return the partial results of a UDF, and what the run does about each of them.
 
-def look_up(recipe: Recipe, number: int, data: str, udf: str) -> Lookup:
-    """Return the partial results of a UDF; `data` and `udf` are names of the data and the UDF.
-
+    `data` and `udf` are names; `stored` tells whether there is a record of a name.
     Names of chunks depend on the ROI inside of the chunk, with a halo on all frames that can be
     neighbors. If the UDF looked beyond the chunk while it ran, the name of the run follows.
     """
@@ -266,6 +251,16 @@ def look_up(recipe: Recipe, number: int, data: str, udf: str) -> Lookup:
         node.has_rows = node.wanted = declared.has_nav or not declared.has_reduced
     if last is not None:
         last.wanted = True
+    for node in reversed([*chunks, *merges.values()]):  # sources come earlier
+        if not node.wanted:
+            continue
+        found = next(filter(stored, node.saved.names), None)
+        if found is not None:
+            node.action, node.saved = "read", Saved(found, on_device)
+            continue
+        node.action = "compute"
+        for source in node.sources:
+            source.wanted = True
     return Lookup(chunks, merges)
 
 
