@@ -51,10 +51,7 @@ class Grid:
 
     @cached_property
     def _packed(self) -> tuple[Any, bytes | None, bytes | None]:
-        """Runs (size, count) of equal chunks, and the masks with one bit per frame, compressed.
-
-        The grid travels with many tasks. A disk in 1000 x 1000 frames takes 2 kB.
-        """
+        """Runs (size, count) of equal chunks, and the masks: 2 kB for a disk in 1000 x 1000."""
 
         def packed(mask: BoolArray | None) -> bytes | None:
             return None if mask is None else zlib.compress(np.packbits(mask).tobytes(), level=1)

@@ -19,8 +19,8 @@ def good_chunks(
 ) -> tuple[int, ...]:
     """Return chunk sizes with whole frames, between 8 and 256 MiB, and at most `limit` bytes.
 
-    `chunks` are dask's, in positions and pixels along each axis. Navigation sizes are kept if they
-    are good, and otherwise divided evenly or merged, so that a rechunk moves little data.
+    Navigation sizes of `chunks` are kept if they are good, and else divided evenly or merged, so
+    that a rechunk moves little data.
     """
     nav = len(chunks) - sig_dims
     sizes = [*(max(axis, default=0) for axis in chunks[:nav]), *map(sum, chunks[nav:])]

@@ -114,11 +114,7 @@ class TilingScheme:
 
 
 def without_caches(value: Any) -> dict[str, Any]:
-    """Return the state of a frozen dataclass to pickle: its fields, not its cached properties.
-
-    One thread of a worker may fill the caches while another pickles the value, and Python cannot
-    pickle a dictionary while it grows.
-    """
+    """Return the fields of a frozen dataclass, to pickle it while a thread may fill its caches."""
     return {field.name: getattr(value, field.name) for field in fields(value)}
 
 
@@ -199,10 +195,7 @@ def sparse_tiling(
     itemsize: int,
     max_frames: int,
 ) -> TilingScheme:
-    """Return the tiling of sparse tiles; the arguments are those of `choose_tiling`.
-
-    Signal chunks are not cut: a sparse tile is a view, which takes no memory of its own.
-    """
+    """Return the tiling of sparse tiles: views, for which signal chunks are not cut."""
     sizes = [[sum(s)] for s in sig_chunks] if tiles.whole_frames else sig_chunks
     part = [max(1, *s) for s in sizes]
     fitting = tiles.total_size // (itemsize * math.prod(part))

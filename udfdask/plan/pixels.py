@@ -1,8 +1,7 @@
 """Give UDFs their parameters in pixels: from units, from words, and from 0 of the axes.
 
 The class attribute `calibrated` of a UDF says what each parameter is. Ranges are turned around
-where positions decrease along an axis: the first pixel of a rectangle from 2 to 5 mrad is at 2 mrad
-if positions increase. If they decrease, 2 mrad is at its last pixel.
+where positions decrease along an axis: 2 mrad is then the last pixel of a range from 2 to 5 mrad.
 """
 
 from __future__ import annotations
@@ -62,8 +61,7 @@ class Frame:
     def zero_inside(self) -> tuple[float, float] | None:
         """Return the place (y, x) where both axes are 0; None if that is not inside of the frame.
 
-        It has to be at least one pixel from the border: axes of plain pixel numbers, and those of
-        an image that is calibrated from its corner, are 0 at the first pixel, where no beam is.
+        Axes of pixel numbers or of a calibrated image are 0 at the border, where no beam is.
         """
         if len(self.axes) != 2 or any(axis.values is not None for axis in self.axes):
             return None

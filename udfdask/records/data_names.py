@@ -1,9 +1,8 @@
 """Name the data of dask collections so that the name is the same in every process.
 
-The names that dask gives to layers and tasks can contain random parts, and do not depend on the
-code of the user's functions. Here a task is named by its function, its arguments and the names of
-the tasks that it reads. A blockwise layer is named as a whole, at the same cost for any number of
-blocks.
+dask's names of layers and tasks can contain random parts, and do not depend on the user's code.
+Here a task is named by its function, its arguments and the names of the tasks that it reads. A
+blockwise layer is named as a whole, at the same cost for any number of blocks.
 """
 
 from __future__ import annotations

@@ -1,12 +1,10 @@
 """A folder of records: partial results of any number of runs, up to a limit.
 
 Several processes may use it at the same time. A record is an archive of arrays as `numpy.savez`
-writes it, with a checksum of each array; nothing is pickled, so that a file from elsewhere cannot
-run code. It is renamed into place when it is complete, and two processes that write the same record
-write equal values. A record that has been removed since it was found is computed again.
-
-Tasks write their records themselves: 0.2 ms of CPU for each, where a chunk of 64 MiB takes 10 ms.
-They do not wait for the disk: a file that is incomplete after a power failure counts as missing.
+writes it, with a checksum of each; nothing is pickled, so that a file from elsewhere cannot run
+code. It is renamed into place when it is complete; one that has been removed since it was found is
+computed again. Tasks write records in 0.2 ms of CPU each and do not wait for the disk: a file that
+is incomplete after a power failure counts as missing.
 """
 
 from __future__ import annotations
@@ -72,9 +70,8 @@ class RecordFolder:
     path: str
     """Absolute path of the folder."""
     limit: int | None = None
-    """Largest size of all records in bytes; those that have not been used for the longest time are
-    removed first. None for the records of one run that is resumed: then a merge replaces the
-    records of its sources, because otherwise the folder would grow by a frame for each chunk."""
+    """Largest size of all records in bytes. None for the records of one run that is resumed: then a
+    merge replaces its sources, because the folder would grow by a frame for each chunk."""
     processor: str = field(default_factory=processor)
     """Type of the processor in the names of records: another one stores nothing."""
 
