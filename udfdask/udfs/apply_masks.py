@@ -132,23 +132,14 @@ class ApplyMasksUDF(BuiltInUDF):
 
     Examples
     --------
-    >>> import functools, dask.array as da, numpy as np, udfdask as ud
-    >>> from udfdask.masks import circular, ring
+    >>> import dask.array as da, numpy as np, udfdask as ud
     >>> from udfdask.udfs import ApplyMasksUDF
     >>> x = da.ones((4, 6, 16, 16), dtype="uint16", chunks=(2, 6, 16, 16))
-    >>> frame = {"centerX": 8, "centerY": 8, "imageSizeX": 16, "imageSizeY": 16}
-    >>> detectors = [
-    ...     functools.partial(circular, **frame, radius=3),
-    ...     functools.partial(ring, **frame, radius=7, radius_inner=5),
-    ... ]
-    >>> res = ud.run_udf(x, ApplyMasksUDF(detectors))
-    >>> print(res["intensity"].dtype, res["intensity"][3, 5].compute())
-    int64 [29 68]
     >>> stripe = np.zeros((16, 16), bool)
     >>> stripe[:, 4:6] = True
     >>> res = ud.run_udf(x, ApplyMasksUDF({"stripe": stripe, "rest": ~stripe}))
-    >>> print(res["stripe"][3, 5].compute(), res["rest"][3, 5].compute())
-    32 224
+    >>> print(res["stripe"][3, 5].compute(), res["intensity"][3, 5].compute())
+    32 [ 32 224]
     """
 
     promises = Promises(

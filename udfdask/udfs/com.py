@@ -53,8 +53,7 @@ class CoMUDF(RingUDF):
         Background to subtract from the field: none (-1), its mean (0), the plane that fits best
         (1), or a given plane ``[[y, x], [dy/dy, dx/dy], [dy/dx, dx/dx]]``.
     centers, stretch, stretch_angle, center : optional
-        Center (y, x) of each frame, an elliptical mask, and the center in place of `cy` and `cx`,
-        as for `RadialProfileUDF`.
+        Centers of the frames, an ellipse, and a center in place of `cy` and `cx`, as there.
 
     Raises
     ------
@@ -87,9 +86,9 @@ class CoMUDF(RingUDF):
     and `regression` of kind single, shape (3, 2), float64: the plane that was subtracted. The last
     three exist for 2-D scans with at least 2 positions along each axis.
 
-    All are NaN outside the ROI, for frames whose center in `centers` is not finite, and in
-    snapshots for frames that are not merged yet; `divergence` and `curl` also if a neighbor is NaN.
-    Sums are float64, exact for data of up to 16 bits. Pixels outside the mask can be NaN.
+    All are NaN outside the ROI, for frames whose center is not finite, and in snapshots for frames
+    that are not merged yet; `divergence` and `curl` also if a neighbor is NaN. Sums are float64,
+    exact for data of up to 16 bits. Pixels outside the mask can be NaN.
 
     Examples
     --------

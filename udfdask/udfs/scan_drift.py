@@ -305,7 +305,7 @@ def integrate_drift(shifts: Any, *, weights: Any = None) -> AnyArray:
 
 
 def _numbers(name: str, values: Any) -> AnyArray:
-    found = np.asarray(values.compute() if hasattr(values, "__dask_graph__") else values)
+    found = np.asarray(values)  # computes lazy ones
     if found.dtype.kind not in "biuf":
         raise ArgumentTypeError(f"{name} must be an array of real numbers, not of {found.dtype}")
     return found.astype(np.float64)
