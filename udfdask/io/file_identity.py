@@ -79,9 +79,9 @@ class FileIdentity:
         is_it = status.st_ino == self.inode or status.st_ctime_ns == self.ctime_ns
         if not same or not (is_it or self.machine != _machine()):
             raise FileFormatError(
-                f"{self.path} has changed since it was opened: expected {self.size} bytes of "
-                f"{np.datetime64(self.mtime_ns, 'ns')}Z, found {status.st_size} of "
-                f"{np.datetime64(status.st_mtime_ns, 'ns')}Z. Open it again, and repeat all "
+                f"{self.path} has changed since it was opened: expected {self.size} bytes written "
+                f"at {np.datetime64(self.mtime_ns, 'ns')}Z, found {status.st_size} bytes written "
+                f"at {np.datetime64(status.st_mtime_ns, 'ns')}Z. Open it again, and repeat all "
                 "computations with it; copy files to other nodes with their times (cp -p, rsync -t)"
             )
 

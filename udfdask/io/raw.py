@@ -148,8 +148,8 @@ def open_raw(
     raise FileFormatError(
         f"nav_shape={nav}, sig_shape={sig}, dtype={dtype.str!r}, offset={offset}, "
         f"frame_header={header} and frame_footer={footer} ask for a file of {expected} bytes, but "
-        f"{where} has {file.size}: it holds {n_frames} frames of {frame} bytes and {rest} bytes "
-        f"more, and nav_shape asks for {math.prod(nav)}. Check all of them. {remedy}"
+        f"{where} has {file.size}: after the offset it holds {n_frames} frames of {frame} bytes "
+        f"and {rest} bytes more, and nav_shape asks for {math.prod(nav)}. {remedy}"
     )
 
 
