@@ -3,11 +3,9 @@
 A process uses one device: the first one that `CUDA_VISIBLE_DEVICES` shows, or the one with the
 number in the setting `udfdask.cuda-device`.
 
-Copy tiles from the host to the device asynchronously. A copy from pageable memory blocks the
-calling thread. Here pixels are written into one of two pinned buffers, and the device copies them
-from there on its own. Meanwhile the thread fills the other buffer, or cuts the next tile. It writes
-to a buffer again only after the device has copied its contents, so that a thread is at most two
-buffers ahead of the device.
+A copy from pageable memory blocks the calling thread. Here a thread writes pixels into one of two
+pinned buffers. While the device copies them from there, it fills the other buffer, or cuts the next
+tile. It writes to a buffer again only after the device has copied its contents.
 """
 
 from __future__ import annotations
@@ -33,11 +31,7 @@ _stand_ins: list[Any] = []
 
 @contextlib.contextmanager
 def stand_in(module: Any) -> Iterator[None]:
-    """Use a module in place of CuPy in all threads of this process, for tests only.
-
-    There is no other way to replace CuPy. The module of the tests copies from pinned memory as late
-    as it may, so that a buffer that is overwritten too early gives wrong numbers there too.
-    """
+    """Use a module in place of CuPy in all threads of this process, for tests only."""
     _stand_ins.append(module)
     try:
         yield
@@ -68,8 +62,7 @@ def cupy() -> Any:
 def n_devices() -> int:
     """Return the number of CUDA devices that this process sees; 0 if it cannot be determined.
 
-    Counting makes no context on a device. The result is kept: CUDA, too, reads
-    `CUDA_VISIBLE_DEVICES` only once.
+    The result is kept: CUDA, too, reads `CUDA_VISIBLE_DEVICES` only once.
     """
     return int(_stand_ins[-1].cuda.runtime.getDeviceCount()) if _stand_ins else _count()
 
@@ -116,8 +109,8 @@ def using_device(*, own_stream: bool) -> Iterator[None]:
     """Use the device of this process in this thread; at the end, wait for the work.
 
     With `own_stream`, work is queued on the thread's own stream, in parallel with other threads.
-    This is for data from the host. Data on the device need the current stream, by default the one
-    that all threads share, because they were made on it: an own stream would not wait for them.
+    This is for data from the host: data on the device were made on the current stream, which an own
+    stream would not wait for.
     """
     module, number = cupy(), device_number()
     with module.cuda.Device(number):
@@ -200,9 +193,5 @@ def _of_thread() -> _Thread:
 
 
 def tile_to_device(tile: AnyArray) -> Any:
-    """Copy a tile, shape (frames, ...), to the device, in native byte order.
-
-    Call it within `using_device`. The copy may be unfinished on return: later work on the same
-    stream waits for it.
-    """
+    """Copy a tile, shape (frames, ...), to the device, in native byte order, as `send` does."""
     return _of_thread().to_device(tile)

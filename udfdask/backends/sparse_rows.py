@@ -62,19 +62,10 @@ def coo_starts(frames: Any) -> AnyArray:
 
 
 class SparseRows:
-    """The frames of a sparse block, shape (frames, *part of the signal).
+    """The frames of a sparse block, shape (frames, *sig), or (frames, pixels) for matrices.
 
     No pixel is stored twice in a frame. Values have native byte order, float16 is converted to
     float32, and all arrays are read-only.
-
-    Parameters
-    ----------
-    array : sparse array
-        The frames, shape (frames, *part of sig), or (frames, pixels) for matrices.
-    sig : tuple of int
-        Shape of the part of the signal.
-    backend : SparseBackend
-        Backend of the array.
     """
 
     def __init__(self, array: Any, sig: tuple[int, ...], backend: SparseBackend) -> None:
@@ -113,11 +104,7 @@ class SparseRows:
         return self.backend.read_only(self.backend.select(self, slice(start, stop)))
 
     def dense(self, start: int, stop: int, first: int, last: int) -> AnyArray:
-        """Return the pixels from `first` to `last` of some frames, shape (frames, last - first).
-
-        UDFs without sparse support get their tiles from here, so that a chunk is never dense as a
-        whole.
-        """
+        """Return the pixels from `first` to `last` of some frames, shape (frames, last - first)."""
         rows = cut_rows(self.csr, start, stop)
         return self._to_dense(rows if (first, last) == (0, rows.shape[1]) else rows[:, first:last])
 

@@ -147,10 +147,7 @@ def _cost(native: Backend, target: Backend) -> float:
 
 
 def to_backend(array: Any, backend: Backend, shape: tuple[int, ...]) -> Any:
-    """Convert an array to a backend and reshape it to `shape`: (frames, *part of the signal).
-
-    Matrices flatten the signal. An array of that backend is not copied.
-    """
+    """Convert an array as `in_backend` does, and reshape it to (frames, *part of the signal)."""
     array = in_backend(array, backend)
     target = (shape[0], math.prod(shape[1:])) if backend.is_matrix and shape else shape
     return array if array.shape == target else backend.reshape(array, target)
@@ -182,8 +179,7 @@ def to_host(array: Any) -> AnyArray:
 def plain_block(block: Any, what: str) -> Any:
     """Return a block as an array of a known backend: a NumPy array if its type is unknown.
 
-    `what` names the block in errors. A block with masked values is refused, because the values
-    under the mask would count. A mask that hides no value is dropped.
+    A block with masked values is refused, a mask that hides no value is dropped.
     """
     mask = getattr(block, "mask", None)
     if mask is not None and not callable(mask) and np.any(mask):

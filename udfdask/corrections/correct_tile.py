@@ -1,10 +1,8 @@
 """Correct the frames of a tile, on the host or a device, or the sum of frames.
 
-All corrections of a tile (dark, gain, patches) are one compiled function that reads the tile once.
-
-Correct the sum of a tile instead of each of its frames. Dark frame, gain map and patches are linear
-and equal for all frames, so the sum of the corrected frames is the corrected sum. This needs a
-single pass over the raw data, and rounds only once.
+All corrections (dark, gain, patches) are one compiled function that reads the tile once. They are
+linear and equal for all frames, so the sum of the corrected frames is the corrected sum, which
+needs a single pass over the raw data, and rounds only once.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """The planes of a correction, and the pixels that patch excluded ones.
 
 Corrections do not change the tiles of a run. An excluded pixel near the border of a tile needs
-neighbors outside the tile: these pixels are read one by one (`FrameSource.pixels`), so that whole
-frames never have to be assembled. LiberTEM grows or shifts tiles until no border touches an
-excluded pixel, but this is impossible if a whole row of the detector is broken.
+neighbors outside the tile: these pixels are read one by one (`FrameSource.pixels`). LiberTEM grows
+or shifts tiles instead, but this is impossible if a whole row of the detector is broken.
 """
 
 from __future__ import annotations

@@ -23,9 +23,8 @@ ALIGNMENT = 64
 class ReusedMemory:
     """Memory for the tiles of a task, used again if nobody holds the tile before.
 
-    A program gets new memory from the system as empty pages, one by one, when it first writes to
-    them. For tiles of a few MiB, this takes as long as copying the pixels to them. A UDF may keep a
-    tile: then the next tile gets new memory, so that the kept one does not change.
+    For tiles of a few MiB, getting new pages from the system takes as long as copying the pixels.
+    A UDF may keep a tile: then the next tile gets new memory, so that the kept one does not change.
     """
 
     def __init__(self) -> None:
@@ -77,18 +76,9 @@ class TileShifts(NamedTuple):
 
 
 class FrameShifts:
-    """The shifts of the selected frames of a chunk.
+    """The shifts of the selected frames of a chunk in pixels, shape (frames, sig dims).
 
-    Parameters
-    ----------
-    shifts : array of real numbers, shape (frames, sig dims)
-        The shifts in pixels. A frame whose shift contains NaN becomes empty.
-    sig : tuple of int
-        Shape of a frame.
-    subpixel : bool
-        Whether frames are shifted by parts of a pixel.
-    fill : number
-        Value of the pixels that come from outside of the frame.
+    A frame whose shift contains NaN becomes empty. `subpixel` and `fill` are those of `Descan`.
     """
 
     def __init__(

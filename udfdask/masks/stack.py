@@ -174,10 +174,9 @@ _LOCKS = OncePerProcess(64)
 def shared_stack(factories: Factories, as_sparse: bool | None) -> MaskStack:
     """Return the stack of some factories; the first thread that needs it computes it.
 
-    A factory may change its own state when it is called, for example because it counts its calls
-    or draws random numbers. Containers that are made from it later must get the same stack.
-    Therefore the stack is stored under the identity before the call and under the one after it.
-    The lock keeps other threads from reading the state in between.
+    A factory may change its own state when it is called, as if it draws random numbers. Containers
+    that are made from it later must get the same stack: it is stored under the identity before the
+    call and under the one after it. The lock keeps other threads from reading the state in between.
     """
     fresh: list[MaskStack] = []
 
