@@ -45,12 +45,8 @@ class Meet(ud.UDF):
         super().__init__(barrier=barrier)
 
     def get_result_buffers(self):
-        return {
-            "before": self.buffer(kind="nav", dtype="int64"),
-            "after": self.buffer(kind="nav", dtype="int64"),
-            "numba": self.buffer(kind="nav", dtype="int64"),
-            "meta": self.buffer(kind="nav", dtype="int64"),
-        }
+        names = ("before", "after", "numba", "meta")
+        return {name: self.buffer(kind="nav", dtype="int64") for name in names}
 
     def process_partition(self, partition):
         self.results.before = max(blas_threads())
@@ -122,9 +118,6 @@ def test_restored_after_an_error(x, scheduler):
     wait_until(lambda: limiter._inside == 0)  # dask's other threads are on their way out
     assert set(blas_threads()) == {WHOLE}
     assert numba.get_num_threads() == before
-
-
-# The guard alone.
 
 
 @pytest.mark.parametrize(("first", "second"), [(1, 1), (2, 1), (1, 2)])

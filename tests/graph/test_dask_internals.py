@@ -18,12 +18,7 @@ from udfdask.graph.dask_internals.layers import (
     TaskLayer,
     optimized,
 )
-from udfdask.graph.dask_internals.tasks import (
-    OutputTask,
-    Task,
-    TaskRef,
-    alias_target,
-)
+from udfdask.graph.dask_internals.tasks import OutputTask, Task, TaskRef, alias_target
 
 CALLS: list[object] = []
 

@@ -18,6 +18,7 @@ import pytest
 
 import udfdask as ud
 from making import run_python
+from udf_zoo import Rows
 from udfdask.corrections import CorrectionSet
 from udfdask.descan import Descan
 from udfdask.udfs import CoMUDF, StdDevUDF, SumSigUDF, SumUDF
@@ -40,17 +41,14 @@ class Source:
         return DATA[index]
 
 
-class Minus(ud.UDF):
+class Minus(Rows):
     """Sums frames minus a parameter for the whole run."""
-
-    def get_result_buffers(self):
-        return {"sums": self.buffer(kind="nav", dtype="float64")}
 
     def process_frame(self, frame):
         self.results.sums[:] = (frame - self.params.frame).sum()
 
 
-class Times(Minus):
+class Times(Rows):
     """Sums frames times a parameter for each of them."""
 
     def process_frame(self, frame):

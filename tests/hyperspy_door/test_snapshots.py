@@ -6,6 +6,7 @@ import pytest
 
 import udfdask as ud
 from signal_cases import EveryKindUDF, axis_facts
+from udf_zoo import Rows
 from udfdask.udfs import ApplyMasksUDF, SumSigUDF, SumUDF
 
 hs = pytest.importorskip("hyperspy.api", reason="hyperspy is an extra")
@@ -51,17 +52,14 @@ def test_damage_is_a_navigation_signal(scan):
     assert counts == [3, 6, 9, 12]
 
 
-class WeightedUDF(ud.UDF):
+class WeightedUDF(Rows):
     """The sum of a frame times its weight."""
 
     def __init__(self, weights):
         super().__init__(weights=weights)
 
-    def get_result_buffers(self):
-        return {"weighted": self.buffer("nav", dtype="float64")}
-
     def process_frame(self, frame):
-        self.results.weighted[:] = frame.sum() * self.params.weights
+        self.results.sums[:] = frame.sum() * self.params.weights
 
 
 def test_changes_of_parameters_are_aligned(scan):
@@ -79,7 +77,7 @@ def test_changes_of_parameters_are_aligned(scan):
     *_, last = snapshots
     frames = scan.data.compute()
     found, products = (buffers for buffers in last.buffers)
-    np.testing.assert_allclose(found["weighted"].data, weights * frames.sum(axis=(2, 3)))
+    np.testing.assert_allclose(found["sums"].data, weights * frames.sum(axis=(2, 3)))
     np.testing.assert_allclose(
         products["intensity"].data[..., 0], frames[..., mask.data].sum(axis=-1)
     )

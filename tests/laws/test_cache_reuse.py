@@ -137,9 +137,7 @@ def test_a_udf_that_looks_around_is_computed_for_each_roi(how, cache, tmp_path):
     assert not loads(tmp_path)
 
 
-class Contiguous(ud.UDF):
-    contiguous_nav = True
-
+class TileLengths(ud.UDF):
     def get_result_buffers(self):
         return {"n": self.buffer("nav", dtype="int64")}
 
@@ -147,13 +145,9 @@ class Contiguous(ud.UDF):
         self.results.n[:] = len(tile)
 
 
-class TileLengths(Contiguous):
-    contiguous_nav = False
-
-
 AROUND = {
     "whole region": [[PickUDF(), SumSigUDF()]],
-    "tiles that others cut": [[TileLengths()], [TileLengths(), Contiguous()], [Contiguous()]],
+    "tiles that others cut": [[TileLengths()], [TileLengths(), zoo.Contiguous()]],
     "windows": [[WindowsUDF(1, outside=False), WindowsUDF(1)]],
     "windows of partitions": [[PartitionsUDF(1, outside=False), PartitionsUDF(1)]],
 }

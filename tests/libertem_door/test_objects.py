@@ -13,15 +13,7 @@ pytest.importorskip("libertem_blobfinder", reason="libertem-blobfinder is in the
 
 import udfdask as ud
 from counting import CountedData, counts
-from libertem_objects import (
-    EXACT,
-    GRIDS,
-    NO_THIN_SCANS,
-    OBJECTS,
-    ONE_FRAME,
-    ROI,
-    THIN,
-)
+from libertem_objects import EXACT, GRIDS, NO_THIN_SCANS, OBJECTS, ONE_FRAME, ROI, THIN
 from making import SYNC
 
 pytestmark = pytest.mark.filterwarnings(

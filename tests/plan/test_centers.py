@@ -10,12 +10,7 @@ from making import SYNC
 from udfdask.cli import main
 from udfdask.io import open_file
 from udfdask.plan.plan import make_plan
-from udfdask.udfs import (
-    CoMUDF,
-    RadialFourierUDF,
-    RadialProfileUDF,
-    VirtualDetectorUDF,
-)
+from udfdask.udfs import CoMUDF, RadialFourierUDF, RadialProfileUDF, VirtualDetectorUDF
 
 NAV, SIG, ZERO = (2, 3), (20, 24), (8.0, 13.0)
 Y, X = np.indices(SIG)

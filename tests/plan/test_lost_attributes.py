@@ -11,13 +11,7 @@ from udf_zoo import Rows
 from udfdask.errors import ArgumentValueError
 from udfdask.plan.parameters import find_lost_attribute
 from udfdask.testing import UDFCheckError, check_udf
-from udfdask.udfs import (
-    ApplyMasksUDF,
-    AutoUDF,
-    CoMUDF,
-    SumUDF,
-    VirtualDetectorUDF,
-)
+from udfdask.udfs import ApplyMasksUDF, AutoUDF, CoMUDF, SumUDF, VirtualDetectorUDF
 
 DATA = da.ones((2, 3, 4, 4), chunks=(1, 3, 4, 4))
 

@@ -11,6 +11,7 @@ from dask import delayed
 
 import udfdask as ud
 from counting import counts, note
+from udf_zoo import Rows
 from udfdask.testing import raise_if_dask_computes, run_reference
 
 DATA = np.random.default_rng(3).random((4, 6, 3, 2)).astype("f4")
@@ -31,17 +32,14 @@ def factor(folder):
     return 3.0
 
 
-class Nested(ud.UDF):
+class Nested(Rows):
     """Frames times everything in a table."""
 
     def __init__(self, table):
         super().__init__(table=table)
 
-    def get_result_buffers(self):
-        return {"all": self.buffer("nav", dtype="f8")}
-
     def process_frame(self, frame):
-        self.results.all[:] = sum((frame * each).sum() for each in flat(self.params.table))
+        self.results.sums[:] = sum((frame * each).sum() for each in flat(self.params.table))
 
 
 def flat(value):
@@ -82,12 +80,12 @@ def test_each_is_computed_once(x, lazy, tmp_path, table):
     with raise_if_dask_computes():
         result = ud.run_udf(x, Nested(make(*lazy)))
         assert "table" in str(result.explain())
-    done = result.compute(scheduler="threads")["all"]
+    done = result.compute(scheduler="threads")["sums"]
     assert counts(tmp_path) == {"dark": 2, "factor": 1}
     values = make(np.arange(6.0).reshape(3, 2), 3.0)
     if table == "only a Delayed":
         values = [{"factor": 3.0}, np.float64(15.0)]
-    want = ud.run_udf(x, Nested(values)).compute(scheduler="sync")["all"]
+    want = ud.run_udf(x, Nested(values)).compute(scheduler="sync")["sums"]
     np.testing.assert_allclose(done, want)
 
 
@@ -95,7 +93,7 @@ def test_in_a_progressive_run(x, lazy, tmp_path):
     udf = Nested(TABLES["dict"](*lazy))
     *_, last = ud.run_udf_iter(x, udf)
     assert counts(tmp_path) == {"dark": 2, "factor": 1}
-    np.testing.assert_allclose(last.buffers[0]["all"], run_reference(x, udf)["all"])
+    np.testing.assert_allclose(last.buffers[0]["sums"], run_reference(x, udf)["sums"])
 
 
 def test_parameters_of_a_mapped_function(x, lazy, tmp_path):
@@ -119,7 +117,7 @@ def test_made_from_the_data_themselves(x):
     result = ud.run_udf(x, Nested({"mean": [mean]}))
     assert result.explain().passes == 2
     want = (DATA * DATA.mean(axis=(0, 1))).sum(axis=(2, 3))
-    np.testing.assert_allclose(result.compute()["all"], want, rtol=1e-5)
+    np.testing.assert_allclose(result.compute()["sums"], want, rtol=1e-5)
 
 
 @dataclasses.dataclass

@@ -56,14 +56,11 @@ def total(value):
     return value.sum()
 
 
-class Scaled(ud.UDF):
+class Scaled(Rows):
     """Frame sums times the sum of a parameter."""
 
     def __init__(self, weights):
         super().__init__(weights=weights)
-
-    def get_result_buffers(self):
-        return {"sums": self.buffer("nav", dtype="f8")}
 
     def process_frame(self, frame):
         self.results.sums[:] = frame.sum() * total(self.params.weights)

@@ -119,20 +119,12 @@ SEAM = "udfdask.graph.dask_internals"
 
 # All others keep to this: whole modules of dask, and a few names of others, all of which exist in
 # dask 2025.12 to 2026.8. What begins with an underscore is private wherever it is.
-DASK_MODULES = {
-    "dask",
-    "dask.array",
-    "dask.array.dispatch",
-    "dask.base",
-    "dask.callbacks",
-    "dask.config",
-    "dask.local",
-    "dask.system",
-    "dask.threaded",
-    "dask.utils",
-    "distributed",
-    "distributed.diagnostics.plugin",
-}
+DASK_MODULES = set(
+    (
+        "dask dask.array dask.array.dispatch dask.base dask.callbacks dask.config dask.local "
+        "dask.system dask.threaded dask.utils distributed distributed.diagnostics.plugin"
+    ).split()
+)
 DASK_NAMES = {
     "dask.array.core": {
         "Array",

@@ -13,21 +13,10 @@ from making import run_python
 
 pytestmark = pytest.mark.full
 
-HEAVY = [
-    "cupy",
-    "distributed",
-    "h5py",
-    "hyperspy",
-    "llvmlite",
-    "matplotlib",
-    "numba",
-    "rsciio",
-    "scipy",
-    "sparse",
-    "sparseconverter",
-    "xarray",
-    "zarr",
-]
+HEAVY = (
+    "cupy distributed h5py hyperspy llvmlite matplotlib numba rsciio scipy sparse sparseconverter "
+    "xarray zarr"
+).split()
 
 REPORT = """
 import json, sys

@@ -18,11 +18,7 @@ from making import SYNC
 from saved import read_saved
 from udfdask import save_results
 from udfdask.plan.parameters import parameter_text
-from udfdask.udfs import (
-    SumSigUDF,
-    SumUDF,
-    VirtualDetectorUDF,
-)
+from udfdask.udfs import SumSigUDF, SumUDF, VirtualDetectorUDF
 
 X = da.ones((3, 4, 6, 8), chunks=(2, 4, 6, 8), dtype="uint16")
 AXES = [

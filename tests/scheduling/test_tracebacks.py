@@ -9,11 +9,7 @@ import dask.array as da
 import pytest
 
 import udfdask as ud
-from failing_udfs import (
-    Fails,
-    OwnError,
-    fail_on_data,
-)
+from failing_udfs import Fails, OwnError, fail_on_data
 
 X = da.ones((4, 3, 5, 5), chunks=(1, 3, 5, 5)) + 1
 PACKAGE = Path(ud.__file__).parent

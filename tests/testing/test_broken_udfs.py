@@ -395,7 +395,7 @@ class RandomBuffers(ud.UDF):
         self.results.x[:] = frame.sum()
 
 
-class Offers(ud.UDF):
+class Offers(Rows):
     """Sums of frames on several backends; `wrong` where it forgets one."""
 
     def __init__(self, backends, wrong=None):
@@ -403,9 +403,6 @@ class Offers(ud.UDF):
 
     def get_backends(self):
         return self.params.backends
-
-    def get_result_buffers(self):
-        return {"sums": self.buffer("nav", dtype="float64")}
 
     def process_frame(self, frame):
         factor = 2 if self.meta.array_backend == self.params.wrong else 1

@@ -10,6 +10,7 @@ import xarray as xr
 
 import udfdask as ud
 import udfdask.xarray
+from udf_zoo import Rows
 from udfdask.corrections import CorrectionSet
 from udfdask.testing import raise_if_dask_computes
 from udfdask.udfs import ApplyMasksUDF, CoMUDF, NeighborSimilarityUDF, PickUDF, SumUDF
@@ -29,14 +30,11 @@ PLANE = RNG.random((6, 6))
 MASK = PLANE > 0.6
 
 
-class Weights(ud.UDF):
+class Weights(Rows):
     """Sums with weights for each frame, and for each pixel."""
 
     def __init__(self, nav, sig):
         super().__init__(nav=nav, sig=sig)
-
-    def get_result_buffers(self):
-        return {"sums": self.buffer(kind="nav", dtype="float64")}
 
     def process_frame(self, frame):
         self.results.sums[:] = self.params.nav * (frame * self.params.sig).sum()

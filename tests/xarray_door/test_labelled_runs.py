@@ -14,12 +14,7 @@ from labelled_data import Kinds, cases, expected_coords
 from making import SYNC
 from suites import examples
 from udfdask.testing import raise_if_dask_computes
-from udfdask.udfs import (
-    NeighborAverageUDF,
-    StdDevUDF,
-    SumSigUDF,
-    SumUDF,
-)
+from udfdask.udfs import NeighborAverageUDF, StdDevUDF, SumSigUDF, SumUDF
 
 xr = pytest.importorskip("xarray", reason="xarray is an extra")
 pytest.importorskip("udfdask.xarray")

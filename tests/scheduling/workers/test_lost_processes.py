@@ -7,6 +7,7 @@ import dask.array as da
 import pytest
 
 import udfdask as ud
+from udf_zoo import Rows
 from udfdask.udfs import SumUDF
 
 distributed = pytest.importorskip("distributed")
@@ -17,11 +18,8 @@ pytestmark = pytest.mark.full
 CHUNK = r"on chunk \(\d, \d\), navigation \[\d:\d, \d:\d\]"
 
 
-class Exits(ud.UDF):
+class Exits(Rows):
     """Ends its process at one position of the scan."""
-
-    def get_result_buffers(self):
-        return {"sums": self.buffer("nav", dtype="float64")}
 
     def process_frame(self, frame):
         if tuple(self.meta.coordinates[0]) == (3, 1):
