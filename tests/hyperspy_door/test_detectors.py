@@ -192,13 +192,9 @@ class TestOutlines:
     ROI = {"cx": 0.0, "cy": 0.0, "r": 1.5}
 
     @pytest.fixture
-    def total(self, agg):
+    def total(self):
+        pytest.importorskip("matplotlib")
         return make_scan().udf.run_udf(SumUDF())
-
-    @pytest.fixture
-    def agg(self):
-        matplotlib = pytest.importorskip("matplotlib")
-        matplotlib.use("Agg")
 
     @staticmethod
     def drawn(figure):

@@ -146,22 +146,22 @@ def scan(request, data):
     return signal.as_lazy(chunks=(2, 3, 6, 7)) if request.param == "lazy" else signal
 
 
-class TestLaziness:
-    @pytest.mark.parametrize("lazy", [True, False])
-    def test_as_asked(self, scan, data, lazy):
-        total = scan.udf.run_udf(SumUDF(), lazy_output=lazy, **quiet)["intensity"]
-        assert total._lazy == lazy
-        np.testing.assert_array_equal(data_of(total), data.sum(axis=(0, 1)))
+@pytest.mark.parametrize("lazy", [True, False])
+def test_as_lazy_as_asked(scan, data, lazy):
+    total = scan.udf.run_udf(SumUDF(), lazy_output=lazy, **quiet)["intensity"]
+    assert total._lazy == lazy
+    np.testing.assert_array_equal(data_of(total), data.sum(axis=(0, 1)))
 
-    def test_nothing_is_computed_while_building(self, scan):
-        with raise_if_dask_computes():
-            results = scan.udf.run_udf([EveryKindUDF(), ListsUDF()], lazy_output=True)
-            for result in results:
-                repr(result)
-                assert all(signal._lazy for signal in result.values())
-                assert all(signal._lazy for signal in result.valid_mask.values())
-            scan.udf.map_frames(np.sum, lazy_output=True)
-            scan.udf.explain(SumUDF())
+
+def test_nothing_is_computed_while_building(scan):
+    with raise_if_dask_computes():
+        results = scan.udf.run_udf([EveryKindUDF(), ListsUDF()], lazy_output=True)
+        for result in results:
+            repr(result)
+            assert all(signal._lazy for signal in result.values())
+            assert all(signal._lazy for signal in result.valid_mask.values())
+        scan.udf.map_frames(np.sum, lazy_output=True)
+        scan.udf.explain(SumUDF())
 
 
 class TestUseInHyperSpy:
@@ -206,20 +206,19 @@ class TestUseInHyperSpy:
         loaded.close_file()
 
 
-class TestObjects:
-    def test_lists_are_ragged_signals(self, scan, data):
-        found = scan.udf.run_udf(ListsUDF(), **quiet)
-        assert all(signal.ragged for signal in found.values())
-        where = found["where"]
-        assert repr(where).endswith("(5, 4|ragged)>")
-        if where._lazy:
-            found = found.compute(**quiet)
-            assert found["where"].ragged
-        for index in np.ndindex(4, 5):
-            expected = np.flatnonzero(data[index] > 1)
-            np.testing.assert_array_equal(found["where"].data[index], expected)
-            np.testing.assert_array_equal(found["pairs"].data[(*index, 1)], expected + 1)
-        assert found["pairs"].axes_manager.navigation_shape == (2, 5, 4)
+def test_lists_are_ragged_signals(scan, data):
+    found = scan.udf.run_udf(ListsUDF(), **quiet)
+    assert all(signal.ragged for signal in found.values())
+    where = found["where"]
+    assert repr(where).endswith("(5, 4|ragged)>")
+    if where._lazy:
+        found = found.compute(**quiet)
+        assert found["where"].ragged
+    for index in np.ndindex(4, 5):
+        expected = np.flatnonzero(data[index] > 1)
+        np.testing.assert_array_equal(found["where"].data[index], expected)
+        np.testing.assert_array_equal(found["pairs"].data[(*index, 1)], expected + 1)
+    assert found["pairs"].axes_manager.navigation_shape == (2, 5, 4)
 
 
 def test_pickled(scan, data):

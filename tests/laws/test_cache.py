@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import udf_zoo as zoo
@@ -150,7 +150,6 @@ CHANGES = st.fixed_dictionaries(
     limit=st.sampled_from(["1 GB", "200 kB", "20 kB", 1]),
     seed=st.integers(0, 99),
 )
-@settings(deadline=None)
 def test_runs_with_a_cache_equal_runs_without(edits, limit, seed):
     choice = random.Random(seed)
     with tempfile.TemporaryDirectory() as folder:

@@ -23,14 +23,6 @@ def sums(array, roi):
 
 
 @pytest.mark.point(22)
-def test_a_labelled_region(array, roi):
-    xr.testing.assert_equal(
-        sums(array, roi).astype("float64"),
-        array.sum(("ky", "kx")).compute().where(roi, 0).astype("float64"),
-    )
-
-
-@pytest.mark.point(22)
 @pytest.mark.parametrize(
     "change",
     [
