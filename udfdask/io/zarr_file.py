@@ -175,7 +175,7 @@ def _open_node(store: Any) -> Any:
     try:
         import zarr
     except ImportError as error:
-        raise missing_package("zarr", purpose="reading a zarr store") from error
+        raise missing_package("zarr", purpose=f"reading {Path(str(store)).name}") from error
     # on a server, consolidated metadata are the only list of arrays; in a folder, they may be old
     options: dict[str, Any] = {"use_consolidated": False} if isinstance(store, str) else {}
     return zarr.open(store, mode="r", **options)
