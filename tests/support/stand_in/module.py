@@ -100,12 +100,6 @@ class NumpyStandIn(_Namespace):
         self.ledger.sent(values.nbytes)
         return self._kind(values)
 
-    def asnumpy(self, a, stream=None, order="C"):
-        return a.get(stream=stream) if isinstance(a, self._kind) else np.asarray(a)
-
-    def get_array_module(self, *args):
-        return self if any(isinstance(a, self._kind) for a in args) else np
-
 
 class _Cuda:
     def __init__(self, ledger, n_devices, pinned):
@@ -115,9 +109,7 @@ class _Cuda:
         self._ledger = ledger
         self._pinned = pinned
         self.runtime = types.SimpleNamespace(
-            getDeviceCount=lambda: n_devices,
-            memGetInfo=lambda: (8 << 30, 8 << 30),
-            CUDARuntimeError=CUDARuntimeError,
+            getDeviceCount=lambda: n_devices, CUDARuntimeError=CUDARuntimeError
         )
 
     @contextlib.contextmanager
