@@ -155,20 +155,20 @@ def _is_plain(dataset: Any) -> bool:
     )
 
 
-def _h5py() -> Any:
+def _h5py(purpose: str = "reading HDF5") -> Any:
     """Return the package h5py, with the filters of hdf5plugin if it is installed."""
     with contextlib.suppress(ImportError):
         importlib.import_module("hdf5plugin")
     try:
         return importlib.import_module("h5py")
     except ImportError as error:
-        raise missing_package("h5py", purpose="reading HDF5 files") from error
+        raise missing_package("h5py", purpose=purpose) from error
 
 
 @contextlib.contextmanager
 def _opened(file: Path) -> Iterator[Any]:
     """Open an HDF5 file with h5py."""
-    with reading(file, "HDF5"), _h5py().File(file, "r") as opened:
+    with reading(file, "HDF5"), _h5py(f"reading {file.name}").File(file, "r") as opened:
         yield opened
 
 
