@@ -22,6 +22,7 @@ pytestmark = [pytest.mark.full, pytest.mark.filterwarnings("ignore::udfdask.UDFW
 
 CLI = [sys.executable, "-m"]
 QUIET = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+QUIET["env"] = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}  # they import this file
 
 
 class Waits(ud.UDF):
