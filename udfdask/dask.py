@@ -9,6 +9,7 @@ from typing import Any, Unpack
 
 import dask.array as da
 
+from udfdask.geometry.roi import Region
 from udfdask.run.map_frames import map_frames
 from udfdask.run.options import IMAGE, DetectorOptions, forwards, make_detector
 from udfdask.run.progressive import run_udf_iter
@@ -68,7 +69,7 @@ class ArrayAccessor:
         detector: Any = "disk",
         *,
         sig_dims: int | None = None,
-        roi: Any = None,
+        roi: Region | None = None,
         **options: Unpack[DetectorOptions],
     ) -> da.Array:
         """Return the image of a virtual detector, lazily: the sum of its pixels in each frame.

@@ -9,6 +9,7 @@ from typing import Any, SupportsIndex
 import numpy as np
 
 from udfdask.errors import UDFError
+from udfdask.geometry.roi import Region
 from udfdask.libertem_udfs import adapt
 from udfdask.results.result import Result
 from udfdask.run.run_udf import run_udf
@@ -31,7 +32,7 @@ UDFException = UDFError
 
 
 def run_stddev(
-    array: Any, roi: Any = None, progress: Progress = False, **options: Any
+    array: Any, roi: Region | None = None, progress: Progress = False, **options: Any
 ) -> dict[str, Any]:
     """Compute mean, variance and standard deviation over all frames, as LiberTEM's `run_stddev`.
 
@@ -64,7 +65,7 @@ def run_stddev(
     return {"num_frames": int(result["num_frames"]), **arrays}
 
 
-def run_logsum(array: Any, roi: Any = None, **options: Any) -> Result:
+def run_logsum(array: Any, roi: Region | None = None, **options: Any) -> Result:
     """Sum the logarithms of all frames, as LiberTEM's `run_logsum`.
 
     Parameters
@@ -93,7 +94,7 @@ def run_logsum(array: Any, roi: Any = None, **options: Any) -> Result:
 
 
 def run_fem(
-    array: Any, center: Any, rad_in: Any, rad_out: Any, roi: Any = None, **options: Any
+    array: Any, center: Any, rad_in: Any, rad_out: Any, roi: Region | None = None, **options: Any
 ) -> Result:
     """Compute the standard deviation of each frame in a ring, as LiberTEM's `run_fem`.
 
@@ -129,7 +130,7 @@ def run_analysis_crystall(
     rad_out: Any,
     real_center: Any = None,
     real_rad: Any = None,
-    roi: Any = None,
+    roi: Region | None = None,
     progress: Progress = False,
     **options: Any,
 ) -> Result:

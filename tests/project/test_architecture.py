@@ -69,17 +69,17 @@ ALLOWED = {
             "advice errors types tracebacks geometry backends plotting corrections descan "
             "udf libertem_udfs udfs plan chunk merge graph explanation scheduling results"
         ),
-        "libertem": "errors libertem_udfs udfs scheduling results run",
+        "libertem": "errors geometry libertem_udfs udfs scheduling results run",
         "xarray": (
             "advice errors tracebacks geometry udf udfs explanation scheduling io results run"
         ),
         "hyperspy": (
             "advice errors tracebacks geometry udf udfs explanation scheduling io results run"
         ),
-        "dask": "udfs run",
+        "dask": "geometry udfs run",
         "testing": (
-            "errors types names geometry backends corrections udf libertem_udfs plan chunk merge "
-            "results run"
+            "errors types names geometry backends corrections descan udf libertem_udfs plan chunk "
+            "merge results run"
         ),
         "cli": (
             "advice errors tracebacks writing geometry plotting masks demo udf libertem_udfs udfs "

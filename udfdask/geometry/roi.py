@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from types import EllipsisType
+from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.geometry.chunk_grid import BoolArray
 from udfdask.tracebacks import warn_user
 from udfdask.types import is_lazy
+
+Region: TypeAlias = ArrayLike | slice | tuple[int | slice | EllipsisType, ...]
+"""A boolean array of shape nav, a position, slices, or a list of ((y, x), True or False)."""
 
 ADVICE = (
     "a roi is a boolean array of the navigation shape (True = processed), a position (y, x), "

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, Unpack
+from typing import Any, TypeAlias, Unpack
 
 from hyperspy.api import signals
+from hyperspy.roi import BaseROI
+from hyperspy.signal import BaseSignal
 
 from udfdask.errors import ArgumentTypeError
 from udfdask.explanation.describe import Explanation
+from udfdask.geometry.roi import Region
 from udfdask.hyperspy.data import arrange, read_parameters, wants_progressbar
 from udfdask.hyperspy.make_signal import (
     make_mapped,
@@ -40,6 +43,8 @@ from udfdask.scheduling.compute import check_options, compute
 from udfdask.tracebacks import own_lines_hidden
 from udfdask.udf import UDF
 from udfdask.udfs.virtual_detector import VirtualDetectorUDF
+
+SignalRegion: TypeAlias = BaseSignal | BaseROI | Region
 
 
 class UDFAccessor:
@@ -75,7 +80,7 @@ class UDFAccessor:
     def _run(
         self,
         udf: Any,
-        roi: Any,
+        roi: SignalRegion | None,
         lazy_output: bool | None,
         show_progressbar: bool | None,
         options: Mapping[str, Any],
@@ -93,7 +98,7 @@ class UDFAccessor:
         self,
         udf: UDF | Sequence[UDF] | Mapping[str, UDF],
         *,
-        roi: Any = None,
+        roi: SignalRegion | None = None,
         lazy_output: bool | None = None,
         show_progressbar: bool | None = None,
         **options: Unpack[RunOptions],
@@ -148,7 +153,7 @@ class UDFAccessor:
         self,
         func: Callable[..., Any],
         *,
-        roi: Any = None,
+        roi: SignalRegion | None = None,
         lazy_output: bool | None = None,
         show_progressbar: bool | None = None,
         **kwargs: Any,
@@ -230,7 +235,7 @@ class UDFAccessor:
         self,
         detector: Any = "disk",
         *,
-        roi: Any = None,
+        roi: SignalRegion | None = None,
         lazy_output: bool | None = None,
         show_progressbar: bool | None = None,
         **options: Unpack[DetectorOptions],
@@ -274,7 +279,7 @@ class UDFAccessor:
         self,
         udf: UDF | Sequence[UDF] | Mapping[str, UDF],
         *,
-        roi: Any = None,
+        roi: SignalRegion | None = None,
         **options: Unpack[IterOptions],
     ) -> UDFIterator:
         """Run UDFs over the signal and yield intermediate results.
@@ -323,7 +328,7 @@ class UDFAccessor:
         self,
         udf: UDF | Sequence[UDF] | Mapping[str, UDF],
         *,
-        roi: Any = None,
+        roi: SignalRegion | None = None,
         **options: Unpack[RunOptions],
     ) -> Explanation:
         """Describe what `run_udf` would do with the same arguments.

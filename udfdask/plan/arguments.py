@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from dask.array.core import Array as GraphArray
@@ -22,7 +22,7 @@ from udfdask.geometry.axes import Axis, Calibration, in_pixels
 from udfdask.geometry.chunk_grid import BoolArray, Grid
 from udfdask.geometry.good_chunks import Chunks, joined_chunks
 from udfdask.geometry.labels import check_axes
-from udfdask.geometry.roi import ABSENT_LAYER
+from udfdask.geometry.roi import ABSENT_LAYER, Region
 from udfdask.geometry.shapes import Shape
 from udfdask.geometry.tiling import DEVICE_TILE_BYTES, TILE_BYTES
 from udfdask.plan.check_input import (
@@ -38,20 +38,25 @@ from udfdask.plan.recipe import Data, DescanRecipe
 from udfdask.udf import UDF
 from udfdask.udf.aux_data import AuxData
 
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from udfdask.descan import Descan
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
     """Options of a run as the user gave them; `run_udf` describes them."""
 
     sig_dims: int = 2
-    roi: Any = None
+    roi: Region | None = None
     present: BoolArray | None = None
     """Mask of the scan positions that have a frame, shape nav; None for all."""
     axes: Sequence[Axis] | None = None
     unit: str | None = None
     corrections: CorrectionSet | None = None
-    descan: Any = None
-    backends: Any = None
+    descan: Descan | ArrayLike | None = None
+    backends: str | Sequence[str] | None = None
     split_every: int | bool | None = None
     merge_small: int | str | None = None
     max_memory: int | str | None = None

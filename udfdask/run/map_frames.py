@@ -11,6 +11,7 @@ import dask.array as da
 
 from udfdask.advice import ARRAY
 from udfdask.errors import ArgumentTypeError
+from udfdask.geometry.roi import Region
 from udfdask.libertem_udfs import udf_name
 from udfdask.run.options import DescribedData
 from udfdask.run.run_udf import run_for
@@ -32,7 +33,7 @@ def map_frames(
     func: Callable[..., Any],
     *,
     sig_dims: int | None = None,
-    roi: Any = None,
+    roi: Region | None = None,
     output_shape: tuple[int, ...] | None = None,
     output_dtype: Any = None,
     ragged: bool = False,

@@ -8,7 +8,16 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, TypedDict, TypeVar, cast, runtime_checkable
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Protocol,
+    TypeAlias,
+    TypedDict,
+    TypeVar,
+    cast,
+    runtime_checkable,
+)
 
 import numpy as np
 
@@ -19,7 +28,17 @@ from udfdask.scheduling.compute import SchedulerOptions
 from udfdask.scheduling.progress import Progress
 
 if TYPE_CHECKING:
+    from distributed import Client
+    from numpy.typing import ArrayLike
+
+    from udfdask.descan import Descan
+    from udfdask.plotting import LivePlot
     from udfdask.udfs.virtual_detector import VirtualDetectorUDF
+
+Drawn: TypeAlias = str | tuple[str, Callable[[Any], Any]]
+"""A result to draw: its name, or the name and a function of its values."""
+Plots: TypeAlias = "bool | Drawn | Sequence[Drawn] | LivePlot | None"
+Scheduler: TypeAlias = "str | Callable[..., Any] | Client | None"
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -96,8 +115,8 @@ class RunOptions(TypedDict, total=False):
     axes: Sequence[Axis] | None
     unit: str | None
     corrections: CorrectionSet | None
-    descan: Any
-    backends: Any
+    descan: Descan | ArrayLike | None
+    backends: str | Sequence[str] | None
     split_every: int | bool | None
     merge_small: int | str | None
     max_memory: int | str | None
@@ -106,8 +125,8 @@ class RunOptions(TypedDict, total=False):
 class IterOptions(RunOptions, SchedulerOptions, total=False):
     """Options that every entry point to a progressive run passes to `ProgressiveRun` unchanged."""
 
-    plots: Any
-    scheduler: Any
+    plots: Plots
+    scheduler: Scheduler
     progress: Progress
 
 

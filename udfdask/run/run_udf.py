@@ -13,6 +13,7 @@ from udfdask.advice import ARRAY, Door
 from udfdask.backends.table import known_backends
 from udfdask.errors import ArgumentTypeError
 from udfdask.explanation.costs import advised
+from udfdask.geometry.roi import Region
 from udfdask.graph.build import build_graph
 from udfdask.graph.inputs import inputs_of
 from udfdask.graph.result_tasks import ResultTasks
@@ -43,7 +44,7 @@ def run_udf(
     udf: UDF,
     *,
     sig_dims: int | None = ...,
-    roi: Any = ...,
+    roi: Region | None = ...,
     **options: Unpack[RunOptions],
 ) -> Result: ...
 @overload
@@ -52,7 +53,7 @@ def run_udf(
     udf: Sequence[UDF],
     *,
     sig_dims: int | None = ...,
-    roi: Any = ...,
+    roi: Region | None = ...,
     **options: Unpack[RunOptions],
 ) -> tuple[Result, ...]: ...
 @overload
@@ -61,7 +62,7 @@ def run_udf(
     udf: Mapping[str, UDF],
     *,
     sig_dims: int | None = ...,
-    roi: Any = ...,
+    roi: Region | None = ...,
     **options: Unpack[RunOptions],
 ) -> dict[str, Result]: ...
 @forwards(RunOptions, Options)
@@ -70,7 +71,7 @@ def run_udf(
     udf: UDF | Sequence[UDF] | Mapping[str, UDF],
     *,
     sig_dims: int | None = None,
-    roi: Any = None,
+    roi: Region | None = None,
     **options: Unpack[RunOptions],
 ) -> Result | tuple[Result, ...] | dict[str, Result]:
     """Run one UDF, or several in one pass, over a dask array; nothing is computed yet.
@@ -167,7 +168,7 @@ def explain(
     udf: UDF | Sequence[UDF] | Mapping[str, UDF],
     *,
     sig_dims: int | None = None,
-    roi: Any = None,
+    roi: Region | None = None,
     **options: Unpack[RunOptions],
 ) -> Explanation:
     """Describe what `run_udf` would do with the same arguments.
@@ -302,7 +303,7 @@ def _count_tasks(every: Sequence[ResultTasks], array: da.Array) -> int:
 
 
 def get_resources(
-    udfs: UDF | Sequence[UDF] | Mapping[str, UDF], backends: Any = None
+    udfs: UDF | Sequence[UDF] | Mapping[str, UDF], backends: str | Sequence[str] | None = None
 ) -> dict[str, float]:
     """Return the resources that the workers of a cluster must have to run UDFs together.
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from dask.base import compute
@@ -22,7 +22,7 @@ from udfdask.chunk.dense_tiles import frames_of
 from udfdask.chunk.udf_instance import Instance
 from udfdask.corrections import CorrectionSet
 from udfdask.geometry.halo import Halo
-from udfdask.geometry.roi import normalize_roi
+from udfdask.geometry.roi import Region, normalize_roi
 from udfdask.geometry.shapes import Shape, Slice
 from udfdask.geometry.tiling import sparse_tiling
 from udfdask.libertem_udfs import as_own, udf_name
@@ -31,6 +31,11 @@ from udfdask.testing.checked_buffers import check_kept, checked
 from udfdask.testing.plain_frames import correct_frames, shift_frames
 from udfdask.testing.recipes import make_recipe
 from udfdask.types import AnyArray, is_lazy
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from udfdask.descan import Descan
 from udfdask.udf import UDF, UDFMethod
 from udfdask.udf.aux_data import AuxData, reshaped
 from udfdask.udf.base import overrides
@@ -48,9 +53,9 @@ def run_reference(
     udf: UDF | Sequence[UDF],
     *,
     sig_dims: int = 2,
-    roi: Any = None,
+    roi: Region | None = None,
     corrections: CorrectionSet | None = None,
-    descan: Any = None,
+    descan: Descan | ArrayLike | None = None,
 ) -> Any:
     """Run UDFs over a NumPy array in the plainest way; `run_udf` must give the same results.
 
@@ -128,9 +133,9 @@ class _PlainLoop:
         udf: UDF,
         data: AnyArray,
         sig_dims: int,
-        roi: Any = None,
+        roi: Region | None = None,
         corrections: CorrectionSet | None = None,
-        descan: Any = None,
+        descan: Descan | ArrayLike | None = None,
         checks_buffers: bool = False,
     ) -> None:
         shape = Shape(data.shape, sig_dims=sig_dims)

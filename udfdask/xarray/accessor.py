@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Any, Unpack
+from typing import Any, TypeAlias, Unpack
 
 import xarray as xr
 
 from udfdask.errors import ArgumentValueError
 from udfdask.explanation.describe import Explanation
+from udfdask.geometry.roi import Region
 from udfdask.io.opened_file import SIGNAL_DIMS, own_name
 from udfdask.results.layout import Labels, Layout, check_rename, make_dataset, make_layout
 from udfdask.results.named_results import ResultInfo
@@ -33,6 +34,8 @@ from udfdask.tracebacks import own_lines_hidden
 from udfdask.udf import UDF
 from udfdask.udfs.virtual_detector import VirtualDetectorUDF
 from udfdask.xarray.from_dataarray import arrange, name_dims
+
+LabeledRegion: TypeAlias = xr.DataArray | Mapping[Hashable, Any] | Region
 
 SigDims = int | str | Sequence[Hashable]
 """Names of the signal dimensions, or their number if they are the last dimensions."""
@@ -110,7 +113,7 @@ class DataArrayUDF:
         self,
         udf: UDF | Sequence[UDF] | Mapping[str, UDF],
         sig_dims: SigDims | None = None,
-        roi: Any = None,
+        roi: LabeledRegion | None = None,
         *,
         rename: Mapping[str, Hashable] | None = None,
         keep_attrs: bool | None = None,
@@ -172,7 +175,7 @@ class DataArrayUDF:
         self,
         func: Callable[..., Any],
         sig_dims: SigDims | None = None,
-        roi: Any = None,
+        roi: LabeledRegion | None = None,
         *,
         output_dims: str | Sequence[Hashable] | None = None,
         keep_attrs: bool | None = None,
@@ -241,7 +244,7 @@ class DataArrayUDF:
         self,
         detector: Any = "disk",
         sig_dims: SigDims | None = None,
-        roi: Any = None,
+        roi: LabeledRegion | None = None,
         *,
         keep_attrs: bool | None = None,
         **options: Unpack[DetectorOptions],
@@ -286,7 +289,7 @@ class DataArrayUDF:
         self,
         udf: UDF | Sequence[UDF] | Mapping[str, UDF],
         sig_dims: SigDims | None = None,
-        roi: Any = None,
+        roi: LabeledRegion | None = None,
         *,
         rename: Mapping[str, Hashable] | None = None,
         keep_attrs: bool | None = None,
@@ -343,7 +346,7 @@ class DataArrayUDF:
         self,
         udf: UDF | Sequence[UDF] | Mapping[str, UDF],
         sig_dims: SigDims | None = None,
-        roi: Any = None,
+        roi: LabeledRegion | None = None,
         **options: Unpack[RunOptions],
     ) -> Explanation:
         """Describe what `run_udf` would do with the same arguments.

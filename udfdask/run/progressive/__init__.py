@@ -12,9 +12,10 @@ from typing import Any, Unpack
 import dask.array as da
 from dask import base
 
+from udfdask.geometry.roi import Region
 from udfdask.plan.arguments import NAMES
 from udfdask.plan.recipe import DESCAN
-from udfdask.run.options import DescribedData, IterOptions, forwards
+from udfdask.run.options import DescribedData, IterOptions, Plots, Scheduler, forwards
 from udfdask.run.progressive.chunks import Chunks, LocalChunks
 from udfdask.run.progressive.iterator import UDFIterator
 from udfdask.run.progressive.parameters import Align, LiveRecipe
@@ -40,8 +41,8 @@ class ProgressiveRun:
         array: Any,
         udf: UDF | Sequence[UDF] | Mapping[str, UDF],
         *,
-        plots: Any = None,
-        scheduler: Any = None,
+        plots: Plots = None,
+        scheduler: Scheduler = None,
         progress: Progress = False,
         align: Align | None = None,
         **kwargs: Any,
@@ -95,7 +96,7 @@ def run_udf_iter(
     udf: UDF | Sequence[UDF] | Mapping[str, UDF],
     *,
     sig_dims: int | None = None,
-    roi: Any = None,
+    roi: Region | None = None,
     **options: Unpack[IterOptions],
 ) -> UDFIterator:
     """Run UDFs over a dask array and yield intermediate results.
@@ -168,7 +169,7 @@ def run_udf_iter(
     return UDFIterator(ProgressiveRun(array, udf, sig_dims=sig_dims, roi=roi, **options))
 
 
-def _find_scheduler(scheduler: Any, array: da.Array) -> Callable[[], Any]:
+def _find_scheduler(scheduler: Scheduler, array: da.Array) -> Callable[[], Any]:
     """Return a function that returns the `get` of the scheduler, chosen now if possible."""
 
     def find() -> Any:
