@@ -78,6 +78,22 @@ def test_indices_count_and_not_the_order_of_axes(file):
     assert found == [("x", 1), ("ky", 1), ("kx", -0.5)]
 
 
+def test_axes_of_the_dataset_if_the_group_names_none(file):
+    data = group(file, "entry/data", signal="frames", axes="")
+    data["frames"], data["t"] = FRAMES, 0.5 * np.arange(6)
+    data["frames"].attrs["axes"] = "t:.:."
+    assert [axis.scale for axis in opened(file).axes] == [0.5, 1, 1]
+
+
+def test_names_that_are_not_utf_8(file):
+    """They have no path, and are left out."""
+    file["frames"] = FRAMES
+    file.create_dataset(b"frames\xe9", data=np.zeros((9, 9, 9)))
+    file[b"nowhere\xe9"] = h5py.ExternalLink("absent.h5", "/frames")
+    scan = opened(file)
+    assert_eq(scan.array, FRAMES)
+
+
 @pytest.mark.parametrize("spectrum", ["group", "dataset", None])
 def test_the_signal_decides(file, spectrum):
     data = group(file, "entry/data", signal="counts", auxiliary_signals=["errors", "angle"])

@@ -16,6 +16,7 @@ from counting import CountedData, counts
 from neighborhood_udfs import WindowsUDF
 from suites import examples
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, FileFormatError, UDFWarning
+from udfdask.geometry.axes import default_axis_names
 from udfdask.io import OpenedFile, open_file, with_sync_offset
 from udfdask.testing.strategies import chunkings
 from udfdask.udfs import SumSigUDF, SumUDF
@@ -177,6 +178,12 @@ def test_axes_and_unit_are_kept():
     other = with_sync_offset(source, (3, 2), sync_offset=1)
     assert other.axes[2:] == source.axes[2:]
     assert not other.axes[0].is_calibrated
+
+
+@pytest.mark.parametrize("sig_dims", [1, 2, 3])
+def test_names_of_axes_depend_on_the_signal(sig_dims):
+    opened = with_sync_offset(da.ones((6, 2, 2, 2)), sync_offset=1, sig_dims=sig_dims)
+    assert tuple(axis.name for axis in opened.axes) == default_axis_names(4, sig_dims)
 
 
 def test_files_with_missing_frames(tmp_path):

@@ -85,6 +85,15 @@ def test_the_axes_of_the_file(data):
             np.testing.assert_array_equal(dataset[name].values, own[name].values)
 
 
+def test_values_and_labels_in_arrays():
+    given = (
+        ud.Axis(name="y", values=np.r_[0, 1, 3]),
+        ud.Axis(name="x", labels=np.array([*"abcd"])),
+    )
+    array = opened_with((*given, *(ud.Axis(name=name) for name in NAMES[2:]))).to_xarray()
+    assert [array[name].values.tolist() for name in "yx"] == [[0, 1, 3], [*"abcd"]]
+
+
 @pytest.mark.parametrize("name", ["y", "present"])
 def test_positions_without_a_frame(tmp_path, name):
     np.ones((10, 2, 2), "uint8").tofile(tmp_path / "a.raw")

@@ -105,9 +105,11 @@ def _axis_of_dataset(name: str, values: Any, n: int) -> Axis:
 
 def _nexus_axis(group: Any, dataset: Any, dim: int, n: int) -> Axis | None:
     """Return the axis that `axes` and ``{name}_indices`` of NXdata have for a dimension."""
-    names = texts(group.attrs.get("axes")) or texts(dataset.attrs.get("axes"))
-    if len(names) == 1 and names[0] not in group:
-        names = [name for name in re.split(r"[:,\s\[\]]+", names[0]) if name]
+    names: list[str] = []
+    for owner in (group, dataset):
+        names = names or texts(owner.attrs.get("axes"))
+        if len(names) == 1 and names[0] not in group:
+            names = [name for name in re.split(r"[:,\s\[\]]+", names[0]) if name]
     for position, name in enumerate(names):
         indices = np.ravel(group.attrs.get(f"{name}_indices", position))
         if name not in ("", ".") and np.array_equal(indices, [dim]):

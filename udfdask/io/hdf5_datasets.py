@@ -116,7 +116,7 @@ def _contents(opened: Any, top: str) -> _Contents:
         if _is_dataset(item):
             contents.found[address] = _candidate(path, item)
         elif isinstance(item, h5py.Group):
-            for name in item:
+            for name in (each for each in item if isinstance(each, str)):  # others are not UTF-8
                 is_hard = isinstance(item.get(name, getlink=True), h5py.HardLink)
                 (hard if is_hard else links).append(f"{path}/{name}".lstrip("/"))
             if (signal := _signal(item)) is not None:

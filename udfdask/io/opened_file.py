@@ -220,7 +220,8 @@ def own_name(array: Any) -> Hashable | None:
 
 def coordinate(dim: Hashable, axis: Axis, n: int) -> dict[Hashable, Any]:
     """Return the coordinate of a dimension; none if its axis is just pixel numbers."""
-    if axis == Axis(name=axis.name):
+    # values and labels may be arrays, which `==` cannot compare to None
+    if axis.values is None and axis.labels is None and axis == Axis(name=axis.name):
         return {}
     # labels as objects: zarr warns about text of fixed length, which its format 3 does not specify
     values = axis.positions(n) if axis.labels is None else np.array(axis.labels, dtype=object)

@@ -195,7 +195,7 @@ def _opened(frames: Any, sig_dims: int | None) -> OpenedFile:
         opened, is_absent = frames, frames.present is not None
     elif isinstance(frames, da.Array):
         is_absent = any(str(name).startswith(ABSENT_LAYER) for name in frames.dask.layers)
-        sig = choose_sig_dims(None, frames.ndim)
+        sig = choose_sig_dims(sig_dims, frames.ndim)  # names of axes depend on it
         opened = opened_array(frames, sig, reader="dask array", title="frames")
     else:
         raise ArgumentTypeError(
