@@ -24,7 +24,7 @@ import dask.array as da
 import numpy as np
 
 import udfdask as ud
-from udfdask.descan import Descan
+from udfdask.corrections import Descan
 from udfdask.io import open_file
 from udfdask.udfs import (
     ApplyMasksUDF,

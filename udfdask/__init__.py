@@ -2,11 +2,19 @@
 
 from typing import TYPE_CHECKING
 
-from udfdask.lazy_names import lazy_names
+from udfdask.base.lazy_names import lazy_names
 
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from udfdask.base.types import (
+        UDFFrameMixin,
+        UDFMergeAllMixin,
+        UDFPartitionMixin,
+        UDFPostprocessMixin,
+        UDFPreprocessMixin,
+        UDFTileMixin,
+    )
     from udfdask.errors import (
         ArgumentTypeError,
         ArgumentValueError,
@@ -19,21 +27,13 @@ if TYPE_CHECKING:
     )
     from udfdask.geometry.axes import Axis
     from udfdask.geometry.shapes import Shape, Slice
-    from udfdask.records.folder import cache
     from udfdask.results.result import Result
+    from udfdask.results.saving import save_results
     from udfdask.run.map_frames import map_frames
     from udfdask.run.progressive import run_udf_iter
     from udfdask.run.run_udf import compute, explain, get_resources, persist, run_udf
-    from udfdask.saving import save_results
     from udfdask.scheduling.on_workers import on_workers
-    from udfdask.types import (
-        UDFFrameMixin,
-        UDFMergeAllMixin,
-        UDFPartitionMixin,
-        UDFPostprocessMixin,
-        UDFPreprocessMixin,
-        UDFTileMixin,
-    )
+    from udfdask.scheduling.records.folder import cache
     from udfdask.udf import UDF, UDFMethod
     from udfdask.udf.promises import Promises
 
@@ -83,14 +83,14 @@ if not TYPE_CHECKING:  # a type checker would accept any name
             ),
             "geometry.axes": "Axis",
             "geometry.shapes": "Shape Slice",
-            "records.folder": "cache",
+            "scheduling.records.folder": "cache",
             "results.result": "Result",
             "run.map_frames": "map_frames",
             "run.progressive": "run_udf_iter",
             "run.run_udf": "compute explain get_resources persist run_udf",
-            "saving": "save_results",
+            "results.saving": "save_results",
             "scheduling.on_workers": "on_workers",
-            "types": (
+            "base.types": (
                 "UDFFrameMixin UDFMergeAllMixin UDFPartitionMixin UDFPostprocessMixin "
                 "UDFPreprocessMixin UDFTileMixin"
             ),
@@ -98,5 +98,5 @@ if not TYPE_CHECKING:  # a type checker would accept any name
             "udf.promises": "Promises",
         },
         # docs and messages write udfdask.io.open_file: it works after `import udfdask`
-        parts="corrections descan errors io libertem masks plotting testing udfs",
+        parts="corrections errors io libertem masks plotting testing udfs",
     )

@@ -10,10 +10,10 @@ import numpy as np
 
 from udfdask.errors import UDFError
 from udfdask.geometry.roi import Region
-from udfdask.libertem_udfs import adapt
 from udfdask.results.result import Result
 from udfdask.run.run_udf import run_udf
 from udfdask.scheduling.progress import Progress
+from udfdask.udf.libertem_udfs import adapt
 from udfdask.udfs import FEMUDF, CrystallinityUDF, LogsumUDF, StdDevUDF
 
 __all__ = [

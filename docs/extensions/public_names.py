@@ -20,7 +20,6 @@ MODULES = (
     "udfdask.corrections.coordinates",
     "udfdask.dask",
     "udfdask.demo",
-    "udfdask.descan",
     "udfdask.errors",
     "udfdask.hyperspy",
     "udfdask.io",

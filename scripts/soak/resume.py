@@ -32,9 +32,9 @@ import numpy as np
 
 import udfdask as ud
 from udfdask.io import open_file
-from udfdask.records.data_names import DataNames
-from udfdask.records.folder import RecordFolder
-from udfdask.records.runs import find_runs, look_up, names_of
+from udfdask.scheduling.records.data_names import DataNames
+from udfdask.scheduling.records.folder import RecordFolder
+from udfdask.scheduling.records.runs import find_runs, look_up, names_of
 
 SCHEDULERS = ("cluster", "threads", "processes")
 N_CHUNKS = 64

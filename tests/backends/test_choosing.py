@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from udfdask.backends.backend import CUDA, CUPY, NUMPY
 from udfdask.backends.table import BACKENDS, choose_backends
-from udfdask.names.naming import tokenize_value
+from udfdask.base.names.naming import tokenize_value
 
 natives = st.sampled_from([one for one in BACKENDS if one != CUDA])  # what arrays are made of
 few_offers = st.lists(st.sampled_from(BACKENDS), min_size=1, max_size=4, unique=True)

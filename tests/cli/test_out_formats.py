@@ -7,7 +7,7 @@ import pytest
 from commands import call, write_with_axes
 from udfdask.geometry.axes import Axis
 from udfdask.io import open_file
-from udfdask.saving import FORMATS
+from udfdask.results.saving import FORMATS
 from udfdask.testing import raise_if_dask_computes
 
 AXES = (

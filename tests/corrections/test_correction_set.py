@@ -12,10 +12,10 @@ from dask.base import tokenize
 
 import udfdask as ud
 from udfdask import ArgumentTypeError, ArgumentValueError
+from udfdask.base.names.naming import tokenize_value
 from udfdask.corrections import CorrectionSet
 from udfdask.corrections.correction_set import excluded_coordinates
 from udfdask.corrections.planes import good_neighbors, straddles
-from udfdask.names.naming import tokenize_value
 from udfdask.testing import raise_if_dask_computes
 from udfdask.udfs import PickUDF, SumUDF
 

@@ -13,9 +13,8 @@ import udfdask.hyperspy
 import udfdask.xarray
 from chunk_backends import ANY_SHAPE, chunks_in
 from suites import examples
-from udfdask.corrections import CorrectionSet
-from udfdask.descan import Descan
-from udfdask.descan.shift_tile import ALIGNMENT, ReusedMemory
+from udfdask.corrections import CorrectionSet, Descan
+from udfdask.corrections.shift_tile import ALIGNMENT, ReusedMemory
 from udfdask.testing import run_reference
 from udfdask.testing.plain_frames import shift_frames
 from udfdask.testing.strategies import arrays, chunkings, rois

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 import udfdask as ud
-from udfdask.corrections import CorrectionSet
-from udfdask.descan import Descan
+from udfdask.corrections import CorrectionSet, Descan
 from udfdask.testing import raise_if_dask_computes
 from udfdask.udfs import CoMUDF, SumSigUDF, SumUDF
 

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 import udfdask as ud
 from suites import examples, few_of
-from udfdask.corrections import CorrectionSet
-from udfdask.descan import Descan
+from udfdask.corrections import CorrectionSet, Descan
 from udfdask.testing import raise_if_dask_computes, run_reference
 from udfdask.testing.strategies import DTYPES, arrays, chunkings, rois, shapes
 from udfdask.udfs import CoMUDF, PickUDF, StdDevUDF, SumSigUDF, SumUDF

@@ -19,8 +19,7 @@ import pytest
 import udfdask as ud
 from making import run_python
 from udf_zoo import Rows
-from udfdask.corrections import CorrectionSet
-from udfdask.descan import Descan
+from udfdask.corrections import CorrectionSet, Descan
 from udfdask.udfs import CoMUDF, StdDevUDF, SumSigUDF, SumUDF
 
 xr = pytest.importorskip("xarray", reason="xarray is an extra")

@@ -7,8 +7,7 @@ import pytest
 
 import udfdask as ud
 import udfdask.hyperspy
-from udfdask.corrections import CorrectionSet
-from udfdask.descan import Descan
+from udfdask.corrections import CorrectionSet, Descan
 from udfdask.udfs import CoMUDF, SumUDF, VirtualDetectorUDF
 
 DATA = np.random.default_rng(0).integers(0, 99, (4, 5, 6, 7)).astype("uint16")

@@ -88,4 +88,4 @@ def test_opening_a_file_imports_little(tmp_path):
     names = subprocess.check_output([sys.executable, "-c", program], text=True).split()
     assert len(names) < 30
     rooms = {name.split(".")[1] for name in names if "." in name}
-    assert rooms <= {"config", "errors", "geometry", "io", "types"}
+    assert rooms <= {"base", "errors", "geometry", "io"}

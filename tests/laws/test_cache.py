@@ -29,7 +29,7 @@ from cache_cases import (
     without_cache,
 )
 from making import LATE
-from udfdask.records.folder import DamagedRecordError, RecordFolder, open_folder
+from udfdask.scheduling.records.folder import DamagedRecordError, RecordFolder, open_folder
 from udfdask.udfs import CoMUDF, PickUDF, StdDevUDF, SumSigUDF, SumUDF
 
 

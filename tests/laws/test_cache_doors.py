@@ -12,7 +12,7 @@ import udf_zoo as zoo
 import udfdask as ud
 import udfdask.chunk.run_chunk as run_chunk_module
 from cache_cases import assert_equal, computed, data, loads, records, without_cache
-from udfdask.records.folder import RecordFolder
+from udfdask.scheduling.records.folder import RecordFolder
 from udfdask.udfs import RecordUDF, SumSigUDF, SumUDF
 
 

@@ -15,7 +15,7 @@ from cache_cases import assert_equal
 from making import run_python
 from udfdask.corrections import CorrectionSet
 from udfdask.io import open_file
-from udfdask.records.folder import SUFFIX
+from udfdask.scheduling.records.folder import SUFFIX
 from udfdask.udfs import ApplyMasksUDF, SumSigUDF, SumUDF
 
 VALUES = np.arange(240.0).reshape(4, 5, 3, 4)

@@ -7,7 +7,7 @@ import pytest
 import udfdask as ud
 from cache_cases import data, loads
 from counting import CountedData, counts
-from udfdask.descan import Descan
+from udfdask.corrections import Descan
 from udfdask.testing import run_reference
 from udfdask.udfs import CoMUDF, StdDevUDF, SumSigUDF, SumUDF
 

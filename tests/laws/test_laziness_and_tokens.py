@@ -18,9 +18,9 @@ import pytest
 import udf_zoo
 import udfdask as ud
 from suites import without_address
+from udfdask.base.names.naming import tokenize_value
 from udfdask.geometry.chunk_grid import Grid
 from udfdask.geometry.tiling import TilingScheme
-from udfdask.names.naming import tokenize_value
 from udfdask.plan.plan import Plan, make_plan
 from udfdask.plan.recipe import Recipe, UDFRecipe
 from udfdask.testing import raise_if_dask_computes

@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 import udfdask as ud
 from neighborhood_udfs import MODES, PartitionsUDF, WindowsUDF, expected
 from suites import examples
-from udfdask.corrections import CorrectionSet
-from udfdask.descan import Descan
+from udfdask.corrections import CorrectionSet, Descan
 from udfdask.io import with_sync_offset
 from udfdask.testing import run_reference
 from udfdask.testing.strategies import chunkings

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from suites import examples
 from udfdask import ArgumentTypeError, ArgumentValueError, Shape, Slice
+from udfdask.base.names.naming import tokenize_value
 from udfdask.masks import MaskContainer, circular, gradient_x
-from udfdask.names.naming import tokenize_value
 
 RNG = np.random.default_rng(5)
 SIG = (6, 7)

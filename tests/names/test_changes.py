@@ -18,7 +18,7 @@ import pytest
 
 import udf_zoo
 import udfdask as ud
-from udfdask.names.naming import tokenize_value
+from udfdask.base.names.naming import tokenize_value
 from udfdask.udfs import SumUDF
 
 

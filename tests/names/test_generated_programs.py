@@ -193,7 +193,7 @@ def _use(depth: int, k: int, expression: str) -> str:
 SERVER = """
 import importlib, json, sys
 sys.dont_write_bytecode = True
-from udfdask.names.naming import tokenize_value
+from udfdask.base.names.naming import tokenize_value
 for line in sys.stdin:
     answers = []
     for folder in json.loads(line):

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import udfdask as ud
-from udfdask.names.naming import identity_of
-from udfdask.records.data_names import DataNames
-from udfdask.records.runs import find_runs, names_of
+from udfdask.base.names.naming import identity_of
+from udfdask.scheduling.records.data_names import DataNames
+from udfdask.scheduling.records.runs import find_runs, names_of
 
 SOURCE = """
 import decimal, importlib, math, os, sys

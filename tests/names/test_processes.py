@@ -22,7 +22,7 @@ import udf_programs, udf_zoo
 from pathlib import Path
 from udf_facts import make_udfs
 from udfdask.masks import DiskTemplate, MaskContainer, circular
-from udfdask.names.naming import tokenize_value
+from udfdask.base.names.naming import tokenize_value
 from udfdask.plan.plan import make_plan
 from udfdask.udfs import *
 

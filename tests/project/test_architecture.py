@@ -12,85 +12,51 @@ import pytest
 PACKAGE = Path(__file__).resolve().parents[2] / "udfdask"
 
 # What each room, which is a module or a whole package, imports of the others: a partial order, so
-# that no room can be reached from itself. The engine (plan, chunk, merge, graph, records,
-# scheduling, results) knows no single analysis: `udfs` is in none of its lines.
+# that no room can be reached from itself. The engine (plan, chunk, graph, scheduling,
+# results) knows no single analysis: `udfs` is in none of its lines.
 ALLOWED = {
     room: set(others.split())
     for room, others in {
-        "lazy_names": "",
         "advice": "",
         "errors": "advice",
-        "types": "",
-        "once_per_process": "",
-        "config": "errors",
-        "tracebacks": "errors config",
-        "names": "",
-        "writing": "errors",
-        "geometry": "errors types config tracebacks",
-        "backends": "errors types config",
-        "kernels": "errors types backends",
+        "base": "errors",
+        "geometry": "errors base",
+        "backends": "errors base",
+        "kernels": "errors base backends",
         "plotting": "errors geometry",
-        "masks": "lazy_names errors types once_per_process names geometry backends kernels",
-        "corrections": "errors types geometry backends kernels",
-        "descan": "errors types geometry backends kernels corrections",
+        "masks": "errors base geometry backends kernels",
+        "corrections": "errors base geometry backends kernels",
         "demo": "",
-        "udf": "errors types writing geometry backends kernels masks corrections",
-        "libertem_udfs": "errors geometry backends udf",
-        "udfs": (
-            "lazy_names errors types once_per_process tracebacks writing geometry backends "
-            "kernels masks corrections udf"
-        ),
-        "plan": (
-            "advice errors types config tracebacks names writing geometry backends "
-            "masks corrections descan udf libertem_udfs"
-        ),
-        "chunk": (
-            "errors types once_per_process tracebacks geometry backends kernels corrections "
-            "descan udf plan"
-        ),
-        "merge": "errors types geometry backends udf plan chunk",
-        "graph": (
-            "types once_per_process config tracebacks names writing geometry backends "
-            "descan udf plan chunk merge"
-        ),
-        "explanation": "advice errors config geometry masks udf plan graph",
-        "records": (
-            "errors types config tracebacks names writing geometry backends udf plan chunk "
-            "merge graph"
-        ),
-        "scheduling": ("errors config tracebacks geometry libertem_udfs plan graph records"),
-        "io": "lazy_names errors once_per_process config writing geometry backends kernels",
+        "udf": "errors base geometry backends kernels masks corrections",
+        "udfs": "errors base geometry backends kernels masks corrections udf",
+        "plan": "advice errors base geometry backends masks corrections udf",
+        "chunk": "errors base geometry backends kernels corrections udf plan",
+        "graph": "base geometry backends corrections udf plan chunk",
+        "explanation": "advice errors base geometry masks udf plan graph",
+        "scheduling": "errors base geometry backends udf plan chunk graph",
+        "io": "errors base geometry backends kernels",
         "results": (
-            "errors types tracebacks writing geometry backends plotting "
-            "udf libertem_udfs plan chunk graph explanation records scheduling io"
+            "errors base geometry backends plotting udf plan chunk graph explanation scheduling io"
         ),
-        "saving": "errors types tracebacks writing geometry scheduling results",
         "run": (
-            "advice errors types tracebacks geometry backends plotting corrections descan "
-            "udf libertem_udfs udfs plan chunk merge graph explanation scheduling results"
+            "advice errors base geometry backends plotting corrections udf udfs plan chunk graph "
+            "explanation scheduling results"
         ),
-        "libertem": "errors geometry libertem_udfs udfs scheduling results run",
-        "xarray": (
-            "advice errors tracebacks geometry udf udfs explanation scheduling io results run"
-        ),
-        "hyperspy": (
-            "advice errors tracebacks geometry udf udfs explanation scheduling io results run"
-        ),
+        "libertem": "errors geometry udf udfs scheduling results run",
+        "xarray": "advice errors base geometry udf udfs explanation scheduling io results run",
+        "hyperspy": "advice errors base geometry udf udfs explanation scheduling io results run",
         "dask": "geometry udfs run",
-        "testing": (
-            "errors types names geometry backends corrections descan udf libertem_udfs plan chunk "
-            "merge results run"
-        ),
+        "testing": "errors base geometry backends corrections udf plan chunk results run",
         "cli": (
-            "advice errors tracebacks writing geometry plotting masks demo udf libertem_udfs udfs "
-            "graph explanation records scheduling io results saving run"
+            "advice errors base geometry plotting masks demo udf udfs graph explanation "
+            "scheduling io results run"
         ),
         "__main__": "cli",
     }.items()
 }
 
 # The rooms in which a heavy package may be imported at all.
-LABELED = {"io", "results", "saving", "xarray", "hyperspy"}
+LABELED = {"io", "results", "xarray", "hyperspy"}
 HEAVY = {
     "cupy": {"backends"},
     "cupyx": {"backends"},
@@ -105,10 +71,10 @@ HEAVY = {
     "h5py": LABELED,
     "matplotlib": {"plotting"},
     "distributed": {"chunk", "scheduling", "results", "run", "cli"},
-    # config uses dask.config alone: the settings of udfdask are dask settings
+    # base.config uses dask.config alone: the settings of udfdask are dask settings
     "dask": set(
         (
-            "config names plan explanation graph records scheduling results run "
+            "base plan explanation graph scheduling results run "
             "xarray hyperspy dask io libertem testing demo cli"
         ).split()
     ),
@@ -168,7 +134,7 @@ def imports_in(module: str) -> Iterator[tuple[int, str]]:
     """Line and absolute name of all that a module imports, relative names resolved.
 
     The names in a `from` import are modules where such a module exists, and otherwise belong to the
-    module they are taken from: `from udfdask import config` is `udfdask.config`, `from udfdask
+    module they are taken from: `from udfdask import config` is `udfdask.base.config`, `from udfdask
     import UDF` is `udfdask`.
     """
     for node in ast.walk(ast.parse(SOURCES[module])):

@@ -10,7 +10,8 @@ import udfdask as ud
 from chunk_backends import chunks_in
 from public_names import public_objects, reached_objects
 from udf_facts import AXES, SPARSE, UNIT, describe, make_udfs, recording
-from udfdask import config, udfs
+from udfdask import udfs
+from udfdask.base import config
 
 REFERENCE = Path(__file__).resolve().parents[2] / "docs" / "reference"
 NAMES = [name for name in udfs.__all__ if name.endswith("UDF")]

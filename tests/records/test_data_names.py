@@ -11,10 +11,10 @@ import pytest
 
 import udfdask as ud
 from making import run_python
+from udfdask.base.names.naming import UnnamedError
 from udfdask.io import from_raw, open_file
-from udfdask.names.naming import UnnamedError
-from udfdask.records.data_names import DataNames
-from udfdask.records.runs import find_runs, name_of_runs, names_of
+from udfdask.scheduling.records.data_names import DataNames
+from udfdask.scheduling.records.runs import find_runs, name_of_runs, names_of
 from udfdask.udfs import ApplyMasksUDF, CoMUDF, SumUDF
 
 MODULE = """
@@ -171,7 +171,7 @@ PROCESSORS = {
 @pytest.mark.full
 def test_the_vectors_of_the_processor_count():
     """They decide the last bits of sums."""
-    program = "from udfdask.names.origins import processor; print(processor())"
+    program = "from udfdask.base.names.origins import processor; print(processor())"
     found = {
         name: run_python("-c", program, env=variables).stdout
         for name, variables in PROCESSORS.items()

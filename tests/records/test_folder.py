@@ -12,8 +12,8 @@ from hypothesis.extra import numpy as hnp
 
 from suites import examples
 from udfdask.errors import ArgumentValueError
-from udfdask.records import folder as module
-from udfdask.records.folder import (
+from udfdask.scheduling.records import folder as module
+from udfdask.scheduling.records.folder import (
     MARK,
     SUFFIX,
     DamagedRecordError,

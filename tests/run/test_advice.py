@@ -56,7 +56,7 @@ SMALL = da.zeros((12_000, 2, 2), chunks=(1, 2, 2), dtype="uint8")
 def test_kinds_of_advice(array, udf, kind, remedies, monkeypatch):
     monkeypatch.setattr("udfdask.explanation.costs.LITTLE_DATA", 0)
     if kind == "large tasks":
-        monkeypatch.setattr("udfdask.config.worker_memory", lambda: 400_000)
+        monkeypatch.setattr("udfdask.base.config.worker_memory", lambda: 400_000)
     advice = {one.kind: one for one in ud.explain(array, udf).advice}
     assert [type(remedy) for remedy in advice[kind].remedies] == remedies
     assert advice[kind].of_data == (kind != "thin chunks")

@@ -12,8 +12,7 @@ import udf_zoo as zoo
 import udfdask as ud
 from aux_udfs import SeenByMergeAll, SeenByTiles, SeenElementwiseInTree, SeenInTree, aux_of
 from counting import MeanFrame, SubtractMean, counts, note
-from udfdask.corrections import CorrectionSet
-from udfdask.descan import Descan
+from udfdask.corrections import CorrectionSet, Descan
 from udfdask.udfs import ApplyMasksUDF, CoMUDF, StdDevUDF, SumSigUDF, SumUDF
 
 SHAPE = (4, 5, 3, 4)

@@ -5,9 +5,9 @@ import warnings
 
 import pytest
 
+from udfdask.base.once_per_process import OncePerProcess
 from udfdask.errors import ArgumentValueError, UDFError
 from udfdask.io import hyperspy_file, open_file
-from udfdask.once_per_process import OncePerProcess
 
 LEAVES_FILES_OPEN = [
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from udfdask.chunk.merge import merge_group
 from udfdask.chunk.run_chunk import run_chunk
-from udfdask.merge.merge import merge_group
 from udfdask.testing.recipes import make_recipe
 from udfdask.udfs import LogsumUDF, StdDevUDF, SumUDF
 

@@ -6,9 +6,9 @@ import time
 import numpy as np
 import pytest
 
+from udfdask.base.replacing import part_path, replacing
+from udfdask.base.targets import check_apart, check_target, store_root
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
-from udfdask.writing.replacing import part_path, replacing
-from udfdask.writing.targets import check_apart, check_target, store_root
 
 zarr = pytest.importorskip("zarr", reason="zarr is in the io extra")
 TARGETS = pytest.mark.parametrize("name", ["a.npz", "a.zarr"])

@@ -14,8 +14,8 @@ from typing import Any, Literal
 import numpy as np
 
 from udfdask.backends import device
+from udfdask.base.types import AnyArray
 from udfdask.errors import DeviceError
-from udfdask.types import AnyArray
 
 
 def locked(array: AnyArray) -> AnyArray:

@@ -21,9 +21,9 @@ from typing import Any
 
 import numpy as np
 
-from udfdask import config
+from udfdask.base import config
+from udfdask.base.types import AnyArray
 from udfdask.errors import DeviceError
-from udfdask.types import AnyArray
 
 _stand_ins: list[Any] = []
 """Modules that replace CuPy in tests; the last one is used."""

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from udfdask.backends.backend import Backend, locked
+from udfdask.base.types import AnyArray
 from udfdask.errors import missing_package
-from udfdask.types import AnyArray
 
 _ROWS = "scipy.sparse.csr_array"
 """The format on the host that frames become before they are made dense."""

@@ -22,8 +22,8 @@ from udfdask.backends.sparse_rows import (
     cut_rows,
     with_compiled_dtype,
 )
+from udfdask.base.types import AnyArray
 from udfdask.errors import UDFError
-from udfdask.types import AnyArray
 
 
 def coo_rows(frames: Any, starts: AnyArray, first: int, stop: int) -> Any:

@@ -16,8 +16,8 @@ import numpy as np
 from udfdask.backends.backend import CUDA, CUPY, NUMPY, Backend, DenseBackend
 from udfdask.backends.sparse_rows import SparseBackend, converted, converter
 from udfdask.backends.sparse_types import DOK, SPARSE
+from udfdask.base.types import AnyArray
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, UDFError
-from udfdask.types import AnyArray
 
 BACKENDS: tuple[Backend, ...] = (NUMPY, CUPY, CUDA, *SPARSE)
 """All backends."""

@@ -1,1 +1,1 @@
-"""Turn one chunk of data into one partial result per UDF: the work of one task."""
+"""What tasks do: turn a chunk of data into partial results, merge these, make the results."""

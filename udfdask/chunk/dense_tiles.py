@@ -11,16 +11,16 @@ import numpy as np
 from udfdask.backends.backend import Backend, DenseBackend
 from udfdask.backends.sparse_rows import SparseBackend
 from udfdask.backends.table import to_backend
+from udfdask.base.types import AnyArray
 from udfdask.chunk.frames import FrameSource, SparseSource
 from udfdask.chunk.udf_instance import Instance
 from udfdask.corrections.correct_tile import UncorrectedTile, correct_tile, precise
 from udfdask.corrections.planes import TilePlanes, tile_planes
 from udfdask.geometry.shapes import Slice
 from udfdask.geometry.tiling import TilingScheme
-from udfdask.types import AnyArray
 
 if TYPE_CHECKING:
-    from udfdask.descan.shift_tile import FrameShifts, ReusedMemory, TileShifts
+    from udfdask.corrections.shift_tile import FrameShifts, ReusedMemory, TileShifts
     from udfdask.udf.tile_sums import TileSums
 
 
@@ -41,7 +41,7 @@ class DenseCutter:
         self._corrected = corrected
         self._memory: ReusedMemory | None = None
         if shifts is not None:
-            from udfdask.descan.shift_tile import ReusedMemory  # few runs need it
+            from udfdask.corrections.shift_tile import ReusedMemory  # few runs need it
 
             self._memory = ReusedMemory()
 
@@ -72,7 +72,7 @@ class DenseCutter:
         Frames are corrected where they are on the detector: then the part is a full frame, and
         is shifted after the correction.
         """
-        from udfdask.descan.shift_tile import shift_tile  # few runs need it
+        from udfdask.corrections.shift_tile import shift_tile  # few runs need it
 
         source, dense, memory = self.source, self.source.dense, self._memory
         assert memory is not None
@@ -181,7 +181,7 @@ class DenseTile:
         def make() -> AnyArray:
             values = self._corrected(instance, dtype) if corrects else self._native
             if self._shifts is not None:
-                from udfdask.descan.shift_tile import shift_tile  # few runs need it
+                from udfdask.corrections.shift_tile import shift_tile  # few runs need it
 
                 assert self._memory is not None
                 values = shift_tile(values, self._shifts, dtype, self._backend, self._memory)

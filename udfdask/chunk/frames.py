@@ -14,12 +14,12 @@ import numpy as np
 from udfdask.backends.backend import Backend, DenseBackend
 from udfdask.backends.sparse_rows import SparseBackend, SparseRows, csr_rows
 from udfdask.backends.table import check_block, fill_value, plain_block, to_backend
+from udfdask.base.types import AnyArray
 from udfdask.errors import UDFError
 from udfdask.geometry.chunk_grid import BoolArray
-from udfdask.types import AnyArray
 
 if TYPE_CHECKING:
-    from udfdask.descan.shift_tile import FrameShifts
+    from udfdask.corrections.shift_tile import FrameShifts
 
 
 class FrameSource(ABC):
@@ -217,7 +217,7 @@ class SparseSource(FrameSource):
 
     def shifted(self, shifts: FrameShifts) -> SparseSource:
         """Return a source of the frames, shifted by whole pixels, as one block of full frames."""
-        from udfdask.descan.shift_tile import moved_entries  # few runs need it
+        from udfdask.corrections.shift_tile import moved_entries  # few runs need it
 
         backend: SparseBackend = self._blocks[0].backend  # dictionaries of keys became COO
         rows = backend.frames_of_stack(self.sparse_frames(0, len(self._blocks[0])))

@@ -15,18 +15,18 @@ import numpy as np
 
 from udfdask.backends.backend import DenseBackend, locked
 from udfdask.backends.sparse_rows import SparseRows
+from udfdask.base.types import AnyArray
 from udfdask.chunk.dense_tiles import DenseCutter
 from udfdask.chunk.frames import DenseSource, signal_windows
 from udfdask.chunk.partial_result import Sized
 from udfdask.chunk.udf_instance import Instance
 from udfdask.geometry.halo import Box, Halo, Piece, box_of, slabs
 from udfdask.plan.recipe import DESCAN
-from udfdask.types import AnyArray
 from udfdask.udf import UDFMethod
 from udfdask.udf.meta import Neighborhood
 
 if TYPE_CHECKING:
-    from udfdask.descan.shift_tile import FrameShifts
+    from udfdask.corrections.shift_tile import FrameShifts
 
 
 def _within(box: Box, held: Box) -> tuple[slice, ...]:
@@ -262,7 +262,7 @@ class BoxRun:
         source = DenseSource([flat], self._neighbors.backend, (n,), whole, None, flat.dtype)
         shifts: FrameShifts | None = None
         if descan is not None:
-            from udfdask.descan.shift_tile import FrameShifts  # few runs need it
+            from udfdask.corrections.shift_tile import FrameShifts  # few runs need it
 
             values = self._aux(recipe.aux_slots.index((DESCAN, "shifts")), box)
             rows = values.reshape((-1, len(sig)))

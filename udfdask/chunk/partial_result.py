@@ -12,10 +12,10 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from udfdask.base.types import AnyArray
 from udfdask.chunk.frames import signal_windows
 from udfdask.chunk.task_context import merge_context
 from udfdask.plan.recipe import Recipe
-from udfdask.types import AnyArray
 
 
 class Sized:

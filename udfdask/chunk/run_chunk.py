@@ -11,6 +11,8 @@ import numpy as np
 
 from udfdask.backends.backend import NUMPY, Backend, locked
 from udfdask.backends.table import backend_of, check_block, in_backend, plain_block, to_host
+from udfdask.base.once_per_process import OncePerProcess
+from udfdask.base.types import AnyArray
 from udfdask.chunk.dense_tiles import (
     Cutter,
     DenseCutter,
@@ -24,15 +26,13 @@ from udfdask.chunk.partial_result import Partial, Partials
 from udfdask.chunk.task_context import chunk_context
 from udfdask.chunk.udf_instance import Instance
 from udfdask.errors import ArgumentTypeError
-from udfdask.once_per_process import OncePerProcess
 from udfdask.plan.recipe import DESCAN, Group, Recipe
-from udfdask.types import AnyArray
 from udfdask.udf import UDFMethod
 from udfdask.udf.base import overrides
 from udfdask.udf.params import TaskData
 
 if TYPE_CHECKING:
-    from udfdask.descan.shift_tile import FrameShifts
+    from udfdask.corrections.shift_tile import FrameShifts
 
 
 def run_chunk(
@@ -69,7 +69,7 @@ def run_chunk(
             rows = aux_rows(recipe, chunk, values)
         shifts, descan = None, recipe.descan
         if descan is not None:
-            from udfdask.descan.shift_tile import FrameShifts  # few runs need it
+            from udfdask.corrections.shift_tile import FrameShifts  # few runs need it
 
             given, sig = rows[DESCAN]["shifts"], tuple(recipe.shape.sig)
             shifts = FrameShifts(given, sig, subpixel=descan.subpixel, fill=descan.fill)

@@ -10,13 +10,13 @@ import cloudpickle
 import numpy as np
 
 from udfdask.backends.backend import NUMPY, Backend, locked
+from udfdask.base.tracebacks import add_origin
+from udfdask.base.types import AnyArray
 from udfdask.errors import NotAvailableError, UDFError
 from udfdask.geometry.chunk_grid import Grid
 from udfdask.geometry.shapes import Slice
 from udfdask.plan.parameters import new_instance
 from udfdask.plan.recipe import Recipe
-from udfdask.tracebacks import add_origin
-from udfdask.types import AnyArray
 from udfdask.udf import UDFMethod
 from udfdask.udf.aux_data import UnavailableAux
 from udfdask.udf.buffers import Results

@@ -9,13 +9,15 @@ from typing import Any
 
 import click
 
+from udfdask.base.replacing import replacing
+from udfdask.base.targets import check_apart, check_target
 from udfdask.errors import ArgumentValueError
 from udfdask.io.opened_file import OpenedFile
 from udfdask.plotting.choose import choose
 from udfdask.plotting.displays import figure_class
 from udfdask.plotting.static import draw
 from udfdask.results.result import Result
-from udfdask.saving import (
+from udfdask.results.saving import (
     FORMATS,
     check_fits,
     check_output,
@@ -24,8 +26,6 @@ from udfdask.saving import (
     write_results,
 )
 from udfdask.udf import UDF
-from udfdask.writing.replacing import replacing
-from udfdask.writing.targets import check_apart, check_target
 
 
 def to_out(text: str, known: Iterable[str] = FORMATS) -> Path:

@@ -23,12 +23,12 @@ from udfdask.graph.inputs import data_files
 from udfdask.io.opened_file import OpenedFile
 from udfdask.plotting.displays import has_windows
 from udfdask.plotting.live import LivePlot
-from udfdask.records.folder import cache as cache_results
-from udfdask.records.folder import folder_beside, open_folder, remove_folder
 from udfdask.results.result import Result
 from udfdask.run.progressive import run_udf_iter
 from udfdask.run.run_udf import compute, run_for
 from udfdask.scheduling.progress import Bar, ProgressState
+from udfdask.scheduling.records.folder import cache as cache_results
+from udfdask.scheduling.records.folder import folder_beside, open_folder, remove_folder
 
 
 def _plan(data: DataOptions) -> tuple[OpenedFile, dict[str, Result], list[str]]:

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import click
 
+from udfdask.base.targets import check_target
 from udfdask.cli.outputs import draw_all, save_figure, to_picture
 from udfdask.cli.terminal import PLANNING, plain_errors, plain_warnings, summary_table
 from udfdask.demo import disk_center, make_recording
 from udfdask.plotting.displays import figure_class
 from udfdask.run.run_udf import compute, run_udf
 from udfdask.udfs import AutoUDF, SumSigUDF, SumUDF
-from udfdask.writing.targets import check_target
 
 SAME_IN_PYTHON = """\
 import udfdask as ud

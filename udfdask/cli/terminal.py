@@ -11,9 +11,9 @@ from typing import Any
 import click
 import numpy as np
 
+from udfdask.base.tracebacks import hide_own_lines
 from udfdask.errors import UDFError
 from udfdask.results.result import Result
-from udfdask.tracebacks import hide_own_lines
 
 PLANNING: tuple[type[Exception], ...] = (UDFError, OSError, ValueError, TypeError, ImportError)
 """Exceptions about the user's input, raised when a file is opened or a run is planned."""

@@ -23,10 +23,10 @@ from udfdask import udfs
 from udfdask.errors import UDFError
 from udfdask.geometry.labels import did_you_mean
 from udfdask.io.memmap import read_npy
-from udfdask.libertem_udfs import as_own, udf_name
 from udfdask.masks import DiskTemplate
 from udfdask.results.named_results import name_of_class
 from udfdask.udf import UDF
+from udfdask.udf.libertem_udfs import as_own, udf_name
 from udfdask.udfs import VirtualDetectorUDF
 from udfdask.udfs.shared.detector_shapes import DetectorShape, plain_shape
 

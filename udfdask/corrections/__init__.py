@@ -2,5 +2,6 @@
 
 from udfdask.corrections import coordinates
 from udfdask.corrections.correction_set import CorrectionSet
+from udfdask.corrections.descan import Descan
 
-__all__ = ["CorrectionSet", "coordinates"]
+__all__ = ["CorrectionSet", "Descan", "coordinates"]

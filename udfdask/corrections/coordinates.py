@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from udfdask.base.types import AnyArray
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
-from udfdask.types import AnyArray
 
 __all__ = ["flip_x", "flip_y", "identity", "rotate", "rotate_deg", "scale", "scale_rotate_flip_y"]
 

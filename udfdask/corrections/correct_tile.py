@@ -16,10 +16,10 @@ import numpy as np
 
 from udfdask.backends.backend import DenseBackend, locked
 from udfdask.backends.table import backend_of
+from udfdask.base.types import AnyArray
 from udfdask.corrections.planes import PixelPlanes, TilePlanes
 from udfdask.errors import ArgumentValueError, NotAvailableError, UDFError
 from udfdask.kernels.overflow import compiled_dtype
-from udfdask.types import AnyArray
 
 
 def correct_tile(tile: AnyArray, planes: TilePlanes, beyond: AnyArray | None = None) -> AnyArray:

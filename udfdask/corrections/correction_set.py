@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from udfdask.base.types import AnyArray, is_lazy
 from udfdask.corrections.planes import good_neighbors
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.geometry.labels import DataLabels, aligned, check_order, labels_of, plain_array
-from udfdask.types import AnyArray, is_lazy
 
 NUMBERS = "biufc"
 """Kinds of dtypes that can be corrected, and that dark and gain can have."""

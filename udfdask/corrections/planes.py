@@ -17,9 +17,9 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from udfdask.backends.backend import locked
+from udfdask.base.types import AnyArray
 from udfdask.geometry.shapes import Slice
 from udfdask.kernels.overflow import compiled_dtype
-from udfdask.types import AnyArray
 
 if TYPE_CHECKING:
     from udfdask.corrections.correction_set import CorrectionSet

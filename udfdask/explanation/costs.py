@@ -9,7 +9,7 @@ from dataclasses import replace
 from dask.utils import format_bytes, parse_bytes
 
 from udfdask.advice import Advice, MakeChunks, Rechunk, SetOption
-from udfdask.config import chunk_bytes
+from udfdask.base.config import chunk_bytes
 from udfdask.plan.arguments import task_limit
 from udfdask.plan.make_recipe import MANY_BLOCKS
 from udfdask.plan.plan import Plan

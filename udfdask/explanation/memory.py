@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 from dask.utils import format_bytes
 
-from udfdask import config
 from udfdask.advice import Advice
+from udfdask.base import config
 from udfdask.errors import MemoryLimitError
 from udfdask.explanation.loading import loading_memory
 from udfdask.geometry.halo import slabs

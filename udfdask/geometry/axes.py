@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from udfdask.base.types import AnyArray
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.geometry.units import PIXELS
-from udfdask.types import AnyArray
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from udfdask.config import chunk_bytes
+from udfdask.base.config import chunk_bytes
 
 Chunks = tuple[tuple[int, ...], ...]
 """The sizes of the chunks along each axis."""

@@ -9,10 +9,10 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
+from udfdask.base.tracebacks import warn_user
+from udfdask.base.types import is_lazy
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.geometry.chunk_grid import BoolArray
-from udfdask.tracebacks import warn_user
-from udfdask.types import is_lazy
 
 Region: TypeAlias = ArrayLike | slice | tuple[int | slice | EllipsisType, ...]
 """A boolean array of shape nav, a position, slices, or a list of ((y, x), True or False)."""

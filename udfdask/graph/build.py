@@ -30,7 +30,11 @@ from typing import Any
 import dask.array as da
 from dask.highlevelgraph import HighLevelGraph
 
+from udfdask.base.tracebacks import hides_own_lines
+from udfdask.chunk.finalize import finalize
+from udfdask.chunk.merge import merge_partials
 from udfdask.chunk.partial_result import Finalized, Partial
+from udfdask.chunk.result_blocks import holder_of, keep_rows
 from udfdask.graph.chunk_layers import (
     ChunkBlockwise,
     ChunkTasks,
@@ -49,13 +53,9 @@ from udfdask.graph.run_layers import (
     numbered_keys,
     same_keys,
 )
-from udfdask.merge.finalize import finalize
-from udfdask.merge.merge import merge_partials
-from udfdask.merge.result_blocks import holder_of, keep_rows
 from udfdask.plan.merge_tree import Merge, MergeTree
 from udfdask.plan.plan import Plan
 from udfdask.plan.recipe import Recipe
-from udfdask.tracebacks import hides_own_lines
 from udfdask.udf.buffers import BufferSpec
 
 MAX_UNUSED_BYTES = 1 << 10

@@ -20,13 +20,13 @@ import dask.array as da
 import numpy as np
 from dask import base
 
+from udfdask.base.tracebacks import hides_own_lines
 from udfdask.geometry.halo import neighbors
 from udfdask.graph.dask_internals.arrays import GraphArray, blocks_in_memory
 from udfdask.graph.dask_internals.layers import BlockLayer, ListedTasks
 from udfdask.graph.dask_internals.tasks import Key, List, OutputTask, Task, TaskRef
 from udfdask.graph.run_layers import RunLayers, TaskKeys, block_keys, layers_of_keys, numbered_keys
 from udfdask.plan.recipe import Group, Recipe
-from udfdask.tracebacks import hides_own_lines
 
 if TYPE_CHECKING:
     from udfdask.chunk.halo_chunk import LoadedChunk, Margin

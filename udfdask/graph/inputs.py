@@ -24,13 +24,13 @@ from dask.base import tokenize
 from dask.highlevelgraph import HighLevelGraph
 
 from udfdask.backends.table import backend_of, check_block, plain_block, to_host
-from udfdask.descan import Descan
+from udfdask.base.types import is_lazy
+from udfdask.corrections import Descan
 from udfdask.graph.dask_internals.arrays import graph_array
 from udfdask.graph.dask_internals.layers import ListedTasks
 from udfdask.graph.dask_internals.tasks import Key, List, OutputTask, Task, TaskRef, task_contents
 from udfdask.plan.parameters import new_instance
 from udfdask.plan.recipe import CORRECTIONS, Recipe, Slot
-from udfdask.types import is_lazy
 from udfdask.udf import UDF
 from udfdask.udf.aux_data import AuxData
 from udfdask.udf.params import lazy_places, member_at, with_members
@@ -210,7 +210,7 @@ def named_file(text: str) -> Path | None:
     if not os.path.exists(name):  # noqa: PTH110  # Path.exists takes 15 us
         return None
     path = Path(name)
-    from udfdask.writing.targets import is_zarr  # runs over data in memory need no zarr
+    from udfdask.base.targets import is_zarr  # runs over data in memory need no zarr
 
     try:
         return path.absolute() if path.is_file() or is_zarr(path) else None

@@ -14,13 +14,8 @@ from dask.base import tokenize
 from dask.highlevelgraph import HighLevelGraph
 
 from udfdask.backends.backend import DenseBackend
-from udfdask.geometry.chunk_grid import Grid, as_index
-from udfdask.geometry.tiling import without_caches
-from udfdask.graph.dask_internals.arrays import make_array
-from udfdask.graph.dask_internals.layers import LazyLayer, TaskLayer
-from udfdask.graph.dask_internals.tasks import Key, OutputTask, Task, TaskRef
-from udfdask.graph.run_layers import layers_of_keys
-from udfdask.merge.result_blocks import (
+from udfdask.base.types import AnyArray
+from udfdask.chunk.result_blocks import (
     Cut,
     assemble,
     backend_holding,
@@ -30,7 +25,12 @@ from udfdask.merge.result_blocks import (
     reduced_block,
     visited_block,
 )
-from udfdask.types import AnyArray
+from udfdask.geometry.chunk_grid import Grid, as_index
+from udfdask.geometry.tiling import without_caches
+from udfdask.graph.dask_internals.arrays import make_array
+from udfdask.graph.dask_internals.layers import LazyLayer, TaskLayer
+from udfdask.graph.dask_internals.tasks import Key, OutputTask, Task, TaskRef
+from udfdask.graph.run_layers import layers_of_keys
 from udfdask.udf.buffers import BufferSpec
 
 

@@ -27,15 +27,15 @@ from weakref import WeakKeyDictionary
 import cloudpickle
 import dask.array as da
 
-from udfdask.config import inline_bytes
+from udfdask.base.config import inline_bytes
+from udfdask.base.names.origins import is_found
+from udfdask.base.once_per_process import OncePerProcess
 from udfdask.geometry.chunk_grid import Grid
 from udfdask.geometry.halo import box_of
 from udfdask.graph.dask_internals.arrays import GraphArray, loaded_again
 from udfdask.graph.dask_internals.layers import LazyLayer
 from udfdask.graph.dask_internals.tasks import Key, List, OutputTask, Task, TaskRef
 from udfdask.graph.inputs import shared_recipe
-from udfdask.names.origins import is_found
-from udfdask.once_per_process import OncePerProcess
 from udfdask.plan.merge_tree import MergeTree
 from udfdask.plan.plan import Plan
 from udfdask.plan.recipe import DESCAN, Group, Recipe, groups_of

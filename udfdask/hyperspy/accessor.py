@@ -10,6 +10,7 @@ from hyperspy.api import signals
 from hyperspy.roi import BaseROI
 from hyperspy.signal import BaseSignal
 
+from udfdask.base.tracebacks import own_lines_hidden
 from udfdask.errors import ArgumentTypeError
 from udfdask.explanation.describe import Explanation
 from udfdask.geometry.roi import Region
@@ -40,7 +41,6 @@ from udfdask.run.progressive import run_udf_iter as iterate_on_array
 from udfdask.run.run_udf import in_form_of
 from udfdask.run.run_udf import run_udf as run_on_array
 from udfdask.scheduling.compute import check_options, compute
-from udfdask.tracebacks import own_lines_hidden
 from udfdask.udf import UDF
 from udfdask.udfs.virtual_detector import VirtualDetectorUDF
 

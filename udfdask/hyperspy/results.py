@@ -11,6 +11,7 @@ import numpy as np
 from dask.base import tokenize
 from hyperspy.api import signals
 
+from udfdask.base.tracebacks import own_lines_hidden
 from udfdask.hyperspy.data import wants_progressbar
 from udfdask.hyperspy.make_signal import SignalLabels, copied_axes, make_signal
 from udfdask.hyperspy.regions import read_mask
@@ -19,7 +20,6 @@ from udfdask.results.result import Result
 from udfdask.run.read_masks import read_detectors
 from udfdask.scheduling.compute import compute as compute_signals
 from udfdask.scheduling.compute import unwrap
-from udfdask.tracebacks import own_lines_hidden
 
 
 class SignalResult(NamedResults):

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from udfdask.lazy_names import lazy_names
+from udfdask.base.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from udfdask.io.opened_file import OpenedFile

@@ -15,6 +15,7 @@ from typing import Any
 import dask.array as da
 import numpy as np
 
+from udfdask.base.once_per_process import OncePerProcess
 from udfdask.errors import FileFormatError, missing_package
 from udfdask.io.file_identity import COPY_AGAIN, FileIdentity, check_values, reading, unchanged
 from udfdask.io.hdf5_axes import describe, text
@@ -30,7 +31,6 @@ from udfdask.io.stored_chunks import (
     hdf5_decoder,
     read_part,
 )
-from udfdask.once_per_process import OncePerProcess
 
 _MOST_STORED = 4_000_000  # chunks: a process keeps 16 bytes for each, and lists one in about 1 us
 

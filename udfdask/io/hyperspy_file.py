@@ -12,6 +12,8 @@ from typing import Any
 
 import dask.array as da
 
+from udfdask.base.once_per_process import OncePerProcess
+from udfdask.base.targets import METADATA
 from udfdask.errors import ArgumentValueError, FileFormatError, missing_package
 from udfdask.geometry.axes import Axis, axis_of_values
 from udfdask.geometry.units import unit_of_quantity
@@ -20,8 +22,6 @@ from udfdask.io.hdf5 import hyperspy_format, take_over
 from udfdask.io.lazy_source import StoredArray, choose_chunks, lazy_array
 from udfdask.io.memmap import MappedArray
 from udfdask.io.opened_file import OpenedFile, choose_sig_dims, opened_array
-from udfdask.once_per_process import OncePerProcess
-from udfdask.writing.targets import METADATA
 
 # endings of the names of other files that contain values or shapes, by the file's suffix
 _OTHER_FILES = {".mib": ".hdr", ".rpl": ".raw", ".emi": "_*.ser"}

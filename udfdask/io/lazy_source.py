@@ -11,7 +11,7 @@ import numpy as np
 from dask.array.core import normalize_chunks
 from dask.base import tokenize
 
-from udfdask.config import chunk_bytes
+from udfdask.base.config import chunk_bytes
 from udfdask.errors import ArgumentValueError
 
 Chunks = tuple[tuple[int, ...], ...]

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.lib.array_utils import byte_bounds
 from numpy.lib.stride_tricks import as_strided
 
-from udfdask.config import map_files
+from udfdask.base.config import map_files
 from udfdask.errors import FileFormatError
 from udfdask.io.file_identity import (
     COPY_AGAIN,

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from udfdask.backends.sparse_types import gcxs_rows, gcxs_to_csr
-from udfdask.config import chunk_bytes
+from udfdask.base.config import chunk_bytes
+from udfdask.base.once_per_process import OncePerProcess
 from udfdask.errors import ArgumentValueError, FileFormatError, missing_package
 from udfdask.io.file_identity import COPY_AGAIN, FileIdentity
 from udfdask.io.lazy_source import StoredArray, Values, choose_chunks, lazy_array
@@ -22,7 +23,6 @@ from udfdask.io.memmap import MappedArray
 from udfdask.io.opened_file import sizes
 from udfdask.io.raw import file_dtype, plain_file
 from udfdask.kernels.cpu.sparse_sums import in_order
-from udfdask.once_per_process import OncePerProcess
 
 # Maximum sizes of an automatic chunk, as stored and as if dense, relative to dask's size. Tasks on
 # entries alone are short, so a chunk can contain many frames. But UDFs that need dense tiles need

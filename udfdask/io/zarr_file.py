@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 from dask.base import tokenize
 
+from udfdask.base.once_per_process import OncePerProcess
+from udfdask.base.targets import METADATA, is_zarr
 from udfdask.errors import ArgumentValueError, FileFormatError, missing_package
 from udfdask.geometry.axes import Axis, axis_of_values
 from udfdask.io.choose_dataset import Candidate, choose_dataset, unknown_dataset
@@ -22,8 +24,6 @@ from udfdask.io.lazy_source import StoredArray, Values
 from udfdask.io.opened_file import OpenedFile, open_source
 from udfdask.io.remote import Location, local_path, reaching
 from udfdask.io.stored_chunks import LibraryNeeded, ZarrChunks
-from udfdask.once_per_process import OncePerProcess
-from udfdask.writing.targets import METADATA, is_zarr
 
 _opened = OncePerProcess(32)  # arrays that tasks have opened
 

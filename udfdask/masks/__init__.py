@@ -6,7 +6,7 @@ X parameters come before Y parameters, and all are in pixels; the arrays have th
 
 from typing import TYPE_CHECKING
 
-from udfdask.lazy_names import lazy_names
+from udfdask.base.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from udfdask.masks.bins import radial_bins as radial_bins

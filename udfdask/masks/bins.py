@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import DTypeLike
 
+from udfdask.base.types import AnyArray
 from udfdask.masks import checks
 from udfdask.masks.polar import bounding_radius, check_stretch, distance
-from udfdask.types import AnyArray
 
 SPARSE_BELOW = 0.1
 """If the last bin covers a smaller part of the frame than this, the stack is sparse."""

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from udfdask.base.types import AnyArray
 from udfdask.masks.disks import circular, ring
-from udfdask.types import AnyArray
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from udfdask.backends.backend import locked
+from udfdask.base.types import AnyArray
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.geometry.shapes import Shape, Slice
 from udfdask.kernels.cpu.change_frames import moved_back, overlap
@@ -15,7 +16,6 @@ from udfdask.kernels.cpu.dense_products import product
 from udfdask.kernels.overflow import add_exactly, require_near
 from udfdask.masks.container import MaskContainer
 from udfdask.masks.stack import Region, dense_matrix, entries
-from udfdask.types import AnyArray
 
 SHIFTED_BYTES = 1 << 20
 """Size of the frames that are shifted at a time, in bytes; at least one frame."""

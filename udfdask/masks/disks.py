@@ -7,10 +7,10 @@ import math
 import numpy as np
 from numpy.typing import DTypeLike
 
+from udfdask.base.types import AnyArray
 from udfdask.errors import ArgumentValueError
 from udfdask.masks import checks
 from udfdask.masks.polar import distance, round_offsets
-from udfdask.types import AnyArray
 
 
 def circular(

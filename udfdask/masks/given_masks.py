@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from udfdask.base.types import AnyArray
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.geometry.shapes import Shape
 from udfdask.masks.stack import is_sparse
-from udfdask.types import AnyArray
 
 
 @dataclass(frozen=True, slots=True, eq=False)

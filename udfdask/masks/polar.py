@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from udfdask.base.types import AnyArray
 from udfdask.errors import ArgumentValueError
 from udfdask.masks import checks
-from udfdask.types import AnyArray
 
 Rounding = tuple[float, float, float]
 """A symmetric matrix for vectors (y, x) with the determinant 1: its elements yy, yx and xx."""

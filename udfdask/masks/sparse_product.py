@@ -10,12 +10,12 @@ import numpy as np
 
 from udfdask.backends.backend import DenseBackend, locked
 from udfdask.backends.sparse_rows import csr_rows
+from udfdask.base.types import AnyArray
 from udfdask.geometry.shapes import Slice
 from udfdask.kernels.cuda.dense_products import add_dense_products
 from udfdask.kernels.overflow import add_exactly, require_near
 from udfdask.masks.dense_product import LARGEST, MaskProduct, real_masks, region_of
 from udfdask.masks.stack import Region
-from udfdask.types import AnyArray
 
 
 class EntryProduct(MaskProduct):

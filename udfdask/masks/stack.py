@@ -11,11 +11,11 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
+from udfdask.base.names.naming import Identity, identity_of
+from udfdask.base.once_per_process import OncePerProcess
+from udfdask.base.types import AnyArray
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.masks import checks
-from udfdask.names.naming import Identity, identity_of
-from udfdask.once_per_process import OncePerProcess
-from udfdask.types import AnyArray
 
 Sparse = Literal[
     "scipy.sparse", "scipy.sparse.csr", "scipy.sparse.csc", "sparse.pydata", "sparse.pydata.GCXS"

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from udfdask.base.types import AnyArray
 from udfdask.errors import ArgumentValueError
 from udfdask.geometry.units import Quantity, as_quantity
 from udfdask.masks import checks
 from udfdask.masks.disks import circular, ring
-from udfdask.types import AnyArray
 
 
 def sparse_template_multi_stack(

@@ -11,10 +11,10 @@ import numpy as np
 from dask.array.core import Array as GraphArray
 from dask.utils import parse_bytes
 
-from udfdask import config
 from udfdask.advice import ARRAY, Advice, Door
 from udfdask.backends.backend import NUMPY, Backend
 from udfdask.backends.table import backend_of, known_backends
+from udfdask.base import config
 from udfdask.corrections import CorrectionSet
 from udfdask.corrections.correction_set import checked
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
@@ -41,7 +41,7 @@ from udfdask.udf.aux_data import AuxData
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from udfdask.descan import Descan
+    from udfdask.corrections import Descan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -230,7 +230,7 @@ def plan_descan(
     native: Backend = NUMPY,
 ) -> tuple[DescanRecipe | None, Any, str]:
     """Return how frames are shifted, the shifts of shape (*nav, sig dims), and a warning."""
-    from udfdask.descan.option import Descan, checked_shifts  # few runs shift frames
+    from udfdask.corrections.descan import Descan, checked_shifts  # few runs shift frames
 
     if given is None:
         return None, None, ""

@@ -13,10 +13,10 @@ from dask.array.core import Array as GraphArray
 
 from udfdask.backends.table import backend_of, fill_value, is_unknown_sparse
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
-from udfdask.libertem_udfs import udf_name
 from udfdask.plan.parameters import find_lost_attribute
 from udfdask.plan.recipe import Recipe
 from udfdask.udf import UDF
+from udfdask.udf.libertem_udfs import udf_name
 from udfdask.udf.params import hidden_collection
 
 
@@ -162,6 +162,6 @@ def check_masks_and_targets(udfs: Sequence[UDF], sources: Sequence[str]) -> None
             check_is_read(udf._kwargs.get(udf._mask_parameter))
     targets = [target for udf in udfs for target in udf._targets(sources)]
     if targets:
-        from udfdask.writing.targets import check_apart  # few runs need it
+        from udfdask.base.targets import check_apart  # few runs need it
 
         check_apart(targets)

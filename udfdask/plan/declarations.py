@@ -10,6 +10,7 @@ import numpy as np
 
 from udfdask.backends.backend import Backend
 from udfdask.backends.table import known_backends
+from udfdask.base.types import is_lazy
 from udfdask.corrections.correction_set import NUMBERS
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, UDFError, UndeclaredBufferError
 from udfdask.geometry.axes import Axis, Calibration
@@ -20,7 +21,6 @@ from udfdask.plan.arguments import Settings
 from udfdask.plan.merge_tree import plan_merges
 from udfdask.plan.parameters import new_instance
 from udfdask.plan.recipe import Data, Recipe, UDFRecipe
-from udfdask.types import is_lazy
 from udfdask.udf import UDF, UDFMethod
 from udfdask.udf.aux_data import AuxData, check_size, reshaped
 from udfdask.udf.base import overrides

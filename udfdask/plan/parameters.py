@@ -17,11 +17,11 @@ from typing import Any
 
 import numpy as np
 
+from udfdask.base.names.naming import tokenize_value
+from udfdask.base.tracebacks import add_origin
+from udfdask.base.types import AnyArray, is_lazy
 from udfdask.errors import without_secrets
 from udfdask.geometry.units import Quantity
-from udfdask.names.naming import tokenize_value
-from udfdask.tracebacks import add_origin
-from udfdask.types import AnyArray, is_lazy
 from udfdask.udf import UDF
 from udfdask.udf.aux_data import AuxData
 

@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
+from udfdask.base.types import is_lazy
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, UDFError
 from udfdask.geometry.axes import Axis, Calibration
 from udfdask.geometry.shapes import Shape
 from udfdask.geometry.units import CENTER_WORDS, Quantity, as_quantity, factor
 from udfdask.plan.parameters import with_parameters
-from udfdask.types import is_lazy
 from udfdask.udf import UDF
 
 _DECIMALS = 9

@@ -16,18 +16,18 @@ import numpy as np
 from dask.array.core import Array as GraphArray
 
 from udfdask.advice import Advice, Door
+from udfdask.base.names.naming import tokenize_value
+from udfdask.base.types import is_lazy
 from udfdask.errors import UDFError
 from udfdask.geometry.axes import Calibration, shared_unit
 from udfdask.geometry.chunk_grid import Grid
 from udfdask.geometry.good_chunks import Chunks
-from udfdask.names.naming import tokenize_value
 from udfdask.plan.arguments import Arguments, Options, read_arguments
 from udfdask.plan.check_input import check_dtypes
 from udfdask.plan.declarations import Declared, declare
 from udfdask.plan.make_recipe import make_recipe
 from udfdask.plan.parameters import parameter_text
 from udfdask.plan.recipe import DESCAN, Recipe
-from udfdask.types import is_lazy
 from udfdask.udf import UDF
 from udfdask.udf.written_methods import misspelled_methods
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from udfdask.backends.backend import NUMPY, Backend, DenseBackend
 from udfdask.backends.table import choose_backends
+from udfdask.base.types import is_lazy
 from udfdask.corrections import CorrectionSet
 from udfdask.corrections.correction_set import PLANES, with_planes
 from udfdask.geometry.axes import Axis, Calibration
@@ -22,7 +23,6 @@ from udfdask.geometry.chunk_grid import Grid
 from udfdask.geometry.shapes import Shape
 from udfdask.geometry.tiling import TilingScheme, without_caches
 from udfdask.plan.merge_tree import MergeTree
-from udfdask.types import is_lazy
 from udfdask.udf import UDF, UDFMethod
 from udfdask.udf.aux_data import AuxData
 from udfdask.udf.buffers import BufferSpec

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from udfdask.base.types import AnyArray
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, UDFError
 from udfdask.geometry.axes import Axis
 from udfdask.geometry.labels import find_place
 from udfdask.geometry.shapes import Shape
-from udfdask.libertem_udfs import as_own
 from udfdask.plan.arguments import Settings
 from udfdask.plan.declarations import declare
 from udfdask.plan.parameters import new_instance
@@ -25,8 +25,8 @@ from udfdask.plotting.displays import figure_class, new_figure
 from udfdask.plotting.static import draw, figure_size
 from udfdask.results.named_results import ResultInfo
 from udfdask.scheduling.compute import compute
-from udfdask.types import AnyArray
 from udfdask.udf import UDF
+from udfdask.udf.libertem_udfs import as_own
 
 _CUT = " (cut by the edge)"
 """End of the name of a detector with pixels beyond the edge of the frame."""

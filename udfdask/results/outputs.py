@@ -7,10 +7,10 @@ from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
+from udfdask.base.tracebacks import own_lines_hidden
 from udfdask.geometry.axes import Axis
 from udfdask.results.named_results import NamedResults
 from udfdask.scheduling.compute import check_options
-from udfdask.tracebacks import own_lines_hidden
 
 
 class Outputs(NamedResults):

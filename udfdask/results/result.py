@@ -10,6 +10,7 @@ import numpy as np
 from dask.base import tokenize
 from dask.highlevelgraph import HighLevelGraph
 
+from udfdask.base.tracebacks import own_lines_hidden
 from udfdask.errors import UDFError
 from udfdask.graph.result_tasks import Arrays, ResultTasks
 from udfdask.results.named_results import Lookup, ResultInfo
@@ -17,7 +18,6 @@ from udfdask.results.outputs import Outputs
 from udfdask.results.sending import send_without_copies
 from udfdask.scheduling.compute import compute, persist
 from udfdask.scheduling.progress import Progress
-from udfdask.tracebacks import own_lines_hidden
 
 if TYPE_CHECKING:
     from udfdask.results.result_array import Content, ResultArray

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
+from udfdask.base.types import AnyArray, Kind
 from udfdask.geometry.chunk_grid import BoolArray, Grid
-from udfdask.types import AnyArray, Kind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,9 +13,9 @@ from dask.base import tokenize
 
 from udfdask.backends.backend import DenseBackend
 from udfdask.backends.table import backend_of, namespace_of
+from udfdask.base.types import AnyArray
 from udfdask.geometry.chunk_grid import BoolArray, Grid
 from udfdask.graph.dask_internals.arrays import as_user_has_it
-from udfdask.types import AnyArray
 
 
 def flat_rows(array: da.Array, grid: Grid) -> da.Array:

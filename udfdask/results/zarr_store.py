@@ -13,13 +13,13 @@ import dask.array as da
 import numpy as np
 import xarray as xr
 
+from udfdask.base.replacing import replacing
+from udfdask.base.targets import check_target
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, missing_package
-from udfdask.records.folder import folder_beside, open_folder, remove_folder
-from udfdask.records.runs import RUN, find_runs, name_of_runs
 from udfdask.results.layout import free_name
 from udfdask.scheduling.compute import compute
-from udfdask.writing.replacing import replacing
-from udfdask.writing.targets import check_target
+from udfdask.scheduling.records.folder import folder_beside, open_folder, remove_folder
+from udfdask.scheduling.records.runs import RUN, find_runs, name_of_runs
 
 LOG = logging.getLogger("udfdask")
 

@@ -10,6 +10,7 @@ from typing import Any
 import dask.array as da
 
 from udfdask.advice import Door
+from udfdask.base.tracebacks import own_lines_hidden
 from udfdask.explanation.describe import Explanation
 from udfdask.geometry.axes import Calibration
 from udfdask.geometry.labels import DataLabels
@@ -17,7 +18,6 @@ from udfdask.results.result import Result
 from udfdask.run.progressive import ProgressiveRun
 from udfdask.run.read_masks import read_labeled, read_values
 from udfdask.run.run_udf import explain_for, run_for
-from udfdask.tracebacks import own_lines_hidden
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,10 +12,10 @@ import dask.array as da
 from udfdask.advice import ARRAY
 from udfdask.errors import ArgumentTypeError
 from udfdask.geometry.roi import Region
-from udfdask.libertem_udfs import udf_name
 from udfdask.run.options import DescribedData
 from udfdask.run.run_udf import run_for
 from udfdask.udf import UDF
+from udfdask.udf.libertem_udfs import udf_name
 
 
 class MapOptions(TypedDict, total=False):

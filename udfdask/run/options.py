@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from distributed import Client
     from numpy.typing import ArrayLike
 
-    from udfdask.descan import Descan
+    from udfdask.corrections import Descan
     from udfdask.plotting import LivePlot
     from udfdask.udfs.virtual_detector import VirtualDetectorUDF
 

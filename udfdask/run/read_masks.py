@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from udfdask.corrections import Descan
 from udfdask.corrections.correction_set import aligned_corrections
-from udfdask.descan import Descan
 from udfdask.errors import ArgumentValueError
 from udfdask.geometry.labels import (
     DataLabels,

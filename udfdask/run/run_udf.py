@@ -11,13 +11,13 @@ import dask.array as da
 
 from udfdask.advice import ARRAY, Door
 from udfdask.backends.table import known_backends
+from udfdask.base.tracebacks import own_lines_hidden, warn_user
 from udfdask.errors import ArgumentTypeError
 from udfdask.explanation.costs import advised
 from udfdask.geometry.roi import Region
 from udfdask.graph.build import build_graph
 from udfdask.graph.inputs import inputs_of
 from udfdask.graph.result_tasks import ResultTasks
-from udfdask.libertem_udfs import as_own
 from udfdask.plan.arguments import Options
 from udfdask.plan.check_input import check_is_array, check_udfs
 from udfdask.plan.declarations import allowed_backends
@@ -27,8 +27,8 @@ from udfdask.results.named_results import ResultInfo
 from udfdask.results.result import Result
 from udfdask.run.options import DescribedData, RunOptions, check_names, forwards, take_apart
 from udfdask.scheduling.compute import compute, persist
-from udfdask.tracebacks import own_lines_hidden, warn_user
 from udfdask.udf import UDF
+from udfdask.udf.libertem_udfs import as_own
 
 T = TypeVar("T")
 

@@ -1,1 +1,1 @@
-"""Run graphs on a scheduler: choose workers, count progress."""
+"""Run graphs on a scheduler: choose workers, count progress, keep partial results."""

@@ -13,10 +13,10 @@ from dask import base
 from distributed import KilledWorker, futures_of
 from distributed.diagnostics.plugin import SchedulerPlugin
 
+from udfdask.base.tracebacks import add_origin
 from udfdask.graph.chunk_layers import ChunkBlockwise, ChunkTasks, find_chunk_layers
 from udfdask.scheduling.progress import ProgressCounter, reporting_end
 from udfdask.scheduling.restrictions import restrict
-from udfdask.tracebacks import add_origin
 
 
 def run_on_cluster(

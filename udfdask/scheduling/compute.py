@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 from dask import base
 
-from udfdask.config import cache_folder
+from udfdask.base.config import cache_folder
+from udfdask.base.tracebacks import own_lines_hidden
 from udfdask.errors import ArgumentTypeError, unknown_arguments
 from udfdask.graph.dask_internals.arrays import as_user_has_it, graph_array
-from udfdask.libertem_udfs import udf_name
-from udfdask.tracebacks import own_lines_hidden
+from udfdask.udf.libertem_udfs import udf_name
 
 if TYPE_CHECKING:
-    from udfdask.records.compute import Changing
     from udfdask.scheduling.progress import Progress
+    from udfdask.scheduling.records.compute import Changing
 
 
 def compute(
@@ -94,7 +94,7 @@ def compute(
         folder = cache_folder() if cache is None else cache
         if folder is None:
             return run()
-        from udfdask.records.compute import compute_with_cache
+        from udfdask.scheduling.records.compute import compute_with_cache
 
         return compute_with_cache(run, folder)
 

@@ -16,10 +16,10 @@ from dask.base import compute
 from dask.local import get_sync
 
 from udfdask.backends.table import to_host
+from udfdask.base.names.naming import identity_of
+from udfdask.base.types import AnyArray
 from udfdask.geometry.chunk_grid import BoolArray
-from udfdask.names.naming import identity_of
 from udfdask.results.result import Result
-from udfdask.types import AnyArray
 
 Close = Callable[[AnyArray, AnyArray], Any]
 """Says which elements of two arrays of floats are equal but for rounding; NaN equals NaN."""

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from udfdask.base.types import AnyArray
 from udfdask.testing.assertions import UDFCheckError
-from udfdask.types import AnyArray
 
 
 class CheckedBuffer(np.ndarray):

@@ -13,18 +13,18 @@ from typing import Any
 
 from udfdask.backends.backend import NUMPY, Backend
 from udfdask.backends.table import to_backend
+from udfdask.base.types import AnyArray
+from udfdask.chunk.finalize import finalize
 from udfdask.chunk.frames import signal_windows
 from udfdask.chunk.halo_chunk import LoadedChunk, finish_chunk, load_chunk
+from udfdask.chunk.merge import merge_partials
 from udfdask.chunk.partial_result import Partial
 from udfdask.chunk.run_chunk import run_chunk
 from udfdask.chunk.udf_instance import Instance
 from udfdask.geometry.halo import Box, box_of, neighbors
 from udfdask.geometry.tiling import TILE_BYTES
-from udfdask.merge.finalize import finalize
-from udfdask.merge.merge import merge_partials
 from udfdask.plan.merge_tree import MergeTree
 from udfdask.testing.recipes import make_recipe
-from udfdask.types import AnyArray
 from udfdask.udf import UDF
 from udfdask.udf.base import overrides
 

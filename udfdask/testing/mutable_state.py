@@ -13,10 +13,10 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, NamedTuple
 
-from udfdask.names.naming import identity_of
+from udfdask.base.names.naming import identity_of
 from udfdask.udf import UDF
 
-_FOREIGN = {"builtins", "typing", "abc", "enum", "numpy", "udfdask.udf", "udfdask.types"}
+_FOREIGN = {"builtins", "typing", "abc", "enum", "numpy", "udfdask.udf", "udfdask.base.types"}
 
 
 class Place(NamedTuple):

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from dask.base import compute
 
+from udfdask.base.types import AnyArray
 from udfdask.corrections import CorrectionSet
-from udfdask.types import AnyArray
 
 
 def correct_frames(frames: AnyArray, corrections: CorrectionSet) -> AnyArray:

@@ -18,6 +18,7 @@ import numpy as np
 from dask.base import compute
 
 from udfdask.backends.table import to_backend
+from udfdask.base.types import AnyArray, is_lazy
 from udfdask.chunk.dense_tiles import frames_of
 from udfdask.chunk.udf_instance import Instance
 from udfdask.corrections import CorrectionSet
@@ -25,17 +26,16 @@ from udfdask.geometry.halo import Halo
 from udfdask.geometry.roi import Region, normalize_roi
 from udfdask.geometry.shapes import Shape, Slice
 from udfdask.geometry.tiling import sparse_tiling
-from udfdask.libertem_udfs import as_own, udf_name
 from udfdask.plan.arguments import plan_descan
 from udfdask.testing.checked_buffers import check_kept, checked
 from udfdask.testing.plain_frames import correct_frames, shift_frames
 from udfdask.testing.recipes import make_recipe
-from udfdask.types import AnyArray, is_lazy
+from udfdask.udf.libertem_udfs import as_own, udf_name
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from udfdask.descan import Descan
+    from udfdask.corrections import Descan
 from udfdask.udf import UDF, UDFMethod
 from udfdask.udf.aux_data import AuxData, reshaped
 from udfdask.udf.base import overrides

@@ -11,8 +11,8 @@ import numpy as np
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from udfdask.base.types import AnyArray
 from udfdask.geometry.shapes import Shape
-from udfdask.types import AnyArray
 
 DTYPES = (
     *("uint8", "uint16", "int16", "int32", "int64", "float32", "float64", "bool", "complex64"),

@@ -11,6 +11,7 @@ import dask.array as da
 import dask.config
 import numpy as np
 
+from udfdask.base.types import AnyArray
 from udfdask.errors import UDFError
 from udfdask.results.result import Result
 from udfdask.run.run_udf import run_udf
@@ -18,7 +19,6 @@ from udfdask.testing.assertions import Difference, Tolerance, UDFCheckError, fin
 from udfdask.testing.eager_run import ONE_CHUNK, Chunks, EagerRun, Layout
 from udfdask.testing.mutable_state import held_outside_buffers
 from udfdask.testing.reference import run_reference, with_computed_params
-from udfdask.types import AnyArray
 from udfdask.udf import UDF
 
 T = TypeVar("T")

@@ -12,10 +12,10 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from udfdask.backends.backend import NUMPY, locked
 from udfdask.backends.table import backend_of, to_backend
+from udfdask.base.types import AnyArray, Kind
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, NotAvailableError
 from udfdask.geometry.labels import AxisLabels, DataLabels, aligned, labels_of, plain_array
 from udfdask.geometry.shapes import Shape
-from udfdask.types import AnyArray, Kind
 from udfdask.udf.buffers import check_extra_shape, check_kind, read_dtype
 
 

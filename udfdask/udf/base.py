@@ -18,10 +18,10 @@ from udfdask.udf.processing import Processing
 from udfdask.udf.promises import Promises
 
 if TYPE_CHECKING:
+    from udfdask.base.targets import Target
     from udfdask.geometry.axes import Calibration
     from udfdask.geometry.shapes import Shape
     from udfdask.masks.coverage import Coverage
-    from udfdask.writing.targets import Target
 
 
 class UDF(Declarations, Processing):

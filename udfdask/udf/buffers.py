@@ -11,9 +11,9 @@ from typing import Any, cast
 import numpy as np
 
 from udfdask.backends.backend import NUMPY, Backend, DenseBackend
+from udfdask.base.types import AnyArray, Kind, Use, Where
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, UDFError
 from udfdask.geometry.chunk_grid import BoolArray, Grid
-from udfdask.types import AnyArray, Kind, Use, Where
 from udfdask.udf.params import Values
 
 KINDS = ("nav", "sig", "single")

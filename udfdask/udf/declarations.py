@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from udfdask.backends.table import BackendNames
+from udfdask.base.types import Kind, Use, Where
 from udfdask.errors import ArgumentTypeError
 from udfdask.geometry.axes import Axis
-from udfdask.types import Kind, Use, Where
 from udfdask.udf.aux_data import AuxData, make_aux
 from udfdask.udf.buffers import BufferSpec, declare
 from udfdask.udf.processing import UDFMethod

@@ -10,13 +10,13 @@ import numpy as np
 
 from udfdask.backends.backend import NUMPY, Backend
 from udfdask.backends.device import device_number
+from udfdask.base.types import AnyArray
 from udfdask.corrections import CorrectionSet
 from udfdask.errors import NotAvailableError
 from udfdask.geometry.axes import Axis, Calibration
 from udfdask.geometry.chunk_grid import Grid, as_index, as_range
 from udfdask.geometry.shapes import Shape, Slice
 from udfdask.geometry.tiling import TilingScheme
-from udfdask.types import AnyArray
 
 Core = tuple[slice, ...]
 """Where some scan positions are in the window of frames around them, for each navigation axis."""

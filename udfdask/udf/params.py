@@ -6,8 +6,8 @@ import dataclasses
 from collections.abc import Callable, ItemsView, Iterator, KeysView, Mapping, Sequence
 from typing import Any
 
+from udfdask.base.types import is_lazy
 from udfdask.errors import UDFError
-from udfdask.types import is_lazy
 
 Place = tuple[int, ...]
 """Path to a member of nested containers: an index in each of them, also in dictionaries."""

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from udfdask.backends.table import backend_of, in_backend
+from udfdask.base.types import AnyArray
 from udfdask.errors import ArgumentTypeError
-from udfdask.types import AnyArray
 from udfdask.udf.buffers import Views
 
 

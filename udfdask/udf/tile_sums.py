@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from udfdask.base.types import AnyArray
 from udfdask.kernels.moment_arrays import Moments
-from udfdask.types import AnyArray
 
 EXACT_PIXELS = 1 << 21
 """Largest number of pixels whose sum in double precision is exact for integers of 32 bits."""

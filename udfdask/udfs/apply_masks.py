@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
+from udfdask.base.types import AnyArray, is_lazy
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.geometry.axes import Axis
 from udfdask.geometry.shapes import Shape
@@ -25,7 +26,6 @@ from udfdask.masks.dense_product import (
 )
 from udfdask.masks.given_masks import factories_of, mask_names
 from udfdask.masks.sparse_product import DeviceMaskProduct, EntryProduct
-from udfdask.types import AnyArray, is_lazy
 from udfdask.udf.aux_data import AuxData
 from udfdask.udf.buffers import BufferSpec
 from udfdask.udf.promises import Promises

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from udfdask.backends.table import backend_of, known_backends, to_backend, to_host
+from udfdask.base.tracebacks import add_origin
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
-from udfdask.tracebacks import add_origin
 from udfdask.udf import UDF
 from udfdask.udf.aux_data import AuxData
 from udfdask.udf.buffers import BufferSpec

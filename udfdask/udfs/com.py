@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from udfdask.base.once_per_process import OncePerProcess
+from udfdask.base.types import AnyArray, is_lazy
 from udfdask.errors import ArgumentValueError
 from udfdask.geometry.axes import Axis, Calibration, shared_unit, steps
 from udfdask.geometry.shapes import Shape
@@ -17,8 +19,6 @@ from udfdask.geometry.units import unit_of_quotient
 from udfdask.kernels.cpu import vector_field
 from udfdask.kernels.cuda.sums import add_first_moments
 from udfdask.masks.coverage import Coverage
-from udfdask.once_per_process import OncePerProcess
-from udfdask.types import AnyArray, is_lazy
 from udfdask.udf.buffers import BufferSpec
 from udfdask.udf.tile_sums import TileSums
 from udfdask.udfs.shared.built_in import ALL_TILES, SUMS, check_flag

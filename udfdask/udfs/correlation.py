@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from udfdask.backends.table import to_host
+from udfdask.base.types import AnyArray, is_lazy
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.geometry.axes import Axis
 from udfdask.geometry.labels import is_data_array, plain_array, vectors_of
@@ -20,7 +21,6 @@ from udfdask.kernels.cpu.dense_products import product
 from udfdask.kernels.cuda.dense_products import add_window_products
 from udfdask.masks import DiskTemplate, MaskContainer
 from udfdask.masks.templates import shifted_templates
-from udfdask.types import AnyArray, is_lazy
 from udfdask.udf import UDF
 from udfdask.udf.aux_data import AuxData
 from udfdask.udf.buffers import BufferSpec

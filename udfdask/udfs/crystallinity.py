@@ -7,12 +7,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from udfdask.base.types import AnyArray
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.geometry.units import Quantity, as_quantity
 from udfdask.kernels.cpu.phase_correlation import frequencies, half_spectra
 from udfdask.kernels.cuda.dense_products import write_moduli
 from udfdask.masks import checks, circular
-from udfdask.types import AnyArray
 from udfdask.udf import UDF
 from udfdask.udf.buffers import BufferSpec
 from udfdask.udf.promises import Promises

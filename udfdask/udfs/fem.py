@@ -8,13 +8,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from udfdask.base.types import AnyArray
 from udfdask.errors import ArgumentTypeError
 from udfdask.geometry.units import Quantity
 from udfdask.kernels.cuda import variance as on_device
 from udfdask.kernels.overflow import compiled_dtype
 from udfdask.masks import checks
 from udfdask.masks.polar import check_stretch
-from udfdask.types import AnyArray
 from udfdask.udf.buffers import BufferSpec
 from udfdask.udf.promises import Promises
 from udfdask.udfs.shared.built_in import DENSE_TILES

@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from udfdask.base.types import AnyArray
 from udfdask.geometry.axes import Axis
 from udfdask.kernels.cpu.dense_products import product
 from udfdask.kernels.cuda.sums import add_ring_products
 from udfdask.masks import bounding_radius, checks
 from udfdask.masks.bins import BinMembers, share_angles
 from udfdask.masks.polar import rounded
-from udfdask.types import AnyArray
 from udfdask.udf.buffers import BufferSpec
 from udfdask.udf.promises import Promises
 from udfdask.udfs.shared.built_in import DENSE_TILES

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from udfdask.base.types import is_lazy
 from udfdask.errors import ArgumentTypeError
 from udfdask.geometry.axes import Axis, pixel_size
 from udfdask.kernels.cuda.sums import add_ring_products
-from udfdask.types import is_lazy
 from udfdask.udf.buffers import BufferSpec
 from udfdask.udfs.shared.built_in import DENSE_TILES, SUMS
 from udfdask.udfs.shared.centered import RingsUDF

@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.lib.format import MAGIC_PREFIX
 
+from udfdask.base.types import AnyArray
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, UDFError
-from udfdask.types import AnyArray
 from udfdask.udf import UDF
 from udfdask.udf.buffers import BufferSpec
 from udfdask.udf.promises import Promises
 from udfdask.udfs.shared.built_in import BuiltInUDF, check_flag
 
 if TYPE_CHECKING:
-    from udfdask.writing.targets import Target
+    from udfdask.base.targets import Target
 
 _NO_FILE = np.iinfo(np.uint64).max
 """Neutral value of the lowest inode."""
@@ -93,7 +93,7 @@ class RecordUDF(BuiltInUDF):
         super().__init__(filename=path, overwrite=overwrite, _part=_part)
 
     def _targets(self, sources: Sequence[str]) -> Sequence[Target]:
-        from udfdask.writing.targets import check_target
+        from udfdask.base.targets import check_target
 
         named, overwrite = self.params.filename, self.params.overwrite
         target = check_target(named, overwrite=overwrite, sources=sources)
@@ -108,7 +108,7 @@ class RecordUDF(BuiltInUDF):
 
     def _for_run(self) -> UDF:
         """Return a copy with its own hidden file, so that two runs never write to the same file."""
-        from udfdask.writing.replacing import part_path
+        from udfdask.base.replacing import part_path
 
         return type(self)(**{**self._kwargs, "_part": str(part_path(self._target.path))})
 
@@ -164,7 +164,7 @@ class RecordUDF(BuiltInUDF):
 
     def _finish(self, number: int) -> None:
         """Rename the complete file with an inode, unless it has its final name already."""
-        from udfdask.writing.replacing import put_in_place
+        from udfdask.base.replacing import put_in_place
 
         part, target = self._part, self._target
         if part.exists() and part.stat().st_ino == number:
@@ -183,7 +183,7 @@ class RecordUDF(BuiltInUDF):
     @property
     def _part(self) -> Path:
         """Path of the hidden file; runs without a plan, as in `check_udf`, share one name."""
-        from udfdask.writing.replacing import hidden_prefix
+        from udfdask.base.replacing import hidden_prefix
 
         real, name = self._target.path, self.params._part
         part = Path(name) if name else real.with_name(f"{hidden_prefix(real)}unplanned.part")
@@ -194,7 +194,7 @@ class RecordUDF(BuiltInUDF):
     @property
     def _target(self) -> Target:
         """The file, as the plan checked it."""
-        from udfdask.writing.targets import Target
+        from udfdask.base.targets import Target
 
         named = Path(self.params.filename)
         real = Path(os.path.realpath(named))

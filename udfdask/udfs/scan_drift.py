@@ -8,11 +8,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from udfdask.base.types import AnyArray
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.geometry.axes import Axis
 from udfdask.geometry.halo import BOUNDARIES
 from udfdask.masks import checks
-from udfdask.types import AnyArray
 from udfdask.udf.buffers import BufferSpec
 from udfdask.udf.promises import Promises
 from udfdask.udfs.shared.built_in import BuiltInUDF, check_choice

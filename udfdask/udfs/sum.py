@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from udfdask.base.types import Kind
 from udfdask.corrections.correct_tile import UncorrectedTile
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.kernels.cuda import sums as on_device
 from udfdask.kernels.overflow import add_exactly, is_long
 from udfdask.masks import checks
 from udfdask.masks.dense_product import as_added_up, signed_if_fits
-from udfdask.types import Kind
 from udfdask.udf.buffers import BufferSpec, Views
 from udfdask.udf.promises import Promises
 from udfdask.udf.tile_sums import TileSums

@@ -8,14 +8,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from udfdask.base.once_per_process import OncePerProcess
+from udfdask.base.types import AnyArray
 from udfdask.errors import ArgumentValueError
 from udfdask.geometry.shapes import Shape
 from udfdask.kernels.cuda.sums import add_within
 from udfdask.kernels.overflow import add_exactly
 from udfdask.masks.coverage import Coverage
 from udfdask.masks.dense_product import as_added_up, product_dtype, signed_if_fits
-from udfdask.once_per_process import OncePerProcess
-from udfdask.types import AnyArray
 from udfdask.udf.buffers import BufferSpec
 from udfdask.udfs.shared.built_in import ALL_TILES, SUMS
 from udfdask.udfs.shared.centered import RingUDF

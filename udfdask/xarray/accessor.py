@@ -7,6 +7,7 @@ from typing import Any, TypeAlias, Unpack
 
 import xarray as xr
 
+from udfdask.base.tracebacks import own_lines_hidden
 from udfdask.errors import ArgumentValueError
 from udfdask.explanation.describe import Explanation
 from udfdask.geometry.roi import Region
@@ -30,7 +31,6 @@ from udfdask.run.progressive import run_udf_iter as iterate_on_array
 from udfdask.run.run_udf import in_form_of
 from udfdask.run.run_udf import run_udf as run_on_array
 from udfdask.scheduling.compute import check_options, compute
-from udfdask.tracebacks import own_lines_hidden
 from udfdask.udf import UDF
 from udfdask.udfs.virtual_detector import VirtualDetectorUDF
 from udfdask.xarray.from_dataarray import arrange, name_dims

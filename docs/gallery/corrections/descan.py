@@ -6,7 +6,7 @@ While the beam scans the sample, the pattern often moves over the detector. The 
 measures this movement, a plane through it leaves out the effects of the sample, and ``descan=``
 shifts each frame back before a UDF sees it.
 
-See also: :doc:`Descan </user-guide/analysis/descan>`, :class:`~udfdask.descan.Descan`,
+See also: :doc:`Descan </user-guide/analysis/descan>`, :class:`~udfdask.corrections.Descan`,
 :class:`~udfdask.udfs.CoMUDF`.
 """
 

@@ -15,7 +15,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import udfdask as ud
-from udfdask.descan import Descan
+from udfdask.corrections import Descan
 from udfdask.udfs import ScanDriftUDF, SumUDF, integrate_drift
 
 # A movie of 24 images: particles on a film that moves by about one pixel from image to image.

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import udfdask as ud
 from device_udfs import MODULES, Both, Frames, Partitions, Parts, cupy_is, sent
 from udfdask.backends.table import to_host
-from udfdask.descan import Descan
+from udfdask.corrections import Descan
 from udfdask.udfs import SumSigUDF
 
 DATA = np.random.default_rng(3).integers(0, 200, (5, 6, 7, 8))

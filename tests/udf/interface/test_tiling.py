@@ -7,7 +7,7 @@ import pytest
 
 import udfdask as ud
 from making import compute, make
-from udfdask.config import tile_bytes
+from udfdask.base.config import tile_bytes
 from udfdask.geometry.tiling import TILE_BYTES
 
 

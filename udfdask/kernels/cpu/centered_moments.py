@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
+from udfdask.base.types import AnyArray
 from udfdask.kernels.cpu.centered_rings import is_between, nearer_columns, nearer_rows
 from udfdask.kernels.cpu.sparse_sums import Entries
 from udfdask.kernels.numba_internals.compile import reordering_kernel, summing_kernel
 from udfdask.kernels.numba_internals.reading import plus, times, value_at
 from udfdask.kernels.numba_internals.rows import as_readable, rows_in_memory
-from udfdask.types import AnyArray
 
 Ring = tuple[AnyArray, tuple[float, float, float], tuple[float | None, float]]
 """Centers, matrix and radii."""

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from udfdask.base.types import AnyArray
 from udfdask.kernels.cpu.ring_sums import FrameMemory
 from udfdask.kernels.numba_internals.compile import (
     inner_kernel,
@@ -21,7 +22,6 @@ from udfdask.kernels.numba_internals.compile import (
 )
 from udfdask.kernels.numba_internals.reading import plus, times, value_at
 from udfdask.kernels.numba_internals.vector_sums import add_to_pair
-from udfdask.types import AnyArray
 
 
 @lean_inner_kernel

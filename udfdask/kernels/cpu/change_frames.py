@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from udfdask.backends.backend import locked
+from udfdask.base.types import AnyArray
 from udfdask.kernels.cpu.sparse_sums import Entries
 from udfdask.kernels.numba_internals.compile import kernel, lean_inner_kernel, lean_kernel
-from udfdask.types import AnyArray
 
 
 @lean_inner_kernel

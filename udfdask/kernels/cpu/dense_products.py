@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from udfdask.base.types import AnyArray
 from udfdask.kernels.numba_internals.compile import inner_kernel, kernel
 from udfdask.kernels.numba_internals.reading import CACHE_LINE, prefetch
 from udfdask.kernels.numba_internals.rows import as_rows, wider
@@ -21,7 +22,6 @@ from udfdask.kernels.numba_internals.vector_products import (
     sum_of_lanes,
 )
 from udfdask.kernels.numba_internals.vector_sums import VECTOR_BYTES
-from udfdask.types import AnyArray
 
 
 def product(first: AnyArray, second: AnyArray) -> AnyArray:

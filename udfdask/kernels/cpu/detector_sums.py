@@ -12,13 +12,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from udfdask.base.types import AnyArray
 from udfdask.kernels.cpu.pixel_sums import add_pixels
 from udfdask.kernels.numba_internals.compile import inner_kernel, summing_kernel
 from udfdask.kernels.numba_internals.reading import plus, value_at
 from udfdask.kernels.numba_internals.rows import MOST, as_native, rows_in_memory, wider
 from udfdask.kernels.numba_internals.vector_sums import GROUP, add_group
 from udfdask.kernels.overflow import is_long, require_near
-from udfdask.types import AnyArray
 
 LONG = 1024
 """Shortest run of pixels that is read in a loop. Loops read memory in order: detectors of all

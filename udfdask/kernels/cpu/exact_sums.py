@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from udfdask.base.types import AnyArray
 from udfdask.kernels.numba_internals.compile import (
     inner_kernel,
     kernel,
@@ -33,7 +34,6 @@ from udfdask.kernels.numba_internals.reading import (
     value_at,
 )
 from udfdask.kernels.numba_internals.rows import swapped
-from udfdask.types import AnyArray
 
 BLOCK = 1024
 """Pixels of a frame that are added up with one check."""

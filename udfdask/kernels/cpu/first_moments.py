@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from udfdask.base.types import AnyArray
 from udfdask.kernels.cpu.sparse_sums import Entries
 from udfdask.kernels.numba_internals.compile import inner_kernel, summing_kernel
 from udfdask.kernels.numba_internals.reading import (
@@ -28,7 +29,6 @@ from udfdask.kernels.numba_internals.reading import (
     value_at,
 )
 from udfdask.kernels.numba_internals.rows import HALF
-from udfdask.types import AnyArray
 
 ZEROS: dict[str, tuple[Any, Any]] = {
     "u1": (np.uint16(0), np.uint32(0)),

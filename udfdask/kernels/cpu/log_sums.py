@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from udfdask.base.types import AnyArray
 from udfdask.kernels.numba_internals.compile import inner_kernel, kernel
 from udfdask.kernels.numba_internals.reading import plus, times
 from udfdask.kernels.numba_internals.rows import as_rows, swapped, wider
-from udfdask.types import AnyArray
 
 BLOCK = 1024
 """Pixels at a time: their products stay in the first-level cache."""

@@ -6,10 +6,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from udfdask.base.types import AnyArray
 from udfdask.kernels.cpu.neighbor_sums import NeighborFrames, Neighborhood
 from udfdask.kernels.numba_internals.compile import inner_kernel, kernel, summing_inner_kernel
 from udfdask.kernels.numba_internals.rows import swapped
-from udfdask.types import AnyArray
 
 BLOCK = 2048
 """Pixels at a time: those of neighboring rows of the scan stay in the second-level cache. It is

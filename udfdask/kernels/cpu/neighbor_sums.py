@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
+from udfdask.base.types import AnyArray
 from udfdask.kernels.numba_internals.compile import inner_kernel, kernel
 from udfdask.kernels.numba_internals.rows import as_readable, swapped
-from udfdask.types import AnyArray
 
 
 class NeighborFrames(NamedTuple):

@@ -7,8 +7,8 @@ from functools import lru_cache
 
 import numpy as np
 
+from udfdask.base.types import AnyArray
 from udfdask.kernels.numba_internals.compile import kernel, rounding_inner_kernel
-from udfdask.types import AnyArray
 
 
 def half_spectra(frames: AnyArray, columns: int) -> AnyArray:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from udfdask.base.types import AnyArray
 from udfdask.kernels.cpu.exact_sums import SAFE_SUM, add_checked, add_rows_exactly, bounds_of
 from udfdask.kernels.numba_internals.compile import (
     inner_kernel,
@@ -22,7 +23,6 @@ from udfdask.kernels.numba_internals.compile import (
 from udfdask.kernels.numba_internals.reading import TOGETHER, eight_at, noted, sum_of, value_at
 from udfdask.kernels.numba_internals.rows import MOST, as_real, as_rows, swapped, wider
 from udfdask.kernels.overflow import is_long, require
-from udfdask.types import AnyArray
 
 MOST_EXACT = 1 << 12
 """Largest number of frames in an exact sum: values of up to 50 bits then need no checks."""

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from udfdask.base.types import AnyArray
 from udfdask.kernels.numba_internals.compile import contracting_kernel, inner_kernel
 from udfdask.kernels.numba_internals.reading import CACHE_LINE, plus
 from udfdask.kernels.numba_internals.rows import as_native, rows_in_memory, swapped
@@ -22,7 +23,6 @@ from udfdask.kernels.numba_internals.vector_products import (
     add_lane_products,
     transpose_line,
 )
-from udfdask.types import AnyArray
 
 BLOCK = 128
 """Cache lines of pixels in a block: transposed, the lines of `LANES` frames fit the second-level

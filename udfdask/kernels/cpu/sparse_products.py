@@ -11,12 +11,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from udfdask.base.types import AnyArray
 from udfdask.kernels.cpu.sparse_sums import Entries
 from udfdask.kernels.numba_internals.compile import contracting_kernel, inner_kernel
 from udfdask.kernels.numba_internals.reading import TOGETHER, eight_at
 from udfdask.kernels.numba_internals.rows import as_rows
 from udfdask.kernels.overflow import compiled_dtype
-from udfdask.types import AnyArray
 
 LANES = 32
 """Frames that are transposed and multiplied together."""

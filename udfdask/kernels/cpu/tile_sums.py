@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from udfdask.base.types import AnyArray
 from udfdask.kernels.cpu.exact_sums import HALVES, MOST_SQUARES, merged, parabolas_of, squares_of
 from udfdask.kernels.cpu.variance import MOST_FRAMES, set_origins
 from udfdask.kernels.moment_arrays import Moments
@@ -18,7 +19,6 @@ from udfdask.kernels.numba_internals.reading import minus, plus, times, value_at
 from udfdask.kernels.numba_internals.rows import as_native, rows_in_memory, wider
 from udfdask.kernels.numba_internals.vector_sums import FRAMES, LONGEST, STATE, VECTOR_BYTES
 from udfdask.kernels.numba_internals.vector_sums import add_frames as add_in_registers
-from udfdask.types import AnyArray
 
 SEGMENT = 256
 """Pixels of a row at a time: 16-bit values times their column fit 32 bits, as

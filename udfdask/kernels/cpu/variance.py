@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from udfdask.base.types import AnyArray
 from udfdask.kernels.cpu.exact_sums import (
     HALVES,
     LARGEST,
@@ -23,7 +24,6 @@ from udfdask.kernels.moment_arrays import LARGEST_ORIGIN, Moments
 from udfdask.kernels.numba_internals.compile import contracting_kernel, kernel, lean_inner_kernel
 from udfdask.kernels.numba_internals.reading import TOGETHER, eight_at, minus, sum_of, value_at
 from udfdask.kernels.numba_internals.rows import as_real, as_rows, wider
-from udfdask.types import AnyArray
 
 MOST_FRAMES = 64
 """Largest number of frames with a common origin. With 32, merging them took a fifth of the time."""

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.types import AnyArray
+from udfdask.base.types import AnyArray
 
 
 def centers(moments: AnyArray, origins: Any) -> tuple[AnyArray, AnyArray]:

@@ -13,8 +13,8 @@ from numba.core.registry import cpu_target
 from numba.np import arrayobj
 from numpy.lib.stride_tricks import as_strided
 
+from udfdask.base.types import AnyArray
 from udfdask.kernels.numba_internals.compile import intrinsic
-from udfdask.types import AnyArray
 
 make_array: Any = arrayobj.make_array
 cgutils: Any = untyped_cgutils

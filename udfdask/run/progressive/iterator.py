@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from udfdask.base.tracebacks import own_lines_hidden
 from udfdask.errors import ArgumentValueError, UDFError, UDFRunCancelled
 from udfdask.run.progressive.chunks import Chunks, Closed
 from udfdask.run.progressive.snapshot import Accumulator, RunState, Snapshot, progress_text
 from udfdask.scheduling.progress import Status
-from udfdask.tracebacks import own_lines_hidden
 
 if TYPE_CHECKING:
     from udfdask.run.progressive import ProgressiveRun

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from udfdask.base.types import is_lazy
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.geometry.axes import Calibration
 from udfdask.graph.run_layers import PackedRecipe
@@ -19,7 +20,6 @@ from udfdask.plan.declarations import check_same_declaration
 from udfdask.plan.parameters import copy_parameters, new_instance
 from udfdask.plan.pixels import Frame, in_pixels
 from udfdask.plan.recipe import Recipe, UDFRecipe
-from udfdask.types import is_lazy
 from udfdask.udf import UDF
 from udfdask.udf.aux_data import AuxData
 from udfdask.udf.params import hidden_collection, lazy_places

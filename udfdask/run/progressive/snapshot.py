@@ -17,17 +17,17 @@ import numpy as np
 
 from udfdask.backends.backend import locked
 from udfdask.backends.table import to_host
+from udfdask.base.tracebacks import own_lines_hidden
+from udfdask.base.types import AnyArray
+from udfdask.chunk.finalize import finalize
+from udfdask.chunk.merge import empty_partial, merge_all, merge_next
 from udfdask.chunk.partial_result import Partial
+from udfdask.chunk.result_blocks import Holder, assemble, in_nav_shape
 from udfdask.errors import UndeclaredBufferError
 from udfdask.geometry.chunk_grid import BoolArray, as_index
-from udfdask.merge.finalize import finalize
-from udfdask.merge.merge import empty_partial, merge_all, merge_next
-from udfdask.merge.result_blocks import Holder, assemble, in_nav_shape
 from udfdask.plan.recipe import Recipe
 from udfdask.results.named_results import ResultInfo
 from udfdask.results.result import Result
-from udfdask.tracebacks import own_lines_hidden
-from udfdask.types import AnyArray
 
 if TYPE_CHECKING:
     from udfdask.run.progressive import ProgressiveRun

@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
+from udfdask.base.types import AnyArray
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, UDFWarning
-from udfdask.libertem_udfs import as_own
 from udfdask.testing.assertions import UDFCheckError
 from udfdask.testing.laws import chunks, processing, promises
 from udfdask.testing.notes_for_authors import notes_for_authors
 from udfdask.testing.subject import Subject, default_arrays
-from udfdask.types import AnyArray
 from udfdask.udf import UDF
+from udfdask.udf.libertem_udfs import as_own
 from udfdask.udf.written_methods import misspelled_methods
 
 Law = Callable[[Subject], None]

@@ -11,12 +11,12 @@ from dask.base import compute
 
 from udfdask.backends.backend import NUMPY
 from udfdask.backends.sparse_rows import converter
+from udfdask.base.types import AnyArray
+from udfdask.chunk.merge import merge_partials
 from udfdask.chunk.partial_result import Partial
-from udfdask.merge.merge import merge_partials
 from udfdask.testing.assertions import UDFCheckError, differing, show
 from udfdask.testing.eager_run import ONE_CHUNK, Chunks, Layout
 from udfdask.testing.subject import Subject, in_words, regions, scan_chunkings
-from udfdask.types import AnyArray
 from udfdask.udf import UDF
 from udfdask.udf.buffers import BufferSpec
 

@@ -10,7 +10,7 @@ import cloudpickle
 import numpy as np
 from dask.base import is_dask_collection
 
-from udfdask.names.naming import identity_of
+from udfdask.base.names.naming import identity_of
 from udfdask.plan.parameters import find_lost_attribute
 from udfdask.testing.assertions import UDFCheckError, same, show
 from udfdask.testing.eager_run import ONE_CHUNK, Layout

@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 from dask.base import compute
 
+from udfdask.base.names.naming import identity_of
+from udfdask.base.types import AnyArray
 from udfdask.corrections import CorrectionSet
 from udfdask.corrections.correct_tile import precise
-from udfdask.names.naming import identity_of
 from udfdask.plan.make_recipe import MANY_BLOCKS
 from udfdask.testing.assertions import UDFCheckError
 from udfdask.testing.eager_run import ONE_CHUNK, Chunks, Layout
 from udfdask.testing.subject import Subject, scan_chunkings, varied
-from udfdask.types import AnyArray
 from udfdask.udf import UDF
 from udfdask.udf.promises import Promises
 

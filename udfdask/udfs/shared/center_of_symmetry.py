@@ -12,7 +12,7 @@ from functools import cache, partial
 
 import numpy as np
 
-from udfdask.types import AnyArray
+from udfdask.base.types import AnyArray
 
 COARSE = 1024  # largest size of a pattern for which all centers are compared; others are binned
 SMALL = 128  # largest size of a pattern whose background is searched; others are binned

@@ -9,13 +9,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from udfdask.base.once_per_process import OncePerProcess
+from udfdask.base.types import AnyArray, is_lazy
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.geometry.shapes import Shape
 from udfdask.masks.bins import BinMembers, find_members, number_of_bins
 from udfdask.masks.coverage import Coverage, Ring, measure
 from udfdask.masks.polar import Rounding, check_stretch, distance, rounded, rounding_matrix
-from udfdask.once_per_process import OncePerProcess
-from udfdask.types import AnyArray, is_lazy
 from udfdask.udf.aux_data import AuxData
 from udfdask.udfs.shared.built_in import DENSE_TILES, BuiltInUDF
 from udfdask.udfs.shared.geometry_parameters import as_centers, read_center, read_radii

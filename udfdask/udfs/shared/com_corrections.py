@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from udfdask.base.types import AnyArray
 from udfdask.corrections import coordinates
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.geometry.axes import Axis
 from udfdask.geometry.labels import check_in_pixels, is_signal
 from udfdask.kernels.cpu.vector_field import curl, divergence
-from udfdask.types import AnyArray
 
 _DIRECTION = re.compile(r"(?:^|[^a-z])[a-z]?([xy])$")
 """Names of an axis along x or y: x, kx, qx, scan_x, k_y; not energy or index."""

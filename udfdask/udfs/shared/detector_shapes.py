@@ -7,13 +7,13 @@ from typing import Any, Literal
 
 import numpy as np
 
+from udfdask.base.types import AnyArray
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.geometry.shapes import Shape
 from udfdask.geometry.units import Quantity, as_coordinate, as_quantity
 from udfdask.masks.disks import rectangular, window
 from udfdask.masks.given_masks import check_is_mask, detector_pixels, is_held_elsewhere
 from udfdask.masks.polar import check_stretch
-from udfdask.types import AnyArray
 from udfdask.udfs.shared.geometry_parameters import as_centers, read_center, read_radii
 
 DetectorShape = Literal["disk", "ring", "rect", "point", "window"]

@@ -10,10 +10,10 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from udfdask.backends.table import to_host
+from udfdask.base.types import AnyArray
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, UDFWarning
 from udfdask.masks import checks
 from udfdask.masks.polar import distance
-from udfdask.types import AnyArray
 from udfdask.udfs.shared.built_in import check_choice
 from udfdask.udfs.shared.center_of_symmetry import center_of_symmetry
 from udfdask.udfs.shared.geometry_parameters import check_position

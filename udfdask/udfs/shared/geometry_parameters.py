@@ -6,6 +6,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from udfdask.base.types import is_lazy
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.geometry.labels import (
     check_in_pixels,
@@ -16,7 +17,6 @@ from udfdask.geometry.labels import (
 )
 from udfdask.geometry.units import CENTER_WORDS, Quantity, as_coordinate, as_quantity
 from udfdask.masks import checks
-from udfdask.types import is_lazy
 from udfdask.udf import UDF
 from udfdask.udf.aux_data import AuxData
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from udfdask.backends.backend import NUMPY
 from udfdask.backends.table import backend_of, in_backend, to_host
+from udfdask.base.types import AnyArray, is_lazy
 from udfdask.errors import ArgumentValueError, UDFError
-from udfdask.types import AnyArray, is_lazy
 
 Names = tuple[str, ...] | None
 """Names of several results; None for a function with one result."""

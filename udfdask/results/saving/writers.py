@@ -13,12 +13,12 @@ from zipfile import ZipFile, ZipInfo
 import numpy as np
 import xarray as xr
 
+from udfdask.base.types import Kind
 from udfdask.errors import ArgumentValueError
 from udfdask.geometry.axes import Axis, axis_of_values
 from udfdask.results.layout import dataset_in_file, free_name
 from udfdask.results.result import Result
 from udfdask.results.zarr_store import plain_names
-from udfdask.types import Kind
 
 _EXACT = 2**53  # integers up to this number are exact in float64
 

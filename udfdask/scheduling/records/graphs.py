@@ -15,7 +15,10 @@ from typing import Any
 from dask.highlevelgraph import HighLevelGraph
 
 from udfdask.backends.table import in_backend, to_host
+from udfdask.base.tracebacks import hides_own_lines
+from udfdask.chunk.merge import merge_partials
 from udfdask.chunk.partial_result import Partial, Partials, join_parts
+from udfdask.chunk.result_blocks import holder_of
 from udfdask.errors import UDFWarning
 from udfdask.graph.chunk_layers import ChunkTasks
 from udfdask.graph.dask_internals.layers import (
@@ -26,12 +29,9 @@ from udfdask.graph.dask_internals.layers import (
 )
 from udfdask.graph.dask_internals.tasks import Key, OutputTask, cull
 from udfdask.graph.run_layers import layer_name
-from udfdask.merge.merge import merge_partials
-from udfdask.merge.result_blocks import holder_of
 from udfdask.plan.recipe import Group, Recipe
-from udfdask.records.folder import Record, RecordFolder
-from udfdask.records.runs import Lookup, Run, Saved
-from udfdask.tracebacks import hides_own_lines
+from udfdask.scheduling.records.folder import Record, RecordFolder
+from udfdask.scheduling.records.runs import Lookup, Run, Saved
 
 Lookups = Sequence[tuple[Run, Mapping[int, Lookup]]]
 """Runs, with the lookups of those of their UDFs that are needed."""

@@ -17,6 +17,9 @@ from dask.base import is_dask_collection
 from dask.highlevelgraph import HighLevelGraph
 
 from udfdask.backends.backend import NUMPY, DenseBackend
+from udfdask.base.names.naming import UnnamedError
+from udfdask.base.names.origins import versions
+from udfdask.base.targets import store_root
 from udfdask.errors import ArgumentValueError
 from udfdask.geometry.chunk_grid import BoolArray
 from udfdask.graph.chunk_layers import ChunkBlockwise, ChunkLayerInfo, ChunkTasks
@@ -24,14 +27,11 @@ from udfdask.graph.dask_internals.arrays import GraphArray
 from udfdask.graph.dask_internals.layers import TaskLayer
 from udfdask.graph.inputs import data_files
 from udfdask.graph.run_layers import layer_name
-from udfdask.names.naming import UnnamedError
-from udfdask.names.origins import versions
 from udfdask.plan.merge_tree import Merge
 from udfdask.plan.recipe import DESCAN, Recipe
-from udfdask.records.data_names import DataNames
-from udfdask.records.folder import can_store
+from udfdask.scheduling.records.data_names import DataNames
+from udfdask.scheduling.records.folder import can_store
 from udfdask.udf import UDF
-from udfdask.writing.targets import store_root
 
 RUN = "udfdask_run"
 """Attribute of a file or store that a run with ``resume`` has written: the name of the run."""

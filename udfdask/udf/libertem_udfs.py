@@ -48,7 +48,7 @@ def adapt(udf: Any) -> Any:
     True
     """
     if isinstance(udf, type) and issubclass(udf, _their_base()):
-        from udfdask.libertem_udfs.adapted_class import adapted_class
+        from udfdask.udf.adapted_class import adapted_class
 
         return adapted_class(udf)
     if udf_name(udf) is None:
@@ -62,7 +62,7 @@ def as_own(udf: Any) -> Any:
     """Return a UDF of LiberTEM as ours, and every other value as it is."""
     if isinstance(udf, UDF) or not isinstance(udf, _their_base()):
         return udf
-    from udfdask.libertem_udfs.adapted_class import adapted_class, own_parameter
+    from udfdask.udf.adapted_class import adapted_class, own_parameter
 
     record = sys.modules.get("libertem.udf.record")
     if record is not None and isinstance(udf, record.RecordUDF):

@@ -23,7 +23,7 @@ from typing import Any, Literal
 import numpy as np
 from dask.base import is_dask_collection, tokenize
 
-from udfdask.names import code, origins
+from udfdask.base.names import code, origins
 
 PLAIN = frozenset(map(type, (True, 0.0, 0j, "", b"", None, ..., NotImplemented)))
 FLAT = PLAIN | {int}

@@ -10,12 +10,17 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from udfdask.config import cache_limit
+from udfdask.base.config import cache_limit
 from udfdask.errors import UDFWarning
-from udfdask.records.data_names import DataNames
-from udfdask.records.folder import DamagedRecordError, RecordFolder, check_folder, open_folder
-from udfdask.records.graphs import stored_tasks, with_records
-from udfdask.records.runs import Run, find_runs, look_up, names_of
+from udfdask.scheduling.records.data_names import DataNames
+from udfdask.scheduling.records.folder import (
+    DamagedRecordError,
+    RecordFolder,
+    check_folder,
+    open_folder,
+)
+from udfdask.scheduling.records.graphs import stored_tasks, with_records
+from udfdask.scheduling.records.runs import Run, find_runs, look_up, names_of
 
 LOG = logging.getLogger("udfdask")
 

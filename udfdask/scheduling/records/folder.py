@@ -23,11 +23,11 @@ from typing import Any
 import dask.config
 import numpy as np
 
-from udfdask.config import cache_limit
+from udfdask.base.config import cache_limit
+from udfdask.base.names.origins import processor
+from udfdask.base.replacing import flush
+from udfdask.base.types import AnyArray
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
-from udfdask.names.origins import processor
-from udfdask.types import AnyArray
-from udfdask.writing.replacing import flush
 
 SUFFIX = ".record"
 MARK = "udfdask-cache"

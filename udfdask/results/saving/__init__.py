@@ -11,17 +11,17 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from udfdask.base.replacing import replacing
+from udfdask.base.targets import Target, check_target
+from udfdask.base.tracebacks import own_lines_hidden
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, missing_package
 from udfdask.results.named_results import name_of_class
 from udfdask.results.result import Result
 from udfdask.scheduling.compute import check_options, compute
 from udfdask.scheduling.progress import Progress
-from udfdask.tracebacks import own_lines_hidden
-from udfdask.writing.replacing import replacing
-from udfdask.writing.targets import Target, check_target
 
 if TYPE_CHECKING:
-    from udfdask.saving.writers import FileContent
+    from udfdask.results.saving.writers import FileContent
 
 
 class Format(NamedTuple):
@@ -181,7 +181,7 @@ def check_output(
 
 def check_fits(path: str | os.PathLike[str], results: Mapping[str, Result]) -> None:
     """Raise if a file cannot hold results, which can be lazy, by the names of their UDFs."""
-    from udfdask.saving.writers import content_of
+    from udfdask.results.saving.writers import content_of
 
     content = content_of(results)
     if obstacle := _obstacle(Path(path).suffix.lower(), content):
@@ -215,8 +215,8 @@ def write_results(
     sources: Sequence[str | os.PathLike[str]],
 ) -> Path:
     """Write computed results, by the names of their UDFs, in the format of the suffix."""
+    from udfdask.results.saving.writers import WRITERS, content_of
     from udfdask.results.zarr_store import write_dataset
-    from udfdask.saving.writers import WRITERS, content_of
 
     content, suffix = content_of(results, attrs), Path(path).suffix.lower()
     how: dict[str, Any] = {"overwrite": overwrite, "sources": sources}

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from udfdask.backends.table import backend_of, to_host
+from udfdask.base.types import is_lazy
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.geometry.chunk_grid import BoolArray
 from udfdask.geometry.labels import check_in_pixels
 from udfdask.geometry.shapes import Shape
-from udfdask.types import is_lazy
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -54,7 +54,7 @@ class Descan:
     Examples
     --------
     >>> import dask.array as da, numpy as np, udfdask as ud
-    >>> from udfdask.descan import Descan
+    >>> from udfdask.corrections import Descan
     >>> from udfdask.udfs import SumUDF
     >>> spots = np.eye(4, dtype="uint8").reshape((4, 1, 4))  # frame n has a spot at x = n
     >>> shifts = np.array([(0, n - 1) for n in range(4)])
@@ -188,7 +188,8 @@ def _array(shifts: Any) -> Any:
     elif not is_labeled:
         remedy = "convert it with np.asarray(...)"
     raise ArgumentTypeError(
-        f"descan takes a NumPy or dask array, or a udfdask.descan.Descan, not a {kind}: {remedy}"
+        f"descan takes a NumPy or dask array, or a udfdask.corrections.Descan, "
+        f"not a {kind}: {remedy}"
     )
 
 

@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from udfdask.backends.backend import DenseBackend, locked
+from udfdask.base.types import AnyArray
 from udfdask.corrections.correct_tile import as_lines
 from udfdask.errors import UDFError
 from udfdask.geometry.shapes import Slice
 from udfdask.kernels.overflow import compiled_dtype
-from udfdask.types import AnyArray
 
 ALIGNMENT = 64
 """Bytes of a cache line: tiles that start with one are interpolated in 0.9 of the time."""

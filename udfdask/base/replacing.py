@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from udfdask.writing.targets import Target
+from udfdask.base.targets import Target
 
 
 def hidden_prefix(target: Path) -> str:

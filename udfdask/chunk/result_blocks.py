@@ -13,9 +13,9 @@ import numpy as np
 
 from udfdask.backends.backend import NUMPY, DenseBackend
 from udfdask.backends.table import in_backend, to_host
+from udfdask.base.types import AnyArray
 from udfdask.chunk.partial_result import Finalized, Partial
 from udfdask.geometry.chunk_grid import BoolArray, Grid, IntArray, as_index
-from udfdask.types import AnyArray
 from udfdask.udf.buffers import BufferSpec
 
 Holder = Partial | Finalized

@@ -18,7 +18,7 @@ from collections.abc import Callable, Hashable, Iterator
 from types import FrameType, TracebackType
 from typing import Any, TypeVar
 
-from udfdask.config import hidden_paths
+from udfdask.base.config import hidden_paths
 from udfdask.errors import UDFError, UDFWarning
 
 F = TypeVar("F", bound=Callable[..., Any])

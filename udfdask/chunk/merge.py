@@ -9,6 +9,7 @@ import numpy as np
 
 from udfdask.backends.backend import locked
 from udfdask.backends.table import backend_of, in_backend
+from udfdask.base.types import AnyArray
 from udfdask.chunk.partial_result import Partial
 from udfdask.chunk.task_context import merge_context
 from udfdask.chunk.udf_instance import Instance
@@ -16,7 +17,6 @@ from udfdask.errors import ArgumentTypeError, ArgumentValueError, UDFError
 from udfdask.geometry.chunk_grid import BoolArray
 from udfdask.geometry.shapes import Shape, Slice
 from udfdask.plan.recipe import Recipe
-from udfdask.types import AnyArray
 from udfdask.udf.aux_data import concatenate_rows
 from udfdask.udf.base import overrides
 from udfdask.udf.buffers import BufferSpec, PartialViews, Views

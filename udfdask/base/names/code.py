@@ -19,11 +19,11 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal
 
-from udfdask.names import origins
-from udfdask.names.origins import is_library_scope, library_name
+from udfdask.base.names import origins
+from udfdask.base.names.origins import is_library_scope, library_name
 
 if TYPE_CHECKING:
-    from udfdask.names.naming import Walk
+    from udfdask.base.names.naming import Walk
 
 _MISSING = object()
 _IGNORED = {"__dict__", "__weakref__", "__module__", "__firstlineno__", "__static_attributes__"}

@@ -17,13 +17,13 @@ from typing import Any
 import numpy as np
 from dask.core import flatten
 
+from udfdask.base.names.naming import Reference, UnnamedError, Walk, describe_value, strict_token
+from udfdask.base.names.origins import settings_of
+from udfdask.base.targets import store_root
 from udfdask.graph.dask_internals.tasks import described_layer, described_task, listed_tasks
 from udfdask.graph.inputs import named_file
 from udfdask.graph.run_layers import PackedRecipe
-from udfdask.names.naming import Reference, UnnamedError, Walk, describe_value, strict_token
-from udfdask.names.origins import settings_of
 from udfdask.plan.recipe import Group, Recipe
-from udfdask.writing.targets import store_root
 
 FileStatus = tuple[str, int, int, int, str]
 """Real path, number of files, size in bytes, time in ns, and a hash of all files in a folder."""

@@ -10,6 +10,8 @@ import numpy as np
 
 from udfdask.backends.backend import locked
 from udfdask.backends.table import to_host
+from udfdask.base.types import AnyArray
+from udfdask.chunk.merge import check_kind, check_returned
 from udfdask.chunk.partial_result import Finalized, Partial
 from udfdask.chunk.task_context import merge_context
 from udfdask.chunk.udf_instance import Instance
@@ -20,9 +22,7 @@ from udfdask.errors import (
     UndeclaredBufferError,
 )
 from udfdask.geometry.chunk_grid import BoolArray, as_index
-from udfdask.merge.merge import check_kind, check_returned
 from udfdask.plan.recipe import Recipe, UDFRecipe
-from udfdask.types import AnyArray
 from udfdask.udf.buffers import BufferSpec, Results
 from udfdask.udf.processing import MaskedResult
 from udfdask.udf.written_methods import quoted

@@ -1,0 +1,1 @@
+"""What every room uses: settings, types, advice, names, tracebacks, files that are replaced."""

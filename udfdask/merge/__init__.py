@@ -1,1 +1,0 @@
-"""Merge partial results into one, and make the results that users see."""
