@@ -148,7 +148,7 @@ def test_it_feeds_descan():
     shifts = integrate_drift(found["shifts"], weights=found["correlation"])
     np.testing.assert_allclose(shifts, drift, atol=0.1)
     still, com = ud.run_udf(
-        data, [SumUDF(), CoMUDF()], descan=ud.descan.Descan(shifts, subpixel=True)
+        data, [SumUDF(), CoMUDF()], descan=ud.corrections.Descan(shifts, subpixel=True)
     )
     np.testing.assert_allclose(com["raw_com"].compute() - [20, 18], 0, atol=0.1)
     assert (still["intensity"].compute()[20, 8:11] == 0).all()
