@@ -35,6 +35,17 @@ def test_the_dataset_asked_for(file, values, dataset):
     assert_eq(open_file(file, dataset=dataset).array, expected)
 
 
+@pytest.mark.parametrize(
+    ("contents", "found"),
+    [({}, "but nothing"), ({"a": "gold"}, r"but 'a' \(\)"), ({"a": np.ones((0, 2, 2))}, "but 'a'")],
+)
+def test_no_frames_of_numbers(tmp_path, contents, found):
+    with h5py.File(tmp_path / "a.h5", "w") as f:
+        f.update(contents)
+    with pytest.raises(FileFormatError, match=f"{found}.*check that this is the right file"):
+        open_file(tmp_path / "a.h5")
+
+
 def test_automatic_chunks_are_whole_stored_chunks(tmp_path):
     with h5py.File(tmp_path / "a.h5", "w") as f:
         f.create_dataset("a", shape=(16, 16, 32, 32), dtype="u2", chunks=(2, 4, 16, 16))

@@ -35,8 +35,8 @@ def choose_dataset(candidates: Sequence[Candidate], *, file: str) -> Candidate:
     # next to frames that cannot be opened, other datasets are probably coordinates
     if not numeric or (not frames and any(len(c.shape) >= 3 for c in candidates)):
         raise FileFormatError(
-            f"{file} contains no frames of numbers: check that this is the right file, or pass "
-            f"dataset= as one of its datasets: {listing(candidates)}"
+            f"{file} contains no frames of numbers, but {listing(candidates)}: check that this is "
+            "the right file, or pass dataset= as one of its arrays of numbers"
         )
     return choose_largest(frames or numeric, file=file)
 
