@@ -117,6 +117,66 @@ def test_a_second_pass_over_a_part_of_what_the_first_one_read(part):
     assert max(loads.counts.values()) == 2
 
 
+def _smoothed(means):
+    return da.map_overlap(lambda m: m.copy(), means, depth=(1, 0), boundary="reflect")
+
+
+def _of_halves(means):
+    return da.concatenate([m - m.mean() for m in (means[:4], means[4:])])
+
+
+@pytest.mark.parametrize(
+    ("chunk", "of_means", "loaded_twice"),
+    [
+        (1, lambda m: m - m.mean(), True),
+        (4, lambda m: m - m.mean(), True),
+        (1, da.ones_like, False),
+        (1, lambda m: m[::-1], False),
+        (1, lambda m: da.cumsum(m, axis=0), False),
+        (1, _of_halves, False),
+        (1, _smoothed, False),
+        (3, _smoothed, False),
+    ],
+)
+def test_data_are_loaded_twice_if_most_of_them_would_wait_for_aux(chunk, of_means, loaded_twice):
+    array = Loads().array.rechunk((chunk, -1, -1, -1)).map_blocks(np.negative)
+    aux = ud.UDF.aux_data(of_means(array.mean(axis=(2, 3))), kind="nav")
+    assert make_plan(array, [Minus(a=aux)]).second_pass is loaded_twice
+
+
+def test_data_are_loaded_twice_for_aux_of_parts_that_make_them():
+    parts = [da.from_delayed(dask.delayed(np.ones)((1, 3, 2, 2)), (1, 3, 2, 2), float)] * 2
+    parts += [da.ones((1, 3, 2, 2)) * k for k in range(6)]
+    means = da.concatenate([part.mean(axis=(2, 3)) for part in parts])
+    aux = ud.UDF.aux_data(means - means.mean(), kind="nav")
+    assert make_plan(da.concatenate(parts), [Minus(a=aux)]).second_pass
+
+
+def test_data_in_few_blocks_are_loaded_twice_for_aux_of_all():
+    raw = Loads().array.rechunk((4, -1, -1, -1)).persist(**SYNC)
+    means = raw.mean(axis=(2, 3))
+    aux = ud.UDF.aux_data(means - means.mean(), kind="nav")
+    assert make_plan(raw.rechunk((1, -1, -1, -1)), [Minus(a=aux)]).second_pass
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda a, two: da.map_blocks(lambda block, by: block * by, a, by=two, dtype=a.dtype),
+        lambda a, two: da.blockwise(
+            lambda block, by: block * by[0], "abcd", a, "abcd", [two], None, dtype=a.dtype
+        ),
+    ],
+    ids=["keyword", "list"],
+)
+@pytest.mark.parametrize("two", [dask.delayed(int)(2), da.full(2, 2, chunks=1).max()])
+def test_a_second_pass_over_data_of_functions_with_lazy_arguments(made, two):
+    loads = Loads()
+    rest = ud.run_udf(made(loads.array, two), Minus(a=loads.array.mean()))["rest"]
+    assert (rest.compute(**SYNC) == 2 * 4 - 1).all()
+    assert max(loads.counts.values()) == 2
+
+
 class Applies(ud.UDF):
     def get_result_buffers(self):
         return {"y": self.buffer(kind="nav", dtype="float64")}

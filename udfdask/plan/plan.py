@@ -6,14 +6,16 @@ prints its text.
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from graphlib import TopologicalSorter
 from typing import Any
 
 import numpy as np
 from dask.array.core import Array as GraphArray
+from dask.highlevelgraph import HighLevelGraph
 
 from udfdask.advice import Advice, Door
 from udfdask.base.names.naming import tokenize_value
@@ -213,19 +215,32 @@ def _shares_data(array: GraphArray, value: Any) -> bool:
 
 
 def _needs_most_blocks(array: GraphArray, values: GraphArray, recipe: Recipe) -> bool:
-    """Return whether both the first and the last chunk of aux data need most of the shared tasks.
+    """Return whether both the first and the last chunk wait for most blocks of other chunks.
 
     Most blocks would then wait in memory, in whatever order chunks are processed.
     """
-    grid, shared = recipe.grid, set(array.dask.layers) & set(values.dask.layers)
-    extra = (0,) * (values.ndim - len(grid.shape))
+    grid, names = recipe.grid, set(array.dask.layers) & set(values.dask.layers)
+    places = [grid.index(chunk) for chunk in range(grid.n_chunks)]
+    sigs = [*itertools.product(*(range(len(sizes)) for sizes in recipe.sig_chunks))]
+    shared = {key for name in names for key in array.dask.layers[name].get_output_keys()}
 
-    def count(chunks: Iterable[int]) -> int:
-        """Count the tasks in that shared layer of which most are needed: one for each block."""
-        keys = [(values.name, *grid.index(chunk), *extra) for chunk in chunks]
-        layers = values.dask.cull(keys).layers.values()  # with other names, but the same keys
-        needed = Counter(key[0] for layer in layers for key in layer.get_output_keys())
-        return max((needed[name] for name in shared), default=0)
+    def for_aux(places: Iterable[tuple[int, ...]]) -> set[Any]:
+        extra = (0,) * (values.ndim - len(grid.shape))
+        return _needed(values.dask, {(values.name, *place, *extra) for place in places}) & shared
 
-    n, total = grid.n_chunks, count(range(grid.n_chunks))
-    return 1 < n <= total and 2 * min(count([0]), count([n - 1])) > total
+    def waits(place: tuple[int, ...]) -> bool:
+        own = _needed(array.dask, {(array.name, *place, *sig) for sig in sigs})
+        return 2 * len(for_aux([place]) - own) > len(every - own)
+
+    every = for_aux(places)
+    return waits(places[0]) and waits(places[-1])
+
+
+def _needed(graph: HighLevelGraph, keys: set[Any]) -> set[Any]:
+    """Return keys with those of all tasks that they need; dask's `cull` may keep more."""
+    needed, known = set(keys), graph.get_all_external_keys()
+    for name in reversed([*TopologicalSorter(graph.dependencies).static_order()]):
+        if wanted := set(graph.layers[name].get_output_keys() & needed):
+            _, inputs = graph.layers[name].cull(wanted, known)
+            needed.update(inputs, *inputs.values())
+    return needed

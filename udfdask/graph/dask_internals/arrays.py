@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 import dask.array as da
 import numpy as np
-from dask._task_spec import DataNode, TaskRef, convert_legacy_graph
+from dask._task_spec import DataNode, convert_legacy_graph
 from dask.array.core import Array as GraphArray
 from dask.array.core import concatenate3
 from dask.base import clone_key
@@ -102,9 +103,7 @@ def loaded_again(array: Any, seed: str) -> GraphArray:
     layers: dict[str, Any] = {}
     for name, layer in given.layers.items():
         twin = layer
-        # nor does it rename a task that is an argument of a blockwise layer, such as a recipe
-        refs = [k for k, _ in getattr(layer, "indices", ()) if isinstance(k, TaskRef)]
-        if not isinstance(layer, Blockwise) or any(isinstance(ref.key, tuple) for ref in refs):
+        if not (isinstance(layer, Blockwise) and _can_clone(layer, given.dependencies[name], keys)):
             tasks = dict(layer)
             # the conversion leaves out results on a cluster, which stay what they are
             twin = ListedTasks(tasks | convert_legacy_graph(tasks, keys))
@@ -115,6 +114,13 @@ def loaded_again(array: Any, seed: str) -> GraphArray:
     }
     graph = HighLevelGraph(layers, dependencies)
     return GraphArray(graph, clone_key(array.name, seed), array.chunks, meta=array._meta)
+
+
+def _can_clone(layer: Blockwise, needed: AbstractSet[str], keys: AbstractSet[Any]) -> bool:
+    """Return whether dask's clone renames all inputs: not in lists, nor keyword arguments."""
+    inputs = [getattr(k, "key", k) for k, _ in layer.indices]
+    listed = {key for key in inputs if isinstance(key, str)}
+    return needed <= listed and keys.isdisjoint(layer.task.dependencies)
 
 
 def blocks_in_memory(array: Any) -> Mapping[Any, Any] | None:
