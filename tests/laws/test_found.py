@@ -152,6 +152,13 @@ def test_data_are_loaded_twice_for_aux_of_parts_that_make_them():
     assert make_plan(da.concatenate(parts), [Minus(a=aux)]).second_pass
 
 
+def test_data_are_loaded_twice_for_aux_of_them_and_of_what_they_are_made_of():
+    raw = Loads().array
+    array = 2 * raw
+    aux = ud.UDF.aux_data(array.mean(axis=(2, 3)) - raw.mean(), kind="nav")
+    assert make_plan(array, [Minus(a=aux)]).second_pass
+
+
 def test_data_in_few_blocks_are_loaded_twice_for_aux_of_all():
     raw = Loads().array.rechunk((4, -1, -1, -1)).persist(**SYNC)
     means = raw.mean(axis=(2, 3))
@@ -175,6 +182,16 @@ def test_a_second_pass_over_data_of_functions_with_lazy_arguments(made, two):
     rest = ud.run_udf(made(loads.array, two), Minus(a=loads.array.mean()))["rest"]
     assert (rest.compute(**SYNC) == 2 * 4 - 1).all()
     assert max(loads.counts.values()) == 2
+
+
+@pytest.mark.parametrize("kind", [None, "nav"])
+def test_a_plan_leaves_no_keys_in_the_graphs_of_users(kind):
+    array = da.ones((500, 3, 2, 2), chunks=(1, 3, 2, 2))
+    means = array.mean(axis=(2, 3))
+    value = array.mean() if kind is None else ud.UDF.aux_data(means - means.mean(), kind=kind)
+    before = len(cloudpickle.dumps((array, means)))
+    ud.run_udf(array, Minus(a=value))
+    assert len(cloudpickle.dumps((array, means))) < 1.1 * before
 
 
 class Applies(ud.UDF):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from graphlib import TopologicalSorter
@@ -222,15 +223,24 @@ def _needs_most_blocks(array: GraphArray, values: GraphArray, recipe: Recipe) ->
     grid, names = recipe.grid, set(array.dask.layers) & set(values.dask.layers)
     places = [grid.index(chunk) for chunk in range(grid.n_chunks)]
     sigs = [*itertools.product(*(range(len(sizes)) for sizes in recipe.sig_chunks))]
-    shared = {key for name in names for key in array.dask.layers[name].get_output_keys()}
+    shared: dict[Any, str] = {}  # tasks by their layer; those that are alone in one are together
+    for name in names:
+        keys = array.dask.layers[name].get_output_keys()
+        shared.update(dict.fromkeys(keys, name if len(keys) > 1 else ""))
+    # a new one: dask keeps all keys in a graph that is asked for them
+    graph = HighLevelGraph.merge(array.dask, values.dask)
 
     def for_aux(places: Iterable[tuple[int, ...]]) -> set[Any]:
         extra = (0,) * (values.ndim - len(grid.shape))
-        return _needed(values.dask, {(values.name, *place, *extra) for place in places}) & shared
+        return _needed(graph, {(values.name, *place, *extra) for place in places}) & shared.keys()
+
+    def most(keys: Iterable[Any]) -> int:
+        """Return the number of those in one layer: one for each block."""
+        return max(Counter(map(shared.get, keys)).values(), default=0)
 
     def waits(place: tuple[int, ...]) -> bool:
-        own = _needed(array.dask, {(array.name, *place, *sig) for sig in sigs})
-        return 2 * len(for_aux([place]) - own) > len(every - own)
+        own = _needed(graph, {(array.name, *place, *sig) for sig in sigs})
+        return 2 * most(for_aux([place]) - own) > most(every - own)
 
     every = for_aux(places)
     return waits(places[0]) and waits(places[-1])

@@ -99,7 +99,8 @@ def loaded_again(array: Any, seed: str) -> GraphArray:
     rechunk: they would be read in the first pass, or be missing if that does not need them.
     """
     given = array.dask
-    keys = given.get_all_external_keys()
+    # a copy, because dask keeps the keys in the graph
+    keys = given.copy().get_all_external_keys()
     layers: dict[str, Any] = {}
     for name, layer in given.layers.items():
         twin = layer
