@@ -160,6 +160,7 @@ def test_nothing_is_computed_while_building(scan):
             repr(result)
             assert all(signal._lazy for signal in result.values())
             assert all(signal._lazy for signal in result.valid_mask.values())
+            assert repr(result.valid_mask) == repr(dict(result.valid_mask))
         scan.udf.map_frames(np.sum, lazy_output=True)
         scan.udf.explain(SumUDF())
 

@@ -120,6 +120,10 @@ class TestResultsAreNoArrays:
         with pytest.raises(AttributeError, match=rf"result\['intensity'\]\.{name}"):
             getattr(results[0], name)
 
+    def test_methods_that_save(self, results):
+        with pytest.raises(AttributeError, match=r"'save': to_zarr, to_xarray and save_results"):
+            results[0].save("a.nc")
+
 
 @pytest.mark.parametrize("call", [ud.compute, ud.persist])
 @pytest.mark.parametrize("given", [(SumUDF(),), (SumUDF,), ({"sum": [SumUDF()]},)])

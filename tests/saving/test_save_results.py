@@ -188,6 +188,7 @@ def test_names_of_results_in_a_list(x, tmp_path, form):
     assert set(read_saved(save_results(tmp_path / "a.nc", runs))) == names
     assert list(read_saved(save_results(tmp_path / "b.nc", runs[2]))) == ["peak_v"]
     assert list(read_saved(save_results(tmp_path / "c.nc", {3: runs[0]}))) == ["3_intensity"]
+    assert list(read_saved(save_results(tmp_path / "d.nc", {"": runs[0]}))) == ["sum_intensity"]
 
 
 @pytest.mark.parametrize("suffix", ["zarr", "npz"])

@@ -77,7 +77,7 @@ def test_a_coordinate_may_have_the_name_of_the_result(array):
             ArgumentValueError,
             r"dimensions \('ky', 'qx'\), but the sig",
         ),
-        (lambda m: m[0], ArgumentValueError, r"dimensions \('kx',\), but the signal"),
+        (lambda m: m[0], ArgumentValueError, r"dimensions \('kx',\), but the signal.*is one mask"),
         (
             lambda m: m[:, 1:],
             ArgumentValueError,

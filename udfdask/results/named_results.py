@@ -252,6 +252,9 @@ class Lookup(Mapping[str, Any]):
     def __len__(self) -> int:
         return len(self._result)
 
+    def __repr__(self) -> str:
+        return repr(dict(self))
+
 
 def name_of_class(name: str) -> str:
     """Return the name of the results of a class of UDFs."""

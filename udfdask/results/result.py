@@ -132,6 +132,8 @@ class Result(Outputs):
                     remedy = f": write result[{name!r}]"
                 elif len(self) and hasattr(np.ndarray, name):
                     remedy = f": write result[{next(iter(self))!r}].{name}"
+                elif name.startswith(("save", "to_")):
+                    remedy = ": to_zarr, to_xarray and save_results('a.nc', result) write"
             raise AttributeError(f"'Result' object has no attribute {name!r}{remedy}")
 
     @property

@@ -191,7 +191,7 @@ def _aligned(values: Any, data: DataLabels, kind: Literal["nav", "sig"]) -> Any:
     if set(values.dims) - set(own) or (kind == "sig" and set(values.dims) != set(own)):
         raise ArgumentValueError(
             f"the {what} has the dimensions {values.dims}, but the {every} dimensions of the data "
-            f"are {own}"
+            f"are {own}{'; a DataArray is one mask' if kind == 'sig' else ''}"
         )
     advice = f"{what}.reindex_like(data, fill_value=False) is False wherever the {what} is missing"
     labels = labels_of(values)

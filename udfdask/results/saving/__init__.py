@@ -241,7 +241,8 @@ def _by_name(results: Any) -> dict[str, Result]:
                 "save_results takes a Result of run_udf, or a dictionary, list or tuple of them, "
                 f"not a {type(result).__name__}"
             )
-        name = first = str(key) if is_named else result.name or name_of_class(result.udf_name)
+        name = str(key) if is_named else result.name
+        name = first = name or name_of_class(result.udf_name)
         if is_named and name in named:
             raise ArgumentValueError(f"results must have different names, not {list(results)}")
         n = 1
