@@ -303,8 +303,8 @@ def _stretch(converter: _Converter, given: Mapping[str, Any], *, are_all: bool) 
     return dict(zip((ratio, angle), made, strict=True))
 
 
-def add_given_lengths(error: UDFError, given: UDF, converted: UDF) -> None:
-    """Add to an error about pixels which numbers the user gave in a unit."""
+def add_given_lengths(error: UDFError, given: UDF, converted: UDF, frame: Frame) -> None:
+    """Add to an error about pixels which numbers the user gave in a unit, and where frames lie."""
     numbers = [
         f"{name} = {value} is {converted._kwargs[name]:g} px"
         for name, value in given._kwargs.items()
@@ -312,4 +312,7 @@ def add_given_lengths(error: UDFError, given: UDF, converted: UDF) -> None:
         and isinstance(converted._kwargs.get(name), (int, float))
     ]
     if numbers and error.args:
-        error.args = (f"{error.args[0]}. {', '.join(numbers)}", *error.args[1:])
+        ends = [(a, a.positions(n)) for a, n in zip(frame.axes, frame.shape, strict=True) if n]
+        ranges = [f"{a.name} from {p[0]:g} to {p[-1]:g} {a.unit}" for a, p in ends]
+        facts = f"{', '.join(numbers)}; frames have {' and '.join(ranges)}"
+        error.args = (f"{error.args[0]}. {facts}", *error.args[1:])

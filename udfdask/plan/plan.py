@@ -134,9 +134,9 @@ def _declare(udf: UDF, converted: UDF, given: Arguments) -> Declared:
     try:
         return declare(converted, given.data, given.calibration, given.settings)
     except UDFError as error:
-        from udfdask.plan.pixels import add_given_lengths  # only errors need it
+        from udfdask.plan.pixels import Frame, add_given_lengths  # only errors need them
 
-        add_given_lengths(error, udf, converted)
+        add_given_lengths(error, udf, converted, Frame.of(given.calibration, given.data.shape))
         raise
 
 

@@ -137,7 +137,7 @@ def _masks_of(info: ResultInfo, detector: Any) -> Mapping[str, tuple[AnyArray, s
         declare(udf, data, info.calibration, Settings(split_every=False))  # the checks of a run
         masks = asked.get_detector_masks()
     except UDFError as error:
-        add_given_lengths(error, detector, udf)
+        add_given_lengths(error, detector, udf, frame)
         raise
     if not masks:
         raise ArgumentValueError(

@@ -20,8 +20,9 @@ from typing import (
 )
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from udfdask.corrections import CorrectionSet
+from udfdask.corrections import CorrectionSet, Descan
 from udfdask.errors import ArgumentValueError, unknown_arguments
 from udfdask.geometry.axes import Axis
 from udfdask.scheduling.compute import SchedulerOptions
@@ -29,9 +30,7 @@ from udfdask.scheduling.progress import Progress
 
 if TYPE_CHECKING:
     from distributed import Client
-    from numpy.typing import ArrayLike
 
-    from udfdask.corrections import Descan
     from udfdask.plotting import LivePlot
     from udfdask.udfs.virtual_detector import VirtualDetectorUDF
 
