@@ -297,6 +297,7 @@ def test_wrong_centers(name):
         ({"centers": np.ones((2, 2)), **common}, ArgumentValueError, "leave out c.* or centers"),
         ({"centers": np.ones((2, 3))}, ArgumentValueError, r"shape \(\*nav, 2\), not \(2, 3\)"),
         ({"centers": np.ones((2, 2), complex)}, ArgumentTypeError, "real numbers .* complex128"),
+        ({"centers": np.ones((2, 2), object)}, ArgumentTypeError, "^.* not ndarray .* object"),
         ({"centers": "4,4"}, ArgumentTypeError, "an array of numbers .* not str"),
         ({"centers": [[1, 2], [3]]}, ArgumentTypeError, "an array of numbers .* not list"),
         ({"stretch": 0.5}, ArgumentValueError, "stretch must be 1 or more.*write stretch=2 and"),

@@ -95,7 +95,7 @@ def as_vectors(name: str, given: Any, source: str, *, length: int | None = None)
     if read.dtype.kind not in "iuf":
         raise ArgumentTypeError(
             f"{name} must be {'a pair (y, x), ' if length is None else ''}an array of numbers "
-            f"(*nav, 2), or UDF.aux_data(...) of it, not {given!r:.20}: they are real numbers of "
+            f"(*nav, 2), or UDF.aux_data(...) of it: they are real numbers of "
             f"pixels, not {type(given).__name__} of dtype {read.dtype}"
         )
     if is_one:
