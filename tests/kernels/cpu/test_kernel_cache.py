@@ -233,3 +233,19 @@ def test_a_file_of_another_key_is_never_read(tmp_path):
     assert np.all([path.stat().st_size > DIGEST for path in tmp_path.iterdir()])
     new.flush()
     assert not list(tmp_path.iterdir())
+
+
+def test_a_saved_kernel_returns_the_bits_of_the_process_that_compiled_it(tmp_path):
+    (tmp_path / "sums.py").write_text("""
+import json
+import numpy as np
+from udfdask.kernels.cpu.tile_sums import sums_of, walk_sums
+
+tile = np.random.default_rng(1).normal(size=(37, 30, 41)) * 100
+moments, of_frames = sums_of(tile)
+bits = [array.tobytes().hex() for array in (*moments, of_frames)]
+print(json.dumps([bits, sum(walk_sums.stats.cache_hits.values())]))
+""")
+    (first, compiled), (second, loaded) = (call(tmp_path, "sums.py") for _ in range(2))
+    assert (compiled, loaded) == (0, 1)
+    assert first == second

@@ -14,7 +14,11 @@ from udfdask.base.types import AnyArray
 from udfdask.kernels.cpu.exact_sums import HALVES, MOST_SQUARES, merged, parabolas_of, squares_of
 from udfdask.kernels.cpu.variance import MOST_FRAMES, set_origins
 from udfdask.kernels.moment_arrays import Moments
-from udfdask.kernels.numba_internals.compile import lean_inner_kernel, lean_kernel
+from udfdask.kernels.numba_internals.compile import (
+    lean_inner_kernel,
+    lean_kernel,
+    pasted_inner_kernel,
+)
 from udfdask.kernels.numba_internals.reading import minus, plus, times, value_at
 from udfdask.kernels.numba_internals.rows import as_native, rows_in_memory, wider
 from udfdask.kernels.numba_internals.vector_sums import FRAMES, LONGEST, STATE, VECTOR_BYTES
@@ -100,7 +104,7 @@ def walk_sums(
             _merge(start, n, largest, origins, buffers, merged_so_far)
 
 
-@lean_inner_kernel
+@pasted_inner_kernel
 def _add_group(
     source: Any,
     place: int,

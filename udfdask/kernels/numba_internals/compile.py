@@ -208,6 +208,11 @@ inner_kernel = _compiler("contract", inner=True)
 lean_inner_kernel = _compiler("contract", inner=True, _nrt=False)
 """Do the same for a function that a `lean_kernel` calls."""
 
+pasted_inner_kernel = _compiler("contract", inner=True, _nrt=False, forceinline=True)
+"""Do the same, and inline it: a process that compiles a kernel runs the copy of an inner function
+that was compiled first, with other products fused than in the copy that it saves with the kernel.
+"""
+
 summing_inner_kernel = _compiler("contract", "nsz", "reassoc", inner=True)
 """Do the same as `inner_kernel`, and allow additions in any order, as `summing_kernel` does."""
 
