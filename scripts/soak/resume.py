@@ -102,8 +102,7 @@ def stored_chunks(folder: Path) -> set[int]:
         return set()
     (run,) = find_runs([make_result(folder)])
     data, (udf,) = names_of(run, DataNames())
-    lookup = look_up(run.recipe, 0, data, udf)
-    lookup.decide(records.use)
+    lookup = look_up(run.recipe, 0, data, udf, records.use)
     return {k for k, node in enumerate(lookup.chunks) if node.action != "compute"}
 
 

@@ -174,7 +174,7 @@ def test_damaged_files(tmp_path, suffix, content):
     path.write_bytes(content)
     for command in ("run", "explain"):
         output = call(command, path, code=1)
-        assert output.split().count("Error:") == 1
+        assert sum(line.startswith("Error:") for line in output.splitlines()) == 1
         assert str(path) in output
         assert "Aborted" not in output
 

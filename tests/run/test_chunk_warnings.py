@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import udfdask as ud
-from doors import DATA
+from run_doors import DATA
 from udfdask.geometry.good_chunks import good_chunks
 from udfdask.udfs import LogsumUDF
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import udfdask as ud
-from doors import DOORS, methods
 from making import LATE
+from run_doors import DOORS, methods
 from udfdask.testing import raise_if_dask_computes
 from udfdask.udfs import SumUDF, VirtualDetectorUDF
 

@@ -6,7 +6,7 @@ import dask.array as da
 import pytest
 
 import udfdask as ud
-from doors import DOORS, methods
+from run_doors import DOORS, methods
 from udfdask.plan.arguments import Options
 from udfdask.run.options import NUMBERS, IterOptions, RunOptions
 from udfdask.run.progressive import ProgressiveRun

@@ -406,5 +406,5 @@ def test_pictures_show_the_mean_center():
 
 
 def test_the_message_about_wrong_centers_is_one_line():
-    with pytest.raises(ArgumentTypeError, match=r"^.* not ndarray of dtype object$"):
+    with pytest.raises(ArgumentTypeError, match=r"^.* not of dtype object$"):
         CoMUDF(centers=np.ones((2, 2), object))

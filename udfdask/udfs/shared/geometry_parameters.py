@@ -93,10 +93,10 @@ def as_vectors(name: str, given: Any, source: str, *, length: int | None = None)
     if is_one and is_lazy(read):
         return read  # checked when it is computed
     if read.dtype.kind not in "iuf":
+        shown = f"of dtype {given.dtype}" if hasattr(given, "dtype") else type(given).__name__
         raise ArgumentTypeError(
             f"{name} must be {'a pair (y, x), ' if length is None else ''}an array of numbers "
-            f"(*nav, 2), or UDF.aux_data(...) of it: they are real numbers of "
-            f"pixels, not {type(given).__name__} of dtype {read.dtype}"
+            f"(*nav, 2), real numbers of pixels, or UDF.aux_data(...) of numbers, not {shown}"
         )
     if is_one:
         return read
@@ -104,9 +104,13 @@ def as_vectors(name: str, given: Any, source: str, *, length: int | None = None)
         values = values if is_labeled(values) else read
         read = UDF.aux_data(values, "nav", read.shape[-1:], read.dtype)
     if read.kind != "nav" or len(read.extra_shape) != 1 or length not in (None, *read.extra_shape):
+        is_aux = isinstance(given, AuxData)
+        shown = (
+            f"of kind {read.kind!r} with extra_shape={read.extra_shape}" if is_aux else read.shape
+        )
         raise ArgumentValueError(
-            f"{name} must hold (y, x) for each frame, an array of shape (*nav, 2), not "
-            f"{read.shape}, or aux data of kind 'nav' with extra_shape (2,)"
+            f"{name} must hold (y, x) for each frame, an array of shape (*nav, 2), not {shown}, or "
+            "aux data of kind 'nav' with extra_shape (2,)"
         )
     return read
 
