@@ -93,10 +93,12 @@ def as_vectors(name: str, given: Any, source: str, *, length: int | None = None)
     if is_one and is_lazy(read):
         return read  # checked when it is computed
     if read.dtype.kind not in "iuf":
-        shown = f"of dtype {given.dtype}" if hasattr(given, "dtype") else type(given).__name__
+        kind, shown = f", not {type(given).__name__}", repr(given)
+        if hasattr(given, "dtype"):
+            kind, shown = "", f"of dtype {given.dtype}"
         raise ArgumentTypeError(
             f"{name} must be {'a pair (y, x), ' if length is None else ''}an array of numbers "
-            f"(*nav, 2), real numbers of pixels, or UDF.aux_data(...) of numbers, not {shown}"
+            f"(*nav, 2), real numbers of pixels{kind}, or UDF.aux_data(...) of numbers, not {shown}"
         )
     if is_one:
         return read
