@@ -11,7 +11,7 @@ from udfdask.graph.dask_internals.tasks import described_layer, described_task
 
 
 def loading_memory(array: GraphArray) -> tuple[int, int]:
-    """Return the bytes that loading a block needs beside it, and those that the process shares."""
+    """Return the bytes of copies while a block is loaded, and of blocks that all loads share."""
     graph, copies, shared = array.dask, 0, 0
     block = _block_bytes(graph.layers[array.name])
     for name, layer in graph.layers.items():

@@ -15,12 +15,3 @@ def values():
 @pytest.fixture
 def x(values):
     return da.from_array(values, chunks=CHUNKS)
-
-
-@pytest.fixture(params=["synchronous", "threads", "processes", "distributed"])
-def options(request):
-    if request.param == "distributed":
-        return {"scheduler": request.getfixturevalue("client")}
-    if request.param == "processes":
-        return {"scheduler": "processes", "pool": request.getfixturevalue("pool")}
-    return {"scheduler": request.param, "num_workers": 2}
