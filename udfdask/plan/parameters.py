@@ -245,7 +245,8 @@ def _in_words(value: Any, depth: int) -> Any:
 def _value_or_words(value: Any, depth: int) -> Any:
     value = value.item() if isinstance(value, np.generic) else value
     if isinstance(value, (str, os.PathLike)):
-        text = without_secrets(str(os.fspath(value)))
+        text = str(os.fspath(value))
+        text = without_secrets(text) if "://" in text else text
         return text if len(text) <= _LONGEST_VALUE else f"text of {len(text):,} characters"
     is_short = isinstance(value, int) and abs(value) < 1 << 64
     if value is None or is_short or (isinstance(value, float) and math.isfinite(value)):
