@@ -12,7 +12,7 @@ selected frame are loaded too, if others need frames of them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -227,14 +227,11 @@ def _add_with_halo(
     needs = [neighbors(halos, chunk, grid) for chunk in range(grid.n_chunks)]
     needed_by: dict[tuple[int, ...], list[int]] = {grid.index(c): [] for c in range(grid.n_chunks)}
     load, margin, name = (run.name(n, group=group) for n in ("load", "margin", "chunk"))
-    margins: dict[Key, Task] = {}
     tasks: dict[Key, Task] = {}
     for chunk, others in enumerate(needs):
         index = grid.index(chunk)
         for other in others:
             needed_by.setdefault(other, []).append(chunk)
-            key = (margin, chunk, *other)
-            margins[key] = OutputTask(key, _margin, chunk, TaskRef((load, *other)))
         places = (index, *others) if any(ours) and others else ()
         aux = List(*(run.aux_at(place, ours) for place in places)) if places else None
         tasks[name, chunk] = OutputTask(
@@ -255,10 +252,19 @@ def _add_with_halo(
         key = (load, *index)
         loads[key] = kind(key, _load, *own, *_last_arguments(values, argument))
     run.layers[load], run.depends[load] = ListedTasks(loads), inputs | {run.array.name}
-    run.layers[margin], run.depends[margin] = ListedTasks(margins), {load}
+    run.add(margin, sum(map(len, needs)), {load}, _margins, load, needs)
     run.layers[name] = _listed(run, tasks, {key: key[1] for key in tasks}, group=argument)
     run.depends[name] = inputs | {load, margin}
     return numbered_keys(grid.n_chunks, name)
+
+
+def _margins(name: str, load: str, needs: Sequence[Iterable[tuple[int, ...]]]) -> dict[Key, Task]:
+    """Return the tasks that pick the frames of a chunk that another chunk needs."""
+    places = ((chunk, *other) for chunk, others in enumerate(needs) for other in others)
+    return {
+        (name, *place): OutputTask((name, *place), _margin, place[0], TaskRef((load, *place[1:])))
+        for place in places
+    }
 
 
 @hides_own_lines
