@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.lib.array_utils import normalize_axis_index
 
 from udfdask.base.types import AnyArray, Kind
 from udfdask.geometry.chunk_grid import BoolArray, Grid
@@ -108,44 +107,6 @@ class ResultArray(np.ndarray[Any, Any]):
         return self._described.extra_shape
 
     @property
-    def valid_slice_bounding(self) -> tuple[slice, ...]:
-        """The smallest index of `data` that has all valid values, and possibly others."""
-        valid = self.valid_mask
-        axes = range(valid.ndim)
-        return tuple(
-            _range_of(np.asarray(valid.any(axis=tuple(other for other in axes if other != axis))))
-            for axis in axes
-        )
-
-    def get_valid_slice_inner(self, axis: int = 0) -> tuple[slice, ...]:
-        """Return an index of `data` that has only valid values: the first such range along an axis.
-
-        Parameters
-        ----------
-        axis : int
-            The axis to cut. All other axes are complete.
-
-        Returns
-        -------
-        tuple of slice
-            One for each axis of `data`; that of `axis` is empty if there is no such range.
-
-        Raises
-        ------
-        numpy.exceptions.AxisError
-            If there is no such axis; also a ValueError and an IndexError.
-        """
-        valid = self.valid_mask
-        axis = normalize_axis_index(axis, valid.ndim)
-        others = tuple(other for other in range(valid.ndim) if other != axis)
-        complete = np.asarray(valid.all(axis=others))
-        found = _range_of(complete)
-        ends = np.flatnonzero(~complete[found])
-        if ends.size:
-            found = slice(found.start, found.start + int(ends[0]))
-        return tuple(found if other == axis else slice(None) for other in range(valid.ndim))
-
-    @property
     def _described(self) -> Content:
         if not hasattr(self, "_content"):
             raise AttributeError("this array was made of a result, and is none itself")
@@ -182,12 +143,6 @@ def _plain(value: Any) -> Any:
     if type(value) in (tuple, list):
         return type(value)(map(_plain, value))
     return value
-
-
-def _range_of(flags: BoolArray) -> slice:
-    """Return the smallest range with all flags that are set."""
-    found = np.flatnonzero(flags)
-    return slice(int(found[0]), int(found[-1]) + 1) if found.size else slice(0, 0)
 
 
 def _plain_method(name: str) -> Any:
