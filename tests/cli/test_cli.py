@@ -1,6 +1,5 @@
 """The command line: what it prints and writes, and how it says no."""
 
-import re
 import subprocess
 import sys
 import textwrap
@@ -77,19 +76,6 @@ def test_one_output_that_fails_keeps_no_other_from_being_written(file, tmp_path,
     outputs = ["--out", tmp_path / "a.nc", "--out", tmp_path / "b.npz"]
     assert "No space left" in call("run", file, *outputs, "--plot", tmp_path / "c.png", code=1)
     assert {path.name for path in tmp_path.iterdir()} == {"scan.npy", "b.npz", "c.png"}
-
-
-def test_results_that_no_output_takes_are_kept(file, tmp_path, monkeypatch):
-    pytest.importorskip("rsciio", reason="rosettasciio is in the io extra")
-    for writer in ("rsciio.tiff.file_writer", "xarray.Dataset.to_netcdf"):
-        fails(monkeypatch, writer)
-    outputs = ["--out", tmp_path / "a.tif", "--out", tmp_path / "b.nc"]
-    output = call("run", file, "--udf", "sumsig", *outputs, code=1)
-    assert "No space left" in output
-    kept = Path(re.search(r"are saved in (\S+\.npz)", output)[1])
-    assert {path.name for path in tmp_path.iterdir()} == {"scan.npy"}
-    with np.load(kept) as arrays:
-        np.testing.assert_array_equal(arrays["sumsig_intensity"], np.load(file).sum(axis=(2, 3)))
 
 
 @pytest.mark.parametrize(

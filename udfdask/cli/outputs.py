@@ -22,7 +22,6 @@ from udfdask.results.saving import (
     check_fits,
     check_output,
     check_suffix,
-    save_elsewhere,
     write_results,
 )
 from udfdask.udf import UDF
@@ -70,25 +69,20 @@ class Outputs:
         for out in self.outs:
             check_fits(out, results)
 
-    def write(
-        self, results: Mapping[str, Result], opened: OpenedFile, *, redraws: bool = False
-    ) -> list[Path]:
-        """Write all computed results that can be; `redraws` if the run has drawn the picture."""
+    def write(self, results: Mapping[str, Result], opened: OpenedFile) -> list[Path]:
+        """Write all computed results that can be."""
         attrs = {"title": opened.title, "source": opened.reader}
         written: list[Path] = []
         failures: list[Exception] = []
         for path in filter(None, (*self.outs, self.plot)):
             try:
                 if path is self.plot:
-                    how = {**self.how, "overwrite": self.overwrite or redraws}
-                    written.append(save_figure(path, draw_all(results, opened.title), **how))
+                    written.append(save_figure(path, draw_all(results, opened.title), **self.how))
                 else:
                     written.append(write_results(path, results, attrs=attrs, **self.how))
             except Exception as error:  # noqa: BLE001, packages that write files raise many kinds
                 failures.append(error)
         if failures:
-            if self.outs and {*written} <= {self.plot}:  # no file has the results
-                save_elsewhere(failures[0], self.outs[0], results, attrs)
             for other in failures[1:]:
                 failures[0].add_note(str(other))
             raise failures[0]

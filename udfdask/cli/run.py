@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, nullcontext
 from importlib.util import find_spec
 from pathlib import Path
 from time import monotonic
@@ -15,7 +15,7 @@ from dask.base import get_scheduler
 
 from udfdask.advice import COMMAND_LINE
 from udfdask.cli.data_options import DataOptions, not_empty, with_data_options
-from udfdask.cli.outputs import Outputs, save_figure, to_out, to_picture
+from udfdask.cli.outputs import Outputs, to_out, to_picture
 from udfdask.cli.terminal import PLANNING, RUNNING, plain_errors, plain_warnings, summary_table
 from udfdask.errors import UDFWarning
 from udfdask.explanation.describe import Explanation
@@ -72,8 +72,7 @@ _HELP = {
     "interrupted goes on.",
     "cache": "Keep partial results in this folder, and read those that are there.",
     "progress": "Show a progress bar (default).",
-    "live": "Show results every two seconds during the run: as a table, in a window if possible, "
-    "and in the file of --plot.",
+    "live": "Show results every two seconds during the run: in a table, in a window if possible.",
 }
 
 
@@ -131,7 +130,7 @@ def run_command(
         beside = folder_beside(outs[0]) if resume else None
         with plain_errors(RUNNING), _connected(scheduler) as options:
             if live:
-                results = _run_live(opened, data, outputs, **options)
+                results = _run_live(opened, data, **options)
             else:
                 kept = open_folder(beside, limit=None) if beside else None
                 reporter = _Reporter(is_shown=progress)
@@ -139,7 +138,7 @@ def run_command(
                     done = compute(*lazy.values(), progress=reporter, cache=kept, **options)
                 results = dict(zip(lazy, done, strict=True))
         with plain_errors(PLANNING):
-            written = outputs.write(results, opened, redraws=live)
+            written = outputs.write(results, opened)
             if beside:
                 remove_folder(beside)
         wrote = "".join(f"\nwrote {path}" for path in written)
@@ -167,13 +166,10 @@ class _Reporter(Bar):
 EVERY = 2.0  # seconds between two looks at the results of a run
 
 
-def _run_live(
-    opened: OpenedFile, data: DataOptions, outputs: Outputs, **options: Any
-) -> dict[str, Result]:
-    """Run and show results during the run, in a table, a window and the file of ``--plot``."""
+def _run_live(opened: OpenedFile, data: DataOptions, **options: Any) -> dict[str, Result]:
+    """Run and show results during the run, in a table and a window."""
     has_window = find_spec("matplotlib") is not None and has_windows()
-    live_plot = LivePlot(interval=EVERY) if has_window or outputs.plot else None
-    how, due = outputs.how, 0.0
+    live_plot, due = LivePlot(interval=EVERY) if has_window else None, 0.0
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UDFWarning)  # already printed
         snapshots = run_udf_iter(opened, data.udfs, plots=live_plot, **data.planning, **options)
@@ -185,10 +181,6 @@ def _run_live(
                 frames = f"{int(snapshot.damage.sum())} frames"
                 click.echo(f"{snapshot.n_merged} of {snapshot.n_chunks} chunks, {frames}")
                 click.echo(f"{summary_table(results)}\n")
-                if live_plot is not None and outputs.plot is not None:
-                    with suppress(OSError):  # for example a full disk: the run itself can go on
-                        save_figure(outputs.plot, live_plot.figure, **how)
-                        how["overwrite"] = True  # the existing file is now our own
                 # the run waits meanwhile: allow at most a fifth of its time
                 due = monotonic() + max(EVERY, 4 * (monotonic() - began))
     return results

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import difflib
 import os
-import tempfile
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -142,16 +140,6 @@ def save_results(
                 "notebook, sys.last_value.results"
             )
             raise
-
-
-def save_elsewhere(
-    error: Exception, path: Path, results: Mapping[str, Result], attrs: Mapping[str, str]
-) -> None:
-    """Save computed results that could not be written in a folder that a note names."""
-    with suppress(Exception):  # what failed before may fail again
-        place = Path(tempfile.mkdtemp(prefix="udfdask-results-")) / f"{path.stem}.npz"
-        kept = write_results(place, results, attrs=attrs, overwrite=False, sources=())
-        error.add_note(f"The results were computed and are saved in {kept}")
 
 
 def check_suffix(path: Path, known: Iterable[str]) -> None:
