@@ -35,7 +35,7 @@ from udfdask.udf import UDF
 from udfdask.udfs.virtual_detector import VirtualDetectorUDF
 from udfdask.xarray.from_dataarray import arrange, name_dims
 
-LabeledRegion: TypeAlias = xr.DataArray | Mapping[Hashable, Any] | Region
+LabeledRegion: TypeAlias = xr.DataArray | Region
 
 SigDims = int | str | Sequence[Hashable]
 """Names of the signal dimensions, or their number if they are the last dimensions."""
@@ -130,10 +130,9 @@ class DataArrayUDF:
             Names of the signal dimensions, in the order of the axes of a frame, or their number if
             they are the last ones; by default the attribute `signal_dims` of the data, which
             `OpenedFile.to_xarray` writes, else the last two, unless names say otherwise.
-        roi : xarray.DataArray, dict or array-like, optional
+        roi : xarray.DataArray or array-like, optional
             The scan positions to process: a boolean DataArray, which is aligned by its coordinates
-            and repeated along missing dimensions; a dictionary as for `DataArray.sel`, such as
-            ``{"y": slice(1.5, 3.0)}``; or as in `udfdask.run_udf`.
+            and repeated along missing dimensions; or as in `udfdask.run_udf`.
         rename : dict, optional
             New names of variables: ``{"a": "b"}`` calls the result ``"a"`` ``"b"``.
         keep_attrs : bool, optional

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable
 from functools import partial
 from typing import Any, Literal
 from uuid import uuid4
@@ -14,7 +14,6 @@ import xarray as xr
 from udfdask.advice import Door
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.geometry.axes import Axis, Calibration, axis_of_values, with_different_names
-from udfdask.geometry.chunk_grid import BoolArray
 from udfdask.geometry.labels import DataLabels, Dims, aligned, labels_of
 from udfdask.geometry.roi import COMPUTE_FIRST
 from udfdask.io.opened_file import SIGNAL_DIMS
@@ -46,7 +45,7 @@ def arrange(
     labeled = LabeledData(
         door=Door("dataarray", (*nav, *sig)),
         array=_chunked(ordered, nav, sig).data,
-        roi=_align_roi(roi, ordered, data),
+        roi=_aligned(roi, data, "nav"),
         labels=data,
         calibration=_calibration(ordered, len(sig)),
         read_mask=partial(_aligned, data=data, kind="sig"),
@@ -165,20 +164,12 @@ def _chunked(array: xr.DataArray, nav: Dims, sig: Dims) -> xr.DataArray:
     return array.chunk(chunks, token=uuid4().hex)
 
 
-def _align_roi(roi: Any, array: xr.DataArray, data: DataLabels) -> Any:
-    """Return a region of interest in the order of the data.
+def _aligned(values: Any, data: DataLabels, kind: Literal["nav", "sig"]) -> Any:
+    """Return a region, or a mask of frames, that is a DataArray in the order of the data.
 
-    A DataArray is aligned by names and coordinates, and repeated along navigation dimensions that
-    it does not have. A dictionary selects as `DataArray.sel` does. All other forms are returned
+    A region is repeated along navigation dimensions that it does not have. Other values are
     unchanged.
     """
-    if isinstance(roi, dict):
-        return _select(roi, array, data.nav)
-    return _aligned(roi, data, "nav")
-
-
-def _aligned(values: Any, data: DataLabels, kind: Literal["nav", "sig"]) -> Any:
-    """Return a region, or a mask of frames, that is a DataArray in the order of the data."""
     if not isinstance(values, xr.DataArray):
         return values
     what, every, own, how = (
@@ -196,28 +187,6 @@ def _aligned(values: Any, data: DataLabels, kind: Literal["nav", "sig"]) -> Any:
     advice = f"{what}.reindex_like(data, fill_value=False) is False wherever the {what} is missing"
     labels = labels_of(values)
     return aligned(values.data, labels, data, kind, what=f"the {what}", name=what, advice=advice)
-
-
-def _select(labels: Mapping[Any, Any], array: xr.DataArray, nav: Dims) -> BoolArray:
-    """Return the mask of the positions that xarray selects by labels along navigation dimensions.
-
-    Along a dimension without coordinates, labels are positions.
-    """
-    if unknown := set(labels) - set(nav):
-        raise ArgumentValueError(
-            f"the roi names {unknown}, but the navigation dimensions of the data are {nav}"
-        )
-    others = [dim for dim in array.dims if dim not in nav]
-    coords = array.coords.to_dataset().drop_dims(others, errors="ignore").coords
-    mask = xr.DataArray(np.zeros([array.sizes[dim] for dim in nav], bool), coords, nav)
-    try:
-        mask.loc[labels] = True
-    except Exception as error:  # xarray and pandas raise errors of many kinds
-        raise ArgumentValueError(
-            f"the roi {labels} cannot be found along the coordinates of the data ({error}). A "
-            "slice selects all labels between its ends; without coordinates, integers are positions"
-        ) from error
-    return mask.values
 
 
 def name_dims(mapped: xr.DataArray, names: Any, labels: Labels) -> xr.DataArray:
