@@ -97,8 +97,8 @@ def contrast(pixels):
 
 
 def test_scan_images(recording, save):
-    (sums,) = ud.compute(ud.run_udf(recording, SumSigUDF()))
-    pixels = save(figure := sums.plot(axes=AXES), "scan")
+    (sums,) = ud.compute(ud.run_udf(recording, SumSigUDF(), axes=AXES))
+    pixels = save(figure := sums.plot(), "scan")
     panel = inside(pixels, figure.axes[0])
     assert contrast(panel) > 0.1
     assert share_missing(panel) == 0
@@ -145,9 +145,9 @@ def test_vectors(save):
 
 def test_a_live_plot_in_progress(recording, save):
     udfs = [CoMUDF(), SumUDF(), SumSigUDF()]
-    plot = LivePlot(["field", "intensity"], axes=AXES, interval=0)
+    plot = LivePlot(["field", "intensity"], interval=0)
     shares = []
-    for snapshot in ud.run_udf_iter(recording, udfs, scheduler="synchronous"):
+    for snapshot in ud.run_udf_iter(recording, udfs, axes=AXES, scheduler="synchronous"):
         if snapshot.n_merged not in (1, 9, 16):
             continue
         plot._not_before = 0.0

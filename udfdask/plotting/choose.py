@@ -56,7 +56,6 @@ class Choice:
 def choose(
     asked: Any,
     described: Sequence[Described],
-    axes: Sequence[Axis] | None = None,
     *,
     option: str = "plots",
 ) -> tuple[Choice, ...]:
@@ -66,7 +65,7 @@ def choose(
     """
     if asked is True:
         every = [
-            _find(name, None, k, one, axes)
+            _find(name, None, k, one)
             for k, one in enumerate(described)
             for name in one.default_plots or one.buffers
         ]
@@ -77,7 +76,7 @@ def choose(
         wanted = asked if isinstance(asked, (list, tuple)) and not _is_pair(asked) else [asked]
         if not wanted:
             raise ArgumentValueError(f"{option} is empty: pass {FORMS}")
-        chosen = [one for each in wanted for one in _chosen(each, described, axes, option)]
+        chosen = [one for each in wanted for one in _chosen(each, described, option)]
     if len(described) > 1:
         names = [one.name or one.udf_name for one in described]
         chosen = [_titled(one, f"{names[one.udf]}: {one.labels.title}") for one in chosen]
@@ -94,27 +93,21 @@ def _find(
     function: Callable[[Array], Any] | None,
     udf: int,
     described: Described,
-    axes: Sequence[Axis] | None,
 ) -> Choice | None:
     """Return the choice of a result, or a label, of a UDF; None if it has none of this name."""
     place = find_place(name, described.extra_axes)
     if place is None:
         return None
-    labels = label_result(described, name, place, axes)
+    labels = label_result(described, name, place)
     return Choice(udf=udf, name=name, function=function, labels=labels)
 
 
-def _chosen(
-    wanted: Any,
-    described: Sequence[Described],
-    axes: Sequence[Axis] | None,
-    option: str,
-) -> list[Choice]:
+def _chosen(wanted: Any, described: Sequence[Described], option: str) -> list[Choice]:
     """Return a choice for every UDF that has a result, or a label, of a name or a pair."""
     name, function = wanted if _is_pair(wanted) else (wanted, None)
     if not isinstance(name, str):
         raise ArgumentTypeError(f"{option} must be {FORMS}; got {wanted!r} in it")
-    found = [_find(name, function, k, one, axes) for k, one in enumerate(described)]
+    found = [_find(name, function, k, one) for k, one in enumerate(described)]
     choices = [choice for choice in found if choice is not None]
     if not choices:
         known = [n for one in described for n in (*one.buffers, *labels_as_names(one.extra_axes))]

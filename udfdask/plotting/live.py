@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from udfdask.errors import UDFWarning
-from udfdask.geometry.axes import Axis
 from udfdask.plotting.choose import Choice, choose
 from udfdask.plotting.colors import check_colors
 from udfdask.plotting.displays import Screen, figure_class
@@ -32,9 +31,6 @@ class LivePlot:
         The results to draw: True for all that can be drawn; the name of a result; a pair
         ``(name, function)`` with a function of an array, which is NaN where there are no results
         yet; or a list of names and pairs. A name selects the results with this name of all UDFs.
-    axes : sequence of Axis, optional
-        Names, scales and units: one axis per dimension of the data, ``(*nav, *sig)``. By default
-        axes count pixels.
     log : bool, optional
         Logarithmic scale for all results, or for none; by default for images of kind sig.
     vmin, vmax, cmap : optional
@@ -60,7 +56,6 @@ class LivePlot:
         self,
         plots: Any = True,
         *,
-        axes: Sequence[Axis] | None = None,
         log: bool | None = None,
         vmin: float | None = None,
         vmax: float | None = None,
@@ -68,7 +63,6 @@ class LivePlot:
         interval: float = 0.3,
     ) -> None:
         self._plots = plots
-        self._axes = axes
         self._log = log
         self._look = {"vmin": vmin, "vmax": vmax, "cmap": cmap}
         self._interval = float(interval)
@@ -87,7 +81,7 @@ class LivePlot:
         """Check, before a run, that the results of each UDF can be drawn as requested."""
         figure_class()
         self._look = check_colors(**self._look)
-        self._choices = choose(self._plots, results, self._axes)
+        self._choices = choose(self._plots, results)
         self._name = ", ".join(one.name or one.udf_name for one in results)
         self._not_before, self._has_failed = 0.0, False
         if self._is_closed:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import itertools
 import math
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
 
 from udfdask.geometry.axes import Axis
-from udfdask.geometry.labels import Place, check_axes
+from udfdask.geometry.labels import Place
 
 Style = Literal["scan", "pattern", "signed", "phase", "vector", "lines"]
 Array = np.ndarray[Any, Any]
@@ -92,14 +92,10 @@ class Labels:
         return "" if math.prod(self.shape) > 1 else "it is empty or one number"
 
 
-def label_result(
-    described: Described, name: str, place: Place, data_axes: Sequence[Axis] | None
-) -> Labels:
-    """Return the labels of a result, or of its part with a label; `data_axes` are of the data."""
+def label_result(described: Described, name: str, place: Place) -> Labels:
+    """Return the labels of a result, or of its part with a label."""
     nav, sig = tuple(described.nav_shape), tuple(described.sig_shape)
     axes = described.calibration.axes
-    if data_axes is not None:
-        axes = check_axes(data_axes, (*nav, *sig), len(sig))
     leading = {"nav": (nav, axes[: len(nav)]), "sig": (sig, axes[len(nav) :])}
     spec = described.buffers[place.result]
     shape, own = leading.get(spec.kind, ((), ()))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from itertools import repeat
 from typing import Any
@@ -11,7 +11,6 @@ import numpy as np
 
 from udfdask.base.types import AnyArray
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, UDFError
-from udfdask.geometry.axes import Axis
 from udfdask.geometry.labels import find_place
 from udfdask.geometry.shapes import Shape
 from udfdask.plan.arguments import Settings
@@ -36,7 +35,6 @@ def draw_result(
     result: Any,
     names: Any,
     *,
-    axes: Sequence[Axis] | None = None,
     log: bool | None = None,
     title: str = "",
     outlines: Mapping[str, Any] | None = None,
@@ -47,7 +45,7 @@ def draw_result(
     `outlines` are masks of frames that are drawn over each image, by name.
     """
     figure_class()  # raises if there is no matplotlib
-    choices = choose(names, [result._info], axes, option="names")
+    choices = choose(names, [result._info], option="names")
     look = {"log": log, **check_colors(**look)}
     wanted = dict.fromkeys(one.name for one in choices)
     arrays, masks = compute(

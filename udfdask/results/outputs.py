@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
 from udfdask.base.tracebacks import own_lines_hidden
-from udfdask.geometry.axes import Axis
 from udfdask.results.named_results import NamedResults
 from udfdask.scheduling.compute import check_options
 
@@ -22,7 +20,6 @@ class Outputs(NamedResults):
         self,
         names: Any = None,
         *,
-        axes: Sequence[Axis] | None = None,
         log: bool | None = None,
         title: str | None = None,
         vmin: float | None = None,
@@ -42,8 +39,6 @@ class Outputs(NamedResults):
             The results to draw: a name, or the label of a mask such as "BF"; a pair
             ``(name, function)`` with a function of an array, with NaN where it is not valid; or a
             list of these. By default the `default_plots` of the UDF, or else all images and lines.
-        axes : sequence of Axis, optional
-            One axis per dimension of the data, ``(*nav, *sig)``; by default those of the run.
         log : bool, optional
             Logarithmic scale for all results or for none; by default for images of kind sig.
         title : str, optional
@@ -71,16 +66,16 @@ class Outputs(NamedResults):
         --------
         >>> import dask.array as da, udfdask as ud
         >>> from udfdask.udfs import SumUDF
-        >>> result = ud.run_udf(da.ones((5, 5, 2, 3)), SumUDF()).compute()
         >>> axes = [ud.Axis(name=name, unit="mrad", scale=0.5) for name in ("y", "x", "ky", "kx")]
-        >>> result.plot("intensity", axes=axes).axes[0].get_xlabel()
+        >>> result = ud.run_udf(da.ones((5, 5, 2, 3)), SumUDF(), axes=axes)
+        >>> result.plot("intensity").axes[0].get_xlabel()
         'kx (mrad)'
         """
         from udfdask.results.detectors import draw_result
 
         chosen = True if names is None else names
         title = (self.name or self.udf_name) if title is None else title
-        look = {"axes": axes, "log": log, "vmin": vmin, "vmax": vmax, "cmap": cmap}
+        look = {"log": log, "vmin": vmin, "vmax": vmax, "cmap": cmap}
         with own_lines_hidden:
             return draw_result(self, chosen, title=title, **look)
 
