@@ -11,7 +11,8 @@ from udfdask.udfs import StdDevUDF, SumUDF
 
 def notes_of(udf, array=None):
     """Return the notes about a UDF; its laws are checked elsewhere."""
-    return check_udf(udf, array, skip=[law.__name__ for law in LAWS]).notes
+    others = {law.__name__ for law in LAWS} - {"merge_takes_every_buffer"}
+    return check_udf(udf, array, skip=sorted(others)).notes
 
 
 class Bright(ud.UDF):
@@ -114,41 +115,3 @@ def test_names_that_are_nearly_right_are_noted():
     assert notes_of(Misspelled()) == (
         "Misspelled.preproces is never called: did you mean preprocess?",
     )
-
-
-def test_ignored_processing_methods_are_noted():
-    class Parent(Largest):
-        process_frame = None
-
-        def get_method(self):
-            return self.UDF_METHOD.TILE
-
-        def process_tile(self, tile):
-            self.results.largest += tile.sum(axis=(1, 2))
-
-    class Child(Parent):
-        get_method = ud.UDF.get_method
-
-        def process_partition(self, partition):
-            self.results.largest[:] = 0
-
-    assert not notes_of(Parent())
-    assert notes_of(Child()) == ("Child defines process_partition, but process_tile is used",)
-
-
-def test_differences_of_unsigned_integers_are_noted():
-    class Difference(Largest):
-        def get_preferred_input_dtype(self):
-            return self.USE_NATIVE_DTYPE
-
-        def process_frame(self, frame):
-            self.results.largest[:] = (frame[:1] - frame[1:2]).mean() + 1000
-
-    class Converted(Difference):
-        def process_frame(self, frame):
-            super().process_frame(frame.astype("float64"))
-
-    (note,) = notes_of(Difference())
-    assert note.startswith("'largest' is ")
-    assert "integers are too small" in note
-    assert not notes_of(Converted())

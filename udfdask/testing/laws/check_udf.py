@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -13,7 +14,6 @@ from udfdask.base.types import AnyArray
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, UDFWarning
 from udfdask.testing.assertions import UDFCheckError
 from udfdask.testing.laws import chunks, processing, promises
-from udfdask.testing.notes_for_authors import notes_for_authors
 from udfdask.testing.subject import Subject, default_arrays
 from udfdask.udf import UDF
 from udfdask.udf.libertem_udfs import as_own
@@ -173,12 +173,15 @@ def check_udf(
         warnings.simplefilter("ignore", UDFWarning)
         for law in selected:
             _check(law, subject)
-        notes = notes_for_authors(subject)
+        # data that the UDF rejects
+        with contextlib.suppress(UDFCheckError):
+            _note_extremes_from_zero(subject)
+    notes = [*misspelled_methods(udf), *subject.notes]
     return CheckReport(
         udf_name=type(udf).__name__,
         laws=tuple(law.__name__ for law in selected),
         skipped=tuple(skip),
-        notes=tuple(dict.fromkeys([*notes, *subject.notes])),
+        notes=tuple(dict.fromkeys(notes)),
     )
 
 
@@ -194,6 +197,31 @@ def _check(law: Law, subject: Subject) -> None:
         for hint in misspelled_methods(subject.udf):  # often the cause
             complete.add_note(f"note: {hint}")
         raise complete from error.__cause__
+
+
+def _note_extremes_from_zero(subject: Subject) -> None:
+    """Note a maximum of negative data, or a minimum of positive data, that is 0.
+
+    For data of the other sign, such a buffer only has values of the data.
+    """
+    data = subject.data
+    if data.dtype.kind not in "if":
+        return
+    # counts and sums are rarely prime numbers
+    numbers = np.random.default_rng(21).choice([1009, 1013, 1019, 1021], size=data.shape)
+    for word, sign in (("negative", -1), ("positive", 1)):
+        if not (sign * data > 0).any():
+            continue  # the user's data have only the other sign
+        held, other = (
+            subject.run(data=(s * numbers).astype(data.dtype)).partials[0].arrays
+            for s in (sign, -sign)
+        )
+        subject.notes += [
+            f"{name!r} stays 0, its fresh value, if all data are {word}: does it need preprocess?"
+            for name, array in held.items()
+            if array.dtype.kind in "iuf" and array.size and not array.any()
+            if np.isin(-sign * other[name], numbers).all()
+        ]
 
 
 def _arrays(array: Any, sig_dims: int) -> list[AnyArray]:

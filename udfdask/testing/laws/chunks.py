@@ -52,12 +52,24 @@ def merge_takes_every_buffer(subject: Subject) -> None:
     """A merge takes the values of every buffer of a chunk."""
     run = subject.run()
     mode = run.declared.merge.mode
-    if not run.partials or mode == "none":
+    if not run.partials:
         return
     partial, fresh = run.partials[0], run.fresh_buffers()
+    filled = {name: differing(held, fresh[name]) for name, held in partial.arrays.items()}
+    # StdDevUDF needs `origin` only for data that are no integers
+    is_ours = run.declared.cls.get_result_buffers.__module__.startswith("udfdask.")
+    subject.notes += [
+        f"buffer {name!r} never left its fresh value, so its merge is not tested: assign it in a "
+        "method, or pass data for which it changes"
+        for name, places in filled.items()
+        if places.size and not places.any()
+        if not (is_ours and run.declared.buffers[name].use == "private")
+    ]
+    if mode == "none":
+        return
     merged = subject.attempt("with one chunk", merge_partials, run.recipe, 0, [partial])
     for name, held in partial.arrays.items():
-        is_filled = differing(held, fresh[name])
+        is_filled = filled[name]
         if not is_filled.any() or differing(merged.arrays[name], fresh[name]).any():
             continue
         # a merge may ignore a buffer that no result depends on
