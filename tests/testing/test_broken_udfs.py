@@ -174,16 +174,6 @@ class ClassState(Rows):
         self.results.sums[:] = self.seen
 
 
-@fault("FirstDataOnClass.background is set by the first data")
-class FirstDataOnClass(Rows):
-    background = None
-
-    def process_frame(self, frame):
-        if FirstDataOnClass.background is None:
-            FirstDataOnClass.background = frame.copy()
-        self.results.sums[:] = (frame - self.background).sum()
-
-
 COUNTER = {"frames": 0}
 
 
@@ -339,24 +329,6 @@ class UndeclaredResult(Rows):
 class MisspelledBuffer(Sums):
     def process_frame(self, frame):
         self.results.totl += frame
-
-
-class Norm:
-    """Keeps what it has seen first, as a cache in a class does."""
-
-    top = None
-
-    @classmethod
-    def of(cls, frame):
-        if cls.top is None:
-            cls.top = float(frame.max())
-        return max(cls.top, 1)
-
-
-@fault("class attribute Norm.top")
-class KeepsInAHelper(Rows):
-    def process_frame(self, frame):
-        self.results.sums[:] = frame.sum() / Norm.of(frame)
 
 
 @fault("'sums' .* elementwise_results = True promises")

@@ -115,3 +115,30 @@ def test_names_that_are_nearly_right_are_noted():
     assert notes_of(Misspelled()) == (
         "Misspelled.preproces is never called: did you mean preprocess?",
     )
+
+
+class Norm:
+    """Keeps what it has seen first, as a cache in a class does."""
+
+    top = None
+
+    @classmethod
+    def of(cls, frame):
+        if cls.top is None:
+            cls.top = float(frame.max())
+        return max(cls.top, 1)
+
+
+class FirstData(Largest):
+    background = None
+
+    def process_frame(self, frame):
+        if FirstData.background is None:
+            FirstData.background = frame.copy()
+        self.results.largest[:] = (frame - self.background).max() / Norm.of(frame)
+
+
+def test_values_of_the_first_data_are_noted():
+    notes = check_udf(FirstData()).notes
+    for name in ("FirstData.background", "Norm.top"):
+        assert any(f"{name} is set when the first data are processed" in note for note in notes)

@@ -44,6 +44,6 @@ def misspelled_methods(
     wanted, texts = list(known if meant is None else meant), []
     for name in sorted(others - used):
         if near := get_close_matches(name, wanted, n=1, cutoff=cutoff):
-            cls = written[name].__name__
-            texts.append(f"{cls}.{name} is never called: did you mean {near[0]}?")
+            owner = written[name].__name__
+            texts.append(f"{owner}.{name} is never called: did you mean {near[0]}?")
     return texts

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import warnings
-from collections.abc import Mapping
 
 import cloudpickle
-import numpy as np
 from dask.base import is_dask_collection
 
 from udfdask.base.names.naming import identity_of
 from udfdask.plan.parameters import find_lost_attribute
 from udfdask.testing.assertions import UDFCheckError, same, show
 from udfdask.testing.eager_run import ONE_CHUNK, Layout
-from udfdask.testing.mutable_state import Place, held_outside_buffers
+from udfdask.testing.mutable_state import held_outside_buffers
 from udfdask.testing.reference import run_checked
 from udfdask.testing.subject import Subject, in_words
 
@@ -89,38 +87,24 @@ def keeps_no_state(subject: Subject) -> None:
         "chunks are processed in any order, at the same time and in other processes, so these "
         "data are lost or mixed up. Keep them in a buffer, or in what get_task_data returns"
     )
-    kwargs = subject.udf._kwargs
+    cls, kwargs = type(subject.udf), subject.udf._kwargs
     parameters = {k: identity_of(v) for k, v in kwargs.items()}
-    snapshots = [subject.before]
+    states = [subject.before]
     for _ in range(2):
         with contextlib.suppress(UDFCheckError):  # other laws are about errors of its merge
             subject.results(Layout(nav_chunks=subject.two_chunks))
-        snapshots.append(held_outside_buffers(type(subject.udf)))
-    before, between, after = snapshots
-    changed = _changes(between, after)
+        states.append(held_outside_buffers(cls))
+    before, between, after = states
+    changed = [k for k, v in after.items() if between.get(k) != v]
     changed += [f"parameter {k!r}" for k, v in kwargs.items() if identity_of(v) != parameters[k]]
     if changed:
         raise UDFCheckError(f"{changed[0]} changes while data are processed: {rule}")
-    # what the first run has kept, such as a cache, must not change runs of other data
-    kept = _changes(before, between)
-    other = np.ascontiguousarray(subject.data[::-1]) if subject.nav else subject.data
-    if not kept or subject.error_with(other):
-        return
-    after_first_run = subject.results(data=other)
-    for label in kept:
-        if label in before and (put := before[label].put):
-            put(before[label].value)
-    subject.agree(
-        after_first_run,
-        subject.results(data=other),
-        f"{kept[0]} is set by the first data that are processed and changes the results of other "
-        f"data: {{name!r}} is {{one}} instead of {{other}} {{where}}; {rule}",
-    )
-
-
-def _changes(before: Mapping[str, Place], after: Mapping[str, Place]) -> list[str]:
-    """Return the labels of places whose values differ."""
-    return [k for k, v in after.items() if k not in before or before[k].identity != v.identity]
+    # this may be a cache, or come from the first data
+    subject.notes += [
+        f"{label} is set when the first data are processed: if it depends on them, {rule}"
+        for label, value in between.items()
+        if before.get(label) != value
+    ]
 
 
 def repeats_itself(subject: Subject) -> None:
