@@ -153,6 +153,8 @@ def test_a_store_and_a_dataset_have_them(tmp_path):
         store = each.to_zarr(tmp_path / "a.zarr", overwrite=True, **SYNC)
         assert of_dataset(read_saved(store)) == {"intensity": RING}
     assert "parameters" not in result.to_xarray().attrs
+    renamed = result.to_xarray(True, rename={"intensity": "image"})
+    assert json.loads(renamed["image"].attrs["parameters"]) == RING
     done = result.compute(**SYNC).to_xarray()
     done.to_netcdf(tmp_path / "a.nc", engine="scipy")  # netCDF 3
     with xr.open_dataset(tmp_path / "a.nc", engine="scipy") as found:

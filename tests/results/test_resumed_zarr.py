@@ -67,6 +67,7 @@ def test_a_finished_store_is_left_as_it_is(tmp_path, caplog):
     for other, options in (
         (run(cy=2), {}),
         (run(roi=(0, 0)), {}),
+        (run(), {"rename": {"field": "f"}}),
         (run(), {"zarr_format": 2}),
         (run().compute(), {}),
     ):

@@ -64,8 +64,11 @@ def test_a_udf_without_results():
 def test_a_result_called_like_a_dimension():
     udf = make({"sig_x": {"kind": "nav"}}, process_frame=lambda self, frame: None)()
     result = ud.run_udf(da.ones((2, 2, 2, 2)), udf)
-    with pytest.raises(ArgumentValueError, match=r"'sig_x'.*rename"):
+    with pytest.raises(ArgumentValueError, match=r"'sig_x'.*rename="):
         result.to_xarray()
+    assert list(result.to_xarray(rename={"sig_x": "s"}).data_vars) == ["s"]
+    with pytest.raises(ArgumentValueError, match="names of results"):
+        result.to_xarray(rename={"x": "s"})
 
 
 def axes(buffers, given):

@@ -39,8 +39,27 @@ def test_two_dimensions_of_one_name(dims):
 @pytest.mark.parametrize("name", ["y", "kx", "thickness"])
 def test_results_called_like_labels(array, name):
     udf = make({name: {"kind": "nav"}}, process_frame=lambda self, frame: None)()
-    match = rf"'{name}'.*rename"
+    match = rf"'{name}'.*rename="
     with raise_if_dask_computes():
         for method in ("run_udf", "run_udf_iter"):
             with pytest.raises(ArgumentValueError, match=match):
                 getattr(array.udf, method)(udf)
+        found = array.udf.run_udf(udf, rename={name: "other"})
+    assert list(found.data_vars) == ["other"]
+
+
+TWO = make({"a": {"kind": "nav"}, "b": {"kind": "nav"}}, process_frame=lambda s, f: None)
+
+
+@pytest.mark.parametrize(
+    ("udf", "rename", "error", "match"),
+    [
+        (SumUDF, "total", ArgumentValueError, "must be a dictionary"),
+        (SumUDF, {"sum": "total"}, ArgumentValueError, r"results, which are \['intens"),
+        (SumUDF, {"intensity": "ky"}, ArgumentValueError, r"'ky' .*rename="),
+        (TWO, {"a": "b"}, ArgumentValueError, r"'b' .*another result.*rename="),
+    ],
+)
+def test_rename(array, udf, rename, error, match):
+    with pytest.raises(error, match=match):
+        array.udf.run_udf(udf(), rename=rename)

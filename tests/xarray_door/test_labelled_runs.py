@@ -14,7 +14,7 @@ from labelled_data import Kinds, cases, expected_coords
 from making import SYNC
 from suites import examples
 from udfdask.testing import raise_if_dask_computes
-from udfdask.udfs import NeighborAverageUDF, SumSigUDF, SumUDF
+from udfdask.udfs import NeighborAverageUDF, StdDevUDF, SumSigUDF, SumUDF
 
 xr = pytest.importorskip("xarray", reason="xarray is an extra")
 pytest.importorskip("udfdask.xarray")
@@ -126,6 +126,13 @@ def test_udfs_in_any_sequence(array, kind):
         xr.testing.assert_identical(found.compute(), array.udf.run_udf(udf).compute())
 
 
+def test_rename(array):
+    found = array.udf.run_udf([SumUDF(), StdDevUDF()], rename={"intensity": "total", "var": "v"})
+    assert list(found[0].data_vars) == ["total"]
+    assert {"v", "std"} <= set(found[1].data_vars)
+    assert "var" not in found[1]
+
+
 def test_what_comes_out_may_be_changed(array):
     before = array.copy(deep=True)
     found = array.udf.run_udf(SumUDF(), sig_dims=("ky", "kx"))
@@ -170,9 +177,11 @@ def test_whole_frames_have_the_coordinates_of_the_data(positions):
 
 def test_the_last_snapshot_is_the_run(array):
     moved, roi = array.transpose("kx", "y", "x", "ky"), array["thickness"] > 2
-    udfs = [Kinds(), SumUDF()]
-    *_, last = moved.udf.run_udf_iter(udfs, ("ky", "kx"), roi, valid_masks=True)
-    wanted = moved.udf.run_udf(udfs, ("ky", "kx"), roi, valid_masks=True)
+    options = {"rename": {"sums": "s"}, "valid_masks": True}
+    *_, last = moved.udf.run_udf_iter([Kinds(), SumUDF()], ("ky", "kx"), roi, **options)
+    wanted = moved.udf.run_udf(
+        [Kinds(), SumUDF()], ("ky", "kx"), roi, rename={"sums": "s"}, valid_masks=True
+    )
     assert len(last.buffers) == 2
     for found, lazy in zip(last.buffers, wanted, strict=True):
         xr.testing.assert_identical(found, lazy.compute())

@@ -68,8 +68,9 @@ def test_datasets_results_and_arrays_together(counted, folder, options, progress
 )
 def test_by_xarray_and_dask(counted, folder, compute):
     one = counted.udf.run_udf(CountedChain(folder), sig_dims=SIG)
-    other = counted.udf.run_udf(CountedNav(folder), sig_dims=SIG)
-    other = other.rename({"sums": "s", "means": "m"})
+    other = counted.udf.run_udf(
+        CountedNav(folder), sig_dims=SIG, rename={"sums": "s", "means": "m"}
+    )
     with dask.config.set(scheduler="threads"):
         found = compute([one, other])
     check_once(folder)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Mapping
+from collections.abc import Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -92,7 +92,7 @@ def make_layout(
 ) -> Layout:
     """Return the layout for the results of a UDF.
 
-    `rename` has other names of variables, and `more` has more attributes of each.
+    `rename` has new names of variables, and `more` has more attributes of each.
     """
     buffers = results.buffers
     names: dict[str, Hashable] = {key: (rename or {}).get(key, key) for key in buffers}
@@ -102,12 +102,14 @@ def make_layout(
     dims = {*labels.nav, *labels.sig}
     coords = labels.coords.drop_dims(dims - used, errors="ignore")
     taken: set[Hashable] = {*dims, *coords.coords}
+    seen = set(taken)
     for name in names.values() if buffers else [VISITED]:
-        if name in taken:
+        if name in seen:
             raise ArgumentValueError(
-                f"the result {name!r} has the name of a dimension or coordinate of the data: "
-                "rename that one"
+                f"the result {name!r} is a dimension or coordinate of the data, or the name "
+                f"of another result: give it another name, such as '{name}_found', with rename="
             )
+        seen.add(name)
     # whole frames, as PickUDF returns them, keep the names of the signal dimensions
     frame = () if used.intersection(labels.sig) else labels.sig
     extra, own_coords = _extra_dims(results, {*taken, *names.values()}, frame, labels.coords)
@@ -131,6 +133,15 @@ def make_layout(
         coords=coords.assign_coords(own_coords),
         attrs=labels.attrs,
     )
+
+
+def check_rename(rename: Any, buffers: Iterable[str]) -> None:
+    """Raise unless `rename` is a mapping from names of results to names, or None."""
+    names = sorted(set(buffers))
+    if rename is not None and (not isinstance(rename, Mapping) or {*rename} - {*names}):
+        raise ArgumentValueError(
+            f"rename={rename!r} must be a dictionary with names of results, which are {names}"
+        )
 
 
 def free_name(name: str, taken: Collection[Hashable]) -> str:
@@ -174,8 +185,9 @@ def _extra_dims(
     return dims, coords
 
 
-def default_layout(info: ResultInfo, rename: Mapping[str, Hashable] | None = None) -> Layout:
-    """Return the layout of results in a Dataset with default names of axes."""
+def default_layout(info: ResultInfo, rename: Mapping[str, Hashable] | None) -> Layout:
+    """Return the layout of results in a Dataset with default names."""
+    check_rename(rename, info.buffers)
     axes, n_nav = info.calibration.axes, len(info.nav_shape)
     names = tuple(axis.name for axis in axes)
     coords: dict[Hashable, Any] = {}
@@ -201,7 +213,7 @@ def make_dataset(result: Any, layout: Layout, valid_masks: bool, visited: Any = 
 
 
 def dataset_in_file(
-    result: Any, rename: Mapping[str, Hashable] | None = None
+    result: Any, rename: Mapping[str, Hashable] | None
 ) -> tuple[xr.Dataset, dict[str, Hashable]]:
     """Return the Dataset in a file of a result, and the names of valid masks there."""
     info, own = result._info, result._own_masks

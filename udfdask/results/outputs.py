@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Hashable, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -127,7 +128,9 @@ class Outputs(NamedResults):
 
         return draw_detectors(self, detectors, name, log=log, title=title or "")
 
-    def to_xarray(self, valid_masks: bool = False) -> Any:
+    def to_xarray(
+        self, valid_masks: bool = False, *, rename: Mapping[str, Hashable] | None = None
+    ) -> Any:
         """Return the results as variables of an xarray.Dataset; lazy results stay lazy.
 
         Axes without names are called ``y`` and ``x`` in the scan, ``sig_y`` and ``sig_x`` in a
@@ -138,6 +141,8 @@ class Outputs(NamedResults):
         ----------
         valid_masks : bool
             Add a boolean variable ``{name}_valid`` for each result.
+        rename : dict, optional
+            New names of variables: ``{"a": "b"}`` calls the result ``"a"`` ``"b"``.
 
         Returns
         -------
@@ -146,8 +151,8 @@ class Outputs(NamedResults):
 
         Raises
         ------
-        ArgumentValueError
-            If a result has the name of a dimension.
+        ArgumentTypeError, ArgumentValueError
+            If `rename` is invalid, or a result has the name of a dimension.
         ImportError
             If xarray is not installed.
 
@@ -163,12 +168,13 @@ class Outputs(NamedResults):
         """
         from udfdask.results.layout import default_layout, make_dataset
 
-        return make_dataset(self, default_layout(self._info), valid_masks)
+        return make_dataset(self, default_layout(self._info, rename), valid_masks)
 
     def to_zarr(
         self,
         path: str | os.PathLike[str],
         *,
+        rename: Mapping[str, Hashable] | None = None,
         overwrite: bool = False,
         zarr_format: Literal[2, 3] | None = None,
         progress: bool = False,
@@ -185,6 +191,8 @@ class Outputs(NamedResults):
         ----------
         path : str or path-like
             Path of the new store, which the workers of a cluster must be able to write to.
+        rename : dict, optional
+            New names of variables, as in `to_xarray`.
         overwrite : bool
             Replace an existing zarr store, if its folder contains nothing else.
         zarr_format : {2, 3}, optional
@@ -232,7 +240,7 @@ class Outputs(NamedResults):
         from udfdask.results.layout import dataset_in_file
         from udfdask.results.zarr_store import write_dataset
 
-        dataset, masks = dataset_in_file(self)
+        dataset, masks = dataset_in_file(self, rename)
         kwargs |= {"overwrite": overwrite, "zarr_format": zarr_format, "resume": resume}
         kwargs |= {"masks": list(masks.values()), "sources": self.files, "progress": progress}
         with own_lines_hidden:

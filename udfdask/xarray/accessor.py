@@ -12,7 +12,8 @@ from udfdask.errors import ArgumentValueError
 from udfdask.explanation.describe import Explanation
 from udfdask.geometry.roi import Region
 from udfdask.io.opened_file import SIGNAL_DIMS, own_name
-from udfdask.results.layout import Labels, make_dataset, make_layout
+from udfdask.results.layout import Labels, Layout, check_rename, make_dataset, make_layout
+from udfdask.results.named_results import ResultInfo
 from udfdask.run.labeled_data import LabeledData
 from udfdask.run.map_frames import MapOptions, call_of, make_frame_udf, name_of_map
 from udfdask.run.map_frames import map_frames as map_on_array
@@ -41,6 +42,14 @@ SigDims = int | str | Sequence[Hashable]
 
 _UNNAMED = "__udfdask_result__"
 """Temporary name of a variable, which no dimension has."""
+
+
+def _layouts(
+    infos: Sequence[ResultInfo], labels: Labels, rename: Mapping[str, Hashable] | None
+) -> list[Layout]:
+    """Return the checked Dataset of each UDF, before it has values."""
+    check_rename(rename, [name for info in infos for name in info.buffers])
+    return [make_layout(info, labels, rename) for info in infos]
 
 
 @xr.register_dataarray_accessor("udf")
@@ -85,14 +94,13 @@ class DataArrayUDF:
         arranged: tuple[LabeledData, Labels],
         udf: Any,
         options: Mapping[str, Any],
-        rename: Mapping[str, Hashable] | None = None,
-        *,
+        rename: Mapping[str, Hashable] | None,
         valid_masks: bool = False,
     ) -> tuple[xr.Dataset, ...]:
         """Return a Dataset for each UDF, lazy if the data are lazy."""
         data, labels = arranged
         results = data.run(udf, options)
-        layouts = [make_layout(result._info, labels, rename) for result in results]
+        layouts = _layouts([result._info for result in results], labels, rename)
         if self._array.chunks is None:
             with own_lines_hidden:
                 results = compute(*results)
@@ -107,6 +115,7 @@ class DataArrayUDF:
         sig_dims: SigDims | None = None,
         roi: LabeledRegion | None = None,
         *,
+        rename: Mapping[str, Hashable] | None = None,
         keep_attrs: bool | None = None,
         valid_masks: bool = False,
         **options: Unpack[RunOptions],
@@ -124,6 +133,8 @@ class DataArrayUDF:
         roi : xarray.DataArray or array-like, optional
             The scan positions to process: a boolean DataArray, which is aligned by its coordinates
             and repeated along missing dimensions; or as in `udfdask.run_udf`.
+        rename : dict, optional
+            New names of variables: ``{"a": "b"}`` calls the result ``"a"`` ``"b"``.
         keep_attrs : bool, optional
             Whether variables and Datasets get the attributes of the data; by default as set by
             xarray's option `keep_attrs`. Attributes that describe values, such as `units`, are kept
@@ -156,7 +167,7 @@ class DataArrayUDF:
         """
         check_names(self.run_udf, options)
         arranged = arrange(self._array, sig_dims, roi, keep_attrs)
-        return in_form_of(udf, self._run(arranged, udf, options, valid_masks=valid_masks))
+        return in_form_of(udf, self._run(arranged, udf, options, rename, valid_masks))
 
     @forwards(MapOptions, map_on_array)
     def map_frames(
@@ -279,6 +290,7 @@ class DataArrayUDF:
         sig_dims: SigDims | None = None,
         roi: LabeledRegion | None = None,
         *,
+        rename: Mapping[str, Hashable] | None = None,
         keep_attrs: bool | None = None,
         valid_masks: bool = False,
         **options: Unpack[IterOptions],
@@ -287,7 +299,7 @@ class DataArrayUDF:
 
         Parameters
         ----------
-        udf, sig_dims, roi, keep_attrs, valid_masks
+        udf, sig_dims, roi, rename, keep_attrs, valid_masks
             As in `run_udf`.
         **options
             As in `udfdask.run_udf_iter`.
@@ -317,7 +329,7 @@ class DataArrayUDF:
         check_options(self.run_udf_iter, options, options.get("scheduler"))
         data, labels = arrange(self._array, sig_dims, roi, keep_attrs)
         run = data.iterate(udf, options)
-        layouts = [make_layout(info, labels) for info in run.infos]
+        layouts = _layouts(run.infos, labels, rename)
 
         def label(plain: Snapshot) -> Snapshot:
             def make(number: int) -> xr.Dataset:
