@@ -42,7 +42,7 @@ def test_one_changed_line_recomputes_that_udf_alone(cache, folder, tmp_path):
         space = {"__name__": "own"}
         exec(source, space)
         udfs = [space["Peak"](folder=folder), SumUDF(), space["Floor"](folder=folder)]
-        return ud.run_udf(data(tmp_path), udfs)
+        return [ud.run_udf(data(tmp_path), udf) for udf in udfs]
 
     def called(source):
         expected = without_cache(*run(source))
@@ -60,7 +60,7 @@ def test_one_changed_line_recomputes_that_udf_alone(cache, folder, tmp_path):
     assert called(changed.replace('note(self.params.folder, "Peak")', "pass")) == {}
 
 
-def test_a_new_udf_in_a_list_computes_that_udf_alone(cache, folder, tmp_path):
+def test_a_new_run_computes_its_udf_alone(cache, folder, tmp_path):
     class Calls(ud.UDF):
         def get_result_buffers(self):
             return {"first": self.buffer("nav", dtype="int64")}
@@ -71,7 +71,8 @@ def test_a_new_udf_in_a_list_computes_that_udf_alone(cache, folder, tmp_path):
 
     computed(*ud.run_udf(data(tmp_path), [Calls(folder=folder), zoo.Chain()]))
     assert counts(folder)
-    both = ud.run_udf(data(tmp_path), [zoo.TileTree(), Calls(folder=folder), zoo.Chain()])
+    udfs = [Calls(folder=folder), zoo.Chain()]
+    both = [ud.run_udf(data(tmp_path), zoo.TileTree()), *ud.run_udf(data(tmp_path), udfs)]
     expected = without_cache(*both)
     counts(folder)
     assert_equal(computed(*both), expected)

@@ -30,7 +30,6 @@ from udfdask.plan.recipe import Group, Recipe
 
 if TYPE_CHECKING:
     from udfdask.chunk.halo_chunk import LoadedChunk, Margin
-    from udfdask.chunk.partial_result import Partials
 
 PLACED_LAYER = "on-workers-"
 """Part of the names of layers whose tasks can load data only on some workers."""
@@ -274,12 +273,11 @@ def _run_block(
     index: tuple[int, ...],
     aux: Sequence[Any] = (),
     group: Group | None = None,
-    records: Any = None,
 ) -> Any:
     """Run a chunk of one block or of a list of its signal chunks, or run one signal chunk.
 
     `index` is the place in dask's grid, from which the chunk follows: tasks do not grow with the
-    scan. `records` runs a task that stores its partial results.
+    scan.
     """
     from udfdask.chunk.run_chunk import run_chunk  # clients of clusters run no chunk
 
@@ -292,11 +290,7 @@ def _run_block(
         part = int(np.ravel_multi_index(index[n_nav:], counts))
     if recipe.n_blocks == 1 or recipe.by_sig_chunk:
         blocks = (blocks,)
-
-    def run(group: Group | None) -> Partials:
-        return run_chunk(recipe, chunk, blocks, aux, group, part)
-
-    return run(group) if records is None else records.run(recipe, chunk, group, run)
+    return run_chunk(recipe, chunk, blocks, aux, group, part)
 
 
 @hides_own_lines
@@ -321,16 +315,11 @@ def _finish(
     margins: Sequence[Margin],
     aux: Sequence[Any] = (),
     group: Group | None = None,
-    records: Any = None,
 ) -> Any:
     """Process the positions at the borders of a chunk."""
     from udfdask.chunk.halo_chunk import finish_chunk
 
     recipe = recipe.now
     by_index = dict(zip((recipe.grid.index(chunk), *others), aux, strict=True)) if aux else None
-
-    def run(group: Group | None) -> Partials:
-        found = dict(zip(others, margins, strict=True))
-        return finish_chunk(recipe, chunk, loaded, found, by_index, group)
-
-    return run(group) if records is None else records.run(recipe, chunk, group, run)
+    found = dict(zip(others, margins, strict=True))
+    return finish_chunk(recipe, chunk, loaded, found, by_index, group)

@@ -170,10 +170,7 @@ def _run(
     client = owner if hasattr(owner, "scatter") else None
     todo = plain
     if change is not None:
-        changed, stored = change(collections)
-        todo = repack(changed)
-        if counter is not None:
-            counter.note_stored(stored)
+        todo = repack(change(collections))
     if client is not None:
         from udfdask.scheduling.cluster_run import run_on_cluster
 

@@ -6,7 +6,7 @@ import threading
 import uuid
 import warnings
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
@@ -88,7 +88,7 @@ class ProgressReporter(Protocol):
     """
 
     def start(self, state: ProgressState) -> None:
-        """Receive the totals when a run starts, and what a cluster or a cache already has.
+        """Receive the totals when a run starts.
 
         Parameters
         ----------
@@ -222,7 +222,6 @@ class ProgressCounter:
         self._ended = self._failed = False
         self._reporter = reporter
         self._sizes, self._chunk_of = work.sizes, work.chunk_of
-        self._stored: dict[Hashable, bool] = {}
         self._remaining: set[Hashable] = set()
         self._n_tasks: Counter[Hashable] = Counter()
         self._n_done: Counter[Hashable] = Counter()
@@ -237,20 +236,15 @@ class ProgressCounter:
         """Names of the layers with tasks to count."""
         return {key[0] for key in self._chunk_of if isinstance(key, tuple)}
 
-    def note_stored(self, tasks: Mapping[Hashable, bool]) -> None:
-        """Note tasks whose results are stored; True for those that need not be in the graph."""
-        self._stored = dict(tasks)
-
     def start(self, tasks: Iterable[Hashable] | None = None) -> None:
-        """Start to count some tasks and those that are stored, by default all of the work."""
+        """Start to count some tasks, by default all of the work."""
         if tasks is not None:
-            ours = {task for task, is_merged in self._stored.items() if is_merged}.union(tasks)
+            ours = set(tasks)
             self._chunk_of = {task: c for task, c in self._chunk_of.items() if task in ours}
             self._sizes = {chunk: self._sizes[chunk] for chunk in self._chunk_of.values()}
         self._remaining = set(self._chunk_of)
         self._n_tasks = Counter(self._chunk_of.values())
         self._totals = [sum(each) for each in zip(*self._sizes.values(), strict=True)] or [0, 0]
-        self._count(self._stored)
         self.started = True
         self._report("start", "running")
 

@@ -144,23 +144,6 @@ class BlockLayer(Blockwise):
             concatenate=getattr(array.dask.layers[array.name], "concatenate", None),
         )
 
-    def with_argument(self, name: str, values: PerBlock) -> Blockwise:
-        """Return the same layer with a keyword argument that has a value for each block."""
-        numblocks = tuple(self.dims[axis] for axis in self.output_indices)
-        # an input that has a name is not pickled for one, which takes 0.03 ms for each block
-        place = f"{self.output}-{name}"
-        more: dict[str, Any] = {name: TaskRef(blockwise_token(len(self.indices)))}
-        task = Task(self.task.key, self.task.func, *self.task.args, **self.task.kwargs, **more)
-        return Blockwise(
-            self.output,
-            self.output_indices,
-            task,
-            [*self.indices, (place, self.output_indices)],
-            {**self.numblocks, place: numblocks},
-            concatenate=self.concatenate,
-            io_deps={**self.io_deps, place: BlockwiseDepDict(dict(values.values), numblocks)},
-        )
-
 
 @dataclass(frozen=True, slots=True)
 class PerBlock:
