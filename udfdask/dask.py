@@ -5,16 +5,13 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
-from typing import Any, Unpack
+from typing import Any
 
 import dask.array as da
 
-from udfdask.geometry.roi import Region
 from udfdask.run.map_frames import map_frames
-from udfdask.run.options import IMAGE, DetectorOptions, forwards, make_detector
 from udfdask.run.progressive import run_udf_iter
 from udfdask.run.run_udf import explain, run_udf
-from udfdask.udfs.virtual_detector import VirtualDetectorUDF
 
 __all__ = ["ArrayAccessor"]
 
@@ -62,46 +59,6 @@ class ArrayAccessor:
     run_udf_iter = _with_array(run_udf_iter)
     map_frames = _with_array(map_frames)
     explain = _with_array(explain)
-
-    @forwards(DetectorOptions, VirtualDetectorUDF, run_udf)
-    def virtual_image(
-        self,
-        detector: Any = "disk",
-        *,
-        sig_dims: int | None = None,
-        roi: Region | None = None,
-        **options: Unpack[DetectorOptions],
-    ) -> da.Array:
-        """Return the image of a virtual detector, lazily: the sum of its pixels in each frame.
-
-        Parameters
-        ----------
-        detector : {"disk", "ring", "rect", "point", "window"} or array of bool, shape `sig`
-            Shape of the detector, or a mask, as in `udfdask.udfs.VirtualDetectorUDF`.
-        sig_dims, roi, **options
-            As in `udfdask.run_udf`.
-
-        Returns
-        -------
-        dask.array.Array, shape nav
-            The image.
-
-        Raises
-        ------
-        UDFError
-            As in `udfdask.run_udf`, or if the detector is invalid.
-
-        Examples
-        --------
-        >>> import dask.array as da, udfdask.dask
-        >>> x = da.ones((2, 3, 16, 16), chunks=(1, 3, 16, 16), dtype="uint16")
-        >>> x.udf.virtual_image("ring", ri=4, ro=7).compute()
-        array([[100, 100, 100],
-               [100, 100, 100]])
-        """
-        udf, run = make_detector(self.virtual_image, detector, options)
-        image: da.Array = self.run_udf(udf, sig_dims=sig_dims, roi=roi, **run)[IMAGE]
-        return image
 
 
 class _AccessorAttribute:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 import udfdask as ud
 from suites import examples
 from udfdask.testing import raise_if_dask_computes
-from udfdask.udfs import SumSigUDF
+from udfdask.udfs import SumSigUDF, VirtualDetectorUDF
 
 pytestmark = pytest.mark.full
 
@@ -90,7 +90,7 @@ class TestHyperSpysRegions:
             roi.add_widget(scan, axes=(scan.axes_manager.navigation_axes[1],))
             found = selected(scan, roi=roi)
             with pytest.raises(ud.ArgumentValueError, match="drawn over other axes"):
-                scan.udf.virtual_image(roi)
+                scan.udf.run_udf(VirtualDetectorUDF(roi))
             plt.close("all")
         expected = np.zeros(NAV, dtype=bool)
         expected[1:3] = True
@@ -158,5 +158,5 @@ def test_a_mask_of_the_scan_is_no_mask_of_frames():
     scan = hs.signals.Signal2D(np.arange(256.0).reshape(4, 4, 4, 4))
     bright = scan.sum("sig") > 60
     with pytest.raises(ud.ArgumentValueError, match=r"the mask is .* pass a signal"):
-        scan.udf.virtual_image(bright)
-    scan.udf.virtual_image(scan.mean() > 60)
+        scan.udf.run_udf(VirtualDetectorUDF(bright))
+    scan.udf.run_udf(VirtualDetectorUDF(scan.mean() > 60))

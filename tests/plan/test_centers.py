@@ -108,8 +108,10 @@ def signal():
 
 def test_signals_in_memory_and_lazy_ones(signal):
     quiet = {"show_progressbar": False}
-    assert (signal.udf.virtual_image("ring", **DARK, **quiet).data == 0).all()
-    assert (signal.udf.virtual_image("disk", r="2 mrad", **quiet).data == BEAM.sum()).all()
+    detectors = [VirtualDetectorUDF("ring", **DARK), VirtualDetectorUDF(r="2 mrad")]
+    dark, bright = signal.udf.run_udf(detectors, **quiet)
+    assert (dark["intensity"].data == 0).all()
+    assert (bright["intensity"].data == BEAM.sum()).all()
     lazy = signal.as_lazy().udf.run_udf(CoMUDF(r="3 mrad")).compute(**quiet, **SYNC)
     assert np.allclose(lazy["field"].data, 0)
     line, *_ = signal.udf.explain(VirtualDetectorUDF("ring", **DARK)).detectors
@@ -139,8 +141,8 @@ def test_data_arrays():
     assert "note" not in found.attrs
     plain = array.drop_vars(["ky", "kx"])
     assert "y 10, x 12 px" in plain.udf.run_udf(CoMUDF(r=3)).attrs["note"]
-    assert "y 10, x 12 px" in plain.udf.virtual_image("disk", r=3).attrs["note"]
-    assert not plain.udf.virtual_image("disk", r=3, center="middle").attrs
+    assert "y 10, x 12 px" in plain.udf.run_udf(VirtualDetectorUDF(r=3)).attrs["note"]
+    assert not plain.udf.run_udf(VirtualDetectorUDF(r=3, center="middle")).attrs
 
 
 def test_progressive_runs_and_their_changes():

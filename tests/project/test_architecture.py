@@ -43,9 +43,9 @@ ALLOWED = {
             "explanation scheduling results"
         ),
         "libertem": "errors geometry udf udfs scheduling results run",
-        "xarray": "advice errors base geometry udf udfs explanation scheduling io results run",
-        "hyperspy": "advice errors base geometry udf udfs explanation scheduling io results run",
-        "dask": "geometry udfs run",
+        "xarray": "advice errors base geometry udf explanation scheduling io results run",
+        "hyperspy": "advice errors base geometry udf explanation scheduling io results run",
+        "dask": "run",
         "testing": "errors base geometry backends corrections udf plan chunk results run",
         "cli": (
             "advice errors base geometry plotting masks demo udf udfs graph explanation "

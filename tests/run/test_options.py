@@ -8,10 +8,10 @@ import pytest
 import udfdask as ud
 from run_doors import DOORS, methods
 from udfdask.plan.arguments import Options
-from udfdask.run.options import NUMBERS, IterOptions, RunOptions
+from udfdask.run.options import IterOptions, RunOptions
 from udfdask.run.progressive import ProgressiveRun
 from udfdask.scheduling.compute import OPTIONS
-from udfdask.udfs import SumUDF, VirtualDetectorUDF
+from udfdask.udfs import SumUDF
 
 X = da.ones((2, 3, 4, 4), chunks=(1, 3, 4, 4))
 RUNS = [(door, name) for door in DOORS for name in ("run_udf", "explain", "run_udf_iter")]
@@ -57,14 +57,6 @@ def test_each_option_arrives(door, name):
         call(SumUDF(), backends="abacus")
     with pytest.raises(ud.ArgumentValueError, match="split_every"):
         call(SumUDF(), split_every=1)
-
-
-@pytest.mark.parametrize("door", ["dask", "xarray", "hyperspy"])
-def test_a_virtual_image_shows_the_numbers_of_detectors(door):
-    shown = inspect.signature(methods(door, X).virtual_image).parameters
-    for option in {*keywords(VirtualDetectorUDF), *RunOptions.__annotations__} - {"shape"}:
-        assert shown[option].default is None
-    assert set(keywords(VirtualDetectorUDF)) - {"shape"} == NUMBERS
 
 
 def test_argument_of_the_function_that_is_mapped():

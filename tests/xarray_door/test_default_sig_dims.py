@@ -29,7 +29,6 @@ def test_spectra_of_a_file_are_spectra():
     assert array.attrs == {"signal_dims": '["E"]'}
     image = array.udf.run_udf(SumSigUDF())["intensity"]
     np.testing.assert_array_equal(image, array.sum("E"))
-    assert array.udf.virtual_image("window", start=0, stop=2).dims == ("y", "x")
     assert array.udf.map_frames(np.sum).dims == ("y", "x")
     assert array.udf.explain(SumUDF()).n_chunks == 3
     *_, last = array.udf.run_udf_iter(SumUDF(), scheduler="synchronous")

@@ -103,4 +103,3 @@ def test_names(array):
     assert unnamed.name == array.data.name  # so does xarray
     assert unnamed.udf.map_frames(spread).name == "spread"
     assert unnamed.udf.map_frames(lambda frame: frame.max()).name == "map_frames"
-    assert unnamed.udf.virtual_image("disk", r=2).name is None

@@ -27,22 +27,13 @@ from udfdask.io.opened_file import labeled_array
 from udfdask.results.result import Result
 from udfdask.run.map_frames import MapOptions, call_of, make_frame_udf, name_of_map
 from udfdask.run.map_frames import map_frames as map_on_array
-from udfdask.run.options import (
-    IMAGE,
-    DetectorOptions,
-    IterOptions,
-    RunOptions,
-    check_names,
-    forwards,
-    make_detector,
-)
+from udfdask.run.options import IterOptions, RunOptions, check_names, forwards
 from udfdask.run.progressive import Snapshot, UDFIterator
 from udfdask.run.progressive import run_udf_iter as iterate_on_array
 from udfdask.run.run_udf import in_form_of
 from udfdask.run.run_udf import run_udf as run_on_array
 from udfdask.scheduling.compute import check_options, compute
 from udfdask.udf import UDF
-from udfdask.udfs.virtual_detector import VirtualDetectorUDF
 
 SignalRegion: TypeAlias = BaseSignal | BaseROI | Region
 
@@ -229,50 +220,6 @@ class UDFAccessor:
             )
         sig_dims = self._signal.axes_manager.signal_dimension
         return labeled_array(aligned_data(self._signal), read_calibration(self._signal), sig_dims)
-
-    @forwards(DetectorOptions, VirtualDetectorUDF, run_udf, run_on_array)
-    def virtual_image(
-        self,
-        detector: Any = "disk",
-        *,
-        roi: SignalRegion | None = None,
-        lazy_output: bool | None = None,
-        show_progressbar: bool | None = None,
-        **options: Unpack[DetectorOptions],
-    ) -> Any:
-        """Return the image of a virtual detector: the sum of its pixels in each frame.
-
-        Parameters
-        ----------
-        detector : HyperSpy ROI, BaseSignal, array of bool, or str
-            A ROI such as `hyperspy.api.roi.CircleROI` in the units of the signal axes; a mask of
-            the shape of a frame; or a shape, as in `udfdask.udfs.VirtualDetectorUDF`.
-        roi, lazy_output, show_progressbar, **options
-            As in `run_udf`.
-
-        Returns
-        -------
-        BaseSignal
-            The image, a Signal2D for a scan of two dimensions.
-
-        Raises
-        ------
-        UDFError
-            As in `run_udf`, or if the detector is invalid.
-
-        Examples
-        --------
-        >>> import hyperspy.api as hs, numpy as np, udfdask.hyperspy
-        >>> s = hs.signals.Signal2D(np.ones((2, 3, 16, 16), dtype="uint16")).as_lazy()
-        >>> s.axes_manager[2].scale = s.axes_manager[3].scale = 0.5
-        >>> s.udf.virtual_image(hs.roi.CircleROI(cx=4, cy=4, r=2))
-        <LazySignal2D, title: intensity, dimensions: (|3, 2)>
-        """
-        udf, chosen = make_detector(self.virtual_image, detector, options)
-        (result,) = self._run(udf, roi, lazy_output, show_progressbar, chosen)
-        image = SignalResult(result, read_labels(self._signal))[IMAGE]
-        n_axes = image.axes_manager.navigation_dimension
-        return image.transpose(signal_axes=min(2, n_axes)) if n_axes else image
 
     @forwards(IterOptions, run_udf, iterate_on_array)
     def run_udf_iter(

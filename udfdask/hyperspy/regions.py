@@ -69,7 +69,7 @@ def _select(signal: Any, roi: Any, *, navigate: bool) -> BoolArray:
     if any(axis not in every for axis in axes):
         raise ArgumentValueError(
             f"{roi!r} is drawn over other axes: pass a region of the scan as roi=, and a region of "
-            "the frames to signal.udf.virtual_image(roi)"
+            "the frames to VirtualDetectorUDF(roi)"
         )
     order = sorted(axes, key=lambda axis: axis.index_in_array)
     shape = tuple(axis.size for axis in order)

@@ -15,7 +15,6 @@ from typing import (
     TypeAlias,
     TypedDict,
     TypeVar,
-    cast,
     runtime_checkable,
 )
 
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
     from distributed import Client
 
     from udfdask.plotting import LivePlot
-    from udfdask.udfs.virtual_detector import VirtualDetectorUDF
 
 Drawn: TypeAlias = str | tuple[str, Callable[[Any], Any]]
 """A result to draw: its name, or the name and a function of its values."""
@@ -160,42 +158,3 @@ def forwards(options: type, *targets: Callable[..., Any]) -> Callable[[F], F]:
         return function
 
     return show
-
-
-IMAGE = "intensity"
-"""Name of the result that is the image."""
-
-
-class DetectorOptions(RunOptions, total=False):
-    """Options of `virtual_image`: the numbers of a detector, and the options of a run."""
-
-    cx: Any
-    cy: Any
-    r: Any
-    ri: Any
-    ro: Any
-    x: Any
-    y: Any
-    width: Any
-    height: Any
-    start: Any
-    stop: Any
-    center: Any
-    centers: Any
-    stretch: Any
-    stretch_angle: Any
-
-
-NUMBERS = DetectorOptions.__annotations__.keys() - RunOptions.__annotations__.keys()
-
-
-def make_detector(
-    caller: Callable[..., Any], detector: Any, options: Mapping[str, Any]
-) -> tuple[VirtualDetectorUDF, RunOptions]:
-    """Return the UDF of a detector, and those of the options that belong to the run."""
-    check_names(caller, options)
-    from udfdask.udfs.virtual_detector import VirtualDetectorUDF  # other runs need no masks
-
-    numbers = {name: value for name, value in options.items() if name in NUMBERS}
-    rest = {name: value for name, value in options.items() if name not in NUMBERS}
-    return VirtualDetectorUDF(detector, **numbers), cast(RunOptions, rest)

@@ -17,22 +17,13 @@ from udfdask.results.named_results import ResultInfo
 from udfdask.run.labeled_data import LabeledData
 from udfdask.run.map_frames import MapOptions, call_of, make_frame_udf, name_of_map
 from udfdask.run.map_frames import map_frames as map_on_array
-from udfdask.run.options import (
-    IMAGE,
-    DetectorOptions,
-    IterOptions,
-    RunOptions,
-    check_names,
-    forwards,
-    make_detector,
-)
+from udfdask.run.options import IterOptions, RunOptions, check_names, forwards
 from udfdask.run.progressive import Snapshot, UDFIterator
 from udfdask.run.progressive import run_udf_iter as iterate_on_array
 from udfdask.run.run_udf import in_form_of
 from udfdask.run.run_udf import run_udf as run_on_array
 from udfdask.scheduling.compute import check_options, compute
 from udfdask.udf import UDF
-from udfdask.udfs.virtual_detector import VirtualDetectorUDF
 from udfdask.xarray.from_dataarray import arrange, name_dims
 
 LabeledRegion: TypeAlias = xr.DataArray | Region
@@ -237,51 +228,6 @@ class DataArrayUDF:
         # the result has other dimensions
         attrs = {name: value for name, value in self._array.attrs.items() if name != SIGNAL_DIMS}
         return mapped.assign_attrs(attrs)
-
-    @forwards(DetectorOptions, VirtualDetectorUDF, run_udf, run_on_array)
-    def virtual_image(
-        self,
-        detector: Any = "disk",
-        sig_dims: SigDims | None = None,
-        roi: LabeledRegion | None = None,
-        *,
-        keep_attrs: bool | None = None,
-        **options: Unpack[DetectorOptions],
-    ) -> xr.DataArray:
-        """Return the image of a virtual detector: the sum of its pixels in each frame.
-
-        Parameters
-        ----------
-        detector : {"disk", "ring", "rect", "point", "window"}, DataArray or array of bool
-            Shape of the detector, as in `udfdask.udfs.VirtualDetectorUDF`, or a mask, which as a
-            DataArray is aligned by its coordinates.
-        sig_dims, roi, keep_attrs, **options
-            As in `run_udf`.
-
-        Returns
-        -------
-        xarray.DataArray
-            The image, with the navigation dimensions and the name of the data.
-
-        Raises
-        ------
-        UDFError
-            As in `run_udf`, or if the detector is invalid.
-
-        Examples
-        --------
-        >>> import dask.array as da, udfdask.xarray, xarray as xr
-        >>> data = da.ones((2, 3, 16, 16), chunks=(1, 3, 16, 16), dtype="uint16")
-        >>> array = xr.DataArray(data, dims=("y", "x", "ky", "kx"))
-        >>> image = array.udf.virtual_image("ring", sig_dims=("ky", "kx"), ri=4, ro=7)
-        >>> image.dims, image.max().compute().item()
-        (('y', 'x'), 100)
-        """
-        udf, chosen = make_detector(self.virtual_image, detector, options)
-        arranged = arrange(self._array, sig_dims, roi, keep_attrs)
-        (dataset,) = self._run(arranged, udf, chosen, {IMAGE: _UNNAMED})
-        notes = {key: text for key, text in dataset.attrs.items() if key == "note"}
-        return dataset[_UNNAMED].rename(own_name(self._array)).assign_attrs(notes)
 
     @forwards(IterOptions, run_udf, iterate_on_array)
     def run_udf_iter(

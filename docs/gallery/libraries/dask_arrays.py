@@ -16,13 +16,14 @@ import matplotlib.pyplot as plt
 import udfdask as ud
 import udfdask.dask
 from udfdask.demo import make_recording
+from udfdask.udfs import VirtualDetectorUDF
 
 frames = make_recording(nav_shape=(48, 64), sig_shape=(64, 64))
 scan = frames[:, 4:-4].astype("float32") / 40  # any dask array will do
 
-bright = scan.udf.virtual_image("disk", r=5)
-dark = scan.udf.virtual_image("ring", ri=9, ro=18)
-ratio = dark / bright  # lazy: still nothing has run
+disk, ring = VirtualDetectorUDF("disk", r=5), VirtualDetectorUDF("ring", ri=9, ro=18)
+bright, dark = scan.udf.run_udf([disk, ring])
+ratio = dark["intensity"] / bright["intensity"]  # lazy: still nothing has run
 counts, edges = da.histogram(ratio, bins=40, range=(0.5, 2.5))
 ratio, counts = ud.compute(ratio, counts)
 
