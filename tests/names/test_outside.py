@@ -23,7 +23,7 @@ import dask, dask.config
 import numpy as np
 import udfdask as ud
 
-NAME = "OWN_SCALE"
+NAME, LOG = "OWN_SCALE", Path("log.txt")
 {more}
 
 class Own(ud.UDF):
@@ -53,36 +53,32 @@ READS = {
     "environ": 'value = float(os.environ["OWN_SCALE"])',
     "getenv": 'value = float(os.getenv("OWN_SCALE", 1))',
     "imported": 'value = float(getenv("OWN_SCALE", 1)) + len(environ)',
-    "another name": 'value = float(asked("OWN_SCALE", 1))',
     "global name": "value = float(os.environ[NAME])",
     "parameter": "value = float(environ[self.params.variable])",
     "import inside": 'import os; value = float(os.environ["OWN_SCALE"])',
     "helper": "value = helper()",
-    "made name": 'n = "SCALE"; value = len(os.environ.get(f"OWN_{n}", ""))',
-    "by text": 'value = len(getattr(os, "environ").get("OWN_SCALE", ""))',
-    "expanded": 'value = len(os.path.expandvars("$OWN_SCALE"))',
 }
 
 
 @pytest.mark.parametrize("how", READS)
-def test_the_environment_counts_if_the_code_reads_it(how, monkeypatch):
-    body = READS[how]
-    helper = "from os import getenv as asked\n"
-    helper += 'def helper():\n    return float(os.environ["OWN_SCALE"])'
+def test_a_variable_counts_if_the_code_names_it(how, monkeypatch):
+    helper = 'def helper():\n    return float(os.environ["OWN_SCALE"])'
     monkeypatch.setenv("OWN_SCALE", "1")
-    first = name(body, helper, variable="OWN_SCALE")
-    assert name(body, helper, variable="OWN_SCALE") == first
+    first = name(READS[how], helper, variable="OWN_SCALE")
+    monkeypatch.setenv("SLURM_JOB_ID", "17")
+    monkeypatch.setenv("PYTHONHASHSEED", "3")
+    assert name(READS[how], helper, variable="OWN_SCALE") == first
     monkeypatch.setenv("OWN_SCALE", "2")
-    assert name(body, helper, variable="OWN_SCALE") != first
+    assert name(READS[how], helper, variable="OWN_SCALE") != first
     monkeypatch.delenv("OWN_SCALE")
-    assert name(body, helper, variable="OWN_SCALE") != first
+    assert name(READS[how], helper, variable="OWN_SCALE") != first
 
 
-def test_variables_do_not_count_for_other_code(monkeypatch):
-    bodies = ['value = len("HOME")', 'value = len(os.listdir("/"))', "value = os.cpu_count()"]
-    first = [name(body) for body in bodies]
+def test_variables_that_are_only_words_do_not_count(monkeypatch):
+    first = name('value = len("HOME")')
     monkeypatch.setenv("HOME", "/elsewhere")
-    assert [name(body) for body in bodies] == first
+    assert name('value = len("HOME")') == first
+    assert name('value = len(os.environ["HOME"])') != name('value = len(os.environ["PATH"])')
 
 
 @pytest.mark.parametrize(
@@ -93,11 +89,39 @@ def test_variables_do_not_count_for_other_code(monkeypatch):
         'from dask import config; value = config.get("own.scale", 1)',
     ],
 )
-def test_settings_of_dask_count_if_the_code_reads_them(body):
+def test_a_setting_of_dask_counts_if_the_code_names_it(body):
     first = name(body)
-    assert name(body) == first
     with dask.config.set({"own.scale": 2}):
         assert name(body) != first
+    with dask.config.set({"own.other": 2}):
+        assert name(body) == first
+
+
+WRITES = {
+    "constant": 'value = open("log.txt", "a").write("x")',
+    "binary": 'value = open("log.txt", "wb").write(b"x")',
+    "global": 'value = open(LOG, "a").write("x")',
+    "text": 'value = Path("log.txt").write_text("x")',
+    "parameter": 'value = open(self.params.log, "a").write("x")',
+    "helper": "value = noted()",
+}
+MORE = """
+def noted():
+    with open("log.txt", "a") as file:
+        return file.write("x")
+"""
+
+
+@pytest.mark.parametrize("how", WRITES)
+def test_what_is_opened_for_writing_is_no_input(how, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    found = set()
+    for text in (None, "a", "ab"):
+        if text:
+            (tmp_path / "log.txt").write_text(text)
+        parameters = {"log": tmp_path / "log.txt"} if "parameter" in how else {}
+        found.add(str(name(WRITES[how], MORE, **parameters)))
+    assert len(found) == 1
 
 
 @pytest.mark.parametrize(
@@ -106,7 +130,6 @@ def test_settings_of_dask_count_if_the_code_reads_them(body):
         'value = float(open("log.txt").read())',
         'value = float(open("log.txt", "r").read())',
         'value = float(np.loadtxt("log.txt")) + open("other.txt", "a").write("x")',
-        'value = open("log.txt", "a").write("x")',
         "value = float(self.params.log.open().read())",
     ],
 )
@@ -133,6 +156,9 @@ class Odd:
         'value = importlib.import_module("ma" + "th".lower()).pi',
         'value = len(compile("1", "", "eval").co_code)',
         'value = eval("1 + 1")',
+        'n = 1; value = len(os.environ.get(f"OWN_{n}", ""))',
+        'n = "1"; value = len(os.environ.get("OWN_" + n, ""))',
+        'n = 1; value = len(os.environ.get("OWN_%d" % n, ""))',
         "value = float(decimal.Decimal(1) / 7)",
         "value = len([odd])",
     ],

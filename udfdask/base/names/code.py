@@ -11,12 +11,13 @@ import enum
 import hashlib
 import importlib
 import importlib.util
+import os
 import sys
 import types
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from udfdask.base.names import origins
 from udfdask.base.names.origins import is_library_scope, library_name
@@ -37,9 +38,19 @@ _CONFIGURED = ("udfdask.udf", "udfdask.udfs.")
 # the code that these functions use is known only when they are called
 _UNFORESEEN = {("builtins", name) for name in ("compile", "eval", "exec", "__import__")}
 _UNFORESEEN |= {("importlib", "import_module")}
+_READERS = [("library", *names) for names in (("os",), ("os", "environ"), ("os", "getenv"))]
+_READERS += [("library", *names) for names in (("dask", "config"), ("dask.config",))]
+_READERS += [("library", "dask.config", "get")]
+"""Names of what reads settings."""
+
 _LOADS = frozenset({"LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"})
 _ATTRIBUTES = frozenset({"LOAD_ATTR", "LOAD_METHOD"})
+_TEXT_METHODS = frozenset({"format", "format_map", "join", "lower", "replace", "upper"})
 _NO_STEPS = frozenset({"CACHE", "EXTENDED_ARG", "NOP", "PRECALL", "PUSH_NULL", "RESUME"})
+
+Written = Literal["writes", "writes parameter"]
+Steps = list[tuple[str, Any]]
+"""Instructions of a code object: names and arguments."""
 
 
 def name_class(walk: Walk, cls: type) -> Any:
@@ -127,8 +138,16 @@ def _name_references(walk: Walk, function: types.FunctionType) -> Any:
             found.append((chain, _name_namespace(walk, scope)))
         else:
             found.append((chain, _name_reached(walk, value, rest)))
+    for kind, text in references.written:
+        value = scope.get(text) if kind == "global" else text
+        if isinstance(value, (str, os.PathLike)):
+            how: Written = "writes parameter" if kind == "parameter" else "writes"
+            walk.noted.add((how, str(os.fspath(value))))
     package = scope.get("__package__") or scope.get("__name__", "").rpartition(".")[0]
     imported = [_name_import(walk, package, *each) for each in sorted(references.imports)]
+    used = [name for _, name in found] + [name for names in imported for name in names]
+    if references.makes_texts and any(name in _READERS for name in used):
+        return walk.unnamed(function)  # it may make the name of a setting while it runs
     return (found, imported)
 
 
@@ -225,18 +244,27 @@ class References:
     imports: set[tuple[int, str, tuple[str, ...]]] = field(default_factory=set)
     """Each import: level of a relative import, module, imported names."""
     texts: set[str] = field(default_factory=set)
-    """Each constant text, and each name of a variable or attribute."""
+    """Each constant text."""
+    written: set[tuple[str, str]] = field(default_factory=set)
+    """Each file opened for writing: ("constant", path), or "global" or "parameter" and a name."""
+    makes_texts: bool = False
+    """Whether texts are put together, so that there can be others than constants."""
 
 
 @lru_cache(maxsize=4096)
 def references_of(code: types.CodeType) -> References:
     """Return the names and texts in a code object."""
-    steps = [
-        (each.opname, each.argval)
+    steps: Steps = [
+        (each.opname, each.argrepr if each.opname == "BINARY_OP" else each.argval)
         for each in dis.get_instructions(code)
         if each.opname not in _NO_STEPS
     ]
-    found = References(texts=set(code.co_names))
+    inner = [references_of(each) for each in code.co_consts if isinstance(each, types.CodeType)]
+    found = References(
+        written=set(_written(steps)),
+        makes_texts=any(_makes_text(steps, k) for k in range(len(steps)))
+        or any(each.makes_texts for each in inner),
+    )
     chain: tuple[str, ...] = ()
     for k, (name, value) in enumerate(steps):
         if chain and name in _ATTRIBUTES:
@@ -249,15 +277,53 @@ def references_of(code: types.CodeType) -> References:
             level, taken = (argument for _, argument in steps[k - 2 : k])
             found.imports.add((level or 0, value, tuple(taken or ())))
     for constant in code.co_consts:
-        if isinstance(constant, types.CodeType):
-            inner = references_of(constant)
-            found.chains.update(inner.chains)
-            found.imports.update(inner.imports)
-            found.texts.update(inner.texts)
         for each in constant if isinstance(constant, tuple) else (constant,):
             if isinstance(each, str):
                 found.texts.add(each)
+    for each in inner:
+        for kind in ("chains", "imports", "texts", "written"):
+            getattr(found, kind).update(getattr(each, kind))
     return found
+
+
+def _makes_text(steps: Steps, k: int) -> bool:
+    """Return whether instruction number k may put a text together."""
+    name, value = steps[k]
+    if name in _ATTRIBUTES:
+        return value in _TEXT_METHODS
+    if name == "BINARY_OP" and value in ("+", "+=", "%"):
+        for before, operand in reversed(steps[:k]):
+            if before == "LOAD_CONST" and isinstance(operand, str):
+                return True
+            if not before.startswith("LOAD_"):
+                return False
+    return name.startswith(("FORMAT_", "BUILD_STRING"))
+
+
+def _written(steps: Steps) -> Iterator[tuple[str, str]]:
+    """Yield files opened by ``open(path, "a")`` or ``path.write_text(...)``; others are read."""
+    for end, (name, value) in enumerate(steps):
+        opens = name == "LOAD_CONST" and _is_write_mode(value)
+        if not opens and not (name in _ATTRIBUTES and value in ("write_text", "write_bytes")):
+            continue
+        called = not opens and steps[end - 1][0].startswith("CALL")  # Path("log.txt")
+        last = start = end - 2 if called else end - 1
+        while start > 0 and steps[start][0] in _ATTRIBUTES:
+            start -= 1
+        if start < 0 or (opens and not (start and steps[start - 1] == ("LOAD_GLOBAL", "open"))):
+            continue
+        if start < last:
+            if steps[start][0] not in _LOADS:
+                yield ("parameter", steps[last][1])
+        elif steps[start][0] in _LOADS:
+            yield ("global", steps[start][1])
+        elif steps[start][0] == "LOAD_CONST" and isinstance(steps[start][1], str):
+            yield ("constant", steps[start][1])
+
+
+def _is_write_mode(mode: Any) -> bool:
+    """Return whether a constant is a mode of `open` that does not read the file."""
+    return isinstance(mode, str) and mode[:1] in {"w", "a", "x"} and set(mode[1:]) <= set("bt+")
 
 
 @lru_cache(maxsize=4096)

@@ -29,8 +29,10 @@ PLAIN = frozenset(map(type, (True, 0.0, 0j, "", b"", None, ..., NotImplemented))
 FLAT = PLAIN | {int}
 """Types of values that are their own names and cannot contain references."""
 
-Reference = tuple[Literal["text", "library"], str]
-"""What a value refers to: a text, which can be the path of a file, or a module of a library."""
+Reference = tuple[Literal["text", "library"] | code.Written, str]
+"""What a value refers to: a text, which can be the path of a file or the name of a setting; a
+module of a library; a file that is opened for writing, by its path or by the parameter that has
+the path."""
 
 _STATELESS = (type(threading.Lock()), type(threading.RLock()))
 
@@ -79,8 +81,6 @@ class Walk:
     def library(self, module: str, *names: str) -> Any:
         """Name a module of a library, or an object in it."""
         self.noted.add(("library", module))
-        if names:
-            self.noted.add(("text", names[-1]))
         # what decimals give depends on the context of the thread
         return self.unnamed(module) if module == "decimal" else ("library", module, *names)
 

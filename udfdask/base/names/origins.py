@@ -14,8 +14,7 @@ import platform
 import sys
 import sysconfig
 import types
-from collections.abc import Mapping
-from collections.abc import Set as AbstractSet
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -23,11 +22,10 @@ from typing import Any
 import dask.config
 import numpy as np
 
+_MISSING = object()
 _INSTALLED = frozenset({"site-packages", "dist-packages"})
 _STANDARD = Path(sysconfig.get_paths()["stdlib"]).resolve()
 _VERSIONED = frozenset({"udfdask", "dask", "numba", "numpy"})
-_READERS = frozenset({"environ", "environb", "getenv", "getenvb", "expandvars"})
-"""What reads environment variables."""
 
 
 def is_library(name: str) -> bool:
@@ -191,11 +189,21 @@ def own_version() -> str:
     return digest.hexdigest()
 
 
-def settings_of(noted: AbstractSet[tuple[str, str]]) -> tuple[Any, Any]:
-    """Return all environment variables, and all settings of dask, each if code may read some."""
-    reads = any(("text", name) in noted for name in _READERS)
-    asks = any(("library", name) in noted for name in ("dask", "dask.config"))
-    return sorted(os.environ.items()) if reads else None, dask.config.config if asks else None
+def settings_of(noted: Iterable[tuple[str, str]]) -> list[tuple[str, Any]]:
+    """Return the environment variables and dask's settings that code names, and their values.
+
+    They count only if the code uses `os` or `dask.config`. Others never count, so that a run goes
+    on in another process, whose environment has other variables.
+    """
+    used = {name for kind, name in noted if kind == "library"}
+    found: list[tuple[str, Any]] = []
+    for text in sorted(text for kind, text in noted if kind == "text") if used else ():
+        if "os" in used and text in os.environ:
+            found.append((text, os.environ[text]))
+        if used & {"dask", "dask.config"}:
+            value = dask.config.get(text, _MISSING)
+            found += [(text, value)] if value is not _MISSING else []
+    return found
 
 
 def versions() -> dict[str, str]:

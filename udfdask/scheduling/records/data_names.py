@@ -18,6 +18,7 @@ import numpy as np
 from dask.core import flatten
 
 from udfdask.base.names.naming import Reference, UnnamedError, Walk, describe_value, strict_token
+from udfdask.base.names.origins import settings_of
 from udfdask.base.targets import store_root
 from udfdask.graph.dask_internals.tasks import described_layer, described_task, listed_tasks
 from udfdask.graph.inputs import named_file
@@ -56,12 +57,23 @@ class DataNames:
         """Return the name of a value, and note what it refers to."""
         return strict_token(value, describe, self._noted)
 
-    def with_files(self, make: Callable[[], str]) -> str:
-        """Return the name that `make` makes; it also depends on the files that are named in it."""
+    def with_outside(
+        self, make: Callable[[], str], parameters: Mapping[str, Any] | None = None
+    ) -> str:
+        """Return the name that `make` makes; it also depends on the files and settings in it.
+
+        Files that code only writes to do not count. `parameters` are those of a UDF.
+        """
         name, noted = self._noting(make)
-        texts = (text for kind, text in noted if kind == "text")
+        written = {text for kind, text in noted if kind == "writes"}
+        for kind, parameter in noted:
+            value = (parameters or {}).get(parameter)
+            if kind == "writes parameter" and isinstance(value, (str, os.PathLike)):
+                written.add(str(os.fspath(value)))
+        texts = {text for kind, text in noted if kind == "text"} - written
         paths = {path for text in texts if (path := self._file_of(text)) is not None}
-        return strict_token((name, [(str(path), self.status(path)) for path in sorted(paths)]))
+        files = [(str(path), self.status(path)) for path in sorted(paths)]
+        return strict_token((name, files, settings_of(noted)))
 
     def _noting(self, make: Callable[[], str]) -> tuple[str, set[Reference]]:
         """Return a name, and the references that are noted while it is made."""

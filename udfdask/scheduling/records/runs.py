@@ -144,12 +144,12 @@ def names_of(run: Run, names: DataNames) -> tuple[str, list[str]]:
         # all files of a zarr store count, not only its metadata
         paths = {store_root(Path(path)) for path in data_files(array, *lazy)}
         files = [(str(path), names.status(path)) for path in sorted(paths)]
-        data = names.of_value((names.with_files(lambda: names.name(array)), files))
+        data = names.of_value((names.with_outside(lambda: names.name(array)), files))
         remedy, udfs = "Pass parameters that can be pickled", []
         for number, udf in enumerate(recipe.udfs):
             what = udf.name
             make = partial(_udf_name, recipe, number, run.aux, names.of_value)
-            udfs.append(names.with_files(make))
+            udfs.append(names.with_outside(make, udf.kwargs))
     except UnnamedError as error:
         thing = error.thing
         if not isinstance(thing, str):
