@@ -117,8 +117,6 @@ class Advice:
     """Texts, and the changes between them."""
     numbers: Mapping[str, int] = field(default_factory=dict)
     """What the text tells: bytes and counts by name."""
-    of_data: bool = False
-    """Whether it is about the chunks of the data: then it is said once for all runs over them."""
 
     @property
     def remedies(self) -> tuple[Remedy, ...]:

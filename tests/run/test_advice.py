@@ -59,7 +59,6 @@ def test_kinds_of_advice(array, udf, kind, remedies, monkeypatch):
         monkeypatch.setattr("udfdask.base.config.worker_memory", lambda: 400_000)
     advice = {one.kind: one for one in ud.explain(array, udf).advice}
     assert [type(remedy) for remedy in advice[kind].remedies] == remedies
-    assert advice[kind].of_data == (kind != "thin chunks")
 
 
 def test_a_region_of_nothing():

@@ -1,13 +1,9 @@
-"""Warnings about frames in several chunks: who is meant, which line, what helps, and how often."""
+"""Warnings about frames in several chunks: who is meant, which line, what helps."""
 
-import functools
 import re
-import warnings
-from uuid import uuid4
 
 import dask
 import dask.array as da
-import numpy as np
 import pytest
 
 import udfdask as ud
@@ -74,35 +70,3 @@ def test_the_line_the_function_and_the_cure(kind, run, size):
     assert len(array.chunks[0]) == {"1 kiB": 2, "1 MiB": 1, "100 B": 4}[size]
     assert str(tuple(map(max, array.chunks[:2])))[1:-1] in text or kind == "xarray"
     RUNS[run](better)  # without a warning
-
-
-class TestOnce:
-    """A problem of the chunks is shown once for an array, if Python would show it once."""
-
-    def shown(self, action, *calls):
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter(action)
-            for call in calls:
-                call()
-        return caught
-
-    def array(self):
-        # a name that no other test has
-        return cut().map_blocks(lambda block: block, dtype="uint16", token=uuid4().hex)
-
-    def test_many_functions(self):
-        x = self.array()
-        calls = [functools.partial(ud.map_frames, x, f) for f in (np.min, np.max, np.mean)]
-        calls += [lambda: ud.run_udf(x, LogsumUDF()), lambda: x.udf.map_frames(peak)]
-        (one,) = self.shown("default", *calls)
-        assert "map_frames(min)" in str(one.message)
-
-    def test_filters_come_first(self):
-        x = self.array()
-        call = functools.partial(ud.map_frames, x, peak)
-        assert not self.shown("ignore", call)
-        assert len(self.shown("default", call, call)) == 1
-        assert len(self.shown("always", call, call)) == 2
-        with pytest.raises(ud.UDFWarning):
-            self.shown("error", call)
-        assert not self.shown("default", call)  # although filters have changed

@@ -13,8 +13,7 @@ import itertools
 import re
 import sys
 import warnings
-from collections import deque
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Iterator
 from types import FrameType, TracebackType
 from typing import Any, TypeVar
 
@@ -27,44 +26,15 @@ _FOR_USER = "_udfdask_for_user"
 """Attribute of exceptions that code of a user raised; it is pickled with them."""
 
 
-_shown: deque[Hashable] = deque(maxlen=200)
-"""The last problems that `warn_user` has shown; Python forgets them when a filter changes."""
-
-
-def warn_user(text: str, category: type[Warning] = UDFWarning, *, problem: Hashable = None) -> None:
-    """Issue a warning that names the first line outside of udfdask that led here.
-
-    A `problem` is shown once, also if another line leads to it with another text, unless a filter
-    of Python shows such warnings each time or turns them into errors.
-    """
+def warn_user(text: str, category: type[Warning] = UDFWarning) -> None:
+    """Issue a warning that names the first line outside of udfdask that led here."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_back is not None and _is_own(frame):
         frame = frame.f_back
     assert frame is not None
-    module = str(frame.f_globals.get("__name__", "<unknown>"))
-    place = (frame.f_code.co_filename, frame.f_lineno, module)
-    if problem is None:
-        registry: dict[Any, Any] = frame.f_globals.setdefault("__warningregistry__", {})
-        warnings.warn_explicit(text, category, *place, registry)
-        return
-    action = _action(text, category, module, frame.f_lineno)
-    if problem not in _shown or action in ("always", "all", "error"):
-        warnings.warn_explicit(text, category, *place)
-        if action in ("default", "module", "once"):
-            _shown.append(problem)
-
-
-def _action(text: str, category: type[Warning], module: str, line: int) -> str:
-    """Return what the filters of Python do with a warning."""
-    for action, in_text, kind, in_module, at in warnings.filters:
-        if (
-            (in_text is None or in_text.match(text))
-            and issubclass(category, kind)
-            and (in_module is None or in_module.match(module))
-            and at in (0, line)
-        ):
-            return action
-    return "default"
+    place = (frame.f_code.co_filename, frame.f_lineno, str(frame.f_globals.get("__name__")))
+    registry: dict[Any, Any] = frame.f_globals.setdefault("__warningregistry__", {})
+    warnings.warn_explicit(text, category, *place, registry)
 
 
 def _is_own(frame: FrameType) -> bool:

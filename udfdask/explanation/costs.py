@@ -63,7 +63,7 @@ def _frames_of_a_task(recipe: Recipe, names: Sequence[str], limit: float) -> Ite
         )
         good = _whole_frames(recipe, _good_nav(recipe, limit))
         numbers = {"task": task, "limit": int(limit)}
-        yield Advice("large tasks", (text, good, " would do better"), numbers, of_data=True)
+        yield Advice("large tasks", (text, good, " would do better"), numbers)
         return  # chunks of whole frames are the cure of both
     many = recipe.n_blocks > MANY_BLOCKS and not recipe.by_sig_chunk
     if not many or int(recipe.grid.loaded.sum()) * frame < LITTLE_DATA:
@@ -86,7 +86,7 @@ def _frames_of_a_task(recipe: Recipe, names: Sequence[str], limit: float) -> Ite
     )
     cure = MakeChunks(_whole_frames(recipe, nav, keeps_nav=keeps_nav))
     numbers = {"blocks": recipe.n_blocks, "task": task}
-    yield Advice("cut frames", (text, cure), numbers, of_data=True)
+    yield Advice("cut frames", (text, cure), numbers)
 
 
 def _share(limit: float) -> str:
@@ -126,7 +126,7 @@ def many_blocks(recipe: Recipe, limits: Sequence[tuple[int, int]]) -> Iterator[A
     )
     text = f"{count} blocks of {format_bytes(size)}: "
     parts = (text, SetOption("merge_small", GOOD_JOINED_SIZE), also)
-    yield Advice("small chunks", parts, {"blocks": count, "block": size}, of_data=True)
+    yield Advice("small chunks", parts, {"blocks": count, "block": size})
 
 
 def _gathered_rows(recipe: Recipe, limit: float) -> Iterator[Advice]:

@@ -227,10 +227,9 @@ def plan_run(
 
 
 def show_warnings(plan: Plan) -> None:
-    """Warn of what a plan advises; of the chunks of an array once for all runs over it."""
+    """Warn of what a plan advises."""
     for advice in plan.advice:
-        problem = (plan.array_name, advice.kind) if advice.of_data else None
-        warn_user(advice.said(plan.door), problem=problem)
+        warn_user(advice.said(plan.door))
 
 
 def make_results(plan: Plan, array: da.Array, udf: Any) -> tuple[Result, ...]:
