@@ -8,7 +8,7 @@ tasks.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,7 +23,7 @@ from udfdask.graph.dask_internals.layers import BlockLayer, PerBlock
 
 Block = tuple[int, ...]
 Addresses = str | Sequence[str]
-Workers = Addresses | Mapping[int | Block, Addresses] | Callable[[Block], Addresses | None] | None
+Workers = Addresses | Callable[[Block], Addresses | None] | None
 """Possible values of `workers`."""
 
 
@@ -45,11 +45,10 @@ def on_workers(array: da.Array, workers: Workers) -> da.Array:
     ----------
     array : dask.array.Array
         Any array; all tasks that make a block count as its loading.
-    workers : str, sequence of str, mapping or callable
+    workers : str, sequence of str or callable
         Workers by address (``"tcp://10.0.0.7:40331"``), name or host: one or several for all
         blocks; or a function of the position of a block that returns one, several, or None for any
-        worker; or a mapping. A key such as 3 or ``(3, 0)`` stands for all blocks whose position
-        starts with these numbers, and the longest key counts.
+        worker.
 
     Returns
     -------
@@ -62,7 +61,7 @@ def on_workers(array: da.Array, workers: Workers) -> da.Array:
     ArgumentTypeError
         If `workers` has another type.
     ArgumentValueError
-        If a key is not the position of a block, or a block has an empty list of workers.
+        If a block has an empty list of workers.
 
     Notes
     -----
@@ -84,7 +83,11 @@ def on_workers(array: da.Array, workers: Workers) -> da.Array:
     if workers is None:
         return array
     array = graph_array(array)
-    placements = _by_block(workers, array.numblocks)
+    blocks = itertools.product(*map(range, array.numblocks))
+    if callable(workers):
+        placements = {block: _placement(workers(block)) for block in blocks}
+    else:
+        placements = dict.fromkeys(blocks, _placement(workers))
     name = f"{PLACED_LAYER}{base.tokenize(array.name, list(placements.values()))}"
     layer = BlockLayer(name, array, _return_block, BlockLayer.BLOCK, PerBlock(placements))
     graph = HighLevelGraph.from_collections(name, layer, dependencies=[array])  # type: ignore[list-item]
@@ -97,37 +100,6 @@ def _return_block(block: Any, placement: Placement) -> Any:
     return block
 
 
-def _by_block(workers: Any, numblocks: tuple[int, ...]) -> dict[Block, Placement]:
-    """Return the placement of each block, in C order, for the user's `workers`."""
-    blocks = itertools.product(*map(range, numblocks))
-    if callable(workers):
-        return {block: _placement(workers(block)) for block in blocks}
-    if not isinstance(workers, Mapping):
-        return dict.fromkeys(blocks, _placement(workers))
-    by_prefix = {
-        _prefix(key, numblocks): _placement(addresses) for key, addresses in workers.items()
-    }
-    anywhere = Placement(())
-    lengths = range(len(numblocks), -1, -1)  # the longest matching key counts
-    return {
-        block: next((by_prefix[block[:n]] for n in lengths if block[:n] in by_prefix), anywhere)
-        for block in blocks
-    }
-
-
-def _prefix(key: Any, numblocks: tuple[int, ...]) -> Block:
-    """Return a key of the user's mapping as the first numbers of block positions."""
-    prefix = key if isinstance(key, tuple) else (key,)
-    if len(prefix) > len(numblocks) or not all(
-        n in range(count) for n, count in zip(prefix, numblocks, strict=False)
-    ):
-        raise ArgumentValueError(
-            f"workers names the block {key!r}, but the array has {numblocks} blocks: pass "
-            "positions from 0 up, or choose chunks that match the keys"
-        )
-    return prefix
-
-
 def _placement(addresses: Any) -> Placement:
     """Return the placement for one address, several addresses, or None."""
     if addresses is None:
@@ -138,7 +110,7 @@ def _placement(addresses: Any) -> Placement:
     ):
         raise ArgumentTypeError(
             "workers must be addresses such as 'tcp://10.0.0.7:40331', names of workers or hosts, "
-            f"a mapping from blocks to these, or a function of a block; got {addresses!r}"
+            f"or a function of a block; got {addresses!r}"
         )
     if not given:
         raise ArgumentValueError("workers has an empty list for a block: pass None for any worker")
