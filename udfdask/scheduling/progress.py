@@ -29,7 +29,7 @@ class ProgressState:
     """The progress of a run.
 
     The numbers have the names of LiberTEM's class. If several UDFs or runs of one computation
-    process the same frame, the frame counts once: in parts, as each of them finishes.
+    process the same frame, the frame counts once, when the last of them has finished its chunk.
 
     Examples
     --------
@@ -168,21 +168,14 @@ class Bar:
             self._bar = None
 
 
-@dataclass(frozen=True, slots=True)
-class Work:
-    """Chunks of data, and the chunk that each task processes."""
-
-    sizes: dict[Hashable, tuple[int, int]]
-    """Selected frames, and size in bytes, of each chunk."""
-    chunk_of: dict[Hashable, Hashable]
-    """The chunk that each task processes; several tasks can process the same chunk."""
+Work = tuple[dict[Hashable, tuple[int, int]], dict[Hashable, Hashable]]
+"""Selected frames and bytes of each chunk; the chunk of each task, which several can share."""
 
 
 def work_of_run(recipe: Recipe) -> Work:
     """Return the work of one run; its tasks have the numbers of their chunks as keys."""
-    numbers = range(recipe.grid.n_chunks)
-    sizes = _sizes(recipe, recipe.grid)
-    return Work(dict(zip(numbers, sizes, strict=True)), {number: number for number in numbers})
+    sizes: dict[Hashable, tuple[int, int]] = dict(enumerate(_sizes(recipe, recipe.grid)))
+    return sizes, {number: number for number in sizes}
 
 
 def work_of(results: Any) -> Work:
@@ -192,18 +185,19 @@ def work_of(results: Any) -> Work:
         info = layer.info
         # two runs with different numbers of scan axes have different frames
         by_data.setdefault((info.array_name, len(info.recipe.grid.shape)), []).append(info)
-    work = Work({}, {})
+    sizes: dict[Hashable, tuple[int, int]] = {}
+    chunk_of: dict[Hashable, Hashable] = {}
     for (name, _), infos in by_data.items():
         recipe = infos[0].recipe
         rois = [info.recipe.grid.roi for info in infos if info.recipe.grid.roi is not None]
         roi = np.logical_or.reduce(rois) if len(rois) == len(infos) else None
         grid = replace(recipe.grid, roi=roi)
         chunks = [(name, grid.index(chunk)) for chunk in range(grid.n_chunks)]
-        work.sizes.update(zip(chunks, _sizes(recipe, grid), strict=True))
+        sizes.update(zip(chunks, _sizes(recipe, grid), strict=True))
         for info in infos:
             index = info.recipe.grid.index
-            work.chunk_of.update({key: (name, index(c)) for key, c in info.chunks.items()})
-    return work
+            chunk_of.update({key: (name, index(c)) for key, c in info.chunks.items()})
+    return sizes, chunk_of
 
 
 def _sizes(recipe: Recipe, grid: Grid) -> list[tuple[int, int]]:
@@ -221,10 +215,9 @@ class ProgressCounter:
         self.started = False
         self._ended = self._failed = False
         self._reporter = reporter
-        self._sizes, self._chunk_of = work.sizes, work.chunk_of
+        self._sizes, self._chunk_of = work
         self._remaining: set[Hashable] = set()
-        self._n_tasks: Counter[Hashable] = Counter()
-        self._n_done: Counter[Hashable] = Counter()
+        self._n_left: Counter[Hashable] = Counter()
         self._frames = self._nbytes = self._chunks = 0
         self._totals = [0, 0]
 
@@ -243,14 +236,24 @@ class ProgressCounter:
             self._chunk_of = {task: c for task, c in self._chunk_of.items() if task in ours}
             self._sizes = {chunk: self._sizes[chunk] for chunk in self._chunk_of.values()}
         self._remaining = set(self._chunk_of)
-        self._n_tasks = Counter(self._chunk_of.values())
+        self._n_left = Counter(self._chunk_of.values())
         self._totals = [sum(each) for each in zip(*self._sizes.values(), strict=True)] or [0, 0]
         self.started = True
         self._report("start", "running")
 
     def add(self, tasks: Iterable[Hashable]) -> None:
-        """Count tasks as done; each task counts once."""
-        if self._count(tasks) and not self._ended:
+        """Count tasks as done, each of them once."""
+        done = self._remaining.intersection(tasks)
+        self._remaining -= done
+        for task in done:
+            chunk = self._chunk_of[task]
+            self._n_left[chunk] -= 1
+            if not self._n_left[chunk]:
+                frames, nbytes = self._sizes[chunk]
+                self._frames += frames
+                self._nbytes += nbytes
+                self._chunks += 1
+        if done and not self._ended:
             self._report("update", "running")
 
     def end(self, status: Status) -> None:
@@ -264,21 +267,6 @@ class ProgressCounter:
         self._ended = True
         if self.started:
             self._report("end", status)
-
-    def _count(self, tasks: Iterable[Hashable]) -> bool:
-        """Count those tasks that have not been counted; return whether there are any."""
-        done = self._remaining.intersection(tasks)
-        self._remaining -= done
-        for task in done:
-            chunk = self._chunk_of[task]
-            n, before = self._n_tasks[chunk], self._n_done[chunk]
-            frames, nbytes = self._sizes[chunk]
-            # the parts of a chunk add up to the whole
-            self._frames += frames * (before + 1) // n - frames * before // n
-            self._nbytes += nbytes * (before + 1) // n - nbytes * before // n
-            self._chunks += before + 1 == n
-            self._n_done[chunk] += 1
-        return bool(done)
 
     def _report(self, event: str, status: Status) -> None:
         """Call the reporter; if it raises an exception, this warns and the run goes on."""
