@@ -25,8 +25,8 @@ from udfdask.graph.inputs import named_file
 from udfdask.graph.run_layers import PackedRecipe
 from udfdask.plan.recipe import Group, Recipe
 
-FileStatus = tuple[str, int, int, int, str]
-"""Real path, number of files, size in bytes, time in ns, and a hash of all files in a folder."""
+FileStatus = tuple[str, str]
+"""Real path, and a hash of sizes and times."""
 
 _Node = tuple[str, Any]
 """A blockwise layer or a list of tasks ("layer", name), or a task ("task", key)."""
@@ -227,17 +227,14 @@ class _TaskNames:
 
 
 def _mapped(array: Any) -> tuple[Any, ...] | None:
-    """Name an array that is mapped from a file by its place there; None for all other arrays.
-
-    With mode "c", values may have been changed in memory only.
-    """
+    """Name an array that is mapped from a file by its place there; None for all other arrays."""
     base: Any = array
     found = None
     while isinstance(base, np.ndarray):
         if isinstance(base, np.memmap) and base.filename is not None:
             found = base
         base = base.base
-    if found is None or found.mode == "c":
+    if found is None or found.mode == "c":  # its values can be changed in memory
         return None
     start = array.__array_interface__["data"][0] - found.__array_interface__["data"][0]
     place = int(found.offset) + start
@@ -260,21 +257,13 @@ def _order(key: Any) -> Any:
 
 
 def _status_of(path: Path) -> FileStatus:
-    """Return what tells whether a file, or a folder of many, is what it was, without reading it.
-
-    A link can be set to another file of equal size and time. In a folder, all files count: an older
-    chunk of equal size changes neither the sum of sizes nor the latest time.
-    """
-    real = os.path.realpath(path)
-    if not path.is_dir():
-        status = path.stat()
-        return real, 1, status.st_size, status.st_mtime_ns, ""
-    found = []
-    for file in _files_in(path):
+    """Return what tells whether a file, or a folder of many, is what it was, without reading it."""
+    found = []  # all files: an older chunk of equal size changes no sum, and no latest time
+    for file in _files_in(path) if path.is_dir() else [str(path)]:
         status = os.stat(file)  # noqa: PTH116  # many in a zarr store
         found.append((file, status.st_size, status.st_mtime_ns))
     digest = hashlib.blake2b(repr(sorted(found)).encode(), digest_size=16).hexdigest()
-    return real, len(found), 0, 0, digest
+    return os.path.realpath(path), digest  # a link can be set to another file
 
 
 def _files_in(folder: Path) -> Iterator[str]:

@@ -92,10 +92,7 @@ class RecordFolder:
             _keep_limit(self, self.limit, record.nbytes)
 
     def get(self, name: str) -> Record:
-        """Return a record; raise a DamagedRecordError if it is missing or damaged.
-
-        A damaged file is removed, so that the next lookup does not find it.
-        """
+        """Return a record; raise a DamagedRecordError without it; remove it if it is damaged."""
         try:
             return read_record(name, Path(self._file_of(name)))
         except DamagedRecordError:
@@ -171,10 +168,7 @@ def can_store(dtype: np.dtype[Any]) -> bool:
 
 
 def check_folder(path: str | os.PathLike[str]) -> Path:
-    """Return the absolute path of a folder of records; raise if it cannot be one.
-
-    Nothing is ever written into a folder with other files, such as a store of data.
-    """
+    """Return the absolute path of a folder of records; raise if it has other files."""
     if not isinstance(path, (str, os.PathLike)):
         raise ArgumentTypeError(f"cache must be the path of a folder, not {path!r}")
     text = str(os.fspath(path))
@@ -286,11 +280,8 @@ _left: dict[RecordFolder, float] = {}
 
 
 def _keep_limit(folder: RecordFolder, limit: int, nbytes: int) -> None:
-    """Note that a file has been written; remove others if there is no room for it.
-
-    Each process looks at all files (0.3 s for 100,000) only when half of the free part of a folder,
-    or a thirtieth of a full one, may be used up.
-    """
+    """Note that a file has been written; remove others if there is no room for it."""
+    # looking at 100,000 files takes 0.3 s: only when half of the room that is left may be used up
     _left[folder] = _left.get(folder, 0) - nbytes - _BLOCK
     # other tasks need not wait, nor a process that was forked while the lock was held
     if _left[folder] <= 0 and _looking.acquire(blocking=False):

@@ -46,7 +46,7 @@ class Run:
     """A run of UDFs, found in the graphs of collections."""
 
     layers: Mapping[str, Any]
-    """All layers of the graph in which it was found."""
+    """All layers of the graphs in which it was found."""
     dependencies: Mapping[str, set[str]]
     """Names of the layers that each depends on."""
     chunk_layers: dict[str, ChunkLayerInfo]
@@ -105,22 +105,21 @@ class Run:
 
 def find_runs(collections: Iterable[Any]) -> list[Run]:
     """Return the runs in the graphs of dask collections; none of those that dask has optimized."""
-    found: dict[str, Run] = {}
-    for collection in collections:
+    layers: dict[str, Any] = {}
+    dependencies: dict[str, set[str]] = {}
+    for collection in collections:  # results of a run have different layers after the chunks
         graph = collection.__dask_graph__()
-        for name, layer in getattr(graph, "layers", {}).items():
-            if isinstance(layer, (ChunkBlockwise, ChunkTasks)):
-                info = layer.info
-                run = found.get(info.recipe.token) or Run(
-                    layers={}, dependencies={}, chunk_layers={}
-                )
-                # several results of a run have different layers after the chunks
-                found[info.recipe.token] = Run(
-                    layers={**run.layers, **graph.layers},
-                    dependencies={**run.dependencies, **graph.dependencies},
-                    chunk_layers={**run.chunk_layers, name: info},
-                )
-    return list(found.values())
+        layers |= getattr(graph, "layers", {})
+        dependencies |= getattr(graph, "dependencies", {})
+    found: dict[str, dict[str, ChunkLayerInfo]] = {}
+    for name, layer in layers.items():
+        if isinstance(layer, (ChunkBlockwise, ChunkTasks)):
+            info = layer.info
+            found.setdefault(info.recipe.token, {})[name] = info
+    return [
+        Run(layers=layers, dependencies=dependencies, chunk_layers=infos)
+        for infos in found.values()
+    ]
 
 
 def names_of(run: Run, names: DataNames) -> tuple[str, list[str]]:
