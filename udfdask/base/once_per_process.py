@@ -13,10 +13,7 @@ from typing import Any
 
 
 class OncePerProcess:
-    """The values of the last `most` keys; the first thread that needs a value makes it.
-
-    Threads share the values, so do not change them.
-    """
+    """The values of the last `most` keys, which threads share: do not change them."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -24,10 +21,7 @@ class OncePerProcess:
         self._entries: OrderedDict[Hashable, SimpleNamespace] = OrderedDict()
 
     def get(self, key: Hashable, make: Callable[[], Any]) -> Any:
-        """Return the value of a key; other threads that need it wait until it is made.
-
-        If `make` raises an exception, the exception is raised here and no value is kept.
-        """
+        """Return the value of a key, which the first thread that needs it makes."""
         with self._lock:
             new = SimpleNamespace(lock=threading.Lock(), made=False, value=None)
             entry = self._entries.setdefault(key, new)

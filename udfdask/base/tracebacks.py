@@ -61,10 +61,7 @@ own_lines_hidden = _Hiding()
 
 
 def hide_own_lines(error: BaseException) -> bool:
-    """Remove the lines of udfdask and dask from an exception for users; return whether it is one.
-
-    It is one if code of a user raised it, or if its message says what the user can do.
-    """
+    """Remove lines of udfdask and dask from an exception of a user's code, or with a remedy."""
     if not (isinstance(error, UDFError) or hasattr(error, _FOR_USER)):
         return False
     for one in _chain(error):

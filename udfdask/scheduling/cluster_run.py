@@ -27,10 +27,7 @@ def run_on_cluster(
     counter: ProgressCounter | None,
     options: Mapping[str, Any],
 ) -> Any:
-    """Return what dask's `compute` or `persist` returns; restrict tasks, and observe them.
-
-    `given` are collections with the same values and with the layers of their runs.
-    """
+    """Return what dask's `compute` or `persist` returns; `given` has the layers of the runs."""
     collections, annotations, rest = restrict(collections, client, options)
     with contextlib.ExitStack() as stack:
         stack.enter_context(base.annotate(**annotations))

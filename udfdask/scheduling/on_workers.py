@@ -1,8 +1,6 @@
 """Choose the workers of a cluster that can load each block of an array.
 
-The workers are an argument of a task that returns its block unchanged. dask loses annotations of
-layers when it fuses tasks, but it keeps arguments, so that `find_restrictions` finds them in fused
-tasks.
+They are an argument of a task that returns its block, where `find_restrictions` finds them.
 """
 
 from __future__ import annotations

@@ -123,11 +123,7 @@ def _extend(
     users: Mapping[Any, set[Any]],
     mark_of: Callable[[Any, list[T]], T | None],
 ) -> None:
-    """Mark tasks whose results only marked tasks use.
-
-    `mark_of` returns the mark of a task, from its key and the marks of its users, or None. If
-    several tasks use a block, dask does not fuse it with its loading.
-    """
+    """Mark tasks whose results only marked tasks use, by their key and the marks of these."""
     todo = list(marks)
     while todo:
         for key in tasks[todo.pop()].dependencies:
@@ -197,10 +193,9 @@ def _annotation(by_key: dict[Any, Any], default: Any, key: Any) -> Any:
 
 
 def check_workers(options: Mapping[str, Any], client: Any, need_device: bool) -> None:
-    """Raise if no worker has the `resources` or is one of the `workers` in options of a call.
+    """Raise if no worker has the `resources`, or is one of the `workers`, in options of a call.
 
-    Annotations around the call, as of `dask.annotate`, count as options. If UDFs need a device,
-    the restrictions of their tasks are checked instead: the error names these UDFs.
+    If UDFs need a device, their tasks are checked instead: the error names these UDFs.
     """
     wanted = {**base.get_annotations(), **{name: value for name, value in options.items() if value}}
     resources, names = wanted.get("resources"), _worker_names(wanted.get("workers"))
@@ -234,11 +229,7 @@ class _Demand:
 
 
 def _check_demands(demands: Iterable[_Demand], client: Any) -> None:
-    """Raise if no worker meets a demand of tasks: they would wait forever.
-
-    An empty or adaptive cluster may still get suitable workers. The scheduler does not know whether
-    it is adaptive, because the object that scales a cluster is in another process.
-    """
+    """Raise if no worker meets a demand; an empty or adaptive cluster may still get one."""
     adaptive = getattr(getattr(client, "cluster", None), "_adaptive", None)
     if not demands or getattr(adaptive, "periodic_callback", None) is not None:
         return

@@ -1,7 +1,8 @@
 """Compute tokens of values: walk through a value and all that it refers to, and hash the names.
 
-Objects are named by the data that pickle would write for them. An object that the walk meets again
-is named by its number: objects can refer to themselves, and equal objects stay distinct.
+dask's token of a class is its import path, which stays when the module is edited. Here objects are
+named by the data that pickle would write for them. An object that the walk meets again is named by
+its number: objects can refer to themselves, and equal objects stay distinct.
 """
 
 from __future__ import annotations

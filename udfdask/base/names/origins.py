@@ -77,11 +77,8 @@ def will_be_library(name: str) -> bool | None:
 
 
 def library_name(thing: Any) -> tuple[str, str] | None:
-    """Return the module and the qualified name of a library's object; None for other objects.
-
-    The name must lead to this very object, because closures and decorated functions often have the
-    name of another object.
-    """
+    """Return the module and the qualified name that lead to a library's object; otherwise None."""
+    # closures and decorated functions often have the name of another object
     if isinstance(thing, types.FunctionType):  # functools.wraps overwrites __module__
         module: Any = thing.__globals__.get("__name__")
     else:
@@ -116,10 +113,7 @@ def _at(module: Any, name: str) -> Any:
 
 @lru_cache(maxsize=1024)
 def ufunc_name(ufunc: np.ufunc) -> tuple[str, str] | None:
-    """Return the library module and the name of a ufunc; None if no library contains it.
-
-    The Python function inside a ufunc made by `numpy.frompyfunc` is not accessible.
-    """
+    """Return the library module and the name of a ufunc; None if no library contains it."""
     for module in ("numpy", "scipy.special", *sys.modules):
         if module in sys.modules and is_library(module):
             names = getattr(sys.modules[module], "__dict__", {})
@@ -129,12 +123,9 @@ def ufunc_name(ufunc: np.ufunc) -> tuple[str, str] | None:
 
 
 def library_state(module: str) -> tuple[str, ...]:
-    """Return what tells whether a module of a library is what it was: version, hash of its file.
-
-    Packages that are developed often keep their version. Python and the packages whose versions a
-    record names need no more than their name. The module need not be loaded.
-    """
+    """Return what tells whether a module of a library, loaded or not, is what it was."""
     top = module.partition(".")[0]
+    # records name these versions; other packages that are developed often keep their version
     if top in _VERSIONED or top in sys.stdlib_module_names:
         return (module,)
     file = _origin(module)
@@ -215,10 +206,7 @@ def versions() -> dict[str, str]:
 
 @lru_cache(maxsize=1)
 def processor() -> str:
-    """Return what decides in which order this processor sums up: vectors, BLAS and settings.
-
-    With AVX2, the last bits of a product of matrices differ from those with AVX-512.
-    """
+    """Return what decides in which order this processor sums up: vectors, BLAS and settings."""
     from threadpoolctl import threadpool_info  # only records need it
 
     vectors = np.show_config(mode="dicts")["SIMD Extensions"]
