@@ -1,97 +1,51 @@
-"""Put a sequence of frames into a scan that has fewer or more positions than there are frames.
-
-Each frame is copied at most once: each new block is made by one task of the blocks that contain its
-frames. dask's own functions would flatten the scan, which joins chunks until they have whole rows.
-"""
+"""Put a sequence of frames into a scan that has fewer or more positions than there are frames."""
 
 from __future__ import annotations
 
-import itertools
 import math
 import operator
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import dask.array as da
 import numpy as np
-from dask.array.core import slices_from_chunks
 from dask.base import tokenize
-from dask.highlevelgraph import HighLevelGraph
 
 from udfdask.backends.table import backend_of
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.geometry.axes import with_different_names
-from udfdask.geometry.chunk_grid import as_index, as_range
 from udfdask.geometry.roi import ABSENT_LAYER
 from udfdask.io.lazy_source import Chunks, StoredArray, choose_chunks, explicit_chunks
 from udfdask.io.opened_file import OpenedFile, choose_sig_dims, opened_array, sizes
 
 
-def _arrange(array: da.Array, n_nav: int, nav_chunks: Chunks, offset: int) -> da.Array:
+def _arrange(frames: da.Array, nav: tuple[int, ...], grid: Chunks, offset: int) -> da.Array:
     """Return a scan whose position k has frame ``k + offset``, in C order, or else zeros."""
-    sig_chunks = array.chunks[n_nav:]
-    blocks = list(np.ndindex(*array.numblocks[:n_nav]))
-    parts = slices_from_chunks(array.chunks[:n_nav])
-    owner = np.empty(array.shape[:n_nav], np.intp)  # the block of each frame
-    for number, part in enumerate(parts):
-        owner[part] = number
-    nav = tuple(map(sum, nav_chunks))
-    numbers = np.arange(math.prod(nav)).reshape(nav) + offset
-    prefix = "in-scan-" if _present(nav, owner.size, offset) is None else ABSENT_LAYER
-    name = f"{prefix}{tokenize(array.name, n_nav, nav_chunks, offset)}"
-    tasks: dict[Any, Any] = {}
-    new_blocks = np.ndindex(*map(len, nav_chunks))
-    for place, new_part in zip(new_blocks, slices_from_chunks(nav_chunks), strict=True):
-        where: list[tuple[Any, Any]] = []
-        frames, needed = numbers[new_part].ravel(), []
-        places = np.flatnonzero((frames >= 0) & (frames < owner.size))
-        owners = owner.ravel()[frames[places]]
-        for number in np.unique(owners):
-            own = places[owners == number]
-            at = np.unravel_index(frames[own], owner.shape) if n_nav else ()
-            inside = [k - begin.start for k, begin in zip(at, parts[number], strict=True)]
-            index = tuple(as_index(as_range(k)) if n_nav == 1 else k for k in inside)
-            where.append((index or None, as_index(as_range(own))))
-            needed.append(blocks[number])
-        for behind in np.ndindex(*map(len, sig_chunks)):
-            sig = [sizes[k] for sizes, k in zip(sig_chunks, behind, strict=True)]
-            how = {"where": where, "nav": numbers[new_part].shape, "sig": tuple(sig)}
-            keys = [(array.name, *block, *behind) for block in needed]
-            make = partial(_new_block, meta=array._meta, **how)
-            tasks[(name, *place, *behind)] = (make, keys)
-    layers: dict[str, Any] = {**array.dask.layers, name: tasks}
-    graph = HighLevelGraph(layers, {**array.dask.dependencies, name: {array.name}})
-    return da.Array(graph, name, (*nav_chunks, *sig_chunks), meta=array._meta)
+    if len(nav) > 2:  # dask would make blocks of all positions of the last two axes
+        step = math.prod(nav[1:])
+        starts = range(offset, offset + nav[0] * step, step)
+        scans = [_arrange(frames, nav[1:], grid[1:], start) for start in starts]
+        return da.stack(scans).rechunk((*grid, *frames.chunks[1:]))
+    n_positions = math.prod(nav)
+    before = min(max(0, -offset), n_positions)
+    found = frames[max(0, offset) :][: n_positions - before]
+    parts = [_zeros(frames, before), found, _zeros(frames, n_positions - before - len(found))]
+    scan = da.concatenate([part for part in parts if len(part)])
+    rows = math.prod(nav[1:])
+    scan = scan.rechunk({0: tuple(rows * n for n in grid[0]) if nav else 1})
+    arranged: da.Array = scan.reshape(*nav, *frames.shape[1:])
+    return arranged.rechunk((*grid, *frames.chunks[1:]))
 
 
-def _new_block(
-    blocks: list[Any], *, where: list[tuple[Any, Any]], nav: Any, sig: Any, meta: Any
-) -> Any:
-    """Return a block of frames from other blocks, with zeros where there are none."""
-    n_frames = math.prod(nav)
-    if len(blocks) == 1 and where[0][1] == slice(0, n_frames):
-        index = where[0][0]
-        if index is None or isinstance(index[0], slice):  # a view
-            return blocks[0][index].reshape(*nav, *sig)
-    home = backend_of(meta).dense
-    with home.at_work(own_stream=False):
-        made = home.namespace().zeros((n_frames, *sig), dtype=meta.dtype)
-        for block, (index, places) in zip(blocks, where, strict=True):
-            made[places] = block[index]
-        return made.reshape(*nav, *sig)
+def _zeros(frames: da.Array, n: int) -> da.Array:
+    """Return `n` frames of zeros."""
+    name = f"{ABSENT_LAYER}{tokenize(frames.name, n)}"
+    shape, chunks = (n, *frames.shape[1:]), (max(frames.chunks[0]), *frames.chunks[1:])
+    return da.zeros_like(frames, shape=shape, chunks=chunks, name=name)
 
 
-def _present(nav: tuple[int, ...], n_frames: int, offset: int) -> Any:
-    """Return the positions of a scan that have a frame, bool, shape nav; None for all."""
-    mask = np.zeros(math.prod(nav), dtype=bool)
-    mask[max(0, -offset) : max(0, n_frames - offset)] = True
-    mask.flags.writeable = False
-    return None if mask.all() else mask.reshape(nav)
-
-
-def check_offset(sync_offset: Any, n_frames: int, what: str) -> int:
+def check_offset(sync_offset: Any, n_frames: int) -> int:
     """Return the user's offset; raise if it leaves out or moves away all frames."""
     try:
         offset = operator.index(sync_offset)
@@ -101,7 +55,7 @@ def check_offset(sync_offset: Any, n_frames: int, what: str) -> int:
         ) from error
     if not -n_frames < offset < n_frames:
         raise ArgumentValueError(
-            f"sync_offset={offset} does not fit {what}, which has {n_frames} frames: pass a "
+            f"sync_offset={offset} does not fit the data, which has {n_frames} frames: pass a "
             f"number from {1 - n_frames} to {n_frames - 1}"
         )
     return offset
@@ -172,21 +126,29 @@ def with_sync_offset(
     source_nav = array.shape[:n_nav]
     nav = source_nav if nav_shape is None else sizes(nav_shape, name="nav_shape")
     n_frames, unchanged = math.prod(source_nav), nav == source_nav
-    offset = check_offset(sync_offset, n_frames, "the data")
+    offset = check_offset(sync_offset, n_frames)
+    grid = array.chunks
     if chunks is not None:
-        asked = explicit_chunks((*nav, *array.shape[n_nav:]), array.dtype, chunks)
-        grid = asked[: len(nav)]
-        array = array.rechunk((*array.chunks[:n_nav], *asked[len(nav) :]))
-    elif unchanged:
-        grid = array.chunks[:n_nav]
-    else:
+        grid = explicit_chunks((*nav, *array.shape[n_nav:]), array.dtype, chunks)
+    elif not unchanged:
         positions = StoredArray(shape=nav, dtype=np.dtype(bool))
-        grid = choose_chunks(positions, 0, nbytes=math.prod(map(max, array.chunks[:n_nav])))
-    if not unchanged or offset or grid != array.chunks[:n_nav]:
-        array = _arrange(array, n_nav, grid, offset)
+        nbytes = math.prod(map(max, array.chunks[:n_nav]))
+        grid = (*choose_chunks(positions, 0, nbytes=nbytes), *array.chunks[n_nav:])
+    array = array.rechunk((*array.chunks[:n_nav], *grid[len(nav) :]))
+    if offset or not unchanged:
+        # dask's `concatenate` would convert other byte orders
+        stored, array = array.dtype, array.view(array.dtype.newbyteorder("="))
+        array = array if n_nav else array[None]
+        for _ in range(1, n_nav):
+            array = array.reshape(-1, *array.shape[2:])
+        array = _arrange(array, nav, grid[: len(nav)], offset).view(stored)
     axes = opened.axes if unchanged else (*(None,) * len(nav), *opened.axes[n_nav:])
-    present = _present(nav, n_frames, offset)
-    return replace(opened, array=array, axes=with_different_names(axes, sig), present=present)
+    mask = np.zeros(math.prod(nav), dtype=bool)
+    mask[max(0, -offset) : max(0, n_frames - offset)] = True
+    mask.flags.writeable = False
+    present = None if mask.all() else mask.reshape(nav)
+    axes = with_different_names(axes, sig)
+    return replace(opened, array=array.rechunk(grid), axes=axes, present=present)
 
 
 def _opened(frames: Any, sig_dims: int | None) -> OpenedFile:
@@ -212,16 +174,3 @@ def _opened(frames: Any, sig_dims: int | None) -> OpenedFile:
         )
     sig = choose_sig_dims(sig_dims, opened.array.ndim, known=opened.sig_dims)
     return replace(opened, sig_dims=sig)
-
-
-def source_chunks(nav_chunks: Chunks, n_frames: int, offset: int) -> tuple[int, ...]:
-    """Return chunks of frames, bands along a scan, of which blocks of it are mostly views."""
-    if not nav_chunks:
-        return (n_frames,)
-    nav = tuple(map(sum, nav_chunks))
-    axis = next((axis for axis, parts in enumerate(nav_chunks) if len(parts) > 1), 0)
-    bounds = [math.prod(nav[axis + 1 :]) * each for each in itertools.accumulate(nav_chunks[axis])]
-    starts = range(offset, math.prod(nav) + offset, bounds[-1])
-    borders = {start + bound for start in starts for bound in (0, *bounds)}
-    edges = sorted({0, n_frames} | {b for b in borders if 0 < b < n_frames})
-    return tuple(stop - start for start, stop in itertools.pairwise(edges))
