@@ -14,12 +14,18 @@ from udfdask.errors import ArgumentValueError, FileFormatError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """A dataset in a file, perhaps made of others (`is_virtual`), or of several `parts`."""
+    """A dataset in a file, perhaps made of others (`is_virtual`), or of several `parts`.
+
+    `rank` is 3 for frames and for spectra along a line, 2 for an image, 1 or 0 for other data.
+    `is_signal` says whether NXdata names it.
+    """
 
     name: str
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
     is_virtual: bool = False
+    is_signal: bool = False
+    rank: int = 0
     parts: tuple[Candidate, ...] = ()
 
     @property

@@ -181,7 +181,7 @@ def open_hdf5(
         chosen = find_dataset(opened, dataset, str(file))
         names = [part.name for part in chosen.parts] or [chosen.name]
         group = opened[names[0].rpartition("/")[0] or "/"]
-        described = describe(group, opened[names[0]], chosen.shape)
+        axes, unit, known = describe(group, opened[names[0]], chosen.shape)
         sources = [_source(opened[name], identity) for name in names]
         reader = "NetCDF 4, dataset " if "_NCProperties" in opened.attrs else "HDF5, dataset "
         reader += f"{names[0]} to {names[-1]}" if names[1:] else names[0]
@@ -189,10 +189,10 @@ def open_hdf5(
         is_foreign = names[0].startswith("signals/") or file.suffix.lower() == ".de5"
         order = -1 if is_foreign and "emd_group_type" in group.attrs else 1
     check_values(f"{file}, {reader},", chosen.shape, chosen.dtype)
-    sig = choose_sig_dims(sig_dims, len(chosen.shape), known=described.sig_dims)
-    array, axes = _lazy(sources, sig, chunks, order), described.axes[::order]
-    how: dict[str, Any] = {"reader": reader, "title": file.stem, "unit": described.unit}
-    return opened_array(array, sig, axes=axes, **how)
+    sig = choose_sig_dims(sig_dims, len(chosen.shape), known=known)
+    array = _lazy(sources, sig, chunks, order)
+    how: dict[str, Any] = {"reader": reader, "title": file.stem, "unit": unit}
+    return opened_array(array, sig, axes=axes[::order], **how)
 
 
 def is_hdf5(file: Path) -> bool:

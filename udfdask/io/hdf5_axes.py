@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,13 +20,8 @@ _SIG_DIMS = {"spectrum": 1, "image": 2}
 """Signal dimensions by the attribute `interpretation` of NeXus."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Description:
-    """The axes, unit and number of signal dimensions of a dataset; None and 0 if not known."""
-
-    axes: list[Axis | None]
-    unit: str | None
-    sig_dims: int
+Description = tuple[list[Axis | None], str | None, int]
+"""Axes, unit and number of signal dimensions of a dataset; None and 0 if not known."""
 
 
 def texts(value: Any) -> list[str]:
@@ -63,9 +57,7 @@ def describe(group: Any, dataset: Any, shape: tuple[int, ...]) -> Description:
     if (found := _of_nion(dataset, len(shape))) is not None:
         return found
     axes = [_axis(group, dataset, dim, n) for dim, n in enumerate(shape)]
-    return Description(
-        axes=axes, unit=text(dataset.attrs.get("units")), sig_dims=sig_dims(group, dataset)
-    )
+    return axes, text(dataset.attrs.get("units")), sig_dims(group, dataset)
 
 
 def sig_dims(group: Any, dataset: Any) -> int:
@@ -151,8 +143,5 @@ def _of_nion(dataset: Any, ndim: int) -> Description | None:
         for given in calibrations
     ]
     known = properties.get("datum_dimension_count") or 0
-    return Description(
-        axes=axes if len(axes) == ndim else [None] * ndim,
-        unit=(properties.get("intensity_calibration") or {}).get("units") or None,
-        sig_dims=known if known <= ndim else 0,
-    )
+    unit = (properties.get("intensity_calibration") or {}).get("units") or None
+    return axes if len(axes) == ndim else [None] * ndim, unit, known if known <= ndim else 0

@@ -26,13 +26,15 @@ _PART = re.compile(r"(.*/)?data_\d{6}")
 """Names of the parts of one recording, as DECTRIS writes them."""
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Contents:
-    """The datasets of a file or group by address, paths of NXdata's signals, and broken links."""
+    """The datasets of a file or group by address, and links that lead nowhere."""
 
     found: dict[Any, Candidate]
-    signals: list[str]
     broken: list[str]
+    """External links."""
+    lost: list[str]
+    """Paths of the signals of NXdata."""
 
     @property
     def datasets(self) -> list[Candidate]:
@@ -49,7 +51,7 @@ def find_dataset(opened: Any, dataset: str | int | None, file: str) -> Candidate
     name = str(dataset).strip("/")
     item = get_item(opened, name) if name else None
     if _is_dataset(item):
-        return _candidate(name, item)
+        return _candidate(opened, name)
     if isinstance(item, h5py.Group):
         return _recording(opened, name, file)
     found = _contents(opened, "").datasets
@@ -61,34 +63,26 @@ def find_dataset(opened: Any, dataset: str | int | None, file: str) -> Candidate
 def _recording(opened: Any, top: str, file: str) -> Candidate:
     """Return the dataset, or parts, that NeXus names in a group, or else the largest."""
     contents = _contents(opened, top)
-    _join_parts(contents)
     datasets = contents.datasets
-    stacks = [c for c in datasets if _rank(c, opened) == 3]
+    stacks = [c for c in datasets if c.rank == 3]
     default = _default_signal(opened, top)
     if default is not None:
-        candidate = _candidate(default, opened[default])
-        chosen = contents.found.get(_address(opened[default]), candidate)
-        rank = _rank(candidate, opened)
+        chosen = contents.found.get(_address(opened[default])) or _candidate(opened, default)
         # an image is not a recording if there are larger data with three dimensions
-        if rank == 3 or (rank == 2 and all(c.nbytes < chosen.nbytes for c in stacks)):
+        if chosen.rank == 3 or (chosen.rank == 2 and all(c.nbytes < chosen.nbytes for c in stacks)):
             return _complete(chosen, contents, opened)
-    items = {name: get_item(opened, name) for name in contents.signals}
-    signals = [contents.found[_address(item)] for item in items.values() if _is_dataset(item)]
-    pool = [c for c in signals if _rank(c, opened) == 3]
-    lost = [name for name, item in items.items() if item is None]
-    if lost or (contents.broken and not pool):
-        raise _broken(opened, (lost or contents.broken)[0], datasets)
+    pool = [c for c in stacks if c.is_signal]
+    if contents.lost or (contents.broken and not pool):
+        raise _broken(opened, (contents.lost or contents.broken)[0], datasets)
     series = [c for c in datasets if c.parts]
     if not pool and series:
-        pool = series + [c for c in datasets if c.is_virtual]  # perhaps of the parts
-    if not pool and (images := [c for c in signals if _rank(c, opened) == 2]):
+        pool = list(dict.fromkeys(series + [c for c in datasets if c.is_virtual]))  # of the parts
+    if not pool and (images := [c for c in datasets if c.rank == 2 and c.is_signal]):
         pool = images + stacks  # not clearly frames, so that only the size can tell
-    choose = choose_largest if pool else choose_dataset
-    pool = list({c.name: c for c in pool or datasets}.values())
-    chosen = choose(pool, file=file)
+    chosen = choose_largest(pool, file=file) if pool else choose_dataset(datasets, file=file)
     # numbers in names count the recordings of a file
     kind = (re.sub(r"\d+", "", chosen.name), chosen.shape[-2:])
-    alike = [c for c in pool if (re.sub(r"\d+", "", c.name), c.shape[-2:]) == kind]
+    alike = [c for c in pool or datasets if (re.sub(r"\d+", "", c.name), c.shape[-2:]) == kind]
     if len(alike) > 1 and len(chosen.shape) >= 3:
         raise FileFormatError(
             f"{file} contains several recordings: pass dataset= as one of {listing(alike)}"
@@ -100,7 +94,7 @@ def _contents(opened: Any, top: str) -> _Contents:
     """Return the datasets of a group of a file, also behind links."""
     import h5py
 
-    contents, seen = _Contents({}, [], []), set[Any]()
+    contents, signals, seen = _Contents(found={}, broken=[], lost=[]), list[str](), set[Any]()
     hard, links = deque([top]), deque[str]()
     while hard or links:  # links later, so that datasets have their own names
         path = (hard or links).popleft()
@@ -114,17 +108,20 @@ def _contents(opened: Any, top: str) -> _Contents:
             continue
         seen.add(address)
         if _is_dataset(item):
-            contents.found[address] = _candidate(path, item)
+            contents.found[address] = _candidate(opened, path)
         elif isinstance(item, h5py.Group):
             for name in (each for each in item if isinstance(each, str)):  # others are not UTF-8
                 is_hard = isinstance(item.get(name, getlink=True), h5py.HardLink)
                 (hard if is_hard else links).append(f"{path}/{name}".lstrip("/"))
             if (signal := _signal(item)) is not None:
-                contents.signals.append(f"{path}/{signal}".strip("/"))
-    for path in reversed(contents.signals):  # by the path through NXdata, which has the axes
+                signals.append(f"{path}/{signal}".strip("/"))
+    for path in reversed(signals):  # by the path through NXdata, which has the axes
         item = get_item(opened, path)
-        if _is_dataset(item):
-            contents.found[_address(item)] = _candidate(path, item)
+        if item is None:
+            contents.lost.insert(0, path)
+        elif _is_dataset(item):
+            contents.found[_address(item)] = _candidate(opened, path, is_signal=True)
+    _join_parts(contents.found)
     return contents
 
 
@@ -142,13 +139,20 @@ def _address(item: Any) -> tuple[str, int]:
     return item.file.filename, h5py.h5o.get_info(item.id).addr
 
 
-def _candidate(name: str, dataset: Any) -> Candidate:
-    """Return the description of an open dataset."""
+def _candidate(opened: Any, name: str, *, is_signal: bool = False) -> Candidate:
+    """Return the description of a dataset."""
+    item = opened[name]
     try:
-        dtype = dataset.dtype
+        dtype = item.dtype
     except TypeError:  # NumPy has no such type, as for HDF5's times
         dtype = np.dtype("V")
-    return Candidate(name=name, shape=dataset.shape, dtype=dtype, is_virtual=dataset.is_virtual)
+    # "rgb-image" is a picture, such as one of the sample
+    is_picture = (text(item.attrs.get("interpretation")) or "").endswith("-image")
+    rank = 0 if is_picture or dtype.kind not in "biufc" or not item.size else min(item.ndim, 3)
+    if rank == 2 and sig_dims(opened[_parent(name) or "/"], item) == 1:  # spectra along a line
+        rank = 3
+    how: dict[str, Any] = {"is_virtual": item.is_virtual, "is_signal": is_signal}
+    return Candidate(name=name, shape=item.shape, dtype=dtype, rank=rank, **how)
 
 
 def _signal(group: Any) -> str | None:
@@ -183,28 +187,18 @@ def _default_signal(opened: Any, top: str) -> str | None:
     return path if signal is not None and _is_dataset(get_item(opened, path)) else None
 
 
-def _rank(candidate: Candidate, opened: Any) -> int:
-    """Return 3 for frames and for spectra along a line, 2 for an image, and 0 for other data."""
-    n_dims, item = len(candidate.shape), opened[candidate.name]
-    # "rgb-image" is a picture, such as one of the sample
-    is_picture = (text(item.attrs.get("interpretation")) or "").endswith("-image")
-    if candidate.dtype.kind not in "biufc" or not candidate.nbytes or is_picture or n_dims < 2:
-        return 0
-    is_line = n_dims == 2 and sig_dims(opened[_parent(candidate.name) or "/"], item) == 1
-    return 3 if is_line else min(n_dims, 3)
-
-
-def _join_parts(contents: _Contents) -> None:
+def _join_parts(found: dict[Any, Candidate]) -> None:
     """Put one candidate in place of all datasets that are parts of one recording."""
     series: dict[str, list[Any]] = {}
-    for address, each in contents.found.items():
+    for address, each in found.items():
         if len(each.shape) >= 3 and _PART.fullmatch(each.name):
             series.setdefault(_parent(each.name), []).append(address)
     for addresses in series.values():
-        parts = sorted((contents.found[each] for each in addresses), key=lambda part: part.name)
+        parts = sorted((found[each] for each in addresses), key=lambda part: part.name)
         shape = (sum(part.shape[0] for part in parts), *parts[0].shape[1:])
-        whole = replace(parts[0], shape=shape, parts=tuple(parts))
-        contents.found.update(dict.fromkeys(addresses, whole))
+        is_signal = any(part.is_signal for part in parts)
+        whole = replace(parts[0], shape=shape, parts=tuple(parts), is_signal=is_signal)
+        found.update(dict.fromkeys(addresses, whole))
 
 
 def _complete(chosen: Candidate, contents: _Contents, opened: Any) -> Candidate:
@@ -248,18 +242,14 @@ def other_files(dataset: Any) -> tuple[FileIdentity, ...]:
     read fill values in its place, without an error.
     """
     home = dataset.file.filename
-    paths = dict.fromkeys(_other_paths(dataset, set()))
-    return tuple(FileIdentity.of(path) for path in paths if path != home)
+    return tuple(FileIdentity.of(path) for path in dict.fromkeys(_paths(dataset)) if path != home)
 
 
-def _other_paths(dataset: Any, done: set[tuple[str, str]]) -> Iterator[str]:
+def _paths(dataset: Any) -> Iterator[str]:
     """Yield the files that hold values of an open dataset."""
     import h5py
 
     home = Path(dataset.file.filename)
-    if (str(home), dataset.name) in done:
-        return
-    done.add((str(home), dataset.name))
     for name, *_ in dataset.external or ():  # HDF5 raises if one of them is missing
         if Path(name).is_file():
             yield str(Path(name).absolute())
@@ -282,8 +272,7 @@ def _other_paths(dataset: Any, done: set[tuple[str, str]]) -> Iterator[str]:
                     f"missing or has a smaller shape ({shape}) than it needs. Wait until it is "
                     "written, or restore the file"
                 )
-            yield from (str(file), values.file.filename)
-            yield from _other_paths(values, done)
+            yield from (str(file), values.file.filename, *_paths(values))
 
 
 def _existing(name: str, home: Path) -> Path:

@@ -6,7 +6,6 @@ import math
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import reduce
 from typing import Any
 
 import dask.array as da
@@ -137,9 +136,8 @@ def _mapped(path: str | os.PathLike[str], dtype: np.dtype[Any]) -> MappedArray:
     return MappedArray(file=file, shape=(count,), dtype=dtype, offset=0, strides=(dtype.itemsize,))
 
 
-# Whether the indices of a block are in order. This check takes as long as a sum over the block, so
-# each process makes it once; the constructors of sparse and SciPy would make it for each block,
-# which took more than two thirds of the time of a sum over the pixels of each frame.
+# Whether the indices of a block are in order: this takes as long as a sum over the block, so each
+# process checks it once.
 _in_order = OncePerProcess(1 << 14)
 
 
@@ -162,14 +160,13 @@ class CSRFiles(StoredArray):
             )
             raise FileFormatError(
                 f"{frames} frames need {frames + 1} pointers, and each entry a value in the two "
-                f"other files, but {found}: check nav_shape and the types. {COPY_AGAIN}"
+                f"other files, but {found}: check nav_shape and the types"
             )
         pointers = self.indptr[:]
         if pointers[0] != 0 or pointers[-1] != n or (pointers[1:] < pointers[:-1]).any():
             raise FileFormatError(
-                f"{self.indptr.file.path} must increase from 0 to the {n} entries in "
-                f"{self.indices.file.path}, but goes from {pointers[0]} to {pointers[-1]}, or "
-                f"decreases: check indptr_dtype and its byte order. {COPY_AGAIN}"
+                f"{self.indptr.file.path} must increase from 0 to the {n} entries, but goes "
+                f"from {pointers[0]} to {pointers[-1]}, or decreases: check indptr_dtype"
             )
 
     def __getitem__(self, index: tuple[slice, ...]) -> Any:
@@ -206,14 +203,10 @@ class CSRFiles(StoredArray):
 
 def _runs(shape: tuple[int, ...], block: tuple[slice, ...]) -> list[tuple[int, int]]:
     """Return the ranges of consecutive frames in a block of the scan, as (first, last + 1)."""
-    cut = [part.stop - part.start < size for part, size in zip(block, shape, strict=True)]
-    along = max((axis for axis, less in enumerate(cut) if less), default=0)
-    # the block contains all positions of the axes after `along`
-    steps = [math.prod(shape[axis + 1 :]) for axis in range(along + 1)]
-    firsts = [np.arange(p.start, p.stop) * s for p, s in zip(block, steps[:-1], strict=False)]
-    outer = reduce(np.add.outer, firsts, np.zeros((), np.int64)).ravel().tolist()
-    start, stop = block[along].start * steps[-1], block[along].stop * steps[-1]
-    return [(first + start, first + stop) for first in outer]
+    places = np.ix_(*(np.arange(part.start, part.stop) for part in block))
+    numbers = np.ravel_multi_index(places, shape).ravel()
+    runs = np.split(numbers, np.flatnonzero(np.diff(numbers) != 1) + 1)
+    return [(int(run[0]), int(run[-1]) + 1) for run in runs]
 
 
 def _joined(parts: list[Values]) -> Values:
