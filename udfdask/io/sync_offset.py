@@ -20,7 +20,7 @@ from udfdask.io.lazy_source import Chunks, StoredArray, choose_chunks, explicit_
 from udfdask.io.opened_file import OpenedFile, choose_sig_dims, opened_array, sizes
 
 
-def _arrange(frames: da.Array, nav: tuple[int, ...], grid: Chunks, offset: int) -> da.Array:
+def _arrange(frames: da.Array, nav: tuple[int, ...], grid: Chunks, offset: int) -> Any:
     """Return a scan whose position k has frame ``k + offset``, in C order, or else zeros."""
     if len(nav) > 2:  # dask would make blocks of all positions of the last two axes
         step = math.prod(nav[1:])
@@ -34,11 +34,11 @@ def _arrange(frames: da.Array, nav: tuple[int, ...], grid: Chunks, offset: int) 
     scan = da.concatenate([part for part in parts if len(part)])
     rows = math.prod(nav[1:])
     scan = scan.rechunk({0: tuple(rows * n for n in grid[0]) if nav else 1})
-    arranged: da.Array = scan.reshape(*nav, *frames.shape[1:])
-    return arranged.rechunk((*grid, *frames.chunks[1:]))
+    scan = scan.reshape(*nav, *frames.shape[1:])
+    return scan.rechunk((*grid, *frames.chunks[1:]))
 
 
-def _zeros(frames: da.Array, n: int) -> da.Array:
+def _zeros(frames: da.Array, n: int) -> Any:
     """Return `n` frames of zeros."""
     name = f"{ABSENT_LAYER}{tokenize(frames.name, n)}"
     shape, chunks = (n, *frames.shape[1:]), (max(frames.chunks[0]), *frames.chunks[1:])
