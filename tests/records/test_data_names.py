@@ -14,7 +14,7 @@ from making import run_python
 from udfdask.base.names.naming import UnnamedError
 from udfdask.io import from_raw, open_file
 from udfdask.scheduling.records.data_names import DataNames
-from udfdask.scheduling.records.runs import find_runs, name_of_runs, names_of
+from udfdask.scheduling.records.runs import find_runs, names_of
 from udfdask.udfs import ApplyMasksUDF, CoMUDF, SumUDF
 
 MODULE = """
@@ -98,7 +98,7 @@ def runs_in(folder):
 def described(result):
     """The names of a run."""
     (run,) = find_runs([result])
-    return names_of(run, DataNames()), name_of_runs([run], None)
+    return names_of(run, DataNames())
 
 
 def show_names(folder):

@@ -54,7 +54,8 @@ def test_labels_are_read_back_as_text(x, tmp_path, zarr_format, door):
     """zarr warns about text of fixed length in format 3, and warnings are errors."""
     result = ud.run_udf(x, CoMUDF())
     if door == "to_zarr":
-        result.to_zarr(tmp_path / "a.zarr", zarr_format=zarr_format, **SYNC)
+        with zarr.config.set(default_zarr_format=zarr_format):
+            result.to_zarr(tmp_path / "a.zarr", **SYNC)
     else:
         dataset = result.compute(**SYNC).to_xarray()
         dataset.to_zarr(tmp_path / "a.zarr", zarr_format=zarr_format, consolidated=False)

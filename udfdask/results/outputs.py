@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Hashable, Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from udfdask.base.tracebacks import own_lines_hidden
 from udfdask.results.named_results import NamedResults
@@ -176,7 +176,6 @@ class Outputs(NamedResults):
         *,
         rename: Mapping[str, Hashable] | None = None,
         overwrite: bool = False,
-        zarr_format: Literal[2, 3] | None = None,
         progress: bool = False,
         resume: bool = False,
         **kwargs: Any,
@@ -195,14 +194,11 @@ class Outputs(NamedResults):
             New names of variables, as in `to_xarray`.
         overwrite : bool
             Replace an existing zarr store, if its folder contains nothing else.
-        zarr_format : {2, 3}, optional
-            Format of the store; by default the newest format that zarr writes.
         progress : bool
             Show a progress bar.
         resume : bool
             Keep partial results in the folder ``{path}.cache`` until the store is complete: if the
-            computation is interrupted, the same call goes on where it was. If the same run has
-            written the store before, nothing is left to do.
+            computation is interrupted, the same call goes on where it was.
         **kwargs
             Arguments of `udfdask.compute`: scheduler, num_workers, resources, ...
 
@@ -241,7 +237,7 @@ class Outputs(NamedResults):
         from udfdask.results.zarr_store import write_dataset
 
         dataset, masks = dataset_in_file(self, rename)
-        kwargs |= {"overwrite": overwrite, "zarr_format": zarr_format, "resume": resume}
+        kwargs |= {"overwrite": overwrite, "resume": resume}
         kwargs |= {"masks": list(masks.values()), "sources": self.files, "progress": progress}
         with own_lines_hidden:
             return write_dataset(dataset, path, **kwargs)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import warnings
 from collections.abc import Collection, Hashable, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import dask.array as da
 import numpy as np
@@ -15,13 +14,10 @@ import xarray as xr
 
 from udfdask.base.replacing import replacing
 from udfdask.base.targets import check_target
-from udfdask.errors import ArgumentTypeError, ArgumentValueError, missing_package
+from udfdask.errors import ArgumentTypeError, missing_package
 from udfdask.results.layout import free_name
 from udfdask.scheduling.compute import compute
 from udfdask.scheduling.records.folder import folder_beside, open_folder, remove_folder
-from udfdask.scheduling.records.runs import RUN, find_runs, name_of_runs
-
-LOG = logging.getLogger("udfdask")
 
 
 def write_dataset(
@@ -31,43 +27,25 @@ def write_dataset(
     masks: Collection[Hashable] = (),
     overwrite: bool = False,
     sources: Sequence[str | os.PathLike[str]] = (),
-    zarr_format: Literal[2, 3] | None = None,
     resume: bool = False,
     **options: Any,
 ) -> Path:
     """Write a Dataset to a zarr store in one pass over lazy data; return the path of the store.
 
     `masks` are the names of the variables that are valid masks. Those that are True everywhere are
-    left out. With `resume`, partial results are kept next to the store until it is
-    complete; a store that the same run has written is left as it is. `options` are options of
-    `udfdask.compute`.
+    left out. With `resume`, partial results are kept next to the store until it is complete.
+    `options` are options of `udfdask.compute`.
     """
     try:
         import zarr
     except ImportError as error:
         raise missing_package("zarr", purpose="writing a zarr store") from error
-    run = _name_of_run(dataset, zarr_format) if resume else ""
-    try:
-        target = check_target(path, is_store=True, overwrite=overwrite, sources=sources)
-    except FileExistsError as error:
-        written = Path(path).expanduser().absolute()
-        if not run or _run_in_store(written) != run:
-            if resume:
-                error.add_note("It does not show that this run has written it with resume=True")
-            raise
-        LOG.warning("nothing is left to do: this run has written %s", written)
-        remove_folder(folder_beside(written))
-        return written
+    target = check_target(path, is_store=True, overwrite=overwrite, sources=sources)
     names = plain_names(dataset)
     own_masks = [str(names.get(name, name)) for name in masks]
-    dataset = dataset.rename(names)
-    if run:
-        dataset = dataset.assign_attrs({RUN: run})
-    storable = _storable(dataset)
+    storable = _storable(dataset.rename(names))
     with replacing(target) as unfinished:
-        storable.to_zarr(
-            unfinished, mode="w", consolidated=False, zarr_format=zarr_format, compute=False
-        )
+        storable.to_zarr(unfinished, mode="w", consolidated=False, compute=False)
         # `to_zarr` returns a delayed value that writes the rest. It is not used, because its graph
         # does not show which tasks belong to a run, and so progress could not count frames.
         group = zarr.open_group(str(unfinished), mode="r+")
@@ -91,30 +69,6 @@ def write_dataset(
     if resume:
         remove_folder(folder_beside(target.named))
     return target.named
-
-
-def _name_of_run(dataset: xr.Dataset, zarr_format: Any) -> str:
-    """Return a name of the lazy run that makes a dataset, and of its form.
-
-    It is empty if all is computed, or if the run has no name in other processes.
-    """
-    lazy = [v.data for v in dataset.variables.values() if isinstance(v.data, da.Array)]
-    known = {name: c.values for name, c in dataset.coords.items() if isinstance(c.data, np.ndarray)}
-    form = dataset.to_dict(data=False)
-    try:
-        return name_of_runs(find_runs(lazy), (form, known, zarr_format))
-    except ArgumentValueError:
-        return ""
-
-
-def _run_in_store(path: Path) -> str:
-    """Return the name of the run that has written a store; empty if it is not known."""
-    import zarr
-
-    try:
-        return str(zarr.open_group(str(path), mode="r").attrs.get(RUN, ""))
-    except Exception:  # noqa: BLE001  # a file of another program, of any kind
-        return ""
 
 
 def _is_true_everywhere(mask: Any) -> bool:

@@ -34,9 +34,6 @@ from udfdask.scheduling.records.data_names import DataNames
 from udfdask.scheduling.records.folder import can_store
 from udfdask.udf import UDF
 
-RUN = "udfdask_run"
-"""Attribute of a file or store that a run with ``resume`` has written: the name of the run."""
-
 _DEPTHS = ("depth", "gathered_depth", "frame_depth")
 """The fields of a tiling that depend on the largest chunk of a run."""
 
@@ -158,18 +155,6 @@ def names_of(run: Run, names: DataNames) -> tuple[str, list[str]]:
             f"{remedy}"
         ) from None
     return data, udfs
-
-
-def name_of_runs(runs: Sequence[Run], more: Any) -> str:
-    """Return a name of runs and of `more`, the same in every process; empty without runs."""
-    names = DataNames()
-    found = []
-    for run in runs:
-        data, udfs = names_of(run, names)
-        grid = run.recipe.grid
-        frames = [None if mask is None else np.asarray(mask) for mask in (grid.roi, grid.present)]
-        found.append((data, udfs, versions(), frames))
-    return names.of_value((found, more)) if found else ""
 
 
 @dataclass(frozen=True, slots=True)
