@@ -123,7 +123,7 @@ def test_rois_by_name_in_one_pass(lazy):
         np.testing.assert_array_equal(several[name]["intensity"].data, wanted)
     *_, last = scan.udf.run_udf_iter(udfs)
     np.testing.assert_array_equal(
-        last.buffers["box"]["intensity"].data, several["box"]["intensity"].data
+        last.buffers[2]["intensity"].data, several["box"]["intensity"].data
     )
     assert scan.udf.explain(udfs).n_chunks > 0
 

@@ -28,14 +28,14 @@ class TestAsync:
         for snapshot in asyncio.run(last()):
             assert_same(snapshot.buffers, expected)
 
-    def test_aclose(self, x):
+    def test_close(self, x):
         async def main():
             iterator = ud.run_udf_iter(x, SumUDF())
             found = []
             async for snapshot in iterator:
                 found.append(snapshot)
                 if len(found) == 2:
-                    await iterator.aclose()
+                    iterator.close()
             return found
 
         assert len(asyncio.run(main())) == 2
@@ -54,7 +54,7 @@ class TestAsync:
             task = asyncio.create_task(read())
             while len(gates.started) < 3:
                 await asyncio.sleep(0.001)
-            await iterator.aclose()
+            iterator.close()
             with pytest.raises(ud.UDFRunCancelled, match=r"after [012] of 9"):
                 await task
             gates.open.set()

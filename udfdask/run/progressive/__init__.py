@@ -54,7 +54,6 @@ class ProgressiveRun:
         self._plan, self._array = plan, array
         show_warnings(plan)
         self.live = LiveRecipe(plan.recipe, plan.parameters, plan.calibration, align)
-        self.names = tuple(udf) if isinstance(udf, dict) else ()
         self.infos = make_infos(plan, udf)
         self.watch: Callable[[Snapshot], object] | None = None
         """Called with each snapshot before it is handed out, in the thread that iterates."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from udfdask.base.tracebacks import own_lines_hidden
-from udfdask.errors import ArgumentValueError, UDFError, UDFRunCancelled
+from udfdask.errors import UDFError, UDFRunCancelled
 from udfdask.run.progressive.chunks import Chunks, Closed
 from udfdask.run.progressive.snapshot import Accumulator, RunState, Snapshot, progress_text
 from udfdask.scheduling.progress import Status
@@ -74,24 +74,21 @@ class UDFIterator(Iterator[Snapshot], AsyncIterator[Snapshot]):
     def __repr__(self) -> str:
         return progress_text(self, self._run.infos)
 
-    def update_parameters(
-        self, changes: Sequence[Mapping[str, Any]] | Mapping[str, Mapping[str, Any]]
-    ) -> None:
+    def update_parameters(self, changes: Sequence[Mapping[str, Any]]) -> None:
         """Change parameters for all chunks that start later, and for all later merges.
 
         On a cluster, at most two chunks for each thread have been sent and keep the old ones.
 
         Parameters
         ----------
-        changes : sequence of dict, or dict of dict
-            One dictionary of new values by name for each UDF; ``{}`` for a UDF without changes. If
-            the UDFs came in a dictionary, also a dictionary with the names of the UDFs to change.
+        changes : sequence of dict
+            One dictionary of new values by name for each UDF; ``{}`` for a UDF without changes.
 
         Raises
         ------
         ArgumentValueError
-            If a parameter or the name of a UDF is unknown, or the declaration of the UDF would
-            change. Then no parameter changes.
+            If a parameter is unknown, or the declaration of the UDF would change. Then no parameter
+            changes.
         ArgumentTypeError
             If `changes` is not a sequence of dictionaries, or a value is a dask collection.
 
@@ -106,14 +103,6 @@ class UDFIterator(Iterator[Snapshot], AsyncIterator[Snapshot]):
         >>> snapshot.buffers[0]["intensity"][0, 0] < snapshot.buffers[0]["intensity"][-1, 0]
         np.True_
         """
-        names = self._run.names
-        if names and isinstance(changes, Mapping):
-            unknown = [name for name in changes if name not in names]
-            if unknown:
-                raise ArgumentValueError(
-                    f"no UDF of the run is called {unknown[0]!r}; there are {list(names)}"
-                )
-            changes = [changes.get(name, {}) for name in names]
         self._run.live.update(changes)
 
     update_parameters_experimental = update_parameters
@@ -176,23 +165,6 @@ class UDFIterator(Iterator[Snapshot], AsyncIterator[Snapshot]):
         async for snapshot in self:
             last = snapshot
         return last
-
-    async def aclose(self) -> None:
-        """Stop the run, as `close` does.
-
-        Examples
-        --------
-        >>> import asyncio, dask.array as da, udfdask as ud
-        >>> from udfdask.udfs import SumUDF
-        >>> async def first():
-        ...     snapshots = ud.run_udf_iter(da.ones((4, 3, 2, 2), chunks=1), SumUDF())
-        ...     async for snapshot in snapshots:
-        ...         await snapshots.aclose()
-        ...         return snapshot
-        >>> asyncio.run(first())
-        <Snapshot of SumUDF: 1 of 12 chunks>
-        """
-        self.close()
 
     def _hand_out(self, snapshot: Snapshot) -> Snapshot:
         """Update the live plot, then return the labeled snapshot."""

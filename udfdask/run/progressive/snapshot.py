@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +23,6 @@ from udfdask.chunk.finalize import finalize
 from udfdask.chunk.merge import empty_partial, merge_all, merge_next
 from udfdask.chunk.partial_result import Partial
 from udfdask.chunk.result_blocks import Holder, assemble, in_nav_shape
-from udfdask.errors import UndeclaredBufferError
 from udfdask.geometry.chunk_grid import BoolArray, as_index
 from udfdask.plan.recipe import Recipe
 from udfdask.results.named_results import ResultInfo
@@ -148,7 +147,7 @@ class RunState:
     ) -> None:
         # not the run itself, which keeps the data of the graph
         self.recipe, self.changed = run.live.now, run.live.changed
-        self.infos, self.names = run.infos, run.names
+        self.infos = run.infos
         self.accumulators, self.merged_at, self.n_merged = accumulators, merged_at, n_merged
         self.combined = [accumulator.combined for accumulator in accumulators]
 
@@ -187,14 +186,14 @@ class RunState:
 class LazySequence(Sequence[Any]):
     """A sequence of `n` items; `make` returns the item of a number, and is called once for each.
 
-    With `names`, the name of an item works as well as its number. `make` must not refer to the
-    owner of the sequence: such a cycle would keep arrays until the next garbage collection.
+    `make` must not refer to the owner of the sequence: such a cycle would keep arrays until the
+    next garbage collection.
     """
 
-    __slots__ = ("_lock", "_make", "_n", "_names")
+    __slots__ = ("_lock", "_make", "_n")
 
-    def __init__(self, n: int, make: Callable[[int], Any], names: tuple[Hashable, ...]) -> None:
-        self._n, self._names = n, names
+    def __init__(self, n: int, make: Callable[[int], Any]) -> None:
+        self._n = n
         self._make = functools.cache(make)
         self._lock = threading.RLock()
 
@@ -202,12 +201,6 @@ class LazySequence(Sequence[Any]):
         return self._n
 
     def __getitem__(self, index: Any) -> Any:
-        if isinstance(index, str):
-            if index not in self._names:
-                raise UndeclaredBufferError(
-                    f"no UDF of the run is called {index!r}; there are {list(self._names)}"
-                )
-            index = self._names.index(index)
         if isinstance(index, slice):
             return [self[number] for number in range(self._n)[index]]
         with self._lock, own_lines_hidden:
@@ -251,7 +244,7 @@ class Snapshot:
         make_damage: Callable[[BoolArray], Any] | None = None,
     ) -> None:
         self._state, self._make_damage = state, make_damage
-        self._buffers = LazySequence(len(state.infos), make or state.result, state.names)
+        self._buffers = LazySequence(len(state.infos), make or state.result)
 
     def __repr__(self) -> str:
         return progress_text(self, self._state.infos)
@@ -270,8 +263,7 @@ class Snapshot:
     def buffers(self) -> LazySequence:
         """The computed results of each UDF, in the order of the call.
 
-        A `Result` for each; from a DataArray a Dataset, from a signal a `SignalResult`. If the UDFs
-        came in a dictionary, ``buffers["BF"]`` works as well as a number.
+        A `Result` for each; from a DataArray a Dataset, from a signal a `SignalResult`.
 
         A result is computed when it is first read: only then, and only once, `get_results` runs.
         """
