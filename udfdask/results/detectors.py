@@ -27,9 +27,6 @@ from udfdask.scheduling.compute import compute
 from udfdask.udf import UDF
 from udfdask.udf.libertem_udfs import as_own
 
-_CUT = " (cut by the edge)"
-"""End of the name of a detector with pixels beyond the edge of the frame."""
-
 
 def draw_result(
     result: Any,
@@ -75,8 +72,7 @@ def draw_detectors(result: Any, detectors: Any, name: str | None, **how: Any) ->
 def detector_masks(info: ResultInfo, detectors: Any) -> dict[str, AnyArray]:
     """Return the masks of UDFs and of plain masks, bool of shape sig, by names for a legend.
 
-    `info` describes the run over the same data. A second disk is called "disk 2". The name says if
-    a part of the detector is beyond the edge: the rest of a ring can look like a disk.
+    `info` describes the run over the same data. A second disk is called "disk 2".
     """
     sig = info.sig_shape
     if len(sig) not in (1, 2):
@@ -89,14 +85,14 @@ def detector_masks(info: ResultInfo, detectors: Any) -> dict[str, AnyArray]:
     masks: dict[str, AnyArray] = {}
     for name, detector in named:
         found = _masks_of(info, detector)
-        for own, (mask, end) in found.items():
+        for own, mask in found.items():
             called = own
             if name is not None:
                 called = name if len(found) == 1 else f"{name} {own}"
-            free, number = f"{called}{end}", 1
+            free, number = called, 1
             while free in masks:
                 number += 1
-                free = f"{called}{end} {number}"
+                free = f"{called} {number}"
             if mask.shape != tuple(sig):
                 raise ArgumentValueError(
                     f"the detector {called!r} has the shape {mask.shape}, but frames have the "
@@ -110,8 +106,8 @@ def detector_masks(info: ResultInfo, detectors: Any) -> dict[str, AnyArray]:
     return masks
 
 
-def _masks_of(info: ResultInfo, detector: Any) -> Mapping[str, tuple[AnyArray, str]]:
-    """Return the masks of a UDF, or a mask itself, each with the end of its name."""
+def _masks_of(info: ResultInfo, detector: Any) -> Mapping[str, AnyArray]:
+    """Return the masks of a UDF, or a mask itself, by names."""
     detector = as_own(detector)
     if not isinstance(detector, UDF):
         mask = np.asarray(detector)
@@ -119,7 +115,7 @@ def _masks_of(info: ResultInfo, detector: Any) -> Mapping[str, tuple[AnyArray, s
             raise ArgumentTypeError(
                 f"a detector is a UDF such as VirtualDetectorUDF or a mask, not {detector!r}"
             )
-        return {"mask": (mask != 0, "")}
+        return {"mask": mask != 0}
     shape = Shape((*info.nav_shape, *info.sig_shape), sig_dims=len(info.sig_shape))
     frame = Frame.of(info.calibration, shape)
     udf = with_pixels(detector, frame)
@@ -141,5 +137,4 @@ def _masks_of(info: ResultInfo, detector: Any) -> Mapping[str, tuple[AnyArray, s
         raise ArgumentValueError(
             f"{type(udf).__name__} uses all pixels of a frame: there is no detector to draw"
         )
-    end = _CUT if any(one.is_cut for one in asked._coverages(shape.sig)) else ""
-    return {name: (np.asarray(mask).astype(bool), end) for name, mask in masks.items()}
+    return {name: np.asarray(mask).astype(bool) for name, mask in masks.items()}

@@ -90,8 +90,6 @@ class Outputs(NamedResults):
     ) -> Any:
         """Draw detectors over a result of kind sig, such as the mean pattern or the mean spectrum.
 
-        The legend says which detectors are cut by the edge of the frame.
-
         Parameters
         ----------
         detectors : UDF, array of bool, list or dict
