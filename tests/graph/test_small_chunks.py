@@ -181,7 +181,8 @@ def test_explain_says_when_it_pays():
     assert "merge_small='64 MiB'" in str(ud.explain(x, SumUDF()))
     joined = ud.explain(x, SumUDF(), merge_small="1 MiB")
     assert joined.n_chunks == 4
-    assert joined.memory.per_task >= 2 << 20  # the small blocks and their copy
+    parts = joined.memory.parts(1)
+    assert parts["data"] + parts["copies"] >= 2 << 20  # the small blocks and their copy
     assert "merge_small='64" not in str(joined)
 
 

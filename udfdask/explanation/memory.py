@@ -70,11 +70,6 @@ class PredictedMemory:
     is_bound: bool
     """Whether the data are sparse: then they need less, in proportion to their stored values."""
 
-    @property
-    def per_task(self) -> int:
-        """The memory of the largest chunk task for data, copies and buffers."""
-        return self.data + self.copies + self.buffers
-
     def parts(self, threads: int) -> dict[str, int]:
         """Return what a run on threads of one process needs memory for; parts of 0 are left out.
 
