@@ -1,6 +1,5 @@
-"""`to_xarray` of an opened file and of a signal: the same data, with the same axes."""
+"""`to_xarray` of an opened file: the same data, with the same axes."""
 
-import importlib
 from dataclasses import replace
 
 import dask
@@ -108,33 +107,3 @@ def test_positions_without_a_frame(tmp_path, name):
     found = array.udf.run_udf(SumSigUDF(), sig_dims=2, roi=mask)["intensity"]
     own = ud.run_udf(opened, SumSigUDF())["intensity"]
     np.testing.assert_array_equal(*dask.compute(found.data, own, scheduler="synchronous"))
-
-
-@pytest.mark.parametrize("lazy", [True, False])
-def test_signals(lazy):
-    hs = pytest.importorskip("hyperspy.api", reason="hyperspy is an extra")
-    importlib.import_module("udfdask.hyperspy")
-
-    values = np.random.default_rng(1).random(SHAPE)
-    signal = hs.signals.Signal2D(values, metadata={"Signal": {"quantity": "dose (counts)"}})
-    signal.axes_manager[0].name, signal.axes_manager[0].units = "x", "nm"
-    signal.axes_manager[0].scale = 0.1
-    signal = signal.as_lazy(chunks=(2, 2, 8, 9)) if lazy else signal
-    array = signal.udf.to_xarray()
-    assert array.data is signal.data
-    assert array.name is None
-    assert array.dims == ("y", "x", "sig_y", "sig_x")
-    assert array.units == "counts"
-    np.testing.assert_array_equal(array.x.values, signal.axes_manager[0].axis)
-    assert array.x.units == "nm"
-    (found,) = dask.compute(array.udf.run_udf(SumUDF(), sig_dims=2)["intensity"])
-    own = signal.udf.run_udf(SumUDF(), lazy_output=False, show_progressbar=False)["intensity"]
-    np.testing.assert_allclose(found.values, own.data)
-    turned = signal.transpose(signal_axes=(0,)).udf.to_xarray()
-    assert turned.sizes["x"] == 4
-    assert turned.dims[-1] == "x"
-    ragged = signal.udf.map_frames(
-        lambda f: f[f > 0.9], ragged=True, lazy_output=False, show_progressbar=False
-    )
-    with pytest.raises(ud.ArgumentTypeError, match="is ragged"):
-        ragged.udf.to_xarray()

@@ -11,19 +11,15 @@ from hyperspy.roi import BaseROI
 from hyperspy.signal import BaseSignal
 
 from udfdask.base.tracebacks import own_lines_hidden
-from udfdask.errors import ArgumentTypeError
 from udfdask.explanation.describe import Explanation
 from udfdask.geometry.roi import Region
 from udfdask.hyperspy.data import arrange, read_parameters, wants_progressbar
 from udfdask.hyperspy.make_signal import (
     make_mapped,
     make_nav_signal,
-    read_calibration,
     read_labels,
 )
-from udfdask.hyperspy.regions import aligned_data
 from udfdask.hyperspy.results import SignalResult
-from udfdask.io.opened_file import labeled_array
 from udfdask.results.result import Result
 from udfdask.run.map_frames import MapOptions, call_of, make_frame_udf, name_of_map
 from udfdask.run.map_frames import map_frames as map_on_array
@@ -189,37 +185,6 @@ class UDFAccessor:
         if kwargs.get("output_names") is not None:
             return SignalResult(result._called(name), labels)
         return make_mapped(result["result"], result.extra_axes["result"], name, labels)
-
-    def to_xarray(self) -> Any:
-        """Return the data as a DataArray, with the names, positions and units of the axes.
-
-        Returns
-        -------
-        xarray.DataArray, shape (*nav, *sig)
-            The same array as ``s.data``, lazy or not, with navigation axes first. The attribute
-            `signal_dims` names the signal dimensions, as a JSON list: the default in runs.
-
-        Raises
-        ------
-        ArgumentTypeError
-            If the signal is ragged.
-        ImportError
-            If xarray is not installed.
-
-        Examples
-        --------
-        >>> import hyperspy.api as hs, numpy as np, udfdask.hyperspy
-        >>> s = hs.signals.Signal1D(np.ones((3, 8))).as_lazy()
-        >>> s.axes_manager[0].name, s.axes_manager[0].scale = "x", 0.5
-        >>> s.udf.to_xarray().x.values
-        array([0. , 0.5, 1. ])
-        """
-        if self._signal.ragged:
-            raise ArgumentTypeError(
-                f"{self._signal!r} is ragged: a DataArray needs frames of one shape"
-            )
-        sig_dims = self._signal.axes_manager.signal_dimension
-        return labeled_array(aligned_data(self._signal), read_calibration(self._signal), sig_dims)
 
     @forwards(IterOptions, run_udf, iterate_on_array)
     def run_udf_iter(

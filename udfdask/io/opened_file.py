@@ -13,7 +13,7 @@ import dask.array as da
 import numpy as np
 
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, missing_package
-from udfdask.geometry.axes import Axis, Calibration, with_different_names
+from udfdask.geometry.axes import Axis, with_different_names
 from udfdask.geometry.chunk_grid import BoolArray
 from udfdask.geometry.shapes import Shape, in_words
 from udfdask.io.lazy_source import StoredArray, choose_chunks, lazy_array
@@ -153,8 +153,24 @@ class OpenedFile:
         >>> scan.udf.run_udf(SumSigUDF())["intensity"].sel(x=0.5).compute().item()
         8.0
         """
-        calibration = Calibration(axes=self.axes, unit=self.unit)
-        return labeled_array(self.array, calibration, self.sig_dims, self.present)
+        try:
+            import xarray as xr
+        except ImportError as error:
+            raise missing_package("xarray", purpose="to_xarray", extra="xarray") from error
+
+        dims = [axis.name for axis in self.axes]
+        coords: dict[Hashable, Any] = {}
+        for axis, n in zip(self.axes, self.array.shape, strict=True):
+            coords.update(coordinate(axis.name, axis, n))
+        if self.present is not None:
+            name = "present"
+            while name in dims:
+                name += "_"
+            coords[name] = (dims[: self.present.ndim], self.present)
+        attrs = {"units": self.unit} if self.unit else {}
+        attrs[SIGNAL_DIMS] = json.dumps(dims[-self.sig_dims :], ensure_ascii=False)
+        made = xr.DataArray(self.array, coords, dims=dims, attrs=attrs)
+        return made.rename(own_name(made))
 
     def __repr__(self) -> str:
         array = self.array
@@ -166,49 +182,12 @@ class OpenedFile:
             f"  {array.dtype}{unit}, chunks {array.chunksize}, sig_dims {self.sig_dims}",
             f"  dimensions: {dims}",
         ]
-        for axis, n in zip(self.axes, array.shape, strict=True):
-            if where := _positions(axis, n):
-                lines.append(f"  {axis.name}: {where}")
         if self.present is not None:
             n_absent = self.present.size - np.count_nonzero(self.present)
             lines.append(f"  without a frame: {n_absent} of {self.present.size} positions")
         return "\n".join(lines)
 
     __iter__ = None  # an index would otherwise make it iterable
-
-
-def _positions(axis: Axis, n: int) -> str:
-    """Return where the positions of an axis are, in words; empty for pixel numbers."""
-    unit = f" {axis.unit}" if axis.unit else ""
-    if axis.labels is not None or axis.values is not None:
-        return f"{n} labels" if axis.values is None else f"{n} values{unit}"
-    last = axis.offset + (n - 1) * axis.scale
-    return f"{axis.offset:g} to {last:g}{unit}, step {axis.scale:g}" if axis.is_calibrated else ""
-
-
-def labeled_array(
-    array: Any, calibration: Calibration, sig_dims: int, present: BoolArray | None = None
-) -> Any:
-    """Return an array as a DataArray over the same memory or graph; see `OpenedFile.to_xarray`."""
-    try:
-        import xarray as xr
-    except ImportError as error:
-        raise missing_package("xarray", purpose="to_xarray", extra="xarray") from error
-
-    dims = [axis.name for axis in calibration.axes]
-    coords: dict[Hashable, Any] = {}
-    for axis, n in zip(calibration.axes, array.shape, strict=True):
-        coords.update(coordinate(axis.name, axis, n))
-    if present is not None:
-        name = "present"
-        while name in dims:
-            name += "_"
-        coords[name] = (dims[: present.ndim], present)
-    attrs: dict[str, Any] = {"units": calibration.unit} if calibration.unit else {}
-    if sig_dims:
-        attrs[SIGNAL_DIMS] = json.dumps(dims[-sig_dims:], ensure_ascii=False)
-    made = xr.DataArray(array, coords, dims=dims, attrs=attrs)
-    return made.rename(own_name(made))
 
 
 def own_name(array: Any) -> Hashable | None:
