@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import glob
-import logging
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -56,28 +55,6 @@ class HyperSpyArray(StoredArray):
             return part.compute(scheduler="sync") if isinstance(part, da.Array) else part
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TiffSeries(StoredArray):
-    """A compressed series of a TIFF file, which HyperSpy would read as one chunk."""
-
-    file: FileIdentity
-    number: int
-
-    def __getitem__(self, index: Any) -> Any:
-        """Return the part at `index`: tifffile decodes its pages or tiles."""
-        import zarr
-        from tifffile import imread
-
-        path = self.file.path
-        with (
-            unchanged([self.file]),
-            reading(path, "TIFF", part=f"at {index}"),
-            # dask runs tasks in parallel
-            imread(path, series=self.number, aszarr=True, maxworkers=1) as store,
-        ):
-            return zarr.open_array(store, mode="r")[index]
-
-
 def open_with_hyperspy(
     file: Path, *, dataset: str | int | None, sig_dims: int | None, chunks: Any
 ) -> OpenedFile:
@@ -99,7 +76,7 @@ def open_with_hyperspy(
     # RosettaSciIO maps these files in each task, so that any part of the file is read alone. Of
     # others, tasks read HyperSpy's chunks: it would read a complete one for each part of it.
     is_mapped = any(str(name).startswith("slice_memmap") for name in array.dask.layers)
-    own = take_over(array, files[0]) or _tiff_series(array, files[0], number)
+    own = take_over(array, files[0]) or _mapped_tiff(array, files[0], number)
     where: dict[str, Any] = {"shape": array.shape, "dtype": array.dtype}
     source = own or HyperSpyArray(path=str(file), files=files, number=number, **where)
     if own is None:
@@ -131,21 +108,17 @@ def _files(file: Path) -> tuple[FileIdentity, ...]:
     return tuple(map(FileIdentity.of, (main, *others)))
 
 
-def _tiff_series(array: da.Array, identity: FileIdentity, number: int) -> StoredArray | None:
-    """Return a series of a TIFF file, mapped unless it is compressed; None for other arrays."""
+def _mapped_tiff(array: da.Array, identity: FileIdentity, number: int) -> StoredArray | None:
+    """Return a series of a TIFF file that can be mapped; None for other arrays."""
     if Path(identity.path).suffix.lower() not in (".tif", ".tiff"):
         return None
     import tifffile
 
-    source: StoredArray
     try:
         mapped = tifffile.memmap(identity.path, series=number, mode="r")
-        source = MappedArray.of(mapped, identity)
     except ValueError:  # compressed, or its pages are not next to each other
-        with tifffile.TiffFile(identity.path) as opened:
-            series = opened.series[number]
-        where: dict[str, Any] = {"shape": series.shape, "dtype": series.dtype}
-        source = TiffSeries(file=identity, number=number, **where)
+        return None
+    source = MappedArray.of(mapped, identity)
     same = source.shape == array.shape and source.dtype.newbyteorder("=") == array.dtype
     return source if same and array.size else None
 
@@ -164,18 +137,13 @@ def _load(file: Path, files: Sequence[FileIdentity]) -> tuple[list[Any], bool]:
         raise FileFormatError(f"{file} cannot be read: no reader has its suffix. {_ADVICE}")
     # The signal type only selects a class, often of a package that is not installed.
     how = {"signal_type": "", "file_format": name}
-    logger = logging.getLogger("hyperspy.io")
-    was_disabled, logger.disabled = logger.disabled, True  # our error contains the same message
     is_lazy = suffix not in _NOT_LAZY
-    try:
-        with unchanged(files), reading(file, "HyperSpy", advice=_ADVICE):
-            try:
-                loaded = hs.load(file, lazy=is_lazy, **how)
-            except NotImplementedError:
-                is_lazy = False
-                loaded = hs.load(file, lazy=False, **how)
-    finally:
-        logger.disabled = was_disabled
+    with unchanged(files), reading(file, "HyperSpy", advice=_ADVICE):
+        try:
+            loaded = hs.load(file, lazy=is_lazy, **how)
+        except NotImplementedError:
+            is_lazy = False
+            loaded = hs.load(file, lazy=False, **how)
     signals = loaded if isinstance(loaded, list) else [loaded]
     if not (is_lazy or any(signal.data.size for signal in signals)):
         raise FileFormatError(f"HyperSpy finds no values in {file}. {COPY_AGAIN}")
@@ -193,10 +161,8 @@ def _choose(signals: Sequence[Any], dataset: str | int | None, *, file: str) -> 
         matches = matches or [n for n in range(len(signals)) if str(n) == str(dataset)]
     if len(matches) == 1:
         return matches[0]
-    listing = ", ".join(
-        f"{number} {title!r} {signal.data.shape} {signal.data.dtype}"
-        for number, (title, signal) in enumerate(zip(titles, signals, strict=True))
-    )
+    shown = enumerate(zip(titles, (s.data for s in signals), strict=True))
+    listing = ", ".join(f"{n} {title!r} {data.shape} {data.dtype}" for n, (title, data) in shown)
     if matches or dataset is None:
         raise FileFormatError(
             f"{file} contains several signals: pass dataset= as one of the numbers in {listing}"

@@ -17,7 +17,7 @@ from typing import Any
 
 from numpy.typing import DTypeLike
 
-from udfdask.errors import ArgumentValueError, FileFormatError, UDFError, UDFWarning
+from udfdask.errors import ArgumentValueError, FileFormatError, UDFWarning
 from udfdask.io.file_identity import COPY_AGAIN, existing_file, reading
 from udfdask.io.memmap import MAGIC, open_npy
 from udfdask.io.opened_file import OpenedFile
@@ -206,7 +206,7 @@ class Reader:
     >>> import dask.array as da
     >>> from udfdask import Axis
     >>> from udfdask.io import OpenedFile, Reader
-    >>> def open_zeros(path, *, dataset, sig_dims, chunks):
+    >>> def open_zeros(path, *, sig_dims, chunks):
     ...     array = da.zeros((2, 8, 8))
     ...     axes = tuple(Axis(name=name) for name in ("t", "y", "x"))
     ...     return OpenedFile(array=array, sig_dims=2, reader="zeros", title=path.stem, axes=axes)
@@ -220,10 +220,8 @@ class Reader:
     matches: Callable[[Path, bytes], bool]
     """Whether it opens a file, by its path and its first 512 bytes."""
     open: Callable[..., OpenedFile]
-    """Open a file lazily: called as ``open(path, dataset=, sig_dims=, chunks=)`` with an absolute
-    path and the user's arguments of `open_file`, which are None if they are not given."""
-    has_datasets: bool = True
-    """Whether a file can have several datasets; otherwise `open` has no argument `dataset`."""
+    """Open a file lazily: called as ``open(path, sig_dims=, chunks=)`` with an absolute path and
+    the user's arguments of `open_file`, perhaps None; with `dataset` too if the user names one."""
 
 
 def _open_local(path: Path, *, dataset: str | int | None, **how: Any) -> OpenedFile:
@@ -240,14 +238,7 @@ def _open_local(path: Path, *, dataset: str | int | None, **how: Any) -> OpenedF
         return open_npy(file, **how)
     for reader in added_readers():
         if reader.matches(file, begin):
-            if reader.has_datasets:
-                how["dataset"] = dataset
-            else:
-                _refuse_dataset(dataset, f"the {reader.name} file {path.name}")
-            opened = reader.open(path, **how)
-            if not isinstance(opened, OpenedFile):
-                raise UDFError(f"the reader {reader.name!r} must return an OpenedFile")
-            return opened
+            return reader.open(path, **how, **({} if dataset is None else {"dataset": dataset}))
     from udfdask.io.hdf5 import hyperspy_format, is_hdf5, open_hdf5
 
     if (begin.startswith(_HDF5) or is_hdf5(file)) and hyperspy_format(file) is None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import itertools
 import os
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -134,8 +135,9 @@ def open_zarr(folder: Path, *, dataset: str | int | None, **how: Any) -> OpenedF
         group = root if in_group else _open_node(str(folder.parent))
         axes = _axes_of(group, name if in_group else folder.name, array)
     state = tokenize(states) if len(states) <= MOST_LISTED else uuid.uuid4().hex
-    source = ZarrArray(file=identity, state=state, **_described(array, str(inside)))
-    return _opened_array(source, array, "zarr", name, axes=axes, title=folder.stem, **how)
+    make = partial(ZarrArray, file=identity, state=state)
+    how |= {"axes": axes, "title": folder.stem}
+    return _opened_array(make, array, str(inside), "zarr", name, **how)
 
 
 def open_remote_zarr(location: Location, *, dataset: str | int | None, **how: Any) -> OpenedFile:
@@ -150,24 +152,21 @@ def open_remote_zarr(location: Location, *, dataset: str | int | None, **how: An
         name = _choose(root, dataset, shown=shown, listed=listed)
         array = root[name] if name else root
         axes = _axes_of(root, name, array)
-    described = _described(array, shown)
-    source = RemoteZarr(location=location, name=name, nonce=uuid.uuid4().hex, **described)
+    make = partial(RemoteZarr, location=location, name=name, nonce=uuid.uuid4().hex)
     kind = "zarr references" if location.url.startswith("reference:") else "zarr"
-    return _opened_array(source, array, kind, name, axes=axes, title=location.path.stem, **how)
+    how |= {"axes": axes, "title": location.path.stem}
+    return _opened_array(make, array, shown, kind, name, **how)
 
 
-def _opened_array(source: StoredArray, array: Any, kind: str, name: str, **how: Any) -> OpenedFile:
-    """Return the opened file of an array with a path in its store, perhaps empty."""
-    reader = f"{kind}, array {name}" if name else kind
-    unit = array.attrs.get("units")
-    return open_source(source, prefix="from-zarr", reader=reader, unit=unit, **how)
-
-
-def _described(array: Any, where: str) -> dict[str, Any]:
-    """Return shape, dtype and stored chunks, or shards, of an array of numbers."""
+def _opened_array(
+    make: Callable[..., StoredArray], array: Any, where: str, kind: str, name: str, **how: Any
+) -> OpenedFile:
+    """Return the opened file of an array of numbers with a path in its store, perhaps empty."""
     check_values(where, array.shape, array.dtype)
     stored = array.shards or array.chunks
-    return {"shape": array.shape, "dtype": np.dtype(array.dtype), "stored": stored}
+    source = make(shape=array.shape, dtype=np.dtype(array.dtype), stored=stored)
+    reader, unit = f"{kind}, array {name}" if name else kind, array.attrs.get("units")
+    return open_source(source, prefix="from-zarr", reader=reader, unit=unit, **how)
 
 
 def _open_node(store: Any) -> Any:
