@@ -482,11 +482,10 @@ def set_as_a_whole(results, frame):
 LOSSES = {
     "attribute": ("uint8", set_as_a_whole, r"becomes \d+\. Declare a dtype that holds it"),
     "in place": ("uint8", into, r"\d+ becomes \d+\. Declare a dtype that holds it"),
-    "sum of buffers": ("uint8", twice, "400 becomes 144"),
-    "single numbers": ("uint8", item, "overflow encountered in scalar add.*declare a wider one"),
+    "sum of buffers": ("uint8", twice, "400.0 becomes 144"),
+    "single numbers": ("uint8", item, "400.0 becomes 144"),
     "fraction": ("int32", put(lambda f: 0.5), "0.5 becomes 0.*or convert on purpose"),
     "NaN": ("int64", put(lambda f: np.full((), np.nan)), "nan becomes"),
-    "part": ("complex64", lambda r, f: r.lost.real.__setitem__(0, 1e300), "1e.300 becomes inf"),
     "infinite": ("float16", put(lambda f: f.sum() ** 2 + 1e6), "becomes inf"),
     "string": ("S2", put(lambda f: b"long"), "b'long' becomes b'lo'"),
 }

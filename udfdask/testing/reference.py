@@ -27,7 +27,6 @@ from udfdask.geometry.roi import Region, normalize_roi
 from udfdask.geometry.shapes import Shape, Slice
 from udfdask.geometry.tiling import sparse_tiling
 from udfdask.plan.arguments import plan_descan
-from udfdask.testing.checked_buffers import check_kept, checked
 from udfdask.testing.plain_frames import correct_frames, shift_frames
 from udfdask.testing.recipes import make_recipe
 from udfdask.udf.libertem_udfs import as_own, udf_name
@@ -120,11 +119,6 @@ def with_computed_params(udf: UDF) -> UDF:
     return type(udf)(**{**params, **values, **computed})
 
 
-def run_checked(udf: UDF, data: AnyArray, sig_dims: int) -> None:
-    """Run a UDF without lazy parameters; raise if a buffer loses an assigned value."""
-    _PlainLoop(udf, data, sig_dims, checks_buffers=True).run()
-
-
 class _PlainLoop:
     """A run of one UDF over one array, which is a single partition and a single tile."""
 
@@ -136,7 +130,6 @@ class _PlainLoop:
         roi: Region | None = None,
         corrections: CorrectionSet | None = None,
         descan: Descan | ArrayLike | None = None,
-        checks_buffers: bool = False,
     ) -> None:
         shape = Shape(data.shape, sig_dims=sig_dims)
         roi = normalize_roi(roi, tuple(shape.nav))
@@ -155,7 +148,6 @@ class _PlainLoop:
         self.recipe = replace(recipe, tiling=one_tile, sparse_tiling=one_tile)
         self.declared = recipe.udfs[0]
         self.corrections = corrections
-        self.checks_buffers = checks_buffers
         n = shape.nav.size
         self.selected = np.ones(n, dtype=bool) if roi is None else roi.reshape(n)
         self.n_frames = int(self.selected.sum())
@@ -179,11 +171,7 @@ class _PlainLoop:
         """Return a fresh UDF over all frames, with zeroed buffers."""
         n_chunks = self.recipe.grid.n_chunks
         aux = {name: values[self.selected] for name, values in self.aux.items()}
-        instance = Instance(self.recipe, 0, 0, n_chunks, aux, self.declared.backend)
-        if self.checks_buffers:
-            instance.arrays = {name: checked(name, a) for name, a in instance.arrays.items()}
-            instance.view_all()
-        return instance
+        return Instance(self.recipe, 0, 0, n_chunks, aux, self.declared.backend)
 
     def _process(self, instance: Instance) -> None:
         """Process all frames."""
@@ -307,10 +295,7 @@ class _PlainLoop:
                 value = value.array
             elif isinstance(value, np.ma.MaskedArray):
                 value = value.data
-            array = _as_array(value, spec)
-            if self.checks_buffers:
-                check_kept(name, value, array)
-            results[name] = self._in_place(spec, array)
+            results[name] = self._in_place(spec, _as_array(value, spec))
         return results
 
     def _in_place(self, spec: BufferSpec, value: AnyArray) -> AnyArray:

@@ -183,9 +183,11 @@ class Subject:
         one: Mapping[str, AnyArray],
         other: Mapping[str, AnyArray],
         data: AnyArray | None = None,
+        *,
+        check_dtype: bool = True,
     ) -> Difference | None:
         """Return the first difference between two sets of results that is more than rounding."""
-        return find_difference(one, other, self._tolerance(data))
+        return find_difference(one, other, self._tolerance(data), check_dtype=check_dtype)
 
     def _tolerance(self, data: AnyArray | None = None) -> Tolerance:
         """Return the allowed difference of floats in results of some data."""

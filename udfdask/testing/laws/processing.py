@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import warnings
+from dataclasses import replace
+from typing import Any
 
 import cloudpickle
+import numpy as np
 from dask.base import is_dask_collection
 
 from udfdask.base.names.naming import identity_of
@@ -13,8 +15,8 @@ from udfdask.plan.parameters import find_lost_attribute
 from udfdask.testing.assertions import UDFCheckError, same, show
 from udfdask.testing.eager_run import ONE_CHUNK, Layout
 from udfdask.testing.mutable_state import held_outside_buffers
-from udfdask.testing.reference import run_checked
-from udfdask.testing.subject import Subject, in_words
+from udfdask.testing.reference import run_reference
+from udfdask.testing.subject import Subject, in_words, varied
 
 
 def makes_itself_again(subject: Subject) -> None:
@@ -127,18 +129,31 @@ def gives_what_a_plain_loop_gives(subject: Subject) -> None:
 
 def buffers_hold_what_they_are_given(subject: Subject) -> None:
     """Buffers keep the assigned values: none wraps around or is cut off by the dtype."""
-    usable = subject.usable_arrays()
-    with warnings.catch_warnings():
-        # NumPy only warns about scalars; arrays wrap around without a warning
-        warnings.filterwarnings("error", "overflow encountered in scalar", RuntimeWarning)
-        for data in usable:
-            try:
-                run_checked(subject.udf, data, subject.sig_dims)
-            except RuntimeWarning as error:
-                raise UDFCheckError(
-                    f"with data of dtype {data.dtype}: {error}. A single number of a buffer has "
-                    "its dtype: declare a wider one, or add to the whole buffer: "
-                    "self.results.x += value"
-                ) from error
-            except UDFCheckError as error:
-                raise UDFCheckError(f"with data of dtype {data.dtype}: {error}") from error
+    declare = type(subject.udf).get_result_buffers
+    wide = varied(
+        subject.udf,
+        get_result_buffers=lambda self: {
+            name: replace(spec, dtype=_wider(spec.dtype)) for name, spec in declare(self).items()
+        },
+    )
+    for data in subject.usable_arrays():
+        try:
+            expected = run_reference(data, wide, sig_dims=subject.sig_dims)
+        except Exception as error:  # noqa: BLE001  # such as a float as an index
+            subject.notes.append(f"dtypes of buffers not checked: {in_words(error)}")
+            return
+        found = subject.reference(data)
+        if lost := subject.difference(expected, found, data, check_dtype=False):
+            raise UDFCheckError(
+                f"with data of dtype {data.dtype}: {lost.name!r} of dtype {found[lost.name].dtype} "
+                f"does not hold the assigned value: {lost.one} becomes {lost.other}. Declare a "
+                "dtype that holds it, also for private buffers, or convert on purpose, as with "
+                "np.rint(...).astype(...)"
+            )
+
+
+def _wider(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Return a dtype that holds more than integers, half precision or short strings."""
+    if dtype.kind in "SU":
+        return np.dtype((dtype.type, 100))
+    return np.dtype("float64") if dtype.kind in "iu" or dtype == np.float16 else dtype
