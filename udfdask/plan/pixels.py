@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from udfdask.base.types import is_lazy
-from udfdask.errors import ArgumentTypeError, ArgumentValueError, UDFError
+from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.geometry.axes import Axis, Calibration
 from udfdask.geometry.shapes import Shape
 from udfdask.geometry.units import CENTER_WORDS, Quantity, as_quantity, factor
@@ -301,18 +301,3 @@ def _stretch(converter: _Converter, given: Mapping[str, Any], *, are_all: bool) 
     own = given.get(ratio, 1.0), given.get(angle, 0.0)
     made = stretch_in_pixels(*own, 1 / along[0], 1 / along[1])
     return dict(zip((ratio, angle), made, strict=True))
-
-
-def add_given_lengths(error: UDFError, given: UDF, converted: UDF, frame: Frame) -> None:
-    """Add to an error about pixels which numbers the user gave in a unit, and where frames lie."""
-    numbers = [
-        f"{name} = {value} is {converted._kwargs[name]:g} px"
-        for name, value in given._kwargs.items()
-        if isinstance(value, (str, Quantity))
-        and isinstance(converted._kwargs.get(name), (int, float))
-    ]
-    if numbers and error.args:
-        ends = [(a, a.positions(n)) for a, n in zip(frame.axes, frame.shape, strict=True) if n]
-        ranges = [f"{a.name} from {p[0]:g} to {p[-1]:g} {a.unit}" for a, p in ends]
-        facts = f"{', '.join(numbers)}; frames have {' and '.join(ranges)}"
-        error.args = (f"{error.args[0]}. {facts}", *error.args[1:])

@@ -21,13 +21,12 @@ from dask.highlevelgraph import HighLevelGraph
 from udfdask.advice import Advice, Door
 from udfdask.base.names.naming import tokenize_value
 from udfdask.base.types import is_lazy
-from udfdask.errors import UDFError
 from udfdask.geometry.axes import Calibration, shared_unit
 from udfdask.geometry.chunk_grid import Grid
 from udfdask.geometry.good_chunks import Chunks
 from udfdask.plan.arguments import Arguments, Options, read_arguments
 from udfdask.plan.check_input import check_dtypes
-from udfdask.plan.declarations import Declared, declare
+from udfdask.plan.declarations import declare
 from udfdask.plan.make_recipe import make_recipe
 from udfdask.plan.parameters import parameter_text
 from udfdask.plan.recipe import DESCAN, Recipe
@@ -101,7 +100,7 @@ def make_plan(
     """
     asked = Options(**options)
     given = read_arguments(array, udfs, asked, files)
-    declared = [_declare(*pair, given) for pair in zip(udfs, given.udfs, strict=True)]
+    declared = [declare(udf, given.data, given.calibration, given.settings) for udf in given.udfs]
     recipe = make_recipe(declared, given.data, given.settings)
     check_dtypes(recipe)
     aux = _aux_values(given, recipe)
@@ -127,17 +126,6 @@ def make_plan(
         advice=tuple(advice),
         door=asked.door,
     )
-
-
-def _declare(udf: UDF, converted: UDF, given: Arguments) -> Declared:
-    """Return what a UDF declares; `converted` has its parameters in pixels."""
-    try:
-        return declare(converted, given.data, given.calibration, given.settings)
-    except UDFError as error:
-        from udfdask.plan.pixels import Frame, add_given_lengths  # only errors need them
-
-        add_given_lengths(error, udf, converted, Frame.of(given.calibration, given.data.shape))
-        raise
 
 
 def _bare_lengths(udf: UDF, given: Arguments) -> Mapping[str, float]:

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from udfdask.base.types import AnyArray
-from udfdask.errors import ArgumentTypeError, ArgumentValueError, UDFError
+from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.geometry.labels import find_place
 from udfdask.geometry.shapes import Shape
 from udfdask.plan.arguments import Settings
 from udfdask.plan.declarations import declare
 from udfdask.plan.parameters import new_instance
-from udfdask.plan.pixels import Frame, add_given_lengths, with_pixels
+from udfdask.plan.pixels import Frame, with_pixels
 from udfdask.plan.recipe import Data
 from udfdask.plotting.choose import choose
 from udfdask.plotting.colors import check_colors
@@ -117,8 +117,7 @@ def _masks_of(info: ResultInfo, detector: Any) -> Mapping[str, AnyArray]:
             )
         return {"mask": mask != 0}
     shape = Shape((*info.nav_shape, *info.sig_shape), sig_dims=len(info.sig_shape))
-    frame = Frame.of(info.calibration, shape)
-    udf = with_pixels(detector, frame)
+    udf = with_pixels(detector, Frame.of(info.calibration, shape))
     data = Data(
         shape=shape,
         dtype=np.dtype(np.float64),
@@ -127,12 +126,8 @@ def _masks_of(info: ResultInfo, detector: Any) -> Mapping[str, AnyArray]:
     )
     asked = new_instance(type(udf), udf._kwargs)
     asked.meta = data.meta(info.calibration, 1).with_input_dtype(data.dtype)
-    try:
-        declare(udf, data, info.calibration, Settings(split_every=False))  # the checks of a run
-        masks = asked.get_detector_masks()
-    except UDFError as error:
-        add_given_lengths(error, detector, udf, frame)
-        raise
+    declare(udf, data, info.calibration, Settings(split_every=False))  # the checks of a run
+    masks = asked.get_detector_masks()
     if not masks:
         raise ArgumentValueError(
             f"{type(udf).__name__} uses all pixels of a frame: there is no detector to draw"
