@@ -144,7 +144,7 @@ def test_declarations(error, udf):
             for key in ("depth", "total_size")
             for value in (0, "16", np.nan)
         ),
-        *((TYPE, nav(get_tiling_preferences=wrong)) for wrong in (None, 16)),
+        *((AttributeError, nav(get_tiling_preferences=wrong)) for wrong in (None, 16)),
         *(
             (TYPE, nav(get_preferred_input_dtype=wrong))
             for wrong in ("float31", "U5", "datetime64[s]")

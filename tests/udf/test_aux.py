@@ -192,19 +192,6 @@ def test_wrong_size(x, kind, size):
         ud.run_udf(x, Subtract("", aux))
 
 
-@pytest.mark.point(24)
-@pytest.mark.parametrize("wrap", [np.asarray, da.asarray])
-@pytest.mark.parametrize("given", [(4, 6, 2), (48,)])
-def test_raw_data_have_a_row_for_each_frame(given, wrap):
-    values = np.arange(48).reshape(given)
-    aux = ud.UDF.aux_data(wrap(values), kind="nav", extra_shape=(2,), dtype=int)
-    assert aux.raw_data.shape == (24, 2)
-    np.testing.assert_array_equal(aux.raw_data, values.reshape(24, 2))
-    mask = ud.UDF.aux_data(values, kind="sig", dtype=int)
-    assert mask.raw_data.shape == given
-    assert mask.without_data().raw_data is aux.without_data().raw_data is None
-
-
 @pytest.mark.parametrize("given", [(0, 4, 2), (0, 2)])
 @pytest.mark.parametrize("lazy", [False, True])
 def test_no_frames_at_all(given, lazy):

