@@ -17,7 +17,7 @@ import numpy as np
 
 import udfdask as ud
 from udfdask.chunk.run_chunk import run_chunk
-from udfdask.testing.recipes import make_recipe
+from udfdask.testing.eager_run import make_recipe
 from udfdask.udfs import SumSigUDF, SumUDF
 
 START, STOP = "<!-- overhead: start -->", "<!-- overhead: stop -->"

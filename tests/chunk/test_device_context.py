@@ -6,7 +6,7 @@ import pytest
 from stand_in import numpy_standing_in_for_cupy
 from udfdask.backends.backend import CUPY, NUMPY
 from udfdask.chunk.run_chunk import run_chunk
-from udfdask.testing.recipes import make_recipe
+from udfdask.testing.eager_run import make_recipe
 from udfdask.udfs import SumUDF
 
 DATA = np.arange(24.0).reshape(3, 8)

@@ -24,7 +24,7 @@ from udfdask.geometry.tiling import TilingScheme
 from udfdask.plan.plan import Plan, make_plan
 from udfdask.plan.recipe import Recipe, UDFRecipe
 from udfdask.testing import raise_if_dask_computes
-from udfdask.testing.recipes import make_recipe
+from udfdask.testing.eager_run import make_recipe
 from udfdask.udf.buffers import BufferSpec
 from udfdask.udf.promises import Promises
 from udfdask.udfs import AutoUDF, NoOpUDF, PickUDF, SumSigUDF, SumUDF

@@ -11,7 +11,7 @@ import udf_zoo
 import udfdask as ud
 from udfdask.chunk.run_chunk import run_chunk
 from udfdask.geometry.tiling import TILE_BYTES
-from udfdask.testing.recipes import make_recipe
+from udfdask.testing.eager_run import make_recipe
 from udfdask.udfs import SumSigUDF, SumUDF
 
 pytestmark = pytest.mark.filterwarnings("ignore::udfdask.UDFWarning")

@@ -7,7 +7,7 @@ import pytest
 import udfdask as ud
 from udfdask.chunk.run_chunk import run_chunk
 from udfdask.corrections import CorrectionSet
-from udfdask.testing.recipes import make_recipe
+from udfdask.testing.eager_run import make_recipe
 from udfdask.udfs import CoMUDF, StdDevUDF, SumSigUDF, SumUDF, VirtualDetectorUDF
 
 DTYPES = ["u2", "?", "u1", "i2", ">u2", "u4", "f2", ">f8", "f4"]

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import udfdask as ud
-from udfdask.testing.recipes import make_recipe
+from udfdask.testing.eager_run import make_recipe
 from udfdask.udf.promises import Promises
 from udfdask.udfs import AutoUDF, SumSigUDF, SumUDF
 

@@ -28,7 +28,7 @@ from udfdask.chunk.run_chunk import run_chunk
 from udfdask.corrections import CorrectionSet
 from udfdask.masks import circular
 from udfdask.testing import raise_if_dask_computes, run_reference
-from udfdask.testing.recipes import make_recipe
+from udfdask.testing.eager_run import make_recipe
 from udfdask.testing.strategies import chunkings, rois, shapes
 from udfdask.udfs import (
     ApplyMasksUDF,

@@ -5,7 +5,7 @@ import pytest
 
 from udfdask.chunk.merge import merge_group
 from udfdask.chunk.run_chunk import run_chunk
-from udfdask.testing.recipes import make_recipe
+from udfdask.testing.eager_run import make_recipe
 from udfdask.udfs import LogsumUDF, StdDevUDF, SumUDF
 
 

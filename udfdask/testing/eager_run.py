@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from udfdask.backends.backend import NUMPY, Backend
 from udfdask.backends.table import to_backend
 from udfdask.base.types import AnyArray
@@ -21,10 +23,18 @@ from udfdask.chunk.merge import merge_partials
 from udfdask.chunk.partial_result import Partial
 from udfdask.chunk.run_chunk import run_chunk
 from udfdask.chunk.udf_instance import Instance
+from udfdask.corrections import CorrectionSet
+from udfdask.corrections.correction_set import checked
+from udfdask.geometry.axes import in_pixels
+from udfdask.geometry.chunk_grid import BoolArray, Grid
 from udfdask.geometry.halo import Box, box_of, neighbors
+from udfdask.geometry.shapes import Shape
 from udfdask.geometry.tiling import TILE_BYTES
+from udfdask.plan import make_recipe as plan_recipe
+from udfdask.plan.arguments import Settings
+from udfdask.plan.declarations import declare
 from udfdask.plan.merge_tree import MergeTree
-from udfdask.testing.recipes import make_recipe
+from udfdask.plan.recipe import Data, DescanRecipe, Recipe
 from udfdask.udf import UDF
 from udfdask.udf.base import overrides
 
@@ -56,6 +66,41 @@ class Layout:
 
 
 ONE_CHUNK = Layout()
+
+
+def make_recipe(
+    udfs: Sequence[UDF],
+    *,
+    shape: Sequence[int],
+    dtype: Any,
+    sig_dims: int = 2,
+    nav_chunks: Sequence[Sequence[int]] | None = None,
+    sig_chunks: Sequence[Sequence[int]] | None = None,
+    roi: BoolArray | None = None,
+    corrections: CorrectionSet | None = None,
+    descan: DescanRecipe | None = None,
+    native: Backend = NUMPY,
+    **settings: Any,
+) -> Recipe:
+    """Return the recipe of a run; chunk sizes as dask has them, one chunk by default.
+
+    ``run_chunk(make_recipe(udfs, shape=..., dtype=...), 0, [array])`` processes a whole array.
+    `settings` are those of `Settings`.
+    """
+    full, data_dtype = Shape(shape, sig_dims=sig_dims), np.dtype(dtype)
+    sizes = [[n] for n in full.sig] if sig_chunks is None else sig_chunks
+    data = Data(
+        shape=full,
+        dtype=data_dtype,
+        grid=Grid.of([[n] for n in full.nav] if nav_chunks is None else nav_chunks, roi),
+        sig_chunks=tuple(tuple(map(int, axis)) for axis in sizes),
+        corrections=None if corrections is None else checked(corrections, full.sig, data_dtype),
+        descan=descan,
+        native=native,
+    )
+    chosen = Settings(**settings)
+    declared = [declare(udf, data, in_pixels(len(full), sig_dims), chosen) for udf in udfs]
+    return plan_recipe.make_recipe(declared, data, chosen)
 
 
 class EagerRun:

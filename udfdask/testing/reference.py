@@ -27,8 +27,8 @@ from udfdask.geometry.roi import Region, normalize_roi
 from udfdask.geometry.shapes import Shape, Slice
 from udfdask.geometry.tiling import sparse_tiling
 from udfdask.plan.arguments import plan_descan
+from udfdask.testing.eager_run import make_recipe
 from udfdask.testing.plain_frames import correct_frames, shift_frames
-from udfdask.testing.recipes import make_recipe
 from udfdask.udf.libertem_udfs import as_own, udf_name
 
 if TYPE_CHECKING:
