@@ -167,5 +167,4 @@ class TestNames:
 
     def test_the_file_of_the_signal_is_not_proposed(self, scan):
         scan.tmp_parameters.add_dictionary({"filename": "scan", "folder": "a", "extension": "hspy"})
-        assert scan.udf.map_frames(np.sum).tmp_parameters.filename == "scan_sum"
-        assert scan.tmp_parameters.filename == "scan"
+        assert not scan.udf.map_frames(np.sum).tmp_parameters.has_item("filename")

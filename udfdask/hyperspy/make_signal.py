@@ -31,8 +31,6 @@ class SignalLabels:
     """Metadata without entries that describe only these data: variance, navigator, markers."""
     original_metadata: dict[str, Any]
     """Metadata from the file."""
-    file: dict[str, Any]
-    """Name, folder and suffix of the file."""
     signal: dict[str, Any]
     """The node `Signal` of the metadata: signal type, quantity."""
     class_type: str
@@ -66,7 +64,6 @@ def read_labels(signal: Any) -> SignalLabels:
         sig_axes=tuple(manager._get_signal_axes_dicts()),
         metadata=copy.deepcopy(metadata),
         original_metadata=copy.deepcopy(signal.original_metadata.as_dictionary()),
-        file=copy.deepcopy(signal.tmp_parameters.as_dictionary()),
         signal=copy.deepcopy(signal_node),
         class_type=signal._signal_type,
     )
@@ -108,7 +105,8 @@ def make_signal(
         # signal axes come last in the array of a signal
         array = array.transpose((*range(first, array.ndim), *range(first)))
     signal = _make(array, nav, sig, labels, own_class=kind == "sig")
-    _name(signal, name)
+    title = signal.metadata.General.title
+    signal.metadata.General.title = f"{name} of {title}" if title else name
     node: dict[str, Any] = {"udf": info.udf_name, "result": name, "parameters": info.parameters}
     if axis_labels := {axis.name: list(axis.labels) for axis in extra if axis.labels is not None}:
         node["labels"] = axis_labels  # HyperSpy's axes hold only numbers
@@ -126,19 +124,15 @@ def make_signal(
 
 
 def make_mapped(array: Any, extra: tuple[Axis, ...], name: str, labels: SignalLabels) -> Any:
-    """Return the values of a function for each frame as a signal, as `s.map` does.
+    """Return the values of a function for each frame as a signal; untitled ones get its `name`.
 
-    `name` is that of the function, for signals without a title. Frames of the original shape keep
-    the signal axes and the class of the signal.
+    Frames of the original shape keep the signal axes and the class of the signal.
     """
     extra_shape = array.shape[array.ndim - len(extra) :]
     same = bool(extra) and extra_shape == labels.sig_shape
     sig = labels.sig_axes if same else _extra_axis_dicts(extra, extra_shape)
     signal = _make(array, labels.nav_axes, sig, labels, own_class=same)
-    title = signal.metadata.General.title
-    _name(signal, name)
-    if title:  # as in s.map
-        signal.metadata.General.title = title
+    signal.metadata.General.title = signal.metadata.General.title or name  # as in s.map
     return signal
 
 
@@ -172,18 +166,8 @@ def _make(
         original_metadata=copy.deepcopy(labels.original_metadata),
         ragged=ragged,
     )
-    signal.tmp_parameters.add_dictionary(copy.deepcopy(labels.file))
     # assigns the class; HyperSpy warns each time for a type that is not installed
     signal.set_signal_type(labels.class_type if own_class else "")
     if own_class:
         signal.metadata.Signal.signal_type = labels.signal.get("signal_type", "")
     return signal
-
-
-def _name(signal: Any, name: str) -> None:
-    """Store the name of the result in the title and file name of a signal."""
-    title = signal.metadata.General.title
-    signal.metadata.General.title = f"{name} of {title}" if title else name
-    if signal.tmp_parameters.has_item("filename"):
-        # otherwise s.save() would overwrite the file of the input signal
-        signal.tmp_parameters.filename += f"_{name}"

@@ -118,10 +118,9 @@ def _emd_axis(group: Any, dataset: Any, dim: int, n: int) -> Axis | None:
     unit = text(values.attrs.get("units")) or ""
     if unit.startswith("["):  # "[n_m]"
         unit = unit.strip("[]").replace("_", "")
-    positions = values[()]
+    positions = values[()].astype(np.float64)
     if positions.size == 2:
-        first, second = positions.tolist()
-        positions = first + (second - first) * np.arange(n)
+        positions = positions[0] + np.diff(positions) * np.arange(n)
     known = None if unit in ("", "unknown", "pixels", "px") else unit
     return axis_of_values(name, positions, known) if positions.size == n else Axis(name=name)
 

@@ -38,9 +38,8 @@ _loaded = OncePerProcess(4)  # signals of files: to load a file can take seconds
 class HyperSpyArray(StoredArray):
     """An array in a file that HyperSpy reads; each process loads the file once.
 
-    HyperSpy's own lazy arrays are not used, because their names depend only on the path or are
-    random, and tasks could not notice a change of the file. `number` is that of the signal, and
-    `files` are all that contain a part of the recording.
+    Names of HyperSpy's own lazy arrays depend only on the path or are random, and their tasks do
+    not notice a change. `files` are all that contain a part of the recording.
     """
 
     path: str

@@ -21,11 +21,9 @@ Values = np.ndarray[Any, Any]
 # frames, because it returns results of the size of a frame. dask's `array.chunk-size` is the limit.
 LEAST_BYTES, LEAST_FRAMES = 16 << 20, 64
 
-# Blocks of a file that is mapped are larger only if there would be more than about 16 of them: with
-# fewer, some threads would have less to do than others. Blocks of stored chunks are larger only if
-# there would be more than about 4096: blocks of 16 MiB stay in the cache until they are processed,
-# and malloc gives the memory of the last block to the next one without page faults. Two threads sum
-# HDF5 chunks without compression in half the time that they need in blocks of 128 MiB.
+# Numbers of blocks above which blocks are larger. With fewer blocks of a mapped file, some threads
+# would have less to do than others. Decoded blocks of 16 MiB stay in the cache until they are
+# processed: two threads sum them in half the time that they need in blocks of 128 MiB.
 MANY_MAPPED, MANY_DECODED = 16, 4096
 
 

@@ -32,8 +32,8 @@ from udfdask.io.opened_file import OpenedFile, open_source
 MAGIC = b"\x93NUMPY"
 """First bytes of .npy files."""
 
-# Number of mappings up to which each block has its own, which no longer counts as memory when the
-# block is freed. Further blocks of a file share one, because each mapping takes a file descriptor.
+# Number of mappings, each with a file descriptor, up to which each block has its own: it no longer
+# counts as memory when the block is freed. Further blocks of a file share one.
 MOST_OWN = 128
 
 # Mean number of bytes between two parts up to which one read takes the bytes between them too.

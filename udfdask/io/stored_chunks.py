@@ -1,12 +1,8 @@
 """Read a part of an array from stored chunks that are decoded without the library of the format.
 
-HDF5 decodes one chunk at a time, whatever the number of threads, and zarr passes each chunk through
-an event loop and copies it. Here each task decodes its own chunks, most of them directly into the
-block. If a chunk is missing or cannot be decoded here, the library reads the part: it knows fill
-values and all filters, and its errors are better known.
-
-All decoders work in several threads at once. They come from imagecodecs, which the extra `io`
-installs, and from hdf5plugin if it is installed.
+HDF5 decodes one chunk at a time, and zarr copies each through an event loop. Here each task decodes
+its own chunks, most of them directly into the block, with decoders that work in several threads. If
+a chunk is missing or cannot be decoded here, the library reads the part.
 """
 
 from __future__ import annotations
@@ -226,11 +222,10 @@ _INDEX_CODECS = [{"name": "bytes", "configuration": {"endian": "little"}}, {"nam
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ZarrChunks:
-    """How to read the stored chunks of a local zarr array whose layout is known for certain.
+    """How to read the stored chunks of a local zarr array.
 
-    `dtype` is the type in the store, with its byte order, and `stored` the shape of a chunk.
-    Without `decode`, chunks are stored as they are. `in_shard` is the number of chunks in a shard
-    along each axis, and `name_of` returns the name of the file at a position in the grid of files.
+    `dtype` is the type in the store, `stored` the shape of a chunk, and `in_shard` the number of
+    chunks in a shard along each axis. `name_of` returns the name of the file at a position.
     """
 
     folder: Path
