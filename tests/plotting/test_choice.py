@@ -26,7 +26,7 @@ def sums():
 
 
 def titles(asked, results):
-    return [choice.labels.title for choice in choose(asked, results)]
+    return [choice.labels.title for choice in choose(asked, [one._info for one in results])]
 
 
 def test_all_that_can_be_drawn(many):
@@ -76,12 +76,12 @@ def test_several_udfs(sums, asked, expected):
 )
 def test_what_cannot_be(many, asked, error, message):
     with pytest.raises(ud.UDFError, match=re.escape(message)) as caught:
-        choose(asked, [many])
+        choose(asked, [many._info])
     assert isinstance(caught.value, error)
 
 
 def test_functions_make_drawable_what_is_none(many):
-    (choice,) = choose(("text", lambda a: (a == "text") + 0), [many])
+    (choice,) = choose(("text", lambda a: (a == "text") + 0), [many._info])
     (panel,) = choice.panels(np.full((4, 6), "text"), np.ones((4, 6), bool))
     np.testing.assert_array_equal(panel.values, np.ones((4, 6)))
 
@@ -95,7 +95,7 @@ def test_labels_are_names():
     assert titles(asked, [images]) == ["dark/field µ", "sqrt(BF)", "intensity"]
     (dark,), (bright,), both = (
         choice.panels(images[choice.name], images.valid_mask[choice.name])
-        for choice in choose(asked, [images])
+        for choice in choose(asked, [images._info])
     )
     np.testing.assert_array_equal(dark.values, images["dark/field µ"])
     np.testing.assert_array_equal(bright.values, np.sqrt(images["BF"]))
@@ -105,4 +105,4 @@ def test_labels_are_names():
 
 def test_similar_names():
     with pytest.raises(ud.UDFError, match="did you mean 'BF'"):
-        choose("bF", [ud.run_udf(X, DISKS)])
+        choose("bF", [ud.run_udf(X, DISKS)._info])

@@ -64,7 +64,8 @@ class Outputs:
         if self.plot is not None:
             figure_class()  # raises if there is no matplotlib
             targets.append(check_target(self.plot, **self.how))
-            choose(True, list(results.values()))  # raises if there is nothing to draw
+            # raises if there is nothing to draw
+            choose(True, [result._info for result in results.values()])
         check_apart(targets)
         for out in self.outs:
             check_fits(out, results)
@@ -93,7 +94,7 @@ def draw_all(results: Mapping[str, Result], title: str) -> Any:
     """Draw what can be drawn of computed results; return the figure."""
     every = list(results.values())
     panels: list[Any] = []
-    for choice in choose(True, every):
+    for choice in choose(True, [result._info for result in every]):
         result = every[choice.udf]
         panels += choice.panels(result[choice.name], result.valid_mask[choice.name])
     if len(every) == 1:  # `choose` names UDFs only if there are several

@@ -123,7 +123,7 @@ class LivePlot:
         True
         """
         if self._choices is None:
-            self._prepare(snapshot.buffers)
+            self._prepare([result._info for result in snapshot.buffers])
         is_last = snapshot.n_merged == snapshot.n_chunks
         start = time.monotonic()
         if self._has_failed or self._is_closed or (start < self._not_before and not is_last):

@@ -18,7 +18,7 @@ Style = Literal["scan", "pattern", "signed", "phase", "vector"]
 Array = np.ndarray[Any, Any]
 
 Described = Any
-"""What knows the results of one UDF before they are computed: a `Result` or its metadata."""
+"""The metadata of the results of one UDF, `ResultInfo`."""
 
 _NUMBERS = "biufc"
 _MOST_OF_ONE_BUFFER = 4

@@ -180,11 +180,6 @@ class NamedResults(DaskMethodsMixin, Mapping[str, Any]):
         return dict(self._info.units)
 
     @property
-    def default_plots(self) -> tuple[str, ...]:
-        """Names of the results that `plot` draws if none is named; empty for all."""
-        return self._info.default_plots
-
-    @property
     def calibration(self) -> Calibration:
         """The axes of the data of the run, and the unit of their values."""
         return self._info.calibration
@@ -198,16 +193,6 @@ class NamedResults(DaskMethodsMixin, Mapping[str, Any]):
     def files(self) -> tuple[str, ...]:
         """Files and stores that the data are read from, unless they were computed before."""
         return self._info.files
-
-    @property
-    def nav_shape(self) -> tuple[int, ...]:
-        """Shape of the scan."""
-        return self._info.nav_shape
-
-    @property
-    def sig_shape(self) -> tuple[int, ...]:
-        """Shape of a frame."""
-        return self._info.sig_shape
 
     def explain(self) -> Explanation:
         """Describe the run: chunks, tasks, bytes, memory, tiles, merges.

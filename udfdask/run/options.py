@@ -66,8 +66,8 @@ def take_apart(
 ) -> tuple[Any, int, dict[str, Any]]:
     """Return an array, its number of signal axes (by default 2), and options with its axes.
 
-    `axes` among the options may be a `Result` or an opened file, whose axes are taken. With an
-    opened file, the options also have `present`, the mask of the positions that have a frame.
+    `axes` among the options may be an opened file, whose axes are taken. With an opened file, the
+    options also have `present`, the mask of the positions that have a frame.
     """
     array, chosen = data, dict(options)
     if _knows_axes(data):
@@ -76,19 +76,17 @@ def take_apart(
         if chosen.get("axes") is None:
             chosen["axes"] = data
     source: Any = chosen.get("axes")
-    described = getattr(source, "calibration", source)
-    if hasattr(described, "axes") and hasattr(described, "unit"):
-        is_file = _knows_axes(source)
-        shape = source.array.shape if is_file else (*source.nav_shape, *source.sig_shape)
+    if _knows_axes(source):
+        shape = source.array.shape
         if getattr(array, "shape", shape) != shape:
             raise ArgumentValueError(
                 f"axes= describes data of shape {shape}, but the array has the shape "
                 f"{array.shape}: take the part of an opened file itself, such as "
                 "opened[2:5, ::2], or pass a list of Axis; Axis.sliced makes the axis of a part"
             )
-        chosen["axes"] = described.axes
+        chosen["axes"] = source.axes
         if chosen.get("unit") is None:
-            chosen["unit"] = described.unit
+            chosen["unit"] = source.unit
     for each in (data, source):
         if _knows_axes(each) and hasattr(each, "present"):
             # a mask without axes stands for all positions

@@ -89,9 +89,9 @@ def run_udf(
         The scan positions to process: a boolean array of shape `nav` (True = processed), dense or
         sparse, a position ``(y, x)``, slices such as ``np.s_[3:7, 9:12]``, or a list of
         ``((y, x), True or False)``. By default all positions.
-    axes : sequence of Axis, OpenedFile or Result, optional
-        Names, scales and units, one axis per dimension ``(*nav, *sig)``, or what has them; by
-        default those of an opened file. Parameters of UDFs may be in their units, ``r="10 mrad"``.
+    axes : sequence of Axis or OpenedFile, optional
+        Names, scales and units, one axis per dimension ``(*nav, *sig)``, or the file that has them.
+        Parameters of UDFs may be in their units, ``r="10 mrad"``.
     unit : str, optional
         Unit of the values, such as "counts". Results in the same unit carry it.
     corrections : CorrectionSet, optional

@@ -65,7 +65,8 @@ def content_of(
         part, own_masks = dataset_in_file(result, names)
         part = part.rename(plain_names(part))
         renamed = _names_apart(part, merged, udf)
-        n_leading = {"nav": len(result.nav_shape), "sig": len(result.sig_shape), "single": 0}
+        info = result._info
+        n_leading = {"nav": len(info.nav_shape), "sig": len(info.sig_shape), "single": 0}
         for buffer, spec in result.buffers.items():
             part[names[buffer]].attrs.update(udf=udf, kind=str(spec.kind))
             own = [own_masks[buffer]] if buffer in own_masks else []
