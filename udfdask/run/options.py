@@ -25,7 +25,6 @@ from udfdask.corrections import CorrectionSet, Descan
 from udfdask.errors import ArgumentValueError, unknown_arguments
 from udfdask.geometry.axes import Axis
 from udfdask.scheduling.compute import SchedulerOptions
-from udfdask.scheduling.progress import Progress
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -122,7 +121,6 @@ class IterOptions(RunOptions, SchedulerOptions, total=False):
 
     plots: Plots
     scheduler: Scheduler
-    progress: Progress
 
 
 def check_names(function: Callable[..., Any], options: Mapping[str, Any]) -> None:

@@ -60,7 +60,7 @@ class ProgressState:
     progress_id: str
     """Identifier of the run."""
     status: Status
-    """"running"; at the end "finished", "failed", or "cancelled" (Ctrl-C, a closed iterator)."""
+    """"running"; at the end "finished", "failed", or "cancelled" (Ctrl-C)."""
 
 
 class ProgressReporter(Protocol):

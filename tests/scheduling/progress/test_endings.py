@@ -11,7 +11,6 @@ from making import wait_until
 from progress_reporters import Broken, Fails, Interrupts, Kept
 from udf_zoo import Rows
 from udfdask.testing import raise_if_dask_computes
-from udfdask.udfs import SumUDF
 
 pytest.importorskip("distributed", reason="distributed is an extra")
 
@@ -99,8 +98,6 @@ def test_what_nobody_can_tell(x, wrong, message):
                 ask(res, progress=wrong)
         with pytest.raises(ud.ArgumentTypeError, match=message):
             res.compute(progress=wrong)
-        with pytest.raises(ud.ArgumentTypeError, match=message):
-            ud.run_udf_iter(x, Rows(), progress=wrong)
 
 
 def test_a_function_is_told_everything(x):
@@ -133,40 +130,3 @@ class TestBar:
         ud.compute(x.sum(), progress=True)
         ud.run_udf(x, Rows(), roi=np.zeros((4, 6), bool)).compute(progress=True)
         assert not capsys.readouterr().err
-
-
-class TestProgressiveRuns:
-    def test_merged_chunks_count(self, x, options):
-        kept = Kept()
-        for snapshot in ud.run_udf_iter(x, [SumUDF(), Rows()], progress=kept, **options):
-            assert kept.last.num_frames_complete == snapshot.damage.sum()
-        kept.assert_finished(24, x.nbytes, 4)
-
-    def test_nothing_is_told_before_it_starts(self, x):
-        kept = Kept()
-        iterator = ud.run_udf_iter(x, Rows(), progress=kept)
-        assert not kept.told
-        iterator.close()
-        assert list(iterator) == []
-        assert not kept.told
-
-    @pytest.mark.parametrize("how", ["close", "leave", "drop"])
-    def test_one_that_is_not_read_to_the_end(self, x, how):
-        kept = Kept()
-        iterator = ud.run_udf_iter(x, Rows(), progress=kept, scheduler="synchronous")
-        if how == "leave":
-            with iterator:
-                next(iterator)
-        else:
-            next(iterator)
-        if how == "close":
-            iterator.close()
-        del iterator
-        assert kept.last.status == "cancelled"
-        assert kept.last.num_frames_complete == 6
-
-    def test_one_that_fails(self, x, options):
-        kept = Kept()
-        with pytest.raises(ZeroDivisionError, match="broken"):
-            list(ud.run_udf_iter(x, Broken(), progress=kept, **options))
-        assert kept.last.status == "failed"

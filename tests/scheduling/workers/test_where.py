@@ -96,10 +96,9 @@ def test_beside_a_udf_for_any_worker(door, mixed, recorded, folder):
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("progress", [False, lambda state: None], ids=["", "progress"])
-def test_progressive_runs(progress, mixed, recorded, folder):
+def test_progressive_runs(mixed, recorded, folder):
     udfs = [Rows(folder, pause=0.02), Cuda(folder)]
-    snapshots = ud.run_udf_iter(lazy(folder), udfs, scheduler=mixed, progress=progress)
+    snapshots = ud.run_udf_iter(lazy(folder), udfs, scheduler=mixed)
     *before, last = snapshots
     assert len(before) == 11
     assert not before[3].damage.all()

@@ -22,7 +22,6 @@ from udfdask.run.progressive.parameters import Align, LiveRecipe
 from udfdask.run.progressive.snapshot import Snapshot
 from udfdask.run.run_udf import make_infos, plan_run, run_udf, show_warnings
 from udfdask.scheduling.compute import check_options
-from udfdask.scheduling.progress import Progress, ProgressCounter, choose_reporter, work_of_run
 from udfdask.scheduling.restrictions import check_workers
 from udfdask.udf import UDF
 
@@ -43,11 +42,9 @@ class ProgressiveRun:
         *,
         plots: Plots = None,
         scheduler: Scheduler = None,
-        progress: Progress = False,
         align: Align | None = None,
         **kwargs: Any,
     ) -> None:
-        reporter = choose_reporter(progress)
         chosen = {name: value for name, value in kwargs.items() if name in NAMES}
         self._options = {name: value for name, value in kwargs.items() if name not in NAMES}
         plan, array = plan_run(array, udf, caller="run_udf_iter", **chosen)
@@ -69,10 +66,6 @@ class ProgressiveRun:
             if number != DESCAN and not base.is_dask_collection(values):
                 self.aux_values[number][name] = values
         self._find_scheduler = _find_scheduler(scheduler, array)
-        self.tally: ProgressCounter | None = None
-        """Counts the chunks as they are merged."""
-        if reporter is not None:
-            self.tally = ProgressCounter(work_of_run(plan.recipe), reporter)
 
     def start(self) -> Chunks:
         """Return the source of computed chunks."""
@@ -108,9 +101,6 @@ def run_udf_iter(
         The results to draw during the run, as in `LivePlot`, or a `LivePlot` with more options.
     scheduler : str, callable, concurrent.futures.Executor or distributed.Client, optional
         As in `dask.compute`; by default the active client, the configured scheduler, or threads.
-    progress : bool, callable or ProgressReporter
-        Show a progress bar that counts the frames and bytes of merged chunks, or call a progress
-        callback, as in `udfdask.compute`.
     **kwargs
         Arguments of the scheduler: num_workers, pool; on a cluster resources, priority, retries.
 

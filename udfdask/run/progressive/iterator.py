@@ -15,7 +15,6 @@ from udfdask.base.tracebacks import own_lines_hidden
 from udfdask.errors import UDFError, UDFRunCancelled
 from udfdask.run.progressive.chunks import Chunks, Closed
 from udfdask.run.progressive.snapshot import Accumulator, RunState, Snapshot, progress_text
-from udfdask.scheduling.progress import Status
 
 if TYPE_CHECKING:
     from udfdask.run.progressive import ProgressiveRun
@@ -128,12 +127,6 @@ class UDFIterator(Iterator[Snapshot], AsyncIterator[Snapshot]):
             self._closer = _caller()
         if self._chunks is not None:
             self._chunks.close()
-        # a thread that waits for a snapshot holds the lock, and ends the tally itself
-        if self._lock.acquire(blocking=False):
-            try:
-                self._end_tally("cancelled")
-            finally:
-                self._lock.release()
 
     def __enter__(self) -> Self:
         return self
@@ -187,7 +180,7 @@ class UDFIterator(Iterator[Snapshot], AsyncIterator[Snapshot]):
         with self._lock, contextlib.ExitStack() as stack:
             if self._finished:
                 return None
-            stack.push(self._end)
+            stack.callback(self._end)
             if self._closer is not None:
                 if self._closer == reader:
                     return None
@@ -208,9 +201,6 @@ class UDFIterator(Iterator[Snapshot], AsyncIterator[Snapshot]):
 
     def _start(self) -> None:
         """Start the computation of chunks; it stops if nothing refers to this iterator any more."""
-        if self._run.tally is not None:
-            self._run.tally.start()
-            weakref.finalize(self, self._run.tally.end, "cancelled")
         if self.n_chunks:
             self._chunks = self._run.start()
             weakref.finalize(self, self._chunks.close)
@@ -225,21 +215,12 @@ class UDFIterator(Iterator[Snapshot], AsyncIterator[Snapshot]):
         self._rows_merged[np.asarray(recipe.grid.rows(chunk), dtype=np.int64)] = True
         self._merged_at[chunk] = self.n_merged
         self.n_merged += 1
-        if self._run.tally is not None:
-            self._run.tally.add((chunk,))
 
-    def _end(self, kind: type[BaseException] | None, *_: Any) -> None:
-        """End the run, after an exception of this kind or without one."""
+    def _end(self) -> None:
+        """End the run."""
         self._finished = True
         if self._chunks is not None:
             self._chunks.close()
-        done = self.n_merged == self.n_chunks
-        stopped = kind is None or kind is UDFRunCancelled or not issubclass(kind, Exception)
-        self._end_tally("finished" if done else "cancelled" if stopped else "failed")
-
-    def _end_tally(self, status: Status) -> None:
-        if self._run.tally is not None:
-            self._run.tally.end(status)
 
     def _cancelled(self) -> UDFRunCancelled:
         """Return the error of who reads a run that another one has closed."""
