@@ -106,14 +106,7 @@ class SparseRows:
     def dense(self, start: int, stop: int, first: int, last: int) -> AnyArray:
         """Return the pixels from `first` to `last` of some frames, shape (frames, last - first)."""
         rows = cut_rows(self.csr, start, stop)
-        return self._to_dense(rows if (first, last) == (0, rows.shape[1]) else rows[:, first:last])
-
-    def pixels(self, start: int, stop: int, pixels: AnyArray) -> AnyArray:
-        """Return some pixels of some frames, shape (frames, m), given by their flat indices."""
-        return self._to_dense(self.csr[start:stop][:, pixels])
-
-    def _to_dense(self, csr: Any) -> AnyArray:
-        """Convert a CSR matrix to a dense array in the same memory, host or device."""
+        csr = rows if (first, last) == (0, rows.shape[1]) else rows[:, first:last]
         dense: AnyArray = converted(csr, self.backend.dense.name).reshape(csr.shape)
         return dense
 

@@ -45,6 +45,7 @@ class FrameSource(ABC):
         self._sig_chunks = sig_chunks
         self._dtype = dtype
         self._sig = tuple(sum(c) for c in sig_chunks)
+        self.first_pixel = (0,) * len(sig_chunks)
         self.backend = backend
         self.dense: DenseBackend = backend.dense
         sizes = itertools.product(*sig_chunks)
@@ -52,6 +53,9 @@ class FrameSource(ABC):
             check_block(block, nav_shape + size, dtype, "a chunk")
         self._blocks = list(map(self._read, blocks))
         self.n_blocks = len(self._blocks)
+
+    first_pixel: tuple[int, ...]
+    """Where the first pixel of the blocks is in a frame: not 0 in a task for one signal chunk."""
 
     tiles_are_views = False
     """Whether tiles of many frames are views that kernels read without a copy."""
@@ -64,10 +68,6 @@ class FrameSource(ABC):
     def tile(self, start: int, stop: int, number: int, index: tuple[slice, ...]) -> AnyArray:
         """Return rows `start` to `stop` of block `number`, cut to `index` in the signal, dense."""
 
-    @abstractmethod
-    def _pixels(self, number: int, start: int, stop: int, places: tuple[AnyArray, ...]) -> AnyArray:
-        """Return some pixels of rows `start` to `stop` of block `number`, shape (rows, m)."""
-
     def pixels(self, start: int, stop: int, places: AnyArray) -> AnyArray:
         """Return some pixels of rows `start` to `stop`, shape (rows, m).
 
@@ -75,16 +75,16 @@ class FrameSource(ABC):
         pixels outside of their tile with this.
         """
         out = self.dense.empty((stop - start, places.shape[1]), self._dtype)
-        starts = [np.cumsum((0, *sizes[:-1])) for sizes in self._sig_chunks]
-        block_of = [
-            np.searchsorted(first, place, side="right") - 1
-            for first, place in zip(starts, places, strict=True)
-        ]
-        local = [p - first[k] for p, first, k in zip(places, starts, block_of, strict=True)]
-        numbers = np.ravel_multi_index(block_of, [len(sizes) for sizes in self._sig_chunks])
-        for number in np.unique(numbers):
-            these = np.flatnonzero(numbers == number)
-            out[:, these] = self._pixels(number, start, stop, tuple(p[these] for p in local))
+        local = places - np.reshape(self.first_pixel, (-1, 1))
+        *outer, width = self._sig
+        lines = np.ravel_multi_index(tuple(local), self._sig) // width
+        for line in np.unique(lines):
+            these = np.flatnonzero(lines == line)
+            along = local[-1, these]
+            first = int(along.min())
+            at = (slice(i, i + 1) for i in map(int, np.unravel_index(line, outer)))
+            span = self.window(start, stop, (*at, slice(first, int(along.max()) + 1)))
+            out[:, these] = span.reshape((stop - start, -1))[:, along - first]
         return self.dense.read_only(out)
 
     def frames(self, start: int, stop: int) -> AnyArray:
@@ -155,24 +155,10 @@ class DenseSource(FrameSource):
                 in_line: tuple[Any, ...] = (*outer, slice(line, end), *index)
                 line_of_frames: AnyArray = block[in_line]
                 return line_of_frames
-        places = np.unravel_index(self._positions_of(start, stop), self._nav_shape)
+        chosen = np.arange(start, stop) if positions is None else positions[start:stop]
+        places = np.unravel_index(chosen, self._nav_shape)
         nav = (slice(None),) * len(self._nav_shape)
         return self.dense.read_only(block[(*nav, *index)][places])
-
-    def _positions_of(self, start: int, stop: int) -> AnyArray:
-        """Return the positions of rows `start` to `stop` in the flattened chunk."""
-        if self._positions is None:
-            return np.arange(start, stop)
-        return self._positions[start:stop]
-
-    def _pixels(self, number: int, start: int, stop: int, places: tuple[AnyArray, ...]) -> AnyArray:
-        """Return some pixels of rows `start` to `stop` of block `number`, shape (rows, m)."""
-        block: AnyArray = self._blocks[number]
-        chosen = self._positions_of(start, stop)
-        flat = block.ndim == 1 + len(places)
-        nav = (chosen,) if flat else np.unravel_index(chosen, self._nav_shape)
-        picked: AnyArray = block[(*(n[:, np.newaxis] for n in nav), *places)]
-        return picked
 
 
 class SparseSource(FrameSource):
@@ -209,11 +195,6 @@ class SparseSource(FrameSource):
         tile = rows.dense(start, stop, origin, origin + math.prod(lines))
         tile = tile.reshape((stop - start, *lines))
         return self.dense.read_only(tile[(*(slice(None),) * (lead + 2), *index[lead + 1 :])])
-
-    def _pixels(self, number: int, start: int, stop: int, places: tuple[AnyArray, ...]) -> AnyArray:
-        """Return some pixels of rows `start` to `stop` of block `number`, shape (rows, m)."""
-        rows: SparseRows = self._blocks[number]
-        return rows.pixels(start, stop, np.ravel_multi_index(places, rows.sig))
 
     def shifted(self, shifts: FrameShifts) -> SparseSource:
         """Return a source of the frames, shifted by whole pixels, as one block of full frames."""

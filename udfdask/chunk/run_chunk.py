@@ -63,6 +63,8 @@ def run_chunk(
     with chunk_context(recipe, numbers, backends, block_backends):
         nav_shape, mask = recipe.grid.bounds(chunk)[1], recipe.grid.mask(chunk)
         source = source_of(blocks, block_backends, nav_shape, sig_chunks, mask, recipe.dtype)
+        if part is not None:
+            source.first_pixel = tuple(w.start for w in window)
         rows: dict[int, dict[str, AnyArray]] = {}
         if aux:
             values = aux_values(recipe, recipe.grid.index(chunk), aux, numbers)
