@@ -10,12 +10,12 @@ import pytest
 from dask.graph_manipulation import clone
 from dask.highlevelgraph import HighLevelGraph
 
-from udfdask.graph.dask_internals.arrays import loaded_again
 from udfdask.graph.dask_internals.layers import (
     BlockLayer,
     LazyLayer,
     PerBlock,
     TaskLayer,
+    loaded_again,
     optimized,
 )
 from udfdask.graph.dask_internals.tasks import OutputTask, Task, TaskRef, alias_target

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import udfdask as ud
-from making import SYNC, make
+from making import SYNC, make, run_python
 from udfdask.udfs import SumUDF
 
 TYPE, VALUE = ud.ArgumentTypeError, ud.ArgumentValueError
@@ -268,3 +268,16 @@ def test_a_task_too_large_for_memory():
         assert advice.numbers == {"task": 3072, "limit": 2048}
         with pytest.warns(ud.UDFWarning, match=r"array\.rechunk\(\(1, 6, -1, -1\)\)"):
             ud.run_udf(X, Nav())
+
+
+def test_expression_arrays():
+    code = """
+import dask.array as da, udfdask as ud
+for use in (ud.run_udf, ud.explain, ud.run_udf_iter):
+    try:
+        use(da.ones((4, 8, 8)), ud.udfs.SumUDF())
+    except ud.ArgumentTypeError as error:
+        print(error)
+"""
+    said = run_python("-c", code, env={"DASK_ARRAY__QUERY_PLANNING": "True"}).stdout
+    assert said.count("array.query-planning is on") == 3

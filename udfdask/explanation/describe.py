@@ -18,8 +18,9 @@ from udfdask.plan.plan import Plan
 from udfdask.plan.recipe import Recipe, UDFRecipe
 
 if TYPE_CHECKING:
+    import dask.array as da
+
     from udfdask.explanation.memory import PredictedMemory
-    from udfdask.graph.dask_internals.arrays import GraphArray
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -87,7 +88,7 @@ _TOPICS = frozenset(
 )
 
 
-def describe(plan: Plan, array: GraphArray, n_tasks: int) -> Explanation:
+def describe(plan: Plan, array: da.Array, n_tasks: int) -> Explanation:
     """Describe a plan with this number of tasks over an array with a graph."""
     from udfdask.explanation.memory import describe_memory, predict_memory
     from udfdask.explanation.notes import detector_lines, notes_of_run

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import dask.array as da
+
 from udfdask.geometry.good_chunks import Chunks
-from udfdask.graph.dask_internals.arrays import GraphArray
 from udfdask.graph.dask_internals.tasks import described_layer, described_task
 
 
-def loading_memory(array: GraphArray) -> tuple[int, int]:
+def loading_memory(array: da.Array) -> tuple[int, int]:
     """Return the bytes of copies while a block is loaded, and of blocks that all loads share."""
     graph, copies, shared = array.dask, 0, 0
     block = _block_bytes(graph.layers[array.name])

@@ -15,6 +15,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+import dask.array as da
 import numpy as np
 from dask.utils import format_bytes
 
@@ -23,7 +24,7 @@ from udfdask.base import config
 from udfdask.errors import MemoryLimitError
 from udfdask.explanation.loading import loading_memory
 from udfdask.geometry.halo import slabs
-from udfdask.graph.dask_internals.arrays import GraphArray, blocks_in_memory
+from udfdask.graph.dask_internals.layers import blocks_in_memory
 from udfdask.plan.arguments import parse_size
 from udfdask.plan.plan import Plan
 from udfdask.plan.recipe import Recipe, UDFRecipe
@@ -122,7 +123,7 @@ def describe_memory(memory: PredictedMemory) -> tuple[str, str]:
     )
 
 
-def check_memory(plan: Plan, array: GraphArray, max_memory: Any) -> None:
+def check_memory(plan: Plan, array: da.Array, max_memory: Any) -> None:
     """Raise if a run needs more than `max_memory` in one process."""
     limit, memory = parse_size(max_memory, "max_memory", "2 GB"), predict_memory(plan, array)
     needed = memory.total(config.worker_threads())
@@ -140,7 +141,7 @@ def check_memory(plan: Plan, array: GraphArray, max_memory: Any) -> None:
     raise MemoryLimitError(text, advice=advice)
 
 
-def predict_memory(plan: Plan, array: GraphArray) -> PredictedMemory:
+def predict_memory(plan: Plan, array: da.Array) -> PredictedMemory:
     """Return the memory of a run over an array with a graph."""
     recipe, joined = plan.recipe, plan.joined is not None
     # each task of joined chunks runs the tasks of its own chunks

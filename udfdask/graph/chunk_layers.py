@@ -22,8 +22,7 @@ from dask import base
 
 from udfdask.base.tracebacks import hides_own_lines
 from udfdask.geometry.halo import neighbors
-from udfdask.graph.dask_internals.arrays import GraphArray, blocks_in_memory
-from udfdask.graph.dask_internals.layers import BlockLayer, ListedTasks
+from udfdask.graph.dask_internals.layers import BlockLayer, ListedTasks, blocks_in_memory
 from udfdask.graph.dask_internals.tasks import Key, List, OutputTask, Task, TaskRef
 from udfdask.graph.run_layers import RunLayers, TaskKeys, block_keys, layers_of_keys, numbered_keys
 from udfdask.plan.recipe import Group, Recipe
@@ -151,7 +150,7 @@ def _add_lazy_aux(run: RunLayers, group: Group) -> set[str]:
     """Add the layers of the lazy aux data of a group; return the names of those that tasks read."""
     names = set()
     for values, is_ours in zip(run.aux, run.own_slots(group), strict=True):
-        if is_ours and isinstance(values, GraphArray):
+        if is_ours and isinstance(values, da.Array):
             run.layers.update(values.dask.layers)
             run.depends.update({n: set(d) for n, d in values.dask.dependencies.items()})
             names.add(values.name)

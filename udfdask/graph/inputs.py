@@ -15,7 +15,6 @@ import math
 import os
 import types
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,58 +24,22 @@ from dask.highlevelgraph import HighLevelGraph
 
 from udfdask.backends.table import backend_of, check_block, plain_block, to_host
 from udfdask.base.types import is_lazy
-from udfdask.corrections import Descan
-from udfdask.graph.dask_internals.arrays import graph_array
 from udfdask.graph.dask_internals.layers import ListedTasks
 from udfdask.graph.dask_internals.tasks import Key, List, OutputTask, Task, TaskRef, task_contents
-from udfdask.plan.parameters import new_instance
 from udfdask.plan.recipe import CORRECTIONS, Recipe, Slot
 from udfdask.udf import UDF
 from udfdask.udf.aux_data import AuxData
-from udfdask.udf.params import lazy_places, member_at, with_members
+from udfdask.udf.params import lazy_places, member_at
 
 
-def inputs_of(
-    array: Any, udfs: Sequence[Any], descan: Any = None
-) -> tuple[Any, list[Any], Any, tuple[str, ...]]:
-    """Return array, UDFs and shifts, expression arrays as graphs, and the files that they read."""
-    lazy: list[Any] = []
-
-    def lower(value: Any) -> Any:
-        lowered = graph_array(value)
-        if is_lazy(lowered):
-            lazy.append(lowered)
-        return lowered
-
-    array = lower(array)
-    udfs = [_over_graphs(udf, lower) for udf in udfs]
-    if isinstance(descan, Descan):
-        shifts = lower(descan.shifts)
-        descan = descan if shifts is descan.shifts else replace(descan, shifts=shifts)
-    else:
-        descan = lower(descan)
-    return array, udfs, descan, data_files(*lazy) if is_lazy(array) else ()
-
-
-def _over_graphs(udf: Any, lower: Callable[[Any], Any]) -> Any:
-    """Return a UDF whose parameters hold no expression arrays."""
-    if not isinstance(udf, UDF):
-        return udf
-    kwargs = {name: _over_graph(value, lower) for name, value in udf._kwargs.items()}
-    same = all(kwargs[name] is value for name, value in udf._kwargs.items())
-    return udf if same else new_instance(type(udf), kwargs)
-
-
-def _over_graph(value: Any, lower: Callable[[Any], Any]) -> Any:
-    """Return a parameter with arrays over graphs in place of expression arrays."""
-    if isinstance(value, AuxData):
-        data = lower(value.data)
-        return value if data is value.data else replace(value, data=data)
-    if is_lazy(value):
-        return lower(value)
-    members = {place: lower(member_at(value, place)) for place in lazy_places(value)}
-    changed = any(member is not member_at(value, place) for place, member in members.items())
-    return with_members(value, members) if changed else value
+def files_of_run(array: Any, udfs: Sequence[Any], descan: Any = None) -> tuple[str, ...]:
+    """Return the absolute paths of the files that an array, UDFs and shifts of a run read."""
+    given = [array, getattr(descan, "shifts", descan)]
+    for udf in udfs:
+        for parameter in udf._kwargs.values() if isinstance(udf, UDF) else ():
+            value = parameter.data if isinstance(parameter, AuxData) else parameter
+            given += [value, *(member_at(value, place) for place in lazy_places(value))]
+    return data_files(*filter(is_lazy, given))
 
 
 def shared_recipe(recipe: Recipe, name: str) -> tuple[Key, dict[str, Any], dict[str, set[str]]]:
@@ -88,7 +51,7 @@ def shared_recipe(recipe: Recipe, name: str) -> tuple[Key, dict[str, Any], dict[
     values = []
     depends: set[str] = set()
     for slot in lazy:
-        value = graph_array(recipe.lazy_value(*slot))  # corrections may hold any kind
+        value = recipe.lazy_value(*slot)
         graph, own = value.__dask_graph__(), set(value.__dask_layers__())
         if not isinstance(graph, HighLevelGraph):  # for example a persisted Delayed
             given = f"given-{tokenize(value)}"

@@ -27,7 +27,6 @@ from udfdask.chunk.result_blocks import (
 )
 from udfdask.geometry.chunk_grid import Grid, as_index
 from udfdask.geometry.tiling import without_caches
-from udfdask.graph.dask_internals.arrays import make_array
 from udfdask.graph.dask_internals.layers import LazyLayer, TaskLayer
 from udfdask.graph.dask_internals.tasks import Key, OutputTask, Task, TaskRef
 from udfdask.graph.run_layers import layers_of_keys
@@ -216,8 +215,7 @@ class ResultTasks:
         layers = {**needed.layers, name: LazyLayer(n_blocks, make, name, *arguments)}
         graph = HighLevelGraph(layers, {**needed.dependencies, name: depends})
         empty = backend_holding(self.result_backend, dtype).empty((0,) * len(chunks), dtype)
-        made: da.Array = make_array(graph, name, chunks, empty)
-        return made
+        return da.Array(graph, name, chunks, meta=empty)
 
     def gather(self) -> tuple[Callable[..., Arrays], tuple[Any, ...]]:
         """Return a function that makes arrays and masks of the values of `keys`; its arguments."""

@@ -32,8 +32,7 @@ from udfdask.base.names.origins import is_found
 from udfdask.base.once_per_process import OncePerProcess
 from udfdask.geometry.chunk_grid import Grid
 from udfdask.geometry.halo import box_of
-from udfdask.graph.dask_internals.arrays import GraphArray, loaded_again
-from udfdask.graph.dask_internals.layers import LazyLayer
+from udfdask.graph.dask_internals.layers import LazyLayer, loaded_again
 from udfdask.graph.dask_internals.tasks import Key, List, OutputTask, Task, TaskRef
 from udfdask.graph.inputs import shared_recipe
 from udfdask.plan.merge_tree import MergeTree
@@ -127,7 +126,7 @@ class RunLayers:
             return None
 
         def block(values: Any) -> Any:
-            if isinstance(values, GraphArray):
+            if isinstance(values, da.Array):
                 extra = (0,) * (values.ndim - len(index))
                 return TaskRef((values.name, *index, *extra))
             return values[tuple(slice(*span) for span in box_of(self.recipe.grid, index))]

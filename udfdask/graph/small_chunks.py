@@ -11,6 +11,7 @@ import itertools
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import dask.array as da
 import numpy as np
 from dask.base import tokenize
 from dask.highlevelgraph import HighLevelGraph
@@ -20,8 +21,7 @@ from udfdask.geometry.chunk_grid import BoolArray, Grid
 from udfdask.geometry.good_chunks import Chunks
 from udfdask.geometry.halo import Halo, loaded_for_others
 from udfdask.graph.chunk_layers import PLACED_LAYER
-from udfdask.graph.dask_internals.arrays import GraphArray, join_blocks
-from udfdask.graph.dask_internals.layers import ListedTasks, optimized
+from udfdask.graph.dask_internals.layers import ListedTasks, join_blocks, optimized
 from udfdask.graph.dask_internals.tasks import Key, in_one_task, with_other_inputs
 
 SHARED = -1
@@ -29,8 +29,8 @@ SHARED = -1
 
 
 def join_small_chunks(
-    array: GraphArray, chunks: Chunks, grid: Grid, halos: Sequence[Halo] = ()
-) -> GraphArray:
+    array: da.Array, chunks: Chunks, grid: Grid, halos: Sequence[Halo] = ()
+) -> da.Array:
     """Return the same array with larger chunks, each of which is one task.
 
     Each of `chunks` consists of whole chunks of the array. Chunks of NumPy arrays are not loaded
@@ -65,10 +65,10 @@ def join_small_chunks(
         joined[key] = in_one_task(key, _join, needed, inside, sizes, present, array.dtype)
     layers = {f"{name}-input": ListedTasks(inputs), name: ListedTasks(joined)}
     graph = HighLevelGraph(layers, {f"{name}-input": set(), name: {f"{name}-input"}})
-    return GraphArray(graph, name, chunks, meta=array._meta)
+    return da.Array(graph, name, chunks, meta=array._meta)
 
 
-def _wanted_blocks(array: GraphArray, grid: Grid, halos: Sequence[Halo]) -> BoolArray | None:
+def _wanted_blocks(array: da.Array, grid: Grid, halos: Sequence[Halo]) -> BoolArray | None:
     """Return which navigation chunks of the array are needed; None if all chunks are loaded."""
     if grid.roi is None or not isinstance(array._meta, np.ndarray):
         return None

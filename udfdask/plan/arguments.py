@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
+import dask.array as da
 import numpy as np
-from dask.array.core import Array as GraphArray
 from dask.utils import parse_bytes
 
 from udfdask.advice import ARRAY, Advice, Door
@@ -192,7 +192,7 @@ def task_limit() -> float:
     return math.inf if memory is None else memory / 4
 
 
-def _joined_chunks(array: GraphArray, merge_small: Any) -> Chunks | None:
+def _joined_chunks(array: da.Array, merge_small: Any) -> Chunks | None:
     """Return the chunks of an array after small ones are joined; None if they do not change."""
     least = parse_size(merge_small, "merge_small", "64 MiB")
     chunks = joined_chunks(array.chunks, array.dtype.itemsize, least)
@@ -200,7 +200,7 @@ def _joined_chunks(array: GraphArray, merge_small: Any) -> Chunks | None:
 
 
 def _read_positions(
-    array: GraphArray, udfs: Sequence[UDF], asked: Options, nav: Shape
+    array: da.Array, udfs: Sequence[UDF], asked: Options, nav: Shape
 ) -> tuple[BoolArray | None, BoolArray | None, dict[str, str]]:
     """Return the selected positions with a frame, all positions with one, and warnings."""
     is_known = asked.present is not None

@@ -22,7 +22,7 @@ from udfdask.udf.params import hidden_collection
 
 def check_is_array(array: Any, call: str) -> None:
     """Raise if this is not a dask array; `call` is the name of the function that got it."""
-    if not isinstance(array, (da.Array, GraphArray)):
+    if da.Array is not GraphArray or not isinstance(array, GraphArray):
         shape, kind = getattr(array, "shape", None), type(array)
         name = f"{kind.__module__.partition('.')[0]}.{kind.__qualname__}"
         raise ArgumentTypeError(
@@ -35,6 +35,11 @@ def _remedy(value: Any, call: str) -> str:
     """Return what to write instead of a value that is not a dask array."""
     work = "func" if call == "map_frames" else "udf"
     many = isinstance(value, (list, tuple))
+    if da.Array is not GraphArray:
+        return (
+            "dask makes arrays as expressions, because its option array.query-planning is on: set "
+            "it to False before dask.array is imported"
+        )
     if any(map(udf_name, value if many else (value,))):
         return "the array comes first, then the UDF: run_udf(array, udf)"
     if any(hasattr(one, "axes_manager") for one in (value if many else ())):

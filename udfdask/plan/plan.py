@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from graphlib import TopologicalSorter
 from typing import Any
 
+import dask.array as da
 import numpy as np
-from dask.array.core import Array as GraphArray
 from dask.highlevelgraph import HighLevelGraph
 
 from udfdask.advice import Advice, Door
@@ -153,7 +153,7 @@ def _names(recipe: Recipe, given: Sequence[str] | None) -> tuple[str, ...]:
     )
 
 
-def _frames_loaded(array: GraphArray, recipe: Recipe) -> int:
+def _frames_loaded(array: da.Array, recipe: Recipe) -> int:
     """Return the number of frames in the chunks with selected frames, or some for other chunks."""
     grid, halos = recipe.grid, recipe.halos(range(len(recipe.udfs)))
     if isinstance(array._meta, np.ndarray):  # joined chunks of other types are whole
@@ -186,7 +186,7 @@ def _aux_values(given: Arguments, recipe: Recipe) -> tuple[Any, ...]:
 
 
 def _needs_second_pass(
-    array: GraphArray, recipe: Recipe, aux: Sequence[Any], joined: Chunks | None
+    array: da.Array, recipe: Recipe, aux: Sequence[Any], joined: Chunks | None
 ) -> bool:
     """Return whether the data are loaded once more for a parameter that is a result over them."""
     return any(_shares_data(array, recipe.lazy_value(*slot)) for slot in recipe.lazy_slots) or any(
@@ -198,12 +198,12 @@ def _needs_second_pass(
     )
 
 
-def _shares_data(array: GraphArray, value: Any) -> bool:
+def _shares_data(array: da.Array, value: Any) -> bool:
     """Return whether a lazy parameter and the data are computed from the same tasks."""
     return bool(set(array.dask.layers) & set(getattr(value.__dask_graph__(), "layers", ())))
 
 
-def _needs_most_blocks(array: GraphArray, values: GraphArray, recipe: Recipe) -> bool:
+def _needs_most_blocks(array: da.Array, values: da.Array, recipe: Recipe) -> bool:
     """Return whether both the first and the last chunk wait for most blocks of other chunks.
 
     Most blocks would then wait in memory, in whatever order chunks are processed.

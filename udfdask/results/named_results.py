@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
+import dask.array as da
 from dask.base import DaskMethodsMixin, is_dask_collection
 
 from udfdask.errors import ArgumentTypeError, UDFError, UndeclaredBufferError
 from udfdask.geometry.axes import Axis, Calibration
 from udfdask.geometry.chunk_grid import Grid
-from udfdask.graph.dask_internals.arrays import GraphArray
 from udfdask.udf.buffers import BufferSpec
 
 if TYPE_CHECKING:
@@ -148,11 +148,11 @@ class NamedResults(DaskMethodsMixin, Mapping[str, Any]):
         # a result and an array over the same data would each load the data. This holds for one
         # `dask.compute`: after a separate `dask.optimize` of two runs, each may load the data,
         # because dask has fused each run with its own loading
-        return GraphArray.__dask_optimize__
+        return da.Array.__dask_optimize__
 
     @property
     def __dask_scheduler__(self) -> Any:
-        return GraphArray.__dask_scheduler__
+        return da.Array.__dask_scheduler__
 
     @property
     def udf_name(self) -> str:

@@ -6,16 +6,12 @@ from typing import Any
 
 import dask.array as da
 import numpy as np
-
-# expression arrays cannot be broadcast yet
-from dask.array.core import broadcast_to, from_array
 from dask.base import tokenize
 
 from udfdask.backends.backend import DenseBackend
 from udfdask.backends.table import backend_of, namespace_of
 from udfdask.base.types import AnyArray
 from udfdask.geometry.chunk_grid import BoolArray, Grid
-from udfdask.graph.dask_internals.arrays import as_user_has_it
 
 
 def flat_rows(array: da.Array, grid: Grid) -> da.Array:
@@ -58,11 +54,11 @@ def default_mask(array: da.Array, grid: Grid, is_nav: bool) -> da.Array:
     if not is_nav or grid.roi is None:
         everywhere: da.Array = da.ones(array.shape, dtype=bool, chunks=array.chunks)
         return _on_device_of(array, everywhere)
-    mask = from_array(grid.roi, chunks=grid.nav_chunks)
+    mask = da.from_array(grid.roi, chunks=grid.nav_chunks)
     extra = array.ndim - mask.ndim
     mask = mask[(..., *(None,) * extra)]
-    full = broadcast_to(mask, array.shape, chunks=array.chunks)
-    return _on_device_of(array, as_user_has_it(full))
+    full = da.broadcast_to(mask, array.shape, chunks=array.chunks)
+    return _on_device_of(array, full)
 
 
 def _on_device_of(array: da.Array, mask: da.Array) -> da.Array:

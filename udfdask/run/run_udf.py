@@ -16,7 +16,7 @@ from udfdask.errors import ArgumentTypeError
 from udfdask.explanation.costs import advised
 from udfdask.geometry.roi import Region
 from udfdask.graph.build import build_graph
-from udfdask.graph.inputs import inputs_of
+from udfdask.graph.inputs import files_of_run
 from udfdask.graph.result_tasks import ResultTasks
 from udfdask.plan.arguments import Options
 from udfdask.plan.check_input import check_is_array, check_udfs
@@ -157,9 +157,9 @@ def run_udf(
 
 def run_for(door: Door, array: Any, udf: Any, **options: Any) -> Any:
     """Return the results of `run_udf` for the users of an entry point."""
-    plan, graph_array = plan_run(array, udf, door=door, **options)
+    plan, array = plan_run(array, udf, door=door, **options)
     show_warnings(plan)
-    return in_form_of(udf, make_results(plan, graph_array, udf))
+    return in_form_of(udf, make_results(plan, array, udf))
 
 
 @forwards(RunOptions, run_udf)
@@ -202,21 +202,22 @@ def explain(
 
 def explain_for(door: Door, array: Any, udf: Any, **options: Any) -> Explanation:
     """Return the description of a run for the users of an entry point."""
-    plan, graph_array = plan_run(array, udf, door=door, caller="explain", **options)
-    return make_results(plan, graph_array, udf)[0].explain()
+    plan, array = plan_run(array, udf, door=door, caller="explain", **options)
+    return make_results(plan, array, udf)[0].explain()
 
 
 def plan_run(
     array: Any, udf: Any, *, sig_dims: int | None = None, caller: str = "run_udf", **options: Any
 ) -> tuple[Plan, Any]:
-    """Return the plan of a run, and its array with a graph in place of dask expressions.
+    """Return the plan of a run, and its dask array.
 
     `options` are those of `udfdask.plan.arguments.Options`; `caller` is the user's function.
     """
     array, sig_dims, chosen = take_apart(array, sig_dims, options)
     check_is_array(array, caller)
     with own_lines_hidden:
-        array, udfs, chosen["descan"], files = inputs_of(array, as_list(udf), chosen.get("descan"))
+        udfs = as_list(udf)
+        files = files_of_run(array, udfs, chosen.get("descan"))
         names = [str(name) for name in udf] if isinstance(udf, dict) else None
         plan = make_plan(array, udfs, names=names, files=files, sig_dims=sig_dims, **chosen)
         if (most := chosen.get("max_memory")) is not None:

@@ -14,7 +14,6 @@ from dask import base
 from udfdask.base.config import cache_folder
 from udfdask.base.tracebacks import own_lines_hidden
 from udfdask.errors import ArgumentTypeError, unknown_arguments
-from udfdask.graph.dask_internals.arrays import as_user_has_it, graph_array
 from udfdask.udf.libertem_udfs import udf_name
 
 if TYPE_CHECKING:
@@ -227,14 +226,14 @@ def unwrap(value: Any) -> tuple[Any, Callable[[Any], Any]]:
     """Return the collection that dask computes for a value, and a function that wraps its result.
 
     The accessors register their types here, so that only plain arrays are sent to a cluster. dask
-    would compute an expression array in a second pass over the data, and return a UDF as it is.
+    would return a UDF as it is.
     """
     if name := udf_name(value):
         raise ArgumentTypeError(
             f"expected results or dask arrays, got the UDF {name}, which has no data yet: run it "
             f"first, result = udfdask.run_udf(array, {name}(...)), and pass the result"
         )
-    return graph_array(value), as_user_has_it
+    return value, lambda done: done
 
 
 def unwrap_all(values: Any) -> tuple[Any, Callable[[Any], Any]]:

@@ -16,7 +16,6 @@ from dask.highlevelgraph import HighLevelGraph
 
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.graph.chunk_layers import PLACED_LAYER
-from udfdask.graph.dask_internals.arrays import graph_array, make_array
 from udfdask.graph.dask_internals.layers import BlockLayer, PerBlock
 
 Block = tuple[int, ...]
@@ -80,7 +79,6 @@ def on_workers(array: da.Array, workers: Workers) -> da.Array:
     """
     if workers is None:
         return array
-    array = graph_array(array)
     blocks = itertools.product(*map(range, array.numblocks))
     if callable(workers):
         placements = {block: _placement(workers(block)) for block in blocks}
@@ -89,8 +87,7 @@ def on_workers(array: da.Array, workers: Workers) -> da.Array:
     name = f"{PLACED_LAYER}{base.tokenize(array.name, list(placements.values()))}"
     layer = BlockLayer(name, array, _return_block, BlockLayer.BLOCK, PerBlock(placements))
     graph = HighLevelGraph.from_collections(name, layer, dependencies=[array])  # type: ignore[list-item]
-    placed: da.Array = make_array(graph, name, array.chunks, array._meta)
-    return placed
+    return da.Array(graph, name, array.chunks, meta=array._meta)
 
 
 def _return_block(block: Any, placement: Placement) -> Any:

@@ -8,9 +8,11 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any
 
+import dask.array as da
+import numpy as np
 from dask import base
-from dask._task_spec import GraphNode, convert_legacy_graph
-from dask.array.core import Array as GraphArray
+from dask._task_spec import DataNode, GraphNode, convert_legacy_graph
+from dask.array.core import concatenate3
 from dask.base import clone_key
 from dask.blockwise import BlockIndex, Blockwise, BlockwiseDepDict, blockwise_token
 from dask.core import flatten
@@ -173,7 +175,7 @@ def in_one_layer(collections: Iterable[Any], tasks: dict[Any, Any]) -> list[Any]
 
 def optimized(graph: HighLevelGraph, keys: list[Any]) -> dict[Any, Any]:
     """Return the tasks that some keys need, optimized as those of dask arrays are."""
-    return dict(convert_legacy_graph(ensure_dict(GraphArray.__dask_optimize__(graph, keys))))
+    return dict(convert_legacy_graph(ensure_dict(da.Array.__dask_optimize__(graph, keys))))
 
 
 def optimized_together(
@@ -190,3 +192,51 @@ def optimized_together(
     every = convert_legacy_graph(given)
     futures = {key: given[key] for key in given.keys() - every.keys()}
     return cull(every, keys), futures, keys
+
+
+def loaded_again(array: Any, seed: str) -> da.Array:
+    """Return the same data from tasks with other names, which follow from the seed.
+
+    Blockwise layers stay blockwise, so that dask fuses the loading with the chunks. dask's `clone`
+    does not rename the inputs of tasks that are listed one by one, such as those of slices and of a
+    rechunk: they would be read in the first pass, or be missing if that does not need them.
+    """
+    given = array.dask
+    # a copy, because dask keeps the keys in the graph
+    keys = given.copy().get_all_external_keys()
+    layers: dict[str, Any] = {}
+    for name, layer in given.layers.items():
+        twin = layer
+        if not (isinstance(layer, Blockwise) and _can_clone(layer, given.dependencies[name], keys)):
+            tasks = dict(layer)
+            # the conversion leaves out results on a cluster, which stay what they are
+            twin = ListedTasks(tasks | convert_legacy_graph(tasks, keys))
+        layers[clone_key(name, seed)], _ = twin.clone(keys, seed)
+    dependencies = {
+        clone_key(name, seed): {clone_key(needed, seed) for needed in names}
+        for name, names in given.dependencies.items()
+    }
+    graph = HighLevelGraph(layers, dependencies)
+    return da.Array(graph, clone_key(array.name, seed), array.chunks, meta=array._meta)
+
+
+def _can_clone(layer: Blockwise, needed: AbstractSet[str], keys: AbstractSet[Any]) -> bool:
+    """Return whether dask's clone renames all inputs: not in lists, nor keyword arguments."""
+    inputs = [getattr(k, "key", k) for k, _ in layer.indices]
+    listed = {key for key in inputs if isinstance(key, str)}
+    return needed <= listed and keys.isdisjoint(layer.task.dependencies)
+
+
+def blocks_in_memory(array: Any) -> Mapping[Any, Any] | None:
+    """Return the blocks of an array if they are in its graph as data; else None."""
+    layer: Any = array.dask.layers[array.name]
+    if not isinstance(layer, TaskLayer):
+        return None
+    # the layer of random numbers, for example, has data and tasks that read them
+    all_data = all(isinstance(block, (np.ndarray, DataNode)) for block in layer.values())
+    return layer.mapping if all_data else None
+
+
+def join_blocks(blocks: Any) -> Any:
+    """Return one array from nested lists of blocks, of any array type that dask knows."""
+    return concatenate3(blocks)

@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
+import dask.array as da
 import numpy as np
 from dask.base import is_dask_collection
 from dask.highlevelgraph import HighLevelGraph
@@ -23,7 +24,6 @@ from udfdask.base.targets import store_root
 from udfdask.errors import ArgumentValueError
 from udfdask.geometry.chunk_grid import BoolArray
 from udfdask.graph.chunk_layers import ChunkBlockwise, ChunkLayerInfo, ChunkTasks
-from udfdask.graph.dask_internals.arrays import GraphArray
 from udfdask.graph.dask_internals.layers import TaskLayer
 from udfdask.graph.dask_internals.tasks import Key
 from udfdask.graph.inputs import data_files
@@ -78,7 +78,7 @@ class Run:
             found.update({key: (chunk, info.numbers) for key, chunk in tasks.items()})
         return found
 
-    def array(self) -> GraphArray:
+    def array(self) -> da.Array:
         """Return the data."""
         info, recipe = next(iter(self.chunk_layers.values())), self.recipe
         if info.blocks is None:
@@ -88,7 +88,7 @@ class Run:
                 {info.array_name: TaskLayer(info.blocks)}, {info.array_name: set()}
             )
         chunks = (*recipe.grid.nav_chunks, *recipe.sig_chunks)
-        return GraphArray(graph, info.array_name, chunks, dtype=recipe.dtype)
+        return da.Array(graph, info.array_name, chunks, dtype=recipe.dtype)
 
     def needs(self, number: int) -> bool:
         """Return whether the graph needs the partial results of a UDF."""
