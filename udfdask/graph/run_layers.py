@@ -14,7 +14,6 @@ does not: processes would send every block twice. Therefore a small recipe is no
 
 from __future__ import annotations
 
-import io
 import itertools
 import math
 import pickle
@@ -320,29 +319,8 @@ def pack_if_small(recipe: Recipe) -> PackedRecipe | None:
     limit = inline_bytes()
     if recipe.lazy_slots or recipe.grid.packed_size > GRID_BYTES or recipe.nbytes > limit:
         return None
-    file = _LimitedFile(limit)
     try:
-        cloudpickle.Pickler(file, protocol=5).dump(recipe)
-    except _TooLargeError:
-        return None
+        packed = cloudpickle.dumps(recipe)
     except Exception:  # noqa: BLE001  # an object that only threads can use may raise anything
         return PackedRecipe(None, recipe)
-    return PackedRecipe(file.getvalue(), recipe)
-
-
-class _TooLargeError(Exception):
-    """Stops pickling at the limit."""
-
-
-class _LimitedFile(io.BytesIO):
-    """A file in memory with a limit of its size."""
-
-    def __init__(self, limit: int) -> None:
-        super().__init__()
-        self._limit = limit
-
-    def write(self, data: Any) -> int:
-        """Keep some bytes."""
-        if self.tell() + memoryview(data).nbytes > self._limit:
-            raise _TooLargeError
-        return super().write(data)
+    return PackedRecipe(packed, recipe) if len(packed) <= limit else None
