@@ -51,7 +51,6 @@ from udfdask.graph.run_layers import (
     layers_of_keys,
     merged_row_keys,
     numbered_keys,
-    same_keys,
 )
 from udfdask.plan.merge_tree import Merge, MergeTree
 from udfdask.plan.plan import Plan
@@ -143,7 +142,7 @@ def _results_of(run: RunLayers, number: int, chunks: TaskKeys) -> ResultTasks:
         reduced=reduced,
         number=number,
         finalized=udf.has_get_results,
-        flat=udf.has_get_results and not udf.elementwise,
+        flat=bool(udf.outputs) and udf.has_get_results and not udf.elementwise,
         grid=run.recipe.grid,
         sig=tuple(run.recipe.shape.sig),
         specs=udf.outputs,
@@ -253,8 +252,7 @@ def add_finalize(
     sources = rows if needs_rows else ()
     given = (run.recipe_argument, number, places, sources, merged)
     run.add(name, places or 1, depends | run.recipe_layers, _finishes, *given)
-    first = (name, 0)
-    return numbered_keys(len(rows), name) if by_chunk else same_keys(len(rows), first), first
+    return numbered_keys(len(rows) if by_chunk else min(1, len(rows)), name), (name, 0)
 
 
 def _finishes(

@@ -67,7 +67,8 @@ def _nav_blocks(
 def _with_cuts(rows: Sequence[Key], grid: Grid, flat: bool) -> Iterator[tuple[Key, Cut]]:
     """Yield the task with the rows of each chunk, and where they are in its value."""
     stop, before = 0, None
-    for c, source in enumerate(rows):
+    for c in range(grid.n_chunks):
+        source = rows[0 if flat else c]
         start = stop if source == before else 0  # chunks that a tree has merged share a source
         stop, before = start + grid.count(c), source
         index = as_index(grid.rows(c)) if flat else slice(start, stop)
@@ -93,7 +94,7 @@ class ResultTasks:
     graph: HighLevelGraph
     """All layers that the tasks need."""
     rows: Sequence[Key]
-    """For each chunk, the task that holds its rows of nav results; empty if there are none."""
+    """For each chunk, the task that holds its rows of nav results; one if `flat`, maybe none."""
     rows_only: Sequence[Key]
     """Tasks with the same rows and little else, in the order of chunks."""
     reduced: Key | None

@@ -177,13 +177,11 @@ class TaskKeys(Sequence[Key]):
     """Returns the key with a number from 0 to `n - 1`."""
     arguments: tuple[Any, ...]
     """Arguments of `key` after the number."""
-    each_once: Sequence[Key] | None = None
-    """The same keys, each once; None if all are different."""
 
     @property
     def distinct(self) -> Sequence[Key]:
         """The same keys, each once."""
-        return self if self.each_once is None else self.each_once
+        return list(dict.fromkeys(self)) if self.key is _merged_key else self
 
     def __len__(self) -> int:
         return self.n
@@ -207,15 +205,6 @@ def _numbered(number: int, *start: Any) -> Key:
     return (*start, number)
 
 
-def same_keys(n: int, key: Key) -> TaskKeys:
-    """Return one key several times: a task that has something for each chunk."""
-    return TaskKeys(n, _same, key, (key,) if n else ())
-
-
-def _same(_: int, *key: Any) -> Key:
-    return key
-
-
 def block_keys(layer: str, grid: Grid, sig_blocks: tuple[int, ...]) -> TaskKeys:
     """Return the keys of one task per block: chunk by chunk, then by signal chunk, in C order."""
     return TaskKeys(grid.n_chunks * math.prod(sig_blocks), _block_key, (layer, grid, sig_blocks))
@@ -231,12 +220,7 @@ def _block_key(number: int, layer: str, grid: Grid, sig_blocks: tuple[int, ...])
 
 def merged_row_keys(layer: str, tree: MergeTree) -> TaskKeys:
     """Return for each chunk the key of the merge that has its final nav rows."""
-    each_once: Sequence[Key] = ()
-    if tree.n_chunks and tree.gathers_rows:
-        each_once = (_merged_key(0, layer, tree),)
-    elif tree.n_chunks:
-        each_once = numbered_keys(tree.sizes[0], layer, 0)
-    return TaskKeys(tree.n_chunks, _merged_key, (layer, tree), each_once)
+    return TaskKeys(tree.n_chunks, _merged_key, (layer, tree))
 
 
 def _merged_key(number: int, layer: str, tree: MergeTree) -> Key:
