@@ -14,51 +14,64 @@ from udfdask.backends.table import to_backend
 from udfdask.base.types import AnyArray
 from udfdask.chunk.frames import FrameSource, SparseSource
 from udfdask.chunk.udf_instance import Instance
-from udfdask.corrections.correct_tile import UncorrectedTile, correct_tile, precise
+from udfdask.corrections.correct_tile import (
+    UncorrectedTile,
+    correct_on_device,
+    correct_tile,
+    precise,
+)
 from udfdask.corrections.planes import TilePlanes, tile_planes
+from udfdask.corrections.shift_tile import FrameShifts, ReusedMemory, TileShifts, shift_tile
 from udfdask.geometry.shapes import Slice
 from udfdask.geometry.tiling import TilingScheme
 
 if TYPE_CHECKING:
-    from udfdask.corrections.shift_tile import FrameShifts, ReusedMemory, TileShifts
     from udfdask.udf.tile_sums import TileSums
 
 
-class DenseCutter:
-    """Cuts dense tiles from a chunk, also from sparse blocks: then tile by tile."""
+class Cutter:
+    """Cuts tiles from a chunk: dense ones, also from sparse blocks, then tile by tile; or `sparse`.
+
+    Sparse tiles are views of rows of one signal chunk, or full frames.
+    """
 
     def __init__(
         self,
         source: FrameSource,
         tiling: TilingScheme,
         shifts: FrameShifts | None = None,
+        *,
         corrected: bool = False,
+        sparse: bool = False,
     ) -> None:
         self.source = source
         self.tiling = tiling
         self.tiles_are_views = shifts is None and source.tiles_are_views
         self._shifts = shifts
         self._corrected = corrected
-        self._memory: ReusedMemory | None = None
-        if shifts is not None:
-            from udfdask.corrections.shift_tile import ReusedMemory  # few runs need it
+        self._sparse = sparse
+        self._memory = None if shifts is None else ReusedMemory()
 
-            self._memory = ReusedMemory()
-
-    def reader(self, part: Slice | None = None, block: int = 0) -> Callable[[int, int], DenseTile]:
+    def reader(
+        self, part: Slice | None = None, block: int = 0
+    ) -> Callable[[int, int], DenseTile | SparseTile]:
         """Return a function of first and last row that reads a part of signal chunk `block`.
 
         By default, it reads full frames.
         """
-        source, dense = self.source, self.source.dense
+        source, dense, frame = self.source, self.source.dense, self.tiling.dataset_shape
+        place = block if source.n_blocks > 1 else 0
+        if self._sparse:
+            assert isinstance(source, SparseSource)
+            sparse, sig = source, tuple(frame if part is None else part.shape)
+            number = None if part is None else place
+            return lambda start, stop: SparseTile(sparse.sparse(start, stop, number), sig)
         if self._shifts is not None:
-            sig = self.tiling.dataset_shape
-            return self._shifted(self._shifts, part or Slice((0,) * len(sig), sig))
+            return self._shifted(self._shifts, part or Slice((0,) * len(frame), frame))
         if part is None:
             return lambda start, stop: DenseTile(source.frames(start, stop), dense)
         corner = next(first.origin for first, number in self.tiling.sig_parts if number == block)
         window = part.shift_by([-o for o in corner]).get()
-        place = block if source.n_blocks > 1 else 0
 
         def read(start: int, stop: int) -> DenseTile:
             tile = source.tile(start, stop, place, window)
@@ -72,8 +85,6 @@ class DenseCutter:
         Frames are corrected where they are on the detector: then the part is a full frame, and
         is shifted after the correction.
         """
-        from udfdask.corrections.shift_tile import shift_tile  # few runs need it
-
         source, dense, memory = self.source, self.source.dense, self._memory
         assert memory is not None
         window, of_part = shifts.of_part(part, whole_window=self._corrected)
@@ -181,8 +192,6 @@ class DenseTile:
         def make() -> AnyArray:
             values = self._corrected(instance, dtype) if corrects else self._native
             if self._shifts is not None:
-                from udfdask.corrections.shift_tile import shift_tile  # few runs need it
-
                 assert self._memory is not None
                 values = shift_tile(values, self._shifts, dtype, self._backend, self._memory)
             elif not corrects:
@@ -195,14 +204,10 @@ class DenseTile:
     def _corrected(self, instance: Instance, dtype: np.dtype[Any]) -> AnyArray:
         """Return the corrected tile in a dtype."""
         planes = self._planes(instance, dtype)
-        corrected: AnyArray
-        if not self._backend.on_device:
-            corrected = self._backend.from_host(correct_tile(self._native, *planes))
-        else:
-            from udfdask.corrections.correct_tile import correct_on_device
-
-            corrected = correct_on_device(self._native, *planes)
-        return corrected
+        if self._backend.on_device:
+            on_device: AnyArray = correct_on_device(self._native, *planes)
+            return on_device
+        return correct_tile(self._native, *planes)
 
     def _planes(
         self, instance: Instance, dtype: np.dtype[Any]
@@ -216,25 +221,6 @@ class DenseTile:
         # single pixels are looked up, so that full frames are never assembled for a patch
         assert self._pixels_at is not None
         return planes, self._pixels_at(planes.beyond)
-
-
-class SparseCutter:
-    """Cuts sparse tiles from a chunk; each is a view of rows of one signal chunk."""
-
-    tiles_are_views = False
-
-    def __init__(self, source: SparseSource, tiling: TilingScheme) -> None:
-        self.source = source
-        self.tiling = tiling
-
-    def reader(self, part: Slice | None = None, block: int = 0) -> Callable[[int, int], SparseTile]:
-        """Return a function of first and last row that reads a signal chunk, or full frames."""
-        source = self.source
-        if part is None:
-            sig = tuple(self.tiling.dataset_shape)
-            return lambda start, stop: SparseTile(source.sparse_frames(start, stop), sig)
-        sig, place = tuple(part.shape), block if source.n_blocks > 1 else 0
-        return lambda start, stop: SparseTile(source.sparse_tile(start, stop, place), sig)
 
 
 class SparseTile:
@@ -258,9 +244,6 @@ class SparseTile:
             self._converted[dtype, backend] = to_backend(typed, backend, self._shape)
         tile = self._converted[dtype, backend]
         return tile.copy() if instance.writable_input else backend.read_only(tile)
-
-
-Cutter = DenseCutter | SparseCutter
 
 
 def frames_of(stack: Any, backend: Backend, writable: bool = False) -> Iterable[Any]:

@@ -7,7 +7,7 @@ import itertools
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -15,11 +15,9 @@ from udfdask.backends.backend import Backend, DenseBackend
 from udfdask.backends.sparse_rows import SparseBackend, SparseRows, csr_rows
 from udfdask.backends.table import check_block, fill_value, plain_block, to_backend
 from udfdask.base.types import AnyArray
+from udfdask.corrections.shift_tile import FrameShifts, moved_entries
 from udfdask.errors import UDFError
 from udfdask.geometry.chunk_grid import BoolArray
-
-if TYPE_CHECKING:
-    from udfdask.corrections.shift_tile import FrameShifts
 
 
 class FrameSource(ABC):
@@ -198,10 +196,8 @@ class SparseSource(FrameSource):
 
     def shifted(self, shifts: FrameShifts) -> SparseSource:
         """Return a source of the frames, shifted by whole pixels, as one block of full frames."""
-        from udfdask.corrections.shift_tile import moved_entries  # few runs need it
-
         backend: SparseBackend = self._blocks[0].backend  # dictionaries of keys became COO
-        rows = backend.frames_of_stack(self.sparse_frames(0, len(self._blocks[0])))
+        rows = backend.frames_of_stack(self.sparse(0, len(self._blocks[0])))
         csr, shape = rows.csr, (len(rows), *self._sig)
         entries = moved_entries(csr.data, csr.indices, csr.indptr, shifts.whole, self._sig)
         moved = csr_rows(type(csr), *entries, csr.shape[1])
@@ -210,31 +206,14 @@ class SparseSource(FrameSource):
         source._sig_chunks = tuple((n,) for n in self._sig)
         return source
 
-    def sparse_tile(self, start: int, stop: int, number: int) -> Any:
-        """Return rows `start` to `stop` of block `number` in the backend of the data."""
-        return self._blocks[number].rows(start, stop)
-
-    def sparse_frames(self, start: int, stop: int) -> Any:
-        """Return the full frames of rows `start` to `stop` in the backend of the data."""
-        parts = [block.rows(start, stop) for block in self._blocks]
+    def sparse(self, start: int, stop: int, number: int | None = None) -> Any:
+        """Return rows of block `number`, or of full frames, in the backend of the data."""
+        blocks = self._blocks if number is None else [self._blocks[number]]
+        parts = [block.rows(start, stop) for block in blocks]
         if len(parts) == 1:
             return parts[0]
         backend: SparseBackend = self._blocks[0].backend
         return backend.join(parts, [len(sizes) for sizes in self._sig_chunks])
-
-
-def source_of(
-    blocks: Sequence[Any],
-    kinds: Sequence[Backend],
-    nav_shape: tuple[int, ...],
-    sig_chunks: tuple[tuple[int, ...], ...],
-    mask: BoolArray | None,
-    dtype: np.dtype[Any],
-) -> FrameSource:
-    """Return the frames of a chunk, all blocks in the backend of the first; see `FrameSource`."""
-    converted = converted_blocks(blocks, kinds)
-    source = SparseSource if kinds[0].is_sparse else DenseSource
-    return source(converted, kinds[0], nav_shape, sig_chunks, mask, dtype)
 
 
 def converted_blocks(blocks: Sequence[Any], kinds: Sequence[Backend]) -> list[Any]:

@@ -9,24 +9,22 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
 from udfdask.backends.backend import DenseBackend, locked
 from udfdask.backends.sparse_rows import SparseRows
 from udfdask.base.types import AnyArray
-from udfdask.chunk.dense_tiles import DenseCutter
+from udfdask.chunk.dense_tiles import Cutter
 from udfdask.chunk.frames import DenseSource, signal_windows
 from udfdask.chunk.partial_result import Sized
 from udfdask.chunk.udf_instance import Instance
+from udfdask.corrections.shift_tile import FrameShifts
 from udfdask.geometry.halo import Box, Halo, Piece, box_of, slabs
 from udfdask.plan.recipe import DESCAN
 from udfdask.udf import UDFMethod
 from udfdask.udf.meta import Neighborhood
-
-if TYPE_CHECKING:
-    from udfdask.corrections.shift_tile import FrameShifts
 
 
 def _within(box: Box, held: Box) -> tuple[slice, ...]:
@@ -262,12 +260,11 @@ class BoxRun:
         source = DenseSource([flat], self._neighbors.backend, (n,), whole, None, flat.dtype)
         shifts: FrameShifts | None = None
         if descan is not None:
-            from udfdask.corrections.shift_tile import FrameShifts  # few runs need it
-
             values = self._aux(recipe.aux_slots.index((DESCAN, "shifts")), box)
             rows = values.reshape((-1, len(sig)))
             shifts = FrameShifts(rows, sig, subpixel=descan.subpixel, fill=descan.fill)
-        cutter = DenseCutter(source, recipe.tiling.uncut, shifts, recipe.corrections is not None)
+        corrected = recipe.corrections is not None
+        cutter = Cutter(source, recipe.tiling.uncut, shifts, corrected=corrected)
         changed: AnyArray = cutter.reader()(0, n).get(self._instance)
         return changed
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from udfdask.base.types import AnyArray
 from udfdask.chunk.frames import signal_windows
 from udfdask.chunk.task_context import merge_context
+from udfdask.kernels.overflow import add_exactly
 from udfdask.plan.recipe import Recipe
 
 
@@ -84,8 +85,6 @@ def _join(
     recipe: Recipe, number: int, chunk: int, parts: Sequence[Partial | None]
 ) -> Partial | None:
     """Return the partial result of a UDF over a whole chunk; None if another group has it."""
-    from udfdask.kernels.overflow import add_exactly  # few runs have a task per signal chunk
-
     ours = [part for part in parts if part is not None]
     if not ours:
         return None

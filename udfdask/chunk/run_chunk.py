@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -13,26 +13,23 @@ from udfdask.backends.backend import NUMPY, Backend, locked
 from udfdask.backends.table import backend_of, check_block, in_backend, plain_block, to_host
 from udfdask.base.once_per_process import OncePerProcess
 from udfdask.base.types import AnyArray
-from udfdask.chunk.dense_tiles import (
-    Cutter,
-    DenseCutter,
-    DenseTile,
-    SparseCutter,
-    SparseTile,
-    frames_of,
+from udfdask.chunk.dense_tiles import Cutter, DenseTile, SparseTile, frames_of
+from udfdask.chunk.frames import (
+    DenseSource,
+    FrameSource,
+    SparseSource,
+    converted_blocks,
+    signal_windows,
 )
-from udfdask.chunk.frames import FrameSource, SparseSource, signal_windows, source_of
 from udfdask.chunk.partial_result import Partial, Partials
 from udfdask.chunk.task_context import chunk_context
 from udfdask.chunk.udf_instance import Instance
+from udfdask.corrections.shift_tile import FrameShifts
 from udfdask.errors import ArgumentTypeError
 from udfdask.plan.recipe import DESCAN, Group, Recipe
 from udfdask.udf import UDFMethod
 from udfdask.udf.base import overrides
 from udfdask.udf.params import TaskData
-
-if TYPE_CHECKING:
-    from udfdask.corrections.shift_tile import FrameShifts
 
 
 def run_chunk(
@@ -60,9 +57,12 @@ def run_chunk(
     block_backends = [backend_of(block) for block in blocks]
     numbers = range(len(recipe.udfs)) if group is None else group.numbers
     backends = recipe.backends_over(block_backends[0])
+    source: FrameSource
     with chunk_context(recipe, numbers, backends, block_backends):
         nav_shape, mask = recipe.grid.bounds(chunk)[1], recipe.grid.mask(chunk)
-        source = source_of(blocks, block_backends, nav_shape, sig_chunks, mask, recipe.dtype)
+        native, converted = block_backends[0], converted_blocks(blocks, block_backends)
+        kind = SparseSource if native.is_sparse else DenseSource
+        source = kind(converted, native, nav_shape, sig_chunks, mask, recipe.dtype)
         if part is not None:
             source.first_pixel = tuple(w.start for w in window)
         rows: dict[int, dict[str, AnyArray]] = {}
@@ -71,8 +71,6 @@ def run_chunk(
             rows = aux_rows(recipe, chunk, values)
         shifts, descan = None, recipe.descan
         if descan is not None:
-            from udfdask.corrections.shift_tile import FrameShifts  # few runs need it
-
             given, sig = rows[DESCAN]["shifts"], tuple(recipe.shape.sig)
             shifts = FrameShifts(given, sig, subpixel=descan.subpixel, fill=descan.fill)
             # dense blocks may come as well
@@ -222,10 +220,11 @@ def process(
         dense = [i for i in instances if not i.backend.is_sparse]
         sparse = [i for i in instances if i.backend.is_sparse]
         if sparse:
-            _process(sparse, SparseCutter(source, recipe.sparse_tiling), chunk, part)
+            _process(sparse, Cutter(source, recipe.sparse_tiling, sparse=True), chunk, part)
     if dense:
         corrected = recipe.corrections is not None
-        _process(dense, DenseCutter(source, recipe.tiling, shifts, corrected), chunk, part)
+        cutter = Cutter(source, recipe.tiling, shifts, corrected=corrected)
+        _process(dense, cutter, chunk, part)
 
 
 def _process(instances: list[Instance], cutter: Cutter, chunk: int, part: int | None) -> None:

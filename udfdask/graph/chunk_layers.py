@@ -21,6 +21,7 @@ import numpy as np
 from dask import base
 
 from udfdask.base.tracebacks import hides_own_lines
+from udfdask.chunk.partial_result import Partials, join_groups, join_parts
 from udfdask.geometry.halo import neighbors
 from udfdask.graph.dask_internals.layers import BlockLayer, ListedTasks, blocks_in_memory
 from udfdask.graph.dask_internals.tasks import Key, List, OutputTask, Task, TaskRef
@@ -138,8 +139,6 @@ def add_chunks_of_all_groups(run: RunLayers) -> Sequence[Key]:
 
 def _joined_groups(name: str, by_group: list[TaskKeys]) -> dict[Key, Task]:
     """Return the tasks that join the partial results of all groups of UDFs, one per chunk."""
-    from udfdask.chunk.partial_result import join_groups  # few runs need it
-
     return {
         (name, c): OutputTask((name, c), join_groups, List(*map(TaskRef, keys)))
         for c, keys in enumerate(zip(*by_group, strict=True))
@@ -207,8 +206,6 @@ def _listed(
 
 def _joins(name: str, recipe: Any, keys: Sequence[Key], n_blocks: int) -> dict[Key, Task]:
     """Return the tasks that join signal chunks."""
-    from udfdask.chunk.partial_result import join_parts  # few runs need it
-
     tasks: dict[Key, Task] = {}
     for c, first in enumerate(range(0, len(keys), n_blocks)):
         parts = List(*map(TaskRef, keys[first : first + n_blocks]))
