@@ -6,7 +6,6 @@ looks at the package of an array.
 
 from __future__ import annotations
 
-import math
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -121,24 +120,6 @@ class DenseBackend(Backend):
         """Return a writable copy of an array in a dtype, in C order."""
         return self.namespace().array(array, dtype=dtype, order="C")
 
-    def with_flat_nav(self, block: Any, nav_shape: tuple[int, ...]) -> Any:
-        """Return a block read-only, with its navigation axes flattened if that needs no copy."""
-        array = locked(np.asarray(block))
-        if len(nav_shape) == 1:
-            return array
-        shape = (math.prod(nav_shape), *array.shape[len(nav_shape) :])
-        try:
-            return locked(array.reshape(shape, copy=False))
-        except ValueError:
-            return array
-
-    def has_neighboring_frames(self, block: Any) -> bool:
-        """Return whether kernels can read many frames of a block without a copy.
-
-        The block has one navigation axis.
-        """
-        return bool(block[:1].flags.c_contiguous and block.strides[0] >= 0 and block.flags.aligned)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class CupyBackend(DenseBackend):
@@ -191,16 +172,6 @@ class CupyBackend(DenseBackend):
     def at_work(self, *, own_stream: bool) -> AbstractContextManager[None]:
         """Return a context in which the device of this process is the current device."""
         return device.using_device(own_stream=own_stream)
-
-    def with_flat_nav(self, block: Any, nav_shape: tuple[int, ...]) -> Any:
-        """Return a block, with its navigation axes flattened if that needs no copy."""
-        if len(nav_shape) == 1 or not block.flags.c_contiguous:
-            return block  # reshape would copy the block
-        return block.reshape((math.prod(nav_shape), *block.shape[len(nav_shape) :]))
-
-    def has_neighboring_frames(self, block: Any) -> bool:
-        """Return True: CuPy reads arrays with any strides."""
-        return True
 
 
 NUMPY = DenseBackend(name="numpy")

@@ -124,15 +124,20 @@ class DenseSource(FrameSource):
     @property
     def tiles_are_views(self) -> bool:  # type: ignore[override]
         """Whether tiles of many frames are views that kernels read without a copy."""
-        flat = 1 + len(self._sig)
-        return self._positions is None and all(
-            block.ndim == flat and self.dense.has_neighboring_frames(block)
-            for block in self._blocks
-        )
+        flat = self._positions is None and all(b.ndim == 1 + len(self._sig) for b in self._blocks)
+        # CuPy reads arrays with any strides
+        return flat and (self.dense.on_device or all(map(_has_lines_of_frames, self._blocks)))
 
     def _read(self, block: Any) -> Any:
         """Return a read-only block, with flattened navigation axes if that is a view."""
-        return self.dense.with_flat_nav(block, self._nav_shape)
+        array = self.dense.read_only(block if self.dense.on_device else np.asarray(block))
+        flat = (math.prod(self._nav_shape), *array.shape[len(self._nav_shape) :])
+        if self.dense.on_device:
+            return array.reshape(flat) if array.flags.c_contiguous else array
+        try:
+            return array.reshape(flat, copy=False)
+        except ValueError:
+            return array
 
     def tile(self, start: int, stop: int, number: int, index: tuple[slice, ...]) -> AnyArray:
         """Return rows `start` to `stop` of block `number`, cut to `index` in the signal."""
@@ -157,6 +162,11 @@ class DenseSource(FrameSource):
         places = np.unravel_index(chosen, self._nav_shape)
         nav = (slice(None),) * len(self._nav_shape)
         return self.dense.read_only(block[(*nav, *index)][places])
+
+
+def _has_lines_of_frames(block: AnyArray) -> bool:
+    """Return whether kernels can read many frames of a block without a copy."""
+    return bool(block[:1].flags.c_contiguous and block.strides[0] >= 0 and block.flags.aligned)
 
 
 class SparseSource(FrameSource):
