@@ -170,8 +170,7 @@ def aux_values(
 ) -> list[AnyArray | None]:
     """Return the aux data of a chunk by its place in dask's grid; None for other UDFs."""
     found: list[AnyArray | None] = []
-    bounds = zip(*recipe.grid.bounds_at(index), strict=True)
-    window = tuple(slice(first, first + n) for first, n in bounds)
+    window = recipe.grid.window_at(index)
     for (number, name), given in zip(recipe.aux_slots, aux, strict=False):
         block = given
         if number == DESCAN:

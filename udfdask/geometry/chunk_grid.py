@@ -182,8 +182,7 @@ class Grid:
         mask = self.usable(in_roi)
         if mask is None:
             return True
-        start, shape = self.bounds_at(index)
-        return bool(mask[tuple(slice(a, a + n) for a, n in zip(start, shape, strict=True))].any())
+        return bool(mask[self.window_at(index)].any())
 
     def has_selected(self, index: Sequence[int]) -> bool:
         """Return whether the chunk at an index of dask's chunk grid has a selected frame."""
@@ -219,11 +218,11 @@ class Grid:
         """Return the ROI inside a chunk, flat; None if all frames of the chunk are selected."""
         if self.roi is None or self.counts[chunk] == math.prod(self.bounds(chunk)[1]):
             return None
-        return self.roi[self._window(chunk)].reshape(-1)
+        return self.roi[self.window_at(self.index(chunk))].reshape(-1)
 
-    def _window(self, chunk: int) -> tuple[slice, ...]:
-        """Return the index of a chunk in an array of navigation shape."""
-        return tuple(slice(s, s + n) for s, n in zip(*self.bounds(chunk), strict=True))
+    def window_at(self, index: Sequence[int]) -> tuple[slice, ...]:
+        """Return where a chunk lies in an array of navigation shape, from its index."""
+        return tuple(slice(s, s + n) for s, n in zip(*self.bounds_at(index), strict=True))
 
     @cached_property
     def _row_numbers(self) -> IntArray:
@@ -244,7 +243,7 @@ class Grid:
     def rows(self, chunk: int) -> range | IntArray:
         """Return the rows of a chunk: a range if they are contiguous, otherwise an array."""
         if self.roi is not None:
-            window = self._window(chunk)
+            window = self.window_at(self.index(chunk))
             return as_range(self._row_numbers[window][self.roi[window]])
         start, shape = self.bounds(chunk)
         strides = [math.prod(self.shape[axis + 1 :]) for axis in range(len(shape))]

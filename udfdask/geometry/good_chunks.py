@@ -27,21 +27,14 @@ def good_chunks(
     best = min(chunk_bytes(), limit)
     nbytes, room = math.prod(sizes) * itemsize, int(best // itemsize)
     if nbytes > min(LARGE * best, limit):
-        return divided(sizes, nav, room)
-    if nbytes < SMALL * best:
+        for axis in range(nav):  # divided evenly, the first axis first
+            parts = math.ceil(math.prod(sizes) / max(1, room))
+            sizes[axis] = max(1, math.ceil(sizes[axis] / max(1, parts)))
+    elif nbytes < SMALL * best:
         for axis in reversed(range(nav)):
             factor = room // max(1, math.prod(sizes))
             sizes[axis] = min(sum(chunks[axis]), sizes[axis] * max(1, factor))
     return tuple(sizes)
-
-
-def divided(sizes: Sequence[int], nav: int, room: int) -> tuple[int, ...]:
-    """Divide the first `nav` sizes evenly, the first axis first, into at most `room` values."""
-    smaller = list(sizes)
-    for axis in range(nav):
-        parts = math.ceil(math.prod(smaller) / max(1, room))
-        smaller[axis] = max(1, math.ceil(smaller[axis] / max(1, parts)))
-    return tuple(smaller)
 
 
 def joined_chunks(chunks: Chunks, itemsize: int, least: int) -> Chunks:

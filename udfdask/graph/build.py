@@ -40,6 +40,7 @@ from udfdask.graph.chunk_layers import (
     ChunkTasks,
     add_chunks,
     add_chunks_of_all_groups,
+    chunk_layers_among,
 )
 from udfdask.graph.dask_internals.layers import ListedTasks, optimized
 from udfdask.graph.dask_internals.tasks import Key, List, OutputTask, Task, TaskRef
@@ -104,9 +105,7 @@ def _optimized(
 ) -> Tasks:
     """Return layers as tasks, optimized as those of dask arrays are."""
     dsk = optimized(HighLevelGraph(layers, dependencies), keys)
-    kinds = (ChunkBlockwise, ChunkTasks)
-    chosen = {name: layer for name, layer in layers.items() if isinstance(layer, kinds)}
-    return Tasks(dsk=dsk, keys=keys, layers=chosen)
+    return Tasks(dsk=dsk, keys=keys, layers=chunk_layers_among(layers))
 
 
 def _with_source(run: RunLayers) -> tuple[dict[str, Any], dict[str, set[str]]]:

@@ -100,6 +100,11 @@ def find_chunk_layers(collections: Any) -> dict[str, ChunkBlockwise | ChunkTasks
     layers: dict[str, Any] = {}
     for collection in base.unpack_collections(collections)[0]:
         layers |= getattr(collection.__dask_graph__(), "layers", {})
+    return chunk_layers_among(layers)
+
+
+def chunk_layers_among(layers: Mapping[str, Any]) -> dict[str, ChunkBlockwise | ChunkTasks]:
+    """Return those of some layers that have chunk tasks."""
     kinds = (ChunkBlockwise, ChunkTasks)
     return {name: layer for name, layer in layers.items() if isinstance(layer, kinds)}
 

@@ -30,7 +30,6 @@ from udfdask.base.config import inline_bytes
 from udfdask.base.names.origins import is_found
 from udfdask.base.once_per_process import OncePerProcess
 from udfdask.geometry.chunk_grid import Grid
-from udfdask.geometry.halo import box_of
 from udfdask.graph.dask_internals.layers import LazyLayer, loaded_again
 from udfdask.graph.dask_internals.tasks import Key, List, OutputTask, Task, TaskRef
 from udfdask.graph.inputs import shared_recipe
@@ -128,7 +127,7 @@ class RunLayers:
             if isinstance(values, da.Array):
                 extra = (0,) * (values.ndim - len(index))
                 return TaskRef((values.name, *index, *extra))
-            return values[tuple(slice(*span) for span in box_of(self.recipe.grid, index))]
+            return values[self.recipe.grid.window_at(index)]
 
         each = zip(self.aux, ours, strict=True)
         return List(*(block(values) if is_ours else None for values, is_ours in each))
