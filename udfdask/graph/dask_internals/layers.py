@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any
@@ -51,54 +51,31 @@ class ListedTasks(TaskLayer):
         return ListedTasks(clones), bound
 
 
-class LazyLayer(Layer):
+class LazyLayer(ListedTasks):
     """A layer of `n` tasks, which ``make(*arguments)`` lists by key: never on a client."""
 
     has_legacy_tasks = False
 
     def __init__(self, n: int, make: Callable[..., dict[Any, Any]], *arguments: Any) -> None:
-        super().__init__()
+        Layer.__init__(self)  # that of the base class would need the tasks
         self._n = n
         self._make = make
         self._arguments = arguments
 
     @functools.cached_property
-    def _tasks(self) -> dict[Any, Any]:
+    def mapping(self) -> dict[Any, Any]:  # type: ignore[override]
         """The tasks by key."""
         return self._make(*self._arguments)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "_tasks"}
-
-    def __getitem__(self, key: Any) -> Any:
-        return self._tasks[key]
-
-    def __contains__(self, key: Any) -> bool:
-        return key in self._tasks
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self._tasks)
+        return {name: value for name, value in self.__dict__.items() if name != "mapping"}
 
     def __len__(self) -> int:
         return self._n
 
     def is_materialized(self) -> bool:
         """Return whether the tasks have been listed."""
-        return "_tasks" in self.__dict__
-
-    def get_output_keys(self) -> AbstractSet[Any]:
-        """Return the keys of all tasks."""
-        return self._tasks.keys()
-
-    def cull(self, keys: set[Any], all_hlg_keys: Any) -> tuple[Layer, Mapping[Any, set[Any]]]:
-        """Return a layer of the tasks that some keys need, and the inputs of each."""
-        tasks = cull(self._tasks, keys)
-        layer = TaskLayer(tasks, annotations=self.annotations)
-        return layer, {key: set(task.dependencies) for key, task in tasks.items()}
-
-    def clone(self, keys: set[Any], seed: Any, bind_to: Any = None) -> tuple[Layer, bool]:
-        """Return the tasks with other names, as `ListedTasks` does."""
-        return ListedTasks(self._tasks).clone(keys, seed, bind_to)
+        return "mapping" in self.__dict__
 
 
 class BlockLayer(Blockwise):
@@ -230,7 +207,7 @@ def _can_clone(layer: Blockwise, needed: AbstractSet[str], keys: AbstractSet[Any
 def blocks_in_memory(array: Any) -> Mapping[Any, Any] | None:
     """Return the blocks of an array if they are in its graph as data; else None."""
     layer: Any = array.dask.layers[array.name]
-    if not isinstance(layer, TaskLayer):
+    if not isinstance(layer, TaskLayer) or isinstance(layer, LazyLayer):
         return None
     # the layer of random numbers, for example, has data and tasks that read them
     all_data = all(isinstance(block, (np.ndarray, DataNode)) for block in layer.values())
