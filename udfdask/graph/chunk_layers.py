@@ -21,7 +21,7 @@ import numpy as np
 from dask import base
 
 from udfdask.base.tracebacks import hides_own_lines
-from udfdask.chunk.partial_result import Partials, join_groups, join_parts
+from udfdask.chunk.partial_result import join_groups, join_parts
 from udfdask.geometry.halo import neighbors
 from udfdask.graph.dask_internals.layers import BlockLayer, ListedTasks, blocks_in_memory
 from udfdask.graph.dask_internals.tasks import Key, List, OutputTask, Task, TaskRef
