@@ -31,7 +31,7 @@ ALLOWED = {
         "udfs": "errors base geometry backends kernels masks corrections udf",
         "plan": "advice errors base geometry backends masks corrections udf",
         "chunk": "errors base geometry backends kernels corrections udf plan",
-        "graph": "base geometry backends corrections udf plan chunk",
+        "graph": "base geometry backends udf plan chunk",
         "explanation": "advice errors base geometry masks udf plan graph",
         "scheduling": "errors base geometry backends udf plan chunk graph",
         "io": "errors base geometry backends kernels",
