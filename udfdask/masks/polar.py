@@ -60,25 +60,6 @@ def rounded(matrix: Rounding, dy: Any, dx: Any) -> tuple[Any, Any]:
     return yy * dy + yx * dx, yx * dy + xx * dx
 
 
-def stretch_in_pixels(
-    stretch: Any, stretch_angle: Any, height: float, width: float
-) -> tuple[float, float]:
-    """Return the stretch of an ellipse and its angle in pixels, which are not square.
-
-    The given ones are those in a unit in which a pixel has this height and width. An ellipse whose
-    half axes have the geometric mean R is, in pixels, one with ``R / sqrt(height * width)``.
-    """
-    yy, yx, xx = rounding_matrix(stretch, stretch_angle)
-    matrix = np.array([[yy, yx], [yx, xx]]) * (height, width)
-    # a circle has the points at which the matrix gives vectors of the same length
-    _, (most, least), directions = np.linalg.svd(matrix)
-    ratio = float(most / least)
-    if math.isclose(ratio, 1, rel_tol=1e-9):
-        return 1.0, 0.0
-    y, x = directions[1].tolist()
-    return ratio, math.degrees(math.atan2(y, x)) % 180
-
-
 def offsets(
     centerX: float, centerY: float, imageSizeX: int, imageSizeY: int
 ) -> tuple[AnyArray, AnyArray]:

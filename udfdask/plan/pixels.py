@@ -24,9 +24,6 @@ from udfdask.udf import UDF
 _DECIMALS = 9
 """Pixels are rounded to this number of decimals: 0.3 nm of 0.1 nm are 3, not 2.9999999999999996."""
 
-_ROUNDING = 1e-10
-"""Relative rounding error of distances that are computed in ellipses."""
-
 _ALONG = {
     **dict.fromkeys(("y", "top", "height", "dy"), -2),
     **dict.fromkeys(("x", "left", "start", "stop", "width", "dx"), -1),
@@ -36,7 +33,7 @@ _ALONG = {
 _PAIRS = {"position": ("y", "x"), "shift": ("dy", "dx")}
 """Parameters that are pairs, and what their two numbers are."""
 
-_MEANINGS = {*_ALONG, *_PAIRS, *"length lengths positions steps stretch stretch_angle".split()}
+_MEANINGS = {*_ALONG, *_PAIRS, "length", "lengths", "positions", "steps"}
 _MEANINGS -= {"dy", "dx"}
 
 _GIVE_AXES = (
@@ -81,8 +78,7 @@ def in_pixels(
     """Return parameters of a UDF in pixels; those that have neither unit nor word as they are.
 
     A center that is not given becomes the place where the axes are 0, if that is inside of the
-    frame. If pixels are not square, lengths in a unit change the stretch too. Without `are_all`,
-    `kwargs` are changes of some parameters.
+    frame. Without `are_all`, `kwargs` are changes of some parameters.
     """
     cls = type(udf)
     if unknown := set(cls.calibrated.values()) - _MEANINGS:
@@ -99,7 +95,7 @@ def in_pixels(
                 given[name] = parts.get(cls.calibrated.get(name, ""))
     _check_one_unit(converter, given)
     pixels = {n: converter.pixels(n, cls.calibrated.get(n, ""), v) for n, v in given.items()}
-    return pixels | _turned(converter, given, pixels) | _stretch(converter, given, are_all=are_all)
+    return pixels | _turned(converter, given, pixels)
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,27 +167,15 @@ class _Converter:
 
     def length(self, name: str, value: Quantity) -> float:
         """Return a length in all directions in pixels."""
-        who = self.who(name, value)
-        along, are_equal = self.along_axes(who, value)
-        if are_equal:
-            return round(along[0], _DECIMALS)
-        if len(along) != 2 or self.name_of("stretch") is None:
-            sizes = [f"{axis.name} {abs(axis.scale):g} {axis.unit}" for axis in self.frame.axes]
+        who, axes = self.who(name, value), self.frame.axes
+        along = [value.value * self.factor(who, value, axis) / abs(axis.scale) for axis in axes]
+        if not all(math.isclose(length, along[0], rel_tol=1e-6) for length in along):
+            sizes = [f"{axis.name} {abs(axis.scale):g} {axis.unit}" for axis in axes]
             raise ArgumentValueError(
                 f"{who} is a length in all directions, but pixels are not square "
                 f"({', '.join(sizes)}): give the length in pixels"
             )
-        # a circle becomes an ellipse, whose radius is the geometric mean of its half axes; a pixel
-        # on the edge of the circle is not outside of the ellipse because of rounding
-        return math.sqrt(along[0] * along[1]) * (1 + _ROUNDING)
-
-    def along_axes(self, who: str, value: Quantity) -> tuple[list[float], bool]:
-        """Return a length in steps of each signal axis, and whether these are equal."""
-        along = [
-            value.value * self.factor(who, value, axis) / abs(axis.scale)
-            for axis in self.frame.axes
-        ]
-        return along, all(math.isclose(length, along[0], rel_tol=1e-6) for length in along)
+        return round(along[0], _DECIMALS)
 
     def who(self, name: str, value: Any) -> str:
         return f"{self.cls.__name__}: {name}={str(value)!r}"
@@ -233,12 +217,11 @@ def _zero(axis: Axis) -> float:
 def _check_one_unit(converter: _Converter, given: Mapping[str, Any]) -> None:
     """Raise if only one radius, one side of a rectangle or one end of a range has a unit.
 
-    Lengths are radii of one shape if that can be stretched. 0 and infinity are the same in all
-    units; the start of a range at 0 only if the axis has nothing below 0.
+    0 and infinity are the same in all units; the start of a range at 0 only if the axis has nothing
+    below 0.
     """
     calibrated, axis = converter.cls.calibrated, converter.frame.axes[-1]
-    radii = ("length",) if converter.name_of("stretch") else ()
-    for meanings in (radii, ("height", "width"), ("start", "stop")):
+    for meanings in (("length",), ("height", "width"), ("start", "stop")):
         values = {n: given.get(n) for n, meaning in calibrated.items() if meaning in meanings}
         first = next(((n, v) for n, v in values.items() if isinstance(v, Quantity)), None)
         for other, bare in values.items():
@@ -283,21 +266,3 @@ def _turned(
         changed[start] = math.floor(pixels[str(stop)]) + 1
         changed[stop] = math.floor(pixels[str(start)]) + 1
     return changed
-
-
-def _stretch(converter: _Converter, given: Mapping[str, Any], *, are_all: bool) -> dict[str, Any]:
-    """Return the stretch in pixels that are not square, for lengths in a unit."""
-    calibrated = converter.cls.calibrated
-    lengths = [v for n, v in given.items() if calibrated.get(n) == "length"]
-    unit = next((value.unit for value in lengths if isinstance(value, Quantity)), None)
-    ratio, angle = converter.name_of("stretch"), converter.name_of("stretch_angle")
-    if unit is None or ratio is None or angle is None or len(converter.frame.axes) != 2:
-        return {}
-    along, are_equal = converter.along_axes("", Quantity(1.0, unit))
-    if are_equal or not (are_all or ratio in given or angle in given):
-        return {}
-    from udfdask.masks.polar import stretch_in_pixels  # few runs have such pixels
-
-    own = given.get(ratio, 1.0), given.get(angle, 0.0)
-    made = stretch_in_pixels(*own, 1 / along[0], 1 / along[1])
-    return dict(zip((ratio, angle), made, strict=True))

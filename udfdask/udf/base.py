@@ -87,10 +87,9 @@ class UDF(Declarations, Processing):
         the last two axes (also the words "zero" and "middle"), `"position"` for a pair (y, x),
         `"height"` and `"width"` for a distance along them. `"top"` and `"left"` are the smallest
         position of such a range, `"start"` and `"stop"` the ends of one along the last axis.
-        `"stretch"` and `"stretch_angle"` are those of an ellipse, which lengths become if pixels
-        are not square. `"shift"` is a pair of signed distances (y, x), `"steps"` a distance that is
-        rounded up, `"positions"` an array of shape (n, 2) or a pair of one and its unit,
-        `"lengths"` a dataclass of distances. A run makes the instance again with pixels.
+        `"shift"` is a pair of signed distances (y, x), `"steps"` a distance that is rounded up,
+        `"positions"` an array of shape (n, 2) or a pair of one and its unit, `"lengths"` a
+        dataclass of distances. A run makes the instance again with pixels.
     promises : Promises
         Further promises, which make runs cheaper. Subclasses do not inherit them.
 

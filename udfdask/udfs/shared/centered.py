@@ -32,7 +32,6 @@ class CenteredUDF(BuiltInUDF):
         "cx": "x",
         "r": "length",
         "ri": "length",
-        **{name: name for name in ROUND},
     }
 
     @property
