@@ -58,30 +58,22 @@ Dims = tuple[Hashable, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """The variable for one result."""
+    """The variable for one result, and the name of the variable with its valid mask."""
 
     name: Hashable
-    """Name of the variable."""
     mask_name: Hashable
-    """Name of the variable with its valid mask."""
     dims: Dims
-    """Name of each axis."""
     attrs: Mapping[Hashable, Any]
-    """Attributes of the variable."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
-    """The Dataset for all results of a UDF."""
+    """The Dataset for all results of a UDF: variables by the names of the results, labels."""
 
     places: Mapping[str, Place]
-    """Variables by the names of the results."""
     nav: Dims
-    """Name of each navigation axis."""
     coords: xr.Dataset
-    """Coordinates with their indexes, and no variables."""
     attrs: Mapping[Hashable, Any]
-    """Attributes of the Dataset."""
 
 
 def make_layout(

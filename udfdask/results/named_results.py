@@ -106,13 +106,6 @@ class NamedResults(DaskMethodsMixin, Mapping[str, Any]):
     def __len__(self) -> int:
         return len(self._info.buffers)
 
-    def __contains__(self, name: object) -> bool:
-        try:  # Mapping's own method would make the value
-            self._info.place_of(name)
-        except UndeclaredBufferError:
-            return False
-        return True
-
     def __bool__(self) -> bool:
         return True  # even without results there is a graph to compute
 

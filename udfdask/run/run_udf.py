@@ -12,7 +12,6 @@ import dask.array as da
 from udfdask.advice import ARRAY, Door
 from udfdask.backends.table import known_backends
 from udfdask.base.tracebacks import own_lines_hidden, warn_user
-from udfdask.errors import ArgumentTypeError
 from udfdask.explanation.costs import advised
 from udfdask.geometry.roi import Region
 from udfdask.graph.build import build_graph
@@ -280,11 +279,6 @@ def as_list(udf: Any) -> list[UDF]:
         return [as_own(one) for one in udf]
     if isinstance(udf, dict):
         return [as_own(one) for one in udf.values()]
-    if isinstance(udf, (set, frozenset)) or hasattr(udf, "__next__"):
-        raise ArgumentTypeError(
-            f"expected a UDF, or a list or tuple of UDFs, got a {type(udf).__name__}: the order of "
-            "the UDFs is the order of the results, so pass a list, or a dictionary with names"
-        )
     return [as_own(udf)]
 
 

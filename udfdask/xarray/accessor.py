@@ -75,11 +75,6 @@ class DataArrayUDF:
     def __init__(self, array: xr.DataArray) -> None:
         self._array = array
 
-    def __repr__(self) -> str:
-        name = "" if self._array.name is None else f"{self._array.name!r} "
-        sizes = ", ".join(f"{dim}: {size}" for dim, size in self._array.sizes.items())
-        return f"<DataArrayUDF of {name}({sizes})>"
-
     def _run(
         self,
         arranged: tuple[LabeledData, Labels],

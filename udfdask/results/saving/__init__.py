@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
@@ -13,6 +12,7 @@ from udfdask.base.replacing import replacing
 from udfdask.base.targets import Target, check_target
 from udfdask.base.tracebacks import own_lines_hidden
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, missing_package
+from udfdask.geometry.labels import did_you_mean
 from udfdask.results.named_results import name_of_class
 from udfdask.results.result import Result
 from udfdask.scheduling.compute import check_options, compute
@@ -146,8 +146,7 @@ def check_suffix(path: Path, known: Iterable[str]) -> None:
     """Raise if the suffix of a path is not a known one."""
     suffix, known = path.suffix.lower(), list(known)
     if suffix not in known:
-        near = difflib.get_close_matches(suffix, known, n=1)
-        hint = f"; did you mean {path.with_suffix(near[0]).name!r}?" if near else ""
+        hint = did_you_mean(suffix, known)
         words = f"{str(path)!r}: the suffix says what to write, {', '.join(known)}{hint}"
         raise ArgumentValueError(words)
 
