@@ -11,15 +11,11 @@ from dask.utils import format_bytes
 from udfdask.explanation.costs import NOTED_BLOCKS, many_blocks
 from udfdask.geometry.axes import Axis, pixel_size, shared_unit
 from udfdask.plan.parameters import new_instance
-from udfdask.plan.recipe import CORRECTIONS
 
 if TYPE_CHECKING:
     from udfdask.masks.coverage import Coverage
     from udfdask.plan.plan import Plan
     from udfdask.udf import UDF
-
-_FEW = 4
-"""`explain` has a note about detectors of at most this number of pixels."""
 
 
 def notes_of_run(plan: Plan) -> Iterator[str]:
@@ -28,7 +24,11 @@ def notes_of_run(plan: Plan) -> Iterator[str]:
     yield from _merge_notes(plan)
     if not plan.advice:
         yield from (one.said(plan.door) for one in many_blocks(plan.recipe, NOTED_BLOCKS))
-    yield from _parameter_notes(plan)
+    if (size := plan.recipe.nbytes) > (1 << 20):
+        yield (
+            f"parameters of {format_bytes(size)} are a task of their own, which a distributed "
+            "cluster sends to each worker once; the processes scheduler sends them with every task"
+        )
 
 
 def _merge_notes(plan: Plan) -> Iterator[str]:
@@ -44,21 +44,6 @@ def _merge_notes(plan: Plan) -> Iterator[str]:
             f"buffer{several} {', '.join(map(repr, nav))} from earlier chunks. If merge only "
             f"assigns {them} (dest.{nav[0]}[:] = src.{nav[0]}), set merge_assigns_nav = True in "
             "the class: then chunks are merged in a tree"
-        )
-
-
-def _parameter_notes(plan: Plan) -> Iterator[str]:
-    """Yield notes about lazy and large parameters."""
-    recipe = plan.recipe
-    names = {CORRECTIONS: "corrections", **{k: u.name for k, u in enumerate(recipe.udfs)}}
-    if slots := dict.fromkeys((k, name) for k, name, _ in recipe.lazy_slots):
-        lazy = ", ".join(f"{names[k]}.{name}" for k, name in slots)
-        yield f"{lazy} computed first, then passed to every task"
-    if recipe.nbytes > (1 << 20):
-        yield (
-            f"parameters of {format_bytes(recipe.nbytes)} are a task of their own, which a "
-            "distributed cluster sends to each worker once; the processes scheduler sends them "
-            "with every task"
         )
 
 
@@ -95,8 +80,6 @@ def detector_advice(plan: Plan) -> tuple[list[str], list[tuple[int, str]]]:
             continue
         texts = [_middle_note(udf, plan.recipe.shape.sig)]
         for one in coverages:
-            if one.radii and one.covered is not None and one.covered <= _FEW:
-                texts.append(f"the {one.shape} covers only {_pixels(one)}")
             if one.is_cut:
                 texts.append(
                     f"the {one.shape} reaches beyond the edge of the frame, where there are no "
