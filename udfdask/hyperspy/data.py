@@ -9,15 +9,14 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-import dask
 import dask.array as da
 import numpy as np
 from dask.array.core import slices_from_chunks
 from dask.base import tokenize
-from dask.utils import parse_bytes
 from hyperspy.api import preferences, signals
 
 from udfdask.advice import SIGNAL
+from udfdask.base.config import chunk_bytes
 from udfdask.errors import ArgumentValueError
 from udfdask.geometry.labels import DataLabels
 from udfdask.hyperspy.make_signal import read_calibration
@@ -83,8 +82,7 @@ def memory_chunks(
 ) -> tuple[tuple[int, ...], ...]:
     """Return chunks of full frames that are contiguous in memory, for data of this shape."""
     n_nav = len(shape) - sig_dims
-    frame_bytes = max(1, math.prod(shape[n_nav:]) * itemsize)
-    max_frames = parse_bytes(dask.config.get("array.chunk-size")) // frame_bytes
+    max_frames = chunk_bytes() // max(1, math.prod(shape[n_nav:]) * itemsize)
     room = max(1, min(max_frames, math.prod(shape[:n_nav]) // MEMORY_CHUNKS))
     chunks: list[tuple[int, ...]] = [(n,) for n in shape]
     for axis in reversed(range(n_nav)):

@@ -46,16 +46,14 @@ def find_dataset(opened: Any, dataset: str | int | None, file: str) -> Candidate
     """Return the user's dataset in an open HDF5 file, or the one that contains the recording."""
     import h5py
 
-    if dataset is None:
-        return _recording(opened, "", file)
-    name = str(dataset).strip("/")
-    item = get_item(opened, name) if name else None
+    name = "" if dataset is None else str(dataset).strip("/")
+    item = get_item(opened, name or "/")
     if _is_dataset(item):
         return _candidate(opened, name)
-    if isinstance(item, h5py.Group):
+    if dataset is None or (name and isinstance(item, h5py.Group)):
         return _recording(opened, name, file)
     found = _contents(opened, "").datasets
-    if item is None and name and opened.get(name, getlink=True) is not None:
+    if item is None and opened.get(name, getlink=True) is not None:
         raise _broken(opened, name, found)
     raise unknown_dataset(dataset, found, file=Path(file).name)
 

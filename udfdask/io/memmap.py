@@ -163,11 +163,10 @@ def c_strides(shape: tuple[int, ...], step: int) -> tuple[int, ...]:
     return tuple(reversed(list(steps)))[-len(shape) :] if shape else ()
 
 
-def open_npy(file: Path, *, sig_dims: int | None, chunks: Any) -> OpenedFile:
-    """Open a .npy file."""
+def open_npy(file: Path, **how: Any) -> OpenedFile:
+    """Open a .npy file; `how` are `sig_dims` and `chunks`."""
     identity = FileIdentity.of(file)  # before the header is read, so that a change is noticed
     source = MappedArray.of(_mapped(file), identity)
-    how: dict[str, Any] = {"sig_dims": sig_dims, "chunks": chunks}
     return open_source(source, prefix="from-npy", reader="NumPy", title=file.stem, **how)
 
 

@@ -187,8 +187,8 @@ class RangedArray(StridedArray):
         return self.read_part(index, self.file.read)
 
 
-def open_remote_npy(location: Location, *, sig_dims: int | None, chunks: Any) -> OpenedFile:
-    """Open a .npy file; each task reads its own byte ranges."""
+def open_remote_npy(location: Location, **how: Any) -> OpenedFile:
+    """Open a .npy file, of which each task reads byte ranges; `how` are `sig_dims` and `chunks`."""
     file, shown = RemoteFile.of(location), location.shown
     # NumPy reads at most 10,000 characters of a header
     begin = BytesIO(file.read([(0, min(file.size, 1 << 14))])[0])
@@ -205,5 +205,5 @@ def open_remote_npy(location: Location, *, sig_dims: int | None, chunks: Any) ->
         )
     strides = c_strides(shape[::order], dtype.itemsize)[::order]
     source = RangedArray(file=file, shape=shape, dtype=dtype, offset=offset, strides=strides)
-    how: dict[str, Any] = {"sig_dims": sig_dims, "chunks": chunks, "title": location.path.stem}
-    return open_source(source, prefix="from-npy", reader="NumPy, by byte ranges", **how)
+    how |= {"title": location.path.stem, "reader": "NumPy, by byte ranges"}
+    return open_source(source, prefix="from-npy", **how)

@@ -51,10 +51,8 @@ class ZarrArray(StoredArray):
         with unchanged([self.file]):
             array, chunks = _opened.get((self.file, os.getpid()), self._open)
             if chunks is not None:
-                try:
+                with suppress(LibraryNeeded):
                     return np.asarray(chunks.read(index), self.dtype)
-                except LibraryNeeded:
-                    pass
             with reading(Path(self.file.path).parent, "zarr", part=f"at {index}"):
                 part: Values = array[index]
         return part
