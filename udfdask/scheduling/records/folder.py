@@ -194,8 +194,8 @@ def cache(
 ) -> contextlib.AbstractContextManager[Any]:
     """Keep partial results of all runs in a folder, and read those that are there.
 
-    From this call on, each computation by udfdask computes only chunks and UDFs whose partial
-    results are not in the folder. In a ``with`` statement, this ends with its block.
+    From this call on, each computation by udfdask computes only chunks for which a UDF of the run
+    has no partial result in the folder. In a ``with`` statement, this ends with its block.
 
     Parameters
     ----------
