@@ -169,7 +169,10 @@ def _run(
     client = owner if hasattr(owner, "scatter") else None
     todo = plain
     if change is not None:
-        todo = repack(change(collections))
+        changed, stored = change(collections)
+        todo = repack(changed)
+        if counter is not None:
+            counter.stored = stored
     if client is not None:
         from udfdask.scheduling.cluster_run import run_on_cluster
 

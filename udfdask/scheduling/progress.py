@@ -6,7 +6,7 @@ import threading
 import uuid
 import warnings
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
@@ -88,7 +88,7 @@ class ProgressReporter(Protocol):
     """
 
     def start(self, state: ProgressState) -> None:
-        """Receive the totals when a run starts.
+        """Receive the totals when a run starts, and what a cluster or a cache already has.
 
         Parameters
         ----------
@@ -216,6 +216,8 @@ class ProgressCounter:
         self._ended = self._failed = False
         self._reporter = reporter
         self._sizes, self._chunk_of = work
+        self.stored: Mapping[Hashable, bool] = {}
+        """Tasks whose results are stored; True for those that need not be in the graph."""
         self._remaining: set[Hashable] = set()
         self._n_left: Counter[Hashable] = Counter()
         self._frames = self._nbytes = self._chunks = 0
@@ -230,19 +232,25 @@ class ProgressCounter:
         return {key[0] for key in self._chunk_of if isinstance(key, tuple)}
 
     def start(self, tasks: Iterable[Hashable] | None = None) -> None:
-        """Start to count some tasks, by default all of the work."""
+        """Start to count some tasks and those that are stored, by default all of the work."""
         if tasks is not None:
-            ours = set(tasks)
+            ours = {task for task, is_merged in self.stored.items() if is_merged}.union(tasks)
             self._chunk_of = {task: c for task, c in self._chunk_of.items() if task in ours}
             self._sizes = {chunk: self._sizes[chunk] for chunk in self._chunk_of.values()}
         self._remaining = set(self._chunk_of)
         self._n_left = Counter(self._chunk_of.values())
         self._totals = [sum(each) for each in zip(*self._sizes.values(), strict=True)] or [0, 0]
+        self._count(self.stored)
         self.started = True
         self._report("start", "running")
 
     def add(self, tasks: Iterable[Hashable]) -> None:
-        """Count tasks as done, each of them once."""
+        """Count tasks as done; each task counts once."""
+        if self._count(tasks) and not self._ended:
+            self._report("update", "running")
+
+    def _count(self, tasks: Iterable[Hashable]) -> bool:
+        """Count those tasks that have not been counted; return whether there are any."""
         done = self._remaining.intersection(tasks)
         self._remaining -= done
         for task in done:
@@ -253,8 +261,7 @@ class ProgressCounter:
                 self._frames += frames
                 self._nbytes += nbytes
                 self._chunks += 1
-        if done and not self._ended:
-            self._report("update", "running")
+        return bool(done)
 
     def end(self, status: Status) -> None:
         """Report the end; if the run has finished, all tasks count as done."""

@@ -152,11 +152,16 @@ def test_a_task_that_computes_something_itself(x):
     kept.assert_finished(24, x.nbytes, 4)
 
 
-def test_tasks_that_read_stored_results_count(x, options, tmp_path):
-    cache, kept, udfs = tmp_path / "cache", Kept(), [Rows(), SumSigUDF()]
-    ud.compute(ud.run_udf(x, udfs), cache=cache)
-    ud.compute(ud.run_udf(x, udfs), progress=kept, cache=cache, **options)
+@pytest.mark.parametrize("udf", [Rows(), [SumUDF(), SumSigUDF()]], ids=["one", "many"])
+def test_stored_results_count_from_the_start(x, options, tmp_path, udf):
+    cache, kept = tmp_path / "cache", Kept()
+    ud.compute(ud.run_udf(x, udf), cache=cache)
+    ud.compute(ud.run_udf(x, udf), progress=kept, cache=cache, **options)
     kept.assert_finished(24, x.nbytes, 4)
+    start = kept.states[0]
+    assert start.num_frames_complete == 24
+    assert start.num_bytes_complete == x.nbytes
+    assert start.num_part_complete == 4
 
 
 def test_stored_results_that_nobody_asks_for_do_not_count(x, options, tmp_path):

@@ -24,6 +24,19 @@ Lookups = Sequence[tuple[Run, Mapping[int, Lookup]]]
 """Runs, with the lookups of those of their UDFs that are needed."""
 
 
+def stored_tasks(lookups: Lookups) -> dict[Key, bool]:
+    """Return the chunk tasks that compute nothing, and whether a stored merge replaces a result."""
+    found: dict[Key, bool] = {}
+    for run, by_udf in lookups:
+        for info in run.chunk_layers.values():
+            ours = [by_udf[number].chunks for number in info.numbers if number in by_udf]
+            for key, chunk in info.chunks.items() if ours else ():
+                actions = {nodes[chunk].action for nodes in ours}
+                if "compute" not in actions:
+                    found[key] = "nothing" in actions
+    return found
+
+
 def with_records(collections: list[Any], lookups: Lookups, folder: RecordFolder) -> list[Any]:
     """Return collections whose tasks store partial results and read those that are stored."""
     # A blockwise layer loads all its blocks. So dask makes the tasks first, as it would later.
