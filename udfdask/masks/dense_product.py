@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.backends.backend import locked
 from udfdask.base.types import AnyArray
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.geometry.shapes import Shape, Slice
@@ -77,7 +76,7 @@ def pays_sparse(masks: int, values: int, pixels: int) -> bool:
 
     Measured on frames of 128 x 128 pixels, 16-bit integers and float32, on one core, in ns for each
     pixel of a frame: dense masks take 0.022 for each mask in groups of four, and at least 0.1;
-    sparse kernels take either 0.5 for each value, or 0.5 and 0.09 for each value.
+    sparse kernels take at most 0.5 for each value, or 0.5 and 0.09 for each value.
     """
     density = values / max(1, pixels)
     dense = max(0.1, 0.022 * 4 * -(-masks // 4))
@@ -153,15 +152,26 @@ class MaskProduct:
         """Add the products of flat frames; sums of integers are correct modulo 2**64."""
         masks = self._within(part)
         if self.is_sparse:
-            from udfdask.kernels.cpu.sparse_products import add_sparse_products
-
-            add_sparse_products(frames, masks, out.view(self._real) if self._split else out)
+            self._add_sparse(frames, masks, part, out.view(self._real) if self._split else out)
         elif isinstance(masks, np.ndarray):
             out += product(frames, masks)
         else:
             from udfdask.kernels.cpu.dense_products import add_dense_products  # loads numba
 
             add_dense_products(frames, masks, out)
+
+    def _add_sparse(self, frames: AnyArray, masks: Any, part: Slice, out: AnyArray) -> None:
+        from udfdask.kernels.cpu.ring_sums import add_ring_sums, frames_in_memory, mask_runs
+
+        if not frames.size:
+            return
+        memory, runs = frames_in_memory(frames[:, np.newaxis]), None
+        if masks.weights.dtype == np.float64:
+            key = (*self._key(part), memory.layout)
+            runs = self._container._stack.once(key, lambda: mask_runs(masks, memory))
+        sums = np.zeros(out.shape, masks.weights.dtype)
+        add_ring_sums(memory, masks, runs, sums)
+        out += sums.astype(out.dtype, copy=False)
 
     def add_shifted(
         self, tile: AnyArray, part: Slice, shift: tuple[int, ...], out: AnyArray
@@ -199,8 +209,10 @@ class MaskProduct:
     def _within(self, part: Slice) -> Any:
         """Return a part of the masks in the format and dtype of the multiplication."""
         cut = self._cut_sparse if self.is_sparse else self._cut_dense
-        key = (type(self), self.is_sparse, region_of(part), self._data, self.dtype)
-        return self._container._stack.once(key, lambda: cut(part))
+        return self._container._stack.once(self._key(part), lambda: cut(part))
+
+    def _key(self, part: Slice) -> tuple[Any, ...]:
+        return type(self), self.is_sparse, region_of(part), self._data, self.dtype
 
     def _cut_dense(self, part: Slice) -> Any:
         """Return packed masks, or a matrix (pixels, masks) of a dtype that NumPy multiplies."""
@@ -233,19 +245,14 @@ class MaskProduct:
         return matrix(np.float32), most
 
     def _cut_sparse(self, part: Slice) -> Any:
-        """Return the nonzero values of the masks, mask by mask, in a wide and a narrow dtype."""
-        from udfdask.kernels.cpu.sparse_products import MaskEntries
+        """Return the nonzero values of the masks, mask by mask."""
+        from udfdask.kernels.cpu.ring_sums import RingPlaces
 
         which, pixels, values, bound = self._entries(part)
         order = np.lexsort((pixels, which))
-        n = len(self._masks) * (1 + self._split)
-        starts = np.searchsorted(which[order], np.arange(n + 1)).astype(np.int64)
-        wide, narrow = self._wide(bound), self._real
-        if self.dtype.kind not in "fc":
-            narrow = np.dtype(np.float32) if bound <= EXACT_SINGLE else wide
-        pixels, values = pixels[order].astype(np.uint32), values[order]
-        arrays = starts, pixels, values.astype(wide), values.astype(narrow)
-        return MaskEntries(*map(locked, arrays))
+        bounds = np.searchsorted(which[order], np.arange(len(self._masks) * (1 + self._split) + 1))
+        pixels, values = pixels[order].astype(np.uint32), values[order].astype(self._wide(bound))
+        return RingPlaces(bounds.astype(np.int64), pixels, values)
 
     def _entries(self, part: Slice) -> tuple[AnyArray, AnyArray, AnyArray, float]:
         """Return masks, pixels and nonzero values in a part, complex ones in two if split.
