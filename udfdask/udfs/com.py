@@ -250,9 +250,9 @@ class CoMUDF(RingUDF):
 
     def _add_pixels(self, tile: Any) -> None:
         from udfdask.kernels.cpu.first_moments import add_moments, cover
-        from udfdask.kernels.numba_internals.rows import as_readable, rows_in_memory
+        from udfdask.kernels.numba_internals.rows import as_native, rows_in_memory
 
-        tile, turn = as_readable(tile)
+        tile, turn = as_native(tile)
         flat, frame_step, row_step = rows_in_memory(tile)
         data, place = self.task_data, (self.meta.sig_slice.origin, tile.shape[1:], row_step)
         where = data.cut.get(place, lambda: cover(data.spans, *place))

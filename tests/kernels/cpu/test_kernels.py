@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 from every_dtype import FOREIGN, KNOWN, sample
 from udfdask.kernels.cpu.first_moments import LONGEST, TOGETHER, add_moments, cover, spans_of
 from udfdask.kernels.numba_internals.compile import summing_kernel
-from udfdask.kernels.numba_internals.rows import as_readable, rows_in_memory
+from udfdask.kernels.numba_internals.rows import as_native, rows_in_memory
 
 
 def moments_of(tile, mask, origin=(0, 0)):
     out = np.zeros((len(tile), 3))
-    readable, turn = as_readable(tile)
+    readable, turn = as_native(tile)
     flat, frame_step, row_step = rows_in_memory(readable)
     where = cover(spans_of(mask), origin, tile.shape[1:], row_step)
     add_moments(flat, frame_step, turn, where, out)

@@ -14,7 +14,7 @@ from udfdask.kernels.numba_internals.reading import (
     sum_of,
     value_at,
 )
-from udfdask.kernels.numba_internals.rows import as_readable
+from udfdask.kernels.numba_internals.rows import as_native
 
 numbers = st.integers(0, 2**32 - 1)
 
@@ -43,7 +43,7 @@ def test_eight_rows_and_their_sum(seed, place, step):
     for dtype, wide in (("u1", "u4"), ("i2", "i4"), (">u2", "u4"), (">f4", "f8"), ("f2", "f8")):
         values = rng.integers(-100 if dtype[-2] != "u" else 0, 100, place + TOGETHER * step)
         stored = values.astype(dtype)
-        flat, swap = as_readable(stored)
+        flat, swap = as_native(stored)
         if flat.dtype == np.float16:  # the processor cannot convert it, and numba does not know it
             continue
         out = np.zeros((TOGETHER + 2) * step, wide)

@@ -18,7 +18,7 @@ from udfdask.kernels.cpu.centered_rings import is_between, nearer_columns, neare
 from udfdask.kernels.cpu.sparse_sums import Entries
 from udfdask.kernels.numba_internals.compile import reordering_kernel, summing_kernel
 from udfdask.kernels.numba_internals.reading import plus, times, value_at
-from udfdask.kernels.numba_internals.rows import as_readable, rows_in_memory
+from udfdask.kernels.numba_internals.rows import as_native, rows_in_memory
 
 Ring = tuple[AnyArray, tuple[float, float, float], tuple[float | None, float]]
 """Centers, matrix and radii."""
@@ -35,7 +35,7 @@ def add_moments_about(tile: AnyArray, origin: tuple[int, ...], ring: Ring, out: 
 
     `tile` has the shape (frames, height, width), is not empty and has a real dtype.
     """
-    tile, swap = as_readable(tile)
+    tile, swap = as_native(tile)
     frames = *rows_in_memory(tile), swap
     _add(frames, (*origin, *tile.shape[1:]), _squared(ring), out)
 

@@ -28,7 +28,6 @@ from udfdask.kernels.numba_internals.reading import (
     times,
     value_at,
 )
-from udfdask.kernels.numba_internals.rows import HALF
 
 ZEROS: dict[str, tuple[Any, Any]] = {
     "u1": (np.uint16(0), np.uint32(0)),
@@ -117,16 +116,16 @@ def _without(run: Pixels, common: list[Pixels]) -> Iterator[Pixels]:
 
 
 def add_moments(
-    flat: AnyArray, frame_step: int, swap: bool | int | None, where: Cover, out: AnyArray
+    flat: AnyArray, frame_step: int, swap: bool | None, where: Cover, out: AnyArray
 ) -> None:
     """Add sum(I), sum(y * I) and sum(x * I) within a mask to `out`, shape (frames, 3), float64.
 
-    `flat` and `frame_step` come from `rows_in_memory`, `swap` from `as_readable`. The sums over a
+    `flat` and `frame_step` come from `rows_in_memory`, `swap` from `as_native`. The sums over a
     tile are exact for integers of up to 16 bits.
     """
     columns = np.arange(where.width, dtype=np.float64)
     frames = flat, np.uint64(frame_step), np.uint64(where.row_step), swap
-    zeros = None if swap == HALF else ZEROS.get(f"{flat.dtype.kind}{flat.dtype.itemsize}")
+    zeros = ZEROS.get(f"{flat.dtype.kind}{flat.dtype.itemsize}")
     _add(frames, columns, where.runs, zeros, out)
 
 

@@ -9,7 +9,7 @@ from numpy.lib.stride_tricks import as_strided
 
 from udfdask.base.types import AnyArray
 from udfdask.kernels.numba_internals.compile import inner_kernel, kernel
-from udfdask.kernels.numba_internals.rows import as_readable, swapped
+from udfdask.kernels.numba_internals.rows import as_native, swapped
 
 
 class NeighborFrames(NamedTuple):
@@ -22,7 +22,7 @@ class NeighborFrames(NamedTuple):
     flat: AnyArray
     starts: AnyArray
     width: int
-    swap: bool | int | None
+    swap: bool | None
 
 
 def frames_of(frames: AnyArray, nav_dims: int) -> NeighborFrames:
@@ -31,7 +31,7 @@ def frames_of(frames: AnyArray, nav_dims: int) -> NeighborFrames:
     Complex numbers become pairs of real numbers, bool becomes uint8. The window is only copied if
     the pixels of a frame are not contiguous, or if no kernel can read its dtype.
     """
-    native, swap = as_readable(frames)
+    native, swap = as_native(frames)
     if native.dtype == np.bool_:
         native = native.view(np.uint8)
     elif native.dtype == np.float16 or native.dtype.char in "gG":

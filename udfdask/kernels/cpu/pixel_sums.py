@@ -108,7 +108,7 @@ def add_frames(tile: AnyArray, total: AnyArray) -> None:
     if narrow is None:
         total += np.add.reduce(tile.astype(total.dtype, copy=False), axis=0)
         return
-    rows = as_rows(tile, keeps_half=True).as_real()
+    rows = as_rows(tile).as_real()
     target = as_real(total)
     block = min(COLUMNS, rows.width)
     if rows.flat.dtype == target.dtype and is_long(target.dtype):
@@ -143,7 +143,7 @@ def add_pixels(tile: AnyArray, total: AnyArray) -> None:
         axes = tuple(range(1, tile.ndim))
         total += np.add.reduce(tile.astype(total.dtype, copy=False), axis=axes)
         return
-    flat, _, step, width, swap = as_rows(tile, keeps_half=True)
+    flat, _, step, width, swap = as_rows(tile)
     _add_rows(flat, (None, (step, width)), width, swap, narrow, total)
 
 
@@ -163,7 +163,7 @@ def _add_rows(
     flat: AnyArray,
     rows: tuple[AnyArray | None, tuple[int, int]],
     longest: int,
-    swap: bool | int | None,
+    swap: bool | None,
     narrow: np.dtype[Any],
     total: AnyArray,
 ) -> None:

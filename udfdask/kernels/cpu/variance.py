@@ -98,9 +98,9 @@ def add_moments(tile: AnyArray, before: int, moments: Moments) -> None:
         return
     if wider(tile.dtype) is None:
         tile = tile.astype(moments.excess.dtype)
-    rows = as_rows(tile, keeps_half=True).as_real()
+    rows = as_rows(tile).as_real()
     real = _as_real(moments)
-    dtype = f"{rows.dtype.kind}{rows.dtype.itemsize}"
+    dtype = f"{rows.flat.dtype.kind}{rows.flat.dtype.itemsize}"
     if dtype not in LARGEST:
         for group in rows.cut(MOST_FRAMES):
             block = min(SMALL_BLOCK if group.frames < 8 else BLOCK, rows.width)
@@ -108,7 +108,7 @@ def add_moments(tile: AnyArray, before: int, moments: Moments) -> None:
             before += group.frames
     else:
         block = min(SQUARE_BLOCK, rows.width)
-        buffers = np.empty(block, wider(rows.dtype)), np.empty(block, HALVES[dtype])
+        buffers = np.empty(block, wider(rows.flat.dtype)), np.empty(block, HALVES[dtype])
         for group in rows.cut(MOST_SQUARES):
             square_columns(tuple(group), LARGEST[dtype], buffers, before, tuple(real))
             before += group.frames

@@ -17,7 +17,7 @@ from llvmlite import ir
 from numba import types
 
 from udfdask.kernels.numba_internals.compile import intrinsic, statement
-from udfdask.kernels.numba_internals.rows import cgutils, generate_swapped, make_array, swapped_type
+from udfdask.kernels.numba_internals.rows import cgutils, generate_swapped, make_array
 
 
 def _operation(integer: str, floating: str, *flags: str) -> Any:
@@ -107,7 +107,7 @@ def _read(
         pointer = builder.gep(pointer, [step])
     value = builder.load(pointer, align=flat.dtype.bitwidth // 8)
     value = generate_swapped(builder, value, flat.dtype, swap)
-    return context.cast(builder, value, swapped_type(flat.dtype, swap), kind)
+    return context.cast(builder, value, flat.dtype, kind)
 
 
 @intrinsic

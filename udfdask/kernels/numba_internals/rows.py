@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils as untyped_cgutils
-from numba.core.registry import cpu_target
 from numba.np import arrayobj
 from numpy.lib.stride_tricks import as_strided
 
@@ -59,49 +57,20 @@ def as_native(tile: AnyArray) -> tuple[AnyArray, bool | None]:
     return tile.astype(native), None
 
 
-HALF = 2
-"""The value of `swap` for float16, which numba does not know: its bits are passed as uint16."""
-
-
-@cache
-def _has_half_instructions() -> bool:
-    """Return whether compiled code can convert float16, as x86 processors can since 2012."""
-    _, _, features = cpu_target.target_context.codegen().magic_tuple()
-    return "+f16c" in features
-
-
-def as_readable(tile: AnyArray) -> tuple[AnyArray, bool | int | None]:
-    """Do the same as `as_native`, but return float16 as its bits if possible, with `HALF`."""
-    tile, swap = as_native(tile)
-    if tile.dtype != np.float16 or not tile.flags.aligned or not _has_half_instructions():
-        return tile, swap
-    return tile.view(np.uint16), HALF
-
-
 @intrinsic
 def swapped(context: Any, value: Any, swap: Any) -> Any:
-    """Return a value with its bytes swapped; return the value itself if `swap` is None.
-
-    If `swap` is `HALF`, return the float32 number for the bits of a float16 number.
-    """
+    """Return a value with its bytes swapped; return the value itself if `swap` is None."""
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         return generate_swapped(builder, values[0], value, swap)
 
-    return swapped_type(value, swap)(value, swap), generate
-
-
-def swapped_type(number: Any, swap: Any) -> Any:
-    """Return the type of `swapped` for types of its arguments."""
-    return types.float32 if isinstance(swap, types.Integer) else number
+    return value(value, swap), generate
 
 
 def generate_swapped(builder: Any, value: Any, number: Any, swap: Any) -> Any:
     """Generate the code of `swapped`."""
     if isinstance(swap, types.NoneType):
         return value
-    if isinstance(swap, types.Integer):
-        return builder.fpext(builder.bitcast(value, ir.HalfType()), ir.FloatType())
     plain = builder.bitcast(value, ir.IntType(number.bitwidth))
     return builder.bitcast(builder.bswap(plain), value.type)
 
@@ -117,12 +86,7 @@ class Rows(NamedTuple):
     frames: int
     step: int
     width: int
-    swap: bool | int | None
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """The dtype of the values, after `swapped`."""
-        return np.dtype(np.float32) if self.swap == HALF else self.flat.dtype
+    swap: bool | None
 
     def as_real(self) -> Rows:
         """Return complex values as pairs of real values."""
@@ -143,13 +107,12 @@ class Rows(NamedTuple):
         return groups
 
 
-def as_rows(tile: AnyArray, keeps_half: bool = False) -> Rows:
+def as_rows(tile: AnyArray) -> Rows:
     """Return a tile of shape (n, *part), not empty, as rows; bool becomes uint8, float16 float32.
 
-    The tile is only copied if the pixels of a frame are not contiguous, and to convert float16,
-    unless the kernel reads it: `keeps_half`.
+    The tile is only copied if the pixels of a frame are not contiguous, and to convert float16.
     """
-    tile, swap = as_readable(tile) if keeps_half else as_native(tile)
+    tile, swap = as_native(tile)
     if tile.dtype == np.float16:
         tile = tile.astype(np.float32)
     if not tile.flags.aligned:
