@@ -15,9 +15,8 @@ BLOCK = 2048
 """Pixels at a time: those of neighboring rows of the scan stay in the second-level cache. It is
 the same for all chunks, so that the last bits of sums are too."""
 
-TOGETHER = 4
-"""Neighbors that are multiplied together, or half as many if there are few: the pixels of a frame
-are then converted once for all."""
+TOGETHER = 2
+"""Neighbors that are multiplied together; four took as long."""
 
 
 class Products(NamedTuple):
@@ -96,7 +95,6 @@ def _multiply(
     flat, starts, swap = frames
     places, active, exists = where
     forward, partners = around
-    by_four = len(forward) > 2
     runs, blocks = pixels
     used, done, sums, squares = moments
     for block in range(len(blocks) - 1):
@@ -118,10 +116,7 @@ def _multiply(
                     done[frame] = block + 1
             for run in range(len(block_runs)):
                 span = block_runs[run, 0], block_runs[run, 1]
-                if by_four:
-                    _add_fours(frames, place, partners, count, span, pairs[i])
-                else:
-                    _add_twos(frames, place, partners, count, span, pairs[i])
+                _add_products(frames, place, partners, count, span, pairs[i])
 
 
 @inner_kernel
@@ -130,9 +125,8 @@ def _find_partners(
 ) -> int:
     """Write the frame, side and number of the pairs of a position; return how many there are.
 
-    More rows follow, with the position itself: groups of partners are always full. Code for other
-    numbers of frames adds up in another order, and the last bits of a product would depend on the
-    other neighbors.
+    More rows follow, with the position itself: pairs of partners are always full. Code for a single
+    one adds up in another order, and the last bits of a product would depend on other neighbors.
     """
     count = 0
     for side in range(2):
@@ -152,31 +146,16 @@ def _find_partners(
 
 
 @inner_kernel
-def _add_fours(
+def _add_products(
     frames: Any, place: int, partners: AnyArray, count: int, span: Any, pairs: AnyArray
 ) -> None:
-    """Add the products of some pixels of a frame with those of its partners, four at a time."""
+    """Add the products of some pixels of a frame with those of its partners."""
     _, _, swap = frames
     own = _pixels(frames, place, span)
-    for p in range(0, count, 4):
-        b, c = _pixels(frames, partners[p, 0], span), _pixels(frames, partners[p + 1, 0], span)
-        d, e = _pixels(frames, partners[p + 2, 0], span), _pixels(frames, partners[p + 3, 0], span)
-        found = _four_products(own, b, c, d, e, swap)
-        for m in range(min(4, count - p)):
-            pairs[partners[p + m, 1], partners[p + m, 2]] += found[m]
-
-
-@inner_kernel
-def _add_twos(
-    frames: Any, place: int, partners: AnyArray, count: int, span: Any, pairs: AnyArray
-) -> None:
-    """Do the same two at a time."""
-    _, _, swap = frames
-    own = _pixels(frames, place, span)
-    for p in range(0, count, 2):
+    for p in range(0, count, TOGETHER):
         b, c = _pixels(frames, partners[p, 0], span), _pixels(frames, partners[p + 1, 0], span)
         found = _two_products(own, b, c, swap)
-        for m in range(min(2, count - p)):
+        for m in range(min(TOGETHER, count - p)):
             pairs[partners[p + m, 1], partners[p + m, 2]] += found[m]
 
 
@@ -207,21 +186,6 @@ def _two_products(a: AnyArray, b: AnyArray, c: AnyArray, swap: Any) -> tuple[flo
         p += x * np.float64(swapped(b[j], swap))
         q += x * np.float64(swapped(c[j], swap))
     return p, q
-
-
-@summing_inner_kernel
-def _four_products(
-    a: AnyArray, b: AnyArray, c: AnyArray, d: AnyArray, e: AnyArray, swap: Any
-) -> tuple[float, float, float, float]:
-    """Return the dot products of `a` with the others."""
-    p, q, r, s = 0.0, 0.0, 0.0, 0.0
-    for j in range(len(a)):
-        x = np.float64(swapped(a[j], swap))
-        p += x * np.float64(swapped(b[j], swap))
-        q += x * np.float64(swapped(c[j], swap))
-        r += x * np.float64(swapped(d[j], swap))
-        s += x * np.float64(swapped(e[j], swap))
-    return p, q, r, s
 
 
 @kernel
