@@ -4,14 +4,11 @@ import dask
 import dask.array as da
 import numpy as np
 import pytest
-from hypothesis import given, settings
 
 import udf_zoo
 import udfdask as ud
 from counting import CountedData, counts
-from suites import examples
 from udfdask.testing import run_reference
-from udfdask.testing.strategies import rois
 from udfdask.udfs import SumSigUDF, SumUDF
 
 NAV = (4, 5)
@@ -183,46 +180,3 @@ def test_every_udf_on_no_frame(cls):
         if done.buffers[name].kind == "nav":
             assert len(done.raw[name]) == 0
             assert not done.valid_mask[name].any()
-
-
-@pytest.mark.point(12)
-@given(roi=rois(NAV))
-@settings(deadline=None, max_examples=examples(25))
-def test_lazy_and_computed_agree(roi):
-    lazy = ud.run_udf(ARRAY, [udf_zoo.ExtraShapes(), udf_zoo.ElementwiseWithWhole()], roi=roi)
-    done = dask.compute(*lazy, scheduler="sync")
-    flat = np.ones(NAV, bool) if roi is None else roi
-    for before, after in zip(lazy, done, strict=True):
-        for name in before:
-            raw, mask = before.raw[name], before.valid_mask[name]
-            assert isinstance(raw, da.Array)
-            assert isinstance(mask, da.Array)
-            rows, valid = dask.compute(raw, mask, scheduler="sync")
-            np.testing.assert_array_equal(rows, after.raw[name])
-            np.testing.assert_array_equal(valid, after.valid_mask[name])
-            assert rows.shape == raw.shape
-            assert valid.shape == before[name].shape == mask.shape
-            assert valid.dtype == mask.dtype == bool
-            masked = after.masked[name]
-            np.testing.assert_array_equal(masked.mask, ~valid)
-            if before.buffers[name].kind == "nav":
-                np.testing.assert_array_equal(rows, after[name][flat])
-                np.testing.assert_array_equal(
-                    valid.any(axis=tuple(range(2, valid.ndim))),
-                    flat if valid.size else np.zeros(NAV, bool),
-                )
-            else:
-                assert valid.all()
-
-
-@given(roi=rois(NAV))
-@settings(deadline=None, max_examples=examples(25))
-def test_a_roi_is_a_full_run_and_then_a_mask(roi):
-    flat = np.ones(NAV, bool) if roi is None else roi
-    full, part = dask.compute(
-        ud.run_udf(ARRAY, udf_zoo.FrameNavSums()),
-        ud.run_udf(ARRAY, udf_zoo.FrameNavSums(), roi=roi),
-        scheduler="sync",
-    )
-    for name in full:
-        np.testing.assert_array_equal(full[name][flat], part.raw[name])

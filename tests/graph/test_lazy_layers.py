@@ -1,8 +1,5 @@
 """The tasks after the chunks are listed when they are needed: a cluster's client never does."""
 
-import itertools
-import math
-import pickle
 import tracemalloc
 
 import cloudpickle
@@ -10,15 +7,10 @@ import dask.array as da
 import numpy as np
 import pytest
 from dask.base import collections_to_expr
-from hypothesis import given
-from hypothesis import strategies as st
 
 import udf_zoo
 import udfdask as ud
-from udfdask.geometry.chunk_grid import Grid
 from udfdask.graph.dask_internals.layers import LazyLayer
-from udfdask.graph.run_layers import block_keys, merged_row_keys
-from udfdask.plan.merge_tree import MergeTree
 from udfdask.udfs import ApplyMasksUDF, CoMUDF, SumSigUDF, SumUDF
 
 RUNS = {
@@ -106,50 +98,3 @@ def test_the_client_of_a_cluster_never_lists_the_tasks(client):
     layers = lazy_layers(results)
     assert len(layers) >= 3
     assert not any(layer.is_materialized() for layer in layers.values())
-
-
-@st.composite
-def grids(draw):
-    nav = draw(st.lists(st.lists(st.integers(0, 3), min_size=1, max_size=4), max_size=3))
-    shape = tuple(map(sum, nav))
-    selected = draw(st.none() | st.lists(st.booleans(), min_size=math.prod(shape)))
-    roi = None
-    if selected is not None:
-        roi = np.array(selected[: math.prod(shape)], bool).reshape(shape)
-    return Grid.of(nav, roi)
-
-
-@given(grid=grids(), sig=st.lists(st.integers(1, 3), min_size=1, max_size=3))
-def test_keys_of_blocks(grid, sig):
-    keys = block_keys("name", grid, tuple(sig))
-    places = list(itertools.product(*map(range, sig)))
-    wanted = [("name", *grid.index(c), *p) for c in range(grid.n_chunks) for p in places]
-    assert list(keys) == wanted
-    assert len(keys) == len(wanted)
-    assert [keys[k] for k in range(len(keys))] == wanted
-    assert keys[1:-1] == wanted[1:-1]
-    assert list(pickle.loads(pickle.dumps(keys))) == wanted
-    with pytest.raises(IndexError):
-        keys[len(keys)]
-
-
-@given(
-    mode=st.sampled_from(["rows", "chain", "tree", "all"]),
-    n=st.integers(0, 40),
-    fan_in=st.none() | st.integers(2, 9),
-)
-def test_keys_of_merged_rows(mode, n, fan_in):
-    """They are those of the tasks that `apply` makes."""
-    tree = MergeTree(mode=mode, n_chunks=n, fan_in=fan_in, needs_order=False)
-    made = []
-
-    def merge(step, _):
-        made.append(("name", step.level, step.place))
-        return made[-1]
-
-    rows, last = tree.apply([("chunk", k) for k in range(n)], merge)
-    keys = merged_row_keys("name", tree)
-    assert list(keys) == rows
-    assert list(keys.distinct) == list(dict.fromkeys(rows))
-    assert ("name", *tree.last) == last
-    assert sum(tree.sizes) == len(made)
