@@ -6,11 +6,9 @@ import dask
 import numpy as np
 import pytest
 
-from device_udfs import cupy_is
 from stand_in import numpy_standing_in_for_cupy
 from udfdask.backends import device
 from udfdask.backends.backend import CUPY
-from udfdask.backends.table import backend_of, namespace_of, to_host
 from udfdask.errors import DeviceError
 
 
@@ -42,14 +40,6 @@ def test_without_cupy_or_a_device_the_error_says_so(no_device):
         device.cupy()
 
 
-def test_devices_are_counted_once_and_without_raising(no_device):
-    assert device.n_devices() == 0
-    no_device.setattr(device, "_count_with_numba", lambda: 3)
-    assert device.n_devices() == 0
-    device._count.cache_clear()
-    assert device.n_devices() == 3
-
-
 def test_the_number_of_the_device_is_a_setting():
     with numpy_standing_in_for_cupy(n_devices=2):
         assert device.device_number() == 0
@@ -60,24 +50,6 @@ def test_the_number_of_the_device_is_a_setting():
             pytest.raises(DeviceError, match=r"cuda-device is 2, but this process sees 2 CUDA"),
         ):
             device.device_number()
-
-
-def test_where_arrays_are():
-    host = np.arange(6.0)
-    with numpy_standing_in_for_cupy() as cupy:
-        there = CUPY.from_host(host)
-        assert backend_of(there).on_device
-        assert not backend_of(host).on_device
-        assert not backend_of([1, 2]).on_device
-        assert CUPY.owns(type("Mine", (cupy.ndarray,), {}))
-        assert namespace_of(there) is cupy
-        assert namespace_of(host) is np
-        assert CUPY.share(there) is there
-        assert to_host(host) is host
-        back = to_host(there)
-        assert type(back) is np.ndarray
-        np.testing.assert_array_equal(back, host)
-        assert (cupy.ledger.to_device, cupy.ledger.to_host) == (1, 1)
 
 
 @pytest.mark.parametrize("method", [CUPY.from_host, CUPY.send, CUPY.share])
@@ -118,18 +90,3 @@ def test_own_streams_belong_to_threads_and_are_waited_for():
             raise KeyError("mine")
         assert done
         assert cupy.cuda.get_current_stream() is shared
-
-
-@pytest.mark.gpu
-def test_a_device():
-    with cupy_is("cupy") as xp:
-        assert device.cupy() is xp
-        assert device.n_devices() == xp.cuda.runtime.getDeviceCount()
-        there = CUPY.share(np.arange(6, dtype=">i2"))
-        assert backend_of(there).on_device
-        assert namespace_of(there) is xp
-        with device.using_device(own_stream=True):
-            assert xp.cuda.Device().id == device.device_number()
-            assert xp.cuda.get_current_stream() != xp.cuda.Stream.null
-            doubled = there * 2
-        assert to_host(doubled).tolist() == [0, 2, 4, 6, 8, 10]
