@@ -150,21 +150,6 @@ def test_mistakes_are_told_in_a_paragraph(file, monkeypatch, args, code, message
     assert message in call("run", *args.split(), code=code)
 
 
-@pytest.mark.full
-@pytest.mark.filterwarnings("ignore::ResourceWarning")  # readers that fail leave files open
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-@pytest.mark.parametrize("suffix", ["npy", "h5", "mib", "nc"])
-@pytest.mark.parametrize("content", [b"", b"something else\n" * 9])
-def test_damaged_files(tmp_path, suffix, content):
-    path = tmp_path / f"a.{suffix}"
-    path.write_bytes(content)
-    for command in ("run", "explain"):
-        output = call(command, path, code=1)
-        assert sum(line.startswith("Error:") for line in output.splitlines()) == 1
-        assert str(path) in output
-        assert "Aborted" not in output
-
-
 @pytest.mark.usefixtures("warns_of_few_data")
 def test_warnings_of_the_plan_are_told_once(file):
     output = call("run", file, "--udf", "pick", "--chunks", "6,8,2,-1")

@@ -14,8 +14,9 @@ AXES = (
     Axis(name="y", unit="nm", scale=0.5, offset=2.0),
     Axis(name="x", unit="nm", scale=0.5),
     Axis(name="ky", unit="mrad", scale=0.1, offset=-0.5),
-    Axis(name="kx", unit="mrad", scale=0.1, offset=-0.6),
+    Axis(name="kx", unit="mrad", scale=-0.1, offset=0.6),
 )
+RADIUS = Axis(name="radius", unit="mrad", scale=0.1, offset=0.05)
 
 
 @pytest.fixture
@@ -27,22 +28,32 @@ def file(tmp_path, values):
 @pytest.mark.parametrize(
     ("udf", "nav", "sig"),
     [
-        ("sumsig", ["y", "x"], []),
-        ("sum", [], ["ky", "kx"]),
-        ("radialprofile", ["y", "x"], ["radius"]),
+        ("sumsig", AXES[:2], ()),
+        ("sum", (), AXES[2:]),
+        ("radialprofile", AXES[:2], (RADIUS,)),
     ],
 )
 def test_one_signal(file, tmp_path, udf, nav, sig):
+    """The axes of outputs are those of the file."""
     hs = pytest.importorskip("hyperspy.api", reason="hyperspy is in the io extra")
-    call("run", file, "--udf", udf, "--out", tmp_path / "a.hspy", "--out", tmp_path / "a.npz")
-    signal = hs.load(tmp_path / "a.hspy")
-    with np.load(tmp_path / "a.npz") as arrays:
+    outputs = [tmp_path / f"a.{suffix}" for suffix in ("hspy", "npz", "nc")]
+    call("run", file, "--udf", udf, *(word for out in outputs for word in ("--out", out)))
+    signal = hs.load(outputs[0])
+    with np.load(outputs[1]) as arrays:
         ((name, expected),) = ((n, a) for n, a in arrays.items() if n.startswith(udf))
     np.testing.assert_array_equal(signal.data, expected)
     assert signal.metadata.General.title == name
-    manager = signal.axes_manager
-    assert [axis.name for axis in manager.navigation_axes][::-1] == nav
-    assert [axis.name for axis in manager.signal_axes][::-1] == sig
+    manager, opened = signal.axes_manager, open_file(outputs[2], dataset=name, sig_dims=1)
+    assert opened.unit == "counts"
+    for found, wanted in (
+        (manager.navigation_axes[::-1], nav),
+        (manager.signal_axes[::-1], sig),
+        (opened.axes, nav + sig),
+    ):
+        for one, axis in zip(found, wanted, strict=True):
+            assert one.name == axis.name
+            assert getattr(one, "units", getattr(one, "unit", None)) == axis.unit
+            assert (one.scale, one.offset) == pytest.approx((axis.scale, axis.offset))
 
 
 def test_several_signals(file, values, tmp_path):
