@@ -278,3 +278,7 @@ def test_axes_and_units_that_do_not_fit(axes, udf, message):
     data = scan().map_blocks(fail, dtype="uint16", meta=np.empty((0,) * 4, "uint16"))
     with pytest.raises((TypeError, ValueError), match=message):
         ud.run_udf(data, udf, axes=axes)
+
+
+def test_over_uneven_axes_a_field_is_in_pixels():
+    assert ud.run_udf(scan(), CoMUDF(), axes=UNEVEN).units["field"] == "px"

@@ -1,11 +1,17 @@
-"""DataArrays and signals as centers and shifts: their unit is checked, and their values taken."""
+"""Parameters in units of labeled data; DataArrays and signals as centers and shifts."""
 
 import dask.array as da
 import numpy as np
 import pytest
 
 import udfdask as ud
-from udfdask.udfs import ApplyMasksUDF, CoMUDF, RadialProfileUDF, SumUDF
+from udfdask.udfs import (
+    ApplyMasksUDF,
+    CoMUDF,
+    RadialProfileUDF,
+    SumUDF,
+    VirtualDetectorUDF,
+)
 
 xr = pytest.importorskip("xarray", reason="xarray is an extra")
 import udfdask.xarray  # noqa: E402
@@ -44,6 +50,17 @@ def doors(array):
 
 def values_of(result, name="intensity"):
     return np.asarray(getattr(result[name], "data", result[name]))
+
+
+def test_accessors_know_the_units_of_the_axes(array):
+    detector = VirtualDetectorUDF("disk", cy="-2 mrad", cx="0.002 rad", r=(4, "mrad"))
+    pixels = VirtualDetectorUDF("disk", cy=3, cx=5, r=2)
+    expected = ud.run_udf(array.data, pixels)["intensity"].compute()
+    for accessor in (array.udf, as_signal(array).udf):
+        np.testing.assert_array_equal(values_of(accessor.run_udf(detector)), expected)
+        assert accessor.explain(detector).n_chunks == 4
+        *_, last = accessor.run_udf_iter(detector)
+        np.testing.assert_array_equal(values_of(last.buffers[0]), expected)
 
 
 USES = {
