@@ -192,23 +192,33 @@ def test_settings(name, value):
 
 # What get_results and merge_all return; a run, because only they can know.
 
+ROWS, ONE = np.zeros(24), [0.0]
+RETURNED = [
+    ("get_results", {"mean": None}, {"meen": 1, "b": 2}, "'meen' and 'b', not declared .*'mean'"),
+    ("get_results", dict.fromkeys("ab", "result_only"), {"a": ROWS, "b": None}, "left out 'b'"),
+    ("get_results", {"v": None, "p": "private"}, {"p": ROWS}, "'p', declared use='private'"),
+    ("get_results", {"v": None}, {"v": ROWS * 1j}, None),
+    ("get_results", {"v": None}, {"v": ROWS[1:]}, VALUE),
+    ("get_results", {"v": None}, {"v": 1.0}, VALUE),
+    ("get_results", {"v": None}, None, TYPE),
+    ("merge_all", {"mean": None}, {"meen": 1}, r"returned 'meen', not declared .*\['mean'\]"),
+    ("merge_all", dict.fromkeys("ab"), {}, r"left out 'a' and 'b'.* split_every=False"),
+    ("merge_all", dict.fromkeys("ab"), {"a": ONE, "b": ONE, "c": 1}, ValueError),
+    ("merge_all", dict.fromkeys("ab"), [1], TypeError),
+    ("merge_all", dict.fromkeys("ab"), {"a": [0.0, 1.0], "b": ONE}, ValueError),
+    ("merge_all", dict.fromkeys("ab"), {"a": [1], "b": ONE}, None),
+]
+"""A method, the uses of buffers, what it returns, and the type of the error or its words."""
 
-@pytest.mark.point(11)
-@pytest.mark.parametrize(
-    ("error", "returned", "uses"),
-    [
-        (ud.UDFError, {"p": np.zeros(24)}, {"v": None, "p": "private"}),
-        (ud.UDFError, {}, {"late": "result_only"}),
-        (ud.UDFError, {"v": np.zeros(24, "complex64")}, {"v": None}),
-        (VALUE, {"v": np.zeros(23)}, {"v": None}),
-        (VALUE, {"v": 1.0}, {"v": None}),
-        (TYPE, None, {"v": None}),
-    ],
-)
-def test_results(error, returned, uses):
-    buffers = {name: {"kind": "nav", "use": use} for name, use in uses.items()}
-    methods = {"process_frame": lambda s, f: None, "get_results": lambda self: returned}
-    with pytest.raises(error):
+
+@pytest.mark.point(11, 17)
+@pytest.mark.parametrize(("method", "uses", "returned", "told"), RETURNED)
+def test_what_methods_return(method, uses, returned, told):
+    kind = "nav" if method == "get_results" else "single"
+    buffers = {name: {"kind": kind, "use": use} for name, use in uses.items()}
+    methods = {"process_frame": lambda s, f: None, method: lambda self, *_: returned}
+    error, words = (ud.UDFError, told) if told is None or isinstance(told, str) else (told, None)
+    with pytest.raises(error, match=words and rf"Made.{method}\(\).*{words}"):
         ud.run_udf(ZEROS, make(buffers, **methods)()).compute(**SYNC)
 
 
@@ -222,30 +232,15 @@ def test_masks(mask):
         ud.run_udf(ZEROS, nav(get_results=get_results)).compute(**SYNC)
 
 
-def merging_all(returned, **attributes):
-    """A UDF with two buffers whose merge_all returns something."""
-    return make(
-        {"a": {"kind": "single"}, "b": {"kind": "single"}},
-        process_frame=lambda self, frame: None,
-        merge_all=lambda self, ordered_results: returned,
-        **attributes,
-    )()
+class Threshold(ud.UDF):
+    def __init__(self, threshold):
+        super().__init__(threshold)
 
 
-@pytest.mark.point(17)
-@pytest.mark.parametrize(
-    ("error", "returned"),
-    [
-        (ValueError, {"a": [0.0], "b": [0.0], "c": 1}),
-        (ud.UDFError, {"a": [0.0]}),
-        (TypeError, [1]),
-        (ValueError, {"a": [0.0, 1.0], "b": [0.0]}),
-        (ud.UDFError, {"a": [1], "b": [0.0]}),
-    ],
-)
-def test_merge_all(error, returned):
-    with pytest.raises(error):
-        ud.run_udf(ZEROS, merging_all(returned)).compute(**SYNC)
+@pytest.mark.parametrize("cls", [Threshold, type("Plain", (ud.UDF,), {})])
+def test_parameters_without_a_name(cls):
+    with pytest.raises(ud.ArgumentTypeError, match=f"{cls.__name__} got 1 .* parameters by name"):
+        cls(3)
 
 
 class Forgets(Nav):

@@ -1,10 +1,11 @@
-"""What a halo may be; a wrong one is an error that says what was expected and what came."""
+"""Mistakes in the class of a UDF: halos that cannot be, and misspelled names of methods."""
 
 import dask.array as da
 import numpy as np
 import pytest
 
 import udfdask as ud
+from making import make
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.testing import raise_if_dask_computes
 
@@ -57,3 +58,39 @@ def test_forms_of_a_halo(halo):
     counts = ud.run_udf(LAZY, Given())["n"].compute(scheduler="sync")
     np.testing.assert_array_equal(counts[0], [4, 6, 6, 6, 6, 4])
     np.testing.assert_array_equal(counts[1], [6, 9, 9, 9, 9, 6])
+
+
+def with_methods(*names, leave_out=()):
+    """Return a UDF with more methods, and without some."""
+    methods = {"process_frame": lambda self, frame: None, "merge": lambda self, dest, src: None}
+    kept = {name: method for name, method in methods.items() if name not in leave_out}
+    added = dict.fromkeys(names, methods["process_frame"])
+    return make({"total": {"kind": "sig"}}, **kept, **added)()
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("post_process", "postprocess"),
+        ("mergeall", "merge_all"),
+        ("get_tasks_data", "get_task_data"),
+    ],
+)
+def test_a_run_warns_of_a_method_that_is_never_called(name, meant):
+    with pytest.warns(
+        ud.UDFWarning, match=rf"^Made\.{name} is never called: did you mean {meant}\?$"
+    ):
+        ud.run_udf(LAZY, with_methods(name))
+
+
+def test_a_missing_merge_names_what_is_there():
+    with pytest.raises(
+        ud.errors.MissingMergeError, match=r"Made\.mrege is never called: did you mean merge\?$"
+    ):
+        ud.run_udf(LAZY, with_methods("mrege", leave_out=["merge"]))
+
+
+def test_a_processing_method_that_is_none_is_refused():
+    methods = {"process_frame": None, "get_method": lambda self: ud.UDFMethod.FRAME}
+    with pytest.raises(ud.UDFError, match=r"must be a member of UDF\.UDF_METHOD whose process_"):
+        ud.run_udf(LAZY, make({"sums": {"kind": "nav"}}, **methods)())
