@@ -6,7 +6,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 import udfdask as ud
-from signal_cases import axis_facts, cases
+from signal_cases import cases, facts_of_axes
 from suites import examples
 from udfdask.testing import raise_if_dask_computes
 
@@ -46,8 +46,7 @@ def assert_same(found, own):
     assert type(found) is type(own)
     assert found.data.dtype == own.data.dtype
     np.testing.assert_array_equal(np.asarray(found.data), np.asarray(own.data))
-    pairs = zip(found.axes_manager._axes, own.axes_manager._axes, strict=True)
-    assert all(axis_facts(a) == axis_facts(b) for a, b in pairs)
+    assert facts_of_axes(found) == facts_of_axes(own)
     assert about_the_data(found) == about_the_data(own)
     assert found.original_metadata.as_dictionary() == own.original_metadata.as_dictionary()
 

@@ -10,7 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import udfdask as ud
-from signal_cases import EveryKindUDF, ListsUDF, axis_facts, cases, plain
+from making import run_python
+from signal_cases import EveryKindUDF, ListsUDF, axis_facts, cases, facts_of_axes, plain
 from suites import examples
 from udfdask.testing import raise_if_dask_computes
 from udfdask.testing.strategies import rois
@@ -51,14 +52,15 @@ def test_values_are_those_of_the_unlabelled_run(data):
         assert list(found) == list(expected)
     with dask.config.set(scheduler="synchronous"):
         done = found.compute(**quiet)
+        (arrays,) = dask.compute({name: signal.data for name, signal in found.items()})
         for name, signal in done.items():
             array, valid = expected[name], expected.valid_mask[name]
-            if name == "frames":  # its extra dimension is a navigation axis
+            if name == "powers":  # its extra dimension is a navigation axis
                 array, valid = np.moveaxis(array, -1, 0), np.moveaxis(valid, -1, 0)
             assert not signal._lazy
             assert signal.data.dtype == array.dtype
             np.testing.assert_array_equal(signal.data, np.atleast_1d(array))
-            np.testing.assert_array_equal(data_of(found[name]), signal.data)
+            np.testing.assert_array_equal(arrays[name], signal.data)
             np.testing.assert_array_equal(done.valid_mask[name].data, np.atleast_1d(valid))
 
 
@@ -70,22 +72,21 @@ def test_every_attribute_of_every_axis_is_kept(case):
     sig = case.signal.axes_manager.signal_axes[::-1]
     with raise_if_dask_computes():
         found = case.signal.udf.run_udf(EveryKindUDF(), lazy_output=True)
-        for name in ("image", "spectra", "stack"):
+        for name in ("sums", "ends", "stack"):
             made = found[name].axes_manager
             for axis, source in zip(made.navigation_axes[::-1], nav, strict=True):
                 same_axis(axis, source, navigate=True)
-        for name in ("frame", "frames"):
+        for name in ("total", "powers"):
             made = found[name].axes_manager
             for axis, source in zip(made.signal_axes[::-1], sig, strict=True):
                 same_axis(axis, source, navigate=False)
-        (order,) = found["spectra"].axes_manager.signal_axes
-        assert (order.name, order.units, order.scale, order.offset) == ("order", "1/nm", 0.5, -1.0)
-        (part,) = found["frames"].axes_manager.navigation_axes
-        assert (part.name, plain(part.units), part.scale) == ("part", None, 1.0)
-        assert found["frames"].metadata.udfdask.labels.part == ["sum", "twice"]
+        (power,) = found["powers"].axes_manager.navigation_axes
+        assert (power.name, power.units, power.scale, power.offset) == ("power", "1", 2.0, 1.0)
+        (end,) = found["ends"].axes_manager.signal_axes
+        assert (end.name, plain(end.units), end.scale) == ("end", None, 1.0)
+        assert found["ends"].metadata.udfdask.labels.end == ["min", "max"]
         assert found["stack"].axes_manager.signal_shape == (3, 2)
-        assert found["numbers"].axes_manager.signal_shape == (3,)
-        assert found["counts"].axes_manager.navigation_shape == ()
+        assert found["pair"].axes_manager.navigation_shape == ()
 
 
 @pytest.mark.full
@@ -110,10 +111,10 @@ def test_classes_and_metadata(case):
         dims = min(case.sig_dims, 3)
         if case.signal.axes_manager.signal_dimension == dims:
             own = hs.signals.BaseSignal(np.zeros(case.array.shape)).transpose(signal_axes=dims)
-            assert type(found["frame"]) is type(own.as_lazy())
-        assert type(found["image"]) is hs.signals.LazySignal
-        assert type(found["number"]) is hs.signals.LazySignal
-        assert type(found["spectra"]) is hs.signals.LazySignal1D
+            assert type(found["total"]) is type(own.as_lazy())
+        assert type(found["sums"]) is hs.signals.LazySignal
+        assert type(found["count"]) is hs.signals.LazySignal
+        assert type(found["ends"]) is hs.signals.LazySignal1D
         assert type(found["stack"]) is hs.signals.LazySignal2D
 
 
@@ -180,8 +181,7 @@ class TestUseInHyperSpy:
         ]:
             assert type(found) is type(own)
             np.testing.assert_array_equal(data_of(found), data_of(own))
-            pairs = zip(found.axes_manager._axes, own.axes_manager._axes, strict=True)
-            assert all(axis_facts(a) == axis_facts(b) for a, b in pairs)
+            assert facts_of_axes(found) == facts_of_axes(own)
 
     @pytest.mark.full
     def test_saved_and_read_back(self, results, tmp_path):
@@ -191,8 +191,7 @@ class TestUseInHyperSpy:
                 signal.save(path, overwrite=True, **quiet)
                 back = hs.load(path)
                 np.testing.assert_array_equal(back.data, data_of(signal))
-                pairs = zip(back.axes_manager._axes, signal.axes_manager._axes, strict=True)
-                assert all(axis_facts(a) == axis_facts(b) for a, b in pairs)
+                assert facts_of_axes(back) == facts_of_axes(signal)
                 assert back.metadata.udfdask.as_dictionary() == (
                     signal.metadata.udfdask.as_dictionary()
                 )
@@ -260,11 +259,19 @@ def test_axes_in_another_order_than_the_data(data):
 
 
 @pytest.mark.full
-def test_the_class_of_an_installed_signal_type_is_kept(data, monkeypatch):
+def test_the_class_and_the_signal_type_are_kept(data):
+    """An image has the class of the data, and no type of spectra or patterns."""
     signal = hs.signals.Signal2D(data.astype(complex))
-    found = signal.udf.run_udf([SumUDF(), SumSigUDF()], **quiet)
-    assert type(found[0]["intensity"]) is hs.signals.ComplexSignal2D
-    assert type(found[1]["intensity"]) is hs.signals.ComplexSignal
+    signal.metadata.Signal.signal_type = "EDS_TEM"
+    signal.metadata.set_item("Acquisition_instrument.TEM.beam_energy", 200)
+    for udf, cls, kind in [
+        (SumUDF(), hs.signals.ComplexSignal2D, "EDS_TEM"),
+        (SumSigUDF(), hs.signals.ComplexSignal, ""),
+    ]:
+        found = signal.udf.run_udf(udf, **quiet)["intensity"]
+        assert type(found) is cls
+        assert found.metadata.Signal.signal_type == kind
+        assert found.metadata.Acquisition_instrument.TEM.beam_energy == 200
 
 
 @pytest.mark.parametrize("lazy", [True, False])
@@ -286,3 +293,26 @@ def test_axes_of_plots_are_those_of_the_signal(lazy):
     # an axis without a unit shows the numbers of pixels, whatever its scale
     assert (pattern.get_xlabel(), pattern.get_ylabel()) == ("kx (mrad)", "sig_y (pixels)")
     np.testing.assert_allclose(pattern.images[0].get_extent(), [5.75, 18.25, 1.5, -0.5])
+
+
+def test_all_signals_have_it():
+    assert hs.signals.BaseSignal.udf is udfdask.hyperspy.UDFAccessor
+    for cls in (hs.signals.Signal1D, hs.signals.Signal2D, hs.signals.ComplexSignal2D):
+        signal = cls(np.ones((2, 3, 4, 5)))
+        for each in (signal, signal.as_lazy(), signal.deepcopy(), signal.T):
+            assert repr(each.udf) == f"<UDFAccessor of {each!r}>"
+            assert "udf" in dir(each)
+
+
+def test_it_sees_the_signal_as_it_is_now():
+    signal = hs.signals.Signal1D(np.ones((3, 4)))
+    accessor = signal.udf
+    signal.data = np.full((3, 4), 2.0)
+    found = accessor.run_udf(SumUDF(), show_progressbar=False)["intensity"]
+    np.testing.assert_array_equal(found.data, [6.0] * 4)
+
+
+@pytest.mark.full
+def test_without_hyperspy_it_says_what_to_install():
+    code = "import sys; sys.modules['hyperspy'] = None; import udfdask.hyperspy"
+    assert 'pip install "udfdask[hyperspy]"' in run_python("-c", code, fails=True).stderr

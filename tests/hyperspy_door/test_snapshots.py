@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import udfdask as ud
-from signal_cases import EveryKindUDF, axis_facts
+from signal_cases import EveryKindUDF, facts_of_axes
 from udf_zoo import Rows
 from udfdask.udfs import ApplyMasksUDF, SumSigUDF, SumUDF
 
@@ -33,8 +33,7 @@ def test_the_last_snapshot_is_the_result(scan):
         for name, signal in result.items():
             assert type(found[name]) is type(signal)
             np.testing.assert_array_equal(found[name].data, signal.data)
-            pairs = zip(found[name].axes_manager._axes, signal.axes_manager._axes, strict=True)
-            assert all(axis_facts(a) == axis_facts(b) for a, b in pairs)
+            assert facts_of_axes(found[name]) == facts_of_axes(signal)
             assert found[name].metadata.as_dictionary() == signal.metadata.as_dictionary()
 
 

@@ -23,7 +23,7 @@ pytest.importorskip("h5py", reason="h5py is in the io extra")
 pytest.importorskip("zarr", minversion="3", reason="xarray writes zarr only with zarr 3")
 
 from axes_doors import DOORS, N_NAV, Dim, Scan, read_axes, same_axes, to_axis
-from labelled_data import Kinds
+from signal_cases import Kinds
 
 SHAPE = (4, 5, 3, 4)
 NAMES = ("y", "x µ", "角度", "ky", "kx", "time")

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 
 import udfdask as ud
-from labelled_data import Kinds
 from making import SYNC, make
+from signal_cases import Kinds
 from suites import examples
 from udfdask.errors import ArgumentValueError
 from udfdask.testing import raise_if_dask_computes

@@ -9,9 +9,9 @@ from hypothesis import HealthCheck, given, settings
 
 import udfdask as ud
 from counting import CountedChain, CountedData, CountedNav, counts
-from labelled_data import Kinds
 from making import SYNC, make
 from saved import read_saved
+from signal_cases import Kinds
 from suites import examples
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.io import open_file

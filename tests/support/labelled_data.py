@@ -7,56 +7,11 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 
-import udfdask as ud
 from udfdask.testing.strategies import chunkings, rois, shapes
 
 xr = pytest.importorskip("xarray", reason="xarray is an extra")
 
 NAMES = ("ky", "kx", "kz", "y", "x", "time")
-
-
-class Kinds(ud.UDF):
-    """A result of each kind, with and without extra dimensions; exact integers."""
-
-    keeps_units = ("total",)
-
-    def get_preferred_input_dtype(self):
-        return self.USE_NATIVE_DTYPE
-
-    def get_result_buffers(self):
-        return {
-            "sums": self.buffer("nav", dtype="int64"),
-            "ends": self.buffer("nav", extra_shape=(2,), dtype="int64"),
-            "total": self.buffer("sig", dtype="int64"),
-            "powers": self.buffer("sig", extra_shape=(3,), dtype="int64"),
-            "count": self.buffer("single", dtype="int64"),
-            "pair": self.buffer("single", extra_shape=(2, 1), dtype="int64"),
-        }
-
-    def get_result_axes(self):
-        end = ud.Axis(name="end", labels=("min", "max"))
-        return {
-            "ends": (end,),
-            "powers": (ud.Axis(name="power", unit="1", scale=2.0, offset=1.0),),
-            "pair": (end, ud.Axis(name="rest")),
-        }
-
-    def process_frame(self, frame):
-        frame = frame.astype("int64")
-        self.results.sums[:] = frame.sum()
-        self.results.ends[:] = frame.min(), frame.max()
-        self.results.total += frame
-        self.results.powers += np.stack([frame, frame**3, frame**5], axis=-1)
-        self.results.count += 1
-        self.results.pair += np.array([[1], [2]])
-
-    def merge(self, dest, src):
-        dest.sums[:] = src.sums
-        dest.ends[:] = src.ends
-        dest.total += src.total
-        dest.powers += src.powers
-        dest.count += src.count
-        dest.pair += src.pair
 
 
 class Case(NamedTuple):

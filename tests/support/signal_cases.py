@@ -10,45 +10,66 @@ import udfdask as ud
 from udfdask.testing.strategies import arrays, chunkings
 
 
-class EveryKindUDF(ud.UDF):
-    """A result of every kind, with and without extra dimensions; sums are exact."""
+class Kinds(ud.UDF):
+    """A result of each kind, with and without extra dimensions; exact integers."""
+
+    keeps_units = ("total",)
+
+    def get_preferred_input_dtype(self):
+        return self.USE_NATIVE_DTYPE
 
     def get_result_buffers(self):
-        real = {"dtype": "float64"}
         return {
-            "image": self.buffer("nav", **real),
-            "spectra": self.buffer("nav", extra_shape=(3,), **real),
-            "stack": self.buffer("nav", extra_shape=(2, 3), **real),
-            "frame": self.buffer("sig", **real),
-            "frames": self.buffer("sig", extra_shape=(2,), **real),
-            "number": self.buffer("single", **real),
-            "numbers": self.buffer("single", extra_shape=(3,), **real),
-            "counts": self.buffer("single", extra_shape=(2, 3), dtype="int64"),
+            "sums": self.buffer("nav", dtype="int64"),
+            "ends": self.buffer("nav", extra_shape=(2,), dtype="int64"),
+            "total": self.buffer("sig", dtype="int64"),
+            "powers": self.buffer("sig", extra_shape=(3,), dtype="int64"),
+            "count": self.buffer("single", dtype="int64"),
+            "pair": self.buffer("single", extra_shape=(2, 1), dtype="int64"),
         }
 
     def get_result_axes(self):
+        end = ud.Axis(name="end", labels=("min", "max"))
         return {
-            "spectra": (ud.Axis(name="order", unit="1/nm", scale=0.5, offset=-1.0),),
-            "frames": (ud.Axis(name="part", labels=("sum", "twice")),),
+            "ends": (end,),
+            "powers": (ud.Axis(name="power", unit="1", scale=2.0, offset=1.0),),
+            "pair": (end, ud.Axis(name="rest")),
         }
 
     def process_frame(self, frame):
-        total = np.abs(frame).sum()
-        r = self.results
-        r.image[:] = total
-        r.spectra[:] = total * np.arange(3)
-        r.stack[:] = total * np.arange(6).reshape(2, 3)
-        r.frame[:] += np.abs(frame)
-        r.frames[:] += np.abs(frame)[..., np.newaxis] * [1, 2]
-        r.number[:] += total
-        r.numbers[:] += total * np.arange(3)
-        r.counts[:] += 1
+        frame = frame.astype("int64")
+        self.results.sums[:] = frame.sum()
+        self.results.ends[:] = frame.min(), frame.max()
+        self.results.total += frame
+        self.results.powers += np.stack([frame, frame**3, frame**5], axis=-1)
+        self.results.count += 1
+        self.results.pair += np.array([[1], [2]])
 
     def merge(self, dest, src):
-        for name in ("image", "spectra", "stack"):
-            getattr(dest, name)[:] = getattr(src, name)
-        for name in ("frame", "frames", "number", "numbers", "counts"):
-            getattr(dest, name)[:] += getattr(src, name)
+        dest.sums[:] = src.sums
+        dest.ends[:] = src.ends
+        dest.total += src.total
+        dest.powers += src.powers
+        dest.count += src.count
+        dest.pair += src.pair
+
+
+class EveryKindUDF(Kinds):
+    """Also a stack for each frame, and no units."""
+
+    keeps_units = ()
+
+    def get_result_buffers(self):
+        stack = self.buffer("nav", extra_shape=(2, 3), dtype="int64")
+        return {**super().get_result_buffers(), "stack": stack}
+
+    def process_frame(self, frame):
+        super().process_frame(frame)
+        self.results.stack[:] = self.results.sums[0] * np.arange(6).reshape(2, 3)
+
+    def merge(self, dest, src):
+        super().merge(dest, src)
+        dest.stack[:] = src.stack
 
 
 class ListsUDF(ud.UDF):
@@ -127,3 +148,7 @@ def axis_facts(axis):
     said = axis.get_axis_dictionary()
     said["axis"] = np.asarray(axis.axis).tolist()
     return {**said, "name": plain(axis.name), "units": plain(axis.units)}
+
+
+def facts_of_axes(signal):
+    return [axis_facts(axis) for axis in signal.axes_manager._axes]

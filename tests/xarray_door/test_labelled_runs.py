@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import udfdask as ud
-from labelled_data import Kinds, cases, expected_coords
+from labelled_data import cases, expected_coords
 from making import SYNC
+from signal_cases import Kinds
 from suites import examples
 from udfdask.testing import raise_if_dask_computes
 from udfdask.udfs import NeighborAverageUDF, StdDevUDF, SumSigUDF, SumUDF
