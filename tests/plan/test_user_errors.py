@@ -6,15 +6,12 @@ import dask.array as da
 import pytest
 
 import udfdask as ud
+from failing_udfs import Fails, FailsElsewhere, OwnError
 from udf_zoo import Rows
 
 distributed = pytest.importorskip("distributed")
 
 BAD = (2, 4)  # in chunk (1, 1)
-
-
-class Trouble(Exception):
-    """An exception of the user's own."""
 
 
 class TwoArguments(Exception):
@@ -24,62 +21,32 @@ class TwoArguments(Exception):
         super().__init__(f"{what} at {where}")
 
 
-class Bad(ud.UDF):
-    """Raises `error` in method `where`, on the piece that holds the bad frame."""
+class Bad(FailsElsewhere):
+    """Raises in a method, on the piece that holds the bad frame."""
 
-    def __init__(self, where, error=Trouble, args=("no light",)):
-        super().__init__(where=where, error=error, args=args)
-
-    def get_result_buffers(self):
-        return {"s": self.buffer(kind="single", dtype="float64")}
-
-    def here(self, where):
-        if where == self.params.where and BAD in {tuple(c) for c in self.meta.coordinates.tolist()}:
-            raise self.params.error(*self.params.args)
-
-    def get_task_data(self):
-        self.here("get_task_data")
-        return {}
-
-    def preprocess(self):
-        self.here("preprocess")
-
-    def postprocess(self):
-        self.here("postprocess")
-
-    def cleanup(self):
-        self.here("cleanup")
-
-    def merge(self, dest, src):
-        self.here("merge")
-
-    def get_results(self):
-        self.here("get_results")
-        return {}
+    def check(self, method):
+        if BAD in {tuple(c) for c in self.meta.coordinates.tolist()}:
+            super().check(method)
 
 
-class BadFrame(Bad):
-    def process_frame(self, frame):
-        self.here("process_frame")
+class BadFrame(Bad, Fails):
+    pass
 
 
 class BadTile(Bad):
     def process_tile(self, tile):
-        self.here("process_tile")
+        self.check("process_tile")
 
 
 class BadPartition(Bad):
     def process_partition(self, partition):
-        self.here("process_partition")
+        self.check("process_partition")
 
 
-class BadMergeAll(Bad):
-    def process_frame(self, frame):
-        pass
-
+class BadMergeAll(BadFrame):
     def merge_all(self, ordered_results):
-        self.here("merge_all")
-        return {"s": [0.0]}
+        self.check("merge_all")
+        return {"total": [0.0], "mean": [0.0]}
 
 
 class BadInit(Rows):
@@ -124,8 +91,8 @@ METHODS = [
 def test_type_and_note(x, cls, method, place, options):
     res = ud.run_udf(x, cls(method))
     error, text = raised(lambda: res.compute(**options))
-    assert isinstance(error, Trouble)
-    assert "no light" in text
+    assert isinstance(error, OwnError)
+    assert method in str(error)
     assert f"raised in {cls.__name__}.{method}" in text
     assert place in text
 
@@ -149,15 +116,17 @@ def test_bad_init(x):
 
 
 @pytest.mark.point(7)
-@pytest.mark.parametrize("cls", [BadFrame, BadPartition])
-def test_exception_that_cannot_travel(x, cls, options):
-    method = "process_frame" if cls is BadFrame else "process_partition"
+@pytest.mark.parametrize("method", ["process_frame", "process_partition"])
+def test_exception_that_cannot_travel(x, method, options):
+    def process(self, part):
+        raise TwoArguments("no light", "noon")
+
+    cls = type("Bad", (FailsElsewhere,), {method: process})
     with pytest.raises(TypeError):
         pickle.loads(pickle.dumps(TwoArguments("no light", "noon")))
-    udf = cls(method, TwoArguments, ("no light", "noon"))
-    res = ud.run_udf(x, udf)
+    res = ud.run_udf(x, cls("nothing"))
     error, text = raised(lambda: res.compute(**options))
     assert isinstance(error, ud.UDFError)
     assert "TwoArguments: no light at noon" in text
-    assert f"in {method}" in text  # the traceback
-    assert f"raised in {cls.__name__}.{method}" in text
+    assert "in process\n" in text  # the traceback
+    assert f"raised in Bad.{method}" in text

@@ -14,9 +14,11 @@ def raise_own_error(method):
         raise OwnError(method) from error
 
 
-class Fails(ud.UDF):
-    def __init__(self, method, size=()):
-        super().__init__(method=method, size=size)
+class FailsElsewhere(ud.UDF):
+    """Has no method that processes."""
+
+    def __init__(self, method, size=(), row=None):
+        super().__init__(method=method, size=size, row=row)
 
     def get_result_buffers(self):
         size = self.params.size
@@ -26,15 +28,16 @@ class Fails(ud.UDF):
         }
 
     def check(self, method):
-        if self.params.method == method:
+        row = self.params.row
+        if self.params.method == method and (row is None or row in self.meta.coordinates[:, 0]):
             raise_own_error(method)
+
+    def get_task_data(self):
+        self.check("get_task_data")
+        return {}
 
     def preprocess(self):
         self.check("preprocess")
-
-    def process_frame(self, frame):
-        self.check("process_frame")
-        self.results.total += frame.sum()
 
     def postprocess(self):
         self.check("postprocess")
@@ -46,6 +49,12 @@ class Fails(ud.UDF):
     def get_results(self):
         self.check("get_results")
         return {"mean": self.results.total / 2}
+
+
+class Fails(FailsElsewhere):
+    def process_frame(self, frame):
+        self.check("process_frame")
+        self.results.total += frame.sum()
 
 
 def fail_on_data(frame):

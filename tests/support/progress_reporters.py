@@ -114,15 +114,6 @@ class OpensGate(Kept):
             self.gate.touch()
 
 
-class Broken(Rows):
-    """Fails in the last row of the scan."""
-
-    def process_frame(self, frame):
-        if self.meta.coordinates[0, 0] == self.meta.dataset_shape.nav[0] - 1:
-            raise ZeroDivisionError("broken")
-        super().process_frame(frame)
-
-
 class Interrupts(Rows):
     """Somebody presses Ctrl-C, once, at the last frame of the scan."""
 

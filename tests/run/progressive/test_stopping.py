@@ -13,6 +13,7 @@ import pytest
 import progressive_udfs as pu
 import udfdask as ud
 from counting import counts
+from failing_udfs import Fails, OwnError
 from making import LATE
 from progressive_cases import local, long_array, worker_of
 from udfdask.udfs import SumUDF
@@ -30,10 +31,10 @@ class TestErrors:
         with pytest.raises(ValueError, match=r"Expected one of"):
             ud.run_udf_iter(x, SumUDF(), scheduler="threeds")
 
-    @pytest.mark.parametrize("where", ["process_tile", "merge"])
+    @pytest.mark.parametrize("where", ["process_frame", "merge"])
     def test_keep_their_type_and_say_where(self, options, where):
-        iterator = ud.run_udf_iter(long_array(20), pu.Fails(where), **options)
-        with pytest.raises(ZeroDivisionError, match=r"on purpose") as caught:
+        iterator = ud.run_udf_iter(long_array(20), Fails(where, row=3), **options)
+        with pytest.raises(OwnError) as caught:
             list(iterator)
         assert f"raised in Fails.{where} at navigation coordinates (3, 0)" in str(
             caught.value.__notes__
@@ -41,8 +42,8 @@ class TestErrors:
         assert list(iterator) == []
 
     def test_in_get_results_are_raised_to_the_reader(self, x):
-        for snapshot in ud.run_udf_iter(x, pu.Fails("get_results")):
-            with pytest.raises(ZeroDivisionError, match=r"on purpose"):
+        for snapshot in ud.run_udf_iter(x, Fails("get_results")):
+            with pytest.raises(OwnError):
                 snapshot.buffers[0]
         assert snapshot.damage.all()
 

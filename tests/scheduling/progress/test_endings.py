@@ -6,13 +6,17 @@ import dask.array as da
 import numpy as np
 import pytest
 
+import failing_udfs
 import udfdask as ud
 from making import wait_until
-from progress_reporters import Broken, Fails, Interrupts, Kept
+from progress_reporters import Fails, Interrupts, Kept
 from udf_zoo import Rows
 from udfdask.testing import raise_if_dask_computes
 
 pytest.importorskip("distributed", reason="distributed is an extra")
+
+
+BROKEN = failing_udfs.Fails("process_frame", row=3)
 
 
 @pytest.fixture
@@ -28,8 +32,8 @@ def plugins(client):
 
 def test_a_run_that_fails(x, options):
     kept = Kept()
-    with pytest.raises(ZeroDivisionError, match="broken"):
-        ud.compute(ud.run_udf(x, Broken()), progress=kept, **options)
+    with pytest.raises(failing_udfs.OwnError):
+        ud.compute(ud.run_udf(x, BROKEN), progress=kept, **options)
     assert kept.last.status == "failed"
     assert kept.last.num_frames_complete < 24
     if not isinstance(options["scheduler"], str):
@@ -39,9 +43,9 @@ def test_a_run_that_fails(x, options):
 def test_persisting_what_fails(x, client):
     """It is lazy still: whoever reads it gets the exception."""
     kept = Kept()
-    (res,) = ud.persist(ud.run_udf(x, Broken()), progress=kept, scheduler=client)
+    (res,) = ud.persist(ud.run_udf(x, BROKEN), progress=kept, scheduler=client)
     assert kept.last.status == "failed"
-    with pytest.raises(ZeroDivisionError, match="broken"):
+    with pytest.raises(failing_udfs.OwnError):
         res.compute(scheduler=client)
     assert not plugins(client)
 
@@ -119,8 +123,8 @@ class TestBar:
         assert not shown.out
 
     def test_it_stays_where_a_run_failed(self, x, options, capsys):
-        with pytest.raises(ZeroDivisionError):
-            ud.compute(ud.run_udf(x, Broken()), progress=True, **options)
+        with pytest.raises(failing_udfs.OwnError):
+            ud.compute(ud.run_udf(x, BROKEN), progress=True, **options)
         last = capsys.readouterr().err.split("\r")[-1]
         assert "/24.0" in last
         assert "24.0/24.0" not in last
