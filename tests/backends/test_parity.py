@@ -1,9 +1,14 @@
-"""A UDF gives the same numbers for every type of chunks and every backend that it gets."""
+"""Backends give equal numbers, and which one is chosen: native, near, cheap, preferred."""
+
+import copy
+import pickle
 
 import dask
 import dask.array as da
 import numpy as np
 import pytest
+import sparse
+import sparseconverter
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -15,6 +20,11 @@ from program_strategies import cases
 from suites import examples, few_of
 from udf_programs import make_udf
 from udfdask import udfs
+from udfdask.backends.backend import CUDA, CUPY, NUMPY
+from udfdask.backends.sparse_rows import coo_starts
+from udfdask.backends.sparse_types import coo_rows, coo_take
+from udfdask.backends.table import BACKENDS, choose_backends
+from udfdask.base.names.naming import tokenize_value
 from udfdask.corrections import CorrectionSet
 from udfdask.results.result_array import ResultArray
 from udfdask.testing import assert_eq, run_reference
@@ -143,3 +153,54 @@ def test_on_a_cluster(native, client):
     wanted = run_reference(data, asked, sig_dims=1)
     for found, right in zip(done, wanted, strict=True):
         assert_eq(found, right, **ROUNDING)
+
+
+@pytest.mark.parametrize("dtype", [None, "int32", "uint16", "uint8"])
+def test_frames_taken_out_of_coo_arrays(dtype):
+    """Take neighboring frames, and frames in any order, also with narrow coordinates."""
+    rng = np.random.default_rng(0)
+    for sig in [(), (3,), (4, 2)]:
+        dense = rng.poisson(0.3, (250, *sig))
+        filled = np.nonzero(dense)
+        coo = sparse.COO(np.array(filled), dense[filled], dense.shape, idx_dtype=dtype)
+        starts, places = coo_starts(coo), rng.permutation(250)
+        for first, stop in [(0, 250), (7, 7), (13, 211)]:
+            chosen = places[first:stop]
+            for cut, wanted in (
+                (coo_rows(coo, starts, first, stop), dense[first:stop]),
+                (coo_take(coo, starts, chosen), dense[chosen]),
+            ):
+                np.testing.assert_array_equal((cut + cut).todense(), 2 * wanted)
+
+
+natives = st.sampled_from([one for one in BACKENDS if one != CUDA])  # what arrays are made of
+few_offers = st.lists(st.sampled_from(BACKENDS), min_size=1, max_size=4, unique=True)
+several_offers = st.lists(few_offers.map(tuple), min_size=1, max_size=4)
+
+
+def near(native, offer):
+    """Return the backends of an offer without those that are farther away than others."""
+    offer = [n for n in offer if n.device == native.device] or offer
+    return [n for n in offer if n.is_sparse] or offer if native.is_sparse else offer
+
+
+@given(natives, several_offers)
+def test_native_then_near_then_cheap_then_preferred(native, offers):
+    chosen = choose_backends(native, offers, corrected=False)
+    for one, offer in zip(chosen, offers, strict=True):
+        candidates = [native] if native in offer else near(native, offer)
+        costs = [sparseconverter.conversion_cost(native.name, n.name) for n in candidates]
+        assert one == candidates[costs.index(min(costs))]
+
+
+@given(natives, several_offers)
+def test_corrected_data_are_dense(native, offers):
+    side = CUPY if native.on_device else NUMPY
+    assert choose_backends(native, offers, corrected=True) == choose_backends(
+        side, offers, corrected=False
+    )
+
+
+def test_a_process_has_one_value_for_each_backend():
+    assert pickle.loads(pickle.dumps(BACKENDS)) == BACKENDS == copy.deepcopy(BACKENDS)
+    assert len(set(map(tokenize_value, BACKENDS))) == len(BACKENDS)

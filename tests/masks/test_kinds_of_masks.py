@@ -17,21 +17,15 @@ X = da.from_array(DATA, chunks=(1, 3, 4, 5))
 MASK = np.linspace(0, 1, 20).reshape(4, 5)
 
 
-@pytest.mark.parametrize(
-    "mapping", [dict, OrderedDict, lambda given: MappingProxyType(dict(given))]
-)
-def test_data_arrays_in_any_mapping_need_an_accessor(mapping):
+@pytest.mark.parametrize("mapping", [dict, OrderedDict, lambda m: MappingProxyType(dict(m)), None])
+def test_masks_with_labels_need_an_accessor(mapping):
+    """A Dataset is not taken for a mapping of masks."""
     xr = pytest.importorskip("xarray", reason="xarray is an extra")
-    named = mapping({"a": xr.DataArray(MASK, dims=("ky", "kx"))})
-    with pytest.raises(ud.ArgumentTypeError, match="DataArray needs the axes of the data"):
+    array = xr.DataArray(MASK, dims=("ky", "kx"))
+    named = mapping({"a": array}) if mapping else array.to_dataset(name="a")
+    kind = "DataArray" if mapping else "a mask that is a Dataset"
+    with pytest.raises(ud.ArgumentTypeError, match=f"{kind} needs the axes of the data"):
         ud.run_udf(X, ApplyMasksUDF(named))
-
-
-def test_a_dataset_is_not_taken_for_a_mapping_of_masks():
-    xr = pytest.importorskip("xarray", reason="xarray is an extra")
-    dataset = xr.Dataset({"a": (("ky", "kx"), MASK)})
-    with pytest.raises(ud.ArgumentTypeError, match="a mask that is a Dataset needs the axes"):
-        ud.run_udf(X, ApplyMasksUDF(dataset))
 
 
 @pytest.mark.parametrize("form", ["COO", "GCXS"])

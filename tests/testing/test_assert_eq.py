@@ -7,7 +7,7 @@ import pytest
 import udf_zoo
 import udfdask as ud
 from udfdask.testing import assert_eq, run_reference
-from udfdask.udfs import SumSigUDF, SumUDF
+from udfdask.udfs import SumSigUDF
 
 EQUAL = [
     (da.arange(5, chunks=2), np.arange(5)),
@@ -73,17 +73,6 @@ def test_tolerances():
 
 
 X = da.from_array(np.arange(4 * 3 * 2 * 2).reshape(4, 3, 2, 2), chunks=(2, 2, 2, 1))
-
-
-@pytest.mark.parametrize("roi", [None, (1, 2), np.zeros((4, 3), bool)], ids=["all", "one", "none"])
-@pytest.mark.parametrize("cls", [SumUDF, SumSigUDF, udf_zoo.ResultsOfAll, udf_zoo.ExtraShapes])
-def test_results(cls, roi):
-    lazy = ud.run_udf(X, cls(), roi=roi)
-    done = lazy.compute()
-    assert_eq(lazy, done)
-    assert_eq(lazy, ud.run_udf(X.rechunk((1, 3, 2, 2)), cls(), roi=roi))
-    assert_eq(lazy, run_reference(X, cls(), roi=roi))
-    assert_eq(done, run_reference(X, cls(), roi=roi))
 
 
 def test_results_that_differ():

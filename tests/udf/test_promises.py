@@ -1,13 +1,16 @@
-"""Promises are checked in the plan, are never inherited, and count where they apply."""
+"""Promises are checked, not inherited, and count where they apply; streamed tiles."""
 
 import dask.array as da
 import numpy as np
 import pytest
 
+import udf_zoo
 import udfdask as ud
+from udfdask.corrections import CorrectionSet
+from udfdask.plan.plan import make_plan
 from udfdask.testing.eager_run import make_recipe
 from udfdask.udf.promises import Promises
-from udfdask.udfs import AutoUDF, SumSigUDF, SumUDF
+from udfdask.udfs import AutoUDF, StdDevUDF, SumSigUDF, SumUDF, VirtualDetectorUDF
 
 X = da.from_array(np.arange(4 * 6 * 8 * 8).reshape(4, 6, 8, 8), chunks=(2, 6, 8, 8))
 
@@ -57,14 +60,6 @@ def test_promises_are_not_inherited():
     assert SumSigUDF.promises.streams_tiles
 
 
-class Frames(ud.UDF):
-    def get_result_buffers(self):
-        return {"sums": self.buffer("nav", dtype="float64")}
-
-    def process_frame(self, frame):
-        self.results.sums[:] = frame.sum()
-
-
 @pytest.mark.parametrize(
     "wrong",
     [
@@ -100,7 +95,7 @@ def test_whole_frames_are_not_added_up():
     assert not in_force(Whole()).adds_signal_parts
 
 
-class Stacked(Frames):
+class Stacked(udf_zoo.Rows):
     promises = Promises(processes_stacks=True)
 
     def process_stack(self, stack):
@@ -195,3 +190,50 @@ def test_only_the_sum_is_corrected(how):
 def test_only_a_sum_can_be_had_of_an_uncorrected_tile(how):
     with pytest.raises(ud.UDFError, match="promises only_sums_frames may use"):
         ud.run_udf(X.astype("uint16"), Total(how), corrections=CORRECTIONS).compute()
+
+
+DARK = CorrectionSet(dark=np.ones((64, 64)))
+
+
+class OtherInput(SumUDF):
+    """Wants its tiles in another dtype than the data."""
+
+    def get_preferred_input_dtype(self):
+        return np.dtype("float64")
+
+
+class NoPromise(SumUDF):
+    """Does not promise to read its tiles once."""
+
+    promises = ud.Promises()
+
+
+class SharesOnly(SumUDF):
+    """Shares sums, but does not promise to read its tiles once."""
+
+    promises = ud.Promises(processes_sums=True)
+
+
+def test_one_tile_for_all_frames():
+    cases = [
+        ([SumUDF()], "<u2", None, True),
+        ([SumUDF()], ">u2", None, True),  # the kernel swaps bytes as it loads them
+        ([SumUDF()], "<c8", None, True),
+        ([SumUDF()], ">c8", None, False),  # swapped in a copy
+        ([SumUDF()], "<f2", None, False),  # converted for the kernel
+        ([SumUDF(), StdDevUDF()], "<u2", None, True),  # they share the sums of the tile
+        ([SumUDF(), StdDevUDF()], "<u8", None, False),  # each of them reads it
+        ([SumUDF(), VirtualDetectorUDF("disk", r=3)], "<u2", None, False),
+        ([SumUDF(), StdDevUDF(), NoPromise()], "<u2", None, False),
+        ([StdDevUDF(), SharesOnly()], "<u2", None, False),
+        ([OtherInput()], "<u2", None, False),
+        ([NoPromise()], "<u2", None, False),
+        ([SumUDF()], "<u2", DARK, True),  # the sum is corrected, not each frame
+        ([SumUDF()], "<f4", DARK, True),
+        ([SumUDF()], "<f8", DARK, False),  # frames are corrected first
+        ([StdDevUDF()], "<f4", DARK, False),
+    ]
+    for udfs, dtype, corrections, streamed in cases:
+        x = da.zeros((2000, 64, 64), chunks=(2000, 64, 64), dtype=dtype)
+        tiling = make_plan(x, udfs, corrections=corrections).recipe.tiling
+        assert (tiling.depth == 2000) == streamed, (udfs, dtype, corrections)

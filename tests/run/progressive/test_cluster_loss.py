@@ -1,7 +1,8 @@
-"""A cluster loses its scheduler or its data: a run ends with distributed's error, none hangs."""
+"""A cluster loses its scheduler, its data or a process: distributed's error, no run hangs."""
 
 import contextlib
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -15,6 +16,8 @@ import pytest
 
 import udfdask as ud
 from making import wait_until
+from udf_zoo import Rows
+from udfdask.udfs import SumUDF
 
 distributed = pytest.importorskip("distributed")
 
@@ -25,11 +28,8 @@ QUIET = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
 QUIET["env"] = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}  # they import this file
 
 
-class Waits(ud.UDF):
+class Waits(Rows):
     """Reports that it has started; all frames except the first two wait for a file."""
-
-    def get_result_buffers(self):
-        return {"sums": self.buffer("nav", dtype="float64")}
 
     def process_frame(self, frame):
         folder = Path(self.params.folder)
@@ -37,7 +37,7 @@ class Waits(ud.UDF):
             (folder / "waits").touch()
             while not (folder / "go").exists():
                 time.sleep(0.02)
-        self.results.sums[:] = frame.sum()
+        super().process_frame(frame)
 
 
 @pytest.fixture
@@ -112,3 +112,37 @@ def test_a_worker_dies_that_held_the_only_data(run, processes, tmp_path):
     error = run(x, Waits(folder=str(tmp_path)), client)
     thread.join()
     assert isinstance(error, CancelledError)
+
+
+# without retries, dask blames any of the tasks that the worker had
+CHUNK = r"on chunk \(\d, \d\), navigation \[\d:\d, \d:\d\]"
+
+
+class Exits(Rows):
+    """Ends its process at one position of the scan."""
+
+    def process_frame(self, frame):
+        if tuple(self.meta.coordinates[0]) == (3, 1):
+            os._exit(3)
+
+
+RUNS = [
+    lambda x, udfs, **options: ud.compute(*ud.run_udf(x, udfs), **options),
+    lambda x, udfs, **options: list(ud.run_udf_iter(x, udfs, **options)),
+]
+
+
+@pytest.mark.parametrize("run", RUNS, ids=["compute", "iterate"])
+def test_a_task_ends_its_process(run):
+    x = da.ones((4, 4, 2, 2), chunks=2)
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, dashboard_address=":0", silence_logs=50
+        ) as cluster,
+        distributed.Client(cluster, set_as_default=False) as client,
+    ):
+        # A nanny gives up on a worker that ends while it starts: four ends in a row may never come.
+        cluster.scheduler.allowed_failures = 0
+        with pytest.raises(distributed.KilledWorker) as found:
+            run(x, [Exits(), SumUDF()], scheduler=client)
+    assert re.search(rf"Exits and SumUDF {CHUNK}", "\n".join(found.value.__notes__))

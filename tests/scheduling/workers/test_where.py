@@ -7,9 +7,9 @@ import pytest
 
 import udfdask as ud
 from counting import counts
-from cuda_udfs import Added, Cuda, Hybrid, Rows, loaded, numbers
+from cuda_udfs import Cuda, Cupy, Hybrid, Rows, loaded, numbers
 from udfdask import on_workers
-from udfdask.errors import DeviceError
+from udfdask.errors import ArgumentTypeError, ArgumentValueError, DeviceError
 from udfdask.udfs import SumSigUDF, SumUDF
 
 SHAPE, CHUNKS = (12, 3, 4, 4), (1, 3, 4, 4)
@@ -161,10 +161,10 @@ def test_what_another_udf_has_made_is_made_anywhere(mixed, recorded, folder):
     array = lazy(folder)
     rows = ud.run_udf(array, Rows(folder))
     aux = ud.UDF.aux_data(rows["sums"], "nav", dtype="int64")
-    (done,) = ud.compute(ud.run_udf(array, Added(folder, aux)), scheduler=mixed)
+    (done,) = ud.compute(ud.run_udf(array, Cuda(folder, offset=aux)), scheduler=mixed)
     np.testing.assert_array_equal(done["sums"], 2 * numbers(DATA)[0])
     found = {what: n for what, (_, n) in where(folder).items()}
-    assert found == {"load": 12, "rows": 12, "added": 12}
+    assert found == {"load": 12, "rows": 12, "cuda": 12}
     check_tags(recorded())
 
 
@@ -241,3 +241,43 @@ def test_a_region_without_frames_needs_no_device(client, folder):
             lazy(folder), [Cuda(folder), SumUDF()], roi=nothing, scheduler=scheduler
         )
         assert not last.buffers[0]["total"].any()
+
+
+CUDA = {"CUDA": 1}
+
+
+@pytest.mark.parametrize(
+    ("udfs", "backends", "wanted"),
+    [
+        (Rows("."), None, {}),
+        (Cuda("."), None, CUDA),
+        (Cupy("."), None, CUDA),
+        (Hybrid("."), None, {}),
+        ([SumUDF(), SumSigUDF()], None, {}),
+        ([SumUDF(), Cuda(".")], None, CUDA),
+        ((Hybrid("."), Rows(".")), None, {}),
+        (Hybrid("."), "numpy", {}),
+        (Hybrid("."), "cuda", CUDA),
+        (Hybrid("."), ["cupy", "cuda"], CUDA),
+        (Hybrid("."), ["cupy", "numpy"], {}),
+    ],
+)
+def test_what_they_need(udfs, backends, wanted):
+    assert ud.get_resources(udfs, backends=backends) == wanted
+
+
+@pytest.mark.parametrize(
+    ("udfs", "backends", "error", "match"),
+    [
+        ([], None, ArgumentValueError, "got an empty list"),
+        (SumUDF, None, ArgumentTypeError, r"write SumUDF\(\.\.\.\)"),
+        ("sum", None, ArgumentTypeError, "expected a UDF or a list of UDFs, got str"),
+        ({Cuda(".")}, None, ArgumentTypeError, "got a set"),
+        (Cuda("."), "numpy", ArgumentValueError, "the run is restricted to"),
+        (Cuda("."), "gpu", ArgumentValueError, "is no array backend"),
+        (Cuda("."), 3, ArgumentTypeError, "name an array backend"),
+    ],
+)
+def test_bad_input(udfs, backends, error, match):
+    with pytest.raises(error, match=match):
+        ud.get_resources(udfs, backends)
