@@ -1,15 +1,19 @@
 """The command line: what it prints and writes, and how it says no."""
 
-import subprocess
-import sys
+import inspect
 import textwrap
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from commands import call, line_of
+import udfdask as ud
+from commands import call, line_of, tables
+from remote_servers import serving
+from udfdask.cli.udf_option import CATALOG
+from udfdask.io import open_file
 from udfdask.testing import raise_if_dask_computes
+from udfdask.udfs import CoMUDF, StdDevUDF
 
 
 def test_results_are_written(file, values, tmp_path):
@@ -131,7 +135,6 @@ def test_local_schedulers(file, values, scheduler):
     ("args", "code", "message"),
     [
         ("nothing.npy", 1, "Error: there is no file"),
-        ("scan.npy --udf som", 2, "sumsig, virtualdetector; did you mean 'sum'"),
         ("scan.npy --udf disk", 2, "but r is missing"),
         ("scan.npy --udf rnig:ri=3,ro=4", 2, "did you mean 'ring'?"),
         ("scan.npy --udf disk:r=3,cx=99", 1, "no pixel of a frame of shape (10, 12)"),
@@ -179,18 +182,6 @@ def test_the_demo_prints_python_that_does_the_same(tmp_path, monkeypatch):
     assert names["shift"]["result"].shape == (48, 64, 2)
 
 
-@pytest.mark.full
-def test_loading_the_command_line_is_cheap():
-    # dask.array itself loads xarray and scipy where they are installed
-    script = (
-        "import sys, dask.array; before = set(sys.modules); import udfdask.cli;"
-        "print(*{name.partition('.')[0] for name in set(sys.modules) - before})"
-    )
-    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    heavy = {"h5py", "hyperspy", "rsciio", "matplotlib", "xarray", "zarr", "distributed", "scipy"}
-    assert not heavy.intersection(run.stdout.split())
-
-
 def names(output):
     """The names of UDFs in a table, each once."""
     table = output[output.index("udf ") :].partition("\n\n")[0]
@@ -223,3 +214,59 @@ def test_a_name_does_not_change_when_another_udf_is_added(file, tmp_path):
                 np.testing.assert_array_equal(arrays[name], array)
             found.update(arrays)
     assert {"sum_intensity", "disk_intensity", "disk_2_intensity", "sum_2_intensity"} < set(found)
+
+
+def test_the_plan_of_a_run(file):
+    with raise_if_dask_computes():
+        udfs = ["--udf", "com:r=4,cy=5,cx=6", "--udf", "stddev"]
+        output = call("explain", file, *udfs, "--chunks", "2,4,-1,-1", "--roi", "3,:")
+    x = open_file(file, chunks=(2, 4, -1, -1)).array
+    plan = ud.explain(x, {"com": CoMUDF(r=4, cy=5, cx=6), "stddev": StdDevUDF()}, roi=np.s_[3, :])
+    assert output == f"scan.npy: 6 x 8 positions of 10 x 12 uint16, read by NumPy\n\n{plan}\n"
+    assert "2 of 6 are read" in output
+
+
+def test_a_line_for_each_udf():
+    lines = call("udfs").splitlines()
+    assert [line.split()[0] for line in lines] == list(CATALOG)
+    for line, cls in zip(lines, CATALOG.values(), strict=True):
+        assert line.endswith(f"  {cls.__doc__.splitlines()[0]}")
+
+
+@pytest.mark.parametrize("name", sorted(CATALOG))
+def test_each_is_described(name):
+    """With its parameters and its results."""
+    description = inspect.getdoc(CATALOG[name])
+    parameters = inspect.signature(CATALOG[name]).parameters
+    assert call("udfs", name) == f"{name}: {', '.join(parameters)}\n\n{description}\n"
+    assert "\nNotes\n-----\n" in description
+
+
+@pytest.fixture
+def server(tmp_path):
+    pytest.importorskip("aiohttp", reason="aiohttp is in the remote extra")
+    np.save(tmp_path / "scan.npy", np.ones((4, 6, 8, 10), "u1"))
+    with serving(tmp_path) as files:
+        yield files
+
+
+def test_a_file_on_a_server(server, tmp_path):
+    options = ["--udf", "sumsig", "--out", tmp_path / "sum.npz", "--no-progress"]
+    found = call("run", f"{server.url}/scan.npy", *options)
+    assert f"{server.url}/scan.npy: 4 x 6 positions of 8 x 10 uint8, read by NumPy" in found
+    assert tables(found)[0][:2] == ["sumsig", "intensity"]
+    (sums,) = np.load(tmp_path / "sum.npz").values()
+    assert np.array_equal(sums, np.full((4, 6), 80))
+    assert "scan.npy" in call("explain", f"{server.url}/scan.npy")
+
+
+def test_options_for_the_server(server):
+    server.header = ("X-Token", "abc")
+    url = f"{server.url}/scan.npy"
+    assert "the credentials in storage_options" in call("run", url, code=1)
+    option = 'headers={"X-Token": "abc"}'
+    assert "sumsig" in call("run", url, "--storage-option", option)
+    wrong = call("run", url, "--storage-option", "anon", code=2)
+    assert "Invalid value for '--storage-option'" in wrong
+    path = server.folder / "scan.npy"
+    assert "leave them out" in call("run", path, "--storage-option", "anon=true", code=1)

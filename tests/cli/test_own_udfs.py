@@ -87,10 +87,11 @@ def test_several_of_one_file(folder, values):
     got = results_of(
         *("--udf", f"{file}:PeakUDF", "--udf", f"{file}:PeakUDF:scale=3", "--udf", f"{file}:ready"),
         *("--udf", f"{file}:Constant:value=7"),
-        *("--udf", "disk:r=2"),
+        *("--udf", f"own={file}:PeakUDF", "--udf", "disk:r=2"),
     )
     peaks = values.max(axis=(2, 3)).astype(float)
     np.testing.assert_array_equal(got["peak_peak"], peaks)
+    np.testing.assert_array_equal(got["own_peak"], peaks)
     np.testing.assert_array_equal(got["peak_2_peak"], 3 * peaks)
     np.testing.assert_array_equal(got["peak_3_peak"], 10 * peaks)
     np.testing.assert_array_equal(got["constant_value"], np.full((6, 8), 7.0))
@@ -108,18 +109,18 @@ def test_classes_of_libertem(folder, values):
 
 
 @pytest.mark.parametrize(
-    ("text", "code", "message"),
+    ("text", "message"),
     [
-        ("{0}.py:Peek", 2, "has no attribute 'Peek'"),
-        ("{0}:peak", 2, "is not a UDF; a function of a frame is called by auto:f={0}:peak"),
-        ("{0}.py:Needs:first=1", 2, "missing a required argument: 'second' (needs takes"),
-        ("{0}.py:ready:scale=3", 2, "it is a UDF that has its parameters"),
-        ("missing.py:Peak", 2, "there is no file missing.py"),
-        ("missing:Peak", 2, "No module named 'missing'"),
+        ("{0}.py:Peek", "has no attribute 'Peek'"),
+        ("{0}:peak", "is not a UDF; a function of a frame is called by auto:f={0}:peak"),
+        ("{0}.py:Needs:first=1", "missing a required argument: 'second' (needs takes"),
+        ("{0}.py:ready:scale=3", "it is a UDF that has its parameters"),
+        ("missing.py:Peak", "there is no file missing.py"),
+        ("missing:Peak", "No module named 'missing'"),
     ],
 )
-def test_mistakes(folder, text, code, message):
-    output = call("run", "scan.npy", "--udf", text.format(folder), code=code)
+def test_mistakes(folder, text, message):
+    output = call("run", "scan.npy", "--udf", text.format(folder), code=2)
     assert message.format(folder) in output
 
 

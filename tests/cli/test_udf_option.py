@@ -11,44 +11,22 @@ from udfdask import udfs
 from udfdask.cli.udf_option import read_settings, to_udf
 from udfdask.masks import DiskTemplate
 
-SHAPE = (6, 8, 16, 16)
-
-OWN = """
-import udfdask as ud
-
-class A(ud.UDF):
-    def get_result_buffers(self):
-        return {"sums": self.buffer("nav", dtype="int64")}
-
-    def process_frame(self, frame):
-        self.results.sums[:] = frame.sum()
-"""
-
-
-@pytest.fixture(scope="module")
-def values():
-    return np.random.default_rng(5).integers(0, 1000, SHAPE).astype(np.uint16)
-
 
 @pytest.fixture
 def folder(tmp_path, file, monkeypatch):
-    (tmp_path / "numpy_sum.py").write_text(OWN)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
 def test_names_in_front(folder, values):
     udfs_by_name = ("--udf", "BF=disk:r=3", "--udf", "sum=com:r=5", "--udf", "all = disk:r=9")
-    arrays = results_of(
-        *udfs_by_name, "--udf", "sum", "--udf", "sum", "--udf", "own=numpy_sum.py:A"
-    )
+    arrays = results_of(*udfs_by_name, "--udf", "sum", "--udf", "sum")
     plain = results_of("--udf", "disk:r=3", "--udf", "disk:r=9", "--udf", "com:r=5")
     np.testing.assert_array_equal(arrays["BF_intensity"], plain["disk_intensity"])
     np.testing.assert_array_equal(arrays["all_intensity"], plain["disk_2_intensity"])
     np.testing.assert_array_equal(arrays["sum_raw_com"], plain["com_raw_com"])
     for name in ("sum_2_intensity", "sum_3_intensity"):  # the name `sum` is that of the user
         np.testing.assert_array_equal(arrays[name], values.sum((0, 1)))
-    np.testing.assert_array_equal(arrays["own_sums"], values.sum((2, 3)))
 
 
 def test_a_name_in_front_is_given_once(folder):
@@ -60,14 +38,14 @@ def test_a_name_in_front_is_given_once(folder):
 EXAMPLES = {
     "applymasks": ("mask_factories=masks.npy", lambda: udfs.ApplyMasksUDF(load_masks)),
     "auto": ("f=numpy:max", lambda: udfs.AutoUDF(np.max)),
-    "com": ("cy=7.5,cx=8,r=5,flip_y=true", lambda: udfs.CoMUDF(cy=7.5, cx=8, r=5, flip_y=True)),
+    "com": ("cy=4.5,cx=6,r=5,flip_y=true", lambda: udfs.CoMUDF(cy=4.5, cx=6, r=5, flip_y=True)),
     "correlation": (
-        "peaks=[[5,6],(8,8)],template=3,steps=2,log_scale=False",
+        "peaks=[[5,6],(4,8)],template=3,steps=2,log_scale=False",
         lambda: udfs.CorrelationUDF(
-            [[5, 6], (8, 8)], DiskTemplate(radius=3), steps=2, log_scale=False
+            [[5, 6], (4, 8)], DiskTemplate(radius=3), steps=2, log_scale=False
         ),
     ),
-    "fem": ("center=(8,8),rad_in=1,rad_out=inf", lambda: udfs.FEMUDF((8, 8), 1, np.inf)),
+    "fem": ("center=(5,6),rad_in=1,rad_out=inf", lambda: udfs.FEMUDF((5, 6), 1, np.inf)),
     "neighboraverage": (
         "window=gaussian,shape=5,std=1.5",
         lambda: udfs.NeighborAverageUDF("gaussian", shape=5, std=1.5),
@@ -89,7 +67,7 @@ def load_masks():
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_results_are_those_of_the_class(folder, values, name):
     settings, make = EXAMPLES[name]
-    np.save("masks.npy", np.random.default_rng(1).random((3, 16, 16)))
+    np.save("masks.npy", np.random.default_rng(1).random((3, 10, 12)))
     got = results_of("--udf", f"{name}:{settings}")
     expected = ud.run_udf(
         ud.io.open_file("scan.npy", chunks=(3, 4, -1, -1)).array, make()
@@ -136,7 +114,7 @@ def test_what_is_refused(folder, text, message):
 
 @given(
     st.dictionaries(
-        st.from_regex(r"[a-z]_\w{0,8}", fullmatch=True).filter(str.isascii),
+        st.from_regex(r"[a-z]_[a-z0-9_]{0,8}", fullmatch=True),
         st.one_of(
             st.integers(),
             st.floats(allow_nan=False),
@@ -160,7 +138,7 @@ def test_what_is_written_is_read(settings):
 
 
 def test_masks_for_regions(folder, values):
-    mask = np.random.default_rng(0).random(SHAPE[:2]) > 0.5
+    mask = np.random.default_rng(0).random((6, 8)) > 0.5
     np.save("mask.npy", mask)
     got = results_of("--udf", "sum", "--roi", "mask.npy")
     np.testing.assert_array_equal(got["sum_intensity"], values[mask].sum(axis=0))

@@ -1,4 +1,4 @@
-"""`import udfdask` stays cheap: counted in modules, because seconds depend on the machine.
+"""`import udfdask` and the command line stay cheap, in modules: seconds depend on the machine.
 
 `dask.array` itself imports sparse and xarray where they are installed, and numba and scipy with
 them. So the heavy packages are blocked here: neither dask nor udfdask may need one.
@@ -19,18 +19,18 @@ HEAVY = (
 ).split()
 
 REPORT = """
-import json, sys
+import importlib, json, sys
 sys.modules.update(dict.fromkeys(json.loads(sys.argv[1])))
 import dask.array
 before = set(sys.modules)
-import udfdask
+importlib.import_module(sys.argv[2])
 print(json.dumps(sorted(set(sys.modules) - before)))
 """
 
 
-def modules_on_top_of_dask(blocked: list[str]) -> set[str]:
+def modules_on_top_of_dask(blocked: list[str], module: str = "udfdask") -> set[str]:
     """Names of the modules that `import udfdask` adds to those of `import dask.array`."""
-    return set(json.loads(run_python("-c", REPORT, json.dumps(blocked)).stdout))
+    return set(json.loads(run_python("-c", REPORT, json.dumps(blocked), module).stdout))
 
 
 @pytest.mark.parametrize("blocked", [[], HEAVY], ids=["installed", "blocked"])
@@ -45,3 +45,7 @@ def test_few_modules_are_loaded_on_top_of_dask(blocked):
     code = own - packages  # one idea a file: many, but small ones
     assert len(code) <= 100, sorted(code)
     assert len(standard) <= 100, sorted(standard)
+
+
+def test_the_command_line_loads_no_heavy_package():
+    assert not modules_on_top_of_dask([], "udfdask.cli").intersection(HEAVY)
