@@ -14,6 +14,7 @@ import pytest
 
 import udfdask as ud
 from making import LATE
+from udf_zoo import Rows
 from udfdask.graph.inputs import data_files
 from udfdask.io import from_raw, from_raw_csr, open_file
 from udfdask.udfs import SumUDF
@@ -101,15 +102,8 @@ def test_found(folder, make, name):
 def test_files_of_parameters(folder):
     x, aux = da.ones(SHAPE, chunks=2), open_file("scan.h5").array.sum(axis=(2, 3))
 
-    class Weighted(ud.UDF):
-        def get_result_buffers(self):
-            return {"v": self.buffer("nav")}
-
-        def process_frame(self, frame):
-            self.results.v[:] = self.params.weight
-
     weight = ud.UDF.aux_data(aux, kind="nav", dtype="float64")
-    assert ud.run_udf(x, Weighted(weight=weight))._info.files == (str(folder / "scan.h5"),)
+    assert ud.run_udf(x, Rows(weight=weight))._info.files == (str(folder / "scan.h5"),)
 
 
 def test_nothing_is_found_in_data_in_memory(folder):

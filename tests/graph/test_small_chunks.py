@@ -18,6 +18,7 @@ from udfdask import on_workers
 from udfdask.geometry.chunk_grid import Grid
 from udfdask.geometry.good_chunks import joined_chunks
 from udfdask.graph.small_chunks import join_small_chunks
+from udfdask.testing.strategies import chunkings
 from udfdask.udfs import NeighborAverageUDF, SumSigUDF, SumUDF
 
 UDFS = [
@@ -51,16 +52,6 @@ class Loads:
 
 
 @st.composite
-def cut_axes(draw, shape):
-    """Chunk sizes along each axis."""
-    axes = []
-    for n in shape:
-        cuts = sorted(draw(st.sets(st.integers(1, n - 1), max_size=6))) if n > 1 else []
-        axes.append(tuple(b - a for a, b in itertools.pairwise([0, *cuts, n])))
-    return tuple(axes)
-
-
-@st.composite
 def runs(draw):
     """Values, chunks, the least size of a joined chunk, and a region of interest."""
     shape = draw(st.tuples(*([st.integers(1, 9)] * draw(st.integers(3, 4)))))
@@ -69,7 +60,7 @@ def runs(draw):
     roi = (
         rng.random(shape[:-2]) < draw(st.sampled_from([0.1, 0.6])) if draw(st.booleans()) else None
     )
-    return values, draw(cut_axes(shape)), draw(st.integers(1, 2 * values.nbytes)), roi
+    return values, draw(chunkings(shape)), draw(st.integers(1, 2 * values.nbytes)), roi
 
 
 @given(runs())

@@ -13,6 +13,7 @@ import pytest
 import udfdask as ud
 from cache_cases import assert_equal
 from making import run_python
+from udf_zoo import Rows
 from udfdask.corrections import CorrectionSet
 from udfdask.io import open_file
 from udfdask.scheduling.records.folder import SUFFIX
@@ -21,17 +22,14 @@ from udfdask.udfs import ApplyMasksUDF, SumSigUDF, SumUDF
 VALUES = np.arange(240.0).reshape(4, 5, 3, 4)
 
 
-class Weighted(ud.UDF):
-    def get_result_buffers(self):
-        return {"sum": self.buffer("nav", dtype="float64")}
-
+class Weighted(Rows):
     def process_frame(self, frame):
         weights = self.params.weights
         if isinstance(weights, (str, os.PathLike)):
             weights = np.load(weights)
         elif callable(weights):
             weights = weights()
-        self.results.sum[:] = (frame * weights).sum()
+        self.results.sums[:] = (frame * weights).sum()
 
 
 def x(values=VALUES):

@@ -1,7 +1,9 @@
 """What a script that was written for LiberTEM reads after a run: here, and in LiberTEM itself."""
 
+import dask.array as da
 import numpy as np
 import pytest
+import scipy.sparse
 import sparse
 
 pytest.importorskip("libertem", reason="libertem is in the extra of that name")
@@ -160,3 +162,20 @@ def test_a_udf_reads_corrections_as_there(x, data, context, dataset, names):
         corrections=TheirCorrectionSet(**{n: theirs[n] for n in names}),
     )
     assert_same(found["seen"].compute(**SYNC), expected["seen"].data)
+
+
+def test_options_of_the_functions(data):
+    lines = da.from_array(data.reshape(6, 8, -1), chunks=(1, 8, -1))
+    assert shortcuts.run_stddev(lines, sig_dims=1)["mean"].shape == (data[0, 0].size,)
+    dark = CorrectionSet(dark=np.full(data.shape[2:], 0.5))
+    corrected = shortcuts.run_stddev(da.from_array(data), corrections=dark)
+    np.testing.assert_allclose(corrected["mean"], data.mean((0, 1)) - 0.5, rtol=1e-5)
+
+
+def test_products_and_counts():
+    assert shortcuts.UDFException is ud.UDFError
+    assert shortcuts.prod(np.array([2**31, 2**31, 2**31], dtype="int64")) == 2**93
+    assert shortcuts.prod(()) == 1
+    mask = np.eye(3, dtype=bool)
+    for each in (mask, scipy.sparse.csr_matrix(mask), sparse.COO.from_numpy(mask)):
+        assert shortcuts.count_nonzero(each) == 3

@@ -1,5 +1,6 @@
-"""The reference has a page for each public name; its tables say what runs of the UDFs show."""
+"""The reference has a page for each public name; its tables say what runs show. Errors travel."""
 
+import pickle
 import re
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import udfdask as ud
 from chunk_backends import chunks_in
 from public_names import public_objects, reached_objects
 from udf_facts import AXES, SPARSE, UNIT, describe, make_udfs, recording
-from udfdask import udfs
+from udfdask import errors, udfs
 from udfdask.base import config
 
 REFERENCE = Path(__file__).resolve().parents[2] / "docs" / "reference"
@@ -99,3 +100,31 @@ def test_sparse_backends_of_the_table_and_no_others(udf, tmp_path):
         done = run(again, array, backends=name).compute()
         for key in expected:
             np.testing.assert_allclose(done[key], expected[key], rtol=1e-6)
+
+
+BUILTIN = {
+    "UDFError": Exception,
+    "ArgumentTypeError": TypeError,
+    "ArgumentValueError": ValueError,
+    "InvalidMaskError": ValueError,
+    "MissingMergeError": NotImplementedError,
+    "UndeclaredBufferError": KeyError,
+    "NotAvailableError": AttributeError,
+    "FileFormatError": ValueError,
+    "MemoryLimitError": MemoryError,
+    "SumOverflowError": OverflowError,
+    "DeviceError": RuntimeError,
+    "UDFRunCancelled": Exception,
+    "UDFWarning": UserWarning,
+}
+
+
+@pytest.mark.parametrize("name", BUILTIN)
+def test_each_error_is_public_a_builtin_one_too_and_travels(name):
+    cls = getattr(errors, name)
+    assert sorted(BUILTIN) == sorted(errors.__all__)
+    assert issubclass(cls, (ud.UDFError, UserWarning))
+    assert issubclass(cls, BUILTIN[name])
+    back = pickle.loads(pickle.dumps(cls("a message of several words")))
+    assert type(back) is cls
+    assert str(back) == "a message of several words"

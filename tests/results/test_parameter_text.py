@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 import udfdask as ud
 from making import SYNC
 from saved import read_saved
+from udf_zoo import Rows
 from udfdask import save_results
 from udfdask.plan.parameters import parameter_text
 from udfdask.udfs import SumSigUDF, SumUDF, VirtualDetectorUDF
@@ -161,16 +162,8 @@ def test_a_store_and_a_dataset_have_them(tmp_path):
         assert of_dataset(found) == {"intensity": RING}
 
 
-class Factor(ud.UDF):
-    def get_result_buffers(self):
-        return {"total": self.buffer(kind="nav", dtype="float64")}
-
-    def process_frame(self, frame):
-        self.results.total[:] = frame.sum() * self.params.factor
-
-
 def test_a_snapshot_has_the_last_parameters():
-    with ud.run_udf_iter(X, [Factor(factor=1, other="a"), SumUDF()], **SYNC) as snapshots:
+    with ud.run_udf_iter(X, [Rows(factor=1, other="a"), SumUDF()], **SYNC) as snapshots:
         first = next(snapshots)
         snapshots.update_parameters([{"factor": 2}, {}])
         last = list(snapshots)[-1]

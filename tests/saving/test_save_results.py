@@ -16,6 +16,7 @@ from counting import CountedData, counts
 from making import SYNC, make
 from saved import read_saved
 from suites import examples
+from udf_zoo import Rows
 from udfdask import save_results
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.io import open_file
@@ -176,17 +177,13 @@ def test_arrays_for_numpy(x, tmp_path):
 
 @pytest.mark.parametrize("form", [tuple, list])
 def test_names_of_results_in_a_list(x, tmp_path, form):
-    class Peak(ud.UDF):
-        def get_result_buffers(self):
-            return {"v": self.buffer("nav")}
-
-        def process_frame(self, frame):
-            self.results.v[:] = frame.max()
+    class Peak(Rows):
+        """Its name is that of its results."""
 
     runs = form([*ud.run_udf(x, [SumUDF(), SumUDF(), Peak()]), ud.run_udf(x, {"k": SumUDF()})["k"]])
-    names = {"sum_intensity", "sum_2_intensity", "peak_v", "k_intensity"}
+    names = {"sum_intensity", "sum_2_intensity", "peak_sums", "k_intensity"}
     assert set(read_saved(save_results(tmp_path / "a.nc", runs))) == names
-    assert list(read_saved(save_results(tmp_path / "b.nc", runs[2]))) == ["peak_v"]
+    assert list(read_saved(save_results(tmp_path / "b.nc", runs[2]))) == ["peak_sums"]
     assert list(read_saved(save_results(tmp_path / "c.nc", {3: runs[0]}))) == ["3_intensity"]
     assert list(read_saved(save_results(tmp_path / "d.nc", {"": runs[0]}))) == ["sum_intensity"]
 

@@ -17,22 +17,6 @@ distributed = pytest.importorskip("distributed")
 NAV, SIG = (5, 7), (6, 9)
 
 
-class MergesAll(ud.UDF):
-    """The largest pixel of each column, by merge_all."""
-
-    def get_result_buffers(self):
-        return {"top": self.buffer(kind="sig", dtype="float32")}
-
-    def preprocess(self):
-        self.results.top[:] = -np.inf
-
-    def process_frame(self, frame):
-        self.results.top[:] = np.maximum(self.results.top, frame)
-
-    def merge_all(self, ordered_results):
-        return {"top": np.maximum.reduce([r.top for r in ordered_results.values()])}
-
-
 @pytest.fixture(scope="module")
 def values() -> np.ndarray:
     """Awkward float32: tiny and huge, of both signs, denormal, negative zero."""
@@ -53,7 +37,7 @@ def bits(result) -> dict[str, bytes]:
 
 
 def udfs():
-    return [SumUDF(), SumSigUDF(), udf_zoo.Floats(), MergesAll()]
+    return [SumUDF(), SumSigUDF(), udf_zoo.Floats()]
 
 
 @pytest.mark.parametrize("roi", [None, np.s_[1:4, 2:]], ids=["all", "roi"])
@@ -61,9 +45,6 @@ def test_same_bits(x, options, roi):
     expected = ud.compute(*ud.run_udf(x, udfs(), roi=roi), scheduler="synchronous")
     found = ud.compute(*ud.run_udf(x, udfs(), roi=roi), **options)
     assert [bits(r) for r in found] == [bits(r) for r in expected]
-    np.testing.assert_array_equal(
-        found[3]["top"], x.compute(scheduler="sync")[roi or ...].max(axis=(0, 1))
-    )
 
 
 def test_every_door(x, client):

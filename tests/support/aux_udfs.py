@@ -4,7 +4,7 @@ import numpy as np
 
 import udfdask as ud
 from counting import Counted, note
-from udf_zoo import sig_axes
+from udf_zoo import Rows, sig_axes
 
 
 class Seen(ud.UDF):
@@ -184,7 +184,7 @@ class Subtract(Counted):
         self.results.left += (tile - level).sum(axis=sig_axes(tile))
 
 
-class Shared(ud.UDF):
+class Shared(Rows):
     """Notes each making of the values that chunks share."""
 
     def __init__(self, folder, table):
@@ -198,9 +198,6 @@ class Shared(ud.UDF):
         assert self.task_data.table is not None
         return {"first": int(self.meta.coordinates[0].sum())}
 
-    def get_result_buffers(self):
-        return {"v": self.buffer("nav", dtype="float64")}
-
     def process_frame(self, frame):
         assert self.task_data.first >= 0
-        self.results.v[:] = self.task_data.table.sum()
+        self.results.sums[:] = self.task_data.table.sum()

@@ -71,26 +71,6 @@ class Hybrid(Rows):
     offers = ("numpy", "cuda", "cupy")
 
 
-class Added(Cuda):
-    def __init__(self, folder, aux, **more):
-        ud.UDF.__init__(self, folder=folder, aux=aux, pause=0.0, offset=0)
-
-    def process_tile(self, tile):
-        self.results.sums += tile.sum(axis=sig_axes(tile)) + self.params.aux
-        self.results.total += tile.sum(axis=0)
-
-
-class Heavy(Cuda):
-    """With a parameter that is sent to a cluster once."""
-
-    def __init__(self, folder, table, **more):
-        ud.UDF.__init__(self, folder=folder, table=table, pause=0.0, offset=0)
-
-    def process_tile(self, tile):
-        self.results.sums += tile.sum(axis=sig_axes(tile)) + self.params.table.sum()
-        self.results.total += tile.sum(axis=0)
-
-
 def numbers(array):
     values = np.asarray(array)
     return values.sum(axis=(2, 3)), values.sum(axis=(0, 1))

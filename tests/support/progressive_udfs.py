@@ -11,7 +11,7 @@ import udfdask as ud
 from aux_udfs import SeenByMergeAll
 from counting import note
 from making import LATE, wait_until
-from udf_zoo import Native, NavSums, TileTree, sig_axes
+from udf_zoo import MergeAllNav, Native, NavSums
 
 
 class Scaled(Native):
@@ -115,21 +115,9 @@ class SeenByMergeAllOnly(SeenByMergeAll):
     merge = ud.UDF.merge
 
 
-class OnlyMergeAll(TileTree):
+class OnlyMergeAll(MergeAllNav):
     split_every = 3
     merge = ud.UDF.merge
-
-    def get_result_buffers(self):
-        return {**super().get_result_buffers(), "sums": self.buffer("nav", dtype="int64")}
-
-    def process_tile(self, tile):
-        super().process_tile(tile)
-        self.results.sums += tile.sum(axis=sig_axes(tile), dtype="int64")
-
-    def merge_all(self, ordered_results):
-        parts = list(ordered_results.values())
-        whole = {name: sum(p[name] for p in parts) for name in ("total", "count", "squares")}
-        return {**whole, "sums": np.concatenate([p.sums for p in parts])}
 
 
 class MedianOnce(NavSums):
@@ -222,30 +210,6 @@ class Gates:
     def wait_for(self, count):
         while len(self.started) < count:
             assert self.some.acquire(timeout=LATE)
-
-
-class Fails(NavSums):
-    """Raises at one row, in a method of choice."""
-
-    def __init__(self, where, row=3):
-        super().__init__(where=where, row=row)
-
-    def _fail(self, where):
-        if where == self.params.where and self.params.row in self.meta.coordinates[:, 0]:
-            raise ZeroDivisionError("on purpose")
-
-    def process_tile(self, tile):
-        self._fail("process_tile")
-        super().process_tile(tile)
-
-    def merge(self, dest, src):
-        self._fail("merge")
-        dest.sums[:] = src.sums
-
-    def get_results(self):
-        if self.params.where == "get_results":
-            raise ZeroDivisionError("on purpose")
-        return {}
 
 
 class CountsResults(NavSums):

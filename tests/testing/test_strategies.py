@@ -2,21 +2,19 @@
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, find, given, settings
+from hypothesis import find, given, settings
 from hypothesis import strategies as st
 from hypothesis.errors import NoSuchExample
 
 from suites import examples
-from udfdask.testing.strategies import arrays, chunkings, datasets, rois, shapes
+from udfdask.testing.strategies import arrays, datasets
 
 pytestmark = pytest.mark.full
-
-few = settings(max_examples=examples(25), deadline=None, suppress_health_check=list(HealthCheck))
 
 
 @pytest.mark.parametrize("dtype", ["u1", ">u2", "i8", "f2", ">f8", "c16", "?"])
 @given(data=st.data())
-@few
+@settings(max_examples=examples(25))
 def test_arrays_of_a_dtype_and_shape(dtype, data):
     array = data.draw(arrays((2, 3), dtype=dtype))
     assert array.shape == (2, 3)
@@ -43,13 +41,3 @@ def test_sums_of_floats_are_exact():
 )
 def test_datasets_reach_corners(wanted):
     assert find(datasets(), wanted, settings=settings(max_examples=examples(2000))) is not None
-
-
-@given(data=st.data())
-@few
-def test_parts_fit_together(data):
-    shape = data.draw(shapes())
-    chunks = data.draw(chunkings(shape))
-    assert tuple(map(sum, chunks)) == tuple(shape)
-    roi = data.draw(rois(tuple(shape.nav)))
-    assert roi is None or (roi.shape == tuple(shape.nav) and roi.dtype == bool)

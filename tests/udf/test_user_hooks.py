@@ -8,6 +8,7 @@ import udfdask as ud
 from aux_udfs import Shared
 from counting import counts
 from making import SYNC, make
+from udf_zoo import Rows
 from udfdask.udfs import SumUDF
 
 
@@ -27,7 +28,7 @@ def test_shared_task_data_is_made_once_per_process(tmp_path, x, request, schedul
         most = 2
     table = np.arange(5.0)
     done = ud.run_udf(x, Shared(str(tmp_path), table)).compute(**how)
-    assert (done["v"] == 20).all()
+    assert (done["sums"] == 20).all()
     assert 1 <= counts(tmp_path)["shared"] <= most
 
 
@@ -181,19 +182,16 @@ def test_names_of_backends():
 def test_masked_arrays_as_results(x):
     """A masked array is an array with its mask."""
 
-    class Masks(ud.UDF):
-        def get_result_buffers(self):
-            return {"v": self.buffer("nav")}
-
+    class Masks(Rows):
         def process_frame(self, frame):
-            self.results.v[:] = self.meta.coordinates[0, 1]
+            self.results.sums[:] = self.meta.coordinates[0, 1]
 
         def get_results(self):
-            return {"v": np.ma.masked_equal(self.results.v, 1)}
+            return {"sums": np.ma.masked_equal(self.results.sums, 1)}
 
     done = ud.run_udf(x, Masks()).compute(**SYNC)
-    np.testing.assert_array_equal(done.valid_mask["v"], np.indices((20, 3))[1] != 1)
-    np.testing.assert_array_equal(done["v"], np.indices((20, 3))[1])
+    np.testing.assert_array_equal(done.valid_mask["sums"], np.indices((20, 3))[1] != 1)
+    np.testing.assert_array_equal(done["sums"], np.indices((20, 3))[1])
 
 
 @pytest.mark.point(22)

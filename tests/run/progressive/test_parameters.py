@@ -154,7 +154,7 @@ def test_shared_task_data_follow_their_parameters(local, tmp_path):
     for snapshot in iterator:
         if snapshot.n_merged == 5:
             iterator.update_parameters([{"table": np.full(1, 3.0)}])
-    v = snapshot.buffers[0]["v"].ravel()
+    v = snapshot.buffers[0]["sums"].ravel()
     assert set(v) == {2.0, 6.0}
     assert 5 <= (v == 2).sum() <= 5 + 8
     assert counts(tmp_path)["shared"] == 2

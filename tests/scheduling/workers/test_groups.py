@@ -7,7 +7,7 @@ import pytest
 
 import udfdask as ud
 from counting import CountedChain, CountedNav, counted_block, counts
-from cuda_udfs import Added, Cuda, numbers
+from cuda_udfs import Cuda, numbers
 from stand_in import numpy_standing_in_for_cupy
 from udfdask.testing import raise_if_dask_computes
 
@@ -73,13 +73,13 @@ def test_each_group_gets_its_own_aux_data(tmp_path):
         ud.UDF.aux_data(2 * offsets, "nav", dtype="int64"),
     ]
 
-    class OnHost(Added):
+    class OnHost(Cuda):
         offers = ("numpy",)
 
     array = da.from_array(DATA, chunks=(2, 3, 3, 4))
     sums = numbers(DATA)[0]
-    for classes in ((Added, OnHost), (OnHost, Added)):
-        udfs = [cls(str(tmp_path), values) for cls, values in zip(classes, aux, strict=True)]
+    for classes in ((Cuda, OnHost), (OnHost, Cuda)):
+        udfs = [cls(str(tmp_path), offset=values) for cls, values in zip(classes, aux, strict=True)]
         first, second = ud.compute(*ud.run_udf(array, udfs))
         np.testing.assert_array_equal(first["sums"], sums + offsets)
         np.testing.assert_array_equal(second["sums"], sums + 2 * offsets)
@@ -88,6 +88,6 @@ def test_each_group_gets_its_own_aux_data(tmp_path):
         np.testing.assert_array_equal(last.buffers[1]["sums"], sums + 2 * offsets)
     # one group of two has aux data
     folder = str(tmp_path)
-    alone, first = ud.compute(*ud.run_udf(array, [Cuda(folder), OnHost(folder, aux[0])]))
+    alone, first = ud.compute(*ud.run_udf(array, [Cuda(folder), OnHost(folder, offset=aux[0])]))
     np.testing.assert_array_equal(alone["sums"], sums)
     np.testing.assert_array_equal(first["sums"], sums + offsets)

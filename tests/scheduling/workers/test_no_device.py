@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import udfdask as ud
-from cuda_udfs import Cuda, Cupy, Heavy, Rows, loaded, numbers
+from cuda_udfs import Cuda, Cupy, Rows, loaded, numbers
 from udfdask.errors import DeviceError
 
 pytestmark = pytest.mark.full
@@ -90,8 +90,8 @@ def test_a_worker_that_comes(door, folder):
 def test_nothing_is_computed_for_chunks_that_nobody_can_run(client, folder):
     (param,) = lazy(folder)[:1]
     param = param.map_blocks(loaded, folder=folder, dtype="int64", meta=np.empty(0, "int64"))
-    with pytest.raises(DeviceError, match=r"^Heavy can run only on a CUDA device"):
-        list(ud.run_udf_iter(lazy(folder)[0], Heavy(folder, param), scheduler=client))
+    with pytest.raises(DeviceError, match=r"^Cuda can run only on a CUDA device"):
+        list(ud.run_udf_iter(lazy(folder)[0], Cuda(folder, offset=param.sum()), scheduler=client))
     assert not list(Path(folder).iterdir())
 
 
