@@ -85,8 +85,6 @@ class TestPartsOfFiles:
     def test_axes_of_data_of_another_shape(self, opened):
         with pytest.raises(ArgumentValueError, match=r"shape \(4, 5, 6, 7\).*opened\[2:5, ::2\]"):
             ud.run_udf(opened.array[1:], SumUDF(), axes=opened)
-        with pytest.raises(ArgumentValueError, match=r"Axis\.sliced"):
-            ud.run_udf(opened.array[1:], SumUDF(), axes=ud.run_udf(opened, SumUDF()))
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,6 @@ import udfdask.hyperspy
 import udfdask.xarray
 from udfdask.geometry.units import unit_of_quantity
 from udfdask.io import open_file
-from udfdask.udfs import SumSigUDF
 
 N_NAV = 2
 
@@ -120,14 +119,6 @@ class ArrayDoor:
             same_axes(read_axes(axes, result[name].shape), labeled[name][0])
             assert labeled[name][1] == result.units[name]
         return labeled
-
-
-class ResultDoor(ArrayDoor):
-    """The axes of a result of another run over the same data."""
-
-    def run(self, udf, **options):
-        before = ud.run_udf(self.array, SumSigUDF(), axes=self.axes, unit=self.unit)
-        return ud.run_udf(self.array, udf, axes=before, **options)
 
 
 class FileDoor(ArrayDoor):
@@ -301,7 +292,6 @@ def same_axes(found, expected):
 
 DOORS = {
     "array": ArrayDoor,
-    "result": ResultDoor,
     "zarr": ZarrFile,
     "NetCDF": NetcdfFile,
     "HDF5": HDF5File,
