@@ -3,8 +3,6 @@
 import dask.array as da
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import udfdask as ud
 from commands import write_with_axes
@@ -134,31 +132,20 @@ def test_templates_and_peaks_in_units(in_units, in_pixels):
         np.testing.assert_array_equal(found[name], wanted[name])
 
 
-def turned(axis, n):
-    """An axis along which the same positions decrease."""
-    last = axis.offset + (n - 1) * axis.scale
-    return Axis(name=axis.name, unit=axis.unit, scale=-axis.scale, offset=last)
-
-
-@given(
-    first=st.tuples(st.integers(0, 20), st.integers(0, 20)),
-    size=st.tuples(st.integers(2, 12), st.integers(2, 12)),
-    turn=st.sets(st.sampled_from([0, 1]), min_size=1),
+@pytest.mark.parametrize(
+    "udf",
+    [
+        VirtualDetectorUDF("rect", x="0 mrad", y=3, width="0.4 mrad", height="0.4 mrad"),
+        VirtualDetectorUDF("window", start="0 mrad", stop="0.4 mrad"),
+    ],
 )
-def test_ranges_in_units_do_not_depend_on_the_direction_of_an_axis(first, size, turn):
-    """Quarters of a pixel, so that edges lie on pixels, between them, and beside them."""
-    *nav, ky, kx = calibrated("mrad", 0.1)
-    (y, x), (height, width) = (np.array(first) * 0.05, np.array(size) * 0.05 + 0.1)
-    sides = {"x": x - 0.9, "y": y - 0.8, "width": width, "height": height}
-    rectangle = VirtualDetectorUDF("rect", **{side: f"{n} mrad" for side, n in sides.items()})
-    expected = ud.run_udf(scan(), rectangle, axes=(*nav, ky, kx))["intensity"].compute()
-    flipped = np.flip(FRAMES, [2 + k for k in turn])
-    axes = [
-        turned(axis, n) if k in turn else axis for k, (axis, n) in enumerate([(ky, 16), (kx, 18)])
-    ]
-    x = da.from_array(flipped, chunks=(2, 5, 16, 18))
-    found = ud.run_udf(x, rectangle, axes=(*nav, *axes))["intensity"].compute()
-    np.testing.assert_array_equal(found, expected)
+def test_ranges_in_units_need_rising_axes(udf):
+    kx = Axis(name="kx", unit="mrad", scale=-0.1, offset=0.9)
+    sig_dims = 1 if "start" in udf.params else 2
+    x = scan() if sig_dims == 2 else scan()[0]
+    axes = (*calibrated("mrad", 0.1)[:3], kx)[-x.ndim :]
+    with pytest.raises(ud.ArgumentValueError, match=r"the axis 'kx' decrease: give pixels"):
+        ud.run_udf(x, udf, axes=axes, sig_dims=sig_dims)
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
 """Give UDFs their parameters in pixels: from units, from words, and from 0 of the axes.
 
-The class attribute `calibrated` of a UDF says what each parameter is. Ranges are turned around
-where positions decrease along an axis: 2 mrad is then the last pixel of a range from 2 to 5 mrad.
+The class attribute `calibrated` of a UDF says what each parameter is.
 """
 
 from __future__ import annotations
@@ -94,8 +93,7 @@ def in_pixels(
             if given.get(name) is None and (are_all or name in given):
                 given[name] = parts.get(cls.calibrated.get(name, ""))
     _check_one_unit(converter, given)
-    pixels = {n: converter.pixels(n, cls.calibrated.get(n, ""), v) for n, v in given.items()}
-    return pixels | _turned(converter, given, pixels)
+    return {n: converter.pixels(n, cls.calibrated.get(n, ""), v) for n, v in given.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,10 +102,6 @@ class _Converter:
 
     cls: type[UDF]
     frame: Frame
-
-    def name_of(self, meaning: str) -> str | None:
-        """Return the name of the parameter with a meaning, if the class has one."""
-        return next((name for name, what in self.cls.calibrated.items() if what == meaning), None)
 
     def read(self, name: str, given: Any) -> Any:
         """Return a parameter with quantities in place of texts, and pixels in place of words."""
@@ -158,6 +152,11 @@ class _Converter:
             return math.ceil(length) if meaning == "steps" else length
         who = self.who(name, value)
         axis = self.axis(who, meaning)
+        if axis.scale < 0 and meaning in ("left", "top", "start", "stop"):
+            raise ArgumentValueError(
+                f"{who} is an end of a range, but positions along the axis {axis.name!r} decrease: "
+                "give pixels"
+            )
         in_unit = value.value * self.factor(who, value, axis)
         if meaning in ("height", "width"):
             return round(in_unit / abs(axis.scale), _DECIMALS)
@@ -227,8 +226,9 @@ def _check_one_unit(converter: _Converter, given: Mapping[str, Any]) -> None:
         for other, bare in values.items():
             if first is None or bare is None or isinstance(bare, Quantity):
                 continue
-            below = axis.offset < 0 or axis.scale < 0
-            is_edge = calibrated[other] == "stop" or (calibrated[other] == "start" and below)
+            is_edge = calibrated[other] == "stop" or (
+                calibrated[other] == "start" and axis.offset < 0
+            )
             # a lazy number could be any
             is_number = not is_lazy(bare) and np.size(bare) == 1
             if is_number and (bare == math.inf or (bare == 0 and not is_edge)):
@@ -238,31 +238,3 @@ def _check_one_unit(converter: _Converter, given: Mapping[str, Any]) -> None:
                 f"{converter.who(*first)} has a unit, but {other}={bare!r} is a number of {steps}: "
                 f"write {other}='{bare} {first[1].unit}', or give both in {steps}"
             )
-
-
-def _turned(
-    converter: _Converter, given: Mapping[str, Any], pixels: Mapping[str, Any]
-) -> dict[str, Any]:
-    """Return the first pixels and ends of ranges along axes whose positions decrease."""
-
-    def has_unit(name: str | None) -> bool:
-        return name is not None and isinstance(given.get(name), Quantity)
-
-    axes = converter.frame.axes
-    changed: dict[Any, Any] = {}
-    for meaning, size_meaning in (("left", "width"), ("top", "height")):
-        first, size = converter.name_of(meaning), converter.name_of(size_meaning)
-        width = pixels.get(str(size))
-        if has_unit(first) and width is not None and axes[_ALONG[meaning]].scale < 0:
-            changed[first] = math.ceil(pixels[str(first)]) - math.floor(width) + 1
-    start, stop = map(converter.name_of, ("start", "stop"))
-    axis = axes[-1]
-    if axis.scale < 0 and (has_unit(start) or has_unit(stop)):
-        if not (has_unit(start) and has_unit(stop)):
-            raise ArgumentValueError(
-                f"positions along the axis {axis.name!r} decrease: give {start} and {stop} in the "
-                "same unit, or both in pixels"
-            )
-        changed[start] = math.floor(pixels[str(stop)]) + 1
-        changed[stop] = math.floor(pixels[str(start)]) + 1
-    return changed
