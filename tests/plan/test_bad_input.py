@@ -123,7 +123,7 @@ def test_methods(error, udf):
         (VALUE, declaring(use="public")),
         (VALUE, declaring(where="gpu")),
         *((VALUE, declaring(extra_shape=wrong)) for wrong in ((-1,), "ab", (2.5,))),
-        (TYPE, declaring(dtype="float31")),
+        (TypeError, declaring(dtype="float31")),
         *((VALUE, declaring(dtype="int32", fill_value=wrong)) for wrong in ("x", np.nan, 1.5)),
         *((VALUE, declaring(dtype="uint8", fill_value=wrong)) for wrong in (-1, 300)),
         (VALUE, declaring(dtype="float32", fill_value=[1, 2])),

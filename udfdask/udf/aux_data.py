@@ -16,7 +16,7 @@ from udfdask.base.types import AnyArray, Kind
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, NotAvailableError
 from udfdask.geometry.labels import AxisLabels, DataLabels, aligned, labels_of, plain_array
 from udfdask.geometry.shapes import Shape
-from udfdask.udf.buffers import check_extra_shape, check_kind, read_dtype
+from udfdask.udf.buffers import check_extra_shape, check_kind
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -117,7 +117,7 @@ class UnavailableAux(NDArrayOperatorsMixin):
 def make_aux(data: Any, kind: Any, extra_shape: Any, dtype: Any) -> AuxData:
     """Create aux data; raise if an argument is invalid."""
     labels, data = labels_of(data), plain_array(data)
-    dtype = None if dtype is None else read_dtype(dtype, "aux_data")
+    dtype = None if dtype is None else np.dtype(dtype)
     if isinstance(getattr(data, "_meta", data), np.ma.MaskedArray):
         raise ArgumentTypeError(
             "aux_data got a masked array, but masks are not kept: fill the masked values, with "

@@ -12,7 +12,7 @@ import numpy as np
 
 from udfdask.backends.backend import NUMPY, Backend, DenseBackend
 from udfdask.base.types import AnyArray, Kind, Use, Where
-from udfdask.errors import ArgumentTypeError, ArgumentValueError, UDFError
+from udfdask.errors import ArgumentValueError, UDFError
 from udfdask.geometry.chunk_grid import BoolArray, Grid
 from udfdask.udf.params import Values
 
@@ -103,7 +103,7 @@ def declare(
             raise ArgumentValueError(
                 f"buffer {name} must be one of {', '.join(map(repr, known))}, not {value!r}"
             )
-    dt = read_dtype(dtype, "buffer")
+    dt: np.dtype[Any] = np.dtype(dtype)
     if fill_value is not None:
         fits = np.empty((), dt)
         try:
@@ -118,15 +118,6 @@ def declare(
     kind, extra = check_kind(kind, "buffer"), check_extra_shape(extra_shape)
     options = {"where": where, "use": use, "fill_value": fill_value}
     return BufferSpec(kind=kind, extra_shape=extra, dtype=dt, **options)
-
-
-def read_dtype(dtype: Any, owner: str) -> np.dtype[Any]:
-    """Return the dtype of a buffer or of aux data; raise if it is none."""
-    try:
-        found: np.dtype[Any] = np.dtype(dtype)
-    except TypeError as e:
-        raise ArgumentTypeError(f"{owner} dtype {dtype!r} is not a NumPy dtype: {e}") from None
-    return found
 
 
 def check_kind(kind: Any, owner: str) -> Kind:

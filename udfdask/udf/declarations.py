@@ -260,7 +260,7 @@ class Declarations(BackendNames):
         ------
         ArgumentValueError
             If an argument has none of these values.
-        ArgumentTypeError
+        TypeError
             If `dtype` is not a dtype.
 
         Examples
