@@ -61,6 +61,7 @@ def find_dataset(opened: Any, dataset: str | int | None, file: str) -> Candidate
 def _recording(opened: Any, top: str, file: str) -> Candidate:
     """Return the dataset, or parts, that NeXus names in a group, or else the largest."""
     contents = _contents(opened, top)
+    _join_parts(contents.found)
     datasets = contents.datasets
     stacks = [c for c in datasets if c.rank == 3]
     default = _default_signal(opened, top)
@@ -119,7 +120,6 @@ def _contents(opened: Any, top: str) -> _Contents:
             contents.lost.insert(0, path)
         elif _is_dataset(item):
             contents.found[_address(item)] = _candidate(opened, path, is_signal=True)
-    _join_parts(contents.found)
     return contents
 
 
