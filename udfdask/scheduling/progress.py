@@ -172,12 +172,6 @@ Work = tuple[dict[Hashable, tuple[int, int]], dict[Hashable, Hashable]]
 """Selected frames and bytes of each chunk; the chunk of each task, which several can share."""
 
 
-def work_of_run(recipe: Recipe) -> Work:
-    """Return the work of one run; its tasks have the numbers of their chunks as keys."""
-    sizes: dict[Hashable, tuple[int, int]] = dict(enumerate(_sizes(recipe, recipe.grid)))
-    return sizes, {number: number for number in sizes}
-
-
 def work_of(results: Any) -> Work:
     """Return the work of nested collections; a chunk of several runs counts once."""
     by_data: dict[tuple[str, int], list[ChunkLayerInfo]] = {}

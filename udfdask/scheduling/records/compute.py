@@ -19,13 +19,13 @@ from udfdask.scheduling.records.folder import (
     check_folder,
     open_folder,
 )
-from udfdask.scheduling.records.graphs import stored_tasks, with_records
+from udfdask.scheduling.records.graphs import with_records
 from udfdask.scheduling.records.runs import Run, find_runs, look_up, names_of
 
 LOG = logging.getLogger("udfdask")
 
 Changing = Callable[[list[Any]], tuple[list[Any], dict[Any, bool]]]
-"""Takes collections; returns changed ones, and `stored_tasks` of `records.graphs`."""
+"""Takes collections; returns what `with_records` does."""
 
 Computing = Callable[[Changing | None], tuple[Any, ...]]
 """Returns computed values, of collections that a function changes before."""
@@ -67,7 +67,7 @@ def compute_with_cache(compute: Computing, cache: str | os.PathLike[str]) -> tup
 def _changed(
     folder: RecordFolder, named: list[_Named], attempt: int, collections: list[Any]
 ) -> tuple[list[Any], dict[Any, bool]]:
-    """Return collections with records, and `stored_tasks`; the first attempt fills `named`."""
+    """Return what `with_records` does; the first attempt fills `named`."""
     if not attempt:
         named[:] = _named(find_runs(collections))
     known: dict[str, bool] = {}
@@ -89,8 +89,7 @@ def _changed(
             "data, UDFs, parameters, code, chunks or versions. All chunks are computed"
         )
     LOG.info("%d partial results are in %s", sum(known.values()), os.fspath(folder))
-    changed = with_records(collections, lookups, folder) if lookups else collections
-    return changed, stored_tasks(lookups)
+    return with_records(collections, lookups, folder) if lookups else (collections, {})
 
 
 def _named(runs: Sequence[Run]) -> list[_Named]:

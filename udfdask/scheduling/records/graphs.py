@@ -24,40 +24,44 @@ Lookups = Sequence[tuple[Run, Mapping[int, Lookup]]]
 """Runs, with the lookups of those of their UDFs that are needed."""
 
 
-def stored_tasks(lookups: Lookups) -> dict[Key, bool]:
-    """Return the chunk tasks that compute nothing, and whether a stored merge replaces a result."""
-    found: dict[Key, bool] = {}
-    for run, by_udf in lookups:
-        for info in run.chunk_layers.values():
-            ours = [by_udf[number].chunks for number in info.numbers if number in by_udf]
-            for key, chunk in info.chunks.items() if ours else ():
-                actions = {nodes[chunk].action for nodes in ours}
-                if "compute" not in actions:
-                    found[key] = "nothing" in actions
-    return found
+def with_records(
+    collections: list[Any], lookups: Lookups, folder: RecordFolder
+) -> tuple[list[Any], dict[Key, bool]]:
+    """Return collections whose tasks store partial results and read those that are stored.
 
-
-def with_records(collections: list[Any], lookups: Lookups, folder: RecordFolder) -> list[Any]:
-    """Return collections whose tasks store partial results and read those that are stored."""
+    Also return the chunk tasks that compute nothing; True if a stored merge replaces their result.
+    """
     # A blockwise layer loads all its blocks. So dask makes the tasks first, as it would later.
     tasks, futures, keys = optimized_together(collections)
+    done: dict[Key, bool] = {}
     for run, by_udf in lookups:
-        n_udfs = len(run.recipe.udfs)
-        for key, (chunk, numbers) in run.chunk_tasks().items():
-            nodes = {k: by_udf[k].chunks[chunk] for k in numbers if k in by_udf}
-            if any(node.action == "compute" for node in nodes.values()):
-                _store_results(tasks, key, folder, nodes)
-            elif nodes and key in tasks:
-                stored = {k: node.saved for k, node in nodes.items() if node.action == "read"}
-                tasks[key] = OutputTask(key, _read_chunk, folder, stored, chunk, n_udfs)
+        recipe = run.recipe
+        for info in run.chunk_layers.values():
+            ours = {k: by_udf[k].chunks for k in info.numbers if k in by_udf}
+            join = layer_name(recipe, "join", group=info.group)
+            whole = {}
+            for key, chunk in info.chunks.items() if ours else ():
+                actions = {chunks[chunk].action for chunks in ours.values()}
+                if "compute" not in actions:
+                    done[key] = "nothing" in actions
+                # the results of signal chunks are those of a whole chunk when they are joined
+                whole[(join, chunk) if recipe.by_sig_chunk else key] = chunk
+            for key, chunk in whole.items():
+                nodes = {k: chunks[chunk] for k, chunks in ours.items()}
+                if any(node.action == "compute" for node in nodes.values()):
+                    _store_results(tasks, key, folder, nodes)
+                elif key in tasks:
+                    stored = {k: node.saved for k, node in nodes.items() if node.action == "read"}
+                    n_udfs = len(recipe.udfs)
+                    tasks[key] = OutputTask(key, _read_chunk, folder, stored, chunk, n_udfs)
         for number, lookup in by_udf.items():
             for place, node in lookup.merges.items():
-                key = (layer_name(run.recipe, "merge", number), *place)
+                key = (layer_name(recipe, "merge", number), *place)
                 if node.action == "compute":
                     _store_results(tasks, key, folder, {None: node})
                 elif node.action == "read" and key in tasks:
                     tasks[key] = OutputTask(key, _read, folder, node.saved, node.first, node.stop)
-    return in_one_layer(collections, cull(tasks, keys) | futures)
+    return in_one_layer(collections, cull(tasks, keys) | futures), done
 
 
 def _store_results(

@@ -25,7 +25,6 @@ from udfdask.errors import ArgumentValueError
 from udfdask.geometry.chunk_grid import BoolArray
 from udfdask.graph.chunk_layers import ChunkBlockwise, ChunkLayerInfo, ChunkTasks
 from udfdask.graph.dask_internals.layers import TaskLayer
-from udfdask.graph.dask_internals.tasks import Key
 from udfdask.graph.inputs import data_files
 from udfdask.graph.run_layers import layer_name
 from udfdask.plan.merge_tree import Merge
@@ -63,20 +62,6 @@ class Run:
                 if number == DESCAN or number in info.numbers:
                     values[place] = info.aux[place]
         return tuple(values)
-
-    def chunk_tasks(self) -> dict[Key, tuple[int, tuple[int, ...]]]:
-        """Return chunk and UDFs of each task whose result holds partial results of a whole chunk.
-
-        The tasks of signal chunks are joined by others.
-        """
-        recipe, found = self.recipe, {}
-        for info in self.chunk_layers.values():
-            tasks = info.chunks
-            if recipe.by_sig_chunk:
-                join = layer_name(recipe, "join", group=info.group)
-                tasks = {(join, chunk): chunk for chunk in range(recipe.grid.n_chunks)}
-            found.update({key: (chunk, info.numbers) for key, chunk in tasks.items()})
-        return found
 
     def array(self) -> da.Array:
         """Return the data."""
