@@ -272,7 +272,7 @@ def test_what_they_need(udfs, backends, wanted):
         ([], None, ArgumentValueError, "got an empty list"),
         (SumUDF, None, ArgumentTypeError, r"write SumUDF\(\.\.\.\)"),
         ("sum", None, ArgumentTypeError, "expected a UDF or a list of UDFs, got str"),
-        ({Cuda(".")}, None, ArgumentTypeError, "got a set"),
+        ({Cuda(".")}, None, ArgumentTypeError, "got set"),
         (Cuda("."), "numpy", ArgumentValueError, "the run is restricted to"),
         (Cuda("."), "gpu", ArgumentValueError, "is no array backend"),
         (Cuda("."), 3, ArgumentTypeError, "name an array backend"),
