@@ -94,7 +94,7 @@ def radial_bins(
     r, ri = checks.radii(radius, radius_inner)
     number, sig = number_of_bins(n_bins, r, ri), (imageSizeY, imageSizeX)
     center, ellipse = (centerY, centerX), (stretch, stretch_angle)
-    members = find_members(center, sig, r, ri, number, *ellipse, in_order=False)
+    members = find_members(center, sig, r, ri, number, *ellipse)
     which = np.repeat(np.arange(number), np.diff(members.bounds))
     weights = members.weight
     if normalize:  # each bin here has a positive sum
@@ -164,8 +164,6 @@ def find_members(
     number: int,
     stretch: float = 1.0,
     stretch_angle: float = 0.0,
-    *,
-    in_order: bool = True,
 ) -> BinMembers:
     """Return the members of bins of equal width between two radii, in pixels, around (y, x)."""
     (cy, cx), (ny, nx) = center, sig
@@ -181,7 +179,7 @@ def find_members(
             weight[ordered[near] < 0.5] = 1 - ri
         present = weight > 0
         members = order[near][present]
-        by_pixel = np.argsort(members) if in_order else slice(None)
+        by_pixel = np.argsort(members)
         pixels.append(members[by_pixel])
         weights.append(weight[present][by_pixel])
         bounds.append(bounds[-1] + len(members))

@@ -81,10 +81,6 @@ def _is_cut(disk: Ring, ny: int, nx: int) -> bool:
     if not (0 <= round(cx) < nx and 0 <= round(cy) < ny):
         return True  # the pixel at the center is one of them
     # a disk around a center in the frame that reaches beyond has a pixel next to the frame
-    lines = (
-        ((cy + 1, cx + 1), (1, nx + 2)),
-        ((cy - ny, cx + 1), (1, nx + 2)),
-        ((cy, cx + 1), (ny, 1)),
-        ((cy, cx - nx), (ny, 1)),
-    )
-    return any(replace(disk, center=center).mask(line).any() for center, line in lines)
+    larger = replace(disk, center=(cy + 1, cx + 1)).mask((ny + 2, nx + 2))
+    larger[1:-1, 1:-1] = False
+    return bool(larger.any())

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import itertools
-import threading
 from typing import Any
 
 import numpy as np
 
 from udfdask.backends.backend import DenseBackend, locked
 from udfdask.backends.sparse_rows import csr_rows
+from udfdask.base.once_per_process import OncePerProcess
 from udfdask.base.types import AnyArray
 from udfdask.geometry.shapes import Slice
 from udfdask.kernels.cuda.dense_products import add_dense_products
 from udfdask.kernels.overflow import add_exactly, require_near
 from udfdask.masks.dense_product import LARGEST, MaskProduct, real_masks, region_of
-from udfdask.masks.stack import Region
+from udfdask.masks.stack import MOST_REGIONS
 
 
 class EntryProduct(MaskProduct):
@@ -111,8 +111,7 @@ class DeviceMaskProduct(MaskProduct):
 
     def __init__(self, backend: DenseBackend, *args: Any) -> None:
         self._backend = backend
-        self._lock = threading.Lock()
-        self._uploaded: dict[Region, tuple[Any, int | None]] = {}
+        self._uploaded = OncePerProcess(MOST_REGIONS)
         super().__init__(*args)
 
     def _choose(self) -> bool:
@@ -138,12 +137,12 @@ class DeviceMaskProduct(MaskProduct):
 
     def _matrix(self, part: Slice) -> tuple[Any, int | None]:
         """Return a part of the masks on the device, shape (pixels, masks), and its exact length."""
-        region = region_of(part)
-        with self._lock:
-            if region not in self._uploaded:
-                masks, most = self._dense(part)
-                if self._split:
-                    masks = real_masks(masks, self._data)
-                matrix = self._backend.share(np.ascontiguousarray(masks.T))
-                self._uploaded[region] = (matrix, most)
-            return self._uploaded[region]
+
+        def upload() -> tuple[Any, int | None]:
+            masks, most = self._dense(part)
+            if self._split:
+                masks = real_masks(masks, self._data)
+            return self._backend.share(np.ascontiguousarray(masks.T)), most
+
+        found: tuple[Any, int | None] = self._uploaded.get(region_of(part), upload)
+        return found
