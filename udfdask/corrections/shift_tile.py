@@ -180,7 +180,7 @@ def _copied(
     out = memory.array((len(window), *shifts.shape), dtype)
     fill = np.array([shifts.fill], dtype=dtype)
     copy_shifted(
-        (flat.view(kind), frame_step, line_step, *window.shape[1:]),
+        (flat.view(kind), frame_step, line_step, *window.shape[1:], 1),
         _in_planes(shifts.first),
         fill.view(kind),
         out.view(kind).reshape((len(window), -1, shifts.shape[-1])),

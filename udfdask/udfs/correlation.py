@@ -166,7 +166,7 @@ class CorrelationUDF(BuiltInUDF):
         corners = self._corners(shifts) - center - self.meta.sig_slice.origin
         overlaps = (corners > [-n for n in window]) & (corners < tile.shape[1:])
         which = np.flatnonzero(overlaps.all(axis=2).any(axis=0))
-        if not len(which):
+        if not len(which) or not len(tile):
             return
         with np.errstate(invalid="ignore"):  # pixels can be infinite
             if self.params.log_scale:  # of whole frames
@@ -185,11 +185,15 @@ class CorrelationUDF(BuiltInUDF):
             products = self.xp.zeros(shape, dtype=self.results.maps.dtype)
             add_window_products(tile, corners, window, templates.T, products)
             return products
-        from udfdask.kernels.cpu.change_frames import cut_windows
+        from udfdask.kernels.cpu.change_frames import copy_shifted
+        from udfdask.kernels.numba_internals.rows import rows_in_memory
 
-        windows = np.empty((len(tile), corners.shape[1], *window), dtype=tile.dtype)
-        cut_windows(tile, np.ascontiguousarray(corners), windows)
-        return product(windows.reshape((-1, windows[0, 0].size)), templates.T)
+        n, k = len(tile), corners.shape[1]
+        first = np.broadcast_to(corners, (n, k, 2)).reshape((-1, 2))
+        windows = np.empty((n * k, *window), dtype=tile.dtype)
+        source = *rows_in_memory(tile), *tile.shape[1:], k
+        copy_shifted(source, first, np.zeros(1, tile.dtype), windows)
+        return product(windows.reshape((n * k, math.prod(window))), templates.T)
 
     def postprocess(self) -> None:
         from udfdask.kernels.cpu.phase_correlation import find_maxima

@@ -22,15 +22,15 @@ def _copy(source: AnyArray, target: AnyArray) -> None:
 
 @lean_kernel
 def copy_shifted(source: Any, first: AnyArray, fill: AnyArray, out: AnyArray) -> None:
-    """Write windows of frames to `out`, shape (frames, h, w): the first pixel at `first`, (y, x).
+    """Write windows of frames to `out`, shape (windows, h, w): the first pixel at `first`, (y, x).
 
-    `source` is flat memory, steps between frames and between contiguous lines, height and width.
-    Pixels outside of the frame become ``fill[0]``.
+    `source` is flat memory, steps between frames and between contiguous lines, height, width and
+    the number of windows of each frame. Pixels outside of the frame become ``fill[0]``.
     """
-    raw, frame_step, line_step, height, width = source
-    frames, h, w = out.shape
+    raw, frame_step, line_step, height, width, each = source
+    windows, h, w = out.shape
     value = fill[0]
-    for i in range(frames):
+    for i in range(windows):
         top, left = first[i, 0], first[i, 1]
         # columns `a` to `b` and lines `c` to `d` of the window are inside of the frame
         a = min(max(0, -left), w)
@@ -43,7 +43,7 @@ def copy_shifted(source: Any, first: AnyArray, fill: AnyArray, out: AnyArray) ->
             continue
         flat[: c * w] = value
         flat[d * w :] = value
-        start = i * frame_step + top * line_step + left
+        start = i // each * frame_step + top * line_step + left
         if line_step == w:
             # one long copy, with pixels of other lines to the left and right
             _copy(raw[start + c * w + a : start + (d - 1) * w + b], flat[c * w + a :])
@@ -205,32 +205,6 @@ def overlap(
     frame = tuple(slice(min(n, max(0, s)), max(0, min(n, n + s))) for s, n in pairs)
     mask = tuple(slice(min(n, max(0, -s)), max(0, min(n, n - s))) for s, n in pairs)
     return frame, mask
-
-
-@lean_kernel
-def cut_windows(frames: AnyArray, corners: AnyArray, out: AnyArray) -> None:
-    """Write k windows of each frame to `out`, shape (n, k, height, width), with 0 outside it.
-
-    `corners` holds the first pixel (y, x) of each window, shape (n, k, 2), or (1, k, 2) if they are
-    the same in all frames.
-    """
-    n, height, width = frames.shape
-    _, k, rows, columns = out.shape
-    for f in range(n):
-        g = f if len(corners) > 1 else 0
-        for w in range(k):
-            y, x = corners[g, w, 0], corners[g, w, 1]
-            first = min(max(0, -x), columns)
-            last = max(min(columns, width - x), first)
-            for i in range(rows):
-                line = out[f, w, i]
-                if not 0 <= y + i < height:
-                    line[:] = 0
-                    continue
-                line[:first] = 0
-                line[last:] = 0
-                for j in range(first, last):
-                    line[j] = frames[f, y + i, x + j]
 
 
 @kernel
