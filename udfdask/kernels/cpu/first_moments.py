@@ -8,8 +8,6 @@ time: for others, this would save no operations, and memory is read faster in or
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -43,9 +41,6 @@ The first one holds the sum of eight values times 0 ... 7, the second one the mo
 LONGEST = 128
 """Columns of eight rows whose sums and moments fit 32 bits: 8 * 65535 * (0 + ... + 127) does."""
 
-Pixels = tuple[int, int]
-"""A run of pixels in a row: first column and stop."""
-
 
 class Cover(NamedTuple):
     """The part of a mask in a tile with rows of `width` pixels, `row_step` values apart, as runs.
@@ -74,45 +69,21 @@ def cover(spans: AnyArray, origin: tuple[int, ...], shape: tuple[int, ...], row_
     frames, `row_step` the number of elements from one row to the next.
     """
     (top, left), (height, width) = origin, shape
-    rows: list[list[Pixels]] = [[] for _ in range(height)]
+    inside = np.zeros(shape, bool)
     for y, start, stop in spans[(spans[:, 0] >= top) & (spans[:, 0] < top + height)].tolist():
-        pixels = max(start - left, 0), min(stop - left, width)
-        if pixels[0] < pixels[1]:
-            rows[y - top].append(pixels)
-    runs = [
-        (number, top + y + offset, left + start, (y + offset) * row_step + start, stop - start)
-        for y in range(0, height, TOGETHER)
-        for number, found in zip((TOGETHER, 1), _shared(rows[y : y + TOGETHER]), strict=True)
-        for offset, (start, stop) in found
-    ]
-    return Cover(np.array(runs, dtype=np.uint64).reshape(-1, 5), width, row_step)
-
-
-def _shared(rows: list[list[Pixels]]) -> tuple[list[tuple[int, Pixels]], list[tuple[int, Pixels]]]:
-    """Return the runs that eight rows have in common, with row 0, and the remaining runs."""
-    shared: list[tuple[int, Pixels]] = []
-    if len(rows) == TOGETHER and len({len(row) for row in rows}) == 1:
-        for runs in zip(*rows, strict=True):
-            start, stop = max(run[0] for run in runs), min(run[1] for run in runs)
-            if start < stop:
-                shared.append((0, (start, stop)))
-    common = [pixels for _, pixels in shared]
-    others = [
-        (offset, rest)
-        for offset, row in enumerate(rows)
-        for run in row
-        for rest in _without(run, common)
-    ]
-    return shared, others
-
-
-def _without(run: Pixels, common: list[Pixels]) -> Iterator[Pixels]:
-    """Yield the parts of a run outside the common runs, which are in order."""
-    inside = [cut for cut in common if cut[0] < run[1] and run[0] < cut[1]]
-    edges = [run[0], *itertools.chain.from_iterable(inside), run[1]]
-    for start, stop in zip(edges[::2], edges[1::2], strict=True):
-        if start < stop:
-            yield start, stop
+        inside[y - top, max(start - left, 0) : max(stop - left, 0)] = True
+    eights = inside[: height - height % TOGETHER].reshape(-1, TOGETHER, width)
+    # rows with other numbers of runs have little in common
+    counts = np.diff(eights.astype(np.int8), axis=2, prepend=0).clip(0).sum(axis=2)
+    common = eights.all(axis=1) & (counts == counts[:, :1]).all(axis=1, keepdims=True)
+    shared = spans_of(common) * (TOGETHER, 1, 1)
+    eights &= ~common[:, np.newaxis]
+    single = spans_of(inside)
+    y, start, stop = np.concatenate([shared, single]).T
+    rows = np.repeat((TOGETHER, 1), (len(shared), len(single)))
+    runs = np.stack([rows, top + y, left + start, y * row_step + start, stop - start], axis=1)
+    in_order = np.lexsort((start, y, -rows, y // TOGETHER))
+    return Cover(runs[in_order].astype(np.uint64), width, row_step)
 
 
 def add_moments(
