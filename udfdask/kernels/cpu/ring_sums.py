@@ -223,12 +223,11 @@ def _in_pairs(rings: RingPlaces) -> tuple[AnyArray, AnyArray, AnyArray]:
     firsts = np.flatnonzero(np.diff(place, prepend=-1))
     sizes = np.diff(firsts, append=len(place))
     rank = np.arange(len(place)) - np.repeat(firsts, sizes)
-    upper = np.flatnonzero(rank % 2 == 0)
-    has_other = np.append(rank, 0)[upper + 1] % 2 == 1
-    other = np.minimum(upper + 1, len(place) - 1)
-    pairs = np.stack([ring[upper], np.where(has_other, ring[other], len(counts))], axis=1)
-    weights = np.stack([weight[upper], np.where(has_other, weight[other], 0.0)], axis=1)
-    return place[upper], pairs, weights
+    side, is_first = rank % 2, rank % 2 == 0
+    number, count = np.cumsum(is_first) - 1, int(is_first.sum())
+    pairs, weights = np.full((count, 2), len(counts)), np.zeros((count, 2))
+    pairs[number, side], weights[number, side] = ring, weight
+    return place[is_first], pairs, weights
 
 
 def add_ring_sums(
