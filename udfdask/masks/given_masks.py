@@ -67,10 +67,7 @@ def factories_of(given: Any, sig: Shape | None) -> Callable[[], Any] | Sequence[
 
 
 def _factory(what: str, mask: Any) -> Callable[[], Any]:
-    """Return a mask as a function; raise if it is neither an array nor a function.
-
-    The plan refuses those that only an accessor can read.
-    """
+    """Return a mask as a function; the plan refuses those that only an accessor can read."""
     if not is_held_elsewhere(mask):
         if callable(mask):
             function: Callable[[], Any] = mask

@@ -284,7 +284,7 @@ class CoMUDF(RingUDF):
                     plane = vector_field.fit_plane(self.meta.coordinates, field, int(p.regression))
                 results["regression"] = plane
                 if plane.any():
-                    field -= vector_field.plane(self.meta.coordinates, plane)
+                    field -= plane[0] + self.meta.coordinates @ plane[1:]
             nav, roi = self.meta.dataset_shape.nav, self.meta.roi
             full = np.full((nav.size, 2), np.nan)
             full[... if roi is None else roi.reshape(-1)] = field

@@ -62,10 +62,7 @@ def copy_shifted(source: Any, first: AnyArray, fill: AnyArray, out: AnyArray) ->
 def _between_lines(
     upper: AnyArray, lower: AnyArray, has_upper: bool, has_lower: bool, below: float, out: AnyArray
 ) -> None:
-    """Write the mean of two lines with the weights 1 - `below` and `below`.
-
-    `out` contains the values that take the place of a line that is missing.
-    """
+    """Write the mean of two lines; `out` holds the values that replace a missing one."""
     cast = out.dtype.type
     above = cast(1) - below
     if below == 0:

@@ -52,10 +52,7 @@ precision."""
 
 
 class _Part(NamedTuple):
-    """Masks from `first` on, for pixels from `start` to `stop`.
-
-    `packed` is flat, filled with zeros to whole vectors and to a multiple of `MASKS` masks.
-    """
+    """Masks from `first` on, for pixels from `start` to `stop`; `packed` is filled with zeros."""
 
     start: int
     stop: int

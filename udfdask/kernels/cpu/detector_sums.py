@@ -26,7 +26,7 @@ pixels took 0.7 to 0.8 of the time of groups. But runs are read after the groups
 runs from 64 pixels on, disks in frames of 128 x 128 pixels took 1.5 to 2 times as long."""
 
 PIECE = 4 << 20
-"""Size of the frames whose pixels are copied at a time, in bytes, if a dtype has no kernel."""
+"""Bytes of the frames whose pixels are copied at a time, if a dtype has no kernel."""
 
 
 class DetectorGroups(NamedTuple):

@@ -8,12 +8,11 @@ import numpy as np
 
 from udfdask.base.types import AnyArray
 from udfdask.kernels.cpu.neighbor_sums import NeighborFrames, Neighborhood
-from udfdask.kernels.numba_internals.compile import inner_kernel, kernel, summing_inner_kernel
+from udfdask.kernels.numba_internals.compile import inner_kernel, kernel, summing_kernel
 from udfdask.kernels.numba_internals.rows import swapped
 
 BLOCK = 2048
-"""Pixels at a time: those of neighboring rows of the scan stay in the second-level cache. It is
-the same for all chunks, so that the last bits of sums are too."""
+"""Pixels at a time, for all chunks: those of neighboring rows stay in the second-level cache."""
 
 TOGETHER = 2
 """Neighbors that are multiplied together; four took as long."""
@@ -166,7 +165,7 @@ def _pixels(frames: Any, frame: int, span: Any) -> Any:
     return flat[starts[frame] + span[0] : starts[frame] + span[1]]
 
 
-@summing_inner_kernel
+@summing_kernel
 def _moments(a: AnyArray, swap: Any) -> tuple[float, float]:
     """Return the sum and the sum of squares."""
     total, square = 0.0, 0.0
@@ -177,7 +176,7 @@ def _moments(a: AnyArray, swap: Any) -> tuple[float, float]:
     return total, square
 
 
-@summing_inner_kernel
+@summing_kernel
 def _two_products(a: AnyArray, b: AnyArray, c: AnyArray, swap: Any) -> tuple[float, float]:
     """Return the dot products of `a` with the others."""
     p, q = 0.0, 0.0

@@ -90,12 +90,10 @@ def distances(offsets: AnyArray, shape: tuple[int, ...]) -> AnyArray:
 
 
 CACHE = 512 << 10
-"""Bytes of neighboring frames that stay in the second-level cache, so that each frame is read from
-memory about once."""
+"""Bytes of neighboring frames that stay in the second-level cache."""
 
 BLOCKS = (512, 4096)
-"""Smallest and largest number of pixels that are computed at a time. Their sums stay in the
-first-level cache."""
+"""Smallest and largest number of pixels at a time: their sums stay in the first-level cache."""
 
 
 def sum_neighbors(

@@ -81,10 +81,7 @@ def _highest(one: AnyArray) -> tuple[int, int]:
 
 @rounding_inner_kernel
 def _centroid(one: AnyArray, y: int, x: int) -> tuple[float, float]:
-    """Return the centroid around a pixel, after subtracting the minimum of this region.
-
-    Near the edge of the map, the region is smaller, but still symmetric.
-    """
+    """Return the centroid around a pixel, without the minimum of this region."""
     reach = min(CENTROID_REACH, y, x, one.shape[0] - 1 - y, one.shape[1] - 1 - x)
     around = one[y - reach : y + reach + 1, x - reach : x + reach + 1]
     lowest = np.float64(around.min())
@@ -153,10 +150,7 @@ def _window(shape: tuple[int, int], dtype: str) -> tuple[AnyArray, AnyArray]:
 
 @lru_cache(maxsize=8)
 def _blur(shape: tuple[int, int], dtype: str) -> AnyArray:
-    """Return the factors of the waves of a frame, 0 for those too short for the window.
-
-    The products of these with the window would be shorter than 2 pixels.
-    """
+    """Return the factors of the waves of a frame, 0 for those too short for the window."""
     height, width = shape
     y, x = np.fft.fftfreq(height)[:, None], np.arange(width // 2 + 1) / width
     factors = np.exp(-2 * (np.pi * BLUR) ** 2 * (y * y + x * x))

@@ -1,8 +1,7 @@
 """Sums of the pixels of each frame, and of frames, pixel by pixel.
 
-To add frames, kernels work on blocks of pixels, whose running sums
-stay in a cache. In each block they add eight frames at a time, so that each running sum is loaded
-and stored once for eight values.
+Frames are added in blocks of pixels, whose running sums stay in a cache, and eight at a time, so
+that each running sum is loaded and stored once for eight values.
 """
 
 from __future__ import annotations

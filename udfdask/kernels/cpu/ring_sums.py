@@ -1,10 +1,7 @@
-"""Sums of pixels that lie in rings, or have factors.
+"""Weighted sums over pixels that all frames have in common: those of rings and of sparse masks.
 
-Weighted sums over pixels that all frames have in common, such as those of rings. Frames are
-transposed block by block, so that a pixel of many frames is one vector: gathering the pixels of
-each frame took 2 to 10 times as long.
-
-For the few frames that remain, pixels are gathered.
+Frames are transposed block by block, so that a pixel of many frames is one vector: gathering the
+pixels of each frame took 2 to 10 times as long. For the few frames that remain, they are gathered.
 """
 
 from __future__ import annotations
@@ -25,12 +22,10 @@ from udfdask.kernels.numba_internals.vector_products import (
 )
 
 BLOCK = 128
-"""Cache lines of pixels in a block: transposed, the lines of `LANES` frames fit the second-level
-cache."""
+"""Cache lines of pixels in a block: those of `LANES` frames fit the second-level cache."""
 
 LONGEST = 512
-"""Largest number of pixels in a run. It limits rounding errors: the sums of runs are added up in
-double precision."""
+"""Largest number of pixels in a run, which limits rounding errors in single precision."""
 
 
 class FrameMemory(NamedTuple):

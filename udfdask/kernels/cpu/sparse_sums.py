@@ -146,8 +146,7 @@ Steps = list[tuple[type[Any], int]]
 """Dtypes of intermediate sums, narrow before wide, each with the number of frames that fit."""
 
 FULL = 0.5
-"""Smallest number of entries per pixel for an intermediate sum, which costs an addition for each
-pixel."""
+"""Smallest number of entries per pixel for an intermediate sum, an addition for each pixel."""
 
 
 def add_entries(entries: Entries, total: AnyArray) -> None:

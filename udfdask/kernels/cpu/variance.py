@@ -129,10 +129,7 @@ def merge_moments(before: int, moments: Moments, count: int, more: Moments) -> N
 
 
 def _as_real(moments: Moments) -> Moments:
-    """Return flat moments of real numbers; complex numbers become pairs.
-
-    The two squared deviations of a pair may start as (sum, 0): only their sum counts.
-    """
+    """Return flat moments of real numbers: complex ones are pairs, whose varsums are added up."""
     origin, excess = as_real(moments.origin), as_real(moments.excess)
     varsum = moments.varsum.reshape(-1)
     if moments.excess.dtype.kind == "c":
@@ -189,10 +186,7 @@ def _finish_squares(both: AnyArray, count: int, sums: Any, squares: AnyArray) ->
 
 @contracting_kernel
 def _deviate(pixels: Any, values: Any, count: int, origin: Any, excess: Any, squares: Any) -> None:
-    """Use the mean as the origin, then add the deviations from it; unstored values count as 0.
-
-    The arrays must be 0 at first. The excess is the effect of rounding the mean.
-    """
+    """Use the mean as the origin, then add deviations; the excess is the rest of rounding it."""
     zeros = np.full(len(origin), count)
     for k in range(len(values)):
         p = pixels[k]

@@ -22,11 +22,6 @@ def centers(moments: AnyArray, origins: Any) -> tuple[AnyArray, AnyArray]:
     return com, com - origins
 
 
-def plane(positions: AnyArray, regression: AnyArray) -> AnyArray:
-    """Evaluate a plane, ``[1, y, x] @ regression``, at scan positions (y, x), shape (n, 2)."""
-    return np.asarray(regression[0] + positions @ regression[1:])
-
-
 def fit_plane(positions: AnyArray, field: AnyArray, order: int) -> AnyArray:
     """Return the least-squares plane of order 0 or 1 through a field, shape (3, 2).
 

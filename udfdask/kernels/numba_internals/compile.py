@@ -67,10 +67,7 @@ class KernelCache(FunctionCache):
 
 @lru_cache(maxsize=8)
 def _stamp_of(folder: Path) -> str:
-    """Return a digest of all modules of a folder and of this one, whose kernels it may call.
-
-    numba only looks at the file of a kernel, and would load outdated code of the other files.
-    """
+    """Return a digest of all modules whose kernels may be called; numba only looks at one file."""
     digest = hashlib.sha256()
     for place in (folder, Path(__file__).parent):
         for file in sorted(place.glob("*.py")):
@@ -212,9 +209,6 @@ pasted_inner_kernel = _compiler("contract", inner=True, _nrt=False, forceinline=
 """Do the same, and inline it: a process that compiles a kernel runs the copy of an inner function
 that was compiled first, with other products fused than in the copy that it saves with the kernel.
 """
-
-summing_inner_kernel = _compiler("contract", "nsz", "reassoc", inner=True)
-"""Do the same as `inner_kernel`, and allow additions in any order, as `summing_kernel` does."""
 
 rounding_inner_kernel = _compiler(inner=True)
 """Compile an inner function that rounds each product: `a * n - b * m` is 0 if both are equal."""

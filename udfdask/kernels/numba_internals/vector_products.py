@@ -68,10 +68,7 @@ def transpose_line(
 
 
 def _transposed(builder: Any, rows: list[Any]) -> list[Any]:
-    """Return the transposed matrix in rows of the same length.
-
-    Each turn interleaves the upper half of all rows with the lower half.
-    """
+    """Return the transposed matrix: each turn interleaves the upper half of rows and the lower."""
     length = rows[0].type.count
     half = len(rows) // 2
     lower = [k // 2 + k % 2 * length for k in range(length)]
