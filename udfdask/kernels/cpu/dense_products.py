@@ -46,9 +46,8 @@ BLOCK = 32
 first-level cache for all masks. With 64, float32 frames and 64 masks took 1.2 times as long."""
 
 LONGEST = 512
-"""Largest number of vectors of pixels whose products are added up in the dtype of the masks. It
-limits rounding errors, equally for vectors of any size: these sums are added up in double
-precision."""
+"""Largest number of vectors of pixels whose products are added up in the dtype of the masks, which
+limits rounding errors: these sums are added up in double precision."""
 
 
 class _Part(NamedTuple):

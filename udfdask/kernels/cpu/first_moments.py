@@ -33,10 +33,8 @@ ZEROS: dict[str, tuple[Any, Any]] = {
     "u2": (np.uint32(0), np.uint32(0)),
     "i2": (np.int32(0), np.int32(0)),
 }
-"""Dtypes that are added up in eight rows at once, each with 0 in two wider dtypes.
-
-The first one holds the sum of eight values times 0 ... 7, the second one the moments of a run.
-"""
+"""Dtypes that are added up in eight rows at once, each with 0 in two wider dtypes: for the sum of
+eight values times 0 ... 7, and for the moments of a run."""
 
 LONGEST = 128
 """Columns of eight rows whose sums and moments fit 32 bits: 8 * 65535 * (0 + ... + 127) does."""

@@ -119,10 +119,8 @@ LEAST = 0.02
 """A part of a frame with less than this part of its power does not count as similar."""
 
 REACH = 1.5
-"""Half the side of the area around a maximum that is computed on a fine grid, in pixels.
-
-On a ridge at an angle, the maximum can be farther than half a pixel from the best whole pixel.
-"""
+"""Half the side of the area around a maximum that is computed on a fine grid, in pixels: on a ridge
+at an angle, the maximum can be farther than half a pixel from the best whole pixel."""
 
 
 def _waves(n: int) -> int:
