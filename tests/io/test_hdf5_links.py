@@ -204,6 +204,20 @@ def test_sources_that_are_found_only_from_the_working_folder(tmp_path, monkeypat
         open_file("scans/scan.h5")
 
 
+def test_external_values_are_not_those_of_another_folder(tmp_path, monkeypatch):
+    for folder, first in (("one", 0), ("other", 1000)):
+        (tmp_path / folder).mkdir()
+        np.arange(first, first + 96, dtype="u2").tofile(tmp_path / folder / "values.raw")
+    monkeypatch.chdir(tmp_path / "one")
+    with h5py.File("scan.h5", "w") as f:
+        f.create_dataset("d", (2, 3, 4, 4), "u2", external=[("values.raw", 0, 192)])
+    array = open_file("scan.h5").array
+    assert array.sum().compute() == 95 * 48
+    monkeypatch.chdir(tmp_path / "other")
+    with pytest.raises(FileFormatError):
+        array.sum().compute()
+
+
 def test_a_virtual_dataset_of_the_parts_is_the_recording(master):
     with h5py.File(master, "r+", libver="latest") as f:
         virtual(f, "entry/data/data", [(".", "entry/data/data_000001")], (4, 4, 5))

@@ -3,6 +3,7 @@
 import decimal
 import os
 import warnings
+from pathlib import Path
 
 import dask
 import dask.array as da
@@ -139,6 +140,17 @@ def test_what_is_read_is_an_input(body, tmp_path, monkeypatch):
     for text in ("1", "12"):
         (tmp_path / "log.txt").write_text(text)
         found.add(str(name(body, log=tmp_path / "log.txt")))
+    assert len(found) == 2
+
+
+@pytest.mark.parametrize("given", ["gain", "~/gain", Path("gain")], ids=repr)
+def test_a_file_counts_whatever_its_name(given, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    found = set()
+    for text in ("1", "12"):
+        (tmp_path / "gain").write_text(text)
+        found.add(str(name("value = self.params.log is None", log=given)))
     assert len(found) == 2
 
 

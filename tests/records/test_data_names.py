@@ -153,6 +153,15 @@ def test_a_file_counts_by_path_size_and_time(tmp_path):
     assert name() == before
 
 
+def test_a_mapped_array_that_can_be_written_counts_by_its_values(tmp_path):
+    mapped = np.memmap(tmp_path / "map.raw", "f4", "w+", shape=(4, 3))
+    x, names = da.ones((2, 4, 3), chunks=1), set()
+    for value in (1, 2):
+        mapped[:] = value  # the file has its old time
+        names.add(DataNames().name(x.map_blocks(np.multiply, mapped)))
+    assert len(names) == 2
+
+
 def test_data_that_only_a_cluster_has_are_refused(client):
     array = client.persist(da.ones((4, 3, 3), chunks=1) + 1)
     with pytest.raises(UnnamedError):

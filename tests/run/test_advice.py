@@ -61,6 +61,16 @@ def test_kinds_of_advice(array, udf, kind, remedies, monkeypatch):
     assert [type(remedy) for remedy in advice[kind].remedies] == remedies
 
 
+def test_small_chunks_of_a_region():
+    x = da.zeros((12_000, 4, 64, 64), chunks=(1, 4, 64, 64), dtype="uint16")
+    roi = np.zeros((12_000, 4), bool)
+    roi[:11_000, 0] = True
+    (advice,) = [a for a in ud.explain(x, SumUDF(), roi=roi).advice if a.kind == "small chunks"]
+    assert advice.numbers["block"] == 4 * 64 * 64 * 2  # all frames of a chunk are loaded
+    joined = ud.explain(x, SumUDF(), roi=roi, merge_small="64 MiB")
+    assert advice.numbers["tasks"] == joined.n_chunks
+
+
 def test_a_region_of_nothing():
     (advice,) = ud.explain(CUT, SumUDF(), roi=np.zeros((4, 6), bool)).advice
     assert advice.kind == "empty roi"

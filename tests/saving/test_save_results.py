@@ -18,6 +18,7 @@ from saved import read_saved
 from suites import examples
 from udf_zoo import Rows
 from udfdask import save_results
+from udfdask.corrections import CorrectionSet
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.io import open_file
 from udfdask.testing import raise_if_dask_computes
@@ -259,6 +260,27 @@ def test_what_cannot_be_written_is_refused_before_anything_is_computed(x, tmp_pa
     with raise_if_dask_computes(), pytest.raises(ArgumentValueError):
         save_results(path, ud.run_udf(x, {"a": SumUDF(), "b": SumSigUDF()}))
     assert list(tmp_path.iterdir()) == []
+
+
+def test_long_doubles_are_no_tiff(x, tmp_path):
+    with raise_if_dask_computes(), pytest.raises(ArgumentValueError):
+        save_results(tmp_path / "a.tif", ud.run_udf(x.astype("g"), SumUDF()))
+
+
+def test_a_backslash_in_a_name(x, tmp_path):
+    saved = save_results(tmp_path / "a.zarr", ud.run_udf(x, {"a\\b": SumSigUDF()}))
+    assert "a_b_intensity" in read_saved(saved)
+
+
+@pytest.mark.parametrize("plane", ["dark", "gain"])
+def test_the_file_of_a_correction_is_a_source(x, tmp_path, plane):
+    path = tmp_path / "plane.npz"
+    np.save(path.with_suffix(".npy"), np.ones(x.shape[2:]))
+    path.with_suffix(".npy").rename(path)
+    lazy = open_file(path, sig_dims=2).array
+    result = ud.run_udf(x, SumUDF(), corrections=CorrectionSet(**{plane: lazy}))
+    with pytest.raises(ArgumentValueError, match="is the source of the data"):
+        save_results(path, result, overwrite=True)
 
 
 def wrong_results():

@@ -112,21 +112,23 @@ def _good_nav(recipe: Recipe, limit: float) -> tuple[int, ...]:
 def many_blocks(recipe: Recipe, limits: Sequence[tuple[int, int]]) -> Iterator[Advice]:
     """Yield advice above a number of blocks with fewer bytes, so that dask takes most time."""
     count = recipe.grid.n_chunks * recipe.n_blocks
-    size = recipe.grid.n_frames * recipe.shape.sig.size * recipe.dtype.itemsize // max(1, count)
+    frames = int(recipe.grid.loaded.sum())
+    size = frames * recipe.shape.sig.size * recipe.dtype.itemsize // max(1, count)
     if not any(count >= many and size < small for many, small in limits):
         return
     from udfdask.geometry.good_chunks import joined_chunks  # few runs need it
 
     chunks = (*recipe.grid.nav_chunks, *recipe.sig_chunks)
     joined = joined_chunks(chunks, recipe.dtype.itemsize, parse_bytes(GOOD_JOINED_SIZE))
-    tasks = math.prod(len(sizes) for sizes in joined)
+    share = count / math.prod(map(len, chunks))  # of the chunks that have selected frames
+    tasks = math.ceil(math.prod(map(len, joined)) * share)
     also = (
         f" loads and processes them in {tasks} task{'s' * (tasks > 1)}; larger chunks where the "
         "array is made are faster still"
     )
     text = f"{count} blocks of {format_bytes(size)}: "
     parts = (text, SetOption("merge_small", GOOD_JOINED_SIZE), also)
-    yield Advice("small chunks", parts, {"blocks": count, "block": size})
+    yield Advice("small chunks", parts, {"blocks": count, "block": size, "tasks": tasks})
 
 
 def _gathered_rows(recipe: Recipe, limit: float) -> Iterator[Advice]:

@@ -32,9 +32,12 @@ from udfdask.udf.aux_data import AuxData
 from udfdask.udf.params import lazy_places, member_at
 
 
-def files_of_run(array: Any, udfs: Sequence[Any], descan: Any = None) -> tuple[str, ...]:
-    """Return the absolute paths of the files that an array, UDFs and shifts of a run read."""
+def files_of_run(
+    array: Any, udfs: Sequence[Any], descan: Any = None, corrections: Any = None
+) -> tuple[str, ...]:
+    """Return the absolute paths of the files that a run reads: of the data and of lazy values."""
     given = [array, getattr(descan, "shifts", descan)]
+    given += [getattr(corrections, name, None) for name in ("dark", "gain", "excluded_pixels")]
     for udf in udfs:
         for parameter in udf._kwargs.values() if isinstance(udf, UDF) else ():
             value = parameter.data if isinstance(parameter, AuxData) else parameter

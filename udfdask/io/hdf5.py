@@ -134,6 +134,12 @@ class HDF5Dataset(StoredArray):
             _h5py().File(self.file.path, "r") as opened,
         ):
             dataset = opened[self.dataset]
+            known = {other.path for other in self.others}
+            if any(str(Path(name).absolute()) not in known for name, *_ in dataset.external or ()):
+                raise FileFormatError(
+                    f"{where} of {self.file.path} is in files that HDF5 looks for in the folder of "
+                    "the process, which is another one now: go back to it, or move the files"
+                )
             part: Values = dataset[index]
             self.file.check(opened.id.get_vfd_handle())
             if self.others:

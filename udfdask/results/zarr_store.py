@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import warnings
 from collections.abc import Collection, Hashable, Sequence
 from pathlib import Path
@@ -79,13 +80,18 @@ def _is_true_everywhere(mask: Any) -> bool:
     return all(np.all(mask[start : start + rows]) for start in range(0, mask.shape[0], rows))
 
 
+def plain_name(name: Hashable) -> str:
+    """Return a name without slashes and backslashes, which a store takes for those of a path."""
+    return re.sub(r"[/\\]", "_", str(name))
+
+
 def plain_names(dataset: xr.Dataset) -> dict[Hashable, str]:
-    """Return other names for those such as "a/b", which a store would take for a path."""
+    """Return other names for those that are not plain."""
     taken = {str(name) for name in (*dataset.variables, *dataset.dims)}
     names: dict[Hashable, str] = {}
     for name in dict.fromkeys((*dataset.variables, *dataset.dims)):
-        if "/" in str(name):
-            names[name] = free_name(str(name).replace("/", "_"), taken)
+        if (plain := plain_name(name)) != str(name):
+            names[name] = free_name(plain, taken)
             taken.add(names[name])
     return names
 

@@ -216,7 +216,7 @@ def plan_run(
     check_is_array(array, caller)
     with own_lines_hidden:
         udfs = as_list(udf)
-        files = files_of_run(array, udfs, chosen.get("descan"))
+        files = files_of_run(array, udfs, chosen.get("descan"), chosen.get("corrections"))
         names = [str(name) for name in udf] if isinstance(udf, dict) else None
         plan = make_plan(array, udfs, names=names, files=files, sig_dims=sig_dims, **chosen)
         if (most := chosen.get("max_memory")) is not None:

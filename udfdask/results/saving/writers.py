@@ -18,7 +18,7 @@ from udfdask.errors import ArgumentValueError
 from udfdask.geometry.axes import Axis, axis_of_values
 from udfdask.results.layout import dataset_in_file, free_name
 from udfdask.results.result import Result
-from udfdask.results.zarr_store import plain_names
+from udfdask.results.zarr_store import plain_name, plain_names
 
 _EXACT = 2**53  # integers up to this number are exact in float64
 
@@ -53,8 +53,8 @@ def content_of(
     masks: set[str] = set()
     kinds: dict[str, tuple[Kind, int]] = {}
     for udf, result in results.items():
-        # stores would take "/" for a path; of a UDF without results, nothing is saved
-        names = {buffer: f"{udf}_{buffer}".replace("/", "_") for buffer in result}
+        # of a UDF without results, nothing is saved
+        names = {buffer: plain_name(f"{udf}_{buffer}") for buffer in result}
         if not names:
             continue
         if both := kinds.keys() & names.values():
@@ -89,7 +89,7 @@ def _names_apart(part: xr.Dataset, merged: xr.Dataset, udf: str) -> dict[Hashabl
         same = one is other if one is None or other is None else one.identical(other)
         is_known = name in merged.sizes or name in merged.variables
         if is_known and not (same and merged.sizes.get(name) == part.sizes.get(name)):
-            names[name] = free_name(f"{udf}_{name}".replace("/", "_"), taken)
+            names[name] = free_name(plain_name(f"{udf}_{name}"), taken)
             taken.add(names[name])
     return names
 

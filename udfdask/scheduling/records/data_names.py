@@ -92,8 +92,7 @@ class DataNames:
     def _file_of(self, text: str) -> Path | None:
         """Return the file or zarr store that a text names."""
         if text not in self._paths:
-            # a word such as "r" is no path, even if there is a file of that name
-            path = named_file(text) if "." in text or os.sep in text else None
+            path = named_file(os.path.expanduser(text))  # noqa: PTH111  # most texts are no paths
             self._paths[text] = None if path is None else store_root(path)
         return self._paths[text]
 
@@ -234,7 +233,7 @@ def _mapped(array: Any) -> tuple[Any, ...] | None:
         if isinstance(base, np.memmap) and base.filename is not None:
             found = base
         base = base.base
-    if found is None or found.mode == "c":  # its values can be changed in memory
+    if found is None or found.mode != "r":  # its values can be changed in memory
         return None
     start = array.__array_interface__["data"][0] - found.__array_interface__["data"][0]
     place = int(found.offset) + start
