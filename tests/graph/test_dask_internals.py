@@ -133,33 +133,20 @@ def test_a_block_layer_is_fused_with_loading():
     assert CALLS == ["load", "work"] * 4
 
 
-def keyword(block, index, more=None):
-    return index, more
+def placed(block, index, value):
+    return index, value
 
 
-def test_one_more_argument_of_a_block_layer():
-    array = loaded()
-    layer = BlockLayer("work", array, keyword, BlockLayer.BLOCK, BlockLayer.INDEX)
-    # not even to name it: records of thousands of chunks would be pickled
-    values = {(k,): Unpicklable(k) for k in range(4)}
-    more = layer.with_argument("more", PerBlock(values))
-    changed = array_of(array, "work", more, {array.name})
+def test_an_argument_with_a_value_for_each_block():
+    array, values = loaded(), {(k,): 10 * k for k in range(4)}
+    arguments = BlockLayer.BLOCK, BlockLayer.INDEX, PerBlock(values)
+    changed = array_of(array, "work", BlockLayer("work", array, placed, *arguments), {array.name})
     keys = [("work", k) for k in range(4)]
     tasks = optimized(changed.dask, keys)
     assert ran(tasks) == set(keys)  # still fused with loading
     assert dask.get(tasks, keys) == tuple(((k,), values[k,]) for k in range(4))
     # culling keeps the values at their places
     assert dask.get(optimized(changed.dask, keys[2:3]), keys[2]) == ((2,), values[2,])
-
-
-class Unpicklable:
-    """A value that cannot be named."""
-
-    def __init__(self, number):
-        self.number = number
-
-    def __reduce__(self):
-        raise AssertionError("pickled")
 
 
 @pytest.mark.parametrize("made", [lambda x: x, lambda x: x[1:], lambda x: x.rechunk(3)[::2]])

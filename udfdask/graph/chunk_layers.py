@@ -77,7 +77,7 @@ class ChunkBlockwise(BlockLayer):
         self.group = group
         self.array_name = array.name
         # Tasks get their place in the grid of blocks and compute their chunk from it.
-        arguments = (recipe_argument, self.BLOCK, self.INDEX, *_last_arguments(None, group))
+        arguments = (recipe_argument, self.BLOCK, self.INDEX, (), group)
         super().__init__(name, array, _run_block, *arguments)
 
     @property
@@ -107,13 +107,6 @@ def chunk_layers_among(layers: Mapping[str, Any]) -> dict[str, ChunkBlockwise | 
     """Return those of some layers that have chunk tasks."""
     kinds = (ChunkBlockwise, ChunkTasks)
     return {name: layer for name, layer in layers.items() if isinstance(layer, kinds)}
-
-
-def _last_arguments(aux: Any, group: Group | None) -> tuple[Any, ...]:
-    """Return the last arguments of a chunk task; most tasks have none, so that less is sent."""
-    if group is not None:
-        return (() if aux is None else aux, group)
-    return () if aux is None else (aux,)
 
 
 def add_chunks(run: RunLayers) -> list[TaskKeys]:
@@ -190,8 +183,8 @@ def _add_group(run: RunLayers, group: Group, argument: Group | None, inputs: set
             block: Any = run.blocks_at(index) if joined else TaskRef(source)
             if data is not None:
                 block = data[source]
-            rest = _last_arguments(aux[chunk], argument)
-            tasks[key] = kind(key, _run_block, run.recipe_argument, block, index, *rest)
+            own = run.recipe_argument, block, index, aux[chunk], argument
+            tasks[key] = kind(key, _run_block, *own)
         run.layers[name] = _listed(run, tasks, chunks, group=argument, blocks=data)
     if not recipe.by_sig_chunk:
         return keys
@@ -233,7 +226,7 @@ def _add_with_halo(
         for other in others:
             needed_by.setdefault(other, []).append(chunk)
         places = (index, *others) if any(ours) and others else ()
-        aux = List(*(run.aux_at(place, ours) for place in places)) if places else None
+        aux = List(*(run.aux_at(place, ours) for place in places)) if places else ()
         tasks[name, chunk] = OutputTask(
             (name, chunk),
             _finish,
@@ -242,15 +235,16 @@ def _add_with_halo(
             TaskRef((load, *index)),
             tuple(others),
             List(*(TaskRef((margin, chunk, *other)) for other in others)),
-            *_last_arguments(aux, argument),
+            aux,
+            argument,
         )
     kind = Task if len(run.groups) == 1 else OutputTask
     loads: dict[Key, Task] = {}
     for index, chunks in needed_by.items():
         own = run.recipe_argument, index, tuple(chunks), run.blocks_at(index)
-        values = run.aux_at(index, ours) if grid.has_selected(index) else None
+        values = run.aux_at(index, ours) if grid.has_selected(index) else ()
         key = (load, *index)
-        loads[key] = kind(key, _load, *own, *_last_arguments(values, argument))
+        loads[key] = kind(key, _load, *own, values, argument)
     run.layers[load], run.depends[load] = ListedTasks(loads), inputs | {run.array.name}
     run.add(margin, sum(map(len, needs)), {load}, _margins, load, needs)
     run.layers[name] = _listed(run, tasks, {key: key[1] for key in tasks}, group=argument)

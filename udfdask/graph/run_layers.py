@@ -118,10 +118,10 @@ class RunLayers:
         """Return the aux data of a navigation chunk for some slots, None for all others.
 
         They are arrays, or references to the blocks of lazy ones: no task needs another chunk's
-        rows. If no slot is needed, return None.
+        rows. If no slot is needed, there are none.
         """
         if not any(ours):
-            return None
+            return ()
 
         def block(values: Any) -> Any:
             if isinstance(values, da.Array):
