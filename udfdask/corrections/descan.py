@@ -170,9 +170,7 @@ def _array(shifts: Any) -> Any:
         raise ArgumentTypeError("descan has masked shifts: fill them, as with array.filled(np.nan)")
     is_labeled, kind = hasattr(shifts, "dims"), type(shifts).__name__
     if not is_labeled and is_lazy(shifts) and isinstance(getattr(shifts, "chunks", 0), tuple):
-        is_sparse = backend_of(shifts._meta).is_sparse
-        empty = np.empty((0,) * shifts.ndim, shifts.dtype)
-        return shifts.map_blocks(to_host, meta=empty) if is_sparse else shifts
+        return shifts
     if isinstance(shifts, (list, tuple, np.ndarray, Number)) or backend_of(shifts).on_device:
         try:
             return to_host(shifts)

@@ -265,11 +265,8 @@ def moved_entries(
     from udfdask.kernels.cpu import change_frames  # loads numba
     from udfdask.kernels.cpu.sparse_sums import Entries
 
-    kind: Any = COPIED.get(values.dtype.itemsize)
-    # long doubles have no kernel: entries are numbered, and then taken
-    copied = np.arange(len(values)) if kind is None else values.view(kind)
+    copied: Any = values.view(COPIED[values.dtype.itemsize])
     given = (starts.astype(np.int64, copy=False), pixels, copied)
     entries = Entries(*(locked(np.ascontiguousarray(each)) for each in given))
     moved = change_frames.moved_entries(entries, first, (0,) * len(sig), sig, sig)
-    kept = values[moved.values] if kind is None else moved.values.view(values.dtype)
-    return kept, moved.pixels, moved.starts.astype(starts.dtype)
+    return moved.values.view(values.dtype), moved.pixels, moved.starts.astype(starts.dtype)
