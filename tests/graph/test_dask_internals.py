@@ -13,7 +13,6 @@ from dask.highlevelgraph import HighLevelGraph
 from udfdask.graph.dask_internals.layers import (
     BlockLayer,
     LazyLayer,
-    PerBlock,
     TaskLayer,
     loaded_again,
     optimized,
@@ -139,7 +138,7 @@ def placed(block, index, value):
 
 def test_an_argument_with_a_value_for_each_block():
     array, values = loaded(), {(k,): 10 * k for k in range(4)}
-    arguments = BlockLayer.BLOCK, BlockLayer.INDEX, PerBlock(values)
+    arguments = BlockLayer.BLOCK, BlockLayer.INDEX, values
     changed = array_of(array, "work", BlockLayer("work", array, placed, *arguments), {array.name})
     keys = [("work", k) for k in range(4)]
     tasks = optimized(changed.dask, keys)

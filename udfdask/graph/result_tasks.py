@@ -155,32 +155,26 @@ class ResultTasks:
     def array(self, name: str) -> da.Array:
         """Return a result as a dask array."""
         spec = self.specs[name]
-        return self._array_of(name, spec.kind, spec)
+        return self._array_of(name, spec.kind, spec, spec.fill)
 
     def mask(self, name: str) -> da.Array:
         """Return the valid mask of a result of `get_results` as a dask array."""
-        return self._array_of(name, "mask", replace(self.specs[name], dtype=FLAG))
+        return self._array_of(name, "mask", replace(self.specs[name], dtype=FLAG), False)
 
     def visited(self) -> da.Array:
         """Return a dask array of True over nav, whose blocks run a UDF without results."""
         spec = BufferSpec(kind="nav", extra_shape=(), dtype=FLAG)
-        return self._nav_array(("visited",), spec, False, visited_block, self.result_backend)
+        return self._array(("visited",), spec, False, visited_block, self.result_backend)
 
-    def _array_of(self, name: str, stage: str, spec: BufferSpec) -> da.Array:
+    def _array_of(self, name: str, stage: str, spec: BufferSpec, fill: Any) -> da.Array:
         """Return a result or its valid mask as a dask array with the dtype of `spec`."""
-        of_mask = stage == "mask"
+        of_mask, backend = stage == "mask", self.result_backend
         if spec.kind == "nav":
-            fill = False if of_mask else spec.fill
-            given = (self.number, name, of_mask, fill, self.result_backend)
-            return self._nav_array((stage, name), spec, fill, nav_block, *given)
-        assert self.reduced is not None
-        shape = spec.extra_shape if spec.kind == "single" else spec.shape(0, self.sig)
-        block = (TaskRef(self.reduced), name, of_mask, spec, self.result_backend)
-        made = (_only_block, len(shape), reduced_block, *block)
-        chunks = tuple((n,) for n in shape)
-        return self._array((stage, name), 1, {self.reduced[0]}, chunks, spec.dtype, *made)
+            given = (self.number, name, of_mask, fill, backend)
+            return self._array((stage, name), spec, fill, nav_block, *given)
+        return self._array((stage, name), spec, fill, reduced_block, name, of_mask, spec, backend)
 
-    def _nav_array(
+    def _array(
         self,
         named: tuple[str, ...],
         spec: BufferSpec,
@@ -188,32 +182,33 @@ class ResultTasks:
         function: Callable[..., Any],
         *arguments: Any,
     ) -> da.Array:
-        """Return a dask array over nav: a block from each chunk, `fill` for other blocks."""
-        # with an empty ROI, get_results still runs
-        end = self.reduced if self.finalized and not len(self.rows) else None
-        filled = (fill, backend_holding(self.result_backend, spec.dtype), end)
-        made = (_nav_blocks, self.rows, self.grid, self.flat, spec, function, arguments, filled)
-        depends = layers_of_keys(self.rows, [end] if end else [])
-        chunks = (*self.grid.nav_chunks, *((n,) for n in spec.extra_shape))
-        n_blocks = math.prod(self.grid.numblocks)
-        return self._array(named, n_blocks, depends, chunks, spec.dtype, *made)
+        """Return a dask array of blocks ``function(holder, ..., *arguments)``.
 
-    def _array(
-        self,
-        named: tuple[str, ...],
-        n_blocks: int,
-        depends: set[str],
-        chunks: tuple[tuple[int, ...], ...],
-        dtype: np.dtype[Any],
-        make: Callable[..., dict[Key, Task]],
-        *arguments: Any,
-    ) -> da.Array:
-        """Return a dask array of `make(name, *arguments)`; `named` has its stage and result."""
+        Over nav, chunks without selected frames are blocks of `fill`. `named` has the stage and the
+        name of the result.
+        """
+        dtype = spec.dtype
+        make: Callable[..., dict[Key, Task]]
+        given: tuple[Any, ...]
+        if spec.kind == "nav":
+            # with an empty ROI, get_results still runs
+            end = self.reduced if self.finalized and not len(self.rows) else None
+            filled = (fill, backend_holding(self.result_backend, dtype), end)
+            make = _nav_blocks
+            given = (self.rows, self.grid, self.flat, spec, function, arguments, filled)
+            depends = layers_of_keys(self.rows, [end] if end else [])
+            chunks = (*self.grid.nav_chunks, *((n,) for n in spec.extra_shape))
+        else:
+            assert self.reduced is not None
+            shape = spec.extra_shape if spec.kind == "single" else spec.shape(0, self.sig)
+            make, given = _only_block, (len(shape), function, TaskRef(self.reduced), *arguments)
+            depends = {self.reduced[0]}
+            chunks = tuple((n,) for n in shape)
         stage, *rest = named
         token = tokenize(self.token, stage, tuple(rest))  # names of results may differ in case only
         name = "-".join([self.udf_name, *rest, stage, token]).lower()
         needed = self.graph.cull_layers(depends)
-        layers = {**needed.layers, name: LazyLayer(n_blocks, make, name, *arguments)}
+        layers = {**needed.layers, name: LazyLayer(math.prod(map(len, chunks)), make, name, *given)}
         graph = HighLevelGraph(layers, {**needed.dependencies, name: depends})
         empty = backend_holding(self.result_backend, dtype).empty((0,) * len(chunks), dtype)
         return da.Array(graph, name, chunks, meta=empty)

@@ -16,7 +16,7 @@ from dask.highlevelgraph import HighLevelGraph
 
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.graph.chunk_layers import PLACED_LAYER
-from udfdask.graph.dask_internals.layers import BlockLayer, PerBlock
+from udfdask.graph.dask_internals.layers import BlockLayer
 
 Block = tuple[int, ...]
 Addresses = str | Sequence[str]
@@ -85,7 +85,7 @@ def on_workers(array: da.Array, workers: Workers) -> da.Array:
     else:
         placements = dict.fromkeys(blocks, _placement(workers))
     name = f"{PLACED_LAYER}{base.tokenize(array.name, list(placements.values()))}"
-    layer = BlockLayer(name, array, _return_block, BlockLayer.BLOCK, PerBlock(placements))
+    layer = BlockLayer(name, array, _return_block, BlockLayer.BLOCK, placements)
     graph = HighLevelGraph.from_collections(name, layer, dependencies=[array])  # type: ignore[list-item]
     return da.Array(graph, name, array.chunks, meta=array._meta)
 

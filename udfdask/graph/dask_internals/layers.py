@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 from typing import Any
 
 import dask.array as da
@@ -87,8 +86,8 @@ class BlockLayer(Blockwise):
     dask still fuses; it would not fuse single tasks that have two inputs.
 
     The function is called with `arguments`, in which `BlockLayer.BLOCK` stands for the block,
-    `BlockLayer.INDEX` for its place in the grid of blocks, a `PerBlock` for its value at that
-    place, and a `TaskRef` for the result of a task.
+    `BlockLayer.INDEX` for its place in the grid of blocks, a dictionary by place for its value at
+    that place, and a `TaskRef` for the result of a task.
     """
 
     BLOCK = object()
@@ -105,8 +104,8 @@ class BlockLayer(Blockwise):
                 return TaskRef(blockwise_token(0))
             if argument is BlockLayer.INDEX:
                 inputs.append((BlockIndex(array.numblocks), axes))
-            elif isinstance(argument, PerBlock):
-                inputs.append((BlockwiseDepDict(dict(argument.values), array.numblocks), axes))
+            elif isinstance(argument, dict):
+                inputs.append((BlockwiseDepDict(argument, array.numblocks), axes))
             elif isinstance(argument, TaskRef):
                 inputs.append((argument, None))
             else:
@@ -122,14 +121,6 @@ class BlockLayer(Blockwise):
             # dask fuses layers only if these are equal
             concatenate=getattr(array.dask.layers[array.name], "concatenate", None),
         )
-
-
-@dataclass(frozen=True, slots=True)
-class PerBlock:
-    """An argument of a `BlockLayer` with a value for each block."""
-
-    values: Mapping[tuple[int, ...], Any]
-    """Values by the place of the block in the grid of blocks."""
 
 
 def in_one_layer(collections: Iterable[Any], tasks: dict[Any, Any]) -> list[Any]:
