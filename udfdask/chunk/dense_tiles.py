@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -29,28 +30,24 @@ if TYPE_CHECKING:
     from udfdask.udf.tile_sums import TileSums
 
 
+@dataclass(slots=True, eq=False)
 class Cutter:
     """Cuts tiles from a chunk: dense ones, also from sparse blocks, then tile by tile; or `sparse`.
 
     Sparse tiles are views of rows of one signal chunk, or full frames.
     """
 
-    def __init__(
-        self,
-        source: FrameSource,
-        tiling: TilingScheme,
-        shifts: FrameShifts | None = None,
-        *,
-        corrected: bool = False,
-        sparse: bool = False,
-    ) -> None:
-        self.source = source
-        self.tiling = tiling
-        self.tiles_are_views = shifts is None and source.tiles_are_views
-        self._shifts = shifts
-        self._corrected = corrected
-        self._sparse = sparse
-        self._memory = None if shifts is None else ReusedMemory()
+    source: FrameSource
+    tiling: TilingScheme
+    shifts: FrameShifts | None = None
+    corrected: bool = False
+    sparse: bool = False
+    _memory: ReusedMemory = field(default_factory=ReusedMemory, init=False)
+
+    @property
+    def tiles_are_views(self) -> bool:
+        """Whether tiles of many frames are views that kernels read without a copy."""
+        return self.shifts is None and self.source.tiles_are_views
 
     def reader(
         self, part: Slice | None = None, block: int = 0
@@ -61,13 +58,13 @@ class Cutter:
         """
         source, dense, frame = self.source, self.source.dense, self.tiling.dataset_shape
         place = block if source.n_blocks > 1 else 0
-        if self._sparse:
+        if self.sparse:
             assert isinstance(source, SparseSource)
             sparse, sig = source, tuple(frame if part is None else part.shape)
             number = None if part is None else place
             return lambda start, stop: SparseTile(sparse.sparse(start, stop, number), sig)
-        if self._shifts is not None:
-            return self._shifted(self._shifts, part or Slice((0,) * len(frame), frame))
+        if self.shifts is not None:
+            return self._shifted(self.shifts, part or Slice((0,) * len(frame), frame))
         if part is None:
             return lambda start, stop: DenseTile(source.frames(start, stop), dense)
         corner = next(first.origin for first, number in self.tiling.sig_parts if number == block)
@@ -86,9 +83,8 @@ class Cutter:
         is shifted after the correction.
         """
         source, dense, memory = self.source, self.source.dense, self._memory
-        assert memory is not None
-        window, of_part = shifts.of_part(part, whole_window=self._corrected)
-        late = self._corrected or shifts.interpolates
+        window, of_part = shifts.of_part(part, whole_window=self.corrected)
+        late = self.corrected or shifts.interpolates
 
         def read(start: int, stop: int) -> DenseTile:
             raw, of_rows = source.window(start, stop, window), of_part.of_rows(start, stop)
@@ -100,53 +96,46 @@ class Cutter:
         return read
 
 
+@dataclass(slots=True, eq=False)
 class DenseTile:
-    """A dense tile; converted, corrected and shifted once for each dtype and dense backend.
+    """A dense tile; converted, corrected and shifted once for each dtype and dense backend."""
 
-    Its signal part is `part`, by default full frames. `pixels_at` returns the values of the same
-    frames at pixels outside of the part, int, (sig dims, m), as an array of shape (frames, m).
-    `shifts` make the tile from `native`, which is then a window of the frames around it; the tile
-    is made in `memory`.
-    """
-
-    def __init__(
-        self,
-        native: AnyArray,
-        backend: DenseBackend,
-        part: Slice | None = None,
-        pixels_at: Callable[[AnyArray], AnyArray] | None = None,
-        shifts: TileShifts | None = None,
-        memory: ReusedMemory | None = None,
-    ) -> None:
-        self._native = native
-        self._part = part
-        self._pixels_at = pixels_at
-        self._shifts = shifts
-        self._memory = memory
-        self._backend = backend
-        self._made: dict[Hashable, Any] = {}
+    native: AnyArray
+    """The tile as it is in the blocks; with `shifts`, a window of the frames around it."""
+    backend: DenseBackend
+    """Its array backend."""
+    part: Slice | None = None
+    """Its signal part; None for full frames."""
+    pixels_at: Callable[[AnyArray], AnyArray] | None = None
+    """Returns the values of the same frames at pixels outside of the part, int, (sig dims, m), as
+    an array of shape (frames, m)."""
+    shifts: TileShifts | None = None
+    """How the tile is made from the window."""
+    memory: ReusedMemory | None = None
+    """Where the tile is made then."""
+    _made: dict[Hashable, Any] = field(default_factory=dict, init=False)
 
     def get(self, instance: Instance) -> Any:
         """Return the tile in the dtype and backend of a UDF."""
-        dtype, native = instance.declared.input_dtype, self._native.dtype
-        if instance.dense != self._backend:
+        dtype, native = instance.declared.input_dtype, self.native.dtype
+        if instance.dense != self.backend:
             return self._in(instance.dense).get(instance)
         if instance.backend.is_sparse:
             dense, backend = self._values(instance, dtype), instance.backend
             tile = self._once((dtype, backend), lambda: to_backend(dense, backend, dense.shape))
             return tile.copy() if instance.writable_input else backend.read_only(tile)
         promises, corrects = instance.declared.promises, instance.recipe.corrections is not None
-        if not corrects and self._shifts is None:
+        if not corrects and self.shifts is None:
             if instance.writable_input:
-                return self._backend.own_copy(self._native, dtype)
+                return self.backend.own_copy(self.native, dtype)
             if dtype == (native.newbyteorder("=") if promises.takes_any_byte_order else native):
-                return self._native
+                return self.native
             return self._values(instance, dtype)
-        if corrects and self._shifts is None and promises.only_sums_frames:
+        if corrects and self.shifts is None and promises.only_sums_frames:
             # the UDF corrects the sum of the frames in place of each frame
             summed = precise(native)
-            if summed is not None and not self._backend.on_device:
-                return UncorrectedTile(self._native, *self._planes(instance, summed))
+            if summed is not None and not self.backend.on_device:
+                return UncorrectedTile(self.native, *self._planes(instance, summed))
         changed = self._values(instance, dtype)
         return changed.copy() if instance.writable_input else changed
 
@@ -172,13 +161,13 @@ class DenseTile:
         """
 
         def move(array: Any) -> Any:
-            return backend.read_only(backend.send(self._backend.to_host(array)))
+            return backend.read_only(backend.send(self.backend.to_host(array)))
 
         def moved() -> DenseTile:
-            at = self._pixels_at
+            at = self.pixels_at
             pixels_at = None if at is None else lambda places: move(at(places))
-            native = move(self._native)
-            return DenseTile(native, backend, self._part, pixels_at, self._shifts, self._memory)
+            native = move(self.native)
+            return DenseTile(native, backend, self.part, pixels_at, self.shifts, self.memory)
 
         tile: DenseTile = self._once(backend, moved)
         return tile
@@ -186,17 +175,17 @@ class DenseTile:
     def _values(self, instance: Instance, dtype: np.dtype[Any]) -> AnyArray:
         """Return the corrected, shifted and converted tile, read-only."""
         corrects = instance.recipe.corrections is not None
-        if not corrects and self._shifts is None and self._native.dtype == dtype:
-            return self._native
+        if not corrects and self.shifts is None and self.native.dtype == dtype:
+            return self.native
 
         def make() -> AnyArray:
-            values = self._corrected(instance, dtype) if corrects else self._native
-            if self._shifts is not None:
-                assert self._memory is not None
-                values = shift_tile(values, self._shifts, dtype, self._backend, self._memory)
+            values = self._corrected(instance, dtype) if corrects else self.native
+            if self.shifts is not None:
+                assert self.memory is not None
+                values = shift_tile(values, self.shifts, dtype, self.backend, self.memory)
             elif not corrects:
                 values = values.astype(dtype)
-            return self._backend.read_only(values)
+            return self.backend.read_only(values)
 
         values: AnyArray = self._once(dtype, make)
         return values
@@ -204,10 +193,10 @@ class DenseTile:
     def _corrected(self, instance: Instance, dtype: np.dtype[Any]) -> AnyArray:
         """Return the corrected tile in a dtype."""
         planes = self._planes(instance, dtype)
-        if self._backend.on_device:
-            on_device: AnyArray = correct_on_device(self._native, *planes)
+        if self.backend.on_device:
+            on_device: AnyArray = correct_on_device(self.native, *planes)
             return on_device
-        return correct_tile(self._native, *planes)
+        return correct_tile(self.native, *planes)
 
     def _planes(
         self, instance: Instance, dtype: np.dtype[Any]
@@ -215,12 +204,12 @@ class DenseTile:
         """Return the correction planes of the tile, and the values that they need from outside."""
         corrections, sig = instance.recipe.corrections, instance.recipe.shape.sig
         assert corrections is not None
-        planes = tile_planes(corrections, self._part or Slice((0,) * len(sig), sig), dtype, sig)
+        planes = tile_planes(corrections, self.part or Slice((0,) * len(sig), sig), dtype, sig)
         if not planes.beyond.size:
             return planes, None
         # single pixels are looked up, so that full frames are never assembled for a patch
-        assert self._pixels_at is not None
-        return planes, self._pixels_at(planes.beyond)
+        assert self.pixels_at is not None
+        return planes, self.pixels_at(planes.beyond)
 
 
 class SparseTile:

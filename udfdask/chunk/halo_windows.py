@@ -124,10 +124,6 @@ class Neighbors:
         """Dense array backend of the frames."""
         return next(iter(self.frames.values()))[0].backend
 
-    def holder(self, piece: Piece) -> StoredFrames:
-        """Return the stored frames that have those of a piece."""
-        return next(store for store in self.frames[piece.chunk] if store.holds(piece.source))
-
     def window(
         self, pieces: Sequence[Piece], shape: tuple[int, ...], dtype: np.dtype[Any]
     ) -> AnyArray:
@@ -138,7 +134,8 @@ class Neighbors:
         n_frames = sum(math.prod(_shape(piece.source)) for piece in pieces)
         window: AnyArray | None = None
         for piece in pieces:
-            values = self.holder(piece).dense(piece.source, dtype)
+            store = next(s for s in self.frames[piece.chunk] if s.holds(piece.source))
+            values = store.dense(piece.source, dtype)
             if values.shape[: len(shape)] == shape:
                 return values
             if window is None:
