@@ -52,10 +52,7 @@ class Cutter:
     def reader(
         self, part: Slice | None = None, block: int = 0
     ) -> Callable[[int, int], DenseTile | SparseTile]:
-        """Return a function of first and last row that reads a part of signal chunk `block`.
-
-        By default, it reads full frames.
-        """
+        """Return a function of first and last row that reads a part of `block`, or full frames."""
         source, dense, frame = self.source, self.source.dense, self.tiling.dataset_shape
         place = block if source.n_blocks > 1 else 0
         if self.sparse:

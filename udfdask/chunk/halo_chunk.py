@@ -47,8 +47,8 @@ class LoadedChunk(Sized):
         frames = self.borders
         if not frames:
             frames = tuple(store for margin in self.margins.values() for store in margin)
-        partials = [partial for partial in self.partials if partial is not None]
-        return sum(store.nbytes for store in frames) + sum(partial.nbytes for partial in partials)
+        partials = (partial for partial in self.partials if partial is not None)
+        return sum(each.nbytes for each in (*frames, *partials))
 
 
 def load_chunk(

@@ -65,10 +65,8 @@ def run_chunk(
         source = kind(converted, native, nav_shape, sig_chunks, mask, recipe.dtype)
         if part is not None:
             source.first_pixel = tuple(w.start for w in window)
-        rows: dict[int, dict[str, AnyArray]] = {}
-        if aux:
-            values = aux_values(recipe, recipe.grid.index(chunk), aux, numbers)
-            rows = aux_rows(recipe, chunk, values)
+        values = aux_values(recipe, recipe.grid.index(chunk), aux, numbers)
+        rows = aux_rows(recipe, chunk, values)
         shifts, descan = None, recipe.descan
         if descan is not None:
             given, sig = rows[DESCAN]["shifts"], tuple(recipe.shape.sig)

@@ -108,13 +108,8 @@ def tile_planes(
     return planes
 
 
-_Patches = tuple[AnyArray, AnyArray, AnyArray]
-"""Coordinates of the pixels to patch, (sig dims, k), flat indices of their neighbors in a frame,
-(k, 3**n - 1), and the number of neighbors that are used, (k,)."""
-
-
-def _patches(excluded: AnyArray | None, frame: Sequence[int]) -> _Patches:
-    """Return the pixels of a frame to patch: excluded pixels that have good neighbors."""
+def _patches(excluded: AnyArray | None, frame: Sequence[int]) -> tuple[AnyArray, ...]:
+    """Return the excluded pixels that have good neighbors, and `good_neighbors` of these."""
     if excluded is None:
         excluded = np.zeros((len(frame), 0), dtype=np.int64)
     table, counts = good_neighbors(excluded, frame)
@@ -126,7 +121,7 @@ def _make(
     part: Slice,
     dtype: np.dtype[Any],
     frame: tuple[int, ...],
-    patches: _Patches,
+    patches: tuple[AnyArray, ...],
 ) -> TilePlanes:
     shape, (places, table, counts) = tuple(part.shape), patches
     local, here = _in_part(places, part)

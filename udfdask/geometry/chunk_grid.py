@@ -278,9 +278,7 @@ class Grid:
     @property
     def flat_coordinates(self) -> IntArray:
         """The scan positions of all selected frames in flattened order, shape (n, nav dims)."""
-        if self.roi is not None:
-            return np.argwhere(self.roi)
-        return np.indices(self.shape).reshape(len(self.shape), self.size).T
+        return np.argwhere(np.ones(self.shape, dtype=bool) if self.roi is None else self.roi)
 
 
 def as_index(rows: range | IntArray) -> slice | IntArray:
