@@ -63,7 +63,8 @@ class Cutter:
         if self.shifts is not None:
             return self._shifted(self.shifts, part or Slice((0,) * len(frame), frame))
         if part is None:
-            return lambda start, stop: DenseTile(source.frames(start, stop), dense)
+            whole = tuple(slice(0, n) for n in frame)
+            return lambda start, stop: DenseTile(source.window(start, stop, whole), dense)
         corner = next(first.origin for first, number in self.tiling.sig_parts if number == block)
         window = part.shift_by([-o for o in corner]).get()
 

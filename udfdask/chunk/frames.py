@@ -85,10 +85,6 @@ class FrameSource(ABC):
             out[:, these] = span.reshape((stop - start, -1))[:, along - first]
         return self.dense.read_only(out)
 
-    def frames(self, start: int, stop: int) -> AnyArray:
-        """Return the full frames of rows `start` to `stop`, dense."""
-        return self.window(start, stop, tuple(slice(0, n) for n in self._sig))
-
     def window(self, start: int, stop: int, index: tuple[slice, ...]) -> AnyArray:
         """Return a part of the frames of rows `start` to `stop`, dense, from any signal chunks."""
         if self.n_blocks == 1:

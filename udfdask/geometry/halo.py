@@ -269,8 +269,8 @@ def _joined_spans(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
 def neighbors(halos: Sequence[Halo], chunk: int, grid: Grid) -> list[tuple[int, ...]]:
     """Return the chunks that a chunk needs frames of; maybe some more that are loaded anyway."""
     index = grid.index(chunk)
-    bounds = box_of(grid, index)
-    around = {piece.chunk for halo in halos for piece in halo.pieces(bounds, grid)} - {index}
+    pieces = (piece for halo in halos for piece in halo.pieces(box_of(grid, index), grid))
+    around = {piece.chunk for piece in pieces} - {index}
     empty = set() if grid.roi is None else {i for i in around if not grid.has_selected(i)}
     if empty:  # only then: it takes longer, and a graph asks for each of its chunks
         around -= empty - {
