@@ -13,6 +13,7 @@ import numpy as np
 
 from udfdask.base.types import AnyArray
 from udfdask.kernels.numba_internals.compile import inner_kernel, kernel
+from udfdask.kernels.numba_internals.reading import plus, times
 from udfdask.kernels.numba_internals.rows import as_rows, swapped, wider
 
 BLOCK = 1024
@@ -43,11 +44,13 @@ def multiply_heights(
         find_lowest(*rows, lowest)
     else:
         lowest = tile.reshape((len(tile), -1)).min(axis=1)
-    lowest = lowest.astype(np.float64)
+    # 8: the product of four heights has 32 bits; 16: that of two; None: heights are floats
+    bits_each = 8 * dtype.itemsize if dtype.kind in "iu" and dtype.itemsize <= 2 else None
+    lowest = lowest.astype(np.float64 if bits_each is None else np.int64)
     safe = SAFE.get(f"{dtype.kind}{dtype.itemsize}", 1)
     factors = mantissa.reshape(-1)
     products = factors, factors.view(np.int64), exponent.reshape(-1)
-    count: int = multiply_columns(tuple(rows), lowest, safe, pending, products)
+    count: int = multiply_columns(tuple(rows), lowest, bits_each, safe, pending, products)
     return count
 
 
@@ -86,7 +89,9 @@ def find_lowest(
 
 
 @kernel
-def multiply_columns(rows: Any, lowest: AnyArray, safe: int, pending: int, products: Any) -> int:
+def multiply_columns(
+    rows: Any, lowest: AnyArray, bits_each: Any, safe: int, pending: int, products: Any
+) -> int:
     """Multiply with (row - lowest + 1) for every row; `bits` is a view of the mantissa as int64.
 
     Normalize after at most `safe` factors. Return the number of factors since the last time.
@@ -107,7 +112,7 @@ def multiply_columns(rows: Any, lowest: AnyArray, safe: int, pending: int, produ
             k = i * step + start
             a, b = flat[k : k + n], flat[k + step : k + step + n]
             c, d = flat[k + 2 * step : k + 2 * step + n], flat[k + 3 * step : k + 3 * step + n]
-            _multiply_four(product, swap, (a, b, c, d), lowest[i : i + 4])
+            _multiply_four(product, swap, bits_each, (a, b, c, d), lowest[i : i + 4])
             now += 4
         for i in range(fours, count):
             if now + 1 > safe:
@@ -141,11 +146,33 @@ def _multiply_one(product: AnyArray, swap: Any, a: AnyArray, low: float) -> None
 
 
 @inner_kernel
-def _multiply_four(product: AnyArray, swap: Any, four: Any, low: AnyArray) -> None:
+def _multiply_four(product: AnyArray, swap: Any, bits_each: Any, four: Any, low: AnyArray) -> None:
     """Multiply with (row - low + 1) for four rows, each with its own `low`."""
     a, b, c, d = four
-    p, q, r, s = low[0], low[1], low[2], low[3]
+    if bits_each is None:
+        p, q, r, s = low[0], low[1], low[2], low[3]
+        for j in range(len(product)):
+            t, u = np.float64(swapped(a[j], swap)), np.float64(swapped(b[j], swap))
+            v, w = np.float64(swapped(c[j], swap)), np.float64(swapped(d[j], swap))
+            product[j] *= ((t - p + 1.0) * (u - q + 1.0)) * ((v - r + 1.0) * (w - s + 1.0))
+        return
+    # in 32 bits, a vector holds twice as many values as in double precision
     for j in range(len(product)):
-        t, u = np.float64(swapped(a[j], swap)), np.float64(swapped(b[j], swap))
-        v, w = np.float64(swapped(c[j], swap)), np.float64(swapped(d[j], swap))
-        product[j] *= ((t - p + 1.0) * (u - q + 1.0)) * ((v - r + 1.0) * (w - s + 1.0))
+        ab = _product_less_one(_height(a, swap, low, 0, j), _height(b, swap, low, 1, j))
+        cd = _product_less_one(_height(c, swap, low, 2, j), _height(d, swap, low, 3, j))
+        if bits_each == 8:
+            product[j] *= np.float64(_product_less_one(ab, cd)) + 1.0
+        else:
+            product[j] *= (np.float64(ab) + 1.0) * (np.float64(cd) + 1.0)
+
+
+@inner_kernel
+def _height(row: AnyArray, swap: Any, low: AnyArray, k: int, j: int) -> Any:
+    """Return row[j] - low[k], uint32."""
+    return plus(np.uint32(swapped(row[j], swap)), np.uint32(-low[k]))
+
+
+@inner_kernel
+def _product_less_one(x: Any, y: Any) -> Any:
+    """Return (x + 1) * (y + 1) - 1, which fits 32 bits where the product itself does not."""
+    return plus(times(x, y), plus(x, y))
