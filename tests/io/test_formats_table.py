@@ -14,7 +14,7 @@ from instrument_files import write_blo, write_empad, write_mib
 from udfdask.errors import FileFormatError
 from udfdask.io import open_file
 from udfdask.io.hdf5 import HDF5Dataset
-from udfdask.io.hyperspy_file import HyperSpyArray, read_axis
+from udfdask.io.hyperspy_file import HyperSpyArray, TiffSeries, read_axis
 from udfdask.io.memmap import MappedArray
 
 hs = pytest.importorskip("hyperspy.api", reason="hyperspy is in the io extra")
@@ -73,6 +73,7 @@ def how_it_is_read(opened):
         HDF5Dataset: "lazily, by stored chunks",
         HyperSpyArray: "lazily, by HyperSpy",
         MappedArray: "lazily, mapped",
+        TiffSeries: "lazily, by page",
     }
     return next(kinds[type(each)] for each in sources if type(each) in kinds)
 

@@ -54,6 +54,28 @@ class HyperSpyArray(StoredArray):
             return part.compute(scheduler="sync") if isinstance(part, da.Array) else part
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TiffSeries(StoredArray):
+    """A compressed series of a TIFF file, which HyperSpy would read as one chunk."""
+
+    file: FileIdentity
+    number: int
+
+    def __getitem__(self, index: Any) -> Any:
+        """Return the part at `index`: tifffile decodes its pages or tiles."""
+        import zarr
+        from tifffile import imread
+
+        path = self.file.path
+        with (
+            unchanged([self.file]),
+            reading(path, "TIFF", part=f"at {index}"),
+            # dask runs tasks in parallel
+            imread(path, series=self.number, aszarr=True, maxworkers=1) as store,
+        ):
+            return zarr.open_array(store, mode="r")[index]
+
+
 def open_with_hyperspy(
     file: Path, *, dataset: str | int | None, sig_dims: int | None, chunks: Any
 ) -> OpenedFile:
@@ -75,7 +97,7 @@ def open_with_hyperspy(
     # RosettaSciIO maps these files in each task, so that any part of the file is read alone. Of
     # others, tasks read HyperSpy's chunks: it would read a complete one for each part of it.
     is_mapped = any(str(name).startswith("slice_memmap") for name in array.dask.layers)
-    own = take_over(array, files[0]) or _mapped_tiff(array, files[0], number)
+    own = take_over(array, files[0]) or _tiff_series(array, files[0], number)
     where: dict[str, Any] = {"shape": array.shape, "dtype": array.dtype}
     source = own or HyperSpyArray(path=str(file), files=files, number=number, **where)
     if own is None:
@@ -107,17 +129,21 @@ def _files(file: Path) -> tuple[FileIdentity, ...]:
     return tuple(map(FileIdentity.of, (main, *others)))
 
 
-def _mapped_tiff(array: da.Array, identity: FileIdentity, number: int) -> StoredArray | None:
-    """Return a series of a TIFF file that can be mapped; None for other arrays."""
+def _tiff_series(array: da.Array, identity: FileIdentity, number: int) -> StoredArray | None:
+    """Return a series of a TIFF file, mapped unless it is compressed; None for other arrays."""
     if Path(identity.path).suffix.lower() not in (".tif", ".tiff"):
         return None
     import tifffile
 
+    source: StoredArray
     try:
         mapped = tifffile.memmap(identity.path, series=number, mode="r")
+        source = MappedArray.of(mapped, identity)
     except ValueError:  # compressed, or its pages are not next to each other
-        return None
-    source = MappedArray.of(mapped, identity)
+        with tifffile.TiffFile(identity.path) as opened:
+            series = opened.series[number]
+        where: dict[str, Any] = {"shape": series.shape, "dtype": series.dtype}
+        source = TiffSeries(file=identity, number=number, **where)
     same = source.shape == array.shape and source.dtype.newbyteorder("=") == array.dtype
     return source if same and array.size else None
 
