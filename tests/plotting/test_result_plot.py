@@ -192,6 +192,15 @@ def test_only_axes_of_one_unit_keep_the_proportions():
     assert draw([panel(np.ones((2, 90)))]).axes[0].get_aspect() == "auto"
 
 
+def test_several_lines_have_the_labels_of_their_axis():
+    axes = (NM[1], ud.Axis(name="region", labels=("inside", "outside")))
+    values = np.arange(10.0).reshape(5, 2)
+    (shown,) = draw([Panel(title="two", values=values, axes=axes, style="lines")]).axes
+    assert [text.get_text() for text in shown.get_legend().get_texts()] == ["inside", "outside"]
+    for line, own in zip(shown.lines, values.T, strict=True):
+        np.testing.assert_array_equal(line.get_ydata(), own)
+
+
 @pytest.mark.parametrize(("shape", "axes"), [((2, 3, 4), NM), ((2, 3), NM[:1]), ((), ())])
 def test_a_panel_that_is_no_image_and_no_line(shape, axes):
     wrong = Panel(title="odd", values=np.zeros(shape), axes=axes)

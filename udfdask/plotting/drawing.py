@@ -1,4 +1,4 @@
-"""Draw one panel into one matplotlib axes: a line, or an image with a color bar or a wheel."""
+"""Draw one panel into one matplotlib axes: lines, or an image with a color bar or a wheel."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ def draw_panel(figure: Any, axes: Any, panel: Panel) -> None:
     values = np.abs(panel.values) if panel.values.dtype.kind == "c" else panel.values
     values = values.astype(np.float64)
     values[~np.isfinite(values)] = np.nan
-    if values.ndim == 1:
-        _draw_line(axes, panel, values)
+    if values.ndim == 1 or panel.style == "lines":
+        _draw_lines(axes, panel, values)
         return
     # an image has pixels of equal size, so that uneven positions are counted
     even = (a if a.values is None else Axis(name=a.name, unit="index") for a in panel.axes)
@@ -66,11 +66,14 @@ def _name(axis: Axis) -> str:
     return f"{axis.name} ({unit})"
 
 
-def _draw_line(axes: Any, panel: Panel, values: Array) -> None:
-    """Draw a line, shape (n,), and shade masks of shape (n,)."""
+def _draw_lines(axes: Any, panel: Panel, values: Array) -> None:
+    """Draw a line, shape (n,), or lines, shape (n, lines), and shade masks of shape (n,)."""
     positions = panel.axes[0].positions(len(values))
-    marker = "." if len(values) <= 40 else ""
-    axes.plot(positions, values, lw=1.1, color=_LINE_COLORS[0], marker=marker)
+    axes.set_prop_cycle(color=_LINE_COLORS)
+    lines = axes.plot(positions, values, lw=1.1, marker="." if len(values) <= 40 else "")
+    if len(panel.axes) > 1:
+        for line, label in zip(lines, panel.axes[1].labels or range(len(lines)), strict=True):
+            line.set_label(label)
     is_log = panel.log and np.nanmax(values, initial=0) > 0
     if is_log:
         axes.set_yscale("log")  # it has no place for zero
@@ -91,7 +94,7 @@ def _draw_line(axes: Any, panel: Panel, values: Array) -> None:
         for k, (first, stop) in enumerate(np.flatnonzero(steps).reshape(-1, 2)):
             label = name if k == 0 else None
             axes.axvspan(edges[first], edges[stop], color=color, alpha=0.3, lw=0, label=label)
-    if panel.outlines:
+    if panel.outlines or len(panel.axes) > 1:
         axes.legend(**_LEGEND)
 
 

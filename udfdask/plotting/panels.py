@@ -14,7 +14,7 @@ import numpy as np
 from udfdask.geometry.axes import Axis
 from udfdask.geometry.labels import Place
 
-Style = Literal["scan", "pattern", "signed", "phase", "vector"]
+Style = Literal["scan", "pattern", "signed", "phase", "vector", "lines"]
 Array = np.ndarray[Any, Any]
 
 Described = Any
@@ -27,7 +27,7 @@ _VECTOR = ("y", "x")  # labels of the components of vectors
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Panel:
-    """One picture of a figure: an image, also of vectors, or a line.
+    """One picture of a figure: an image, also of vectors, a line, or several lines.
 
     Examples
     --------
@@ -44,12 +44,12 @@ class Panel:
     """Title above the panel."""
     values: Array
     """An image, shape (y, x), or a line, shape (n,); complex values are drawn as amplitudes.
-    For style `vector` shape (y, x, 2) with components (y, x)."""
+    For style `lines` shape (n, lines), for `vector` shape (y, x, 2) with components (y, x)."""
     axes: tuple[Axis, ...]
     """One axis per dimension of `values`."""
     style: Style = "scan"
     """Colors for a scan image, a diffraction pattern, values around zero, angles in radians, or
-    vectors."""
+    vectors; or several lines."""
     log: bool = False
     """Draw the values on a logarithmic scale."""
     label: str = ""
