@@ -11,6 +11,7 @@ from dask.utils import format_bytes
 from udfdask.explanation.costs import NOTED_BLOCKS, many_blocks
 from udfdask.geometry.axes import Axis, pixel_size, shared_unit
 from udfdask.plan.parameters import new_instance
+from udfdask.plan.recipe import CORRECTIONS
 
 if TYPE_CHECKING:
     from udfdask.masks.coverage import Coverage
@@ -24,6 +25,9 @@ def notes_of_run(plan: Plan) -> Iterator[str]:
     yield from _merge_notes(plan)
     if not plan.advice:
         yield from (one.said(plan.door) for one in many_blocks(plan.recipe, NOTED_BLOCKS))
+    names = {CORRECTIONS: "corrections", **{k: u.name for k, u in enumerate(plan.recipe.udfs)}}
+    if lazy := [f"{names[k]}.{name}" for k, name, _ in plan.recipe.lazy_slots]:
+        yield f"{', '.join(dict.fromkeys(lazy))} computed first, then passed to every task"
     if (size := plan.recipe.nbytes) > (1 << 20):
         yield (
             f"parameters of {format_bytes(size)} are a task of their own, which a distributed "
