@@ -94,19 +94,20 @@ def add_rings_about(
     # can be billions if rings are very thin, but only those that exist count.
     reached = min((thickness + 1) / thickness, sums.shape[1])
     pairs = (math.ceil(reached) + 1) // 2
+    thin = True if thickness < 1 else None
     row = window[3] + SETS
     at_ring = np.empty(SETS * 4 * (sums.shape[1] + 4 * pairs))
     buffers = np.empty(row, np.int32), np.empty(row), np.empty(row), np.empty(row), at_ring
     rings = centers, (matrix, inner, thickness, sums.shape[1])
     frames = flat, frame_step, row_step, swap
-    _add_rings(frames, window, rings, pairs, buffers, (sums, covered))
+    _add_rings(frames, window, rings, pairs, thin, buffers, (sums, covered))
 
 
 @lean_kernel
 def _add_rings(
-    frames: Any, window: Any, rings: Any, pairs: int, buffers: Any, results: Any
+    frames: Any, window: Any, rings: Any, pairs: int, thin: Any, buffers: Any, results: Any
 ) -> None:
-    """Add each pixel to `pairs` pairs of adjacent rings.
+    """Add each pixel to `pairs` pairs of adjacent rings; `thin` is None or True, for thin rings.
 
     `at_ring` holds four sums for each pair in each set: w * I in the lower and in the higher ring,
     and w in both. A sum for each ring took 1.15 times as long: the processor then waits when a
@@ -137,10 +138,15 @@ def _add_rings(
             padded = (n + SETS - 1) // SETS * SETS  # whole vectors: single values take longer
             for j in range(n):
                 values[j] = value_at(flat, start + j, swap, np.float64)
-            for pair in range(pairs):
-                _find_pair(dy, dx, shape, pairs, pair, padded, (places, low, high))
+            if thin is None:
+                _find_wide(dy, dx, shape, padded, places, high)
                 for j in range(n):
-                    add_to_pair(at_ring, places[j], low[j], high[j], values[j], flat)
+                    add_to_pair(at_ring, places[j], None, high[j], values[j], flat)
+            else:
+                for pair in range(pairs):
+                    _find_narrow(dy, dx, shape, pairs, pair, padded, (places, low, high))
+                    for j in range(n):
+                        add_to_pair(at_ring, places[j], low[j], high[j], values[j], flat)
         _collect(at_ring, beyond, f, sums, covered)
 
 
@@ -159,29 +165,47 @@ def _collect(at_ring: Any, beyond: int, f: int, sums: Any, covered: Any) -> None
 
 
 @lean_inner_kernel
-def _find_pair(
-    dy: float, dx: float, rings: Any, pairs: int, pair: int, n: int, results: Any
-) -> None:
-    """Find a pair of adjacent rings for each of `n` pixels from (dy, dx) on.
+def _find_wide(dy: float, dx: float, rings: Any, n: int, places: Any, high: Any) -> None:
+    """Find the rings on both sides of the nearest edge of `n` pixels from (dy, dx) on.
 
-    Pair 0 has the lowest ring that can have a weight. `places` gets the places of pairs in units of
-    four sums, `low` and `high` the weights of the lower and the higher ring.
+    `places` gets the places of their pairs, in units of four sums, and `high` their weights in the
+    higher ring; the rest of 1 is that in the lower ring.
     """
-    places, low, high = results
     (yy, yx, xx), inner, thickness, n_rings = rings
-    per_pixel = min(1 / thickness, 1e300)  # finite: infinity times 0 has no ring
-    sets = np.int32(SETS)
+    per_pixel = 1 / thickness
+    last, sets = np.float64(n_rings), np.int32(SETS)
     for j in range(n):
         column = np.int32(j)  # vectors of 64-bit integers need AVX-512
         x = dx + np.float64(column)
         v, u = yy * dy + yx * x, yx * dy + xx * x
         d = math.sqrt(v * v + u * u)
+        edge = np.int32(min(max((d - inner) * per_pixel + 0.5, 0.0), last))
+        weight = min(max(d - inner - np.float64(edge) * thickness + 0.5, 0.0), 1.0)
+        weight = 1 - inner if d < 0.5 and inner < 0.5 else weight
+        high[j] = weight
+        places[j] = plus(times(plus(edge, np.int32(1)), sets), np.int32(column & (SETS - 1)))
+
+
+@lean_inner_kernel
+def _find_narrow(
+    dy: float, dx: float, rings: Any, pairs: int, pair: int, n: int, results: Any
+) -> None:
+    """Find a pair of rings for each pixel; pair 0 has the lowest ring that can have a weight."""
+    places, low, high = results
+    (yy, yx, xx), inner, thickness, n_rings = rings
+    per_pixel = min(1 / thickness, 1e300)  # finite: infinity times 0 has no ring
+    sets = np.int32(SETS)
+    most = thickness / 2 + 0.5
+    for j in range(n):
+        column = np.int32(j)
+        x = dx + np.float64(column)
+        v, u = yy * dy + yx * x, yx * dy + xx * x
+        d = math.sqrt(v * v + u * u)
         ring = np.floor((d - inner - 0.5) * per_pixel)
         ring = min(max(ring, 0.0), np.float64(n_rings)) + 2 * pair
-        depth = d - inner - ring * thickness  # in the lower ring
-        nearer = min(max(min(depth, thickness - depth) + 0.5, 0.0), 1.0)
-        depth -= thickness
-        high[j] = min(max(min(depth, thickness - depth) + 0.5, 0.0), 1.0)
+        distance = d - inner - (ring + 0.5) * thickness
+        nearer = min(max(most - abs(distance), 0.0), 1.0)
+        high[j] = min(max(most - abs(distance - thickness), 0.0), 1.0)
         central = d < 0.5 and inner < 0.5
         low[j] = 1 - inner if central and ring == 0 else nearer
         place = plus(np.int32(ring), np.int32(2 * pairs))

@@ -248,7 +248,7 @@ def add_to_pair(
 ) -> None:
     """Add low * value, high * value, low and high to the four sums of a pair, as one vector.
 
-    `value` was converted from the dtype of the array `frame`.
+    If `low` is None, it is 1 - high. `value` was converted from the dtype of the array `frame`.
     """
     four = ir.VectorType(value.type, 4)
 
@@ -259,7 +259,12 @@ def add_to_pair(
         return found
 
     one, zero = ir.Constant(value.type, 1), ir.Constant(four, (0, 0, 0, 0))
-    weights = vector(low, high, low, high)
+    if isinstance(kinds[2], types.NoneType):
+        weights = vector(high, high, high, high)
+        weights = builder.fmul(weights, ir.Constant(four, (-1, 1, -1, 1)), flags=CONTRACT)
+        weights = builder.fadd(weights, ir.Constant(four, (1, 0, 1, 0)), flags=CONTRACT)
+    else:
+        weights = vector(low, high, low, high)
     products = builder.fmul(weights, vector(value, value, one, one), flags=CONTRACT)
     place = vectors_at(builder, sums, builder.mul(ring, INDEX(4)), four)
     if isinstance(kinds[5].dtype, types.Float):  # a NaN must not reach a ring without a weight
