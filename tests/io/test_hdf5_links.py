@@ -2,6 +2,7 @@
 
 import os
 import pickle
+import shutil
 
 import numpy as np
 import pytest
@@ -202,6 +203,19 @@ def test_sources_that_are_found_only_from_the_working_folder(tmp_path, monkeypat
     monkeypatch.chdir(tmp_path)
     with pytest.raises(FileFormatError, match=r"frames\.h5, which does not exist"):
         open_file("scans/scan.h5")
+
+
+@pytest.mark.parametrize("kind", ["virtual", "link alone"])
+def test_a_link_does_not_read_sources_of_the_working_folder(tmp_path, monkeypatch, kind):
+    write_sources(tmp_path, kind)
+    (tmp_path / "links").mkdir()
+    (tmp_path / "links" / "scan.h5").symlink_to(tmp_path / "scan.h5")
+    shutil.copytree(tmp_path / "raw", tmp_path / "other" / "raw")  # another scan with such parts
+    monkeypatch.chdir(tmp_path / "other")
+    with pytest.raises(FileFormatError):
+        open_file("../links/scan.h5", dataset="scan")
+    monkeypatch.chdir(tmp_path)
+    assert_eq(open_file("links/scan.h5", dataset="scan").array, FRAMES)
 
 
 def test_external_values_are_not_those_of_another_folder(tmp_path, monkeypatch):

@@ -19,7 +19,7 @@ from udfdask.base.once_per_process import OncePerProcess
 from udfdask.errors import FileFormatError, missing_package
 from udfdask.io.file_identity import COPY_AGAIN, FileIdentity, check_values, reading, unchanged
 from udfdask.io.hdf5_axes import describe, text
-from udfdask.io.hdf5_datasets import find_dataset, other_files
+from udfdask.io.hdf5_datasets import existing_file_of, find_dataset, other_files
 from udfdask.io.lazy_source import StoredArray, Values, choose_chunks, lazy_array
 from udfdask.io.memmap import MappedArray, c_strides
 from udfdask.io.opened_file import OpenedFile, choose_sig_dims, opened_array
@@ -258,9 +258,11 @@ def take_over(array: da.Array, identity: FileIdentity) -> StoredArray | None:
 
 def _source(dataset: Any, identity: FileIdentity) -> StoredArray:
     """Return the source with which tasks read an open dataset, from the file behind links."""
-    file = dataset.file.filename
-    if not Path(file).samefile(identity.path):
-        identity = FileIdentity.of(file)
+    file = Path(dataset.file.filename)
+    if not file.is_absolute():  # found in the folder of the process, which may be another one later
+        existing_file_of(str(file), Path(identity.path))
+    if not file.samefile(identity.path):
+        identity = FileIdentity.of(file.absolute())
     others = other_files(dataset)
     if not others:  # a symbolic link, such as that to the latest scan, may soon lead elsewhere
         identity = replace(identity, path=os.path.realpath(identity.path))

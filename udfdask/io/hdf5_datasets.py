@@ -260,7 +260,7 @@ def _paths(dataset: Any) -> Iterator[str]:
         key = (source.file_name.replace("%%", "%"), source.dset_name.replace("%%", "%"))
         needed[key] = tuple(map(max, needed.get(key) or last, last))
     for (name, path), last in needed.items():
-        file = home if name == "." else _existing(name, home)
+        file = home if name == "." else existing_file_of(name, home)
         with h5py.File(file, "r") as opened:
             values = get_item(opened, path)
             shape = getattr(values, "shape", None)
@@ -273,14 +273,20 @@ def _paths(dataset: Any) -> Iterator[str]:
             yield from (str(file), values.file.filename, *_paths(values))
 
 
-def _existing(name: str, home: Path) -> Path:
+def existing_file_of(name: str, home: Path) -> Path:
     """Return the file that HDF5 finds by a name in a file `home`; raise if there is none.
 
-    HDF5 looks next to that file and, if it is a symbolic link, next to the file behind it. It also
-    looks in the folder of the process, but that of a worker can be another one.
+    HDF5 looks next to that file and, if it is a symbolic link, next to the file behind it. Between
+    these it looks in the folder of the process, but that of a worker can be another one.
     """
     names = [name, Path(name).name] if Path(name).is_absolute() else [name]
     for place in (home.parent / each for home in (home, home.resolve()) for each in names):
         if place.is_file():
+            here = Path(name)
+            if home.parent / name != place and here.is_file() and not here.samefile(place):
+                raise FileFormatError(
+                    f"HDF5 would read {here.absolute()} in place of {place}, because {home} is a "
+                    f"link: open {home.resolve()}"
+                )
             return place.absolute()
     raise FileFormatError(f"{home} needs {name}, which does not exist. Put it back")
