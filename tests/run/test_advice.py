@@ -1,5 +1,6 @@
 """Every piece of advice, through every entry point."""
 
+import dask
 import dask.array as da
 import numpy as np
 import pytest
@@ -69,6 +70,21 @@ def test_small_chunks_of_a_region():
     assert advice.numbers["block"] == 4 * 64 * 64 * 2  # all frames of a chunk are loaded
     joined = ud.explain(x, SumUDF(), roi=roi, merge_small="64 MiB")
     assert advice.numbers["tasks"] == joined.n_chunks
+
+
+@pytest.mark.parametrize("memory", ["64 MB", "200 MB", "2 GB"])
+def test_who_follows_advice_gets_no_other_one(memory):
+    small = da.zeros((12_000, 4, 64, 64), chunks=(1, 4, 64, 64), dtype="uint16")
+    thin = da.zeros((49, 35, 512, 512), chunks=(1, 2, 512, 512), dtype="float32")
+    with dask.config.set({"udfdask.worker-memory": memory}):
+        (advice,) = ud.explain(small, SumUDF()).advice
+        (remedy,) = advice.remedies
+        assert not ud.explain(small, SumUDF(), merge_small=remedy.value).advice
+        average = NeighborAverageUDF("rectangular")
+        (advice,) = ud.explain(thin, average).advice
+        (remedy,) = advice.remedies
+        kinds = [one.kind for one in ud.explain(thin.rechunk(remedy.chunks), average).advice]
+        assert "large tasks" not in kinds
 
 
 def test_a_region_of_nothing():

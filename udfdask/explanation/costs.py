@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from dask.utils import format_bytes, parse_bytes
+from dask.utils import format_bytes
 
 from udfdask.advice import Advice, MakeChunks, Rechunk, SetOption
 from udfdask.base.config import chunk_bytes
@@ -30,8 +30,8 @@ LITTLE_DATA = 64 << 20
 """Bytes of data that may be in the wrong chunks, or of frames that chunks may give to neighbors,
 without a warning: 64 MiB of frames in 512 to 2048 blocks take 0.3 to 0.5 s, whole ones 0.04 s."""
 
-GOOD_JOINED_SIZE = "64 MiB"
-"""Size of joined chunks that a warning recommends."""
+GOOD_JOINED_SIZE = 64 << 20
+"""Size of joined chunks that a warning recommends, in bytes; joined ones can be twice as large."""
 
 
 def advised(plan: Plan) -> Plan:
@@ -119,7 +119,8 @@ def many_blocks(recipe: Recipe, limits: Sequence[tuple[int, int]]) -> Iterator[A
     from udfdask.geometry.good_chunks import joined_chunks  # few runs need it
 
     chunks = (*recipe.grid.nav_chunks, *recipe.sig_chunks)
-    joined = joined_chunks(chunks, recipe.dtype.itemsize, parse_bytes(GOOD_JOINED_SIZE))
+    good = max(1, int(min(GOOD_JOINED_SIZE, task_limit() / 2)) >> 20)
+    joined = joined_chunks(chunks, recipe.dtype.itemsize, good << 20)
     share = count / math.prod(map(len, chunks))  # of the chunks that have selected frames
     tasks = math.ceil(math.prod(map(len, joined)) * share)
     also = (
@@ -127,7 +128,7 @@ def many_blocks(recipe: Recipe, limits: Sequence[tuple[int, int]]) -> Iterator[A
         "array is made are faster still"
     )
     text = f"{count} blocks of {format_bytes(size)}: "
-    parts = (text, SetOption("merge_small", GOOD_JOINED_SIZE), also)
+    parts = (text, SetOption("merge_small", f"{good} MiB"), also)
     yield Advice("small chunks", parts, {"blocks": count, "block": size, "tasks": tasks})
 
 
@@ -159,7 +160,7 @@ def _wide_margins(recipe: Recipe, limit: float) -> Iterator[Advice]:
     if travel <= max(data_bytes, LITTLE_DATA):
         return
     best = min(chunk_bytes(), limit)
-    side = max(1, round((best / max(1, frame_bytes)) ** (1 / len(grid.shape))))
+    side = max(1, int((best / max(1, frame_bytes)) ** (1 / len(grid.shape))))
     text = (
         f"chunks give {format_bytes(travel)} of frames to their neighbors, more than the data "
         f"({format_bytes(data_bytes)}), because they are thin for this halo: "
