@@ -13,13 +13,14 @@ from udfdask.cli import main
 ENDS = """
 import os, pathlib, signal
 
-here = pathlib.Path(__file__).parent
 calls = []
 
 def total(frame):
     calls.append(1)
-    if (here / "ends").exists() and len(calls) > 20:
-        os.kill(os.getpid(), getattr(signal, (here / "ends").read_text()))
+    # a name that is made here: a file that the code names is an input of the UDF
+    ends = pathlib.Path(__file__).with_name("ends".upper())
+    if ends.exists() and len(calls) > 20:
+        os.kill(os.getpid(), getattr(signal, ends.read_text()))
     return float(frame.sum())
 """
 
@@ -34,11 +35,11 @@ def scan(tmp_path):
 def run(scan, *more, end=None):
     """Run the command in a process of its own; it ends itself by a signal in the third chunk."""
     if end is not None:
-        (scan / "ends").write_text(end)
+        (scan / "ENDS").write_text(end)
     args = ["scan.npy", "--udf", "auto:f=ends:total", "--chunks", "1,8,-1,-1"]
     args += ["--scheduler", "synchronous", "--no-progress", *more]
     done = run_program("run", *args, folder=scan)
-    (scan / "ends").unlink(missing_ok=True)
+    (scan / "ENDS").unlink(missing_ok=True)
     return done
 
 

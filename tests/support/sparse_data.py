@@ -67,8 +67,7 @@ def forbid_dense(monkeypatch: Any) -> list[str]:
     for form in MATRIX_FORMATS:
         for name in ("todense", "toarray", "__array__"):
             monkeypatch.setattr(getattr(scipy.sparse, form), name, refuse, raising=False)
-    for name in ("dense", "pixels"):
-        monkeypatch.setattr(SparseRows, name, refuse)
+    monkeypatch.setattr(SparseRows, "dense", refuse)
     convert, made = sparseconverter.for_backend, []
 
     def counted(array: Any, backend: str, *more: Any) -> Any:
