@@ -154,7 +154,7 @@ def test_the_legend_names_each(detectors, names):
         (VirtualDetectorUDF("ring", ri=40, ro=50), r"no pixel of a frame .* ring, ri=40, ro=50: n"),
         (
             VirtualDetectorUDF("ring", ri="40 mrad", ro="50 mrad"),
-            r"ri = 40 mrad is .* ky from 0 to 7.5",
+            r"no pixel of a frame .* ring, ri=80.0, ro=100.0: n",
         ),
         (ApplyMasksUDF({"a": STRIPE, "b": STRIPE & ~STRIPE}), "has no pixel"),
     ],
