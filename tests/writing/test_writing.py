@@ -67,6 +67,16 @@ def test_what_a_dead_run_left_is_removed_after_a_day(tmp_path):
     assert sorted(tmp_path.iterdir()) == sorted([young, other])
 
 
+def test_a_run_that_takes_longer_than_a_day_keeps_its_store(tmp_path):
+    part = part_path(tmp_path / "a.zarr")
+    (part / "result" / "c").mkdir(parents=True)
+    (part / "result" / "c" / "0").write_bytes(b"chunk")
+    for path in (part, part / "result", part / "result" / "c"):
+        os.utime(path, (0, time.time() - 25 * 3600))
+    part_path(tmp_path / "a.zarr")
+    assert part.exists()
+
+
 def folders(tmp_path):
     for name in ("notes", "link", "folder"):
         make_store(tmp_path / f"{name}.zarr")

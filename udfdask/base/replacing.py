@@ -27,7 +27,9 @@ def part_path(target: Path) -> Path:
     prefix = hidden_prefix(target)
     for left in list(target.parent.glob(f"{prefix}*.part")):
         with contextlib.suppress(OSError):
-            if left.stat().st_mtime < time.time() - 24 * 3600:
+            # the time of a folder is not that of chunks that are written in folders inside
+            latest = max(each.stat().st_mtime for each in (left, *left.rglob("*")))
+            if latest < time.time() - 24 * 3600:
                 _remove(left)
     return target.with_name(f"{prefix}{uuid.uuid4().hex[:8]}.part")
 
