@@ -2,9 +2,9 @@
 
 The default suite leaves out the tests with the mark `full`, and those that start processes of dask
 (the fixtures and schedulers of `IN_PROCESSES`), unless they have the mark `always`. Of the sets of
-parameters of a test it has at most `SETS`, of what hypothesis generates at most `EXAMPLES`, of the
-dtypes that it draws those of `few_of`. A test that is named on the command line (`file.py::test`)
-runs as in the full suite.
+parameters of a test it has at most `SETS`, and those of `COMPILED` only if there are no others; of
+what hypothesis generates at most `EXAMPLES`, of the dtypes that it draws those of `few_of`. A test
+that is named on the command line (`file.py::test`) runs as in the full suite.
 
 pytest has no public way to drop parameter sets before it makes an item of each. So the sets are
 taken from `Metafunc._calls`, which pytest itself makes items of.
@@ -19,6 +19,8 @@ SETS = 2
 EXAMPLES = 10
 CLUSTERS = {"client", "mixed"}
 IN_PROCESSES = {"client", "cluster", "pool", "processes", "distributed"}
+# a process compiles functions of these for 8 s, of other sparse arrays for 2 s
+COMPILED = {"GCXS", "sparse.GCXS"}
 
 
 def pytest_addoption(parser):
@@ -60,7 +62,8 @@ def pytest_generate_tests(metafunc):
         if not for_default(metafunc.definition):
             metafunc._calls = metafunc._calls[:1]  # stands for all of them, and is deselected
         else:
-            here = [call for call in metafunc._calls if IN_PROCESSES.isdisjoint(call.id.split("-"))]
+            slow = IN_PROCESSES | COMPILED
+            here = [call for call in metafunc._calls if slow.isdisjoint(call.id.split("-"))]
             metafunc._calls = spread(here or metafunc._calls, SETS)
     return result
 
