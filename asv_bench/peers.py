@@ -22,6 +22,8 @@ from contextlib import nullcontext
 from pathlib import Path
 
 import dask
+import llvmlite.binding
+import numba
 
 from benchmarks.layouts import LAYOUTS, make_file
 from comparison import by_libertem
@@ -30,6 +32,7 @@ from comparison.cases import CASES, Case
 from comparison.contest import Outcome, run_case
 from comparison.first_call import first_call
 from comparison.goals import goals_table
+from udfdask.kernels.numba_internals.vector_sums import VECTOR_BYTES
 
 START, STOP = "<!-- peers: start -->", "<!-- peers: stop -->"
 
@@ -88,12 +91,14 @@ def first_calls(
 
 
 def versions(libertem: bool) -> str:
-    """Return the versions of what takes part."""
+    """Return the processor, its vectors as numba uses them, and the versions of what takes part."""
+    name = numba.core.config.CPU_NAME or llvmlite.binding.get_host_cpu_name()
+    processor = f"a processor of type {name} with vectors of {8 * VECTOR_BYTES} bits"
     packages = {"dask": "dask", "numpy": "NumPy", "numba": "numba"}
     if libertem:
         packages["libertem"] = "LiberTEM"
     found = [f"{title} {importlib.metadata.version(name)}" for name, title in packages.items()]
-    return ", ".join([f"Python {platform.python_version()}", *found])
+    return ", ".join([processor, f"Python {platform.python_version()}", *found])
 
 
 def replace_part(page: Path, text: str) -> None:
