@@ -48,6 +48,11 @@ def test_more_frames_than_32_bits_can_add_up(dtype, value, n):
     check(np.full((n, 2), value, dtype=dtype), dtype)
 
 
+@pytest.mark.parametrize("n", [256, 257, 600])
+def test_more_bytes_than_16_bits_can_add_up(n):
+    check(np.full((n, 2), -128, dtype="i1"), "i1")
+
+
 @pytest.mark.parametrize("shape", [(0, 3, 4), (3, 0, 4)])
 def test_nothing(shape):
     total = np.ones(shape[1:])

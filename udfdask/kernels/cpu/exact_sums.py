@@ -144,11 +144,23 @@ MOST_SQUARES = 1 << 15
 """Largest number of frames whose squares are added up: the steps up to the variance fit 64 bits."""
 
 
+PIECE = 1024
+"""Pixels at a time whose sums of eight rows wait in the first-level cache to be widened.
+
+LLVM fills vectors with the widest numbers of a loop: in a loop that widens, arithmetic with narrow
+numbers leaves half of a vector empty, or more. With vectors of 128 bits, a loop of its own makes
+variances 1.5 times as fast, with 256 bits 1.15 times, with 512 bits 0.93 to 1 times.
+"""
+
+
 @lean_kernel
-def square_columns(rows: Any, largest: Any, buffers: Any, before: int, moments: Any) -> None:
+def square_columns(
+    rows: Any, largest: Any, eights_of: Any, buffers: Any, before: int, moments: Any
+) -> None:
     """Merge the moments of all rows into those of `before` other rows, as `deviate_columns` does.
 
-    The buffers hold the sums of the pixels of one step, and half the sums of their parabolas.
+    The buffers hold the sums of the pixels of one step, and half the sums of their parabolas;
+    `eights_of` the same of eight rows, in the dtypes of `largest`, for `PIECE` pixels, or is None.
     """
     flat, count, step, width, swap = rows
     sums, halves = buffers
@@ -163,16 +175,7 @@ def square_columns(rows: Any, largest: Any, buffers: Any, before: int, moments: 
         for j in range(n):
             sums[j] = halves[j] = 0
         for i in range(0, eights, TOGETHER):
-            place = i * step + start
-            for j in range(n):
-                eight = eight_at(flat, place, step, j, swap, narrow)
-                upper, lower = sum_of(eight[:4], narrow), sum_of(eight[4:], narrow)
-                sums[j] += wide(plus(upper, lower))
-                # the squares wrap around, but not the parabolas
-                squares = times(eight, eight)
-                first = unsigned(parabolas_of(largest[0], upper, sum_of(squares[:4], narrow))) >> 1
-                second = unsigned(parabolas_of(largest[0], lower, sum_of(squares[4:], narrow))) >> 1
-                halves[j] += wider(first + second)
+            _add_eight(flat, i * step + start, step, swap, largest, eights_of, sums[:n], halves[:n])
         for i in range(eights, count):
             place = i * step + start
             for j in range(n):
@@ -191,6 +194,50 @@ def square_columns(rows: Any, largest: Any, buffers: Any, before: int, moments: 
             deviation = np.float64(squared * count - s * s) * each
             mine, theirs = (excesses[j], varsums[j]), (np.float64(s), deviation)
             excesses[j], varsums[j] = merged(before, count, -origins[j], mine, theirs)
+
+
+@lean_inner_kernel
+def _add_eight(
+    flat: Any,
+    place: Any,
+    step: Any,
+    swap: Any,
+    largest: Any,
+    eights_of: Any,
+    sums: Any,
+    halves: Any,
+) -> None:
+    """Add eight rows to the sums of pixels and to half the sums of their parabolas."""
+    wide, wider, n = sums.dtype.type, halves.dtype.type, len(sums)
+    if eights_of is None:
+        for j in range(n):
+            total, half = _of_eight(flat, place, step, j, swap, largest)
+            sums[j] += wide(total)
+            halves[j] += wider(half)
+        return
+    totals_of_eight, halves_of_eight = eights_of
+    for first in range(0, n, PIECE):
+        m = min(PIECE, n - first)
+        for j in range(m):
+            found = _of_eight(flat, place + first, step, j, swap, largest)
+            totals_of_eight[j], halves_of_eight[j] = found
+        some, their = sums[first : first + m], halves[first : first + m]
+        for j in range(m):
+            some[j] += wide(totals_of_eight[j])
+            their[j] += wider(halves_of_eight[j])
+
+
+@lean_inner_kernel
+def _of_eight(flat: Any, place: Any, step: Any, j: Any, swap: Any, largest: Any) -> Any:
+    """Return the sum of a column of eight rows, and half the sum of its parabolas."""
+    narrow, unsigned = type(largest[0]), type(largest[1])
+    eight = eight_at(flat, place, step, j, swap, narrow)
+    upper, lower = sum_of(eight[:4], narrow), sum_of(eight[4:], narrow)
+    # the squares wrap around, but not the parabolas
+    squares = times(eight, eight)
+    first = unsigned(parabolas_of(largest[0], upper, sum_of(squares[:4], narrow))) >> 1
+    second = unsigned(parabolas_of(largest[0], lower, sum_of(squares[4:], narrow))) >> 1
+    return plus(upper, lower), first + second
 
 
 @lean_inner_kernel

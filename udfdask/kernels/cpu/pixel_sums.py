@@ -21,6 +21,7 @@ from udfdask.kernels.numba_internals.compile import (
 )
 from udfdask.kernels.numba_internals.reading import TOGETHER, eight_at, noted, sum_of, value_at
 from udfdask.kernels.numba_internals.rows import MOST, as_real, as_rows, swapped, wider
+from udfdask.kernels.numba_internals.vector_sums import VECTOR_BYTES
 from udfdask.kernels.overflow import is_long, require
 
 MOST_EXACT = 1 << 12
@@ -91,7 +92,7 @@ COLUMNS = 1 << 14
 """Pixels at a time: their sums stay in a cache. With fewer, frames are not read sequentially."""
 
 FEW = 256
-"""Frames per intermediate sum, if values have the precision of the total."""
+"""Frames per intermediate sum of bytes in 16 bits, or of values that have the total's precision."""
 
 
 def add_frames(tile: AnyArray, total: AnyArray) -> None:
@@ -118,9 +119,14 @@ def add_frames(tile: AnyArray, total: AnyArray) -> None:
     if dtype == target.dtype != rows.flat.dtype:
         add_columns(tuple(rows), block, None, target)
         return
+    most = MOST
+    if rows.flat.dtype.itemsize == 1 and VECTOR_BYTES < 64:  # twice as many sums fit a vector
+        dtype, most = np.dtype(f"{rows.flat.dtype.kind}2"), FEW
+    elif rows.flat.dtype == target.dtype:
+        # there is no wider dtype than double precision: sum in two steps, with less rounding
+        most = FEW
     sums = np.empty(block, dtype)
-    # there is no wider dtype than double precision: sum in two steps, with smaller rounding errors
-    for group in rows.cut(FEW if rows.flat.dtype == target.dtype else MOST):
+    for group in rows.cut(most):
         add_columns(tuple(group), block, sums, target)
 
 
