@@ -10,6 +10,7 @@ pytest has no public way to drop parameter sets before it makes an item of each.
 taken from `Metafunc._calls`, which pytest itself makes items of.
 """
 
+import os
 import re
 
 import pytest
@@ -33,6 +34,8 @@ def pytest_addoption(parser):
 
 def pytest_configure(config):
     """Choose the number of examples before the modules of tests are imported."""
+    # freed arrays go back to the system, as in dask's workers, also in processes that tests start
+    os.environ.setdefault("MALLOC_TRIM_THRESHOLD_", "65536")
     # no test depends on time
     patient = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
     settings.register_profile("default", max_examples=EXAMPLES, **patient)
