@@ -175,7 +175,8 @@ def square_columns(
         for j in range(n):
             sums[j] = halves[j] = 0
         for i in range(0, eights, TOGETHER):
-            _add_eight(flat, i * step + start, step, swap, largest, eights_of, sums[:n], halves[:n])
+            some = sums[:n], halves[:n]
+            _add_eight(flat, i * step + start, step, swap, largest, eights_of, some)
         for i in range(eights, count):
             place = i * step + start
             for j in range(n):
@@ -198,16 +199,10 @@ def square_columns(
 
 @lean_inner_kernel
 def _add_eight(
-    flat: Any,
-    place: Any,
-    step: Any,
-    swap: Any,
-    largest: Any,
-    eights_of: Any,
-    sums: Any,
-    halves: Any,
+    flat: Any, place: Any, step: Any, swap: Any, largest: Any, eights_of: Any, buffers: Any
 ) -> None:
     """Add eight rows to the sums of pixels and to half the sums of their parabolas."""
+    sums, halves = buffers
     wide, wider, n = sums.dtype.type, halves.dtype.type, len(sums)
     if eights_of is None:
         for j in range(n):

@@ -119,12 +119,10 @@ def add_frames(tile: AnyArray, total: AnyArray) -> None:
     if dtype == target.dtype != rows.flat.dtype:
         add_columns(tuple(rows), block, None, target)
         return
-    most = MOST
+    # there is no wider dtype than double precision: sum in two steps, with smaller rounding errors
+    most = FEW if rows.flat.dtype == target.dtype else MOST
     if rows.flat.dtype.itemsize == 1 and VECTOR_BYTES < 64:  # twice as many sums fit a vector
         dtype, most = np.dtype(f"{rows.flat.dtype.kind}2"), FEW
-    elif rows.flat.dtype == target.dtype:
-        # there is no wider dtype than double precision: sum in two steps, with less rounding
-        most = FEW
     sums = np.empty(block, dtype)
     for group in rows.cut(most):
         add_columns(tuple(group), block, sums, target)
