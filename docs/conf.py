@@ -97,7 +97,6 @@ sphinx_gallery_conf = {
     "show_signature": False,
     "within_subsection_order": "FileNameSortKey",
 }
-warnings.filterwarnings("error", category=udfdask.UDFWarning)  # in the scripts of the gallery
 # it tells that Agg shows no windows, which is what a build wants
 warnings.filterwarnings("ignore", message="FigureCanvasAgg is non-interactive")
 

@@ -61,11 +61,10 @@ def test_udfdask_and_dask_agree(name, folder):
 def test_libertem_agrees_too(folder, monkeypatch):
     monkeypatch.syspath_prepend(FOLDER)  # its processes import what it is given
     with by_libertem.LiberTEM(threads=2) as peer:
-        for number, case in enumerate(CASES):
-            executors = ("threads",) if number else by_libertem.EXECUTORS
-            outcome = run_case(case, folder=folder, peer=peer, executors=executors, **SETTINGS)
+        for case in CASES:
+            outcome = run_case(case, folder=folder, peer=peer, **SETTINGS)
             assert not outcome.failed, (case.name, outcome.said, outcome.differences)
-            assert outcome.executor in executors
+            assert outcome.executor in by_libertem.EXECUTORS
 
 
 @pytest.mark.parametrize("name", ["zarr3-sharded", "hdf5-shuffle-gzip", "hdf5-contiguous", "npy"])
