@@ -34,7 +34,7 @@ def pytest_addoption(parser):
 
 def pytest_configure(config):
     """Choose the number of examples before the modules of tests are imported."""
-    # freed arrays go back to the system, as in dask's workers, also in processes that tests start
+    # Freed arrays go back to the system, as in dask's workers; child processes inherit this.
     os.environ.setdefault("MALLOC_TRIM_THRESHOLD_", "65536")
     # no test depends on time
     patient = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}

@@ -113,7 +113,7 @@ def add_moments(tile: AnyArray, before: int, moments: Moments) -> None:
         buffers = np.empty(block, wider(rows.flat.dtype)), np.empty(block, HALVES[dtype])
         largest = LARGEST[dtype]
         eights = None
-        if VECTOR_BYTES < 64:
+        if VECTOR_BYTES < 64:  # otherwise one loop is faster, see `PIECE`
             eights = tuple(np.empty(PIECE, number.dtype) for number in largest)
         for group in rows.cut(MOST_SQUARES):
             square_columns(tuple(group), largest, eights, buffers, before, tuple(real))
