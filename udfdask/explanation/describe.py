@@ -83,7 +83,7 @@ def _line(label: str, text: str) -> str:
 
 
 _TOPICS = frozenset(
-    "data chunks reads tasks memory tiles backend needs corrects descans neighbors detector "
+    "data chunks reads tasks memory speed tiles backend needs corrects descans neighbors detector "
     "warning note".split()
 )
 

@@ -12,6 +12,7 @@ from udfdask.explanation.costs import NOTED_BLOCKS, many_blocks
 from udfdask.geometry.axes import Axis, pixel_size, shared_unit
 from udfdask.plan.parameters import new_instance
 from udfdask.plan.recipe import CORRECTIONS
+from udfdask.udf.written_methods import is_of_user
 
 if TYPE_CHECKING:
     from udfdask.masks.coverage import Coverage
@@ -39,7 +40,7 @@ def _merge_notes(plan: Plan) -> Iterator[str]:
     """Yield why merges run one after another, and what ends that, for UDFs that users wrote."""
     for udf in plan.recipe.udfs:
         is_chain = udf.merge.mode == "chain" and plan.recipe.grid.n_chunks > 1
-        if not is_chain or udf.cls.__module__.startswith("udfdask.udfs."):
+        if not is_chain or not is_of_user(udf.cls):
             continue
         nav = [name for name, spec in udf.allocated.items() if spec.kind == "nav"]
         several, them = ("s", "them") if len(nav) > 1 else ("", "it")

@@ -241,6 +241,7 @@ class UDFAccessor:
         udf: UDF | Sequence[UDF] | Mapping[str, UDF],
         *,
         roi: SignalRegion | None = None,
+        measure: bool = False,
         **options: Unpack[RunOptions],
     ) -> Explanation:
         """Describe what `run_udf` would do with the same arguments.
@@ -249,6 +250,8 @@ class UDFAccessor:
         ----------
         udf, roi, **options
             As in `run_udf`.
+        measure
+            As in `udfdask.explain`.
 
         Returns
         -------
@@ -268,7 +271,7 @@ class UDFAccessor:
         960
         """
         check_names(self.explain, options)
-        return arrange(self._signal, roi).explain(udf, options)
+        return arrange(self._signal, roi).explain(udf, options, measure=measure)
 
 
 class _AccessorAttribute:

@@ -51,10 +51,10 @@ class LabeledData:
         made = tuple(made.values()) if isinstance(udf, dict) else made
         return made if isinstance(made, tuple) else (made,)
 
-    def explain(self, udf: Any, options: Mapping[str, Any]) -> Explanation:
+    def explain(self, udf: Any, options: Mapping[str, Any], *, measure: bool) -> Explanation:
         """Return the description of a run."""
         udf, chosen = self._arguments(udf, options)
-        return explain_for(self.door, self.array, udf, **chosen)
+        return explain_for(self.door, self.array, udf, measure=measure, **chosen)
 
     def iterate(self, udf: Any, options: Mapping[str, Any]) -> ProgressiveRun:
         """Return a planned run that yields snapshots."""

@@ -28,6 +28,7 @@ from udfdask.run.options import DescribedData, RunOptions, check_names, forwards
 from udfdask.scheduling.compute import compute, persist
 from udfdask.udf import UDF
 from udfdask.udf.libertem_udfs import as_own
+from udfdask.udf.written_methods import is_of_user
 
 T = TypeVar("T")
 
@@ -168,6 +169,7 @@ def explain(
     *,
     sig_dims: int | None = None,
     roi: Region | None = None,
+    measure: bool = False,
     **options: Unpack[RunOptions],
 ) -> Explanation:
     """Describe what `run_udf` would do with the same arguments.
@@ -176,6 +178,9 @@ def explain(
     ----------
     array, udf, sig_dims, roi, **options
         As in `run_udf`.
+    measure
+        Whether to run the UDFs over a chunk for each processor of this machine, three times, to
+        estimate the time of the run, and to warn if threads do not help. Otherwise nothing runs.
 
     Returns
     -------
@@ -196,13 +201,27 @@ def explain(
     8388608
     """
     check_names(explain, options)
-    return explain_for(ARRAY, array, udf, sig_dims=sig_dims, roi=roi, **options)
+    return explain_for(ARRAY, array, udf, sig_dims=sig_dims, roi=roi, measure=measure, **options)
 
 
-def explain_for(door: Door, array: Any, udf: Any, **options: Any) -> Explanation:
+def explain_for(
+    door: Door, array: Any, udf: Any, *, measure: bool = False, **options: Any
+) -> Explanation:
     """Return the description of a run for the users of an entry point."""
-    plan, array = plan_run(array, udf, door=door, caller="explain", **options)
-    return make_results(plan, array, udf)[0].explain()
+    plan, data = plan_run(array, udf, door=door, caller="explain", **options)
+    explanation = make_results(plan, data, udf)[0].explain()
+    if not measure or not plan.recipe.grid.n_chunks:
+        return explanation
+    from udfdask.run.speed import explain_speed, measure_speed
+
+    def run(mask: Any, threads: int) -> None:
+        some, data = plan_run(array, udf, door=door, **{**options, "roi": mask})
+        compute(*make_results(some, data, udf), scheduler="threads", num_workers=threads)
+
+    recipe = plan.recipe
+    speed = measure_speed(recipe.grid, recipe.shape.sig.size * recipe.dtype.itemsize, run)
+    own = [n for n, u in zip(plan.names, recipe.udfs, strict=True) if is_of_user(u.cls)]
+    return explain_speed(explanation, speed, own, door)
 
 
 def plan_run(

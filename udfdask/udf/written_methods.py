@@ -47,3 +47,8 @@ def misspelled_methods(
             owner = written[name].__name__
             texts.append(f"{owner}.{name} is never called: did you mean {near[0]}?")
     return texts
+
+
+def is_of_user(cls: Any) -> bool:
+    """Return whether a UDF runs a user's code: a class of theirs, or a function that ours calls."""
+    return not cls.__module__.startswith("udfdask.udfs.") or cls._plain_function is not None

@@ -287,6 +287,7 @@ class DataArrayUDF:
         udf: UDF | Sequence[UDF] | Mapping[str, UDF],
         sig_dims: SigDims | None = None,
         roi: LabeledRegion | None = None,
+        measure: bool = False,
         **options: Unpack[RunOptions],
     ) -> Explanation:
         """Describe what `run_udf` would do with the same arguments.
@@ -295,6 +296,8 @@ class DataArrayUDF:
         ----------
         udf, sig_dims, roi, **options
             As in `run_udf`.
+        measure
+            As in `udfdask.explain`.
 
         Returns
         -------
@@ -316,4 +319,4 @@ class DataArrayUDF:
         8
         """
         check_names(self.explain, options)
-        return arrange(self._array, sig_dims, roi)[0].explain(udf, options)
+        return arrange(self._array, sig_dims, roi)[0].explain(udf, options, measure=measure)
