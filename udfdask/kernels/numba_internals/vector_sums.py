@@ -22,7 +22,9 @@ from udfdask.kernels.numba_internals.rows import cgutils
 def _registers() -> tuple[int, int]:
     """Return the size of a vector register in bytes, and the number of registers."""
     target: Any = cpu_target
-    _, _, features = target.target_context.codegen().magic_tuple()
+    triple, _, features = target.target_context.codegen().magic_tuple()
+    if triple.startswith(("aarch64", "arm64")):
+        return 16, 32
     if "+avx512f" in features:
         return 64, 32
     return 32 if "+avx2" in features else 16, 16
