@@ -98,5 +98,5 @@ if not TYPE_CHECKING:  # a type checker would accept any name
             "udf.promises": "Promises",
         },
         # docs and messages write udfdask.io.open_file: it works after `import udfdask`
-        parts="corrections errors io libertem masks plotting testing udfs",
+        parts="analyses corrections errors io libertem masks plotting testing udfs",
     )

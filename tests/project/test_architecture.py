@@ -42,13 +42,16 @@ ALLOWED = {
             "advice errors base geometry backends plotting corrections udf udfs plan chunk graph "
             "explanation scheduling results"
         ),
+        "analyses": (
+            "errors base geometry backends kernels masks corrections udf udfs results run"
+        ),
         "libertem": "errors geometry udf udfs scheduling results run",
         "xarray": "advice errors base geometry udf explanation scheduling io results run",
         "hyperspy": "advice errors base geometry udf explanation scheduling io results run",
         "dask": "run",
         "testing": "errors base geometry backends corrections udf plan chunk results run",
         "cli": (
-            "advice errors base geometry plotting masks demo udf udfs graph explanation "
+            "advice errors base geometry plotting masks demo udf udfs analyses graph explanation "
             "scheduling io results run"
         ),
         "__main__": "cli",

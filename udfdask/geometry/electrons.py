@@ -1,0 +1,84 @@
+"""The wavelength of electrons, which connects angles with spatial frequencies."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from scipy import constants
+
+from udfdask.errors import ArgumentTypeError, ArgumentValueError
+from udfdask.geometry.units import Quantity, as_quantity, factor
+
+LEAST, MOST = 1e3, 1e7
+"""Acceleration voltages of microscopes, in volts."""
+
+
+def volts(given: Any) -> float:
+    """Return an acceleration voltage in volts.
+
+    Parameters
+    ----------
+    given : str, tuple or float
+        Voltage, such as "300 kV" or (300, "kV"), or the energy of the beam, such as "300 keV"; a
+        number is in volts.
+
+    Returns
+    -------
+    float
+        Voltage in volts.
+
+    Raises
+    ------
+    ArgumentTypeError, ArgumentValueError
+        If it is not a number, or has another unit; if it is not between 1 kV and 10 MV.
+
+    Examples
+    --------
+    >>> from udfdask.geometry.electrons import volts
+    >>> volts("300 kV"), volts("80 keV"), volts(2e5)
+    (300000.0, 80000.0, 200000.0)
+    """
+    advice = "such as voltage='300 kV'"
+    quantity = as_quantity("voltage", given)
+    value: Any = quantity
+    if isinstance(quantity, Quantity):
+        for unit in ("V", "eV"):
+            try:
+                value = quantity.value * factor(quantity.unit, unit)
+                break
+            except ValueError:
+                continue
+        else:
+            raise ArgumentTypeError(f"voltage must be in volts, {advice}, not {given!r}")
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise ArgumentTypeError(f"voltage must be a voltage, {advice}, not {given!r}")
+    if not LEAST <= value <= MOST:
+        raise ArgumentValueError(
+            f"voltage must be between 1 kV and 10 MV, not {value:g} V: write the unit, {advice}"
+        )
+    return float(value)
+
+
+def wavelength(voltage: float) -> float:
+    """Return the relativistic wavelength of electrons.
+
+    Parameters
+    ----------
+    voltage : float
+        Acceleration voltage, in volts.
+
+    Returns
+    -------
+    float
+        Wavelength in nanometers.
+
+    Examples
+    --------
+    >>> from udfdask.geometry.electrons import wavelength
+    >>> round(wavelength(300e3) * 1000, 4)  # pm
+    1.9687
+    """
+    energy, rest = constants.e * voltage, constants.m_e * constants.c**2
+    momentum = math.sqrt(energy * (energy + 2 * rest)) / constants.c
+    return 1e9 * constants.h / momentum
