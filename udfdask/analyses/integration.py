@@ -62,7 +62,8 @@ def integrate_gradient(
     >>> import numpy as np
     >>> from udfdask.analyses.integration import integrate_gradient
     >>> y, x = np.mgrid[:32, :32] * 2 * np.pi / 32
-    >>> phase = integrate_gradient(0 * y, np.cos(x), steps=(2 * np.pi / 32,) * 2, borders="periodic")
+    >>> steps = 2 * np.pi / 32, 2 * np.pi / 32
+    >>> phase = integrate_gradient(0 * y, np.cos(x), steps=steps, borders="periodic")
     >>> bool(np.allclose(phase, np.sin(x)))
     True
     """
