@@ -26,7 +26,7 @@ ALLOWED = {
         "plotting": "errors geometry",
         "masks": "errors base geometry backends kernels",
         "corrections": "errors base geometry backends kernels",
-        "demo": "",
+        "demo": "base",
         "udf": "errors base geometry backends kernels masks corrections",
         "udfs": "errors base geometry backends kernels masks corrections udf",
         "plan": "advice errors base geometry backends masks corrections udf",
@@ -42,16 +42,14 @@ ALLOWED = {
             "advice errors base geometry backends plotting corrections udf udfs plan chunk graph "
             "explanation scheduling results"
         ),
-        "analyses": (
-            "errors base geometry backends kernels masks corrections udf udfs results run"
-        ),
+        "analyses": "base",
         "libertem": "errors geometry udf udfs scheduling results run",
         "xarray": "advice errors base geometry udf explanation scheduling io results run",
         "hyperspy": "advice errors base geometry udf explanation scheduling io results run",
         "dask": "run",
         "testing": "errors base geometry backends corrections udf plan chunk results run",
         "cli": (
-            "advice errors base geometry plotting masks demo udf udfs analyses graph explanation "
+            "advice errors base geometry plotting masks demo udf udfs graph explanation "
             "scheduling io results run"
         ),
         "__main__": "cli",

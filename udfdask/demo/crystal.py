@@ -10,8 +10,6 @@ import dask.array as da
 import numpy as np
 from dask.array.core import normalize_chunks
 
-__all__ = ["disk_center", "make_recording"]
-
 Array = np.ndarray[Any, Any]
 
 # The specimen. Lengths are in pixels of the frame, fractions are of the scan or of the frame.
