@@ -79,8 +79,9 @@ def integrate_gradient(
     dy = np.concatenate([dy, -dy[::-1]], axis=0)
     dx = np.concatenate([dx, -dx[:, ::-1]], axis=1)
     whole = np.concatenate([dy, dy[:, ::-1]], axis=1), np.concatenate([dx, dx[::-1]], axis=0)
-    phase = _by_fourier(whole, steps, damping)[:ny, :nx]
-    return phase - phase.mean()
+    phase: AnyArray = _by_fourier(whole, steps, damping)[:ny, :nx]
+    phase -= phase.mean()
+    return phase
 
 
 def _by_fourier(

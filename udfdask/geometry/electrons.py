@@ -81,4 +81,4 @@ def wavelength(voltage: float) -> float:
     """
     energy, rest = constants.e * voltage, constants.m_e * constants.c**2
     momentum = math.sqrt(energy * (energy + 2 * rest)) / constants.c
-    return 1e9 * constants.h / momentum
+    return float(1e9 * constants.h / momentum)
