@@ -26,7 +26,7 @@ ALLOWED = {
         "plotting": "errors geometry",
         "masks": "errors base geometry backends kernels",
         "corrections": "errors base geometry backends kernels",
-        "demo": "base",
+        "demo": "base geometry",
         "udf": "errors base geometry backends kernels masks corrections",
         "udfs": "errors base geometry backends kernels masks corrections udf",
         "plan": "advice errors base geometry backends masks corrections udf",
