@@ -115,6 +115,7 @@ _OPENING = {
 }
 _PLANNING = {
     "roi": (to_region, "REGION", "Part of the scan: y0:y1,x0:x1, a position, or mask.npy."),
+    "voltage": (str, "VOLTAGE", "Acceleration voltage of the electrons: '300 kV'."),
     "merge_small": (str, "SIZE", "Join neighboring small chunks into tasks of this size: 64MiB."),
     "max_memory": (str, "SIZE", "Refuse a run that needs more memory in one process, such as 2GB."),
 }

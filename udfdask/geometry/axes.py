@@ -175,22 +175,25 @@ def default_axis_names(ndim: int, sig_dims: int) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calibration:
-    """The axes of a data set and the unit of its values.
+    """The axes of a data set, the unit of its values, and the voltage of the microscope.
 
     Examples
     --------
     >>> import dask.array as da, udfdask as ud
     >>> axes = [ud.Axis(name="y", unit="nm"), ud.Axis(name="E", unit="eV")]
     >>> x = da.ones((3, 8))
-    >>> result = ud.run_udf(x, ud.udfs.SumUDF(), sig_dims=1, axes=axes, unit="counts")
-    >>> result.calibration.unit, result.calibration.axes[1].unit
-    ('counts', 'eV')
+    >>> how = {"axes": axes, "unit": "counts", "voltage": "300 kV"}
+    >>> result = ud.run_udf(x, ud.udfs.SumUDF(), sig_dims=1, **how)
+    >>> result.calibration.unit, result.calibration.axes[1].unit, result.calibration.voltage
+    ('counts', 'eV', 300000.0)
     """
 
     axes: tuple[Axis, ...]
     """One axis for each dimension, (*nav, *sig)."""
     unit: str | None = None
     """Unit of the values, such as "counts"; None if it is not known."""
+    voltage: float | None = None
+    """Acceleration voltage of the electrons, in volts; None if it is not known."""
 
 
 def in_pixels(ndim: int, sig_dims: int) -> Calibration:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from typing import Any
 
+import numpy as np
 from scipy import constants
 
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
@@ -40,19 +42,18 @@ def volts(given: Any) -> float:
     (300000.0, 80000.0, 200000.0)
     """
     advice = "such as voltage='300 kV'"
-    quantity = as_quantity("voltage", given)
-    value: Any = quantity
-    if isinstance(quantity, Quantity):
+    wrong = ArgumentTypeError(f"voltage must be in volts, {advice}, not {given!r}")
+    try:
+        value = as_quantity("voltage", given)
+    except ArgumentTypeError:  # its message is about pixels
+        raise wrong from None
+    if isinstance(value, Quantity):
         for unit in ("V", "eV"):
-            try:
-                value = quantity.value * factor(quantity.unit, unit)
+            with contextlib.suppress(ValueError):
+                value = value.value * factor(value.unit, unit)
                 break
-            except ValueError:
-                continue
-        else:
-            raise ArgumentTypeError(f"voltage must be in volts, {advice}, not {given!r}")
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise ArgumentTypeError(f"voltage must be a voltage, {advice}, not {given!r}")
+    if isinstance(value, (bool, np.bool)) or not isinstance(value, (int, float, np.number)):
+        raise wrong
     if not LEAST <= value <= MOST:
         raise ArgumentValueError(
             f"voltage must be between 1 kV and 10 MV, not {value:g} V: write the unit, {advice}"

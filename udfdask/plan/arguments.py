@@ -54,6 +54,7 @@ class Options:
     """Mask of the scan positions that have a frame, shape nav; None for all."""
     axes: Sequence[Axis] | None = None
     unit: str | None = None
+    voltage: str | tuple[float, str] | float | None = None
     corrections: CorrectionSet | None = None
     descan: Descan | ArrayLike | None = None
     backends: str | Sequence[str] | None = None
@@ -95,7 +96,7 @@ class Arguments:
     data: Data
     """The data as UDFs see them, in the chunks that are processed."""
     calibration: Calibration
-    """Axes of the data and unit of the values."""
+    """Axes of the data, unit of the values, and voltage."""
     settings: Settings
     """What users and the configuration decide about tasks."""
     joined: Chunks | None
@@ -161,14 +162,19 @@ def read_arguments(
 
 
 def _read_calibration(asked: Options, shape: Shape) -> Calibration:
-    """Return the checked axes and unit of the data; by default pixel numbers."""
+    """Return the checked axes, unit and voltage of the data; by default pixel numbers."""
     if not isinstance(asked.unit, str | None):
         raise ArgumentTypeError(f"unit must be a text such as 'counts', not {asked.unit!r}")
     if asked.axes is None:
         axes = in_pixels(len(shape), shape.sig_dims).axes
     else:
         axes = check_axes(asked.axes, shape, shape.sig_dims)
-    return Calibration(axes=axes, unit=asked.unit)
+    voltage = asked.voltage
+    if voltage is not None:
+        from udfdask.geometry.electrons import volts  # few runs have a voltage
+
+        voltage = volts(voltage)
+    return Calibration(axes=axes, unit=asked.unit, voltage=voltage)
 
 
 def _read_settings(asked: Options) -> Settings:

@@ -41,7 +41,7 @@ class ResultInfo:
     extra_axes: dict[str, tuple[Axis, ...]]
     """Extra dimensions of each result."""
     calibration: Calibration
-    """Axes of the data and unit of their values."""
+    """Axes of the data, unit of their values, and voltage."""
     units: dict[str, str | None]
     """Unit of each result; None if it is not known."""
     in_units: frozenset[str] = frozenset()
@@ -174,7 +174,7 @@ class NamedResults(DaskMethodsMixin, Mapping[str, Any]):
 
     @property
     def calibration(self) -> Calibration:
-        """The axes of the data of the run, and the unit of their values."""
+        """The axes of the data of the run, the unit of their values, and the voltage."""
         return self._info.calibration
 
     @property

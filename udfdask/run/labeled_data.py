@@ -33,14 +33,15 @@ class LabeledData:
     labels: DataLabels
     """Names of the axes and labels along them, with which parameters are aligned."""
     calibration: Calibration
-    """Axes of the data and unit of their values."""
+    """Axes of the data, unit of their values, and voltage."""
     read_mask: Callable[[Any], Any]
     """Returns the array of a mask with labels, and every other value unchanged."""
 
     def _arguments(self, udf: Any, options: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
         """Return the UDFs and all options of a run, aligned with the data."""
         udf, chosen = read_labeled(udf, options, self.labels, self.read_mask)
-        own = {"axes": self.calibration.axes, "unit": self.calibration.unit, "roi": self.roi}
+        known = self.calibration
+        own = {"axes": known.axes, "unit": known.unit, "voltage": known.voltage, "roi": self.roi}
         return udf, {"sig_dims": len(self.labels.sig), **own, **chosen}
 
     def run(self, udf: Any, options: Mapping[str, Any]) -> tuple[Result, ...]:

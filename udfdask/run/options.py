@@ -108,6 +108,7 @@ class RunOptions(TypedDict, total=False):
 
     axes: Sequence[Axis] | None
     unit: str | None
+    voltage: str | tuple[float, str] | float | None
     corrections: CorrectionSet | None
     descan: Descan | ArrayLike | None
     backends: str | Sequence[str] | None

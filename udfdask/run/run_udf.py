@@ -94,6 +94,8 @@ def run_udf(
         Parameters of UDFs may be in their units, ``r="10 mrad"``.
     unit : str, optional
         Unit of the values, such as "counts". Results in the same unit carry it.
+    voltage : str, tuple or float, optional
+        Acceleration voltage of the electrons, such as "300 kV", ``(300, "kV")`` or 300e3 for volts.
     corrections : CorrectionSet, optional
         Dark frame, gain map and broken pixels of the detector: UDFs see corrected data, in
         float32 or better.

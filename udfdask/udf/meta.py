@@ -190,8 +190,13 @@ class UDFMeta:
         return self.calibration.unit
 
     @property
+    def voltage(self) -> float | None:
+        """Acceleration voltage of the electrons, in volts; None if it is not known."""
+        return self.calibration.voltage
+
+    @property
     def calibration(self) -> Calibration:
-        """`axes` and `unit` together."""
+        """`axes`, `unit` and `voltage` together."""
         if self._calibration is None:
             raise self._missing("axes", "in declarations; in tasks only with a get_result_units")
         return self._calibration
