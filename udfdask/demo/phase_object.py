@@ -100,8 +100,8 @@ class PhaseObject:
         dtype = np.dtype("float32" if self.dose is None else "uint16")
         shape = (*self.nav_shape, *self.sig_shape)
         chunks = normalize_chunks(self.chunks, shape, dtype=dtype)
-        meta = np.empty((0,) * 4, dtype)
-        frames: da.Array = da.map_blocks(_make_block, about=self, chunks=chunks, meta=meta)
+        kind = {"dtype": dtype, "meta": np.empty((0,) * 4, dtype)}
+        frames: da.Array = da.map_blocks(_make_block, about=self, chunks=chunks, **kind)
         return frames
 
     @property
