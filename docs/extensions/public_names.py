@@ -16,6 +16,7 @@ from typing import Any
 
 MODULES = (
     "udfdask",
+    "udfdask.analyses",
     "udfdask.corrections",
     "udfdask.corrections.coordinates",
     "udfdask.dask",

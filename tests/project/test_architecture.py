@@ -42,7 +42,7 @@ ALLOWED = {
             "advice errors base geometry backends plotting corrections udf udfs plan chunk graph "
             "explanation scheduling results"
         ),
-        "analyses": "base",
+        "analyses": "errors base geometry kernels masks udf udfs results run",
         "libertem": "errors geometry udf udfs scheduling results run",
         "xarray": "advice errors base geometry udf explanation scheduling io results run",
         "hyperspy": "advice errors base geometry udf explanation scheduling io results run",

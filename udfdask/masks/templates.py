@@ -137,7 +137,7 @@ class DiskTemplate:
     """Template of a diffraction disk: a disk with a soft edge, with or without a negative ring.
 
     With a ring, its product with a flat background is 0. Radii can have the unit of the signal
-    axes, such as ``"2 mrad"`` or ``(2, "mrad")``: a run of a `CorrelationUDF` converts them.
+    axes, such as ``"2 mrad"`` or ``(2, "mrad")``: a run of a UDF with this template converts them.
 
     Raises
     ------
@@ -147,7 +147,8 @@ class DiskTemplate:
 
     See Also
     --------
-    udfdask.udfs.CorrelationUDF : Finds the template in frames.
+    udfdask.analyses.find_disks : Finds the template anywhere in frames.
+    udfdask.udfs.CorrelationUDF : Finds the template near given positions.
 
     Examples
     --------
@@ -203,7 +204,7 @@ class DiskTemplate:
         """
         if self.has_units:
             raise ArgumentValueError(
-                f"{self} has a radius with a unit: only a CorrelationUDF knows the axes of the data"
+                f"{self} has a radius with a unit: only the run of a UDF knows the axes of the data"
             )
         outer = self.radius if self.radius_outer is None else self.radius_outer
         n = math.ceil(outer + 0.5) - 1  # soft edges end half a pixel outside

@@ -65,6 +65,7 @@ class CorrelationUDF(BuiltInUDF):
     See Also
     --------
     udfdask.masks.DiskTemplate : Disks, with and without a negative ring.
+    udfdask.analyses.FindDisksUDF : Finds disks without a list of positions, more exactly.
 
     Notes
     -----
@@ -116,7 +117,7 @@ class CorrelationUDF(BuiltInUDF):
         zero_shift: Any = None,
         log_scale: bool = True,
     ) -> None:
-        arrays = {"peaks": _checked_peaks(peaks), "template": _checked_template(template)}
+        arrays = {"peaks": _checked_peaks(peaks), "template": check_template(template)}
         moves = {"steps": _checked_steps(steps), "zero_shift": _checked_shift(zero_shift)}
         super().__init__(**arrays, **moves, log_scale=check_flag("log_scale", log_scale))
         template = self.params.template
@@ -262,7 +263,7 @@ def _checked_peaks(given: Any) -> Any:
     return peaks if is_lazy(peaks) else np.rint(peaks).astype(np.int64)
 
 
-def _checked_template(given: Any) -> Any:
+def check_template(given: Any) -> Any:
     """Return a template: a `DiskTemplate`, a NumPy array or a dask array."""
     if isinstance(given, DiskTemplate):
         return given
