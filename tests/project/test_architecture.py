@@ -42,7 +42,7 @@ ALLOWED = {
             "advice errors base geometry backends plotting corrections udf udfs plan chunk graph "
             "explanation scheduling results"
         ),
-        "analyses": "errors base geometry kernels masks udf udfs results run",
+        "analyses": "errors base geometry kernels masks corrections udf udfs results run",
         "libertem": "errors geometry udf udfs scheduling results run",
         "xarray": "advice errors base geometry udf explanation scheduling io results run",
         "hyperspy": "advice errors base geometry udf explanation scheduling io results run",
@@ -76,7 +76,7 @@ HEAVY = {
     "dask": set(
         (
             "base plan explanation graph scheduling results run "
-            "xarray hyperspy dask io libertem testing demo cli"
+            "xarray hyperspy dask io libertem testing demo cli analyses"
         ).split()
     ),
 }

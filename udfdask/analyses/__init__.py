@@ -8,6 +8,11 @@ if TYPE_CHECKING:
     from udfdask.analyses.disks import FindDisksUDF as FindDisksUDF
     from udfdask.analyses.disks import find_disks as find_disks
     from udfdask.analyses.integration import integrate_gradient as integrate_gradient
+    from udfdask.analyses.lattice import guess_lattice as guess_lattice
+    from udfdask.analyses.lattice_fits import FitLatticeUDF as FitLatticeUDF
+    from udfdask.analyses.lattice_fits import fit_lattice as fit_lattice
+    from udfdask.analyses.strain import StrainUDF as StrainUDF
+    from udfdask.analyses.strain import strain_map as strain_map
 
     __all__: list[str]
 
@@ -17,6 +22,9 @@ if not TYPE_CHECKING:  # a type checker would accept any name
         {
             "disks": "FindDisksUDF find_disks",
             "integration": "integrate_gradient",
+            "lattice": "guess_lattice",
+            "lattice_fits": "FitLatticeUDF fit_lattice",
+            "strain": "StrainUDF strain_map",
         },
     )
     __all__ = list(__dir__())

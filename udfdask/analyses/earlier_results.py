@@ -1,0 +1,44 @@
+"""Run UDFs over earlier results, whose arrays have the axes of the scan."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import dask.array as da
+import numpy as np
+
+from udfdask.base.types import is_lazy
+from udfdask.errors import ArgumentTypeError, ArgumentValueError
+from udfdask.geometry.axes import Axis
+from udfdask.geometry.labels import plain_array
+
+
+def take_array(
+    given: Any, names: Sequence[str], made_by: str
+) -> tuple[da.Array, tuple[Axis, ...] | None]:
+    """Return an array, or the first of these results that exists, as a dask array, and its axes.
+
+    The axes are None for a plain array; `made_by` names the function whose result is expected.
+    """
+    if not isinstance(given, Mapping):
+        return as_lazy(given), None
+    for name in names:
+        if name in set(given):
+            axes: Mapping[str, tuple[Axis, ...]] = getattr(given, "axes", {})
+            return as_lazy(given[name]), axes.get(name)
+    raise ArgumentValueError(
+        f"there is no result {' or '.join(map(repr, names))}, but {', '.join(map(str, given))}: "
+        f"pass the result of {made_by}"
+    )
+
+
+def as_lazy(given: Any) -> da.Array:
+    """Return an array of real numbers as a dask array."""
+    values = plain_array(given)
+    if not is_lazy(values) and not isinstance(values, np.ndarray):
+        raise ArgumentTypeError(f"expected an array or a result, not {type(given).__name__}")
+    array: da.Array = values if is_lazy(values) else da.from_array(np.asarray(values))
+    if array.dtype.kind not in "iuf":
+        raise ArgumentTypeError(f"expected an array of real numbers, not of dtype {array.dtype}")
+    return array
