@@ -1,4 +1,4 @@
-"""The wavelength of electrons, which connects angles with spatial frequencies."""
+"""The voltage and wavelength of electrons, which connects angles with spatial frequencies."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import math
 from typing import Any
 
 import numpy as np
-from scipy import constants
 
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.geometry.units import Quantity, as_quantity, factor
@@ -80,6 +79,28 @@ def wavelength(voltage: float) -> float:
     >>> round(wavelength(300e3) * 1000, 4)  # pm
     1.9687
     """
+    from scipy import constants  # takes a while to import
+
     energy, rest = constants.e * voltage, constants.m_e * constants.c**2
     momentum = math.sqrt(energy * (energy + 2 * rest)) / constants.c
     return float(1e9 * constants.h / momentum)
+
+
+def factor_at(voltage: float | None, unit: str, target: str) -> float:
+    """Return `units.factor`, also between angles and spatial frequencies of electrons.
+
+    The spatial frequency of a small angle is the angle / wavelength. Raise ValueError if the units
+    do not fit, or there is no voltage.
+    """
+    try:
+        return factor(unit, target)
+    except ValueError as error:
+        wrong = error
+    for one, other, power in (("rad", "k_nm^-1", -1), ("k_nm^-1", "rad", 1)):
+        with contextlib.suppress(ValueError):
+            ends = factor(unit, one) * factor(other, target)
+            if voltage is None:
+                wrong = ValueError(f'{wrong}; pass voltage="300 kV" to convert them')
+                break
+            return ends * wavelength(voltage) ** power
+    raise wrong

@@ -106,8 +106,8 @@ class UDFAccessor:
             Whether to show a progress bar; by default as set in HyperSpy's preferences. Lazy
             results are computed later: pass it to their `compute`.
         **options
-            As in `udfdask.run_udf`; axes and unit are by default those of the signal. `descan` can
-            be a signal, such as ``com["raw_shifts"]`` of a `CoMUDF`.
+            As in `udfdask.run_udf`; axes, unit and voltage are by default those of the signal.
+            `descan` can be a signal, such as ``com["raw_shifts"]`` of a `CoMUDF`.
 
         Returns
         -------

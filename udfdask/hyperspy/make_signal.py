@@ -12,7 +12,7 @@ from hyperspy.api import signals
 
 from udfdask.geometry.axes import Axis, Calibration, with_different_names
 from udfdask.geometry.labels import Place
-from udfdask.io.hyperspy_file import read_axis, read_unit
+from udfdask.io.hyperspy_file import read_axis, read_unit, read_voltage
 from udfdask.results.named_results import ResultInfo
 
 AxisDict = dict[str, Any]
@@ -70,11 +70,12 @@ def read_labels(signal: Any) -> SignalLabels:
 
 
 def read_calibration(signal: Any) -> Calibration:
-    """Return the axes of a signal in the order of UDFs, (*nav, *sig), and the unit of its data."""
+    """Return the axes of a signal in the order of UDFs, (*nav, *sig), its unit and voltage."""
     manager = signal.axes_manager
     sig = manager.signal_axes[::-1]
     axes = [read_axis(axis) for axis in (*manager.navigation_axes[::-1], *sig)]
-    return Calibration(axes=with_different_names(axes, len(sig)), unit=read_unit(signal))
+    named = with_different_names(axes, len(sig))
+    return Calibration(axes=named, unit=read_unit(signal), voltage=read_voltage(signal))
 
 
 def _extra_axis_dicts(axes: Iterable[Axis], shape: Iterable[int]) -> tuple[AxisDict, ...]:
@@ -107,7 +108,7 @@ def make_signal(
     signal = _make(array, nav, sig, labels, own_class=kind == "sig")
     title = signal.metadata.General.title
     signal.metadata.General.title = f"{name} of {title}" if title else name
-    node: dict[str, Any] = {"udf": info.udf_name, "result": name, "parameters": info.parameters}
+    node: dict[str, Any] = {"udf": info.udf_name, "result": name, **info.arguments}
     if axis_labels := {axis.name: list(axis.labels) for axis in extra if axis.labels is not None}:
         node["labels"] = axis_labels  # HyperSpy's axes hold only numbers
     if notes := info.notes:

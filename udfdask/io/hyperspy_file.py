@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import glob
 import math
 from collections.abc import Sequence
@@ -13,8 +14,9 @@ import dask.array as da
 
 from udfdask.base.once_per_process import OncePerProcess
 from udfdask.base.targets import METADATA
-from udfdask.errors import ArgumentValueError, FileFormatError, missing_package
+from udfdask.errors import ArgumentValueError, FileFormatError, UDFError, missing_package
 from udfdask.geometry.axes import Axis, axis_of_values
+from udfdask.geometry.electrons import volts
 from udfdask.geometry.units import unit_of_quantity
 from udfdask.io.file_identity import COPY_AGAIN, FileIdentity, check_values, reading, unchanged
 from udfdask.io.hdf5 import hyperspy_format, take_over
@@ -113,7 +115,8 @@ def open_with_hyperspy(
     reader = f"HyperSpy ({plugin}{'' if is_lazy else ', read at once'})"
     reader += f", signal {number}" if len(signals) > 1 else ""
     title, axes = signal.metadata.General.title or file.stem, [read_axis(axis) for axis in ordered]
-    return opened_array(lazy, sig, reader=reader, title=title, axes=axes, unit=read_unit(signal))
+    how: dict[str, Any] = {"unit": read_unit(signal), "voltage": read_voltage(signal)}
+    return opened_array(lazy, sig, reader=reader, title=title, axes=axes, **how)
 
 
 def _files(file: Path) -> tuple[FileIdentity, ...]:
@@ -212,3 +215,13 @@ def read_axis(axis: Any) -> Axis:
 def read_unit(signal: Any) -> str | None:
     """Return the unit of the data of a signal; None if it is not known."""
     return unit_of_quantity(signal.metadata.get_item("Signal.quantity", default=None))
+
+
+def read_voltage(signal: Any) -> float | None:
+    """Return the voltage of the microscope of a signal in volts; None if it is not known."""
+    for name in ("TEM", "SEM"):
+        path = f"Acquisition_instrument.{name}.beam_energy"
+        energy = signal.metadata.get_item(path, default=None)  # in keV
+        with contextlib.suppress(UDFError, TypeError):  # some formats write 0 for an unknown one
+            return volts(1e3 * energy)
+    return None

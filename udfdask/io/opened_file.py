@@ -63,6 +63,8 @@ class OpenedFile:
     """One axis for each dimension of `array`; in pixels if the file does not describe it."""
     unit: str | None = None
     """Unit of the values, such as "counts"; None if the file does not say it."""
+    voltage: float | None = None
+    """Acceleration voltage of the electrons, in volts; None if the file does not say it."""
     present: BoolArray | None = None
     """Mask of the scan positions that have a frame, shape nav; None for all. Runs leave out the
     others, which are zeros in `array`."""
@@ -182,6 +184,8 @@ class OpenedFile:
             f"  {array.dtype}{unit}, chunks {array.chunksize}, sig_dims {self.sig_dims}",
             f"  dimensions: {dims}",
         ]
+        if self.voltage is not None:
+            lines.append(f"  voltage {self.voltage / 1e3:g} kV")
         if self.present is not None:
             n_absent = self.present.size - np.count_nonzero(self.present)
             lines.append(f"  without a frame: {n_absent} of {self.present.size} positions")
@@ -224,8 +228,9 @@ def opened_array(
     title: str,
     axes: Sequence[Axis | None] = (),
     unit: Any = None,
+    voltage: float | None = None,
 ) -> OpenedFile:
-    """Return the opened file of a lazy array; axes and unit are None if they are not known."""
+    """Return the opened file of a lazy array; what is not known is None."""
     return OpenedFile(
         array=array,
         sig_dims=sig_dims,
@@ -233,6 +238,7 @@ def opened_array(
         title=title,
         axes=with_different_names(axes or [None] * array.ndim, sig_dims),
         unit=unit if isinstance(unit, str) and unit else None,
+        voltage=voltage,
     )
 
 

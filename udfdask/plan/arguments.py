@@ -20,6 +20,7 @@ from udfdask.corrections.correction_set import checked
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.geometry.axes import Axis, Calibration, in_pixels
 from udfdask.geometry.chunk_grid import BoolArray, Grid
+from udfdask.geometry.electrons import volts
 from udfdask.geometry.good_chunks import Chunks, joined_chunks
 from udfdask.geometry.labels import check_axes
 from udfdask.geometry.roi import ABSENT_LAYER, Region
@@ -169,11 +170,7 @@ def _read_calibration(asked: Options, shape: Shape) -> Calibration:
         axes = in_pixels(len(shape), shape.sig_dims).axes
     else:
         axes = check_axes(asked.axes, shape, shape.sig_dims)
-    voltage = asked.voltage
-    if voltage is not None:
-        from udfdask.geometry.electrons import volts  # few runs have a voltage
-
-        voltage = volts(voltage)
+    voltage = None if asked.voltage is None else volts(asked.voltage)
     return Calibration(axes=axes, unit=asked.unit, voltage=voltage)
 
 

@@ -15,8 +15,9 @@ import numpy as np
 from udfdask.base.types import is_lazy
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.geometry.axes import Axis, Calibration
+from udfdask.geometry.electrons import factor_at
 from udfdask.geometry.shapes import Shape
-from udfdask.geometry.units import CENTER_WORDS, Quantity, as_quantity, factor
+from udfdask.geometry.units import CENTER_WORDS, Quantity, as_quantity
 from udfdask.plan.parameters import with_parameters
 from udfdask.udf import UDF
 
@@ -42,17 +43,20 @@ _GIVE_AXES = (
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """The signal axes of a run."""
+    """The signal axes of a run, and its voltage."""
 
     axes: tuple[Axis, ...]
     """Signal axes, one or more."""
     shape: tuple[int, ...]
     """Shape of a frame."""
+    voltage: float | None
+    """Acceleration voltage in volts, for angles over spatial frequencies."""
 
     @staticmethod
     def of(calibration: Calibration, shape: Shape) -> Frame:
         """Return the signal axes of data of this shape."""
-        return Frame(calibration.axes[shape.nav.dims :], shape.sig.to_tuple())
+        axes = calibration.axes[shape.nav.dims :]
+        return Frame(axes, shape.sig.to_tuple(), calibration.voltage)
 
     def zero_inside(self) -> tuple[float, float] | None:
         """Return the place (y, x) where both axes are 0; None if that is not inside of the frame.
@@ -185,8 +189,7 @@ class _Converter:
             raise ArgumentValueError(f"{who} is a position along y, but frames have one axis only")
         return self.frame.axes[_ALONG[meaning]]
 
-    @staticmethod
-    def factor(who: str, value: Quantity, axis: Axis) -> float:
+    def factor(self, who: str, value: Quantity, axis: Axis) -> float:
         """Return the factor from the unit of a value to that of an axis."""
         if axis.unit is None or not axis.is_calibrated:
             raise ArgumentValueError(
@@ -201,7 +204,7 @@ class _Converter:
                 "give pixels"
             )
         try:
-            return factor(value.unit, axis.unit)
+            return factor_at(self.frame.voltage, value.unit, axis.unit)
         except ValueError as error:
             raise ArgumentValueError(
                 f"{who}, but the axis {axis.name!r} of the data is in {axis.unit}: {error}"

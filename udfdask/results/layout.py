@@ -186,8 +186,7 @@ def default_layout(info: ResultInfo, rename: Mapping[str, Hashable] | None) -> L
     for axis, n in zip(axes, (*info.nav_shape, *info.sig_shape), strict=True):
         coords.update(coordinate(axis.name, axis, n))
     labels = Labels(nav=names[:n_nav], sig=names[n_nav:], coords=xr.Dataset(coords=coords))
-    origin = {"udf_class": info.udf_name, "parameters": info.parameters}
-    return make_layout(info, labels, rename, origin)
+    return make_layout(info, labels, rename, {"udf_class": info.udf_name, **info.arguments})
 
 
 def make_dataset(result: Any, layout: Layout, valid_masks: bool, visited: Any = None) -> xr.Dataset:

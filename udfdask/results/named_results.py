@@ -69,6 +69,13 @@ class ResultInfo:
         return self.grid.shape
 
     @property
+    def arguments(self) -> dict[str, str]:
+        """What files say of how the results were made: the parameters, and the voltage if known."""
+        volts = self.calibration.voltage
+        voltage = {} if volts is None else {"voltage": f"{volts / 1e3:.12g} kV"}
+        return {"parameters": self.parameters, **voltage}
+
+    @property
     def title(self) -> str:
         """Name of the UDF's class, and the name that the user gave to the UDF."""
         return self.udf_name if self.name is None else f"{self.udf_name} {self.name!r}"

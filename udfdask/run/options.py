@@ -41,7 +41,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 @runtime_checkable
 class DescribedData(Protocol):
-    """An array that knows its axes, such as `udfdask.io.OpenedFile`."""
+    """An array that knows its axes, such as `udfdask.io.OpenedFile`, and perhaps its `voltage`."""
 
     @property
     def array(self) -> Any:
@@ -66,7 +66,7 @@ def take_apart(
     """Return an array, its number of signal axes (by default 2), and options with its axes.
 
     `axes` among the options may be an opened file, whose axes are taken. With an opened file, the
-    options also have `present`, the mask of the positions that have a frame.
+    options also have `present`, the mask of the positions that have a frame, and its voltage.
     """
     array, chosen = data, dict(options)
     if _knows_axes(data):
@@ -86,11 +86,15 @@ def take_apart(
         chosen["axes"] = source.axes
         if chosen.get("unit") is None:
             chosen["unit"] = source.unit
-    for each in (data, source):
-        if _knows_axes(each) and hasattr(each, "present"):
+    described = [each for each in (data, source) if _knows_axes(each)]
+    for each in described:
+        if hasattr(each, "present"):
             # a mask without axes stands for all positions
             chosen["present"] = np.ones((), bool) if each.present is None else each.present
             break
+    for each in described:
+        if chosen.get("voltage") is None:
+            chosen["voltage"] = getattr(each, "voltage", None)
     return array, 2 if sig_dims is None else sig_dims, chosen
 
 

@@ -95,7 +95,9 @@ def run_udf(
     unit : str, optional
         Unit of the values, such as "counts". Results in the same unit carry it.
     voltage : str, tuple or float, optional
-        Acceleration voltage of the electrons, such as "300 kV", ``(300, "kV")`` or 300e3 for volts.
+        Acceleration voltage of the electrons, such as "300 kV", ``(300, "kV")`` or 300e3 for volts;
+        by default that of an opened file. With it, parameters of UDFs can be in mrad if axes are in
+        1/nm, and the other way round.
     corrections : CorrectionSet, optional
         Dark frame, gain map and broken pixels of the detector: UDFs see corrected data, in
         float32 or better.
