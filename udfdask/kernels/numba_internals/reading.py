@@ -83,6 +83,13 @@ def prefetch(builder: Any, _: Any, flat: Any, index: Any) -> None:
     prefetch_at(builder, builder.gep(flat, [index]))
 
 
+@statement
+def touch(builder: Any, _: Any, flat: Any, index: Any) -> None:
+    """Read a byte of an element, so that its page of a mapped file is in memory."""
+    place = builder.bitcast(builder.gep(flat, [index]), ir.IntType(8).as_pointer())
+    builder.load_atomic(place, "monotonic", 1)  # one that LLVM does not remove
+
+
 def prefetch_at(builder: Any, pointer: Any, distance: int = 0) -> None:
     """Prefetch the cache line that is `distance` bytes after an address; called by intrinsics."""
     byte = ir.IntType(8).as_pointer()
