@@ -7,12 +7,16 @@ from udfdask.base.lazy_names import lazy_names
 if TYPE_CHECKING:
     from udfdask.analyses.disks import FindDisksUDF as FindDisksUDF
     from udfdask.analyses.disks import find_disks as find_disks
+    from udfdask.analyses.dpc import IntegratedDPCUDF as IntegratedDPCUDF
+    from udfdask.analyses.dpc import IntegratedFieldUDF as IntegratedFieldUDF
+    from udfdask.analyses.dpc import integrated_dpc as integrated_dpc
     from udfdask.analyses.integration import integrate_gradient as integrate_gradient
     from udfdask.analyses.lattice import guess_lattice as guess_lattice
     from udfdask.analyses.lattice_fits import FitLatticeUDF as FitLatticeUDF
     from udfdask.analyses.lattice_fits import fit_lattice as fit_lattice
     from udfdask.analyses.strain import StrainUDF as StrainUDF
     from udfdask.analyses.strain import strain_map as strain_map
+    from udfdask.analyses.scan_rotation import ScanRotationUDF as ScanRotationUDF
 
     __all__: list[str]
 
@@ -25,6 +29,8 @@ if not TYPE_CHECKING:  # a type checker would accept any name
             "lattice": "guess_lattice",
             "lattice_fits": "FitLatticeUDF fit_lattice",
             "strain": "StrainUDF strain_map",
+            "dpc": "IntegratedDPCUDF IntegratedFieldUDF integrated_dpc",
+            "scan_rotation": "ScanRotationUDF",
         },
     )
     __all__ = list(__dir__())

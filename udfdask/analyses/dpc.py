@@ -1,4 +1,4 @@
-"""The phase of an object from the deflection of the beam: integrated differential phase contrast."""
+"""Integrate the deflection of the beam: the phase of a thin object."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from udfdask.base.types import AnyArray
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.geometry.axes import Axis, shared_unit, steps
 from udfdask.geometry.electrons import wavelength
+from udfdask.geometry.roi import Region
 from udfdask.geometry.units import factor
 from udfdask.masks import checks
 from udfdask.results.result import Result
@@ -26,7 +27,7 @@ from udfdask.udfs.shared.built_in import check_choice
 
 
 class _IntegratingUDF(UDF):
-    """A UDF that integrates a field over its scan; the unit of the field is that of a deflection."""
+    """A UDF that integrates a field of deflections over its scan."""
 
     def _phase_buffer(self, unit: str | None) -> BufferSpec:
         """Return the declaration of the phase; raise if the scan or the units do not allow it."""
@@ -208,9 +209,7 @@ class IntegratedFieldUDF(_IntegratingUDF):
     True
     """
 
-    def __init__(
-        self, *, unit: str, borders: str = "mirrored", high_pass: float = 0.0
-    ) -> None:
+    def __init__(self, *, unit: str, borders: str = "mirrored", high_pass: float = 0.0) -> None:
         super().__init__(unit=unit, **_checked(borders, high_pass))
 
     def get_preferred_input_dtype(self) -> Any:
@@ -235,6 +234,7 @@ class IntegratedFieldUDF(_IntegratingUDF):
         nav, roi = self.meta.dataset_shape.nav, self.meta.roi
         field = np.full((nav.size, 2), np.nan)
         valid = self.meta.get_valid_nav_mask()
+        assert valid is not None  # it is None only in process_*
         field[... if roi is None else roi.reshape(-1)] = np.where(
             valid[:, np.newaxis], self.results.field, np.nan
         )
@@ -245,10 +245,10 @@ class IntegratedFieldUDF(_IntegratingUDF):
 def integrated_dpc(
     data: Any,
     *,
-    voltage: Any = None,
     borders: str = "mirrored",
     high_pass: float = 0.0,
     com: Mapping[str, Any] | None = None,
+    roi: Region | None = None,
     **options: Unpack[RunOptions],
 ) -> Result:
     """Compute the phase of a thin object: from frames, or from the result of `CoMUDF`.
@@ -258,14 +258,13 @@ def integrated_dpc(
     data : dask.array.Array, opened file, or Result
         Frames over a 2-D scan, shape (ny, nx, sig_y, sig_x), with units on their axes; or a result
         with the field of `CoMUDF`, whose rotation and flip are in it.
-    voltage : str or float, optional
-        Acceleration voltage, such as "300 kV", if deflections are angles.
     borders, high_pass
         As for `IntegratedDPCUDF`.
     com : mapping, optional
         Parameters of `CoMUDF`, such as ``{"scan_rotation": 30, "r": "25 mrad"}``.
     **options
-        Options of `udfdask.run_udf`, such as `axes` and `roi`.
+        Options of `udfdask.run_udf`, such as `axes`, `roi`, and `voltage` if deflections are
+        angles; by default, a result has the voltage of its run.
 
     Returns
     -------
@@ -286,9 +285,9 @@ def integrated_dpc(
     >>> result["phase"]
     dask.array<integrateddpcudf-phase-nav, shape=(24, 24), dtype=float64, ...>
     """
-    how = {"borders": borders, "high_pass": high_pass}
+    how: dict[str, Any] = {"borders": borders, "high_pass": high_pass}
     if not isinstance(data, Result):
-        return run_udf(data, IntegratedDPCUDF(**(com or {}), **how), voltage=voltage, **options)
+        return run_udf(data, IntegratedDPCUDF(**(com or {}), **how), roi=roi, **options)
     if com:
         raise ArgumentTypeError(
             "com has parameters of CoMUDF, but this result has its field already: pass the frames"
@@ -297,11 +296,11 @@ def integrated_dpc(
         raise ArgumentValueError(
             f"a result of CoMUDF has a field, but this one has {', '.join(data)}: pass the frames"
         )
-    field, scan = data["field"], data.calibration.axes[:2]
+    field = data["field"]
     if not isinstance(field, da.Array):
         field = da.from_array(np.asarray(field))
-    axes = (*scan, Axis(name="component", labels=("y", "x")))
-    udf = IntegratedFieldUDF(unit=data.units["field"], **how)
-    if voltage is None:
-        voltage = data.calibration.voltage
-    return run_udf(field, udf, sig_dims=1, axes=axes, voltage=voltage, **options)
+    known: dict[str, Any] = {"voltage": data.calibration.voltage, **options}
+    known["axes"] = (*data.calibration.axes[:2], Axis(name="component", labels=("y", "x")))
+    udf = IntegratedFieldUDF(unit=data.units["field"] or "px", **how)
+    phase: Result = run_udf(field, udf, sig_dims=1, roi=roi, **known)
+    return phase

@@ -93,4 +93,8 @@ class ScanRotationUDF(CoMUDF):
         if found is None:
             return {**results, **dict.fromkeys((*CURVES, *GUESSED), np.nan)}
         curves = dict(zip(CURVES, (found.curl, found.divergence), strict=True))
-        return {**results, **curves, **{name: getattr(found.guess, name) for name in GUESSED}}
+        return {
+            **results,
+            **curves,
+            **{name: float(getattr(found.guess, name)) for name in GUESSED},
+        }

@@ -141,7 +141,21 @@ def panels_of(labels: Labels, values: Array, *, log: bool | None = None) -> tupl
                 label=labels.unit or "",
             ),
         )
+    if _is_lines(labels):
+        lines = Panel(title=labels.title, values=values, axes=labels.axes, style="lines")
+        return (replace(lines, log=bool(log), label=labels.unit or ""),)
     return tuple(itertools.islice(_planes(labels, values, log), _MOST_OF_ONE_BUFFER))
+
+
+def _is_lines(labels: Labels) -> bool:
+    """Return whether a result has a few labeled curves over an axis with a unit."""
+    return (
+        labels.kind == "single"
+        and len(labels.axes) == 2
+        and labels.axes[1].labels is not None
+        and labels.axes[0].unit not in (None, "index")
+        and labels.dtype.kind in "biuf"
+    )
 
 
 def _is_profile(labels: Labels) -> bool:

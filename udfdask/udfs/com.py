@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -101,7 +101,7 @@ class CoMUDF(RingUDF):
     [5.  2.5] [ 1.  -1.5]
     """
 
-    default_plots = ("field", "magnitude")
+    default_plots: ClassVar[tuple[str, ...]] = ("field", "magnitude")
     promises = replace(SUMS, processes_sums=True)
     _kernels = ALL_TILES
     _detector_name = "center of mass"

@@ -118,9 +118,28 @@ def guess_corrections(y_centers: Any, x_centers: Any, roi: Any = None) -> GuessR
             "y_centers and x_centers must cover a 2-D scan with at least 2 positions along each "
             f"axis, but have the shape {y.shape}"
         )
-    y, x = y.astype(np.float64), x.astype(np.float64)
-    selected = (slice(0, -1), slice(0, -1)) if roi is None else roi
-    # of the field as it is, and with y flipped
+    found = weigh_angles(y, x, (slice(0, -1), slice(0, -1)) if roi is None else roi)
+    if found is None:
+        raise ArgumentValueError(
+            "there is no position from which to guess: no shift in roi and its neighbors are finite"
+        )
+    return found.guess
+
+
+class Evidence(NamedTuple):
+    """Curl and divergence of a field for all rotations, as it is and with y flipped."""
+
+    curl: AnyArray
+    """Root mean square of the curl, shape (360, 2), for 0, 1, ... 359 degrees; then flipped."""
+    divergence: AnyArray
+    """Root mean square of the divergence."""
+    guess: GuessResult
+    """What follows."""
+
+
+def weigh_angles(y_centers: AnyArray, x_centers: AnyArray, selected: Any) -> Evidence | None:
+    """Return the evidence for each rotation from the selected part of a scan; None without data."""
+    y, x = y_centers.astype(np.float64), x_centers.astype(np.float64)
     fields = [
         (curl(sign * y, x)[selected].ravel(), divergence(sign * y, x)[selected].ravel())
         for sign in (1, -1)
@@ -128,13 +147,12 @@ def guess_corrections(y_centers: Any, x_centers: Any, roi: Any = None) -> GuessR
     finite = np.isfinite(fields[0]).all(axis=0)
     centers = [component[selected][np.isfinite(y + x)[selected]] for component in (y, x)]
     if not finite.any() or not centers[0].size:
-        raise ArgumentValueError(
-            "there is no position from which to guess: no shift in roi and its neighbors are finite"
-        )
-    curls = [_curl_by_angle(rot[finite], div[finite]) for rot, div in fields]
-    flip_y = bool(curls[1].min() < curls[0].min())
+        return None
+    squares = [_squares_by_angle(rot[finite], div[finite]) for rot, div in fields]
+    curls, divergences = (np.stack(both, axis=1) for both in zip(*squares, strict=True))
+    flip_y = bool(curls[:, 1].min() < curls[:, 0].min())
     rot, div = fields[flip_y]
-    angle = int(np.argmin(curls[flip_y]))
+    angle = int(np.argmin(curls[:, int(flip_y)]))
     radians = math.radians(angle)
     rotated = math.cos(radians) * div[finite] - math.sin(radians) * rot[finite]
     largest = float(np.abs(rotated).max())
@@ -143,19 +161,24 @@ def guess_corrections(y_centers: Any, x_centers: Any, roi: Any = None) -> GuessR
     if histogram[0] < histogram[-1]:
         angle += 180
     cy, cx = (float(component.mean()) for component in centers)
-    return GuessResult(angle - 360 if angle > 180 else angle, flip_y, cy, cx)
+    guess = GuessResult(angle - 360 if angle > 180 else angle, flip_y, cy, cx)
+    return Evidence(np.sqrt(curls), np.sqrt(divergences), guess)
 
 
-def _curl_by_angle(rot: AnyArray, div: AnyArray) -> AnyArray:
-    """Return the mean square curl of a field rotated by 0, 1, ... 359 degrees.
+def _squares_by_angle(rot: AnyArray, div: AnyArray) -> tuple[AnyArray, AnyArray]:
+    """Return mean square curl and divergence of a field rotated by 0, 1, ... 359 degrees.
 
-    After a rotation by t, the curl is ``cos(t) * curl + sin(t) * divergence``.
+    After a rotation by t, the curl is ``cos(t) * curl + sin(t) * divergence``, and the divergence
+    ``cos(t) * divergence - sin(t) * curl``.
     """
     t = np.radians(np.arange(360))
     cos, sin = np.cos(t), np.sin(t)
+    curls, divergences = np.mean(rot * rot), np.mean(div * div)
     both = 2 * cos * sin * np.mean(rot * div)
-    squares: AnyArray = cos**2 * np.mean(rot * rot) + sin**2 * np.mean(div * div) + both
-    return squares
+    return (
+        np.maximum(0, cos**2 * curls + sin**2 * divergences + both),
+        np.maximum(0, cos**2 * divergences + sin**2 * curls - both),
+    )
 
 
 def apply_correction(
