@@ -91,7 +91,8 @@ class ScanRotationUDF(CoMUDF):
         y, x = (centers[:, k].reshape(tuple(nav)) for k in (0, 1))
         found = weigh_angles(y, x, (slice(0, -1), slice(0, -1)))
         if found is None:
-            return {**results, **dict.fromkeys((*CURVES, *GUESSED), np.nan)}
+            curves = dict.fromkeys(CURVES, np.full((360, 2), np.nan))
+            return {**results, **curves, **dict.fromkeys(GUESSED, np.nan)}
         curves = dict(zip(CURVES, (found.curl, found.divergence), strict=True))
         return {
             **results,
