@@ -49,7 +49,7 @@ ALLOWED = {
         "dask": "run",
         "testing": "errors base geometry backends corrections udf plan chunk results run",
         "cli": (
-            "advice errors base geometry plotting masks demo udf udfs graph explanation "
+            "advice errors base geometry plotting masks demo udf udfs analyses graph explanation "
             "scheduling io results run"
         ),
         "__main__": "cli",

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, get_args
 import click
 import cloudpickle
 
-from udfdask import udfs
+from udfdask import analyses, udfs
 from udfdask.errors import UDFError
 from udfdask.geometry.labels import did_you_mean
 from udfdask.io.memmap import read_npy
@@ -40,10 +40,11 @@ _CONSTANTS: dict[str, Any] = {"true": True, "false": False, "none": None}
 _CONSTANTS |= {text: float(text) for text in ("inf", "-inf", "nan")}
 
 
+_READY_MADE = {name: getattr(room, name) for room in (udfs, analyses) for name in room.__all__}
 CATALOG = {
-    name_of_class(name): getattr(udfs, name)
-    for name in sorted(udfs.__all__, key=name_of_class)
-    if inspect.isclass(getattr(udfs, name)) and issubclass(getattr(udfs, name), UDF)
+    name_of_class(name): _READY_MADE[name]
+    for name in sorted(_READY_MADE, key=name_of_class)
+    if inspect.isclass(_READY_MADE[name]) and issubclass(_READY_MADE[name], UDF)
 }
 """All ready-made UDFs by name."""
 

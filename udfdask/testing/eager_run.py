@@ -25,7 +25,7 @@ from udfdask.chunk.run_chunk import run_chunk
 from udfdask.chunk.udf_instance import Instance
 from udfdask.corrections import CorrectionSet
 from udfdask.corrections.correction_set import checked
-from udfdask.geometry.axes import in_pixels
+from udfdask.geometry.axes import Calibration, in_pixels
 from udfdask.geometry.chunk_grid import BoolArray, Grid
 from udfdask.geometry.halo import Box, box_of, neighbors
 from udfdask.geometry.shapes import Shape
@@ -80,6 +80,7 @@ def make_recipe(
     corrections: CorrectionSet | None = None,
     descan: DescanRecipe | None = None,
     native: Backend = NUMPY,
+    calibration: Calibration | None = None,
     **settings: Any,
 ) -> Recipe:
     """Return the recipe of a run; chunk sizes as dask has them, one chunk by default.
@@ -99,18 +100,26 @@ def make_recipe(
         native=native,
     )
     chosen = Settings(**settings)
-    declared = [declare(udf, data, in_pixels(len(full), sig_dims), chosen) for udf in udfs]
+    known = calibration or in_pixels(len(full), sig_dims)
+    declared = [declare(udf, data, known, chosen) for udf in udfs]
     return plan_recipe.make_recipe(declared, data, chosen)
 
 
 class EagerRun:
     """A run of the engine over the chunks of an array; merges and results are made on request."""
 
-    def __init__(self, udf: UDF, data: AnyArray, sig_dims: int, layout: Layout = ONE_CHUNK) -> None:
+    def __init__(
+        self,
+        udf: UDF,
+        data: AnyArray,
+        sig_dims: int,
+        layout: Layout = ONE_CHUNK,
+        calibration: Calibration | None = None,
+    ) -> None:
         self.data = data
-        self.recipe = make_recipe(
-            [udf], shape=data.shape, dtype=data.dtype, sig_dims=sig_dims, **vars(layout)
-        )
+        about: dict[str, Any] = {"shape": data.shape, "dtype": data.dtype}
+        about["calibration"] = calibration
+        self.recipe = make_recipe([udf], sig_dims=sig_dims, **about, **vars(layout))
         self.declared = self.recipe.udfs[0]
         native = layout.backends[0] if layout.backends else NUMPY
         self._native = NUMPY if native.is_matrix else native

@@ -22,6 +22,7 @@ from udfdask.base.types import AnyArray, is_lazy
 from udfdask.chunk.dense_tiles import frames_of
 from udfdask.chunk.udf_instance import Instance
 from udfdask.corrections import CorrectionSet
+from udfdask.geometry.axes import Calibration
 from udfdask.geometry.halo import Halo
 from udfdask.geometry.roi import Region, normalize_roi
 from udfdask.geometry.shapes import Shape, Slice
@@ -55,6 +56,7 @@ def run_reference(
     roi: Region | None = None,
     corrections: CorrectionSet | None = None,
     descan: Descan | ArrayLike | None = None,
+    calibration: Calibration | None = None,
 ) -> Any:
     """Run UDFs over a NumPy array in the plainest way; `run_udf` must give the same results.
 
@@ -75,6 +77,8 @@ def run_reference(
         Corrections of the data, applied pixel by pixel before UDFs see the data.
     descan : Descan or array-like, optional
         Shifts that are removed from the frames after corrections, frame by frame.
+    calibration : Calibration, optional
+        Axes and voltage, if the UDFs need them.
 
     Returns
     -------
@@ -102,7 +106,7 @@ def run_reference(
 
     def run(one: Any) -> dict[str, AnyArray]:
         asked = with_computed_params(as_own(one))
-        return _PlainLoop(asked, data, sig_dims, roi, corrections, descan).run()
+        return _PlainLoop(asked, data, sig_dims, roi, corrections, descan, calibration).run()
 
     return run(udf) if udf_name(udf) else tuple(map(run, udf))
 
@@ -130,6 +134,7 @@ class _PlainLoop:
         roi: Region | None = None,
         corrections: CorrectionSet | None = None,
         descan: Descan | ArrayLike | None = None,
+        calibration: Calibration | None = None,
     ) -> None:
         shape = Shape(data.shape, sig_dims=sig_dims)
         roi = normalize_roi(roi, tuple(shape.nav))
@@ -143,6 +148,7 @@ class _PlainLoop:
             roi=roi,
             corrections=corrections,
             descan=self.descan,
+            calibration=calibration,
         )
         one_tile = sparse_tiling(recipe.sig_chunks, itemsize=1, max_frames=recipe.grid.n_frames)
         self.recipe = replace(recipe, tiling=one_tile, sparse_tiling=one_tile)

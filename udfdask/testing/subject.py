@@ -13,6 +13,7 @@ import numpy as np
 
 from udfdask.base.types import AnyArray
 from udfdask.errors import UDFError
+from udfdask.geometry.axes import Calibration
 from udfdask.results.result import Result
 from udfdask.run.run_udf import run_udf
 from udfdask.testing.assertions import Difference, Tolerance, UDFCheckError, find_difference
@@ -74,7 +75,14 @@ class Subject:
     (*nav, *sig), is for all laws, the others are for laws about dtypes.
     """
 
-    def __init__(self, udf: UDF, arrays: Sequence[AnyArray], sig_dims: int) -> None:
+    def __init__(
+        self,
+        udf: UDF,
+        arrays: Sequence[AnyArray],
+        sig_dims: int,
+        calibration: Calibration | None = None,
+    ) -> None:
+        self.calibration = calibration
         self.original = udf
         self.arrays = arrays
         self.data = arrays[0]
@@ -102,7 +110,8 @@ class Subject:
         """Return a run without dask, of this UDF or of the variant `udf`."""
         array = self.data if data is None else data
         when = f"with {layout}"
-        return self.attempt(when, EagerRun, udf or self.udf, array, self.sig_dims, layout)
+        how = self.sig_dims, layout, self.calibration
+        return self.attempt(when, EagerRun, udf or self.udf, array, *how)
 
     def results(self, layout: Layout = ONE_CHUNK, **options: Any) -> dict[str, AnyArray]:
         """Return the results of a run without dask; nav results have the rows of the ROI."""
@@ -116,6 +125,8 @@ class Subject:
         sig = layout.sig_chunks or (-1,) * len(self.sig)
         array = da.from_array(self.data if data is None else data, chunks=(*nav, *sig))
         options |= {"sig_dims": self.sig_dims, "roi": layout.roi}
+        if self.calibration is not None:
+            options |= {"axes": self.calibration.axes, "voltage": self.calibration.voltage}
         with dask.config.set({"udfdask.tile-bytes": layout.tile_bytes}):
             return self.attempt(f"with {layout}", run_udf, array, list(udfs), **options)
 
@@ -135,7 +146,8 @@ class Subject:
         array = self.data if data is None else data
         key = (id(array), None if roi is None else roi.tobytes())
         if key not in self._references:
-            found = run_reference(array, self.udf, sig_dims=self.sig_dims, roi=roi)
+            how: dict[str, Any] = {"sig_dims": self.sig_dims, "calibration": self.calibration}
+            found = run_reference(array, self.udf, roi=roi, **how)
             self._references[key] = (array, found)
         return self._references[key][1]
 

@@ -12,6 +12,8 @@ import numpy as np
 
 from udfdask.base.types import AnyArray
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, UDFWarning
+from udfdask.geometry.axes import Axis, Calibration
+from udfdask.geometry.electrons import volts
 from udfdask.testing.assertions import UDFCheckError
 from udfdask.testing.laws import chunks, processing, promises
 from udfdask.testing.subject import Subject, default_arrays
@@ -97,7 +99,13 @@ class CheckReport:
 
 
 def check_udf(
-    udf: UDF, array: Any = None, *, sig_dims: int = 2, skip: Sequence[str] = ()
+    udf: UDF,
+    array: Any = None,
+    *,
+    sig_dims: int = 2,
+    skip: Sequence[str] = (),
+    axes: Sequence[Axis] | None = None,
+    voltage: Any = None,
 ) -> CheckReport:
     """Check that the results of a UDF do not depend on chunks, tiles, or the place where it runs.
 
@@ -117,6 +125,9 @@ def check_udf(
         Number of signal axes.
     skip : sequence of str
         Names of laws to skip, as in the messages.
+    axes, voltage : optional
+        Axes of the data and voltage of the microscope, as in `udfdask.run_udf`, if the UDF needs
+        them.
 
     Returns
     -------
@@ -166,7 +177,11 @@ def check_udf(
         for law in LAWS
         if law.__name__ not in skip and getattr(udf.promises, law.__name__, True) is not False
     ]
-    subject = Subject(udf, _arrays(array, sig_dims), sig_dims)
+    calibration = None
+    if axes is not None:
+        known = None if voltage is None else volts(voltage)
+        calibration = Calibration(axes=tuple(axes), voltage=known)
+    subject = Subject(udf, _arrays(array, sig_dims), sig_dims, calibration)
     with warnings.catch_warnings():
         # 0 / 0 in an empty frame and small chunks are not mistakes of the UDF
         warnings.simplefilter("ignore", RuntimeWarning)

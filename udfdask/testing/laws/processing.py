@@ -138,7 +138,8 @@ def buffers_hold_what_they_are_given(subject: Subject) -> None:
     )
     for data in subject.usable_arrays():
         try:
-            expected = run_reference(data, wide, sig_dims=subject.sig_dims)
+            how: dict[str, Any] = {"sig_dims": subject.sig_dims, "calibration": subject.calibration}
+            expected = run_reference(data, wide, **how)
         except Exception as error:  # noqa: BLE001  # such as a float as an index
             subject.notes.append(f"dtypes of buffers not checked: {in_words(error)}")
             return
