@@ -262,8 +262,10 @@ def integrated_dpc(
         As for `IntegratedDPCUDF`.
     com : mapping, optional
         Parameters of `CoMUDF`, such as ``{"scan_rotation": 30, "r": "25 mrad"}``.
+    roi : optional
+        Scan positions to use, as in `udfdask.run_udf`.
     **options
-        Options of `udfdask.run_udf`, such as `axes`, `roi`, and `voltage` if deflections are
+        Options of `udfdask.run_udf`, such as `axes`, and `voltage` if deflections are
         angles; by default, a result has the voltage of its run.
 
     Returns

@@ -28,29 +28,6 @@ class PhaseObject:
 
     `udfdask.run_udf` and the analyses take it as they take an opened file: it knows its axes.
 
-    Parameters
-    ----------
-    nav_shape, sig_shape : tuple of int
-        Scan positions and detector pixels (y, x); frames are square, of an even size.
-    step : float
-        Distance between scan positions, in nm.
-    pixel : float
-        Size of a detector pixel, in mrad.
-    semiangle : float
-        Convergence semiangle, in mrad.
-    voltage : str or float
-        Acceleration voltage.
-    defocus : float
-        Defocus in nm, positive below focus: the beam crosses over behind the object.
-    dose : float, optional
-        Electrons per position; without it, frames have no noise and a sum of 1.
-    scan_rotation, flip_y : float, bool
-        What turns vectors on the detector into vectors on the scan, as parameters of `CoMUDF`.
-    chunks : optional
-        Chunks of the four dimensions, in any form that dask takes.
-    seed : int
-        Seed of the noise.
-
     Notes
     -----
     The wave behind the object is ``probe * exp(1j * phase)``; a frame is the square of the absolute
@@ -68,17 +45,30 @@ class PhaseObject:
     """
 
     nav_shape: tuple[int, int] = (64, 64)
+    """Scan positions (y, x)."""
     sig_shape: tuple[int, int] = (64, 64)
+    """Detector pixels (y, x); frames are square, of an even size."""
     step: float = 0.05
+    """Distance between scan positions, in nm."""
     pixel: float = 1.0
+    """Size of a detector pixel, in mrad."""
     semiangle: float = 20.0
+    """Convergence semiangle, in mrad."""
     voltage: Any = "300 kV"
+    """Acceleration voltage."""
     defocus: float = 0.0
+    """Defocus in nm, positive below focus: the beam crosses over behind the object."""
     dose: float | None = None
+    """Electrons per position; without it, frames have no noise and a sum of 1."""
     scan_rotation: float = 0.0
+    """Rotation, in degrees, that turns vectors on the detector into those on the scan; as a
+    parameter of `CoMUDF`."""
     flip_y: bool = False
+    """Whether y is flipped before the rotation."""
     chunks: Any = "auto"
+    """Chunks of the four dimensions, in any form that dask takes."""
     seed: int = 0
+    """Seed of the noise."""
 
     sig_dims = 2
     """Number of signal axes."""

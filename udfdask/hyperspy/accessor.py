@@ -248,10 +248,12 @@ class UDFAccessor:
 
         Parameters
         ----------
-        udf, roi, **options
+        udf, roi
             As in `run_udf`.
         measure
             As in `udfdask.explain`.
+        **options
+            As in `run_udf`.
 
         Returns
         -------

@@ -180,11 +180,13 @@ def explain(
 
     Parameters
     ----------
-    array, udf, sig_dims, roi, **options
+    array, udf, sig_dims, roi
         As in `run_udf`.
     measure
         Whether to run the UDFs over a chunk for each processor of this machine, three times, to
         estimate the time of the run, and to warn if threads do not help. Otherwise nothing runs.
+    **options
+        As in `run_udf`.
 
     Returns
     -------

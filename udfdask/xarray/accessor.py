@@ -294,10 +294,12 @@ class DataArrayUDF:
 
         Parameters
         ----------
-        udf, sig_dims, roi, **options
+        udf, sig_dims, roi
             As in `run_udf`.
         measure
             As in `udfdask.explain`.
+        **options
+            As in `run_udf`.
 
         Returns
         -------
