@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from udfdask.analyses.lattice import guess_lattice as guess_lattice
     from udfdask.analyses.lattice_fits import FitLatticeUDF as FitLatticeUDF
     from udfdask.analyses.lattice_fits import fit_lattice as fit_lattice
+    from udfdask.analyses.scan_rotation import ScanRotationUDF as ScanRotationUDF
     from udfdask.analyses.strain import StrainUDF as StrainUDF
     from udfdask.analyses.strain import strain_map as strain_map
-    from udfdask.analyses.scan_rotation import ScanRotationUDF as ScanRotationUDF
 
     __all__: list[str]
 
