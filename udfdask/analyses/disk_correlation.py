@@ -36,8 +36,8 @@ class DiskFilter:
     total: float
     """Sum of the disk of the template."""
     waves: AnyArray
-    """Factors for `rfft2` of frames, complex64: a frame with one copy of the disk of the template
-    has the correlation 1."""
+    """Factors for `rfft2` of frames, complex64: the sum of all waves of a frame with one copy of
+    the disk of the template is 1 at the place of the disk."""
     plain: AnyArray
     """The same for the power 1."""
 
@@ -65,7 +65,7 @@ def make_filter(
     # the highest frequency of an even number of pixels has no phase; the mean tells nothing
     used = (np.abs(ky) < 0.5) & (kx < 0.5) & (np.hypot(ky, kx) > 0)
     blur = used * np.exp(-2 * (np.pi * BLUR) ** 2 * (ky**2 + kx**2))
-    twice = np.where(kx > 0, 2, 1) / (height * width)
+    twice = np.where(kx > 0, 2, 1)  # half of the waves are not stored
 
     def spectrum(image: AnyArray) -> AnyArray:
         found: AnyArray = fft.rfft2(image, s=shape) * move * used
@@ -110,24 +110,23 @@ def find_in_frames(
     """
     from udfdask.kernels.cpu.map_maxima import climb, find_local_maxima, fold_waves
 
-    height, width = shape = template.shape
+    shape = template.shape
     spectra = fft.rfft2(frames, workers=1)
     products = _flattened(spectra, template.power) * template.waves
     positions, numbers = find_local_maxima(
-        fft.irfft2(products, s=shape, workers=1),
+        fft.irfft2(products, s=shape, norm="forward", workers=1),
         round(edge),
         min_spacing,
         min_correlation,
         max_disks,
         subpixel=subpixel,
     )
-    columns = (width + 1) // 2  # without the highest frequency
+    columns = (shape[1] + 1) // 2  # without the highest frequency
     sums = np.empty((6, columns), np.float32)
 
     def heights(products: AnyArray, steps: int) -> AnyArray:
         found = np.full(positions.shape[:2], np.nan, np.float32)
-        waves = fold_waves(products[..., :columns]) / np.float32(height * width)
-        climb(shape, waves, steps, sums, positions, found)
+        climb(shape, fold_waves(products[..., :columns]), steps, sums, positions, found)
         return found
 
     correlation = heights(products, STEPS if subpixel else 0)
