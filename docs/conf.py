@@ -81,6 +81,7 @@ sphinx_gallery_conf = {
     "subsection_order": [
         "gallery/detectors",
         "gallery/patterns",
+        "gallery/phases",
         "gallery/corrections",
         "gallery/neighbors",
         "gallery/own_functions",
