@@ -6,13 +6,13 @@ import math
 from collections.abc import Mapping
 from typing import Any, Unpack
 
-import dask.array as da
 import numpy as np
 
+from udfdask.analyses.earlier_results import take_array
 from udfdask.analyses.integration import BORDERS, integrate_gradient
 from udfdask.base.types import AnyArray
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
-from udfdask.geometry.axes import Axis, shared_unit, steps
+from udfdask.geometry.axes import shared_unit, steps
 from udfdask.geometry.electrons import wavelength
 from udfdask.geometry.roi import Region
 from udfdask.geometry.units import factor
@@ -294,15 +294,8 @@ def integrated_dpc(
         raise ArgumentTypeError(
             "com has parameters of CoMUDF, but this result has its field already: pass the frames"
         )
-    if "field" not in data:
-        raise ArgumentValueError(
-            f"a result of CoMUDF has a field, but this one has {', '.join(data)}: pass the frames"
-        )
-    field = data["field"]
-    if not isinstance(field, da.Array):
-        field = da.from_array(np.asarray(field))
-    known: dict[str, Any] = {"voltage": data.calibration.voltage, **options}
-    known["axes"] = (*data.calibration.axes[:2], Axis(name="component", labels=("y", "x")))
+    field, axes = take_array(data, ("field",), "CoMUDF")
+    known: dict[str, Any] = {"voltage": data.calibration.voltage, **options, "axes": axes}
     udf = IntegratedFieldUDF(unit=data.units["field"] or "px", **how)
     phase: Result = run_udf(field, udf, sig_dims=1, roi=roi, **known)
     return phase

@@ -3,8 +3,8 @@ Integrated DPC: the phase of a thin object
 ==========================================
 
 The beam is deflected along the gradient of the phase. ``ScanRotationUDF`` finds how the detector
-is turned against the scan: there, the field has the smallest curl. ``integrated_dpc`` integrates the
-field. The recording is simulated with 2000 electrons per position, so that the phase is known.
+is turned against the scan: there, the field has the smallest curl. ``integrated_dpc`` integrates
+the field. The recording is simulated with 2000 electrons per position: its phase is known.
 
 See also: :doc:`Phases </user-guide/analysis/phase>`, :class:`~udfdask.analyses.IntegratedDPCUDF`.
 """
