@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any, ClassVar, Unpack
 
@@ -31,6 +32,9 @@ from udfdask.udfs.shared.built_in import BuiltInUDF, check_choice, check_flag
 
 LEAST = {"cross": 0.02, "hybrid": 0.2, "phase": 0.3}
 """Default of `min_correlation`: shot noise makes maxima of about 0.01, 0.15 and 0.25."""
+
+STACK = 2**18
+"""Pixels at a time: 1 MiB of float32. Tiles of 8 MiB, and their spectra, take 1.4 times as long."""
 
 
 class FindDisksUDF(BuiltInUDF):
@@ -200,18 +204,21 @@ class FindDisksUDF(BuiltInUDF):
 
     def process_tile(self, tile: Any) -> None:
         task, p, results = self.task_data, self.params, self.results
-        with np.errstate(invalid="ignore", over="ignore"):  # pixels can be infinite
-            found = find_in_frames(
-                tile.astype(np.float32, copy=False),
-                task.filter,
-                edge=task.edge,
-                min_spacing=task.min_spacing,
-                min_correlation=p.min_correlation,
-                max_disks=p.max_disks,
-                subpixel=p.subpixel,
-            )
-        results.positions[:], results.intensity[:] = found[:2]
-        results.correlation[:], results.num_disks[:] = found[2:]
+        step = max(STACK // math.prod(tile.shape[1:]), 1)
+        for start in range(0, len(tile), step):
+            rows = slice(start, start + step)
+            with np.errstate(invalid="ignore", over="ignore"):  # pixels can be infinite
+                found = find_in_frames(
+                    tile[rows].astype(np.float32, copy=False),
+                    task.filter,
+                    edge=task.edge,
+                    min_spacing=task.min_spacing,
+                    min_correlation=p.min_correlation,
+                    max_disks=p.max_disks,
+                    subpixel=p.subpixel,
+                )
+            results.positions[rows], results.intensity[rows] = found[:2]
+            results.correlation[rows], results.num_disks[rows] = found[2:]
 
 
 @forwards(RunOptions, run_udf)
