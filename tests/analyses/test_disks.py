@@ -259,6 +259,7 @@ def test_wrong_parameters(change, error):
     [
         (RING, None, (4, 28, 8), "f4", 2, ArgumentValueError),
         (RING, 14, (4, 28, 32), "f4", 2, ArgumentValueError),
+        (da.ones((3, 3)), 14, (4, 28, 32), "f4", 2, ArgumentValueError),
         (RING, None, (4, 28), "f4", 1, ArgumentValueError),
         (RING, None, (4, 28, 32), "c8", 2, ArgumentTypeError),
     ],

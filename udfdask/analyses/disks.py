@@ -167,7 +167,7 @@ class FindDisksUDF(BuiltInUDF):
             raise ArgumentValueError(
                 f"the template of shape {shape} is larger than a frame of shape {sig}"
             )
-        edge = None if is_lazy(self._template) else self._lengths()["edge"]
+        edge = self.params.edge if is_lazy(self._template) else self._lengths()["edge"]
         if edge is not None and 2 * round(edge) >= min(sig):
             raise ArgumentValueError(
                 f"no pixel of frames of shape {sig} is {edge:.3g} pixels from the border: pass a "
