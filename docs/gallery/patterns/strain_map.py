@@ -1,51 +1,43 @@
 """
-Disk positions and strain
-=========================
+Strain
+======
 
-Strain moves the diffraction disks by fractions of a pixel. ``CorrelationUDF`` finds each disk of
-each frame near its expected position. A lattice is then fitted to the disks of each frame, and its
-change over the scan is the strain.
+Three steps lead from diffraction patterns to maps of strain: find the disks of each frame, fit a
+lattice to them, and compare the lattices. Here the maps are above those of the simulated crystal.
+Rotation is positive clockwise.
 
-See also: :doc:`Finding disks </user-guide/analysis/finding-disks>`,
-:class:`~udfdask.udfs.CorrelationUDF`, :class:`~udfdask.masks.DiskTemplate`.
+See also: :doc:`Strain </user-guide/analysis/strain>`, :func:`~udfdask.analyses.find_disks`,
+:func:`~udfdask.analyses.fit_lattice`, :func:`~udfdask.analyses.strain_map`.
 """
 
 import matplotlib.pyplot as plt
 import numpy as np
 
-import udfdask as ud
+from udfdask.analyses import find_disks, fit_lattice, strain_map
 from udfdask.demo import make_recording
 from udfdask.masks import DiskTemplate
-from udfdask.udfs import CorrelationUDF, SumUDF
 
-scan = make_recording(nav_shape=(32, 48), sig_shape=(80, 80)).persist()
+scan = make_recording(nav_shape=(32, 48), sig_shape=(96, 96))
 
-# Two lattice vectors (y, x) that were read from the mean pattern, and the disks inside of it.
-vectors = np.array([(16.4, 2.8), (-3.6, 17.2)])
-orders = np.array([(h, k) for h in range(-1, 2) for k in range(-1, 2)])
-expected = (40, 40) + orders @ vectors
+# Bright disks have the largest weights, because noise of counts limits the precision.
+disks = find_disks(scan, DiskTemplate(radius=6, radius_outer=9))
+lattice = fit_lattice(disks, weights="intensity")
+strain = strain_map(lattice).compute()
 
-# The negative ring around the disk of the template makes it blind to a flat background.
-template = DiskTemplate(radius=5, radius_outer=7.5)
-disks, total = ud.compute(
-    *ud.run_udf(scan, [CorrelationUDF(expected, template, steps=4), SumUDF()])
-)
-found = disks["refineds"].reshape(-1, 9, 2)
+# How the lattice of the simulated crystal changes from the left to the right.
+along = np.linspace(-0.5, 0.5, 48)[:, None, None]
+change = np.eye(2) + along * [[0.012, 0], [0.015, 0.06]]
+true = strain_map(np.tile(change, (32, 1, 1, 1))).compute()
 
-# positions = orders @ lattice + origin, for all frames at once; the origin absorbs beam shifts.
-fit = np.linalg.pinv(np.hstack([orders, np.ones((9, 1))])) @ found
-lattice = fit[:, :2].reshape(32, 48, 2, 2)
-reference = lattice.mean(axis=(0, 1))
-distortion = np.linalg.inv(reference) @ lattice - np.eye(2)
-strain = -100 * distortion[..., 1, 1]  # a longer reciprocal lattice is a shorter real one
-
-figure, (left, right) = plt.subplots(1, 2, figsize=(8.6, 3.6), layout="constrained")
-limit = abs(strain).max()
-extent = (0, 24, 16, 0)
-image = left.imshow(strain, cmap="RdBu_r", vmin=-limit, vmax=limit, extent=extent)
-left.set(title="Strain along x", xlabel="x (nm)", ylabel="y (nm)")
-figure.colorbar(image, label="strain (%)", shrink=0.75)
-right.imshow(np.log1p(total["intensity"]), cmap="gray")
-for disk in range(9):
-    right.plot(*found[:, disk, ::-1].T, ".", ms=1.5)
-right.set(title="Positions in all frames", xlabel="kx (px)", ylabel="ky (px)")
+figure, axes = plt.subplots(2, 4, figsize=(10, 4), sharex=True, sharey=True, layout="compressed")
+for pair, name in zip(axes.T, ("exx", "eyy", "exy", "rotation"), strict=True):
+    factor, unit = (1000, "mrad") if name == "rotation" else (100, "%")
+    limit = factor * abs(true[name]).max()
+    look = {"cmap": "RdBu_r", "vmin": -limit, "vmax": limit, "extent": (0, 24, 16, 0)}
+    for panel, maps in zip(pair, (strain, true), strict=True):
+        image = panel.imshow(factor * maps[name], **look)
+    pair[0].set_title(name)
+    pair[1].set_xlabel("x (nm)")
+    figure.colorbar(image, ax=pair, label=unit, location="bottom", shrink=0.9)
+axes[0, 0].set_ylabel("measured\ny (nm)")
+axes[1, 0].set_ylabel("truth\ny (nm)")
