@@ -21,15 +21,14 @@ scan = make_recording(nav_shape=(16, 24), sig_shape=(96, 96)).persist()
 
 # The disks have a radius of 6 pixels. The ring around the template removes the background.
 found = find_disks(scan, DiskTemplate(radius=6, radius_outer=9)).compute()
-frame, total = scan[3, 20].compute(), scan.sum(axis=(0, 1)).compute()
-places, counts = found["positions"], found["intensity"]
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(8.6, 4), layout="constrained")
-left.imshow(frame, cmap="gray", vmax=20)
-for y, x in places[3, 20]:
+left.imshow(scan[3, 20], cmap="gray", vmax=20)
+for y, x in found["positions"][3, 20]:
     left.add_patch(plt.Circle((x, y), 6, fill=False, color="tab:orange"))
 left.set(title="One frame and its disks", xlabel="kx (px)", ylabel="ky (px)")
-right.imshow(np.log1p(total), cmap="gray")
-points = right.scatter(*places.reshape(-1, 2).T[::-1], c=counts, s=2, cmap="viridis", norm="log")
+right.imshow(np.log1p(scan.sum(axis=(0, 1))), cmap="gray")
+y, x = np.moveaxis(found["positions"], -1, 0)
+points = right.scatter(x, y, c=found["intensity"], s=2, norm="log")
 right.set(title="Sum of all frames, disks of each", xlabel="kx (px)", ylabel="ky (px)")
 figure.colorbar(points, label="counts of a disk", shrink=0.8)
