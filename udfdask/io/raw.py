@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import operator
 import os
@@ -17,7 +16,7 @@ from numpy.typing import DTypeLike
 
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, FileFormatError
 from udfdask.io.file_identity import FileIdentity, existing_file
-from udfdask.io.lazy_source import Chunks, StoredArray, choose_chunks, lazy_array
+from udfdask.io.lazy_source import StoredArray, choose_chunks, lazy_array
 from udfdask.io.memmap import MappedArray, c_strides
 from udfdask.io.opened_file import OpenedFile, choose_sig_dims, opened_array, sizes
 from udfdask.io.remote import Location, RangedArray, RemoteFile, is_remote, plain_path
@@ -133,10 +132,10 @@ def open_raw(
     described: dict[str, Any] = {"reader": "raw binary", "title": title}
     grid = choose_chunks(StoredArray(shape=nav + sig, dtype=dtype), n_sig, chunks)
     if sync_offset is not None:
-        from udfdask.io.sync_offset import check_offset, with_sync_offset
+        from udfdask.io.sync_offset import bands, check_offset, with_sync_offset
 
         first = check_offset(sync_offset, n_frames)
-        flat = (_bands(grid[: len(nav)], n_frames, first), *grid[len(nav) :])
+        flat = (bands(grid[: len(nav)], n_frames, first), *grid[len(nav) :])
         frames = lazy_array(source((n_frames,)), flat, prefix="from-raw")
         moved = with_sync_offset(frames, nav, sync_offset=first, sig_dims=n_sig, chunks=grid)
         return replace(opened_array(moved.array, dims, **described), present=moved.present)
@@ -152,14 +151,6 @@ def open_raw(
         f"{where} has {file.size}: after the offset it holds {n_frames} frames of {frame} bytes "
         f"and {rest} bytes more, and nav_shape asks for {math.prod(nav)}. {remedy}"
     )
-
-
-def _bands(grid: Chunks, n_frames: int, offset: int) -> tuple[int, ...]:
-    """Return chunks of frames along a scan, of which most blocks of it are views."""
-    cut = next((axis for axis, parts in enumerate(grid) if len(parts) > 1), 0)
-    band = grid[cut][0] * math.prod(map(sum, grid[cut + 1 :])) if grid else n_frames
-    edges = [0, *range(offset % band or band, n_frames, band), n_frames]
-    return tuple(stop - start for start, stop in itertools.pairwise(edges))
 
 
 def plain_file(path: str | os.PathLike[str]) -> Path:

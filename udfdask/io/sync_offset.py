@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import operator
 from collections.abc import Sequence
@@ -32,6 +33,11 @@ def _arrange(frames: da.Array, nav: tuple[int, ...], grid: Chunks, offset: int) 
     found = frames[max(0, offset) :][: n_positions - before]
     parts = [_zeros(frames, before), found, _zeros(frames, n_positions - before - len(found))]
     scan = da.concatenate([part for part in parts if len(part)])
+    if _in_order(grid):  # dask's reshape would join the blocks of a row
+        blocks = tuple(map(math.prod, itertools.product(*grid)))
+        chunks = (*grid, *frames.chunks[1:])
+        shape = (*nav, *frames.shape[1:])
+        return da.reshape_blockwise(scan.rechunk({0: blocks}), shape, chunks=chunks)
     rows = math.prod(nav[1:])
     scan = scan.rechunk({0: tuple(rows * n for n in grid[0]) if nav else 1})
     scan = scan.reshape(*nav, *frames.shape[1:])
@@ -43,6 +49,46 @@ def _zeros(frames: da.Array, n: int) -> Any:
     name = f"{ABSENT_LAYER}{tokenize(frames.name, n)}"
     shape, chunks = (n, *frames.shape[1:]), (max(frames.chunks[0]), *frames.chunks[1:])
     return da.zeros_like(frames, shape=shape, chunks=chunks, name=name)
+
+
+def _in_order(grid: Chunks) -> bool:
+    """Return whether the positions of each block of a scan follow each other."""
+    cut = max((axis for axis, parts in enumerate(grid) if len(parts) > 1), default=0)
+    return bool(grid) and all(max(parts) == 1 for parts in grid[:cut])
+
+
+def bands(grid: Chunks, n_frames: int, offset: int) -> tuple[int, ...]:
+    """Return chunks of frames, of which most blocks of a scan with these chunks are views."""
+    cuts = [axis for axis, parts in enumerate(grid) if len(parts) > 1] or [0]
+    cut = cuts[-1] if _in_order(grid) else cuts[0]
+    inner, outer = (math.prod(map(sum, part)) for part in (grid[cut + 1 :], grid[:cut]))
+    blocks = [n * inner for n in grid[cut]] * outer if grid else [1]
+    begin = offset % sum(blocks) - sum(blocks)
+    starts = itertools.accumulate(itertools.cycle(blocks), initial=begin)
+    inside = itertools.takewhile(lambda start: start < n_frames, starts)
+    edges = [0, *(start for start in inside if start > 0), n_frames]
+    return tuple(stop - start for start, stop in itertools.pairwise(edges))
+
+
+def bands_of_parts(
+    parts: Sequence[StoredArray], nav_shape: int | Sequence[int], sync_offset: Any
+) -> list[Chunks]:
+    """Return chunks of the parts of a sequence of frames that will be put into a scan."""
+    nav, (_, *sig) = sizes(nav_shape, name="nav_shape"), parts[0].shape
+    stored = parts[0].stored and (*(1,) * (len(nav) - 1), *parts[0].stored)
+    scan = StoredArray(shape=(*nav, *sig), dtype=parts[0].dtype, stored=stored)
+    grid = choose_chunks(scan, len(sig))
+    ends = list(itertools.accumulate(part.shape[0] for part in parts))
+    offset = check_offset(sync_offset or 0, ends[-1])
+    cuts = itertools.accumulate(bands(grid[: len(nav)], ends[-1], offset))
+    edges = sorted({0, *cuts, *ends})
+    return [
+        (
+            tuple(b - a for a, b in itertools.pairwise(edges) if end - part.shape[0] <= a < end),
+            *grid[len(nav) :],
+        )
+        for part, end in zip(parts, ends, strict=True)
+    ]
 
 
 def check_offset(sync_offset: Any, n_frames: int) -> int:
@@ -149,6 +195,23 @@ def with_sync_offset(
     present = None if mask.all() else mask.reshape(nav)
     axes = with_different_names(axes, sig)
     return replace(opened, array=array.rechunk(grid), axes=axes, present=present)
+
+
+def with_nav_shape(
+    opened: OpenedFile, nav_shape: int | Sequence[int], *, chunks: Any = None
+) -> OpenedFile:
+    """Return an opened file whose scan has another shape, with as many positions as frames."""
+    nav, n_frames = (
+        sizes(nav_shape, name="nav_shape"),
+        math.prod(opened.array.shape[: -opened.sig_dims]),
+    )
+    if math.prod(nav) != n_frames:
+        raise ArgumentValueError(
+            f"nav_shape={nav} has {math.prod(nav)} positions, but {opened.title} has {n_frames} "
+            "frames: pass the shape of the scan, and if the detector missed frames or recorded too "
+            "many, sync_offset=0"
+        )
+    return with_sync_offset(opened, nav, chunks=chunks)
 
 
 def _opened(frames: Any, sig_dims: int | None) -> OpenedFile:
