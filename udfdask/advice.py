@@ -100,6 +100,17 @@ class SetOption:
 
 
 @dataclass(frozen=True, slots=True)
+class FileCorrections:
+    """The corrections that an opened file has."""
+
+    def called(self, door: Door) -> str:
+        """Return the argument."""
+        if door.kind == "command line":
+            return "--correct"
+        return "corrections=opened.corrections, or CorrectionSet() for the stored values"
+
+
+@dataclass(frozen=True, slots=True)
 class Advice:
     """What is the matter with a run, and what to change.
 

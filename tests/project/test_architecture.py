@@ -34,7 +34,7 @@ ALLOWED = {
         "graph": "base geometry backends udf plan chunk",
         "explanation": "advice errors base geometry masks udf plan graph",
         "scheduling": "errors base geometry backends udf plan chunk graph",
-        "io": "errors base geometry backends kernels",
+        "io": "errors base geometry backends kernels corrections",
         "results": (
             "errors base geometry backends plotting udf plan chunk graph explanation scheduling io"
         ),

@@ -21,16 +21,24 @@ from udfdask.udf import UDF
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataOptions:
-    """A file or URL, the UDFs by the names of results, arguments of `open_file` and `run_udf`."""
+    """A file or URL, the UDFs by the names of results, arguments of `open_file` and `run_udf`.
+
+    `correct` says whether frames are corrected by what the file says about the detector.
+    """
 
     file: str
     udfs: dict[str, UDF]
     opening: dict[str, Any]
     planning: dict[str, Any]
+    correct: bool
 
     def open(self) -> OpenedFile:
         """Return the opened file."""
         return open_file(self.file, **self.opening)
+
+    def options(self, opened: OpenedFile) -> dict[str, Any]:
+        """Return the options of the run."""
+        return {**self.planning, **({"corrections": opened.corrections} if self.correct else {})}
 
     def headline(self, opened: OpenedFile) -> str:
         """Return one line that describes the file."""
@@ -104,7 +112,7 @@ def _to_storage_option(text: str) -> tuple[str, Any]:
 
 
 _OPENING = {
-    "nav_shape": (_to_shape, "Y,X", "Shape of a raw file's scan."),
+    "nav_shape": (_to_shape, "Y,X", "Shape of the scan, if the file does not say it."),
     "sig_shape": (_to_shape, "Y,X", "Shape of a raw file's frame."),
     "dtype": (str, "TYPE", "Type of the values of a raw file: uint16, or '>u2'."),
     "offset": (int, "BYTES", "Size of the header of a raw file."),
@@ -120,6 +128,11 @@ _PLANNING = {
     "max_memory": (str, "SIZE", "Refuse a run that needs more memory in one process, such as 2GB."),
 }
 _MULTIPLE = (
+    click.option(
+        "--correct",
+        is_flag=True,
+        help="Correct the broken pixels and the gain of the detector that the file lists.",
+    ),
     click.option(
         "--storage-option",
         type=_to_storage_option,
@@ -147,14 +160,15 @@ def with_data_options(command: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(command)
     def decorated(
-        file: str, typed: Sequence[TypedUDF], storage_option: Any, **options: Any
+        file: str, typed: Sequence[TypedUDF], storage_option: Any, correct: bool, **options: Any
     ) -> None:
         opening = {name: options.pop(name) for name in _OPENING}
         opening = {name: value for name, value in opening.items() if value is not None}
         if storage_option:
             opening["storage_options"] = dict(storage_option)
         planning = {name: options.pop(name) for name in _PLANNING}
-        data = DataOptions(file=file, opening=opening, udfs=_by_name(typed), planning=planning)
+        how = {"planning": planning, "correct": correct}
+        data = DataOptions(file=file, opening=opening, udfs=_by_name(typed), **how)
         command(data, **options)
 
     for name, (convert, metavar, text) in reversed((_PLANNING | _OPENING).items()):

@@ -36,7 +36,7 @@ def _plan(data: DataOptions) -> tuple[OpenedFile, dict[str, Result], list[str]]:
     with plain_errors(PLANNING), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UDFWarning)
         opened = data.open()
-        lazy = run_for(COMMAND_LINE, opened, data.udfs, sig_dims=None, **data.planning)
+        lazy = run_for(COMMAND_LINE, opened, data.udfs, sig_dims=None, **data.options(opened))
         texts = (*_plan_of(lazy).warnings, *(str(warning.message) for warning in caught))
     return opened, lazy, list(dict.fromkeys(texts))
 
@@ -172,7 +172,8 @@ def _run_live(opened: OpenedFile, data: DataOptions, **options: Any) -> dict[str
     live_plot, due = LivePlot(interval=EVERY) if has_window else None, 0.0
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UDFWarning)  # already printed
-        snapshots = run_udf_iter(opened, data.udfs, plots=live_plot, **data.planning, **options)
+        options |= data.options(opened)
+        snapshots = run_udf_iter(opened, data.udfs, plots=live_plot, **options)
     with snapshots:
         for snapshot in snapshots:
             results = dict(zip(data.udfs, snapshot.buffers, strict=True))

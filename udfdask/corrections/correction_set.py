@@ -269,6 +269,18 @@ def aligned_corrections(corrections: Any, data: DataLabels) -> Any:
     return _changed(corrections, {**fields, "_labels": None})
 
 
+def part_of(
+    corrections: CorrectionSet, index: tuple[slice | int, ...], sig: Sequence[int]
+) -> CorrectionSet:
+    """Return the corrections of a part of frames of shape `sig`."""
+    planes = {name: getattr(corrections, name) for name in PLANES}
+    if (excluded := corrections.excluded_pixels) is not None:
+        planes["excluded_pixels"] = np.zeros(sig, bool)
+        planes["excluded_pixels"][tuple(excluded_coordinates(excluded, tuple(sig)))] = True
+    fields = {name: None if plane is None else plane[index] for name, plane in planes.items()}
+    return _changed(corrections, fields)
+
+
 def with_planes(
     corrections: CorrectionSet, values: Mapping[str, Any], sig: Sequence[int], dtype: np.dtype[Any]
 ) -> CorrectionSet:

@@ -7,7 +7,7 @@ import operator
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from types import EllipsisType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import dask.array as da
 import numpy as np
@@ -17,6 +17,9 @@ from udfdask.geometry.axes import Axis, with_different_names
 from udfdask.geometry.chunk_grid import BoolArray
 from udfdask.geometry.shapes import Shape, in_words
 from udfdask.io.lazy_source import StoredArray, choose_chunks, lazy_array
+
+if TYPE_CHECKING:
+    from udfdask.corrections import CorrectionSet
 
 # The attribute of a DataArray with the names of the signal dimensions, a list as JSON: not all
 # formats that xarray writes have lists of strings (netCDF 3 has none).
@@ -68,6 +71,9 @@ class OpenedFile:
     present: BoolArray | None = None
     """Mask of the scan positions that have a frame, shape nav; None for all. Runs leave out the
     others, which are zeros in `array`."""
+    corrections: CorrectionSet | None = None
+    """Broken pixels and gain of the detector, as the file lists them; None if it does not. They are
+    not applied: pass them to the run, ``run_udf(opened, udf, corrections=opened.corrections)``."""
 
     def __post_init__(self) -> None:
         choose_sig_dims(self.sig_dims, self.array.ndim)
@@ -120,7 +126,13 @@ class OpenedFile:
             present.flags.writeable = False
             present = None if present.all() else present
         sig_dims = sum(isinstance(part, slice) for part in sig)
-        return replace(self, array=taken, sig_dims=sig_dims, axes=axes, present=present)
+        corrections = self.corrections
+        if corrections is not None and sig != [slice(None)] * len(sig):
+            from udfdask.corrections.correction_set import part_of
+
+            corrections = part_of(corrections, tuple(sig), array.shape[-self.sig_dims :])
+        how: dict[str, Any] = {"axes": axes, "present": present, "corrections": corrections}
+        return replace(self, array=taken, sig_dims=sig_dims, **how)
 
     def to_xarray(self) -> Any:
         """Return the data as a DataArray, with the names, positions and units of the axes.
@@ -189,6 +201,8 @@ class OpenedFile:
         if self.present is not None:
             n_absent = self.present.size - np.count_nonzero(self.present)
             lines.append(f"  without a frame: {n_absent} of {self.present.size} positions")
+        if self.corrections is not None:
+            lines.append(f"  corrections, not applied: {self.corrections!r}")
         return "\n".join(lines)
 
     __iter__ = None  # an index would otherwise make it iterable

@@ -21,6 +21,7 @@ from typing import (
 import numpy as np
 from numpy.typing import ArrayLike
 
+from udfdask.advice import Advice, FileCorrections
 from udfdask.corrections import CorrectionSet, Descan
 from udfdask.errors import ArgumentValueError, unknown_arguments
 from udfdask.geometry.axes import Axis
@@ -96,6 +97,16 @@ def take_apart(
         if chosen.get("voltage") is None:
             chosen["voltage"] = getattr(each, "voltage", None)
     return array, 2 if sig_dims is None else sig_dims, chosen
+
+
+def unused_corrections(data: Any, options: Mapping[str, Any]) -> tuple[Advice, ...]:
+    """Return advice if an opened file has corrections, and the run gets none."""
+    files = [one for one in (data, options.get("axes")) if _knows_axes(one)]
+    found = next((one for f in files if (one := getattr(f, "corrections", None))), None)
+    if found is None or options.get("corrections") is not None:
+        return ()
+    text = f"the run does not use the file's {found}, and broken pixels have any values: pass "
+    return (Advice("corrections", (text, FileCorrections())),)
 
 
 def _knows_axes(data: Any) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
 
 import dask.array as da
@@ -24,7 +25,14 @@ from udfdask.plan.parameters import new_instance
 from udfdask.plan.plan import Plan, make_plan
 from udfdask.results.named_results import ResultInfo
 from udfdask.results.result import Result
-from udfdask.run.options import DescribedData, RunOptions, check_names, forwards, take_apart
+from udfdask.run.options import (
+    DescribedData,
+    RunOptions,
+    check_names,
+    forwards,
+    take_apart,
+    unused_corrections,
+)
 from udfdask.scheduling.compute import compute, persist
 from udfdask.udf import UDF
 from udfdask.udf.libertem_udfs import as_own
@@ -237,6 +245,7 @@ def plan_run(
 
     `options` are those of `udfdask.plan.arguments.Options`; `caller` is the user's function.
     """
+    advice = unused_corrections(array, options)
     array, sig_dims, chosen = take_apart(array, sig_dims, options)
     check_is_array(array, caller)
     with own_lines_hidden:
@@ -248,7 +257,7 @@ def plan_run(
             from udfdask.explanation.memory import check_memory  # few runs need it
 
             check_memory(plan, array, most)
-    return advised(plan), array
+    return advised(replace(plan, advice=(*plan.advice, *advice))), array
 
 
 def show_warnings(plan: Plan) -> None:
