@@ -21,12 +21,14 @@ def test_a_file_that_is_not_there(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "given", [{"nav_shape": 2}, {"nav_shape": 2, "dtype": "u1"}, {"offset": 3}]
+    "given", [{"sig_shape": 2}, {"nav_shape": 2, "dtype": "u1"}, {"offset": 3}]
 )
 def test_half_of_a_raw_file(tmp_path, given):
     (tmp_path / "f").write_bytes(bytes(12))
-    with pytest.raises(ArgumentValueError, match="sig_shape=None"):
+    with pytest.raises(ArgumentValueError, match=r"pass all of them.* (nav|sig)_shape=None"):
         open_file(tmp_path / "f", **given)
+    with pytest.raises(FileFormatError, match="pass nav_shape, sig_shape and dtype"):
+        open_file(tmp_path / "f", nav_shape=2)
 
 
 @pytest.mark.parametrize("begin", [b"\x93NUMPY", b"\x89HDF\r\n\x1a\n"])

@@ -18,9 +18,9 @@ import numpy as np
 from udfdask.base.once_per_process import OncePerProcess
 from udfdask.errors import FileFormatError, missing_package
 from udfdask.io.file_identity import COPY_AGAIN, FileIdentity, check_values, reading, unchanged
-from udfdask.io.hdf5_axes import describe, text
+from udfdask.io.hdf5_axes import describe, get_item, text
 from udfdask.io.hdf5_datasets import existing_file_of, find_dataset, other_files
-from udfdask.io.lazy_source import StoredArray, Values, choose_chunks, lazy_array
+from udfdask.io.lazy_source import Chunks, StoredArray, Values, choose_chunks, lazy_array
 from udfdask.io.memmap import MappedArray, c_strides
 from udfdask.io.opened_file import OpenedFile, choose_sig_dims, opened_array
 from udfdask.io.stored_chunks import (
@@ -31,10 +31,13 @@ from udfdask.io.stored_chunks import (
     hdf5_decoder,
     read_part,
 )
+from udfdask.io.sync_offset import bands_of_parts, with_nav_shape
 
 _MOST_STORED = 4_000_000  # chunks: a process keeps 16 bytes for each, and lists one in about 1 us
 
 _ADVICE = f"If it is compressed with a filter of hdf5plugin, pip install hdf5plugin. {COPY_AGAIN}"
+
+_DETECTOR = "entry/instrument/detector"
 
 _tables = OncePerProcess(32)
 """Tables of the chunks of the last 32 datasets: to list 100,000 chunks takes 0.2 s."""
@@ -56,9 +59,8 @@ class _ChunkTable:
         if dataset.maxshape.count(None) == 1 and dataset.maxshape[0] is not None:
             return None  # HDF5 2.0 lists the chunks of an extensible array at wrong positions
         grid = [-(-n // step) for n, step in zip(dataset.shape, dataset.chunks, strict=True)]
-        properties = dataset.id.get_create_plist()
-        filters = [properties.get_filter(n) for n in range(properties.get_nfilters())]
-        decode = hdf5_decoder([(number, values) for number, _, values, _ in filters])
+        filters = _filters(dataset)
+        decode = hdf5_decoder(filters)
         if not 0 < np.prod(grid, dtype=float) <= _MOST_STORED or (filters and decode is None):
             return None
         offsets, sizes = np.zeros(grid, np.int64), np.zeros(grid, np.int64)
@@ -148,6 +150,27 @@ class HDF5Dataset(StoredArray):
         return part
 
 
+def _filters(dataset: Any) -> list[tuple[int, tuple[int, ...]]]:
+    """Return the numbers and parameters of the filters of an open dataset."""
+    properties = dataset.id.get_create_plist()
+    filters = [properties.get_filter(n) for n in range(properties.get_nfilters())]
+    return [(number, values) for number, _, values, _ in filters]
+
+
+def _check_filters(dataset: Any) -> None:
+    """Raise if an open dataset needs hdf5plugin, which is not installed."""
+    import h5py
+
+    filters = _filters(dataset)
+    known = all(h5py.h5z.filter_avail(number) for number, _ in filters)
+    if not known and hdf5_decoder(filters) is None and sys.modules.get("hdf5plugin") is None:
+        raise ImportError(
+            f"{dataset.file.filename} is compressed with HDF5's filter {filters[-1][0]}: reading "
+            "it needs hdf5plugin, which is not installed: pip install hdf5plugin",
+            name="hdf5plugin",
+        )
+
+
 def _is_plain(dataset: Any) -> bool:
     """Return whether the values of a dataset are in its file as NumPy has them in memory."""
     import h5py
@@ -179,9 +202,18 @@ def _opened(file: Path) -> Iterator[Any]:
 
 
 def open_hdf5(
-    file: Path, *, dataset: str | int | None, sig_dims: int | None, chunks: Any
+    file: Path,
+    *,
+    dataset: str | int | None,
+    sig_dims: int | None,
+    chunks: Any,
+    nav_shape: int | Sequence[int] | None = None,
+    sync_offset: int | None = None,
 ) -> OpenedFile:
-    """Open a dataset of an HDF5 file, by default the one that contains the frames."""
+    """Open a dataset of an HDF5 file, by default the one that contains the frames.
+
+    With a `nav_shape`, the caller puts the frames into this scan.
+    """
     identity = FileIdentity.of(file)  # before the file is opened, so that a change is noticed
     with _opened(file) as opened:
         chosen = find_dataset(opened, dataset, str(file))
@@ -194,11 +226,23 @@ def open_hdf5(
         # RosettaSciIO and Direct Electron store dimensions from the last to the first one
         is_foreign = names[0].startswith("signals/") or file.suffix.lower() == ".de5"
         order = -1 if is_foreign and "emd_group_type" in group.attrs else 1
-    check_values(f"{file}, {reader},", chosen.shape, chosen.dtype)
-    sig = choose_sig_dims(sig_dims, len(chosen.shape), known=known)
-    array = _lazy(sources, sig, chunks, order)
+        check_values(f"{file}, {reader},", chosen.shape, chosen.dtype)
+        sig = choose_sig_dims(sig_dims, len(chosen.shape), known=known)
+        nav, corrections = nav_shape, None
+        if (detector := get_item(opened, _DETECTOR)) is not None:
+            from udfdask.io import dectris  # few files describe one
+
+            corrections = dectris.frame_corrections(detector, chosen.shape[-sig:])
+            is_recording = dataset is None or chosen.parts
+            if nav_shape is None and is_recording and len(chosen.shape) == sig + 1:
+                nav = dectris.scan_shape(detector, chosen.shape[0], file=str(file))
+    flat = len(chosen.shape) == sig + 1 and order == 1 and chosen.shape[0] > 0
+    grids = bands_of_parts(sources, nav, sync_offset) if flat and nav is not None else None
+    array = _lazy(sources, sig, chunks, order, grids)
     how: dict[str, Any] = {"reader": reader, "title": file.stem, "unit": unit}
-    return opened_array(array, sig, axes=axes[::order], **how)
+    made = opened_array(array, sig, axes=axes[::order], **how)
+    made = replace(made, corrections=corrections)
+    return made if nav is None or nav is nav_shape else with_nav_shape(made, nav, chunks=chunks)
 
 
 def is_hdf5(file: Path) -> bool:
@@ -229,8 +273,20 @@ def hyperspy_format(file: Path) -> str | None:
     return None
 
 
-def _lazy(sources: Sequence[StoredArray], sig_dims: int, chunks: Any, order: int) -> da.Array:
-    """Return the array of a dataset or of its parts; `order` is -1 for the last dimension first."""
+def _lazy(
+    sources: Sequence[StoredArray],
+    sig_dims: int,
+    chunks: Any,
+    order: int,
+    grids: Sequence[Chunks] | None,
+) -> da.Array:
+    """Return the array of a dataset or of its parts; `order` is -1 for the last dimension first.
+
+    `grids` are the chunks of the parts if they are known, which the caller cuts into `chunks`.
+    """
+    if grids is not None:
+        pairs = zip(sources, grids, strict=True)
+        return da.concatenate([lazy_array(*pair, prefix="from-hdf5") for pair in pairs])
     arrays = []
     for source in sources:
         stored = source.stored and source.stored[::order]
@@ -264,6 +320,7 @@ def _source(dataset: Any, identity: FileIdentity) -> StoredArray:
     if not file.samefile(identity.path):
         identity = FileIdentity.of(file.absolute())
     others = other_files(dataset)
+    _check_filters(dataset)
     if not others:  # a symbolic link, such as that to the latest scan, may soon lead elsewhere
         identity = replace(identity, path=os.path.realpath(identity.path))
     if not others and dataset.file.mode == "r+":

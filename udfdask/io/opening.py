@@ -69,9 +69,10 @@ def open_file(
         A path inside an HDF5 file or zarr group, or the number or title of HyperSpy's signal. By
         default the signal that NeXus names, the largest dataset with three or more dimensions, or
         the only signal with navigation axes. In a group of an HDF5 file, it is searched for.
-    nav_shape, sig_shape : int or sequence of int, optional
-        Scan positions and detector pixels of a raw file. With `sync_offset`, `nav_shape` is also
-        for other files.
+    nav_shape : int or sequence of int, optional
+        Scan positions, for raw files, and for others whose frames are not in the shape of the scan.
+    sig_shape : int or sequence of int, optional
+        Detector pixels of a raw file.
     dtype : dtype-like, optional
         Type of the values in a raw file.
     offset : int
@@ -122,8 +123,7 @@ def open_file(
     ((4, 4, 2), (64,)) 1 64.0
     """
     skipped = (offset, frame_header, frame_footer)
-    is_raw = sig_shape is not None or dtype is not None or any(skipped)
-    if is_raw or (nav_shape is not None and sync_offset is None):
+    if sig_shape is not None or dtype is not None or any(skipped):
         if nav_shape is None or sig_shape is None or dtype is None or dataset is not None:
             raise ArgumentValueError(
                 "a raw file needs nav_shape, sig_shape and dtype, and has no dataset: pass all of "
@@ -141,7 +141,7 @@ def open_file(
         how["storage_options"] = storage_options
         return open_raw(path, nav_shape, sig_shape, dtype, skipped, **how)
     how = {"dataset": dataset, "sig_dims": sig_dims}
-    how["chunks"] = chunks if sync_offset is None else None
+    how["chunks"] = chunks if nav_shape is None and sync_offset is None else None
     if is_remote(path):
         opened = _open_remote(path, storage_options, **how)
     else:
@@ -150,11 +150,13 @@ def open_file(
             opened = _open_references(f"file://{file}", storage_options, **how)
         else:
             plain_path(path, storage_options)  # raises if there are options
-            opened = _open_local(file, **how)
-    if sync_offset is None:
+            opened = _open_local(file, scan=(nav_shape, sync_offset), **how)
+    if nav_shape is None and sync_offset is None:
         return opened
-    from udfdask.io.sync_offset import with_sync_offset
+    from udfdask.io.sync_offset import with_nav_shape, with_sync_offset
 
+    if sync_offset is None:
+        return with_nav_shape(opened, nav_shape, chunks=chunks)
     return with_sync_offset(opened, nav_shape, sync_offset=sync_offset, chunks=chunks)
 
 
@@ -224,7 +226,9 @@ class Reader:
     the user's arguments of `open_file`, perhaps None; with `dataset` too if the user names one."""
 
 
-def _open_local(path: Path, *, dataset: str | int | None, **how: Any) -> OpenedFile:
+def _open_local(
+    path: Path, *, dataset: str | int | None, scan: tuple[Any, Any], **how: Any
+) -> OpenedFile:
     """Open a file or folder of a format that describes its contents."""
     file = path.resolve()  # a link may have another suffix
     if file.is_dir() and file.suffix.lower() != ".zspy":  # folders of .zspy are HyperSpy's own
@@ -242,7 +246,8 @@ def _open_local(path: Path, *, dataset: str | int | None, **how: Any) -> OpenedF
     from udfdask.io.hdf5 import hyperspy_format, is_hdf5, open_hdf5
 
     if (begin.startswith(_HDF5) or is_hdf5(file)) and hyperspy_format(file) is None:
-        return open_hdf5(path, dataset=dataset, **how)  # HDF5 also looks for files next to a link
+        # not `file`, because HDF5 also looks for files next to a link
+        return open_hdf5(path, dataset=dataset, nav_shape=scan[0], sync_offset=scan[1], **how)
     from udfdask.io.hyperspy_file import open_with_hyperspy
 
     return open_with_hyperspy(file, dataset=dataset, **how)
