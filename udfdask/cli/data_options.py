@@ -167,7 +167,7 @@ def with_data_options(command: Callable[..., None]) -> Callable[..., None]:
         if storage_option:
             opening["storage_options"] = dict(storage_option)
         planning = {name: options.pop(name) for name in _PLANNING}
-        how = {"planning": planning, "correct": correct}
+        how: dict[str, Any] = {"planning": planning, "correct": correct}
         data = DataOptions(file=file, opening=opening, udfs=_by_name(typed), **how)
         command(data, **options)
 

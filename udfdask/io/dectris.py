@@ -36,9 +36,9 @@ def scan_shape(detector: Any, n_frames: int, *, file: str) -> tuple[int, ...] | 
         return asked
     rows = next(k for k in range(math.isqrt(n_frames), 0, -1) if n_frames % k == 0)
     shape, also = (rows, n_frames // rows), ""
-    if min(asked) > 1 or shape[1] > 8 * rows:  # frames are missing, or there are too many
+    if min(asked) > 1 or n_frames > 8 * rows**2:  # frames are missing, or there are too many
         side = round(math.sqrt(n_frames))
-        shape, also = asked if min(asked) > 1 else (side, side), ", sync_offset=0"
+        shape, also = (asked[0], asked[1]) if min(asked) > 1 else (side, side), ", sync_offset=0"
     warn_user(
         f"{file} does not say the shape of the scan, so its {n_frames} frames are along one axis: "
         f"pass the shape, such as nav_shape={shape}{also}, or nav_shape={n_frames} for one axis"

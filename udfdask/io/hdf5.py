@@ -286,7 +286,8 @@ def _lazy(
     """
     if grids is not None:
         pairs = zip(sources, grids, strict=True)
-        return da.concatenate([lazy_array(*pair, prefix="from-hdf5") for pair in pairs])
+        whole: da.Array = da.concatenate([lazy_array(*pair, prefix="from-hdf5") for pair in pairs])
+        return whole
     arrays = []
     for source in sources:
         stored = source.stored and source.stored[::order]

@@ -151,13 +151,15 @@ def open_file(
         else:
             plain_path(path, storage_options)  # raises if there are options
             opened = _open_local(file, scan=(nav_shape, sync_offset), **how)
-    if nav_shape is None and sync_offset is None:
-        return opened
-    from udfdask.io.sync_offset import with_nav_shape, with_sync_offset
+    if sync_offset is not None:
+        from udfdask.io.sync_offset import with_sync_offset
 
-    if sync_offset is None:
+        return with_sync_offset(opened, nav_shape, sync_offset=sync_offset, chunks=chunks)
+    if nav_shape is not None:
+        from udfdask.io.sync_offset import with_nav_shape
+
         return with_nav_shape(opened, nav_shape, chunks=chunks)
-    return with_sync_offset(opened, nav_shape, sync_offset=sync_offset, chunks=chunks)
+    return opened
 
 
 def _open_references(url: str, options: Mapping[str, Any] | None, **how: Any) -> OpenedFile:
