@@ -18,6 +18,7 @@ from udfdask.kernels.numba_internals.reading import CACHE_LINE, prefetch_at
 from udfdask.kernels.numba_internals.rows import cgutils, make_array
 from udfdask.kernels.numba_internals.vector_sums import (
     CONTRACT,
+    FUSES,
     INDEX,
     REGISTERS,
     converted,
@@ -94,11 +95,13 @@ def _frames_at_once(pixel: Any, swap: Any) -> int:
 
     There is a sum for each frame and each of `MASKS` masks, a vector of pixels for each frame, and
     one vector of a mask. Swapping bytes and converting unsigned or long integers needs vectors of
-    constants: with three frames and 16 registers, one of the sums did not fit, and 16 masks took
-    1.5 times as long as with two.
+    constants, and so do products that are not added in the same step: with three frames and 16
+    registers, one of the sums did not fit, and 16 masks took 1.3 to 1.5 times as long as with two.
     """
     if REGISTERS == 32:
         return 4
+    if not FUSES:
+        return 2
     plain = isinstance(pixel, types.Float) or pixel.bitwidth < 32 or pixel == types.int32
     return 3 if plain and isinstance(swap, types.NoneType) else 2
 

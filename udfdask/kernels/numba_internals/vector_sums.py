@@ -19,19 +19,20 @@ from udfdask.kernels.numba_internals.reading import CACHE_LINE, prefetch_at
 from udfdask.kernels.numba_internals.rows import cgutils
 
 
-def _registers() -> tuple[int, int]:
-    """Return the size of a vector register in bytes, and the number of registers."""
+def _registers() -> tuple[int, int, bool]:
+    """Return the size of a vector register in bytes, the number of registers, and `FUSES`."""
     target: Any = cpu_target
     triple, _, features = target.target_context.codegen().magic_tuple()
     if triple.startswith(("aarch64", "arm64")):
-        return 16, 32
+        return 16, 32, True
     if "+avx512f" in features:
-        return 64, 32
-    return 32 if "+avx2" in features else 16, 16
+        return 64, 32, True
+    return 32 if "+avx2" in features else 16, 16, "+fma" in features
 
 
-VECTOR_BYTES, REGISTERS = _registers()
-"""Size of a vector in bytes, and number of vectors that a core holds."""
+VECTOR_BYTES, REGISTERS, FUSES = _registers()
+"""Size of a vector in bytes, number of vectors that a core holds, and whether it multiplies and
+adds in one step: otherwise a product needs a register."""
 
 
 def swapped_bytes(builder: Any, vector: Any, number: Any, swap: Any) -> Any:
