@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from udfdask.analyses.lattice_fits import FitLatticeUDF as FitLatticeUDF
     from udfdask.analyses.lattice_fits import fit_lattice as fit_lattice
     from udfdask.analyses.scan_rotation import ScanRotationUDF as ScanRotationUDF
+    from udfdask.analyses.side_band import SideBandUDF as SideBandUDF
+    from udfdask.analyses.side_band import single_side_band as single_side_band
     from udfdask.analyses.strain import StrainUDF as StrainUDF
     from udfdask.analyses.strain import strain_map as strain_map
 
@@ -31,6 +33,7 @@ if not TYPE_CHECKING:  # a type checker would accept any name
             "strain": "StrainUDF strain_map",
             "dpc": "IntegratedDPCUDF IntegratedFieldUDF integrated_dpc",
             "scan_rotation": "ScanRotationUDF",
+            "side_band": "SideBandUDF single_side_band",
         },
     )
     __all__ = list(__dir__())

@@ -1,0 +1,390 @@
+"""Single side band ptychography: the phase of a thin object from the interference of its waves."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Mapping
+from typing import Any, ClassVar, Unpack
+
+import numpy as np
+from scipy import fft
+
+from udfdask.analyses.trotters import LEAST_AREA, Aperture, Trotters, add
+from udfdask.base.once_per_process import OncePerProcess
+from udfdask.base.types import AnyArray
+from udfdask.errors import ArgumentValueError
+from udfdask.geometry.axes import pixel_size, shared_unit, steps
+from udfdask.geometry.electrons import wavelength
+from udfdask.geometry.roi import Region
+from udfdask.geometry.units import Quantity, as_quantity, factor
+from udfdask.masks import checks
+from udfdask.results.result import Result
+from udfdask.run.options import RunOptions
+from udfdask.run.run_udf import run_udf
+from udfdask.udf.buffers import BufferSpec
+from udfdask.udf.promises import Promises
+from udfdask.udfs.shared.built_in import check_flag
+from udfdask.udfs.shared.centered import CenteredUDF
+from udfdask.udfs.shared.com_corrections import correction_matrix, degrees
+from udfdask.udfs.shared.geometry_parameters import read_center
+
+
+class SideBandUDF(CenteredUDF):
+    """Compute the transmission of a thin object by single side band ptychography.
+
+    Parameters
+    ----------
+    semiangle : float or str
+        Convergence semiangle: the radius of the bright field, in pixels, or such as "20 mrad".
+    cy, cx : float, optional
+        Center of the bright field, in pixels, as for `CoMUDF`.
+    scan_rotation : float
+        Angle in degrees that turns vectors on the detector into vectors on the scan, as for
+        `CoMUDF`.
+    flip_y : bool
+        Flip the y axis of the detector before the rotation.
+    defocus : float
+        Defocus in the unit of the scan axes, positive below focus: the beam crosses over behind the
+        object.
+    astigmatism : float
+        Two-fold astigmatism in this unit: the defocus varies with the direction by plus and minus
+        this.
+    astigmatism_angle : float
+        Direction of the largest defocus on the scan, in degrees from +x toward +y, which points
+        down.
+    spherical : float
+        Spherical aberration Cs, in the unit of the scan axes.
+    bin : int
+        Number of pixels along y and x that are added up to one before, which takes less time.
+    center : {"zero", "middle"} or tuple of float, optional
+        The center (y, x) in place of `cy` and `cx`.
+
+    Raises
+    ------
+    ArgumentTypeError, ArgumentValueError
+        If a parameter is wrong; in `run_udf`, if the run has no voltage, axes have no unit, the
+        scan is not 2-D with at least 2 positions along each axis, the bright field is larger than
+        a frame, or no frequency of the scan has a side band.
+
+    See Also
+    --------
+    single_side_band : Runs this UDF.
+
+    Notes
+    -----
+    Frames are transformed over the scan. At a frequency q, the bright field has two side bands: the
+    pixels in which the wave that the object scatters by q, or by -q, interferes with the beam that
+    is not scattered, and the other one does not [1]_. Least-squares fits to them, with the phase of
+    the aberrations removed, are the Fourier coefficients of the object at q and -q. Their
+    difference is the phase, and their sum the amplitude. All is linear: each chunk adds to the
+    sums, also with few frames, and partial results have one number for each position [2]_.
+
+    Result buffers of kind nav:
+
+    - `object`, complex64: the transmission, with a mean of 1
+    - `phase`, float32: its angle, in radians; maxima are atoms
+    - `amplitude`, float32: its absolute value
+
+    They hold spatial frequencies below ``2 * semiangle / wavelength``; frequencies whose side bands
+    have an area of less than one pixel are left out. For weak objects, the phase of all others is
+    transferred by 1: strong phases appear smaller, and with errors of the second order. Scans are
+    taken as periodic. Positions outside of the region of interest, and in snapshots those that
+    are not merged yet, count as dark frames, and are NaN in the results; the phase near them is
+    less exact, above all with aberrations.
+
+    Chunks of whole lines of the scan are processed fastest: a chunk costs about as much as a line.
+    Trotters are calculated in blocks when they are needed, and never stored. A task needs memory
+    for the bright field of its chunk and a few blocks.
+
+    References
+    ----------
+    .. [1] T. J. Pennycook et al., "Efficient phase contrast imaging in STEM using a pixelated
+       detector. Part 1", Ultramicroscopy 151, 160 (2015).
+    .. [2] A. Strauch et al., "Live processing of momentum-resolved STEM data for first moment
+       imaging and ptychography", Microscopy and Microanalysis 27, 1078 (2021).
+
+    Examples
+    --------
+    >>> import numpy as np, udfdask as ud
+    >>> from udfdask.analyses import SideBandUDF
+    >>> from udfdask.demo import PhaseObject
+    >>> thin = PhaseObject(nav_shape=(40, 40), sig_shape=(36, 36), pixel=1.5, defocus=10)
+    >>> udf = SideBandUDF(semiangle="20 mrad", defocus=10)
+    >>> phase = ud.run_udf(thin, udf, voltage="300 kV")["phase"].compute()
+    >>> bool(np.corrcoef(phase.ravel(), thin.phase.ravel())[0, 1] > 0.8)
+    True
+    """
+
+    default_plots = ("phase",)
+    promises = Promises(adds_signal_parts=True, declares_once=True, merge_only_reads_src=True)
+    calibrated: ClassVar[Mapping[str, str]] = {"cy": "y", "cx": "x", "semiangle": "length"}
+
+    def __init__(
+        self,
+        semiangle: Any,
+        cy: float | None = None,
+        cx: float | None = None,
+        scan_rotation: float = 0.0,
+        flip_y: bool = False,
+        defocus: float = 0.0,
+        astigmatism: float = 0.0,
+        astigmatism_angle: float = 0.0,
+        spherical: float = 0.0,
+        bin: int = 1,  # noqa: A002  # what microscopists call it
+        center: Any = None,
+    ) -> None:
+        semiangle = as_quantity("semiangle", semiangle)
+        is_length = isinstance(semiangle, Quantity)
+        checks.radius("semiangle", semiangle.value if is_length else semiangle, positive=True)
+        cy, cx = read_center(center, cy, cx)
+        aberrations = {"defocus": defocus, "astigmatism": astigmatism, "spherical": spherical}
+        for name, value in aberrations.items():
+            aberrations[name] = checks.number(name, value, of="a length in the unit of the scan")
+        angle = checks.number("astigmatism_angle", astigmatism_angle, of="an angle in degrees")
+        angles = {"scan_rotation": degrees(scan_rotation), "astigmatism_angle": angle}
+        place = {"semiangle": semiangle, "cy": cy, "cx": cx, "flip_y": check_flag("flip_y", flip_y)}
+        number = checks.integer("bin", bin, least=1)
+        super().__init__(**place, **angles, **aberrations, bin=number)
+
+    def get_result_buffers(self) -> Mapping[str, BufferSpec]:
+        nav, sig = tuple(self.meta.dataset_shape.nav), self._frame_shape()
+        if len(nav) != 2 or min(nav) < 2:
+            raise ArgumentValueError(
+                "single side band ptychography needs a 2-D scan with at least 2 positions along "
+                f"each axis, but the navigation shape is {nav}"
+            )
+        radius = self.params.semiangle
+        if 2 * radius > min(sig):
+            raise ArgumentValueError(
+                f"the bright field, of semiangle {radius:g} px, is larger than the frames of shape "
+                f"{sig}: correct semiangle, or the scale of the signal axes"
+            )
+        shifts = [math.hypot(*vector) for vector in self._trotters().vectors]
+        most = max(shift * n / 2 for shift, n in zip(shifts, nav, strict=True))
+        # a narrow side band has an area of about 2 * radius * shift
+        if min(shifts) >= 2 * radius or 2 * radius * most < LEAST_AREA:
+            raise ArgumentValueError(
+                f"no spatial frequency of the scan of shape {nav} has side bands: its period moves "
+                f"the bright field, of semiangle {radius:g} px, by {min(shifts):.3g} to {most:.3g} "
+                "px. Correct the step in axes=, the semiangle or the voltage"
+            )
+        results = {"object": "complex64", "phase": "float32", "amplitude": "float32"}
+        buffers = {
+            name: self.buffer("nav", dtype=dtype, use="result_only")
+            for name, dtype in results.items()
+        }
+        return {"spectrum": self.buffer("single", nav, "complex128", use="private"), **buffers}
+
+    def get_result_units(self) -> Mapping[str, str | None]:
+        """Name the unit of the phase."""
+        return {"phase": "rad"}
+
+    def _scales(self) -> tuple[float, tuple[float, ...], float]:
+        """Return the size of a pixel as a spatial frequency, both steps, and the wavelength.
+
+        They are in the unit of the scan axes; raise if they are not known.
+        """
+        axes, voltage = self.meta.axes, self.meta.voltage
+        length, unit = shared_unit(axes[:2]), shared_unit(axes[2:])
+        if voltage is None:
+            raise ArgumentValueError(
+                "single side band ptychography needs the voltage: pass voltage='300 kV'"
+            )
+        if length is None or unit is None:
+            what = "scan axes" if length is None else "signal axes"
+            raise ArgumentValueError(
+                f"single side band ptychography needs a unit on the {what}, the same along y and "
+                "x: pass axes=[Axis(name='y', unit='nm', scale=0.05), ...] with an axis for each "
+                "dimension of the data"
+            )
+        scan, (pixel, _) = steps(axes[:2]), pixel_size(axes[2:], is_stretched=True)
+        try:
+            waves = wavelength(voltage) * factor("nm", length)
+            with contextlib.suppress(ValueError):
+                pixel *= factor(unit, "rad") / waves
+                return pixel, scan, waves
+            return pixel * factor(unit, f"1/{length}"), scan, waves
+        except ValueError as error:
+            raise ArgumentValueError(
+                "single side band ptychography needs a scan in nm, and frames in mrad or 1/nm, not "
+                f"{length} and {unit} ({error})"
+            ) from None
+
+    def _trotters(self) -> Trotters:
+        p, nav, sig = self.params, self.meta.dataset_shape.nav, self.meta.dataset_shape.sig
+        pixel, scan, waves = self._scales()
+        pixel *= p.bin
+        # the inverse of the matrix that turns vectors on the detector into vectors on the scan
+        turn = correction_matrix(p.scan_rotation, p.flip_y).T
+        angle = math.radians(p.astigmatism_angle)
+        y, x = turn @ (math.sin(angle), math.cos(angle))
+        square = math.pi * waves * pixel**2
+        aperture = Aperture(
+            radius=p.semiangle / p.bin,
+            defocus=square * p.defocus,
+            astigmatism=(square * p.astigmatism, math.atan2(y, x)),
+            spherical=square * p.spherical * (waves * pixel) ** 2 / 2,
+        )
+        ny, nx = nav
+        ty, tx = (turn / pixel / np.multiply(nav, scan)).T
+        cy, cx = ((float(c) - (p.bin - 1) / 2) / p.bin for c in self._center)
+        return Trotters(
+            aperture=aperture,
+            center=(cy, cx),
+            sig=(sig[0] // p.bin, sig[1] // p.bin),
+            nav=(ny, nx),
+            vectors=((float(ty[0]), float(ty[1])), (float(tx[0]), float(tx[1]))),
+        )
+
+    def get_shared_task_data(self) -> Mapping[str, Any]:
+        """Return the trotters, the number of each bright pixel, or bin, and a cache for tiles."""
+        trotters, (height, width) = self._trotters(), self.meta.dataset_shape.sig
+        bright, n = trotters.pixels(), self.params.bin
+        number = np.full(trotters.sig, -1)
+        number.flat[bright] = np.arange(len(bright))
+        whole = np.full((height, width), -1)
+        binned = number.repeat(n, axis=0).repeat(n, axis=1)
+        whole[: len(binned), : binned.shape[1]] = binned
+        return {"trotters": trotters, "number": whole, "cut": OncePerProcess(2048)}
+
+    def get_task_data(self) -> Mapping[str, Any]:
+        """Return an array for the bright field of the chunk, and where the chunk is in the scan."""
+        y, x = self.meta.coordinates.T
+        lines = np.unique(y)
+        first = x.min(initial=self.meta.dataset_shape.nav[1])
+        width = x.max(initial=first - 1) - first + 1
+        shape = (len(self.task_data.trotters.pixels()), len(lines), width)
+        return {"bright": np.zeros(shape, np.float32), "lines": lines, "first": first}
+
+    def process_tile(self, tile: AnyArray) -> None:
+        data, part = self.task_data, self.meta.sig_slice
+
+        def cut() -> tuple[AnyArray, AnyArray, AnyArray]:
+            numbers = data.number[part.get()].ravel()
+            pixels = np.argsort(numbers, kind="stable")
+            pixels = pixels[np.searchsorted(numbers[pixels], 0) :]
+            return pixels, *np.unique(numbers[pixels], return_index=True)
+
+        pixels, numbers, starts = data.cut.get(part, cut)
+        if not len(pixels):
+            return
+        values = tile.reshape(len(tile), -1)[:, pixels].astype(np.float32)
+        if len(starts) < len(pixels):
+            values = np.add.reduceat(values, starts, axis=1)
+        y, x = self.meta.coordinates.T
+        data.bright[numbers[:, None], np.searchsorted(data.lines, y), x - data.first] += values.T
+
+    def postprocess(self) -> None:
+        data, (ny, nx) = self.task_data, self.meta.dataset_shape.nav
+        along_y = _waves(ny, ny, data.lines)
+        shift = _waves(nx, nx // 2 + 1, np.array([data.first]))
+        trotters = data.trotters
+        for part, places in trotters.blocks(np.float32):
+            bright = data.bright[part]
+            if bright.any():  # a task can have a part of the signal
+                # frequencies along x, pixels, lines
+                lines = np.moveaxis(fft.rfft(bright, nx, axis=2), 2, 0) * shift[:, :, np.newaxis]
+                for column, rows in trotters.columns():
+                    bands = trotters.side_bands(rows, column, places)
+                    phases = along_y[rows]
+                    add(
+                        self.results.spectrum,
+                        rows,
+                        column,
+                        *(np.sum(_product(b, lines[column]) * phases, axis=1) for b in bands),
+                    )
+
+    def merge(self, dest: Any, src: Any) -> None:
+        """Add the spectra."""
+        dest.spectrum += src.spectrum
+
+    def get_results(self) -> Mapping[str, Any]:
+        """Find the frequencies of the object, and transform them back."""
+        waves = self._trotters().solve(self.results.spectrum)
+        valid = self.meta.get_valid_nav_mask(full_nav=True)
+        assert valid is not None  # it is None only in process_*
+        mask = valid.reshape(waves.shape)
+        # the frequency 0 has the intensity of the beam, summed over all positions
+        beam = waves[0, 0].real / max(1, np.count_nonzero(mask))
+        transmission = np.where(mask, fft.ifft2(waves / beam if beam else waves), np.nan)
+        results = {
+            "object": transmission,
+            "phase": np.angle(transmission),
+            "amplitude": np.abs(transmission),
+        }
+        return {name: self.with_mask(values, mask) for name, values in results.items()}
+
+
+def _waves(n: int, most: int, positions: AnyArray) -> AnyArray:
+    """Return ``exp(-2j pi f x / n)`` for f below `most`, shape (most, positions), complex64."""
+    turns = np.multiply.outer(np.arange(most), positions) % n / n
+    waves: AnyArray = np.exp(-2j * np.pi * turns)
+    return waves.astype(np.complex64)
+
+
+def _product(weights: AnyArray, values: AnyArray) -> AnyArray:
+    """Return ``weights @ values`` for complex values, shape (n, k) and (k, m)."""
+    values, is_real = np.ascontiguousarray(values), weights.dtype.kind == "f"
+    products: AnyArray = weights @ (values.view(weights.dtype) if is_real else values)
+    return products.view(values.dtype)
+
+
+def single_side_band(
+    data: Any,
+    *,
+    semiangle: Any,
+    center: Any = None,
+    scan_rotation: float = 0.0,
+    flip_y: bool = False,
+    defocus: float = 0.0,
+    astigmatism: float = 0.0,
+    astigmatism_angle: float = 0.0,
+    spherical: float = 0.0,
+    bin: int = 1,  # noqa: A002  # as for the UDF
+    roi: Region | None = None,
+    **options: Unpack[RunOptions],
+) -> Result:
+    """Compute the phase and amplitude of a thin object by single side band ptychography.
+
+    Parameters
+    ----------
+    data : dask.array.Array or opened file, shape (ny, nx, sig_y, sig_x)
+        Frames over a 2-D scan; an array needs `axes`.
+    semiangle, center, scan_rotation, flip_y, defocus, astigmatism, astigmatism_angle, spherical, \
+    bin
+        As for `SideBandUDF`.
+    roi, **options
+        Options of `udfdask.run_udf`, such as `voltage`, which is needed, and `axes`.
+
+    Returns
+    -------
+    Result
+        The lazy result of `SideBandUDF`: `object`, `phase` in radians, and `amplitude`.
+
+    Raises
+    ------
+    ArgumentTypeError, ArgumentValueError
+        As for `SideBandUDF`.
+
+    Examples
+    --------
+    >>> from udfdask.analyses import single_side_band
+    >>> from udfdask.demo import PhaseObject
+    >>> thin = PhaseObject(nav_shape=(24, 24))
+    >>> result = single_side_band(thin, semiangle="20 mrad", voltage="300 kV")
+    >>> result["phase"]
+    dask.array<sidebandudf-phase-nav, shape=(24, 24), dtype=float32, ...>
+    """
+    udf = SideBandUDF(
+        semiangle=semiangle,
+        center=center,
+        scan_rotation=scan_rotation,
+        flip_y=flip_y,
+        defocus=defocus,
+        astigmatism=astigmatism,
+        astigmatism_angle=astigmatism_angle,
+        spherical=spherical,
+        bin=bin,
+    )
+    return run_udf(data, udf, roi=roi, **options)

@@ -1,0 +1,215 @@
+"""Trotters: which pixels of a frame carry which spatial frequency of the object, and how."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from udfdask.base.once_per_process import OncePerProcess
+from udfdask.base.types import AnyArray
+
+LEAST_AREA = 1.0
+"""Least area of a side band, in detector pixels, that gives a spatial frequency of the object."""
+
+LEAST_DIFFERENCE = 1e-3
+"""Least difference of two waves at a pixel of a side band, relative to that of the beam."""
+
+_BLOCK = 1 << 18
+"""Most trotter values at a time, 1 MiB in float32: about ten arrays of this size exist."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Aperture:
+    """The wave in the condenser aperture, on the detector.
+
+    The wave at a distance (y, x) from the center, in pixels, is ``amplitude * exp(-1j * chi)``.
+    """
+
+    radius: float
+    """Radius in pixels; edges are soft over one pixel."""
+    defocus: float = 0.0
+    """``-chi / d**2`` in radians per square pixel, where d is the distance from the center."""
+    astigmatism: tuple[float, float] = (0.0, 0.0)
+    """Amplitude, as `defocus`, and direction of the largest defocus, radians from +x to +y."""
+    spherical: float = 0.0
+    """``chi / d**4`` in radians per pixel to the fourth power."""
+
+    @property
+    def is_flat(self) -> bool:
+        """Whether there are no aberrations."""
+        return not (self.defocus or self.astigmatism[0] or self.spherical)
+
+    def amplitude(self, y: AnyArray, x: AnyArray) -> AnyArray:
+        """Return the absolute value of the wave, from 0 to 1."""
+        distance = np.square(y)
+        distance += np.square(x)
+        np.sqrt(distance, out=distance)
+        np.subtract(self.radius + 0.5, distance, out=distance)
+        return np.clip(distance, 0, 1, out=distance)
+
+    def chi(self, y: AnyArray, x: AnyArray) -> AnyArray:
+        """Return the phase of the aberrations, in radians."""
+        yy, xx = np.square(y), np.square(x)
+        square, (stretch, angle) = yy + xx, self.astigmatism
+        bend: AnyArray = square * (self.spherical * square - self.defocus)
+        if stretch:
+            bend -= (stretch * math.cos(2 * angle)) * (xx - yy)
+            bend -= (2 * stretch * math.sin(2 * angle)) * (x * y)
+        return bend
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trotters:
+    """The trotters of all spatial frequencies of a scan, calculated when they are needed.
+
+    A frequency q of the object scatters the wave A of the aperture to ``A(k - q)``, and -q to
+    ``A(k + q)``. They interfere with ``A(k)``: the transform of the frames over the scan is ``a *
+    u(q) + b * conj(u(-q))`` for a weak object u, with ``a = conj(A(k)) * A(k - q)`` and ``b = A(k)
+    * conj(A(k + q))``. The side bands of q are the pixels where one of them overlaps more with
+    ``A(k)`` than the other. Where both do so equally (triple overlap), they cancel in focus.
+    """
+
+    aperture: Aperture
+    center: tuple[float, float]
+    """Center of the aperture (y, x), in pixels."""
+    sig: tuple[int, int]
+    """Shape of a frame."""
+    nav: tuple[int, int]
+    """Shape of the scan."""
+    vectors: tuple[tuple[float, float], tuple[float, float]]
+    """Shift (y, x) of the scattered wave, in pixels, for one period along y, and along x."""
+
+    def pixels(self) -> AnyArray:
+        """Return the flat numbers of the pixels of the bright field, sorted."""
+        (cy, cx), (y, x) = self.center, np.indices(self.sig, np.float64)
+        bright: AnyArray = np.flatnonzero(self.aperture.amplitude(y - cy, x - cx))
+        return bright
+
+    def blocks(self, real: Any) -> Iterator[tuple[slice, AnyArray]]:
+        """Yield parts of the pixels, and their distances (2, pixels) from the center."""
+        pixels, center = self.pixels(), np.reshape(self.center, (2, 1))
+        length = max(16, _BLOCK // self.nav[0])
+        for first in range(0, len(pixels), length):
+            part = slice(first, first + length)
+            places = np.stack(np.divmod(pixels[part], self.sig[1]))
+            yield part, (places - center).astype(real)
+
+    def columns(self) -> Iterator[tuple[int, AnyArray]]:
+        """Yield the frequencies that have side bands: that along x, and all those along y.
+
+        Frequencies are in periods per scan. Along x they are not negative: those of the opposite
+        sign have the opposite side bands. Half the number of positions has no sign: it is left out.
+        """
+        most_y, most_x = ((n - 1) // 2 for n in self.nav)
+        rows = np.arange(-most_y, most_y + 1)
+        for column in range(most_x + 1):
+            shifts = self._shifts(rows, column)
+            near = np.hypot(*shifts) < 2 * self.aperture.radius + 1
+            if near.any():
+                yield column, rows[near]
+
+    def _shifts(self, rows: AnyArray, column: int) -> AnyArray:
+        """Return shifts of the scattered wave, in pixels, shape (2, rows)."""
+        along_y, along_x = np.reshape(self.vectors, (2, 2, 1))
+        shifts: AnyArray = along_y * rows + along_x * column
+        return shifts
+
+    def side_bands(
+        self, rows: AnyArray, column: int, places: AnyArray
+    ) -> tuple[AnyArray, AnyArray]:
+        """Return the positive and the negative side bands of frequencies.
+
+        Parameters
+        ----------
+        rows : numpy.ndarray, shape (n,)
+            Frequencies along y, in periods per scan.
+        column : int
+            Frequency along x.
+        places : numpy.ndarray, shape (2, pixels), float32 or float64
+            Distances of pixels from the center.
+
+        Returns
+        -------
+        tuple of numpy.ndarray, shape (n, pixels)
+            ``conj(a)`` and ``conj(b)``, 0 outside of the side bands; complex if there are
+            aberrations. The frequency zero has the bright field as its positive side band.
+        """
+        lens, (y, x) = self.aperture, places
+        dy, dx = self._shifts(rows, column).astype(y.dtype)[:, :, np.newaxis]
+        amplitude = lens.amplitude(y, x)
+        back, forth = lens.amplitude(y - dy, x - dx), lens.amplitude(y + dy, x + dx)
+        differs = np.abs(back - forth) > LEAST_DIFFERENCE
+        plus, minus = back * differs, forth * differs
+        if column == 0:
+            plus[rows == 0] = amplitude
+        plus *= amplitude
+        minus *= amplitude
+        if lens.is_flat:
+            return plus, minus
+        chi = lens.chi(y, x)
+        return (
+            plus * _phase_factor(chi - lens.chi(y - dy, x - dx)),
+            minus * _phase_factor(lens.chi(y + dy, x + dx) - chi),
+        )
+
+    def solve(self, spectrum: AnyArray) -> AnyArray:
+        """Return the frequencies of the object; 0 where the side bands are too small.
+
+        `spectrum`, shape `nav`, has the sums of the positive side bands. They are the normal
+        equations of a least-squares fit of u(q) and conj(u(-q)) to the pixels of both side bands.
+        """
+        area, shared = _AREAS.get(self, self._areas)
+        opposite, other = _mirrored(area), _mirrored(spectrum).conj()
+        middle, half = (area + opposite) / 2, (area - opposite) / 2
+        # the smaller eigenvalue: the area of the smaller side band, if they share no pixel
+        least = middle - np.hypot(half, abs(shared))
+        solution = opposite * spectrum - shared * other
+        found: AnyArray = np.zeros_like(spectrum)
+        determinant = area * opposite - abs(shared) ** 2
+        np.divide(solution, determinant, out=found, where=least >= LEAST_AREA)
+        return found
+
+    def _areas(self) -> tuple[AnyArray, AnyArray]:
+        """Return the sums of ``abs(a)**2`` and of ``conj(a) * b`` over the side bands."""
+        areas, shared = np.zeros(self.nav), np.zeros(self.nav, np.complex128)
+        for _, places in self.blocks(np.float64):
+            for column, rows in self.columns():
+                plus, minus = self.side_bands(rows, column, places)
+                add(areas, rows, column, _dot(plus, plus).real, _dot(minus, minus).real)
+                both = _dot(plus, minus)  # the same at the opposite frequency
+                add(shared, rows, column, both, both.conj())
+        return areas, shared
+
+
+def add(total: AnyArray, rows: AnyArray, column: int, plus: AnyArray, minus: AnyArray) -> None:
+    """Add what side bands give to a spectrum: the negative ones to the opposite frequencies."""
+    total[rows, column] += plus
+    if column:  # otherwise `rows` has both signs
+        total[-rows, -column] += minus.conj()
+
+
+def _phase_factor(phase: AnyArray) -> AnyArray:
+    """Return ``exp(-1j * phase)`` in the precision of the phase."""
+    factor = np.empty(phase.shape, np.result_type(phase, np.complex64))
+    np.cos(phase, out=factor.real)
+    np.sin(-phase, out=factor.imag)
+    return factor
+
+
+def _dot(one: AnyArray, other: AnyArray) -> AnyArray:
+    """Return the sum of ``one * conj(other)`` over each row."""
+    sums: AnyArray = np.einsum("qk,qk->q", one, other.conj())
+    return sums
+
+
+def _mirrored(spectrum: AnyArray) -> AnyArray:
+    """Return the values at the opposite frequencies."""
+    mirrored: AnyArray = np.roll(spectrum[::-1, ::-1], 1, axis=(0, 1))
+    return mirrored
+
+
+_AREAS = OncePerProcess(8)
