@@ -27,7 +27,8 @@ pytestmark = [
 FOLDER = os.environ.get("UDFDASK_TEST_DATA")
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "user-guide" / "data" / "files.md"
 FRAMES = np.random.default_rng(8).integers(0, 250, (2, 3, 8, 8))
-RECORDINGS = ["001_4x2_6bit.mib", "bcf_v2_50x50px.bcf", "test1.blo"]
+RECORDINGS = {"001_4x2_6bit.mib": None, "bcf_v2_50x50px.bcf": 20e3, "test1.blo": 200e3}
+"""Files and their voltage."""
 
 
 def signal(values, sig_dims=2):
@@ -118,3 +119,4 @@ def test_formats_that_hyperspy_writes(tmp_path, name):
 @pytest.mark.parametrize("name", RECORDINGS)
 def test_recordings_of_instruments(name):
     assert line_of(Path(FOLDER) / name, "an instrument") in PAGE.read_text("utf-8").splitlines()
+    assert open_file(Path(FOLDER) / name).voltage == RECORDINGS[name]

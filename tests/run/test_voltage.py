@@ -137,7 +137,7 @@ def test_parameters_in_the_other_unit_are_the_same_pixels(door, unit):
     np.testing.assert_array_equal(np.asarray(getattr(values, "data", values)), plain)
     assert run.explain(ring, **how).n_chunks == 2
     for plan in (run.run_udf, run.run_udf_iter, run.explain):
-        with pytest.raises(ud.ArgumentValueError, match=r'cy=.*; pass voltage="300 kV"'):
+        with pytest.raises(ud.ArgumentValueError, match=r"cy=.*; pass voltage='300 kV'"):
             plan(ring, axes=axes)
 
 

@@ -100,7 +100,7 @@ def factor_at(voltage: float | None, unit: str, target: str) -> float:
         with contextlib.suppress(ValueError):
             ends = factor(unit, one) * factor(other, target)
             if voltage is None:
-                wrong = ValueError(f'{wrong}; pass voltage="300 kV" to convert them')
+                wrong = ValueError(f"{wrong}; pass voltage='300 kV' to convert them")
                 break
             return ends * wavelength(voltage) ** power
     raise wrong
