@@ -29,7 +29,7 @@ REACHES = (1.5, 1.5, 3.0, np.inf, np.inf, np.inf, np.inf, np.inf)
 HARD_STEPS = 2
 """Last steps of a fit, without weights that make the fits before them robust."""
 
-LEAST_DISKS = 6
+LEAST_DISKS = 8
 """Number of disks from which a frame may guess its own lattice."""
 
 _ORDERS = np.array([o for o in itertools.product(range(-2, 3), repeat=2) if o != (0, 0)])
@@ -138,22 +138,26 @@ def fit_lattices(
     `FitLatticeUDF`: positions (frames, n, 2), weights (frames, n), guess (3, 2) or (frames, 3, 2).
     """
     weights = np.ones(positions.shape[:2]) if weights is None else weights
-    exists = np.isfinite(positions).all(axis=2) & (weights > 0)
+    exists = np.isfinite(positions).all(axis=2) & np.isfinite(weights) & (weights > 0)
     positions = np.where(exists[..., None], positions, 0.0)
     weights = np.where(exists, weights, 0.0)
     guess = np.broadcast_to(guess, (len(positions), 3, 2))
     fits = _fit_near(positions, weights, guess, max_distance)
     n_disks, n_used = exists.sum(axis=1), fits.used.sum(axis=1)
-    least_area = np.abs(np.linalg.det(guess[:, 1:])) / 2  # the smallest cells explain everything
+    own = np.array(guess, np.float64)
     for k in np.flatnonzero((2 * n_used < n_disks) & (n_disks >= LEAST_DISKS)):
         vectors = _shortest_vectors(_differences(positions[k : k + 1, exists[k]]))
-        if vectors is None or abs(np.linalg.det(vectors)) < least_area[k]:
-            continue
-        near = np.concatenate([guess[k, :1], _named_like(vectors, guess[k, 1:])])[None]
-        other = _fit_near(positions[k : k + 1], weights[k : k + 1], near, max_distance)
-        if other.used.sum() > n_used[k]:
-            for mine, its in zip(fits, other, strict=True):
-                mine[k] = its[0]
+        if vectors is not None:
+            own[k, 1:] = _named_like(vectors, guess[k, 1:])
+    areas, own_areas = (np.abs(np.linalg.det(one[:, 1:])) for one in (guess, own))
+    # the smallest cells explain everything
+    others = np.flatnonzero((own != guess).any(axis=(1, 2)) & (own_areas > areas / 2))
+    if others.size:
+        found = _fit_near(positions[others], weights[others], own[others], max_distance)
+        n_found = found.used.sum(axis=1)
+        better = (n_found > n_used[others]) & (2 * n_found > n_disks[others])
+        for mine, its in zip(fits, found, strict=True):
+            mine[others[better]] = its[better]
     return fits
 
 
@@ -170,14 +174,20 @@ def _fit_near(
     for step, reach in enumerate(REACHES):
         orders, distance = _nearest(positions, lattices)
         near = exists & (distance <= farthest) & (np.linalg.norm(orders, axis=2) <= reach)
+        n_near = near.sum(axis=1)[:, None]
         middle = np.sort(np.where(near, distance, np.inf), axis=1)
-        middle = np.take_along_axis(middle, near.sum(axis=1)[:, None] // 2, axis=1)
+        middle = np.take_along_axis(middle, n_near // 2, axis=1)
+        # the fit goes through three disks: of few disks, the distances are too small
+        middle *= np.sqrt(np.maximum(n_near, 1) / np.maximum(n_near - 3, 0.5))
         middle = np.maximum(middle, LEAST_TOLERANCE / OUTLIER)
         used = near & (distance <= OUTLIER * middle)
         # a false disk among few moves the lattice more than itself: far disks count little
         is_soft = step < len(REACHES) - HARD_STEPS
         trust = used / (1 + (distance / middle) ** 2) if is_soft else used
         lattices, is_fitted = _least_squares(positions, weights * trust, orders, lattices)
+    # vectors that have gone far were fitted to wrong orders
+    moved = np.linalg.norm(lattices[:, 1:] - guess[:, 1:], axis=2).max(axis=1)
+    is_fitted &= moved < CATCH * np.linalg.norm(guess[:, 1:], axis=2).min(axis=1)
     offsets = np.linalg.norm(positions - _points(orders, lattices), axis=2)
     used &= is_fitted[:, None]
     square = (used * offsets**2).sum(axis=1) / np.maximum(used.sum(axis=1), 1)
@@ -249,22 +259,20 @@ def _shortest_vectors(differences: AnyArray) -> AnyArray | None:
     peaks = peaks[np.argsort((peaks**2).sum(axis=1), kind="stable")][:20]
     blurred = ndimage.maximum_filter(counts, 3)  # sums of rounded peaks are one cell away
 
-    def height(vector: AnyArray) -> float:
-        inside = np.abs(vector).max() <= half
-        return float(blurred[tuple(vector + half)]) if inside else 0.0
+    def heights(vectors: AnyArray) -> AnyArray:
+        found: AnyArray = blurred[tuple(np.clip(vectors + half, 0, side - 1).T)]
+        return found
 
-    pairs = []  # height, area of the cell, squared lengths, vectors
-    for pair in map(np.array, itertools.combinations(peaks, 2)):
-        if spans_plane(pair, sine=0.3):
-            a, b = pair
-            lowest = min(height(a), height(b), height(a + b) + height(a - b))
-            pairs.append((lowest, abs(a[0] * b[1] - a[1] * b[0]), (pair**2).sum(), pair))
-    highest = max((pair[0] for pair in pairs), default=0)
-    if not highest:
+    a, b = (peaks[k] for k in np.triu_indices(len(peaks), 1))
+    pairs = np.stack([a, b], axis=1)
+    lowest = np.minimum(np.minimum(heights(a), heights(b)), heights(a + b) + heights(a - b))
+    lowest *= spans_plane(pairs, sine=0.3)
+    if not lowest.any():
         return None
-    pairs = [pair for pair in pairs if pair[0] > 0.5 * highest]
-    smallest = min(pair[1] for pair in pairs)
-    *_, pair = min((one for one in pairs if one[1] < 1.3 * smallest), key=lambda one: one[2])
+    pairs = pairs[lowest > 0.5 * lowest.max()]
+    area = np.abs(np.linalg.det(pairs))
+    pairs = pairs[area < 1.3 * area.min()]
+    pair = pairs[(pairs**2).sum(axis=(1, 2)).argmin()]
     first, second = _refined(differences, pair * bin_size)
     if abs(first[0] * np.linalg.norm(second)) < abs(second[0] * np.linalg.norm(first)):
         first, second = second, first

@@ -67,12 +67,12 @@ class FitLatticeUDF(UDF):
 
     Frames with less than three disks that are not on a line are NaN and not valid.
 
-    The fit begins with the disks around the origin, and goes on to those farther out. Its first
-    steps are robust: a disk at distance d has the weight ``1 / (1 + (d / median)**2)``. The last
-    ones are least squares of all disks, without those farther than four times the median distance.
-    The origin can be anywhere within half a cell of the guess. If less than half of the disks of
-    a frame belong to a lattice near the guess, as in another grain, the frame makes a guess of its
-    own, with vectors as similar as possible.
+    The fit begins with the disks around the origin, which is within half a cell of the guess, and
+    goes on to those farther out. Its first steps are robust: a disk at distance d has the weight
+    ``1 / (1 + (d / median)**2)``. The last ones are least squares, without the disks farther than
+    four times the median. Vectors that differ from the guess by a quarter of the shorter one are
+    not valid. If less than half of eight disks or more belong to a lattice near the guess, as in
+    another grain, the frame makes a guess of its own, with vectors as similar as possible.
 
     If positions have the standard deviation s along each axis, that of a component of `a` is
     ``s / sqrt(sum(h**2))`` for disks around the origin on all sides.

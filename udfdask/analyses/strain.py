@@ -70,7 +70,7 @@ class StrainUDF(UDF):
     and `reference` of kind single, shape (2, 2), float64: the lattice without strain, (y, x).
 
     With vectors as rows of G, and of G0 without strain, real space is deformed by
-    ``F = inv(G) @ G0``, the inverse transpose of the deformation of reciprocal space. Its polar
+    ``F = inv(G) @ G0``, the inverse transpose of that of reciprocal space [1]_. Its polar
     decomposition ``F = V @ R`` has the rotation R and the stretch V along the axes of the scan;
     strain is ``V - 1``. It is exact for rotations of any size, such as those of grains. The axes x
     and y are those of the scan if `scan_rotation` and `flip_y` are known.
