@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from udfdask.base.types import is_lazy
-from udfdask.errors import ArgumentTypeError
-from udfdask.geometry.axes import Axis, pixel_size
+from udfdask.geometry.axes import Axis
 from udfdask.kernels.cuda.sums import add_ring_products
 from udfdask.udf.buffers import BufferSpec
 from udfdask.udfs.shared.built_in import DENSE_TILES, SUMS
@@ -91,17 +88,6 @@ class RadialProfileUDF(RingsUDF):
         ellipse = {"stretch": stretch, "stretch_angle": stretch_angle}
         super().__init__(r=r, ri=ri, n_bins=n_bins, **place, **ellipse)
 
-    def _outer_radius(self) -> float:
-        """Return the outer radius of the last ring; raise if it depends on a lazy center."""
-        if self.params.r is not None:
-            return self.params.r  # type: ignore[no-any-return]
-        if any(map(is_lazy, self._center)):
-            raise ArgumentTypeError(
-                "r is required if cy or cx is lazy: pass r, or compute cy and cx first"
-            )
-        # the soft edge of the last ring reaches half a pixel beyond it
-        return float(max(math.ceil(self._farthest_distance() + 0.5), self.params.ri + 1))
-
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
         self._frame_shape()
         r, _, number = self._rings()
@@ -113,15 +99,7 @@ class RadialProfileUDF(RingsUDF):
         return {"sums": private, "covered": private, "intensity": declare(use="result_only")}
 
     def get_result_axes(self) -> Mapping[str, tuple[Axis, ...]]:
-        """Describe the axis of the rings: the middle radius of each ring.
-
-        It is in the unit of the signal axes, or in pixels if these differ or have none.
-        """
-        r, ri, number = self._rings()
-        width = (r - ri) / number
-        size, unit = pixel_size(self.meta.axes[-2:], is_stretched=self.params.stretch != 1)
-        radius = Axis(name="radius", unit=unit, scale=width * size, offset=(ri + width / 2) * size)
-        return {"intensity": (radius,)}
+        return {"intensity": (self._radius_axis(),)}
 
     def get_shared_task_data(self) -> Mapping[str, Any]:
         data = super().get_shared_task_data()
@@ -136,26 +114,9 @@ class RadialProfileUDF(RingsUDF):
             flat = tile.reshape(tile.shape[0], -1)
             add_ring_products(flat, rings, self.results.intensity[..., np.newaxis])
             return
-        from udfdask.kernels.cpu import centered_rings, ring_sums
-
-        frames = ring_sums.frames_in_memory(tile)
-        origin, shape = self.meta.sig_slice.origin, tile.shape[1:]
-        if self._has_own_centers:
-            r, ri, number = self._rings()
-            memory = frames.flat, frames.frame_step, frames.row_step, frames.swap
-            about = self._own_centers, self._rounding, float(ri), (r - ri) / number
-            found = self.results.sums, self.results.covered
-            centered_rings.add_rings_about(*memory, (*origin, *shape), *about, *found)
-            return
-
-        def cut() -> Any:
-            inside = self.task_data.members.within(origin, shape)
-            places = inside.flat_pixels(origin, frames.row_step).astype(np.uint32)
-            rings = ring_sums.RingPlaces(inside.bounds, places, inside.weight)
-            return rings, ring_sums.ring_runs(rings, frames)
-
-        rings, runs = self.task_data.cut.get((origin, shape, frames.layout), cut)
-        ring_sums.add_ring_sums(frames, rings, runs, self.results.intensity)
+        own = self._has_own_centers
+        sums = self.results.sums if own else self.results.intensity
+        self._add_ring_sums(tile, sums, self.results.covered if own else None)
 
     def postprocess(self) -> None:
         """Divide by the total weight of each ring; this also works for a part of the signal."""

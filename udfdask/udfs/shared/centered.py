@@ -12,6 +12,7 @@ import numpy as np
 from udfdask.base.once_per_process import OncePerProcess
 from udfdask.base.types import AnyArray, is_lazy
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
+from udfdask.geometry.axes import Axis, pixel_size
 from udfdask.geometry.shapes import Shape
 from udfdask.masks.bins import BinMembers, find_members, number_of_bins
 from udfdask.masks.coverage import Coverage, Ring, measure
@@ -234,13 +235,30 @@ class RingsUDF(CenteredUDF):
         super().__init__(**centered(r=r, ri=ri, n_bins=n_bins, **more))
 
     def _outer_radius(self) -> float:
-        """Return the outer radius of the last ring."""
-        raise NotImplementedError
+        """Return the outer radius of the last ring; raise if it depends on a lazy center."""
+        if self.params.r is not None:
+            return self.params.r  # type: ignore[no-any-return]
+        if any(map(is_lazy, self._center)):
+            raise ArgumentTypeError(
+                "r is required if cy or cx is lazy: pass r, or compute cy and cx first"
+            )
+        # the soft edge of the last ring reaches half a pixel beyond it
+        return float(max(math.ceil(self._farthest_distance() + 0.5), self.params.ri + 1))
 
     def _rings(self) -> tuple[float, float, int]:
         """Return the outer radius, the inner radius and the number of rings."""
         r, p = self._outer_radius(), self.params
         return r, p.ri, number_of_bins(p.n_bins, r, p.ri)
+
+    def _radius_axis(self) -> Axis:
+        """Return the axis of the rings: the middle radius of each ring.
+
+        It is in the unit of the signal axes, or in pixels if these differ or have none.
+        """
+        r, ri, number = self._rings()
+        width = (r - ri) / number
+        size, unit = pixel_size(self.meta.axes[-2:], is_stretched=self.params.stretch != 1)
+        return Axis(name="radius", unit=unit, scale=width * size, offset=(ri + width / 2) * size)
 
     def get_shared_task_data(self) -> Mapping[str, Any]:
         """Return the pixels of each ring, and a cache for their parts in each tile."""
@@ -249,6 +267,31 @@ class RingsUDF(CenteredUDF):
         sig, ellipse = self._frame_shape(), self._ellipse.values()
         members = find_members(self._center, sig, *self._rings(), *ellipse)
         return {"members": members, "cut": OncePerProcess(2048)}
+
+    def _add_ring_sums(self, tile: AnyArray, sums: AnyArray, covered: AnyArray | None) -> None:
+        """Add sum(w * I) of each ring to `sums`, shape (frames, rings), float64.
+
+        With a center for each frame, sum(w) is added to `covered`, of the same shape.
+        """
+        from udfdask.kernels.cpu import centered_rings, ring_sums
+
+        frames = ring_sums.frames_in_memory(tile)
+        origin, shape = self.meta.sig_slice.origin, tile.shape[1:]
+        if covered is not None:
+            r, ri, number = self._rings()
+            memory = frames.flat, frames.frame_step, frames.row_step, frames.swap
+            about = self._own_centers, self._rounding, float(ri), (r - ri) / number
+            centered_rings.add_rings_about(*memory, (*origin, *shape), *about, sums, covered)
+            return
+
+        def cut() -> Any:
+            inside = self.task_data.members.within(origin, shape)
+            places = inside.flat_pixels(origin, frames.row_step).astype(np.uint32)
+            rings = ring_sums.RingPlaces(inside.bounds, places, inside.weight)
+            return rings, ring_sums.ring_runs(rings, frames)
+
+        rings, runs = self.task_data.cut.get((origin, shape, frames.layout), cut)
+        ring_sums.add_ring_sums(frames, rings, runs, sums)
 
     def _rings_on_device(
         self, tile: Any, factors: Callable[[BinMembers], AnyArray]
