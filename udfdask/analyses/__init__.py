@@ -19,6 +19,13 @@ if TYPE_CHECKING:
     from udfdask.analyses.side_band import single_side_band as single_side_band
     from udfdask.analyses.strain import StrainUDF as StrainUDF
     from udfdask.analyses.strain import strain_map as strain_map
+    from udfdask.analyses.ellipse import Ellipse as Ellipse
+    from udfdask.analyses.ellipse import EllipseFit as EllipseFit
+    from udfdask.analyses.ellipse import fit_ellipse as fit_ellipse
+    from udfdask.analyses.integration import integrate_gradient as integrate_gradient
+    from udfdask.analyses.polar import PolarMeanUDF as PolarMeanUDF
+    from udfdask.analyses.polar import PolarUDF as PolarUDF
+    from udfdask.analyses.radial_variance import RadialVarianceUDF as RadialVarianceUDF
 
     __all__: list[str]
 
@@ -34,6 +41,10 @@ if not TYPE_CHECKING:  # a type checker would accept any name
             "dpc": "IntegratedDPCUDF IntegratedFieldUDF integrated_dpc",
             "scan_rotation": "ScanRotationUDF",
             "side_band": "SideBandUDF single_side_band",
+            "ellipse": "Ellipse EllipseFit fit_ellipse",
+            "integration": "integrate_gradient",
+            "polar": "PolarMeanUDF PolarUDF",
+            "radial_variance": "RadialVarianceUDF",
         },
     )
     __all__ = list(__dir__())

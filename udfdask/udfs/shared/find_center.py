@@ -24,7 +24,7 @@ CenterMethod = Literal["symmetry", "com"]
 BLUR = 1.0
 """Standard deviation by which patterns are blurred, in pixels: then noise counts less."""
 
-_SUM_FIRST = "run a SumUDF first: find_center(run_udf(opened, SumUDF())['intensity'])"
+_SUM_FIRST = "run a SumUDF first: {}(run_udf(opened, SumUDF())['intensity'])"
 
 
 def find_center(
@@ -92,7 +92,7 @@ def find_center(
     20.3 33.8
     """
     check_choice("method", method, get_args(CenterMethod))
-    values, usable = _read(pattern, mask)
+    values, usable = read_pattern(pattern, mask, "find_center")
     if method == "com":
         return _center_of_mass(values, usable, radius, start)
     for name, given in (("radius", radius), ("start", start)):
@@ -117,15 +117,18 @@ def find_center(
     return center
 
 
-def _read(pattern: Any, mask: Any) -> tuple[AnyArray, AnyArray]:
-    """Return the pattern as float64 with 0 in place of unused pixels, and which are used."""
-    kind = type(pattern).__name__
+def read_pattern(pattern: Any, mask: Any, caller: str) -> tuple[AnyArray, AnyArray]:
+    """Return the pattern as float64 with 0 in place of unused pixels, and which are used.
+
+    `caller` is the name of the function, for errors.
+    """
+    kind, sum_first = type(pattern).__name__, _SUM_FIRST.format(caller)
     if hasattr(pattern, "array") and hasattr(pattern, "sig_dims"):  # an opened file
-        raise ArgumentTypeError(f"pattern must be one image, not {kind}: {_SUM_FIRST}")
+        raise ArgumentTypeError(f"pattern must be one image, not {kind}: {sum_first}")
     if isinstance(pattern, Mapping):  # results by name
         buffers = getattr(pattern, "buffers", {})
         images = [name for name, spec in buffers.items() if spec.kind == "sig"]
-        remedy = f"pass find_center(result[{images[0]!r}])" if images else _SUM_FIRST
+        remedy = f"pass {caller}(result[{images[0]!r}])" if images else sum_first
         raise ArgumentTypeError(f"pattern must be one image, not {kind}: {remedy}")
     values = _array("pattern", pattern)
     if values.dtype.kind not in "biuf":
@@ -133,7 +136,7 @@ def _read(pattern: Any, mask: Any) -> tuple[AnyArray, AnyArray]:
     if values.ndim != 2:
         raise ArgumentValueError(
             f"pattern must be one image, shape (y, x), not {values.shape}: pass the mean or the "
-            f"sum of the frames; {_SUM_FIRST}"
+            f"sum of the frames; {sum_first}"
         )
     if not values.size:
         raise ArgumentValueError(f"pattern has no pixels: its shape is {values.shape}")
