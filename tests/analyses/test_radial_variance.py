@@ -77,7 +77,7 @@ def test_what_is_not_there_is_left_out():
     data[2, 2, 6, 10] = np.nan  # in the second ring
     found = run(data, RadialVarianceUDF(**RINGS))
     assert found["frames"].tolist() == [20, 19, 20, 20]
-    flat, bright = data.reshape(-1, *SIG), np.arange(20) != 1
+    flat, bright = np.nan_to_num(data).reshape(-1, *SIG), np.arange(20) != 1
     wanted = plain(flat, [(6, 7)] * 20)
     with_light = plain(flat[bright], [(6, 7)] * 19)
     for ring in (0, 2, 3):

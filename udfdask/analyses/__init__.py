@@ -10,22 +10,21 @@ if TYPE_CHECKING:
     from udfdask.analyses.dpc import IntegratedDPCUDF as IntegratedDPCUDF
     from udfdask.analyses.dpc import IntegratedFieldUDF as IntegratedFieldUDF
     from udfdask.analyses.dpc import integrated_dpc as integrated_dpc
+    from udfdask.analyses.ellipse import Ellipse as Ellipse
+    from udfdask.analyses.ellipse import EllipseFit as EllipseFit
+    from udfdask.analyses.ellipse import fit_ellipse as fit_ellipse
     from udfdask.analyses.integration import integrate_gradient as integrate_gradient
     from udfdask.analyses.lattice import guess_lattice as guess_lattice
     from udfdask.analyses.lattice_fits import FitLatticeUDF as FitLatticeUDF
     from udfdask.analyses.lattice_fits import fit_lattice as fit_lattice
+    from udfdask.analyses.polar import PolarMeanUDF as PolarMeanUDF
+    from udfdask.analyses.polar import PolarUDF as PolarUDF
+    from udfdask.analyses.radial_variance import RadialVarianceUDF as RadialVarianceUDF
     from udfdask.analyses.scan_rotation import ScanRotationUDF as ScanRotationUDF
     from udfdask.analyses.side_band import SideBandUDF as SideBandUDF
     from udfdask.analyses.side_band import single_side_band as single_side_band
     from udfdask.analyses.strain import StrainUDF as StrainUDF
     from udfdask.analyses.strain import strain_map as strain_map
-    from udfdask.analyses.ellipse import Ellipse as Ellipse
-    from udfdask.analyses.ellipse import EllipseFit as EllipseFit
-    from udfdask.analyses.ellipse import fit_ellipse as fit_ellipse
-    from udfdask.analyses.integration import integrate_gradient as integrate_gradient
-    from udfdask.analyses.polar import PolarMeanUDF as PolarMeanUDF
-    from udfdask.analyses.polar import PolarUDF as PolarUDF
-    from udfdask.analyses.radial_variance import RadialVarianceUDF as RadialVarianceUDF
 
     __all__: list[str]
 
@@ -42,7 +41,6 @@ if not TYPE_CHECKING:  # a type checker would accept any name
             "scan_rotation": "ScanRotationUDF",
             "side_band": "SideBandUDF single_side_band",
             "ellipse": "Ellipse EllipseFit fit_ellipse",
-            "integration": "integrate_gradient",
             "polar": "PolarMeanUDF PolarUDF",
             "radial_variance": "RadialVarianceUDF",
         },

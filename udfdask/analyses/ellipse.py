@@ -151,7 +151,8 @@ def fit_ellipse(
     def misfit(parameters: AnyArray) -> AnyArray:
         (cy, cx), stretch, angle = _ellipse(parameters, start, middle)
         radius = np.hypot(*rounded(rounding_matrix(stretch, angle), y - cy, x - cx))
-        return intensity - _smooth((radius - first) / length, intensity, pieces)
+        rest: AnyArray = intensity - _smooth((radius - first) / length, intensity, pieces)
+        return rest
 
     found = least_squares(misfit, np.zeros(4))
     ellipse = _ellipse(found.x, start, middle)
