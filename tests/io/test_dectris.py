@@ -124,6 +124,32 @@ def test_a_scan_that_the_file_does_not_know(tmp_path, triggers, n_frames, sugges
     assert_eq(opened.array, frames)
 
 
+@pytest.mark.parametrize(
+    ("description", "energy", "unit", "voltage"),
+    [
+        ("Dectris ARINA Si", 300e3, "eV", 300e3),
+        ("DECTRIS SINGLA 1M", 200.0, "keV", 200e3),
+        ("Dectris ARINA", 0.0, "eV", None),
+        ("Dectris EIGER2 Si 4M", 12.4e3, "eV", None),
+    ],
+)
+def test_the_voltage_of_electrons(tmp_path, description, energy, unit, voltage):
+    master = write_master(tmp_path, some_frames())
+    with h5py.File(master, "r+") as f:
+        f["entry/instrument/detector/description"] = np.bytes_(description)
+        f["entry/instrument/beam/incident_energy"] = energy
+        f["entry/instrument/beam/incident_energy"].attrs["units"] = np.bytes_(unit)
+    assert open_file(master, nav_shape=N).voltage == voltage
+
+
+def test_chunks_are_decoded_without_hdf5(tmp_path, monkeypatch):
+    """So that all threads decode at the same time."""
+    master = write_master(tmp_path, some_frames())
+    opened = open_file(master, nav_shape=(5, 6))
+    monkeypatch.setattr("udfdask.io.hdf5.HDF5Dataset._from_library", None)
+    assert_eq(opened.array, some_frames().reshape(5, 6, *SIG))
+
+
 def test_a_scan_of_another_size(tmp_path):
     master = write_master(tmp_path, some_frames())
     with pytest.raises(ArgumentValueError, match=r"has 25 positions, but x_master has 30 frames"):

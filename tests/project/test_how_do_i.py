@@ -96,6 +96,7 @@ def files(tmp_path_factory):
     signal.save(folder / "scan.hspy")
     scan.to_dataset().to_zarr(folder / "scan.zarr", consolidated=False)
     np.save(folder / "scan.npy", frames)
+    np.save(folder / "frames.npy", frames.reshape(-1, 48, 48))
     frames.tofile(folder / "scan.raw")
     with h5py.File(folder / "several.h5", "w") as file:
         file["entry/frames"] = frames

@@ -228,10 +228,11 @@ def open_hdf5(
         order = -1 if is_foreign and "emd_group_type" in group.attrs else 1
         check_values(f"{file}, {reader},", chosen.shape, chosen.dtype)
         sig = choose_sig_dims(sig_dims, len(chosen.shape), known=known)
-        nav, corrections = nav_shape, None
+        nav, corrections, voltage = nav_shape, None, None
         if (detector := get_item(opened, _DETECTOR)) is not None:
             from udfdask.io import dectris  # few files describe one
 
+            voltage = dectris.beam_voltage(opened, detector)
             corrections = dectris.frame_corrections(detector, chosen.shape[-sig:])
             is_recording = dataset is None or chosen.parts
             if nav_shape is None and is_recording and len(chosen.shape) == sig + 1:
@@ -239,7 +240,7 @@ def open_hdf5(
     flat = len(chosen.shape) == sig + 1 and order == 1 and chosen.shape[0] > 0
     grids = bands_of_parts(sources, nav, sync_offset) if flat and nav is not None else None
     array = _lazy(sources, sig, chunks, order, grids)
-    how: dict[str, Any] = {"reader": reader, "title": file.stem, "unit": unit}
+    how: dict[str, Any] = {"reader": reader, "title": file.stem, "unit": unit, "voltage": voltage}
     made = opened_array(array, sig, axes=axes[::order], **how)
     made = replace(made, corrections=corrections)
     return made if nav is None or nav is nav_shape else with_nav_shape(made, nav, chunks=chunks)
