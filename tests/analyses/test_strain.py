@@ -102,11 +102,13 @@ def test_from_disks_to_strain():
     true_lattices = np.stack([deformed(*row) for row in zip(*true.values(), strict=True)])
     found, _ = disks(true_lattices, noise=0.05, missing=0.3, false=0.2)
     axes = [ud.Axis(name="y", unit="nm"), ud.Axis(name="x", unit="nm", scale=0.5)]
-    axes += [ud.Axis(name="disk"), ud.Axis(name="component")]
+    axes += [ud.Axis(name="row"), ud.Axis(name="column")]
     with raise_if_dask_computes():
         lattice = fit_lattice(found.reshape(20, 30, -1, 2), axes=axes)
         lazy = strain_map(lattice, reference=LATTICE)
     assert lazy.axes["exx"] == tuple(axes[:2])
+    assert lazy.to_xarray()["reference"].dims == ("vector", "component")
+    assert lattice.to_xarray()["indices"].dims[2:] == ("disk", "order")
     strain = lazy.compute(**SYNC)
     # 17.5 of 25 disks with sum(h**2) of 50: errors of the vectors, then of their quotient
     error = 0.05 / np.sqrt(0.7 * 50) / 16.9

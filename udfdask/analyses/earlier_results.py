@@ -13,6 +13,9 @@ from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.geometry.axes import Axis
 from udfdask.geometry.labels import plain_array
 
+FRAME_AXES = Axis(name="row"), Axis(name="column")
+"""Axes of frames that are made of earlier results; those of new results have other names."""
+
 
 def take_array(
     given: Any, names: Sequence[str], made_by: str

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Unpack
 import dask.array as da
 import numpy as np
 
-from udfdask.analyses.earlier_results import as_lazy, take_array
+from udfdask.analyses.earlier_results import FRAME_AXES, as_lazy, take_array
 from udfdask.analyses.lattice import fit_lattices, guess_lattice, spans_plane
 from udfdask.base.types import AnyArray, is_lazy
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
@@ -128,9 +128,9 @@ class FitLatticeUDF(UDF):
 
     def get_result_axes(self) -> Mapping[str, tuple[Axis, ...]]:
         component = Axis(name="component", labels=("y", "x"))
-        order = Axis(name="order", labels=("h", "k"))
+        indices = Axis(name="disk"), Axis(name="order", labels=("h", "k"))
         vectors = dict.fromkeys(("origin", "a", "b"), (component,))
-        return {**vectors, "indices": (self.meta.axes[-2], order)}
+        return {**vectors, "indices": indices}
 
     def get_result_units(self) -> Mapping[str, str | None]:
         """Name the units: pixels for vectors and the residual."""
@@ -251,8 +251,8 @@ def fit_lattice(
         # small: they can wait in memory for the guess, which is a part of each frame.
         first = _lazy_guess(frames if strengths is None else _with_column(frames, strengths))
         frames = _with_rows(first, frames)
-    if axes is not None:  # weights have no component
-        options.setdefault("axes", (*axes[:-1], Axis(name="component")))
+    if axes is not None:
+        options.setdefault("axes", (*axes[:-2], *FRAME_AXES))
     return run_udf(frames, udf, sig_dims=2, roi=roi, **options)
 
 

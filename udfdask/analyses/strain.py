@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Unpack
 import dask.array as da
 import numpy as np
 
-from udfdask.analyses.earlier_results import take_array
+from udfdask.analyses.earlier_results import FRAME_AXES, take_array
 from udfdask.analyses.lattice import spans_plane
 from udfdask.base.types import AnyArray
 from udfdask.corrections import coordinates
@@ -138,6 +138,10 @@ class StrainUDF(UDF):
         given = self.params.reference
         return None if _is_vectors(given) else normalize_roi(given, self.meta.dataset_shape.nav)
 
+    def get_result_axes(self) -> Mapping[str, tuple[Axis, ...]]:
+        vector = Axis(name="vector", labels=("a", "b"))
+        return {"reference": (vector, Axis(name="component", labels=("y", "x")))}
+
     def get_result_units(self) -> Mapping[str, str | None]:
         """Name the units: none for strain, radians, and pixels for the reference."""
         return {"exx": "", "eyy": "", "exy": "", "rotation": "rad", "reference": "px"}
@@ -260,9 +264,7 @@ def strain_map(
         vectors = da.stack([a, b], axis=-2)
         vectors = vectors.rechunk({vectors.ndim - 2: -1, vectors.ndim - 1: -1})
         if axes is not None:
-            options.setdefault(
-                "axes", (*axes[:-1], Axis(name="vector", labels=("a", "b")), axes[-1])
-            )
+            options.setdefault("axes", (*axes[:-1], *FRAME_AXES))
     else:
         vectors, _ = take_array(lattice, (), "fit_lattice")
     udf = StrainUDF(reference, angle=angle, scan_rotation=scan_rotation, flip_y=flip_y)
