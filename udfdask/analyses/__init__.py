@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from udfdask.base.lazy_names import lazy_names
 
 if TYPE_CHECKING:
+    from udfdask.analyses.aberrations import Aberrations as Aberrations
     from udfdask.analyses.disks import FindDisksUDF as FindDisksUDF
     from udfdask.analyses.disks import find_disks as find_disks
     from udfdask.analyses.dpc import IntegratedDPCUDF as IntegratedDPCUDF
@@ -20,11 +21,14 @@ if TYPE_CHECKING:
     from udfdask.analyses.polar import PolarMeanUDF as PolarMeanUDF
     from udfdask.analyses.polar import PolarUDF as PolarUDF
     from udfdask.analyses.radial_variance import RadialVarianceUDF as RadialVarianceUDF
+    from udfdask.analyses.registered import ParallaxUDF as ParallaxUDF
+    from udfdask.analyses.registered import parallax as parallax
     from udfdask.analyses.scan_rotation import ScanRotationUDF as ScanRotationUDF
     from udfdask.analyses.side_band import SideBandUDF as SideBandUDF
     from udfdask.analyses.side_band import single_side_band as single_side_band
     from udfdask.analyses.strain import StrainUDF as StrainUDF
     from udfdask.analyses.strain import strain_map as strain_map
+    from udfdask.analyses.tilt_corrected import TiltCorrectedUDF as TiltCorrectedUDF
 
     __all__: list[str]
 
@@ -43,6 +47,9 @@ if not TYPE_CHECKING:  # a type checker would accept any name
             "ellipse": "Ellipse EllipseFit fit_ellipse",
             "polar": "PolarMeanUDF PolarUDF",
             "radial_variance": "RadialVarianceUDF",
+            "aberrations": "Aberrations",
+            "registered": "ParallaxUDF parallax",
+            "tilt_corrected": "TiltCorrectedUDF",
         },
     )
     __all__ = list(__dir__())

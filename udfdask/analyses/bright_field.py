@@ -1,0 +1,171 @@
+"""The beams of the bright field, and UDFs that add their images."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy import fft, sparse
+
+from udfdask.analyses.aberrations import Aberrations
+from udfdask.analyses.shifted_sum import ShiftedSum
+from udfdask.base.types import AnyArray
+from udfdask.errors import ArgumentValueError
+from udfdask.geometry.axes import Axis, shared_unit, steps
+from udfdask.geometry.electrons import factor_at, wavelength
+from udfdask.geometry.shapes import Slice
+from udfdask.geometry.units import Quantity, as_quantity
+from udfdask.masks import checks
+from udfdask.udf.buffers import BufferSpec
+from udfdask.udfs.shared.centered import CenteredUDF
+from udfdask.udfs.shared.geometry_parameters import read_center
+
+DAMPING = 0.5
+"""Contrast of waves, for a phase of 1 rad, at which these are damped to one half. With less,
+noise and higher orders of strong phases grow where there is nearly no contrast."""
+
+BATCH = 256
+"""Frames that are added together."""
+
+
+@dataclass(frozen=True, slots=True)
+class Beams:
+    """The pixels of the bright field, and what is known about the microscope."""
+
+    pixels: AnyArray
+    """Pixels (y, x), int, shape (pixels, 2)."""
+    offsets: AnyArray
+    """Pixels relative to the center, shape (pixels, 2)."""
+    pitch: AnyArray
+    """Size (y, x) of a pixel in radians."""
+    steps: tuple[float, float]
+    """Distances between scan positions (y, x), in nm."""
+    wavelength: float
+    """Wavelength in nm."""
+
+    @property
+    def angles(self) -> AnyArray:
+        """Angles (y, x) of the pixels in radians, shape (pixels, 2)."""
+        angles: AnyArray = self.offsets * self.pitch
+        return angles
+
+    @property
+    def largest(self) -> float:
+        """Largest frequency in the aperture, in 1/nm."""
+        return float(np.hypot(*self.angles.T).max()) / self.wavelength
+
+
+class BrightFieldUDF(CenteredUDF):
+    """A UDF of the pixels of the bright field: a disk, whose radius is the convergence angle."""
+
+    calibrated: ClassVar[Mapping[str, str]] = {"cy": "y", "cx": "x", "semiangle": "length"}
+    default_plots: ClassVar[tuple[str, ...]] = ("phase", "image")
+    _least_scan: ClassVar[int] = 2
+
+    def __init__(
+        self, *, semiangle: Any, cy: Any, cx: Any, center: Any, upsampling: int, **more: Any
+    ) -> None:
+        semiangle = as_quantity("semiangle", semiangle)
+        is_length = isinstance(semiangle, Quantity)
+        checks.radius("semiangle", semiangle.value if is_length else semiangle, positive=True)
+        checks.integer("upsampling", upsampling, least=1)
+        cy, cx = read_center(center, cy, cx)
+        super().__init__(semiangle=semiangle, cy=cy, cx=cx, upsampling=upsampling, **more)
+
+    def _beams(self) -> Beams:
+        """Return the beams of a run; raise if they are not known."""
+        name, sig = type(self).__name__, self._frame_shape()
+        nav, axes = tuple(self.meta.dataset_shape.nav), self.meta.axes
+        if len(nav) != 2 or min(nav) < self._least_scan:
+            raise ArgumentValueError(
+                f"{name} needs a 2-D scan with at least {self._least_scan} positions along each "
+                f"axis, but the scan has the shape {nav}"
+            )
+        if self.meta.voltage is None:
+            raise ArgumentValueError(f"{name} needs the voltage: pass it, as in voltage='300 kV'")
+        length = wavelength(self.meta.voltage)
+        center, r = np.array(self._center, float), float(self.params.semiangle)
+        if (center - r < -1).any() or (center + r > sig).any():
+            raise ArgumentValueError(
+                f"the bright field, a disk of radius {r:g} pixels around (cy, cx) = "
+                f"({center[0]:g}, {center[1]:g}), is larger than the frames of shape {sig}: "
+                "correct the semiangle or the center"
+            )
+        y, x = np.indices(sig)
+        pixels = np.argwhere(np.hypot(y - center[0], x - center[1]) <= r)
+        scan = _in_unit(name, "scan", axes[:2], "nm", None)
+        return Beams(
+            pixels=pixels,
+            offsets=pixels - center,
+            pitch=np.array(_in_unit(name, "frames", axes[2:], "rad", self.meta.voltage)),
+            steps=(scan[0], scan[1]),
+            wavelength=length,
+        )
+
+    def _fine_shape(self) -> tuple[int, ...]:
+        """Return the shape of the images."""
+        return tuple(self.params.upsampling * n for n in self.meta.dataset_shape.nav)
+
+    def _shifted_sum(self, shifts: AnyArray, beams: Beams) -> ShiftedSum:
+        """Return where beams with these shifts in nm are added."""
+        ny, nx = self.meta.dataset_shape.nav
+        return ShiftedSum.of_beams(shifts / beams.steps, (ny, nx), self.params.upsampling)
+
+    def _image_buffers(self) -> dict[str, BufferSpec]:
+        one = self.buffer("single", self._fine_shape(), "float32", use="result_only")
+        return {"image": one, "phase": one}
+
+    def _image_axes(self) -> dict[str, tuple[Axis, ...]]:
+        n = self.params.upsampling
+        fine = tuple(
+            Axis(name=f"fine_{a.name}", unit=a.unit, scale=a.scale / n, offset=a.offset)
+            for a in self.meta.axes[:2]
+        )
+        return {"image": fine, "phase": fine}
+
+    def _images(self, image: AnyArray, beams: Beams, lens: Aberrations) -> dict[str, Any]:
+        """Return the results `image` and `phase`."""
+        known, (ny, nx) = ~np.isnan(image), image.shape
+        # beyond the border is the mirror image: a jump there would be seen everywhere
+        filled = np.pad(np.where(known, image - 1, 0), ((0, ny), (0, nx)), mode="symmetric")
+        dy, dx = (abs(step) / self.params.upsampling for step in beams.steps)
+        qy, qx = fft.fftfreq(2 * ny, dy)[:, None], fft.rfftfreq(2 * nx, dx)
+        about = {"wavelength": beams.wavelength, "semiangle": beams.largest * beams.wavelength}
+        transfer = np.nan_to_num(lens.contrast_transfer(qy, qx, **about))
+        transfer *= np.sinc(dy * qy) ** 2 * np.sinc(dx * qx) ** 2  # of linear interpolation
+        spectrum = fft.rfft2(filled) * transfer / (transfer**2 + DAMPING**2)
+        phase = fft.irfft2(spectrum, s=filled.shape)[:ny, :nx]
+        phase = np.where(known, phase, np.nan)
+        return {"image": self.with_mask(image, known), "phase": self.with_mask(phase, known)}
+
+
+def _in_unit(
+    name: str, what: str, axes: tuple[Axis, ...], target: str, voltage: float | None
+) -> tuple[float, ...]:
+    """Return the steps of axes in a unit; raise if they have none that fits."""
+    try:
+        scale = factor_at(voltage, shared_unit(axes) or "px", target)
+    except ValueError:
+        units = [axis.unit for axis in axes]
+        raise ArgumentValueError(
+            f"{name} needs a scale in {target} or a unit that fits for the axes of the {what}, but "
+            f"their units are {units}: pass axes=[udfdask.Axis(name=..., unit=..., scale=...), ...]"
+        ) from None
+    return tuple(step * scale for step in steps(axes))
+
+
+def cut(entries: tuple[AnyArray, AnyArray, AnyArray], part: Slice, rows: int) -> Any:
+    """Return pixels of a tile that have a weight, as flat indices, and their matrix of weights.
+
+    `entries` are weights, their rows, and pixels (y, x); the matrix has the shape (pixels, rows).
+    """
+    weights, row, pixels = entries
+    shape = tuple(part.shape)
+    inner = pixels - part.origin
+    inside = ((inner >= 0) & (inner < shape)).all(axis=1)
+    flat = inner[inside, 0] * shape[1] + inner[inside, 1]
+    used, column = np.unique(flat, return_inverse=True)
+    where = column.ravel(), row[inside]
+    return used, sparse.csr_array((weights[inside], where), shape=(len(used), rows))

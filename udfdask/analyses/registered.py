@@ -1,0 +1,269 @@
+"""Parallax: measure aberrations from images of tilted beams, and add these images."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, Unpack
+
+import numpy as np
+
+from udfdask.analyses.aberrations import NUMBERS, Aberrations
+from udfdask.analyses.bright_field import BATCH, Beams, BrightFieldUDF, cut
+from udfdask.analyses.registration import TiltedImages, register
+from udfdask.base.once_per_process import OncePerProcess
+from udfdask.base.types import AnyArray
+from udfdask.errors import ArgumentValueError, MemoryLimitError
+from udfdask.geometry.axes import Axis
+from udfdask.masks import checks
+from udfdask.results.result import Result
+from udfdask.run.options import RunOptions
+from udfdask.run.run_udf import run_udf
+from udfdask.udf.buffers import BufferSpec
+from udfdask.udf.promises import Promises
+
+LEAST_SCAN = 8
+"""Smallest number of scan positions along an axis from which shifts are measured."""
+
+LEAST_BEAMS = 16
+"""Smallest number of bins from which shifts are measured."""
+
+
+class ParallaxUDF(BrightFieldUDF):
+    """Measure defocus, astigmatism and scan rotation, and add the images of all tilted beams.
+
+    Each pixel of the bright field has an image of the object, as a microscope with a tilted beam
+    would have. Aberrations shift these images. They are registered, a lens is fitted to the shifts,
+    and the images are added without them.
+
+    Parameters
+    ----------
+    semiangle : float
+        Convergence semiangle, the radius of the bright field, such as "20 mrad", or in pixels.
+    bin : int
+        Side of the squares of pixels whose images are added before they are registered. Memory is
+        ``4 * positions * bins`` bytes. Within a bin, images must be shifted by less than the
+        details that count.
+    upsampling : int
+        Pixels of the results for each scan position, along both axes.
+    near_rotation : float
+        The shifts have two explanations, with scan rotations that differ by 180 degrees and with
+        opposite signs of the defocus: the one nearer to this angle in degrees is taken.
+    cy, cx, center : optional
+        Center of the bright field, as for `RadialProfileUDF`.
+
+    Raises
+    ------
+    ArgumentTypeError, ArgumentValueError
+        If a parameter is wrong; in `run_udf`, if the scan has less than 8 positions along an axis,
+        axes have no units, the voltage is not known, the bright field is larger than the frames, or
+        bins are too large.
+
+    See Also
+    --------
+    parallax : Runs it.
+    TiltCorrectedUDF : Adds the images if the aberrations are known, without memory for the bins.
+
+    Notes
+    -----
+    Result buffers of kind single, float64 unless noted:
+
+    - `image`, shape ``upsampling * nav``, float32: the sum of the shifted images, relative to that
+      without an object
+    - `phase`, likewise, in radians, of a weak object: the waves of ``image - 1`` are
+      multiplied by ``T / (T**2 + 0.5**2)``, where T is `Aberrations.contrast_transfer`. Slow waves
+      have nearly no contrast, and are missing.
+    - `defocus`, `astigmatism` in nm, `astigmatism_angle`, `scan_rotation` in degrees, `flip_y`,
+      bool: fields of `Aberrations`, where signs are explained
+    - `angles`, in mrad, and `shifts`, in nm, both of shape (bins, 2): the mean angle (y, x) of the
+      pixels of each bin, on the detector, and how far its image is shifted. Shifts near the edge of
+      the bright field are NaN.
+    - `residual`: root mean square distance in nm of the shifts from those that were fitted
+
+    Waves of the object are used by those beams for which both diffracted beams pass the aperture:
+    others have shifts with an error. A first guess comes from how the phases of the strongest waves
+    change over the detector. It is unique for crystals, too. Then the differences between each
+    image and the sum of all others, shifted by the guess, are made smallest [1]_, [2]_.
+
+    Images are NaN where less than 1 % of the largest number of beams is added.
+
+    References
+    ----------
+    .. [1] Y. Yu, K. A. Spoth, M. Colletta, K. X. Nguyen, S. E. Zeltmann, X. S. Zhang, M. Paraan,
+       M. Kopylov, C. Dubbeldam, D. Serwas, H. Siems, D. A. Muller and L. F. Kourkoutis,
+       "Dose-efficient cryo-electron microscopy for thick samples using tilt-corrected scanning
+       transmission electron microscopy", Nature Methods 22, 2138 (2025).
+    .. [2] G. Varnavides et al., "Iterative phase retrieval algorithms for scanning transmission
+       electron microscopy", arXiv:2309.05250 (2023).
+
+    Examples
+    --------
+    >>> import udfdask as ud
+    >>> from udfdask.analyses import ParallaxUDF
+    >>> from udfdask.demo import PhaseObject
+    >>> thin = PhaseObject(nav_shape=(16, 16), defocus=20)
+    >>> udf = ParallaxUDF("20 mrad", bin=4)
+    >>> found = ud.run_udf(thin, udf, voltage=thin.voltage).compute()
+    >>> bool(18 < found["defocus"] < 22)
+    True
+    """
+
+    promises = Promises(adds_signal_parts=True, declares_once=True)
+    _least_scan = LEAST_SCAN
+
+    def __init__(
+        self,
+        semiangle: Any,
+        *,
+        bin: int = 1,  # noqa: A002  # what microscopists call it
+        upsampling: int = 1,
+        near_rotation: float = 0.0,
+        cy: Any = None,
+        cx: Any = None,
+        center: Any = None,
+    ) -> None:
+        checks.integer("bin", bin, least=1)
+        checks.number("near_rotation", near_rotation, of="a number of degrees")
+        own = {"bin": bin, "near_rotation": near_rotation}
+        super().__init__(
+            semiangle=semiangle, cy=cy, cx=cx, center=center, upsampling=upsampling, **own
+        )
+
+    def _cells(self, beams: Beams) -> tuple[AnyArray, AnyArray]:
+        """Return the places (y, x) of the bins on a grid, and the bin of each pixel."""
+        cells = np.floor(beams.offsets / self.params.bin + 0.5).astype(int)
+        cells, index = np.unique(cells - cells.min(axis=0), axis=0, return_inverse=True)
+        return cells, index.ravel()
+
+    def get_result_buffers(self) -> Mapping[str, BufferSpec]:
+        n = len(self._cells(self._beams())[0])
+        if n < LEAST_BEAMS:
+            raise ArgumentValueError(
+                f"the bright field has {n} bins with bin={self.params.bin}, but at least "
+                f"{LEAST_BEAMS} are needed: make bin smaller"
+            )
+        one = self.buffer("single", (), "float64", use="result_only")
+        vectors = self.buffer("single", (n, 2), "float64", use="result_only")
+        numbers = ("defocus", "astigmatism", "astigmatism_angle", "scan_rotation", "residual")
+        return {
+            "bins": self.buffer("nav", (n,), "float32", use="private"),
+            **self._image_buffers(),
+            **dict.fromkeys(numbers, one),
+            "flip_y": self.buffer("single", (), "bool", use="result_only"),
+            **dict.fromkeys(("angles", "shifts"), vectors),
+        }
+
+    def get_result_axes(self) -> Mapping[str, tuple[Axis, ...]]:
+        """Name the axes of the images and of the shifts."""
+        vectors = Axis(name="beam"), Axis(name="component", labels=("y", "x"))
+        return {**self._image_axes(), "angles": vectors, "shifts": vectors}
+
+    def get_result_units(self) -> Mapping[str, str | None]:
+        """Name the units: nm and degrees; images are relative to their mean."""
+        lengths = dict.fromkeys(("defocus", "astigmatism", "shifts", "residual"), "nm")
+        degrees = dict.fromkeys(("astigmatism_angle", "scan_rotation"), "deg")
+        return {**lengths, **degrees, "angles": "mrad", "image": "", "phase": "rad", "flip_y": ""}
+
+    def get_shared_task_data(self) -> Mapping[str, Any]:
+        """Return the bin of each pixel, and a cache for tiles."""
+        beams = self._beams()
+        cells, index = self._cells(beams)
+        entries = np.ones(len(index), np.float32), index, beams.pixels
+        return {"entries": entries, "n": len(cells), "cut": OncePerProcess(2048)}
+
+    def process_tile(self, tile: Any) -> None:
+        task, part = self.task_data, self.meta.sig_slice
+        key = part.origin, tuple(part.shape)
+        used, members = task.cut.get(key, lambda: cut(task.entries, part, task.n))
+        self.results.bins += tile.reshape((len(tile), -1))[:, used] @ members
+
+    def get_results(self) -> Mapping[str, Any]:
+        beams, (cells, index) = self._beams(), self._cells(self._beams())
+        by_bin = [np.bincount(index, axis) / np.bincount(index) for axis in beams.angles.T]
+        angles = np.stack(by_bin, axis=1)
+        valid = self.meta.get_valid_nav_mask()
+        assert valid is not None  # it is None only in process_*
+        valid &= np.isfinite(self.results.bins).all(axis=1)
+        rows, where = self.results.bins[valid], self.meta.coordinates[valid]
+        known = np.zeros(tuple(self.meta.dataset_shape.nav), bool)
+        known[tuple(where.T)] = True
+        images = TiltedImages(
+            values=rows,
+            known=known,
+            steps=beams.steps,
+            angles=angles,
+            cells=cells,
+            pitch=self.params.bin * beams.pitch,
+            largest=beams.largest,
+        )
+        matrix, shifts = register(images)
+        if np.isnan(matrix).any():  # in the first snapshots, or without an object
+            lens = Aberrations(np.nan, np.nan, np.nan, np.nan)
+            image = np.full(self._fine_shape(), np.nan)
+        else:
+            lens = Aberrations.from_matrix(matrix, self.params.near_rotation)
+            shifted = self._shifted_sum(angles @ matrix.T, beams)
+            total = np.zeros(shifted.shape)
+            for start in range(0, len(rows), BATCH):
+                part = slice(start, start + BATCH)
+                shifted.add(total, where[part], rows[part] @ shifted.spread.T)
+            image = shifted.relative(total, known, rows.mean(axis=0))
+        square = ((shifts - angles @ matrix.T) ** 2).sum(axis=1)
+        return {
+            **self._images(image, beams, lens),
+            **{name: getattr(lens, name) for name in (*NUMBERS, "flip_y")},
+            "angles": 1e3 * angles,
+            "shifts": shifts,
+            "residual": math.sqrt(np.nanmean(square)) if not np.isnan(square).all() else np.nan,
+        }
+
+
+def parallax(
+    data: Any,
+    semiangle: Any,
+    *,
+    bin: int = 1,  # noqa: A002  # as for the UDF
+    upsampling: int = 1,
+    near_rotation: float = 0.0,
+    center: Any = None,
+    **options: Unpack[RunOptions],
+) -> Result:
+    """Measure aberrations from the bright field, and add the images of all tilted beams.
+
+    Parameters
+    ----------
+    data : dask.array.Array or OpenedFile, shape (ny, nx, *sig)
+        A 4D-STEM recording.
+    semiangle, bin, upsampling, near_rotation, center
+        As for `ParallaxUDF`.
+    **options
+        Options of `run_udf`, such as `axes`, `voltage` and `max_memory`.
+
+    Returns
+    -------
+    Result
+        Lazy results: `phase`, `image`, `defocus`, ..., as of `ParallaxUDF`.
+
+    Raises
+    ------
+    ArgumentTypeError, ArgumentValueError
+        As of `ParallaxUDF` and `run_udf`.
+    MemoryLimitError
+        If the images of all bins need more than `max_memory`: a larger `bin` needs less.
+
+    Examples
+    --------
+    >>> from udfdask.analyses import parallax
+    >>> from udfdask.demo import PhaseObject
+    >>> thin = PhaseObject(nav_shape=(16, 16), defocus=20, scan_rotation=30)
+    >>> found = parallax(thin, "20 mrad", bin=4, voltage=thin.voltage).compute()
+    >>> bool(abs(found["scan_rotation"] - 30) < 2)
+    True
+    """
+    how: dict[str, Any] = {"bin": bin, "upsampling": upsampling, "center": center}
+    udf = ParallaxUDF(semiangle, near_rotation=near_rotation, **how)
+    try:
+        return run_udf(data, udf, **options)
+    except MemoryLimitError as error:
+        error.add_note(f"Or pass bin={2 * bin}: the images of the bins then need a quarter")
+        raise

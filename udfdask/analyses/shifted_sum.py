@@ -1,0 +1,94 @@
+"""Add the images of tilted beams, each at its own place, on a grid finer than the scan."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import signal, sparse
+
+from udfdask.base.types import AnyArray
+
+LEAST_WEIGHT = 0.01
+"""Smallest weight of a pixel, as a part of the largest: others are NaN."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShiftedSum:
+    """Where each beam of a frame is added on the fine grid, linearly between four of its pixels.
+
+    The sum has margins for what is shifted out of the scan. What a frame adds are the same pixels
+    for all frames, moved by the place of the frame: a footprint.
+    """
+
+    nav_shape: tuple[int, int]
+    """Shape of the scan."""
+    upsampling: int
+    """Fine pixels for each scan position, along both axes."""
+    margin: AnyArray
+    """Fine pixels (y, x) before the scan."""
+    extent: AnyArray
+    """Size of the footprint (y, x), in fine pixels, minus 1."""
+    places: AnyArray
+    """Pixels of the footprint, as flat indices of the sum, shape (pixels,)."""
+    spread: sparse.csr_array
+    """Part of each beam in each pixel of the footprint, shape (pixels, beams)."""
+
+    @classmethod
+    def of_beams(cls, shifts: AnyArray, nav_shape: tuple[int, int], upsampling: int) -> ShiftedSum:
+        """Return it for shifts (y, x) of images, in scan positions, shape (beams, 2)."""
+        offsets = -upsampling * shifts
+        whole = np.floor(offsets).astype(int)
+        margin = -np.minimum(whole.min(axis=0), 0)
+        extent = np.maximum(whole.max(axis=0) + 1, 0) + margin
+        width = nav_shape[1] * upsampling + extent[1]
+        flat, weights = [], []
+        for corner in ((0, 0), (0, 1), (1, 0), (1, 1)):
+            y, x = (whole + margin + corner).T
+            flat.append(y * width + x)
+            weights.append(np.prod(1 - np.abs(offsets - whole - corner), axis=1))
+        places, rows = np.unique(np.concatenate(flat), return_inverse=True)
+        entries = np.concatenate(weights), (rows.ravel(), np.tile(np.arange(len(shifts)), 4))
+        spread = sparse.csr_array(entries, shape=(len(places), len(shifts)))
+        return cls(
+            nav_shape=nav_shape,
+            upsampling=upsampling,
+            margin=margin,
+            extent=extent,
+            places=places,
+            spread=spread,
+        )
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Shape of the sum with its margins."""
+        y, x = self.upsampling * np.array(self.nav_shape) + self.extent
+        return int(y), int(x)
+
+    def add(self, total: AnyArray, coordinates: AnyArray, footprints: AnyArray) -> None:
+        """Add the footprints of frames, shape (frames, pixels), at their scan positions."""
+        flat = total.reshape(-1)
+        starts = self.upsampling * (coordinates[:, 0] * total.shape[1] + coordinates[:, 1])
+        for start, footprint in zip(starts, footprints, strict=True):
+            flat[start + self.places] += footprint  # each place is there once
+
+    def relative(self, total: AnyArray, known: AnyArray, means: AnyArray) -> AnyArray:
+        """Return a sum relative to that of a scan without an object, without margins.
+
+        `known` are the positions of the frames in the sum, `means` the mean of each beam. Pixels
+        are NaN where few beams are added.
+        """
+        n = self.upsampling
+        frames = np.zeros(n * np.array(self.nav_shape))
+        frames[::n, ::n] = known
+        footprint = np.zeros(self.extent + 1)
+        y, x = np.divmod(self.places, self.shape[1])
+        footprint[y, x] = self.spread @ means
+        weights = signal.fftconvolve(frames, footprint)
+        inner = tuple(
+            slice(m, m + n * size) for m, size in zip(self.margin, self.nav_shape, strict=True)
+        )
+        image = np.full(frames.shape, np.nan)
+        enough = weights[inner] > LEAST_WEIGHT * weights.max()
+        np.divide(total[inner], weights[inner], out=image, where=enough)
+        return image
