@@ -169,7 +169,7 @@ class Aberrations:
         >>> from udfdask.analyses import Aberrations
         >>> lens = Aberrations(defocus=20)
         >>> float(lens.contrast_transfer(0.0, 2.0, wavelength=2e-3, semiangle=0.02).round(3))
-        -0.843
+        -0.841
         """
         (yy, yx), (_, xx) = self.defocus_matrix()
         path = yy * qy * qy + 2 * yx * qy * qx + xx * qx * qx
