@@ -100,3 +100,21 @@ def test_profiles_are_a_mean_curve():
     assert (curve.axes, curve.log) == ((radius,), False)
     np.testing.assert_allclose(curve.values, values.mean(axis=(0, 1)))
     assert of("nav", values, extra=(radius,), log=True)[0].log
+
+
+@pytest.mark.parametrize("kind", ["nav", "single"])
+def test_curves_over_two_decades_are_logarithmic(kind):
+    radius, angle = Axis(name="radius", unit="px"), Axis(name="angle", unit="deg")
+    shape = (3, 4) if kind == "nav" else ()
+    curve = np.broadcast_to(np.logspace(0, 2.1, 20), (*shape, 20))
+    image = np.broadcast_to(curve[..., None], (*shape, 20, 6))
+    for values, extra in ((curve, (radius,)), (image, (radius, angle))):
+        (panel,) = of(kind, values, extra=extra)
+        assert (panel.log, panel.axes, panel.values.ndim) == (True, extra, len(extra))
+        (panel,) = of(kind, values, extra=extra, log=False)
+        assert not panel.log
+        for change in (-1, -curve.max(), np.log):  # zero, negative values, or a short range
+            less = change(values + 1) if callable(change) else values + change
+            assert not of(kind, less, extra=extra)[0].log
+    places = Axis(name="y", unit="nm"), Axis(name="x", unit="nm")
+    assert not of("single", np.broadcast_to(np.logspace(0, 2.1, 20), (6, 20)), extra=places)[0].log

@@ -74,6 +74,7 @@ class RadialVarianceUDF(RingsUDF):
     """
 
     keeps_units = ("mean",)
+    default_plots = ("mean", *_VARIANCES)
     whole_frames = True
     promises = Promises(
         declares_once=True,

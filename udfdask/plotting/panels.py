@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -123,27 +123,26 @@ def missing_as_nan(values: Array, valid: Array) -> Array:
 def panels_of(labels: Labels, values: Array, *, log: bool | None = None) -> tuple[Panel, ...]:
     """Return the panels of a result, none if it cannot be drawn; invalid positions are NaN.
 
-    If `log` is None, patterns are drawn on a logarithmic scale.
+    If `log` is None, patterns are drawn on a logarithmic scale, and so are curves and images over
+    axes of their own, such as a radius, if their values span more than two decades.
     """
     labels = replace(labels, shape=values.shape, dtype=values.dtype)
     if labels.obstacle:
         return ()
     if _is_profile(labels):
+        n = labels.n_leading
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)  # where no curve has a value
-            mean: Array = np.nanmean(values.reshape(-1, values.shape[-1]), axis=0, dtype="float64")
+            mean: Array = np.nanmean(values, axis=tuple(range(n)), dtype="float64")
         return (
             Panel(
                 title=f"{labels.title}, mean over the scan",
                 values=mean,
-                axes=labels.axes[-1:],
-                log=bool(log),
+                axes=labels.axes[n:],
+                log=_spans_decades(mean) if log is None else log,
                 label=labels.unit or "",
             ),
         )
-    if _is_lines(labels):
-        lines = Panel(title=labels.title, values=values, axes=labels.axes, style="lines")
-        return (replace(lines, log=bool(log), label=labels.unit or ""),)
     return tuple(itertools.islice(_planes(labels, values, log), _MOST_OF_ONE_BUFFER))
 
 
@@ -159,16 +158,27 @@ def _is_lines(labels: Labels) -> bool:
 
 
 def _is_profile(labels: Labels) -> bool:
-    """Return whether each scan position has a curve: values over positions along an axis."""
-    last = labels.axes[-1]
+    """Return whether each scan position has a curve or an image over axes with a unit."""
+    extra = labels.axes[labels.n_leading :]
     return (
         labels.kind == "nav"
-        and len(labels.axes) == labels.n_leading + 1
+        and len(extra) in (1, 2)
         and labels.dtype.kind != "c"
         and labels.shape[-1] > _MOST_OF_ONE_BUFFER
-        and not last.labels
-        and last.unit != "index"
+        and _are_measured(extra)
     )
+
+
+def _are_measured(axes: Sequence[Axis]) -> bool:
+    """Return whether axes have positions of different units, such as a radius and an angle."""
+    plain = any(axis.labels or axis.unit == "index" for axis in axes)
+    return not plain and len({axis.unit for axis in axes}) == len(axes)
+
+
+def _spans_decades(values: Array) -> bool:
+    """Return whether a logarithmic scale shows more: positive values over two decades."""
+    finite = values[np.isfinite(values)]
+    return bool(finite.size and 0 < 100 * finite.min() < finite.max())
 
 
 def _planes(labels: Labels, values: Array, log: bool | None) -> Iterator[Panel]:
@@ -198,15 +208,17 @@ def _planes(labels: Labels, values: Array, log: bool | None) -> Iterator[Panel]:
             label=labels.unit or "",
             style="vector" if is_vector else "scan",
         )
-        yield from (panel,) if is_vector else _colored(panel, labels.kind == "sig", log)
+        yield from (panel,) if is_vector else _colored(panel, labels.kind, log)
 
 
-def _colored(panel: Panel, is_pattern: bool, log: bool | None) -> tuple[Panel, ...]:
+def _colored(panel: Panel, kind: str, log: bool | None) -> tuple[Panel, ...]:
     """Return a panel with the style of its values, or two panels for complex values."""
-    values = panel.values
+    values, is_pattern = panel.values, kind == "sig"
     signed = values.dtype.kind in "if" and _has_both_signs(values)
     if log is None:
         log = is_pattern and values.ndim == 2 and not signed and values.dtype.kind != "b"
+        if kind == "single" and _are_measured(panel.axes):
+            log = values.dtype.kind in "iuf" and _spans_decades(values)
     style: Style = "pattern" if is_pattern else "signed" if signed and not log else "scan"
     panel = replace(panel, style=style, log=log)
     if values.dtype.kind != "c":
