@@ -86,7 +86,8 @@ def guess_lattice(positions: Any) -> AnyArray:
             "'positions' of a run that finds disks"
         )
     frames = given.reshape((-1, *given.shape[-2:]))
-    frames = frames[np.isfinite(frames).all(axis=2).sum(axis=1) >= 3]
+    exists = np.isfinite(frames).all(axis=2)
+    frames = frames[exists.sum(axis=1) >= 3][:, exists.any(axis=0)]
     most = max(1, MOST_DIFFERENCES // max(1, frames.shape[1] ** 2))
     frames = frames[:: -(-len(frames) // most) or 1].astype(np.float64)
     vectors = _shortest_vectors(_differences(frames[..., :2])) if len(frames) else None

@@ -3,8 +3,8 @@ Strain
 ======
 
 Three steps lead from diffraction patterns to maps of strain: find the disks of each frame, fit a
-lattice to them, and compare the lattices. Here the maps are above those of the simulated crystal.
-Rotation is positive clockwise.
+lattice to them, and compare the lattices. Rotation is positive clockwise. Here the maps are above
+those of the simulated crystal.
 
 See also: :doc:`Strain </user-guide/analysis/strain>`, :func:`~udfdask.analyses.find_disks`,
 :func:`~udfdask.analyses.fit_lattice`, :func:`~udfdask.analyses.strain_map`.
@@ -30,14 +30,12 @@ change = np.eye(2) + along * [[0.012, 0], [0.015, 0.06]]
 true = strain_map(np.tile(change, (32, 1, 1, 1))).compute()
 
 figure, axes = plt.subplots(2, 4, figsize=(10, 4), sharex=True, sharey=True, layout="compressed")
-for pair, name in zip(axes.T, ("exx", "eyy", "exy", "rotation"), strict=True):
-    factor, unit = (1000, "mrad") if name == "rotation" else (100, "%")
-    limit = factor * abs(true[name]).max()
+limits = {"exx": 3, "eyy": 0.6, "exy": 0.4, "rotation": 0.4}
+for column, (name, limit) in zip(axes.T, limits.items(), strict=True):
     look = {"cmap": "RdBu_r", "vmin": -limit, "vmax": limit, "extent": (0, 24, 16, 0)}
-    for panel, maps in zip(pair, (strain, true), strict=True):
-        image = panel.imshow(factor * maps[name], **look)
-    pair[0].set_title(name)
-    pair[1].set_xlabel("x (nm)")
-    figure.colorbar(image, ax=pair, label=unit, location="bottom", shrink=0.9)
-axes[0, 0].set_ylabel("measured\ny (nm)")
-axes[1, 0].set_ylabel("truth\ny (nm)")
+    for panel, maps, kind in zip(column, (strain, true), ("measured", "true"), strict=True):
+        image = panel.imshow(100 * maps[name], **look)
+        panel.set(title=f"{kind} {name}", xlabel="x (nm)", ylabel="y (nm)")
+        panel.label_outer()
+    unit = "0.01 rad" if name == "rotation" else "%"
+    figure.colorbar(image, ax=column, label=unit, location="bottom", shrink=0.9)
