@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from udfdask.analyses.dpc import IntegratedFieldUDF as IntegratedFieldUDF
     from udfdask.analyses.dpc import integrated_dpc as integrated_dpc
     from udfdask.analyses.ellipse import Ellipse as Ellipse
-    from udfdask.analyses.ellipse import EllipseFit as EllipseFit
     from udfdask.analyses.ellipse import fit_ellipse as fit_ellipse
     from udfdask.analyses.integration import integrate_gradient as integrate_gradient
     from udfdask.analyses.lattice import guess_lattice as guess_lattice
@@ -44,7 +43,7 @@ if not TYPE_CHECKING:  # a type checker would accept any name
             "dpc": "IntegratedDPCUDF IntegratedFieldUDF integrated_dpc",
             "scan_rotation": "ScanRotationUDF",
             "side_band": "SideBandUDF single_side_band",
-            "ellipse": "Ellipse EllipseFit fit_ellipse",
+            "ellipse": "Ellipse fit_ellipse",
             "polar": "PolarMeanUDF PolarUDF",
             "radial_variance": "RadialVarianceUDF",
             "aberrations": "Aberrations",

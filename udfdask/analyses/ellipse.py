@@ -45,26 +45,9 @@ class Ellipse(NamedTuple):
     """Direction of the long half axis, in degrees from +x toward +y, from -90 to 90."""
 
 
-class EllipseFit(NamedTuple):
-    """What `fit_ellipse` returns.
-
-    Examples
-    --------
-    >>> from udfdask.analyses import Ellipse, EllipseFit
-    >>> ellipse, residual = EllipseFit(Ellipse((8.0, 8.0), 1.02, 30.0), residual=0.01)
-    >>> ellipse.stretch
-    1.02
-    """
-
-    ellipse: Ellipse
-    """The ellipse; ``ellipse._asdict()`` are parameters of the UDFs of rings."""
-    residual: float
-    """What the ellipse leaves of the variance in the ring, from 0 to 1."""
-
-
 def fit_ellipse(
     pattern: Any, *, r_range: tuple[float, float], center: Any = None, mask: Any = None
-) -> EllipseFit:
+) -> tuple[Ellipse, float]:
     """Fit an ellipse to a ring of a diffraction pattern, to correct distortions of the lenses.
 
     The ring may be the broad one of an amorphous material, or one or several sharp ones.
@@ -83,9 +66,11 @@ def fit_ellipse(
 
     Returns
     -------
-    EllipseFit
-        The `ellipse`, whose ``_asdict()`` are parameters of UDFs, and the `residual`: the variance
-        of the intensities around the mean over elliptical rings, divided by their variance.
+    ellipse : Ellipse
+        Its ``_asdict()`` are parameters of all UDFs of rings.
+    residual : float
+        Variance of the intensities around their mean over elliptical rings, divided by their
+        variance.
 
     Raises
     ------
@@ -135,9 +120,8 @@ def fit_ellipse(
     intensity = values[y, x]
     if len(intensity) < FEWEST:
         raise ArgumentValueError(
-            f"r_range={r_range!r} around (y, x) = ({start[0]:.4g}, {start[1]:.4g}) holds "
-            f"{len(intensity)} usable pixels of a pattern of shape {(ny, nx)}, but a fit needs "
-            f"{FEWEST}: radii are in pixels"
+            f"r_range={r_range!r} around ({start[0]:.4g}, {start[1]:.4g}), in pixels, must contain "
+            f"at least {FEWEST} pixels of a pattern of shape {(ny, nx)}, not {len(intensity)}"
         )
     spread = float(np.std(intensity))
     if not spread:
@@ -156,23 +140,22 @@ def fit_ellipse(
 
     found = least_squares(misfit, np.zeros(4))
     ellipse = _ellipse(found.x, start, middle)
-    # if it is in the range, its center and its half axes are not farther away
+    # a ring in the range has its center and its half axes not farther away
     moved = math.dist(ellipse.center, start)
     if moved > (outer - inner) / 2 or ellipse.stretch * inner > outer:
         raise ArgumentValueError(
-            f"no ring is in r_range={r_range!r}: the best ellipse has the center "
-            f"({ellipse.center[0]:.4g}, {ellipse.center[1]:.4g}) and stretch "
-            f"{ellipse.stretch:.4g}; pass the center, or a range with a clear ring"
+            f"no ring is in r_range={r_range!r}, where the best fit is {ellipse}: pass the center, "
+            "or a range with a clear ring"
         )
     residual = float(np.mean(found.fun**2))
     if (1 - residual) * len(intensity) < SURE * (pieces + 4):
         warnings.warn(
-            f"fit_ellipse is not sure of {ellipse}: it explains {1 - residual:.1%} of the variance "
-            f"in r_range={r_range!r}, not much more than of noise",
+            f"fit_ellipse is not sure of {ellipse}, which explains {1 - residual:.1%} of the "
+            f"variance in r_range={r_range!r}: little more than of noise",
             UDFWarning,
             stacklevel=2,
         )
-    return EllipseFit(ellipse, residual)
+    return ellipse, residual
 
 
 def _radii(r_range: Any) -> tuple[float, float]:

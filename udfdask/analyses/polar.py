@@ -17,12 +17,10 @@ from udfdask.masks import checks
 from udfdask.masks.bins import BinMembers, find_members
 from udfdask.masks.polar import rounded, rounding_matrix
 from udfdask.udf.buffers import BufferSpec, Views
-from udfdask.udf.promises import Promises
+from udfdask.udfs.shared.built_in import SUMS
 from udfdask.udfs.shared.centered import RingsUDF
 
-_PARTS = Promises(
-    adds_signal_parts=True, declares_once=True, starts_no_threads=True, takes_any_byte_order=True
-)
+_PARTS = replace(SUMS, streams_tiles=False)
 
 
 class _PolarCellsUDF(RingsUDF):
@@ -215,9 +213,10 @@ class PolarMeanUDF(_PolarCellsUDF):
         if not tile.size:
             return
         if self._has_own_centers:
+            known = np.isfinite(self._own_centers).all(axis=1)
             sums, covered = self._add_up(tile)
-            self.results.sums += np.nansum(sums, axis=0)
-            self.results.covered += covered.sum(axis=0)
+            self.results.sums += sums[known].sum(axis=0)
+            self.results.covered += covered[known].sum(axis=0)
             return
         part = self.task_data.members.within(self.meta.sig_slice.origin, tile.shape[1:])
         total = tile.sum(axis=0, dtype=np.float64, keepdims=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -11,13 +12,17 @@ import numpy as np
 from udfdask.base.types import AnyArray
 from udfdask.geometry.axes import Axis
 from udfdask.udf.buffers import BufferSpec, Views
-from udfdask.udf.promises import Promises
-from udfdask.udfs.shared.centered import RingsUDF
+from udfdask.udfs.shared.built_in import SUMS
+from udfdask.udfs.shared.centered import RadialUDF
 
 _VARIANCES = ("variance_of_means", "mean_of_variances", "variance_of_pixels")
 
+_SUMS = ("spread", "within", "ratios", "bright")
+"""Sums over frames: of squared deviations of means, of variances in a frame, of these divided by
+the squared mean, and the number of frames for which that is possible."""
 
-class RadialVarianceUDF(RingsUDF):
+
+class RadialVarianceUDF(RadialUDF):
     """Compute variances in rings over a scan, V(k), for fluctuation electron microscopy.
 
     Parameters
@@ -53,9 +58,9 @@ class RadialVarianceUDF(RingsUDF):
     and `frames`, int64, the number of frames that have pixels of the ring, and finite ones. All
     frames count equally. Frames without intensity in a ring are left out of `mean_of_variances`.
 
-    Noise is a part of all variances: if the data are electrons, it adds ``1 / mean`` to the last
-    two, and that divided by the number of pixels of the ring to the first. Means and variances are
-    merged pairwise, and their errors do not grow with the number of frames.
+    Noise is a part of all variances: if the data are electrons, it adds about ``1 / mean`` to the
+    last two, and that divided by the number of pixels of the ring to the first. Means and variances
+    are merged pairwise, and their errors do not grow with the number of frames.
 
     References
     ----------
@@ -76,45 +81,18 @@ class RadialVarianceUDF(RingsUDF):
     keeps_units = ("mean",)
     default_plots = ("mean", *_VARIANCES)
     whole_frames = True
-    promises = Promises(
-        declares_once=True,
-        merge_only_reads_src=True,
-        starts_no_threads=True,
-        takes_any_byte_order=True,
+    promises = replace(
+        SUMS, adds_signal_parts=False, streams_tiles=False, merge_only_reads_src=True
     )
-
-    def __init__(
-        self,
-        cy: float | None = None,
-        cx: float | None = None,
-        r: float | None = None,
-        ri: float = 0.0,
-        n_bins: int | None = None,
-        centers: Any = None,
-        stretch: float = 1.0,
-        stretch_angle: float = 0.0,
-        center: Any = None,
-    ) -> None:
-        place = {"cy": cy, "cx": cx, "center": center, "centers": centers}
-        ellipse = {"stretch": stretch, "stretch_angle": stretch_angle}
-        super().__init__(r=r, ri=ri, n_bins=n_bins, **place, **ellipse)
 
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
         self._frame_shape()
         r, _, number = self._rings()
         self._check_reach(r)
         declare = partial(self.buffer, "single", (number,))
-        return {
-            **{name: declare("float64", use="result_only") for name in _VARIANCES},
-            "mean": declare("float64"),
-            "frames": declare("int64"),
-            # sums over frames, of squared deviations of means, of variances in frames, and of these
-            # divided by the squared means of the frames with intensity
-            "spread": declare("float64", use="private"),
-            "within": declare("float64", use="private"),
-            "ratios": declare("float64", use="private"),
-            "bright": declare("int64", use="private"),
-        }
+        private = dict.fromkeys(_SUMS, declare("float64", use="private"))
+        variances = dict.fromkeys(_VARIANCES, declare("float64", use="result_only"))
+        return {"mean": declare("float64"), **variances, "frames": declare("int64"), **private}
 
     def get_result_axes(self) -> Mapping[str, tuple[Axis, ...]]:
         return dict.fromkeys((*_VARIANCES, "mean", "frames"), (self._radius_axis(),))
@@ -135,9 +113,8 @@ class RadialVarianceUDF(RingsUDF):
             ratios = np.where(bright, variance / mean**2, 0)
         found, deviation = self.results, np.where(valid, mean - average, 0)
         self._add_means(found, frames, average, (deviation**2).sum(axis=0))
-        found.within += variance.sum(axis=0)
-        found.ratios += ratios.sum(axis=0)
-        found.bright += bright.sum(axis=0)
+        for name, sums in zip(_SUMS[1:], (variance, ratios, bright), strict=True):
+            getattr(found, name)[:] += sums.sum(axis=0)
 
     def _ring_means(self, tile: AnyArray) -> AnyArray:
         """Return the mean of each ring, shape (frames, rings); NaN without a pixel."""
@@ -161,9 +138,8 @@ class RadialVarianceUDF(RingsUDF):
 
     def merge(self, dest: Views, src: Views) -> None:
         self._add_means(dest, src.frames, src.mean, src.spread)
-        dest.within += src.within
-        dest.ratios += src.ratios
-        dest.bright += src.bright
+        for name in _SUMS[1:]:
+            getattr(dest, name)[:] += getattr(src, name)
 
     def get_results(self) -> Mapping[str, Any]:
         found = self.results

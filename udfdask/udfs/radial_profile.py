@@ -12,10 +12,10 @@ from udfdask.geometry.axes import Axis
 from udfdask.kernels.cuda.sums import add_ring_products
 from udfdask.udf.buffers import BufferSpec
 from udfdask.udfs.shared.built_in import DENSE_TILES, SUMS
-from udfdask.udfs.shared.centered import RingsUDF
+from udfdask.udfs.shared.centered import RadialUDF
 
 
-class RadialProfileUDF(RingsUDF):
+class RadialProfileUDF(RadialUDF):
     """Compute the radial profile of each frame: the mean over concentric rings.
 
     Parameters
@@ -71,22 +71,6 @@ class RadialProfileUDF(RingsUDF):
     elementwise_results = True
     promises = SUMS
     _kernels = DENSE_TILES
-
-    def __init__(
-        self,
-        cy: float | None = None,
-        cx: float | None = None,
-        r: float | None = None,
-        ri: float = 0.0,
-        n_bins: int | None = None,
-        centers: Any = None,
-        stretch: float = 1.0,
-        stretch_angle: float = 0.0,
-        center: Any = None,
-    ) -> None:
-        place = {"cy": cy, "cx": cx, "center": center, "centers": centers}
-        ellipse = {"stretch": stretch, "stretch_angle": stretch_angle}
-        super().__init__(r=r, ri=ri, n_bins=n_bins, **place, **ellipse)
 
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
         self._frame_shape()

@@ -331,3 +331,23 @@ class RingsUDF(CenteredUDF):
                     f"no pixel of frames of shape {sig} lies in the rings from ri={ri!r} to "
                     f"r={r!r} pixels around (cy, cx) = ({cy!r}, {cx!r})"
                 )
+
+
+class RadialUDF(RingsUDF):
+    """A UDF of rings without more parameters."""
+
+    def __init__(
+        self,
+        cy: float | None = None,
+        cx: float | None = None,
+        r: float | None = None,
+        ri: float = 0.0,
+        n_bins: int | None = None,
+        centers: Any = None,
+        stretch: float = 1.0,
+        stretch_angle: float = 0.0,
+        center: Any = None,
+    ) -> None:
+        place = {"cy": cy, "cx": cx, "center": center, "centers": centers}
+        ellipse = {"stretch": stretch, "stretch_angle": stretch_angle}
+        super().__init__(r=r, ri=ri, n_bins=n_bins, **place, **ellipse)
