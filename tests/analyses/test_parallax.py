@@ -9,7 +9,8 @@ import pytest
 from scipy import fft
 
 import udfdask as ud
-from udfdask.analyses import Aberrations, ParallaxUDF, TiltCorrectedUDF, parallax
+from udfdask.analyses import ParallaxUDF, TiltCorrectedUDF, parallax
+from udfdask.analyses.aberrations import Aberrations
 from udfdask.demo import PhaseObject
 from udfdask.geometry.electrons import wavelength
 from udfdask.testing import check_udf

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 from udfdask.base.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from udfdask.analyses.aberrations import Aberrations as Aberrations
     from udfdask.analyses.disks import FindDisksUDF as FindDisksUDF
     from udfdask.analyses.disks import find_disks as find_disks
     from udfdask.analyses.dpc import IntegratedDPCUDF as IntegratedDPCUDF
@@ -46,7 +45,6 @@ if not TYPE_CHECKING:  # a type checker would accept any name
             "ellipse": "Ellipse fit_ellipse",
             "polar": "PolarMeanUDF PolarUDF",
             "radial_variance": "RadialVarianceUDF",
-            "aberrations": "Aberrations",
             "registered": "ParallaxUDF parallax",
             "tilt_corrected": "TiltCorrectedUDF",
         },

@@ -70,11 +70,17 @@ class ParallaxUDF(BrightFieldUDF):
 
     - `image`, shape ``upsampling * nav``, float32: the sum of the shifted images, relative to that
       without an object
-    - `phase`, likewise, in radians, of a weak object: the waves of ``image - 1`` are
-      multiplied by ``T / (T**2 + 0.5**2)``, where T is `Aberrations.contrast_transfer`. Slow waves
-      have nearly no contrast, and are missing.
-    - `defocus`, `astigmatism` in nm, `astigmatism_angle`, `scan_rotation` in degrees, `flip_y`,
-      bool: fields of `Aberrations`, where signs are explained
+    - `phase`, likewise, in radians: waves of ``image - 1``, of the frequencies q, are multiplied by
+      ``T / (T**2 + 0.5**2)``. Their contrast, for a weak phase, is T: the part of the aperture that
+      overlaps with itself if it is shifted by q, times ``-2 * sin(pi * wavelength * q @ C @ q)``.
+      Slow waves have nearly none, and are missing.
+    - `defocus`, in nm: positive below focus, where the beam crosses over behind the object. It is
+      ``C1,0`` with the opposite sign, as ``dF`` of py4DSTEM.
+    - `astigmatism`, in nm, and `astigmatism_angle`, in degrees from +x toward +y on the scan: the
+      matrix C has the eigenvalues ``defocus + astigmatism``, at this angle, and
+      ``defocus - astigmatism``
+    - `scan_rotation`, in degrees, and `flip_y`, bool: R and F of `CoMUDF`. The image of a beam with
+      the angle a on the detector is shifted by ``C @ R @ F @ a``.
     - `angles`, in mrad, and `shifts`, in nm, both of shape (bins, 2): the mean angle (y, x) of the
       pixels of each bin, on the detector, and how far its image is shifted. Shifts near the edge of
       the bright field are NaN.

@@ -19,7 +19,7 @@ PADDING = 4
 STEP = 0.35
 """Distance between the first guesses, in periods of a typical wave at the edge of the aperture."""
 
-APERTURES = (0.5, 0.7, 0.85, 1.0, 1.0, 1.0)
+APERTURES = (0.5, 0.7, 0.85, 1.0, 1.0)
 """Parts of the aperture from which a guess is refined, one after the other."""
 
 LEAST = 0.1
@@ -66,34 +66,43 @@ class TiltedImages:
             length = max(n - 2 * np.abs(move).max(), n / 2)
             place = (np.arange(n) - (n - 1) / 2 - move[:, None]) / length
             windows.append(np.cos(np.pi * np.clip(place, -0.5, 0.5)) ** 2)
+        means = self.values.mean(axis=0, dtype=np.float64).astype(np.float32)
         whole = np.zeros((BATCH, *self.known.shape), np.float32)
         for start in range(0, len(moved), BATCH):
             part = slice(start, min(start + BATCH, len(moved)))
-            some = self.values[:, part].T
-            batch = whole[: len(some)]
-            batch[:, self.known] = some - some.mean(axis=1, keepdims=True)
-            yield part, fft.rfft2(batch * windows[0][part, :, None] * windows[1][part, None])
+            some = self.values[:, part] - means[part]
+            batch = whole[: some.shape[1]]
+            batch[:, self.known] = some.T
+            window = windows[0][part, :, None] * windows[1][part, None]
+            yield part, fft.rfft2(batch * window.astype(np.float32))
 
-    def waves(self, shifts: AnyArray) -> TiltedWaves:
-        """Return the strongest waves of the object, from images with these shifts, in nm."""
-        ny, nx = self.known.shape
-        qy, qx = fft.fftfreq(ny, self.steps[0])[:, None], fft.rfftfreq(nx, abs(self.steps[1]))
-        q = np.hypot(qy, qx)
-        power = np.zeros(q.shape)
-        for _, spectra in self.spectra(shifts):
-            power += (spectra.real**2 + spectra.imag**2).sum(axis=0)
+    def strongest(self) -> tuple[AnyArray, AnyArray]:
+        """Return rows and columns of the strongest waves in the spectra."""
+        power: AnyArray = np.zeros(1)
+        for _, spectra in self.spectra(np.zeros_like(self.angles)):
+            power = power + (spectra.real**2 + spectra.imag**2).sum(axis=0)
+        q = np.hypot(*self._frequencies())
         # the window spreads the mean over neighbors; each wave is there once
         power[(q <= 2 / min(self.extent)) | (q >= self.largest)] = 0
-        power[ny // 2 + 1 :, 0] = 0
+        power[len(power) // 2 + 1 :, 0] = 0
         row, column = np.unravel_index(np.argsort(power, axis=None)[: -WAVES - 1 : -1], q.shape)
         keep = power[row, column] > 0
-        row, column = row[keep], column[keep]
-        strongest = np.empty((len(row), len(shifts)), np.complex64)
+        return row[keep], column[keep]
+
+    def waves(self, where: tuple[AnyArray, AnyArray], shifts: AnyArray) -> TiltedWaves:
+        """Return some waves of the object, from images with these shifts, in nm."""
+        values = np.empty((len(where[0]), len(shifts)), np.complex64)
         for part, spectra in self.spectra(shifts):
-            strongest[:, part] = spectra[:, row, column].T
-        strongest[self.radii + q[row, column][:, None] / self.largest > 1] = 0
-        frequencies = np.stack([qy[row, 0], np.copysign(qx[column], self.steps[1])], axis=1)
-        return TiltedWaves(spectra=strongest, frequencies=frequencies, angles=self.angles)
+            values[:, part] = spectra[:, *where].T
+        qy, qx = self._frequencies()
+        frequencies = np.stack([qy[where[0], 0], qx[where[1]]], axis=1)
+        values[self.radii + np.hypot(*frequencies.T)[:, None] / self.largest > 1] = 0
+        return TiltedWaves(spectra=values, frequencies=frequencies, angles=self.angles)
+
+    def _frequencies(self) -> tuple[AnyArray, AnyArray]:
+        """Return the frequencies (y, x) of the spectra in 1/nm, negative if a step is."""
+        (ny, nx), (dy, dx) = self.known.shape, self.steps
+        return fft.fftfreq(ny, dy)[:, None], np.arange(nx // 2 + 1) / (nx * dx)
 
     @property
     def extent(self) -> tuple[float, ...]:
@@ -140,14 +149,15 @@ def register(images: TiltedImages) -> tuple[AnyArray, AnyArray]:
     nothing = np.full((2, 2), np.nan), np.full(images.angles.shape, np.nan)
     if not images.known.any():
         return nothing
-    waves = images.waves(np.zeros_like(images.angles))
+    where = images.strongest()
+    waves = images.waves(where, np.zeros_like(images.angles))
     if not waves.spectra.any():
         return nothing
     matrix = guess_matrix(images, waves)
     for part in APERTURES:
         matrix = matrix + refine_matrix(waves, matrix, images.radii <= part)
         if part == 1:
-            waves = images.waves(images.angles @ matrix.T)
+            waves = images.waves(where, images.angles @ matrix.T)
     return matrix, measure_shifts(waves, matrix)
 
 

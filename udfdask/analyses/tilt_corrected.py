@@ -31,9 +31,9 @@ class TiltCorrectedUDF(BrightFieldUDF):
     semiangle : float
         Convergence semiangle, the radius of the bright field, such as "20 mrad", or in pixels.
     defocus, astigmatism : float
-        In nm, or such as "0.1 um"; signs as for `Aberrations`.
+        In nm, or such as "0.1 um"; the signs are those of the results of `ParallaxUDF`.
     astigmatism_angle, scan_rotation : float
-        In degrees, as for `Aberrations`.
+        In degrees, as there.
     flip_y : bool
         Whether the y axis of the detector is phase before the rotation.
     upsampling : int
