@@ -185,6 +185,18 @@ def test_a_region_and_half_a_scan():
     assert np.abs(difference).max(initial=0) < 0.2
 
 
+def test_broken_frames_and_pixels():
+    thin = PhaseObject(**SMALL, defocus=20)
+    data = frames(thin).copy()
+    data[:, :, 0, 0] = np.nan  # outside of the bright field
+    udf, options = TiltCorrectedUDF("20 mrad", defocus=20), {"axes": thin.axes, "voltage": 3e5}
+    added = ud.run_udf(da.from_array(data, chunks=(8, 20, 32, 32)), udf, **options)
+    assert np.isfinite(added["image"].compute()).all()
+    data[3, 4] = np.nan
+    found = ud.run_udf(da.from_array(data, chunks=(8, 20, 32, 32)), ParallaxUDF(10), **options)
+    assert found["defocus"].compute() == pytest.approx(20, abs=2)
+
+
 def test_without_an_object():
     thin = PhaseObject(**SMALL)
     empty = da.ones((24, 20, 32, 32), chunks=(8, 20, 32, 32))

@@ -91,14 +91,13 @@ class ParallaxUDF(BrightFieldUDF):
     change over the detector. It is unique for crystals, too. Then the differences between each
     image and the sum of all others, shifted by the guess, are made smallest [1]_, [2]_.
 
-    Images are NaN where less than 1 % of the largest number of beams is added.
+    Images are NaN where less than 1 % of the largest number of beams is added. Frames with NaN in
+    the bright field are left out.
 
     References
     ----------
-    .. [1] Y. Yu, K. A. Spoth, M. Colletta, K. X. Nguyen, S. E. Zeltmann, X. S. Zhang, M. Paraan,
-       M. Kopylov, C. Dubbeldam, D. Serwas, H. Siems, D. A. Muller and L. F. Kourkoutis,
-       "Dose-efficient cryo-electron microscopy for thick samples using tilt-corrected scanning
-       transmission electron microscopy", Nature Methods 22, 2138 (2025).
+    .. [1] Y. Yu et al., "Dose-efficient cryo-electron microscopy for thick samples using
+       tilt-corrected scanning transmission electron microscopy", Nature Methods 22, 2138 (2025).
     .. [2] G. Varnavides et al., "Iterative phase retrieval algorithms for scanning transmission
        electron microscopy", arXiv:2309.05250 (2023).
 
@@ -189,8 +188,10 @@ class ParallaxUDF(BrightFieldUDF):
         angles = np.stack(by_bin, axis=1)
         valid = self.meta.get_valid_nav_mask()
         assert valid is not None  # it is None only in process_*
-        valid &= np.isfinite(self.results.bins).all(axis=1)
-        rows, where = self.results.bins[valid], self.meta.coordinates[valid]
+        rows, where = self.results.bins, self.meta.coordinates
+        valid &= np.isfinite(rows.sum(axis=1))
+        if not valid.all():  # the rows can be most of the memory
+            rows, where = rows[valid], where[valid]
         known = np.zeros(tuple(self.meta.dataset_shape.nav), bool)
         known[tuple(where.T)] = True
         images = TiltedImages(

@@ -53,8 +53,8 @@ class TiltCorrectedUDF(BrightFieldUDF):
 
     Notes
     -----
-    Result buffers `image` and `phase` as those of `ParallaxUDF` with ``bin=1``. Pixels outside
-    the bright field can be NaN.
+    Result buffers `image` and `phase` as those of `ParallaxUDF` with ``bin=1``. Pixels outside of
+    the bright field can be NaN. Leave out frames with NaN in it by a region of interest.
 
     Examples
     --------
