@@ -16,13 +16,14 @@ from udfdask.plotting import Panel, draw
 
 thin = PhaseObject(nav_shape=(64, 64), dose=2000, scan_rotation=30, flip_y=True)
 guess = ud.run_udf(thin, ScanRotationUDF()).compute()
-evidence = guess.plot("curl_by_angle", title="The field of a thin object has no curl")
-
 turned = {"scan_rotation": guess["scan_rotation"], "flip_y": guess["flip_y"] == 1}
-phase = integrated_dpc(thin, com=turned, voltage=thin.voltage).compute()["phase"]
+phase = integrated_dpc(thin, com=turned).compute()["phase"]
+
 scan = {"axes": thin.axes[:2], "label": "rad", "cmap": "gray"}
+curl, angles = guess["curl_by_angle"], guess.axes["curl_by_angle"]
 panels = [
     Panel(title="integrated DPC", values=phase, **scan),
     Panel(title="truth", values=thin.phase, **scan),
+    Panel(title="curl of the field", values=curl, axes=angles, style="lines", label="px/position"),
 ]
 figure = draw(panels, title="Phase of a thin object")
