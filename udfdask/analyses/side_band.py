@@ -75,10 +75,11 @@ class SideBandUDF(CenteredUDF):
     -----
     Frames are transformed over the scan. At a frequency q, the bright field has two side bands: the
     pixels in which the wave that the object scatters by q, or by -q, interferes with the beam that
-    is not scattered, and the other one does not [1]_. Least-squares fits to them, with the phase of
-    the aberrations removed, are the Fourier coefficients of the object at q and -q. Their
-    difference is the phase, and their sum the amplitude. All is linear: each chunk adds to the
-    sums, also with few frames, and partial results have one number for each position [2]_.
+    is not scattered [1]_. A least-squares fit of both side bands, whose phase is that of the
+    aberrations, gives the Fourier coefficients of the object at q and -q: their difference is the
+    phase, their sum the amplitude. In focus, pixels in one side band alone give the phase. All is
+    linear: each chunk adds to the sums, also with few frames, and partial results have one number
+    for each position and each pixel of the bright field [2]_.
 
     Result buffers of kind nav:
 
@@ -90,8 +91,7 @@ class SideBandUDF(CenteredUDF):
     have an area of less than one pixel are left out. For weak objects, the phase of all others is
     transferred by 1: strong phases appear smaller, and with errors of the second order. Scans are
     taken as periodic. Positions outside of the region of interest, and in snapshots those that
-    are not merged yet, count as dark frames, and are NaN in the results; the phase near them is
-    less exact, above all with aberrations.
+    are not merged yet, count as frames that are the mean of all others, and are NaN in the results.
 
     Chunks of whole lines of the scan are processed fastest: a chunk costs about as much as a line.
     Trotters are calculated in blocks when they are needed, and never stored. A task needs memory
@@ -160,7 +160,8 @@ class SideBandUDF(CenteredUDF):
                 f"the bright field, of semiangle {radius:g} px, is larger than the frames of shape "
                 f"{sig}: correct semiangle, or the scale of the signal axes"
             )
-        shifts = [math.hypot(*vector) for vector in self._trotters().vectors]
+        trotters = self._trotters()
+        shifts = [math.hypot(*vector) for vector in trotters.vectors]
         most = max(shift * n / 2 for shift, n in zip(shifts, nav, strict=True))
         # a narrow side band has an area of about 2 * radius * shift
         if min(shifts) >= 2 * radius or 2 * radius * most < LEAST_AREA:
@@ -174,7 +175,10 @@ class SideBandUDF(CenteredUDF):
             name: self.buffer("nav", dtype=dtype, use="result_only")
             for name, dtype in results.items()
         }
-        return {"spectrum": self.buffer("single", nav, "complex128", use="private"), **buffers}
+        for name, shape in (("spectrum", nav), ("bright", trotters.pixels().shape)):
+            kind = "complex128" if name == "spectrum" else "float64"
+            buffers[name] = self.buffer("single", shape, kind, use="private")
+        return buffers
 
     def get_result_units(self) -> Mapping[str, str | None]:
         """Name the unit of the phase."""
@@ -280,6 +284,7 @@ class SideBandUDF(CenteredUDF):
         along_y = _waves(ny, ny, data.lines)
         shift = _waves(nx, nx // 2 + 1, np.array([data.first]))
         trotters = data.trotters
+        self.results.bright += data.bright.sum(axis=(1, 2), dtype=np.float64)
         for part, places in trotters.blocks(np.float32):
             bright = data.bright[part]
             if bright.any():  # a task can have a part of the signal
@@ -296,17 +301,22 @@ class SideBandUDF(CenteredUDF):
                     )
 
     def merge(self, dest: Any, src: Any) -> None:
-        """Add the spectra."""
+        """Add the spectra, and the bright fields."""
         dest.spectrum += src.spectrum
+        dest.bright += src.bright
 
     def get_results(self) -> Mapping[str, Any]:
         """Find the frequencies of the object, and transform them back."""
-        waves = self._trotters().solve(self.results.spectrum)
+        trotters, spectrum = self._trotters(), self.results.spectrum
         valid = self.meta.get_valid_nav_mask(full_nav=True)
         assert valid is not None  # it is None only in process_*
-        mask = valid.reshape(waves.shape)
+        mask = valid.reshape(spectrum.shape)
+        if mask.any() and not mask.all():  # otherwise, the edges of what is missing would show
+            mean = self.results.bright / np.count_nonzero(mask)
+            spectrum = spectrum + trotters.spectrum_of(mean) * fft.fft2(~mask)
+        waves = trotters.solve(spectrum)
         # the frequency 0 has the intensity of the beam, summed over all positions
-        beam = waves[0, 0].real / max(1, np.count_nonzero(mask))
+        beam = waves[0, 0].real / mask.size
         transmission = np.where(mask, fft.ifft2(waves / beam if beam else waves), np.nan)
         results = {
             "object": transmission,

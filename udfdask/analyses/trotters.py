@@ -15,9 +15,6 @@ from udfdask.base.types import AnyArray
 LEAST_AREA = 1.0
 """Least area of a side band, in detector pixels, that gives a spatial frequency of the object."""
 
-LEAST_DIFFERENCE = 1e-3
-"""Least difference of two waves at a pixel of a side band, relative to that of the beam."""
-
 _BLOCK = 1 << 18
 """Most trotter values at a time, 1 MiB in float32: about ten arrays of this size exist."""
 
@@ -69,8 +66,8 @@ class Trotters:
     A frequency q of the object scatters the wave A of the aperture to ``A(k - q)``, and -q to
     ``A(k + q)``. They interfere with ``A(k)``: the transform of the frames over the scan is ``a *
     u(q) + b * conj(u(-q))`` for a weak object u, with ``a = conj(A(k)) * A(k - q)`` and ``b = A(k)
-    * conj(A(k + q))``. The side bands of q are the pixels where one of them overlaps more with
-    ``A(k)`` than the other. Where both do so equally (triple overlap), they cancel in focus.
+    * conj(A(k + q))``. These are the side bands of q. Where both overlap with ``A(k)`` (triple
+    overlap), a weak phase cancels in focus; with aberrations, it leaves a contrast there too.
     """
 
     aperture: Aperture
@@ -135,19 +132,16 @@ class Trotters:
         Returns
         -------
         tuple of numpy.ndarray, shape (n, pixels)
-            ``conj(a)`` and ``conj(b)``, 0 outside of the side bands; complex if there are
-            aberrations. The frequency zero has the bright field as its positive side band.
+            ``conj(a)`` and ``conj(b)``, complex if there are aberrations. The frequency zero has no
+            negative side band.
         """
         lens, (y, x) = self.aperture, places
         dy, dx = self._shifts(rows, column).astype(y.dtype)[:, :, np.newaxis]
         amplitude = lens.amplitude(y, x)
         back, forth = lens.amplitude(y - dy, x - dx), lens.amplitude(y + dy, x + dx)
-        differs = np.abs(back - forth) > LEAST_DIFFERENCE
-        plus, minus = back * differs, forth * differs
+        plus, minus = back * amplitude, forth * amplitude
         if column == 0:
-            plus[rows == 0] = amplitude
-        plus *= amplitude
-        minus *= amplitude
+            minus[rows == 0] = 0
         if lens.is_flat:
             return plus, minus
         chi = lens.chi(y, x)
@@ -155,6 +149,15 @@ class Trotters:
             plus * _phase_factor(chi - lens.chi(y - dy, x - dx)),
             minus * _phase_factor(lens.chi(y + dy, x + dx) - chi),
         )
+
+    def spectrum_of(self, bright: AnyArray) -> AnyArray:
+        """Return the sums of a frame, its values at `pixels`, over all positive side bands."""
+        sums = np.zeros(self.nav, np.complex128)
+        for part, places in self.blocks(np.float32):
+            for column, rows in self.columns():
+                bands = self.side_bands(rows, column, places)
+                add(sums, rows, column, *(band @ bright[part] for band in bands))
+        return sums
 
     def solve(self, spectrum: AnyArray) -> AnyArray:
         """Return the frequencies of the object; 0 where the side bands are too small.
@@ -165,7 +168,7 @@ class Trotters:
         area, shared = _AREAS.get(self, self._areas)
         opposite, other = _mirrored(area), _mirrored(spectrum).conj()
         middle, half = (area + opposite) / 2, (area - opposite) / 2
-        # the smaller eigenvalue: the area of the smaller side band, if they share no pixel
+        # the smaller eigenvalue: in focus, the area of a side band without the triple overlap
         least = middle - np.hypot(half, abs(shared))
         solution = opposite * spectrum - shared * other
         found: AnyArray = np.zeros_like(spectrum)
