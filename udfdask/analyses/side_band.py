@@ -347,11 +347,11 @@ def single_side_band(
     center: Any = None,
     scan_rotation: float = 0.0,
     flip_y: bool = False,
+    bin: int = 1,  # noqa: A002  # as for the UDF
     defocus: float = 0.0,
     astigmatism: float = 0.0,
     astigmatism_angle: float = 0.0,
     spherical: float = 0.0,
-    bin: int = 1,  # noqa: A002  # as for the UDF
     roi: Region | None = None,
     **options: Unpack[RunOptions],
 ) -> Result:
@@ -361,9 +361,10 @@ def single_side_band(
     ----------
     data : dask.array.Array or opened file, shape (ny, nx, sig_y, sig_x)
         Frames over a 2-D scan; an array needs `axes`.
-    semiangle, center, scan_rotation, flip_y, defocus, astigmatism, astigmatism_angle, spherical, \
-    bin
+    semiangle, center, scan_rotation, flip_y, bin
         As for `SideBandUDF`.
+    defocus, astigmatism, astigmatism_angle, spherical
+        Aberrations, as there.
     roi, **options
         Options of `udfdask.run_udf`, such as `voltage`, which is needed, and `axes`.
 
