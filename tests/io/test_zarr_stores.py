@@ -47,7 +47,8 @@ def stores(draw):
         },
     }
     if zarr_format == 2:
-        layout |= {"order": pick("C", "F"), "filters": pick(None, [numcodecs.Shuffle(2)])}
+        shuffle = numcodecs.Shuffle(np.dtype(layout["dtype"]).itemsize)  # others cannot be written
+        layout |= {"order": pick("C", "F"), "filters": pick(None, [shuffle])}
     else:
         layout["dtype"] = layout["dtype"].lstrip(">")
         layout["filters"] = pick([], [codecs.TransposeCodec(order=(3, 1, 0, 2))])
