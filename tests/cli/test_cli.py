@@ -142,7 +142,7 @@ def test_local_schedulers(file, values, scheduler):
         ("scan.npy --roi=", 2, "is not a region"),
         ("scan.npy --chunks 4;4", 2, "Invalid value for '--chunks'"),
         ("scan.npy --chunks 4,4", 1, "(4, 4) do not fit the shape (6, 8, 10, 12)"),
-        ("scan.npy --nav-shape 6,8", 1, "for any other file, pass none of them"),
+        ("scan.npy --sig-shape 10,12", 1, "for any other file, pass none of them"),
         ("scan.npy --offset 8", 1, "pass all of them"),
         ("scan.npy --scheduler treads", 1, "threads"),
         ("scan.npy --sig-dims 7", 1, "Error: sig_dims must be from 1 to 4"),
