@@ -35,7 +35,7 @@ class TiltCorrectedUDF(BrightFieldUDF):
     astigmatism_angle, scan_rotation : float
         In degrees, as there.
     flip_y : bool
-        Whether the y axis of the detector is phase before the rotation.
+        Whether the y axis of the detector is flipped before the rotation.
     upsampling : int
         Pixels of the results for each scan position, along both axes.
     cy, cx, center : optional
