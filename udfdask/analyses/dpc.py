@@ -22,7 +22,7 @@ from udfdask.run.options import RunOptions
 from udfdask.run.run_udf import run_udf
 from udfdask.udf import UDF
 from udfdask.udf.buffers import BufferSpec
-from udfdask.udfs.com import CoMUDF
+from udfdask.udfs.com import CoMUDF, over_scan
 from udfdask.udfs.shared.built_in import check_choice
 
 
@@ -231,14 +231,10 @@ class IntegratedFieldUDF(_IntegratingUDF):
         self.results.field[:] = partition
 
     def get_results(self) -> Mapping[str, Any]:
-        nav, roi = self.meta.dataset_shape.nav, self.meta.roi
-        field = np.full((nav.size, 2), np.nan)
         valid = self.meta.get_valid_nav_mask()
         assert valid is not None  # it is None only in process_*
-        field[... if roi is None else roi.reshape(-1)] = np.where(
-            valid[:, np.newaxis], self.results.field, np.nan
-        )
-        field_y, field_x = (field[:, k].reshape(tuple(nav)) for k in (0, 1))
+        merged = np.where(valid[:, np.newaxis], self.results.field, np.nan)
+        field_y, field_x = over_scan(self.meta, merged)
         return {"phase": self._integrated(field_y, field_x, self.params.unit)}
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from udfdask.errors import ArgumentValueError
 from udfdask.geometry.axes import Axis
 from udfdask.udf.buffers import BufferSpec
-from udfdask.udfs.com import CoMUDF
+from udfdask.udfs.com import CoMUDF, over_scan
 from udfdask.udfs.shared.com_corrections import weigh_angles
 
 CURVES = ("curl_by_angle", "divergence_by_angle")
@@ -85,10 +85,7 @@ class ScanRotationUDF(CoMUDF):
 
     def get_results(self) -> Mapping[str, Any]:
         results = super().get_results()
-        nav, roi = self.meta.dataset_shape.nav, self.meta.roi
-        centers = np.full((nav.size, 2), np.nan)
-        centers[... if roi is None else roi.reshape(-1)] = results["raw_com"]
-        y, x = (centers[:, k].reshape(tuple(nav)) for k in (0, 1))
+        y, x = over_scan(self.meta, results["raw_com"])
         found = weigh_angles(y, x, (slice(0, -1), slice(0, -1)))
         if found is None:
             curves = dict.fromkeys(CURVES, np.full((360, 2), np.nan))

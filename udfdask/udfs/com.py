@@ -20,6 +20,7 @@ from udfdask.kernels.cpu import vector_field
 from udfdask.kernels.cuda.sums import add_first_moments
 from udfdask.masks.coverage import Coverage
 from udfdask.udf.buffers import BufferSpec
+from udfdask.udf.meta import UDFMeta
 from udfdask.udf.tile_sums import TileSums
 from udfdask.udfs.shared.built_in import ALL_TILES, SUMS, check_flag
 from udfdask.udfs.shared.centered import RingUDF, centered
@@ -285,10 +286,7 @@ class CoMUDF(RingUDF):
                 results["regression"] = plane
                 if plane.any():
                     field -= plane[0] + self.meta.coordinates @ plane[1:]
-            nav, roi = self.meta.dataset_shape.nav, self.meta.roi
-            full = np.full((nav.size, 2), np.nan)
-            full[... if roi is None else roi.reshape(-1)] = field
-            results |= self.get_field_results(*(full[:, k].reshape(tuple(nav)) for k in (0, 1)))
+            results |= self.get_field_results(*over_scan(self.meta, field))
         vectors = {"raw_com": raw_com, "raw_shifts": raw_shifts, "field": field}
         return {**vectors, "field_y": field[:, 0], "field_x": field[:, 1], **results}
 
@@ -328,6 +326,14 @@ class CoMUDF(RingUDF):
                 values = np.where(known, derivative, np.nan)
                 results[name] = self.with_mask(values, ~np.isnan(values))
         return results
+
+
+def over_scan(meta: UDFMeta, vectors: AnyArray) -> tuple[AnyArray, AnyArray]:
+    """Return the components of the vectors of all rows in the shape of the scan, NaN elsewhere."""
+    nav, roi = meta.dataset_shape.nav, meta.roi
+    full = np.full((nav.size, 2), np.nan)
+    full[... if roi is None else roi.reshape(-1)] = vectors
+    return full[:, 0].reshape(tuple(nav)), full[:, 1].reshape(tuple(nav))
 
 
 def _flat_mask(mask: AnyArray) -> AnyArray | None:
