@@ -67,10 +67,10 @@ class ShiftedSum:
 
     def add(self, total: AnyArray, coordinates: AnyArray, footprints: AnyArray) -> None:
         """Add the footprints of frames, shape (frames, pixels), at their scan positions."""
-        flat = total.reshape(-1)
+        from udfdask.kernels.cpu.footprints import add_footprints
+
         starts = self.upsampling * (coordinates[:, 0] * total.shape[1] + coordinates[:, 1])
-        for start, footprint in zip(starts, footprints, strict=True):
-            flat[start + self.places] += footprint  # each place is there once
+        add_footprints(total.reshape(-1), starts, self.places, footprints)
 
     def relative(self, total: AnyArray, known: AnyArray, means: AnyArray) -> AnyArray:
         """Return a sum relative to that of a scan without an object, without margins.
