@@ -17,7 +17,7 @@ from udfdask.masks import DiskTemplate
 
 FOCUSED = PhaseObject()
 LARGE = replace(FOCUSED, nav_shape=(128, 128))
-DEFOCUSED = replace(FOCUSED, defocus=20.0, sig_shape=(32, 32), pixel=2.0, nav_shape=(64, 64))
+DEFOCUSED = replace(LARGE, defocus=20.0, sig_shape=(32, 32), pixel=2.0)
 PHASE_OBJECTS = {"focused": FOCUSED, "large": LARGE, "defocused": DEFOCUSED}
 
 SCAN, FRAME = (32, 48), (96, 96)
