@@ -1,5 +1,6 @@
 """Parallax on simulated phase objects, whose aberrations and phase are known."""
 
+import inspect
 from dataclasses import replace
 from functools import cache
 
@@ -236,6 +237,18 @@ def test_the_function():
     with pytest.raises(ud.errors.MemoryLimitError) as caught:
         parallax(thin, "20 mrad", voltage="300 kV", max_memory="1 MB")
     assert "bin=2" in caught.value.__notes__[0]
+
+
+def test_the_function_takes_what_the_udf_and_a_run_take():
+    shown = set(inspect.signature(parallax).parameters)
+    of_udf, of_run = (set(inspect.signature(f).parameters) for f in (ParallaxUDF, ud.run_udf))
+    assert of_udf | (of_run - {"array", "udf", "sig_dims"}) | {"data"} == shown
+    with pytest.raises(TypeError, match="binn"):
+        parallax(PhaseObject(**SMALL), "20 mrad", binn=2, voltage="300 kV")
+    thin, roi = PhaseObject(**SMALL, defocus=20), np.s_[:, :16]
+    found = parallax(thin, "20 mrad", bin=2, roi=roi, voltage="300 kV").compute(scheduler="sync")
+    wanted = ud.run_udf(thin, ParallaxUDF("20 mrad", bin=2), roi=roi, voltage="300 kV")
+    np.testing.assert_array_equal(found["image"], wanted["image"].compute(scheduler="sync"))
 
 
 AXES = PhaseObject(**SMALL).axes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, Unpack
+from typing import Any
 
 import numpy as np
 
@@ -15,10 +15,10 @@ from udfdask.base.once_per_process import OncePerProcess
 from udfdask.base.types import AnyArray
 from udfdask.errors import ArgumentValueError, MemoryLimitError
 from udfdask.geometry.axes import Axis
+from udfdask.geometry.roi import Region
 from udfdask.masks import checks
 from udfdask.results.result import Result
-from udfdask.run.options import RunOptions
-from udfdask.run.run_udf import run_udf
+from udfdask.run.run_with_parameters import run_with_parameters, takes_parameters_of
 from udfdask.udf.buffers import BufferSpec
 from udfdask.udf.promises import Promises
 
@@ -225,26 +225,21 @@ class ParallaxUDF(BrightFieldUDF):
         }
 
 
-def parallax(
-    data: Any,
-    semiangle: Any,
-    *,
-    bin: int = 1,  # noqa: A002  # as for the UDF
-    upsampling: int = 1,
-    near_rotation: float = 0.0,
-    center: Any = None,
-    **options: Unpack[RunOptions],
-) -> Result:
+@takes_parameters_of(ParallaxUDF)
+def parallax(data: Any, semiangle: Any, *, roi: Region | None = None, **options: Any) -> Result:
     """Measure aberrations from the bright field, and add the images of all tilted beams.
 
     Parameters
     ----------
     data : dask.array.Array or OpenedFile, shape (ny, nx, *sig)
         A 4D-STEM recording.
-    semiangle, bin, upsampling, near_rotation, center
+    semiangle
         As for `ParallaxUDF`.
+    roi
+        Scan positions to use, as in `udfdask.run_udf`.
     **options
-        Options of `run_udf`, such as `axes`, `voltage` and `max_memory`.
+        Other parameters of `ParallaxUDF`, such as `bin`, and options of `udfdask.run_udf`, such as
+        `axes`, `voltage` and `max_memory`.
 
     Returns
     -------
@@ -267,10 +262,10 @@ def parallax(
     >>> bool(abs(found["scan_rotation"] - 30) < 2)
     True
     """
-    how: dict[str, Any] = {"bin": bin, "upsampling": upsampling, "center": center}
-    udf = ParallaxUDF(semiangle, near_rotation=near_rotation, **how)
+    given = {"semiangle": semiangle, "roi": roi, **options}
     try:
-        return run_udf(data, udf, **options)
+        return run_with_parameters(parallax, ParallaxUDF, data, **given)
     except MemoryLimitError as error:
-        error.add_note(f"Or pass bin={2 * bin}: the images of the bins then need a quarter")
+        bins = 2 * options.get("bin", 1)
+        error.add_note(f"Or pass bin={bins}: the images of the bins then need a quarter")
         raise
