@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy import linalg
 
 from udfdask.base.types import AnyArray
 from udfdask.corrections import coordinates
+from udfdask.errors import ArgumentTypeError
+from udfdask.geometry.units import Quantity, as_quantity, factor
+from udfdask.masks import checks
+from udfdask.udfs.shared.built_in import check_flag
+from udfdask.udfs.shared.com_corrections import correction_matrix, degrees
 
 NUMBERS = ("defocus", "astigmatism", "astigmatism_angle", "scan_rotation")
 """The fields of `Aberrations` that are numbers."""
@@ -44,10 +50,10 @@ class Aberrations:
 
     def shift_matrix(self) -> AnyArray:
         """Return ``C @ R @ F`` in nm per radian, shape (2, 2)."""
-        turn: AnyArray = coordinates.rotate_deg(self.scan_rotation)
-        if self.flip_y:
-            turn = turn @ coordinates.flip_y()
-        return self.defocus_matrix() @ turn
+        shifts: AnyArray = self.defocus_matrix() @ correction_matrix(
+            self.scan_rotation, self.flip_y
+        )
+        return shifts
 
     @classmethod
     def from_matrix(cls, matrix: AnyArray, near_rotation: float = 0.0) -> Aberrations:
@@ -86,3 +92,24 @@ class Aberrations:
         overlap = 2 / np.pi * (np.arccos(x) - x * np.sqrt(1 - x * x))
         transfer: AnyArray = -2 * np.sin(np.pi * wavelength * path) * overlap
         return transfer
+
+
+def read_lens(
+    *, scan_rotation: Any, flip_y: Any, astigmatism_angle: Any, **lengths: Any
+) -> dict[str, Any]:
+    """Return aberrations that a user gave, lengths in nm and angles in degrees, or raise."""
+    angle = checks.number("astigmatism_angle", astigmatism_angle, of="a number of degrees")
+    turned = {"scan_rotation": degrees(scan_rotation), "flip_y": check_flag("flip_y", flip_y)}
+    known = {name: _nanometers(name, length) for name, length in lengths.items()}
+    return {**known, "astigmatism_angle": angle, **turned}
+
+
+def _nanometers(name: str, given: Any) -> float:
+    """Return a length in nm, from a number or such as "0.1 um"; raise if it is not one."""
+    value = as_quantity(name, given)
+    if isinstance(value, Quantity):
+        try:
+            return value.value * factor(value.unit, "nm")
+        except ValueError as error:
+            raise ArgumentTypeError(f"{name} must be a length, not {given!r}: {error}") from None
+    return checks.number(name, value, of="a number of nm")

@@ -1,4 +1,4 @@
-"""The beams of the bright field, and UDFs that add their images."""
+"""The beams of the bright field, and UDFs that use them or add their images."""
 
 from __future__ import annotations
 
@@ -32,18 +32,32 @@ BATCH = 256
 
 @dataclass(frozen=True, slots=True)
 class Beams:
-    """The pixels of the bright field, and what is known about the microscope."""
+    """The bright field, and what is known about the microscope."""
 
-    pixels: AnyArray
-    """Pixels (y, x), int, shape (pixels, 2)."""
-    offsets: AnyArray
-    """Pixels relative to the center, shape (pixels, 2)."""
+    center: AnyArray
+    """Center (y, x) in pixels."""
+    radius: float
+    """Radius in pixels: the semiangle."""
+    sig: tuple[int, int]
+    """Shape of a frame."""
     pitch: AnyArray
     """Size (y, x) of a pixel in radians."""
     steps: tuple[float, float]
     """Distances between scan positions (y, x), in nm."""
     wavelength: float
     """Wavelength in nm."""
+
+    @property
+    def pixels(self) -> AnyArray:
+        """Pixels (y, x), int, shape (pixels, 2)."""
+        (cy, cx), (y, x) = self.center, np.indices(self.sig)
+        return np.argwhere(np.hypot(y - cy, x - cx) <= self.radius)
+
+    @property
+    def offsets(self) -> AnyArray:
+        """Pixels relative to the center, shape (pixels, 2)."""
+        offsets: AnyArray = self.pixels - self.center
+        return offsets
 
     @property
     def angles(self) -> AnyArray:
@@ -61,18 +75,16 @@ class BrightFieldUDF(CenteredUDF):
     """A UDF of the pixels of the bright field: a disk, whose radius is the convergence angle."""
 
     calibrated: ClassVar[Mapping[str, str]] = {"cy": "y", "cx": "x", "semiangle": "length"}
-    default_plots: ClassVar[tuple[str, ...]] = ("phase", "image")
     _least_scan: ClassVar[int] = 2
+    _can_be_cut: ClassVar[bool] = False
+    """Whether a part of the bright field can be outside of the frames."""
 
-    def __init__(
-        self, *, semiangle: Any, cy: Any, cx: Any, center: Any, upsampling: int, **more: Any
-    ) -> None:
+    def __init__(self, *, semiangle: Any, cy: Any, cx: Any, center: Any, **more: Any) -> None:
         semiangle = as_quantity("semiangle", semiangle)
         is_length = isinstance(semiangle, Quantity)
         checks.radius("semiangle", semiangle.value if is_length else semiangle, positive=True)
-        checks.integer("upsampling", upsampling, least=1)
         cy, cx = read_center(center, cy, cx)
-        super().__init__(semiangle=semiangle, cy=cy, cx=cx, upsampling=upsampling, **more)
+        super().__init__(semiangle=semiangle, cy=cy, cx=cx, **more)
 
     def _beams(self) -> Beams:
         """Return the beams of a run; raise if they are not known."""
@@ -84,25 +96,33 @@ class BrightFieldUDF(CenteredUDF):
                 f"axis, but the scan has the shape {nav}"
             )
         if self.meta.voltage is None:
-            raise ArgumentValueError(f"{name} needs the voltage: pass it, as in voltage='300 kV'")
-        length = wavelength(self.meta.voltage)
+            raise ArgumentValueError(f"{name} needs the voltage: pass voltage='300 kV'")
         center, r = np.array(self._center, float), float(self.params.semiangle)
-        if (center - r < -1).any() or (center + r > sig).any():
+        is_cut = bool((center - r < -1).any() or (center + r > sig).any())
+        if 2 * r > min(sig) if self._can_be_cut else is_cut:
             raise ArgumentValueError(
                 f"the bright field, a disk of radius {r:g} pixels around (cy, cx) = "
                 f"({center[0]:g}, {center[1]:g}), is larger than the frames of shape {sig}: "
                 "correct the semiangle or the center"
             )
-        y, x = np.indices(sig)
-        pixels = np.argwhere(np.hypot(y - center[0], x - center[1]) <= r)
         scan = _in_unit(name, "scan", axes[:2], "nm", None)
         return Beams(
-            pixels=pixels,
-            offsets=pixels - center,
+            center=center,
+            radius=r,
+            sig=sig,
             pitch=np.array(_in_unit(name, "frames", axes[2:], "rad", self.meta.voltage)),
             steps=(scan[0], scan[1]),
-            wavelength=length,
+            wavelength=wavelength(self.meta.voltage),
         )
+
+
+class TiltedImagesUDF(BrightFieldUDF):
+    """A UDF that adds the images of all beams."""
+
+    default_plots: ClassVar[tuple[str, ...]] = ("phase", "image")
+
+    def __init__(self, *, upsampling: int, **more: Any) -> None:
+        super().__init__(upsampling=checks.integer("upsampling", upsampling, least=1), **more)
 
     def _fine_shape(self) -> tuple[int, ...]:
         """Return the shape of the images."""
@@ -113,17 +133,22 @@ class BrightFieldUDF(CenteredUDF):
         ny, nx = self.meta.dataset_shape.nav
         return ShiftedSum.of_beams(shifts / beams.steps, (ny, nx), self.params.upsampling)
 
-    def _image_buffers(self) -> dict[str, BufferSpec]:
+    def get_result_buffers(self) -> Mapping[str, BufferSpec]:
         one = self.buffer("single", self._fine_shape(), "float32", use="result_only")
         return {"image": one, "phase": one}
 
-    def _image_axes(self) -> dict[str, tuple[Axis, ...]]:
+    def get_result_axes(self) -> Mapping[str, tuple[Axis, ...]]:
+        """Name the axes of the images."""
         n = self.params.upsampling
         fine = tuple(
             Axis(name=f"fine_{a.name}", unit=a.unit, scale=a.scale / n, offset=a.offset)
             for a in self.meta.axes[:2]
         )
         return {"image": fine, "phase": fine}
+
+    def get_result_units(self) -> Mapping[str, str | None]:
+        """Name the units: images are relative to their mean."""
+        return {"image": "", "phase": "rad"}
 
     def _images(self, image: AnyArray, beams: Beams, lens: Aberrations) -> dict[str, Any]:
         """Return the results `image` and `phase`."""

@@ -13,9 +13,8 @@ from udfdask.analyses.integration import BORDERS, integrate_gradient
 from udfdask.base.types import AnyArray
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.geometry.axes import shared_unit, steps
-from udfdask.geometry.electrons import wavelength
+from udfdask.geometry.electrons import factor_at
 from udfdask.geometry.roi import Region
-from udfdask.geometry.units import factor
 from udfdask.masks import checks
 from udfdask.results.result import Result
 from udfdask.run.options import RunOptions
@@ -43,29 +42,15 @@ class _IntegratingUDF(UDF):
     def _radians_per(self, unit: str | None) -> float:
         """Return the derivative of the phase, per unit of the scan axes, of a deflection of 1."""
         length = shared_unit(self.meta.axes[: len(self.meta.dataset_shape.nav)])
-        axes = "axes=[Axis(name='y', unit='nm', scale=0.05), ...]"
-        if length is None or unit is None:
-            what = "scan axes" if length is None else "signal axes"
-            raise ArgumentValueError(
-                f"a phase needs a unit on the {what}, the same along y and x: pass {axes} with an "
-                "axis for each dimension of the data"
-            )
         try:
-            return 2 * math.pi * factor(unit, f"1/{length}")
-        except ValueError:
-            pass
-        try:
-            radians, nanometers = factor(unit, "rad"), factor("nm", length)
-        except ValueError:
+            per = factor_at(self.meta.voltage, unit or "px", f"1/{length or 'px'}")
+        except ValueError as error:
             raise ArgumentValueError(
-                f"a phase needs deflections in mrad or 1/nm over a scan in nm, not {unit} over "
-                f"{length}"
+                f"a phase needs deflections in mrad or 1/nm over a scan in nm ({error}): pass "
+                "axes=[Axis(name='y', unit='nm', scale=0.05), ...] with an axis for each dimension "
+                "of the data, and for angles voltage='300 kV'"
             ) from None
-        if self.meta.voltage is None:
-            raise ArgumentValueError(
-                f"a phase from deflections in {unit} needs the voltage: pass voltage='300 kV'"
-            )
-        return 2 * math.pi * radians / (wavelength(self.meta.voltage) * nanometers)
+        return 2 * math.pi * per
 
     def _integrated(self, field_y: AnyArray, field_x: AnyArray, unit: str | None) -> Any:
         """Return the phase of a field over the scan, valid where the field is known."""

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from udfdask.analyses.aberrations import NUMBERS, Aberrations
-from udfdask.analyses.bright_field import BATCH, Beams, BrightFieldUDF, cut
+from udfdask.analyses.bright_field import BATCH, Beams, TiltedImagesUDF, cut
 from udfdask.analyses.registration import TiltedImages, register
 from udfdask.base.once_per_process import OncePerProcess
 from udfdask.base.types import AnyArray
@@ -29,7 +29,7 @@ LEAST_BEAMS = 16
 """Smallest number of bins from which shifts are measured."""
 
 
-class ParallaxUDF(BrightFieldUDF):
+class ParallaxUDF(TiltedImagesUDF):
     """Measure defocus, astigmatism and scan rotation, and add the images of all tilted beams.
 
     Each pixel of the bright field has an image of the object, as a microscope with a tilted beam
@@ -129,10 +129,8 @@ class ParallaxUDF(BrightFieldUDF):
     ) -> None:
         checks.integer("bin", bin, least=1)
         checks.number("near_rotation", near_rotation, of="a number of degrees")
-        own = {"bin": bin, "near_rotation": near_rotation}
-        super().__init__(
-            semiangle=semiangle, cy=cy, cx=cx, center=center, upsampling=upsampling, **own
-        )
+        own: dict[str, Any] = {"bin": bin, "near_rotation": near_rotation, "upsampling": upsampling}
+        super().__init__(semiangle=semiangle, cy=cy, cx=cx, center=center, **own)
 
     def _cells(self, beams: Beams) -> tuple[AnyArray, AnyArray]:
         """Return the places (y, x) of the bins on a grid, and the bin of each pixel."""
@@ -152,7 +150,7 @@ class ParallaxUDF(BrightFieldUDF):
         numbers = ("defocus", "astigmatism", "astigmatism_angle", "scan_rotation", "residual")
         return {
             "bins": self.buffer("nav", (n,), "float32", use="private"),
-            **self._image_buffers(),
+            **super().get_result_buffers(),
             **dict.fromkeys(numbers, one),
             "flip_y": self.buffer("single", (), "bool", use="result_only"),
             **dict.fromkeys(("angles", "shifts"), vectors),
@@ -161,13 +159,14 @@ class ParallaxUDF(BrightFieldUDF):
     def get_result_axes(self) -> Mapping[str, tuple[Axis, ...]]:
         """Name the axes of the images and of the shifts."""
         vectors = Axis(name="beam"), Axis(name="component", labels=("y", "x"))
-        return {**self._image_axes(), "angles": vectors, "shifts": vectors}
+        return {**super().get_result_axes(), "angles": vectors, "shifts": vectors}
 
     def get_result_units(self) -> Mapping[str, str | None]:
         """Name the units: nm and degrees; images are relative to their mean."""
         lengths = dict.fromkeys(("defocus", "astigmatism", "shifts", "residual"), "nm")
         degrees = dict.fromkeys(("astigmatism_angle", "scan_rotation"), "deg")
-        return {**lengths, **degrees, "angles": "mrad", "image": "", "phase": "rad", "flip_y": ""}
+        own = {**lengths, **degrees, "angles": "mrad", "flip_y": ""}
+        return {**super().get_result_units(), **own}
 
     def get_shared_task_data(self) -> Mapping[str, Any]:
         """Return the bin of each pixel, and a cache for tiles."""

@@ -2,35 +2,29 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 from collections.abc import Mapping
-from typing import Any, ClassVar, Unpack
+from typing import Any
 
 import numpy as np
 from scipy import fft
 
+from udfdask.analyses.aberrations import read_lens
+from udfdask.analyses.bright_field import BrightFieldUDF
 from udfdask.analyses.trotters import LEAST_AREA, Aperture, Trotters, add
 from udfdask.base.once_per_process import OncePerProcess
 from udfdask.base.types import AnyArray
 from udfdask.errors import ArgumentValueError
-from udfdask.geometry.axes import pixel_size, shared_unit, steps
-from udfdask.geometry.electrons import wavelength
 from udfdask.geometry.roi import Region
-from udfdask.geometry.units import Quantity, as_quantity, factor
 from udfdask.masks import checks
 from udfdask.results.result import Result
-from udfdask.run.options import RunOptions
-from udfdask.run.run_udf import run_udf
+from udfdask.run.run_with_parameters import run_with_parameters, takes_parameters_of
 from udfdask.udf.buffers import BufferSpec
 from udfdask.udf.promises import Promises
-from udfdask.udfs.shared.built_in import check_flag
-from udfdask.udfs.shared.centered import CenteredUDF
-from udfdask.udfs.shared.com_corrections import correction_matrix, degrees
-from udfdask.udfs.shared.geometry_parameters import read_center
+from udfdask.udfs.shared.com_corrections import correction_matrix
 
 
-class SideBandUDF(CenteredUDF):
+class SideBandUDF(BrightFieldUDF):
     """Compute the transmission of a thin object by single side band ptychography.
 
     Parameters
@@ -44,17 +38,11 @@ class SideBandUDF(CenteredUDF):
         `CoMUDF`.
     flip_y : bool
         Flip the y axis of the detector before the rotation.
-    defocus : float
-        Defocus in the unit of the scan axes, positive below focus: the beam crosses over behind the
-        object.
-    astigmatism : float
-        Two-fold astigmatism in this unit: the defocus varies with the direction by plus and minus
-        this.
+    defocus, astigmatism, spherical : float or str
+        Defocus, twofold astigmatism and spherical aberration Cs, in nm or such as "1.2 mm"; the
+        signs are those of `ParallaxUDF`.
     astigmatism_angle : float
-        Direction of the largest defocus on the scan, in degrees from +x toward +y, which points
-        down.
-    spherical : float
-        Spherical aberration Cs, in the unit of the scan axes.
+        Direction of the largest defocus on the scan, in degrees from +x toward +y.
     bin : int
         Number of pixels along y and x that are added up to one before, which takes less time.
     center : {"zero", "middle"} or tuple of float, optional
@@ -118,7 +106,7 @@ class SideBandUDF(CenteredUDF):
 
     default_plots = ("phase",)
     promises = Promises(adds_signal_parts=True, declares_once=True, merge_only_reads_src=True)
-    calibrated: ClassVar[Mapping[str, str]] = {"cy": "y", "cx": "x", "semiangle": "length"}
+    _can_be_cut = True
 
     def __init__(
         self,
@@ -127,40 +115,27 @@ class SideBandUDF(CenteredUDF):
         cx: float | None = None,
         scan_rotation: float = 0.0,
         flip_y: bool = False,
-        defocus: float = 0.0,
-        astigmatism: float = 0.0,
+        defocus: Any = 0.0,
+        astigmatism: Any = 0.0,
         astigmatism_angle: float = 0.0,
-        spherical: float = 0.0,
+        spherical: Any = 0.0,
         bin: int = 1,  # noqa: A002  # what microscopists call it
         center: Any = None,
     ) -> None:
-        semiangle = as_quantity("semiangle", semiangle)
-        is_length = isinstance(semiangle, Quantity)
-        checks.radius("semiangle", semiangle.value if is_length else semiangle, positive=True)
-        cy, cx = read_center(center, cy, cx)
-        aberrations = {"defocus": defocus, "astigmatism": astigmatism, "spherical": spherical}
-        for name, value in aberrations.items():
-            aberrations[name] = checks.number(name, value, of="a length in the unit of the scan")
-        angle = checks.number("astigmatism_angle", astigmatism_angle, of="an angle in degrees")
-        angles = {"scan_rotation": degrees(scan_rotation), "astigmatism_angle": angle}
-        place = {"semiangle": semiangle, "cy": cy, "cx": cx, "flip_y": check_flag("flip_y", flip_y)}
-        number = checks.integer("bin", bin, least=1)
-        super().__init__(**place, **angles, **aberrations, bin=number)
+        lens = read_lens(
+            defocus=defocus,
+            astigmatism=astigmatism,
+            spherical=spherical,
+            astigmatism_angle=astigmatism_angle,
+            scan_rotation=scan_rotation,
+            flip_y=flip_y,
+        )
+        own = {**lens, "bin": checks.integer("bin", bin, least=1)}
+        super().__init__(semiangle=semiangle, cy=cy, cx=cx, center=center, **own)
 
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
-        nav, sig = tuple(self.meta.dataset_shape.nav), self._frame_shape()
-        if len(nav) != 2 or min(nav) < 2:
-            raise ArgumentValueError(
-                "single side band ptychography needs a 2-D scan with at least 2 positions along "
-                f"each axis, but the navigation shape is {nav}"
-            )
-        radius = self.params.semiangle
-        if 2 * radius > min(sig):
-            raise ArgumentValueError(
-                f"the bright field, of semiangle {radius:g} px, is larger than the frames of shape "
-                f"{sig}: correct semiangle, or the scale of the signal axes"
-            )
         trotters = self._trotters()
+        nav, radius = trotters.nav, float(self.params.semiangle)
         shifts = [math.hypot(*vector) for vector in trotters.vectors]
         most = max(shift * n / 2 for shift, n in zip(shifts, nav, strict=True))
         # a narrow side band has an area of about 2 * radius * shift
@@ -184,41 +159,11 @@ class SideBandUDF(CenteredUDF):
         """Name the unit of the phase."""
         return {"phase": "rad"}
 
-    def _scales(self) -> tuple[float, tuple[float, ...], float]:
-        """Return the size of a pixel as a spatial frequency, both steps, and the wavelength.
-
-        They are in the unit of the scan axes; raise if they are not known.
-        """
-        axes, voltage = self.meta.axes, self.meta.voltage
-        length, unit = shared_unit(axes[:2]), shared_unit(axes[2:])
-        if voltage is None:
-            raise ArgumentValueError(
-                "single side band ptychography needs the voltage: pass voltage='300 kV'"
-            )
-        if length is None or unit is None:
-            what = "scan axes" if length is None else "signal axes"
-            raise ArgumentValueError(
-                f"single side band ptychography needs a unit on the {what}, the same along y and "
-                "x: pass axes=[Axis(name='y', unit='nm', scale=0.05), ...] with an axis for each "
-                "dimension of the data"
-            )
-        scan, (pixel, _) = steps(axes[:2]), pixel_size(axes[2:], is_stretched=True)
-        try:
-            waves = wavelength(voltage) * factor("nm", length)
-            with contextlib.suppress(ValueError):
-                pixel *= factor(unit, "rad") / waves
-                return pixel, scan, waves
-            return pixel * factor(unit, f"1/{length}"), scan, waves
-        except ValueError as error:
-            raise ArgumentValueError(
-                "single side band ptychography needs a scan in nm, and frames in mrad or 1/nm, not "
-                f"{length} and {unit} ({error})"
-            ) from None
-
     def _trotters(self) -> Trotters:
-        p, nav, sig = self.params, self.meta.dataset_shape.nav, self.meta.dataset_shape.sig
-        pixel, scan, waves = self._scales()
-        pixel *= p.bin
+        p, beams = self.params, self._beams()
+        waves, (ny, nx) = beams.wavelength, self.meta.dataset_shape.nav
+        # the size of a pixel as a spatial frequency
+        pixel = p.bin * math.sqrt(abs(math.prod(beams.pitch))) / waves
         # the inverse of the matrix that turns vectors on the detector into vectors on the scan
         turn = correction_matrix(p.scan_rotation, p.flip_y).T
         angle = math.radians(p.astigmatism_angle)
@@ -230,13 +175,12 @@ class SideBandUDF(CenteredUDF):
             astigmatism=(square * p.astigmatism, math.atan2(y, x)),
             spherical=square * p.spherical * (waves * pixel) ** 2 / 2,
         )
-        ny, nx = nav
-        ty, tx = (turn / pixel / np.multiply(nav, scan)).T
-        cy, cx = ((float(c) - (p.bin - 1) / 2) / p.bin for c in self._center)
+        ty, tx = (turn / pixel / np.multiply((ny, nx), beams.steps)).T
+        cy, cx = ((float(c) - (p.bin - 1) / 2) / p.bin for c in beams.center)
         return Trotters(
             aperture=aperture,
             center=(cy, cx),
-            sig=(sig[0] // p.bin, sig[1] // p.bin),
+            sig=(beams.sig[0] // p.bin, beams.sig[1] // p.bin),
             nav=(ny, nx),
             vectors=((float(ty[0]), float(ty[1])), (float(tx[0]), float(tx[1]))),
         )
@@ -340,33 +284,19 @@ def _product(weights: AnyArray, values: AnyArray) -> AnyArray:
     return products.view(values.dtype)
 
 
-def single_side_band(
-    data: Any,
-    *,
-    semiangle: Any,
-    center: Any = None,
-    scan_rotation: float = 0.0,
-    flip_y: bool = False,
-    bin: int = 1,  # noqa: A002  # as for the UDF
-    defocus: float = 0.0,
-    astigmatism: float = 0.0,
-    astigmatism_angle: float = 0.0,
-    spherical: float = 0.0,
-    roi: Region | None = None,
-    **options: Unpack[RunOptions],
-) -> Result:
+@takes_parameters_of(SideBandUDF)
+def single_side_band(data: Any, *, roi: Region | None = None, **options: Any) -> Result:
     """Compute the phase and amplitude of a thin object by single side band ptychography.
 
     Parameters
     ----------
     data : dask.array.Array or opened file, shape (ny, nx, sig_y, sig_x)
         Frames over a 2-D scan; an array needs `axes`.
-    semiangle, center, scan_rotation, flip_y, bin
-        As for `SideBandUDF`.
-    defocus, astigmatism, astigmatism_angle, spherical
-        Aberrations, as there.
-    roi, **options
-        Options of `udfdask.run_udf`, such as `voltage`, which is needed, and `axes`.
+    roi
+        Scan positions to use, as in `udfdask.run_udf`.
+    **options
+        Parameters of `SideBandUDF`: `semiangle`, which is needed, and others; and options of
+        `udfdask.run_udf`, such as `voltage`, which is needed, and `axes`.
 
     Returns
     -------
@@ -387,15 +317,4 @@ def single_side_band(
     >>> result["phase"]
     dask.array<sidebandudf-phase-nav, shape=(24, 24), dtype=float32, ...>
     """
-    udf = SideBandUDF(
-        semiangle=semiangle,
-        center=center,
-        scan_rotation=scan_rotation,
-        flip_y=flip_y,
-        defocus=defocus,
-        astigmatism=astigmatism,
-        astigmatism_angle=astigmatism_angle,
-        spherical=spherical,
-        bin=bin,
-    )
-    return run_udf(data, udf, roi=roi, **options)
+    return run_with_parameters(single_side_band, SideBandUDF, data, roi=roi, **options)

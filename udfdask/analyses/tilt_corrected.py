@@ -7,20 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.analyses.aberrations import NUMBERS, Aberrations
-from udfdask.analyses.bright_field import BATCH, Beams, BrightFieldUDF, cut
+from udfdask.analyses.aberrations import NUMBERS, Aberrations, read_lens
+from udfdask.analyses.bright_field import BATCH, Beams, TiltedImagesUDF, cut
 from udfdask.analyses.shifted_sum import ShiftedSum
 from udfdask.base.once_per_process import OncePerProcess
-from udfdask.errors import ArgumentTypeError
-from udfdask.geometry.axes import Axis
-from udfdask.geometry.units import Quantity, as_quantity, factor
-from udfdask.masks import checks
 from udfdask.udf.buffers import BufferSpec
 from udfdask.udf.promises import Promises
-from udfdask.udfs.shared.built_in import check_flag
 
 
-class TiltCorrectedUDF(BrightFieldUDF):
+class TiltCorrectedUDF(TiltedImagesUDF):
     """Add the images of all tilted beams without the shifts of known aberrations.
 
     Each frame is added to the result when it comes: snapshots show the image during the scan, and
@@ -83,14 +78,15 @@ class TiltCorrectedUDF(BrightFieldUDF):
         cx: Any = None,
         center: Any = None,
     ) -> None:
-        lengths = {"defocus": defocus, "astigmatism": astigmatism}
-        angles = {"astigmatism_angle": astigmatism_angle, "scan_rotation": scan_rotation}
-        lens = {name: _nanometers(name, value) for name, value in lengths.items()}
-        for name, value in angles.items():
-            lens[name] = checks.number(name, value, of="a number of degrees")
-        flip_y = check_flag("flip_y", flip_y)
-        place = {"cy": cy, "cx": cx, "center": center}
-        super().__init__(semiangle=semiangle, upsampling=upsampling, **place, **lens, flip_y=flip_y)
+        place = {"cy": cy, "cx": cx, "center": center, "upsampling": upsampling}
+        lens = read_lens(
+            defocus=defocus,
+            astigmatism=astigmatism,
+            astigmatism_angle=astigmatism_angle,
+            scan_rotation=scan_rotation,
+            flip_y=flip_y,
+        )
+        super().__init__(semiangle=semiangle, **place, **lens)
 
     def _lens(self) -> Aberrations:
         return Aberrations(**{name: self.params[name] for name in (*NUMBERS, "flip_y")})
@@ -103,16 +99,8 @@ class TiltCorrectedUDF(BrightFieldUDF):
         return {
             "total": self.buffer("single", shape, "float64", use="private"),
             "pattern": self.buffer("sig", (), "float64", use="private"),
-            **self._image_buffers(),
+            **super().get_result_buffers(),
         }
-
-    def get_result_axes(self) -> Mapping[str, tuple[Axis, ...]]:
-        """Name the axes of the images."""
-        return self._image_axes()
-
-    def get_result_units(self) -> Mapping[str, str | None]:
-        """Name the units: images are relative to their mean."""
-        return {"image": "", "phase": "rad"}
 
     def get_shared_task_data(self) -> Mapping[str, Any]:
         """Return where each pixel is added, and a cache for tiles."""
@@ -147,14 +135,3 @@ class TiltCorrectedUDF(BrightFieldUDF):
             means = self.results.pattern[tuple(beams.pixels.T)] / known.sum()
             image = self._shifted(beams).relative(self.results.total, known, means)
         return self._images(image, beams, self._lens())
-
-
-def _nanometers(name: str, given: Any) -> float:
-    """Return a length in nm, from a number or such as "0.1 um"; raise if it is not one."""
-    value = as_quantity(name, given)
-    if isinstance(value, Quantity):
-        try:
-            return value.value * factor(value.unit, "nm")
-        except ValueError as error:
-            raise ArgumentTypeError(f"{name} must be a length, not {given!r}: {error}") from None
-    return checks.number(name, value, of="a number of nm")
