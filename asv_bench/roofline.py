@@ -3,7 +3,8 @@
     python asv_bench/roofline.py [--gigabytes 0.4] [--dtypes uint16,float32] [--works sum,com]
 
 prints a table for each dtype, and with ``--write PAGE`` replaces the marked part of that page of
-the documentation. It takes 9 to 14 minutes on two quiet cores, most of it for the other libraries.
+the documentation. ``--save FILE`` writes the ratios as JSON, for `vector_widths.py`. It takes 9 to
+14 minutes on two quiet cores, most of it for the other libraries.
 
 The limits are measured in the same run. *Read* is the time to add up the 64-bit words of the same
 file from the page cache. *Products* is the time that the multiplications with dense masks take at
@@ -15,6 +16,7 @@ takes processor time. The last column says which goals are missed.
 from __future__ import annotations
 
 import argparse
+import json
 import math
 import sys
 import tempfile
@@ -198,6 +200,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--no-libertem", action="store_true")
     parser.add_argument("--folder", type=Path, help="folder of the data; else a temporary one")
     parser.add_argument("--write", type=Path, help="page whose marked part is replaced")
+    parser.add_argument("--save", type=Path, help="JSON file for the ratios")
     args = parser.parse_args(arguments)
     works, dtypes = chosen(args.works, WORKS, "work"), chosen(args.dtypes, DTYPES, "dtype")
     libertem = by_libertem.INSTALLED and not args.no_libertem
@@ -206,7 +209,7 @@ def main(arguments: list[str] | None = None) -> int:
     speeds = f"sgemm {flops['float32'] / 1e9:.0f}, dgemm {flops['float64'] / 1e9:.0f} GFlop/s"
     lines = [f"Measured {time.strftime('%Y-%m-%d')} {about}; {speeds}."]
     print(lines[0], flush=True)
-    failed = False
+    failed, ratios = False, []
     folder = nullcontext(args.folder) if args.folder else tempfile.TemporaryDirectory()
     with folder as made, LiberTEM(args.threads) if libertem else nullcontext() as peer:
         how = {"folder": Path(made), "threads": args.threads, "repeats": args.repeats}
@@ -218,8 +221,12 @@ def main(arguments: list[str] | None = None) -> int:
                 outcome = run_case(case_of(work, DTYPES[dtype]), gigabytes=args.gigabytes, **how)
                 failed |= outcome.failed
                 wide = np.result_type(outcome.dtype, "float32").name
-                lines.append(Verdict(outcome, flops[wide]).row())
+                verdict = Verdict(outcome, flops[wide])
+                ratios.append([dtype, work, verdict.of_limit, verdict.ratio("LiberTEM")])
+                lines.append(verdict.row())
                 print(lines[-1], flush=True)
+    if args.save:
+        args.save.write_text(json.dumps({"about": versions(libertem), "ratios": ratios}))
     if args.write:
         before, rest = args.write.read_text().split(START)
         text = "\n".join(lines)
