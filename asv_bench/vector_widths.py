@@ -28,7 +28,7 @@ WIDTHS = {
     "as it is": {},
     "256 bits": {
         "NUMBA_CPU_NAME": "haswell",
-        "NUMBA_CPU_FEATURES": "+sse4.2,+popcnt,+cx16,+avx,+avx2,+fma,+f16c,+bmi,+bmi2,+lzcnt,+movbe",
+        "NUMBA_CPU_FEATURES": "+sse4.2,+popcnt,+cx16,+avx2,+fma,+f16c,+bmi,+bmi2,+lzcnt,+movbe",
         "OPENBLAS_CORETYPE": "Haswell",
         "NPY_DISABLE_CPU_FEATURES": "X86_V4 AVX512_ICL AVX512_SPR",
     },
