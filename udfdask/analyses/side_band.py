@@ -38,11 +38,13 @@ class SideBandUDF(BrightFieldUDF):
         `CoMUDF`.
     flip_y : bool
         Flip the y axis of the detector before the rotation.
-    defocus, astigmatism, spherical : float or str
-        Defocus, twofold astigmatism and spherical aberration Cs, in nm or such as "1.2 mm"; the
-        signs are those of `ParallaxUDF`.
+    defocus, astigmatism : float or str
+        Defocus and twofold astigmatism, in nm or such as "0.1 um"; the signs are those of
+        `ParallaxUDF`.
     astigmatism_angle : float
         Direction of the largest defocus on the scan, in degrees from +x toward +y.
+    spherical : float or str
+        Spherical aberration Cs, in nm or such as "1.2 mm".
     bin : int
         Number of pixels along y and x that are added up to one before, which takes less time.
     center : {"zero", "middle"} or tuple of float, optional
