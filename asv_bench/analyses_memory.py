@@ -96,12 +96,6 @@ def strain_of(frames: da.Array) -> tuple[Any, list[tuple[Any, ud.UDF]]]:
     return analyses.strain_map(lattices, max_memory=LIMIT), stages
 
 
-def polar_of(frames: da.Array) -> tuple[Any, list[tuple[Any, ud.UDF]]]:
-    """Return the variance of unwrapped frames over the scan: all of them do not fit in memory."""
-    result, stages = run(frames, analyses.PolarUDF(r=100, n_bins=50, n_angles=90))
-    return result["intensity"].var(axis=(0, 1)), stages
-
-
 def ellipse_of(frames: da.Array) -> tuple[Any, list[tuple[Any, ud.UDF]]]:
     """Return the edge of the bright field in the sum of all frames."""
     result, stages = run(frames, SumUDF())
@@ -121,7 +115,6 @@ ANALYSES: dict[str, tuple[str, Callable[[da.Array], Any]]] = {
     "find_disks": ("crystal", disks_of),
     "fit_lattice": ("crystal", lattices_of),
     "strain_map": ("crystal", strain_of),
-    "PolarUDF": ("thin", polar_of),
     "PolarMeanUDF": ("thin", lambda x: run(x, analyses.PolarMeanUDF())),
     "fit_ellipse": ("thin", ellipse_of),
     "RadialVarianceUDF": ("thin", lambda x: run(x, analyses.RadialVarianceUDF())),
