@@ -98,8 +98,8 @@ def _frames_at_once(pixel: Any, swap: Any) -> int:
     constants, and so do products that are not added in the same step: with three frames and 16
     registers, one of the sums did not fit, and 16 masks took 1.3 to 1.5 times as long as with two.
     """
-    if REGISTERS == 32:
-        return 4
+    if REGISTERS == 32:  # with 6 frames, integers gain nothing, and 16 masks take longer
+        return 6 if isinstance(pixel, types.Float) else 4
     if not FUSES:
         return 2
     plain = isinstance(pixel, types.Float) or pixel.bitwidth < 32 or pixel == types.int32
