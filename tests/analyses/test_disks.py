@@ -84,6 +84,17 @@ def test_unevenly_filled_disks(correlation, most):
     assert rms[correlation] < most < rms["cross"]
 
 
+@pytest.mark.parametrize("offset", [0, 300])
+def test_a_ring_does_not_see_disks_at_the_opposite_border(offset):
+    at_border = np.tile([(6.4, 30.3), (41.7, 7.2)], (2, 1, 1))
+    opposite = np.array([(62.0, 31.0), (42.0, 65.0)])
+    alone = simulate(at_border, 6, (60, 64), background=offset)
+    both = simulate(np.concatenate([at_border, [opposite] * 2], axis=1), 6, (60, 64))
+    for frames in (alone, both - 5 + offset):
+        found = run(da.from_array(frames), FindDisksUDF(DiskTemplate(radius=6, radius_outer=9)))
+        assert np.abs(errors(found["positions"], at_border)).max() < 0.05
+
+
 def test_intensities_are_sums_of_counts():
     found = run(da.from_array(DATA))
     total = 200 * np.maximum(RING.array(), 0).sum()

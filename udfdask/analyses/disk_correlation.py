@@ -30,7 +30,7 @@ class DiskFilter:
     """The transform of a template, ready to be multiplied with those of frames of one shape."""
 
     shape: tuple[int, int]
-    """Shape of the frames (y, x)."""
+    """Shape of the frames (y, x), with the pixels that are added beyond their borders."""
     power: float
     """Power of the amplitudes of the frames, from `POWERS`."""
     total: float
@@ -56,10 +56,25 @@ def disk_radius(template: AnyArray) -> float:
 
 
 def make_filter(
-    template: AnyArray, center: tuple[float, float], shape: tuple[int, int], kind: str
+    template: AnyArray,
+    center: tuple[float, float],
+    shape: tuple[int, int],
+    kind: str,
+    *,
+    edge: float,
 ) -> DiskFilter:
-    """Return the filter for frames of a shape; `center` is the center of the disk (y, x)."""
+    """Return the filter for frames of a shape and disks `edge` pixels or more from their borders.
+
+    `center` is the center of the disk (y, x).
+    """
     (height, width), power = shape, POWERS[kind]
+    if (template < 0).any():
+        # a ring that reaches over a border would see the disks at the opposite one, which moves
+        # disks at the border by 0.3 pixels
+        reach = np.abs(np.subtract(np.argwhere(template), center)).max()
+        beyond = math.ceil(reach) - round(edge)
+        if beyond > 0:
+            height, width = (fft.next_fast_len(n + beyond, real=True) for n in shape)
     ky, kx = fft.fftfreq(height)[:, np.newaxis], fft.rfftfreq(width)
     move = np.exp(2j * np.pi * (ky * center[0] + kx * center[1]))
     # the highest frequency of an even number of pixels has no phase; the mean tells nothing
@@ -68,7 +83,7 @@ def make_filter(
     twice = np.where(kx > 0, 2, 1)  # half of the waves are not stored
 
     def spectrum(image: AnyArray) -> AnyArray:
-        found: AnyArray = fft.rfft2(image, s=shape) * move * used
+        found: AnyArray = fft.rfft2(image, s=(height, width)) * move * used
         return found
 
     disk = np.maximum(template, 0.0)
@@ -80,7 +95,9 @@ def make_filter(
         return np.asarray(found / height, np.complex64)
 
     total = float(disk.sum())
-    return DiskFilter(shape=shape, power=power, total=total, waves=waves(power), plain=waves(1.0))
+    return DiskFilter(
+        shape=(height, width), power=power, total=total, waves=waves(power), plain=waves(1.0)
+    )
 
 
 def _flattened(spectra: AnyArray, power: float) -> AnyArray:
@@ -110,11 +127,14 @@ def find_in_frames(
     """
     from udfdask.kernels.cpu.map_maxima import climb, find_local_maxima, fold_waves
 
-    shape = template.shape
-    spectra = fft.rfft2(frames, workers=1)
+    shape, (height, width) = template.shape, frames.shape[1:]
+    if shape != (height, width):  # the added pixels are zeros: as dark as the darkest one
+        frames = frames - frames.min(axis=(1, 2), keepdims=True)
+    spectra = fft.rfft2(frames, s=shape, workers=1)
     products = _flattened(spectra, template.power) * template.waves
+    maps = fft.irfft2(products, s=shape, norm="forward", workers=1)
     positions, numbers = find_local_maxima(
-        fft.irfft2(products, s=shape, norm="forward", workers=1),
+        maps[:, :height, :width],
         round(edge),
         min_spacing,
         min_correlation,
