@@ -16,7 +16,7 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -68,7 +68,6 @@ def recording(kind: str, gigabytes: float) -> da.Array:
     return da.map_blocks(line, kind, chunks=chunks, meta=np.empty((0,) * 4, np.uint16))
 
 
-Stages = Iterator[tuple[Any, ud.UDF]]
 ABOUT: dict[str, Any] = {"axes": THIN.axes, "voltage": THIN.voltage, "max_memory": LIMIT}
 
 

@@ -42,8 +42,9 @@ MOST_MASKS = 64
 """Largest number of masks in a part: their sums for `DEPTH` frames fit the second-level cache."""
 
 BLOCK = 32
-"""Number of vectors of pixels in a block. The pixels of 4 frames then take 8 KiB and stay in the
-first-level cache for all masks. With 64, float32 frames and 64 masks took 1.2 times as long."""
+"""Number of vectors of pixels in a block. The pixels of 4 to 6 frames then take 8 to 12 KiB,
+and stay in the first-level cache for all masks. With 64, float32 frames and 64 masks took 1.2
+times as long."""
 
 LONGEST = 512
 """Largest number of vectors of pixels whose products are added up in the dtype of the masks, which
