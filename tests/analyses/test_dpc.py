@@ -56,6 +56,8 @@ def test_frames_in_reciprocal_lengths_need_no_voltage(thin):
     axes = [*how["axes"][:2], *frame]
     found = integrated_dpc(array, com={"cy": 24, "cx": 24, **TURNED}, axes=axes)
     np.testing.assert_allclose(found["phase"].compute(**SYNC), wanted, atol=1e-9)
+    with pytest.raises(ArgumentValueError):  # a step in pixels is no length
+        integrated_dpc(array, com=TURNED, axes=[Axis(name="y"), Axis(name="x"), *frame])
 
 
 def test_a_region_and_a_snapshot_have_the_phase_of_their_positions(thin):

@@ -264,6 +264,7 @@ def axes_with(**changed):
     [
         ({}, {"voltage": None}, "needs the voltage: pass voltage="),
         ({}, {"axes": None}, "axes of the scan"),
+        ({}, axes_with(scan={"unit": None}), "axes of the scan"),
         ({}, axes_with(frame={"unit": None}), "axes of the frames"),
         ({}, axes_with(scan={"unit": "s"}), "axes of the scan"),
         ({}, axes_with(frame={"unit": "eV"}), "axes of the frames"),

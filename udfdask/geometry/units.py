@@ -88,6 +88,8 @@ def factor(unit: str, target: str) -> float:
         raise ValueError(f"{unit} and {target} measure different things")
     if _plain(unit) == _plain(target):
         return 1.0
+    if _counts_pixels(unit) != _counts_pixels(target):  # a pixel of pint is 1/96 of an inch
+        raise ValueError(f"{unit} and {target} measure different things")
     import pint  # equal units need no package, and it takes a while to import
 
     registry = pint.get_application_registry()
@@ -106,6 +108,11 @@ def factor(unit: str, target: str) -> float:
         return float((1.0 * one).to(other).magnitude)
     except (pint.errors.PintError, TypeError, AttributeError, TokenError) as error:
         raise ValueError(f"{unit} or {target} is no unit that pint knows ({error})") from None
+
+
+def _counts_pixels(unit: str) -> bool:
+    """Return whether pixels are a part of a unit."""
+    return not PIXELS.isdisjoint(re.findall(r"[^\W\d_]+", unit))
 
 
 def _parsed(registry: Any, unit: str, fitting: str) -> Any:
