@@ -19,6 +19,7 @@ from udfdask.geometry.shapes import Slice
 from udfdask.geometry.units import Quantity, as_quantity
 from udfdask.masks import checks
 from udfdask.udf.buffers import BufferSpec
+from udfdask.udfs.shared.built_in import check_scan
 from udfdask.udfs.shared.centered import CenteredUDF
 from udfdask.udfs.shared.geometry_parameters import read_center
 
@@ -89,12 +90,8 @@ class BrightFieldUDF(CenteredUDF):
     def _beams(self) -> Beams:
         """Return the beams of a run; raise if they are not known."""
         name, sig = type(self).__name__, self._frame_shape()
-        nav, axes = tuple(self.meta.dataset_shape.nav), self.meta.axes
-        if len(nav) != 2 or min(nav) < self._least_scan:
-            raise ArgumentValueError(
-                f"{name} needs a 2-D scan with at least {self._least_scan} positions along each "
-                f"axis, but the scan has the shape {nav}"
-            )
+        axes = self.meta.axes
+        check_scan(self, self._least_scan)
         if self.meta.voltage is None:
             raise ArgumentValueError(f"{name} needs the voltage: pass voltage='300 kV'")
         center, r = np.array(self._center, float), float(self.params.semiangle)

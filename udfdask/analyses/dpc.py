@@ -22,7 +22,7 @@ from udfdask.run.run_udf import run_udf
 from udfdask.udf import UDF
 from udfdask.udf.buffers import BufferSpec
 from udfdask.udfs.com import CoMUDF, over_scan
-from udfdask.udfs.shared.built_in import check_choice
+from udfdask.udfs.shared.built_in import check_choice, check_scan
 
 
 class _IntegratingUDF(UDF):
@@ -30,12 +30,7 @@ class _IntegratingUDF(UDF):
 
     def _phase_buffer(self, unit: str | None) -> BufferSpec:
         """Return the declaration of the phase; raise if the scan or the units do not allow it."""
-        nav = tuple(self.meta.dataset_shape.nav)
-        if len(nav) != 2 or min(nav) < 2:
-            raise ArgumentValueError(
-                "a phase is integrated over a 2-D scan with at least 2 positions along each axis, "
-                f"but the navigation shape is {nav}"
-            )
+        check_scan(self)
         self._radians_per(unit)
         return self.buffer("nav", dtype="float64", use="result_only")
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.errors import ArgumentValueError
 from udfdask.geometry.axes import Axis
 from udfdask.udf.buffers import BufferSpec
 from udfdask.udfs.com import CoMUDF, over_scan
+from udfdask.udfs.shared.built_in import check_scan
 from udfdask.udfs.shared.com_corrections import weigh_angles
 
 CURVES = ("curl_by_angle", "divergence_by_angle")
@@ -65,11 +65,7 @@ class ScanRotationUDF(CoMUDF):
     promises = CoMUDF.promises
 
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
-        if not self._is_scan:
-            raise ArgumentValueError(
-                "a scan rotation is guessed from a 2-D scan with at least 2 positions along each "
-                f"axis, but the navigation shape is {tuple(self.meta.dataset_shape.nav)}"
-            )
+        check_scan(self)
         declare = partial(self.buffer, "single", dtype="float64", use="result_only")
         curves = {name: declare((360, 2)) for name in CURVES}
         return {**super().get_result_buffers(), **curves, **{name: declare() for name in GUESSED}}

@@ -83,6 +83,16 @@ class BuiltInUDF(UDF):
         return self.meta.dataset_shape.nav.size if roi is None else int(np.count_nonzero(roi))
 
 
+def check_scan(udf: UDF, least: int = 2) -> None:
+    """Raise if the scan of a run is not 2-D, or too small along an axis."""
+    nav = tuple(udf.meta.dataset_shape.nav)
+    if len(nav) != 2 or min(nav) < least:
+        raise ArgumentValueError(
+            f"{type(udf).__name__} needs a 2-D scan with at least {least} positions along each "
+            f"axis, but the scan has the shape {nav}"
+        )
+
+
 def check_flag(name: str, value: Any) -> bool:
     """Return a bool; raise if a parameter is not one. The value of a lazy one is an array."""
     value = value[()] if isinstance(value, np.ndarray) and value.ndim == 0 else value
