@@ -212,7 +212,6 @@ class IntegratedFieldUDF(_IntegratingUDF):
 
     def get_results(self) -> Mapping[str, Any]:
         valid = self.meta.get_valid_nav_mask()
-        assert valid is not None  # it is None only in process_*
         merged = np.where(valid[:, np.newaxis], self.results.field, np.nan)
         field_y, field_x = over_scan(self.meta, merged)
         return {"phase": self._integrated(field_y, field_x, self.params.unit)}

@@ -186,7 +186,6 @@ class ParallaxUDF(TiltedImagesUDF):
         by_bin = [np.bincount(index, axis) / np.bincount(index) for axis in beams.angles.T]
         angles = np.stack(by_bin, axis=1)
         valid = self.meta.get_valid_nav_mask()
-        assert valid is not None  # it is None only in process_*
         rows, where = self.results.bins, self.meta.coordinates
         valid &= np.isfinite(rows.sum(axis=1))
         if not valid.all():  # the rows can be most of the memory

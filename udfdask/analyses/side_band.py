@@ -255,7 +255,6 @@ class SideBandUDF(BrightFieldUDF):
         """Find the frequencies of the object, and transform them back."""
         trotters, spectrum = self._trotters(), self.results.spectrum
         valid = self.meta.get_valid_nav_mask(full_nav=True)
-        assert valid is not None  # it is None only in process_*
         mask = valid.reshape(spectrum.shape)
         if mask.any() and not mask.all():  # otherwise, the edges of what is missing would show
             mean = self.results.bright / np.count_nonzero(mask)

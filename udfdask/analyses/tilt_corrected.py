@@ -128,7 +128,6 @@ class TiltCorrectedUDF(TiltedImagesUDF):
     def get_results(self) -> Mapping[str, Any]:
         beams = self._beams()
         known = self.meta.get_valid_nav_mask(full_nav=True)
-        assert known is not None  # it is None only in process_*
         known = known.reshape(tuple(self.meta.dataset_shape.nav))
         image = np.full(self._fine_shape(), np.nan)
         if known.any():

@@ -288,7 +288,7 @@ class UDFMeta:
         """Scan positions of the current frames, int, shape (frames, nav dims)."""
         return self._cursor("coordinates").coordinates(self._grid)
 
-    def get_valid_nav_mask(self, full_nav: bool = False) -> AnyArray | None:
+    def get_valid_nav_mask(self, full_nav: bool = False) -> Any:
         """Return a mask of the scan positions that have been merged so far.
 
         Parameters

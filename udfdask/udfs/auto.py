@@ -195,7 +195,6 @@ class AutoUDF(UDF):
     def _get_monitor(self) -> Mapping[str, Any]:
         """Return the result of the last frame that has been merged."""
         merged, result = self.meta.get_valid_nav_mask(), self.results.result
-        assert merged is not None
         if merged.any():
             return {"monitor": result[np.flatnonzero(merged)[-1]]}
         make = np.empty if self.params.ragged else np.zeros  # objects are None, numbers 0

@@ -269,7 +269,6 @@ class CoMUDF(RingUDF):
         p = self.params
         origins = self.results.origins if self._has_own_centers else self._center
         valid = self.meta.get_valid_nav_mask()
-        assert valid is not None  # it is None only in process_*
         with np.errstate(invalid="ignore", over="ignore"):  # frames can contain NaN or infinity
             raw_com, raw_shifts = vector_field.centers(self.results.moments, origins)
             raw_com[~valid] = raw_shifts[~valid] = np.nan
