@@ -32,7 +32,7 @@ def known(thin, chunks=(8, 18, -1, -1)):
 
 def test_the_phase_is_that_of_the_object(thin):
     array, how = known(thin)
-    result = integrated_dpc(array, com=TURNED, **how).compute(**SYNC)
+    result = integrated_dpc(array, **TURNED, **how).compute(**SYNC)
     error = result["phase"] - thin[0].blurred_phase
     assert np.std(error) < 0.02
     assert result.units["phase"] == "rad"
@@ -42,7 +42,7 @@ def test_the_phase_is_that_of_the_object(thin):
 def test_a_result_is_integrated_like_frames(thin):
     array, how = known(thin)
     com = ud.run_udf(array, CoMUDF(**TURNED), **how)
-    wanted = integrated_dpc(array, com=TURNED, **how)["phase"].compute(**SYNC)
+    wanted = integrated_dpc(array, **TURNED, **how)["phase"].compute(**SYNC)
     np.testing.assert_allclose(integrated_dpc(com)["phase"].compute(**SYNC), wanted, atol=1e-12)
     done = integrated_dpc(com.compute(**SYNC))
     np.testing.assert_allclose(done["phase"].compute(**SYNC), wanted, atol=1e-12)
@@ -50,21 +50,21 @@ def test_a_result_is_integrated_like_frames(thin):
 
 def test_frames_in_reciprocal_lengths_need_no_voltage(thin):
     array, how = known(thin)
-    wanted = integrated_dpc(array, com=TURNED, **how)["phase"].compute(**SYNC)
+    wanted = integrated_dpc(array, **TURNED, **how)["phase"].compute(**SYNC)
     per = 1e-3 / ud.geometry.electrons.wavelength(300e3)  # 1/nm in a mrad
     frame = [Axis(name=a.name, unit="1/Å", scale=a.scale * per / 10) for a in how["axes"][2:]]
     axes = [*how["axes"][:2], *frame]
-    found = integrated_dpc(array, com={"cy": 24, "cx": 24, **TURNED}, axes=axes)
+    found = integrated_dpc(array, center=(24, 24), **TURNED, axes=axes)
     np.testing.assert_allclose(found["phase"].compute(**SYNC), wanted, atol=1e-9)
     with pytest.raises(ArgumentValueError):  # a step in pixels is no length
-        integrated_dpc(array, com=TURNED, axes=[Axis(name="y"), Axis(name="x"), *frame])
+        integrated_dpc(array, **TURNED, axes=[Axis(name="y"), Axis(name="x"), *frame])
 
 
 def test_a_region_and_a_snapshot_have_the_phase_of_their_positions(thin):
     array, how = known(thin)
     y, x = np.ogrid[:32, :36]
     roi = np.hypot(y - 16, x - 18) < 12
-    found = integrated_dpc(array, com=TURNED, roi=roi, **how)["phase"].compute(**SYNC)
+    found = integrated_dpc(array, **TURNED, roi=roi, **how)["phase"].compute(**SYNC)
     np.testing.assert_array_equal(np.isnan(found), ~roi)
     error = (found - thin[0].blurred_phase)[roi]
     assert np.std(error) < 0.02
@@ -142,7 +142,7 @@ def test_a_line_has_no_phase(thin):
     with pytest.raises(ArgumentValueError):
         integrated_dpc(ud.run_udf(array, ud.udfs.SumUDF(), **how))
     with pytest.raises(ArgumentTypeError):
-        integrated_dpc(ud.run_udf(array, CoMUDF(), **how), com=TURNED)
+        integrated_dpc(ud.run_udf(array, CoMUDF(), **how), **TURNED)
 
 
 @pytest.mark.full

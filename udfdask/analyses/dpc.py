@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, Unpack
+from inspect import signature
+from typing import Any
 
 import numpy as np
 
@@ -17,43 +18,12 @@ from udfdask.geometry.electrons import factor_at
 from udfdask.geometry.roi import Region
 from udfdask.masks import checks
 from udfdask.results.result import Result
-from udfdask.run.options import RunOptions
-from udfdask.run.run_udf import run_udf
+from udfdask.run.run_with_parameters import run_with_parameters, takes_parameters_of
 from udfdask.udf import UDF
 from udfdask.udf.buffers import BufferSpec
+from udfdask.udf.meta import UDFMeta
 from udfdask.udfs.com import CoMUDF, over_scan
 from udfdask.udfs.shared.built_in import check_choice, check_scan
-
-
-class _IntegratingUDF(UDF):
-    """A UDF that integrates a field of deflections over its scan."""
-
-    def _phase_buffer(self, unit: str | None) -> BufferSpec:
-        """Return the declaration of the phase; raise if the scan or the units do not allow it."""
-        check_scan(self)
-        self._radians_per(unit)
-        return self.buffer("nav", dtype="float64", use="result_only")
-
-    def _radians_per(self, unit: str | None) -> float:
-        """Return the derivative of the phase, per unit of the scan axes, of a deflection of 1."""
-        length = shared_unit(self.meta.axes[: len(self.meta.dataset_shape.nav)])
-        try:
-            per = factor_at(self.meta.voltage, unit or "px", f"1/{length or 'px'}")
-        except ValueError as error:
-            raise ArgumentValueError(
-                f"a phase needs deflections in mrad or 1/nm over a scan in nm ({error}): pass "
-                "axes=[Axis(name='y', unit='nm', scale=0.05), ...] with an axis for each dimension "
-                "of the data, and for angles voltage='300 kV'"
-            ) from None
-        return 2 * math.pi * per
-
-    def _integrated(self, field_y: AnyArray, field_x: AnyArray, unit: str | None) -> Any:
-        """Return the phase of a field over the scan, valid where the field is known."""
-        p, scale = self.params, self._radians_per(unit)
-        scan = steps(self.meta.axes[:2])
-        how = {"steps": scan, "borders": p.borders, "high_pass": p.high_pass}
-        phase = integrate_gradient(scale * field_y, scale * field_x, **how)
-        return self.with_mask(phase, ~np.isnan(phase))
 
 
 def _checked(borders: Any, high_pass: Any) -> dict[str, Any]:
@@ -65,7 +35,36 @@ def _checked(borders: Any, high_pass: Any) -> dict[str, Any]:
     return {"borders": borders, "high_pass": value}
 
 
-class IntegratedDPCUDF(CoMUDF, _IntegratingUDF):
+def _phase_buffer(udf: UDF, unit: str | None) -> BufferSpec:
+    """Return the declaration of the phase; raise if the scan or the units do not allow it."""
+    check_scan(udf)
+    _radians_per(udf.meta, unit)
+    return udf.buffer("nav", dtype="float64", use="result_only")
+
+
+def _radians_per(meta: UDFMeta, unit: str | None) -> float:
+    """Return the derivative of the phase, per unit of the scan axes, of a deflection of 1."""
+    length = shared_unit(meta.axes[:2])
+    try:
+        per = factor_at(meta.voltage, unit or "px", f"1/{length or 'px'}")
+    except ValueError as error:
+        raise ArgumentValueError(
+            f"a phase needs deflections in mrad or 1/nm over a scan in nm ({error}): pass "
+            "axes=[Axis(name='y', unit='nm', scale=0.05), ...] with an axis for each dimension "
+            "of the data, and for angles voltage='300 kV'"
+        ) from None
+    return 2 * math.pi * per
+
+
+def _phase(udf: UDF, field_y: AnyArray, field_x: AnyArray, unit: str | None) -> Any:
+    """Return the phase of a field over the scan, valid where the field is known."""
+    p, scale = udf.params, _radians_per(udf.meta, unit)
+    how = {"steps": steps(udf.meta.axes[:2]), "borders": p.borders, "high_pass": p.high_pass}
+    phase = integrate_gradient(scale * field_y, scale * field_x, **how)
+    return udf.with_mask(phase, ~np.isnan(phase))
+
+
+class IntegratedDPCUDF(CoMUDF):
     """Compute the phase of a thin object from centers of mass (integrated DPC).
 
     The deflection of the beam is the gradient of the phase, blurred by the intensity of the probe:
@@ -144,20 +143,18 @@ class IntegratedDPCUDF(CoMUDF, _IntegratingUDF):
         UDF.__init__(self, **self._kwargs, **_checked(borders, high_pass))
 
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
-        phase = self._phase_buffer(shared_unit(self.meta.axes[-2:]))
+        phase = _phase_buffer(self, shared_unit(self.meta.axes[-2:]))
         return {**super().get_result_buffers(), "phase": phase}
 
     def get_result_units(self) -> Mapping[str, str | None]:
-        """Name the units: those of `CoMUDF`, and radians."""
         return {**super().get_result_units(), "phase": "rad"}
 
     def get_field_results(self, field_y: Any, field_x: Any) -> Mapping[str, Any]:
-        """Compute the phase as well."""
-        phase = self._integrated(field_y, field_x, shared_unit(self.meta.axes[-2:]))
+        phase = _phase(self, field_y, field_x, shared_unit(self.meta.axes[-2:]))
         return {**super().get_field_results(field_y, field_x), "phase": phase}
 
 
-class IntegratedFieldUDF(_IntegratingUDF):
+class IntegratedFieldUDF(UDF):
     """Integrate a field: data of shape (ny, nx, 2), whose frames are vectors (y, x).
 
     Parameters
@@ -193,7 +190,6 @@ class IntegratedFieldUDF(_IntegratingUDF):
         super().__init__(unit=unit, **_checked(borders, high_pass))
 
     def get_preferred_input_dtype(self) -> Any:
-        """Use float64."""
         return np.float64
 
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
@@ -201,31 +197,22 @@ class IntegratedFieldUDF(_IntegratingUDF):
         if sig != (2,):
             raise ArgumentValueError(f"a field has vectors (y, x) as its frames, not {sig}")
         field = self.buffer("nav", (2,), "float64", use="private")
-        return {"field": field, "phase": self._phase_buffer(self.params.unit)}
+        return {"field": field, "phase": _phase_buffer(self, self.params.unit)}
 
     def get_result_units(self) -> Mapping[str, str | None]:
-        """Name the unit: radians."""
         return {"phase": "rad"}
 
     def process_partition(self, partition: AnyArray) -> None:
         self.results.field[:] = partition
 
     def get_results(self) -> Mapping[str, Any]:
-        valid = self.meta.get_valid_nav_mask()
-        merged = np.where(valid[:, np.newaxis], self.results.field, np.nan)
-        field_y, field_x = over_scan(self.meta, merged)
-        return {"phase": self._integrated(field_y, field_x, self.params.unit)}
+        valid = self.meta.get_valid_nav_mask()[:, np.newaxis]
+        field = over_scan(self.meta, np.where(valid, self.results.field, np.nan))
+        return {"phase": _phase(self, *field, self.params.unit)}
 
 
-def integrated_dpc(
-    data: Any,
-    *,
-    borders: str = "mirrored",
-    high_pass: float = 0.0,
-    com: Mapping[str, Any] | None = None,
-    roi: Region | None = None,
-    **options: Unpack[RunOptions],
-) -> Result:
+@takes_parameters_of(IntegratedDPCUDF)
+def integrated_dpc(data: Any, *, roi: Region | None = None, **options: Any) -> Result:
     """Compute the phase of a thin object: from frames, or from the result of `CoMUDF`.
 
     Parameters
@@ -233,15 +220,12 @@ def integrated_dpc(
     data : dask.array.Array, opened file, or Result
         Frames over a 2-D scan, shape (ny, nx, sig_y, sig_x), with units on their axes; or a result
         with the field of `CoMUDF`, whose rotation and flip are in it.
-    borders, high_pass
-        As for `IntegratedDPCUDF`.
-    com : mapping, optional
-        Parameters of `CoMUDF`, such as ``{"scan_rotation": 30, "r": "25 mrad"}``.
     roi : optional
         Scan positions to use, as in `udfdask.run_udf`.
     **options
-        Options of `udfdask.run_udf`, such as `axes`, and `voltage` if deflections are
-        angles; by default, a result has the voltage of its run.
+        Parameters of `IntegratedDPCUDF`, with a result only `borders` and `high_pass`, and options
+        of `udfdask.run_udf`, such as `axes`, and `voltage` if deflections are angles; by default, a
+        result has the voltage of its run.
 
     Returns
     -------
@@ -251,26 +235,25 @@ def integrated_dpc(
     Raises
     ------
     ArgumentTypeError, ArgumentValueError
-        As these UDFs; if a result has no field, or `com` comes with one.
+        As these UDFs; if a result has no field, or comes with parameters of `CoMUDF`.
 
     Examples
     --------
     >>> from udfdask.analyses import integrated_dpc
     >>> from udfdask.demo import PhaseObject
     >>> thin = PhaseObject(nav_shape=(24, 24), scan_rotation=30)
-    >>> result = integrated_dpc(thin, voltage="300 kV", com={"scan_rotation": 30})
+    >>> result = integrated_dpc(thin, voltage="300 kV", scan_rotation=30)
     >>> result["phase"]
     dask.array<integrateddpcudf-phase-nav, shape=(24, 24), dtype=float64, ...>
     """
-    how: dict[str, Any] = {"borders": borders, "high_pass": high_pass}
     if not isinstance(data, Result):
-        return run_udf(data, IntegratedDPCUDF(**(com or {}), **how), roi=roi, **options)
-    if com:
+        return run_with_parameters(integrated_dpc, IntegratedDPCUDF, data, roi=roi, **options)
+    if made := [name for name in signature(CoMUDF).parameters if name in options]:
         raise ArgumentTypeError(
-            "com has parameters of CoMUDF, but this result has its field already: pass the frames"
+            f"this result has the field of CoMUDF already: leave out {', '.join(made)}, or pass "
+            "the frames"
         )
     field, axes = take_array(data, ("field",), "CoMUDF")
-    known: dict[str, Any] = {"voltage": data.calibration.voltage, **options, "axes": axes}
-    udf = IntegratedFieldUDF(unit=data.units["field"] or "px", **how)
-    phase: Result = run_udf(field, udf, sig_dims=1, roi=roi, **known)
-    return phase
+    known = {"voltage": data.calibration.voltage, **options, "axes": axes, "sig_dims": 1}
+    known["unit"] = data.units["field"] or "px"
+    return run_with_parameters(integrated_dpc, IntegratedFieldUDF, field, roi=roi, **known)

@@ -17,7 +17,7 @@ from udfdask.plotting import Panel, draw
 thin = PhaseObject(nav_shape=(64, 64), dose=2000, scan_rotation=30, flip_y=True)
 guess = ud.run_udf(thin, ScanRotationUDF()).compute()
 turned = {"scan_rotation": guess["scan_rotation"], "flip_y": guess["flip_y"] == 1}
-phase = integrated_dpc(thin, com=turned).compute()["phase"]
+phase = integrated_dpc(thin, **turned).compute()["phase"]
 
 scan = {"axes": thin.axes[:2], "label": "rad", "cmap": "gray"}
 curl, angles = guess["curl_by_angle"], guess.axes["curl_by_angle"]
