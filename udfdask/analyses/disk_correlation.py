@@ -20,7 +20,6 @@ pixels sample badly, give errors of 0.02 pixels (hybrid) and 0.04 pixels (phase)
 FLOOR = 1e-5
 """Waves with a smaller part of the largest amplitude are rounding errors of float32."""
 
-
 STEPS = 2
 """Steps of Newton's method from the vertices of parabolas; the second one moves by some 1e-3 px."""
 
@@ -118,7 +117,7 @@ def find_in_frames(
     edge: float,
     min_spacing: float,
     min_correlation: float,
-    max_disks: int,
+    most: int,
     subpixel: bool,
 ) -> tuple[AnyArray, AnyArray, AnyArray, AnyArray]:
     """Return positions, intensities, correlations and numbers of the disks of frames (n, y, x).
@@ -133,14 +132,9 @@ def find_in_frames(
     spectra = fft.rfft2(frames, s=shape, workers=1)
     products = _flattened(spectra, template.power) * template.waves
     maps = fft.irfft2(products, s=shape, norm="forward", workers=1)
-    positions, numbers = find_local_maxima(
-        maps[:, :height, :width],
-        round(edge),
-        min_spacing,
-        min_correlation,
-        max_disks,
-        subpixel=subpixel,
-    )
+    limits = round(edge), min_spacing, min_correlation, most
+    inner = maps[:, :height, :width]
+    positions, numbers = find_local_maxima(inner, *limits, subpixel=subpixel)
     columns = (shape[1] + 1) // 2  # without the highest frequency
     sums = np.empty((6, columns), np.float32)
 

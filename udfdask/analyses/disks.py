@@ -16,19 +16,18 @@ from udfdask.analyses.disk_correlation import (
     make_filter,
 )
 from udfdask.base.types import is_lazy
-from udfdask.errors import ArgumentTypeError, ArgumentValueError
+from udfdask.errors import ArgumentValueError
 from udfdask.geometry.axes import Axis
 from udfdask.geometry.roi import Region
-from udfdask.geometry.units import Quantity, as_quantity
-from udfdask.masks import DiskTemplate, checks
+from udfdask.masks import checks
 from udfdask.results.result import Result
 from udfdask.run.options import RunOptions, forwards
 from udfdask.run.run_udf import run_udf
-from udfdask.udf import UDF
 from udfdask.udf.buffers import BufferSpec
 from udfdask.udf.promises import Promises
-from udfdask.udfs.correlation import check_template
-from udfdask.udfs.shared.built_in import BuiltInUDF, check_choice, check_flag
+from udfdask.udfs.shared.built_in import check_choice, check_flag
+from udfdask.udfs.shared.geometry_parameters import read_length
+from udfdask.udfs.shared.templates import TemplateUDF
 
 LEAST = {"cross": 0.02, "hybrid": 0.2, "phase": 0.3}
 """Default of `min_correlation`: shot noise makes maxima of about 0.01, 0.15 and 0.25."""
@@ -37,7 +36,7 @@ STACK = 2**18
 """Pixels at a time: 1 MiB of float32. Tiles of 8 MiB, and their spectra, take 1.4 times as long."""
 
 
-class FindDisksUDF(BuiltInUDF):
+class FindDisksUDF(TemplateUDF):
     """Find all diffraction disks of each frame, by correlation with the image of a disk.
 
     Parameters
@@ -139,35 +138,29 @@ class FindDisksUDF(BuiltInUDF):
         subpixel: bool = True,
     ) -> None:
         check_choice("correlation", correlation, tuple(POWERS))
+        if center is not None:
+            pair = checks.pair("center", center, "a position (y, x) in the template, in pixels")
+            center = tuple(checks.number(f"center[{k}]", one) for k, one in enumerate(pair))
         part = LEAST[correlation] if min_correlation is None else min_correlation
         part = checks.number("min_correlation", part, of="a number from 0 to 1")
         if not 0 <= part <= 1:
             raise ArgumentValueError(f"min_correlation must be from 0 to 1, not {part!r}")
         super().__init__(
-            template=check_template(template),
+            template=template,
             correlation=correlation,
-            center=_checked_center(center),
-            min_spacing=_checked_length("min_spacing", min_spacing, positive=True),
-            edge=_checked_length("edge", edge),
+            center=center,
+            min_spacing=read_length("min_spacing", min_spacing, positive=True),
+            edge=read_length("edge", edge),
             min_correlation=part,
             max_disks=checks.integer("max_disks", max_disks, least=1),
             subpixel=check_flag("subpixel", subpixel),
         )
-        template = self.params.template
-        if isinstance(template, DiskTemplate):  # with a unit, the plan makes another instance
-            template = None if template.has_units else template.array()
-        if not is_lazy(template) and template is not None and not (template > 0).any():
+        known = self._template
+        if not is_lazy(known) and known is not None and not (known > 0).any():
             raise ArgumentValueError("template has no positive pixel: pass the image of a disk")
-        self._template = template
-
-    get_preferred_input_dtype = UDF.get_preferred_input_dtype  # float32
 
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
-        sig, shape = self._frame_shape(kinds="f"), self._template.shape
-        if any(n > size for n, size in zip(shape, sig, strict=True)):
-            raise ArgumentValueError(
-                f"the template of shape {shape} is larger than a frame of shape {sig}"
-            )
+        sig = self._frame_shape()
         edge = self.params.edge if is_lazy(self._template) else self._lengths()["edge"]
         if edge is not None and 2 * round(edge) >= min(sig):
             raise ArgumentValueError(
@@ -202,23 +195,17 @@ class FindDisksUDF(BuiltInUDF):
         center = disk_center(template) if p.center is None else p.center
         sig, lengths = self._frame_shape(), self._lengths()
         found = make_filter(template, center, sig, p.correlation, edge=lengths["edge"])
-        return {"filter": found, **lengths}
+        least = {"min_correlation": p.min_correlation, **lengths}
+        return {"filter": found, "limits": {**least, "most": p.max_disks, "subpixel": p.subpixel}}
 
     def process_tile(self, tile: Any) -> None:
-        task, p, results = self.task_data, self.params, self.results
+        task, results = self.task_data, self.results
         step = max(STACK // math.prod(tile.shape[1:]), 1)
         for start in range(0, len(tile), step):
             rows = slice(start, start + step)
             with np.errstate(invalid="ignore", over="ignore"):  # pixels can be infinite
-                found = find_in_frames(
-                    tile[rows].astype(np.float32, copy=False),
-                    task.filter,
-                    edge=task.edge,
-                    min_spacing=task.min_spacing,
-                    min_correlation=p.min_correlation,
-                    max_disks=p.max_disks,
-                    subpixel=p.subpixel,
-                )
+                frames = tile[rows].astype(np.float32, copy=False)
+                found = find_in_frames(frames, task.filter, **task.limits)
             results.positions[rows], results.intensity[rows] = found[:2]
             results.correlation[rows], results.num_disks[rows] = found[2:]
 
@@ -283,24 +270,3 @@ def find_disks(
         subpixel=subpixel,
     )
     return run_udf(data, udf, sig_dims=sig_dims, roi=roi, **options)
-
-
-def _checked_center(given: Any) -> tuple[float, float] | None:
-    """Return the center of a template (y, x) in pixels, or None."""
-    if given is None:
-        return None
-    try:
-        y, x = given
-    except (TypeError, ValueError):
-        raise ArgumentTypeError(
-            f"center must be a position (y, x) in the template, in pixels, not {given!r}"
-        ) from None
-    return checks.number("center[0]", y), checks.number("center[1]", x)
-
-
-def _checked_length(name: str, given: Any, *, positive: bool = False) -> Any:
-    """Return a length in pixels, or with its unit, or None."""
-    value = as_quantity(name, given)
-    if value is None or isinstance(value, Quantity):
-        return value
-    return checks.radius(name, value, positive=positive)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from udfdask.base.types import AnyArray
-from udfdask.errors import ArgumentTypeError, ArgumentValueError, UDFWarning
+from udfdask.errors import ArgumentValueError, UDFWarning
 from udfdask.masks import checks
 from udfdask.masks.polar import distance, rounded, rounding_matrix
 from udfdask.udfs.shared.find_center import find_center, read_pattern
@@ -109,7 +109,9 @@ def fit_ellipse(
     from scipy.optimize import least_squares
 
     values, usable = read_pattern(pattern, mask, "fit_ellipse")
-    inner, outer = _radii(r_range)
+    names = "r_range[1]", "r_range[0]"
+    inner, outer = checks.pair("r_range", r_range, "an inner and an outer radius in pixels")
+    outer, inner = checks.radii(outer, inner, names=names)
     if center is None:
         start = find_center(np.where(usable, values, np.nan))
     else:
@@ -156,18 +158,6 @@ def fit_ellipse(
             stacklevel=2,
         )
     return ellipse, residual
-
-
-def _radii(r_range: Any) -> tuple[float, float]:
-    """Return the inner and the outer radius."""
-    try:
-        inner, outer = r_range
-    except (TypeError, ValueError):
-        raise ArgumentTypeError(
-            f"r_range must be an inner and an outer radius in pixels, not {r_range!r}"
-        ) from None
-    outer, inner = checks.radii(outer, inner, names=("r_range[1]", "r_range[0]"))
-    return inner, outer
 
 
 def _ellipse(parameters: AnyArray, start: tuple[float, float], middle: float) -> Ellipse:

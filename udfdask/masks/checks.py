@@ -41,6 +41,15 @@ def integer(name: str, value: Any, *, least: int, of: str = "an integer") -> int
     return result
 
 
+def pair(name: str, value: Any, of: str) -> tuple[Any, Any]:
+    """Return the two members of a pair; raise if a value is not a pair."""
+    try:
+        first, second = value
+    except (TypeError, ValueError):
+        raise ArgumentTypeError(f"{name} must be {of}, not {value!r}") from None
+    return first, second
+
+
 def size(name: str, value: Any) -> int:
     """Return a number of pixels, at least one."""
     return integer(name, value, least=1, of="an integer number of pixels")

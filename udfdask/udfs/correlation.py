@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from operator import index
 from typing import Any, ClassVar
@@ -14,21 +14,20 @@ from udfdask.backends.table import to_host
 from udfdask.base.types import AnyArray, is_lazy
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.geometry.axes import Axis
-from udfdask.geometry.labels import is_data_array, plain_array, vectors_of
 from udfdask.geometry.shapes import Shape, Slice
 from udfdask.geometry.units import Quantity, as_quantity
 from udfdask.kernels.cpu.dense_products import product
 from udfdask.kernels.cuda.dense_products import add_window_products
-from udfdask.masks import DiskTemplate, MaskContainer
+from udfdask.masks import MaskContainer
 from udfdask.masks.templates import shifted_templates
-from udfdask.udf import UDF
 from udfdask.udf.aux_data import AuxData
 from udfdask.udf.buffers import BufferSpec
 from udfdask.udf.promises import Promises
-from udfdask.udfs.shared.built_in import DENSE_TILES, BuiltInUDF, check_flag
+from udfdask.udfs.shared.built_in import DENSE_TILES, check_flag
+from udfdask.udfs.shared.templates import TemplateUDF, read_array
 
 
-class CorrelationUDF(BuiltInUDF):
+class CorrelationUDF(TemplateUDF):
     """Find diffraction disks near given positions, by template matching.
 
     Around each position, the frame is correlated with a template, at shifts of up to `steps`
@@ -117,24 +116,18 @@ class CorrelationUDF(BuiltInUDF):
         zero_shift: Any = None,
         log_scale: bool = True,
     ) -> None:
-        arrays = {"peaks": _checked_peaks(peaks), "template": check_template(template)}
-        moves = {"steps": _checked_steps(steps), "zero_shift": _checked_shift(zero_shift)}
-        super().__init__(**arrays, **moves, log_scale=check_flag("log_scale", log_scale))
-        template = self.params.template
-        if isinstance(template, DiskTemplate):  # with a unit, the plan makes another instance
-            template = None if template.has_units else template.array()
-        self._template = template
+        super().__init__(
+            peaks=_checked_peaks(peaks),
+            template=template,
+            steps=_checked_steps(steps),
+            zero_shift=_checked_shift(zero_shift),
+            log_scale=check_flag("log_scale", log_scale),
+        )
         # the logarithm needs the minimum of the whole frame
         vars(self)["whole_frames"] = self.params.log_scale
 
-    get_preferred_input_dtype = UDF.get_preferred_input_dtype  # float32
-
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
-        sig, shape = self._frame_shape(kinds="f"), self._template.shape
-        if any(n > size for n, size in zip(shape, sig, strict=True)):
-            raise ArgumentValueError(
-                f"the template of shape {shape} is larger than a frame of shape {sig}"
-            )
+        self._frame_shape()
         n, side = len(self.params.peaks), 2 * self.params.steps + 1
         nav, kind = partial(self.buffer, "nav"), self.meta.input_dtype
         return {
@@ -224,52 +217,19 @@ class CorrelationUDF(BuiltInUDF):
 
 
 _PAIRS = 'for one pair per frame pass UDF.aux_data(shifts, kind="nav", extra_shape=(2,))'
-_SHAPES = {
-    "peaks": "peaks must have the shape (n_peaks, 2), with at least one peak, not {shape}",
-    "template": "template must be a DiskTemplate or an array (height, width), not {given!r:.60}: "
-    "for a disk write DiskTemplate(radius=...)",
-    "zero_shift": "zero_shift must be one pair (y, x), not an array of shape {shape}: " + _PAIRS,
-}
-"""What is wrong if a parameter has another shape."""
-
-
-def _array(name: str, given: Any, fits: Callable[[tuple[int, ...]], bool]) -> Any:
-    """Return a lazy array unchanged, or finite real numbers as a NumPy array, of a shape."""
-    array = given = plain_array(vectors_of(given, name))
-    if not is_lazy(given):
-        try:
-            array = np.asarray(given)
-        except ValueError as e:  # ragged
-            raise ArgumentValueError(f"{name} must be an array of numbers: {e}") from None
-        if array.dtype.kind not in "biuf" and array.size:
-            kind = type(given).__name__
-            raise ArgumentTypeError(f"{name} must hold real numbers, not {kind} of {array.dtype}")
-        if not np.isfinite(array).all():
-            raise ArgumentValueError(f"{name} must hold finite numbers, not NaN or infinite ones")
-    if not fits(array.shape):
-        raise ArgumentValueError(_SHAPES[name].format(shape=array.shape, given=given))
-    return array
 
 
 def _checked_peaks(given: Any) -> Any:
     """Return positions in whole pixels, shape (n, 2), or with their unit, or lazy."""
     has_unit = isinstance(given, tuple) and len(given) == 2 and isinstance(given[1], str)
     given, *unit = given if has_unit else (given,)
-    peaks = _array("peaks", given, lambda shape: len(shape) == 2 and shape[1] == 2 and shape[0] > 0)
+    message = "peaks must have the shape (n_peaks, 2), with at least one peak, not {shape}"
+    peaks = read_array("peaks", given, (None, 2), message)
     if unit and is_lazy(peaks):
         raise ArgumentTypeError("peaks with a unit must be numbers, not a dask array: compute them")
     if unit:
         return peaks, *unit
     return peaks if is_lazy(peaks) else np.rint(peaks).astype(np.int64)
-
-
-def check_template(given: Any) -> Any:
-    """Return a template: a `DiskTemplate`, a NumPy array or a dask array."""
-    if isinstance(given, DiskTemplate):
-        return given
-    if is_data_array(given):
-        raise ArgumentTypeError("template is a DataArray, which has no center: pass its .values")
-    return _array("template", given, lambda shape: len(shape) == 2 and all(n > 0 for n in shape))
 
 
 def _checked_steps(given: Any) -> Any:
@@ -304,4 +264,5 @@ def _checked_shift(given: Any) -> Any:
         pair = tuple(as_quantity(f"zero_shift[{k}]", value) for k, value in enumerate(given))
         if any(isinstance(value, Quantity) for value in pair):
             return pair
-    return _array("zero_shift", given, lambda shape: shape == (2,))
+    message = "zero_shift must be one pair (y, x), not an array of shape {shape}: " + _PAIRS
+    return read_array("zero_shift", given, (2,), message)

@@ -9,7 +9,6 @@ import numpy as np
 
 from udfdask.base.types import AnyArray
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
-from udfdask.geometry.units import Quantity, as_quantity
 from udfdask.kernels.cpu.phase_correlation import frequencies, half_spectra
 from udfdask.kernels.cuda.dense_products import write_moduli
 from udfdask.masks import checks, circular
@@ -17,7 +16,7 @@ from udfdask.udf import UDF
 from udfdask.udf.buffers import BufferSpec
 from udfdask.udf.promises import Promises
 from udfdask.udfs.shared.built_in import DENSE_TILES, BuiltInUDF
-from udfdask.udfs.shared.geometry_parameters import check_position
+from udfdask.udfs.shared.geometry_parameters import check_position, read_length
 
 
 class CrystallinityUDF(BuiltInUDF):
@@ -83,9 +82,7 @@ class CrystallinityUDF(BuiltInUDF):
             )
         if real_rad is not None:
             real_center = check_position("real_center", real_center)
-            real_rad = as_quantity("real_rad", real_rad)
-            if not isinstance(real_rad, Quantity):
-                real_rad = checks.radius("real_rad", real_rad)
+            real_rad = read_length("real_rad", real_rad)
         super().__init__(rad_in=rad_in, rad_out=rad_out, real_center=real_center, real_rad=real_rad)
 
     get_preferred_input_dtype = UDF.get_preferred_input_dtype  # float32

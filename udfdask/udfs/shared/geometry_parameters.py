@@ -48,13 +48,7 @@ def _pair(name: str, value: Any) -> tuple[Any, Any]:
                 "write pattern = udfdask.run_udf(data, SumUDF())['intensity'] and then "
                 f"{name}=find_center(pattern{method}), both from udfdask.udfs"
             )
-    try:
-        y, x = value
-    except (TypeError, ValueError):
-        raise ArgumentTypeError(
-            f"{name} must be a position (y, x) in pixels, 'zero' or 'middle', not {value!r}"
-        ) from None
-    return y, x
+    return checks.pair(name, value, "a position (y, x) in pixels, 'zero' or 'middle'")
 
 
 def read_center(center: Any, cy: Any, cx: Any) -> tuple[Any, Any]:
@@ -127,6 +121,14 @@ def as_centers(centers: Any, **common: Any) -> AuxData | None:
         )
     aux: AuxData = as_vectors("centers", centers, "raw_com", length=2)
     return aux
+
+
+def read_length(name: str, given: Any, *, positive: bool = False) -> Any:
+    """Return a length in pixels, or with its unit, or None; raise if it is negative."""
+    value = as_quantity(name, given)
+    if value is None or isinstance(value, Quantity):
+        return value
+    return checks.radius(name, value, positive=positive)
 
 
 def read_radii(*, finite: bool = True, **given: Any) -> tuple[Any, Any]:
