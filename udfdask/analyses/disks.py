@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, ClassVar, Unpack
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -21,8 +21,7 @@ from udfdask.geometry.axes import Axis
 from udfdask.geometry.roi import Region
 from udfdask.masks import checks
 from udfdask.results.result import Result
-from udfdask.run.options import RunOptions, forwards
-from udfdask.run.run_udf import run_udf
+from udfdask.run.run_with_parameters import run_with_parameters, takes_parameters_of
 from udfdask.udf.buffers import BufferSpec
 from udfdask.udf.promises import Promises
 from udfdask.udfs.shared.built_in import check_choice, check_flag
@@ -210,21 +209,14 @@ class FindDisksUDF(TemplateUDF):
             results.correlation[rows], results.num_disks[rows] = found[2:]
 
 
-@forwards(RunOptions, run_udf)
+@takes_parameters_of(FindDisksUDF)
 def find_disks(
     data: Any,
     template: Any,
     *,
-    correlation: str = "cross",
-    center: Any = None,
-    min_spacing: Any = None,
-    edge: Any = None,
-    min_correlation: float | None = None,
-    max_disks: int = 70,
-    subpixel: bool = True,
     sig_dims: int | None = None,
     roi: Region | None = None,
-    **options: Unpack[RunOptions],
+    **options: Any,
 ) -> Result:
     """Find all diffraction disks of each frame; nothing is computed yet.
 
@@ -232,10 +224,12 @@ def find_disks(
     ----------
     data : dask.array.Array or OpenedFile, shape (*nav, height, width)
         The data.
-    template, correlation, center, min_spacing, edge, min_correlation, max_disks, subpixel
+    template
         As in `FindDisksUDF`.
-    sig_dims, roi, **options
+    sig_dims, roi
         As in `udfdask.run_udf`.
+    **options
+        Other parameters of `FindDisksUDF`, such as `correlation`, and options of `udfdask.run_udf`.
 
     Returns
     -------
@@ -259,14 +253,5 @@ def find_disks(
     >>> print(disks["num_disks"].compute().min())
     15
     """
-    udf = FindDisksUDF(
-        template,
-        correlation=correlation,
-        center=center,
-        min_spacing=min_spacing,
-        edge=edge,
-        min_correlation=min_correlation,
-        max_disks=max_disks,
-        subpixel=subpixel,
-    )
-    return run_udf(data, udf, sig_dims=sig_dims, roi=roi, **options)
+    given = {"template": template, "sig_dims": sig_dims, "roi": roi, **options}
+    return run_with_parameters(find_disks, FindDisksUDF, data, **given)

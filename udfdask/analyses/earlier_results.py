@@ -45,3 +45,9 @@ def as_lazy(given: Any) -> da.Array:
     if array.dtype.kind not in "iuf":
         raise ArgumentTypeError(f"expected an array of real numbers, not of dtype {array.dtype}")
     return array
+
+
+def whole_frames(array: da.Array) -> da.Array:
+    """Return an array whose two last axes are not cut into chunks."""
+    whole: da.Array = array.rechunk({array.ndim - 2: -1, array.ndim - 1: -1})
+    return whole

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, ClassVar, Unpack
+from typing import Any, ClassVar
 
 import dask.array as da
 import numpy as np
 
-from udfdask.analyses.earlier_results import FRAME_AXES, as_lazy, take_array
+from udfdask.analyses.earlier_results import FRAME_AXES, as_lazy, take_array, whole_frames
 from udfdask.analyses.lattice import fit_lattices, guess_lattice, spans_plane
 from udfdask.base.types import AnyArray, is_lazy
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
@@ -17,8 +17,7 @@ from udfdask.geometry.axes import Axis
 from udfdask.geometry.roi import Region
 from udfdask.masks import checks
 from udfdask.results.result import Result
-from udfdask.run.options import RunOptions, forwards
-from udfdask.run.run_udf import run_udf
+from udfdask.run.run_with_parameters import run_with_parameters, takes_parameters_of
 from udfdask.udf import UDF
 from udfdask.udf.buffers import BufferSpec
 from udfdask.udf.promises import Promises
@@ -180,15 +179,9 @@ def _checked_guess(given: Any) -> Any:
     return array.astype(np.float64)
 
 
-@forwards(RunOptions, run_udf)
+@takes_parameters_of(FitLatticeUDF)
 def fit_lattice(
-    disks: Any,
-    *,
-    guess: Any = None,
-    max_distance: float | None = None,
-    weights: Any = None,
-    roi: Region | None = None,
-    **options: Unpack[RunOptions],
+    disks: Any, *, guess: Any = None, weights: Any = None, roi: Region | None = None, **options: Any
 ) -> Result:
     """Fit a lattice to the disks that were found in each frame; nothing is computed yet.
 
@@ -200,13 +193,13 @@ def fit_lattice(
     guess : array-like of real numbers, shape (3, 2), optional
         Lattice to begin with, as in `FitLatticeUDF`. By default, `guess_lattice` makes it from
         frames all over the scan, when the result is computed: it needs the disks of all chunks.
-    max_distance : float, optional
-        As in `FitLatticeUDF`.
     weights : str or array of real numbers, shape (*nav, n), optional
         Weights of the disks, or the name of the result that has them, such as "intensity". By
         default, all disks have the same weight.
-    roi, **options
+    roi
         As in `udfdask.run_udf`.
+    **options
+        `max_distance`, as in `FitLatticeUDF`, and options of `udfdask.run_udf`.
 
     Returns
     -------
@@ -245,7 +238,6 @@ def fit_lattice(
         frames = _with_column(frames, strengths)
     elif isinstance(disks, Mapping) and set(STRENGTHS) & set(disks):
         strengths = take_array(disks, STRENGTHS, "find_disks")[0]
-    udf = FitLatticeUDF(guess, max_distance=max_distance)
     if guess is None:
         # A parameter that is a result of the data would be computed in a pass before. Positions are
         # small: they can wait in memory for the guess, which is a part of each frame.
@@ -253,7 +245,8 @@ def fit_lattice(
         frames = _with_rows(first, frames)
     if axes is not None:
         options.setdefault("axes", (*axes[:-2], *FRAME_AXES))
-    return run_udf(frames, udf, sig_dims=2, roi=roi, **options)
+    options.update(guess=guess, roi=roi)
+    return run_with_parameters(fit_lattice, FitLatticeUDF, frames, sig_dims=2, **options)
 
 
 def _with_column(frames: da.Array, weights: da.Array) -> da.Array:
@@ -263,7 +256,7 @@ def _with_column(frames: da.Array, weights: da.Array) -> da.Array:
             f"weights must have the shape {frames.shape[:-1]}, one for each disk, not "
             f"{weights.shape}"
         )
-    return _whole(da.concatenate([frames[..., :2], weights[..., None]], axis=-1))
+    return whole_frames(da.concatenate([frames[..., :2], weights[..., None]], axis=-1))
 
 
 def _with_rows(guess: da.Array, frames: da.Array) -> da.Array:
@@ -273,13 +266,7 @@ def _with_rows(guess: da.Array, frames: da.Array) -> da.Array:
         guess = da.concatenate([guess, da.ones((3, 1))], axis=1)
     chunks = (*frames.chunks[:-2], (3,), (columns,))
     rows = da.broadcast_to(guess.rechunk(-1), (*nav, 3, columns), chunks=chunks)
-    return _whole(da.concatenate([rows, frames], axis=-2))
-
-
-def _whole(frames: da.Array) -> da.Array:
-    """Return frames in one chunk each."""
-    whole: da.Array = frames.rechunk({frames.ndim - 2: -1, frames.ndim - 1: -1})
-    return whole
+    return whole_frames(da.concatenate([rows, frames], axis=-2))
 
 
 def _lazy_guess(frames: da.Array) -> da.Array:

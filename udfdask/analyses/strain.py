@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Unpack
+from typing import Any, ClassVar
 
 import dask.array as da
 import numpy as np
 
-from udfdask.analyses.earlier_results import FRAME_AXES, take_array
+from udfdask.analyses.earlier_results import FRAME_AXES, take_array, whole_frames
 from udfdask.analyses.lattice import spans_plane
 from udfdask.base.types import AnyArray
 from udfdask.corrections import coordinates
@@ -17,8 +17,7 @@ from udfdask.geometry.axes import Axis
 from udfdask.geometry.roi import Region, normalize_roi
 from udfdask.masks import checks
 from udfdask.results.result import Result
-from udfdask.run.options import RunOptions, forwards
-from udfdask.run.run_udf import run_udf
+from udfdask.run.run_with_parameters import run_with_parameters, takes_parameters_of
 from udfdask.udf import UDF
 from udfdask.udf.buffers import BufferSpec
 from udfdask.udf.promises import Promises
@@ -213,17 +212,8 @@ def _checked_reference(given: Any) -> Any:
     return vectors
 
 
-@forwards(RunOptions, run_udf)
-def strain_map(
-    lattice: Any,
-    *,
-    reference: Any = None,
-    angle: float = 0.0,
-    scan_rotation: float = 0.0,
-    flip_y: bool = False,
-    roi: Region | None = None,
-    **options: Unpack[RunOptions],
-) -> Result:
+@takes_parameters_of(StrainUDF)
+def strain_map(lattice: Any, *, roi: Region | None = None, **options: Any) -> Result:
     """Map strain and rotation over a scan; nothing is computed yet.
 
     Parameters
@@ -231,10 +221,10 @@ def strain_map(
     lattice : Result, or array of real numbers, shape (*nav, 2, 2)
         The result of `fit_lattice`, lazy or computed, or the vectors `a` and `b` of each frame as
         rows (y, x), in pixels. Axes of the scan are taken from a result.
-    reference, angle, scan_rotation, flip_y
-        As in `StrainUDF`.
-    roi, **options
+    roi
         As in `udfdask.run_udf`.
+    **options
+        Parameters of `StrainUDF`, such as `reference`, and options of `udfdask.run_udf`.
 
     Returns
     -------
@@ -261,11 +251,9 @@ def strain_map(
     """
     if isinstance(lattice, Mapping):
         (a, axes), (b, _) = (take_array(lattice, (name,), "fit_lattice") for name in "ab")
-        vectors = da.stack([a, b], axis=-2)
-        vectors = vectors.rechunk({vectors.ndim - 2: -1, vectors.ndim - 1: -1})
+        vectors = whole_frames(da.stack([a, b], axis=-2))
         if axes is not None:
             options.setdefault("axes", (*axes[:-1], *FRAME_AXES))
     else:
         vectors, _ = take_array(lattice, (), "fit_lattice")
-    udf = StrainUDF(reference, angle=angle, scan_rotation=scan_rotation, flip_y=flip_y)
-    return run_udf(vectors, udf, sig_dims=2, roi=roi, **options)
+    return run_with_parameters(strain_map, StrainUDF, vectors, sig_dims=2, roi=roi, **options)
