@@ -35,11 +35,13 @@ ENVIRONMENTS = {
         "py4DSTEM==0.14.18",
     ),
     "two": ("quantem==0.1.10",),
+    "three": ("pyxem==0.21.0",),
 }
 
 OTHERS = {
     "py4DSTEM": ("by_py4dstem", "one"),
     "quantem": ("by_quantem", "two"),
+    "pyxem": ("by_pyxem", "three"),
     "ptychography40": ("by_ptychography40", "one"),
     "LiberTEM-parallax": ("by_libertem", "one"),
     "LiberTEM-blobfinder": ("by_libertem", "one"),
@@ -47,13 +49,13 @@ OTHERS = {
 """For each package: the file that calls it, and its environment."""
 
 WORKS = {
-    "dpc": ("integrated DPC", ("py4DSTEM",), 1.0),
+    "dpc": ("integrated DPC", ("py4DSTEM", "pyxem"), 1.0),
     "side band": ("single side band", ("ptychography40", "quantem"), 1.5),
     "parallax": ("parallax, defocus measured", ("py4DSTEM", "quantem"), 1.0),
     "tilt-corrected": ("parallax, defocus known", ("LiberTEM-parallax", "quantem"), 1.0),
-    "disks": ("all disks", ("py4DSTEM", "quantem"), 2.0),
+    "disks": ("all disks", ("py4DSTEM", "quantem", "pyxem"), 2.0),
     "expected disks": ("disks near positions", ("LiberTEM-blobfinder",), 2.0),
-    "strain": ("from disks to strain", ("py4DSTEM", "quantem"), 1.0),
+    "strain": ("from disks to strain", ("py4DSTEM", "quantem", "pyxem"), 1.0),
 }
 """For each work: its title, the packages that do it, and how much faster udfdask should be."""
 
