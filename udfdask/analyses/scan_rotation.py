@@ -75,7 +75,6 @@ class ScanRotationUDF(CoMUDF):
         return {**super().get_result_axes(), **dict.fromkeys(CURVES, (angle, flip))}
 
     def get_result_units(self) -> Mapping[str, str | None]:
-        """Name the units: those of `CoMUDF`, degrees, and pixels per scan position."""
         curves = dict.fromkeys(CURVES, "px/position")
         return {**super().get_result_units(), **curves, "scan_rotation": "deg"}
 
@@ -83,12 +82,8 @@ class ScanRotationUDF(CoMUDF):
         results = super().get_results()
         y, x = over_scan(self.meta, results["raw_com"])
         found = weigh_angles(y, x, (slice(0, -1), slice(0, -1)))
-        if found is None:
-            curves = dict.fromkeys(CURVES, np.full((360, 2), np.nan))
-            return {**results, **curves, **dict.fromkeys(GUESSED, np.nan)}
-        curves = dict(zip(CURVES, (found.curl, found.divergence), strict=True))
-        return {
-            **results,
-            **curves,
-            **{name: float(getattr(found.guess, name)) for name in GUESSED},
-        }
+        values = [np.full((360, 2), np.nan)] * 2 + [np.nan] * 2
+        if found is not None:
+            angle, flip, *_ = found.guess
+            values = [found.curl, found.divergence, float(angle), float(flip)]
+        return {**results, **dict(zip((*CURVES, *GUESSED), values, strict=True))}
