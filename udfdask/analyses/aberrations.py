@@ -17,9 +17,6 @@ from udfdask.masks import checks
 from udfdask.udfs.shared.built_in import check_flag
 from udfdask.udfs.shared.com_corrections import correction_matrix, degrees
 
-NUMBERS = ("defocus", "astigmatism", "astigmatism_angle", "scan_rotation")
-"""The fields of `Aberrations` that are numbers."""
-
 
 @dataclass(frozen=True, slots=True)
 class Aberrations:

@@ -11,11 +11,11 @@ from scipy import fft, sparse
 
 from udfdask.analyses.aberrations import Aberrations
 from udfdask.analyses.shifted_sum import ShiftedSum
+from udfdask.base.once_per_process import OncePerProcess
 from udfdask.base.types import AnyArray
 from udfdask.errors import ArgumentValueError
 from udfdask.geometry.axes import Axis, shared_unit, steps
 from udfdask.geometry.electrons import factor_at, wavelength
-from udfdask.geometry.shapes import Slice
 from udfdask.geometry.units import Quantity, as_quantity
 from udfdask.masks import checks
 from udfdask.udf.buffers import BufferSpec
@@ -27,9 +27,6 @@ DAMPING = 0.5
 """Contrast of waves, for a phase of 1 rad, at which these are damped to one half. With less,
 noise and higher orders of strong phases grow where there is nearly no contrast."""
 
-BATCH = 256
-"""Frames that are added together."""
-
 
 @dataclass(frozen=True, slots=True)
 class Beams:
@@ -37,22 +34,14 @@ class Beams:
 
     center: AnyArray
     """Center (y, x) in pixels."""
-    radius: float
-    """Radius in pixels: the semiangle."""
-    sig: tuple[int, int]
-    """Shape of a frame."""
+    pixels: AnyArray
+    """Pixels (y, x), int, shape (pixels, 2)."""
     pitch: AnyArray
     """Size (y, x) of a pixel in radians."""
-    steps: tuple[float, float]
+    steps: AnyArray
     """Distances between scan positions (y, x), in nm."""
     wavelength: float
     """Wavelength in nm."""
-
-    @property
-    def pixels(self) -> AnyArray:
-        """Pixels (y, x), int, shape (pixels, 2)."""
-        (cy, cx), (y, x) = self.center, np.indices(self.sig)
-        return np.argwhere(np.hypot(y - cy, x - cx) <= self.radius)
 
     @property
     def offsets(self) -> AnyArray:
@@ -90,7 +79,6 @@ class BrightFieldUDF(CenteredUDF):
     def _beams(self) -> Beams:
         """Return the beams of a run; raise if they are not known."""
         name, sig = type(self).__name__, self._frame_shape()
-        axes = self.meta.axes
         check_scan(self, self._least_scan)
         if self.meta.voltage is None:
             raise ArgumentValueError(f"{name} needs the voltage: pass voltage='300 kV'")
@@ -102,15 +90,26 @@ class BrightFieldUDF(CenteredUDF):
                 f"({center[0]:g}, {center[1]:g}), is larger than the frames of shape {sig}: "
                 "correct the semiangle or the center"
             )
-        scan = _in_unit(name, "scan", axes[:2], "nm", None)
+        y, x = np.indices(sig)
         return Beams(
             center=center,
-            radius=r,
-            sig=sig,
-            pitch=np.array(_in_unit(name, "frames", axes[2:], "rad", self.meta.voltage)),
-            steps=(scan[0], scan[1]),
+            pixels=np.argwhere(np.hypot(y - center[0], x - center[1]) <= r),
+            steps=self._steps_in("nm", "scan", self.meta.axes[:2]),
+            pitch=self._steps_in("rad", "frames", self.meta.axes[2:]),
             wavelength=wavelength(self.meta.voltage),
         )
+
+    def _steps_in(self, unit: str, what: str, axes: tuple[Axis, ...]) -> AnyArray:
+        """Return the steps (y, x) of axes in a unit; raise if they have none that fits."""
+        try:
+            scale = factor_at(self.meta.voltage, shared_unit(axes) or "px", unit)
+        except ValueError:
+            raise ArgumentValueError(
+                f"{type(self).__name__} needs a scale in {unit} or a unit that fits for the axes "
+                f"of the {what}, but their units are {[axis.unit for axis in axes]}: pass "
+                "axes=[udfdask.Axis(name=..., unit=..., scale=...), ...]"
+            ) from None
+        return scale * np.array(steps(axes))
 
 
 class TiltedImagesUDF(BrightFieldUDF):
@@ -127,15 +126,31 @@ class TiltedImagesUDF(BrightFieldUDF):
 
     def _shifted_sum(self, shifts: AnyArray, beams: Beams) -> ShiftedSum:
         """Return where beams with these shifts in nm are added."""
-        ny, nx = self.meta.dataset_shape.nav
-        return ShiftedSum.of_beams(shifts / beams.steps, (ny, nx), self.params.upsampling)
+        nav = tuple(self.meta.dataset_shape.nav)
+        return ShiftedSum.of_beams(shifts / beams.steps, nav, self.params.upsampling)
+
+    def _weights_of_beams(self, beams: Beams, weights: sparse.csr_array) -> dict[str, Any]:
+        """Return task data for `_weights_of_tile`; the shape of the weights is (beams, sums)."""
+        number = np.full(tuple(self.meta.dataset_shape.sig), -1)
+        number[tuple(beams.pixels.T)] = np.arange(len(beams.pixels))
+        return {"number": number, "weights": weights, "cut": OncePerProcess(2048)}
+
+    def _weights_of_tile(self) -> Any:
+        """Return pixels of a tile that have a weight, as flat indices, and their weights."""
+        data, part = self.task_data, self.meta.sig_slice
+
+        def cut() -> tuple[AnyArray, sparse.csr_array]:
+            number = data.number[part.get()].ravel()
+            used = np.flatnonzero(number >= 0)
+            return used, data.weights[number[used]]
+
+        return data.cut.get(part, cut)
 
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
         one = self.buffer("single", self._fine_shape(), "float32", use="result_only")
         return {"image": one, "phase": one}
 
     def get_result_axes(self) -> Mapping[str, tuple[Axis, ...]]:
-        """Name the axes of the images."""
         n = self.params.upsampling
         fine = tuple(
             Axis(name=f"fine_{a.name}", unit=a.unit, scale=a.scale / n, offset=a.offset)
@@ -144,7 +159,6 @@ class TiltedImagesUDF(BrightFieldUDF):
         return {"image": fine, "phase": fine}
 
     def get_result_units(self) -> Mapping[str, str | None]:
-        """Name the units: images are relative to their mean."""
         return {"image": "", "phase": "rad"}
 
     def _images(self, image: AnyArray, beams: Beams, lens: Aberrations) -> dict[str, Any]:
@@ -161,33 +175,3 @@ class TiltedImagesUDF(BrightFieldUDF):
         phase = fft.irfft2(spectrum, s=filled.shape)[:ny, :nx]
         phase = np.where(known, phase, np.nan)
         return {"image": self.with_mask(image, known), "phase": self.with_mask(phase, known)}
-
-
-def _in_unit(
-    name: str, what: str, axes: tuple[Axis, ...], target: str, voltage: float | None
-) -> tuple[float, ...]:
-    """Return the steps of axes in a unit; raise if they have none that fits."""
-    try:
-        scale = factor_at(voltage, shared_unit(axes) or "px", target)
-    except ValueError:
-        units = [axis.unit for axis in axes]
-        raise ArgumentValueError(
-            f"{name} needs a scale in {target} or a unit that fits for the axes of the {what}, but "
-            f"their units are {units}: pass axes=[udfdask.Axis(name=..., unit=..., scale=...), ...]"
-        ) from None
-    return tuple(step * scale for step in steps(axes))
-
-
-def cut(entries: tuple[AnyArray, AnyArray, AnyArray], part: Slice, rows: int) -> Any:
-    """Return pixels of a tile that have a weight, as flat indices, and their matrix of weights.
-
-    `entries` are weights, their rows, and pixels (y, x); the matrix has the shape (pixels, rows).
-    """
-    weights, row, pixels = entries
-    shape = tuple(part.shape)
-    inner = pixels - part.origin
-    inside = ((inner >= 0) & (inner < shape)).all(axis=1)
-    flat = inner[inside, 0] * shape[1] + inner[inside, 1]
-    used, column = np.unique(flat, return_inverse=True)
-    where = column.ravel(), row[inside]
-    return used, sparse.csr_array((weights[inside], where), shape=(len(used), rows))

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
-from udfdask.analyses.aberrations import NUMBERS, Aberrations
-from udfdask.analyses.bright_field import BATCH, Beams, TiltedImagesUDF, cut
+from udfdask.analyses.aberrations import Aberrations
+from udfdask.analyses.bright_field import Beams, TiltedImagesUDF
 from udfdask.analyses.registration import TiltedImages, register
-from udfdask.base.once_per_process import OncePerProcess
 from udfdask.base.types import AnyArray
 from udfdask.errors import ArgumentValueError, MemoryLimitError
 from udfdask.geometry.axes import Axis
@@ -157,69 +158,54 @@ class ParallaxUDF(TiltedImagesUDF):
         }
 
     def get_result_axes(self) -> Mapping[str, tuple[Axis, ...]]:
-        """Name the axes of the images and of the shifts."""
         vectors = Axis(name="beam"), Axis(name="component", labels=("y", "x"))
         return {**super().get_result_axes(), "angles": vectors, "shifts": vectors}
 
     def get_result_units(self) -> Mapping[str, str | None]:
-        """Name the units: nm and degrees; images are relative to their mean."""
         lengths = dict.fromkeys(("defocus", "astigmatism", "shifts", "residual"), "nm")
         degrees = dict.fromkeys(("astigmatism_angle", "scan_rotation"), "deg")
         own = {**lengths, **degrees, "angles": "mrad", "flip_y": ""}
         return {**super().get_result_units(), **own}
 
     def get_shared_task_data(self) -> Mapping[str, Any]:
-        """Return the bin of each pixel, and a cache for tiles."""
         beams = self._beams()
-        cells, index = self._cells(beams)
-        entries = np.ones(len(index), np.float32), index, beams.pixels
-        return {"entries": entries, "n": len(cells), "cut": OncePerProcess(2048)}
+        _, bins = self._cells(beams)
+        entries = np.ones(len(bins), np.float32), bins, np.arange(len(bins) + 1)
+        return self._weights_of_beams(beams, sparse.csr_array(entries))
 
     def process_tile(self, tile: Any) -> None:
-        task, part = self.task_data, self.meta.sig_slice
-        key = part.origin, tuple(part.shape)
-        used, members = task.cut.get(key, lambda: cut(task.entries, part, task.n))
+        used, members = self._weights_of_tile()
         self.results.bins += tile.reshape((len(tile), -1))[:, used] @ members
 
     def get_results(self) -> Mapping[str, Any]:
-        beams, (cells, index) = self._beams(), self._cells(self._beams())
+        beams = self._beams()
+        cells, index = self._cells(beams)
         by_bin = [np.bincount(index, axis) / np.bincount(index) for axis in beams.angles.T]
         angles = np.stack(by_bin, axis=1)
-        valid = self.meta.get_valid_nav_mask()
         rows, where = self.results.bins, self.meta.coordinates
-        valid &= np.isfinite(rows.sum(axis=1))
+        valid = self.meta.get_valid_nav_mask() & np.isfinite(rows.sum(axis=1))
         if not valid.all():  # the rows can be most of the memory
             rows, where = rows[valid], where[valid]
         known = np.zeros(tuple(self.meta.dataset_shape.nav), bool)
         known[tuple(where.T)] = True
-        images = TiltedImages(
-            values=rows,
-            known=known,
-            steps=beams.steps,
-            angles=angles,
-            cells=cells,
-            pitch=self.params.bin * beams.pitch,
-            largest=beams.largest,
-        )
+        pitch = self.params.bin * beams.pitch
+        images = TiltedImages(rows, known, beams.steps, angles, cells, pitch, beams.largest)
         matrix, shifts = register(images)
-        if np.isnan(matrix).any():  # in the first snapshots, or without an object
-            lens = Aberrations(np.nan, np.nan, np.nan, np.nan)
-            image = np.full(self._fine_shape(), np.nan)
-        else:
+        lens = Aberrations(np.nan, np.nan, np.nan, np.nan)
+        image = np.full(self._fine_shape(), np.nan)
+        if not np.isnan(matrix).any():  # as in the first snapshots, or without an object
             lens = Aberrations.from_matrix(matrix, self.params.near_rotation)
             shifted = self._shifted_sum(angles @ matrix.T, beams)
             total = np.zeros(shifted.shape)
-            for start in range(0, len(rows), BATCH):
-                part = slice(start, start + BATCH)
-                shifted.add(total, where[part], rows[part] @ shifted.spread.T)
+            shifted.add(total, where, rows, ..., shifted.spread)
             image = shifted.relative(total, known, rows.mean(axis=0))
         square = ((shifts - angles @ matrix.T) ** 2).sum(axis=1)
         return {
             **self._images(image, beams, lens),
-            **{name: getattr(lens, name) for name in (*NUMBERS, "flip_y")},
+            **asdict(lens),
             "angles": 1e3 * angles,
             "shifts": shifts,
-            "residual": math.sqrt(np.nanmean(square)) if not np.isnan(square).all() else np.nan,
+            "residual": np.nan if np.isnan(square).all() else math.sqrt(np.nanmean(square)),
         }
 
 

@@ -29,7 +29,7 @@ BATCH = 32
 """Images that are transformed together."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class TiltedImages:
     """The images of an object that beams of different tilt make."""
 
@@ -37,7 +37,7 @@ class TiltedImages:
     """Images, shape (positions, beams)."""
     known: AnyArray
     """Which positions of the scan they have, bool, shape (ny, nx)."""
-    steps: tuple[float, float]
+    steps: AnyArray
     """Distances between scan positions (y, x) in nm."""
     angles: AnyArray
     """Angles (y, x) of the beams in radians, shape (beams, 2)."""
@@ -97,7 +97,7 @@ class TiltedImages:
         qy, qx = self._frequencies()
         frequencies = np.stack([qy[where[0], 0], qx[where[1]]], axis=1)
         values[self.radii + np.hypot(*frequencies.T)[:, None] / self.largest > 1] = 0
-        return TiltedWaves(spectra=values, frequencies=frequencies, angles=self.angles)
+        return TiltedWaves(values, frequencies, self.angles)
 
     def _frequencies(self) -> tuple[AnyArray, AnyArray]:
         """Return the frequencies (y, x) of the spectra in 1/nm, negative if a step is."""
@@ -111,7 +111,7 @@ class TiltedImages:
         return tuple(n * abs(step) for n, step in pairs)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class TiltedWaves:
     """The strongest waves of the object, as each beam sees them.
 

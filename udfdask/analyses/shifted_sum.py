@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy import signal, sparse
@@ -13,7 +14,11 @@ LEAST_WEIGHT = 0.01
 """Smallest weight of a pixel, as a part of the largest: others are NaN."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+BATCH = 256
+"""Frames that are added together."""
+
+
+@dataclass(frozen=True, slots=True)
 class ShiftedSum:
     """Where each beam of a frame is added on the fine grid, linearly between four of its pixels.
 
@@ -21,7 +26,7 @@ class ShiftedSum:
     for all frames, moved by the place of the frame: a footprint.
     """
 
-    nav_shape: tuple[int, int]
+    nav_shape: tuple[int, ...]
     """Shape of the scan."""
     upsampling: int
     """Fine pixels for each scan position, along both axes."""
@@ -32,10 +37,10 @@ class ShiftedSum:
     places: AnyArray
     """Pixels of the footprint, as flat indices of the sum, shape (pixels,)."""
     spread: sparse.csr_array
-    """Part of each beam in each pixel of the footprint, shape (pixels, beams)."""
+    """Part of each beam in each pixel of the footprint, shape (beams, pixels)."""
 
     @classmethod
-    def of_beams(cls, shifts: AnyArray, nav_shape: tuple[int, int], upsampling: int) -> ShiftedSum:
+    def of_beams(cls, shifts: AnyArray, nav_shape: tuple[int, ...], upsampling: int) -> ShiftedSum:
         """Return it for shifts (y, x) of images, in scan positions, shape (beams, 2)."""
         offsets = -upsampling * shifts
         whole = np.floor(offsets).astype(int)
@@ -48,16 +53,9 @@ class ShiftedSum:
             flat.append(y * width + x)
             weights.append(np.prod(1 - np.abs(offsets - whole - corner), axis=1))
         places, rows = np.unique(np.concatenate(flat), return_inverse=True)
-        entries = np.concatenate(weights), (rows.ravel(), np.tile(np.arange(len(shifts)), 4))
-        spread = sparse.csr_array(entries, shape=(len(places), len(shifts)))
-        return cls(
-            nav_shape=nav_shape,
-            upsampling=upsampling,
-            margin=margin,
-            extent=extent,
-            places=places,
-            spread=spread,
-        )
+        entries = np.concatenate(weights), (np.tile(np.arange(len(shifts)), 4), rows.ravel())
+        spread = sparse.csr_array(entries, shape=(len(shifts), len(places)))
+        return cls(nav_shape, upsampling, margin, extent, places, spread)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -65,12 +63,17 @@ class ShiftedSum:
         y, x = self.upsampling * np.array(self.nav_shape) + self.extent
         return int(y), int(x)
 
-    def add(self, total: AnyArray, coordinates: AnyArray, footprints: AnyArray) -> None:
-        """Add the footprints of frames, shape (frames, pixels), at their scan positions."""
+    def add(
+        self, total: AnyArray, coordinates: AnyArray, frames: AnyArray, used: Any, spread: Any
+    ) -> None:
+        """Add frames, shape (frames, values), at their positions; `used` values have a spread."""
         from udfdask.kernels.cpu.footprints import add_footprints
 
         starts = self.upsampling * (coordinates[:, 0] * total.shape[1] + coordinates[:, 1])
-        add_footprints(total.reshape(-1), starts, self.places, footprints)
+        for first in range(0, len(frames), BATCH):
+            part = slice(first, first + BATCH)
+            footprints = frames[part][:, used] @ spread
+            add_footprints(total.reshape(-1), starts[part], self.places, footprints)
 
     def relative(self, total: AnyArray, known: AnyArray, means: AnyArray) -> AnyArray:
         """Return a sum relative to that of a scan without an object, without margins.
@@ -83,11 +86,10 @@ class ShiftedSum:
         frames[::n, ::n] = known
         footprint = np.zeros(self.extent + 1)
         y, x = np.divmod(self.places, self.shape[1])
-        footprint[y, x] = self.spread @ means
+        footprint[y, x] = means @ self.spread
         weights = signal.fftconvolve(frames, footprint)
-        inner = tuple(
-            slice(m, m + n * size) for m, size in zip(self.margin, self.nav_shape, strict=True)
-        )
+        (top, left), (ny, nx) = self.margin, frames.shape
+        inner = np.s_[top : top + ny, left : left + nx]
         image = np.full(frames.shape, np.nan)
         enough = weights[inner] > LEAST_WEIGHT * weights.max()
         np.divide(total[inner], weights[inner], out=image, where=enough)

@@ -164,6 +164,7 @@ class SideBandUDF(BrightFieldUDF):
     def _trotters(self) -> Trotters:
         p, beams = self.params, self._beams()
         waves, (ny, nx) = beams.wavelength, self.meta.dataset_shape.nav
+        height, width = self.meta.dataset_shape.sig
         # the size of a pixel as a spatial frequency
         pixel = p.bin * math.sqrt(abs(math.prod(beams.pitch))) / waves
         # the inverse of the matrix that turns vectors on the detector into vectors on the scan
@@ -182,7 +183,7 @@ class SideBandUDF(BrightFieldUDF):
         return Trotters(
             aperture=aperture,
             center=(cy, cx),
-            sig=(beams.sig[0] // p.bin, beams.sig[1] // p.bin),
+            sig=(height // p.bin, width // p.bin),
             nav=(ny, nx),
             vectors=((float(ty[0]), float(ty[1])), (float(tx[0]), float(tx[1]))),
         )

@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.analyses.aberrations import NUMBERS, Aberrations, read_lens
-from udfdask.analyses.bright_field import BATCH, Beams, TiltedImagesUDF, cut
+from udfdask.analyses.aberrations import Aberrations, read_lens
+from udfdask.analyses.bright_field import Beams, TiltedImagesUDF
 from udfdask.analyses.shifted_sum import ShiftedSum
-from udfdask.base.once_per_process import OncePerProcess
 from udfdask.udf.buffers import BufferSpec
 from udfdask.udf.promises import Promises
 
@@ -89,7 +88,9 @@ class TiltCorrectedUDF(TiltedImagesUDF):
         super().__init__(semiangle=semiangle, **place, **lens)
 
     def _lens(self) -> Aberrations:
-        return Aberrations(**{name: self.params[name] for name in (*NUMBERS, "flip_y")})
+        p = self.params
+        turn = p.scan_rotation, p.flip_y
+        return Aberrations(p.defocus, p.astigmatism, p.astigmatism_angle, *turn)
 
     def _shifted(self, beams: Beams) -> ShiftedSum:
         return self._shifted_sum(beams.angles @ self._lens().shift_matrix().T, beams)
@@ -103,34 +104,22 @@ class TiltCorrectedUDF(TiltedImagesUDF):
         }
 
     def get_shared_task_data(self) -> Mapping[str, Any]:
-        """Return where each pixel is added, and a cache for tiles."""
         beams = self._beams()
         shifted = self._shifted(beams)
-        spread = shifted.spread.tocoo()
-        entries = spread.data, spread.row, beams.pixels[spread.col]
-        return {"entries": entries, "shifted": shifted, "cut": OncePerProcess(2048)}
+        return {"shifted": shifted, **self._weights_of_beams(beams, shifted.spread)}
 
     def process_tile(self, tile: Any) -> None:
-        task, part, n = self.task_data, self.meta.sig_slice, len(self.task_data.shifted.places)
-        key = part.origin, tuple(part.shape)
-        used, spread = task.cut.get(key, lambda: cut(task.entries, part, n))
         self.results.pattern += tile.sum(axis=0, dtype=np.float64)
-        flat = tile.reshape((len(tile), -1))
-        for start in range(0, len(flat), BATCH):
-            rows = slice(start, start + BATCH)
-            footprints = flat[rows][:, used] @ spread
-            task.shifted.add(self.results.total, self.meta.coordinates[rows], footprints)
+        total, frames = self.results.total, tile.reshape((len(tile), -1))
+        self.task_data.shifted.add(total, self.meta.coordinates, frames, *self._weights_of_tile())
 
     def merge(self, dest: Any, src: Any) -> None:
         dest.total[:] += src.total
         dest.pattern[:] += src.pattern
 
     def get_results(self) -> Mapping[str, Any]:
-        beams = self._beams()
-        known = self.meta.get_valid_nav_mask(full_nav=True)
-        known = known.reshape(tuple(self.meta.dataset_shape.nav))
-        image = np.full(self._fine_shape(), np.nan)
-        if known.any():
-            means = self.results.pattern[tuple(beams.pixels.T)] / known.sum()
-            image = self._shifted(beams).relative(self.results.total, known, means)
+        beams, nav = self._beams(), tuple(self.meta.dataset_shape.nav)
+        known = self.meta.get_valid_nav_mask(full_nav=True).reshape(nav)
+        means = self.results.pattern[tuple(beams.pixels.T)] / max(known.sum(), 1)
+        image = self._shifted(beams).relative(self.results.total, known, means)
         return self._images(image, beams, self._lens())
