@@ -5,12 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
 
-from udfdask.base.once_per_process import OncePerProcess
 from udfdask.base.types import AnyArray
 from udfdask.geometry.axes import Axis
 from udfdask.masks import checks
@@ -46,24 +44,15 @@ class _PolarCellsUDF(RingsUDF):
 
     def _checked_shape(self) -> tuple[int, int]:
         """Return the number of rings and of angles; raise if no cell is in the frame."""
-        self._frame_shape()
-        r, _, number = self._rings()
-        self._check_reach(r)
-        return number, self.params.n_angles
+        return self._checked_rings(), self.params.n_angles
 
     def get_result_axes(self) -> Mapping[str, tuple[Axis, ...]]:
         step = 360 / self.params.n_angles
         angle = Axis(name="angle", unit="deg", scale=step, offset=step / 2)
         return {"intensity": (self._radius_axis(), angle)}
 
-    def get_shared_task_data(self) -> Mapping[str, Any]:
-        """Return the pixels of each cell, and a cache for their parts in each tile."""
-        if self._has_own_centers:
-            return {}
-        return {"members": self._cells_about(self._center), "cut": OncePerProcess(2048)}
-
-    def _cells_about(self, center: tuple[float, float]) -> BinMembers:
-        rings, ellipse = self._rings(), tuple(self._ellipse.values())
+    def _members_about(self, center: tuple[float, float]) -> BinMembers:
+        rings, ellipse = self._rings(), self._ellipse.values()
         return find_cells(center, self._frame_shape(), *rings, self.params.n_angles, *ellipse)
 
     def _per_cell(self, values: AnyArray) -> AnyArray:
@@ -85,7 +74,7 @@ class _PolarCellsUDF(RingsUDF):
             if not all(map(math.isfinite, center)):
                 sums[k] = np.nan
                 continue
-            inside = self._cells_about(center).within(origin, shape)
+            inside = self._members_about(center).within(origin, shape)
             values = tile[k, inside.y - origin[0], inside.x - origin[1]].astype(np.float64)
             cell = np.repeat(np.arange(cells), np.diff(inside.bounds))
             sums[k] = np.bincount(cell, inside.weight * values, cells)
@@ -99,12 +88,11 @@ class PolarUDF(_PolarCellsUDF):
     Parameters
     ----------
     cy, cx, r, ri, n_bins : optional
-        Center, radii and number of rings, as for `RadialProfileUDF`; by default they cover the
-        whole frame and are about one pixel wide.
+        As for `RadialProfileUDF`: by default, rings about one pixel wide cover the whole frame.
     n_angles : int
         Number of cells of equal angles in a ring.
     centers, stretch, stretch_angle, center : optional
-        Centers of the frames, an ellipse, and a center in place of `cy` and `cx`, as there.
+        As for `RadialProfileUDF`.
 
     Raises
     ------
@@ -118,8 +106,6 @@ class PolarUDF(_PolarCellsUDF):
 
     Notes
     -----
-    Lengths and the center may be given in the unit of the signal axes, such as ``r="8 mrad"``.
-
     Buffer `intensity`, kind nav, shape (*nav, n_bins, n_angles), float32: ``sum w I / sum w`` over
     the pixels. Angles increase from +x toward +y, which points down; those of an ellipse are angles
     in the coordinates in which it is round. A cell without a pixel is NaN.
@@ -146,11 +132,10 @@ class PolarUDF(_PolarCellsUDF):
     promises = _PARTS
 
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
-        declare = partial(self.buffer, "nav", self._checked_shape(), "float32")
-        if not self._has_own_centers:
-            return {"intensity": declare()}
-        private = declare(use="private")
-        return {"sums": private, "covered": private, "intensity": declare(use="result_only")}
+        shape = self._checked_shape()
+        if self._has_own_centers:
+            return self._declare_means("nav", shape, "float32")
+        return {"intensity": self.buffer("nav", shape)}
 
     def process_tile(self, tile: Any) -> None:
         if not tile.size:
@@ -165,10 +150,7 @@ class PolarUDF(_PolarCellsUDF):
 
     def get_results(self) -> Mapping[str, Any]:
         """Divide by the weight of each cell around the frame's own center."""
-        if not self._has_own_centers:
-            return {}
-        with np.errstate(invalid="ignore"):
-            return {"intensity": self.results.sums / self.results.covered}
+        return self._means() if self._has_own_centers else {}
 
 
 class PolarMeanUDF(_PolarCellsUDF):
@@ -205,9 +187,7 @@ class PolarMeanUDF(_PolarCellsUDF):
     promises = replace(_PARTS, merge_only_reads_src=True)
 
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
-        declare = partial(self.buffer, "single", self._checked_shape(), "float64")
-        private = declare(use="private")
-        return {"sums": private, "covered": private, "intensity": declare(use="result_only")}
+        return self._declare_means("single", self._checked_shape(), "float64")
 
     def process_tile(self, tile: Any) -> None:
         if not tile.size:
@@ -228,8 +208,7 @@ class PolarMeanUDF(_PolarCellsUDF):
         dest.covered += src.covered
 
     def get_results(self) -> Mapping[str, Any]:
-        with np.errstate(invalid="ignore"):
-            return {"intensity": self.results.sums / self.results.covered}
+        return self._means()
 
 
 def find_cells(

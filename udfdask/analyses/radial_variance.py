@@ -27,11 +27,8 @@ class RadialVarianceUDF(RadialUDF):
 
     Parameters
     ----------
-    cy, cx, r, ri, n_bins : optional
-        Center, radii and number of rings, as for `RadialProfileUDF`; by default they cover the
-        whole frame and are about one pixel wide.
-    centers, stretch, stretch_angle, center : optional
-        Centers of the frames, an ellipse, and a center in place of `cy` and `cx`, as there.
+    cy, cx, r, ri, n_bins, centers, stretch, stretch_angle, center : optional
+        As for `RadialProfileUDF`: by default, rings about one pixel wide cover the whole frame.
 
     Raises
     ------
@@ -44,8 +41,6 @@ class RadialVarianceUDF(RadialUDF):
 
     Notes
     -----
-    Lengths and the center may be given in the unit of the signal axes, such as ``r="8 1/nm"``.
-
     With the weighted means <I> over the pixels of a ring in a frame, with the weights of
     `RadialProfileUDF`, and the means < > over frames, results of kind single and shape (n_bins,)
     are, all float64 [1]_:
@@ -86,10 +81,7 @@ class RadialVarianceUDF(RadialUDF):
     )
 
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
-        self._frame_shape()
-        r, _, number = self._rings()
-        self._check_reach(r)
-        declare = partial(self.buffer, "single", (number,))
+        declare = partial(self.buffer, "single", (self._checked_rings(),))
         private = dict.fromkeys(_SUMS, declare("float64", use="private"))
         variances = dict.fromkeys(_VARIANCES, declare("float64", use="result_only"))
         return {"mean": declare("float64"), **variances, "frames": declare("int64"), **private}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -73,14 +72,10 @@ class RadialProfileUDF(RadialUDF):
     _kernels = DENSE_TILES
 
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
-        self._frame_shape()
-        r, _, number = self._rings()
-        self._check_reach(r)
-        declare = partial(self.buffer, kind="nav", extra_shape=(number,), dtype="float64")
-        if not self._has_own_centers:
-            return {"intensity": declare(where="device")}
-        private = declare(use="private")
-        return {"sums": private, "covered": private, "intensity": declare(use="result_only")}
+        shape = (self._checked_rings(),)
+        if self._has_own_centers:
+            return self._declare_means("nav", shape, "float64")
+        return {"intensity": self.buffer("nav", shape, "float64", where="device")}
 
     def get_result_axes(self) -> Mapping[str, tuple[Axis, ...]]:
         return {"intensity": (self._radius_axis(),)}
@@ -110,7 +105,4 @@ class RadialProfileUDF(RadialUDF):
 
     def get_results(self) -> Mapping[str, Any]:
         """Divide by the weight of each ring around the frame's own center."""
-        if not self._has_own_centers:
-            return {}
-        with np.errstate(invalid="ignore"):
-            return {"intensity": self.results.sums / self.results.covered}
+        return self._means() if self._has_own_centers else {}

@@ -5,12 +5,13 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 
 from udfdask.base.once_per_process import OncePerProcess
-from udfdask.base.types import AnyArray, is_lazy
+from udfdask.base.types import AnyArray, Kind, is_lazy
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.geometry.axes import Axis, pixel_size
 from udfdask.geometry.shapes import Shape
@@ -18,6 +19,7 @@ from udfdask.masks.bins import BinMembers, find_members, number_of_bins
 from udfdask.masks.coverage import Coverage, Ring, measure
 from udfdask.masks.polar import Rounding, check_stretch, distance, rounded, rounding_matrix
 from udfdask.udf.aux_data import AuxData
+from udfdask.udf.buffers import BufferSpec
 from udfdask.udfs.shared.built_in import DENSE_TILES, BuiltInUDF
 from udfdask.udfs.shared.geometry_parameters import as_centers, read_center, read_radii
 
@@ -250,6 +252,13 @@ class RingsUDF(CenteredUDF):
         r, p = self._outer_radius(), self.params
         return r, p.ri, number_of_bins(p.n_bins, r, p.ri)
 
+    def _checked_rings(self) -> int:
+        """Return the number of rings; raise if no ring is in the frame."""
+        self._frame_shape()
+        r, _, number = self._rings()
+        self._check_reach(r)
+        return number
+
     def _radius_axis(self) -> Axis:
         """Return the axis of the rings: the middle radius of each ring.
 
@@ -264,9 +273,21 @@ class RingsUDF(CenteredUDF):
         """Return the pixels of each ring, and a cache for their parts in each tile."""
         if self._has_own_centers:
             return {}
-        sig, ellipse = self._frame_shape(), self._ellipse.values()
-        members = find_members(self._center, sig, *self._rings(), *ellipse)
-        return {"members": members, "cut": OncePerProcess(2048)}
+        return {"members": self._members_about(self._center), "cut": OncePerProcess(2048)}
+
+    def _members_about(self, center: tuple[float, float]) -> BinMembers:
+        return find_members(center, self._frame_shape(), *self._rings(), *self._ellipse.values())
+
+    def _declare_means(self, kind: Kind, shape: Any, dtype: str) -> dict[str, BufferSpec]:
+        """Declare the buffer `intensity`, and the sums from which `_means` makes it."""
+        declare = partial(self.buffer, kind, shape, dtype)
+        private = declare(use="private")
+        return {"sums": private, "covered": private, "intensity": declare(use="result_only")}
+
+    def _means(self) -> Mapping[str, Any]:
+        """Return the result `intensity`; it is NaN without a pixel."""
+        with np.errstate(invalid="ignore"):
+            return {"intensity": self.results.sums / self.results.covered}
 
     def _add_ring_sums(self, tile: AnyArray, sums: AnyArray, covered: AnyArray | None) -> None:
         """Add sum(w * I) of each ring to `sums`, shape (frames, rings), float64.
