@@ -16,7 +16,7 @@ from udfdask.masks.bins import BinMembers, find_members
 from udfdask.masks.polar import rounded, rounding_matrix
 from udfdask.udf.buffers import BufferSpec, Views
 from udfdask.udfs.shared.built_in import SUMS
-from udfdask.udfs.shared.centered import RingsUDF
+from udfdask.udfs.shared.rings import RingsUDF
 
 _PARTS = replace(SUMS, streams_tiles=False)
 

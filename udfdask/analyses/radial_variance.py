@@ -13,7 +13,7 @@ from udfdask.base.types import AnyArray
 from udfdask.geometry.axes import Axis
 from udfdask.udf.buffers import BufferSpec, Views
 from udfdask.udfs.shared.built_in import SUMS
-from udfdask.udfs.shared.centered import RadialUDF
+from udfdask.udfs.shared.rings import RadialUDF
 
 _VARIANCES = ("variance_of_means", "mean_of_variances", "variance_of_pixels")
 

@@ -19,7 +19,7 @@ from udfdask.masks.polar import rounded
 from udfdask.udf.buffers import BufferSpec
 from udfdask.udf.promises import Promises
 from udfdask.udfs.shared.built_in import DENSE_TILES
-from udfdask.udfs.shared.centered import RingsUDF
+from udfdask.udfs.shared.rings import RingsUDF
 
 
 class RadialFourierUDF(RingsUDF):

@@ -11,7 +11,7 @@ from udfdask.geometry.axes import Axis
 from udfdask.kernels.cuda.sums import add_ring_products
 from udfdask.udf.buffers import BufferSpec
 from udfdask.udfs.shared.built_in import DENSE_TILES, SUMS
-from udfdask.udfs.shared.centered import RadialUDF
+from udfdask.udfs.shared.rings import RadialUDF
 
 
 class RadialProfileUDF(RadialUDF):
