@@ -16,9 +16,6 @@ if TYPE_CHECKING:
     from udfdask.analyses.lattice import guess_lattice as guess_lattice
     from udfdask.analyses.lattice_fits import FitLatticeUDF as FitLatticeUDF
     from udfdask.analyses.lattice_fits import fit_lattice as fit_lattice
-    from udfdask.analyses.polar import PolarMeanUDF as PolarMeanUDF
-    from udfdask.analyses.polar import PolarUDF as PolarUDF
-    from udfdask.analyses.radial_variance import RadialVarianceUDF as RadialVarianceUDF
     from udfdask.analyses.registered import ParallaxUDF as ParallaxUDF
     from udfdask.analyses.registered import parallax as parallax
     from udfdask.analyses.scan_rotation import ScanRotationUDF as ScanRotationUDF
@@ -27,6 +24,9 @@ if TYPE_CHECKING:
     from udfdask.analyses.strain import StrainUDF as StrainUDF
     from udfdask.analyses.strain import strain_map as strain_map
     from udfdask.analyses.tilt_corrected import TiltCorrectedUDF as TiltCorrectedUDF
+    from udfdask.udfs.polar import PolarMeanUDF as PolarMeanUDF
+    from udfdask.udfs.polar import PolarUDF as PolarUDF
+    from udfdask.udfs.radial_variance import RadialVarianceUDF as RadialVarianceUDF
 
     __all__: list[str]
 
@@ -43,10 +43,10 @@ if not TYPE_CHECKING:  # a type checker would accept any name
             "scan_rotation": "ScanRotationUDF",
             "side_band": "SideBandUDF single_side_band",
             "ellipse": "Ellipse fit_ellipse",
-            "polar": "PolarMeanUDF PolarUDF",
-            "radial_variance": "RadialVarianceUDF",
             "registered": "ParallaxUDF parallax",
             "tilt_corrected": "TiltCorrectedUDF",
+            ".udfs.polar": "PolarMeanUDF PolarUDF",
+            ".udfs.radial_variance": "RadialVarianceUDF",
         },
     )
     __all__ = list(__dir__())

@@ -10,11 +10,11 @@ import udfdask as ud
 from suites import examples
 from udfdask import ArgumentTypeError, ArgumentValueError
 from udfdask.analyses import PolarMeanUDF, PolarUDF
-from udfdask.analyses.polar import find_cells
 from udfdask.masks.bins import find_members
 from udfdask.masks.polar import distance
 from udfdask.testing import check_udf
 from udfdask.udfs import RadialProfileUDF
+from udfdask.udfs.polar import find_cells
 
 NAV, SIG = (3, 4), (12, 15)
 RNG = np.random.default_rng(3)
