@@ -133,7 +133,7 @@ class FitLatticeUDF(UDF):
 
     def get_result_units(self) -> Mapping[str, str | None]:
         """Name the units: pixels for vectors and the residual."""
-        in_pixels: dict[str, str | None] = dict.fromkeys(("origin", "a", "b", "residual"), "px")
+        in_pixels = dict.fromkeys(("origin", "a", "b", "residual"), "px")
         return {**in_pixels, "num_used": "", "indices": ""}
 
     def process_tile(self, tile: AnyArray) -> None:
@@ -239,10 +239,7 @@ def fit_lattice(
     elif isinstance(disks, Mapping) and set(STRENGTHS) & set(disks):
         strengths = take_array(disks, STRENGTHS, "find_disks")[0]
     if guess is None:
-        # A parameter that is a result of the data would be computed in a pass before. Positions are
-        # small: they can wait in memory for the guess, which is a part of each frame.
-        first = _lazy_guess(frames if strengths is None else _with_column(frames, strengths))
-        frames = _with_rows(first, frames)
+        frames = _with_guess(frames, strengths)
     if axes is not None:
         options.setdefault("axes", (*axes[:-2], *FRAME_AXES))
     options.update(guess=guess, roi=roi)
@@ -259,23 +256,20 @@ def _with_column(frames: da.Array, weights: da.Array) -> da.Array:
     return whole_frames(da.concatenate([frames[..., :2], weights[..., None]], axis=-1))
 
 
-def _with_rows(guess: da.Array, frames: da.Array) -> da.Array:
-    """Return frames that begin with the guess."""
+def _with_guess(frames: da.Array, strengths: da.Array | None) -> da.Array:
+    """Return frames that begin with the lattice of frames all over the scan.
+
+    A parameter that is a result of the data would be computed in a pass before. Positions are
+    small: they can wait in memory for the guess, which is a part of each frame.
+    """
     *nav, _, columns = frames.shape
+    step = math.ceil((math.prod(nav) / MOST_FRAMES) ** (1 / max(1, len(nav))))
+    known = frames if strengths is None else _with_column(frames, strengths)
+    some = known[(slice(None, None, max(1, step)),) * len(nav)].rechunk(-1)
+    one: Any = {"chunks": (3, 2), "dtype": np.float64, "meta": np.empty((0, 0))}
+    guess = da.map_blocks(guess_lattice, some, drop_axis=list(range(len(nav))), **one)
     if columns == 3:
         guess = da.concatenate([guess, da.ones((3, 1))], axis=1)
     chunks = (*frames.chunks[:-2], (3,), (columns,))
     rows = da.broadcast_to(guess.rechunk(-1), (*nav, 3, columns), chunks=chunks)
     return whole_frames(da.concatenate([rows, frames], axis=-2))
-
-
-def _lazy_guess(frames: da.Array) -> da.Array:
-    """Return the lattice of positions as a lazy array, from frames all over the scan."""
-    nav = frames.shape[:-2]
-    step = math.ceil((math.prod(nav) / MOST_FRAMES) ** (1 / max(1, len(nav))))
-    some = frames[(slice(None, None, max(1, step)),) * len(nav)]
-    one = {"dtype": np.float64, "meta": np.empty((0, 0))}
-    guess: da.Array = da.map_blocks(
-        guess_lattice, some.rechunk(-1), drop_axis=list(range(len(nav))), chunks=(3, 2), **one
-    )
-    return guess

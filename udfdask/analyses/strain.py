@@ -151,7 +151,6 @@ class StrainUDF(UDF):
     def get_results(self) -> Mapping[str, Any]:
         p, vectors, region = self.params, self.results.vectors, self._region()
         merged = self.meta.get_valid_nav_mask()
-        assert merged is not None  # it is None only in process_*
         known = chosen = merged & spans_plane(vectors)
         if region is not None:
             chosen = known & region[... if self.meta.roi is None else self.meta.roi].reshape(-1)
