@@ -4,6 +4,7 @@ import os
 import re
 from pathlib import Path
 
+import dask
 import dask.array as da
 import numpy as np
 import pytest
@@ -68,6 +69,17 @@ def test_with_an_axis_of_size_one(data, context, name, thin):
     result = ud.run_udf(da.from_array(part, chunks=chunks), OBJECTS[name](), roi=roi)
     expected = theirs(context, part, OBJECTS[name](), roi)
     assert_like_theirs(result.compute(**SYNC), expected, exact=name in EXACT)
+
+
+@pytest.mark.full  # numba compiles it for seconds
+@pytest.mark.parametrize("grid", ["rows", "all axes, ragged"])
+@pytest.mark.parametrize("roi", [None, ROI], ids=["all", "region"])
+def test_ssb_in_its_own_threads(data, context, grid, roi):
+    """For tasks of four threads, SSB_UDF has another method: a loop in numba's threads."""
+    with dask.config.set({"udfdask.threads-per-task": 4}):
+        result = ud.run_udf(da.from_array(data, chunks=GRIDS[grid]), OBJECTS["SSB_UDF"](), roi=roi)
+        result = result.compute(**SYNC)
+    assert_like_theirs(result, theirs(context, data, OBJECTS["SSB_UDF"](), roi), exact=False)
 
 
 def test_the_table_in_the_documentation():

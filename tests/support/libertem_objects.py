@@ -1,7 +1,9 @@
-"""UDFs of LiberTEM, of its blobfinder, and of users of LiberTEM; the data and grids they run on."""
+"""UDFs of LiberTEM, of packages based on it, and of its users; the data and grids they run on."""
 
 import numpy as np
+import pytest
 from libertem import masks
+from libertem.common.container import MaskContainer
 from libertem.udf import UDF
 from libertem.udf.auto import AutoUDF
 from libertem.udf.base import NoOpUDF
@@ -154,6 +156,49 @@ def _refinement():
     return _correlation(RefinedUDF, **lattice)()
 
 
+def _parallax(name, **options):
+    def make():
+        parallax = _installed("libertem_parallax")
+        microscope = {"scan_sampling": (1, 1.5), "energy": 80e3, "semiangle_cutoff": 9}
+        defocus = {"angular_sampling": (1, 1), "aberration_coefs": {"C10": 400, "C12": 90}}
+        cls = getattr(parallax, name)
+        return cls.from_parameters((*NAV, *SIG), **microscope, **defocus, **options)
+
+    return make
+
+
+SIDE_BANDS = {"lamb": 4.2e-12, "dpix": (6e-11, 5e-11), "semiconv": 25e-3, "semiconv_pix": 9}
+
+
+def _side_bands(**options):
+    return lambda: _installed("ptychography40.reconstruction.ssb").SSB_UDF(**SIDE_BANDS, **options)
+
+
+def _own_trotters():
+    generate_masks = _installed("ptychography40.reconstruction.ssb").generate_masks
+    stack = generate_masks(NAV, SIG, np.float32, **SIDE_BANDS)
+    container = MaskContainer(
+        lambda: stack, dtype=stack.dtype, use_sparse="scipy.sparse.csr", count=len(stack)
+    )
+    return _side_bands(mask_container=container)()
+
+
+def _hologram(**options):
+    def make():
+        holo = _installed("libertem_holo.udf")
+        y, x = np.indices((16, 16)) - 8
+        aperture = np.fft.fftshift(np.hypot(y, x) < 5)
+        return holo.HoloReconstructUDF(
+            out_shape=(16, 16), sb_position=(4, 7), aperture=aperture, **options
+        )
+
+    return make
+
+
+def _installed(package):
+    return pytest.importorskip(package, reason=f"{package} is in the extra test")
+
+
 OBJECTS = {
     "SumUDF": SumUDF,
     "SumSigUDF": SumSigUDF,
@@ -178,6 +223,15 @@ OBJECTS = {
     "SparseCorrelationUDF": _correlation(SparseCorrelationUDF, steps=3),
     "FastCorrelationUDF with refinement": _refinement,
     "IntegrationUDF": _integration,
+    "ParallaxUDF": _parallax("ParallaxUDF", rotation_angle=0.3),
+    "ParallaxUDF with upsampling": _parallax("ParallaxUDF", upsampling_factor=2),
+    "ParallaxPhaseFlipUDF": _parallax("ParallaxPhaseFlipUDF", detector_flip_cols=True),
+    "ParallaxPhaseFlipUDF with upsampling": _parallax("ParallaxPhaseFlipUDF", upsampling_factor=2),
+    "SSB_UDF": _side_bands(),
+    "SSB_UDF with float64": _side_bands(dtype=np.float64, cutoff=3),
+    "SSB_UDF with masks made before": _own_trotters,
+    "HoloReconstructUDF": _hologram(),
+    "HoloReconstructUDF in single precision": _hologram(precision=False),
     "a UDF with `process_partition`": PartitionsUDF,
     "a UDF with aux data and `merge_all`": _dark,
 }
@@ -189,6 +243,8 @@ EXACT = {
     "PickUDF",
     "AutoUDF",
     "NoOpUDF",
+    "HoloReconstructUDF",
+    "HoloReconstructUDF in single precision",
     "a UDF with `process_partition`",
     "a UDF with aux data and `merge_all`",
 }
@@ -199,9 +255,10 @@ NO_THIN_SCANS = {
     "CoMUDF with regression",
     "ApplyMasksUDF with shifts",
     "IntegrationUDF",
+    "SSB_UDF with masks made before",
     "a UDF with aux data and `merge_all`",
 }
-"""LiberTEM's CoMUDF takes no scan of one row; the aux data of the others are for one scan only."""
+"""LiberTEM's CoMUDF takes no scan of one row; aux data and masks of the others fit one scan."""
 
 THIN = {
     "one row of the scan": ((1, 8, 32, 32), (1, 3, 32, 32)),
