@@ -92,7 +92,7 @@ class Aberrations:
 
 
 def read_lens(
-    *, scan_rotation: Any, flip_y: Any, astigmatism_angle: Any, **lengths: Any
+    scan_rotation: Any, flip_y: Any, astigmatism_angle: Any, **lengths: Any
 ) -> dict[str, Any]:
     """Return aberrations that a user gave, lengths in nm and angles in degrees, or raise."""
     angle = checks.number("astigmatism_angle", astigmatism_angle, of="a number of degrees")

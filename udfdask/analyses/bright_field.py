@@ -120,10 +120,6 @@ class TiltedImagesUDF(BrightFieldUDF):
     def __init__(self, *, upsampling: int, **more: Any) -> None:
         super().__init__(upsampling=checks.integer("upsampling", upsampling, least=1), **more)
 
-    def _fine_shape(self) -> tuple[int, ...]:
-        """Return the shape of the images."""
-        return tuple(self.params.upsampling * n for n in self.meta.dataset_shape.nav)
-
     def _shifted_sum(self, shifts: AnyArray, beams: Beams) -> ShiftedSum:
         """Return where beams with these shifts in nm are added."""
         nav = tuple(self.meta.dataset_shape.nav)
@@ -147,7 +143,8 @@ class TiltedImagesUDF(BrightFieldUDF):
         return data.cut.get(part, cut)
 
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
-        one = self.buffer("single", self._fine_shape(), "float32", use="result_only")
+        shape = tuple(self.params.upsampling * n for n in self.meta.dataset_shape.nav)
+        one = self.buffer("single", shape, "float32", use="result_only")
         return {"image": one, "phase": one}
 
     def get_result_axes(self) -> Mapping[str, tuple[Axis, ...]]:

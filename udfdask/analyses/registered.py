@@ -192,7 +192,7 @@ class ParallaxUDF(TiltedImagesUDF):
         images = TiltedImages(rows, known, beams.steps, angles, cells, pitch, beams.largest)
         matrix, shifts = register(images)
         lens = Aberrations(np.nan, np.nan, np.nan, np.nan)
-        image = np.full(self._fine_shape(), np.nan)
+        image = np.full(np.multiply(self.params.upsampling, known.shape), np.nan)
         if not np.isnan(matrix).any():  # as in the first snapshots, or without an object
             lens = Aberrations.from_matrix(matrix, self.params.near_rotation)
             shifted = self._shifted_sum(angles @ matrix.T, beams)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -31,31 +32,21 @@ class SideBandUDF(BrightFieldUDF):
     ----------
     semiangle : float or str
         Convergence semiangle: the radius of the bright field, in pixels, or such as "20 mrad".
-    cy, cx : float, optional
-        Center of the bright field, in pixels, as for `CoMUDF`.
-    scan_rotation : float
-        Angle in degrees that turns vectors on the detector into vectors on the scan, as for
-        `CoMUDF`.
-    flip_y : bool
-        Flip the y axis of the detector before the rotation.
-    defocus, astigmatism : float or str
-        Defocus and twofold astigmatism, in nm or such as "0.1 um"; the signs are those of
-        `ParallaxUDF`.
-    astigmatism_angle : float
-        Direction of the largest defocus on the scan, in degrees from +x toward +y.
+    cy, cx, scan_rotation, flip_y
+        As for `CoMUDF`.
+    defocus, astigmatism, astigmatism_angle
+        As for `TiltCorrectedUDF`: the lengths in nm, or such as "0.1 um".
     spherical : float or str
         Spherical aberration Cs, in nm or such as "1.2 mm".
     bin : int
         Number of pixels along y and x that are added up to one before, which takes less time.
-    center : {"zero", "middle"} or tuple of float, optional
-        The center (y, x) in place of `cy` and `cx`.
+    center
+        As for `CoMUDF`.
 
     Raises
     ------
     ArgumentTypeError, ArgumentValueError
-        If a parameter is wrong; in `run_udf`, if the run has no voltage, axes have no unit, the
-        scan is not 2-D with at least 2 positions along each axis, the bright field is larger than
-        a frame, or no frequency of the scan has a side band.
+        As for `TiltCorrectedUDF`; in `run_udf`, if no frequency of the scan has a side band.
 
     See Also
     --------
@@ -124,20 +115,15 @@ class SideBandUDF(BrightFieldUDF):
         bin: int = 1,  # noqa: A002  # what microscopists call it
         center: Any = None,
     ) -> None:
-        lens = read_lens(
-            defocus=defocus,
-            astigmatism=astigmatism,
-            spherical=spherical,
-            astigmatism_angle=astigmatism_angle,
-            scan_rotation=scan_rotation,
-            flip_y=flip_y,
-        )
-        own = {**lens, "bin": checks.integer("bin", bin, least=1)}
+        lengths = {"defocus": defocus, "astigmatism": astigmatism, "spherical": spherical}
+        own = read_lens(scan_rotation, flip_y, astigmatism_angle, **lengths)
+        own["bin"] = checks.integer("bin", bin, least=1)
         super().__init__(semiangle=semiangle, cy=cy, cx=cx, center=center, **own)
 
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
-        trotters = self._trotters()
-        nav, radius = trotters.nav, float(self.params.semiangle)
+        trotters, radius = self._trotters(), float(self.params.semiangle)
+        nav, image = trotters.nav, partial(self.buffer, "nav", use="result_only")
+        total = partial(self.buffer, "single", use="private")
         shifts = [math.hypot(*vector) for vector in trotters.vectors]
         most = max(shift * n / 2 for shift, n in zip(shifts, nav, strict=True))
         # a narrow side band has an area of about 2 * radius * shift
@@ -147,24 +133,19 @@ class SideBandUDF(BrightFieldUDF):
                 f"the bright field, of semiangle {radius:g} px, by {min(shifts):.3g} to {most:.3g} "
                 "px. Correct the step in axes=, the semiangle or the voltage"
             )
-        results = {"object": "complex64", "phase": "float32", "amplitude": "float32"}
-        buffers = {
-            name: self.buffer("nav", dtype=dtype, use="result_only")
-            for name, dtype in results.items()
+        return {
+            "object": image(dtype="complex64"),
+            **dict.fromkeys(("phase", "amplitude"), image(dtype="float32")),
+            "spectrum": total(nav, "complex128"),
+            "bright": total(trotters.pixels().shape, "float64"),
         }
-        for name, shape in (("spectrum", nav), ("bright", trotters.pixels().shape)):
-            kind = "complex128" if name == "spectrum" else "float64"
-            buffers[name] = self.buffer("single", shape, kind, use="private")
-        return buffers
 
     def get_result_units(self) -> Mapping[str, str | None]:
-        """Name the unit of the phase."""
         return {"phase": "rad"}
 
     def _trotters(self) -> Trotters:
-        p, beams = self.params, self._beams()
-        waves, (ny, nx) = beams.wavelength, self.meta.dataset_shape.nav
-        height, width = self.meta.dataset_shape.sig
+        p, beams, shape = self.params, self._beams(), self.meta.dataset_shape
+        waves, nav, sig = beams.wavelength, tuple(shape.nav), tuple(n // p.bin for n in shape.sig)
         # the size of a pixel as a spatial frequency
         pixel = p.bin * math.sqrt(abs(math.prod(beams.pitch))) / waves
         # the inverse of the matrix that turns vectors on the detector into vectors on the scan
@@ -172,32 +153,21 @@ class SideBandUDF(BrightFieldUDF):
         angle = math.radians(p.astigmatism_angle)
         y, x = turn @ (math.sin(angle), math.cos(angle))
         square = math.pi * waves * pixel**2
-        aperture = Aperture(
-            radius=p.semiangle / p.bin,
-            defocus=square * p.defocus,
-            astigmatism=(square * p.astigmatism, math.atan2(y, x)),
-            spherical=square * p.spherical * (waves * pixel) ** 2 / 2,
-        )
-        ty, tx = (turn / pixel / np.multiply((ny, nx), beams.steps)).T
-        cy, cx = ((float(c) - (p.bin - 1) / 2) / p.bin for c in beams.center)
-        return Trotters(
-            aperture=aperture,
-            center=(cy, cx),
-            sig=(height // p.bin, width // p.bin),
-            nav=(ny, nx),
-            vectors=((float(ty[0]), float(ty[1])), (float(tx[0]), float(tx[1]))),
-        )
+        stretch = square * p.astigmatism, math.atan2(y, x)
+        spherical = square * p.spherical * (waves * pixel) ** 2 / 2
+        aperture = Aperture(p.semiangle / p.bin, square * p.defocus, stretch, spherical)
+        vectors = turn / pixel / np.multiply(nav, beams.steps)
+        center = (beams.center - (p.bin - 1) / 2) / p.bin
+        return Trotters(aperture, (*center.tolist(),), sig, nav, (*map(tuple, vectors.T.tolist()),))
 
     def get_shared_task_data(self) -> Mapping[str, Any]:
         """Return the trotters, the number of each bright pixel, or bin, and a cache for tiles."""
-        trotters, (height, width) = self._trotters(), self.meta.dataset_shape.sig
-        bright, n = trotters.pixels(), self.params.bin
-        number = np.full(trotters.sig, -1)
-        number.flat[bright] = np.arange(len(bright))
-        whole = np.full((height, width), -1)
-        binned = number.repeat(n, axis=0).repeat(n, axis=1)
-        whole[: len(binned), : binned.shape[1]] = binned
-        return {"trotters": trotters, "number": whole, "cut": OncePerProcess(2048)}
+        trotters = self._trotters()
+        bright = trotters.pixels()
+        number = np.full(np.add(trotters.sig, 1), -1)  # pixels at the end can be in no bin
+        number[np.divmod(bright, trotters.sig[1])] = np.arange(len(bright))
+        bins = np.ix_(*(np.arange(n) // self.params.bin for n in self.meta.dataset_shape.sig))
+        return {"trotters": trotters, "number": number[bins], "cut": OncePerProcess(2048)}
 
     def get_task_data(self) -> Mapping[str, Any]:
         """Return an array for the bright field of the chunk, and where the chunk is in the scan."""
@@ -218,8 +188,6 @@ class SideBandUDF(BrightFieldUDF):
             return pixels, *np.unique(numbers[pixels], return_index=True)
 
         pixels, numbers, starts = data.cut.get(part, cut)
-        if not len(pixels):
-            return
         values = tile.reshape(len(tile), -1)[:, pixels].astype(np.float32)
         if len(starts) < len(pixels):
             values = np.add.reduceat(values, starts, axis=1)
@@ -240,23 +208,16 @@ class SideBandUDF(BrightFieldUDF):
                 for column, rows in trotters.columns():
                     bands = trotters.side_bands(rows, column, places)
                     phases = along_y[rows]
-                    add(
-                        self.results.spectrum,
-                        rows,
-                        column,
-                        *(np.sum(_product(b, lines[column]) * phases, axis=1) for b in bands),
-                    )
+                    products = (_product(band, lines[column]) * phases for band in bands)
+                    add(self.results.spectrum, rows, column, *(p.sum(axis=1) for p in products))
 
     def merge(self, dest: Any, src: Any) -> None:
-        """Add the spectra, and the bright fields."""
         dest.spectrum += src.spectrum
         dest.bright += src.bright
 
     def get_results(self) -> Mapping[str, Any]:
-        """Find the frequencies of the object, and transform them back."""
         trotters, spectrum = self._trotters(), self.results.spectrum
-        valid = self.meta.get_valid_nav_mask(full_nav=True)
-        mask = valid.reshape(spectrum.shape)
+        mask = self.meta.get_valid_nav_mask(full_nav=True).reshape(spectrum.shape)
         if mask.any() and not mask.all():  # otherwise, the edges of what is missing would show
             mean = self.results.bright / np.count_nonzero(mask)
             spectrum = spectrum + trotters.spectrum_of(mean) * fft.fft2(~mask)
@@ -264,12 +225,9 @@ class SideBandUDF(BrightFieldUDF):
         # the frequency 0 has the intensity of the beam, summed over all positions
         beam = waves[0, 0].real / mask.size
         transmission = np.where(mask, fft.ifft2(waves / beam if beam else waves), np.nan)
-        results = {
-            "object": transmission,
-            "phase": np.angle(transmission),
-            "amplitude": np.abs(transmission),
-        }
-        return {name: self.with_mask(values, mask) for name, values in results.items()}
+        values = transmission, np.angle(transmission), np.abs(transmission)
+        names = "object", "phase", "amplitude"
+        return {name: self.with_mask(v, mask) for name, v in zip(names, values, strict=True)}
 
 
 def _waves(n: int, most: int, positions: AnyArray) -> AnyArray:
@@ -294,11 +252,9 @@ def single_side_band(data: Any, *, roi: Region | None = None, **options: Any) ->
     ----------
     data : dask.array.Array or opened file, shape (ny, nx, sig_y, sig_x)
         Frames over a 2-D scan; an array needs `axes`.
-    roi
-        Scan positions to use, as in `udfdask.run_udf`.
-    **options
-        Parameters of `SideBandUDF`: `semiangle`, which is needed, and others; and options of
-        `udfdask.run_udf`, such as `voltage`, which is needed, and `axes`.
+    roi, **options
+        Parameters of `SideBandUDF`, of which `semiangle` is needed, and options of
+        `udfdask.run_udf`, such as `axes` and `voltage`, which is needed.
 
     Returns
     -------

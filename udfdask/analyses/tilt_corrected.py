@@ -23,17 +23,11 @@ class TiltCorrectedUDF(TiltedImagesUDF):
     Parameters
     ----------
     semiangle : float
-        Convergence semiangle, the radius of the bright field, such as "20 mrad", or in pixels.
-    defocus, astigmatism : float
-        In nm, or such as "0.1 um"; the signs are those of the results of `ParallaxUDF`.
-    astigmatism_angle, scan_rotation : float
-        In degrees, as there.
-    flip_y : bool
-        Whether the y axis of the detector is flipped before the rotation.
-    upsampling : int
-        Pixels of the results for each scan position, along both axes.
-    cy, cx, center : optional
-        Center of the bright field, as for `RadialProfileUDF`.
+        As for `ParallaxUDF`.
+    defocus, astigmatism, astigmatism_angle, scan_rotation, flip_y
+        As the results of `ParallaxUDF`: lengths in nm, or such as "0.1 um", angles in degrees.
+    upsampling, cy, cx, center : optional
+        As for `ParallaxUDF`.
 
     Raises
     ------
@@ -78,34 +72,27 @@ class TiltCorrectedUDF(TiltedImagesUDF):
         center: Any = None,
     ) -> None:
         place = {"cy": cy, "cx": cx, "center": center, "upsampling": upsampling}
-        lens = read_lens(
-            defocus=defocus,
-            astigmatism=astigmatism,
-            astigmatism_angle=astigmatism_angle,
-            scan_rotation=scan_rotation,
-            flip_y=flip_y,
-        )
+        turn = scan_rotation, flip_y, astigmatism_angle
+        lens = read_lens(*turn, defocus=defocus, astigmatism=astigmatism)
         super().__init__(semiangle=semiangle, **place, **lens)
 
-    def _lens(self) -> Aberrations:
-        p = self.params
+    def _optics(self) -> tuple[Beams, Aberrations, ShiftedSum]:
+        """Return the beams, their lens, and where they are added."""
+        p, beams = self.params, self._beams()
         turn = p.scan_rotation, p.flip_y
-        return Aberrations(p.defocus, p.astigmatism, p.astigmatism_angle, *turn)
-
-    def _shifted(self, beams: Beams) -> ShiftedSum:
-        return self._shifted_sum(beams.angles @ self._lens().shift_matrix().T, beams)
+        lens = Aberrations(p.defocus, p.astigmatism, p.astigmatism_angle, *turn)
+        return beams, lens, self._shifted_sum(beams.angles @ lens.shift_matrix().T, beams)
 
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
-        shape = self._shifted(self._beams()).shape
+        _, _, shifted = self._optics()
         return {
-            "total": self.buffer("single", shape, "float64", use="private"),
+            "total": self.buffer("single", shifted.shape, "float64", use="private"),
             "pattern": self.buffer("sig", (), "float64", use="private"),
             **super().get_result_buffers(),
         }
 
     def get_shared_task_data(self) -> Mapping[str, Any]:
-        beams = self._beams()
-        shifted = self._shifted(beams)
+        beams, _, shifted = self._optics()
         return {"shifted": shifted, **self._weights_of_beams(beams, shifted.spread)}
 
     def process_tile(self, tile: Any) -> None:
@@ -118,8 +105,8 @@ class TiltCorrectedUDF(TiltedImagesUDF):
         dest.pattern[:] += src.pattern
 
     def get_results(self) -> Mapping[str, Any]:
-        beams, nav = self._beams(), tuple(self.meta.dataset_shape.nav)
-        known = self.meta.get_valid_nav_mask(full_nav=True).reshape(nav)
+        beams, lens, shifted = self._optics()
+        known = self.meta.get_valid_nav_mask(full_nav=True).reshape(shifted.nav_shape)
         means = self.results.pattern[tuple(beams.pixels.T)] / max(known.sum(), 1)
-        image = self._shifted(beams).relative(self.results.total, known, means)
-        return self._images(image, beams, self._lens())
+        image = shifted.relative(self.results.total, known, means)
+        return self._images(image, beams, lens)

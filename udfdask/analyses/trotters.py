@@ -19,7 +19,7 @@ _BLOCK = 1 << 18
 """Most trotter values at a time, 1 MiB in float32: about ten arrays of this size exist."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Aperture:
     """The wave in the condenser aperture, on the detector.
 
@@ -28,17 +28,12 @@ class Aperture:
 
     radius: float
     """Radius in pixels; edges are soft over one pixel."""
-    defocus: float = 0.0
+    defocus: float
     """``-chi / d**2`` in radians per square pixel, where d is the distance from the center."""
-    astigmatism: tuple[float, float] = (0.0, 0.0)
+    astigmatism: tuple[float, float]
     """Amplitude, as `defocus`, and direction of the largest defocus, radians from +x to +y."""
-    spherical: float = 0.0
+    spherical: float
     """``chi / d**4`` in radians per pixel to the fourth power."""
-
-    @property
-    def is_flat(self) -> bool:
-        """Whether there are no aberrations."""
-        return not (self.defocus or self.astigmatism[0] or self.spherical)
 
     def amplitude(self, y: AnyArray, x: AnyArray) -> AnyArray:
         """Return the absolute value of the wave, from 0 to 1."""
@@ -59,7 +54,7 @@ class Aperture:
         return bend
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Trotters:
     """The trotters of all spatial frequencies of a scan, calculated when they are needed.
 
@@ -71,13 +66,13 @@ class Trotters:
     """
 
     aperture: Aperture
-    center: tuple[float, float]
+    center: tuple[float, ...]
     """Center of the aperture (y, x), in pixels."""
-    sig: tuple[int, int]
+    sig: tuple[int, ...]
     """Shape of a frame."""
-    nav: tuple[int, int]
+    nav: tuple[int, ...]
     """Shape of the scan."""
-    vectors: tuple[tuple[float, float], tuple[float, float]]
+    vectors: tuple[tuple[float, ...], ...]
     """Shift (y, x) of the scattered wave, in pixels, for one period along y, and along x."""
 
     def pixels(self) -> AnyArray:
@@ -118,37 +113,23 @@ class Trotters:
     def side_bands(
         self, rows: AnyArray, column: int, places: AnyArray
     ) -> tuple[AnyArray, AnyArray]:
-        """Return the positive and the negative side bands of frequencies.
+        """Return the positive and the negative side bands of frequencies, shape (rows, pixels).
 
-        Parameters
-        ----------
-        rows : numpy.ndarray, shape (n,)
-            Frequencies along y, in periods per scan.
-        column : int
-            Frequency along x.
-        places : numpy.ndarray, shape (2, pixels), float32 or float64
-            Distances of pixels from the center.
-
-        Returns
-        -------
-        tuple of numpy.ndarray, shape (n, pixels)
-            ``conj(a)`` and ``conj(b)``, complex if there are aberrations. The frequency zero has no
-            negative side band.
+        They are ``conj(a)`` and ``conj(b)``, complex if there are aberrations, in the precision of
+        `places`, the distances of pixels from the center. The frequency zero has no negative one.
         """
         lens, (y, x) = self.aperture, places
         dy, dx = self._shifts(rows, column).astype(y.dtype)[:, :, np.newaxis]
         amplitude = lens.amplitude(y, x)
-        back, forth = lens.amplitude(y - dy, x - dx), lens.amplitude(y + dy, x + dx)
-        plus, minus = back * amplitude, forth * amplitude
+        plus = lens.amplitude(y - dy, x - dx) * amplitude
+        minus = lens.amplitude(y + dy, x + dx) * amplitude
         if column == 0:
             minus[rows == 0] = 0
-        if lens.is_flat:
+        if not (lens.defocus or lens.astigmatism[0] or lens.spherical):
             return plus, minus
         chi = lens.chi(y, x)
-        return (
-            plus * _phase_factor(chi - lens.chi(y - dy, x - dx)),
-            minus * _phase_factor(lens.chi(y + dy, x + dx) - chi),
-        )
+        before, after = lens.chi(y - dy, x - dx), lens.chi(y + dy, x + dx)
+        return plus * _phase_factor(chi - before), minus * _phase_factor(after - chi)
 
     def spectrum_of(self, bright: AnyArray) -> AnyArray:
         """Return the sums of a frame, its values at `pixels`, over all positive side bands."""
