@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -78,9 +78,10 @@ class BrightFieldUDF(CenteredUDF):
 
     def _beams(self) -> Beams:
         """Return the beams of a run; raise if they are not known."""
-        name, sig = type(self).__name__, self._frame_shape()
+        sig = self._frame_shape()
         check_scan(self, self._least_scan)
         if self.meta.voltage is None:
+            name = type(self).__name__
             raise ArgumentValueError(f"{name} needs the voltage: pass voltage='300 kV'")
         center, r = np.array(self._center, float), float(self.params.semiangle)
         is_cut = bool((center - r < -1).any() or (center + r > sig).any())
@@ -148,11 +149,8 @@ class TiltedImagesUDF(BrightFieldUDF):
         return {"image": one, "phase": one}
 
     def get_result_axes(self) -> Mapping[str, tuple[Axis, ...]]:
-        n = self.params.upsampling
-        fine = tuple(
-            Axis(name=f"fine_{a.name}", unit=a.unit, scale=a.scale / n, offset=a.offset)
-            for a in self.meta.axes[:2]
-        )
+        n, scan = self.params.upsampling, self.meta.axes[:2]
+        fine = tuple(replace(axis, name=f"fine_{axis.name}", scale=axis.scale / n) for axis in scan)
         return {"image": fine, "phase": fine}
 
     def get_result_units(self) -> Mapping[str, str | None]:

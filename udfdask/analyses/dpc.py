@@ -97,9 +97,7 @@ class IntegratedDPCUDF(CoMUDF):
     interest, and in snapshots.
 
     Atoms attract electrons: with the right rotation, they are maxima of the phase. A rotation by
-    180 degrees changes the sign, and does not change the curl: a rotation that was chosen by its
-    curl alone can give the opposite sign. py4DSTEM exchanges the components y and x where they are
-    flipped here; an exchange is a flip of y and then a rotation by 90 degrees.
+    180 degrees changes the sign, and does not change the curl.
 
     References
     ----------
@@ -113,8 +111,7 @@ class IntegratedDPCUDF(CoMUDF):
     >>> from udfdask.demo import PhaseObject
     >>> thin = PhaseObject(nav_shape=(24, 24), sig_shape=(48, 48))
     >>> phase = ud.run_udf(thin, IntegratedDPCUDF(), voltage="300 kV")["phase"].compute()
-    >>> difference = phase - thin.blurred_phase
-    >>> bool(np.std(difference) < 0.02)
+    >>> bool(np.std(phase - thin.blurred_phase) < 0.02)
     True
     """
 
@@ -139,7 +136,7 @@ class IntegratedDPCUDF(CoMUDF):
         high_pass: float = 0.0,
     ) -> None:
         place = centers, stretch, stretch_angle, center
-        CoMUDF.__init__(self, cy, cx, r, ri, scan_rotation, flip_y, regression, *place)
+        super().__init__(cy, cx, r, ri, scan_rotation, flip_y, regression, *place)
         UDF.__init__(self, **self._kwargs, **_checked(borders, high_pass))
 
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
@@ -155,7 +152,7 @@ class IntegratedDPCUDF(CoMUDF):
 
 
 class IntegratedFieldUDF(UDF):
-    """Integrate a field: data of shape (ny, nx, 2), whose frames are vectors (y, x).
+    """Integrate a field, whose frames are vectors (y, x), to the `phase` of `IntegratedDPCUDF`.
 
     Parameters
     ----------
@@ -168,10 +165,6 @@ class IntegratedFieldUDF(UDF):
     ------
     ArgumentTypeError, ArgumentValueError
         As for `IntegratedDPCUDF`; in `run_udf`, if frames are not pairs of real numbers.
-
-    Notes
-    -----
-    The result is `phase`, as there.
 
     Examples
     --------
@@ -220,9 +213,7 @@ def integrated_dpc(data: Any, *, roi: Region | None = None, **options: Any) -> R
     data : dask.array.Array, opened file, or Result
         Frames over a 2-D scan, shape (ny, nx, sig_y, sig_x), with units on their axes; or a result
         with the field of `CoMUDF`, whose rotation and flip are in it.
-    roi : optional
-        Scan positions to use, as in `udfdask.run_udf`.
-    **options
+    roi, **options
         Parameters of `IntegratedDPCUDF`, with a result only `borders` and `high_pass`, and options
         of `udfdask.run_udf`, such as `axes`, and `voltage` if deflections are angles; by default, a
         result has the voltage of its run.

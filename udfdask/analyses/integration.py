@@ -31,13 +31,12 @@ def integrate_gradient(
     Parameters
     ----------
     gradient_y, gradient_x : numpy.ndarray, shape (ny, nx), float
-        Derivatives of the phase along y and x, in radians per unit of length; NaN at positions
-        that are not known.
+        Derivatives of the phase in radians per unit of length; NaN where they are not known.
     steps : tuple of float
         Distances between positions along y and x, in the unit of length.
     borders : {"mirrored", "periodic"}
-        Whether differences end at the border, where the phase is mirrored, or the scan begins
-        again. If positions are missing, borders are never periodic.
+        What is beyond the border: the mirror image of the phase, or the scan again. If positions
+        are missing, borders are never periodic.
     high_pass : float
         Spatial frequency q below which the phase is damped, by ``k**2 / (k**2 + q**2)``, in
         periods per unit of length: noise of low frequency is amplified most.
@@ -45,8 +44,7 @@ def integrate_gradient(
     Returns
     -------
     numpy.ndarray, shape (ny, nx), float64
-        Phase in radians, with a mean of 0; NaN at positions that are not known. Each region of
-        connected positions has a mean of its own.
+        Phase in radians, NaN where it is not known; each connected region has a mean of 0.
 
     Notes
     -----
@@ -74,8 +72,7 @@ def integrate_gradient(
     damping = (2 * np.pi * high_pass) ** 2
     if borders == "periodic" and known.all():
         return _of_periodic_field(field, steps, damping)
-    values = tuple(np.where(known, component, np.nan) for component in field)
-    return _by_least_squares(values, known, steps, damping)
+    return _by_least_squares(field, known, steps, damping)
 
 
 def _of_periodic_field(
@@ -101,7 +98,7 @@ def _by_least_squares(
     field: tuple[AnyArray, ...], known: AnyArray, steps: tuple[float, float], damping: float
 ) -> AnyArray:
     """Return the phase whose differences between known neighbors fit the field best."""
-    slopes = [_mean_slopes(values, axis) for axis, values in enumerate(field)]
+    slopes = [_mean_slopes(np.where(known, values, np.nan), k) for k, values in enumerate(field)]
     pairs = [np.isfinite(slope) for slope in slopes]
 
     def laplacian(flat: AnyArray) -> AnyArray:

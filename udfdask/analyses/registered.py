@@ -51,14 +51,13 @@ class ParallaxUDF(TiltedImagesUDF):
         The shifts have two explanations, with scan rotations that differ by 180 degrees and with
         opposite signs of the defocus: the one nearer to this angle in degrees is taken.
     cy, cx, center : optional
-        Center of the bright field, as for `RadialProfileUDF`.
+        Center of the bright field, as for `CoMUDF`.
 
     Raises
     ------
     ArgumentTypeError, ArgumentValueError
-        If a parameter is wrong; in `run_udf`, if the scan has less than 8 positions along an axis,
-        axes have no units, the voltage is not known, the bright field is larger than the frames, or
-        bins are too large.
+        As for `TiltCorrectedUDF`; in `run_udf`, if the scan has less than 8 positions along an
+        axis, or bins are too large.
 
     See Also
     --------
@@ -77,14 +76,12 @@ class ParallaxUDF(TiltedImagesUDF):
       Slow waves have nearly none, and are missing.
     - `defocus`, in nm: positive below focus, where the beam crosses over behind the object. It is
       ``C1,0`` with the opposite sign, as ``dF`` of py4DSTEM.
-    - `astigmatism`, in nm, and `astigmatism_angle`, in degrees from +x toward +y on the scan: the
-      matrix C has the eigenvalues ``defocus + astigmatism``, at this angle, and
-      ``defocus - astigmatism``
+    - `astigmatism`, in nm, and `astigmatism_angle`, in degrees from +x toward +y on the scan: C has
+      the eigenvalues ``defocus + astigmatism``, at this angle, and ``defocus - astigmatism``
     - `scan_rotation`, in degrees, and `flip_y`, bool: R and F of `CoMUDF`. The image of a beam with
       the angle a on the detector is shifted by ``C @ R @ F @ a``.
-    - `angles`, in mrad, and `shifts`, in nm, both of shape (bins, 2): the mean angle (y, x) of the
-      pixels of each bin, on the detector, and how far its image is shifted. Shifts near the edge of
-      the bright field are NaN.
+    - `angles`, in mrad, and `shifts`, in nm, both of shape (bins, 2): the mean angle (y, x) of each
+      bin, and how far its image is shifted. Shifts near the edge of the bright field are NaN.
     - `residual`: root mean square distance in nm of the shifts from those that were fitted
 
     Waves of the object are used by those beams for which both diffracted beams pass the aperture:
@@ -163,9 +160,8 @@ class ParallaxUDF(TiltedImagesUDF):
 
     def get_result_units(self) -> Mapping[str, str | None]:
         lengths = dict.fromkeys(("defocus", "astigmatism", "shifts", "residual"), "nm")
-        degrees = dict.fromkeys(("astigmatism_angle", "scan_rotation"), "deg")
-        own = {**lengths, **degrees, "angles": "mrad", "flip_y": ""}
-        return {**super().get_result_units(), **own}
+        angles = {"astigmatism_angle": "deg", "scan_rotation": "deg", "angles": "mrad"}
+        return {**super().get_result_units(), **lengths, **angles, "flip_y": ""}
 
     def get_shared_task_data(self) -> Mapping[str, Any]:
         beams = self._beams()
@@ -189,11 +185,11 @@ class ParallaxUDF(TiltedImagesUDF):
         known = np.zeros(tuple(self.meta.dataset_shape.nav), bool)
         known[tuple(where.T)] = True
         pitch = self.params.bin * beams.pitch
-        images = TiltedImages(rows, known, beams.steps, angles, cells, pitch, beams.largest)
+        images = TiltedImages(rows, known, beams, angles, cells, pitch)
         matrix, shifts = register(images)
         lens = Aberrations(np.nan, np.nan, np.nan, np.nan)
         image = np.full(np.multiply(self.params.upsampling, known.shape), np.nan)
-        if not np.isnan(matrix).any():  # as in the first snapshots, or without an object
+        if not np.isnan(matrix).any():  # it is in the first snapshots, or without an object
             lens = Aberrations.from_matrix(matrix, self.params.near_rotation)
             shifted = self._shifted_sum(angles @ matrix.T, beams)
             total = np.zeros(shifted.shape)
@@ -217,12 +213,8 @@ def parallax(data: Any, semiangle: Any, *, roi: Region | None = None, **options:
     ----------
     data : dask.array.Array or OpenedFile, shape (ny, nx, *sig)
         A 4D-STEM recording.
-    semiangle
-        As for `ParallaxUDF`.
-    roi
-        Scan positions to use, as in `udfdask.run_udf`.
-    **options
-        Other parameters of `ParallaxUDF`, such as `bin`, and options of `udfdask.run_udf`, such as
+    semiangle, roi, **options
+        Parameters of `ParallaxUDF`, such as `bin`, and options of `udfdask.run_udf`, such as
         `axes`, `voltage` and `max_memory`.
 
     Returns
@@ -246,9 +238,9 @@ def parallax(data: Any, semiangle: Any, *, roi: Region | None = None, **options:
     >>> bool(abs(found["scan_rotation"] - 30) < 2)
     True
     """
-    given = {"semiangle": semiangle, "roi": roi, **options}
+    options |= {"semiangle": semiangle, "roi": roi}
     try:
-        return run_with_parameters(parallax, ParallaxUDF, data, **given)
+        return run_with_parameters(parallax, ParallaxUDF, data, **options)
     except MemoryLimitError as error:
         bins = 2 * options.get("bin", 1)
         error.add_note(f"Or pass bin={bins}: the images of the bins then need a quarter")

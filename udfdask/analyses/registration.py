@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import fft
 
+from udfdask.analyses.bright_field import Beams
 from udfdask.base.types import AnyArray
 
 WAVES = 400
@@ -37,16 +38,14 @@ class TiltedImages:
     """Images, shape (positions, beams)."""
     known: AnyArray
     """Which positions of the scan they have, bool, shape (ny, nx)."""
-    steps: AnyArray
-    """Distances between scan positions (y, x) in nm."""
+    beams: Beams
+    """What is known about the microscope."""
     angles: AnyArray
     """Angles (y, x) of the beams in radians, shape (beams, 2)."""
     cells: AnyArray
     """Places (y, x) of the beams on a grid, int, from 0, shape (beams, 2)."""
     pitch: AnyArray
     """Distance between neighboring cells in radians, (y, x)."""
-    largest: float
-    """Radius of the aperture, in 1/nm."""
 
     @property
     def radii(self) -> AnyArray:
@@ -60,7 +59,7 @@ class TiltedImages:
 
         A window that stays where it is would draw all shifts to 0.
         """
-        moved = shifts / self.steps
+        moved = shifts / self.beams.steps
         windows = []
         for n, move in zip(self.known.shape, moved.T, strict=True):
             length = max(n - 2 * np.abs(move).max(), n / 2)
@@ -83,7 +82,7 @@ class TiltedImages:
             power = power + (spectra.real**2 + spectra.imag**2).sum(axis=0)
         q = np.hypot(*self._frequencies())
         # the window spreads the mean over neighbors; each wave is there once
-        power[(q <= 2 / min(self.extent)) | (q >= self.largest)] = 0
+        power[(q <= 2 / self.extent) | (q >= self.beams.largest)] = 0
         power[len(power) // 2 + 1 :, 0] = 0
         row, column = np.unravel_index(np.argsort(power, axis=None)[: -WAVES - 1 : -1], q.shape)
         keep = power[row, column] > 0
@@ -96,19 +95,18 @@ class TiltedImages:
             values[:, part] = spectra[:, *where].T
         qy, qx = self._frequencies()
         frequencies = np.stack([qy[where[0], 0], qx[where[1]]], axis=1)
-        values[self.radii + np.hypot(*frequencies.T)[:, None] / self.largest > 1] = 0
+        values[self.radii + np.hypot(*frequencies.T)[:, None] / self.beams.largest > 1] = 0
         return TiltedWaves(values, frequencies, self.angles)
 
     def _frequencies(self) -> tuple[AnyArray, AnyArray]:
         """Return the frequencies (y, x) of the spectra in 1/nm, negative if a step is."""
-        (ny, nx), (dy, dx) = self.known.shape, self.steps
+        (ny, nx), (dy, dx) = self.known.shape, self.beams.steps
         return fft.fftfreq(ny, dy)[:, None], np.arange(nx // 2 + 1) / (nx * dx)
 
     @property
-    def extent(self) -> tuple[float, ...]:
-        """Size of the scan (y, x) in nm."""
-        pairs = zip(self.known.shape, self.steps, strict=True)
-        return tuple(n * abs(step) for n, step in pairs)
+    def extent(self) -> float:
+        """Size of the scan along its shorter side in nm."""
+        return float(np.min(np.abs(self.beams.steps) * self.known.shape))
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +170,7 @@ def guess_matrix(images: TiltedImages, waves: TiltedWaves) -> AnyArray:
     edge = np.hypot(*waves.angles.T).max()
     typical = np.sqrt((power * (q**2).sum(axis=1)).sum() / power.sum())
     step = STEP / (edge * typical)
-    n = int(min(images.extent) / (edge * step))  # up to a shift by the size of the scan
+    n = int(images.extent / (edge * step))  # up to a shift by the size of the scan
     cos, sin = step * np.mgrid[-n : n + 1, -n : n + 1].reshape(2, -1)
     guesses = np.stack([np.stack([cos, sin], 1), np.stack([-sin, cos], 1)], 1)
     guesses = np.concatenate([guesses, guesses * [-1, 1]])  # with y flipped

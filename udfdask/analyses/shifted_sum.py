@@ -58,10 +58,9 @@ class ShiftedSum:
         return cls(nav_shape, upsampling, margin, extent, places, spread)
 
     @property
-    def shape(self) -> tuple[int, int]:
+    def shape(self) -> tuple[int, ...]:
         """Shape of the sum with its margins."""
-        y, x = self.upsampling * np.array(self.nav_shape) + self.extent
-        return int(y), int(x)
+        return tuple((self.upsampling * np.array(self.nav_shape) + self.extent).tolist())
 
     def add(
         self, total: AnyArray, coordinates: AnyArray, frames: AnyArray, used: Any, spread: Any
