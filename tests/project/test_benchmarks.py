@@ -18,7 +18,7 @@ FOLDER = ROOT / "asv_bench"
 sys.path.insert(0, str(FOLDER))
 try:
     import files
-    from benchmarks import builtin_udfs, chunk_layouts, layouts, other_doors, start
+    from benchmarks import analyses, builtin_udfs, chunk_layouts, layouts, other_doors, start
     from comparison import by_libertem
     from comparison.cases import CASES
     from comparison.contest import run_case
@@ -126,7 +126,7 @@ def test_benchmarks_of_a_device(monkeypatch, capsys):
     assert capsys.readouterr().out.count("| agree |") == len(gpu.ROWS)
 
 
-ASV_MODULES = (builtin_udfs, chunk_layouts, other_doors, start)
+ASV_MODULES = (analyses, builtin_udfs, chunk_layouts, other_doors, start)
 MEASURES = ("time_", "timeraw_", "peakmem_", "track_")
 
 
