@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy import fft, sparse
+from scipy import fft
 
 from udfdask.analyses.aberrations import Aberrations
 from udfdask.analyses.shifted_sum import ShiftedSum
@@ -126,22 +126,24 @@ class TiltedImagesUDF(BrightFieldUDF):
         nav = tuple(self.meta.dataset_shape.nav)
         return ShiftedSum.of_beams(shifts / beams.steps, nav, self.params.upsampling)
 
-    def _weights_of_beams(self, beams: Beams, weights: sparse.csr_array) -> dict[str, Any]:
-        """Return task data for `_weights_of_tile`; the shape of the weights is (beams, sums)."""
+    def get_shared_task_data(self) -> Mapping[str, Any]:
+        """Return the number of the beam of each pixel, and a cache for tiles."""
+        pixels = self._beams().pixels
         number = np.full(tuple(self.meta.dataset_shape.sig), -1)
-        number[tuple(beams.pixels.T)] = np.arange(len(beams.pixels))
-        return {"number": number, "weights": weights, "cut": OncePerProcess(2048)}
+        number[tuple(pixels.T)] = np.arange(len(pixels))
+        return {"number": number, "cut": OncePerProcess(2048)}
 
-    def _weights_of_tile(self) -> Any:
-        """Return pixels of a tile that have a weight, as flat indices, and their weights."""
+    def _bright_field(self, tile: AnyArray) -> tuple[AnyArray, AnyArray]:
+        """Return the bright field of a tile, shape (frames, beams), and which beams these are."""
         data, part = self.task_data, self.meta.sig_slice
 
-        def cut() -> tuple[AnyArray, sparse.csr_array]:
+        def cut() -> tuple[AnyArray, AnyArray]:
             number = data.number[part.get()].ravel()
             used = np.flatnonzero(number >= 0)
-            return used, data.weights[number[used]]
+            return used, number[used]
 
-        return data.cut.get(part, cut)
+        used, beams = data.cut.get(part, cut)
+        return tile.reshape((len(tile), -1)).take(used, axis=1), beams
 
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
         shape = tuple(self.params.upsampling * n for n in self.meta.dataset_shape.nav)

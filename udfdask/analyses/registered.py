@@ -164,14 +164,13 @@ class ParallaxUDF(TiltedImagesUDF):
         return {**super().get_result_units(), **lengths, **angles, "flip_y": ""}
 
     def get_shared_task_data(self) -> Mapping[str, Any]:
-        beams = self._beams()
-        _, bins = self._cells(beams)
+        _, bins = self._cells(self._beams())
         entries = np.ones(len(bins), np.float32), bins, np.arange(len(bins) + 1)
-        return self._weights_of_beams(beams, sparse.csr_array(entries))
+        return {**super().get_shared_task_data(), "members": sparse.csr_array(entries)}
 
     def process_tile(self, tile: Any) -> None:
-        used, members = self._weights_of_tile()
-        self.results.bins += tile.reshape((len(tile), -1))[:, used] @ members
+        bright, beams = self._bright_field(tile)
+        self.results.bins += bright @ self.task_data.members[beams]
 
     def get_results(self) -> Mapping[str, Any]:
         beams = self._beams()
@@ -193,8 +192,8 @@ class ParallaxUDF(TiltedImagesUDF):
             lens = Aberrations.from_matrix(matrix, self.params.near_rotation)
             shifted = self._shifted_sum(angles @ matrix.T, beams)
             total = np.zeros(shifted.shape)
-            shifted.add(total, where, rows, ..., shifted.spread)
-            image = shifted.relative(total, known, rows.mean(axis=0))
+            sums = shifted.add(total, where, rows)
+            image = shifted.relative(total, known, sums / len(rows))
         square = ((shifts - angles @ matrix.T) ** 2).sum(axis=1)
         return {
             **self._images(image, beams, lens),

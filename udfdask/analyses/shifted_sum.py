@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import signal, sparse
+from scipy import signal
 
 from udfdask.base.types import AnyArray
 
@@ -15,15 +15,14 @@ LEAST_WEIGHT = 0.01
 
 
 BATCH = 256
-"""Frames that are added together."""
+"""Frames that are converted to float64 together."""
 
 
 @dataclass(frozen=True, slots=True)
 class ShiftedSum:
     """Where each beam of a frame is added on the fine grid, linearly between four of its pixels.
 
-    The sum has margins for what is shifted out of the scan. What a frame adds are the same pixels
-    for all frames, moved by the place of the frame: a footprint.
+    The sum has margins for what is shifted out of the scan.
     """
 
     nav_shape: tuple[int, ...]
@@ -33,11 +32,11 @@ class ShiftedSum:
     margin: AnyArray
     """Fine pixels (y, x) before the scan."""
     extent: AnyArray
-    """Size of the footprint (y, x), in fine pixels, minus 1."""
-    places: AnyArray
-    """Pixels of the footprint, as flat indices of the sum, shape (pixels,)."""
-    spread: sparse.csr_array
-    """Part of each beam in each pixel of the footprint, shape (beams, pixels)."""
+    """Fine pixels (y, x) that the sum is larger than the scan."""
+    corners: AnyArray
+    """First of the four pixels of each beam in the first frame, as a flat index of the sum."""
+    weights: AnyArray
+    """Part of each beam in its four pixels: two, and two in the row below, shape (beams, 4)."""
 
     @classmethod
     def of_beams(cls, shifts: AnyArray, nav_shape: tuple[int, ...], upsampling: int) -> ShiftedSum:
@@ -46,16 +45,10 @@ class ShiftedSum:
         whole = np.floor(offsets).astype(int)
         margin = -np.minimum(whole.min(axis=0), 0)
         extent = np.maximum(whole.max(axis=0) + 1, 0) + margin
-        width = nav_shape[1] * upsampling + extent[1]
-        flat, weights = [], []
-        for corner in ((0, 0), (0, 1), (1, 0), (1, 1)):
-            y, x = (whole + margin + corner).T
-            flat.append(y * width + x)
-            weights.append(np.prod(1 - np.abs(offsets - whole - corner), axis=1))
-        places, rows = np.unique(np.concatenate(flat), return_inverse=True)
-        entries = np.concatenate(weights), (np.tile(np.arange(len(shifts)), 4), rows.ravel())
-        spread = sparse.csr_array(entries, shape=(len(shifts), len(places)))
-        return cls(nav_shape, upsampling, margin, extent, places, spread)
+        corners = (whole + margin) @ (nav_shape[1] * upsampling + extent[1], 1)
+        y, x = (offsets - whole).T
+        weights = np.stack([(1 - y) * (1 - x), (1 - y) * x, y * (1 - x), y * x], axis=1)
+        return cls(nav_shape, upsampling, margin, extent, corners, weights)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -63,16 +56,18 @@ class ShiftedSum:
         return tuple((self.upsampling * np.array(self.nav_shape) + self.extent).tolist())
 
     def add(
-        self, total: AnyArray, coordinates: AnyArray, frames: AnyArray, used: Any, spread: Any
-    ) -> None:
-        """Add frames, shape (frames, values), at their positions; `used` values have a spread."""
-        from udfdask.kernels.cpu.footprints import add_footprints
+        self, total: AnyArray, coordinates: AnyArray, frames: AnyArray, beams: Any = ...
+    ) -> AnyArray:
+        """Add beams of frames, shape (frames, beams), at their positions; return their sums."""
+        from udfdask.kernels.cpu.shifted_images import add_images
 
-        starts = self.upsampling * (coordinates[:, 0] * total.shape[1] + coordinates[:, 1])
+        starts = self.upsampling * (coordinates @ (total.shape[1], 1))
+        sums = np.zeros(frames.shape[1])
         for first in range(0, len(frames), BATCH):
             part = slice(first, first + BATCH)
-            footprints = frames[part][:, used] @ spread
-            add_footprints(total.reshape(-1), starts[part], self.places, footprints)
+            values = np.ascontiguousarray(frames[part], np.float64)
+            add_images(total, starts[part], values, self.corners[beams], self.weights[beams], sums)
+        return sums
 
     def relative(self, total: AnyArray, known: AnyArray, means: AnyArray) -> AnyArray:
         """Return a sum relative to that of a scan without an object, without margins.
@@ -83,9 +78,9 @@ class ShiftedSum:
         n = self.upsampling
         frames = np.zeros(n * np.array(self.nav_shape))
         frames[::n, ::n] = known
-        footprint = np.zeros(self.extent + 1)
-        y, x = np.divmod(self.places, self.shape[1])
-        footprint[y, x] = means @ self.spread
+        one = np.zeros(self.shape)
+        self.add(one, np.zeros((1, 2), int), means[np.newaxis])
+        footprint = one[: self.extent[0] + 1, : self.extent[1] + 1]
         weights = signal.fftconvolve(frames, footprint)
         (top, left), (ny, nx) = self.margin, frames.shape
         inner = np.s_[top : top + ny, left : left + nx]

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
 from udfdask.analyses.aberrations import Aberrations, read_lens
 from udfdask.analyses.bright_field import Beams, TiltedImagesUDF
 from udfdask.analyses.shifted_sum import ShiftedSum
@@ -87,26 +85,26 @@ class TiltCorrectedUDF(TiltedImagesUDF):
         _, _, shifted = self._optics()
         return {
             "total": self.buffer("single", shifted.shape, "float64", use="private"),
-            "pattern": self.buffer("sig", (), "float64", use="private"),
+            "sums": self.buffer("single", shifted.corners.shape, "float64", use="private"),
             **super().get_result_buffers(),
         }
 
     def get_shared_task_data(self) -> Mapping[str, Any]:
-        beams, _, shifted = self._optics()
-        return {"shifted": shifted, **self._weights_of_beams(beams, shifted.spread)}
+        _, _, shifted = self._optics()
+        return {**super().get_shared_task_data(), "shifted": shifted}
 
     def process_tile(self, tile: Any) -> None:
-        self.results.pattern += tile.sum(axis=0, dtype=np.float64)
-        total, frames = self.results.total, tile.reshape((len(tile), -1))
-        self.task_data.shifted.add(total, self.meta.coordinates, frames, *self._weights_of_tile())
+        place = self.results.total, self.meta.coordinates
+        bright, beams = self._bright_field(tile)
+        self.results.sums[beams] += self.task_data.shifted.add(*place, bright, beams)
 
     def merge(self, dest: Any, src: Any) -> None:
         dest.total[:] += src.total
-        dest.pattern[:] += src.pattern
+        dest.sums[:] += src.sums
 
     def get_results(self) -> Mapping[str, Any]:
         beams, lens, shifted = self._optics()
         known = self.meta.get_valid_nav_mask(full_nav=True).reshape(shifted.nav_shape)
-        means = self.results.pattern[tuple(beams.pixels.T)] / max(known.sum(), 1)
+        means = self.results.sums / max(known.sum(), 1)
         image = shifted.relative(self.results.total, known, means)
         return self._images(image, beams, lens)
