@@ -160,7 +160,7 @@ def test_laws():
     frames = found[:, :12].reshape(4, 6, 12, 2)
     check_udf(FitLatticeUDF(GUESS), frames)
     first = np.broadcast_to(GUESS, (4, 6, 3, 2))
-    check_udf(FitLatticeUDF(), np.concatenate([first, frames], axis=2))
+    check_udf(FitLatticeUDF("first rows"), np.concatenate([first, frames], axis=2))
 
 
 POSITIONS = np.zeros((3, 9, 2))
@@ -176,6 +176,7 @@ WRONG = [
     (ArgumentValueError, lambda: fit_lattice(POSITIONS, guess=GUESS[1:])),
     (ArgumentValueError, lambda: fit_lattice(POSITIONS, guess=[(0, 0), (3, 4), (6, 8)])),
     (ArgumentTypeError, lambda: fit_lattice(POSITIONS, guess=GUESS.astype(str))),
+    (ArgumentTypeError, lambda: FitLatticeUDF(None)),
     (ArgumentValueError, lambda: fit_lattice(POSITIONS, guess=GUESS, max_distance=0)),
     (ArgumentTypeError, lambda: fit_lattice(POSITIONS, guess=GUESS, max_distance="far")),
     (ArgumentValueError, lambda: guess_lattice(np.zeros((3, 9)))),

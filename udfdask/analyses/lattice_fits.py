@@ -28,6 +28,9 @@ POSITIONS = ("positions", "refineds")
 STRENGTHS = ("intensity", "peak_values")
 """Names of the strengths of disks among their results."""
 
+FIRST_ROWS = "first rows"
+"""Value of `guess` if each frame begins with its guess."""
+
 MOST_FRAMES = 2**16
 """Number of frames whose disks are collected for a guess, at most about."""
 
@@ -37,9 +40,9 @@ class FitLatticeUDF(UDF):
 
     Parameters
     ----------
-    guess : array-like of real numbers, shape (3, 2), optional
+    guess : array-like of real numbers, shape (3, 2), or "first rows"
         Origin and the vectors `a` and `b` as rows (y, x), in pixels, as `guess_lattice` returns
-        them; it can be lazy. By default, the first three rows of each frame are its guess.
+        them; it can be lazy. With "first rows", each frame begins with the rows of its guess.
     max_distance : float, optional
         Largest distance, in pixels, of a disk that belongs to the lattice. By default, and at most,
         a quarter of the shorter vector.
@@ -95,7 +98,7 @@ class FitLatticeUDF(UDF):
     default_plots: ClassVar[tuple[str, ...]] = ("num_used", "residual")
     promises = Promises(declares_once=True)
 
-    def __init__(self, guess: Any = None, *, max_distance: float | None = None) -> None:
+    def __init__(self, guess: Any, *, max_distance: float | None = None) -> None:
         if max_distance is not None:
             max_distance = checks.radius("max_distance", max_distance, positive=True)
         super().__init__(guess=_checked_guess(guess), max_distance=max_distance)
@@ -103,7 +106,7 @@ class FitLatticeUDF(UDF):
     @property
     def _first(self) -> int:
         """The number of rows before the disks."""
-        return 3 if self.params.guess is None else 0
+        return 3 if isinstance(self.params.guess, str) else 0
 
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
         sig, dtype = tuple(self.meta.dataset_shape.sig), self.meta.input_dtype
@@ -138,7 +141,7 @@ class FitLatticeUDF(UDF):
 
     def process_tile(self, tile: AnyArray) -> None:
         p, results, rows = self.params, self.results, tile.astype(np.float64)
-        guess = rows[:, :3, :2] if p.guess is None else p.guess
+        guess = rows[:, :3, :2] if self._first else p.guess
         disks = rows[:, self._first :]
         weights = disks[..., 2] if disks.shape[-1] == 3 else None
         fits = fit_lattices(disks[..., :2], weights, guess, p.max_distance)
@@ -159,9 +162,9 @@ class FitLatticeUDF(UDF):
 
 
 def _checked_guess(given: Any) -> Any:
-    """Return a lattice as a NumPy array (3, 2), float64, or as it is if it is lazy or None."""
-    if given is None:
-        return None
+    """Return a lattice as a NumPy array (3, 2), float64; as it is if it is lazy or FIRST_ROWS."""
+    if isinstance(given, str) and given == FIRST_ROWS:
+        return given
     array = given if is_lazy(given) else np.asarray(given)
     if array.dtype.kind not in "iuf":
         raise ArgumentTypeError(f"guess must hold real numbers, not dtype {array.dtype}")
@@ -239,7 +242,7 @@ def fit_lattice(
     elif isinstance(disks, Mapping) and set(STRENGTHS) & set(disks):
         strengths = take_array(disks, STRENGTHS, "find_disks")[0]
     if guess is None:
-        frames = _with_guess(frames, strengths)
+        frames, guess = _with_guess(frames, strengths), FIRST_ROWS
     if axes is not None:
         options.setdefault("axes", (*axes[:-2], *FRAME_AXES))
     options.update(guess=guess, roi=roi)
