@@ -118,6 +118,17 @@ def test_from_disks_to_strain():
         np.testing.assert_allclose(rms, factor * error, rtol=0.15, err_msg=name)
 
 
+@pytest.mark.parametrize("whole", [True, False])
+def test_coordinates_of_a_dataarray_are_the_axes(whole):
+    xr = pytest.importorskip("xarray")
+    positions, _ = disks(np.stack([[LATTICE] * 4] * 3).reshape(12, 2, 2))
+    array = xr.DataArray(positions.reshape(3, 4, -1, 2), dims=("y", "x", "disk", "component"))
+    array = array.assign_coords(x=("x", 0.5 * np.arange(4), {"units": "nm"}))
+    given = array.to_dataset(name="positions") if whole else array
+    strain = strain_map(fit_lattice(given))
+    assert strain.axes["exx"] == (ud.Axis(name="y"), ud.Axis(name="x", unit="nm", scale=0.5))
+
+
 def test_snapshots_are_of_what_is_merged():
     lattices = np.tile(LATTICE, (4, 3, 1, 1))
     lattices[2:] /= 1.01

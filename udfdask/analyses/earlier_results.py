@@ -11,7 +11,7 @@ import numpy as np
 from udfdask.base.types import is_lazy
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.geometry.axes import Axis
-from udfdask.geometry.labels import plain_array
+from udfdask.geometry.labels import axes_of_data_array, is_data_array, plain_array
 
 FRAME_AXES = Axis(name="row"), Axis(name="column")
 """Axes of frames that are made of earlier results; those of new results have other names."""
@@ -22,14 +22,14 @@ def take_array(
 ) -> tuple[da.Array, tuple[Axis, ...] | None]:
     """Return an array, or the first of these results that exists, as a dask array, and its axes.
 
-    The axes are None for a plain array; `made_by` names the function whose result is expected.
+    The axes are None if they are not known; `made_by` names the function whose result is expected.
     """
     if not isinstance(given, Mapping):
-        return as_lazy(given), None
+        return as_lazy(given), axes_of_data_array(given) if is_data_array(given) else None
     for name in names:
         if name in set(given):
-            axes: Mapping[str, tuple[Axis, ...]] = getattr(given, "axes", {})
-            return as_lazy(given[name]), axes.get(name)
+            axes = getattr(given, "axes", {}).get(name)  # a Dataset has them in its arrays
+            return (as_lazy(given[name]), axes) if axes else take_array(given[name], (), made_by)
     raise ArgumentValueError(
         f"there is no result {' or '.join(map(repr, names))}, but {', '.join(map(str, given))}: "
         f"pass the result of {made_by}"

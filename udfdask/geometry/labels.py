@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
-from udfdask.geometry.axes import Axis
+from udfdask.geometry.axes import Axis, axis_of_values
 from udfdask.geometry.units import PIXELS, unit_of_quantity
 
 Dims = tuple[Hashable, ...]
@@ -310,6 +310,16 @@ def labels_of(values: Any) -> AxisLabels | None:
         return None
     names = [axis.name if isinstance(axis.name, str) else None for axis in _axes(values)]
     return None if None in names else AxisLabels(dims=tuple(names), indexes={}, is_loose=True)
+
+
+def axes_of_data_array(array: Any) -> tuple[Axis, ...]:
+    """Return the axes that the coordinates of a DataArray describe."""
+    return tuple(
+        axis_of_values(str(dim), array[dim].values, array[dim].attrs.get("units"))
+        if dim in array.coords
+        else Axis(name=str(dim))
+        for dim in array.dims
+    )
 
 
 def _axes(signal: Any) -> tuple[Any, ...]:

@@ -13,8 +13,8 @@ import xarray as xr
 
 from udfdask.advice import Door
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
-from udfdask.geometry.axes import Axis, Calibration, axis_of_values, with_different_names
-from udfdask.geometry.labels import DataLabels, Dims, aligned, labels_of
+from udfdask.geometry.axes import Calibration, with_different_names
+from udfdask.geometry.labels import DataLabels, Dims, aligned, axes_of_data_array, labels_of
 from udfdask.geometry.roi import COMPUTE_FIRST
 from udfdask.io.opened_file import SIGNAL_DIMS
 from udfdask.results.layout import QUANTITY, VALUES, Labels
@@ -65,12 +65,7 @@ def _wants_attributes(keep_attrs: bool | None) -> bool:
 
 def _calibration(array: xr.DataArray, sig_dims: int) -> Calibration:
     """Return the axes that the coordinates of an array describe, and the unit of its values."""
-    axes = [
-        axis_of_values(str(dim), array[dim].values, array[dim].attrs.get("units"))
-        if dim in array.coords
-        else Axis(name=str(dim))
-        for dim in array.dims
-    ]
+    axes = axes_of_data_array(array)
     unit = array.attrs.get("units")
     return Calibration(
         axes=with_different_names(axes, sig_dims), unit=unit if isinstance(unit, str) else None
