@@ -3,6 +3,7 @@
 import dask.array as da
 import numpy as np
 import pytest
+from scipy import ndimage
 
 import udfdask as ud
 from udfdask import ArgumentTypeError, ArgumentValueError
@@ -84,14 +85,20 @@ def test_unevenly_filled_disks(correlation, most):
     assert rms[correlation] < most < rms["cross"]
 
 
+PROBE = ndimage.gaussian_filter(circular(10, 10, 21, 21, radius=6, antialiased=True), 0.7)
+
+
 @pytest.mark.parametrize("offset", [0, 300])
-def test_a_ring_does_not_see_disks_at_the_opposite_border(offset):
+@pytest.mark.parametrize(
+    "template", [DiskTemplate(radius=6, radius_outer=9), np.log1p(100 * PROBE)]
+)
+def test_templates_do_not_see_disks_at_the_opposite_border(template, offset):
     at_border = np.tile([(6.4, 30.3), (41.7, 7.2)], (2, 1, 1))
     opposite = np.array([(62.0, 31.0), (42.0, 65.0)])
     alone = simulate(at_border, 6, (60, 64), background=offset)
     both = simulate(np.concatenate([at_border, [opposite] * 2], axis=1), 6, (60, 64))
     for frames in (alone, both - 5 + offset):
-        found = run(da.from_array(frames), FindDisksUDF(DiskTemplate(radius=6, radius_outer=9)))
+        found = run(da.from_array(frames), FindDisksUDF(template, edge=6))
         assert np.abs(errors(found["positions"], at_border)).max() < 0.05
 
 

@@ -67,13 +67,12 @@ def make_filter(
     `center` is the center of the disk (y, x).
     """
     (height, width), power = shape, POWERS[kind]
-    if (template < 0).any():
-        # a ring that reaches over a border would see the disks at the opposite one, which moves
-        # disks at the border by 0.3 pixels
-        reach = np.abs(np.subtract(np.argwhere(template), center)).max()
-        beyond = math.ceil(reach) - round(edge)
-        if beyond > 0:
-            height, width = (fft.next_fast_len(n + beyond, real=True) for n in shape)
+    # templates that reach over a border would see the disks at the opposite one, which moves disks
+    # at the border by 0.3 pixels
+    reach = np.abs(np.subtract(np.argwhere(template), center)).max()
+    beyond = math.ceil(reach) - round(edge)
+    if beyond > 0:
+        height, width = (fft.next_fast_len(n + beyond, real=True) for n in shape)
     ky, kx = fft.fftfreq(height)[:, np.newaxis], fft.rfftfreq(width)
     move = np.exp(2j * np.pi * (ky * center[0] + kx * center[1]))
     # the highest frequency of an even number of pixels has no phase; the mean tells nothing

@@ -88,8 +88,8 @@ class FindDisksUDF(TemplateUDF):
       4.5 ("hybrid") or 1 ("phase") for one that is 20 times as bright.
     - `num_disks`, int32: number of all disks that were found.
 
-    Frames count as periodic, but a ring that reaches over the border sees there the smallest value
-    of the frame. The correlation, blurred by 0.5 pixels, is a sum of waves also between
+    Frames count as periodic, but a template that reaches over the border sees there the smallest
+    value of the frame. The correlation, blurred by 0.5 pixels, is a sum of waves also between
     pixels [1]_; Newton's method finds its maxima.
 
     At 200 counts a pixel, disks of radius 6 to 10 are found within 0.011 to 0.016 pixels along each
