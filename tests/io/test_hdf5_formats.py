@@ -85,6 +85,19 @@ def test_emd_of_ncempy_and_py4dstem(tmp_path, first, complete, text):
     assert described(opened) == EXPECTED
 
 
+def test_x_of_py4dstem_is_the_first_axis(tmp_path):
+    with h5py.File(tmp_path / "cube.h5", "w") as file:
+        group = file.create_group("datacube_root/datacube")
+        group.attrs.update(emd_group_type="array", python_class="DataCube")
+        group["data"] = SCAN
+        for dim, name in enumerate(["Rx", "Ry", "Qx", "Qy"]):
+            group[f"dim{dim}"] = SCALES[dim] * np.arange(2)
+            group[f"dim{dim}"].attrs.update(name=name, units=UNITS[dim])
+    opened = open_file(tmp_path / "cube.h5")
+    assert_eq(opened.array, SCAN)
+    assert [axis.name for axis in opened.axes] == ["y", "x", "ky", "kx"]
+
+
 @pytest.mark.parametrize("datum", [1, 2])
 def test_nion_swift(tmp_path, datum):
     calibrations = [

@@ -20,6 +20,10 @@ _SIG_DIMS = {"spectrum": 1, "image": 2}
 """Signal dimensions by the attribute `interpretation` of NeXus."""
 
 
+_OF_PY4DSTEM = {"Rx": "y", "Ry": "x", "Qx": "ky", "Qy": "kx"}
+"""Axes of py4DSTEM, whose x is the first axis: it points down on a screen."""
+
+
 Description = tuple[list[Axis | None], str | None, int]
 """Axes, unit and number of signal dimensions of a dataset; None and 0 if not known."""
 
@@ -115,6 +119,8 @@ def _emd_axis(group: Any, dataset: Any, dim: int, n: int) -> Axis | None:
     if getattr(values, "ndim", 0) != 1 or values.dtype.kind not in "iuf" or not values.size:
         return None
     name = text(values.attrs.get("name")) or ""
+    if text(group.attrs.get("python_class")) == "DataCube":
+        name = _OF_PY4DSTEM.get(name, name)
     unit = text(values.attrs.get("units")) or ""
     if unit.startswith("["):  # "[n_m]"
         unit = unit.strip("[]").replace("_", "")
