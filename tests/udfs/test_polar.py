@@ -3,7 +3,7 @@
 import dask.array as da
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import udfdask as ud
@@ -70,6 +70,7 @@ def test_cells_are_products_of_rings_and_arcs():
     counts=st.tuples(st.integers(1, 6), st.integers(1, 9)),
     ellipse=st.tuples(st.floats(1, 1.5), st.floats(-90, 90)),
 )
+@example(center=(0.0, 1e-309), radii=(0.0, 1.0), counts=(1, 1), ellipse=(1.0, 0.0))
 def test_the_cells_of_a_ring_share_its_pixels(center, radii, counts, ellipse):
     ri, thickness = radii
     rings = dense(find_members(center, SIG, ri + thickness, ri, counts[0], *ellipse), counts[0])

@@ -230,7 +230,7 @@ def find_cells(
     y, x = rounded(rounding_matrix(stretch, stretch_angle), *offsets)
     cells_per_turn = angles / (2 * math.pi)
     middle = np.arctan2(y, x) * cells_per_turn
-    with np.errstate(divide="ignore"):  # the pixel in the center is a whole turn
+    with np.errstate(divide="ignore", over="ignore"):  # the pixel in the center is a whole turn
         half = np.minimum(0.5 / np.hypot(y, x) * cells_per_turn, angles / 2)
     first = np.floor(middle - half).astype(np.int64)
     counts = np.ceil(middle + half).astype(np.int64) - first
