@@ -11,7 +11,7 @@ from making import SYNC
 from udfdask import ArgumentTypeError, ArgumentValueError, Axis
 from udfdask.analyses import IntegratedDPCUDF, ScanRotationUDF, integrated_dpc
 from udfdask.demo import PhaseObject
-from udfdask.testing import check_udf
+from udfdask.testing import assert_eq, check_udf
 from udfdask.udfs import CoMUDF, guess_corrections
 
 KV = {"voltage": "300 kV"}
@@ -97,6 +97,10 @@ def test_the_rotation_is_guessed_with_its_evidence(thin):
     assert (found["scan_rotation"], found["flip_y"]) == (25, 1)
     guess = guess_corrections(*np.moveaxis(found["raw_com"], -1, 0))
     assert (guess.scan_rotation, guess.flip_y) == (25, True)
+    guessed = {"scan_rotation": found["scan_rotation"], "flip_y": found["flip_y"]}
+    taken = ud.run_udf(array, IntegratedDPCUDF(**guessed), **how)
+    given = ud.run_udf(array, IntegratedDPCUDF(**TURNED), **how)
+    assert_eq(taken["phase"], given["phase"])
     curl, divergence = found["curl_by_angle"], found["divergence_by_angle"]
     assert curl.argmin() // 2 % 180 == 25
     assert curl.min() < 0.1 * curl.max()

@@ -46,9 +46,10 @@ class ScanRotationUDF(CoMUDF):
     - `curl_by_angle` and `divergence_by_angle`, shape (360, 2), float64: root mean square over the
       scan after a rotation by 0, 1, ... 359 degrees, as it is and with y flipped, in pixels per
       scan position. Curves that are nearly flat say that there is no answer.
-    - `scan_rotation`, shape (), in degrees, and `flip_y`, shape (), 0 or 1: parameters of `CoMUDF`.
+    - `scan_rotation`, in degrees, and `flip_y`, bool, shape (): parameters of `CoMUDF`.
 
-    The last row and column of the scan do not count. The results are NaN if no position is left.
+    The last row and column of the scan do not count. If no position is left, the results are NaN,
+    and `flip_y` is False.
 
     Examples
     --------
@@ -57,7 +58,7 @@ class ScanRotationUDF(CoMUDF):
     >>> from udfdask.demo import PhaseObject
     >>> thin = PhaseObject(nav_shape=(24, 24), scan_rotation=30, flip_y=True)
     >>> guess = ud.run_udf(thin, ScanRotationUDF()).compute()
-    >>> print(float(guess["scan_rotation"]), bool(guess["flip_y"]))
+    >>> print(guess["scan_rotation"], guess["flip_y"])
     30.0 True
     """
 
@@ -68,7 +69,8 @@ class ScanRotationUDF(CoMUDF):
         check_scan(self)
         declare = partial(self.buffer, "single", dtype="float64", use="result_only")
         curves = {name: declare((360, 2)) for name in CURVES}
-        return {**super().get_result_buffers(), **curves, **{name: declare() for name in GUESSED}}
+        guessed = {"scan_rotation": declare(), "flip_y": declare(dtype="bool")}
+        return {**super().get_result_buffers(), **curves, **guessed}
 
     def get_result_axes(self) -> Mapping[str, tuple[Axis, ...]]:
         angle, flip = Axis(name="scan_rotation", unit="deg"), Axis(name="flip", labels=FLIPS)
@@ -82,8 +84,8 @@ class ScanRotationUDF(CoMUDF):
         results = super().get_results()
         y, x = over_scan(self.meta, results["raw_com"])
         found = weigh_angles(y, x, (slice(0, -1), slice(0, -1)))
-        values = [np.full((360, 2), np.nan)] * 2 + [np.nan] * 2
+        values = [np.full((360, 2), np.nan)] * 2 + [np.nan, False]
         if found is not None:
             angle, flip, *_ = found.guess
-            values = [found.curl, found.divergence, float(angle), float(flip)]
+            values = [found.curl, found.divergence, float(angle), flip]
         return {**results, **dict(zip((*CURVES, *GUESSED), values, strict=True))}

@@ -16,7 +16,7 @@ from udfdask.plotting import Panel, draw
 
 thin = PhaseObject(nav_shape=(64, 64), dose=2000, scan_rotation=30, flip_y=True)
 guess = ud.run_udf(thin, ScanRotationUDF()).compute()
-turned = {"scan_rotation": guess["scan_rotation"], "flip_y": guess["flip_y"] == 1}
+turned = {"scan_rotation": guess["scan_rotation"], "flip_y": guess["flip_y"]}
 phase = integrated_dpc(thin, **turned).compute()["phase"]
 
 scan = {"axes": thin.axes[:2], "label": "rad", "cmap": "gray"}
