@@ -112,6 +112,22 @@ class BrightFieldUDF(CenteredUDF):
             ) from None
         return scale * np.array(steps(axes))
 
+    def _bright_field(self, tile: AnyArray) -> tuple[AnyArray, AnyArray]:
+        """Return the bright field of a tile, shape (frames, pixels), and the numbers of its pixels.
+
+        They are sorted by `number` of the task data, in which other pixels are -1.
+        """
+        data, part = self.task_data, self.meta.sig_slice
+
+        def cut() -> tuple[AnyArray, AnyArray]:
+            number = data.number[part.get()].ravel()
+            pixels = np.argsort(number, kind="stable")
+            pixels = pixels[np.searchsorted(number[pixels], 0) :]
+            return pixels, number[pixels]
+
+        pixels, number = data.cut.get(part, cut)
+        return tile.reshape((len(tile), -1)).take(pixels, axis=1), number
+
 
 class TiltedImagesUDF(BrightFieldUDF):
     """A UDF that adds the images of all beams."""
@@ -132,18 +148,6 @@ class TiltedImagesUDF(BrightFieldUDF):
         number = np.full(tuple(self.meta.dataset_shape.sig), -1)
         number[tuple(pixels.T)] = np.arange(len(pixels))
         return {"number": number, "cut": OncePerProcess(2048)}
-
-    def _bright_field(self, tile: AnyArray) -> tuple[AnyArray, AnyArray]:
-        """Return the bright field of a tile, shape (frames, beams), and which beams these are."""
-        data, part = self.task_data, self.meta.sig_slice
-
-        def cut() -> tuple[AnyArray, AnyArray]:
-            number = data.number[part.get()].ravel()
-            used = np.flatnonzero(number >= 0)
-            return used, number[used]
-
-        used, beams = data.cut.get(part, cut)
-        return tile.reshape((len(tile), -1)).take(used, axis=1), beams
 
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
         shape = tuple(self.params.upsampling * n for n in self.meta.dataset_shape.nav)

@@ -13,7 +13,6 @@ from udfdask.base.types import AnyArray
 LEAST_WEIGHT = 0.01
 """Smallest weight of a pixel, as a part of the largest: others are NaN."""
 
-
 BATCH = 256
 """Frames that are converted to float64 together."""
 

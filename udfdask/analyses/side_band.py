@@ -179,20 +179,14 @@ class SideBandUDF(BrightFieldUDF):
         return {"bright": np.zeros(shape, np.float32), "lines": lines, "first": first}
 
     def process_tile(self, tile: AnyArray) -> None:
-        data, part = self.task_data, self.meta.sig_slice
-
-        def cut() -> tuple[AnyArray, AnyArray, AnyArray]:
-            numbers = data.number[part.get()].ravel()
-            pixels = np.argsort(numbers, kind="stable")
-            pixels = pixels[np.searchsorted(numbers[pixels], 0) :]
-            return pixels, *np.unique(numbers[pixels], return_index=True)
-
-        pixels, numbers, starts = data.cut.get(part, cut)
-        values = tile.reshape(len(tile), -1)[:, pixels].astype(np.float32)
-        if len(starts) < len(pixels):
+        data, (pixels, bins) = self.task_data, self._bright_field(tile)
+        values = pixels.astype(np.float32)
+        starts = np.flatnonzero(np.diff(bins, prepend=-1))
+        if len(starts) < len(bins):
             values = np.add.reduceat(values, starts, axis=1)
         y, x = self.meta.coordinates.T
-        data.bright[numbers[:, None], np.searchsorted(data.lines, y), x - data.first] += values.T
+        place = bins[starts, np.newaxis], np.searchsorted(data.lines, y), x - data.first
+        data.bright[place] += values.T
 
     def postprocess(self) -> None:
         data, (ny, nx) = self.task_data, self.meta.dataset_shape.nav
