@@ -42,7 +42,8 @@ class FindDisksUDF(TemplateUDF):
     ----------
     template : DiskTemplate or array-like of real numbers, shape (height, width)
         Image of a disk, such as a recording without a specimen, minus its background. A negative
-        ring around the disk makes it blind to a background that varies slowly.
+        ring around the disk makes it blind to a background that varies slowly. At few counts and
+        without such a background, ``np.log1p(100 * image / image.max())`` is more exact.
     correlation : {"cross", "hybrid", "phase"}
         The power of the amplitudes of the waves: 1, 0.5 or 0. "cross" is most exact for evenly
         filled disks, because noise counts least. "hybrid" and "phase" are for unevenly filled ones:
