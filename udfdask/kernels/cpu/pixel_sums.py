@@ -21,7 +21,6 @@ from udfdask.kernels.numba_internals.compile import (
 )
 from udfdask.kernels.numba_internals.reading import TOGETHER, eight_at, noted, sum_of, value_at
 from udfdask.kernels.numba_internals.rows import MOST, as_real, as_rows, swapped, wider
-from udfdask.kernels.numba_internals.vector_sums import VECTOR_BYTES
 from udfdask.kernels.overflow import is_long, require
 
 MOST_EXACT = 1 << 12
@@ -121,7 +120,7 @@ def add_frames(tile: AnyArray, total: AnyArray) -> None:
         return
     # there is no wider dtype than double precision: sum in two steps, with smaller rounding errors
     most = FEW if rows.flat.dtype == target.dtype else MOST
-    if rows.flat.dtype.itemsize == 1 and VECTOR_BYTES < 64:  # twice as many sums fit a vector
+    if rows.flat.dtype.itemsize == 1:  # twice as many sums fit a vector
         dtype, most = np.dtype(f"{rows.flat.dtype.kind}2"), FEW
     sums = np.empty(block, dtype)
     for group in rows.cut(most):

@@ -25,7 +25,6 @@ from udfdask.kernels.moment_arrays import LARGEST_ORIGIN, Moments
 from udfdask.kernels.numba_internals.compile import contracting_kernel, kernel, lean_inner_kernel
 from udfdask.kernels.numba_internals.reading import TOGETHER, eight_at, minus, sum_of, value_at
 from udfdask.kernels.numba_internals.rows import as_real, as_rows, wider
-from udfdask.kernels.numba_internals.vector_sums import VECTOR_BYTES
 
 MOST_FRAMES = 64
 """Largest number of frames with a common origin. With 32, merging them took a fifth of the time."""
@@ -112,9 +111,7 @@ def add_moments(tile: AnyArray, before: int, moments: Moments) -> None:
         block = min(SQUARE_BLOCK, rows.width)
         buffers = np.empty(block, wider(rows.flat.dtype)), np.empty(block, HALVES[dtype])
         largest = LARGEST[dtype]
-        eights = None
-        if VECTOR_BYTES < 64:  # otherwise one loop is faster, see `PIECE`
-            eights = tuple(np.empty(PIECE, number.dtype) for number in largest)
+        eights = tuple(np.empty(PIECE, number.dtype) for number in largest)
         for group in rows.cut(MOST_SQUARES):
             square_columns(tuple(group), largest, eights, buffers, before, tuple(real))
             before += group.frames
