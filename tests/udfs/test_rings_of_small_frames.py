@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from making import compute
+from udfdask.base.aligned import CACHE_LINE
 from udfdask.kernels.cpu import ring_sums
 from udfdask.kernels.cpu.ring_sums import PixelRuns
-from udfdask.kernels.numba_internals.reading import CACHE_LINE
 from udfdask.udfs import RadialFourierUDF, RadialProfileUDF
 
 

@@ -10,14 +10,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from udfdask.backends.backend import DenseBackend, locked
+from udfdask.base.aligned import aligned_empty
 from udfdask.base.types import AnyArray
 from udfdask.corrections.correct_tile import as_lines
 from udfdask.errors import UDFError
 from udfdask.geometry.shapes import Slice
 from udfdask.kernels.overflow import compiled_dtype
-
-ALIGNMENT = 64
-"""Bytes of a cache line: tiles that start with one are interpolated in 0.9 of the time."""
 
 
 class ReusedMemory:
@@ -40,17 +38,11 @@ class ReusedMemory:
         if owner is None or owner.size < size or sys.getrefcount(owner.base) > _UNUSED:
             self._owners.pop(dtype, None)
             owner = None  # the old memory is free before new memory is taken
-            owner = self._owners[dtype] = _aligned(size)
+            owner = self._owners[dtype] = aligned_empty(size, np.uint8)
         return owner[:size].view(dtype).reshape(shape)
 
 
-def _aligned(size: int) -> AnyArray:
-    """Return memory of some bytes that starts with a cache line."""
-    memory = np.empty(size + ALIGNMENT, dtype=np.uint8)
-    return memory[-memory.ctypes.data % ALIGNMENT :]
-
-
-_unused = _aligned(0)
+_unused = aligned_empty(0, np.uint8)
 _UNUSED = sys.getrefcount(_unused.base)
 """The number of references to memory that nobody uses: that of the one view that owns it."""
 

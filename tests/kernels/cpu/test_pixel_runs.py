@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from every_dtype import FOREIGN, KNOWN, sample
 from suites import examples
+from udfdask.base.aligned import CACHE_LINE
 from udfdask.kernels.cpu.ring_sums import BLOCK, LONGEST, add_runs, cut_runs, frames_in_memory
-from udfdask.kernels.numba_internals.reading import CACHE_LINE
 from udfdask.kernels.numba_internals.vector_products import LANES, SIDE
 
 REAL = [d for d in KNOWN + FOREIGN if np.dtype(d).kind != "c"]

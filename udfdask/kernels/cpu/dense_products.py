@@ -11,14 +11,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from udfdask.base.aligned import CACHE_LINE, aligned_empty
 from udfdask.base.types import AnyArray
 from udfdask.kernels.numba_internals.compile import inner_kernel, kernel
-from udfdask.kernels.numba_internals.reading import CACHE_LINE, prefetch
+from udfdask.kernels.numba_internals.reading import prefetch
 from udfdask.kernels.numba_internals.rows import as_rows, wider
 from udfdask.kernels.numba_internals.vector_products import (
+    FRAMES,
     MASKS,
     add_vector_products,
-    frames_at_once,
     sum_of_lanes,
 )
 from udfdask.kernels.numba_internals.vector_sums import VECTOR_BYTES
@@ -42,9 +43,8 @@ MOST_MASKS = 64
 """Largest number of masks in a part: their sums for `DEPTH` frames fit the second-level cache."""
 
 BLOCK = 32
-"""Number of vectors of pixels in a block. The pixels of 4 to 6 frames then take 8 to 12 KiB,
-and stay in the first-level cache for all masks. With 64, float32 frames and 64 masks took 1.2
-times as long."""
+"""Number of vectors of pixels in a block: those of six frames take 12 KiB, and stay in the
+first-level cache for all masks. With 64, float32 frames and 64 masks took 1.2 times as long."""
 
 LONGEST = 512
 """Largest number of vectors of pixels whose products are added up in the dtype of the masks, which
@@ -102,7 +102,7 @@ def _pack_part(matrix: AnyArray, block: int, lanes: int) -> AnyArray:
     full = np.zeros((groups * MASKS, steps * lanes), matrix.dtype)
     full[:masks, :pixels] = matrix
     vectors = full.reshape(groups, MASKS, steps, lanes).transpose(0, 2, 1, 3)
-    packed = np.empty(full.size, matrix.dtype)
+    packed = aligned_empty(full.size, matrix.dtype)
     size = groups * MASKS * lanes
     for first in range(0, steps, block):
         part = vectors[:, first : first + block]
@@ -126,27 +126,30 @@ def add_dense_products(frames: AnyArray, masks: PackedMasks, out: AnyArray) -> N
         frames = frames.astype(np.float64)
     total = np.zeros((n, masks.masks))
     for part in masks.parts:
-        pixels = frames[:, part.start : part.stop]
-        width = len(part.packed) // (-(-part.masks // MASKS) * MASKS)
+        lanes, full = VECTOR_BYTES // part.packed.itemsize, -(-part.masks // MASKS) * MASKS
+        rest, width = frames[:, part.start : part.stop], len(part.packed) // full
         if part.stop - part.start < width:
-            filled = np.zeros((n, width), frames.dtype)
-            filled[:, : part.stop - part.start] = pixels
-            pixels = filled
+            rest = np.pad(rest, [(0, 0), (0, width - part.stop + part.start)])
         sizes = masks.block, masks.longest, part.first, part.masks
-        multiply(tuple(as_rows(pixels)), part.packed, sizes, total)
-    sums = total.view(np.complex128) if out.dtype.kind == "c" else total
-    out += sums.astype(out.dtype, copy=False)
+        pixels = aligned_empty(FRAMES * masks.block * lanes, part.packed.dtype)
+        sums = aligned_empty((DEPTH + FRAMES) * full * lanes, part.packed.dtype)
+        multiply(tuple(as_rows(rest)), part.packed, sizes, (pixels, sums), total)
+    if out.dtype.kind == "c":
+        total = total.view(np.complex128)
+    out += total.astype(out.dtype, copy=False)
 
 
 @kernel
-def multiply(rows: Any, packed: AnyArray, sizes: Any, total: AnyArray) -> None:
-    """Add the products of all rows with packed masks to `total`, shape (rows, all masks)."""
+def multiply(rows: Any, packed: AnyArray, sizes: Any, buffers: Any, total: AnyArray) -> None:
+    """Add the products of all rows with packed masks to `total`, shape (rows, all masks).
+
+    The buffers are for the converted pixels of a block, and for the sums in the lanes of vectors.
+    """
     flat, count, step, width, swap = rows
     block, longest, first_mask, masks = sizes
+    _, sums = buffers
     lanes = VECTOR_BYTES // packed.itemsize
     steps, groups = width // lanes, -(-masks // MASKS)
-    together = frames_at_once(flat, swap)
-    sums = np.empty(groups * -(-DEPTH // together) * together * MASKS * lanes, packed.dtype)
     for start in range(0, count, DEPTH):
         n = min(DEPTH, count - start)
         for begin in range(0, steps, longest):
@@ -154,41 +157,51 @@ def multiply(rows: Any, packed: AnyArray, sizes: Any, total: AnyArray) -> None:
             for first in range(begin, min(begin + longest, steps), block):
                 source = flat, n, start * step + first * lanes, step, swap
                 place = first * groups * MASKS * lanes
-                _multiply_block(source, packed, place, groups, min(block, steps - first), sums)
-            _add_lanes(sums, together, first_mask, masks, total[start : start + n])
+                _multiply_block(source, packed, place, groups, min(block, steps - first), buffers)
+            _add_lanes(sums, first_mask, masks, total[start : start + n])
 
 
 @inner_kernel
 def _multiply_block(
-    source: Any, packed: AnyArray, place: int, groups: int, length: int, sums: AnyArray
+    source: Any, packed: AnyArray, place: int, groups: int, length: int, buffers: Any
 ) -> None:
     """Add the products of a block of `n` rows with all groups of masks, from `place` on."""
     flat, n, pixel, step, swap = source
-    together = frames_at_once(flat, swap)
+    pixels, sums = buffers
     line = CACHE_LINE // packed.itemsize
     lanes = VECTOR_BYTES // packed.itemsize
     size = length * MASKS * lanes
-    each = size // -(-n // together) + 1
-    ahead = place + groups * size
+    end = place + groups * size
+    each = size // -(-n // FRAMES) + 1
+    ahead = end
     at = 0
-    for i in range(0, n, together):
-        row = pixel + i * step
-        for k in range(place, place + groups * size, size):
-            for later in range(ahead, ahead + each, line):  # a part of the next block
+    for i in range(0, n, FRAMES):
+        row, last = pixel + i * step, n - 1 - i
+        after = row + length * lanes
+        add_vector_products(
+            flat, swap, row, step, last, after, pixels, packed, place, length, sums, at
+        )
+        at += FRAMES * MASKS * lanes
+        for k in range(place + size, end, size):
+            # each group of masks prefetches a part of the next block: at once, they would wait
+            for later in range(ahead, ahead + each, line):
                 prefetch(packed, later)
             ahead += each
-            add_vector_products(flat, swap, row, step, n - 1 - i, packed, k, length, sums, at)
-            at += together * MASKS * lanes
+            if last > 0:
+                after += step
+                last -= 1
+            add_vector_products(flat, swap, None, 0, 0, after, pixels, packed, k, length, sums, at)
+            at += FRAMES * MASKS * lanes
 
 
 @inner_kernel
-def _add_lanes(sums: AnyArray, frames: int, first: int, masks: int, total: AnyArray) -> None:
+def _add_lanes(sums: AnyArray, first: int, masks: int, total: AnyArray) -> None:
     """Add the sums in all lanes to `total`."""
     lanes = VECTOR_BYTES // sums.itemsize
     at = 0
-    for i in range(0, len(total), frames):
+    for i in range(0, len(total), FRAMES):
         for j in range(0, masks, MASKS):
-            for f in range(i, i + frames):
+            for f in range(i, i + FRAMES):
                 for m in range(j, j + MASKS):
                     if f < len(total) and m < masks:
                         total[f, first + m] += sum_of_lanes(sums, at)

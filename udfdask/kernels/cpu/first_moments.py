@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from udfdask.base.aligned import CACHE_LINE
 from udfdask.base.types import AnyArray
 from udfdask.kernels.cpu.sparse_sums import Entries
 from udfdask.kernels.numba_internals.compile import inner_kernel, summing_kernel
 from udfdask.kernels.numba_internals.reading import (
-    CACHE_LINE,
     PREFETCH_DISTANCE,
     TOGETHER,
     eight_at,

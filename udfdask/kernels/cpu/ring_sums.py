@@ -10,9 +10,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from udfdask.base.aligned import CACHE_LINE
 from udfdask.base.types import AnyArray
 from udfdask.kernels.numba_internals.compile import contracting_kernel, inner_kernel
-from udfdask.kernels.numba_internals.reading import CACHE_LINE, plus
+from udfdask.kernels.numba_internals.reading import plus
 from udfdask.kernels.numba_internals.rows import as_native, rows_in_memory, swapped
 from udfdask.kernels.numba_internals.vector_products import (
     LANES,

@@ -12,10 +12,11 @@ from udfdask.backends.backend import locked
 from udfdask.backends.sparse_rows import coo_starts
 from udfdask.backends.sparse_types import COO, GCXS, SCIPY_CSR, SCIPY_CSR_ARRAY, is_rows
 from udfdask.backends.table import backend_of, to_backend
+from udfdask.base.aligned import CACHE_LINE
 from udfdask.base.types import AnyArray
 from udfdask.kernels.cpu.exact_sums import scatter_exactly
 from udfdask.kernels.numba_internals.compile import inner_kernel, kernel
-from udfdask.kernels.numba_internals.reading import CACHE_LINE, PREFETCH_DISTANCE, prefetch
+from udfdask.kernels.numba_internals.reading import PREFETCH_DISTANCE, prefetch
 from udfdask.kernels.overflow import add_exactly, compiled_dtype, is_long, require, require_near
 
 

@@ -70,10 +70,6 @@ times = _operation("mul", "fmul", "contract", "nsz", "reassoc")
 PREFETCH_DISTANCE = 8 << 10
 """Distance of the prefetched data in bytes; from 2 to 32 KiB made no difference."""
 
-CACHE_LINE = 64
-"""Size of a cache line in bytes."""
-
-
 _READ, _INTO_SECOND_CACHE, _DATA = 0, 2, 1
 
 

@@ -13,8 +13,9 @@ from typing import Any
 from llvmlite import ir
 from numba import types
 
+from udfdask.base.aligned import CACHE_LINE
 from udfdask.kernels.numba_internals.compile import intrinsic, statement
-from udfdask.kernels.numba_internals.reading import CACHE_LINE, prefetch_at
+from udfdask.kernels.numba_internals.reading import prefetch_at
 from udfdask.kernels.numba_internals.rows import cgutils, make_array
 from udfdask.kernels.numba_internals.vector_sums import (
     CONTRACT,
@@ -89,28 +90,12 @@ def _shuffle(builder: Any, first: Any, second: Any, which: list[int]) -> Any:
 MASKS = 4
 """Number of masks that are multiplied at the same time."""
 
+FRAMES = 6 if REGISTERS == 32 else 3 if FUSES else 2
+"""Number of frames that are multiplied at the same time.
 
-def _frames_at_once(pixel: Any, swap: Any) -> int:
-    """Return the number of frames whose products fit the registers, for a numba type of pixels.
-
-    There is a sum for each frame and each of `MASKS` masks, a vector of pixels for each frame, and
-    one vector of a mask. Swapping bytes and converting unsigned or long integers needs vectors of
-    constants, and so do products that are not added in the same step: with three frames and 16
-    registers, one of the sums did not fit, and 16 masks took 1.3 to 1.5 times as long as with two.
-    """
-    if REGISTERS == 32:  # with 6 frames, integers gain nothing, and 16 masks take longer
-        return 6 if isinstance(pixel, types.Float) else 4
-    if not FUSES:
-        return 2
-    plain = isinstance(pixel, types.Float) or pixel.bitwidth < 32 or pixel == types.int32
-    return 3 if plain and isinstance(swap, types.NoneType) else 2
-
-
-@intrinsic
-def frames_at_once(context: Any, flat: Any, swap: Any) -> Any:
-    """Return the number of frames that `add_vector_products` multiplies."""
-    frames = _frames_at_once(flat.dtype, swap)
-    return types.intp(flat, swap), lambda *_: INDEX(frames)
+There is a sum for each frame and each of `MASKS` masks, a vector of pixels for each frame, and one
+vector of a mask. Products that are not added in the same step need one more.
+"""
 
 
 @statement
@@ -122,49 +107,62 @@ def add_vector_products(
     first: Any,
     step: Any,
     last: Any,
+    ahead: Any,
+    pixels: Any,
     packed: Any,
     place: Any,
     count: Any,
     sums: Any,
     at: Any,
 ) -> None:
-    """Add products of `count` vectors of pixels of some frames and `MASKS` masks to `sums`.
+    """Add products of `count` vectors of pixels of `FRAMES` frames and `MASKS` masks to `sums`.
 
-    `frames_at_once` tells the number of frames. Frame i starts at pixel
-    ``first + min(i, last) * step`` of `flat`; bytes are swapped unless `swap` is None. The masks
-    start at `place` of `packed`: a vector of each mask for the first vector of pixels, then for the
-    next. The sums start at `at` of `sums`: a vector for each frame and mask.
+    Frame i starts at pixel ``first + min(i, last) * step`` of `flat`; bytes are swapped unless
+    `swap` is None. The pixels are converted to the dtype of the masks, and written to `pixels`;
+    if `first` is None, they are read from there. As many pixels from `ahead` on are prefetched.
+
+    The masks start at `place` of `packed`: a vector of each mask for the first vector of pixels,
+    then for the next. The sums start at `at` of `sums`: a vector for each frame and mask.
     """
-    pixel, weight = kinds[0].dtype, kinds[5].dtype
-    frames = _frames_at_once(pixel, kinds[1])
-    number, row_kind = (ir.VectorType(p.type.pointee, lanes_of(weight)) for p in (packed, flat))
-    masks, totals = (
-        vectors_at(builder, packed, place, number),
-        vectors_at(builder, sums, at, number),
+    pixel, weight = kinds[0].dtype, kinds[7].dtype
+    number = ir.VectorType(packed.type.pointee, lanes_of(weight))
+    raw = ir.VectorType(flat.type.pointee, number.count)
+    reads = not isinstance(kinds[2], types.NoneType)
+    converted_pixels, masks, totals = (
+        vectors_at(builder, numbers, index, number)
+        for numbers, index in ((pixels, INDEX(0)), (packed, place), (sums, at))
     )
-    rows = []
-    for i in range(frames):
+    following, rows = vectors_at(builder, flat, ahead, raw), []
+    for i in range(FRAMES if reads else 0):
         nearest = builder.select(builder.icmp_signed("<", INDEX(i), last), INDEX(i), last)
         start = builder.add(first, builder.mul(nearest, step))
-        rows.append(vectors_at(builder, flat, start, row_kind))
+        rows.append(vectors_at(builder, flat, start, raw))
     sums_of = []
-    for k in range(frames * MASKS):  # LLVM keeps these variables in registers
+    for k in range(FRAMES * MASKS):  # LLVM keeps these variables in registers
         sums_of.append(cgutils.alloca_once(builder, number))
         builder.store(vector_of(builder, totals, INDEX(k), weight), sums_of[k])
     with cgutils.for_range(builder, count, intp=INDEX) as loop:
-        pixels = []
-        for row in rows:
-            # the pixels of the next block are far away for the processor, in another line
-            prefetch_at(builder, builder.gep(row, [builder.add(loop.index, count)]))
-            value = vector_of(builder, row, loop.index, pixel)
-            value = swapped_bytes(builder, value, pixel, kinds[1])
-            pixels.append(converted(builder, value, pixel, number.element))
-        group = builder.mul(loop.index, INDEX(MASKS))
-        for j in range(MASKS):  # one after the other: 16 registers have room for one factor
-            factor = vector_of(builder, masks, builder.add(group, INDEX(j)), weight)
-            for i in range(frames):
-                _add_product(builder, sums_of[i * MASKS + j], pixels[i], factor)
-    for k in range(frames * MASKS):
+        prefetch_at(builder, builder.gep(following, [loop.index]))
+        of_frames, of_masks = (builder.mul(loop.index, INDEX(n)) for n in (FRAMES, MASKS))
+        values = []
+        for i in range(FRAMES):
+            at_frame = builder.add(of_frames, INDEX(i))
+            if reads:
+                value = vector_of(builder, rows[i], loop.index, pixel)
+                value = swapped_bytes(builder, value, pixel, kinds[1])
+                value = converted(builder, value, pixel, number.element)
+                target = builder.gep(converted_pixels, [at_frame])
+                builder.store(value, target, align=size_of(weight))
+            else:
+                value = vector_of(builder, converted_pixels, at_frame, weight)
+            values.append(value)
+        for j in range(MASKS):
+            # LLVM must not load the next factor before these products: there is no register for it
+            builder.asm(ir.FunctionType(ir.VoidType(), []), "", "~{memory}", [], True)
+            factor = vector_of(builder, masks, builder.add(of_masks, INDEX(j)), weight)
+            for i in range(FRAMES):
+                _add_product(builder, sums_of[i * MASKS + j], values[i], factor)
+    for k in range(FRAMES * MASKS):
         target = builder.gep(totals, [INDEX(k)])
         builder.store(builder.load(sums_of[k]), target, align=size_of(weight))
 

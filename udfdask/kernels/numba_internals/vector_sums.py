@@ -14,8 +14,9 @@ from llvmlite import ir
 from numba import types
 from numba.core.registry import cpu_target
 
+from udfdask.base.aligned import CACHE_LINE
 from udfdask.kernels.numba_internals.compile import statement
-from udfdask.kernels.numba_internals.reading import CACHE_LINE, prefetch_at
+from udfdask.kernels.numba_internals.reading import prefetch_at
 from udfdask.kernels.numba_internals.rows import cgutils
 
 
