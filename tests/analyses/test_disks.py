@@ -11,7 +11,7 @@ from udfdask.analyses import FindDisksUDF, find_disks
 from udfdask.analyses.disk_correlation import disk_center, disk_radius
 from udfdask.kernels.cpu.map_maxima import climb, find_local_maxima, fold_waves
 from udfdask.masks import DiskTemplate, circular
-from udfdask.testing import check_udf, raise_if_dask_computes
+from udfdask.testing import assert_eq, check_udf, raise_if_dask_computes
 
 # a task takes all signal chunks of its frames
 pytestmark = pytest.mark.filterwarnings("ignore:a task takes .* signal chunks:udfdask.UDFWarning")
@@ -212,6 +212,15 @@ def test_an_own_template_has_its_center_at_the_center_of_mass():
     lazy, given, moved = (one["positions"].compute() for one in (lazy, given, moved))
     np.testing.assert_allclose(lazy, given, atol=0.02)
     np.testing.assert_allclose(given - moved, np.broadcast_to((0.5, 0), given.shape), atol=1e-3)
+
+
+def test_a_file_is_a_template(tmp_path):
+    disk = circular(7.3, 5.6, 14, 12, radius=RADIUS, antialiased=True)
+    np.save(tmp_path / "probe.npy", disk)
+    data = da.from_array(DATA)
+    from_file = find_disks(data, ud.io.open_file(tmp_path / "probe.npy"), **LENGTHS)
+    lazy = find_disks(data, da.from_array(disk), **LENGTHS)
+    assert_eq(from_file["positions"], lazy["positions"])
 
 
 def test_lengths_may_have_a_unit():

@@ -40,7 +40,7 @@ class FindDisksUDF(TemplateUDF):
 
     Parameters
     ----------
-    template : DiskTemplate or array-like of real numbers, shape (height, width)
+    template : DiskTemplate, array-like of real numbers or opened file, shape (height, width)
         Image of a disk, such as a recording without a specimen, minus its background. A negative
         ring around the disk makes it blind to a background that varies slowly. At few counts and
         without such a background, ``np.log1p(100 * image / image.max())`` is more exact.

@@ -15,13 +15,15 @@ from udfdask.udfs.shared.built_in import BuiltInUDF
 
 
 class TemplateUDF(BuiltInUDF):
-    """A UDF with the parameter `template`: a `DiskTemplate`, or an array, which can be lazy."""
+    """A UDF with the parameter `template`: a `DiskTemplate`, an array, also lazy, or a file."""
 
     def __init__(self, *, template: Any, **more: Any) -> None:
         if is_data_array(template):
             raise ArgumentTypeError(
                 "template is a DataArray, which has no center: pass its .values"
             )
+        if hasattr(template, "array") and hasattr(template, "sig_dims"):  # an opened file
+            template = template.array
         if not isinstance(template, DiskTemplate):
             template = read_array("template", template, (None, None), _NOT_AN_IMAGE)
         super().__init__(template=template, **more)
