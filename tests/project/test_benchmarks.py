@@ -85,9 +85,10 @@ SCRIPTS = {
     "small_runs": ([], ["--rounds", "1"], {"WORKS": {"sum": ("sum",)}}),
     "neighborhoods": (["zarr"], ["--megabytes", "0.1", "--rounds", "1"], {"SIG": (8, 9)}),
     "dense_masks": ([], ["--seconds", "0.001", "--masks", "1", "4", "--dtypes", "uint16"], {}),
+    "transposed": (["h5py", "hdf5plugin", "zarr"], ["--rounds", "1"], {"NAV": 24, "SIG": 16}),
     "descan": ([], ["--mib", "0", "--rounds", "1", "--sides", "16"], {"CHUNK_BYTES": 1 << 14}),
 }
-WITH_FILES = ("sparse_events", "roofline", "descan")
+WITH_FILES = ("sparse_events", "roofline", "descan", "transposed")
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
