@@ -10,6 +10,7 @@ import pytest
 import udfdask as ud
 from commands import call, line_of, tables
 from remote_servers import serving
+from udfdask.analyses import integrated_dpc
 from udfdask.cli.udf_option import CATALOG
 from udfdask.io import open_file
 from udfdask.testing import raise_if_dask_computes
@@ -104,6 +105,17 @@ def test_a_region(file, values, tmp_path, roi, index):
     assert float(line_of(output, "sumsig")[-3]) == each[mask].min()
 
 
+def test_the_size_of_pixels(file, values, tmp_path):
+    out = tmp_path / "out.npz"
+    sizes = ["--scale", "0.5 nm,1nm,2mrad,1 mrad", "--voltage", "300 kV"]
+    call("run", file, "--udf", "integrateddpc", *sizes, "--out", out)
+    known = [("y", "nm", 0.5), ("x", "nm", 1), ("ky", "mrad", 2), ("kx", "mrad", 1)]
+    axes = [ud.Axis(name=name, unit=unit, scale=scale) for name, unit, scale in known]
+    expected = integrated_dpc(open_file(file), axes=axes, voltage="300 kV").compute()
+    with np.load(out) as arrays:
+        np.testing.assert_array_equal(arrays["integrateddpc_phase"], expected["phase"])
+
+
 def test_a_raw_file(tmp_path, values):
     path = tmp_path / "scan.raw"
     path.write_bytes(b"head" + values.astype(">u2").tobytes())
@@ -144,6 +156,7 @@ def test_local_schedulers(file, values, scheduler):
         ("scan.npy --chunks 4,4", 1, "(4, 4) do not fit the shape (6, 8, 10, 12)"),
         ("scan.npy --sig-shape 10,12", 1, "for any other file, pass none of them"),
         ("scan.npy --offset 8", 1, "pass all of them"),
+        ("scan.npy --scale 1nm,1mrad", 2, "y, x, sig_y, sig_x"),
         ("scan.npy --scheduler treads", 1, "threads"),
         ("scan.npy --sig-dims 7", 1, "Error: sig_dims must be from 1 to 4"),
     ],

@@ -108,7 +108,7 @@ class BrightFieldUDF(CenteredUDF):
             raise ArgumentValueError(
                 f"{type(self).__name__} needs a scale in {unit} or a unit that fits for the axes "
                 f"of the {what}, but their units are {[axis.unit for axis in axes]}: pass "
-                "axes=[udfdask.Axis(name=..., unit=..., scale=...), ...]"
+                "axes=[udfdask.Axis(name=..., unit=..., scale=...), ...] (--scale in a shell)"
             ) from None
         return scale * np.array(steps(axes))
 

@@ -51,7 +51,7 @@ def _radians_per(meta: UDFMeta, unit: str | None) -> float:
         raise ArgumentValueError(
             f"a phase needs deflections in mrad or 1/nm over a scan in nm ({error}): pass "
             "axes=[Axis(name='y', unit='nm', scale=0.05), ...] with an axis for each dimension "
-            "of the data, and for angles voltage='300 kV'"
+            "of the data, and for angles voltage='300 kV' (--scale and --voltage in a shell)"
         ) from None
     return 2 * math.pi * per
 

@@ -13,6 +13,8 @@ import click
 
 from udfdask.cli.udf_option import TypedUDF, to_udf
 from udfdask.errors import UDFError, without_secrets
+from udfdask.geometry.axes import Axis
+from udfdask.geometry.units import Quantity, as_quantity
 from udfdask.io.memmap import read_npy
 from udfdask.io.opened_file import OpenedFile
 from udfdask.io.opening import open_file
@@ -38,7 +40,10 @@ class DataOptions:
 
     def options(self, opened: OpenedFile) -> dict[str, Any]:
         """Return the options of the run."""
-        return {**self.planning, **({"corrections": opened.corrections} if self.correct else {})}
+        options = dict(self.planning)
+        if (scale := options.pop("scale")) is not None:
+            options["axes"] = _scaled(opened.axes, scale)
+        return {**options, **({"corrections": opened.corrections} if self.correct else {})}
 
     def headline(self, opened: OpenedFile) -> str:
         """Return one line that describes the file."""
@@ -90,6 +95,35 @@ def to_region(text: str) -> Any:
     return (*index, Ellipsis)
 
 
+def _to_scale(text: str) -> tuple[Quantity, ...]:
+    """Convert ``0.5nm,0.5nm,1mrad,1mrad`` to the size of a pixel along each dimension."""
+    try:
+        return tuple(
+            size if isinstance(size := as_quantity("scale", part), Quantity) else Quantity(size, "")
+            for part in text.split(",")
+        )
+    except UDFError as error:
+        raise click.BadParameter(str(error)) from error
+
+
+def _scaled(axes: Sequence[Axis], scale: Sequence[Quantity]) -> tuple[Axis, ...]:
+    """Return axes with other sizes of a pixel, whose position 0 stays at its pixel."""
+    if len(scale) != len(axes):
+        raise click.UsageError(
+            f"--scale needs the size of a pixel along {', '.join(axis.name for axis in axes)}, "
+            f"{len(axes)} in all, but has {len(scale)}"
+        )
+    return tuple(
+        Axis(
+            name=axis.name,
+            unit=size.unit or None,
+            scale=size.value,
+            offset=0.0 if axis.values else axis.offset / axis.scale * size.value,
+        )
+        for axis, size in zip(axes, scale, strict=True)
+    )
+
+
 def _to_shape(text: str) -> tuple[int, ...]:
     """Convert ``256,256`` to a tuple of ints."""
     return tuple(map(int, text.split(",")))  # click tells users of a ValueError
@@ -123,6 +157,7 @@ _OPENING = {
 }
 _PLANNING = {
     "roi": (to_region, "REGION", "Part of the scan: y0:y1,x0:x1, a position, or mask.npy."),
+    "scale": (_to_scale, "SIZES", "Size of a pixel along each dimension: 1nm,1nm,2mrad,2mrad."),
     "voltage": (str, "VOLTAGE", "Acceleration voltage of the electrons: '300 kV'."),
     "merge_small": (str, "SIZE", "Join neighboring small chunks into tasks of this size: 64MiB."),
     "max_memory": (str, "SIZE", "Refuse a run that needs more memory in one process, such as 2GB."),
