@@ -1,4 +1,4 @@
-"""Read what a DECTRIS master file says: the scan, the voltage, broken pixels, the flat field.
+"""Read what a DECTRIS master file says: the scan, broken pixels, the flat field.
 
 A master file of an EIGER, ARINA or SINGLA detector links to the files of frames and describes the
 detector in the group ``instrument/detector``. NXmx files describe other detectors in the same way.
@@ -9,22 +9,15 @@ https://manual.nexusformat.org/classes/applications/NXmx.html
 
 from __future__ import annotations
 
-import contextlib
 import math
-import re
 from typing import Any
 
 import numpy as np
 
 from udfdask.base.tracebacks import warn_user
 from udfdask.corrections import CorrectionSet
-from udfdask.errors import UDFError
-from udfdask.geometry.electrons import volts
-from udfdask.io.hdf5_axes import get_item, text
+from udfdask.io.hdf5_axes import get_item
 from udfdask.io.lazy_source import Values
-
-_OF_ELECTRONS = re.compile(r"electron|arina|ela\b|quadro|singla", re.IGNORECASE)
-"""Words in the description of a detector, or of the beam, that mean electrons."""
 
 _APPLIED = ("flatfield_correction_applied", "flatfield_applied")
 
@@ -66,18 +59,6 @@ def frame_corrections(detector: Any, sig: tuple[int, ...]) -> CorrectionSet | No
     if broken is None and flat is None:
         return None
     return CorrectionSet(gain=flat, excluded_pixels=broken)
-
-
-def beam_voltage(opened: Any, detector: Any) -> float | None:
-    """Return the voltage of the electrons in volts; None if it is not known, or for photons."""
-    words = (get_item(detector, "description"), get_item(opened, "entry/source/probe"))
-    said = " ".join(text(item[()]) or "" for item in words if getattr(item, "size", None) == 1)
-    energy = get_item(opened, "entry/instrument/beam/incident_energy")
-    if getattr(energy, "size", None) != 1 or not _OF_ELECTRONS.search(said):
-        return None
-    with contextlib.suppress(UDFError):  # 0 for an unknown one
-        return volts((float(np.ravel(energy[()])[0]), text(energy.attrs.get("units")) or "eV"))
-    return None
 
 
 def _number(group: Any, name: str) -> int | None:

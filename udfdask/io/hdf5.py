@@ -20,6 +20,7 @@ from udfdask.errors import FileFormatError, missing_package
 from udfdask.io.file_identity import COPY_AGAIN, FileIdentity, check_values, reading, unchanged
 from udfdask.io.hdf5_axes import describe, get_item, text
 from udfdask.io.hdf5_datasets import existing_file_of, find_dataset, other_files
+from udfdask.io.hdf5_voltage import read_voltage
 from udfdask.io.lazy_source import Chunks, StoredArray, Values, choose_chunks, lazy_array
 from udfdask.io.memmap import MappedArray, c_strides
 from udfdask.io.opened_file import OpenedFile, choose_sig_dims, opened_array
@@ -228,11 +229,11 @@ def open_hdf5(
         order = -1 if is_foreign and "emd_group_type" in group.attrs else 1
         check_values(f"{file}, {reader},", chosen.shape, chosen.dtype)
         sig = choose_sig_dims(sig_dims, len(chosen.shape), known=known)
-        nav, corrections, voltage = nav_shape, None, None
+        nav, corrections = nav_shape, None
+        voltage = read_voltage(opened, opened[names[0]])
         if (detector := get_item(opened, _DETECTOR)) is not None:
             from udfdask.io import dectris  # few files describe one
 
-            voltage = dectris.beam_voltage(opened, detector)
             corrections = dectris.frame_corrections(detector, chosen.shape[-sig:])
             is_recording = dataset is None or chosen.parts
             if nav_shape is None and is_recording and len(chosen.shape) == sig + 1:

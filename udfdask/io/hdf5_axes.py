@@ -131,13 +131,21 @@ def _emd_axis(group: Any, dataset: Any, dim: int, n: int) -> Axis | None:
     return axis_of_values(name, positions, known) if positions.size == n else Axis(name=name)
 
 
-def _of_nion(dataset: Any, ndim: int) -> Description | None:
-    """Return what the properties that Nion Swift writes with a dataset say; None without them."""
+def nion_properties(dataset: Any) -> dict[str, Any]:
+    """Return the properties that Nion Swift writes with a dataset; none for other programs."""
     try:
         properties = json.loads(text(dataset.attrs.get("properties")) or "")
-        calibrations = properties["dimensional_calibrations"] or ()
-    except (ValueError, KeyError, TypeError):
+    except ValueError:
+        return {}
+    return properties if isinstance(properties, dict) else {}
+
+
+def _of_nion(dataset: Any, ndim: int) -> Description | None:
+    """Return what the properties that Nion Swift writes with a dataset say; None without them."""
+    properties = nion_properties(dataset)
+    if "dimensional_calibrations" not in properties:
         return None
+    calibrations = properties["dimensional_calibrations"] or ()
     axes: list[Axis | None] = [
         Axis(
             name="",
