@@ -3,10 +3,10 @@
     python asv_bench/peers.py [--gigabytes 2] [--cases sum,com] [--repeats 5] [--no-libertem]
 
 prints its tables, and with ``--write PAGE`` replaces the marked part of that page of the
-documentation. All contestants read the same file from the page cache, with as many threads, and
-take turns; each turn opens the file, builds what is to be computed, and computes it. Results are
-compared. It ends with status 1 if somebody fails or results differ. LiberTEM is left out where it
-is not installed.
+documentation. All contestants read the same file from the page cache, with as many threads or
+processes, whichever is faster, and take turns; each turn opens the file, builds what is to be
+computed, and computes it. Results are compared. It ends with status 1 if somebody fails or results
+differ. LiberTEM is left out where it is not installed.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from pathlib import Path
 import dask
 import llvmlite.binding
 import numba
+from distributed import Client, LocalCluster
 
 from benchmarks.layouts import LAYOUTS, make_file
 from comparison import by_libertem
@@ -51,17 +52,26 @@ def row(outcome: Outcome) -> str:
     def speed(name: str) -> str:
         if name not in outcome.seconds:
             return outcome.said.get(name, "")
-        return f"{outcome.nbytes / 1e9 / outcome.seconds[name]:.2f}"
+        executor = outcome.executors.get(name, "threads")
+        return f"{outcome.nbytes / 1e9 / outcome.seconds[name]:.2f}" + (
+            f" ({executor})" if executor != "threads" else ""
+        )
 
     def ratio(name: str) -> str:
         if not {name, "udfdask"} <= set(outcome.seconds):
             return ""
         return f"{outcome.seconds[name] / outcome.seconds['udfdask']:.2f}"
 
-    libertem = speed("LiberTEM") + (f" ({outcome.executor})" if outcome.executor else "")
     data = f"{'x'.join(map(str, outcome.shape))} {outcome.dtype}"
     results = "; ".join(f"DIFFERENT: {d}" for d in outcome.differences) or "agree"
-    cells = [outcome.case.title, data, speed("read"), speed("dask"), libertem, speed("udfdask")]
+    cells = [
+        outcome.case.title,
+        data,
+        speed("read"),
+        speed("dask"),
+        speed("LiberTEM"),
+        speed("udfdask"),
+    ]
     cells += [ratio("read"), ratio("dask"), ratio("LiberTEM")]
     cells += [ratio("bare"), ratio("apart"), results]
     return f"| {' | '.join(cells)} |"
@@ -139,12 +149,17 @@ def main(arguments: list[str] | None = None) -> int:
     outcomes: dict[str, Outcome] = {}
     ours: dict[str, float] = {}
     folder = nullcontext(args.folder) if args.folder else tempfile.TemporaryDirectory()
-    with folder as made, LiberTEM(args.threads) if libertem else nullcontext() as peer:
+    with (
+        folder as made,
+        LiberTEM(args.threads) if libertem else nullcontext() as peer,
+        LocalCluster(args.threads, threads_per_worker=1, dashboard_address=None) as cluster,
+        Client(cluster, set_as_default=False) as processes,
+    ):
         if cases:
             lines = [HEAD, "|---" * HEAD.count(" | ") + "|---|"]
             print("\n".join(lines), flush=True)
             for case in cases:
-                outcome = run_case(case, folder=Path(made), peer=peer, **how)
+                outcome = run_case(case, folder=Path(made), peer=peer, processes=processes, **how)
                 failed |= outcome.failed
                 outcomes[case.name] = outcome
                 lines.append(row(outcome))

@@ -13,6 +13,7 @@ from typing import Any
 import dask
 import dask.array as da
 import numpy as np
+from distributed import Client
 
 from benchmarks.layouts import LAYOUTS, make_file, opened
 from comparison import bare, by_dask, by_libertem, by_udfdask
@@ -20,6 +21,9 @@ from comparison.by_libertem import LiberTEM
 from comparison.cases import Case
 
 Results = dict[str, np.ndarray]
+
+LIBRARIES = ("dask", "udfdask", "LiberTEM")
+"""Whose contestants are named after the library and the executor."""
 
 
 @dataclass(kw_only=True)
@@ -33,11 +37,11 @@ class Outcome:
     nbytes: int
     """Size of the data set in bytes."""
     seconds: dict[str, float] = field(default_factory=dict)
-    """Best time of each contestant, in seconds; LiberTEM's for its best executor."""
+    """Best time of each contestant, in seconds, with its best executor."""
     said: dict[str, str] = field(default_factory=dict)
     """Why a contestant has no time: "not there: ...", "failed: ..."."""
-    executor: str = ""
-    """LiberTEM's best executor."""
+    executors: dict[str, str] = field(default_factory=dict)
+    """The best executor of each library."""
     differences: list[str] = field(default_factory=list)
     """Where results differ from those of the dask expression."""
 
@@ -60,6 +64,7 @@ def run_case(
     threads: int,
     repeats: int,
     peer: LiberTEM | None,
+    processes: Client | None = None,
     executors: tuple[str, ...] = by_libertem.EXECUTORS,
     patience: float = np.inf,
 ) -> Outcome:
@@ -68,7 +73,8 @@ def run_case(
     Everyone takes an untimed turn, in which code is compiled and results are compared; then come
     `repeats` rounds. A turn opens the file, builds what is to be computed, and computes it. Who
     has used more than `patience` seconds in two rounds takes no further turn. For dask, which
-    compiles nothing, an untimed turn of that length is enough.
+    compiles nothing, an untimed turn of that length is enough. dask and udfdask also run in
+    `processes`, a cluster of as many workers, if it is given.
     """
     layout = LAYOUTS[case.layout]
     path = make_file(layout, gigabytes * case.share, folder)
@@ -79,11 +85,11 @@ def run_case(
     def open_anew() -> da.Array:
         return opened(path, layout) if store is None else da.from_zarr(store)
 
-    def compute(module: Any, work: str) -> Results:
+    def compute(module: Any, work: str, scheduler: Any = "threads") -> Results:
         found: Results = {}
         for one in module.WORK[work]:
             lazy = one(open_anew())
-            found.update(dask.compute(lazy, scheduler="threads", num_workers=threads)[0])
+            found.update(dask.compute(lazy, scheduler=scheduler, num_workers=threads)[0])
         return found
 
     def read() -> Results:
@@ -95,9 +101,12 @@ def run_case(
 
     entrants: dict[str, Callable[[], Results]] = {
         "read": read,
-        "dask": lambda: compute(by_dask, case.work),
-        "udfdask": lambda: compute(by_udfdask, case.work),
+        "dask threads": lambda: compute(by_dask, case.work),
+        "udfdask threads": lambda: compute(by_udfdask, case.work),
     }
+    if processes is not None:
+        entrants["dask processes"] = lambda: compute(by_dask, case.work, processes)
+        entrants["udfdask processes"] = lambda: compute(by_udfdask, case.work, processes)
     if case.apart is not None:
         entrants["apart"] = lambda: compute(by_udfdask, case.apart)
     if case.bare is not None:
@@ -113,7 +122,7 @@ def run_case(
     found, first = {}, {}
     for name, results, taken in _first_turns(entrants, outcome):
         found[name], first[name] = results, taken
-    times = {"dask": first["dask"]} if first.get("dask", 0) > patience else {}
+    times = {n: first[n] for n in found if n.startswith("dask") and first[n] > patience}
     turns = {name: entrants[name] for name in found if name not in times}
     times |= _take_turns(turns, repeats, patience)
     _settle(outcome, times, found)
@@ -137,7 +146,7 @@ def _first_turns(
 def _take_turns(
     turns: dict[str, Callable[[], Results]], repeats: int, patience: float
 ) -> dict[str, float]:
-    """Return the best time of each, in seconds; LiberTEM's slower executors leave after a round."""
+    """Return the best time of each, in seconds; slower executors leave after a round."""
     best = dict.fromkeys(turns, np.inf)
     used = dict.fromkeys(turns, 0.0)
     for number in range(repeats):
@@ -148,12 +157,17 @@ def _take_turns(
             taken = time.perf_counter() - start
             best[name] = min(best[name], taken)
             used[name] += taken
-        fastest = min((n for n in best if n.startswith("LiberTEM")), key=best.get, default=None)
-        slower = {n for n in turns if n.startswith("LiberTEM") and n != fastest}
+        fastest = {library: _fastest(library, best) for library in LIBRARIES}
+        slower = {n for n in turns if fastest.get(n.split()[0], n) != n}
         # a single turn can be slow by chance
         done = {n for n in turns if number and used[n] > patience}
         turns = {n: t for n, t in turns.items() if n not in slower | done}
     return best
+
+
+def _fastest(library: str, times: dict[str, float]) -> str | None:
+    """Return the name of the contestant that is the best executor of a library."""
+    return min((n for n in times if n.split()[0] == library), key=times.__getitem__, default=None)
 
 
 def wait_for_idle_threads() -> None:
@@ -170,16 +184,15 @@ def wait_for_idle_threads() -> None:
 
 
 def _settle(outcome: Outcome, times: dict[str, float], found: dict[str, Results]) -> None:
-    """Put the best executor of LiberTEM in its place, and compare all results with dask's."""
-    executors = {n: t for n, t in times.items() if n.startswith("LiberTEM")}
-    outcome.seconds = {n: t for n, t in times.items() if n not in executors}
-    if executors:
-        fastest = min(executors, key=executors.get)
-        outcome.executor = fastest.removeprefix("LiberTEM ")
-        outcome.seconds["LiberTEM"] = executors[fastest]
-    elif "LiberTEM" not in outcome.said:
-        outcome.said["LiberTEM"] = "failed: see above"
-    expected = found.get("dask", {})
+    """Put the best executors in the place of libraries, and compare all results with dask's."""
+    outcome.seconds = {n: t for n, t in times.items() if n.split()[0] not in LIBRARIES}
+    for library in LIBRARIES:
+        if name := _fastest(library, times):
+            outcome.seconds[library] = times[name]
+            outcome.executors[library] = name.split()[1]
+        else:
+            outcome.said.setdefault(library, "failed: see above")
+    expected = found.get("dask threads", {})
     for name, results in found.items():
         if name == "read":
             continue

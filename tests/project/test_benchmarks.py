@@ -64,7 +64,7 @@ def test_libertem_agrees_too(folder, monkeypatch):
         for case in CASES:
             outcome = run_case(case, folder=folder, peer=peer, **SETTINGS)
             assert not outcome.failed, (case.name, outcome.said, outcome.differences)
-            assert outcome.executor in by_libertem.EXECUTORS
+            assert outcome.executors["LiberTEM"] in by_libertem.EXECUTORS
 
 
 @pytest.mark.parametrize("name", ["zarr3-sharded", "hdf5-shuffle-gzip", "hdf5-contiguous", "npy"])
