@@ -47,9 +47,8 @@ class Aberrations:
 
     def shift_matrix(self) -> AnyArray:
         """Return ``C @ R @ F`` in nm per radian, shape (2, 2)."""
-        shifts: AnyArray = self.defocus_matrix() @ correction_matrix(
-            self.scan_rotation, self.flip_y
-        )
+        turn = correction_matrix(self.scan_rotation, self.flip_y)
+        shifts: AnyArray = self.defocus_matrix() @ turn
         return shifts
 
     @classmethod
@@ -91,14 +90,14 @@ class Aberrations:
         return transfer
 
 
-def read_lens(
-    scan_rotation: Any, flip_y: Any, astigmatism_angle: Any, **lengths: Any
-) -> dict[str, Any]:
+def read_lens(scan_rotation: Any, flip_y: Any, angle: Any, **lengths: Any) -> dict[str, Any]:
     """Return aberrations that a user gave, lengths in nm and angles in degrees, or raise."""
-    angle = checks.number("astigmatism_angle", astigmatism_angle, of="a number of degrees")
-    turned = {"scan_rotation": degrees(scan_rotation), "flip_y": check_flag("flip_y", flip_y)}
-    known = {name: _nanometers(name, length) for name, length in lengths.items()}
-    return {**known, "astigmatism_angle": angle, **turned}
+    return {
+        **{name: _nanometers(name, length) for name, length in lengths.items()},
+        "astigmatism_angle": checks.number("astigmatism_angle", angle, of="a number of degrees"),
+        "scan_rotation": degrees(scan_rotation),
+        "flip_y": check_flag("flip_y", flip_y),
+    }
 
 
 def _nanometers(name: str, given: Any) -> float:
