@@ -266,6 +266,7 @@ AXES = PhaseObject(**SMALL).axes
         ((24, 20), "10 nm", {}),
         ((24, 20), 18, {}),
         ((24, 20), "40 mrad", {}),
+        ((24, 20), 0.4, {}),
     ],
 )
 def test_mistakes_in_the_plan(make, nav, r, options):

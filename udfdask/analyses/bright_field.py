@@ -84,17 +84,19 @@ class BrightFieldUDF(CenteredUDF):
             name = type(self).__name__
             raise ArgumentValueError(f"{name} needs the voltage: pass voltage='300 kV'")
         center, r = np.array(self._center, float), float(self.params.semiangle)
+        (cy, cx), (y, x) = center, np.indices(sig)
+        pixels = np.argwhere(np.hypot(y - cy, x - cx) <= r)
         is_cut = bool((center - r < -1).any() or (center + r > sig).any())
-        if 2 * r > min(sig) if self._can_be_cut else is_cut:
+        is_large = 2 * r > min(sig) if self._can_be_cut else is_cut
+        if is_large or len(pixels) < 2:
+            fault = f"larger than the frames of shape {sig}" if is_large else "less than 2 pixels"
             raise ArgumentValueError(
-                f"the bright field, a disk of radius {r:g} pixels around (cy, cx) = "
-                f"({center[0]:g}, {center[1]:g}), is larger than the frames of shape {sig}: "
-                "correct the semiangle or the center"
+                f"the bright field, a disk of radius {r:g} pixels around (cy, cx) = ({cy:g}, "
+                f"{cx:g}), is {fault}: correct the semiangle or the center"
             )
-        y, x = np.indices(sig)
         return Beams(
             center=center,
-            pixels=np.argwhere(np.hypot(y - center[0], x - center[1]) <= r),
+            pixels=pixels,
             steps=self._steps_in("nm", "scan", self.meta.axes[:2]),
             pitch=self._steps_in("rad", "frames", self.meta.axes[2:]),
             wavelength=wavelength(self.meta.voltage),
