@@ -20,20 +20,21 @@ from udfdask.udf.libertem_udfs import udf_name
 from udfdask.udf.params import hidden_collection
 
 
-def check_is_array(array: Any, call: str) -> None:
-    """Raise if this is not a dask array; `call` is the name of the function that got it."""
+def check_is_array(array: Any, call: str, work: str = "udf") -> None:
+    """Raise if this is not a dask array; `call` is the function that got it, with a UDF `work`."""
     if da.Array is not GraphArray or not isinstance(array, GraphArray):
         shape, kind = getattr(array, "shape", None), type(array)
-        name = f"{kind.__module__.partition('.')[0]}.{kind.__qualname__}"
+        name = f"{kind.__module__.partition('.')[0]}.{kind.__qualname__}".removeprefix("builtins.")
+        which = f" of shape {shape}" if isinstance(shape, tuple) else ""
         raise ArgumentTypeError(
-            f"expected a dask array of shape (*nav, *sig), got {name.removeprefix('builtins.')}"
-            f"{f' of shape {shape}' if isinstance(shape, tuple) else ''}: {_remedy(array, call)}"
+            f"expected a dask array of shape (*nav, *sig), got {name}{which}: "
+            f"{_remedy(array, call, work)}"
         )
 
 
-def _remedy(value: Any, call: str) -> str:
+def _remedy(value: Any, call: str, work: str) -> str:
     """Return what to write instead of a value that is not a dask array."""
-    work = "func" if call == "map_frames" else "udf"
+    work = "func" if call == "map_frames" else work
     many = isinstance(value, (list, tuple))
     if da.Array is not GraphArray:
         return (

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 from udfdask.errors import unknown_arguments
+from udfdask.geometry.labels import is_labeled
+from udfdask.plan.check_input import check_is_array
 from udfdask.results.result import Result
 from udfdask.run.options import F, RunOptions, forwards
 from udfdask.run.run_udf import run_udf
@@ -45,6 +47,8 @@ def run_with_parameters(
     if unknown := options.keys() - inspect.signature(run_udf).parameters.keys():
         remedy = f"Its arguments are {', '.join(known)}"
         raise unknown_arguments(function.__name__, unknown, known, remedy=remedy)
+    if is_labeled(data):
+        check_is_array(data, "run_udf", f"{udf.__name__}(...)")
     made = udf(**{name: value for name, value in given.items() if name in own})
     result: Result = run_udf(data, made, **options)
     return result
