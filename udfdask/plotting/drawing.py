@@ -21,6 +21,7 @@ from udfdask.plotting.panels import Array, Panel
 
 INK = "0.25"
 MISSING = "#f1e4c6"  # a color that no color scale contains
+_FLAT = 0.62  # height divided by width of lines
 _STRETCHED = 0.7  # height divided by width of an image whose axes have different units
 _TITLE_WIDTH = 34  # characters in a line of a panel's title
 _OUTLINE_COLORS = ("#35d0ff", "#ffd23f", "#ff5ea8", "#7dff6b", "#ffffff", "#b388ff")
@@ -82,7 +83,7 @@ def _draw_lines(axes: Any, panel: Panel, values: Array) -> None:
     middles = (positions[1:] + positions[:-1]) / 2
     edges = np.r_[2 * positions[0] - middles[0], middles, 2 * positions[-1] - middles[-1]]
     axes.set_xlim(edges[0], edges[-1])
-    axes.set_box_aspect(0.62)
+    axes.set_box_aspect(_FLAT)
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(axis="y", color="0.9", lw=0.7)
     axes.set_xlabel(_name(panel.axes[0]), fontsize=9, color=INK)
@@ -103,12 +104,31 @@ def _edges(axis: Axis, n: int) -> tuple[float, float]:
     return axis.offset - 0.5 * axis.scale, axis.offset + (n - 0.5) * axis.scale
 
 
+def _extents(panel: Panel) -> tuple[tuple[float, float], tuple[float, float]]:
+    """Return the edges of an image along y and x."""
+    down, across = map(_edges, panel.axes[:2], panel.values.shape[:2])
+    return down, across
+
+
+def height_of(panel: Panel) -> float:
+    """Return the height of a panel divided by its width."""
+    if min(len(panel.axes), panel.values.ndim) < 2 or panel.style == "lines":
+        return _FLAT
+    return _even_height(panel) or _STRETCHED
+
+
+def _even_height(panel: Panel) -> float | None:
+    """Return the height divided by the width of an image that keeps its proportions, or None."""
+    (top, bottom), (left, right) = _extents(panel)
+    height = abs((bottom - top) / (right - left))
+    return height if panel.axes[0].unit == panel.axes[1].unit and 0.2 < height < 5 else None
+
+
 def _show(axes: Any, panel: Panel, values: Array, **colors: Any) -> Any:
     """Show values or colors as an image with labels of its axes; return matplotlib's image."""
     down, across = panel.axes[:2]
-    (top, bottom), (left, right) = map(_edges, (down, across), values.shape[:2])
-    # only axes of the same unit keep the proportions
-    is_even = down.unit == across.unit and 0.2 < abs((bottom - top) / (right - left)) < 5
+    (top, bottom), (left, right) = _extents(panel)
+    is_even = _even_height(panel) is not None
     image = axes.imshow(
         values,
         extent=(left, right, bottom, top),

@@ -9,7 +9,7 @@ from typing import Any
 
 from udfdask.errors import ArgumentValueError
 from udfdask.plotting.displays import figure_class, show_as_pictures
-from udfdask.plotting.drawing import INK, draw_panel
+from udfdask.plotting.drawing import INK, draw_panel, height_of
 from udfdask.plotting.panels import Panel
 
 _TITLE_WIDTH = 32  # characters above each column of panels
@@ -69,8 +69,10 @@ def draw(panels: Sequence[Panel], *, title: str = "", figure: Any = None) -> Any
 
 def figure_size(panels: Sequence[Panel], *, title: str = "") -> tuple[float, float]:
     """Return the width and height of a figure with these panels, in inches."""
-    rows, columns = _grid(panels)
-    return 4.3 * columns, 3.5 * rows + (0.4 if title else 0.0)
+    _, columns = _grid(panels)
+    rows = (panels[first : first + columns] for first in range(0, len(panels), columns))
+    heights = [min(1.0, max(map(height_of, row))) for row in rows]
+    return 4.3 * columns, sum(0.85 + 2.65 * height for height in heights) + (0.4 if title else 0.0)
 
 
 def _grid(panels: Sequence[Panel]) -> tuple[int, int]:
