@@ -102,6 +102,12 @@ def test_profiles_are_a_mean_curve():
     assert of("nav", values, extra=(radius,), log=True)[0].log
 
 
+def test_labeled_curves_over_a_unit_are_lines():
+    angle, flip = Axis(name="angle", unit="deg"), Axis(name="flip", labels=("no", "yes"))
+    (panel,) = of("single", np.ones((36, 2)), extra=(angle, flip))
+    assert (panel.style, panel.axes, panel.values.shape) == ("lines", (angle, flip), (36, 2))
+
+
 @pytest.mark.parametrize("kind", ["nav", "single"])
 def test_curves_over_two_decades_are_logarithmic(kind):
     radius, angle = Axis(name="radius", unit="px"), Axis(name="angle", unit="deg")

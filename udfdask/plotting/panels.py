@@ -143,6 +143,9 @@ def panels_of(labels: Labels, values: Array, *, log: bool | None = None) -> tupl
                 label=labels.unit or "",
             ),
         )
+    if _is_lines(labels):
+        lines = Panel(title=labels.title, values=values, axes=labels.axes, style="lines")
+        return (replace(lines, log=bool(log), label=labels.unit or ""),)
     return tuple(itertools.islice(_planes(labels, values, log), _MOST_OF_ONE_BUFFER))
 
 
