@@ -154,6 +154,16 @@ def test_a_plain_sum():
     np.testing.assert_allclose(found, total / weights, rtol=1e-5)
 
 
+@pytest.mark.parametrize("dtype", ["?", "uint8", ">i2", "float16", ">f8", "longdouble"])
+def test_any_real_dtype(dtype):
+    thin = PhaseObject(**SMALL)
+    data = np.random.default_rng(0).integers(0, 2 if dtype == "?" else 100, (24, 20, 32, 32))
+    udf, options = TiltCorrectedUDF("20 mrad", defocus=10), {"axes": thin.axes, "voltage": 3e5}
+    x, y = (da.from_array(data.astype(kind), chunks=(9, 20, 20, 32)) for kind in (dtype, "float64"))
+    found, wanted = ud.compute(*(ud.run_udf(array, udf, **options) for array in (x, y)))
+    np.testing.assert_array_equal(found["image"], wanted["image"])
+
+
 @pytest.mark.parametrize("chunks", [(24, 20, 32, 32), (5, 7, 32, 32), (24, 10, 16, 20)])
 def test_chunks_do_not_show(chunks):
     thin = PhaseObject(**SMALL, defocus=20)

@@ -115,7 +115,12 @@ class BrightFieldUDF(CenteredUDF):
         return scale * np.array(steps(axes))
 
     def _bright_field(self, tile: AnyArray) -> tuple[AnyArray, AnyArray]:
-        """Return the bright field of a tile, shape (frames, pixels), and the numbers of its pixels.
+        """Return the bright field of a tile, shape (frames, pixels), and what pixels it has."""
+        pixels, number = self._bright_pixels()
+        return tile.reshape((len(tile), -1)).take(pixels, axis=1), number
+
+    def _bright_pixels(self) -> Any:
+        """Return the pixels of the bright field in a tile, as flat indices, and their numbers.
 
         They are sorted by `number` of the task data, in which other pixels are -1.
         """
@@ -127,8 +132,7 @@ class BrightFieldUDF(CenteredUDF):
             pixels = pixels[np.searchsorted(number[pixels], 0) :]
             return pixels, number[pixels]
 
-        pixels, number = data.cut.get(part, cut)
-        return tile.reshape((len(tile), -1)).take(pixels, axis=1), number
+        return data.cut.get(part, cut)
 
 
 class TiltedImagesUDF(BrightFieldUDF):

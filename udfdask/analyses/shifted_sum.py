@@ -13,9 +13,6 @@ from udfdask.base.types import AnyArray
 LEAST_WEIGHT = 0.01
 """Smallest weight of a pixel, as a part of the largest: others are NaN."""
 
-BATCH = 256
-"""Frames that are converted to float64 together."""
-
 
 @dataclass(frozen=True, slots=True)
 class ShiftedSum:
@@ -55,17 +52,26 @@ class ShiftedSum:
         return tuple((self.upsampling * np.array(self.nav_shape) + self.extent).tolist())
 
     def add(
-        self, total: AnyArray, coordinates: AnyArray, frames: AnyArray, beams: Any = ...
+        self,
+        total: AnyArray,
+        coordinates: AnyArray,
+        frames: AnyArray,
+        pixels: Any = None,
+        beams: Any = ...,
     ) -> AnyArray:
-        """Add beams of frames, shape (frames, beams), at their positions; return their sums."""
-        from udfdask.kernels.cpu.shifted_images import add_images
+        """Add pixels of frames, by their flat indices, which are some beams; return their sums.
 
-        starts = self.upsampling * (coordinates @ (total.shape[1], 1))
-        sums = np.zeros(frames.shape[1])
-        for first in range(0, len(frames), BATCH):
-            part = slice(first, first + BATCH)
-            values = np.ascontiguousarray(frames[part], np.float64)
-            add_images(total, starts[part], values, self.corners[beams], self.weights[beams], sums)
+        By default, frames have a value for each beam.
+        """
+        from udfdask.kernels.cpu.shifted_images import add_images
+        from udfdask.kernels.numba_internals.rows import as_rows
+
+        pixels = np.arange(len(self.corners)) if pixels is None else pixels
+        sums = np.zeros(len(pixels))
+        if frames.size:
+            starts = self.upsampling * (coordinates @ (total.shape[1], 1))
+            rows = as_rows(frames if frames.itemsize <= 8 else frames.astype(np.float64))
+            add_images(total, starts, rows, pixels, self.corners[beams], self.weights[beams], sums)
         return sums
 
     def relative(self, total: AnyArray, known: AnyArray, means: AnyArray) -> AnyArray:

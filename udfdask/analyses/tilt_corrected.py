@@ -94,9 +94,8 @@ class TiltCorrectedUDF(TiltedImagesUDF):
         return {**super().get_shared_task_data(), "shifted": shifted}
 
     def process_tile(self, tile: Any) -> None:
-        place = self.results.total, self.meta.coordinates
-        bright, beams = self._bright_field(tile)
-        self.results.sums[beams] += self.task_data.shifted.add(*place, bright, beams)
+        place, (pixels, beams) = (self.results.total, self.meta.coordinates), self._bright_pixels()
+        self.results.sums[beams] += self.task_data.shifted.add(*place, tile, pixels, beams)
 
     def merge(self, dest: Any, src: Any) -> None:
         dest.total[:] += src.total
