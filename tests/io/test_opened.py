@@ -117,3 +117,12 @@ def test_numbers_of_any_kind(kind):
     assert axis.to_pixels(1) == 2
     assert replace(axis, name="x") == Axis(name="x", unit="nm", scale=2, offset=-3)
     assert pickle.loads(pickle.dumps(axis)) == axis
+
+
+def test_an_opened_file_shows_its_calibration(tmp_path):
+    np.save(tmp_path / "scan.npy", np.ones((2, 3, 4)))
+    opened = open_file(tmp_path / "scan.npy", sig_dims=2)
+    energy = Axis(name="E", unit="eV", values=(1.0, 2.0, 4.0, 8.0))
+    axes = (Axis(name="t", unit="ms", scale=0.25), Axis(name="y"), energy)
+    shown = repr(replace(opened, axes=axes))
+    assert all(text in shown for text in ("t 2 (0.25 ms)", "y 3,", "E 4 (uneven, eV)"))

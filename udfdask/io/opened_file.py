@@ -188,7 +188,7 @@ class OpenedFile:
 
     def __repr__(self) -> str:
         array = self.array
-        dims = ", ".join(f"{axis.name} {n}" for axis, n in zip(self.axes, array.shape, strict=True))
+        dims = ", ".join(map(_axis_text, self.axes, array.shape))
         unit = f" in {self.unit}" if self.unit else ""
         lines = [
             f"<OpenedFile {self.title!r}, {self.reader}>",
@@ -206,6 +206,14 @@ class OpenedFile:
         return "\n".join(lines)
 
     __iter__ = None  # an index would otherwise make it iterable
+
+
+def _axis_text(axis: Axis, n: int) -> str:
+    """Return the name of an axis, its number of positions, and the distance between them."""
+    if axis.unit is None:
+        return f"{axis.name} {n}"
+    step = f"{axis.scale:.4g}" if axis.values is None else "uneven,"
+    return f"{axis.name} {n} ({step} {axis.unit})"
 
 
 def own_name(array: Any) -> Hashable | None:
