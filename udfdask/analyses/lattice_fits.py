@@ -114,8 +114,8 @@ class FitLatticeUDF(UDF):
         if len(sig) != 2 or n < 3 or sig[1] not in (2, 3):
             raise ArgumentValueError(
                 "FitLatticeUDF needs lists of three disks or more in each frame, shape (n, 2), or "
-                f"(n, 3) with weights, but the signal has the shape {sig}: pass the result "
-                "'positions' of a FindDisksUDF"
+                f"(n, 3) with weights, but they have the shape {(n, *sig[1:])}: pass the result "
+                "'positions' of a FindDisksUDF, whose max_disks is 3 or more"
             )
         if dtype.kind != "f":
             raise ArgumentTypeError(f"positions must be real numbers, not of dtype {dtype}")
