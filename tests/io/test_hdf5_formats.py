@@ -92,10 +92,11 @@ def test_x_of_py4dstem_is_the_first_axis(tmp_path):
         group["data"] = SCAN
         for dim, name in enumerate(["Rx", "Ry", "Qx", "Qy"]):
             group[f"dim{dim}"] = SCALES[dim] * np.arange(2)
-            group[f"dim{dim}"].attrs.update(name=name, units=UNITS[dim])
+            group[f"dim{dim}"].attrs.update(name=name, units="A^-1" if name[0] == "Q" else "A")
     opened = open_file(tmp_path / "cube.h5")
     assert_eq(opened.array, SCAN)
     assert [axis.name for axis in opened.axes] == ["y", "x", "ky", "kx"]
+    assert [axis.unit for axis in opened.axes] == ["Å", "Å", "1/Å", "1/Å"]
 
 
 @pytest.mark.parametrize("datum", [1, 2])

@@ -122,6 +122,7 @@ def _emd_axis(group: Any, dataset: Any, dim: int, n: int) -> Axis | None:
     if text(group.attrs.get("python_class")) == "DataCube":
         name = _OF_PY4DSTEM.get(name, name)
     unit = text(values.attrs.get("units")) or ""
+    unit = {"A": "Å", "A^-1": "1/Å"}.get(unit, unit)  # of py4DSTEM; no axis is in amperes
     if unit.startswith("["):  # "[n_m]"
         unit = unit.strip("[]").replace("_", "")
     positions = values[()].astype(np.float64)
