@@ -6,6 +6,7 @@ xarray and HyperSpy are not imported: only their documented attributes are read.
 from __future__ import annotations
 
 import difflib
+import math
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -310,6 +311,19 @@ def labels_of(values: Any) -> AxisLabels | None:
         return None
     names = [axis.name if isinstance(axis.name, str) else None for axis in _axes(values)]
     return None if None in names else AxisLabels(dims=tuple(names), indexes={}, is_loose=True)
+
+
+def read_axis(axis: Any) -> Axis:
+    """Return the name, unit and scale of HyperSpy's axis, if they are known."""
+    # HyperSpy marks unknown values with an object of the package traits, not with None.
+    name = axis.name if isinstance(axis.name, str) and axis.name != "None" else ""
+    unit = axis.units if isinstance(axis.units, str) and axis.units else None
+    if not axis.is_uniform:
+        return axis_of_values(name, axis.axis, unit)
+    scale, offset = float(axis.scale), float(axis.offset)
+    if not (math.isfinite(scale) and math.isfinite(offset) and scale):
+        return Axis(name=name)  # positions are numbered, as in axes of other files
+    return Axis(name=name, unit=unit, scale=scale, offset=offset)
 
 
 def axes_of_data_array(array: Any) -> tuple[Axis, ...]:

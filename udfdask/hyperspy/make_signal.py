@@ -11,8 +11,8 @@ import dask.array as da
 from hyperspy.api import signals
 
 from udfdask.geometry.axes import Axis, Calibration, with_different_names
-from udfdask.geometry.labels import Place
-from udfdask.io.hyperspy_file import read_axis, read_unit, read_voltage
+from udfdask.geometry.labels import Place, read_axis
+from udfdask.io.hyperspy_file import read_unit, read_voltage
 from udfdask.results.named_results import ResultInfo
 
 AxisDict = dict[str, Any]

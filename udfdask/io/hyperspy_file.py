@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import glob
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,8 +14,8 @@ import dask.array as da
 from udfdask.base.once_per_process import OncePerProcess
 from udfdask.base.targets import METADATA
 from udfdask.errors import ArgumentValueError, FileFormatError, UDFError, missing_package
-from udfdask.geometry.axes import Axis, axis_of_values
 from udfdask.geometry.electrons import volts
+from udfdask.geometry.labels import read_axis
 from udfdask.geometry.units import unit_of_quantity
 from udfdask.io.file_identity import COPY_AGAIN, FileIdentity, check_values, reading, unchanged
 from udfdask.io.hdf5 import hyperspy_format, take_over
@@ -197,19 +196,6 @@ def _choose(signals: Sequence[Any], dataset: str | int | None, *, file: str) -> 
         )
     where = f"{dataset!r} in {Path(file).name}"
     raise ArgumentValueError(f"there is no signal {where}: pass a number or title from {listing}")
-
-
-def read_axis(axis: Any) -> Axis:
-    """Return the name, unit and scale of HyperSpy's axis, if they are known."""
-    # HyperSpy marks unknown values with an object of the package traits, not with None.
-    name = axis.name if isinstance(axis.name, str) and axis.name != "None" else ""
-    unit = axis.units if isinstance(axis.units, str) and axis.units else None
-    if not axis.is_uniform:
-        return axis_of_values(name, axis.axis, unit)
-    scale, offset = float(axis.scale), float(axis.offset)
-    if not (math.isfinite(scale) and math.isfinite(offset) and scale):
-        return Axis(name=name)  # positions are numbered, as in axes of other files
-    return Axis(name=name, unit=unit, scale=scale, offset=offset)
 
 
 def read_unit(signal: Any) -> str | None:
