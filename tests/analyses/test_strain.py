@@ -129,6 +129,16 @@ def test_coordinates_of_a_dataarray_are_the_axes(whole):
     assert strain.axes["exx"] == (ud.Axis(name="y"), ud.Axis(name="x", unit="nm", scale=0.5))
 
 
+def test_axes_of_a_signal_are_those_of_the_strain():
+    hs = pytest.importorskip("hyperspy.api")
+    positions, _ = disks(np.stack([[LATTICE] * 4] * 3).reshape(12, 2, 2))
+    signal = hs.signals.Signal2D(positions.reshape(3, 4, -1, 2))
+    x = signal.axes_manager[0]
+    x.name, x.units, x.scale = "x", "nm", 0.5
+    strain = strain_map(fit_lattice(signal))
+    assert strain.axes["exx"] == (ud.Axis(name="y"), ud.Axis(name="x", unit="nm", scale=0.5))
+
+
 def test_snapshots_are_of_what_is_merged():
     lattices = np.tile(LATTICE, (4, 3, 1, 1))
     lattices[2:] /= 1.01

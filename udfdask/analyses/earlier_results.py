@@ -10,8 +10,14 @@ import numpy as np
 
 from udfdask.base.types import is_lazy
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
-from udfdask.geometry.axes import Axis
-from udfdask.geometry.labels import axes_of_data_array, is_data_array, plain_array
+from udfdask.geometry.axes import Axis, with_different_names
+from udfdask.geometry.labels import (
+    axes_of_data_array,
+    axes_of_signal,
+    is_data_array,
+    is_signal,
+    plain_array,
+)
 
 FRAME_AXES = Axis(name="row"), Axis(name="column")
 """Axes of frames that are made of earlier results; those of new results have other names."""
@@ -25,7 +31,7 @@ def take_array(
     The axes are None if they are not known; `made_by` names the function whose result is expected.
     """
     if not isinstance(given, Mapping):
-        return as_lazy(given), axes_of_data_array(given) if is_data_array(given) else None
+        return as_lazy(given), _axes_of(given)
     for name in names:
         if name in set(given):
             axes = getattr(given, "axes", {}).get(name)  # a Dataset has them in its arrays
@@ -34,6 +40,13 @@ def take_array(
         f"there is no result {' or '.join(map(repr, names))}, but {', '.join(map(str, given))}: "
         f"pass the result of {made_by}"
     )
+
+
+def _axes_of(given: Any) -> tuple[Axis, ...] | None:
+    """Return the axes of a DataArray or a signal; None for a plain array."""
+    if is_signal(given):
+        return with_different_names(axes_of_signal(given), given.axes_manager.signal_dimension)
+    return axes_of_data_array(given) if is_data_array(given) else None
 
 
 def as_lazy(given: Any) -> da.Array:

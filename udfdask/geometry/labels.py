@@ -326,6 +326,11 @@ def read_axis(axis: Any) -> Axis:
     return Axis(name=name, unit=unit, scale=scale, offset=offset)
 
 
+def axes_of_signal(signal: Any) -> tuple[Axis, ...]:
+    """Return the axes of a signal, navigation axes first; unknown names are empty."""
+    return tuple(map(read_axis, _axes(signal)))
+
+
 def axes_of_data_array(array: Any) -> tuple[Axis, ...]:
     """Return the axes that the coordinates of a DataArray describe."""
     return tuple(
