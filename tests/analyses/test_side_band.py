@@ -186,6 +186,44 @@ def test_weak_objects_have_their_phase(parameters):
         assert np.std(wrong["phase"] - weak.phase) > 1e-2
 
 
+class EndlessObject(WeakObject):
+    """A weak object that is not periodic over the scan: short waves, and one that is longer."""
+
+    periods = ((5.3, 2.2, 0.02), (-3.6, 6.4, 0.02))
+
+
+def mirrored(frames):
+    """A scan and its mirror images, which have no step at the borders of the scan."""
+    twice = da.concatenate([frames, frames[::-1, :, ::-1]], axis=0)
+    return da.concatenate([twice, twice[:, ::-1, :, ::-1]], axis=1)
+
+
+@pytest.mark.parametrize("defocus", [0.0, 10.0, 20.0])
+def test_details_are_wrong_in_a_border_as_wide_as_the_probe(defocus):
+    free = EndlessObject(nav_shape=(40, 40), sig_shape=(48, 48), pixel=1.5, defocus=defocus)
+    lens = {"semiangle": "20 mrad", "voltage": "300 kV", "defocus": defocus}
+    phase = single_side_band(free, **lens)["phase"].compute(**SYNC)
+    error = np.abs(phase - free.phase) / free.phase.std()
+    wide = 1.22 * LAMBDA / 0.02 + defocus * 0.02
+    border = math.ceil(wide / free.step)
+    assert np.sqrt(np.mean(error[border:-border, border:-border] ** 2)) < 0.2
+    assert np.sqrt(np.mean(error[:, [0, -1]] ** 2)) > 0.4
+
+
+def test_long_waves_of_a_mirrored_scan_have_no_step():
+    class Slow(EndlessObject):
+        periods = ((0.6, 0.3, 0.03), (0.2, -0.7, 0.03))
+
+    free = Slow(nav_shape=(24, 24), sig_shape=(32, 32), pixel=2.0)
+    lens = {"semiangle": "20 mrad", "voltage": "300 kV", "axes": free.axes, "center": "middle"}
+    frames = free.array[:, :, 1:, 1:]
+    plain, twice = ud.compute(
+        single_side_band(frames, **lens)["phase"],
+        single_side_band(mirrored(frames), **lens)["phase"],
+    )
+    assert np.std(twice[:24, :24] - free.phase) < 0.5 * np.std(plain - free.phase)
+
+
 @pytest.mark.parametrize("dose", [100, 10_000])
 @pytest.mark.parametrize("defocus", [0.0, 6.0])
 def test_the_noise_is_that_of_counted_electrons(defocus, dose):

@@ -71,7 +71,10 @@ class SideBandUDF(BrightFieldUDF):
     They hold spatial frequencies below ``2 * semiangle / wavelength``; frequencies whose side bands
     have an area of less than one pixel are left out. For weak objects, the phase of all others is
     transferred by 1: strong phases appear smaller, and with errors of the second order. Scans are
-    taken as periodic. Positions outside of the region of interest, and in snapshots those that
+    taken as periodic: details are wrong in a border as wide as the probe, which is
+    ``1.22 * wavelength / semiangle + abs(defocus) * semiangle``, and waves longer than about half
+    of the scan are less exact everywhere. Crop this border, or mirror the scan and the detector
+    (user guide, Phases). Positions outside of the region of interest, and in snapshots those that
     are not merged yet, count as frames that are the mean of all others, and are NaN in the results.
 
     Chunks of whole lines of the scan are processed fastest: a chunk costs about as much as a line.
@@ -259,6 +262,12 @@ def single_side_band(data: Any, *, roi: Region | None = None, **options: Any) ->
     ------
     ArgumentTypeError, ArgumentValueError
         As for `SideBandUDF`.
+
+    Notes
+    -----
+    The scan is taken as periodic. Details are wrong in a border as wide as the probe,
+    ``1.22 * wavelength / semiangle + abs(defocus) * semiangle``: crop it. Long waves are wrong
+    further inside; the user guide (Phases) says how to mirror the scan against that.
 
     Examples
     --------
