@@ -41,7 +41,9 @@ def volts(given: Any) -> float:
     (300000.0, 80000.0, 200000.0)
     """
     advice = "such as voltage='300 kV'"
-    wrong = ArgumentTypeError(f"voltage must be in volts, {advice}, not {given!r}")
+    wrong = ArgumentTypeError(
+        f"voltage must have a unit, {advice}, or be a number of volts, not {given!r}"
+    )
     try:
         value = as_quantity("voltage", given)
     except ArgumentTypeError:  # its message is about pixels
