@@ -42,7 +42,7 @@ def volts(given: Any) -> float:
     """
     advice = "such as voltage='300 kV'"
     wrong = ArgumentTypeError(
-        f"voltage must have a unit, {advice}, or be a number of volts, not {given!r}"
+        f"voltage must be a number with a unit, {advice}, or in volts, not {given!r}"
     )
     try:
         value = as_quantity("voltage", given)
