@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from tokenize import TokenError
 from typing import Any
 
@@ -92,7 +93,14 @@ def factor(unit: str, target: str) -> float:
         raise ValueError(f"{unit} and {target} measure different things")
     import pint  # equal units need no package, and it takes a while to import
 
-    registry = pint.get_application_registry()
+    return _converted(pint.get_application_registry().get(), unit, target)
+
+
+@lru_cache(maxsize=256)  # each conversion takes pint 0.3 ms, and a run needs several
+def _converted(registry: Any, unit: str, target: str) -> float:
+    """Return the factor from one unit of a registry to another one."""
+    import pint
+
     try:
         one, other = _parsed(registry, unit, target), _parsed(registry, target, unit)
         # pint takes angles for plain numbers; they are not counts
