@@ -166,6 +166,10 @@ class IntegratedFieldUDF(UDF):
     ArgumentTypeError, ArgumentValueError
         As for `IntegratedDPCUDF`; in `run_udf`, if frames are not pairs of real numbers.
 
+    Notes
+    -----
+    The result is `phase`, as there.
+
     Examples
     --------
     >>> import dask.array as da, numpy as np, udfdask as ud
