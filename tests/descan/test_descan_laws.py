@@ -13,8 +13,9 @@ import udfdask.hyperspy
 import udfdask.xarray
 from chunk_backends import ANY_SHAPE, chunks_in
 from suites import examples
+from udfdask.base.aligned import CACHE_LINE
 from udfdask.corrections import CorrectionSet, Descan
-from udfdask.corrections.shift_tile import ALIGNMENT, ReusedMemory
+from udfdask.corrections.shift_tile import ReusedMemory
 from udfdask.testing import run_reference
 from udfdask.testing.plain_frames import shift_frames
 from udfdask.testing.strategies import arrays, chunkings, rois
@@ -238,7 +239,7 @@ def test_memory_is_used_again_if_nobody_has_it():
         assert array.shape == shape
         assert array.dtype == of
         assert array.flags.c_contiguous
-        assert array.ctypes.data % ALIGNMENT == 0
+        assert array.ctypes.data % CACHE_LINE == 0
         return array.ctypes.data
 
     first = place()
