@@ -51,25 +51,18 @@ class ShiftedSum:
         """Shape of the sum with its margins."""
         return tuple((self.upsampling * np.array(self.nav_shape) + self.extent).tolist())
 
-    def add(
-        self,
-        total: AnyArray,
-        coordinates: AnyArray,
-        frames: AnyArray,
-        pixels: Any = None,
-        beams: Any = ...,
-    ) -> AnyArray:
-        """Add pixels of frames, by their flat indices, which are some beams; return their sums.
+    def add(self, total: AnyArray, where: AnyArray, frames: AnyArray, some: Any = ()) -> AnyArray:
+        """Add frames, which have a value for each beam, at their positions; return sums of beams.
 
-        By default, frames have a value for each beam.
+        `some` are the flat indices of pixels that are beams, and the numbers of these beams.
         """
         from udfdask.kernels.cpu.shifted_images import add_images
         from udfdask.kernels.numba_internals.rows import as_rows
 
-        pixels = np.arange(len(self.corners)) if pixels is None else pixels
+        pixels, beams = some or (np.arange(len(self.corners)), ...)
         sums = np.zeros(len(pixels))
         if frames.size:
-            starts = self.upsampling * (coordinates @ (total.shape[1], 1))
+            starts = self.upsampling * (where @ (total.shape[1], 1))
             rows = as_rows(frames if frames.itemsize <= 8 else frames.astype(np.float64))
             add_images(total, starts, rows, pixels, self.corners[beams], self.weights[beams], sums)
         return sums

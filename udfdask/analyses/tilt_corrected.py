@@ -94,8 +94,8 @@ class TiltCorrectedUDF(TiltedImagesUDF):
         return {**super().get_shared_task_data(), "shifted": shifted}
 
     def process_tile(self, tile: Any) -> None:
-        place, (pixels, beams) = (self.results.total, self.meta.coordinates), self._bright_pixels()
-        self.results.sums[beams] += self.task_data.shifted.add(*place, tile, pixels, beams)
+        total, where, some = self.results.total, self.meta.coordinates, self._bright_pixels()
+        self.results.sums[some[1]] += self.task_data.shifted.add(total, where, tile, some)
 
     def merge(self, dest: Any, src: Any) -> None:
         dest.total[:] += src.total
