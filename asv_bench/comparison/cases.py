@@ -19,6 +19,9 @@ class Case:
     """Name of the data set."""
     share: float = 1
     """Share of the gigabytes asked for, where the work is slow in all libraries."""
+    own: bool = False
+    """Whether it is a function of the user, which may hold the GIL: dask and udfdask also run it in
+    processes."""
     zarr: bool = False
     """Whether the data are read from a compressed zarr store."""
     apart: str | None = None
@@ -50,7 +53,7 @@ CASES = [
     Case(name="sumsig-u1", title="sum over the pixels", work="sumsig", layout="uint8"),
     Case(name="sum-be", title="sum over the frames", work="sum", layout="big-endian"),
     Case(name="sumsig-be", title="sum over the pixels", work="sumsig", layout="big-endian"),
-    Case(name="extremes", title="the same NumPy `process_tile`: maxima", work="extremes"),
-    Case(name="spectra", title="an FFT for each frame", work="spectra", share=1 / 8),
+    Case(name="extremes", title="the same NumPy `process_tile`: maxima", work="extremes", own=True),
+    Case(name="spectra", title="an FFT for each frame", work="spectra", share=1 / 8, own=True),
 ]
 """In the order of the table."""

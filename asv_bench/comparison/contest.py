@@ -73,8 +73,8 @@ def run_case(
     Everyone takes an untimed turn, in which code is compiled and results are compared; then come
     `repeats` rounds. A turn opens the file, builds what is to be computed, and computes it. Who
     has used more than `patience` seconds in two rounds takes no further turn. For dask, which
-    compiles nothing, an untimed turn of that length is enough. dask and udfdask also run in
-    `processes`, a cluster of as many workers, if it is given.
+    compiles nothing, an untimed turn of that length is enough. dask and udfdask also run functions
+    of users in `processes`, a cluster of as many workers, if it is given.
     """
     layout = LAYOUTS[case.layout]
     path = make_file(layout, gigabytes * case.share, folder)
@@ -104,7 +104,7 @@ def run_case(
         "dask threads": lambda: compute(by_dask, case.work),
         "udfdask threads": lambda: compute(by_udfdask, case.work),
     }
-    if processes is not None:
+    if processes is not None and case.own:
         entrants["dask processes"] = lambda: compute(by_dask, case.work, processes)
         entrants["udfdask processes"] = lambda: compute(by_udfdask, case.work, processes)
     if case.apart is not None:
