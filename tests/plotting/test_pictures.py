@@ -105,6 +105,12 @@ def test_scan_images(recording, save):
     assert np.ptp(panel, axis=-1).max() < 0.02  # gray
 
 
+def test_each_row_has_the_height_of_its_panels(save):
+    image = Panel(title="image", values=np.eye(64), axes=NM, label="rad")
+    line = Panel(title="line", values=np.arange(64), axes=NM[1:], label="px")
+    save(draw([image, image, line], title="Two images above a line"), "rows")
+
+
 def test_the_origin_is_at_the_top_left(save):
     data = np.zeros((8, 9, 2, 2))
     data[0, 0] = data[1, 8] = 1

@@ -59,7 +59,8 @@ def draw(panels: Sequence[Panel], *, title: str = "", figure: Any = None) -> Any
     if title:
         title = textwrap.fill(title, _TITLE_WIDTH * columns)
         figure.suptitle(title, fontsize=13, color=INK)
-    grid = figure.subplots(rows, columns, squeeze=False).ravel()
+    heights = _heights_of_rows(panels)
+    grid = figure.subplots(rows, columns, squeeze=False, height_ratios=heights).ravel()
     for axes, panel in zip(grid, panels, strict=False):
         draw_panel(figure, axes, panel)
     for axes in grid[len(panels) :]:
@@ -70,9 +71,14 @@ def draw(panels: Sequence[Panel], *, title: str = "", figure: Any = None) -> Any
 def figure_size(panels: Sequence[Panel], *, title: str = "") -> tuple[float, float]:
     """Return the width and height of a figure with these panels, in inches."""
     _, columns = _grid(panels)
+    return 4.3 * columns, sum(_heights_of_rows(panels)) + (0.4 if title else 0.0)
+
+
+def _heights_of_rows(panels: Sequence[Panel]) -> list[float]:
+    """Return the height of each row of panels with its labels, in inches."""
+    _, columns = _grid(panels)
     rows = (panels[first : first + columns] for first in range(0, len(panels), columns))
-    heights = [min(1.0, max(map(height_of, row))) for row in rows]
-    return 4.3 * columns, sum(0.85 + 2.65 * height for height in heights) + (0.4 if title else 0.0)
+    return [0.85 + 2.65 * min(1.0, max(map(height_of, row))) for row in rows]
 
 
 def _grid(panels: Sequence[Panel]) -> tuple[int, int]:
