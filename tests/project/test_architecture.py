@@ -102,6 +102,8 @@ DASK_NAMES = {
     },
     "dask.core": {"flatten", "reverse_dict"},
     "dask.highlevelgraph": {"HighLevelGraph"},
+    # documented: https://distributed.dask.org/en/stable/communications.html
+    "distributed.comm.core": {"CommClosedError"},
     # documented: https://distributed.dask.org/en/stable/serialization.html
     "distributed.protocol": {"dask_deserialize", "dask_serialize", "register_generic"},
 }

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import re
+import signal
 import subprocess
 import sys
 import threading
@@ -20,6 +21,7 @@ from udf_zoo import Rows
 from udfdask.udfs import SumUDF
 
 distributed = pytest.importorskip("distributed")
+from distributed.comm import CommClosedError  # noqa: E402
 
 pytestmark = [pytest.mark.full, pytest.mark.filterwarnings("ignore::udfdask.UDFWarning")]
 
@@ -85,7 +87,7 @@ def go_through(x, udf, client):
 
 
 def compute(x, udf, client):
-    with pytest.raises(CancelledError) as found:
+    with pytest.raises((CancelledError, CommClosedError)) as found:
         ud.compute(ud.run_udf(x, udf), scheduler=client)
     return found.value
 
@@ -99,8 +101,21 @@ def test_the_scheduler_dies(run, processes, tmp_path):
     thread = kill_when_it_waits(scheduler, tmp_path)
     error = run(EIGHT, Waits(folder=str(tmp_path)), client)
     thread.join()
-    assert isinstance(error, CancelledError)
-    assert error.reason == "scheduler-connection-lost"
+    # the connection can also end while results are on the way
+    assert isinstance(error, CommClosedError) or error.reason == "scheduler-connection-lost"
+
+
+def test_the_scheduler_dies_while_results_are_fetched(processes):
+    scheduler, _, client = processes
+    fetch = client.gather
+
+    def gather(futures):
+        os.kill(scheduler.pid, signal.SIGSTOP)
+        threading.Timer(0.5, scheduler.kill).start()
+        return fetch(futures)
+
+    client.gather = gather
+    assert isinstance(go_through(EIGHT, Rows(), client), CommClosedError)
 
 
 @pytest.mark.parametrize("run", [go_through, compute])

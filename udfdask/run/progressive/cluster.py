@@ -15,6 +15,7 @@ from typing import Any
 
 import dask.array as da
 from dask import base
+from distributed.comm.core import CommClosedError
 
 from udfdask.chunk.partial_result import Partials, send_without_copies
 from udfdask.graph.build import Tasks
@@ -63,9 +64,10 @@ class ClusterChunks(Chunks):
                     self._receive()
                 return taken
         except Exception as error:
-            # canceled by the user, or the cluster lost its scheduler or data; a closed client
-            # raises many kinds of exceptions
-            if not isinstance(error, CancelledError) and not self._client_closed():
+            # canceled by the user, or the cluster lost its data or its scheduler (CommClosedError
+            # if results were on the way); a closed client raises many kinds of exceptions
+            ended = isinstance(error, CancelledError | CommClosedError)
+            if not ended and not self._client_closed():
                 raise
             self.close()
             raise Closed from error
