@@ -35,14 +35,19 @@ if TYPE_CHECKING:
     from udfdask.scheduling.on_workers import on_workers
     from udfdask.scheduling.records.folder import cache
     from udfdask.udf import UDF, UDFMethod
+    from udfdask.udf.aux_data import AuxData
+    from udfdask.udf.buffers import BufferSpec, PartialViews, Views
     from udfdask.udf.promises import Promises
 
 __all__ = [
     "UDF",
     "ArgumentTypeError",
     "ArgumentValueError",
+    "AuxData",
     "Axis",
+    "BufferSpec",
     "InvalidMaskError",
+    "PartialViews",
     "Promises",
     "Result",
     "Shape",
@@ -59,6 +64,7 @@ __all__ = [
     "UDFTileMixin",
     "UDFWarning",
     "UndeclaredBufferError",
+    "Views",
     "__version__",
     "cache",
     "compute",
@@ -95,6 +101,8 @@ if not TYPE_CHECKING:  # a type checker would accept any name
                 "UDFPreprocessMixin UDFTileMixin"
             ),
             "udf": "UDF UDFMethod",
+            "udf.aux_data": "AuxData",
+            "udf.buffers": "BufferSpec PartialViews Views",
             "udf.promises": "Promises",
         },
         # docs and messages write udfdask.io.open_file: it works after `import udfdask`

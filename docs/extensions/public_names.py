@@ -35,6 +35,10 @@ MODULES = (
 """Modules from which users import names: those in `__all__`, listed once if `udfdask` has them."""
 
 REACHED = {
+    "udfdask.AuxData": "`UDF.aux_data(...)`",
+    "udfdask.BufferSpec": "`self.buffer(...)`, `Result.buffers`",
+    "udfdask.PartialViews": "the partial results in `merge_all`",
+    "udfdask.Views": "`dest` and `src` in `merge`",
     "udfdask.geometry.axes.Calibration": "`Result.calibration`, `self.meta.calibration`",
     "udfdask.geometry.tiling.TilingScheme": "`self.meta.tiling_scheme`",
     "udfdask.explanation.describe.Explanation": "`explain(...)`",
@@ -43,18 +47,14 @@ REACHED = {
     "udfdask.run.progressive.Snapshot": "an item of a `UDFIterator`",
     "udfdask.scheduling.progress.ProgressReporter": "an object passed as `progress=`",
     "udfdask.scheduling.progress.ProgressState": "the argument of a function passed as `progress=`",
-    "udfdask.udf.aux_data.AuxData": "`UDF.aux_data(...)`",
     "udfdask.udf.processing.MaskedResult": "`self.with_mask(...)`",
-    "udfdask.udf.buffers.BufferSpec": "`self.buffer(...)`, `Result.buffers`",
     "udfdask.udf.buffers.FullBuffer": "`self.results.get_buffer(...)`",
-    "udfdask.udf.buffers.PartialViews": "the partial results in `merge_all`",
     "udfdask.udf.buffers.Results": "`self.results`",
-    "udfdask.udf.buffers.Views": "`dest` and `src` in `merge`",
     "udfdask.udf.meta.UDFMeta": "`self.meta`",
     "udfdask.udf.params.Params": "`self.params`",
     "udfdask.udf.params.TaskData": "`self.task_data`",
 }
-"""Classes that users do not import, with the attribute or call that gives an instance."""
+"""Classes that users do not make, with the attribute or call that gives an instance."""
 
 
 def public_objects() -> dict[str, Any]:

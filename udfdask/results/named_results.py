@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import dask.array as da
 from dask.base import DaskMethodsMixin, is_dask_collection
@@ -16,8 +16,15 @@ from udfdask.geometry.chunk_grid import Grid
 from udfdask.udf.buffers import BufferSpec
 
 if TYPE_CHECKING:
+    # Python 3.13 has defaults in `typing`; type checkers know `typing_extensions` without it
+    from typing_extensions import TypeVar as TypeVarWithDefault
+
     from udfdask.explanation.describe import Explanation
     from udfdask.geometry.labels import Place
+
+    ArrayT_co = TypeVarWithDefault("ArrayT_co", covariant=True, default=Any)
+else:
+    ArrayT_co = TypeVar("ArrayT_co", covariant=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +106,7 @@ class ResultInfo:
         return place
 
 
-class NamedResults(DaskMethodsMixin, Mapping[str, Any]):
+class NamedResults(DaskMethodsMixin, Mapping[str, ArrayT_co]):
     """A mapping from the names of results to values; a dask collection while they are lazy."""
 
     __slots__ = ("_info",)

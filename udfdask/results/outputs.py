@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from udfdask.base.tracebacks import own_lines_hidden
-from udfdask.results.named_results import NamedResults
+from udfdask.results.named_results import ArrayT_co, NamedResults
 from udfdask.scheduling.compute import check_options
 
 
-class Outputs(NamedResults):
+class Outputs(NamedResults[ArrayT_co]):
     """The methods of `Result` that draw, label or write results."""
 
     __slots__ = ()

@@ -13,17 +13,19 @@ from dask.highlevelgraph import HighLevelGraph
 from udfdask.base.tracebacks import own_lines_hidden
 from udfdask.errors import UDFError
 from udfdask.graph.result_tasks import Arrays, ResultTasks
-from udfdask.results.named_results import Lookup, ResultInfo
+from udfdask.results.named_results import ArrayT_co, Lookup, ResultInfo
 from udfdask.results.outputs import Outputs
 from udfdask.results.sending import send_without_copies
 from udfdask.scheduling.compute import compute, persist
 from udfdask.scheduling.progress import Progress
 
 if TYPE_CHECKING:
+    import dask.array as da
+
     from udfdask.results.result_array import Content, ResultArray
 
 
-class Result(Outputs):
+class Result(Outputs[ArrayT_co]):
     """The results of one UDF: a mapping from buffer names to arrays in data set shape.
 
     A lazy result holds dask arrays and is a dask collection: `dask.compute(result)`,
@@ -76,10 +78,10 @@ class Result(Outputs):
         self._tasks = tasks
         self._views: dict[str, ResultArray] = {}
 
-    def __getitem__(self, name: str) -> Any:
+    def __getitem__(self, name: str) -> ArrayT_co:
         place = self._info.place_of(name)
         if self._is_lazy:
-            return place.of(self._plain(place.result))
+            return place.of(self._plain(place.result))  # type: ignore[no-any-return]
         if name not in self._views:
             # with attributes of LiberTEM's results
             from udfdask.results.result_array import as_result_array  # computed results need it
@@ -90,7 +92,7 @@ class Result(Outputs):
             extra_shape = values.shape[values.ndim - len(place.axes) :]
             content = replace(content, values=values, mask=mask, extra_shape=extra_shape)
             self._views[name] = as_result_array(content)
-        return self._views[name]
+        return self._views[name]  # type: ignore[return-value]
 
     def _plain(self, name: str) -> Any:
         """Return a result as a plain NumPy or dask array."""
@@ -111,7 +113,7 @@ class Result(Outputs):
             grid=self._info.grid,
         )
 
-    def _called(self, name: Hashable) -> Result:
+    def _called(self, name: Hashable) -> Result[ArrayT_co]:
         """Return this result with the name that the user gave to the UDF."""
         info = replace(self._info, name=str(name))
         return Result(info, self._arrays, self._masks, self._tasks)
@@ -216,7 +218,7 @@ class Result(Outputs):
         content = self._content(name)
         return np.ma.MaskedArray(content.values, mask=~content.valid)
 
-    def compute(self, progress: Progress = False, **kwargs: Any) -> Result:
+    def compute(self, progress: Progress = False, **kwargs: Any) -> Result[ResultArray]:
         """Compute the result in one pass over the data.
 
         Parameters
@@ -248,7 +250,7 @@ class Result(Outputs):
             (done,) = compute(self, progress=progress, **kwargs)
         return done  # type: ignore[no-any-return]
 
-    def persist(self, progress: Progress = False, **kwargs: Any) -> Result:
+    def persist(self, progress: Progress = False, **kwargs: Any) -> Result[da.Array]:
         """Compute the blocks of the result in one pass over the data and keep them in memory.
 
         Parameters

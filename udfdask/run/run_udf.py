@@ -54,7 +54,7 @@ def run_udf(
     sig_dims: int | None = ...,
     roi: Region | None = ...,
     **options: Unpack[RunOptions],
-) -> Result: ...
+) -> Result[da.Array]: ...
 @overload
 def run_udf(
     array: da.Array | DescribedData,
@@ -63,7 +63,7 @@ def run_udf(
     sig_dims: int | None = ...,
     roi: Region | None = ...,
     **options: Unpack[RunOptions],
-) -> tuple[Result, ...]: ...
+) -> tuple[Result[da.Array], ...]: ...
 @overload
 def run_udf(
     array: da.Array | DescribedData,
@@ -72,7 +72,7 @@ def run_udf(
     sig_dims: int | None = ...,
     roi: Region | None = ...,
     **options: Unpack[RunOptions],
-) -> dict[str, Result]: ...
+) -> dict[str, Result[da.Array]]: ...
 @forwards(RunOptions, Options)
 def run_udf(
     array: da.Array | DescribedData,

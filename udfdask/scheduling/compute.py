@@ -7,7 +7,7 @@ import inspect
 import os
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any, Protocol, TypedDict, TypeVar, overload
 
 from dask import base
 
@@ -20,7 +20,36 @@ if TYPE_CHECKING:
     from udfdask.scheduling.progress import Progress
     from udfdask.scheduling.records.compute import Changing
 
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 
+
+class _Computes(Protocol[T_co]):
+    """A collection, with the type of its value. That of a dask array is not known."""
+
+    def compute(self) -> T_co: ...
+
+
+class _Persists(Protocol[T_co]):
+    """A collection, with the type that it has in memory."""
+
+    def persist(self) -> T_co: ...
+
+
+@overload
+def compute(
+    *results: _Computes[T],
+    progress: Progress = ...,
+    cache: str | os.PathLike[str] | None = ...,
+    **kwargs: Any,
+) -> tuple[T, ...]: ...
+@overload
+def compute(
+    *results: Any,
+    progress: Progress = ...,
+    cache: str | os.PathLike[str] | None = ...,
+    **kwargs: Any,
+) -> tuple[Any, ...]: ...
 def compute(
     *results: Any,
     progress: Progress = False,
@@ -98,6 +127,10 @@ def compute(
         return compute_with_cache(run, folder)
 
 
+@overload
+def persist(*results: _Persists[T], progress: Progress = ..., **kwargs: Any) -> tuple[T, ...]: ...
+@overload
+def persist(*results: Any, progress: Progress = ..., **kwargs: Any) -> tuple[Any, ...]: ...
 def persist(*results: Any, progress: Progress = False, **kwargs: Any) -> tuple[Any, ...]:
     """Compute results and dask arrays together and keep them lazy, as blocks in memory.
 
