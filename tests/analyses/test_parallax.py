@@ -126,6 +126,20 @@ def test_the_image_is_the_phase_with_its_contrast(upsampling):
     assert found["image"].mean() == pytest.approx(1, abs=0.05)
 
 
+def test_the_phase_has_the_contrast_of_a_lens_that_is_not_round():
+    lens = {"defocus": 20, "astigmatism": 8, "astigmatism_angle": 25}
+    thin = Astigmatic(**SMALL)
+    found = run(thin, TiltCorrectedUDF("20 mrad", **lens))
+    sinc = [np.sinc(fft.fftfreq(48))[:, np.newaxis], np.sinc(fft.rfftfreq(40))]
+
+    def restored(transfer):
+        transfer = transfer * (sinc[0] * sinc[1]) ** 2  # of linear interpolation
+        return transfer / (transfer**2 + 0.25)
+
+    expected = filtered(found["image"] - 1, thin.lens, thin.step, restored)
+    np.testing.assert_allclose(found["phase"], expected, atol=1e-6)
+
+
 def test_both_udfs_make_the_same_image():
     thin = PhaseObject(**SMALL, defocus=20, scan_rotation=30, flip_y=True)
     found = run(thin, ParallaxUDF("20 mrad", upsampling=2))

@@ -83,8 +83,8 @@ class Aberrations:
         The frequencies q are in 1/nm, the wavelength is in nm and the semiangle in radians.
         """
         (yy, yx), (_, xx) = self.defocus_matrix()
-        path = yy * qy * qy + 2 * yx * qy * qx + xx * qx * qx
-        x = np.minimum(np.hypot(qy, qx) * wavelength / (2 * semiangle), 1)
+        path = (yy * qy + 2 * yx * qx) * qy + xx * qx * qx
+        x = np.minimum(np.sqrt(qy * qy + qx * qx) * wavelength / (2 * semiangle), 1)
         overlap = 2 / np.pi * (np.arccos(x) - x * np.sqrt(1 - x * x))
         transfer: AnyArray = -2 * np.sin(np.pi * wavelength * path) * overlap
         return transfer

@@ -171,14 +171,17 @@ class TiltedImagesUDF(BrightFieldUDF):
     def _images(self, image: AnyArray, beams: Beams, lens: Aberrations) -> dict[str, Any]:
         """Return the results `image` and `phase`."""
         known, (ny, nx) = ~np.isnan(image), image.shape
-        # beyond the border is the mirror image: a jump there would be seen everywhere
-        filled = np.pad(np.where(known, image - 1, 0), ((0, ny), (0, nx)), mode="symmetric")
         dy, dx = (abs(step) / self.params.upsampling for step in beams.steps)
-        qy, qx = fft.fftfreq(2 * ny, dy)[:, None], fft.rfftfreq(2 * nx, dx)
+        # beyond the border is the mirror image: a jump there would be seen everywhere
+        cosines = fft.dctn(np.where(known, image - 1, 0))
+        qy, qx = np.arange(ny)[:, np.newaxis] / (2 * ny * dy), np.arange(nx) / (2 * nx * dx)
+        qx = np.stack([qx, -qx] if lens.astigmatism else [qx])[:, np.newaxis]
         about = {"wavelength": beams.wavelength, "semiangle": beams.largest * beams.wavelength}
         transfer = np.nan_to_num(lens.contrast_transfer(qy, qx, **about))
         transfer *= np.sinc(dy * qy) ** 2 * np.sinc(dx * qx) ** 2  # of linear interpolation
-        spectrum = fft.rfft2(filled) * transfer / (transfer**2 + DAMPING**2)
-        phase = fft.irfft2(spectrum, s=filled.shape)[:ny, :nx]
+        waves = cosines * transfer / (transfer**2 + DAMPING**2)
+        # a product of cosines is made of two waves, whose contrasts differ with astigmatism
+        even, odd = (waves[0] + waves[-1]) / 2, (waves[0] - waves[-1]) / 2
+        phase = fft.idctn(even) - fft.idstn(np.roll(odd, (-1, -1), (0, 1)))
         phase = np.where(known, phase, np.nan)
         return {"image": self.with_mask(image, known), "phase": self.with_mask(phase, known)}

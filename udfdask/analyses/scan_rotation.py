@@ -15,7 +15,6 @@ from udfdask.udfs.shared.built_in import check_scan
 from udfdask.udfs.shared.com_corrections import weigh_angles
 
 CURVES = ("curl_by_angle", "divergence_by_angle")
-GUESSED = ("scan_rotation", "flip_y")
 FLIPS = ("as it is", "y flipped")
 """Labels of the two curves."""
 
@@ -88,4 +87,4 @@ class ScanRotationUDF(CoMUDF):
         if found is not None:
             angle, flip, *_ = found.guess
             values = [found.curl, found.divergence, float(angle), flip]
-        return {**results, **dict(zip((*CURVES, *GUESSED), values, strict=True))}
+        return {**results, **dict(zip((*CURVES, "scan_rotation", "flip_y"), values, strict=True))}

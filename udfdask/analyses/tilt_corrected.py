@@ -105,5 +105,4 @@ class TiltCorrectedUDF(TiltedImagesUDF):
         beams, lens, shifted = self._optics()
         known = self.meta.get_valid_nav_mask(full_nav=True).reshape(shifted.nav_shape)
         means = self.results.sums / max(known.sum(), 1)
-        image = shifted.relative(self.results.total, known, means)
-        return self._images(image, beams, lens)
+        return self._images(shifted.relative(self.results.total, known, means), beams, lens)
