@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from dask import base
-from distributed import KilledWorker, futures_of
+from distributed import KilledWorker, futures_of, span
 from distributed.diagnostics.plugin import SchedulerPlugin
 
 from udfdask.base.tracebacks import add_origin
@@ -31,6 +31,7 @@ def run_on_cluster(
     collections, annotations, rest = restrict(collections, client, options)
     with contextlib.ExitStack() as stack:
         stack.enter_context(base.annotate(**annotations))
+        stack.enter_context(span(f"udfdask.{name}"))
         if counter is not None:
             stack.enter_context(reporting_end(counter))
         stack.enter_context(explaining_killed_workers(lambda: find_chunk_layers(given)))

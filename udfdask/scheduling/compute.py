@@ -6,7 +6,7 @@ import functools
 import inspect
 import os
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, Protocol, TypedDict, TypeVar, overload
 
 from dask import base
@@ -14,10 +14,17 @@ from dask import base
 from udfdask.base.config import cache_folder
 from udfdask.base.tracebacks import own_lines_hidden
 from udfdask.errors import ArgumentTypeError, unknown_arguments
+from udfdask.scheduling.progress import (
+    Progress,
+    ProgressCounter,
+    choose_reporter,
+    counting_local_tasks,
+    work_of,
+)
+from udfdask.scheduling.run_log import RunLog, client_of
 from udfdask.udf.libertem_udfs import udf_name
 
 if TYPE_CHECKING:
-    from udfdask.scheduling.progress import Progress
     from udfdask.scheduling.records.compute import Changing
 
 T = TypeVar("T")
@@ -118,13 +125,8 @@ def compute(
     np.float64(4.0)
     """
     with own_lines_hidden:
-        run = functools.partial(_run, compute, results, progress, kwargs)
         folder = cache_folder() if cache is None else cache
-        if folder is None:
-            return run()
-        from udfdask.scheduling.records.compute import compute_with_cache
-
-        return compute_with_cache(run, folder)
+        return _run(compute, results, progress, kwargs, folder)
 
 
 @overload
@@ -176,47 +178,46 @@ def _run(
     results: tuple[Any, ...],
     progress: Progress,
     options: dict[str, Any],
-    change: Changing | None = None,
+    cache: str | os.PathLike[str] | None = None,
 ) -> tuple[Any, ...]:
-    """Return what dask's function with the name of `caller` returns, as the user gave it.
-
-    `change` makes collections of the same values that are computed in their place.
-    """
-    reporter = None
-    if progress is not None and progress is not False:
-        from udfdask.scheduling.progress import choose_reporter
-
-        reporter = choose_reporter(progress)
+    """Return what dask's function with the name of `caller` returns, as the user gave it."""
+    reporter, name = choose_reporter(progress), caller.__name__
     plain, wrap = unwrap_all(results)
     collections, repack = base.unpack_collections(*plain)
     get = None
     if collections:
         get = base.get_scheduler(scheduler=options.get("scheduler"), collections=collections)
     check_options(caller, options, get)
-    counter = None
-    if reporter is not None:
-        from udfdask.scheduling.progress import ProgressCounter, work_of
+    client = client_of(get)
+    work, log = functools.cache(lambda: work_of(plain)), RunLog()
 
-        counter = ProgressCounter(work_of(plain), reporter)
-    owner = getattr(get, "__self__", None)
-    client = owner if hasattr(owner, "scatter") else None
-    todo = plain
-    if change is not None:
-        changed, stored = change(collections)
-        todo = repack(changed)
-        if counter is not None:
-            counter.stored = stored
-    if client is not None:
-        from udfdask.scheduling.cluster_run import run_on_cluster
+    def run(change: Changing | None = None) -> tuple[Any, ...]:
+        """Compute; `change` makes collections of the same values, computed in their place."""
+        counter = None if reporter is None else ProgressCounter(work(), reporter)
+        todo = plain
+        if change is not None:
+            changed, stored = change(collections)
+            todo = repack(changed)
+            if counter is not None:
+                counter.stored = stored
+        if client is None:
+            with nullcontext() if counter is None else counting_local_tasks(counter):
+                return tuple(getattr(base, name)(*todo, **options))
+        from udfdask.scheduling.cluster_run import run_on_cluster  # distributed is optional
 
-        return tuple(wrap(run_on_cluster(caller.__name__, todo, plain, client, counter, options)))
-    counting: AbstractContextManager[None] = nullcontext()
-    if counter is not None:
-        from udfdask.scheduling.progress import counting_local_tasks
+        done = run_on_cluster(name, todo, plain, client, counter, options)
+        if caller is persist:  # tasks run on in the background, unless somebody waited for them
+            log.end(status="sent" if counter is None else counter.status)
+        return tuple(done)
 
-        counting = counting_local_tasks(counter)
-    with counting:
-        return tuple(wrap(getattr(base, caller.__name__)(*todo, **options)))
+    with log.running(name, get, work):
+        if cache is None:
+            done = run()
+        else:
+            from udfdask.scheduling.records.compute import compute_with_cache  # few runs need it
+
+            done = compute_with_cache(run, cache)
+    return tuple(wrap(done))
 
 
 class SchedulerOptions(TypedDict, total=False):

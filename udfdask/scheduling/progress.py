@@ -10,13 +10,13 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from dask.callbacks import Callback
 from dask.utils import format_bytes
 
-from udfdask.errors import ArgumentTypeError, UDFWarning
+from udfdask.errors import ArgumentTypeError, UDFRunCancelled, UDFWarning
 from udfdask.geometry.chunk_grid import Grid
 from udfdask.graph.chunk_layers import ChunkLayerInfo, find_chunk_layers
 from udfdask.plan.recipe import Recipe
@@ -168,15 +168,24 @@ class Bar:
             self._bar = None
 
 
-Work = tuple[dict[Hashable, tuple[int, int]], dict[Hashable, Hashable]]
-"""Selected frames and bytes of each chunk; the chunk of each task, which several can share."""
+class Work(NamedTuple):
+    """What a computation processes."""
+
+    udfs: tuple[str, ...]
+    """Names of the classes of UDFs, each once."""
+    sizes: dict[Hashable, tuple[int, int]]
+    """Selected frames and bytes of each chunk."""
+    chunk_of: dict[Hashable, Hashable]
+    """The chunk of each task, which several can share."""
 
 
 def work_of(results: Any) -> Work:
     """Return the work of nested collections; a chunk of several runs counts once."""
     by_data: dict[tuple[str, int], list[ChunkLayerInfo]] = {}
+    udfs: dict[str, None] = {}
     for layer in find_chunk_layers(results).values():
         info = layer.info
+        udfs.update((info.recipe.udfs[number].name, None) for number in info.numbers)
         # two runs with different numbers of scan axes have different frames
         by_data.setdefault((info.array_name, len(info.recipe.grid.shape)), []).append(info)
     sizes: dict[Hashable, tuple[int, int]] = {}
@@ -191,7 +200,13 @@ def work_of(results: Any) -> Work:
         for info in infos:
             index = info.recipe.grid.index
             chunk_of.update({key: (name, index(c)) for key, c in info.chunks.items()})
-    return sizes, chunk_of
+    return Work(tuple(udfs), sizes, chunk_of)
+
+
+def work_of_recipe(recipe: Recipe) -> Work:
+    """Return the work of one run, without its tasks."""
+    udfs = dict.fromkeys(udf.name for udf in recipe.udfs)
+    return Work(tuple(udfs), dict(enumerate(_sizes(recipe, recipe.grid))), {})
 
 
 def _sizes(recipe: Recipe, grid: Grid) -> list[tuple[int, int]]:
@@ -207,9 +222,10 @@ class ProgressCounter:
     def __init__(self, work: Work, reporter: Any) -> None:
         self.id = uuid.uuid4().hex
         self.started = False
-        self._ended = self._failed = False
+        self.status: Status = "running"
+        self._failed = False
         self._reporter = reporter
-        self._sizes, self._chunk_of = work
+        self._sizes, self._chunk_of = work.sizes, work.chunk_of
         self.stored: Mapping[Hashable, bool] = {}
         """Tasks whose results are stored; True for those that need not be in the graph."""
         self._remaining: set[Hashable] = set()
@@ -240,7 +256,7 @@ class ProgressCounter:
 
     def add(self, tasks: Iterable[Hashable]) -> None:
         """Count tasks as done; each task counts once."""
-        if self._count(tasks) and not self._ended:
+        if self._count(tasks) and self.status == "running":
             self._report("update", "running")
 
     def _count(self, tasks: Iterable[Hashable]) -> bool:
@@ -259,13 +275,13 @@ class ProgressCounter:
 
     def end(self, status: Status) -> None:
         """Report the end; if the run has finished, all tasks count as done."""
-        if self._ended:
+        if self.status != "running":
             return
         if status == "finished":
             if not self.started:
                 self.start()
             self.add(list(self._remaining))
-        self._ended = True
+        self.status = status
         if self.started:
             self._report("end", status)
 
@@ -296,13 +312,21 @@ class ProgressCounter:
             self._failed = True
 
 
+def status_after(error: BaseException | None) -> Status:
+    """Return how a run ended that raised an error, or none."""
+    if error is None:
+        return "finished"
+    is_failure = isinstance(error, Exception) and not isinstance(error, UDFRunCancelled)
+    return "failed" if is_failure else "cancelled"
+
+
 @contextmanager
 def reporting_end(counter: ProgressCounter) -> Iterator[None]:
     """Report the end of a run: finished, failed or cancelled."""
     try:
         yield
     except BaseException as error:
-        counter.end("failed" if isinstance(error, Exception) else "cancelled")
+        counter.end(status_after(error))
         raise
     counter.end("finished")
 

@@ -7,6 +7,7 @@ in the thread of the consumer, so that a snapshot can be read after each merge (
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Unpack
 
 import dask.array as da
@@ -22,7 +23,9 @@ from udfdask.run.progressive.parameters import Align, LiveRecipe
 from udfdask.run.progressive.snapshot import Snapshot
 from udfdask.run.run_udf import make_infos, plan_run, run_udf, show_warnings
 from udfdask.scheduling.compute import check_options
+from udfdask.scheduling.progress import work_of_recipe
 from udfdask.scheduling.restrictions import check_workers
+from udfdask.scheduling.run_log import RunLog, client_of
 from udfdask.udf import UDF
 
 __all__ = ["ProgressiveRun", "Snapshot", "UDFIterator", "run_udf_iter"]
@@ -66,13 +69,15 @@ class ProgressiveRun:
             if number != DESCAN and not base.is_dask_collection(values):
                 self.aux_values[number][name] = values
         self._find_scheduler = _find_scheduler(scheduler, array)
+        self.log = RunLog()
 
     def start(self) -> Chunks:
         """Return the source of computed chunks."""
         run, options = (self._plan, self._array, self.live), self._options
         get = self._find_scheduler()
-        client = getattr(get, "__self__", None)
-        if not hasattr(client, "scatter"):
+        self.log.start("run_udf_iter", get, partial(work_of_recipe, self._plan.recipe))
+        client = client_of(get)
+        if client is None:
             return LocalChunks(*run, get, options)
         recipe = self._plan.recipe
         needs_cuda = recipe.grid.n_chunks > 0 and any(udf.needs_cuda for udf in recipe.udfs)

@@ -127,6 +127,7 @@ class UDFIterator(Iterator[Snapshot], AsyncIterator[Snapshot]):
             self._closer = _caller()
         if self._chunks is not None:
             self._chunks.close()
+            self._run.log.end(status="cancelled")
 
     def __enter__(self) -> Self:
         return self
@@ -180,7 +181,7 @@ class UDFIterator(Iterator[Snapshot], AsyncIterator[Snapshot]):
         with self._lock, contextlib.ExitStack() as stack:
             if self._finished:
                 return None
-            stack.callback(self._end)
+            stack.push(self._end)
             if self._closer is not None:
                 if self._closer == reader:
                     return None
@@ -204,6 +205,7 @@ class UDFIterator(Iterator[Snapshot], AsyncIterator[Snapshot]):
         if self.n_chunks:
             self._chunks = self._run.start()
             weakref.finalize(self, self._chunks.close)
+            weakref.finalize(self, self._run.log.end, status="cancelled")
             if self._closer is not None:  # closed by another thread meanwhile
                 self._chunks.close()
 
@@ -216,9 +218,10 @@ class UDFIterator(Iterator[Snapshot], AsyncIterator[Snapshot]):
         self._merged_at[chunk] = self.n_merged
         self.n_merged += 1
 
-    def _end(self) -> None:
-        """End the run."""
+    def _end(self, _: object, error: BaseException | None, __: object) -> None:
+        """End the run, after an error or without one."""
         self._finished = True
+        self._run.log.end(error)
         if self._chunks is not None:
             self._chunks.close()
 
