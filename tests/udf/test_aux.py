@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from hypothesis.extra import numpy as npst
 
 import udfdask as ud
 from aux_udfs import AUX_UDFS, SeenByTiles, Subtract, aux_of
@@ -60,6 +61,48 @@ def check(case, classes, **how):
 @fast
 def test_right_part_in_every_hook(cls, case):
     check(case, [cls], **SYNC)
+
+
+class Shown(ud.UDF):
+    """Aux data as they are seen, in a result of their kind and dtype."""
+
+    def get_result_buffers(self):
+        return {"seen": self.buffer(self.params.kind, dtype=self.params.aux.dtype)}
+
+    def process_partition(self, partition):
+        self.results.seen[:] = self.params.aux
+
+    def merge(self, dest, src):
+        dest.seen[:] = src.seen
+
+
+@pytest.mark.point(24)
+@given(
+    values=npst.arrays(npst.scalar_dtypes(), st.just(24)),
+    kind=st.sampled_from(["nav", "sig", "single"]),
+    lazy=st.booleans(),
+)
+@fast
+def test_values_keep_their_dtype(values, kind, lazy):
+    values = values[:1] if kind == "single" else values.reshape(4, 6)
+    given = da.from_array(values, chunks=2) if lazy else values
+    aux = ud.UDF.aux_data(given, kind)
+    assert aux.dtype == values.dtype.newbyteorder("=")
+    assert ud.UDF.aux_data(given, kind, dtype=values.dtype).dtype == aux.dtype
+    x = da.zeros((4, 6, 4, 6), chunks=(2, 3, 4, 6), dtype="u1")
+    seen = ud.run_udf(x, Shown(aux=aux, kind=kind)).compute(**SYNC)["seen"]
+    assert seen.dtype == aux.dtype
+    np.testing.assert_array_equal(seen, values)
+
+
+@pytest.mark.point(24)
+@pytest.mark.parametrize("dtype", [None, "f4", "i2", "c16"])
+def test_lists_and_numbers_have_the_dtype_that_is_asked_for(dtype):
+    for values in ([1, 2], 3, [4.0]):
+        expected = np.asarray(values, dtype)
+        aux = ud.UDF.aux_data(values, "single", extra_shape=expected.shape, dtype=dtype)
+        assert aux.dtype == expected.dtype
+        np.testing.assert_array_equal(aux.data, expected)
 
 
 X = np.arange(4 * 6 * 3 * 5).reshape(4, 6, 3, 5)

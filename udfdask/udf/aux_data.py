@@ -29,9 +29,9 @@ class AuxData:
     Examples
     --------
     >>> import numpy as np, udfdask as ud
-    >>> factors = ud.UDF.aux_data(np.arange(6.0).reshape(2, 3), kind="nav", dtype="float64")
-    >>> factors.kind, factors.shape, factors.nbytes
-    ('nav', (2, 3), 48)
+    >>> factors = ud.UDF.aux_data(np.arange(6.0).reshape(2, 3), kind="nav")
+    >>> factors.kind, factors.shape, factors.dtype
+    ('nav', (2, 3), dtype('float64'))
     """
 
     kind: Kind

@@ -289,7 +289,8 @@ class Declarations(BackendNames):
         extra_shape : tuple of int
             Shape of each value.
         dtype : dtype-like, optional
-            Dtype of the values, which arrays must have; lists are converted to it.
+            Dtype of the values, by default the one they have, in native byte order. An array of
+            another dtype is refused; lists are converted.
 
         Returns
         -------
