@@ -1,9 +1,13 @@
-"""Importing this module adds the accessor `udf` to dask arrays: ``array.udf.run_udf(...)``."""
+"""Importing this module adds the accessor `udf` to dask arrays: ``array.udf.run_udf(...)``.
+
+Arrays of the package dask-array get it, too, if that is imported first.
+"""
 
 from __future__ import annotations
 
 import functools
 import inspect
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -68,5 +72,9 @@ class _AccessorAttribute:
         return ArrayAccessor if array is None else ArrayAccessor(array)
 
 
-# dask has no registry of accessors for arrays
-da.Array.udf = _AccessorAttribute()  # type: ignore[attr-defined]
+# there is no registry of accessors for arrays
+_kinds: list[Any] = [da.Array]
+if "dask_array" in sys.modules:
+    _kinds.append(sys.modules["dask_array"].Array)
+for _kind in _kinds:
+    _kind.udf = _AccessorAttribute()

@@ -20,8 +20,12 @@ AnyArray = np.ndarray[Any, np.dtype[Any]]
 def is_lazy(value: Any) -> bool:
     """Return whether a value is a dask collection; an xarray object is one if its data are."""
     # look at the type, because a Delayed has any attribute
-    has_graph = hasattr(type(value), "__dask_graph__")
-    return has_graph and value.__dask_graph__() is not None
+    kind = type(value)
+    if not hasattr(kind, "__dask_graph__"):
+        return False
+    # to make the graph of an expression takes long
+    is_expression = hasattr(kind, "expr") and value.expr is not None
+    return is_expression or value.__dask_graph__() is not None
 
 
 class _Hook(Protocol):

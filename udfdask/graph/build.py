@@ -148,6 +148,7 @@ def _results_of(run: RunLayers, number: int, chunks: TaskKeys) -> ResultTasks:
         result_backend=run.recipe.result_backend,
         udf_name=udf.name,
         token=f"{run.token}_{number}",
+        are_expressions=run.makes_expressions,
     )
 
 

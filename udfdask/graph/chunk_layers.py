@@ -23,6 +23,7 @@ from dask import base
 from udfdask.base.tracebacks import hides_own_lines
 from udfdask.chunk.partial_result import join_groups, join_parts
 from udfdask.geometry.halo import neighbors
+from udfdask.graph.dask_internals.expressions import as_dask
 from udfdask.graph.dask_internals.layers import BlockLayer, ListedTasks, blocks_in_memory
 from udfdask.graph.dask_internals.tasks import Key, List, OutputTask, Task, TaskRef
 from udfdask.graph.run_layers import RunLayers, TaskKeys, block_keys, layers_of_keys, numbered_keys
@@ -99,7 +100,7 @@ def find_chunk_layers(collections: Any) -> dict[str, ChunkBlockwise | ChunkTasks
     """Return the layers of chunk tasks in the graphs of nested dask collections by name."""
     layers: dict[str, Any] = {}
     for collection in base.unpack_collections(collections)[0]:
-        layers |= getattr(collection.__dask_graph__(), "layers", {})
+        layers |= getattr(as_dask(collection).__dask_graph__(), "layers", {})
     return chunk_layers_among(layers)
 
 

@@ -13,8 +13,10 @@ import contextlib
 import functools
 import math
 import os
+import sys
 import types
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,12 +26,29 @@ from dask.highlevelgraph import HighLevelGraph
 
 from udfdask.backends.table import backend_of, check_block, plain_block, to_host
 from udfdask.base.types import is_lazy
+from udfdask.graph.dask_internals.expressions import as_dask
 from udfdask.graph.dask_internals.layers import ListedTasks
 from udfdask.graph.dask_internals.tasks import Key, List, OutputTask, Task, TaskRef, task_contents
+from udfdask.plan.parameters import with_parameters
 from udfdask.plan.recipe import CORRECTIONS, Recipe, Slot
 from udfdask.udf import UDF
 from udfdask.udf.aux_data import AuxData
-from udfdask.udf.params import lazy_places, member_at
+from udfdask.udf.params import lazy_places, member_at, with_all
+
+
+def with_dask_arrays(value: Any) -> Any:
+    """Return an option of a run, or a UDF, with dask arrays in place of those of dask-array."""
+    if "dask_array" not in sys.modules:
+        return value
+    if isinstance(value, UDF):
+        kwargs = {name: with_dask_arrays(one) for name, one in value._kwargs.items()}
+        return with_parameters(value, kwargs)
+    own = type(value).__module__.startswith("udfdask.")
+    if own and is_dataclass(value) and not isinstance(value, type):
+        given = {f.name: getattr(value, f.name) for f in fields(value) if f.init}
+        changed = {name: one for name, old in given.items() if (one := as_dask(old)) is not old}
+        return replace(value, **changed) if changed else value
+    return with_all(value, as_dask) if any(lazy_places(value)) else as_dask(value)
 
 
 def files_of_run(
@@ -136,7 +155,8 @@ def data_files(*collections: Any) -> tuple[str, ...]:
         layers.update(getattr(graph, "layers", {str(id(graph)): graph}))
     search = _Search()
     for layer in layers.values():
-        parts = task_contents(layer)  # a blockwise layer has one task that stands for all
+        # a blockwise layer has one task that stands for all
+        parts = getattr(layer, "contents", None) or task_contents(layer)
         search.through(layer.values() if parts is None else parts)
     return tuple(search.found)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -27,8 +28,9 @@ from udfdask.chunk.result_blocks import (
 )
 from udfdask.geometry.chunk_grid import Grid, as_index
 from udfdask.geometry.tiling import without_caches
+from udfdask.graph.dask_internals.expressions import as_expression
 from udfdask.graph.dask_internals.layers import LazyLayer, TaskLayer
-from udfdask.graph.dask_internals.tasks import Key, OutputTask, Task, TaskRef
+from udfdask.graph.dask_internals.tasks import Key, OutputTask, Task, TaskRef, alias
 from udfdask.graph.run_layers import layers_of_keys
 from udfdask.udf.buffers import BufferSpec
 
@@ -117,6 +119,8 @@ class ResultTasks:
     """Name of the UDF's class."""
     token: str
     """Part of the names of arrays."""
+    are_expressions: bool
+    """Whether arrays are those of dask-array, as the data are."""
 
     def __getstate__(self) -> dict[str, Any]:
         return without_caches(self)
@@ -137,6 +141,8 @@ class ResultTasks:
             return (rename.get(key[0], key[0]), *key[1:])
 
         if not isinstance(graph, HighLevelGraph):
+            if self.keys[0] not in graph:  # the blocks of `holders`, in their order
+                graph = dict(zip(self.keys, graph.values(), strict=True))
             first, *others = sorted({renamed(key)[0] for key in self.keys})
             layers = {first: TaskLayer(graph)} | {name: TaskLayer({}) for name in others}
             graph = HighLevelGraph(layers, {name: {first} - {name} for name in layers})
@@ -152,22 +158,36 @@ class ResultTasks:
             token=tokenize(self.token, sorted(rename.items())) if rename else self.token,
         )
 
-    def array(self, name: str) -> da.Array:
-        """Return a result as a dask array."""
+    @functools.cached_property
+    def holders(self) -> da.Array:
+        """The values of `keys` as a dask array of objects, one block for each."""
+        name = f"{self.udf_name}-holders-{tokenize(self.token)}".lower()
+        tasks = {(name, n): alias((name, n), key) for n, key in enumerate(self.keys)}
+        layers = {**self.graph.layers, name: TaskLayer(tasks)}
+        depends = {**self.graph.dependencies, name: {key[0] for key in self.keys}}
+        chunks = ((1,) * len(tasks),)
+        return da.Array(HighLevelGraph(layers, depends), name, chunks, meta=np.empty(0, object))
+
+    def in_kind(self, array: da.Array) -> Any:
+        """Return an array of the kind of the data."""
+        return as_expression(array) if self.are_expressions else array
+
+    def array(self, name: str) -> Any:
+        """Return a result as a lazy array."""
         spec = self.specs[name]
         return self._array_of(name, spec.kind, spec, spec.fill)
 
-    def mask(self, name: str) -> da.Array:
-        """Return the valid mask of a result of `get_results` as a dask array."""
+    def mask(self, name: str) -> Any:
+        """Return the valid mask of a result of `get_results` as a lazy array."""
         return self._array_of(name, "mask", replace(self.specs[name], dtype=FLAG), False)
 
-    def visited(self) -> da.Array:
-        """Return a dask array of True over nav, whose blocks run a UDF without results."""
+    def visited(self) -> Any:
+        """Return a lazy array of True over nav, whose blocks run a UDF without results."""
         spec = BufferSpec(kind="nav", extra_shape=(), dtype=FLAG)
         return self._array(("visited",), spec, False, visited_block, self.result_backend)
 
-    def _array_of(self, name: str, stage: str, spec: BufferSpec, fill: Any) -> da.Array:
-        """Return a result or its valid mask as a dask array with the dtype of `spec`."""
+    def _array_of(self, name: str, stage: str, spec: BufferSpec, fill: Any) -> Any:
+        """Return a result or its valid mask as a lazy array with the dtype of `spec`."""
         of_mask, backend = stage == "mask", self.result_backend
         if spec.kind == "nav":
             given = (self.number, name, of_mask, fill, backend)
@@ -181,8 +201,8 @@ class ResultTasks:
         fill: Any,
         function: Callable[..., Any],
         *arguments: Any,
-    ) -> da.Array:
-        """Return a dask array of blocks ``function(holder, ..., *arguments)``.
+    ) -> Any:
+        """Return a lazy array of blocks ``function(holder, ..., *arguments)``.
 
         Over nav, chunks without selected frames are blocks of `fill`. `named` has the stage and the
         name of the result.
@@ -211,7 +231,7 @@ class ResultTasks:
         layers = {**needed.layers, name: LazyLayer(math.prod(map(len, chunks)), make, name, *given)}
         graph = HighLevelGraph(layers, {**needed.dependencies, name: depends})
         empty = backend_holding(self.result_backend, dtype).empty((0,) * len(chunks), dtype)
-        return da.Array(graph, name, chunks, meta=empty)
+        return self.in_kind(da.Array(graph, name, chunks, meta=empty))
 
     def gather(self) -> tuple[Callable[..., Arrays], tuple[Any, ...]]:
         """Return a function that makes arrays and masks of the values of `keys`; its arguments."""

@@ -54,6 +54,8 @@ class RunLayers:
         self.recipe = replace(plan.recipe, token=self.token)
         self.groups = groups_of(self.recipe)
         self.aux = plan.aux
+        self.makes_expressions = hasattr(array.dask.layers[array.name], "source")
+        """Whether the data are an array of dask-array; results are of the same kind."""
         if plan.second_pass:
             # With shared loading, every chunk would stay in memory until the parameter is computed.
             array = loaded_again(array, self.token)

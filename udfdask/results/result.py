@@ -12,6 +12,7 @@ from dask.highlevelgraph import HighLevelGraph
 
 from udfdask.base.tracebacks import own_lines_hidden
 from udfdask.errors import UDFError
+from udfdask.graph.dask_internals.expressions import as_dask, as_expression
 from udfdask.graph.result_tasks import Arrays, ResultTasks
 from udfdask.results.named_results import ArrayT_co, Lookup, ResultInfo
 from udfdask.results.outputs import Outputs
@@ -196,7 +197,7 @@ class Result(Outputs[ArrayT_co]):
             return array
         from udfdask.results.rows_and_masks import flat_rows  # few users need it
 
-        return flat_rows(array, self._info.grid)
+        return self._lazy_tasks.in_kind(flat_rows(as_dask(array), self._info.grid))
 
     def _valid_mask(self, name: str) -> Any:
         """Return the valid mask of a result."""
@@ -209,7 +210,8 @@ class Result(Outputs[ArrayT_co]):
         from udfdask.results.rows_and_masks import default_mask  # few users need it
 
         is_nav = self.buffers[name].kind == "nav"
-        return default_mask(self._plain(name), self._info.grid, is_nav)
+        mask = default_mask(self._plain(name), self._info.grid, is_nav)
+        return self._lazy_tasks.in_kind(mask)
 
     def _masked(self, name: str) -> Any:
         """Return a computed result as a masked array."""
@@ -282,6 +284,13 @@ class Result(Outputs[ArrayT_co]):
         return kept  # type: ignore[no-any-return]
 
     # The dask collection protocol.
+
+    @property
+    def expr(self) -> Any:
+        """The expression of a lazy result over an array of dask-array; None for all others."""
+        if self._tasks is None or not self._tasks.are_expressions:
+            return None
+        return as_expression(self._tasks.holders, self.__dask_postcompute__()).expr
 
     def __dask_graph__(self) -> HighLevelGraph | None:
         return None if self._tasks is None else self._tasks.graph

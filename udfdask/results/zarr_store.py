@@ -16,6 +16,7 @@ import xarray as xr
 from udfdask.base.replacing import replacing
 from udfdask.base.targets import check_target
 from udfdask.errors import ArgumentTypeError, missing_package
+from udfdask.graph.dask_internals.expressions import as_dask
 from udfdask.results.layout import free_name
 from udfdask.scheduling.compute import compute
 from udfdask.scheduling.records.folder import folder_beside, open_folder, remove_folder
@@ -109,7 +110,7 @@ def _storable(dataset: xr.Dataset) -> xr.Dataset:
                 f"result {name!r} has the dtype {variable.dtype}, which cannot be written to zarr: "
                 "only booleans, numbers and times can. Leave this UDF out"
             )
-        array = variable.data
+        array = as_dask(variable.data)
         if isinstance(array, da.Array):
             sizes = tuple(max(c, default=1) or 1 for c in array.chunks)
             even[name] = variable.copy(data=array.rechunk(sizes))

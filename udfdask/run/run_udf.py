@@ -16,7 +16,8 @@ from udfdask.base.tracebacks import own_lines_hidden, warn_user
 from udfdask.explanation.costs import advised
 from udfdask.geometry.roi import Region
 from udfdask.graph.build import build_graph
-from udfdask.graph.inputs import files_of_run
+from udfdask.graph.dask_internals.expressions import as_dask
+from udfdask.graph.inputs import files_of_run, with_dask_arrays
 from udfdask.graph.result_tasks import ResultTasks
 from udfdask.plan.arguments import Options
 from udfdask.plan.check_input import check_is_array, check_udfs
@@ -247,9 +248,11 @@ def plan_run(
     """
     advice = unused_corrections(array, options)
     array, sig_dims, chosen = take_apart(array, sig_dims, options)
+    array = as_dask(array)
     check_is_array(array, caller)
     with own_lines_hidden:
-        udfs = as_list(udf)
+        udfs = [with_dask_arrays(one) for one in as_list(udf)]
+        chosen = {name: with_dask_arrays(value) for name, value in chosen.items()}
         files = files_of_run(array, udfs, chosen.get("descan"), chosen.get("corrections"))
         names = [str(name) for name in udf] if isinstance(udf, dict) else None
         plan = make_plan(array, udfs, names=names, files=files, sig_dims=sig_dims, **chosen)

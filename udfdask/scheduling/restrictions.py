@@ -22,6 +22,7 @@ from dask.core import reverse_dict
 
 from udfdask.errors import ArgumentValueError, DeviceError
 from udfdask.graph.chunk_layers import PLACED_LAYER
+from udfdask.graph.dask_internals.expressions import as_dask, in_kind_of
 from udfdask.graph.dask_internals.layers import TaskLayer, in_one_layer, optimized_together
 from udfdask.graph.dask_internals.tasks import (
     OutputTask,
@@ -41,9 +42,10 @@ def restrict(
     """Return collections with restricted tasks, and the annotations and options to send them."""
     collections, repack = base.unpack_collections(*results)
     found = Restrictions(workers={}, groups={})
-    restricted = any(is_restricted(collection.__dask_graph__()) for collection in collections)
+    plain = [*map(as_dask, collections)]
+    restricted = any(is_restricted(collection.__dask_graph__()) for collection in plain)
     if restricted:
-        tasks, futures, keys = optimized_together(collections)
+        tasks, futures, keys = optimized_together(plain)
         found = find_restrictions(tasks, keys)
     check_workers(options, client, bool(found.groups))
     if not restricted:
@@ -52,7 +54,8 @@ def restrict(
     # dask will optimize the graph again, and must not fuse these tasks with others
     for key in (*found.workers, *found.groups):
         tasks[key] = never_fused(tasks[key])
-    packed: tuple[Any, ...] = repack(in_one_layer(collections, tasks | futures))
+    changed = in_one_layer(plain, tasks | futures)
+    packed: tuple[Any, ...] = repack([*map(in_kind_of, collections, changed)])
     return packed, annotations, rest
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import dask.array as da
 import numpy as np
-from dask import base
+from dask._expr import HLGExpr, _ExprSequence
 from dask._task_spec import DataNode, GraphNode, convert_legacy_graph
 from dask.array.core import concatenate3
 from dask.base import clone_key
@@ -153,7 +153,8 @@ def optimized_together(
 
     Also return the results that a cluster has already, by key, and the keys of the collections.
     """
-    expression = base.collections_to_expr(collections).optimize()
+    # not `collections_to_expr`: a `Result` over expressions would be one, which has other keys
+    expression = _ExprSequence(*map(HLGExpr.from_collection, collections)).optimize()
     keys = set(flatten(expression.__dask_keys__()))
     # it may still contain legacy tasks, bare values, and tasks that are not needed any more
     given = dict(expression.__dask_graph__())

@@ -50,6 +50,11 @@ def never_fused(task: Any) -> Any:
     )
 
 
+def alias(key: Key, target: Key) -> Alias:
+    """Return a task that returns the value of another one."""
+    return Alias(key, target)
+
+
 def alias_target(task: Any) -> Any:
     """Return the key that an alias stands for; None if this is no alias."""
     return task.target if isinstance(task, Alias) else None

@@ -1,0 +1,226 @@
+"""Runs over arrays of the package dask-array: its arrays in and out, and one pass over the data."""
+
+import dask
+import dask.array as da
+import numpy as np
+import pytest
+import xarray as xr
+
+import udfdask as ud
+from counting import CountedData, counts
+from udf_zoo import ZOO
+from udfdask.corrections import CorrectionSet
+from udfdask.udfs import StdDevUDF, SumSigUDF, SumUDF
+
+dx = pytest.importorskip("dask_array", reason="it is optional")
+import udfdask.dask  # noqa: E402  # the accessor of arrays that are imported before
+
+SHAPE = (6, 8, 4, 5)
+CHUNKS = (2, 4, 4, 5)
+N_BLOCKS = 6
+
+
+@pytest.fixture
+def data():
+    return np.random.default_rng(1).integers(0, 99, SHAPE)
+
+
+@pytest.fixture
+def source(data, folder):
+    """Records each load of a block."""
+    return CountedData(data, folder)
+
+
+@pytest.fixture
+def x(source, data):
+    return dx.from_array(source, chunks=CHUNKS, meta=np.empty((0,) * 4, data.dtype))
+
+
+def loads(folder):
+    return sum(counts(folder).values())
+
+
+def sums(array, **options):
+    return ud.run_udf(array, SumSigUDF(), **options)["intensity"]
+
+
+class Scaled(ud.UDF):
+    def get_result_buffers(self):
+        return {"scaled": self.buffer(kind="nav", dtype="float64")}
+
+    def process_frame(self, frame):
+        self.results.scaled[:] = frame.sum() * np.sum(self.params.factor)
+
+
+def test_results_are_of_the_kind_of_the_data(x, data, folder):
+    total = ud.run_udf(x, SumUDF())
+    assert isinstance(total["intensity"], dx.Array)
+    assert isinstance(total.valid_mask["intensity"], dx.Array)
+    assert isinstance(sums(x), dx.Array)
+    assert isinstance(ud.run_udf(x, SumSigUDF(), roi=(0, 1)).raw["intensity"], dx.Array)
+    assert isinstance(sums(da.from_array(data)), da.Array)
+    assert not loads(folder)
+    np.testing.assert_array_equal(total["intensity"].compute(), data.sum(axis=(0, 1)))
+    assert loads(folder) == N_BLOCKS
+
+
+@pytest.mark.parametrize("udf", ZOO, ids=lambda udf: udf.__name__)
+def test_all_kinds_of_runs_give_what_dask_arrays_give(udf):
+    values = np.random.default_rng(2).integers(0, 99, SHAPE)
+    roi = np.random.default_rng(3).random(SHAPE[:2]) < 0.5
+    for chunks in (CHUNKS, (2, 4, 2, 5)):
+        found = ud.run_udf(dx.from_array(values, chunks=chunks), udf(), roi=roi)
+        expected = ud.run_udf(da.from_array(values, chunks=chunks), udf(), roi=roi)
+        for name in expected:
+            np.testing.assert_array_equal(found[name].compute(), expected[name].compute())
+        assert found.compute().keys() == expected.keys()
+
+
+def test_equal_runs_have_equal_names(x, data, folder):
+    again = dx.from_array(CountedData(data, folder), chunks=CHUNKS, meta=x._meta)
+    assert sums(x).name == sums(again).name
+    assert sums(x).name != sums(x + 1).name
+    assert sums(x).name != sums(x, roi=(0, 1)).name
+
+
+def test_results_and_their_data_are_computed_in_one_pass(x, data, folder, options):
+    total, deviation = ud.run_udf(x, [SumUDF(), StdDevUDF()])
+    expected = data.sum(axis=(0, 1)), data.sum(), data.sum(axis=(2, 3))
+    for compute in (dask.compute, ud.compute):
+        found = compute(total["intensity"], x.sum(), sums(x), deviation, **options)
+        assert loads(folder) == N_BLOCKS
+        for one, other in zip(found, expected, strict=False):
+            np.testing.assert_array_equal(one, other)
+        np.testing.assert_allclose(found[-1]["std"], data.std(axis=(0, 1)))
+    total.compute(**options)
+    assert loads(folder) == N_BLOCKS
+
+
+def test_a_chain_is_one_pass(x, data, folder, options):
+    """Ten operations of dask-array and xarray around two UDFs."""
+    cut = (x * 2 + 1)[1:, :, :, 1:].astype("float64")
+    first = sums(np.sqrt(cut))
+    image = xr.DataArray(first, dims=("y", "x"))
+    relative = (image / image.max()).transpose("x", "y").isel(x=slice(2, None)).data
+    profile = ud.run_udf(relative, SumUDF(), sig_dims=1)["intensity"] - 1
+    assert isinstance(profile, dx.Array)
+    plain = np.sqrt((data * 2 + 1)[1:, :, :, 1:].astype("float64")).sum(axis=(2, 3))
+    expected = (plain / plain.max()).T[2:].sum(axis=0) - 1
+    found, also = dask.compute(profile, first.mean(), **options)
+    assert loads(folder) == N_BLOCKS
+    np.testing.assert_allclose(found, expected)
+    np.testing.assert_allclose(also, plain.mean())
+
+
+def test_a_part_of_a_nav_result_needs_only_its_chunks(x, data, folder):
+    part = sums(x)[:2, 5:]
+    np.testing.assert_array_equal(part.compute(), data.sum(axis=(2, 3))[:2, 5:])
+    assert loads(folder) == 1
+    sums(x, roi=(0, 0)).compute()
+    assert loads(folder) == 1
+
+
+def test_optimized_and_kept_results(x, data, folder, options):
+    total, each = ud.run_udf(x, [SumUDF(), SumSigUDF()])
+    one, two = dask.optimize(total["intensity"], each)
+    assert not loads(folder)
+    np.testing.assert_array_equal(one.compute(**options), data.sum(axis=(0, 1)))
+    two = two["intensity"].compute(**options)
+    np.testing.assert_array_equal(two, data.sum(axis=(2, 3)))
+    assert loads(folder) == 2 * N_BLOCKS
+    optimized = each["intensity"].optimize()
+    np.testing.assert_array_equal(optimized.compute(**options), two)
+    loads(folder)
+    kept, array = ud.persist(total, each["intensity"], **options)
+    assert isinstance(kept["intensity"], dx.Array)
+    np.testing.assert_array_equal((kept["intensity"] + 1).compute(**options), one.compute() + 1)
+    np.testing.assert_array_equal(array.compute(**options), two)
+    assert loads(folder) == 2 * N_BLOCKS
+
+
+@pytest.mark.parametrize("kinds", [(dx, dx), (dx, da), (da, dx)], ids=["dx-dx", "dx-da", "da-dx"])
+def test_lazy_values_of_both_kinds(kinds, data):
+    of_data, of_values = kinds
+    array = of_data.from_array(data, chunks=CHUNKS)
+    dark = of_values.from_array(np.arange(20.0).reshape(4, 5), chunks=2)
+    factor = of_values.from_array(np.arange(48.0).reshape(6, 8), chunks=3)
+    shifts = of_values.from_array(np.zeros((6, 8, 2)), chunks=2)
+    aux = ud.UDF.aux_data(factor, kind="nav", dtype="float64")
+    result = ud.run_udf(
+        array,
+        [Scaled(factor=aux), Scaled(factor=[factor.sum()])],
+        corrections=CorrectionSet(dark=dark),
+        descan=shifts,
+    )
+    own, shared = (one["scaled"] for one in result)
+    assert isinstance(own, of_data.Array)
+    frames = (data - np.arange(20.0).reshape(4, 5)).sum(axis=(2, 3))
+    own, shared = ud.compute(own, shared)
+    np.testing.assert_allclose(own, frames * np.arange(48).reshape(6, 8))
+    np.testing.assert_allclose(shared, frames * np.arange(48).sum())
+
+
+def test_a_parameter_from_the_same_data(x, data, folder):
+    """Values for each frame need no second pass; a value from all frames does."""
+    means = sums(x) / 20
+    nav = ud.UDF.aux_data(means, kind="nav", dtype="float64")
+    found = ud.run_udf(x, Scaled(factor=nav))["scaled"].compute()
+    np.testing.assert_allclose(found, data.sum(axis=(2, 3)) ** 2 / 20)
+    assert loads(folder) == N_BLOCKS
+    found = ud.run_udf(x, Scaled(factor=means.mean()))["scaled"].compute()
+    np.testing.assert_allclose(found, data.sum(axis=(2, 3)) * data.mean())
+    assert loads(folder) == 2 * N_BLOCKS
+
+
+def test_a_snapshot_a_map_and_an_explanation(x, data, folder):
+    *_, last = ud.run_udf_iter(x, SumUDF())
+    np.testing.assert_array_equal(last.buffers[0]["intensity"], data.sum(axis=(0, 1)))
+    assert loads(folder) == N_BLOCKS
+    assert ud.explain(x, SumUDF()).n_chunks == N_BLOCKS
+    assert not loads(folder)
+    np.testing.assert_array_equal(x.udf.map_frames(np.max).compute(), data.max(axis=(2, 3)))
+    np.testing.assert_array_equal(
+        x.udf.run_udf(SumUDF(), merge_small="1 GB")["intensity"].compute(), data.sum(axis=(0, 1))
+    )
+
+
+def test_results_in_files(x, data, folder, tmp_path):
+    result = ud.run_udf(x, SumSigUDF())
+    with xr.open_zarr(result.to_zarr(tmp_path / "sums.zarr")) as saved:
+        np.testing.assert_array_equal(saved["intensity"], data.sum(axis=(2, 3)))
+    assert loads(folder) == N_BLOCKS
+    with ud.cache(tmp_path / "cache"):
+        for n_loads in (N_BLOCKS, 0):
+            found, total = ud.compute(result, sums(x).sum())
+            assert (total, loads(folder)) == (data.sum(), n_loads)
+            np.testing.assert_array_equal(found["intensity"], data.sum(axis=(2, 3)))
+
+
+def test_progress_counts_frames(x):
+    states = []
+    ud.compute(sums(x), progress=states.append)
+    assert states[-1].num_frames_complete == 48
+
+
+@pytest.fixture
+def registered():
+    from xarray.namedarray.parallelcompat import list_chunkmanagers
+
+    dask_array_xarray = pytest.importorskip("dask_array.xarray")
+    managers = list_chunkmanagers()
+    before = dict(managers)
+    dask_array_xarray.register()
+    yield
+    managers.clear()
+    managers.update(before)
+
+
+def test_data_arrays_after_registration(registered, x, data, folder):
+    pytest.importorskip("udfdask.xarray")
+    lazy = xr.DataArray(x, dims=("y", "x", "ky", "kx"))
+    dataset = lazy.udf.run_udf(SumUDF())
+    assert isinstance(dataset["intensity"].data, dx.Array)
+    np.testing.assert_array_equal(dataset.compute()["intensity"], data.sum(axis=(0, 1)))
+    assert loads(folder) == N_BLOCKS
+    eager = xr.DataArray(data, dims=("y", "x", "ky", "kx")).udf.run_udf(SumUDF())
+    np.testing.assert_array_equal(eager["intensity"], data.sum(axis=(0, 1)))

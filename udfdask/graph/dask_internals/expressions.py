@@ -1,0 +1,110 @@
+"""Arrays of the package dask-array, which are expressions, as dask arrays, and the way back.
+
+A dask array made of an expression has a layer for each node, whose `source` is the node; that of
+the layer of its own blocks is the expression. On the way back, the first sources are the inputs of
+the new expression. So dask optimizes a run together with all else that is computed from them.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import dask.array as da
+from dask._task_spec import Alias
+from dask.highlevelgraph import HighLevelGraph
+
+from udfdask.graph.dask_internals.layers import LazyLayer
+
+
+class NodeLayer(LazyLayer):
+    """The tasks of a node of an expression."""
+
+    has_legacy_tasks = True
+
+    def __init__(self, node: Any) -> None:
+        super().__init__(math.prod(node.numblocks), type(node)._layer, node)
+        self.source = node
+        self.collection_annotations = {"chunks": node.chunks, "dtype": node.dtype}
+
+    @property
+    def contents(self) -> list[Any]:
+        """What the tasks are made of."""
+        return [one for one in self.source.operands if not hasattr(one, "_layer")]
+
+
+class AliasLayer(LazyLayer):
+    """The blocks of an array under another name."""
+
+    source: Any = None
+    contents = ()  # nothing that names a file
+
+    def __init__(self, name: str, target: str, numblocks: Sequence[int]) -> None:
+        super().__init__(math.prod(numblocks), _aliases, name, target, tuple(numblocks))
+
+
+def _aliases(name: str, target: str, numblocks: tuple[int, ...]) -> dict[Any, Any]:
+    """Return the tasks of an `AliasLayer`."""
+    places = itertools.product(*map(range, numblocks))
+    return {(name, *k): Alias((name, *k), (target, *k)) for k in places}
+
+
+def is_expression_array(value: Any) -> bool:
+    """Return whether a value is a `dask_array.Array`; the package is never imported for it."""
+    package = sys.modules.get("dask_array")
+    return package is not None and isinstance(value, package.Array)
+
+
+def as_dask(value: Any) -> Any:
+    """Return an array of dask-array, also in a DataArray, as a dask array; others unchanged."""
+    if not is_expression_array(value):
+        inside = getattr(value, "data", None) if hasattr(value, "dims") else None
+        return value.copy(data=as_dask(inside)) if is_expression_array(inside) else value
+    expr, lowered = value.expr, value.freeze_chunks().expr.lower_completely()
+    layers: dict[str, Any] = {}
+    depends: dict[str, set[str]] = {}
+    for node in lowered.walk():
+        if hasattr(node, "run_layers"):
+            own, needs = node.run_layers()
+            layers.update(own)
+            depends.update(needs)
+        else:
+            layers[node._name] = NodeLayer(node)
+            depends[node._name] = {one._name for one in node.dependencies()}
+    if lowered._name != expr._name:
+        layers[expr._name] = AliasLayer(expr._name, lowered._name, expr.numblocks)
+        depends[expr._name] = {lowered._name}
+    layers[expr._name].source = expr
+    return da.Array(HighLevelGraph(layers, depends), expr._name, expr.chunks, meta=expr._meta)
+
+
+def as_expression(array: da.Array, finish: tuple[Callable[..., Any], Any] | None = None) -> Any:
+    """Return a dask array as an array of dask-array, whose expression has its sources as inputs.
+
+    `finish` is a function that makes the computed value of all blocks, and its other arguments; by
+    default they are joined.
+    """
+    from udfdask.graph.dask_internals.run_expressions import new_array
+
+    graph = array.dask
+    layers: dict[str, Any] = {}
+    sources: dict[str, Any] = {}
+    todo = [array.name]
+    while todo:
+        name = todo.pop()
+        if (source := getattr(graph.layers[name], "source", None)) is not None:
+            sources[name] = source
+        elif name not in layers:
+            layers[name] = graph.layers[name]
+            todo += graph.dependencies[name]
+    own = HighLevelGraph(layers, {name: graph.dependencies[name] for name in layers})
+    tasks = da.Array(own, array.name, array.chunks, meta=array._meta)
+    return new_array(tasks, sources, finish)
+
+
+def in_kind_of(given: Any, array: Any) -> Any:
+    """Return a dask array as an array of dask-array if `given` is one; all else unchanged."""
+    return as_expression(array) if is_expression_array(given) else array
