@@ -11,7 +11,7 @@ VECTORS = ("y", "x", "component")
 AXES = tuple(Axis(name=name) for name in ("t", "y", "x", "ky", "kx"))
 
 
-def of(kind, values, *, extra=None, nav=2, sig=2, log=None):
+def of(kind, values, *, extra=None, nav=2, sig=2, log=None, unit=None):
     """Panels of an array; extra dimensions are counted."""
     values = np.asarray(values)
     leading = {"nav": AXES[3 - nav : 3], "sig": AXES[3 : 3 + sig]}.get(kind, ())
@@ -24,6 +24,7 @@ def of(kind, values, *, extra=None, nav=2, sig=2, log=None):
         dtype=values.dtype,
         axes=(*leading, *extra),
         n_leading=len(leading),
+        unit=unit,
     )
     return panels_of(labels, values, log=log)
 
@@ -65,6 +66,15 @@ def test_colors_follow_the_values():
     assert style("nav", np.full((3, 4), np.nan)) == ("scan", False)
     assert style("sig", counts) == ("pattern", True)
     assert style("sig", counts - 6) == ("pattern", False)
+
+
+@pytest.mark.parametrize(
+    ("angles", "unit", "style"),
+    [((-3.1, 3.1), "rad", "phase"), ((-1, 3.1), "rad", "signed"), ((-3.1, 3.1), "nm", "signed")],
+)
+def test_angles_that_fill_the_circle_are_cyclic(angles, unit, style):
+    (panel,) = of("nav", np.linspace(*angles, 12).reshape(3, 4), unit=unit)
+    assert panel.style == style
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.int64, np.float32, np.complex64])

@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 import udfdask as ud
 from picture_udfs import ManyUDF, drawn
 from suites import examples
+from udfdask.analyses import integrated_dpc, strain_map
+from udfdask.demo import PhaseObject
 from udfdask.testing import raise_if_dask_computes
 from udfdask.udfs import CoMUDF, StdDevUDF, SumSigUDF, SumUDF
 
@@ -179,10 +181,36 @@ def test_signed_values_are_drawn_around_zero():
     assert norm.vmin == -norm.vmax < -2.9
 
 
-def test_a_hot_pixel_does_not_hide_the_rest():
-    values = np.random.default_rng(1).random((50, 50))
+@pytest.mark.parametrize(("style", "low"), [("scan", 0.0), ("signed", -1.0)])
+@pytest.mark.parametrize("n", [16, 50])
+def test_a_hot_pixel_does_not_hide_the_rest(style, low, n):
+    values = np.random.default_rng(1).uniform(low, 1, (n, n))
     values[7, 7] = 1e6
-    assert draw([panel(values)]).axes[0].images[0].norm.vmax <= 1.0
+    assert draw([panel(values, style=style)]).axes[0].images[0].norm.vmax <= 1.0
+
+
+def test_a_phase_is_gray_whatever_its_signs():
+    found = integrated_dpc(PhaseObject(nav_shape=(9, 8), sig_shape=(32, 32), pixel=2)).compute()
+    image = found.plot().axes[0].images[0]
+    assert image.get_cmap().name == "gray"
+    assert image.get_clim() == (found["phase"].min(), found["phase"].max())
+    assert image.colorbar.ax.get_ylabel() == "rad"
+
+
+def test_strain_is_in_percent_around_zero():
+    lattices = np.tile(16 * np.eye(2), (2, 4, 1, 1))
+    lattices[:, 2:] /= (1, 1.02)
+    found = strain_map(lattices, reference=np.s_[:, :2]).compute()
+    figure = found.plot()
+    np.testing.assert_allclose(drawn(figure)["exx"], found["exx"])  # limits are in its unit
+    image = figure.axes[0].images[0]
+    assert image.get_clim() == pytest.approx((-0.02, 0.02))
+    assert image.get_cmap().name == "RdBu_r"
+    figure.canvas.draw()
+    bar = image.colorbar.ax
+    texts = [text.get_text().replace("\N{MINUS SIGN}", "-") for text in bar.get_yticklabels()]
+    np.testing.assert_allclose(np.array(texts, float), 100 * bar.get_yticks(), atol=0.06)
+    assert bar.get_ylabel() == "%"
 
 
 def test_only_axes_of_one_unit_keep_the_proportions():

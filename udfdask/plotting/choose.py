@@ -136,6 +136,7 @@ def _titled(choice: Choice, title: str) -> Choice:
 
 def _relabeled(labels: Labels, made: Array) -> Labels:
     """Return the labels of a function's result; axes are kept if their sizes did not change."""
+    labels = replace(labels, look={})
     if made.shape == labels.shape:
         return labels
     n = labels.n_leading

@@ -71,7 +71,7 @@ def _limits(shown: Array) -> tuple[float, float]:
     if not shown.size:
         return 0.0, 1.0
     low, high = float(shown.min()), float(shown.max())
-    inner_low, inner_high = np.quantile(shown, _INNER).tolist()
+    inner_low, inner_high = np.quantile(shown, _INNER, method="nearest").tolist()
     most = inner_high - inner_low
     return (
         inner_low if inner_low - low > most > 0 else low,

@@ -147,6 +147,7 @@ def _show(axes: Any, panel: Panel, values: Array, **colors: Any) -> Any:
 def _draw_image(figure: Any, axes: Any, panel: Panel, values: Array) -> None:
     """Draw the image and the color bar of a panel with two dimensions."""
     from matplotlib.colors import LogNorm
+    from matplotlib.ticker import PercentFormatter
 
     norm = color_norm(values, panel)
     if isinstance(norm, LogNorm):
@@ -157,7 +158,9 @@ def _draw_image(figure: Any, axes: Any, panel: Panel, values: Array) -> None:
     bar = figure.colorbar(image, cax=axes.inset_axes((1.03, 0, 0.045, 1)))
     bar.ax.tick_params(which="both", labelsize=8, colors=INK, length=3)
     bar.outline.set_visible(False)
-    bar.set_label(panel.label, fontsize=9, color=INK)
+    bar.set_label(panel.label or "%" * panel.percent, fontsize=9, color=INK)
+    if panel.percent:
+        bar.formatter = PercentFormatter(1, symbol="")
     if panel.style == "phase":
         bar.set_ticks([-np.pi, 0, np.pi], labels=["−π", "0", "π"])  # noqa: RUF001
     if panel.outlines:

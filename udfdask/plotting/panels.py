@@ -23,6 +23,12 @@ Described = Any
 _NUMBERS = "biufc"
 _MOST_OF_ONE_BUFFER = 4
 _VECTOR = ("y", "x")  # labels of the components of vectors
+_LOOKS: Mapping[tuple[str, str | None], Mapping[str, Any]] = {
+    ("phase", "rad"): {"style": "scan"},  # its zero means nothing
+    ("rotation", "rad"): {"style": "signed"},
+    **{(name, ""): {"style": "signed", "percent": True} for name in ("exx", "eyy", "exy")},
+}
+"""How results of these names and units are drawn, whatever their values: fields of a `Panel`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +60,8 @@ class Panel:
     """Draw the values on a logarithmic scale."""
     label: str = ""
     """Name of the values, with their unit."""
+    percent: bool = False
+    """Write the values of an image in percent: 0.01 as 1."""
     outlines: Mapping[str, Array] = field(default_factory=dict)
     """Masks that are drawn over an image, shape (y, x), or over a line, shape (n,), by their
     names."""
@@ -83,6 +91,8 @@ class Labels:
     """Number of dimensions that belong to the scan or the frame; the others are extra."""
     unit: str | None = None
     """Unit of the values; None if it is not known."""
+    look: Mapping[str, Any] = field(default_factory=dict)
+    """How it is drawn, whatever its values."""
 
     @property
     def obstacle(self) -> str:
@@ -102,6 +112,7 @@ def label_result(described: Described, name: str, place: Place) -> Labels:
     part = place.of(np.broadcast_to(np.empty((), spec.dtype), (*shape, *spec.extra_shape)))
     # positions in an extra dimension are indices, not pixels
     extra = (a if a.unit or a.labels else replace(a, unit="index") for a in place.axes)
+    unit = described.units[place.result]
     return Labels(
         title=name,
         kind=str(spec.kind),
@@ -109,7 +120,8 @@ def label_result(described: Described, name: str, place: Place) -> Labels:
         dtype=part.dtype,
         axes=(*own, *extra),
         n_leading=len(shape),
-        unit=described.units[place.result],
+        unit=unit,
+        look=_LOOKS.get((name, unit), {}),
     )
 
 
@@ -211,12 +223,17 @@ def _planes(labels: Labels, values: Array, log: bool | None) -> Iterator[Panel]:
             label=labels.unit or "",
             style="vector" if is_vector else "scan",
         )
-        yield from (panel,) if is_vector else _colored(panel, labels.kind, log)
+        yield from (panel,) if is_vector else _colored(panel, labels, log)
 
 
-def _colored(panel: Panel, kind: str, log: bool | None) -> tuple[Panel, ...]:
+def _colored(panel: Panel, labels: Labels, log: bool | None) -> tuple[Panel, ...]:
     """Return a panel with the style of its values, or two panels for complex values."""
-    values, is_pattern = panel.values, kind == "sig"
+    values, kind = panel.values, labels.kind
+    if labels.unit == "rad" and values.dtype.kind == "f" and _fill_circle(values):
+        return (replace(panel, style="phase"),)
+    if labels.look:
+        return (replace(panel, log=bool(log), **labels.look),)
+    is_pattern = kind == "sig"
     signed = values.dtype.kind in "if" and _has_both_signs(values)
     if log is None:
         log = is_pattern and values.ndim == 2 and not signed and values.dtype.kind != "b"
@@ -241,6 +258,12 @@ def _has_both_signs(values: Array) -> bool:
         return False
     low, high = np.quantile(finite, (0.05, 0.95))
     return bool(low < 0 < high and min(-low, high) > 0.05 * max(-low, high))
+
+
+def _fill_circle(values: Array) -> bool:
+    """Return whether angles in radians fill the circle, from -pi to pi."""
+    finite = values[np.isfinite(values)]
+    return bool(finite.size and -3.2 < finite.min() < -3.0 and 3.0 < finite.max() < 3.2)
 
 
 def _place_text(axis: Axis, position: int) -> str:

@@ -49,7 +49,7 @@ class Outputs(NamedResults[ArrayT_co]):
             fit the values of each panel. If an image has values of both signs, one of them is
             enough: the other is its negative.
         cmap : str or matplotlib.colors.Colormap, optional
-            Colors of all images except phases.
+            Colors of all images except angles that fill the circle.
 
         Returns
         -------

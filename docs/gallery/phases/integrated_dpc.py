@@ -19,7 +19,7 @@ guess = ud.run_udf(thin, ScanRotationUDF()).compute()
 turned = {"scan_rotation": guess["scan_rotation"], "flip_y": guess["flip_y"]}
 phase = integrated_dpc(thin, **turned).compute()["phase"]
 
-scan = {"axes": thin.axes[:2], "label": "rad", "cmap": "gray"}
+scan = {"axes": thin.axes[:2], "label": "rad"}
 curl, angles = guess["curl_by_angle"], guess.axes["curl_by_angle"]
 panels = [
     Panel(title="integrated DPC", values=phase, **scan),

@@ -18,7 +18,7 @@ thin = PhaseObject(nav_shape=(64, 64), dose=2000, **lens)
 result = single_side_band(thin, semiangle="20 mrad", voltage=thin.voltage, **lens).compute()
 
 # A strong phase appears smaller: both panels have their own scale.
-scan = {"axes": thin.axes[:2], "label": "rad", "cmap": "gray"}
+scan = {"axes": thin.axes[:2], "label": "rad"}
 panels = [
     Panel(title="single side band", values=result["phase"], **scan),
     Panel(title="truth", values=thin.phase, **scan),
