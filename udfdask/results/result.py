@@ -124,7 +124,10 @@ class Result(Outputs[ArrayT_co]):
 
     def _text_of(self, name: str) -> str:
         array = self._plain(name)
-        return f"{self.buffers[name].kind}, {array.shape}, {array.dtype}"
+        text = f"{self.buffers[name].kind}, {array.shape}, {array.dtype}"
+        if self._is_lazy or (valid := self._valid_mask(name)).all():
+            return text
+        return f"{text}, {valid.sum()} of {valid.size} values valid"
 
     if not TYPE_CHECKING:  # type checkers know that there is no such attribute
 
