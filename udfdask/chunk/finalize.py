@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.backends.backend import locked
+from udfdask.backends.backend import NUMPY, locked
 from udfdask.backends.table import to_host
 from udfdask.base.types import AnyArray
 from udfdask.chunk.merge import check_kind, check_returned
@@ -55,8 +55,8 @@ def finalize(
                 values = np.empty((grid.n_rows(*span), *extra_shape), dtype=dtype)
                 _fill_rows(recipe, values, chunk, [(p, p.aux[name]) for p in sources])
                 aux[name] = locked(values)
-        # without a device: as in LiberTEM, get_results is given NumPy arrays
-        instance = Instance(recipe, number, *span, aux)
+        # as in LiberTEM, get_results is given NumPy arrays, also where `xp` is CuPy
+        instance = Instance(recipe, number, *span, aux, recipe.xp_backend(number), NUMPY)
         cursor = instance.cursor
         cursor.merged = (0, grid.n_chunks) if merged is None else merged
         cursor.flat = chunk is None

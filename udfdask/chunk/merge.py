@@ -82,7 +82,8 @@ def _new_dest(
     recipe: Recipe, number: int, first: int, stop: int, aux: dict[str, AnyArray]
 ) -> Instance:
     """Return a UDF with new preprocessed buffers over the rows of the chunks `first` to `stop`."""
-    instance = Instance(recipe, number, first, stop, aux, recipe.merge_backend(number))
+    backends = recipe.xp_backend(number), recipe.merge_backend(number)
+    instance = Instance(recipe, number, first, stop, aux, *backends)
     if overrides(instance.udf, "preprocess"):
         instance.call("preprocess")
     return instance
@@ -149,7 +150,8 @@ def _merge_all(recipe: Recipe, number: int, partials: Sequence[Partial]) -> Part
     """Return the partials merged by one call, in the declared dtypes and shapes."""
     first, stop = partials[0].first, partials[-1].stop
     aux = concatenate_rows([p.aux for p in partials])
-    instance = Instance(recipe, number, first, stop, aux, recipe.merge_backend(number))
+    backends = recipe.xp_backend(number), recipe.merge_backend(number)
+    instance = Instance(recipe, number, first, stop, aux, *backends)
     instance.cursor.merged = (first, stop)
     declared, sig, ordered = instance.declared, recipe.shape.sig, {}
     for p in partials:

@@ -53,7 +53,8 @@ def hint_for(error: Exception, results: Results) -> str:
 class Instance:
     """A new UDF with new buffers over the rows of the chunks `first` to `stop`.
 
-    `aux` holds the rows of its aux data of kind nav; `backend` is that of the data it is given.
+    `aux` holds the rows of its aux data of kind nav; `backend` is that of the data it is given, and
+    `buffers` that of its buffers, if it is another one.
     """
 
     def __init__(
@@ -64,6 +65,7 @@ class Instance:
         stop: int,
         aux: Mapping[str, AnyArray],
         backend: Backend = NUMPY,
+        buffers: Backend | None = None,
     ) -> None:
         declared = recipe.udfs[number]
         n_rows = recipe.grid.n_rows(first, stop)
@@ -98,7 +100,8 @@ class Instance:
         self._declare()
         sig = recipe.shape.sig
         self.arrays: dict[str, AnyArray] = {
-            name: spec.allocate(n_rows, sig, backend) for name, spec in declared.allocated.items()
+            name: spec.allocate(n_rows, sig, buffers or backend)
+            for name, spec in declared.allocated.items()
         }
         self.view_all()
 

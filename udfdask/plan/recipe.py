@@ -254,9 +254,13 @@ class Recipe(Data):
         """The array backend of the results: on a device if the chunks are there, else NumPy."""
         return self.native.dense if self.native.on_device else NUMPY
 
-    def merge_backend(self, number: int) -> DenseBackend:
-        """Return the array backend in which the partial results of a UDF are merged."""
+    def xp_backend(self, number: int) -> DenseBackend:
+        """Return the array backend whose module is `xp` of a UDF in `merge` and `get_results`."""
         return self.result_backend if self.udfs[number].backend.on_device else NUMPY
+
+    def merge_backend(self, number: int) -> DenseBackend:
+        """Return the array backend of the partial results that a UDF merges."""
+        return NUMPY if self.udfs[number].cls._merges_on_host else self.xp_backend(number)
 
     @property
     def aux_slots(self) -> tuple[tuple[int, str], ...]:

@@ -82,6 +82,7 @@ the temporary arrays of `StdDevUDF` take as long as they do there.
 class _Adapted:
     """The methods that stand between a class of LiberTEM and ours."""
 
+    _merges_on_host = True
     _kwargs: dict[str, Any]
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:

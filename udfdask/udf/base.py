@@ -130,6 +130,9 @@ class UDF(Declarations, Processing):
     _mask_parameter: ClassVar[str | None] = None
     """Parameter with masks of a frame. Accessors convert the kinds of masks that only they know."""
 
+    _merges_on_host: ClassVar[bool] = False
+    """Whether `merge` gets NumPy arrays only, as in LiberTEM."""
+
     _plain_function: ClassVar[str | None] = None
     """What errors call the code that a user passed as a plain function, in place of the UDF."""
 
@@ -172,7 +175,10 @@ class UDF(Declarations, Processing):
 
     @property
     def xp(self) -> Any:
-        """Array module of the current backend: CuPy for CuPy arrays, otherwise NumPy."""
+        """Array module of the current backend: CuPy for CuPy arrays, otherwise NumPy.
+
+        In `merge` and `get_results`, it is CuPy if the chunks of the data are CuPy arrays, too.
+        """
         meta = self.__dict__.get("meta")
         return np if meta is None else meta._backend.dense.namespace()
 

@@ -35,7 +35,7 @@ class CepstrumUDF(ud.UDF):
         dest.cepstrum[:] += src.cepstrum
 
     def get_results(self):
-        return {"cepstrum": self.xp.fft.fftshift(self.results.cepstrum)}
+        return {"cepstrum": self.xp.fft.fftshift(self.xp.asarray(self.results.cepstrum))}
 
 
 scan = make_recording(nav_shape=(24, 32), sig_shape=(96, 96))

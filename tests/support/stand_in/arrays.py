@@ -19,7 +19,7 @@ _METHODS = frozenset(
     trace transpose var view
     """.split()
 )
-_FACTS = frozenset("dtype shape ndim size nbytes itemsize strides".split())
+_FACTS = frozenset("dtype ndim size nbytes itemsize strides".split())
 
 
 class StandInArray(NDArrayOperatorsMixin):
@@ -64,6 +64,14 @@ class StandInArray(NDArrayOperatorsMixin):
 
     def reshape(self, *shape, order="C"):
         return call(type(self), np.ndarray.reshape, self, *shape, order=order)
+
+    @property
+    def shape(self):
+        return self._array.shape
+
+    @shape.setter
+    def shape(self, shape):
+        self._array.shape = shape
 
     @property
     def T(self):
