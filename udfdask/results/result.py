@@ -293,7 +293,8 @@ class Result(Outputs[ArrayT_co]):
         """The expression of a lazy result over an array of dask-array; None for all others."""
         if self._tasks is None or not self._tasks.are_expressions:
             return None
-        return as_expression(self._tasks.holders, self.__dask_postcompute__()).expr
+        finish = (*self.__dask_postcompute__(), self._tasks.keys)
+        return as_expression(self._tasks.holders, finish).expr
 
     def __dask_graph__(self) -> HighLevelGraph | None:
         return None if self._tasks is None else self._tasks.graph

@@ -81,11 +81,13 @@ def as_dask(value: Any) -> Any:
     return da.Array(HighLevelGraph(layers, depends), expr._name, expr.chunks, meta=expr._meta)
 
 
-def as_expression(array: da.Array, finish: tuple[Callable[..., Any], Any] | None = None) -> Any:
+def as_expression(
+    array: da.Array, finish: tuple[Callable[..., Any], Any, Any] | None = None
+) -> Any:
     """Return a dask array as an array of dask-array, whose expression has its sources as inputs.
 
-    `finish` is a function that makes the computed value of all blocks, and its other arguments; by
-    default they are joined.
+    `finish` is a function that makes the computed value of tasks, its other arguments, and the keys
+    of the tasks; by default, blocks are joined.
     """
     from udfdask.graph.dask_internals.run_expressions import new_array
 

@@ -66,6 +66,10 @@ class LazyLayer(ListedTasks):
         """The tasks by key."""
         return self._make(*self._arguments)
 
+    def renamed(self, name: str) -> LazyLayer:
+        """Return the same tasks, of which `name` is the first argument, with another name."""
+        return LazyLayer(self._n, self._make, name, *self._arguments[1:])
+
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "mapping"}
 

@@ -10,16 +10,17 @@ import dask.array as da
 import dask_array
 from dask.base import tokenize
 from dask.utils import ensure_dict
-from dask_array._expr import ArrayExpr, ChunksFreeze, FinalizeComputeArray, _convert_dask_keys
+from dask_array._expr import ArrayExpr, ChunksFreeze, FinalizeComputeArray
 
 from udfdask.graph.dask_internals.expressions import AliasLayer
-from udfdask.graph.dask_internals.tasks import Task
+from udfdask.graph.dask_internals.layers import LazyLayer
+from udfdask.graph.dask_internals.tasks import List, Task, TaskRef
 
 
 def new_array(
     tasks: da.Array,
     sources: Mapping[str, Any],
-    finish: tuple[Callable[..., Any], Any] | None,
+    finish: tuple[Callable[..., Any], Any, Any] | None,
 ) -> Any:
     """Return an array of dask-array, see `as_expression`; `tasks` has no layers of `sources`."""
     known = tuple((name, source.chunks) for name, source in sources.items())
@@ -76,13 +77,18 @@ class ListedRun(RunExpr):
 
     def run_layers(self) -> tuple[dict[str, Any], dict[str, set[str]]]:
         """Return the layers of the run, which read from the operands, and their dependencies."""
-        own = self.tasks.dask
+        own, last = self.tasks.dask, self.tasks.name
         layers, depends = dict(own.layers), {n: set(d) for n, d in own.dependencies.items()}
-        named = [(self._name, self.tasks.name, self.numblocks)]
+        if type(layers[last]) is LazyLayer:
+            layers[self._name] = layers.pop(last).renamed(self._name)
+            depends[self._name] = depends.pop(last)
+        else:
+            layers[self._name] = AliasLayer(self._name, last, self.numblocks)
+            depends[self._name] = {last}
         for (name, _), one in zip(self.sources, self.dependencies(), strict=True):
-            named += [(name, one._name, one.numblocks)] * (name != one._name)
-        for name, target, numblocks in named:
-            layers[name], depends[name] = AliasLayer(name, target, numblocks), {target}
+            if name != one._name:
+                layers[name] = AliasLayer(name, one._name, one.numblocks)
+                depends[name] = {one._name}
         return layers, depends
 
     def _layer(self) -> dict[Any, Any]:
@@ -96,6 +102,5 @@ class FinishedRun(FinalizeComputeArray):  # type: ignore[misc]
     _parameters = ("arr", "finish")
 
     def _layer(self) -> dict[Any, Any]:
-        function, extra = self.finish
-        blocks = _convert_dask_keys(self.arr.__dask_keys__())
-        return {self._name: Task(self._name, function, blocks, *extra)}
+        function, extra, keys = self.finish
+        return {self._name: Task(self._name, function, List(*map(TaskRef, keys)), *extra)}
