@@ -152,7 +152,6 @@ class _Thread:
         return copy
 
     def _send(self, rows: AnyArray, into: Any) -> None:
-        """Copy some rows of a tile."""
         self._current = which = 1 - self._current
         if self._copied[which] is not None:
             self._copied[which].synchronize()

@@ -115,7 +115,6 @@ class CooBackend(SparseBackend):
         return self.read_only(self._flat(parts[0], 1))
 
     def _flat(self, block: Any, nav_dims: int) -> Any:
-        """Flatten the navigation axes of a block into one."""
         return block.reshape((math.prod(block.shape[:nav_dims]), *block.shape[nav_dims:]))
 
 

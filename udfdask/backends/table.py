@@ -56,7 +56,6 @@ def backend_of(array: Any) -> Backend:
 
 
 def _origin(kind: type) -> tuple[str, str]:
-    """Return the package of a class, and its name."""
     return kind.__module__.partition(".")[0], kind.__name__
 
 
@@ -133,7 +132,6 @@ def choose_backends(native: Backend, offers: Sequence[Offer], *, corrected: bool
 
 @lru_cache(maxsize=1024)
 def _choose(native: Backend, offer: Offer) -> Backend:
-    """Return the backend of a UDF."""
     if native in offer:
         return native
     near = [one for one in offer if one.device == native.device] or offer

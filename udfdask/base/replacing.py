@@ -88,7 +88,6 @@ def flush(path: Path, *, deep: bool = True) -> None:
 
 
 def _remove(path: Path) -> None:
-    """Remove a file or folder, if it is there."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path, ignore_errors=True)
     else:

@@ -38,7 +38,6 @@ def warn_user(text: str, category: type[Warning] = UDFWarning) -> None:
 
 
 def _is_own(frame: FrameType) -> bool:
-    """Return whether a frame runs a line of udfdask."""
     return f"{frame.f_globals.get('__name__')}.".startswith("udfdask.")
 
 
@@ -88,7 +87,6 @@ def add_origin(error: BaseException, note: str) -> None:
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
-    """Yield an exception and those that it was raised from."""
     seen: set[int] = set()
     one: BaseException | None = error
     while one is not None and id(one) not in seen:

@@ -146,7 +146,6 @@ class DenseTile:
         return sums
 
     def _once(self, key: Hashable, make: Callable[[], Any]) -> Any:
-        """Return a value that is made when it is first asked for."""
         if key not in self._made:
             self._made[key] = make()
         return self._made[key]
@@ -189,7 +188,6 @@ class DenseTile:
         return values
 
     def _corrected(self, instance: Instance, dtype: np.dtype[Any]) -> AnyArray:
-        """Return the corrected tile in a dtype."""
         planes = self._planes(instance, dtype)
         if self.backend.on_device:
             on_device: AnyArray = correct_on_device(self.native, *planes)

@@ -128,7 +128,6 @@ class DenseSource(FrameSource):
         return flat and (self.dense.on_device or all(map(_has_lines_of_frames, self._blocks)))
 
     def _read(self, block: Any) -> Any:
-        """Return a read-only block, with flattened navigation axes if that is a view."""
         array = self.dense.read_only(block if self.dense.on_device else np.asarray(block))
         flat = (math.prod(self._nav_shape), *array.shape[len(self._nav_shape) :])
         if self.dense.on_device:
@@ -211,7 +210,6 @@ class SparseSource(FrameSource):
     backend: SparseBackend
 
     def _read(self, block: Any) -> SparseRows:
-        """Return the selected frames of a block."""
         nav_dims = len(self._nav_shape)
         if self.backend.is_matrix and nav_dims != 1:
             raise UDFError(

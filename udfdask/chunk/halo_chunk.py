@@ -170,7 +170,6 @@ def finish_chunk(
 def _stored(
     recipe: Recipe, index: Index, blocks: Sequence[Any], kinds: Sequence[Backend]
 ) -> StoredFrames:
-    """Return the frames of a chunk, after checks."""
     box = box_of(recipe.grid, index)
     native, converted = kinds[0], converted_blocks(blocks, kinds)
     nav = tuple(stop - first for first, stop in box)

@@ -28,7 +28,6 @@ from udfdask.udf.meta import Neighborhood
 
 
 def _within(box: Box, held: Box) -> tuple[slice, ...]:
-    """Return where some positions are in a box."""
     return tuple(
         slice(first - start, stop - start)
         for (first, stop), (start, _) in zip(box, held, strict=True)
@@ -36,7 +35,6 @@ def _within(box: Box, held: Box) -> tuple[slice, ...]:
 
 
 def _shape(box: Box) -> tuple[int, ...]:
-    """Return the number of positions of a box along each axis."""
     return tuple(stop - first for first, stop in box)
 
 
@@ -279,7 +277,6 @@ class BoxRun:
         return locked(window)
 
     def _run_windows(self, slab: _Slab) -> None:
-        """Run `process_neighborhood` for each selected position."""
         frames, exists, selected, aux, rows = slab
         instance, halo = self._instance, self._halo
         cursor, udf = instance.cursor, instance.udf

@@ -306,7 +306,6 @@ def _process_tile(
 
 
 def _process_frames(instance: Instance, stack: Any, first: int) -> None:
-    """Run `process_frame` over a stack of frames whose first row is `first`."""
     rows = slice(first, first + stack.shape[0])
     if instance.declared.promises.processes_stacks and not instance.backend.is_sparse:
         instance.view_rows(rows.start, rows.stop)

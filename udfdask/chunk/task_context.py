@@ -47,7 +47,6 @@ def merge_context(recipe: Recipe) -> Iterator[None]:
 
 
 def _limited(recipe: Recipe) -> AbstractContextManager[None]:
-    """Return the limit of threads of a run."""
     return limiter.limit(recipe.threads) if recipe.limits_threads else nullcontext()
 
 
@@ -141,7 +140,6 @@ def _lower_all(libraries: list[Any], threads: int) -> list[tuple[Any, int]]:
 
 
 def _restore(lowered: list[tuple[Any, int]]) -> None:
-    """Restore the threads of libraries, the last one first."""
     for library, before in reversed(lowered):
         _set(library, before)
 

@@ -210,7 +210,6 @@ class Instance:
                 raise
 
     def _location(self) -> str:
-        """Return the current navigation coordinates and chunk, in words."""
         grid, (first, stop) = self.recipe.grid, self.cursor.chunks
         if stop == first:
             return "on no frame at all"

@@ -84,7 +84,6 @@ def _parts(result: Result, name: str) -> Iterator[tuple[str, np.ndarray[Any, Any
 
 
 def _statistics(values: np.ndarray[Any, Any]) -> tuple[str, str, str]:
-    """Return the minimum, mean and maximum of an array as strings."""
     if values.dtype.kind not in "biufc":
         return "-", "-", "-"
     numbers = np.abs(values) if values.dtype.kind == "c" else values

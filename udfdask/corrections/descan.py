@@ -164,7 +164,6 @@ def _remedy(given: tuple[int, ...], nav: tuple[int, ...], n: int) -> str:
 
 
 def _array(shifts: Any) -> Any:
-    """Return shifts as a NumPy or dask array."""
     check_in_pixels("descan", shifts, "raw_shifts")
     if isinstance(getattr(shifts, "_meta", shifts), np.ma.MaskedArray):
         raise ArgumentTypeError("descan has masked shifts: fill them, as with array.filled(np.nan)")

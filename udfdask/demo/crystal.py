@@ -112,7 +112,6 @@ def _make_block(
     seed: int,
     block_info: Mapping[Any, Any],
 ) -> Array:
-    """Return the counts of one block; `block_info` has its position."""
     rows, columns, *frame_part = (slice(*span) for span in block_info[None]["array-location"])
     y, x = np.mgrid[rows, columns]
     expected = _expected_counts(y.ravel(), x.ravel(), nav_shape, sig_shape, seed)

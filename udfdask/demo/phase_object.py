@@ -127,12 +127,10 @@ class PhaseObject:
         return waves
 
     def _turn(self) -> Array:
-        """Return the matrix that turns (y, x) vectors on the detector into those on the scan."""
         cos, sin = (f(math.radians(self.scan_rotation)) for f in (math.cos, math.sin))
         return np.array([[cos, sin], [-sin, cos]]) @ np.diag([-1 if self.flip_y else 1, 1])
 
     def _phase_of(self, factors: Sequence[float]) -> Array:
-        """Return the phase at the scan positions, with a factor for each wave."""
         y, x = (self.step * axis for axis in np.ogrid[tuple(map(slice, self.nav_shape))])
         phase = np.zeros(self.nav_shape)
         for (fy, fx, amplitude), factor in zip(self._waves(), factors, strict=True):
@@ -145,7 +143,6 @@ class PhaseObject:
         return np.fft.fftfreq(n, self.pixel * 1e-3 / self._wavelength)
 
     def _probe(self) -> Array:
-        """Return the wave of the probe, with its center at pixel (0, 0) and an intensity of 1."""
         angles = np.fft.fftfreq(self.sig_shape[0], 1 / self.sig_shape[0]) * self.pixel  # mrad
         radius = np.hypot(angles[:, None], angles)
         aperture = np.clip((self.semiangle - radius) / self.pixel + 0.5, 0, 1)
@@ -184,7 +181,6 @@ class PhaseObject:
 
 
 def _make_block(*, about: PhaseObject, block_info: Mapping[Any, Any]) -> Array:
-    """Return the frames of one block; `block_info` has its position."""
     where = [slice(*span) for span in block_info[None]["array-location"]]
     y, x = (axis.ravel() for axis in np.mgrid[where[0], where[1]])
     out = np.empty((len(y), *about.sig_shape), block_info[None]["dtype"])

@@ -90,12 +90,10 @@ def _frames_of_a_task(recipe: Recipe, names: Sequence[str], limit: float) -> Ite
 
 
 def _share(limit: float) -> str:
-    """Return what the limit is, in words."""
     return f"a quarter of a worker's memory ({format_bytes(int(limit))})"
 
 
 def _whole_frames(recipe: Recipe, nav: Sequence[int], *, keeps_nav: bool = False) -> Rechunk:
-    """Return the chunks of whole frames with these sizes along navigation axes."""
     n_sig = len(recipe.shape.sig)
     return Rechunk((*nav, *(-1,) * n_sig), n_sig, keeps_nav)
 

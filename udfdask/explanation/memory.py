@@ -240,7 +240,6 @@ class _UDFMemory:
         return rows + final
 
     def _row_bytes(self, specs: Iterable[BufferSpec]) -> int:
-        """Return the size of one row of nav buffers."""
         return sum(spec.nbytes(1, self.recipe.shape.sig) for spec in specs if spec.kind == "nav")
 
 

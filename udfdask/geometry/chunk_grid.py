@@ -151,7 +151,6 @@ class Grid:
         return tuple(reversed(index))
 
     def _flat(self, index: Sequence[int]) -> int:
-        """Return the flat index of a chunk in dask's chunk grid."""
         flat = 0
         for i, n in zip(index, self.numblocks, strict=True):
             flat = flat * n + i
@@ -295,7 +294,6 @@ def as_range(rows: IntArray) -> range | IntArray:
 
 
 def _unpacked(runs: Any, *masks: bytes | None) -> Grid:
-    """Return a grid from `Grid._packed`."""
     grid = Grid.of(itertools.chain(*itertools.starmap(itertools.repeat, axis)) for axis in runs)
 
     def unpacked(packed: bytes | None) -> BoolArray | None:

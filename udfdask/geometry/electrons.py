@@ -16,29 +16,9 @@ LEAST, MOST = 1e3, 1e7
 
 
 def volts(given: Any) -> float:
-    """Return an acceleration voltage in volts.
+    """Return an acceleration voltage in volts: of "300 kV", (80, "keV"), or a number of volts.
 
-    Parameters
-    ----------
-    given : str, tuple or float
-        Voltage, such as "300 kV" or (300, "kV"), or the energy of the beam, such as "300 keV"; a
-        number is in volts.
-
-    Returns
-    -------
-    float
-        Voltage in volts.
-
-    Raises
-    ------
-    ArgumentTypeError, ArgumentValueError
-        If it is not a number, or has another unit; if it is not between 1 kV and 10 MV.
-
-    Examples
-    --------
-    >>> from udfdask.geometry.electrons import volts
-    >>> volts("300 kV"), volts("80 keV"), volts(2e5)
-    (300000.0, 80000.0, 200000.0)
+    Raise if it is not a number, has another unit, or is not between 1 kV and 10 MV.
     """
     advice = "such as voltage='300 kV'"
     wrong = ArgumentTypeError(
@@ -63,24 +43,7 @@ def volts(given: Any) -> float:
 
 
 def wavelength(voltage: float) -> float:
-    """Return the relativistic wavelength of electrons.
-
-    Parameters
-    ----------
-    voltage : float
-        Acceleration voltage, in volts.
-
-    Returns
-    -------
-    float
-        Wavelength in nanometers.
-
-    Examples
-    --------
-    >>> from udfdask.geometry.electrons import wavelength
-    >>> round(wavelength(300e3) * 1000, 4)  # pm
-    1.9687
-    """
+    """Return the relativistic wavelength of electrons of this voltage, in nanometers."""
     from scipy import constants  # takes a while to import
 
     energy, rest = constants.e * voltage, constants.m_e * constants.c**2

@@ -94,7 +94,6 @@ def absence_warning(has_roi: bool, sees_neighbors: bool) -> str:
 
 
 def _as_mask(roi: Any, nav: tuple[int, ...]) -> BoolArray:
-    """Return a ROI as a fresh boolean array of navigation shape."""
     # SciPy's todense returns a np.matrix, which keeps two axes: its toarray comes first
     for method in ("toarray", "todense"):
         if hasattr(roi, method):
@@ -119,7 +118,6 @@ def _as_mask(roi: Any, nav: tuple[int, ...]) -> BoolArray:
 
 
 def _is_position(value: Any) -> bool:
-    """Return whether a value looks like (y, x)."""
     return (
         isinstance(value, tuple)
         and len(value) > 0

@@ -62,7 +62,6 @@ def frame_corrections(detector: Any, sig: tuple[int, ...]) -> CorrectionSet | No
 
 
 def _number(group: Any, name: str) -> int | None:
-    """Return the integer in a dataset; None if there is none."""
     item = get_item(group, name)
     if getattr(item, "size", None) != 1 or item.dtype.kind not in "biu":
         return None

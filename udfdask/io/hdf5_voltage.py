@@ -37,7 +37,6 @@ def read_voltage(opened: Any, dataset: Any) -> float | None:
 
 
 def _of_nion(dataset: Any) -> float | None:
-    """Return the first voltage in the metadata of Nion Swift."""
     metadata = nion_properties(dataset).get("metadata")
     for path in _OF_NION:
         value = metadata

@@ -68,7 +68,6 @@ def lazy_array(source: StoredArray, chunks: Chunks, *, prefix: str, meta: Any = 
 
 
 def _read(source: StoredArray, index: tuple[slice, ...]) -> Any:
-    """Return one complete block."""
     return source[index]
 
 

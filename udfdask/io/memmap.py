@@ -75,7 +75,6 @@ class StridedArray(StoredArray):
 
 
 def _address(values: Values) -> int:
-    """Return the position of the first value of an array in memory."""
     address: int = values.__array_interface__["data"][0]
     return address
 
@@ -144,7 +143,6 @@ class MappedArray(StridedArray):
             os.close(descriptor)
 
     def _bytes(self, stream: Any, first: int, count: int) -> Values:
-        """Return `count` bytes of the file from the position `first` on."""
         memory = np.empty(count, np.uint8)
         missing = memory.data
         stream.seek(first)
@@ -176,7 +174,6 @@ def read_npy(path: str | os.PathLike[str]) -> Values:
 
 
 def _mapped(file: Path) -> np.memmap[Any, Any]:
-    """Return the array in a .npy file, mapped into memory."""
     with reading(file, "a .npy file"):
         mapped = np.lib.format.open_memmap(file, mode="r")
     check_values(str(file), mapped.shape, mapped.dtype)

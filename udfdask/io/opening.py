@@ -163,7 +163,6 @@ def open_file(
 
 
 def _open_references(url: str, options: Mapping[str, Any] | None, **how: Any) -> OpenedFile:
-    """Open references to parts of files."""
     from udfdask.io.zarr_file import open_remote_zarr
 
     return open_remote_zarr(reference_location(url, options), **how)
@@ -231,7 +230,6 @@ class Reader:
 def _open_local(
     path: Path, *, dataset: str | int | None, scan: tuple[Any, Any], **how: Any
 ) -> OpenedFile:
-    """Open a file or folder of a format that describes its contents."""
     file = path.resolve()  # a link may have another suffix
     if file.is_dir() and file.suffix.lower() != ".zspy":  # folders of .zspy are HyperSpy's own
         from udfdask.io.zarr_file import open_zarr

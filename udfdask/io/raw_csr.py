@@ -210,7 +210,6 @@ def _runs(shape: tuple[int, ...], block: tuple[slice, ...]) -> list[tuple[int, i
 
 
 def _joined(parts: list[Values]) -> Values:
-    """Return concatenated arrays; a single array is not copied."""
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 

@@ -88,7 +88,6 @@ def decoder(name: str) -> Decode | None:
 
 
 def _check(size: int | None, out: Values) -> None:
-    """Raise if the size of decoded data is not the size of the chunk."""
     if size != out.nbytes:
         raise ValueError(f"the decoded chunk has {size} bytes, expected {out.nbytes}")
 
@@ -212,7 +211,6 @@ def read_part(
 
 
 def _bytes(values: Values) -> Values:
-    """Return the memory of a contiguous array as bytes."""
     return values.reshape(-1).view(np.uint8)
 
 

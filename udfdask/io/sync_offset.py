@@ -45,7 +45,6 @@ def _arrange(frames: da.Array, nav: tuple[int, ...], grid: Chunks, offset: int) 
 
 
 def _zeros(frames: da.Array, n: int) -> Any:
-    """Return `n` frames of zeros."""
     name = f"{ABSENT_LAYER}{tokenize(frames.name, n)}"
     shape, chunks = (n, *frames.shape[1:]), (max(frames.chunks[0]), *frames.chunks[1:])
     return da.zeros_like(frames, shape=shape, chunks=chunks, name=name)

@@ -58,7 +58,6 @@ class ZarrArray(StoredArray):
         return part
 
     def _open(self) -> tuple[Any, ZarrChunks | None]:
-        """Return the array of zarr, and how to read its chunks without zarr."""
         folder = Path(self.file.path).parent
         with reading(folder, "zarr"):
             array = _open_node(str(folder))
@@ -108,7 +107,6 @@ class RemoteZarr(StoredArray):
         return {os.path.abspath(path) for path in paths if "://" not in path}  # noqa: PTH100
 
     def _open(self) -> Any:
-        """Return the array of zarr."""
         root = _open_node(_store(self.location))
         return root[self.name] if self.name else root
 
@@ -168,7 +166,6 @@ def _opened_array(
 
 
 def _open_node(store: Any) -> Any:
-    """Return the zarr array or group in a store, opened for reading."""
     try:
         import zarr
     except ImportError as error:

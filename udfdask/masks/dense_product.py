@@ -144,7 +144,6 @@ class MaskProduct:
         add_exactly(out, products)
 
     def _matrix_of(self, part: Slice, dtype: Any) -> AnyArray:
-        """Return a part of the masks as a matrix, shape (pixels, masks)."""
         matrix: AnyArray = self._container.get(part, dtype=dtype, sparse_backend=False)
         return matrix
 
@@ -275,7 +274,6 @@ class MaskProduct:
 
 
 def _largest_sum(which: AnyArray, values: AnyArray) -> float:
-    """Return the largest sum of absolute values of a mask."""
     return float(np.bincount(which, np.abs(values, dtype=np.float64)).max(initial=0))
 
 

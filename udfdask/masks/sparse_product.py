@@ -50,7 +50,6 @@ class EntryProduct(MaskProduct):
         self._add(moved, whole, out)
 
     def _add(self, stored: Any, part: Slice, out: AnyArray) -> None:
-        """Add the products of the stored pixels of frames at `part` of the signal."""
         from udfdask.kernels.cpu.sparse_products import add_entry_products
 
         if self.dtype.char in "gG":

@@ -55,13 +55,11 @@ def dense_matrix(masks: Any, region: Region, dtype: np.dtype[Any], transpose: bo
 
 
 def _flat(masks: AnyArray, region: Region) -> AnyArray:
-    """Return the masks within a region, shape (n, pixels)."""
     index = tuple(slice(first, first + size) for first, size in region)
     return masks[(slice(None), *index)].reshape(len(masks), math.prod(n for _, n in region))
 
 
 def _placed(masks: Any, region: Region, transpose: bool) -> tuple[Any, tuple[int, int], AnyArray]:
-    """Return the places of nonzero values in a matrix, its shape, and the values."""
     rows, columns, values = entries(masks, region)
     n, pixels = len(masks), math.prod(size for _, size in region)
     if transpose:

@@ -175,7 +175,6 @@ def _read_calibration(asked: Options, shape: Shape) -> Calibration:
 
 
 def _read_settings(asked: Options) -> Settings:
-    """Return the checked options about tasks, and the configuration."""
     fan_in = config.split_every() if asked.split_every is None else asked.split_every
     check_split_every(fan_in, "split_every")
     given = asked.backends

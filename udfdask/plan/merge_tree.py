@@ -92,7 +92,6 @@ class MergeTree:
         return (self.fan_in or max(1, n_sources)) if self.mode in ("tree", "all") else 1
 
     def _level(self, level: int, n_sources: int) -> tuple[Merge, ...]:
-        """Return the merges of one level, which combine this number of sources."""
         n, size = max(1, n_sources), self._group_size(n_sources)
         groups = [range(k, min(k + size, n_sources)) for k in range(0, n, size)]
         # Law 5 asks for a check of the first group. The last group is checked too: the border of a
@@ -152,7 +151,6 @@ class MergeTree:
 
 
 def _instead(udf: UDF) -> str:
-    """Return a hint at methods that are probably merges with a misspelled name."""
     from udfdask.udf.written_methods import misspelled_methods  # only errors need it
 
     return "".join(

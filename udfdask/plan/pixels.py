@@ -212,7 +212,6 @@ class _Converter:
 
 
 def _zero(axis: Axis) -> float:
-    """Return the position where an axis is 0, in pixels."""
     return round(axis.to_pixels(0.0), _DECIMALS) + 0.0
 
 

@@ -107,7 +107,6 @@ def detector_masks(info: ResultInfo, detectors: Any) -> dict[str, AnyArray]:
 
 
 def _masks_of(info: ResultInfo, detector: Any) -> Mapping[str, AnyArray]:
-    """Return the masks of a UDF, or a mask itself, by names."""
     detector = as_own(detector)
     if not isinstance(detector, UDF):
         mask = np.asarray(detector)

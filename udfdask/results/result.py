@@ -96,7 +96,6 @@ class Result(Outputs[ArrayT_co]):
         return self._views[name]  # type: ignore[return-value]
 
     def _plain(self, name: str) -> Any:
-        """Return a result as a plain NumPy or dask array."""
         if self._tasks is not None and name not in self._arrays:
             self._arrays[name] = self._tasks.array(name)
         return self._arrays[name]
@@ -115,7 +114,6 @@ class Result(Outputs[ArrayT_co]):
         )
 
     def _called(self, name: Hashable) -> Result[ArrayT_co]:
-        """Return this result with the name that the user gave to the UDF."""
         info = replace(self._info, name=str(name))
         return Result(info, self._arrays, self._masks, self._tasks)
 
@@ -203,7 +201,6 @@ class Result(Outputs[ArrayT_co]):
         return self._lazy_tasks.in_kind(flat_rows(as_dask(array), self._info.grid))
 
     def _valid_mask(self, name: str) -> Any:
-        """Return the valid mask of a result."""
         if not self._is_lazy:
             return self._content(name).valid
         if self._lazy_tasks.finalized and name not in self._masks:
@@ -217,7 +214,6 @@ class Result(Outputs[ArrayT_co]):
         return self._lazy_tasks.in_kind(mask)
 
     def _masked(self, name: str) -> Any:
-        """Return a computed result as a masked array."""
         if self._is_lazy:
             raise UDFError(f"masked[{name!r}] needs a computed result: call .compute() first")
         content = self._content(name)
@@ -337,7 +333,6 @@ class Result(Outputs[ArrayT_co]):
 def _computed(
     values: list[Any], info: ResultInfo, gather: Callable[..., Arrays], extra: tuple[Any, ...]
 ) -> Result:
-    """Return a computed result from the values of its tasks."""
     return Result(info, *gather(values, *extra))
 
 

@@ -45,7 +45,6 @@ def flat_rows(array: da.Array, grid: Grid) -> da.Array:
 
 
 def _selected(band: AnyArray, mask: BoolArray) -> AnyArray:
-    """Return the selected rows of a band."""
     return band[mask]
 
 
@@ -72,6 +71,5 @@ def _on_device_of(array: da.Array, mask: da.Array) -> da.Array:
 
 
 def _move_block(block: AnyArray, home: DenseBackend) -> Any:
-    """Return a block in the backend of a result."""
     with home.at_work(own_stream=False):
         return home.from_host(block)

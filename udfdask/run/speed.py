@@ -104,7 +104,6 @@ def measure_speed(grid: Grid, frame_bytes: int, run: Callable[[BoolArray, int], 
 
 
 def _mask_of(grid: Grid, n_chunks: int) -> BoolArray:
-    """Return a mask of the selected positions of the first chunks, in the shape of the scan."""
     mask = np.zeros(grid.shape, bool)
     for chunk in range(n_chunks):
         mask[tuple(grid.coordinates(chunk).T)] = True

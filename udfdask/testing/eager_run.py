@@ -129,7 +129,6 @@ class EagerRun:
         """Partial results of the chunks, in navigation order."""
 
     def _run(self, chunk: int) -> Partial:
-        """Return the partial result of one chunk."""
         grid, halos = self.recipe.grid, self.recipe.halos([0])
         index = grid.index(chunk)
         if halos:
@@ -189,5 +188,4 @@ class EagerRun:
 
 
 def _cut(values: AnyArray, box: Box) -> AnyArray:
-    """Return the values at some scan positions."""
     return values[tuple(slice(first, stop) for first, stop in box)]

@@ -180,7 +180,6 @@ class _PlainLoop:
         return Instance(self.recipe, 0, 0, n_chunks, aux, self.declared.backend)
 
     def _process(self, instance: Instance) -> None:
-        """Process all frames."""
         udf = instance.udf
         udf.task_data = TaskData(udf.get_shared_task_data())
         udf.task_data = TaskData({**udf.task_data.__dict__, **udf.get_task_data()})
@@ -248,7 +247,6 @@ class _PlainLoop:
     def _process_frames(
         self, instance: Instance, data: Any, process: Callable[[AnyArray], None]
     ) -> None:
-        """Process one frame after another."""
         # these views have no axis of frames; a view of a single number keeps it to be writable
         shown = (
             (instance.udf.results, self.declared.allocated),

@@ -202,7 +202,6 @@ class Subject:
         return find_difference(one, other, self._tolerance(data), check_dtype=check_dtype)
 
     def _tolerance(self, data: AnyArray | None = None) -> Tolerance:
-        """Return the allowed difference of floats in results of some data."""
         data = self.data if data is None else data
         dtype = np.result_type(data.dtype, np.dtype(self.udf.get_preferred_input_dtype()))
         if dtype.kind not in "fc":

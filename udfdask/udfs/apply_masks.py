@@ -235,7 +235,6 @@ class ApplyMasksUDF(BuiltInUDF):
         return self._make_container(self.meta.dataset_shape.sig)
 
     def _make_container(self, sig: Shape | None) -> MaskContainer:
-        """Return the masks for frames of this shape."""
         given = self._kwargs
         return MaskContainer(
             factories_of(given["mask_factories"], sig),

@@ -207,11 +207,9 @@ class CorrelationUDF(TemplateUDF):
         return np.rint(np.where(known[:, np.newaxis], shifts, 0)).astype(np.int64), known
 
     def _corners(self, shifts: AnyArray) -> AnyArray:
-        """Return the position in the frame of the first pixel of each map, (n, n_peaks, 2)."""
         return np.asarray(self.params.peaks + shifts[:, np.newaxis] - self.params.steps)
 
     def _window(self) -> tuple[int, int]:
-        """Return the shape of the window in which the template is shifted."""
         height, width = self._template.shape
         return height + 2 * self.params.steps, width + 2 * self.params.steps
 

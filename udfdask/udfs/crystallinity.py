@@ -110,7 +110,6 @@ class CrystallinityUDF(BuiltInUDF):
         return circular(x, y, width, height, p.real_rad)
 
     def _ring(self) -> AnyArray:
-        """Return the mask of the ring in the half plane."""
         ky, kx = frequencies(self._frame_shape())
         squared, p = ky * ky + kx * kx, self.params
         return np.asarray((squared > p.rad_in**2) & (squared <= p.rad_out**2))

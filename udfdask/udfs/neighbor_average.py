@@ -42,7 +42,6 @@ class WindowUDF(BuiltInUDF):
         self.boundary = boundary
 
     def _weights_for(self, nav_dims: int) -> AnyArray:
-        """Return the weights for a number of navigation axes, float64."""
         if isinstance(self._kind, np.ndarray):
             return self._kind
         shape = (self._shape,) * nav_dims if isinstance(self._shape, int) else self._shape
@@ -213,7 +212,6 @@ def _read_window(window: Any, shape: Any, std: Any) -> tuple[Any, int | tuple[in
 
 
 def _read_weights(window: Any) -> AnyArray:
-    """Return weights that were given as an array, float64."""
     if hasattr(window, "__dask_graph__"):
         raise ArgumentTypeError("window must be an array in memory: call .compute() first")
     try:

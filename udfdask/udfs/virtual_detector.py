@@ -146,7 +146,6 @@ class VirtualDetectorUDF(RingUDF):
         return {name: self._kwargs[name] for name in NEEDED[self._kwargs["shape"]]}
 
     def _mask(self) -> AnyArray:
-        """Return the mask of the detector; raise if a number is invalid."""
         sig, shape = self.meta.dataset_shape.sig, self._kwargs["shape"]
         check_axes(shape, sig)
         return super()._mask() if self._is_round else pixels_of(shape, self._kwargs, sig)[0]

@@ -64,7 +64,6 @@ def _wants_attributes(keep_attrs: bool | None) -> bool:
 
 
 def _calibration(array: xr.DataArray, sig_dims: int) -> Calibration:
-    """Return the axes that the coordinates of an array describe, and the unit of its values."""
     axes = axes_of_data_array(array)
     unit = array.attrs.get("units")
     return Calibration(

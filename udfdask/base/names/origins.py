@@ -55,7 +55,6 @@ def _lies_in_library(name: str, file: str | None) -> bool:
 
 
 def _is_users(path: Path) -> bool:
-    """Return whether a file belongs to the user."""
     real = path.resolve()
     return _STANDARD not in real.parents and _INSTALLED.isdisjoint((*path.parts, *real.parts))
 
@@ -104,7 +103,6 @@ def _attribute(thing: Any, name: str) -> Any:
 
 
 def _at(module: Any, name: str) -> Any:
-    """Return the object with a qualified name in a module; None if there is none."""
     found = module
     for part in name.split("."):
         found = getattr(found, part, None)

@@ -49,7 +49,6 @@ def add_entry_moments_about(
 
 @summing_kernel
 def _add(frames: Any, window: Any, ring: Any, out: Any) -> None:
-    """Add the moments of all frames."""
     flat, frame_step, row_step, swap = frames
     top, left, height, width = window
     centers, matrix, inner, outer = ring
@@ -83,7 +82,6 @@ def _add(frames: Any, window: Any, ring: Any, out: Any) -> None:
 
 @summing_kernel
 def _add_entries(entries: Any, window: Any, ring: Any, out: AnyArray) -> None:
-    """Add the moments of the entries of all frames."""
     starts, pixels, values = entries
     top, left, width = window
     centers, matrix, inner, outer = ring

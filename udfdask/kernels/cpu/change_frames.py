@@ -15,7 +15,6 @@ from udfdask.kernels.numba_internals.compile import kernel, lean_inner_kernel, l
 
 @lean_inner_kernel
 def _copy(source: AnyArray, target: AnyArray) -> None:
-    """Copy contiguous pixels to the first pixels of `target`."""
     for x in range(source.size):
         target[x] = source[x]
 
@@ -149,7 +148,6 @@ def moved_entries(
 
 @lean_kernel
 def _move(entries: Any, shifts: AnyArray, where: Any, kept: Any) -> int:
-    """Write the moved entries one after another; return their number."""
     starts, pixels, values = entries
     origin, sizes, sig = where
     new_starts, new_pixels, new_values = kept

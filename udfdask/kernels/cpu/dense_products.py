@@ -197,7 +197,6 @@ def _multiply_block(
 
 @inner_kernel
 def _add_lanes(sums: AnyArray, first: int, masks: int, total: AnyArray) -> None:
-    """Add the sums in all lanes to `total`."""
     lanes = VECTOR_BYTES // sums.itemsize
     at = 0
     for i in range(0, len(total), FRAMES):

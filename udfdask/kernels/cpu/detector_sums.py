@@ -90,7 +90,6 @@ def sum_detector(
 
 
 def _add_frames_of(tile: AnyArray, mask: AnyArray, groups_for: Any, out: AnyArray) -> None:
-    """Add the sum of each frame to `out`."""
     native, swap = as_native(tile)
     groups = None
     if native.dtype.kind != "c" and native.dtype.char != "g":
@@ -136,7 +135,6 @@ def _add_frames(
 
 @inner_kernel
 def _total(sums: Any, out: Any) -> Any:
-    """Return the sum of all groups in the dtype of the result."""
     kind = out.dtype.type
     total = kind(0)
     for j in range(GROUP):

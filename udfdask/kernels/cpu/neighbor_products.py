@@ -148,7 +148,6 @@ def _find_partners(
 def _add_products(
     frames: Any, place: int, partners: AnyArray, count: int, span: Any, pairs: AnyArray
 ) -> None:
-    """Add the products of some pixels of a frame with those of its partners."""
     _, _, swap = frames
     own = _pixels(frames, place, span)
     for p in range(0, count, TOGETHER):
@@ -160,14 +159,12 @@ def _add_products(
 
 @inner_kernel
 def _pixels(frames: Any, frame: int, span: Any) -> Any:
-    """Return the pixels of a frame from the first to the last of a span."""
     flat, starts, _ = frames
     return flat[starts[frame] + span[0] : starts[frame] + span[1]]
 
 
 @summing_kernel
 def _moments(a: AnyArray, swap: Any) -> tuple[float, float]:
-    """Return the sum and the sum of squares."""
     total, square = 0.0, 0.0
     for j in range(len(a)):
         x = np.float64(swapped(a[j], swap))
@@ -178,7 +175,6 @@ def _moments(a: AnyArray, swap: Any) -> tuple[float, float]:
 
 @summing_kernel
 def _two_products(a: AnyArray, b: AnyArray, c: AnyArray, swap: Any) -> tuple[float, float]:
-    """Return the dot products of `a` with the others."""
     p, q = 0.0, 0.0
     for j in range(len(a)):
         x = np.float64(swapped(a[j], swap))

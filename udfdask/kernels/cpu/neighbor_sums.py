@@ -166,7 +166,6 @@ def _sum_neighbors(
 
 @inner_kernel
 def _add_one(out: AnyArray, swap: Any, a: AnyArray, share: float) -> None:
-    """Add a frame."""
     cast = out.dtype.type
     for j in range(len(out)):
         out[j] += share * cast(swapped(a[j], swap))

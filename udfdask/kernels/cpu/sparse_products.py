@@ -62,7 +62,6 @@ def _add_dense(starts: Any, pixels: Any, values: Any, matrix: Any, sums: Any) ->
 
 @contracting_kernel
 def _add_sparse(entries: Any, by_pixel: Any, sums: AnyArray) -> None:
-    """Add dot products with sparse masks."""
     starts, pixels, values = entries
     first, masks, weights = by_pixel
     kind = sums.dtype.type

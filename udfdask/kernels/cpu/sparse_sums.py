@@ -72,7 +72,6 @@ class Entries(NamedTuple):
         return [self._rows(first, stop) for first, stop in itertools.pairwise(bounds)]
 
     def _rows(self, first: int, stop: int) -> Entries:
-        """Return the entries of some frames."""
         starts = self.starts[first : stop + 1]
         part = slice(int(starts[0]), int(starts[-1]))
         return Entries(locked(starts - starts[0]), self.pixels[part], self.values[part])
@@ -115,7 +114,6 @@ def _as_rows(tile: Any) -> Any:
 
 
 def _starts(rows: Any) -> AnyArray:
-    """Return the index of the first entry of each row."""
     return locked(rows.indptr.astype(np.int64, copy=False))
 
 
@@ -227,7 +225,6 @@ def _prefetch_ahead(flat: AnyArray, first: int) -> None:
 
 @kernel
 def _scatter(pixels: AnyArray, values: AnyArray, total: AnyArray) -> None:
-    """Add each value to its pixel."""
     # indices and not slices: slices in the loop would take as long as the sums
     end = len(values) // CACHE_LINE * CACHE_LINE
     for first in range(0, end, CACHE_LINE):

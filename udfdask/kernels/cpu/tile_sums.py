@@ -143,7 +143,6 @@ def _add_group(
 
 @lean_inner_kernel
 def _add_to(sums: Any, total: Any, moment_y: Any, moment_x: Any) -> None:
-    """Add a sum and first moments to those of a frame."""
     sums[0] += total
     sums[1] += moment_y
     sums[2] += moment_x

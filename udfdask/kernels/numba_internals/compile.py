@@ -129,7 +129,6 @@ class KernelFiles:
         return self._folder / f"{self._base}.{self._stamp}.{digest}.nbc"
 
     def _remove(self, selects: Callable[[str], bool]) -> None:
-        """Remove the files of the kernel whose names are selected."""
         for path in self._folder.glob(f"{self._base}.*.nbc"):
             if selects(path.name):
                 with contextlib.suppress(OSError):

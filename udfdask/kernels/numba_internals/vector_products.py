@@ -82,7 +82,6 @@ def _transposed(builder: Any, rows: list[Any]) -> list[Any]:
 
 
 def _shuffle(builder: Any, first: Any, second: Any, which: list[int]) -> Any:
-    """Return the elements of two vectors at the given positions."""
     mask = ir.Constant(ir.VectorType(ir.IntType(32), len(which)), which)
     return builder.shuffle_vector(first, second, mask)
 
@@ -168,7 +167,6 @@ def add_vector_products(
 
 
 def _add_product(builder: Any, total: Any, value: Any, factor: Any) -> None:
-    """Add the product of two vectors to a variable."""
     product = builder.fmul(value, factor, flags=CONTRACT)
     builder.store(builder.fadd(builder.load(total), product, flags=CONTRACT), total)
 

@@ -176,7 +176,6 @@ class LocalChunks(Chunks):
             self.changed.notify_all()
 
     def _run(self, tasks: Tasks) -> Any:
-        """Compute tasks with the scheduler."""
         ours = (None, self._before_all, self._before_task, self._after_task, None)
         options, pool = dict(self._options), None
         if self._get is threaded.get and not (options.get("pool") or config.get("pool", None)):

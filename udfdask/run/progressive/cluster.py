@@ -149,7 +149,6 @@ class ClusterChunks(Chunks):
         _release(futures)
 
     def _watch(self, future: Any) -> None:
-        """Record when a future ends."""
         ended, changed = self._ended, self.changed
 
         def note(future: Any) -> None:
@@ -163,7 +162,6 @@ class ClusterChunks(Chunks):
         return self._client.status in ("closing", "closed")
 
     def _wait(self) -> list[Any]:
-        """Wait until at least one future has ended; return all that have."""
         ended = self._ended
         with self.changed:
             # a closed client may never call the callbacks of its futures

@@ -210,7 +210,6 @@ class UDFIterator(Iterator[Snapshot], AsyncIterator[Snapshot]):
                 self._chunks.close()
 
     def _merge(self, chunk: int, partials: Sequence[Any]) -> None:
-        """Merge a chunk into the results of every UDF."""
         recipe = self._run.live.now
         for accumulator, partial in zip(self._accumulators, partials, strict=True):
             accumulator.add(recipe, partial, self._rows_merged)
@@ -235,7 +234,6 @@ class UDFIterator(Iterator[Snapshot], AsyncIterator[Snapshot]):
 
 
 def _caller() -> tuple[int, int]:
-    """Identify the thread of the caller, and its coroutine."""
     task = None
     with contextlib.suppress(RuntimeError):  # in a thread without an event loop
         task = asyncio.current_task()

@@ -173,7 +173,6 @@ def frames_do_not_notice_the_region(subject: Subject) -> None:
 
 
 def _are_row_numbers(rows: AnyArray) -> bool:
-    """Return whether a nav buffer contains the row numbers."""
     return rows.ndim == 1 and rows.dtype.kind in "iu" and np.array_equal(rows, np.arange(len(rows)))
 
 

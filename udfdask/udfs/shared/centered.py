@@ -33,7 +33,6 @@ class CenteredUDF(BuiltInUDF):
 
     @property
     def _has_own_centers(self) -> bool:
-        """Whether each frame has its own center."""
         return self._kwargs.get("centers") is not None
 
     def _has_kernel(self, backend: str) -> bool:
@@ -61,7 +60,6 @@ class CenteredUDF(BuiltInUDF):
 
     @property
     def _rounding(self) -> Rounding:
-        """The matrix of the coordinates in which the ellipse is round."""
         return rounding_matrix(**self._ellipse)
 
     @property

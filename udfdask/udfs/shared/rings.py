@@ -129,7 +129,6 @@ class RingsUDF(CenteredUDF):
         return found
 
     def _farthest_distance(self) -> float:
-        """Return the largest distance of a pixel from the center, where rings are round."""
         (cy, cx), (ny, nx) = self._center, self.meta.dataset_shape.sig
         dy, dx = np.array([0, 0, ny - 1, ny - 1]) - cy, np.array([0, nx - 1, 0, nx - 1]) - cx
         return float(np.hypot(*rounded(self._rounding, dy, dx)).max())
