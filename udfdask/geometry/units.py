@@ -98,43 +98,20 @@ def factor(unit: str, target: str) -> float:
 
 @lru_cache(maxsize=256)  # each conversion takes pint 0.3 ms, and a run needs several
 def _converted(registry: Any, unit: str, target: str) -> float:
-    """Return the factor from one unit of a registry to another one."""
     import pint
 
     try:
-        one, other = _parsed(registry, unit, target), _parsed(registry, target, unit)
+        one, other = registry.Unit(_plain(unit)), registry.Unit(_plain(target))
         # pint takes angles for plain numbers; they are not counts
-        roots = [(1 * each).to_root_units().units for each in (one, other)]
-        if roots[0] != roots[1]:
-            if _is_common(unit) and not _is_common(target):  # pint knows many: mrd is a millirod
-                near, what = _nearest(target, unit), f"{target} is no common unit of an axis"
-            else:
-                near, what = _nearest(unit, target), f"{unit} is no unit that fits {target}"
-            if near is None:
-                raise ValueError(f"{unit} and {target} measure different things")
-            raise ValueError(f"{what}; did you mean {near}?")
+        if (1 * one).to_root_units().units != (1 * other).to_root_units().units:
+            raise ValueError(f"{unit} and {target} measure different things")
         return float((1.0 * one).to(other).magnitude)
     except (pint.errors.PintError, TypeError, AttributeError, TokenError) as error:
         raise ValueError(f"{unit} or {target} is no unit that pint knows ({error})") from None
 
 
 def _counts_pixels(unit: str) -> bool:
-    """Return whether pixels are a part of a unit."""
     return not PIXELS.isdisjoint(re.findall(r"[^\W\d_]+", unit))
-
-
-def _parsed(registry: Any, unit: str, fitting: str) -> Any:
-    """Return a unit of pint; raise ValueError if it is unknown, with a guess that fits another."""
-    import pint
-
-    try:
-        return registry.Unit(_plain(unit))
-    except pint.errors.UndefinedUnitError:
-        near = _nearest(unit, fitting)
-        hint = f"; did you mean {near}?" if near else ""
-        if near and near.lower() == unit.lower():
-            hint += " Capital letters matter in units"
-        raise ValueError(f"{unit} is no known unit{hint}") from None
 
 
 def _plain(unit: str) -> str:
@@ -147,35 +124,6 @@ def _plain(unit: str) -> str:
     text = _ANGSTROM.sub("angstrom", _POWER.sub(r"^\1", text))
     inverse = re.fullmatch(r"1\s*/\s*([^\W\d_]+)", text)
     return f"{inverse[1]}^-1" if inverse else text
-
-
-_OFTEN = {
-    "mrad": ("mrad", "rad", "µrad", "deg"),
-    "1/nm": ("1/nm", "1/Å", "1/pm"),
-    "nm": ("nm", "µm", "pm", "Å", "mm", "cm"),
-    "eV": ("eV", "keV", "meV"),
-}
-"""Common units, by one of them."""
-
-
-def _is_common(unit: str) -> bool:
-    return any(_plain(unit) in map(_plain, names) for names in _OFTEN.values())
-
-
-def _nearest(unit: str, target: str) -> str | None:
-    """Return the unit that is spelled nearly so, and measures what `target` does, or None."""
-    import difflib  # only for messages
-
-    plain = _plain(target)
-    fitting = [
-        name for names in _OFTEN.values() if plain in map(_plain, names) for name in names
-    ] or [target]
-    for units in ([target], fitting):  # of equally near ones, that of the axis
-        if same := [name for name in units if name.lower() == unit.lower()]:
-            return same[0]
-        if near := difflib.get_close_matches(unit, units, n=1, cutoff=0.7):
-            return near[0]
-    return None
 
 
 def as_coordinate(name: str, given: Any) -> Any:
