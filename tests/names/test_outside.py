@@ -98,33 +98,6 @@ def test_a_setting_of_dask_counts_if_the_code_names_it(body):
         assert name(body) == first
 
 
-WRITES = {
-    "constant": 'value = open("log.txt", "a").write("x")',
-    "binary": 'value = open("log.txt", "wb").write(b"x")',
-    "global": 'value = open(LOG, "a").write("x")',
-    "text": 'value = Path("log.txt").write_text("x")',
-    "parameter": 'value = open(self.params.log, "a").write("x")',
-    "helper": "value = noted()",
-}
-MORE = """
-def noted():
-    with open("log.txt", "a") as file:
-        return file.write("x")
-"""
-
-
-@pytest.mark.parametrize("how", WRITES)
-def test_what_is_opened_for_writing_is_no_input(how, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    found = set()
-    for text in (None, "a", "ab"):
-        if text:
-            (tmp_path / "log.txt").write_text(text)
-        parameters = {"log": tmp_path / "log.txt"} if "parameter" in how else {}
-        found.add(str(name(WRITES[how], MORE, **parameters)))
-    assert len(found) == 1
-
-
 @pytest.mark.parametrize(
     "body",
     [

@@ -11,13 +11,12 @@ import enum
 import hashlib
 import importlib
 import importlib.util
-import os
 import sys
 import types
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from udfdask.base.names import origins
 from udfdask.base.names.origins import is_library_scope, library_name
@@ -48,7 +47,6 @@ _ATTRIBUTES = frozenset({"LOAD_ATTR", "LOAD_METHOD"})
 _TEXT_METHODS = frozenset({"format", "format_map", "join", "lower", "replace", "upper"})
 _NO_STEPS = frozenset({"CACHE", "EXTENDED_ARG", "NOP", "PRECALL", "PUSH_NULL", "RESUME"})
 
-Written = Literal["writes", "writes parameter"]
 Steps = list[tuple[str, Any]]
 """Instructions of a code object: names and arguments."""
 
@@ -110,7 +108,6 @@ def name_function(walk: Walk, function: types.FunctionType) -> Any:
 
 
 def _name_cell(walk: Walk, cell: types.CellType) -> Any:
-    """Name the content of a closure cell."""
     try:
         content = cell.cell_contents
     except ValueError:  # empty: its variable has no value yet
@@ -138,11 +135,6 @@ def _name_references(walk: Walk, function: types.FunctionType) -> Any:
             found.append((chain, _name_namespace(walk, scope)))
         else:
             found.append((chain, _name_reached(walk, value, rest)))
-    for kind, text in references.written:
-        value = scope.get(text) if kind == "global" else text
-        if isinstance(value, (str, os.PathLike)):
-            how: Written = "writes parameter" if kind == "parameter" else "writes"
-            walk.noted.add((how, str(os.fspath(value))))
     package = scope.get("__package__") or scope.get("__name__", "").rpartition(".")[0]
     imported = [_name_import(walk, package, *each) for each in sorted(references.imports)]
     used = [name for _, name in found] + [name for names in imported for name in names]
@@ -207,7 +199,6 @@ def name_module(walk: Walk, module: types.ModuleType) -> Any:
 
 
 def _name_namespace(walk: Walk, names: Mapping[str, Any]) -> Any:
-    """Name all variables of a module and their values."""
     return walk.again(names) or [
         (name, walk.name(value))
         for name, value in sorted(names.items())
@@ -245,8 +236,6 @@ class References:
     """Each import: level of a relative import, module, imported names."""
     texts: set[str] = field(default_factory=set)
     """Each constant text."""
-    written: set[tuple[str, str]] = field(default_factory=set)
-    """Each file opened for writing: ("constant", path), or "global" or "parameter" and a name."""
     makes_texts: bool = False
     """Whether texts are put together, so that there can be others than constants."""
 
@@ -261,7 +250,6 @@ def references_of(code: types.CodeType) -> References:
     ]
     inner = [references_of(each) for each in code.co_consts if isinstance(each, types.CodeType)]
     found = References(
-        written=set(_written(steps)),
         makes_texts=any(_makes_text(steps, k) for k in range(len(steps)))
         or any(each.makes_texts for each in inner),
     )
@@ -281,7 +269,7 @@ def references_of(code: types.CodeType) -> References:
             if isinstance(each, str):
                 found.texts.add(each)
     for each in inner:
-        for kind in ("chains", "imports", "texts", "written"):
+        for kind in ("chains", "imports", "texts"):
             getattr(found, kind).update(getattr(each, kind))
     return found
 
@@ -298,32 +286,6 @@ def _makes_text(steps: Steps, k: int) -> bool:
             if not before.startswith("LOAD_"):
                 return False
     return name.startswith(("FORMAT_", "BUILD_STRING"))
-
-
-def _written(steps: Steps) -> Iterator[tuple[str, str]]:
-    """Yield files opened by ``open(path, "a")`` or ``path.write_text(...)``; others are read."""
-    for end, (name, value) in enumerate(steps):
-        opens = name == "LOAD_CONST" and _is_write_mode(value)
-        if not opens and not (name in _ATTRIBUTES and value in ("write_text", "write_bytes")):
-            continue
-        called = not opens and steps[end - 1][0].startswith("CALL")  # Path("log.txt")
-        last = start = end - 2 if called else end - 1
-        while start > 0 and steps[start][0] in _ATTRIBUTES:
-            start -= 1
-        if start < 0 or (opens and not (start and steps[start - 1] == ("LOAD_GLOBAL", "open"))):
-            continue
-        if start < last:
-            if steps[start][0] not in _LOADS:
-                yield ("parameter", steps[last][1])
-        elif steps[start][0] in _LOADS:
-            yield ("global", steps[start][1])
-        elif steps[start][0] == "LOAD_CONST" and isinstance(steps[start][1], str):
-            yield ("constant", steps[start][1])
-
-
-def _is_write_mode(mode: Any) -> bool:
-    """Return whether a constant is a mode of `open` that does not read the file."""
-    return isinstance(mode, str) and mode[:1] in {"w", "a", "x"} and set(mode[1:]) <= set("bt+")
 
 
 @lru_cache(maxsize=4096)

@@ -30,10 +30,9 @@ PLAIN = frozenset(map(type, (True, 0.0, 0j, "", b"", None, ..., NotImplemented))
 FLAT = PLAIN | {int}
 """Types of values that are their own names and cannot contain references."""
 
-Reference = tuple[Literal["text", "library"] | code.Written, str]
-"""What a value refers to: a text, which can be the path of a file or the name of a setting; a
-module of a library; a file that is opened for writing, by its path or by the parameter that has
-the path."""
+Reference = tuple[Literal["text", "library"], str]
+"""What a value refers to: a text, which can be the path of a file or the name of a setting, or a
+module of a library."""
 
 _STATELESS = (type(threading.Lock()), type(threading.RLock()))
 
@@ -163,7 +162,6 @@ class Identity:
 
 
 def _hash(text: str) -> str:
-    """Return a hash of a text."""
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
@@ -202,7 +200,6 @@ def _are_flat(values: Iterable[Any]) -> bool:
 
 
 def _name_sequence(walk: Walk, value: Any) -> Any:
-    """Name a list or tuple by its items."""
     # plain items cannot contain references: no number is needed, and equal copies get equal names
     again = None if _are_flat(value) else walk.again(value)
     return again or (type(value).__name__, [walk.name(v) for v in value])
@@ -232,7 +229,6 @@ def _name_own(walk: Walk, value: Any) -> Any:
 
 @functools.lru_cache
 def _field_names(kind: Any) -> tuple[str, ...]:
-    """Return the names of the fields of a dataclass of udfdask."""
     return tuple(field.name for field in dataclasses.fields(kind))
 
 

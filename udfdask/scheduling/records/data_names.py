@@ -57,20 +57,10 @@ class DataNames:
         """Return the name of a value, and note what it refers to."""
         return strict_token(value, describe, self._noted)
 
-    def with_outside(
-        self, make: Callable[[], str], parameters: Mapping[str, Any] | None = None
-    ) -> str:
-        """Return the name that `make` makes; it also depends on the files and settings in it.
-
-        Files that code only writes to do not count. `parameters` are those of a UDF.
-        """
+    def with_outside(self, make: Callable[[], str]) -> str:
+        """Return the name that `make` makes; it also depends on the files and settings in it."""
         name, noted = self._noting(make)
-        written = {text for kind, text in noted if kind == "writes"}
-        for kind, parameter in noted:
-            value = (parameters or {}).get(parameter)
-            if kind == "writes parameter" and isinstance(value, (str, os.PathLike)):
-                written.add(str(os.fspath(value)))
-        texts = {text for kind, text in noted if kind == "text"} - written
+        texts = {text for kind, text in noted if kind == "text"}
         paths = {path for text in texts if (path := self._file_of(text)) is not None}
         files = [(str(path), self.status(path)) for path in sorted(paths)]
         return strict_token((name, files, settings_of(noted)))

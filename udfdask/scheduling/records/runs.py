@@ -130,7 +130,7 @@ def names_of(run: Run, names: DataNames) -> tuple[str, list[str]]:
         for number, udf in enumerate(recipe.udfs):
             what = udf.name
             make = partial(_udf_name, recipe, number, run.aux, names.of_value)
-            udfs.append(names.with_outside(make, udf.kwargs))
+            udfs.append(names.with_outside(make))
     except UnnamedError as error:
         thing = error.thing
         if not isinstance(thing, str):
