@@ -2,7 +2,6 @@
 
 import os
 import pickle
-import shutil
 
 import numpy as np
 import pytest
@@ -203,33 +202,6 @@ def test_sources_that_are_found_only_from_the_working_folder(tmp_path, monkeypat
     monkeypatch.chdir(tmp_path)
     with pytest.raises(FileFormatError, match=r"frames\.h5, which does not exist"):
         open_file("scans/scan.h5")
-
-
-@pytest.mark.parametrize("kind", ["virtual", "link alone"])
-def test_a_link_does_not_read_sources_of_the_working_folder(tmp_path, monkeypatch, kind):
-    write_sources(tmp_path, kind)
-    (tmp_path / "links").mkdir()
-    (tmp_path / "links" / "scan.h5").symlink_to(tmp_path / "scan.h5")
-    shutil.copytree(tmp_path / "raw", tmp_path / "other" / "raw")  # another scan with such parts
-    monkeypatch.chdir(tmp_path / "other")
-    with pytest.raises(FileFormatError):
-        open_file("../links/scan.h5", dataset="scan")
-    monkeypatch.chdir(tmp_path)
-    assert_eq(open_file("links/scan.h5", dataset="scan").array, FRAMES)
-
-
-def test_external_values_are_not_those_of_another_folder(tmp_path, monkeypatch):
-    for folder, first in (("one", 0), ("other", 1000)):
-        (tmp_path / folder).mkdir()
-        np.arange(first, first + 96, dtype="u2").tofile(tmp_path / folder / "values.raw")
-    monkeypatch.chdir(tmp_path / "one")
-    with h5py.File("scan.h5", "w") as f:
-        f.create_dataset("d", (2, 3, 4, 4), "u2", external=[("values.raw", 0, 192)])
-    array = open_file("scan.h5").array
-    assert array.sum().compute() == 95 * 48
-    monkeypatch.chdir(tmp_path / "other")
-    with pytest.raises(FileFormatError):
-        array.sum().compute()
 
 
 def test_a_virtual_dataset_of_the_parts_is_the_recording(master):

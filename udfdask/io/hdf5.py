@@ -129,7 +129,6 @@ class HDF5Dataset(StoredArray):
             return _ChunkTable.of(opened[self.dataset])
 
     def _from_library(self, index: Any) -> Values:
-        """Return the part at `index`, read by HDF5."""
         where = f"dataset {self.dataset!r} at {index}"
         with (
             unchanged((self.file, *self.others)),
@@ -137,12 +136,6 @@ class HDF5Dataset(StoredArray):
             _h5py().File(self.file.path, "r") as opened,
         ):
             dataset = opened[self.dataset]
-            known = {other.path for other in self.others}
-            if any(str(Path(name).absolute()) not in known for name, *_ in dataset.external or ()):
-                raise FileFormatError(
-                    f"{where} of {self.file.path} is in files that HDF5 looks for in the folder of "
-                    "the process, which is another one now: go back to it, or move the files"
-                )
             part: Values = dataset[index]
             self.file.check(opened.id.get_vfd_handle())
             if self.others:
@@ -152,7 +145,6 @@ class HDF5Dataset(StoredArray):
 
 
 def _filters(dataset: Any) -> list[tuple[int, tuple[int, ...]]]:
-    """Return the numbers and parameters of the filters of an open dataset."""
     properties = dataset.id.get_create_plist()
     filters = [properties.get_filter(n) for n in range(properties.get_nfilters())]
     return [(number, values) for number, _, values, _ in filters]
@@ -197,7 +189,6 @@ def _h5py(purpose: str = "reading HDF5") -> Any:
 
 @contextlib.contextmanager
 def _opened(file: Path) -> Iterator[Any]:
-    """Open an HDF5 file with h5py."""
     with reading(file, "HDF5"), _h5py(f"reading {file.name}").File(file, "r") as opened:
         yield opened
 

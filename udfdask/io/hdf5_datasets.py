@@ -124,7 +124,6 @@ def _contents(opened: Any, top: str) -> _Contents:
 
 
 def _is_dataset(item: Any) -> bool:
-    """Return whether an object of a file is a dataset with values."""
     import h5py
 
     return isinstance(item, h5py.Dataset) and item.shape is not None
@@ -138,7 +137,6 @@ def _address(item: Any) -> tuple[str, int]:
 
 
 def _candidate(opened: Any, name: str, *, is_signal: bool = False) -> Candidate:
-    """Return the description of a dataset."""
     item = opened[name]
     try:
         dtype = item.dtype
@@ -219,12 +217,10 @@ def _complete(chosen: Candidate, contents: _Contents, opened: Any) -> Candidate:
 
 
 def _parent(name: str) -> str:
-    """Return the path of the group of a dataset."""
     return name.rpartition("/")[0]
 
 
 def _broken(opened: Any, link: str, others: Sequence[Candidate]) -> FileFormatError:
-    """Return the error for a link that leads nowhere."""
     target = opened.get(link, getlink=True)
     where = f" of the file {target.filename}" if hasattr(target, "filename") else ""
     return FileFormatError(
@@ -244,7 +240,6 @@ def other_files(dataset: Any) -> tuple[FileIdentity, ...]:
 
 
 def _paths(dataset: Any) -> Iterator[str]:
-    """Yield the files that hold values of an open dataset."""
     import h5py
 
     home = Path(dataset.file.filename)
@@ -276,17 +271,11 @@ def _paths(dataset: Any) -> Iterator[str]:
 def existing_file_of(name: str, home: Path) -> Path:
     """Return the file that HDF5 finds by a name in a file `home`; raise if there is none.
 
-    HDF5 looks next to that file and, if it is a symbolic link, next to the file behind it. Between
-    these it looks in the folder of the process, but that of a worker can be another one.
+    HDF5 looks next to that file and, if it is a symbolic link, next to the file behind it; and in
+    the folder of the process, which can be another one on a worker.
     """
     names = [name, Path(name).name] if Path(name).is_absolute() else [name]
     for place in (home.parent / each for home in (home, home.resolve()) for each in names):
         if place.is_file():
-            here = Path(name)
-            if home.parent / name != place and here.is_file() and not here.samefile(place):
-                raise FileFormatError(
-                    f"HDF5 would read {here.absolute()} in place of {place}, because {home} is a "
-                    f"link: open {home.resolve()}"
-                )
             return place.absolute()
     raise FileFormatError(f"{home} needs {name}, which does not exist. Put it back")
