@@ -270,7 +270,7 @@ def plain_array(values: Any) -> Any:
         return values
     if values.ragged:
         raise ArgumentTypeError(f"{values!r} is ragged: one value of the same shape is needed")
-    order = tuple(axis.index_in_array for axis in _axes(values))
+    order = tuple(axis.index_in_array for axis in ordered_axes(values))
     data = values.data
     return data if order == tuple(range(data.ndim)) else data.transpose(order)
 
@@ -309,7 +309,7 @@ def labels_of(values: Any) -> AxisLabels | None:
         return AxisLabels(dims=tuple(values.dims), indexes=indexes)
     if not is_signal(values):
         return None
-    names = [axis.name if isinstance(axis.name, str) else None for axis in _axes(values)]
+    names = [axis.name if isinstance(axis.name, str) else None for axis in ordered_axes(values)]
     return None if None in names else AxisLabels(dims=tuple(names), indexes={}, is_loose=True)
 
 
@@ -328,7 +328,7 @@ def read_axis(axis: Any) -> Axis:
 
 def axes_of_signal(signal: Any) -> tuple[Axis, ...]:
     """Return the axes of a signal, navigation axes first; unknown names are empty."""
-    return tuple(map(read_axis, _axes(signal)))
+    return tuple(map(read_axis, ordered_axes(signal)))
 
 
 def axes_of_data_array(array: Any) -> tuple[Axis, ...]:
@@ -341,7 +341,7 @@ def axes_of_data_array(array: Any) -> tuple[Axis, ...]:
     )
 
 
-def _axes(signal: Any) -> tuple[Any, ...]:
+def ordered_axes(signal: Any) -> tuple[Any, ...]:
     """Return the axes of a signal, slowest first, navigation axes before signal axes."""
     manager = signal.axes_manager
     return (*manager.navigation_axes[::-1], *manager.signal_axes[::-1])

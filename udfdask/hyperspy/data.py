@@ -18,9 +18,9 @@ from hyperspy.api import preferences, signals
 from udfdask.advice import SIGNAL
 from udfdask.base.config import chunk_bytes
 from udfdask.errors import ArgumentValueError
-from udfdask.geometry.labels import DataLabels
+from udfdask.geometry.labels import DataLabels, plain_array
 from udfdask.hyperspy.make_signal import read_calibration
-from udfdask.hyperspy.regions import aligned_data, lazy_signal_error, read_mask, read_roi
+from udfdask.hyperspy.regions import lazy_signal_error, read_mask, read_roi
 from udfdask.run.labeled_data import LabeledData
 from udfdask.udf import UDF
 
@@ -37,7 +37,7 @@ def arrange(signal: Any, roi: Any, *, named: bool = False) -> LabeledData:
             f"{signal!r} is ragged or has no signal axes, so that it has no frames of one shape: "
             "transpose it, as in signal.T or signal.transpose(signal_axes=2)"
         )
-    array = aligned_data(signal)
+    array = plain_array(signal)
     calibration = read_calibration(signal)
     names = [axis.name for axis in calibration.axes]
     return LabeledData(
@@ -102,7 +102,7 @@ def read_parameters(signal: Any, kwargs: Mapping[str, Any]) -> dict[str, Any]:
             continue
         own = value.axes_manager.navigation_shape
         if own == nav:
-            data = aligned_data(value)
+            data = plain_array(value)
             extra = data.shape[len(nav) :]
             read[name] = UDF.aux_data(data, kind="nav", extra_shape=extra, dtype=data.dtype)
         elif own not in ((), (1,)):

@@ -11,7 +11,7 @@ import dask.array as da
 from hyperspy.api import signals
 
 from udfdask.geometry.axes import Axis, Calibration, with_different_names
-from udfdask.geometry.labels import Place, read_axis
+from udfdask.geometry.labels import Place, axes_of_signal
 from udfdask.io.hyperspy_file import read_unit, read_voltage
 from udfdask.results.named_results import ResultInfo
 
@@ -71,10 +71,7 @@ def read_labels(signal: Any) -> SignalLabels:
 
 def read_calibration(signal: Any) -> Calibration:
     """Return the axes of a signal in the order of UDFs, (*nav, *sig), its unit and voltage."""
-    manager = signal.axes_manager
-    sig = manager.signal_axes[::-1]
-    axes = [read_axis(axis) for axis in (*manager.navigation_axes[::-1], *sig)]
-    named = with_different_names(axes, len(sig))
+    named = with_different_names(axes_of_signal(signal), len(signal.axes_manager.signal_axes))
     return Calibration(axes=named, unit=read_unit(signal), voltage=read_voltage(signal))
 
 

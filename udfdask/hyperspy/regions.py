@@ -11,6 +11,7 @@ from hyperspy.roi import BaseROI, Line2DROI
 
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.geometry.chunk_grid import BoolArray
+from udfdask.geometry.labels import plain_array
 
 
 def read_roi(signal: Any, roi: Any) -> Any:
@@ -49,7 +50,7 @@ def _read(signal: Any, mask: Any, *, navigate: bool) -> Any:
         raise ArgumentTypeError(
             f"the roi is {mask!r} of dtype {mask.data.dtype}, expected booleans, as in mask > 0"
         )
-    return np.asarray(aligned_data(mask))
+    return np.asarray(plain_array(mask))
 
 
 def _select(signal: Any, roi: Any, *, navigate: bool) -> BoolArray:
@@ -89,14 +90,6 @@ def _select(signal: Any, roi: Any, *, navigate: bool) -> BoolArray:
         raise ArgumentValueError(f"{roi!r} selects no pixel of the frames, along {what}")
     spread = tuple(axis.size if axis in order else 1 for axis in every[::-1])
     return np.broadcast_to(mask.reshape(spread), tuple(axis.size for axis in every[::-1]))
-
-
-def aligned_data(signal: Any) -> Any:
-    """Return the array of a signal with navigation axes first, transposed if necessary."""
-    manager = signal.axes_manager
-    axes = (*manager.navigation_axes[::-1], *manager.signal_axes[::-1])
-    order = tuple(axis.index_in_array for axis in axes)
-    return signal.data if order == tuple(range(signal.data.ndim)) else signal.data.transpose(order)
 
 
 def lazy_signal_error(what: str) -> ArgumentTypeError:

@@ -15,7 +15,7 @@ from udfdask.base.once_per_process import OncePerProcess
 from udfdask.base.targets import METADATA
 from udfdask.errors import ArgumentValueError, FileFormatError, UDFError, missing_package
 from udfdask.geometry.electrons import volts
-from udfdask.geometry.labels import read_axis
+from udfdask.geometry.labels import axes_of_signal, ordered_axes
 from udfdask.geometry.units import unit_of_quantity
 from udfdask.io.file_identity import COPY_AGAIN, FileIdentity, check_values, reading, unchanged
 from udfdask.io.hdf5 import hyperspy_format, take_over
@@ -92,8 +92,7 @@ def open_with_hyperspy(
     known = manager.signal_dimension if is_known else 0
     sig = choose_sig_dims(sig_dims, array.ndim, known=known)
     # A signal whose axes were declared by `axis.navigate` has its navigation axes anywhere.
-    ordered = (*manager.navigation_axes[::-1], *manager.signal_axes[::-1])
-    order = tuple(axis.index_in_array for axis in ordered)
+    order = tuple(axis.index_in_array for axis in ordered_axes(signal))
     is_moved = order != tuple(range(array.ndim))
     # RosettaSciIO maps these files in each task, so that any part of the file is read alone. Of
     # others, tasks read HyperSpy's chunks: it would read a complete one for each part of it.
@@ -113,7 +112,7 @@ def open_with_hyperspy(
     plugin = signal.metadata.get_item("General.FileIO.0.io_plugin", default="").rpartition(".")[2]
     reader = f"HyperSpy ({plugin}{'' if is_lazy else ', read at once'})"
     reader += f", signal {number}" if len(signals) > 1 else ""
-    title, axes = signal.metadata.General.title or file.stem, [read_axis(axis) for axis in ordered]
+    title, axes = signal.metadata.General.title or file.stem, axes_of_signal(signal)
     how: dict[str, Any] = {"unit": read_unit(signal), "voltage": read_voltage(signal)}
     return opened_array(lazy, sig, reader=reader, title=title, axes=axes, **how)
 
@@ -178,7 +177,6 @@ def _load(file: Path, files: Sequence[FileIdentity]) -> tuple[list[Any], bool]:
 
 
 def _choose(signals: Sequence[Any], dataset: str | int | None, *, file: str) -> int:
-    """Return the number of the signal that the user means."""
     titles = [signal.metadata.General.title for signal in signals]
     if dataset is None:
         matches = [n for n, s in enumerate(signals) if s.axes_manager.navigation_dimension > 0]
