@@ -284,7 +284,9 @@ class LogsumUDF(BuiltInUDF):
         self._products.normalize_products(self.results.mantissa, self.results.exponent)
 
     def merge(self, dest: Views, src: Views) -> None:
-        self._products.merge_products(dest.mantissa, dest.exponent, src.mantissa, src.exponent)
+        dest.mantissa *= src.mantissa
+        dest.exponent += src.exponent
+        self._products.normalize_products(dest.mantissa, dest.exponent)
 
     def get_results(self) -> Mapping[str, Any]:
         from udfdask.kernels.cpu.log_sums import log_of

@@ -4,13 +4,7 @@ import numpy as np
 import pytest
 
 from every_dtype import FOREIGN, KNOWN, sample
-from udfdask.kernels.cpu.log_sums import (
-    BLOCK,
-    log_of,
-    merge_products,
-    multiply_heights,
-    normalize_products,
-)
+from udfdask.kernels.cpu.log_sums import BLOCK, log_of, multiply_heights, normalize_products
 
 REAL = [d for d in KNOWN + FOREIGN if np.dtype(d).kind != "c"]
 
@@ -66,14 +60,6 @@ def test_the_lowest_pixel_gives_exactly_nothing():
     data = sample("f4", (50, 12))
     data[:, 3] = -1e30
     assert log_of(*products(data))[3] == 0
-
-
-def test_merging():
-    data = sample("i2", (40, 6))
-    mantissa, exponent = products(data[:7])
-    merge_products(mantissa, exponent, *products(data[7:]))
-    assert ((mantissa >= 1) & (mantissa < 2)).all()
-    np.testing.assert_allclose(log_of(mantissa, exponent), plain(data), rtol=1e-13)
 
 
 def test_nan_and_infinity():

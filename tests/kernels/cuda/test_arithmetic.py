@@ -137,14 +137,6 @@ def test_products_of_heights(xp, small_blocks):
     assert ((finite >= 1) & (finite < 2)).all()
 
 
-def test_products_of_products(xp):
-    one, two = (xp.asarray(v) for v in ([1.5, np.inf, 1.0], [1.75, 1.0, 1.0]))
-    power, more = xp.asarray([3, 0, 0]), xp.asarray([-1, 0, 2])
-    dense_products.merge_products(one, power, two, more)
-    assert to_host(one).tolist() == [1.3125, np.inf, 1]
-    assert to_host(power).tolist() == [3, 0, 2]
-
-
 @pytest.mark.parametrize("most", [None, 4, 30])
 @pytest.mark.parametrize("dtype", ["int64", "float32", "float64"])
 def test_products_with_masks(xp, small_blocks, most, dtype):

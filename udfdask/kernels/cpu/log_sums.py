@@ -59,15 +59,6 @@ def normalize_products(mantissa: AnyArray, exponent: AnyArray) -> None:
     normalize(mantissa.reshape(-1).view(np.int64), exponent.reshape(-1))
 
 
-def merge_products(
-    mantissa: AnyArray, exponent: AnyArray, more_mantissa: AnyArray, more_exponent: AnyArray
-) -> None:
-    """Multiply products with others, all with a mantissa between 1 and 2."""
-    mantissa *= more_mantissa
-    exponent += more_exponent
-    normalize_products(mantissa, exponent)
-
-
 def log_of(mantissa: AnyArray, exponent: AnyArray) -> AnyArray:
     """Return the natural logarithm of products, float64."""
     logs: AnyArray = np.log(mantissa)

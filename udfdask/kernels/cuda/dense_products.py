@@ -96,10 +96,3 @@ def normalize_products(mantissa: Any, exponent: Any) -> None:
     finite = xp.isfinite(mantissa)
     exponent += xp.where(finite, power - 1, 0).astype(exponent.dtype)
     mantissa[...] = xp.where(finite, 2 * fraction, mantissa)
-
-
-def merge_products(mantissa: Any, exponent: Any, more_mantissa: Any, more_exponent: Any) -> None:
-    """Multiply products with others, all with a mantissa between 1 and 2."""
-    mantissa *= more_mantissa
-    exponent += more_exponent
-    normalize_products(mantissa, exponent)
