@@ -18,6 +18,7 @@ from udfdask.geometry.units import Quantity, as_quantity
 from udfdask.io.memmap import read_npy
 from udfdask.io.opened_file import OpenedFile
 from udfdask.io.opening import open_file
+from udfdask.results.named_results import numbered
 from udfdask.udf import UDF
 
 
@@ -65,13 +66,9 @@ def _by_name(typed: Sequence[TypedUDF]) -> dict[str, UDF]:
     given = [one.name for one in typed if one.is_named]
     named: dict[str, UDF] = {}
     for one in typed:
-        name, n = one.name, 1
-        if given.count(name) > 1:
-            raise click.UsageError(f"two UDFs are called {name!r}: give them different names")
-        while not one.is_named and name in (*named, *given):
-            n += 1
-            name = f"{one.name}_{n}"
-        named[name] = one.udf
+        if given.count(one.name) > 1:
+            raise click.UsageError(f"two UDFs are called {one.name!r}: give them different names")
+        named[one.name if one.is_named else numbered(one.name, (*named, *given))] = one.udf
     return named
 
 
@@ -125,7 +122,6 @@ def _scaled(axes: Sequence[Axis], scale: Sequence[Quantity]) -> tuple[Axis, ...]
 
 
 def _to_shape(text: str) -> tuple[int, ...]:
-    """Convert ``256,256`` to a tuple of ints."""
     return tuple(map(int, text.split(",")))  # click tells users of a ValueError
 
 

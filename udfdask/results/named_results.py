@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
@@ -246,6 +247,12 @@ class Lookup(Mapping[str, Any]):
 
     def __repr__(self) -> str:
         return repr(dict(self))
+
+
+def numbered(name: str, taken: Container[str]) -> str:
+    """Return a name of the results of a UDF, with a number if it is taken, as in ``sum_2``."""
+    names = itertools.chain([name], (f"{name}_{n}" for n in itertools.count(2)))
+    return next(one for one in names if one not in taken)
 
 
 def name_of_class(name: str) -> str:

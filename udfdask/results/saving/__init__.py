@@ -13,7 +13,7 @@ from udfdask.base.targets import Target, check_target
 from udfdask.base.tracebacks import own_lines_hidden
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, missing_package
 from udfdask.geometry.labels import did_you_mean
-from udfdask.results.named_results import name_of_class
+from udfdask.results.named_results import name_of_class, numbered
 from udfdask.results.result import Result
 from udfdask.scheduling.compute import check_options, compute
 from udfdask.scheduling.progress import Progress
@@ -230,12 +230,8 @@ def _by_name(results: Any) -> dict[str, Result]:
                 f"not a {type(result).__name__}"
             )
         name = str(key) if is_named else result.name
-        name = first = name or name_of_class(result.udf_name)
+        name = name or name_of_class(result.udf_name)
         if is_named and name in named:
             raise ArgumentValueError(f"results must have different names, not {list(results)}")
-        n = 1
-        while name in named:
-            n += 1
-            name = f"{first}_{n}"
-        named[name] = result
+        named[numbered(name, named)] = result
     return named
