@@ -102,7 +102,7 @@ def test_other_spellings(name):
         ("fem:center=(8,8,rad_in=2", "'(8,8' cannot be read"),
         ("pick:a=3", "keyword argument 'a' (pick takes no parameters)"),
         ("correlation:peaks=no.npy,template=3,steps=2", "there is no file 'no.npy'"),
-        ("auto:f=3", "'3' is not a function: write numpy:max, or mine.py:peak"),
+        ("auto:f=3", "a function of a frame (on the command line f=numpy:max"),
         ("auto:f=numpy:nothing", "has no attribute 'nothing'"),
     ],
 )

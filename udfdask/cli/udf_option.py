@@ -128,10 +128,7 @@ def _read_value(parameter: inspect.Parameter | None, name: str, text: str) -> An
         return text
     if text.endswith(".npy"):
         return read_npy(text)
-    if "Callable" in annotation:
-        place = _PLACE.fullmatch(text)
-        if place is None:
-            raise ValueError(f"{text!r} is not a function: write numpy:max, or mine.py:peak")
+    if place := _PLACE.fullmatch(text):
         return _find_own(place[1], place[2])
     if text.lower() in _CONSTANTS:
         return _CONSTANTS[text.lower()]
@@ -147,7 +144,6 @@ def _read_value(parameter: inspect.Parameter | None, name: str, text: str) -> An
 
 
 def _find_own(place: str, name: str) -> Any:
-    """Return the object of this name in a module or file of the user."""
     try:
         return operator.attrgetter(name)(_module(place, Path.cwd()))
     except AttributeError as error:

@@ -96,7 +96,8 @@ class AutoUDF(UDF):
         kind = f if isinstance(f, type) else type(f)
         if not callable(function) or issubclass(kind, UDF):
             raise ArgumentTypeError(
-                f"expected a function of a frame, got {kind.__name__}: run_udf runs UDFs"
+                "expected a function of a frame (on the command line f=numpy:max or "
+                f"f=mine.py:peak), got {kind.__name__}: run_udf runs UDFs"
             )
         if not (kwargs is None or isinstance(kwargs, Mapping)):
             raise ArgumentTypeError(
@@ -240,7 +241,6 @@ class AutoUDF(UDF):
             raise
 
     def _store(self, value: Any, results: Sequence[Any]) -> None:
-        """Assign what the function returned for a frame to its results."""
         p = self.params
         for part, result in zip(parts_of(value, p.output_names), results, strict=True):
             if p.ragged:  # objects are sent to other processes: on the host
