@@ -26,7 +26,8 @@ if TYPE_CHECKING:
         UndeclaredBufferError,
     )
     from udfdask.geometry.axes import Axis
-    from udfdask.geometry.shapes import Shape, Slice
+    from udfdask.geometry.shapes import Shape
+    from udfdask.geometry.slices import Slice
     from udfdask.results.result import Result
     from udfdask.results.saving import save_results
     from udfdask.run.map_frames import map_frames
@@ -88,7 +89,8 @@ if not TYPE_CHECKING:  # a type checker would accept any name
                 "UDFRunCancelled UDFWarning UndeclaredBufferError"
             ),
             "geometry.axes": "Axis",
-            "geometry.shapes": "Shape Slice",
+            "geometry.shapes": "Shape",
+            "geometry.slices": "Slice",
             "scheduling.records.folder": "cache",
             "results.result": "Result",
             "run.map_frames": "map_frames",

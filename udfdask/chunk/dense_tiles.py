@@ -23,7 +23,7 @@ from udfdask.corrections.correct_tile import (
 )
 from udfdask.corrections.planes import TilePlanes, tile_planes
 from udfdask.corrections.shift_tile import FrameShifts, ReusedMemory, TileShifts, shift_tile
-from udfdask.geometry.shapes import Slice
+from udfdask.geometry.slices import Slice
 from udfdask.geometry.tiling import TilingScheme
 
 if TYPE_CHECKING:

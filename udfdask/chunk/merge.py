@@ -15,7 +15,8 @@ from udfdask.chunk.task_context import merge_context
 from udfdask.chunk.udf_instance import Instance
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, UDFError
 from udfdask.geometry.chunk_grid import BoolArray
-from udfdask.geometry.shapes import Shape, Slice
+from udfdask.geometry.shapes import Shape
+from udfdask.geometry.slices import Slice
 from udfdask.plan.recipe import Recipe
 from udfdask.udf.aux_data import concatenate_rows
 from udfdask.udf.base import overrides

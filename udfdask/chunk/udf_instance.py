@@ -14,7 +14,7 @@ from udfdask.base.tracebacks import add_origin
 from udfdask.base.types import AnyArray
 from udfdask.errors import NotAvailableError, UDFError
 from udfdask.geometry.chunk_grid import Grid
-from udfdask.geometry.shapes import Slice
+from udfdask.geometry.slices import Slice
 from udfdask.plan.parameters import new_instance
 from udfdask.plan.recipe import Recipe
 from udfdask.udf import UDFMethod

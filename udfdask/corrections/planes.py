@@ -18,7 +18,7 @@ import numpy as np
 
 from udfdask.backends.backend import locked
 from udfdask.base.types import AnyArray
-from udfdask.geometry.shapes import Slice
+from udfdask.geometry.slices import Slice
 from udfdask.kernels.overflow import compiled_dtype
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from udfdask.base.aligned import aligned_empty
 from udfdask.base.types import AnyArray
 from udfdask.corrections.correct_tile import as_lines
 from udfdask.errors import UDFError
-from udfdask.geometry.shapes import Slice
+from udfdask.geometry.slices import Slice
 from udfdask.kernels.overflow import compiled_dtype
 
 

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.geometry.shapes import Shape, Slice
+from udfdask.geometry.shapes import Shape
+from udfdask.geometry.slices import Slice
 
 TILE_BYTES = 4 << 20
 """Default size of a tile in bytes, as converted; the setting is `udfdask.tile-bytes`."""

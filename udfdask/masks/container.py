@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
-from udfdask.geometry.shapes import Slice
+from udfdask.geometry.slices import Slice
 from udfdask.masks import checks
 from udfdask.masks.stack import (
     Factories,

@@ -9,7 +9,8 @@ import numpy as np
 
 from udfdask.base.types import AnyArray
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
-from udfdask.geometry.shapes import Shape, Slice
+from udfdask.geometry.shapes import Shape
+from udfdask.geometry.slices import Slice
 from udfdask.kernels.cpu.change_frames import moved_back, overlap
 from udfdask.kernels.cpu.dense_products import product
 from udfdask.kernels.overflow import add_exactly, require_near

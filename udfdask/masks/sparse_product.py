@@ -11,7 +11,7 @@ from udfdask.backends.backend import DenseBackend, locked
 from udfdask.backends.sparse_rows import csr_rows
 from udfdask.base.once_per_process import OncePerProcess
 from udfdask.base.types import AnyArray
-from udfdask.geometry.shapes import Slice
+from udfdask.geometry.slices import Slice
 from udfdask.kernels.cuda.dense_products import add_dense_products
 from udfdask.kernels.overflow import add_exactly, require_near
 from udfdask.masks.dense_product import LARGEST, MaskProduct, real_masks, region_of

@@ -25,7 +25,8 @@ from udfdask.corrections import CorrectionSet
 from udfdask.geometry.axes import Calibration
 from udfdask.geometry.halo import Halo
 from udfdask.geometry.roi import Region, normalize_roi
-from udfdask.geometry.shapes import Shape, Slice
+from udfdask.geometry.shapes import Shape
+from udfdask.geometry.slices import Slice
 from udfdask.geometry.tiling import sparse_tiling
 from udfdask.plan.arguments import plan_descan
 from udfdask.testing.eager_run import make_recipe

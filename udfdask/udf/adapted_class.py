@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from udfdask.backends.backend import locked
-from udfdask.geometry.shapes import Shape, Slice
+from udfdask.geometry.shapes import Shape
+from udfdask.geometry.slices import Slice
 from udfdask.udf import UDF, UDFMethod
 from udfdask.udf.aux_data import AuxData
 from udfdask.udf.buffers import BufferSpec, declare

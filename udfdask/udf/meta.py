@@ -15,7 +15,8 @@ from udfdask.corrections import CorrectionSet
 from udfdask.errors import NotAvailableError
 from udfdask.geometry.axes import Axis, Calibration
 from udfdask.geometry.chunk_grid import Grid, as_index, as_range
-from udfdask.geometry.shapes import Shape, Slice
+from udfdask.geometry.shapes import Shape
+from udfdask.geometry.slices import Slice
 from udfdask.geometry.tiling import TilingScheme
 
 Core = tuple[slice, ...]

@@ -14,7 +14,8 @@ from udfdask.backends.table import to_host
 from udfdask.base.types import AnyArray, is_lazy
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.geometry.axes import Axis
-from udfdask.geometry.shapes import Shape, Slice
+from udfdask.geometry.shapes import Shape
+from udfdask.geometry.slices import Slice
 from udfdask.geometry.units import Quantity, as_quantity
 from udfdask.kernels.cpu.dense_products import product
 from udfdask.kernels.cuda.dense_products import add_window_products
