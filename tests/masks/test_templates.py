@@ -10,7 +10,7 @@ from hypothesis.extra.numpy import arrays
 from udfdask import ArgumentTypeError, ArgumentValueError
 from udfdask import masks as m
 from udfdask.masks import DiskTemplate, background_subtraction, circular
-from udfdask.masks.templates import shifted_templates
+from udfdask.masks.template_stacks import shifted_templates
 
 
 @pytest.mark.parametrize("radius", [0.3, 0.5, 1, 2.5, 3.2, 4])

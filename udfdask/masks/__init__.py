@@ -20,14 +20,18 @@ if TYPE_CHECKING:
     from udfdask.masks.disks import window as window
     from udfdask.masks.polar import bounding_radius as bounding_radius
     from udfdask.masks.polar import polar_map as polar_map
+    from udfdask.masks.template_stacks import (
+        sparse_circular_multi_stack as sparse_circular_multi_stack,
+    )
+    from udfdask.masks.template_stacks import (
+        sparse_template_multi_stack as sparse_template_multi_stack,
+    )
     from udfdask.masks.templates import DiskTemplate as DiskTemplate
     from udfdask.masks.templates import background_subtraction as background_subtraction
     from udfdask.masks.templates import balance as balance
     from udfdask.masks.templates import (
         radial_gradient_background_subtraction as radial_gradient_background_subtraction,
     )
-    from udfdask.masks.templates import sparse_circular_multi_stack as sparse_circular_multi_stack
-    from udfdask.masks.templates import sparse_template_multi_stack as sparse_template_multi_stack
 
 if not TYPE_CHECKING:  # a type checker would accept any name
     __getattr__, __dir__ = lazy_names(
@@ -37,9 +41,9 @@ if not TYPE_CHECKING:  # a type checker would accept any name
             "disks": ("circular gradient_x gradient_y radial_gradient rectangular ring window"),
             "polar": "bounding_radius polar_map",
             "container": "MaskContainer",
+            "template_stacks": "sparse_circular_multi_stack sparse_template_multi_stack",
             "templates": (
                 "DiskTemplate background_subtraction balance radial_gradient_background_subtraction"
-                " sparse_circular_multi_stack sparse_template_multi_stack"
             ),
         },
     )

@@ -20,7 +20,7 @@ from udfdask.geometry.units import Quantity, as_quantity
 from udfdask.kernels.cpu.dense_products import product
 from udfdask.kernels.cuda.dense_products import add_window_products
 from udfdask.masks import MaskContainer
-from udfdask.masks.templates import shifted_templates
+from udfdask.masks.template_stacks import shifted_templates
 from udfdask.udf.aux_data import AuxData
 from udfdask.udf.buffers import BufferSpec
 from udfdask.udf.promises import Promises
