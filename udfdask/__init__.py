@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     from udfdask.results.saving import save_results
     from udfdask.run.map_frames import map_frames
     from udfdask.run.progressive import run_udf_iter
-    from udfdask.run.run_udf import compute, explain, get_resources, persist, run_udf
+    from udfdask.run.resources import get_resources
+    from udfdask.run.run_udf import compute, explain, persist, run_udf
     from udfdask.scheduling.on_workers import on_workers
     from udfdask.scheduling.records.folder import cache
     from udfdask.udf import UDF, UDFMethod
@@ -95,7 +96,8 @@ if not TYPE_CHECKING:  # a type checker would accept any name
             "results.result": "Result",
             "run.map_frames": "map_frames",
             "run.progressive": "run_udf_iter",
-            "run.run_udf": "compute explain get_resources persist run_udf",
+            "run.resources": "get_resources",
+            "run.run_udf": "compute explain persist run_udf",
             "results.saving": "save_results",
             "scheduling.on_workers": "on_workers",
             "base.types": (

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
 import dask.array as da
 
 from udfdask.advice import ARRAY, Door
-from udfdask.backends.table import known_backends
 from udfdask.base.tracebacks import own_lines_hidden, warn_user
 from udfdask.explanation.costs import advised
 from udfdask.geometry.roi import Region
@@ -20,9 +19,7 @@ from udfdask.graph.dask_internals.expressions import as_dask
 from udfdask.graph.inputs import files_of_run, with_dask_arrays
 from udfdask.graph.result_tasks import ResultTasks
 from udfdask.plan.arguments import Options
-from udfdask.plan.check_input import check_is_array, check_udfs
-from udfdask.plan.declarations import allowed_backends
-from udfdask.plan.parameters import new_instance
+from udfdask.plan.check_input import check_is_array
 from udfdask.plan.plan import Plan, make_plan
 from udfdask.results.named_results import ResultInfo
 from udfdask.results.result import Result
@@ -41,7 +38,7 @@ from udfdask.udf.written_methods import is_of_user
 
 T = TypeVar("T")
 
-__all__ = ["compute", "explain", "get_resources", "persist", "run_udf"]
+__all__ = ["compute", "explain", "persist", "run_udf"]
 
 if TYPE_CHECKING:
     from udfdask.explanation.describe import Explanation
@@ -327,55 +324,6 @@ def in_form_of(udf: Any, results: tuple[T, ...]) -> T | tuple[T, ...] | dict[str
 
 
 def _count_tasks(every: Sequence[ResultTasks], array: da.Array) -> int:
-    """Return the number of tasks that the results of a run add to those of the array."""
     own = set(array.dask.layers)
     layers = {name: layer for tasks in every for name, layer in tasks.graph.layers.items()}
     return sum(len(layer) for name, layer in layers.items() if name not in own)
-
-
-def get_resources(
-    udfs: UDF | Sequence[UDF] | Mapping[str, UDF], backends: str | Sequence[str] | None = None
-) -> dict[str, float]:
-    """Return the resources that the workers of a cluster must have to run UDFs together.
-
-    Pass them to `dask.compute` or a method of a client. `udfdask.compute`, `Result.compute` and
-    `run_udf_iter` do not need them: they restrict only the tasks that need a device.
-
-    Parameters
-    ----------
-    udfs : UDF, or list, tuple or dict of UDF
-        The UDFs to run.
-    backends : str or sequence of str, optional
-        The array backends that the run is restricted to, as in `run_udf`.
-
-    Returns
-    -------
-    dict
-        ``{"CUDA": 1}`` if one of the UDFs runs only on a CUDA device: all backends that it accepts
-        are CuPy backends or "cuda". ``{}`` otherwise.
-
-    Raises
-    ------
-    ArgumentTypeError
-        If `udfs` contains something else than UDFs, or `backends` has a wrong type.
-    ArgumentValueError
-        If `udfs` is empty, a backend is unknown, or a UDF accepts none of `backends`.
-
-    Examples
-    --------
-    >>> import udfdask as ud
-    >>> from udfdask.udfs import SumUDF
-    >>> class OnDevice(ud.UDF):
-    ...     def get_backends(self):
-    ...         return (ud.UDF.BACKEND_CUPY,)
-    >>> ud.get_resources([SumUDF(), OnDevice()])
-    {'CUDA': 1}
-    >>> ud.get_resources(SumUDF())
-    {}
-    """
-    every = as_list(udfs)
-    check_udfs(every)
-    allowed = None if backends is None else known_backends(backends, f"backends={backends!r}")
-    offers = [allowed_backends(new_instance(type(udf), udf._kwargs), allowed) for udf in every]
-    needs_cuda = any(all(backend.device == "cuda" for backend in offer) for offer in offers)
-    return {"CUDA": 1} if needs_cuda else {}
