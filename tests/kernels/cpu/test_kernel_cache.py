@@ -80,33 +80,8 @@ def environment(folder, **more):
     return {**kept, "PYTHONPATH": paths, "NUMBA_CACHE_DIR": str(folder / "cache"), **more}
 
 
-def call(folder, script="calls.py", **more):
-    """Run the script in a separate process and return its output."""
-    command = [sys.executable, str(folder / script)]
-    done = subprocess.run(
-        command,
-        env=environment(folder, **more),
-        capture_output=True,
-        text=True,
-        timeout=LATE,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
-
-
-def call_mounted(folder, mounts, script="calls.py", **more):
-    """Do the same after shell commands that mount something for this process only."""
-    if sys.platform != "linux":
-        pytest.skip("mounts of one process are Linux's")
-    shell = f"{mounts}\nexec {sys.executable} {folder / script}"
-    command = ["unshare", "--mount", "sh", "-ec", shell]
-    try:
-        allowed = subprocess.run(["unshare", "--mount", "true"], capture_output=True, check=False)
-    except FileNotFoundError:
-        pytest.skip("there is no command unshare")
-    if allowed.returncode:
-        pytest.skip(f"mounting is refused: {allowed.stderr.decode().strip()}")
+def output_of(folder, command, **more):
+    """Run a program in a separate process and return what it prints."""
     done = subprocess.run(
         command,
         env=environment(folder, **more),
@@ -119,6 +94,25 @@ def call_mounted(folder, mounts, script="calls.py", **more):
         pytest.skip(f"mounting is refused: {done.stderr.strip()}")
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
+
+
+def call(folder, script="calls.py", **more):
+    """Run the script in a separate process and return its output."""
+    return output_of(folder, [sys.executable, str(folder / script)], **more)
+
+
+def call_mounted(folder, mounts, script="calls.py", **more):
+    """Do the same after shell commands that mount something for this process only."""
+    if sys.platform != "linux":
+        pytest.skip("mounts of one process are Linux's")
+    try:
+        allowed = subprocess.run(["unshare", "--mount", "true"], capture_output=True, check=False)
+    except FileNotFoundError:
+        pytest.skip("there is no command unshare")
+    if allowed.returncode:
+        pytest.skip(f"mounting is refused: {allowed.stderr.decode().strip()}")
+    shell = f"{mounts}\nexec {sys.executable} {folder / script}"
+    return output_of(folder, ["unshare", "--mount", "sh", "-ec", shell], **more)
 
 
 def full(folder):
