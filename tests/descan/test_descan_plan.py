@@ -200,20 +200,6 @@ def test_the_copies_of_tiles_are_predicted():
     assert both == 2 * 6 * 72 * 4
 
 
-def test_corrections_come_first():
-    """A broken pixel is patched where it is on the detector."""
-    dark = np.random.default_rng(2).random(SIG)
-    corrections = CorrectionSet(dark=dark, excluded_pixels=(3, 4))
-    options = {"corrections": corrections, "descan": SHIFTS}
-    for tile in ("1 MiB", 100):
-        with dask.config.set({"udfdask.tile-bytes": tile}):
-            corrected = ud.run_udf(X, ud.udfs.PickUDF(), corrections=corrections)
-            frames = da.from_array(corrected["intensity"].compute().reshape(DATA.shape))
-            expected = ud.run_udf(frames, SumUDF(), descan=SHIFTS)["intensity"].compute()
-            found = ud.run_udf(X, SumUDF(), **options)["intensity"].compute()
-        np.testing.assert_allclose(found, expected, rtol=1e-6)
-
-
 def test_the_own_center_of_mass_removes_the_descan():
     """Lazy shifts that are computed from the same data, in one pass."""
     y, x = np.mgrid[:16, :16]

@@ -117,17 +117,17 @@ def test_lost_records_are_computed_again(case, how, cache, tmp_path):
 
 
 @pytest.mark.parametrize("case", ["several", "chain", "tree with nav", "roi", "large parameter"])
-def test_each_scheduler_keeps_and_reads(case, cache, scheduler, tmp_path):
+def test_each_scheduler_keeps_and_reads(case, cache, options, tmp_path):
     make = CASES[case]
     expected = without_cache(*make(tmp_path))
     loads(tmp_path)
-    assert_equal(ud.compute(*make(tmp_path), **scheduler), expected)
+    assert_equal(ud.compute(*make(tmp_path), **options), expected)
     once = loads(tmp_path)
-    assert_equal(ud.compute(*make(tmp_path), **scheduler), expected)
+    assert_equal(ud.compute(*make(tmp_path), **options), expected)
     assert not loads(tmp_path)
     for file in records(cache)[::2]:
         file.unlink()
-    assert_equal(ud.compute(*make(tmp_path), **scheduler), expected)
+    assert_equal(ud.compute(*make(tmp_path), **options), expected)
     assert sum(loads(tmp_path).values()) <= sum(once.values())
 
 

@@ -38,12 +38,12 @@ def counted(values, folder, chunks, name):
 
 @pytest.mark.parametrize("subpixel", [False, True])
 @pytest.mark.parametrize("chunks", [(2, 3, 8, 9), (4, 5, 3, 9)])
-def test_equal_on_every_scheduler(scheduler, chunks, subpixel):
+def test_equal_on_every_scheduler(options, chunks, subpixel):
     x = da.from_array(DATA, chunks=chunks)
     expected = run_reference(DATA, UDFS, descan=Descan(SHIFTS, subpixel=subpixel))
     for shifts in (SHIFTS, da.from_array(SHIFTS, chunks=(3, 2, 1))):
         runs = ud.run_udf(x, UDFS, descan=Descan(shifts, subpixel=subpixel))
-        for found, wanted in zip(ud.compute(*runs, **scheduler), expected, strict=True):
+        for found, wanted in zip(ud.compute(*runs, **options), expected, strict=True):
             for name in wanted:
                 np.testing.assert_allclose(found[name], wanted[name], rtol=1e-5, atol=1e-5)
 
@@ -84,11 +84,11 @@ def test_chunks_without_selected_frames_need_no_shifts(tmp_path):
     np.testing.assert_array_equal(found, expected)
 
 
-def test_progressive(scheduler):
+def test_progressive(options):
     x = da.from_array(DATA, chunks=(2, 3, 8, 9))
     expected = run_reference(DATA, UDFS, descan=SHIFTS)
     for shifts in (SHIFTS, da.from_array(SHIFTS, chunks=(3, 2, 1))):
-        (*_, last) = ud.run_udf_iter(x, UDFS, descan=shifts, **scheduler)
+        (*_, last) = ud.run_udf_iter(x, UDFS, descan=shifts, **options)
         for found, wanted in zip(last.buffers, expected, strict=True):
             for name in wanted:
                 np.testing.assert_allclose(found[name], wanted[name], rtol=1e-5, atol=1e-5)
