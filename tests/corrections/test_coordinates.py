@@ -57,21 +57,17 @@ def test_any_product_comes_back(parts):
 
 
 @pytest.mark.parametrize(
-    ("matrix", "error", "message"),
+    ("matrix", "error"),
     [
-        (np.diag([1, 2]), ArgumentValueError, "scales y by 1 and x by 2"),
-        (
-            [[1, 0.6], [0, 0.8]],
-            ArgumentValueError,
-            r"shears.*them becomes 53\.13 degrees",
-        ),
-        ([[1, 1], [0, 0]], ArgumentValueError, "shears.*them becomes 0 degrees"),
-        (np.zeros((2, 2)), ArgumentValueError, "maps everything to 0"),
-        (np.eye(3), ArgumentValueError, r"of shape \(2, 2\)"),
-        (np.full((2, 2), np.nan), ArgumentValueError, "finite matrix"),
-        ("turn", ArgumentTypeError, "must be a matrix of real numbers"),
+        (np.diag([1, 2]), ArgumentValueError),
+        ([[1, 0.6], [0, 0.8]], ArgumentValueError),
+        ([[1, 1], [0, 0]], ArgumentValueError),
+        (np.zeros((2, 2)), ArgumentValueError),
+        (np.eye(3), ArgumentValueError),
+        (np.full((2, 2), np.nan), ArgumentValueError),
+        ("turn", ArgumentTypeError),
     ],
 )
-def test_mistakes(matrix, error, message):
-    with pytest.raises(error, match=message):
+def test_mistakes(matrix, error):
+    with pytest.raises(error):
         c.scale_rotate_flip_y(matrix)

@@ -146,15 +146,15 @@ def test_pixels_outside_of_the_frame_are_told_when_they_are_read(files):
 
 
 @pytest.mark.parametrize(
-    ("wrong", "error", "match"),
+    ("wrong", "error"),
     [
-        ({"indices_dtype": "f4"}, ArgumentTypeError, "indices_dtype must be an integer type"),
-        ({"dtype": "M8[s]"}, ArgumentTypeError, "dtype must be a type of numbers"),
-        ({"nav_shape": ()}, ArgumentValueError, "must have at least one size"),
-        ({"sig_shape": (5, 0)}, ArgumentValueError, "sig_shape must have positive sizes"),
-        ({"chunks": (4, 6, 2, 7)}, ArgumentValueError, r"divide frames.*pass -1 for the signal"),
+        ({"indices_dtype": "f4"}, ArgumentTypeError),
+        ({"dtype": "M8[s]"}, ArgumentTypeError),
+        ({"nav_shape": ()}, ArgumentValueError),
+        ({"sig_shape": (5, 0)}, ArgumentValueError),
+        ({"chunks": (4, 6, 2, 7)}, ArgumentValueError),
     ],
 )
-def test_wrong_arguments(files, wrong, error, match):
-    with pytest.raises(error, match=match):
+def test_wrong_arguments(files, wrong, error):
+    with pytest.raises(error):
         files.open(**({"nav_shape": (4, 6), "sig_shape": (5, 7)} | wrong))

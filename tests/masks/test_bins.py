@@ -85,14 +85,14 @@ def test_sparse_where_a_bin_covers_less_than_a_tenth():
 
 
 @pytest.mark.parametrize(
-    ("options", "error", "message"),
+    ("options", "error"),
     [
-        ({"n_bins": 0}, ArgumentValueError, "n_bins must be at least 1, not 0"),
-        ({"radius": 2, "radius_inner": 2}, ArgumentValueError, "radius_inner must be smaller"),
+        ({"n_bins": 0}, ArgumentValueError),
+        ({"radius": 2, "radius_inner": 2}, ArgumentValueError),
     ],
 )
-def test_mistakes(options, error, message):
-    with pytest.raises(error, match=message):
+def test_mistakes(options, error):
+    with pytest.raises(error):
         m.radial_bins(4, 4, 9, 9, **options)
 
 

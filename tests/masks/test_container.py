@@ -205,20 +205,20 @@ def stack(shape):
 
 
 @pytest.mark.parametrize(
-    ("given", "options", "error", "message"),
+    ("given", "options", "error"),
     [
-        (STACK, {}, ArgumentTypeError, "for an array, write lambda: array"),
-        ([stack((2, 2)), 3], {}, ArgumentTypeError, "a list of callables"),
-        ([], {}, ArgumentValueError, "mask_factories is empty"),
-        (stack(1), {"use_sparse": "csr"}, ArgumentValueError, "use_sparse must be .*'csr'"),
-        (stack(1), {"default_sparse": False}, ArgumentValueError, "default_sparse must be"),
-        (stack(1), {"backend": "cupy"}, ArgumentValueError, "None or 'numpy', not 'cupy'"),
-        ([stack(1)], {"count": 2}, ArgumentValueError, "count=2 was given, but there are 1"),
-        (stack(1), {"count": -1}, ArgumentValueError, "count must be 0 or more"),
+        (STACK, {}, ArgumentTypeError),
+        ([stack((2, 2)), 3], {}, ArgumentTypeError),
+        ([], {}, ArgumentValueError),
+        (stack(1), {"use_sparse": "csr"}, ArgumentValueError),
+        (stack(1), {"default_sparse": False}, ArgumentValueError),
+        (stack(1), {"backend": "cupy"}, ArgumentValueError),
+        ([stack(1)], {"count": 2}, ArgumentValueError),
+        (stack(1), {"count": -1}, ArgumentValueError),
     ],
 )
-def test_mistakes_at_once(given, options, error, message):
-    with pytest.raises(error, match=message):
+def test_mistakes_at_once(given, options, error):
+    with pytest.raises(error):
         MaskContainer(given, **options)
 
 
@@ -245,18 +245,18 @@ def test_mistakes_of_factories_when_masks_are_needed(factories, options, error, 
 
 
 @pytest.mark.parametrize(
-    ("key", "options", "error", "message"),
+    ("key", "options", "error"),
     [
-        (np.s_[:3], {}, ArgumentTypeError, r"must be a Slice, such as self\.meta\.slice"),
-        (piece((0, 4), SIG), {}, ArgumentValueError, r"is not inside masks of .*\(6, 7\)"),
-        (piece((0, 0, 0), (1, 1, 1)), {}, ArgumentValueError, "For one mask, pass a list"),
-        (WHOLE, {"sparse_backend": "x"}, ArgumentValueError, "sparse_backend must be None"),
+        (np.s_[:3], {}, ArgumentTypeError),
+        (piece((0, 4), SIG), {}, ArgumentValueError),
+        (piece((0, 0, 0), (1, 1, 1)), {}, ArgumentValueError),
+        (WHOLE, {"sparse_backend": "x"}, ArgumentValueError),
     ],
 )
-def test_mistakes_when_cutting(key, options, error, message):
+def test_mistakes_when_cutting(key, options, error):
     masks = MaskContainer(lambda: STACK)
     for get in (masks.get, masks.get_for_sig_slice):
-        with pytest.raises(error, match=message):
+        with pytest.raises(error):
             get(key, **options)
 
 

@@ -39,15 +39,15 @@ def test_a_template_at_all_places_of_a_window():
 
 
 @pytest.mark.parametrize(
-    ("fields", "error", "message"),
+    ("fields", "error"),
     [
-        ({"radius": 0}, ArgumentValueError, "radius must be positive, not 0"),
-        ({"radius": "large"}, ArgumentTypeError, "radius must be a number of pixels, not 'large'"),
-        ({"radius": 3, "radius_outer": 3}, ArgumentValueError, "larger than radius, but 3 <= 3"),
+        ({"radius": 0}, ArgumentValueError),
+        ({"radius": "large"}, ArgumentTypeError),
+        ({"radius": 3, "radius_outer": 3}, ArgumentValueError),
     ],
 )
-def test_wrong_radii(fields, error, message):
-    with pytest.raises(error, match=message):
+def test_wrong_radii(fields, error):
+    with pytest.raises(error):
         DiskTemplate(**fields)
 
 
@@ -90,15 +90,15 @@ def test_positions_are_rounded_and_may_be_ranges_and_arrays():
 
 
 @pytest.mark.parametrize(
-    ("change", "error", "message"),
+    ("change", "error"),
     [
-        ({"mask_index": []}, ArgumentValueError, "must have the same length"),
-        ({"offsetX": [np.nan]}, ArgumentValueError, "offsetX must contain finite numbers"),
-        ({"template": np.ones(3)}, ValueError, "unpack"),
+        ({"mask_index": []}, ArgumentValueError),
+        ({"offsetX": [np.nan]}, ArgumentValueError),
+        ({"template": np.ones(3)}, ValueError),
     ],
 )
-def test_mistakes_of_stamps(change, error, message):
+def test_mistakes_of_stamps(change, error):
     arguments = {name: [0] for name in ("mask_index", "offsetX", "offsetY")}
     arguments |= {"template": np.ones((2, 2)), "imageSizeX": 4, "imageSizeY": 4}
-    with pytest.raises(error, match=message):
+    with pytest.raises(error):
         m.sparse_template_multi_stack(**{**arguments, **change})

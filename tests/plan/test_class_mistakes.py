@@ -22,29 +22,24 @@ class Window(ud.UDF):
         self.results.n[:] = self.meta.neighbor_mask.sum()
 
 
-MISTAKES = {
-    "three axes": ({"halo": (1, 1, 1)}, ArgumentValueError, r"each of the 2 axes"),
-    "endless": ({"halo": 2**40}, ArgumentValueError, "from 0 to 1000000"),
-    "negative": ({"halo": ((0, -2), 1)}, ArgumentValueError, "an int from 0"),
-    "a float": ({"halo": 1.5}, ArgumentTypeError, r"halo = 1.5: it must be an int"),
-    "a bool": ({"halo": True}, ArgumentTypeError, r"halo = True: it must be an int"),
-    "a boundary": ({"boundary": "wrap"}, ArgumentValueError, r"one of .*'mask', .*not 'wrap'"),
-    "contiguous": ({"contiguous_nav": True}, ArgumentValueError, "leave them out"),
-    "whole frames": ({"whole_frames": True}, ArgumentValueError, "leave them out"),
-    "no halo": ({"halo": None}, ArgumentTypeError, "process_neighborhood, but no halo: set halo"),
-    "sparse": (
-        {"get_backends": lambda self: (self.BACKEND_SCIPY_CSR,)},
-        ArgumentValueError,
-        "takes only sparse arrays: .*add 'numpy'",
-    ),
-}
+MISTAKES = [
+    ({"halo": (1, 1, 1)}, ArgumentValueError),
+    ({"halo": 2**40}, ArgumentValueError),
+    ({"halo": ((0, -2), 1)}, ArgumentValueError),
+    ({"halo": 1.5}, ArgumentTypeError),
+    ({"halo": True}, ArgumentTypeError),
+    ({"halo": None}, ArgumentTypeError),
+    ({"boundary": "wrap"}, ArgumentValueError),
+    ({"contiguous_nav": True}, ArgumentValueError),
+    ({"whole_frames": True}, ArgumentValueError),
+    ({"get_backends": lambda self: (self.BACKEND_SCIPY_CSR,)}, ArgumentValueError),
+]
 
 
-@pytest.mark.parametrize("name", MISTAKES)
-def test_mistakes_are_caught_in_the_plan(name):
-    attributes, error, match = MISTAKES[name]
+@pytest.mark.parametrize(("attributes", "error"), MISTAKES)
+def test_mistakes_are_caught_in_the_plan(attributes, error):
     udf = type("Wrong", (Window,), attributes)()
-    with raise_if_dask_computes(), pytest.raises(error, match=match):
+    with raise_if_dask_computes(), pytest.raises(error):
         ud.run_udf(LAZY, udf)
 
 

@@ -49,16 +49,16 @@ def test_snapshots_and_descriptions(door):
 
 
 @pytest.mark.parametrize(
-    ("udfs", "error", "match"),
+    ("udfs", "error"),
     [
-        ({}, ValueError, "expected a UDF or a list of UDFs, got an empty list"),
-        ({"sum": SumUDF}, TypeError, r"got the class SumUDF: write SumUDF\(...\)"),
-        ({SumUDF()}, TypeError, "got set"),
+        ({}, ValueError),
+        ({"sum": SumUDF}, TypeError),
+        ({SumUDF()}, TypeError),
     ],
     ids=["empty", "class", "set"],
 )
 @EVERY
-def test_mistakes(door, udfs, error, match):
+def test_mistakes(door, udfs, error):
     for method in ("run_udf", "run_udf_iter", "explain"):
-        with pytest.raises(error, match=match):
+        with pytest.raises(error):
             getattr(methods(door, X), method)(udfs)

@@ -199,45 +199,35 @@ PATTERN = rings(np.array([30.2, 44.7]))
 
 
 @pytest.mark.parametrize(
-    ("pattern", "options", "error", "message"),
+    ("pattern", "options", "error"),
     [
-        (np.full((9, 9), 3), {}, ArgumentValueError, "pattern is flat: .* the value 3"),
-        (np.zeros((9, 9)), {"method": "com"}, ArgumentValueError, "pattern is flat"),
-        (np.full((9, 9), np.nan), {}, ArgumentValueError, "no finite pixel"),
-        (np.ones((0, 9)), {}, ArgumentValueError, r"no pixels: its shape is \(0, 9\)"),
-        (np.ones((2, 9, 9)), {}, ArgumentValueError, r"one image, shape \(y, x\), not \(2, 9, 9\)"),
-        (np.ones(9), {}, ArgumentValueError, r"not \(9,\): pass the mean or the sum"),
-        (5, {}, ArgumentValueError, r"not \(\)"),
-        (np.ones((9, 9), complex), {}, ArgumentTypeError, "real numbers, not ndarray .*complex"),
-        ("pattern.npy", {}, ArgumentTypeError, "real numbers, not str"),
-        (None, {}, ArgumentTypeError, "real numbers, not NoneType"),
-        ([[1, 2], [3]], {}, ArgumentTypeError, "pattern must be an array"),
-        (np.arange(900.0).reshape(30, 30), {}, ArgumentValueError, "no center of symmetry"),
-        (PATTERN, {"method": "center"}, ArgumentValueError, "one of symmetry, com, not 'center'"),
-        (PATTERN, {"mask": np.ones((3, 3), bool)}, ArgumentValueError, r"mask has the shape \(3,"),
-        (PATTERN, {"mask": np.zeros(SIG, bool)}, ArgumentValueError, "mask leaves no finite pixel"),
-        (PATTERN, {"mask": np.ones(SIG)}, ArgumentTypeError, "mask must be an array of bool"),
-        (PATTERN, {"radius": 5}, ArgumentValueError, 'radius is for method="com"'),
-        (PATTERN, {"start": (5, 5)}, ArgumentValueError, 'start is for method="com"'),
-        (PATTERN, {"method": "com", "start": (5, 5)}, ArgumentValueError, "needs a radius"),
-        (PATTERN, {"method": "com", "radius": -1}, ArgumentValueError, "radius must be positive"),
-        (
-            PATTERN,
-            {"method": "com", "radius": 5, "start": 5},
-            ArgumentTypeError,
-            "start must be a position",
-        ),
-        (
-            PATTERN,
-            {"method": "com", "radius": 5, "start": (500, 5)},
-            ArgumentValueError,
-            "no pixel that is used lies within radius=5",
-        ),
-        (-PATTERN, {"method": "com"}, ArgumentValueError, "needs positive intensities"),
+        (np.full((9, 9), 3), {}, ArgumentValueError),
+        (np.zeros((9, 9)), {"method": "com"}, ArgumentValueError),
+        (np.full((9, 9), np.nan), {}, ArgumentValueError),
+        (np.ones((0, 9)), {}, ArgumentValueError),
+        (np.ones((2, 9, 9)), {}, ArgumentValueError),
+        (np.ones(9), {}, ArgumentValueError),
+        (5, {}, ArgumentValueError),
+        (np.ones((9, 9), complex), {}, ArgumentTypeError),
+        ("pattern.npy", {}, ArgumentTypeError),
+        (None, {}, ArgumentTypeError),
+        ([[1, 2], [3]], {}, ArgumentTypeError),
+        (np.arange(900.0).reshape(30, 30), {}, ArgumentValueError),
+        (PATTERN, {"method": "center"}, ArgumentValueError),
+        (PATTERN, {"mask": np.ones((3, 3), bool)}, ArgumentValueError),
+        (PATTERN, {"mask": np.zeros(SIG, bool)}, ArgumentValueError),
+        (PATTERN, {"mask": np.ones(SIG)}, ArgumentTypeError),
+        (PATTERN, {"radius": 5}, ArgumentValueError),
+        (PATTERN, {"start": (5, 5)}, ArgumentValueError),
+        (PATTERN, {"method": "com", "start": (5, 5)}, ArgumentValueError),
+        (PATTERN, {"method": "com", "radius": -1}, ArgumentValueError),
+        (PATTERN, {"method": "com", "radius": 5, "start": 5}, ArgumentTypeError),
+        (PATTERN, {"method": "com", "radius": 5, "start": (500, 5)}, ArgumentValueError),
+        (-PATTERN, {"method": "com"}, ArgumentValueError),
     ],
 )
-def test_what_has_no_center(pattern, options, error, message):
-    with pytest.raises(error, match=message):
+def test_what_has_no_center(pattern, options, error):
+    with pytest.raises(error):
         find_center(pattern, **options)
 
 

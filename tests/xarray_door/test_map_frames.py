@@ -79,19 +79,19 @@ def test_ragged(array):
 
 
 @pytest.mark.parametrize(
-    ("output_dims", "error", "match"),
+    ("output_dims", "error"),
     [
-        ("ky", ValueError, "ky"),  # the data have 8 positions along it, the function returns 10
-        ([], ArgumentValueError, r"1 different names.*shape \(10,\)"),
-        (["a", "b"], ArgumentValueError, "1 different names"),
-        (["y"], ArgumentValueError, "1 different names, other than"),
-        ({"ky"}, ArgumentTypeError, "a list of names"),  # a set has no order
-        (["thickness"], ArgumentValueError, "1 different names, other than"),  # a coordinate
+        ("ky", ValueError),  # the data have 8 positions along it, the function returns 10
+        ([], ArgumentValueError),
+        (["a", "b"], ArgumentValueError),
+        (["y"], ArgumentValueError),
+        ({"ky"}, ArgumentTypeError),  # a set has no order
+        (["thickness"], ArgumentValueError),  # a coordinate
     ],
 )
-def test_names_that_cannot_be(array, output_dims, error, match):
+def test_names_that_cannot_be(array, output_dims, error):
     array = array.assign_coords(ky=range(8))
-    with raise_if_dask_computes(), pytest.raises(error, match=match):
+    with raise_if_dask_computes(), pytest.raises(error):
         array.udf.map_frames(columns, output_dims=output_dims)
 
 

