@@ -3,7 +3,6 @@
 import itertools
 from functools import partial
 
-import dask
 import dask.array as da
 import numpy as np
 import pytest
@@ -12,9 +11,9 @@ import sparse
 
 import udfdask as ud
 from counted_masks import CALLS, counted, ones
-from udfdask.masks import circular, ring, window
-from udfdask.testing import assert_eq, check_udf, raise_if_dask_computes
-from udfdask.udfs import ApplyMasksUDF, SumUDF
+from udfdask.masks import window
+from udfdask.testing import raise_if_dask_computes
+from udfdask.udfs import ApplyMasksUDF
 
 RNG = np.random.default_rng(11)
 NAV, SIG = (4, 5), (12, 14)
@@ -104,15 +103,6 @@ class TestNumbers:
         assert_same(got[roi], want[roi])
         assert np.isnan(got[~roi]).all()
 
-    @pytest.mark.full
-    @pytest.mark.parametrize("tile_bytes", [30, 400])
-    @pytest.mark.parametrize("use_sparse", [True, False])
-    def test_tiles(self, tile_bytes, use_sparse):
-        data, stack = numbers("u2", NAV + SIG), numbers("i2", (3, *SIG))
-        with dask.config.set({"udfdask.tile-bytes": tile_bytes}):
-            got = run(data, ApplyMasksUDF(lambda: stack, use_sparse=use_sparse))
-        assert_same(got, reference(data, stack))
-
     @pytest.mark.parametrize(
         "factories",
         [
@@ -201,11 +191,6 @@ class TestNumbers:
         for use_sparse in (True, False):
             got = run(data, ApplyMasksUDF([partial(np.zeros, SIG)], use_sparse=use_sparse))
             np.testing.assert_array_equal(got, np.zeros((*NAV, 1)))
-
-    def test_an_empty_roi(self):
-        x = da.from_array(numbers("f4", NAV + SIG))
-        res = ud.run_udf(x, ApplyMasksUDF([lambda: np.ones(SIG)]), roi=np.zeros(NAV, bool))
-        assert np.isnan(res["intensity"].compute()).all()
 
     @pytest.mark.parametrize("use_sparse", [True, False])
     def test_nan_outside_of_a_mask(self, use_sparse):
@@ -320,23 +305,23 @@ class TestShifts:
         )
 
     @pytest.mark.parametrize(
-        ("given", "error", "message"),
+        ("given", "error"),
         [
-            ((1, 2, 3), ValueError, r"shifts have 3 numbers each, but a frame of shape \(12, 14\)"),
-            (np.zeros((*NAV, 1)), ValueError, "shifts have 1 numbers each"),
-            ((1, np.inf), ValueError, r"shifts must be finite, in pixels, not \(1.0, inf\)"),
-            ("yx", TypeError, r"shifts must be a pair \(y, x\), an array .* not 'yx'"),
-            ((1, (2, 3)), TypeError, "shifts must be a pair"),
-            ((), TypeError, "shifts must be a pair"),
-            (ud.UDF.aux_data(np.zeros(SIG, "f4"), "sig"), ValueError, "not of kind 'sig'"),
-            (ud.UDF.aux_data(np.zeros(NAV, "f4"), "nav"), ValueError, r"with extra_shape=\(\)"),
-            (np.zeros((*NAV, 2), complex), TypeError, "of numbers, not of dtype complex128"),
-            (np.zeros((3, 2)), ValueError, r"needs \(4, 5, 2\)"),
+            ((1, 2, 3), ValueError),
+            (np.zeros((*NAV, 1)), ValueError),
+            ((1, np.inf), ValueError),
+            ("yx", TypeError),
+            ((1, (2, 3)), TypeError),
+            ((), TypeError),
+            (ud.UDF.aux_data(np.zeros(SIG, "f4"), "sig"), ValueError),
+            (ud.UDF.aux_data(np.zeros(NAV, "f4"), "nav"), ValueError),
+            (np.zeros((*NAV, 2), complex), TypeError),
+            (np.zeros((3, 2)), ValueError),
         ],
     )
-    def test_mistakes(self, given, error, message):
+    def test_mistakes(self, given, error):
         x = da.from_array(self.DATA)
-        with pytest.raises(error, match=message):
+        with pytest.raises(error):
             ud.run_udf(x, ApplyMasksUDF(lambda: self.STACK, shifts=given))
 
 
@@ -361,41 +346,26 @@ class TestMistakes:
             lazy.compute(scheduler="sync")
 
     @pytest.mark.parametrize(
-        ("how", "error", "message"),
+        ("how", "error"),
         [
-            ({"mask_factories": 3}, TypeError, "must be a mask, which is an array, or a function"),
-            ({"mask_factories": []}, ValueError, "mask_factories is empty"),
-            ({"mask_factories": partial(np.ones, SIG)}, ValueError, "For one mask, write mask_f"),
-            ({"mask_count": 3}, ValueError, "count=3 was given, but there are 1"),
-            ({"use_sparse": "csr"}, ValueError, "use_sparse must be None, True, False or one of"),
-            ({"mask_dtype": "nothing"}, TypeError, "is not a NumPy dtype"),
-            (
-                {"mask_factories": partial(np.ones, (1, *SIG)), "mask_dtype": "i4"},
-                TypeError,
-                "mask_dtype=int32 would change masks of dtype float64",
-            ),
-            ({"backends": "numby"}, ValueError, r"\['numby'\] is no array backend"),
+            ({"mask_factories": 3}, TypeError),
+            ({"mask_factories": []}, ValueError),
+            ({"mask_factories": partial(np.ones, SIG)}, ValueError),
+            ({"mask_count": 3}, ValueError),
+            ({"use_sparse": "csr"}, ValueError),
+            ({"mask_dtype": "nothing"}, TypeError),
+            ({"mask_factories": partial(np.ones, (1, *SIG)), "mask_dtype": "i4"}, TypeError),
+            ({"backends": "numby"}, ValueError),
         ],
     )
-    def test_in_the_plan(self, how, error, message):
-        with pytest.raises(error, match=message):
+    def test_in_the_plan(self, how, error):
+        with pytest.raises(error):
             ud.run_udf(self.X, ApplyMasksUDF(**{"mask_factories": [partial(np.ones, SIG)], **how}))
 
     def test_a_mask_dtype_is_checked_with_the_first_chunk_as_well(self):
         udf = ApplyMasksUDF([partial(np.ones, SIG)], mask_dtype="i4", mask_count=1)
         with pytest.raises(TypeError, match="would change masks"):
             ud.run_udf(self.X, udf).compute(scheduler="sync")
-
-    def test_a_shift_that_is_not_finite(self):
-        shifts = np.zeros((*NAV, 2))
-        shifts[0, 1] = np.nan, 3
-        udf = ApplyMasksUDF([partial(np.ones, SIG)], shifts=shifts)
-        with pytest.raises(ud.ArgumentValueError, match=r"must be finite, in pixels, not \(nan, 3"):
-            ud.run_udf(self.X, udf)
-        known = np.ones(NAV, dtype=bool)
-        known[0, 1] = False
-        got = ud.run_udf(self.X, udf, roi=known)["intensity"].compute()[..., 0]
-        np.testing.assert_allclose(got[known], self.X.compute()[known].sum(axis=(1, 2)))
 
     def test_times(self):
         x = da.zeros(NAV + SIG, dtype="m8[s]")
@@ -460,19 +430,6 @@ class TestInARun:
         with pytest.raises(ud.ArgumentValueError, match="shifts must be finite"):
             late.compute(scheduler="sync")
 
-    def test_in_company(self):
-        stack = numbers("f4", (2, *SIG))
-        one, total = ud.run_udf(self.X, [ApplyMasksUDF(lambda: stack), SumUDF()])
-        alone = ud.run_udf(self.X, ApplyMasksUDF(lambda: stack))
-        assert_eq(one, alone)
-        np.testing.assert_array_equal(total["intensity"], self.X.sum(axis=(0, 1)))
-
-    def test_an_iterator(self):
-        stack = numbers("i2", (2, *SIG))
-        want = reference(self.X.compute(), stack)
-        *_, snapshot = ud.run_udf_iter(self.X, ApplyMasksUDF(lambda: stack, shifts=(0, 0)))
-        np.testing.assert_array_equal(snapshot.buffers[0]["intensity"], want)
-
     def test_shifts_may_be_updated(self):
         stack = numbers("i2", (2, *SIG))
         iterator = ud.run_udf_iter(self.X, ApplyMasksUDF(lambda: stack, shifts=(0, 0)))
@@ -486,23 +443,6 @@ class TestInARun:
         got = client.compute(ud.run_udf(self.X, udf)["intensity"]).result()
         want = self.X[..., 1:, 1:].sum(axis=(2, 3)).compute()
         np.testing.assert_allclose(got[..., 0], want)
-
-
-@pytest.mark.full
-@pytest.mark.parametrize(
-    "udf",
-    [
-        ApplyMasksUDF(partial(np.linspace, np.zeros((6, 8)), np.ones((6, 8)), 3), use_sparse=False),
-        ApplyMasksUDF(
-            [partial(circular, 4, 3, 8, 6, 2), partial(ring, 4, 3, 8, 6, 3, 1)], use_sparse=True
-        ),
-        ApplyMasksUDF([partial(circular, 4, 3, 8, 6, 2)], use_sparse=False, shifts=(1, -2)),
-        ApplyMasksUDF([partial(circular, 4, 3, 8, 6, 2)], shifts=numbers("i4", (4, 6, 2))),
-    ],
-    ids=["dense", "sparse", "a shift", "shifts"],
-)
-def test_laws(udf):
-    check_udf(udf)
 
 
 @pytest.mark.parametrize("use_sparse", [False, True])

