@@ -9,6 +9,7 @@ import xarray as xr
 import udfdask as ud
 from counting import CountedData, counts
 from udf_zoo import ZOO
+from udfdask.analyses import fit_lattice, strain_map
 from udfdask.corrections import CorrectionSet
 from udfdask.udfs import StdDevUDF, SumSigUDF, SumUDF
 
@@ -182,6 +183,23 @@ def test_a_snapshot_a_map_and_an_explanation(x, data, folder):
     np.testing.assert_array_equal(
         x.udf.run_udf(SumUDF(), merge_small="1 GB")["intensity"].compute(), data.sum(axis=(0, 1))
     )
+
+
+def test_analyses_in_a_chain():
+    """Disks, lattices and strain of noisy positions: each function makes its arrays of results."""
+    orders = np.stack(np.mgrid[-2:3, -2:3], axis=-1).reshape(-1, 2)
+    disks = (30, 32) + orders @ np.array([(12.0, 1.0), (-1.0, 12.4)])
+    disks = disks + np.random.default_rng(0).normal(0, 0.05, (4, 6, 25, 2))
+
+    def strain(module):
+        positions = module.from_array(disks, chunks=(2, 6, 25, 2))
+        lattice = fit_lattice(positions, weights=np.ones((4, 6, 25)))
+        return lattice["a"], strain_map(lattice, reference=np.s_[:2])["exx"]
+
+    found, expected = strain(dx), strain(da)
+    assert all(isinstance(one, dx.Array) for one in found)
+    for one, other in zip(dask.compute(*found), dask.compute(*expected), strict=True):
+        np.testing.assert_array_equal(one, other)
 
 
 def test_results_in_files(x, data, folder, tmp_path):

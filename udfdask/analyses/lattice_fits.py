@@ -17,7 +17,12 @@ from udfdask.geometry.axes import Axis
 from udfdask.geometry.roi import Region
 from udfdask.masks import checks
 from udfdask.results.result import Result
-from udfdask.run.run_with_parameters import run_with_parameters, takes_parameters_of
+from udfdask.run.run_with_parameters import (
+    as_dask,
+    in_kind_of,
+    run_with_parameters,
+    takes_parameters_of,
+)
 from udfdask.udf import UDF
 from udfdask.udf.buffers import BufferSpec
 from udfdask.udf.promises import Promises
@@ -234,7 +239,7 @@ def fit_lattice(
             f"positions must have the shape (*nav, disks, 2), not {frames.shape}: pass the result "
             "of find_disks"
         )
-    strengths = None
+    given, frames, strengths = frames, as_dask(frames), None
     if weights is not None:
         named = isinstance(weights, str)
         strengths = take_array(disks, (weights,), "find_disks")[0] if named else as_lazy(weights)
@@ -246,6 +251,7 @@ def fit_lattice(
     if axes is not None:
         options.setdefault("axes", (*axes[:-2], *FRAME_AXES))
     options.update(guess=guess, roi=roi)
+    frames = in_kind_of(given, frames)
     return run_with_parameters(fit_lattice, FitLatticeUDF, frames, sig_dims=2, **options)
 
 
@@ -256,6 +262,7 @@ def _with_column(frames: da.Array, weights: da.Array) -> da.Array:
             f"weights must have the shape {frames.shape[:-1]}, one for each disk, not "
             f"{weights.shape}"
         )
+    weights = as_dask(weights)
     return whole_frames(da.concatenate([frames[..., :2], weights[..., None]], axis=-1))
 
 

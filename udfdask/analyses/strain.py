@@ -17,7 +17,12 @@ from udfdask.geometry.axes import Axis
 from udfdask.geometry.roi import Region, normalize_roi
 from udfdask.masks import checks
 from udfdask.results.result import Result
-from udfdask.run.run_with_parameters import run_with_parameters, takes_parameters_of
+from udfdask.run.run_with_parameters import (
+    as_dask,
+    in_kind_of,
+    run_with_parameters,
+    takes_parameters_of,
+)
 from udfdask.udf import UDF
 from udfdask.udf.buffers import BufferSpec
 from udfdask.udf.promises import Promises
@@ -250,7 +255,7 @@ def strain_map(lattice: Any, *, roi: Region | None = None, **options: Any) -> Re
     """
     if isinstance(lattice, Mapping):
         (a, axes), (b, _) = (take_array(lattice, (name,), "fit_lattice") for name in "ab")
-        vectors = whole_frames(da.stack([a, b], axis=-2))
+        vectors = in_kind_of(a, whole_frames(da.stack([as_dask(a), as_dask(b)], axis=-2)))
         if axes is not None:
             options.setdefault("axes", (*axes[:-1], *FRAME_AXES))
     else:

@@ -8,11 +8,14 @@ from typing import Any
 
 from udfdask.errors import unknown_arguments
 from udfdask.geometry.labels import is_labeled
+from udfdask.graph.dask_internals.expressions import as_dask, in_kind_of
 from udfdask.plan.check_input import check_is_array
 from udfdask.results.result import Result
 from udfdask.run.options import F, RunOptions, forwards
 from udfdask.run.run_udf import run_udf
 from udfdask.udf import UDF
+
+__all__ = ["as_dask", "in_kind_of", "run_with_parameters", "takes_parameters_of"]
 
 
 def takes_parameters_of(udf: type[UDF]) -> Callable[[F], F]:
