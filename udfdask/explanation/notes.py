@@ -47,8 +47,8 @@ def _merge_notes(plan: Plan) -> Iterator[str]:
         yield (
             f"{udf.name}: merges run one after another, because merge might compute the nav "
             f"buffer{several} {', '.join(map(repr, nav))} from earlier chunks. If merge only "
-            f"assigns {them} (dest.{nav[0]}[:] = src.{nav[0]}), set merge_assigns_nav = True in "
-            "the class: then chunks are merged in a tree"
+            f"assigns {them}, write this as dest.{nav[0]}[:] = src.{nav[0]} without branches, or "
+            "set merge_assigns_nav = True in the class: then chunks are merged in a tree"
         )
 
 

@@ -19,6 +19,7 @@ from udfdask.geometry.chunk_grid import Grid
 from udfdask.udf import UDF
 from udfdask.udf.base import overrides
 from udfdask.udf.buffers import BufferSpec
+from udfdask.udf.merge_code import assigns_nav
 
 MergeMode = Literal["none", "rows", "chain", "tree", "all"]
 """The method that combines partial results. `none`: no method, nav buffers are results as they are.
@@ -166,7 +167,7 @@ def plan_merges(
     `merge_all` wins over `merge`, except where chunks come one at a time.
     """
     specs = {name: s for name, s in buffers.items() if s.use != "result_only"}
-    own = _mode_of_merge(udf, {s.kind for s in specs.values()})
+    own = _mode_of_merge(udf, specs)
     chosen: MergeMode = "all" if hasattr(udf, "merge_all") else own or "none"
     whole = [name for name, s in specs.items() if s.kind != "nav"]
     if chosen == "none" and whole:
@@ -190,15 +191,17 @@ def plan_merges(
     return tree(chosen), tree(own or chosen)
 
 
-def _mode_of_merge(udf: UDF, kinds: set[str]) -> MergeMode | None:
+def _mode_of_merge(udf: UDF, specs: Mapping[str, BufferSpec]) -> MergeMode | None:
     """Return how a UDF's own `merge` runs; None if it has none."""
     if not overrides(udf, "merge"):
         return None
-    if "nav" not in kinds:
+    nav = {name for name, spec in specs.items() if spec.kind == "nav"}
+    if not nav:
         return "tree"
-    if kinds == {"nav"}:
+    if nav == specs.keys():
         return "rows"
-    return "tree" if udf.merge_assigns_nav else "chain"
+    assigns = udf.merge_assigns_nav or assigns_nav(udf.merge, nav, specs.keys() - nav)
+    return "tree" if assigns else "chain"
 
 
 def check_split_every(value: Any, where: str) -> int | None:

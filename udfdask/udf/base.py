@@ -60,7 +60,8 @@ class UDF(Declarations, Processing):
     split_every : int or False or None
         Fan-in of the merge tree; False merges in one step; None for the configured fan-in.
     merge_assigns_nav : bool
-        Promise that `merge` only assigns nav buffers: a UDF that has some is then merged in a tree.
+        Promise that `merge` only assigns nav buffers, where its code does not show this as
+        ``dest.x[:] = src.x`` without branches: chunks are then merged in a tree.
     elementwise_results : bool
         Promise that `get_results` works row by row over nav: it then runs chunk by chunk.
     contiguous_nav : bool

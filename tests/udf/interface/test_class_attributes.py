@@ -158,7 +158,7 @@ def test_merge_assigns_nav_gets_the_tree():
     x = da.ones((16, 3, 5), chunks=(1, 3, 5), dtype="float32")
 
     def merge(self, dest, src):
-        dest.n[:] = src.n
+        np.copyto(dest.n, src.n)
         dest.o += src.o
 
     def process_frame(self, frame):

@@ -142,7 +142,7 @@ def run_udf_iter(
     -----
     Chunks are merged in the order in which they finish, or in navigation order if the order can
     matter: for `merge_all`, and for a UDF with its own `merge` that has nav buffers together with
-    other buffers, unless it sets `merge_assigns_nav`. If a UDF has both, `merge` is used.
+    other buffers, unless it only assigns them. If a UDF has both, `merge` is used.
     `merge_all` is called on its last result and the next chunk, or, with ``split_every=False``, on
     all chunks so far each time a snapshot is read.
 
