@@ -141,6 +141,23 @@ LAWS = {
         assert not Path(temporary.name).exists()
         assert (client.status, cluster.status.name) == ("closed", "closed")
     """,
+    "9-phase-and-strain": """
+        assert (guess["scan_rotation"], guess["flip_y"]) == (30, True)
+        assert np.std(by_dpc["phase"] - thin.blurred_phase) < 0.1
+
+        def correlation(one, other):
+            return np.corrcoef(one.ravel(), other.ravel())[0, 1]
+        assert correlation(by_side_band["phase"], thin.phase) > 0.8
+        assert abs(found["defocus"] - 25) < 1 and abs(found["scan_rotation"] - 20) < 1
+        from scipy.ndimage import gaussian_filter
+        details = fine.phase - gaussian_filter(fine.phase, 0.2 / 0.025)
+        assert correlation(found["phase"], details) > 0.8
+        assert lattice["num_used"].min() >= 9 and lattice["residual"].max() < 0.5
+        for name in ("exx", "eyy", "exy"):
+            assert np.std(strain[name] - true[name]) < 0.003
+        assert correlation(strain["exx"], true["exx"]) > 0.99
+        assert abs(strain["rotation"][:, -9:].mean() - true["rotation"][:, -9:].mean()) < 3e-4
+    """,
 }
 SAID = {
     "5-write-a-udf": [
