@@ -41,7 +41,10 @@ class Explanation:
     n_chunks: int
     """Chunks that are loaded and processed."""
     n_tasks: int
-    """Tasks that udfdask adds to the graph."""
+    """Tasks that run if all results of the run are computed together: those that load the data,
+    and one that assembles each result, included. dask may run the loading in the same task as the
+    processing. If it keeps the array itself in a task, as for a file that `from_array` reads, a
+    cluster runs this task, and other schedulers only hold it."""
     bytes_read: int
     """Size of the loaded data in bytes, as dask counts it: uncompressed, and dense for sparse
     data."""

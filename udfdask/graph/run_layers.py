@@ -30,7 +30,7 @@ from udfdask.base.config import inline_bytes
 from udfdask.base.names.origins import is_found
 from udfdask.base.once_per_process import OncePerProcess
 from udfdask.geometry.chunk_grid import Grid
-from udfdask.graph.dask_internals.layers import LazyLayer, loaded_again
+from udfdask.graph.dask_internals.layers import LazyLayer, loaded_again, with_data_inside
 from udfdask.graph.dask_internals.tasks import Key, List, OutputTask, Task, TaskRef
 from udfdask.graph.inputs import shared_recipe
 from udfdask.plan.merge_tree import MergeTree
@@ -64,7 +64,7 @@ class RunLayers:
 
             halos = self.recipe.halos(range(len(self.recipe.udfs)))
             array = join_small_chunks(array, plan.joined, self.recipe.grid, halos)
-        self.array = array
+        self.array = with_data_inside(array)
         self.layers: dict[str, Any] = {}
         self.depends: dict[str, set[str]] = {}
         self.recipe_layers: set[str] = set()

@@ -14,10 +14,9 @@ from udfdask.advice import ARRAY, Door
 from udfdask.base.tracebacks import own_lines_hidden, warn_user
 from udfdask.explanation.costs import advised
 from udfdask.geometry.roi import Region
-from udfdask.graph.build import build_graph
+from udfdask.graph.build import build_graph, count_tasks
 from udfdask.graph.dask_internals.expressions import as_dask
 from udfdask.graph.inputs import files_of_run, with_dask_arrays
-from udfdask.graph.result_tasks import ResultTasks
 from udfdask.plan.arguments import Options
 from udfdask.plan.check_input import check_is_array
 from udfdask.plan.plan import Plan, make_plan
@@ -274,7 +273,7 @@ def make_results(plan: Plan, array: da.Array, udf: Any) -> tuple[Result, ...]:
     def explain() -> Explanation:
         from udfdask.explanation.describe import describe  # runs do not need it
 
-        return describe(plan, array, _count_tasks(tasks_of_udfs, array))
+        return describe(plan, array, count_tasks(tasks_of_udfs))
 
     infos = make_infos(plan, udf, explain)
     pairs = zip(infos, tasks_of_udfs, strict=True)
@@ -321,9 +320,3 @@ def in_form_of(udf: Any, results: tuple[T, ...]) -> T | tuple[T, ...] | dict[str
     if isinstance(udf, dict):
         return dict(zip(udf, results, strict=True))
     return results if isinstance(udf, (list, tuple)) else results[0]
-
-
-def _count_tasks(every: Sequence[ResultTasks], array: da.Array) -> int:
-    own = set(array.dask.layers)
-    layers = {name: layer for tasks in every for name, layer in tasks.graph.layers.items()}
-    return sum(len(layer) for name, layer in layers.items() if name not in own)

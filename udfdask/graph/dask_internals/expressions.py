@@ -14,6 +14,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import dask.array as da
+from dask import base
+from dask._expr import FinalizeCompute
 from dask._task_spec import Alias
 from dask.highlevelgraph import HighLevelGraph
 
@@ -112,3 +114,9 @@ def as_expression(
 def in_kind_of(given: Any, array: Any) -> Any:
     """Return a dask array as an array of dask-array if `given` is one; all else unchanged."""
     return as_expression(array) if is_expression_array(given) else array
+
+
+def count_of_expressions(every: Sequence[tuple[da.Array, Any]]) -> int:
+    """Return how many tasks compute the arguments of `as_expression`, all of them together."""
+    expression = base.collections_to_expr([as_expression(*one) for one in every])
+    return len(FinalizeCompute(expression).optimize().__dask_graph__())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from typing import Any
@@ -13,7 +14,13 @@ from dask._expr import HLGExpr, _ExprSequence
 from dask._task_spec import DataNode, GraphNode, convert_legacy_graph
 from dask.array.core import concatenate3
 from dask.base import clone_key
-from dask.blockwise import BlockIndex, Blockwise, BlockwiseDepDict, blockwise_token
+from dask.blockwise import (
+    BlockIndex,
+    Blockwise,
+    BlockwiseDepDict,
+    blockwise_token,
+    optimize_blockwise,
+)
 from dask.core import flatten
 from dask.graph_manipulation import chunks
 from dask.highlevelgraph import HighLevelGraph, Layer
@@ -145,6 +152,21 @@ def in_one_layer(collections: Iterable[Any], tasks: dict[Any, Any]) -> list[Any]
     return [rebuild(graph, *state) for rebuild, state in rebuilds]
 
 
+def fused(graph: HighLevelGraph, keys: list[Any]) -> Mapping[str, Any]:
+    """Return the layers of a graph after dask has fused the blockwise ones; lists no task."""
+    layers: Mapping[str, Any] = optimize_blockwise(graph, keys).layers
+    return layers
+
+
+def is_never_fused(layer: Any) -> bool:
+    """Return whether dask fuses no task of a layer with its inputs."""
+    if isinstance(layer, LazyLayer):
+        return True
+    return isinstance(layer, ListedTasks) and all(
+        isinstance(task, OutputTask) for task in layer.values()
+    )
+
+
 def optimized(graph: HighLevelGraph, keys: list[Any]) -> dict[Any, Any]:
     """Return the tasks that some keys need, optimized as those of dask arrays are."""
     return dict(convert_legacy_graph(ensure_dict(da.Array.__dask_optimize__(graph, keys))))
@@ -202,12 +224,63 @@ def _can_clone(layer: Blockwise, needed: AbstractSet[str], keys: AbstractSet[Any
 
 def blocks_in_memory(array: Any) -> Mapping[Any, Any] | None:
     """Return the blocks of an array if they are in its graph as data; else None."""
-    layer: Any = array.dask.layers[array.name]
+    return _data_of(array.dask.layers[array.name])
+
+
+def _data_of(layer: Any) -> Mapping[Any, Any] | None:
+    """Return the values of a layer by key if all of them are data; else None."""
     if not isinstance(layer, TaskLayer) or isinstance(layer, LazyLayer):
         return None
     # the layer of random numbers, for example, has data and tasks that read them
     all_data = all(isinstance(block, (np.ndarray, DataNode)) for block in layer.values())
     return layer.mapping if all_data else None
+
+
+def with_data_inside(array: Any) -> da.Array:
+    """Return the same array; its blockwise layers hold the blocks in memory that they read.
+
+    dask fuses listed blocks with the tasks that read them one by one, and under other names: then
+    a cluster runs an alias more for each block.
+    """
+    layers, dependencies = dict(array.dask.layers), dict(array.dask.dependencies)
+    for name, layer in array.dask.layers.items():
+        for source in dependencies[name] if isinstance(layer, Blockwise) else ():
+            blocks = _data_of(layers[source])
+            if blocks is not None and _reads_each_block(layers[name], source, blocks):
+                layers[name] = _holding(layers[name], source, blocks)
+                dependencies[name] = dependencies[name] - {source}
+    graph = HighLevelGraph(layers, dependencies)
+    return da.Array(graph, array.name, array.chunks, meta=array._meta)
+
+
+def _reads_each_block(layer: Blockwise, source: str, blocks: Mapping[Any, Any]) -> bool:
+    """Return whether each task of a layer reads single blocks of a source, without contraction."""
+    inputs = [(given, index) for given, index in layer.indices if index is not None]
+    axes = {axis for given, index in inputs if given == source for axis in index}
+    return (
+        source in layer.numblocks
+        and len(blocks) == math.prod(layer.numblocks[source])
+        and axes <= set(layer.output_indices)
+    )
+
+
+def _holding(layer: Blockwise, source: str, blocks: Mapping[Any, Any]) -> Blockwise:
+    """Return a layer whose tasks hold the blocks of a source, under a name that is no layer's."""
+    names: dict[Any, Any] = {source: f"blocks-of-{source}"}
+    values = {k[1:]: b.value if isinstance(b, DataNode) else b for k, b in blocks.items()}
+    held = BlockwiseDepDict(values, tuple(layer.numblocks[source]))
+    return Blockwise(
+        layer.output,
+        layer.output_indices,
+        layer.task,
+        [(k if index is None else names.get(k, k), index) for k, index in layer.indices],
+        {names.get(k, k): numbers for k, numbers in layer.numblocks.items()},
+        concatenate=layer.concatenate,
+        new_axes=layer.new_axes,
+        output_blocks=layer.output_blocks,
+        annotations=layer.annotations,
+        io_deps={**layer.io_deps, names[source]: held},
+    )
 
 
 def join_blocks(blocks: Any) -> Any:
