@@ -82,7 +82,8 @@ def library_name(thing: Any) -> tuple[str, str] | None:
         module: Any = thing.__globals__.get("__name__")
     else:
         module = _attribute(thing, "__module__")
-    name = _attribute(thing, "__qualname__")
+    # a sentinel of Python 3.15 has only `__name__`, and so has a TypeVar
+    name = _attribute(thing, "__qualname__") or _attribute(thing, "__name__")
     if not (isinstance(module, str) and isinstance(name, str) and is_library(module)):
         return None
     return (module, name) if _at(sys.modules[module], name) is thing else None
