@@ -152,7 +152,8 @@ def test_data_are_freed_with_the_results(run):
         run(x)
         del x, source
         for thread in {*threading.enumerate()} - before:
-            thread.join(LATE)  # that of an iterator ends shortly after the last snapshot
+            if thread.daemon:  # that of an iterator ends shortly after the last snapshot
+                thread.join(LATE)
         assert alive() is None
     finally:
         gc.enable()
