@@ -99,3 +99,28 @@ def test_resources_that_no_worker_has(x, door, client, amount, how):
         ),
     ):
         door(x, scheduler=client, **options)
+
+
+@pytest.mark.parametrize("around", ["data", "operation", "run"])
+@pytest.mark.parametrize("asked", [{"resources": {"MEMORY": 1}}, {"workers": ["dead"]}], ids=str)
+def test_annotations_of_layers_that_no_worker_meets(around, asked, client):
+    """They hold if dask does not fuse tasks; else it loses them, and the tasks run anywhere."""
+
+    def annotated(part):
+        return dask.annotate(**asked) if part == around else contextlib.nullcontext()
+
+    with annotated("data"):
+        x = da.ones((4, 3, 4, 4), chunks=(1, 3, 4, 4))
+    with annotated("operation"):
+        x = x + 1
+    with annotated("run"):
+        result = ud.run_udf(x, SumUDF())
+    for door in (ud.compute, ud.persist):
+        with pytest.raises(ud.ArgumentValueError):
+            door(result, scheduler=client, optimize_graph=False)
+        with (
+            pytest.raises(ud.ArgumentValueError),
+            dask.config.set({"optimization.fuse.active": False}),
+        ):
+            door(result, scheduler=client)
+        np.testing.assert_array_equal(total_of(door(result, scheduler=client), client), 24)

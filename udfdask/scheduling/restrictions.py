@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
-from dask import base
+from dask import base, config
 from dask.core import reverse_dict
 
 from udfdask.errors import ArgumentValueError, DeviceError
@@ -49,6 +49,7 @@ def restrict(
         found = find_restrictions(tasks, keys)
     check_workers(options, client, bool(found.groups))
     if not restricted:
+        _check_annotations(plain, client, options)
         return results, {}, dict(options)
     annotations, rest = make_cluster_options(found, client, options)
     # dask will optimize the graph again, and must not fuse these tasks with others
@@ -201,13 +202,21 @@ def check_workers(options: Mapping[str, Any], client: Any, need_device: bool) ->
     If UDFs need a device, their tasks are checked instead: the error names these UDFs.
     """
     wanted = {**base.get_annotations(), **{name: value for name, value in options.items() if value}}
-    resources, names = wanted.get("resources"), _worker_names(wanted.get("workers"))
-    asked = _Demand(
-        resources=() if need_device or callable(resources) else tuple((resources or {}).items()),
-        workers=() if wanted.get("allow_other_workers") else names,
-    )
-    if asked.resources or asked.workers:
-        _check_demands([asked], client)
+    if need_device:
+        wanted.pop("resources", None)
+    _check_demands([_demand_of(wanted)], client)
+
+
+def _check_annotations(plain: Iterable[Any], client: Any, options: Mapping[str, Any]) -> None:
+    """Raise if no worker can run the layers that were made in a `dask.annotate`.
+
+    dask loses these annotations if it fuses the tasks of layers, as it does by default.
+    """
+    if options.get("optimize_graph", True) and config.get("optimization.fuse.active") is not False:
+        return
+    graphs = [getattr(one.__dask_graph__(), "layers", {}) for one in plain]
+    layers = [layer for graph in graphs for layer in graph.values()]
+    _check_demands([_demand_of(layer.annotations or {}) for layer in layers], client)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -231,13 +240,24 @@ class _Demand:
         )
 
 
+def _demand_of(annotations: Mapping[str, Any]) -> _Demand:
+    """Return what annotations ask for; those that are functions of keys ask for nothing."""
+    resources = annotations.get("resources") or {}
+    anywhere = annotations.get("allow_other_workers")
+    return _Demand(
+        resources=() if callable(resources) else tuple(sorted(resources.items())),
+        workers=() if anywhere else _worker_names(annotations.get("workers")),
+    )
+
+
 def _check_demands(demands: Iterable[_Demand], client: Any) -> None:
     """Raise if no worker meets a demand; an empty or adaptive cluster may still get one."""
     adaptive = getattr(getattr(client, "cluster", None), "_adaptive", None)
-    if not demands or getattr(adaptive, "periodic_callback", None) is not None:
+    asked = {demand for demand in demands if demand.resources or demand.workers}
+    if not asked or getattr(adaptive, "periodic_callback", None) is not None:
         return
     workers = workers_of(client)
-    for demand in sorted(set(demands), key=lambda demand: (not demand.udfs, str(demand))):
+    for demand in sorted(asked, key=lambda demand: (not demand.udfs, str(demand))):
         if workers and not any(demand.is_met_by(*worker) for worker in workers.items()):
             raise _error(demand, workers)
 

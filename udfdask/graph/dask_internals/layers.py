@@ -269,7 +269,7 @@ def _holding(layer: Blockwise, source: str, blocks: Mapping[Any, Any]) -> Blockw
     names: dict[Any, Any] = {source: f"blocks-of-{source}"}
     values = {k[1:]: b.value if isinstance(b, DataNode) else b for k, b in blocks.items()}
     held = BlockwiseDepDict(values, tuple(layer.numblocks[source]))
-    return Blockwise(
+    twin = Blockwise(
         layer.output,
         layer.output_indices,
         layer.task,
@@ -278,9 +278,10 @@ def _holding(layer: Blockwise, source: str, blocks: Mapping[Any, Any]) -> Blockw
         concatenate=layer.concatenate,
         new_axes=layer.new_axes,
         output_blocks=layer.output_blocks,
-        annotations=layer.annotations,
         io_deps={**layer.io_deps, names[source]: held},
     )
+    twin.annotations = layer.annotations  # without any, those of the run would be taken
+    return twin
 
 
 def join_blocks(blocks: Any) -> Any:
