@@ -206,11 +206,12 @@ def test_strain_is_in_percent_around_zero():
     image = figure.axes[0].images[0]
     assert image.get_clim() == pytest.approx((-0.02, 0.02))
     assert image.get_cmap().name == "RdBu_r"
-    figure.canvas.draw()
-    bar = image.colorbar.ax
-    texts = [text.get_text().replace("\N{MINUS SIGN}", "-") for text in bar.get_yticklabels()]
-    np.testing.assert_allclose(np.array(texts, float), 100 * bar.get_yticks(), atol=0.06)
-    assert bar.get_ylabel() == "%"
+    line = strain_map(lattices[0], reference=lattices[0, 0]).plot("exx")
+    for axes in (image.colorbar.ax, *line.axes):
+        axes.figure.canvas.draw()
+        texts = [text.get_text().replace("\N{MINUS SIGN}", "-") for text in axes.get_yticklabels()]
+        np.testing.assert_allclose(np.array(texts, float), 100 * axes.get_yticks(), atol=0.06)
+        assert axes.get_ylabel() == "%"
 
 
 def test_only_axes_of_one_unit_keep_the_proportions():

@@ -67,6 +67,15 @@ def _name(axis: Axis) -> str:
     return f"{axis.name} ({unit})"
 
 
+def _label_values(axis: Any, panel: Panel) -> None:
+    """Write the name or the unit of the values along matplotlib's axis, and percent if asked."""
+    from matplotlib.ticker import PercentFormatter
+
+    axis.set_label_text(panel.label or "%" * panel.percent, fontsize=9, color=INK)
+    if panel.percent:
+        axis.set_major_formatter(PercentFormatter(1, symbol=""))
+
+
 def _draw_lines(axes: Any, panel: Panel, values: Array) -> None:
     """Draw a line, shape (n,), or lines, shape (n, lines), and shade masks of shape (n,)."""
     positions = panel.axes[0].positions(len(values))
@@ -87,7 +96,7 @@ def _draw_lines(axes: Any, panel: Panel, values: Array) -> None:
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(axis="y", color="0.9", lw=0.7)
     axes.set_xlabel(_name(panel.axes[0]), fontsize=9, color=INK)
-    axes.set_ylabel(panel.label, fontsize=9, color=INK)
+    _label_values(axes.yaxis, panel)
     for number, (name, mask) in enumerate(panel.outlines.items(), start=1):
         color = _LINE_COLORS[number % len(_LINE_COLORS)]
         # where each run of True begins and ends
@@ -147,7 +156,6 @@ def _show(axes: Any, panel: Panel, values: Array, **colors: Any) -> Any:
 def _draw_image(figure: Any, axes: Any, panel: Panel, values: Array) -> None:
     """Draw the image and the color bar of a panel with two dimensions."""
     from matplotlib.colors import LogNorm
-    from matplotlib.ticker import PercentFormatter
 
     norm = color_norm(values, panel)
     if isinstance(norm, LogNorm):
@@ -158,9 +166,7 @@ def _draw_image(figure: Any, axes: Any, panel: Panel, values: Array) -> None:
     bar = figure.colorbar(image, cax=axes.inset_axes((1.03, 0, 0.045, 1)))
     bar.ax.tick_params(which="both", labelsize=8, colors=INK, length=3)
     bar.outline.set_visible(False)
-    bar.set_label(panel.label or "%" * panel.percent, fontsize=9, color=INK)
-    if panel.percent:
-        bar.formatter = PercentFormatter(1, symbol="")
+    _label_values(bar.ax.yaxis, panel)
     if panel.style == "phase":
         bar.set_ticks([-np.pi, 0, np.pi], labels=["−π", "0", "π"])  # noqa: RUF001
     if panel.outlines:

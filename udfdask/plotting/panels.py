@@ -61,7 +61,7 @@ class Panel:
     label: str = ""
     """Name of the values, with their unit."""
     percent: bool = False
-    """Write the values of an image in percent: 0.01 as 1."""
+    """Write the values in percent: 0.01 as 1."""
     outlines: Mapping[str, Array] = field(default_factory=dict)
     """Masks that are drawn over an image, shape (y, x), or over a line, shape (n,), by their
     names."""
