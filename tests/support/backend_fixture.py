@@ -43,7 +43,6 @@ UNCHANGED = {
     # no UDF is run, or a method is called on arrays of its own
     "interface/test_names",
     "udfs/test_find_center",
-    "udfs/test_near_misses",
     "udfs/test_untouched_partials",
     "udfs/test_record::test_many_open_it_at_once",
     # the run is in a process of its own, or it counts what a process makes once
@@ -68,18 +67,14 @@ NOT_ON_DEVICE = {
 NOT_ON_STAND_IN = {
     # tasks run in other processes, where nothing stands in for CuPy
     "interface/test_hooks::test_mixins_and_lambdas_made_in_a_function",
-    "interface/test_mapping::test_mixins_and_lambdas_made_in_a_function",
     "udfs/test_apply_masks::test_on_a_cluster",
-    "udfs/test_given_masks::test_on_a_scheduler",
     "udfs/test_record::test_a_cluster",
     "udfs/test_record::test_processes",
 }
 MATRIX_TESTS = {
     "interface/test_shapes::test_any_number_of_axes",
     "udfs/test_apply_masks::test_spectra",
-    "udfs/test_logsum::test_any_chunks_and_region",
-    "udfs/test_stddev::test_any_chunks_and_region",
-    "udfs/test_sum::test_any_chunks_and_region",
+    "udfs/test_ready_made::test_spectra",
 }
 """Tests over arrays with one navigation and one signal axis, which can be cut into matrices."""
 

@@ -2,6 +2,7 @@
 
 from functools import partial
 
+import dask.array as da
 import numpy as np
 import pytest
 
@@ -10,7 +11,7 @@ from every_dtype import sample
 from udf_facts import make_udfs, recording
 from udfdask.analyses import PolarMeanUDF, PolarUDF, RadialVarianceUDF
 from udfdask.masks import circular, ring
-from udfdask.testing import check_udf, raise_if_dask_computes
+from udfdask.testing import check_udf, raise_if_dask_computes, run_reference
 from udfdask.udfs import (
     FEMUDF,
     ApplyMasksUDF,
@@ -96,6 +97,17 @@ def test_the_laws(udf):
 @pytest.mark.parametrize("udf", [SumUDF(), SumSigUDF(), StdDevUDF(), FEMUDF((3, 4), 1, 3)])
 def test_the_laws_with_complex_data(udf):
     check_udf(udf, sample("c8", (4, 6, 5, 7)))
+
+
+def test_spectra():
+    data = RNG.integers(0, 90, (11, 20)).astype("uint16")
+    udfs = [SumUDF(), SumSigUDF(), StdDevUDF(), LogsumUDF(), ApplyMasksUDF(data[:3] % 2)]
+    x = da.from_array(data, chunks=(4, 20))
+    results = ud.compute(*ud.run_udf(x, udfs, sig_dims=1), **SYNC)
+    expected = run_reference(data, udfs, sig_dims=1)
+    for udf, result, wanted in zip(udfs, results, expected, strict=True):
+        for name, values in wanted.items():
+            np.testing.assert_allclose(result[name], values, rtol=1e-6, err_msg=f"{udf} {name}")
 
 
 @pytest.fixture
