@@ -223,24 +223,21 @@ def test_mistakes_at_once(given, options, error):
 
 
 @pytest.mark.parametrize(
-    ("factories", "options", "error", "message"),
+    ("factories", "options", "error"),
     [
-        *(
-            ([stack((4, 5)), stack(shape)], {}, ArgumentValueError, r"\(4, 5\) and .*\[1\] \(")
-            for shape in ((3, 5), (20,), ())
-        ),
-        (stack((5,)), {}, ArgumentValueError, r"shape \(5,\)\. For one mask, pass a list"),
-        (stack((3, 2, 2)), {"count": 4}, ArgumentValueError, "returned 3 masks, but count=4"),
-        (lambda: None, {}, ArgumentTypeError, "must return an array of numbers.*NoneType"),
+        *(([stack((4, 5)), stack(each)], {}, ArgumentValueError) for each in ((3, 5), (20,), ())),
+        (stack((5,)), {}, ArgumentValueError),
+        (stack((3, 2, 2)), {"count": 4}, ArgumentValueError),
+        (lambda: None, {}, ArgumentTypeError),
     ],
 )
-def test_mistakes_of_factories_when_masks_are_needed(factories, options, error, message):
+def test_mistakes_of_factories_when_masks_are_needed(factories, options, error):
     masks = MaskContainer(factories, **options)
     for name in ("computed_masks", "dtype", "use_sparse"):
-        with pytest.raises(error, match=message):
+        with pytest.raises(error):
             getattr(masks, name)
     for container in (masks, MaskContainer(factories, **options, use_sparse=True)):
-        with pytest.raises(error, match=message):
+        with pytest.raises(error):
             container.get(WHOLE)
 
 

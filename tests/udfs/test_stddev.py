@@ -96,18 +96,6 @@ def test_a_large_offset_costs_no_precision(chunks, dtype, offset):
     np.testing.assert_allclose(found["sum"], found["mean"] * 1024, rtol=1e-15)
 
 
-def test_a_large_offset_of_integers():
-    data = 65000 + np.random.default_rng(0).integers(0, 3, (64, 8, 4, 5)).astype("u2")
-    found = computed(da.from_array(data, chunks=(3, 8, 4, 5)))
-    check(found, data.reshape(-1, 4, 5), rtol=1e-12)
-
-
-@pytest.mark.parametrize("dtype", ["u2", "f4", "f8"])
-def test_pixels_that_never_change_deviate_by_nothing(dtype):
-    data = np.full((9, 7, 3, 4), 113, dtype=dtype)
-    assert not computed(da.from_array(data, chunks=(2, 3, 3, 4)))["std"].any()
-
-
 @pytest.mark.parametrize(("data", "mean"), [("u2", "f4"), ("f8", "f4"), ("c8", "c8")])
 def test_results_in_single_precision(data, mean):
     array = sample(data, SHAPE)

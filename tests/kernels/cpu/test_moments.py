@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from every_dtype import FOREIGN, KNOWN, sample
-from suites import examples, few_of
+from every_dtype import sample
+from suites import examples
 from udfdask.kernels.cpu.variance import BLOCK, SQUARE_BLOCK, add_moments, merge_moments
 from udfdask.kernels.moment_arrays import Moments
 
@@ -64,17 +64,6 @@ def check(found, data, rtol=1e-13):
     scale = float(np.abs(data.astype(total.dtype)).max(initial=0)) * max(n, 1)
     np.testing.assert_allclose(total, true_total.astype(total.dtype), rtol=rtol, atol=scale * 1e-15)
     np.testing.assert_allclose(varsum, true_varsum.astype("f8"), rtol=rtol, atol=0)
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("dtype", KNOWN + FOREIGN)
-@pytest.mark.parametrize("n", [2, 8, 17])
-def test_every_dtype(dtype, n):
-    data = sample(dtype, (n, 3, 37))
-    check(moments(data), data)
-    check(moments(data[:1], data[1:]), data)
-    check(moments(data[: n // 2, 1:], data[n // 2 :, 1:]), data[:, 1:])
-    check(moments(data[:, :, ::-1]), data[:, :, ::-1])
 
 
 @pytest.mark.full
@@ -195,24 +184,6 @@ def test_a_drifting_offset(dtype):
     np.testing.assert_allclose(found[2], exact_squares(data), rtol=1e-12)
 
 
-@pytest.mark.full
-@settings(deadline=None)
-@given(st.data())
-def test_any_order_of_merging(data):
-    dtype = data.draw(st.sampled_from(few_of(["u2", "i4", "f4", "c8"])))
-    values = sample(dtype, (data.draw(st.integers(1, 30)), 5), data.draw(st.integers(0, 99)))
-    cuts = sorted(data.draw(st.lists(st.integers(0, len(values)), max_size=4)))
-    parts = [kept(part) for part in np.split(values, cuts)]
-    order = [data.draw(st.integers(0, left)) for left in range(len(parts) - 2, -1, -1)]
-    found = merged(parts, order)
-    true_total, true_varsum = true_moments(values)
-    scale = float(np.abs(values.astype("c16")).max()) or 1.0
-    np.testing.assert_allclose(found[1], true_total.astype(found[1].dtype), atol=1e-13 * scale)
-    np.testing.assert_allclose(
-        found[2], true_varsum.astype("f8"), rtol=1e-12, atol=1e-28 * scale**2
-    )
-
-
 @pytest.mark.parametrize("dtype", ["f4", "f8", "c8", "c16"])
 @pytest.mark.parametrize("place", [0, 1, 8, 40])
 @pytest.mark.parametrize("odd", [np.inf, -np.inf, np.nan, 3e38])
@@ -232,14 +203,6 @@ def test_sums_of_what_is_not_finite(dtype, place, odd):
 def test_values_whose_differences_are_not_finite():
     data = np.array([[1e308, 5e307], [-1e308, 5e307], [5e307, 5e307]])
     np.testing.assert_allclose(moments(data)[1], [5e307, 1.5e308])
-
-
-def test_nan_and_infinity_spoil_their_pixel_alone():
-    tile = sample("f4", (9, 40))
-    tile[3, 5], tile[8, 6] = np.nan, np.inf
-    _, total, varsum = moments(tile, tile)
-    assert np.flatnonzero(~np.isfinite(total)).tolist() == [5, 6]
-    assert np.flatnonzero(~np.isfinite(varsum)).tolist() == [5, 6]
 
 
 @pytest.mark.parametrize("shape", [(0, 3, 4), (3, 0, 4)])
