@@ -67,16 +67,6 @@ def test_each_udf_alone(cls, case):
     check(case, [cls()], scheduler="sync")
 
 
-@given(
-    case=cases(),
-    classes=st.lists(st.sampled_from(udf_zoo.ZOO), min_size=2, max_size=4),
-    scheduler=st.sampled_from(["sync", "threads"]),
-)
-@settings(fast, max_examples=examples(60))
-def test_several_at_once(case, classes, scheduler):
-    check(case, [cls() for cls in classes], scheduler=scheduler)
-
-
 @given(case=cases(min_nav=0))
 @settings(fast, max_examples=10)
 def test_any_number_of_nav_axes(case):
@@ -87,27 +77,6 @@ def test_any_number_of_nav_axes(case):
 @settings(fast, max_examples=examples(12))
 def test_on_processes(pool, case, classes):
     check(case, [cls() for cls in classes], scheduler="processes", pool=pool)
-
-
-@given(case=cases(), tile=st.integers(1, 200))
-@settings(fast, max_examples=examples(20))
-def test_tile_size_does_not_show(case, tile):
-    check({**case, "tile": tile}, [udf_zoo.Chain(), udf_zoo.ExtraShapes()], scheduler="sync")
-
-
-@given(case=cases(), split_every=st.sampled_from([2, 3, 8, False]))
-@settings(fast, max_examples=examples(20))
-def test_fan_in_does_not_show(case, split_every):
-    array = da.from_array(case["data"], chunks=case["chunks"])
-    udfs = [udf_zoo.TileTree(), udf_zoo.MergeAllNav()]
-    sig_dims, roi = case["sig_dims"], case["roi"]
-    done = ud.run_udf(array, udfs, sig_dims=sig_dims, roi=roi, split_every=split_every)
-    done = dask.compute(*done, scheduler="sync")
-    for result, wanted in zip(
-        done, run_reference(case["data"], udfs, sig_dims=sig_dims, roi=roi), strict=True
-    ):
-        for name, value in wanted.items():
-            np.testing.assert_array_equal(result[name], value)
 
 
 @pytest.mark.parametrize("cls", [udf_zoo.ZOO[0], udf_zoo.MergeAllNav], ids=lambda c: c.__name__)

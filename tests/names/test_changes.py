@@ -253,6 +253,17 @@ def test_two_of_one_name_are_told_apart():
 @pytest.mark.parametrize(
     ("one", "other"),
     [
+        (1.5, 1.25),
+        (1, 1.0),
+        (1, True),
+        (0.0, -0.0),
+        (np.float32(1), np.float64(1)),
+        ("a", b"a"),
+        (None, 0),
+        (np.sum, np.mean),
+        (np.arange(3), np.arange(3) + 1),
+        (np.zeros((2, 3)), np.zeros((3, 2))),
+        (np.array([1, "x"], object), np.array([2, "x"], object)),
         (np.arange(4).reshape(2, 2), np.arange(4).reshape(2, 2).T),
         (np.dtype([("a", "i4"), ("b", "i4")]), np.dtype([("b", "i4"), ("a", "i4")])),
         (np.array(["a-b", "c"], object), np.array(["a", "b-c"], object)),
