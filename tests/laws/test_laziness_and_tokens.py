@@ -4,11 +4,7 @@ import dataclasses
 import enum
 import functools
 import inspect
-import os
-import subprocess
-import sys
 import textwrap
-from pathlib import Path
 
 import dask
 import dask.array as da
@@ -178,34 +174,6 @@ class TestEqual:
             "\n\n\ndef process_tile(self, tile):\n    # a comment\n\n    self.results.sums += 1"
         )
         assert name_of(plain) == name_of(moved)
-
-    @pytest.mark.full
-    def test_in_another_process(self):
-        script = textwrap.dedent(
-            """
-            import sys
-            sys.path.insert(0, {tests!r})
-            import dask.array as da, udfdask as ud, udf_zoo, numpy as np
-            class Local(udf_zoo.NavSums):
-                def process_tile(self, tile):
-                    self.results.sums += np.arange(3).sum() + {{1, 2, "x", "y"}}.__len__()
-            x = da.zeros((4, 5, 3, 2), dtype="int64", chunks=(2, 3, 3, 2))
-            for udf in (udf_zoo.ResultsOfAll(), udf_zoo.Floats(factor=np.arange(2.0)), Local()):
-                result = ud.run_udf(x, udf, roi=np.s_[1:3])
-                print([result[k].name for k in sorted(result)])
-            """
-        ).format(tests=str(Path(udf_zoo.__file__).parent))
-        runs = {
-            subprocess.run(
-                [sys.executable, "-c", script],
-                capture_output=True,
-                text=True,
-                check=True,
-                env={**os.environ, "PYTHONHASHSEED": seed},
-            ).stdout
-            for seed in ("1", "2")
-        }
-        assert len(runs) == 1, runs
 
 
 def made(body, base=udf_zoo.NavSums, **scope):

@@ -35,7 +35,7 @@ x = da.zeros((4, 4, 16, 16), dtype="uint16", chunks=(2, 4, 16, 16))
 found = {{}}
 for k, udf in enumerate([*builtins, *(cls() for cls in udf_zoo.ZOO)]):
     def name():
-        return make_plan(x, [udf]).token
+        return make_plan(x, [udf], roi=np.s_[1:3]).token
     found[f"{{type(udf).__name__}} {{k}}"] = (name(), name())
 
 log, lock = logging.getLogger(__name__), threading.Lock()
