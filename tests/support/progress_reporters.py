@@ -1,5 +1,7 @@
 """Reporters that keep what they are told, and UDFs that tests of progress wait for."""
 
+import contextlib
+import itertools
 import os
 import signal
 from pathlib import Path
@@ -88,30 +90,32 @@ class Fails:
 
 
 class Gated(Rows):
-    """The last frame of the scan waits for a file; it fails rather than wait for ever."""
+    """The chunk that starts as number n waits until the reporter has heard of n chunks."""
 
-    def __init__(self, gate):
-        super().__init__(gate=str(gate))
+    def __init__(self, folder):
+        super().__init__(folder=str(folder))
 
-    def process_frame(self, frame):
-        ny, nx = self.meta.dataset_shape.nav
-        is_last = self.meta.coordinates[0].tolist() == [ny - 1, nx - 1]
-        if is_last:
-            wait_until(Path(self.params.gate).exists)
-        super().process_frame(frame)
+    def get_task_data(self):
+        folder = Path(self.params.folder)
+        for number in itertools.count():
+            with contextlib.suppress(FileExistsError):
+                (folder / f"started-{number}").touch(exist_ok=False)
+                break
+        wait_until((folder / f"told-{number}").exists)
+        return {}
 
 
 class OpensGate(Kept):
-    """Opens a gate as soon as all chunks but one are done."""
+    """Says in a folder of how many chunks it has heard."""
 
-    def __init__(self, gate):
+    def __init__(self, folder):
         super().__init__()
-        self.gate = Path(gate)
+        self.folder = Path(folder)
 
-    def update(self, state):
-        super().update(state)
-        if state.num_part_complete >= state.num_part_total - 1:
-            self.gate.touch()
+    def tell(self, event, state):
+        super().tell(event, state)
+        for number in range(state.num_part_complete + 1):
+            (self.folder / f"told-{number}").touch()
 
 
 class Interrupts(Rows):

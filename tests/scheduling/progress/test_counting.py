@@ -73,10 +73,9 @@ def test_every_scheduler(values, options, chunks, udf):
 
 @pytest.mark.parametrize("how", ["compute", "persist", "method"])
 def test_it_is_told_while_the_run_goes_on(x, options, tmp_path, how):
-    """The last chunk waits until the reporter has heard of the others."""
-    reporter = OpensGate(tmp_path / "gate")
-    gated = options["scheduler"] != "synchronous"  # which may begin with the last chunk
-    res = ud.run_udf(x, Gated(reporter.gate) if gated else Rows())
+    """Each chunk waits until the reporter has heard of those that started before it."""
+    reporter = OpensGate(tmp_path)
+    res = ud.run_udf(x, Gated(tmp_path))
     if options["scheduler"] == "processes":
         options["chunksize"] = 1  # several tasks travel together otherwise
     if how == "compute":
@@ -85,7 +84,7 @@ def test_it_is_told_while_the_run_goes_on(x, options, tmp_path, how):
         ud.persist(res, progress=reporter, **options)
     else:
         res.compute(progress=reporter, **options)
-    assert 18 in reporter.frames
+    assert reporter.frames == [0, 6, 12, 18, 24]
     reporter.assert_finished(24, x.nbytes, 4)
 
 
