@@ -41,6 +41,21 @@ def client():
 
 
 @pytest.fixture(scope=how_long)
+def frisky():
+    """A client of a Frisky cluster of two processes with one thread each."""
+    import dask
+
+    frisky = pytest.importorskip("frisky", reason="frisky is in the extra test")
+    frisky.cluster._WORKER_START_TIMEOUT = 60  # Frisky waits 10 s for what a busy machine starts
+    how = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "silence_summary": True}
+    with frisky.LocalCluster(**how) as cluster:
+        with dask.config.set(scheduler="synchronous"):  # otherwise it becomes the default one
+            made = cluster.get_client()
+        with made:
+            yield made
+
+
+@pytest.fixture(scope=how_long)
 def pool():
     """Two processes, started anew as dask starts its own.
 
@@ -50,11 +65,13 @@ def pool():
         yield processes
 
 
-@pytest.fixture(params=["synchronous", "threads", "processes", "distributed"])
+@pytest.fixture(params=["synchronous", "threads", "processes", "distributed", "frisky"])
 def options(request):
     """Options of `compute` for each scheduler."""
     if request.param == "distributed":
         return {"scheduler": request.getfixturevalue("client")}
+    if request.param == "frisky":
+        return {"scheduler": request.getfixturevalue("frisky")}
     if request.param == "processes":
         return {"scheduler": "processes", "pool": request.getfixturevalue("pool")}
     return {"scheduler": request.param, "num_workers": 2}

@@ -72,6 +72,7 @@ HEAVY = {
     "h5py": LABELED,
     "matplotlib": {"plotting"},
     "distributed": {"chunk", "scheduling", "results", "run", "cli"},
+    "frisky": {"scheduling", "run"},
     # base.config uses dask.config alone: the settings of udfdask are dask settings
     "dask": set(
         (

@@ -21,6 +21,10 @@ CALLS = {
     "an array": lambda result, **how: result["mean"].compute(**how),
 }
 METHODS = ["preprocess", "process_frame", "postprocess", "merge", "get_results"]
+# Frisky sends exceptions without their tracebacks, which its workers print
+SENDS_TRACEBACKS = pytest.mark.parametrize(
+    "options", ["synchronous", "threads", "processes", "distributed"], indirect=True
+)
 
 
 def functions_of(error):
@@ -34,6 +38,7 @@ def own_lines(error):
     return [line.name for line in lines if PACKAGE in Path(line.filename).parents]
 
 
+@SENDS_TRACEBACKS
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("call", CALLS)
 def test_only_the_lines_of_the_user_are_shown(options, call, method):
@@ -52,6 +57,7 @@ def test_only_the_lines_of_the_user_are_shown(options, call, method):
     assert note.startswith(f"raised in Fails.{method} ")
 
 
+@SENDS_TRACEBACKS
 @pytest.mark.parametrize("method", METHODS)
 def test_of_a_progressive_run(options, method):
     def watch():

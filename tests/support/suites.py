@@ -18,8 +18,8 @@ from hypothesis import HealthCheck, settings
 
 SETS = 2
 EXAMPLES = 10
-CLUSTERS = {"client", "mixed"}
-IN_PROCESSES = {"client", "cluster", "pool", "processes", "distributed"}
+CLUSTERS = {"client", "frisky", "mixed"}
+IN_PROCESSES = {"client", "cluster", "pool", "processes", "distributed", "frisky"}
 # a process compiles functions of these for 8 s, of other sparse arrays for 2 s
 COMPILED = {"GCXS", "sparse.GCXS"}
 

@@ -114,7 +114,7 @@ def _shortened(traceback: TracebackType) -> TracebackType:
 
 
 def _is_internal(line: TracebackType, hidden: re.Pattern[str]) -> bool:
-    """Return whether a line of a traceback is one of udfdask's modules, or dask hides it."""
+    """Return whether a line is one of udfdask or of Frisky's `dask.compute`, or dask hides it."""
     code = line.tb_frame.f_code
     module = str(line.tb_frame.f_globals.get("__name__"))
-    return module.startswith("udfdask.") or hidden.match(code.co_filename) is not None
+    return module.startswith(("udfdask.", "frisky.")) or hidden.match(code.co_filename) is not None

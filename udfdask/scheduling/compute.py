@@ -21,7 +21,7 @@ from udfdask.scheduling.progress import (
     counting_local_tasks,
     work_of,
 )
-from udfdask.scheduling.run_log import RunLog, client_of
+from udfdask.scheduling.run_log import RunLog, client_of, is_frisky
 from udfdask.udf.libertem_udfs import udf_name
 
 if TYPE_CHECKING:
@@ -187,8 +187,8 @@ def _run(
     get = None
     if collections:
         get = base.get_scheduler(scheduler=options.get("scheduler"), collections=collections)
-    check_options(caller, options, get)
     client = client_of(get)
+    check_options(caller, options, get if client is None else None)
     work, log = functools.cache(lambda: work_of(plain)), RunLog()
 
     def run(change: Changing | None = None) -> tuple[Any, ...]:
@@ -203,8 +203,11 @@ def _run(
         if client is None:
             with nullcontext() if counter is None else counting_local_tasks(counter):
                 return tuple(getattr(base, name)(*todo, **options))
-        from udfdask.scheduling.cluster_run import run_on_cluster  # distributed is optional
-
+        # both are optional
+        if is_frisky(client):
+            from udfdask.scheduling.frisky_run import run_on_cluster
+        else:
+            from udfdask.scheduling.cluster_run import run_on_cluster
         done = run_on_cluster(name, todo, plain, client, counter, options)
         if caller is persist:  # tasks run on in the background, unless somebody waited for them
             log.end(status="sent" if counter is None else counter.status)

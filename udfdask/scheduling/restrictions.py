@@ -43,7 +43,7 @@ def restrict(
     collections, repack = base.unpack_collections(*results)
     found = Restrictions(workers={}, groups={})
     plain = [*map(as_dask, collections)]
-    restricted = any(is_restricted(collection.__dask_graph__()) for collection in plain)
+    restricted = any(restricted_layers(collection.__dask_graph__()) for collection in plain)
     if restricted:
         tasks, futures, keys = optimized_together(plain)
         found = find_restrictions(tasks, keys)
@@ -70,14 +70,14 @@ class Restrictions:
     """The UDFs that a task runs, or for which it loads data."""
 
 
-def is_restricted(graph: Any) -> bool:
-    """Return whether a graph has a placed array or needs a device, by the names of its layers."""
+def restricted_layers(graph: Any) -> set[str]:
+    """Return the names of the layers of a graph that have placed blocks or need a device."""
     layers = getattr(graph, "layers", {})
     names = set(map(str, layers))
     for layer in layers.values():
         if type(layer) is TaskLayer:  # dask.optimize makes one layer of all tasks
             names |= {layer_name(key) for key in layer}
-    return any(PLACED_LAYER in name or CUDA_CHUNK_LAYER in name for name in names)
+    return {name for name in names if PLACED_LAYER in name or CUDA_CHUNK_LAYER in name}
 
 
 def find_restrictions(tasks: Mapping[Any, Any], results: Collection[Any]) -> Restrictions:

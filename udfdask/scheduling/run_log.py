@@ -98,14 +98,22 @@ def _tracing() -> Any:
 
 
 def client_of(get: Any) -> Any:
-    """Return the distributed client that has this `get`, or None."""
+    """Return the client of the cluster on which a `get` of dask runs; None for this machine."""
     owner = getattr(get, "__self__", None)
+    if getattr(get, "__module__", None) == "frisky._dask_config":
+        # Frisky makes this function dask's default scheduler: each thread has its own client
+        owner = sys.modules["frisky._dask_config"].current_client()
     return owner if hasattr(owner, "scatter") else None
+
+
+def is_frisky(client: Any) -> bool:
+    """Return whether a client is one of Frisky, not of distributed."""
+    return hasattr(client, "submit_graph")
 
 
 def _scheduler_name(get: Any) -> str:
     """Return the address of a cluster, dask's name of a local scheduler, or a function's name."""
     if (client := client_of(get)) is not None:
-        return str(client.scheduler.address)
+        return str(client.scheduler_address if is_frisky(client) else client.scheduler.address)
     names = base.named_schedulers.items()
     return next((name for name, known in names if known is get), None) or str(funcname(get))

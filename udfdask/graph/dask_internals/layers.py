@@ -189,6 +189,11 @@ def optimized_together(
     return cull(every, keys), futures, keys
 
 
+def listed(expression: Any) -> dict[Any, Any]:
+    """Return the tasks of an optimized expression by key."""
+    return dict(convert_legacy_graph(dict(expression.__dask_graph__())))
+
+
 def loaded_again(array: Any, seed: str) -> da.Array:
     """Return the same data from tasks with other names, which follow from the seed.
 

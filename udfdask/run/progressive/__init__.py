@@ -25,7 +25,7 @@ from udfdask.run.run_udf import make_infos, plan_run, run_udf, show_warnings
 from udfdask.scheduling.compute import check_options
 from udfdask.scheduling.progress import work_of_recipe
 from udfdask.scheduling.restrictions import check_workers
-from udfdask.scheduling.run_log import RunLog, client_of
+from udfdask.scheduling.run_log import RunLog, client_of, is_frisky
 from udfdask.udf import UDF
 
 __all__ = ["ProgressiveRun", "Snapshot", "UDFIterator", "run_udf_iter"]
@@ -80,11 +80,17 @@ class ProgressiveRun:
         if client is None:
             return LocalChunks(*run, get, options)
         recipe = self._plan.recipe
-        needs_cuda = recipe.grid.n_chunks > 0 and any(udf.needs_cuda for udf in recipe.udfs)
-        check_workers(options, client, needs_cuda)
-        from udfdask.run.progressive.cluster import ClusterChunks  # distributed is optional
+        for_device = [udf.name for udf in recipe.udfs if recipe.grid.n_chunks and udf.needs_cuda]
+        if is_frisky(client):
+            from udfdask.run.progressive.on_frisky import FriskyChunks
+            from udfdask.scheduling.frisky_run import check_anywhere
 
-        return ClusterChunks(*run, client, options)
+            check_anywhere([self._array.dask], options, for_device)
+            return FriskyChunks(*run, client, options)
+        check_workers(options, client, bool(for_device))
+        from udfdask.run.progressive.on_distributed import DistributedChunks  # is optional
+
+        return DistributedChunks(*run, client, options)
 
 
 @forwards(IterOptions, run_udf, ProgressiveRun)

@@ -1,38 +1,36 @@
-"""Compute chunks on a distributed cluster, a window of chunks at a time.
+"""Compute chunks on a cluster, a window of chunks at a time.
 
 Futures keep the results of upstream tasks that later chunks need, so that these tasks run once.
 Keys contain a token of the run: otherwise the cluster would return chunks that it computed with
-other parameters.
+other parameters. `on_distributed` and `on_frisky` send tasks to a cluster and wait for them.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections import deque
+from abc import abstractmethod
 from collections.abc import Iterable, Mapping
-from concurrent.futures import CancelledError
 from typing import Any
 
 import dask.array as da
-from dask import base
-from distributed.comm.core import CommClosedError
 
-from udfdask.chunk.partial_result import Partials, send_without_copies
+from udfdask.chunk.partial_result import Partials
 from udfdask.graph.build import Tasks
 from udfdask.graph.run_layers import pack_if_small
 from udfdask.plan.plan import Plan
-from udfdask.plan.recipe import Recipe, groups_of
+from udfdask.plan.recipe import Recipe
 from udfdask.run.progressive.chunks import Chunks, Closed, first_needs
 from udfdask.run.progressive.parameters import LiveRecipe
-from udfdask.scheduling.cluster_run import explaining_killed_workers
-from udfdask.scheduling.restrictions import Restrictions, find_restrictions, make_cluster_options
 
 TASKS_PER_THREAD = 2
 """Chunks to send for each thread of the cluster: one runs, the next one waits for it."""
 
 
 class ClusterChunks(Chunks):
-    """Computes chunks on the cluster of a distributed client."""
+    """Computes chunks on the cluster of a client."""
+
+    lost: tuple[type[Exception], ...]
+    """Exceptions if the cluster has lost its data or scheduler, or the user has canceled."""
 
     def __init__(
         self,
@@ -43,9 +41,7 @@ class ClusterChunks(Chunks):
         options: Mapping[str, Any],
     ) -> None:
         super().__init__(plan, array, live)
-        send_without_copies()
         self._client, self._options = client, dict(options)
-        self._ended: deque[Any] = deque()
         self._pending: dict[Any, tuple[int, list[Any]]] = {}
         """Futures of chunks: the chunk, and the futures to release when the first of them ends."""
         self._graph: _Graph | None = None
@@ -55,22 +51,20 @@ class ClusterChunks(Chunks):
     def take(self) -> tuple[int, Partials]:
         """Return the next chunk and its partial results; raise Closed once closed."""
         try:
-            with explaining_killed_workers(lambda: self._graph.tasks.layers if self._graph else {}):
-                if self._graph is None:
-                    self._fill_parameters()
-                graph = self._current_graph()
-                while (taken := self.take_ready()) is None:
-                    self._send(graph)
-                    self._receive()
-                return taken
+            if self._graph is None:
+                self._fill_parameters()
+            graph = self._current_graph()
+            while (taken := self.take_ready()) is None:
+                self._send(graph)
+                self._receive()
         except Exception as error:
-            # canceled by the user, or the cluster lost its data or its scheduler (CommClosedError
-            # if results were on the way); a closed client raises many kinds of exceptions
-            ended = isinstance(error, CancelledError | CommClosedError)
-            if not ended and not self._client_closed():
+            # a closed client raises many kinds of exceptions
+            if not isinstance(error, self.lost) and not self._client_closed():
                 raise
             self.close()
             raise Closed from error
+        else:
+            return taken
 
     def close(self) -> None:
         """Release all futures so that the scheduler can free them."""
@@ -79,16 +73,12 @@ class ClusterChunks(Chunks):
         _release([*self._pending, *(self._graph.held.values() if self._graph else ())])
 
     def _fill_parameters(self) -> None:
-        """Compute lazy parameters, if a worker can run the chunks."""
-        tasks, recipe = self.parameter_tasks(), self.live.now
+        """Compute lazy parameters."""
+        tasks = self.parameter_tasks()
         if tasks is not None:
-            groups = [g for g in groups_of(recipe) if g.needs_cuda and recipe.grid.n_chunks]
-            limits = Restrictions(workers={}, groups={group.names: group for group in groups})
-            make_cluster_options(limits, self._client, self._options)
-            (future,) = self._submit(tasks.dsk, tasks.keys, tasks.keys)
+            (future,) = self._submit(tasks.dsk, tasks.keys, 1)
             try:
-                self._watch(future)
-                self.live.fill(self._client.gather(self._wait()[0]))
+                self.live.fill(self._client.gather(self._wait())[0])
             finally:
                 _release([future])
 
@@ -108,34 +98,19 @@ class ClusterChunks(Chunks):
 
     def _send(self, graph: _Graph) -> None:
         """Send chunks until the window is full, half a window at a time: fewer messages."""
-        window = TASKS_PER_THREAD * max(1, sum(self._client.nthreads().values()))
+        window = TASKS_PER_THREAD * max(1, self._n_threads())
         keys = graph.tasks.keys
         if graph.n_sent - self.n_taken > window // 2 or graph.n_sent == len(keys):
             return
         chunks = range(graph.n_sent, min(len(keys), self.n_taken + window))
         dsk, shared, unneeded = graph.next_tasks(chunks)
         results = [keys[chunk] for chunk in chunks]
-        futures = self._submit(dsk, results + shared, results, fifo_timeout=0)
+        futures = self._submit(dsk, results + shared, len(results))
         for chunk, future in zip(chunks, futures, strict=False):
             self._pending[future] = (chunk, unneeded)
-            self._watch(future)
         graph.held.update(zip(shared, futures[len(chunks) :], strict=True))
         if self.closed:  # meanwhile
             self.close()
-
-    def _submit(
-        self, dsk: dict[Any, Any], keys: list[Any], results: list[Any], **defaults: Any
-    ) -> list[Any]:
-        """Send tasks to the cluster; return the futures of `keys`.
-
-        `results` are those keys that are partial results, not data that later chunks need.
-        """
-        limits = find_restrictions(dsk, results)
-        options = {**defaults, **self._options}
-        annotations, rest = make_cluster_options(limits, self._client, options)
-        with base.annotate(**annotations):
-            futures: list[Any] = self._client.get(dsk, keys, sync=False, **rest)
-        return futures
 
     def _receive(self) -> None:
         """Wait for partial results, and fetch all that are ready."""
@@ -148,27 +123,25 @@ class ClusterChunks(Chunks):
             self.put(chunk, partials)
         _release(futures)
 
-    def _watch(self, future: Any) -> None:
-        ended, changed = self._ended, self.changed
+    @abstractmethod
+    def _n_threads(self) -> int:
+        """Return the number of threads of the cluster."""
 
-        def note(future: Any) -> None:
-            with changed:
-                ended.append(future)
-                changed.notify_all()
+    @abstractmethod
+    def _submit(self, dsk: dict[Any, Any], keys: list[Any], n_results: int) -> list[Any]:
+        """Send tasks to the cluster; return the futures of `keys`.
 
-        future.add_done_callback(note)
+        The first `n_results` of them are results to wait for. Later chunks need the data of the
+        others.
+        """
 
-    def _client_closed(self) -> bool:
-        return self._client.status in ("closing", "closed")
-
+    @abstractmethod
     def _wait(self) -> list[Any]:
-        ended = self._ended
-        with self.changed:
-            # a closed client may never call the callbacks of its futures
-            self.wait_until(lambda: ended or self._client_closed())
-            if self.closed or not ended:
-                raise Closed
-            return [ended.popleft() for _ in range(len(ended))]
+        """Wait until at least one of the submitted results has ended; return all that have."""
+
+    @abstractmethod
+    def _client_closed(self) -> bool:
+        """Return whether the client has been closed."""
 
 
 class _Graph:
