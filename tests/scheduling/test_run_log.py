@@ -101,6 +101,16 @@ def test_persisting_without_waiting(x, client, runs):
     assert [run["status"] for run in runs] == ["sent"]
 
 
+def test_a_client_that_is_closed(x, client, runs):
+    import distributed
+
+    with distributed.Client(client.scheduler.address, set_as_default=False) as other:
+        pass
+    with pytest.raises(distributed.client.ClosedClientError):
+        computed(x, Rows(), scheduler=other)
+    assert [(run["scheduler"], run["status"]) for run in runs] == [("closed", "failed")]
+
+
 def closed(iterator):
     iterator.close()
     iterator.close()

@@ -114,6 +114,8 @@ def is_frisky(client: Any) -> bool:
 def _scheduler_name(get: Any) -> str:
     """Return the address of a cluster, dask's name of a local scheduler, or a function's name."""
     if (client := client_of(get)) is not None:
-        return str(client.scheduler_address if is_frisky(client) else client.scheduler.address)
+        if is_frisky(client):
+            return str(client.scheduler_address)
+        return str(getattr(client.scheduler, "address", "closed"))
     names = base.named_schedulers.items()
     return next((name for name, known in names if known is get), None) or str(funcname(get))
